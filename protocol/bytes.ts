@@ -1,0 +1,233 @@
+/**
+ * Bytes and hexadecimal text, and the two cursors every binary format of this project is read and written with.
+ * Integers are little-endian. Reading past the end, or leaving bytes behind, is a ProtocolError.
+ */
+import { ProtocolError } from './errors.ts';
+
+export type Bytes = Uint8Array<ArrayBufferLike>;
+
+const HEX = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0'));
+
+export function toHex(bytes: Bytes): string {
+  let text = '';
+  for (let i = 0; i < bytes.length; i++) text += HEX[bytes[i] as number];
+  return text;
+}
+
+function nibble(code: number): number {
+  if (code >= 48 && code <= 57) return code - 48;
+  if (code >= 97 && code <= 102) return code - 87;
+  return -1;
+}
+
+/** Lower-case only: a value has one spelling, so text can never be used to make two of it. */
+export function fromHex(text: string, length?: number): Uint8Array<ArrayBuffer> {
+  if (text.length % 2 !== 0) throw new ProtocolError('bad_hex', 'hex text has an odd number of characters');
+  if (length !== undefined && text.length !== length * 2)
+    throw new ProtocolError('bad_hex', `expected ${length * 2} hex characters, got ${text.length}`);
+  const bytes = new Uint8Array(text.length / 2);
+  for (let i = 0; i < bytes.length; i++) {
+    const high = nibble(text.charCodeAt(2 * i));
+    const low = nibble(text.charCodeAt(2 * i + 1));
+    if (high < 0 || low < 0) throw new ProtocolError('bad_hex', 'hex text may hold only 0-9 and a-f');
+    bytes[i] = high * 16 + low;
+  }
+  return bytes;
+}
+
+export function concat(...parts: Bytes[]): Uint8Array<ArrayBuffer> {
+  let length = 0;
+  for (const part of parts) length += part.length;
+  const all = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
+
+export function equalBytes(a: Bytes, b: Bytes): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}
+
+/** Orders byte strings as the ledger does: byte by byte, the shorter first. */
+export function compareBytes(a: Bytes, b: Bytes): number {
+  const shared = Math.min(a.length, b.length);
+  for (let i = 0; i < shared; i++) if (a[i] !== b[i]) return (a[i] as number) - (b[i] as number);
+  return a.length - b.length;
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+export const utf8 = (text: string): Uint8Array<ArrayBuffer> => encoder.encode(text);
+
+export function fromUtf8(bytes: Bytes): string {
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    throw new ProtocolError('bad_utf8', 'text is not valid UTF-8');
+  }
+}
+
+export function bigintToBytesBE(value: bigint, length: number): Uint8Array<ArrayBuffer> {
+  if (value < 0n || value >> BigInt(8 * length) !== 0n)
+    throw new ProtocolError('out_of_range', `integer does not fit ${length} bytes`);
+  return fromHex(value.toString(16).padStart(2 * length, '0'));
+}
+
+export const bigintFromBytesBE = (bytes: Bytes): bigint => (bytes.length === 0 ? 0n : BigInt(`0x${toHex(bytes)}`));
+
+export class ByteReader {
+  readonly bytes: Bytes;
+  readonly #view: DataView;
+  at = 0;
+
+  constructor(bytes: Bytes) {
+    this.bytes = bytes;
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  }
+
+  get left(): number {
+    return this.bytes.length - this.at;
+  }
+
+  #advance(count: number): number {
+    if (count > this.left) throw new ProtocolError('truncated', `${count} bytes wanted, ${this.left} left`);
+    const from = this.at;
+    this.at += count;
+    return from;
+  }
+
+  u8(): number {
+    return this.#view.getUint8(this.#advance(1));
+  }
+
+  u16(): number {
+    return this.#view.getUint16(this.#advance(2), true);
+  }
+
+  u32(): number {
+    return this.#view.getUint32(this.#advance(4), true);
+  }
+
+  u64(): bigint {
+    return this.#view.getBigUint64(this.#advance(8), true);
+  }
+
+  u128(): bigint {
+    const low = this.u64();
+    return low | (this.u64() << 64n);
+  }
+
+  /** A 64-bit height, count or time, which must be a safe integer. */
+  height(): number {
+    const value = this.u64();
+    if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw new ProtocolError('out_of_range', 'height is too large');
+    return Number(value);
+  }
+
+  /** A copy, so that a value never keeps a network buffer alive. */
+  take(count: number): Uint8Array<ArrayBuffer> {
+    const from = this.#advance(count);
+    return new Uint8Array(this.bytes.subarray(from, from + count));
+  }
+
+  /** `u8 length | bytes`. */
+  short(max = 255): Uint8Array<ArrayBuffer> {
+    const length = this.u8();
+    if (length > max) throw new ProtocolError('too_long', `field of ${length} bytes, at most ${max} allowed`);
+    return this.take(length);
+  }
+
+  /** `u8 length | UTF-8`. */
+  text(max = 255): string {
+    return fromUtf8(this.short(max));
+  }
+
+  end(): void {
+    if (this.left !== 0) throw new ProtocolError('trailing_bytes', `${this.left} bytes follow the value`);
+  }
+}
+
+export class ByteWriter {
+  #bytes: Uint8Array<ArrayBuffer>;
+  #view: DataView;
+  #at = 0;
+
+  constructor(capacity = 256) {
+    this.#bytes = new Uint8Array(capacity);
+    this.#view = new DataView(this.#bytes.buffer);
+  }
+
+  #reserve(count: number): number {
+    const need = this.#at + count;
+    if (need > this.#bytes.length) {
+      const grown = new Uint8Array(Math.max(need, 2 * this.#bytes.length));
+      grown.set(this.#bytes.subarray(0, this.#at));
+      this.#bytes = grown;
+      this.#view = new DataView(grown.buffer);
+    }
+    const from = this.#at;
+    this.#at = need;
+    return from;
+  }
+
+  #integer(value: number, limit: number): number {
+    if (!Number.isInteger(value) || value < 0 || value >= limit)
+      throw new ProtocolError('out_of_range', `${value} is not an integer from 0 to ${limit - 1}`);
+    return value;
+  }
+
+  u8(value: number): this {
+    this.#view.setUint8(this.#reserve(1), this.#integer(value, 0x100));
+    return this;
+  }
+
+  u16(value: number): this {
+    this.#view.setUint16(this.#reserve(2), this.#integer(value, 0x10000), true);
+    return this;
+  }
+
+  u32(value: number): this {
+    this.#view.setUint32(this.#reserve(4), this.#integer(value, 0x100000000), true);
+    return this;
+  }
+
+  u64(value: bigint): this {
+    if (value < 0n || value >> 64n !== 0n) throw new ProtocolError('out_of_range', `${value} does not fit 64 bits`);
+    this.#view.setBigUint64(this.#reserve(8), value, true);
+    return this;
+  }
+
+  u128(value: bigint): this {
+    if (value < 0n || value >> 128n !== 0n) throw new ProtocolError('out_of_range', `${value} does not fit 128 bits`);
+    return this.u64(value & 0xffffffffffffffffn).u64(value >> 64n);
+  }
+
+  height(value: number): this {
+    return this.u64(BigInt(this.#integer(value, Number.MAX_SAFE_INTEGER + 1)));
+  }
+
+  raw(bytes: Bytes): this {
+    this.#bytes.set(bytes, this.#reserve(bytes.length));
+    return this;
+  }
+
+  short(bytes: Bytes, max = 255): this {
+    if (bytes.length > max)
+      throw new ProtocolError('too_long', `field of ${bytes.length} bytes, at most ${max} allowed`);
+    return this.u8(bytes.length).raw(bytes);
+  }
+
+  text(value: string, max = 255): this {
+    return this.short(utf8(value), max);
+  }
+
+  done(): Uint8Array<ArrayBuffer> {
+    return this.#bytes.slice(0, this.#at);
+  }
+}

@@ -1,0 +1,52 @@
+/**
+ * The one typed error of this folder. A decoder either returns a value that encodes back to the same bytes, or throws
+ * a ProtocolError; nothing else. The codes stand in docs/errors.md, and a test keeps the two lists equal.
+ */
+
+export const PROTOCOL_ERROR_CODES = [
+  'truncated',
+  'trailing_bytes',
+  'out_of_range',
+  'not_canonical',
+  'bad_hex',
+  'bad_utf8',
+  'too_long',
+  'unsupported_version',
+  'unsupported_profile',
+  'unsupported_kind',
+  'wrong_chain',
+  'wrong_network',
+  'address_text',
+  'address_checksum',
+  'address_network',
+  'address_kind',
+  'address_length',
+  'amount_text',
+  'amount_range',
+  'tag_characters',
+  'duplicate_entry',
+] as const;
+
+export type ProtocolErrorCode = (typeof PROTOCOL_ERROR_CODES)[number];
+
+export class ProtocolError extends Error {
+  readonly code: ProtocolErrorCode;
+
+  constructor(code: ProtocolErrorCode, message: string) {
+    super(message);
+    this.name = 'ProtocolError';
+    this.code = code;
+  }
+}
+
+export type Result<T> = { ok: true; value: T } | { ok: false; error: ProtocolError };
+
+/** Runs a decoder at the edge of a program and turns its refusal into a value. Other exceptions are bugs and pass through. */
+export function attempt<T>(decode: () => T): Result<T> {
+  try {
+    return { ok: true, value: decode() };
+  } catch (error) {
+    if (error instanceof ProtocolError) return { ok: false, error };
+    throw error;
+  }
+}
