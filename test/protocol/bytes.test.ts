@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest';
+import { ByteReader, ByteWriter, fromHex, toHex } from '../../protocol/bytes.ts';
+
+test('integers survive a round trip in little-endian order', () => {
+  const bytes = new ByteWriter().u8(1).u16(0x0203).u32(0x04050607).u64(8n).u128(9n).text('ä').done();
+  expect(toHex(bytes)).toBe('0103020706050408000000000000000900000000000000000000000000000002c3a4');
+  const reader = new ByteReader(bytes);
+  expect([reader.u8(), reader.u16(), reader.u32(), reader.u64(), reader.u128(), reader.text()]).toEqual([
+    1,
+    0x0203,
+    0x04050607,
+    8n,
+    9n,
+    'ä',
+  ]);
+  reader.end();
+});
+
+test('hex has one spelling', () => {
+  expect(() => fromHex('AB')).toThrow(/only 0-9 and a-f/);
+  expect(() => fromHex('abc')).toThrow(/odd number/);
+});

@@ -1,0 +1,16 @@
+import { defineConfig } from 'vitest/config';
+
+/** `quick` leaves out `*.slow.test.ts`; `deep` runs the same files as `full` at the counts of test/level.ts. */
+const level = process.env['SVC_TEST_LEVEL'] ?? 'full';
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    exclude: level === 'quick' ? ['test/**/*.slow.test.ts'] : [],
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    reporters: ['default'],
+  },
+});
