@@ -1,0 +1,84 @@
+/** The `--help` text of a command, rendered from its option table: usage, options by group with defaults, examples. */
+import { type CommandSpec, type OptionSpec, type OptionTable, optionName } from './command-line-options.ts';
+
+const WIDTH = 110;
+const WIDEST_NAME = 34;
+
+interface Row {
+  readonly left: string;
+  readonly right: string;
+}
+
+export function renderHelp(command: CommandSpec<OptionTable>): string {
+  const operands = command.operands ?? [];
+  const words = operands.map(({ name, optional, rest }) => {
+    const word = rest ? `${name}...` : name;
+    return optional ? `[${word}]` : word;
+  });
+  const parts = [
+    `${command.summary}\n\nUsage: ${[command.name, '[options]', ...words].join(' ')}\n`,
+    ...(operands.length > 0
+      ? [
+          section(
+            'Arguments',
+            operands.map((o) => ({ left: o.name, right: o.help })),
+          ),
+        ]
+      : []),
+  ];
+  const groups = new Map<string, Row[]>();
+  for (const [property, option] of Object.entries(command.options)) {
+    const rows = groups.get(option.group) ?? [];
+    rows.push({ left: optionLeft(property, option), right: optionRight(option) });
+    groups.set(option.group, rows);
+  }
+  const general = groups.get('General') ?? [];
+  groups.delete('General');
+  groups.set('General', [
+    ...general,
+    { left: '    --config PATH', right: 'JSON file with any of these options by their long names' },
+    { left: '-h, --help', right: 'show this text' },
+    { left: '-V, --version', right: 'show the version' },
+  ]);
+  for (const [title, rows] of groups) parts.push(section(title, rows));
+  if (command.examples !== undefined && command.examples.length > 0)
+    parts.push(`Examples:\n${command.examples.map(({ line, says }) => `  # ${says}\n  ${line}\n`).join('')}`);
+  return parts.join('\n');
+}
+
+function optionLeft(property: string, option: OptionSpec<unknown>): string {
+  const short = option.short === undefined ? '    ' : `-${option.short}, `;
+  const long = option.flag && option.fallback === true ? `[no-]${optionName(property)}` : optionName(property);
+  return `${short}--${long}${option.placeholder === '' ? '' : ` ${option.placeholder}`}`;
+}
+
+function optionRight(option: OptionSpec<unknown>): string {
+  const notes: string[] = [];
+  if (option.required) notes.push('required');
+  if (option.repeatable) notes.push('may be repeated');
+  if (option.fallbackText !== undefined) notes.push(`default ${option.fallbackText}`);
+  return notes.length === 0 ? option.help : `${option.help} (${notes.join('; ')})`;
+}
+
+/** A titled table of two columns, the right one wrapped. */
+export function section(title: string, rows: readonly Row[]): string {
+  const indent = Math.min(WIDEST_NAME, Math.max(...rows.map((row) => row.left.length))) + 4;
+  const lines = rows.flatMap(({ left, right }) => {
+    const wrapped = wrap(right, WIDTH - indent);
+    const head = `  ${left}`;
+    if (head.length > indent - 2) return [head, ...wrapped.map((line) => ' '.repeat(indent) + line)];
+    return wrapped.map((line, i) => (i === 0 ? head.padEnd(indent) : ' '.repeat(indent)) + line);
+  });
+  return `${title}:\n${lines.join('\n')}\n`;
+}
+
+function wrap(text: string, width: number): string[] {
+  const lines = [''];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1) as string;
+    if (last === '') lines[lines.length - 1] = word;
+    else if (last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}

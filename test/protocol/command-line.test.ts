@@ -1,0 +1,161 @@
+import fc from 'fast-check';
+import { expect, expectTypeOf, test } from 'vitest';
+import {
+  choice,
+  decimal,
+  duration,
+  flag,
+  integer,
+  type ListenAddress,
+  listenAddress,
+  listenAddressOrOff,
+  optionName,
+  parseCommandLine,
+  parsed,
+  repeated,
+  size,
+  text,
+} from '../../protocol/command-line.ts';
+import { count, seed } from '../level.ts';
+
+const command = {
+  name: 'svc-example',
+  summary: 'An example.',
+  options: {
+    listen: listenAddress({ help: 'where to listen', group: 'Network', default: '127.0.0.1:28710' }),
+    metrics: listenAddressOrOff({ help: 'metrics', group: 'Network', default: 'off' }),
+    pool: repeated(text({ help: 'pool to mine at', short: 'o', placeholder: 'URL' })),
+    threads: integer({ help: 'threads', min: 1, max: 64, default: 2 }),
+    fee: decimal({ help: 'fee in percent', min: 0, max: 10, default: '0.5' }),
+    logFormat: choice({ help: 'form of the log', default: 'text' }, ['text', 'json']),
+    idle: duration({ help: 'idle limit', default: '10m' }),
+    cache: size({ help: 'cache' }),
+    verify: flag({ help: 'verify shares', default: true }),
+    quiet: flag({ help: 'say less', short: 'q' }),
+    amount: parsed({ help: 'amount', placeholder: 'ATOMS' }, (word) => {
+      if (!/^\d+$/.test(word)) throw new Error('must be a whole number of atoms');
+      return BigInt(word);
+    }),
+    user: text({ help: 'account', short: 'u', required: true, placeholder: 'ADDRESS' }),
+  },
+  operands: [{ name: 'FILE', help: 'a file', optional: true }],
+  examples: [{ line: 'svc-example -u me', says: 'the shortest' }],
+} as const;
+
+const files: Record<string, string> = {};
+const readText = (path: string): string => {
+  const found = files[path];
+  if (found === undefined) throw new Error('no such file');
+  return found;
+};
+const parse = (...words: string[]) => parseCommandLine(command, words, readText);
+const values = (...words: string[]) => {
+  const outcome = parse('-u', 'me', ...words);
+  if (outcome.kind !== 'run') throw new Error(JSON.stringify(outcome));
+  return outcome.values;
+};
+const refusal = (...words: string[]) => {
+  const outcome = parse(...words);
+  if (outcome.kind !== 'usage') throw new Error(`expected a refusal, got ${outcome.kind}`);
+  return `${outcome.error.code}: ${outcome.error.message} (${outcome.error.remedy})`;
+};
+
+test('defaults come from the table, with their types', () => {
+  const got = values();
+  expect(got).toEqual({
+    listen: { host: '127.0.0.1', port: 28710 },
+    metrics: 'off',
+    pool: [],
+    threads: 2,
+    fee: 0.5,
+    logFormat: 'text',
+    idle: 600_000,
+    cache: undefined,
+    verify: true,
+    quiet: false,
+    amount: undefined,
+    user: 'me',
+  });
+  expectTypeOf(got.listen).toEqualTypeOf<ListenAddress>();
+  expectTypeOf(got.metrics).toEqualTypeOf<ListenAddress | 'off'>();
+  expectTypeOf(got.pool).toEqualTypeOf<readonly string[]>();
+  expectTypeOf(got.threads).toEqualTypeOf<number>();
+  expectTypeOf(got.logFormat).toEqualTypeOf<'text' | 'json'>();
+  expectTypeOf(got.cache).toEqualTypeOf<number | undefined>();
+  expectTypeOf(got.amount).toEqualTypeOf<bigint | undefined>();
+  expectTypeOf(got.user).toEqualTypeOf<string>();
+});
+
+test('every kind of option is read from the command line', () => {
+  const got = values(
+    ...['--listen', '[::1]:0', '--metrics=9', '-o', 'a', '--pool=b', '--threads', '64', '--fee', '1.25'],
+    ...['--log-format', 'json', '--idle', '250ms', '--cache', '64MiB', '--no-verify', '-q', '--amount', '7'],
+  );
+  expect(got).toMatchObject({
+    listen: { host: '::1', port: 0 },
+    metrics: { host: '127.0.0.1', port: 9 },
+    pool: ['a', 'b'],
+    threads: 64,
+    fee: 1.25,
+    logFormat: 'json',
+    idle: 250,
+    cache: 67_108_864,
+    verify: false,
+    quiet: true,
+    amount: 7n,
+  });
+  expect(parse('-u', 'me', '--', '--odd-name')).toMatchObject({ operands: ['--odd-name'] });
+});
+
+test('a config file gives values, and the command line wins over it', () => {
+  files['a.json'] = JSON.stringify({ threads: 5, pool: ['x', 'y'], verify: false, 'log-format': 'json', user: 'file' });
+  expect(parse('--config', 'a.json')).toMatchObject({
+    values: { threads: 5, pool: ['x', 'y'], verify: false, logFormat: 'json', user: 'file' },
+  });
+  expect(values('--config=a.json', '--threads', '6', '-o', 'z')).toMatchObject({ threads: 6, pool: ['z'], user: 'me' });
+});
+
+test('what cannot be run is refused with a code and a remedy', () => {
+  files['list.json'] = '[]';
+  files['broken.json'] = '{';
+  files['key.json'] = '{"treads": 1}';
+  files['type.json'] = '{"verify": "yes"}';
+  files['pool.json'] = '{"pool": "x"}';
+  expect([
+    refusal(),
+    refusal('--treads', '3'),
+    refusal('-u'),
+    refusal('-u', 'a', '-u', 'b'),
+    refusal('-u', 'a', '--threads', '65'),
+    refusal('-u', 'a', '--threads', '0x10'),
+    refusal('-u', 'a', '--listen', 'nowhere'),
+    refusal('-u', 'a', '--listen', '127.0.0.1:65536'),
+    refusal('-u', 'a', '--log-format', 'xml'),
+    refusal('-u', 'a', '--quiet=maybe'),
+    refusal('-u', 'a', '--amount', '1.5'),
+    refusal('-u', 'a', 'one', 'two'),
+    refusal('--config', 'none.json'),
+    refusal('--config', 'list.json'),
+    refusal('--config', 'broken.json').replace(/JSON:.*\(/, 'JSON: ... ('),
+    refusal('--config', 'key.json'),
+    refusal('--config', 'type.json'),
+    refusal('--config', 'pool.json'),
+  ]).toMatchSnapshot();
+});
+
+test('the help shows every option with its default, by group', () => {
+  const outcome = parse('--help');
+  expect(outcome.kind === 'help' && outcome.text).toMatchSnapshot();
+  expect(parse('-V')).toEqual({ kind: 'version' });
+});
+
+test('no words make the parser do anything but answer', () => {
+  const names = Object.keys(command.options).map((p) => `--${optionName(p)}`);
+  const word = fc.oneof(fc.string(), fc.constantFrom(...names, '--', '-', '-o', '--config', '=', '--no-quiet', 'off'));
+  fc.assert(
+    fc.property(fc.array(word, { maxLength: 8 }), (words) => {
+      expect(['run', 'help', 'version', 'usage']).toContain(parse(...words).kind);
+    }),
+    { seed, numRuns: count({ quick: 1_000, full: 5_000, deep: 100_000 }) },
+  );
+});
