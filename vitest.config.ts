@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
 /** `quick` leaves out `*.slow.test.ts`; `deep` runs the same files as `full` at the counts of test/level.ts. */
-const level = process.env['SVC_TEST_LEVEL'] ?? 'full';
+const level = process.env.SVC_TEST_LEVEL ?? 'full';
 
 export default defineConfig({
   test: {

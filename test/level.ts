@@ -4,7 +4,7 @@
  */
 export type Level = 'quick' | 'full' | 'deep';
 
-const named = process.env['SVC_TEST_LEVEL'] ?? 'full';
+const named = process.env.SVC_TEST_LEVEL ?? 'full';
 if (named !== 'quick' && named !== 'full' && named !== 'deep')
   throw new Error(`SVC_TEST_LEVEL is '${named}'; use quick, full or deep`);
 
@@ -14,4 +14,4 @@ export const count = (counts: { quick?: number; full: number; deep: number }): n
   level === 'quick' ? (counts.quick ?? counts.full) : counts[level];
 
 /** Seeds are fixed unless SVC_TEST_SEED names another, so that every run can be repeated. */
-export const seed = Number(process.env['SVC_TEST_SEED'] ?? 20_260_101);
+export const seed = Number(process.env.SVC_TEST_SEED ?? 20_260_101);

@@ -1,0 +1,80 @@
+/**
+ * The work block body (ledger rule 12): who is paid, the extranonce, the parents and the transactions. Its roots stand
+ * in the header; a body must not be used for a second block, which its identifier tells.
+ */
+import { ADDRESS_PAYLOAD_BYTES, payloadKind } from './address.ts';
+import { ByteReader, type Bytes, ByteWriter, compareBytes } from './bytes.ts';
+import { ProtocolError } from './errors.ts';
+import { ID_BYTES, id, LABELS } from './identifier.ts';
+import { merkleRoot } from './merkle.ts';
+import { rewardRoot } from './reward.ts';
+import { decodeExtranonce, MAX_EXTRANONCE } from './tag.ts';
+import { MAX_TRANSACTION_BYTES } from './transaction.ts';
+
+export const MAX_BODY_BYTES = 1024 * 1024;
+export const MAX_PARENTS = 8;
+const BODY_VERSION = 1;
+
+export type Body = {
+  readonly payout: Bytes;
+  readonly extranonce: Bytes;
+  /** Block identifiers in ascending order. */
+  readonly parents: readonly Bytes[];
+  /** Transactions in wire form, in the order the block carries them. */
+  readonly transactions: readonly Bytes[];
+};
+
+export function encodeBody(body: Body): Uint8Array<ArrayBuffer> {
+  payloadKind(body.payout);
+  checkParents(body.parents);
+  const writer = new ByteWriter(1024).u8(BODY_VERSION).raw(body.payout).short(body.extranonce, MAX_EXTRANONCE);
+  writer.u8(body.parents.length);
+  for (const parent of body.parents) writer.raw(parent);
+  writer.u32(body.transactions.length);
+  for (const wire of body.transactions) writer.u32(wire.length).raw(wire);
+  const bytes = writer.done();
+  if (bytes.length > MAX_BODY_BYTES) throw new ProtocolError('too_long', `a body has at most ${MAX_BODY_BYTES} bytes`);
+  return bytes;
+}
+
+function checkParents(parents: readonly Bytes[]): void {
+  if (parents.length > MAX_PARENTS) throw new ProtocolError('too_long', `a block has at most ${MAX_PARENTS} parents`);
+  for (let i = 1; i < parents.length; i++)
+    if (compareBytes(parents[i - 1] as Bytes, parents[i] as Bytes) >= 0)
+      throw new ProtocolError('not_canonical', 'parents are in ascending order without repetition');
+}
+
+/** The transactions stay bytes: whoever executes them decodes them, and a share's check never does. */
+export function decodeBody(bytes: Bytes): Body {
+  if (bytes.length > MAX_BODY_BYTES) throw new ProtocolError('too_long', `a body has at most ${MAX_BODY_BYTES} bytes`);
+  const reader = new ByteReader(bytes);
+  const version = reader.u8();
+  if (version !== BODY_VERSION) throw new ProtocolError('unsupported_version', `body version ${version}`);
+  const payout = reader.take(ADDRESS_PAYLOAD_BYTES);
+  payloadKind(payout);
+  const extranonce = reader.short(MAX_EXTRANONCE);
+  decodeExtranonce(extranonce);
+  const parentCount = reader.u8();
+  const parents: Bytes[] = [];
+  if (parentCount > MAX_PARENTS) throw new ProtocolError('too_long', `a block has at most ${MAX_PARENTS} parents`);
+  for (let i = 0; i < parentCount; i++) parents.push(reader.take(ID_BYTES));
+  checkParents(parents);
+  const count = reader.u32();
+  if (count > reader.left / 4) throw new ProtocolError('truncated', `${count} transactions do not fit the body`);
+  const transactions: Bytes[] = [];
+  for (let i = 0; i < count; i++) {
+    const length = reader.u32();
+    if (length > MAX_TRANSACTION_BYTES) throw new ProtocolError('too_long', `a transaction of ${length} bytes`);
+    transactions.push(reader.take(length));
+  }
+  reader.end();
+  return { payout, extranonce, parents, transactions };
+}
+
+export const bodyId = (bytes: Bytes): Uint8Array<ArrayBuffer> => id(LABELS.body, bytes);
+
+export const parentsRoot = (body: Pick<Body, 'parents'>): Bytes => merkleRoot(body.parents);
+/** Over the whole wire form, witnesses included: a block vouches for exactly the bytes it carries. */
+export const transactionsRoot = (body: Pick<Body, 'transactions'>): Bytes => merkleRoot(body.transactions);
+export const bodyRewardRoot = (body: Pick<Body, 'payout' | 'extranonce'>): Bytes =>
+  rewardRoot(body.payout, body.extranonce);

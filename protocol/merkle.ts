@@ -1,0 +1,60 @@
+/**
+ * Merkle trees (ledger rule 9). Leaves and nodes have labels of their own, so neither can pass for the other; a node
+ * without a sibling moves up unchanged; the tree of nothing has a root of its own.
+ */
+import { type Bytes, concat, equalBytes } from './bytes.ts';
+import { ProtocolError } from './errors.ts';
+import { id, LABELS } from './identifier.ts';
+
+export const merkleLeaf = (bytes: Bytes): Uint8Array<ArrayBuffer> => id(LABELS.merkleLeaf, bytes);
+const parent = (left: Bytes, right: Bytes): Uint8Array<ArrayBuffer> => id(LABELS.merkleNode, concat(left, right));
+
+function above(row: readonly Bytes[]): Bytes[] {
+  const next: Bytes[] = [];
+  for (let i = 0; i < row.length; i += 2) {
+    const left = row[i] as Bytes;
+    const right = row[i + 1];
+    next.push(right === undefined ? left : parent(left, right));
+  }
+  return next;
+}
+
+export function merkleRoot(leaves: readonly Bytes[]): Bytes {
+  if (leaves.length === 0) return id(LABELS.merkleEmpty, new Uint8Array(0));
+  let row: readonly Bytes[] = leaves.map(merkleLeaf);
+  while (row.length > 1) row = above(row);
+  return row[0] as Bytes;
+}
+
+export type MerkleBranch = { readonly index: number; readonly count: number; readonly siblings: readonly Bytes[] };
+
+export function merkleBranch(leaves: readonly Bytes[], index: number): MerkleBranch {
+  if (!Number.isInteger(index) || index < 0 || index >= leaves.length)
+    throw new ProtocolError('out_of_range', `no leaf ${index} in a tree of ${leaves.length}`);
+  const siblings: Bytes[] = [];
+  let row: readonly Bytes[] = leaves.map(merkleLeaf);
+  for (let at = index; row.length > 1; at >>= 1) {
+    const sibling = row[at ^ 1];
+    if (sibling !== undefined) siblings.push(sibling);
+    row = above(row);
+  }
+  return { index, count: leaves.length, siblings };
+}
+
+/** True when `leaf` stands at the branch's index in a tree of its count with this root. */
+export function verifyMerkleBranch(root: Bytes, leaf: Bytes, branch: MerkleBranch): boolean {
+  const { index, count, siblings } = branch;
+  if (!Number.isSafeInteger(count) || !Number.isInteger(index) || index < 0 || index >= count) return false;
+  let node: Bytes = merkleLeaf(leaf);
+  let at = index;
+  let used = 0;
+  for (let width = count; width > 1; width = Math.ceil(width / 2)) {
+    if ((at ^ 1) < width) {
+      const sibling = siblings[used++];
+      if (sibling === undefined) return false;
+      node = at % 2 === 0 ? parent(node, sibling) : parent(sibling, node);
+    }
+    at = Math.floor(at / 2);
+  }
+  return used === siblings.length && equalBytes(node, root);
+}
