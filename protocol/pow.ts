@@ -1,22 +1,23 @@
 /**
  * The reference of SVC_POW_V1 (docs/protocol/pow.md), written to be read beside that text: light mode, slow and
  * obvious, every intermediate stage a function of its own. It defines what a hash is; the kernels only make it fast.
+ * The last rule, comparing with a target, is target.ts; the epoch of a height is in network.ts.
  * Words are u32 in little-endian order, which is also the order of every machine this runs on.
  */
 import { blake3 } from '@noble/hashes/blake3.js';
-import { type Bytes, ByteWriter, bigintFromBytesBE, concat, equalBytes, utf8 } from './bytes.ts';
+import { type Bytes, ByteWriter, concat, equalBytes, utf8 } from './bytes.ts';
+import { HEADER_BYTES, NONCE_OFFSET } from './header.ts';
+import type { Network } from './network.ts';
 
 /** What pow.md rule 2 fixes for a network: its id, log2 of the cache items (64 B) and log2 of the pages (128 B). */
 export type PowParameters = { readonly networkId: number; readonly cacheLog2: number; readonly pagesLog2: number };
 
+export const powParameters = (network: Network): PowParameters => ({ networkId: network.id, ...network.pow });
+
 export const POW_LABEL = 'SVC_POW_V1';
-export const POW_HEADER_BYTES = 312;
-export const POW_NONCE_BYTES = 8;
 export const POW_CACHE_PASSES = 3;
 export const POW_ITEM_PARENTS = 64;
 export const POW_ROUNDS = 64;
-/** Cuts in an epoch on every network; a development chain may be started with fewer (rule 3). */
-export const POW_EPOCH_LENGTH = 1_036_800;
 
 const FNV_PRIME = 0x01000193;
 
@@ -27,9 +28,6 @@ const bytesOf = (of: Uint32Array<ArrayBuffer>): Uint8Array<ArrayBuffer> => new U
 
 /** fnv(a, b) = (a * 0x01000193 mod 2^32) xor b. */
 export const fnv = (a: number, b: number): number => (Math.imul(a, FNV_PRIME) ^ b) >>> 0;
-
-export const powEpoch = (anchorHeight: number, epochLength = POW_EPOCH_LENGTH): number =>
-  Math.floor(anchorHeight / epochLength);
 
 /** Rule 4: the seed of an epoch's dataset. */
 export function datasetSeed(networkId: number, epoch: number): Uint8Array<ArrayBuffer> {
@@ -77,19 +75,18 @@ export function datasetPage(cache: Bytes, cacheLog2: number, p: number): Uint32A
 }
 
 function assertHeader(header: Bytes): void {
-  if (header.length !== POW_HEADER_BYTES)
-    throw new RangeError(`a header has ${POW_HEADER_BYTES} bytes, got ${header.length}`);
+  if (header.length !== HEADER_BYTES) throw new RangeError(`a header has ${HEADER_BYTES} bytes, got ${header.length}`);
 }
 
 /** Rule 8: the hash of everything but the nonce, constant while a job lasts. */
 export function powPreHash(header: Bytes): Uint8Array<ArrayBuffer> {
   assertHeader(header);
-  return b3(concat(utf8(POW_LABEL), header.subarray(0, POW_HEADER_BYTES - POW_NONCE_BYTES)));
+  return b3(concat(utf8(POW_LABEL), header.subarray(0, NONCE_OFFSET)));
 }
 
 export function powNonce(header: Bytes): Uint8Array<ArrayBuffer> {
   assertHeader(header);
-  return new Uint8Array(header.subarray(POW_HEADER_BYTES - POW_NONCE_BYTES));
+  return new Uint8Array(header.subarray(NONCE_OFFSET));
 }
 
 /** Rule 9: the 64-byte seed of one nonce. */
@@ -142,11 +139,6 @@ export function powStages(parameters: PowParameters, cache: Bytes, header: Bytes
   const mix = powFold(powMix(seed, parameters.pagesLog2, page));
   return { preHash, seed, mix, pow: powFinish(seed, mix) };
 }
-
-/** Rule 13: the hash as a number, and whether it is at or below a target. */
-export const powValue = (pow: Bytes): bigint => bigintFromBytesBE(pow);
-
-export const powMeets = (pow: Bytes, target: bigint): boolean => powValue(pow) <= target;
 
 /** A seed on the wire is only ever compared, never used (rule 4). */
 export const isDatasetSeed = (networkId: number, epoch: number, seed: Bytes): boolean =>

@@ -1,6 +1,7 @@
 /** The shape of vectors/pow.json (vectors/README.md), for every test that reads it. */
 import { readFileSync } from 'node:fs';
-import type { PowParameters } from '../../protocol/pow.ts';
+import { NETWORKS } from '../../protocol/network.ts';
+import { type PowParameters, powParameters } from '../../protocol/pow.ts';
 
 export type PowVector = {
   network: string;
@@ -22,5 +23,5 @@ export function vectorsOf(network: string): PowVector[] {
   return found;
 }
 
-export const DEVELOPMENT: PowParameters = { networkId: 4, cacheLog2: 13, pagesLog2: 17 };
-export const MAINNET: PowParameters = { networkId: 1, cacheLog2: 20, pagesLog2: 24 };
+export const DEVELOPMENT: PowParameters = powParameters(NETWORKS.development);
+export const MAINNET: PowParameters = powParameters(NETWORKS.mainnet);

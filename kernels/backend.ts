@@ -1,0 +1,80 @@
+/**
+ * What a miner searches with. One backend is one device: a graphics card (kernels/gpu) or the processor's cores
+ * (kernels/cpu). Both run in Node and in a browser, and the miner treats them alike.
+ *
+ * The life of one: prepare(epoch) once per epoch, setJob() as often as jobs come, close() at the end. The next epoch may
+ * be prepared while the search goes on.
+ */
+import type { Bytes } from '../protocol/bytes.ts';
+
+export type BackendKind = 'wasm' | 'webgpu';
+
+/** Half-open range of the free part of the nonce, the bytes before the server's prefix, as a little-endian integer. */
+export type NonceRange = { readonly from: bigint; readonly to: bigint };
+
+export type SearchJob = {
+  /** The miner's own number, given back with every hit. */
+  readonly id: number;
+  readonly epoch: number;
+  /** 312 bytes; the server's prefix already stands in the last bytes of the nonce, the rest of it is ignored. */
+  readonly header: Bytes;
+  /** 32 bytes, big-endian: a hash at or below it is a hit. */
+  readonly target: Bytes;
+  /** Length of the server's prefix, the last bytes of the nonce. */
+  readonly prefixBytes: number;
+  /** The part of the free nonces that this backend may use: devices never search the same. */
+  readonly nonces: NonceRange;
+};
+
+export type Hit = {
+  readonly jobId: number;
+  /** The 8 bytes as they go into the header. */
+  readonly nonce: Uint8Array<ArrayBuffer>;
+  readonly hash: Uint8Array<ArrayBuffer>;
+};
+
+/** `done` of `total` units of a stage; the time left is known once enough is done to tell. */
+export type Progress = {
+  readonly epoch: number;
+  readonly stage: 'cache' | 'dataset' | 'load' | 'verify' | 'store';
+  readonly done: number;
+  readonly total: number;
+  readonly secondsLeft?: number;
+};
+
+export type BackendEvents = {
+  onHit(hit: Hit): void;
+  /** Every nonce of the job's range was tried; the backend idles until the next job. */
+  onExhausted?(jobId: number): void;
+  /** The device is lost or hangs: nothing more comes from it. Ordinary errors of a call reject that call instead. */
+  onFailure?(error: Error): void;
+  onProgress?(progress: Progress): void;
+};
+
+export interface Backend {
+  /** As shown to the user, e.g. "NVIDIA H200" or "CPU, 2 threads". */
+  readonly name: string;
+  readonly kind: BackendKind;
+  /** Hashes tried since the start. Only grows. */
+  readonly hashes: number;
+  /** Epochs that can be searched now. */
+  readonly epochs: readonly number[];
+  /** Resolves when the epoch's dataset is in place. At most two epochs are kept: the oldest other one is dropped. */
+  prepare(epoch: number): Promise<void>;
+  /** Takes effect within one batch (20-50 ms); hits of the job before may still come until then, under their own id. */
+  setJob(job: SearchJob | undefined): void;
+  pause(): void;
+  resume(): void;
+  close(): Promise<void>;
+}
+
+export const freeNonces = (prefixBytes: number): bigint => 1n << BigInt(8 * (8 - prefixBytes));
+
+/** Cuts the free nonces into equal parts, one per device. */
+export function splitNonces(range: NonceRange, parts: number): NonceRange[] {
+  const share = (range.to - range.from) / BigInt(parts);
+  return Array.from({ length: parts }, (_, i) => ({
+    from: range.from + share * BigInt(i),
+    to: i === parts - 1 ? range.to : range.from + share * BigInt(i + 1),
+  }));
+}

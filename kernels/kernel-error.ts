@@ -1,0 +1,25 @@
+/** The typed error of this folder. The codes stand in docs/errors.md. */
+
+export const KERNEL_ERROR_CODES = [
+  'kernel_busy',
+  'kernel_worker_failed',
+  'kernel_epoch_not_ready',
+  'kernel_epoch_not_allowed',
+  'kernel_memory_insufficient',
+  'kernel_module_missing',
+  'kernel_closed',
+] as const;
+
+export type KernelErrorCode = (typeof KERNEL_ERROR_CODES)[number];
+
+export class KernelError extends Error {
+  readonly code: KernelErrorCode;
+  readonly fields: Readonly<Record<string, number | string>>;
+
+  constructor(code: KernelErrorCode, message: string, fields: Readonly<Record<string, number | string>> = {}) {
+    super(message);
+    this.name = 'KernelError';
+    this.code = code;
+    this.fields = fields;
+  }
+}
