@@ -163,6 +163,7 @@ export class ByteWriter {
     this.#view = new DataView(this.#bytes.buffer);
   }
 
+  /** Growing replaces buffer and view, so the place is taken before either is touched. */
   #reserve(count: number): number {
     const need = this.#at + count;
     if (need > this.#bytes.length) {
@@ -183,23 +184,27 @@ export class ByteWriter {
   }
 
   u8(value: number): this {
-    this.#view.setUint8(this.#reserve(1), this.#integer(value, 0x100));
+    const at = this.#reserve(1);
+    this.#view.setUint8(at, this.#integer(value, 0x100));
     return this;
   }
 
   u16(value: number): this {
-    this.#view.setUint16(this.#reserve(2), this.#integer(value, 0x10000), true);
+    const at = this.#reserve(2);
+    this.#view.setUint16(at, this.#integer(value, 0x10000), true);
     return this;
   }
 
   u32(value: number): this {
-    this.#view.setUint32(this.#reserve(4), this.#integer(value, 0x100000000), true);
+    const at = this.#reserve(4);
+    this.#view.setUint32(at, this.#integer(value, 0x100000000), true);
     return this;
   }
 
   u64(value: bigint): this {
     if (value < 0n || value >> 64n !== 0n) throw new ProtocolError('out_of_range', `${value} does not fit 64 bits`);
-    this.#view.setBigUint64(this.#reserve(8), value, true);
+    const at = this.#reserve(8);
+    this.#view.setBigUint64(at, value, true);
     return this;
   }
 
@@ -213,7 +218,8 @@ export class ByteWriter {
   }
 
   raw(bytes: Bytes): this {
-    this.#bytes.set(bytes, this.#reserve(bytes.length));
+    const at = this.#reserve(bytes.length);
+    this.#bytes.set(bytes, at);
     return this;
   }
 

@@ -20,3 +20,16 @@ test('hex has one spelling', () => {
   expect(() => fromHex('AB')).toThrow(/only 0-9 and a-f/);
   expect(() => fromHex('abc')).toThrow(/odd number/);
 });
+
+test('a writer grows at any size of field', () => {
+  for (let capacity = 1; capacity < 40; capacity++) {
+    const writer = new ByteWriter(capacity);
+    for (let i = 0; i < 9; i++) writer.u8(i).u16(i).u32(i).u64(BigInt(i)).raw(new Uint8Array(i).fill(i));
+    const reader = new ByteReader(writer.done());
+    for (let i = 0; i < 9; i++) {
+      expect([reader.u8(), reader.u16(), reader.u32(), reader.u64()]).toEqual([i, i, i, BigInt(i)]);
+      expect(reader.take(i)).toEqual(new Uint8Array(i).fill(i));
+    }
+    reader.end();
+  }
+});
