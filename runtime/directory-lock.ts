@@ -1,0 +1,135 @@
+/**
+ * Keeps a second process out of a data directory. Node has no flock, and a lock must not outlive a kill -9, so the lock
+ * is a file `lock.N` that names its owner (process, its start time, the boot of the machine); the highest N counts. A
+ * dead owner's lock is taken over by creating `lock.N+1`, which only one process can do: a hard link to a finished file
+ * either appears whole or fails. Whoever finds a higher number after that has lost and withdraws.
+ *
+ * Processes are told apart by their number and start time, so directories shared between machines or between
+ * containers with separate process numbers are not protected.
+ */
+import { randomBytes } from 'node:crypto';
+import { linkSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+interface Owner {
+  readonly pid: number;
+  /** Clock ticks from the boot to the start of the process; empty where the system does not tell. */
+  readonly started: string;
+  readonly boot: string;
+}
+
+export class DirectoryLockedError extends Error {
+  readonly code = 'directory_locked';
+  readonly pid: number;
+
+  constructor(directory: string, pid: number) {
+    super(`${directory} is in use by process ${pid}: stop it, or name another data directory`);
+    this.name = 'DirectoryLockedError';
+    this.pid = pid;
+  }
+}
+
+export const RUNTIME_ERROR_CODES = ['directory_locked'] as const;
+
+export interface DirectoryLock {
+  release(): void;
+}
+
+const NAME = /^lock\.(\d{1,15})$/;
+
+/** Creates the directory when it is missing. Throws DirectoryLockedError when a living process has it. */
+export function lockDirectory(directory: string): DirectoryLock {
+  mkdirSync(directory, { recursive: true, mode: 0o750 });
+  const draft = join(directory, `lock-draft.${process.pid}.${randomBytes(6).toString('hex')}`);
+  writeFileSync(draft, JSON.stringify(describe(process.pid)), { flag: 'wx', mode: 0o640 });
+  try {
+    for (;;) {
+      const highest = Math.max(0, ...numbers(directory));
+      const owner = readOwner(directory, highest);
+      if (owner !== undefined && isAlive(owner)) throw new DirectoryLockedError(directory, owner.pid);
+      const number = highest + 1;
+      const path = join(directory, `lock.${number}`);
+      if (!link(draft, path)) continue;
+      const all = numbers(directory);
+      if (all.some((other) => other > number)) {
+        rmSync(path, { force: true });
+        continue;
+      }
+      for (const other of all) if (other < number) rmSync(join(directory, `lock.${other}`), { force: true });
+      return { release: () => release(path) };
+    }
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+/** The file stays, without an owner: were it deleted, numbers could start again below one that a slow rival is about to take. */
+function release(path: string): void {
+  try {
+    truncateSync(path);
+  } catch (error) {
+    // The whole directory was removed.
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
+}
+
+function numbers(directory: string): number[] {
+  return readdirSync(directory).flatMap((name) => {
+    const match = NAME.exec(name);
+    return match === null ? [] : [Number(match[1])];
+  });
+}
+
+function link(from: string, to: string): boolean {
+  try {
+    linkSync(from, to);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+function readOwner(directory: string, number: number): Owner | undefined {
+  const text = readIfThere(join(directory, `lock.${number}`));
+  if (text === undefined || text === '') return undefined;
+  try {
+    const { pid, started, boot } = JSON.parse(text) as Owner;
+    if (typeof pid === 'number' && typeof started === 'string' && typeof boot === 'string')
+      return { pid, started, boot };
+  } catch {}
+  // A torn file after a power cut: whoever wrote it is gone.
+  return undefined;
+}
+
+function isAlive(owner: Owner): boolean {
+  const now = describe(owner.pid);
+  if (now.boot !== owner.boot) return false;
+  if (now.started !== '' || owner.started !== '') return now.started === owner.started;
+  try {
+    process.kill(owner.pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+function describe(pid: number): Owner {
+  const boot = readIfThere('/proc/sys/kernel/random/boot_id')?.trim() ?? '';
+  // The program's name, second field, may hold spaces and brackets: count from its closing bracket. Field 22 is the start.
+  const stat = readIfThere(`/proc/${pid}/stat`);
+  const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ') ?? [];
+  // A process that was killed but not yet collected by its parent holds nothing any more.
+  const started = fields[0] === 'Z' || fields[0] === 'X' ? '' : (fields[19] ?? '');
+  return { pid, started, boot };
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ESRCH') return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * How a program starts: finds the command, parses its words against the option table, prints help, version or a usage
+ * error (exit 2), or runs it. Everything a program touches outside itself comes in as `Terminal`.
+ */
+import { readFileSync } from 'node:fs';
+import {
+  type CommandSpec,
+  nearest,
+  type OptionTable,
+  parseCommandLine,
+  USAGE_EXIT,
+  UsageError,
+  type ValuesOf,
+} from '../protocol/command-line.ts';
+import { section } from '../protocol/command-line-help.ts';
+
+export interface Terminal {
+  out(text: string): void;
+  err(text: string): void;
+  readText(path: string): string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** A command ready to be run; the exit code is its result. */
+export interface Command {
+  readonly spec: CommandSpec<OptionTable>;
+  start(words: readonly string[], terminal: Terminal): Promise<number>;
+}
+
+export function command<const T extends OptionTable>(
+  spec: CommandSpec<T>,
+  run: (values: ValuesOf<T>, operands: readonly string[], terminal: Terminal) => Promise<number> | number,
+): Command {
+  return {
+    spec,
+    async start(words, terminal) {
+      const parsed = parseCommandLine(spec, words, terminal.readText);
+      if (parsed.kind === 'run') return await run(parsed.values, parsed.operands, terminal);
+      if (parsed.kind === 'usage') return refuse(spec.name, parsed.error, terminal);
+      terminal.out(parsed.kind === 'help' ? parsed.text : `${spec.name.split(' ')[0]} ${version()}\n`);
+      return 0;
+    },
+  };
+}
+
+/** A program with several commands: the first word that is no option names one (`svc-wallet send`). */
+export function commandTable(name: string, summary: string, commands: readonly Command[]): Command {
+  const shortName = (entry: Command) => entry.spec.name.slice(name.length + 1);
+  const help = `${summary}\n\nUsage: ${name} COMMAND [options]\n\n${section(
+    'Commands',
+    commands.map((entry) => ({ left: shortName(entry), right: entry.spec.summary })),
+  )}\n${name} COMMAND --help shows the options of a command.\n`;
+  return {
+    spec: { name, summary, options: {} },
+    async start(words, terminal) {
+      const [word, ...rest] = words;
+      if (word === undefined || word === '--help' || word === '-h' || word === 'help') {
+        (word === undefined ? terminal.err : terminal.out)(help);
+        return word === undefined ? USAGE_EXIT : 0;
+      }
+      if (word === '--version' || word === '-V') {
+        terminal.out(`${name} ${version()}\n`);
+        return 0;
+      }
+      const found = commands.find((entry) => shortName(entry) === word);
+      if (found !== undefined) return await found.start(rest, terminal);
+      const near = nearest(word, commands.map(shortName));
+      const remedy = near === undefined ? `${name} --help lists the commands` : `did you mean ${near}?`;
+      return refuse(name, new UsageError('usage_unknown_command', `there is no command '${word}'`, remedy), terminal);
+    },
+  };
+}
+
+function refuse(name: string, error: UsageError, terminal: Terminal): number {
+  terminal.err(`${name}: ${error.message} (${error.remedy}) [${error.code}]\n`);
+  return USAGE_EXIT;
+}
+
+export function version(): string {
+  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+export const processTerminal: Terminal = {
+  out: (text) => void process.stdout.write(text),
+  err: (text) => void process.stderr.write(text),
+  readText: (path) => readFileSync(path, 'utf8'),
+  env: process.env,
+};
+
+/** The last line of every `main.ts`. The process ends by itself once nothing is open any more. */
+export async function runProgram(program: Command): Promise<void> {
+  process.exitCode = await program.start(process.argv.slice(2), processTerminal);
+}

@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest';
+import { addProcessMetrics, Metrics } from '../../runtime/metrics.ts';
+import { listenForMetrics, METRICS_CONTENT_TYPE } from '../../runtime/metrics-listener.ts';
+
+test('counters, gauges and histograms in the text format', () => {
+  const metrics = new Metrics();
+  const shares = metrics.counter('svc_shares_total', { help: 'Shares\nby result', labels: ['result'] });
+  shares.add(2, { result: 'accepted' });
+  shares.add(1, { result: 'a"b\\c\n' });
+  metrics.gauge('svc_height', { help: 'Height' }).set(7);
+  const seconds = metrics.histogram('svc_seconds', { help: 'Time', buckets: [0.1, 1], labels: ['kind'] });
+  for (const value of [0.05, 0.1, 0.5, 3]) seconds.observe(value, { kind: 'x' });
+  expect(metrics.text()).toMatchInlineSnapshot(`
+    "# HELP svc_metric_series_dropped_total Updates that went to the label value "other" because a metric has too many label values
+    # TYPE svc_metric_series_dropped_total counter
+    # HELP svc_shares_total Shares\\nby result
+    # TYPE svc_shares_total counter
+    svc_shares_total{result="accepted"} 2
+    svc_shares_total{result="a\\"b\\\\c\\n"} 1
+    # HELP svc_height Height
+    # TYPE svc_height gauge
+    svc_height 7
+    # HELP svc_seconds Time
+    # TYPE svc_seconds histogram
+    svc_seconds_bucket{kind="x",le="0.1"} 2
+    svc_seconds_bucket{kind="x",le="1"} 3
+    svc_seconds_bucket{kind="x",le="+Inf"} 4
+    svc_seconds_sum{kind="x"} 3.65
+    svc_seconds_count{kind="x"} 4
+    "
+  `);
+});
+
+test('a flood of label values ends in one series, and is counted', () => {
+  const metrics = new Metrics();
+  const counter = metrics.counter('svc_workers_total', { help: 'x', labels: ['worker'], maxSeries: 10 });
+  for (let i = 0; i < 1_000; i++) counter.add(1, { worker: `w${i}` });
+  const text = metrics.text();
+  expect(text.match(/^svc_workers_total\{/gm)?.length).toBe(11);
+  expect(text).toContain('svc_workers_total{worker="other"} 990');
+  expect(text).toContain('svc_metric_series_dropped_total{metric="svc_workers_total"} 990');
+});
+
+test('misuse is a bug and throws', () => {
+  const metrics = new Metrics();
+  const counter = metrics.counter('a_total', { help: 'x' });
+  expect(() => counter.add(-1)).toThrow(RangeError);
+  expect(() => counter.add(Number.NaN)).toThrow(RangeError);
+  expect(() => metrics.gauge('a_total', { help: 'x' })).toThrow(/taken/);
+  expect(() => metrics.gauge('a-b', { help: 'x' })).toThrow(/not valid/);
+});
+
+test('the listener serves GET /metrics and nothing else', async () => {
+  const metrics = new Metrics();
+  addProcessMetrics(metrics, '1.2.3');
+  const listener = await listenForMetrics(metrics, { host: '127.0.0.1', port: 0 });
+  const base = `http://127.0.0.1:${listener.address.port}`;
+  const answer = await fetch(`${base}/metrics?x=1`);
+  expect(answer.headers.get('content-type')).toBe(METRICS_CONTENT_TYPE);
+  expect(await answer.text()).toContain('svc_build_info{version="1.2.3"} 1');
+  expect((await fetch(`${base}/`)).status).toBe(404);
+  expect((await fetch(`${base}/metrics`, { method: 'POST' })).status).toBe(405);
+  await expect(listenForMetrics(metrics, listener.address)).rejects.toThrow(/EADDRINUSE/);
+  await listener.close();
+  await expect(fetch(`${base}/metrics`)).rejects.toThrow();
+});

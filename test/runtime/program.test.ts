@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+import { integer } from '../../protocol/command-line.ts';
+import { type Command, command, commandTable, version } from '../../runtime/program.ts';
+
+const count = command(
+  { name: 'svc-x count', summary: 'Counts.', options: { upTo: integer({ help: 'limit', default: 3 }) } },
+  ({ upTo }, _operands, { out }) => {
+    out(`${upTo}\n`);
+    return 7;
+  },
+);
+const program = commandTable('svc-x', 'A program.', [count]);
+
+async function start(entry: Command, ...words: string[]) {
+  let out = '';
+  let err = '';
+  const terminal = {
+    out: (text: string) => {
+      out += text;
+    },
+    err: (text: string) => {
+      err += text;
+    },
+    readText: () => '{}',
+    env: {},
+  };
+  const code = await entry.start(words, terminal);
+  return { code, out, err };
+}
+
+test('a command runs with its values and its exit code is passed on', async () => {
+  expect(await start(program, 'count', '--up-to', '5')).toEqual({ code: 7, out: '5\n', err: '' });
+});
+
+test('help and version are answers, a usage error exits with 2', async () => {
+  expect(await start(program, '--version')).toEqual({ code: 0, out: `svc-x ${version()}\n`, err: '' });
+  expect(await start(program, 'count', '-V')).toEqual({ code: 0, out: `svc-x ${version()}\n`, err: '' });
+  expect((await start(program, '--help')).out).toContain('count  Counts.');
+  expect((await start(program, 'count', '--help')).out).toContain('--up-to N  limit (default 3)');
+  expect(await start(program)).toMatchObject({ code: 2, out: '' });
+  expect(await start(program, 'conut')).toEqual({
+    code: 2,
+    out: '',
+    err: "svc-x: there is no command 'conut' (did you mean count?) [usage_unknown_command]\n",
+  });
+  expect((await start(count, '--up-to', 'x')).err).toMatch(/^svc-x count: --up-to must be .* \[usage_value\]\n$/);
+});

@@ -1,0 +1,11 @@
+/** Directories for one test, removed when it ends. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+
+export function temporaryDirectory(): string {
+  const path = mkdtempSync(join(tmpdir(), 'svc-test-'));
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
