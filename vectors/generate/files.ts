@@ -1,0 +1,16 @@
+/** Which vector file is made by which function. vectors/pow.json is not among them: two independent programs made it. */
+import { addressVectors } from './address.ts';
+import { emissionVectors, targetVectors } from './arithmetic.ts';
+import { headerVectors, identifierVectors, merkleVectors, rewardRootVectors } from './block.ts';
+import { transactionVectors } from './transaction.ts';
+
+export const vectorFiles: Record<string, () => unknown> = {
+  'address.json': addressVectors,
+  'emission.json': emissionVectors,
+  'header.json': headerVectors,
+  'identifiers.json': identifierVectors,
+  'merkle.json': merkleVectors,
+  'reward-root.json': rewardRootVectors,
+  'target.json': targetVectors,
+  'transaction.json': transactionVectors,
+};
