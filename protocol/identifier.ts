@@ -22,6 +22,9 @@ export const LABELS = {
   reward: 'SVC_REWARD_V1',
   serviceAnswer: 'SVC_SERVICE_ANSWER_V1',
   spend: 'SVC_SPEND_V1',
+  sumEmpty: 'SVC_SUM_EMPTY_V1',
+  sumLeaf: 'SVC_SUM_LEAF_V1',
+  sumNode: 'SVC_SUM_NODE_V1',
   transaction: 'SVC_TX_V1',
 } as const;
 

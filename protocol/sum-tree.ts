@@ -1,0 +1,79 @@
+/**
+ * Merkle sum trees (books rule 1): a tree over (key, value) leaves in ascending order of key whose every node commits
+ * the sum below it. Whoever knows the root knows the total, so a list cannot hide an entry or add one that is not in it.
+ */
+import { type Bytes, ByteWriter, compareBytes, equalBytes } from './bytes.ts';
+import { ProtocolError } from './errors.ts';
+import { id, LABELS } from './identifier.ts';
+
+export type SumLeaf = { readonly key: Bytes; readonly value: bigint };
+export type SumNode = { readonly hash: Bytes; readonly sum: bigint };
+export type SumBranch = { readonly index: number; readonly count: number; readonly siblings: readonly SumNode[] };
+
+export const sumLeafNode = (leaf: SumLeaf): SumNode => ({
+  hash: id(LABELS.sumLeaf, new ByteWriter(96).short(leaf.key).u128(leaf.value).done()),
+  sum: leaf.value,
+});
+
+const parent = (left: SumNode, right: SumNode): SumNode => ({
+  hash: id(LABELS.sumNode, new ByteWriter(128).raw(left.hash).u128(left.sum).raw(right.hash).u128(right.sum).done()),
+  sum: left.sum + right.sum,
+});
+
+function checkOrder(leaves: readonly SumLeaf[]): void {
+  for (let i = 1; i < leaves.length; i++)
+    if (compareBytes((leaves[i - 1] as SumLeaf).key, (leaves[i] as SumLeaf).key) >= 0)
+      throw new ProtocolError('not_canonical', 'leaves are in ascending order of key without repetition');
+}
+
+/** All rows of a tree, leaves first. Kept, it serves every branch of the tree without hashing again. */
+export type SumTree = { readonly root: SumNode; readonly rows: readonly (readonly SumNode[])[] };
+
+export function sumTree(leaves: readonly SumLeaf[]): SumTree {
+  checkOrder(leaves);
+  if (leaves.length === 0) return { root: { hash: id(LABELS.sumEmpty, new Uint8Array(0)), sum: 0n }, rows: [[]] };
+  const rows: SumNode[][] = [leaves.map(sumLeafNode)];
+  for (let row = rows[0] as SumNode[]; row.length > 1; ) {
+    const next: SumNode[] = [];
+    for (let i = 0; i < row.length; i += 2) {
+      const left = row[i] as SumNode;
+      const right = row[i + 1];
+      next.push(right === undefined ? left : parent(left, right));
+    }
+    rows.push(next);
+    row = next;
+  }
+  return { root: (rows.at(-1) as SumNode[])[0] as SumNode, rows };
+}
+
+export function sumBranch(tree: SumTree, index: number): SumBranch {
+  const count = (tree.rows[0] as readonly SumNode[]).length;
+  if (!Number.isInteger(index) || index < 0 || index >= count)
+    throw new ProtocolError('out_of_range', `no leaf ${index} in a tree of ${count}`);
+  const siblings: SumNode[] = [];
+  let at = index;
+  for (const row of tree.rows.slice(0, -1)) {
+    const sibling = row[at ^ 1];
+    if (sibling !== undefined) siblings.push(sibling);
+    at >>= 1;
+  }
+  return { index, count, siblings };
+}
+
+/** True when `leaf` stands at the branch's index of a tree of its count whose root is `root`, sum included. */
+export function verifySumBranch(root: SumNode, leaf: SumLeaf, branch: SumBranch): boolean {
+  const { index, count, siblings } = branch;
+  if (!Number.isSafeInteger(count) || !Number.isInteger(index) || index < 0 || index >= count) return false;
+  let node = sumLeafNode(leaf);
+  let at = index;
+  let used = 0;
+  for (let width = count; width > 1; width = Math.ceil(width / 2)) {
+    if ((at ^ 1) < width) {
+      const sibling = siblings[used++];
+      if (sibling === undefined || sibling.sum < 0n) return false;
+      node = at % 2 === 0 ? parent(node, sibling) : parent(sibling, node);
+    }
+    at = Math.floor(at / 2);
+  }
+  return used === siblings.length && node.sum === root.sum && equalBytes(node.hash, root.hash);
+}

@@ -1,0 +1,153 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { compareBytes, fromHex } from '../../protocol/bytes.ts';
+import {
+  divide,
+  feeOf,
+  leavesOf,
+  type SliceWork,
+  weightOf,
+  weightsOf,
+  weightTotal,
+  windowOf,
+} from '../../protocol/pplns.ts';
+import { type SumLeaf, sumBranch, sumTree, verifySumBranch } from '../../protocol/sum-tree.ts';
+import { count, seed } from '../level.ts';
+
+const runs = { seed, numRuns: count({ quick: 100, full: 500, deep: 20_000 }) };
+const account = fc.integer({ min: 0, max: 30 }).map((i) => i.toString(16).padStart(98, '0'));
+const work = fc.bigInt({ min: 0n, max: 1n << 70n });
+const slice = fc.dictionary(account, work, { maxKeys: 8 }).map((row) => new Map(Object.entries(row)));
+
+function slicesOf(rows: Map<string, bigint>[]): Map<number, SliceWork> {
+  return new Map(
+    rows.map((row, slice) => [slice, { slice, work: row, total: [...row.values()].reduce((sum, v) => sum + v, 0n) }]),
+  );
+}
+
+const newestFirst = (slices: Map<number, SliceWork>) => [...slices.values()].reverse();
+
+describe('a window', () => {
+  test('by hand: the oldest slice counts in part, and an account is paid for that part alone', () => {
+    const slices = slicesOf([
+      new Map([
+        ['aa', 30n],
+        ['bb', 70n],
+      ]),
+      new Map([['bb', 40n]]),
+      new Map([['aa', 10n]]),
+    ]);
+    const window = windowOf(100n, newestFirst(slices));
+    expect(window.parts.map((part) => [part.slice, part.counted])).toEqual([
+      [2, 10n],
+      [1, 40n],
+      [0, 50n],
+    ]);
+    // aa: 10 + 30 * 50/100 = 25; bb: 40 + 70 * 50/100 = 75
+    const credits = divide(1001n, weightsOf(window, slices));
+    expect(credits.get('aa')).toBe(250n);
+    expect(credits.get('bb')).toBe(751n);
+  });
+
+  test('weights add up, and one account computes its own from its own work alone', () => {
+    fc.assert(
+      fc.property(fc.array(slice, { maxLength: 6 }), fc.bigInt({ min: 1n, max: 1n << 72n }), (rows, windowWork) => {
+        const slices = slicesOf(rows);
+        const window = windowOf(windowWork, newestFirst(slices));
+        const weights = weightsOf(window, slices);
+        expect([...weights.values()].reduce((sum, weight) => sum + weight, 0n)).toBe(weightTotal(window));
+        expect(window.counted <= windowWork).toBe(true);
+        for (const [name, weight] of weights)
+          expect(weightOf(window, (slice) => slices.get(slice)?.work.get(name) ?? 0n)).toBe(weight);
+      }),
+      runs,
+    );
+  });
+});
+
+test('a division loses no atom and gives nobody more than one above the floor', () => {
+  const weights = fc.dictionary(account, fc.bigInt({ min: 1n, max: 1n << 100n }), { minKeys: 1, maxKeys: 40 });
+  fc.assert(
+    fc.property(fc.bigInt({ min: 0n, max: 10n ** 17n }), weights, (amount, row) => {
+      const map = new Map(Object.entries(row));
+      const total = [...map.values()].reduce((sum, weight) => sum + weight, 0n);
+      const credits = divide(amount, map);
+      let sum = 0n;
+      for (const [name, credit] of credits) {
+        const floor = (amount * (map.get(name) as bigint)) / total;
+        expect(credit === floor || credit === floor + 1n).toBe(true);
+        sum += credit;
+      }
+      expect(sum).toBe(amount);
+      expect(divide(amount, new Map([...map].reverse()))).toEqual(credits);
+    }),
+    runs,
+  );
+});
+
+test('ties go to the smaller account', () => {
+  const credits = divide(
+    2n,
+    new Map([
+      ['cc', 1n],
+      ['aa', 1n],
+      ['bb', 1n],
+    ]),
+  );
+  expect([...credits].sort()).toEqual([
+    ['aa', 1n],
+    ['bb', 1n],
+    ['cc', 0n],
+  ]);
+});
+
+test('the fee is rounded in favour of the miners', () => {
+  expect(feeOf(999_999n, 10_000n)).toBe(9_999n);
+});
+
+describe('a sum tree', () => {
+  const leaves = fc
+    .uniqueArray(fc.tuple(fc.uint8Array({ minLength: 1, maxLength: 49 }), work), {
+      selector: ([key]) => key.join(),
+      minLength: 1,
+      maxLength: 40,
+    })
+    .map((rows) => rows.map(([key, value]): SumLeaf => ({ key, value })).sort((a, b) => compareBytes(a.key, b.key)));
+
+  test('proves every leaf and its total, and no other leaf, place, sum or sibling', () => {
+    fc.assert(
+      fc.property(leaves, fc.nat(), (list, pick) => {
+        const tree = sumTree(list);
+        expect(tree.root.sum).toBe(list.reduce((sum, leaf) => sum + leaf.value, 0n));
+        const index = pick % list.length;
+        const leaf = list[index] as SumLeaf;
+        const branch = sumBranch(tree, index);
+        expect(verifySumBranch(tree.root, leaf, branch)).toBe(true);
+        expect(verifySumBranch(tree.root, { ...leaf, value: leaf.value + 1n }, branch)).toBe(false);
+        expect(verifySumBranch({ ...tree.root, sum: tree.root.sum + 1n }, leaf, branch)).toBe(false);
+        expect(verifySumBranch(tree.root, leaf, { ...branch, siblings: [...branch.siblings, tree.root] })).toBe(false);
+        branch.siblings.forEach((sibling, i) => {
+          const forged = [...branch.siblings];
+          forged[i] = { ...sibling, sum: sibling.sum + 1n };
+          expect(verifySumBranch(tree.root, leaf, { ...branch, siblings: forged })).toBe(false);
+        });
+      }),
+      runs,
+    );
+  });
+
+  test('refuses leaves that are out of order or repeated', () => {
+    const leaf = { key: fromHex('aa'), value: 1n };
+    expect(() => sumTree([leaf, leaf])).toThrow(/ascending/);
+    expect(
+      leavesOf(
+        new Map([
+          ['bb', 1n],
+          ['aa', 2n],
+          ['cc', 0n],
+        ]),
+        (key) => fromHex(key),
+      ).map((l) => l.value),
+    ).toEqual([2n, 1n]);
+  });
+});
