@@ -19,9 +19,12 @@ function above(row: readonly Bytes[]): Bytes[] {
   return next;
 }
 
-export function merkleRoot(leaves: readonly Bytes[]): Bytes {
-  if (leaves.length === 0) return id(LABELS.merkleEmpty, new Uint8Array(0));
-  let row: readonly Bytes[] = leaves.map(merkleLeaf);
+export const merkleRoot = (leaves: readonly Bytes[]): Bytes => merkleRootOfHashes(leaves.map(merkleLeaf));
+
+/** The root over leaves that are hashed already: a node hashes each waiting transaction once, not once per template. */
+export function merkleRootOfHashes(hashes: readonly Bytes[]): Bytes {
+  if (hashes.length === 0) return id(LABELS.merkleEmpty, new Uint8Array(0));
+  let row = hashes;
   while (row.length > 1) row = above(row);
   return row[0] as Bytes;
 }

@@ -1,0 +1,259 @@
+/**
+ * What createNode (node.ts) gives to whoever embeds a full node: the public API, the mining listener, a bridge, a pool or a
+ * test. Reads answer from the finalized state and are synchronous where the answer is in memory or one lookup away.
+ */
+import type { Bytes } from '../protocol/bytes.ts';
+import type { Certificate, CutHeader } from '../protocol/cut.ts';
+import type { EmissionState } from '../protocol/emission.ts';
+import type { Genesis } from '../protocol/genesis.ts';
+import type { Network } from '../protocol/network.ts';
+import type { Outpoint, TransactionBody } from '../protocol/transaction.ts';
+import type {
+  CutEffects,
+  FailureReason,
+  OutputSource,
+  StakePayout,
+  TransactionEffect,
+  ValueFigures,
+  WorkReward,
+} from './ledger/effects.ts';
+import type { NodeError } from './node-error.ts';
+import type { StoreReader } from './store/cut-indexer.ts';
+
+/** Something sent by a caller of this node, or by another node: both enter by the same door. */
+export type Origin = 'own' | 'relayed';
+
+export type Head = {
+  readonly height: number;
+  readonly cutId: Bytes;
+  readonly stateRoot: Bytes;
+  readonly validatorSetId: Bytes;
+  readonly timestampMillis: number;
+  /** Target of a block anchored at this cut. */
+  readonly target: bigint;
+};
+
+/** A finalized cut as the store keeps it. */
+export type CutRecord = {
+  readonly cutId: Bytes;
+  readonly header: CutHeader;
+  readonly headerBytes: Bytes;
+  /** In the order of execution. */
+  readonly blockIds: readonly Bytes[];
+  readonly transactionCount: number;
+  readonly executedBlocks: number;
+  readonly rewards: readonly Pick<WorkReward, 'blockId' | 'amount' | 'outpoint'>[];
+  readonly stakePayouts: readonly Pick<StakePayout, 'positionId' | 'rewardAddress' | 'amount' | 'outpoint'>[];
+  readonly subsidy: bigint;
+  readonly fees: bigint;
+  readonly figures: ValueFigures;
+  /** Target of blocks anchored at this cut, and the work this cut registered. */
+  readonly target: bigint;
+  readonly registeredWork: bigint;
+};
+
+/** `waiting`: accepted, no cut took it yet. `pending`: registered, its anchor is paid in `dueHeight`. */
+export type BlockReward =
+  | { readonly state: 'waiting' }
+  | { readonly state: 'pending'; readonly fees: bigint }
+  | {
+      readonly state: 'paid';
+      readonly height: number;
+      readonly reward: Pick<WorkReward, 'subsidy' | 'fees' | 'amount' | 'outpoint'>;
+    }
+  | { readonly state: 'expired' };
+
+export type BlockRecord = {
+  readonly id: Bytes;
+  readonly header: Bytes;
+  readonly anchorHeight: number;
+  /** Last cut that may register it; the cut that pays it. */
+  readonly dueHeight: number;
+  readonly acceptedMillis: number;
+  readonly origin: Origin;
+  readonly payout: Bytes;
+  readonly extranonce: Bytes;
+  readonly parents: readonly Bytes[];
+  readonly transactionCount: number;
+  readonly registeredHeight?: number;
+  readonly reward: BlockReward;
+};
+
+export type CutPlace = { readonly height: number; readonly cutId: Bytes };
+
+export type TransactionStatus = {
+  readonly id: Bytes;
+  readonly lifecycle: 'processing' | 'receiving' | 'registered' | 'finalized' | 'failed';
+  readonly observedBlock?: Bytes;
+  readonly registeredCut?: CutPlace;
+  readonly finalizedCut?: CutPlace;
+  readonly failure?: FailureReason;
+  /** Only `finalized`, and `failed` with `conflict` or `expired` in a finalized cut. */
+  readonly final: boolean;
+};
+
+export type PendingTransaction = {
+  readonly id: Bytes;
+  readonly wire: Bytes;
+  readonly body: TransactionBody;
+  readonly origin: Origin;
+  readonly seenMillis: number;
+  readonly fee: bigint;
+  readonly mass: number;
+  /** The outputs it spends, in the order of its inputs. */
+  readonly spends: readonly UnspentOutput[];
+};
+
+export type UnspentOutput = {
+  readonly outpoint: Outpoint;
+  readonly address: Bytes;
+  readonly amount: bigint;
+  readonly source: OutputSource;
+};
+
+export type MempoolView = {
+  readonly count: number;
+  readonly bytes: number;
+  readonly maxBytes: number;
+  get(id: Bytes): PendingTransaction | undefined;
+  /** Oldest first. */
+  list(): Iterable<PendingTransaction>;
+  /** The waiting transaction that spends this output. */
+  spender(outpoint: Outpoint): PendingTransaction | undefined;
+};
+
+export type Supply = ValueFigures & { readonly height: number; readonly outputCount: number };
+
+export type Position = {
+  readonly id: Bytes;
+  readonly validatorId: Bytes;
+  readonly kind: 'self_bond';
+  readonly principal: bigint;
+  readonly rewardAddress: Bytes;
+  readonly publicKey: Bytes;
+};
+
+export type Emission = {
+  readonly state: EmissionState;
+  readonly subsidy: bigint;
+  readonly nextReductionHeight: number;
+};
+
+export type Rates = {
+  readonly height: number;
+  /** Hashes per second over the last cuts, from registered work and cut times. */
+  readonly hashesPerSecond: bigint;
+  readonly cutMillis: number;
+  readonly blocksPerCut: number;
+  readonly target: bigint;
+  readonly work: bigint;
+  /** Cuts that these figures come from. */
+  readonly cuts: number;
+};
+
+/** A node without peers is synced by definition; the peer figures are absent, not zero. */
+export type Sync = { readonly synced: boolean; readonly height: number };
+
+/** An inclusion proof of an output: its leaf's entries and the siblings up to the root (ledger rule 34). */
+export type OutputProof = {
+  readonly outpoint: Outpoint;
+  readonly output?: UnspentOutput;
+  /** The leaf that holds it, or would: entries of 110 bytes each. */
+  readonly leaf: Bytes;
+  /** From the root down: on which side the path goes, and the digest, sum and count of the other side. */
+  readonly path: readonly {
+    readonly right: boolean;
+    readonly digest: Bytes;
+    readonly sum: bigint;
+    readonly count: number;
+  }[];
+  readonly root: { readonly digest: Bytes; readonly sum: bigint; readonly count: number };
+};
+
+export type Submission =
+  | { readonly status: 'accepted' | 'known'; readonly id: Bytes }
+  | { readonly status: 'refused'; readonly error: NodeError };
+
+export type RemovalReason = 'finalized' | 'expired' | 'evicted' | 'conflict' | 'rejected';
+
+export type NodeEvents = {
+  /** After the batch of the cut is durable, in order of height. Listeners must not throw. */
+  cut: (effects: CutEffects) => void;
+  block: (block: BlockRecord) => void;
+  mempoolAdded: (transaction: PendingTransaction) => void;
+  mempoolRemoved: (transaction: PendingTransaction, reason: RemovalReason) => void;
+  /** The node stopped by itself: disk full, or a broken ledger. */
+  fault: (error: Error) => void;
+};
+
+export type TemplateRequest = {
+  readonly payout: Bytes;
+  readonly maxTransactions: number;
+  readonly extranonce?: Bytes;
+  /** Which of several draws of transactions; the same number within 5 s gives the same draw. */
+  readonly draw?: number;
+};
+
+export type Template = {
+  readonly anchor: Head;
+  readonly header: Bytes;
+  readonly body: Bytes;
+  readonly payout: Bytes;
+  readonly extranonce: Bytes;
+  readonly registrationWindowEnd: number;
+  readonly target: bigint;
+  readonly timestampMillis: number;
+  readonly parentsRoot: Bytes;
+  readonly transactionsRoot: Bytes;
+  readonly rewardRoot: Bytes;
+  readonly draw: number;
+  readonly transactionCount: number;
+  /** The block's part of the fees if all its transactions execute here first. */
+  readonly fees: bigint;
+  readonly pow: { readonly epoch: number; readonly seed: Bytes; readonly epochLength: number };
+  /** How long the draw stays the same from now on. */
+  readonly validMillis: number;
+};
+
+export interface FullNode {
+  readonly network: Network;
+  readonly chainId: Bytes;
+  readonly genesis: Genesis;
+  readonly mempool: MempoolView;
+  /** The index space of a CutIndexer. */
+  reader(indexer: string): StoreReader;
+
+  head(): Head;
+  cut(height: number): CutRecord | undefined;
+  certificate(height: number): Certificate | undefined;
+  block(id: Bytes): BlockRecord | undefined;
+  blockBody(id: Bytes): Bytes | undefined;
+  /** Blocks that no cut has taken yet. */
+  waitingBlocks(): Iterable<BlockRecord>;
+  output(outpoint: Outpoint): UnspentOutput | undefined;
+  outputProof(outpoint: Outpoint): OutputProof;
+  publicKey(address: Bytes): Bytes | undefined;
+  transactionStatus(id: Bytes): TransactionStatus | undefined;
+  /** Wire bytes and outcome of a transaction that waits or that a finalized cut carried, while its body is kept. */
+  transactionWire(id: Bytes): Bytes | undefined;
+  /** What the transactions of a finalized cut did, read again from its blocks; undefined where a body was pruned. */
+  cutTransactions(
+    height: number,
+  ): readonly Pick<TransactionEffect, 'id' | 'blockId' | 'index' | 'outcome'>[] | undefined;
+  supply(): Supply;
+  emission(): Emission;
+  positions(): readonly Position[];
+  rates(): Rates;
+  sync(): Sync;
+
+  submitTransaction(wire: Bytes, origin?: Origin): Promise<Submission>;
+  submitBlock(header: Bytes, body: Bytes, origin?: Origin): Promise<Submission>;
+  template(request: TemplateRequest): Template;
+
+  on<E extends keyof NodeEvents>(event: E, listener: NodeEvents[E]): () => void;
+  /** Makes the next cut now, beside the clock of the cut maker; for tests and simulations. */
+  seal(): Promise<CutEffects>;
+  /** Deletes bodies of blocks paid before `height`; headers, rewards and cuts stay. Returns how many. */
+  pruneBodies(height: number): Promise<number>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,29 @@
+/**
+ * The hook through which an index keeps step with the chain: what it wants written goes into the same atomic batch as the
+ * cut itself, so after any crash the index stands exactly at the finalized head.
+ */
+import type { Bytes } from '../../protocol/bytes.ts';
+import type { CutEffects } from '../ledger/effects.ts';
+
+export type BatchOp =
+  | { readonly type: 'put'; readonly key: Bytes; readonly value: Bytes }
+  | { readonly type: 'del'; readonly key: Bytes };
+
+/** Synchronous reads of what the last finalized cut left. An iterator sees one moment of the store. */
+export interface StoreReader {
+  get(key: Bytes): Uint8Array | undefined;
+  /** Entries with from <= key < to, ascending unless `reverse`. */
+  range(from: Bytes, to: Bytes, options?: RangeOptions): Promise<[Uint8Array, Uint8Array][]>;
+}
+
+export type RangeOptions = { readonly limit?: number; readonly reverse?: boolean };
+
+export interface CutIndexer {
+  /** A name of letters, digits and dashes; its keys live in a space of their own and are seen without a prefix here. */
+  readonly name: string;
+  /**
+   * What the cut changes in this index. `reader` still shows the index as the cut before left it. Called once per cut in
+   * order of height, genesis included; pure apart from reads.
+   */
+  operations(effects: CutEffects, reader: StoreReader): readonly BatchOp[];
+}
