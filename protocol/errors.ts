@@ -25,6 +25,14 @@ export const PROTOCOL_ERROR_CODES = [
   'amount_range',
   'tag_characters',
   'duplicate_entry',
+  'json_text',
+  'json_depth',
+  'field_missing',
+  'field_unknown',
+  'field_type',
+  'reply_unexpected',
+  'username_text',
+  'password_text',
 ] as const;
 
 export type ProtocolErrorCode = (typeof PROTOCOL_ERROR_CODES)[number];

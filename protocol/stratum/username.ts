@@ -1,0 +1,62 @@
+/**
+ * What a miner authorizes with (docs/protocol/stratum.md, S24 and S25): the username `<address>.<worker>` and the wishes
+ * in its password.
+ */
+import { type Address, parseAddress } from '../address.ts';
+import { ProtocolError } from '../errors.ts';
+import type { NetworkName } from '../network.ts';
+import { checkWorker, WORK_MAX } from './messages.ts';
+
+export interface Username {
+  /** The address as text, as it was given. */
+  text: string;
+  address: Address;
+  /** '' when none was named. */
+  worker: string;
+}
+
+/** Throws an address_* code for a bad address (answered with 29) and username_text for a bad worker name (-32602). */
+export function parseUsername(username: string, network: NetworkName): Username {
+  const dot = username.indexOf('.');
+  const text = dot < 0 ? username : username.slice(0, dot);
+  const worker = dot < 0 ? '' : username.slice(dot + 1);
+  if (dot >= 0 && worker === '') throw new ProtocolError('username_text', 'a worker name must follow the dot');
+  return { text, address: parseAddress(text, network), worker: checkWorker(worker) };
+}
+
+export const formatUsername = (address: string, worker: string): string =>
+  worker === '' ? address : `${address}.${worker}`;
+
+/** Works are expected hashes per share; null where the miner did not ask. A fixed work makes the floor idle. */
+export interface Wishes {
+  fixedWork: bigint | null;
+  minWork: bigint | null;
+}
+
+const WORK = /^[1-9][0-9]{0,38}$/;
+
+function wish(text: string): bigint {
+  const value = WORK.test(text) ? BigInt(text) : 0n;
+  if (value < 1n || value > WORK_MAX)
+    throw new ProtocolError('password_text', 'd= and min= take a decimal number of expected hashes');
+  return value;
+}
+
+/** Items are parted by commas. Others than d= and min= are ignored: many miners send 'x' because they must send something. */
+export function parsePassword(password: string): Wishes {
+  const wishes: Wishes = { fixedWork: null, minWork: null };
+  for (const item of password.split(',')) {
+    const field = item.startsWith('d=') ? 'fixedWork' : item.startsWith('min=') ? 'minWork' : null;
+    if (field === null) continue;
+    if (wishes[field] !== null) throw new ProtocolError('password_text', 'the password asks for one thing twice');
+    wishes[field] = wish(item.slice(item.indexOf('=') + 1));
+  }
+  return wishes;
+}
+
+export function formatPassword(wishes: Wishes): string {
+  const items: string[] = [];
+  if (wishes.fixedWork !== null) items.push(`d=${wishes.fixedWork}`);
+  if (wishes.minWork !== null) items.push(`min=${wishes.minWork}`);
+  return items.join(',');
+}
