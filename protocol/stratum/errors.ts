@@ -30,7 +30,7 @@ export const STRATUM_ERRORS = [
   row(-32600, 2, 'invalid_request', 'not a request, or not one for this state of the session', 'yes'),
   row(-32601, 3, 'unknown_method', 'no such method', 'yes'),
   row(-32602, 4, 'invalid_params', 'bad parameters', 'yes'),
-  row(20, 20, 'internal', 'internal error; nothing was the miner’s fault', 'no'),
+  row(20, 20, 'internal', 'internal error; the miner is not at fault', 'no'),
   row(21, 21, 'unknown_job', 'unknown or expired job', 'no'),
   row(22, 22, 'duplicate', 'this nonce was submitted before', 'yes'),
   row(23, 23, 'above_target', 'hash is above the share target', 'yes'),

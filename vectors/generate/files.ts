@@ -2,6 +2,8 @@
 import { addressVectors } from './address.ts';
 import { emissionVectors, targetVectors } from './arithmetic.ts';
 import { headerVectors, identifierVectors, merkleVectors, rewardRootVectors } from './block.ts';
+import { stratumV1Vectors } from './stratum-v1.ts';
+import { stratumV2Vectors } from './stratum-v2.ts';
 import { transactionVectors } from './transaction.ts';
 
 export const vectorFiles: Record<string, () => unknown> = {
@@ -11,6 +13,8 @@ export const vectorFiles: Record<string, () => unknown> = {
   'identifiers.json': identifierVectors,
   'merkle.json': merkleVectors,
   'reward-root.json': rewardRootVectors,
+  'stratum-v1.json': stratumV1Vectors,
+  'stratum-v2.json': stratumV2Vectors,
   'target.json': targetVectors,
   'transaction.json': transactionVectors,
 };
