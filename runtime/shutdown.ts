@@ -1,6 +1,6 @@
 /**
  * The orderly end of a program. SIGINT or SIGTERM, or the program itself, asks for it once; the parts are stopped in
- * the reverse order of their start, within a time limit. A second signal, or the limit, ends the process at once:
+ * the reverse order of their start, within a time limit. A later signal, or the limit, ends the process at once:
  * nothing may depend on an orderly end (a kill -9 or a power cut gives none), it only makes the next start quicker.
  */
 import type { Logger } from './log.ts';
@@ -12,9 +12,12 @@ export interface ShutdownOptions {
 export interface ShutdownDependencies {
   readonly log: Logger;
   readonly process: Pick<NodeJS.Process, 'on' | 'off' | 'exit'>;
+  readonly now: () => number;
 }
 
 const SIGNALS = { SIGINT: 130, SIGTERM: 143 } as const;
+/** One Ctrl-C arrives more than once: from the terminal, from npm and from the launcher, which all pass it on. */
+const SAME_REQUEST_MS = 500;
 export const DEFAULT_SHUTDOWN_LIMIT_MS = 20_000;
 
 export class Shutdown {
@@ -23,6 +26,7 @@ export class Shutdown {
   readonly #parts: { name: string; stop: () => Promise<void> | void }[] = [];
   readonly #abort = new AbortController();
   readonly #done = Promise.withResolvers<number>();
+  #requestedAt = 0;
   readonly #listeners: [keyof typeof SIGNALS, () => void][];
 
   constructor(options: ShutdownOptions, dependencies: ShutdownDependencies) {
@@ -31,8 +35,8 @@ export class Shutdown {
     this.#listeners = Object.entries(SIGNALS).map(([signal, code]) => [
       signal as keyof typeof SIGNALS,
       () => {
-        if (this.#abort.signal.aborted) dependencies.process.exit(code);
-        this.request(signal);
+        if (!this.signal.aborted) this.request(signal);
+        else if (dependencies.now() - this.#requestedAt >= SAME_REQUEST_MS) dependencies.process.exit(code);
       },
     ]);
     for (const [signal, listener] of this.#listeners) dependencies.process.on(signal, listener);
@@ -58,6 +62,7 @@ export class Shutdown {
   request(reason: string, exitCode = 0): void {
     if (this.signal.aborted) return;
     this.#dependencies.log.info('stopping', { reason });
+    this.#requestedAt = this.#dependencies.now();
     this.#abort.abort();
     void this.#stopAll(exitCode);
   }

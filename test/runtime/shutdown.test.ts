@@ -16,7 +16,9 @@ function make(limitMs = 1_000) {
       exited.resolve(code);
     },
   }) as unknown as NodeJS.Process;
-  return { shutdown: new Shutdown({ limitMs }, { log, process: fake }), emitter, exits, exited: exited.promise, lines };
+  const clock = { now: 0 };
+  const shutdown = new Shutdown({ limitMs }, { log, process: fake, now: () => clock.now });
+  return { shutdown, clock, emitter, exits, exited: exited.promise, lines };
 }
 
 test('a signal stops the parts once, last started first, and gives back the handlers', async () => {
@@ -48,11 +50,14 @@ test('a part that fails to stop is named and the others still stop', async () =>
   expect(lines.join('')).toContain('a part failed to stop part=broken');
 });
 
-test('a second signal ends the process at once', () => {
-  const { shutdown, emitter, exits } = make();
+test('a second signal ends the process at once, unless it is the same Ctrl-C by another way', () => {
+  const { shutdown, clock, emitter, exits } = make();
   shutdown.add('slow', () => new Promise(() => undefined));
   emitter.emit('SIGINT');
+  clock.now = 499;
+  emitter.emit('SIGINT');
   expect(exits).toEqual([]);
+  clock.now = 500;
   emitter.emit('SIGINT');
   expect(exits).toEqual([130]);
 });

@@ -1,0 +1,61 @@
+/**
+ * What `npm start`, `npm test` and `npm run bench` call. Runs on any Node >= 20 without a single package: it brings
+ * what is missing (packages from npm, Debian packages for the tests, built files), saying what it does, and then hands
+ * over to the Node 24 that the project carries. A run that needs nothing new gets there at once, without network.
+ */
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { bringBuilds } from './ready/build-steps.mjs';
+import { findNode, noNodeMessage, runChild } from './ready/carried-node.mjs';
+import { bringNodeModules } from './ready/node-modules.mjs';
+import { NotReady, say } from './ready/say.mjs';
+import { bringSystemPackages, thisSystem } from './ready/system-packages.mjs';
+import { runTests } from './ready/tests.mjs';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const NOT_BUILT_EXIT = 2;
+
+/** @type {Record<string, (words: string[]) => Promise<number>>} */
+const tasks = {
+  async start() {
+    say('the stack cannot be started yet: node, pool and miner are still being built (see CHANGELOG.md)');
+    return NOT_BUILT_EXIT;
+  },
+  test: (words) => test('full', words),
+  'test:quick': (words) => test('quick', words),
+  'test:deep': (words) => test('deep', words),
+  async bench(words) {
+    const node = await bring();
+    return runChild(root, node, [join(root, 'test/bench/run.ts'), ...words]);
+  },
+};
+
+/**
+ * @param {'quick' | 'full' | 'deep'} level
+ * @param {string[]} words
+ */
+async function test(level, words) {
+  bringSystemPackages(thisSystem());
+  await bring();
+  return runTests(root, level, words);
+}
+
+/** Everything but the Debian packages. Returns the Node to run with. */
+async function bring() {
+  bringNodeModules(root);
+  const node = findNode(root);
+  if (node === undefined) throw new NotReady(noNodeMessage(root));
+  await bringBuilds(root, (command) => runChild(root, node, command));
+  return node;
+}
+
+const [name = '', ...words] = process.argv.slice(2);
+const task = tasks[name];
+try {
+  if (task === undefined) throw new NotReady(`there is no task '${name}'; tasks are ${Object.keys(tasks).join(', ')}`);
+  process.exitCode = await task(words);
+} catch (error) {
+  if (!(error instanceof NotReady)) throw error;
+  say(error.message);
+  process.exitCode = 1;
+}

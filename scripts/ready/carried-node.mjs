@@ -1,0 +1,57 @@
+/**
+ * The Node that runs the programs: version 24, which the project carries as an npm package for Linux on arm64 and
+ * x86_64. Elsewhere a Node >= 24 that the user brought will do.
+ */
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { constants } from 'node:os';
+import { delimiter, join } from 'node:path';
+
+export const NODE_MAJOR = 24;
+
+/**
+ * The path of a Node that is new enough, or undefined.
+ * @param {string} root
+ */
+export function findNode(root, current = process) {
+  if (current.platform === 'linux') {
+    const carried = join(root, 'node_modules', `node-linux-${current.arch}`, 'bin', 'node');
+    if (existsSync(carried)) return carried;
+  }
+  return Number(current.versions.node.split('.')[0]) >= NODE_MAJOR ? current.execPath : undefined;
+}
+
+/** @param {string} root */
+export function noNodeMessage(root, current = process) {
+  const carried = current.platform === 'linux' && (current.arch === 'arm64' || current.arch === 'x64');
+  const here = `this is Node ${current.versions.node} on ${current.platform}-${current.arch}`;
+  if (carried && !existsSync(join(root, 'node_modules')))
+    return `${here} and node_modules is missing: run npm ci in ${root}`;
+  return carried
+    ? `${here} and npm did not install the carried Node: run npm ci (with optional packages) in ${root}`
+    : `${here}, for which no Node is carried: install Node ${NODE_MAJOR} or later`;
+}
+
+const FORWARDED = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);
+
+/**
+ * Runs a program with the terminal of this one; signals are passed on. Resolves to its exit code.
+ * @param {string} root
+ * @param {string} command
+ * @param {readonly string[]} args
+ * @param {Record<string, string>} env
+ * @returns {Promise<number>}
+ */
+export function runChild(root, command, args, env = {}) {
+  const path = `${join(root, 'node_modules', '.bin')}${delimiter}${process.env.PATH ?? ''}`;
+  const child = spawn(command, args, { stdio: 'inherit', env: { ...process.env, PATH: path, ...env } });
+  const handlers = FORWARDED.map((signal) => /** @type {const} */ ([signal, () => void child.kill(signal)]));
+  for (const [signal, handler] of handlers) process.on(signal, handler);
+  return new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('exit', (code, signal) => {
+      for (const [name, handler] of handlers) process.off(name, handler);
+      resolve(signal === null ? (code ?? 1) : 128 + (constants.signals[signal] ?? 0));
+    });
+  });
+}

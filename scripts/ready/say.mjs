@@ -1,0 +1,7 @@
+/** What the start scripts tell the user: each thing they do, and what to do where they cannot. */
+
+/** @param {string} text */
+export const say = (text) => void process.stderr.write(`ready: ${text}\n`);
+
+/** Ends the run with a reason and a remedy; caught at the top of ready.mjs. */
+export class NotReady extends Error {}

@@ -1,0 +1,89 @@
+/**
+ * The Debian packages that tests need and npm does not carry: a browser (also the source of a software Vulkan driver),
+ * a Redis server, the Vulkan loader. Installed where that is allowed; named, with the command, where it is not.
+ */
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { NotReady, say } from './say.mjs';
+
+/**
+ * @typedef {object} Package
+ * @property {string} name
+ * @property {string} why
+ * @property {(look: Look) => boolean} present
+ *
+ * @typedef {object} Look
+ * @property {(command: string) => boolean} command
+ * @property {(file: string) => boolean} library
+ */
+
+/** @type {readonly Package[]} */
+export const TEST_PACKAGES = [
+  { name: 'chromium', why: 'dashboard, browser miner and WebGPU tests', present: (look) => look.command('chromium') },
+  { name: 'redis-server', why: 'tests of several pool instances', present: (look) => look.command('redis-server') },
+  { name: 'libvulkan1', why: 'WebGPU tests in Node', present: (look) => look.library('libvulkan.so.1') },
+];
+
+const LIBRARY_HOMES = ['/usr/lib', '/usr/lib64', '/usr/local/lib', '/lib'];
+
+/** @type {(env: NodeJS.ProcessEnv) => Look} */
+export const lookAround = (env) => ({
+  command: (name) =>
+    [...(env.PATH ?? '').split(delimiter), '/usr/bin', '/usr/sbin'].some((home) => existsSync(join(home, name))),
+  library: (name) =>
+    LIBRARY_HOMES.some((home) => existsSync(join(home, name))) ||
+    (existsSync('/usr/lib') &&
+      readdirSync('/usr/lib').some((entry) => entry.includes('-linux-') && existsSync(join('/usr/lib', entry, name)))),
+});
+
+/**
+ * @typedef {object} System
+ * @property {Look} look
+ * @property {NodeJS.ProcessEnv} env
+ * @property {boolean} isRoot
+ * @property {(command: string, args: string[]) => number | null} run exit status, or null when it could not be started
+ */
+
+/** @type {() => System} */
+export const thisSystem = () => ({
+  look: lookAround(process.env),
+  env: process.env,
+  isRoot: process.getuid?.() === 0,
+  run: (command, args) =>
+    spawnSync(command, args, {
+      stdio: ['ignore', 2, 2],
+      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+    }).status,
+});
+
+/**
+ * Whether anything had to be done.
+ * @param {System} system
+ */
+export function bringSystemPackages(system, packages = TEST_PACKAGES) {
+  const missing = packages.filter((entry) => !entry.present(system.look));
+  if (missing.length === 0) return false;
+  const names = missing.map((entry) => entry.name);
+  const list = missing.map((entry) => `${entry.name} (${entry.why})`).join(', ');
+  const command = `apt-get install -y --no-install-recommends ${names.join(' ')}`;
+  const byHand = `install them yourself: ${system.isRoot ? '' : 'sudo '}${command}`;
+  const refuse = (/** @type {string} */ why) => new NotReady(`the tests need ${list}; ${why}; ${byHand}`);
+
+  if (system.env.SVC_NO_INSTALL) throw refuse('SVC_NO_INSTALL is set');
+  if (!system.look.command('apt-get')) throw refuse('there is no apt-get here');
+  const prefix = system.isRoot ? [] : ['sudo', '-n'];
+  if (!system.isRoot && (!system.look.command('sudo') || system.run('sudo', ['-n', 'true']) !== 0))
+    throw refuse('this user may not install packages');
+
+  say(`installing ${list}`);
+  const run = (/** @type {string} */ line) => {
+    const [first, ...rest] = [...prefix, ...line.split(' ')];
+    return system.run(/** @type {string} */ (first), rest);
+  };
+  run('apt-get update -q');
+  if (run(command) !== 0) throw refuse('apt-get failed (its reasons are above)');
+  const still = missing.filter((entry) => !entry.present(system.look));
+  if (still.length > 0) throw refuse(`apt-get did not bring ${still.map((entry) => entry.name).join(', ')}`);
+  return true;
+}

@@ -1,0 +1,58 @@
+/**
+ * `npm test` and its two sisters: types, lint, then all tests at a level. Every check runs even when an earlier one
+ * failed, and the last line counts them all. A test that did not run is a failure: nothing is left out in silence.
+ */
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { runChild } from './carried-node.mjs';
+import { say } from './say.mjs';
+
+/**
+ * @param {string} root
+ * @param {'quick' | 'full' | 'deep'} level
+ * @param {readonly string[]} filters names of test files and other words for vitest; types and lint are left out then
+ */
+export async function runTests(root, level, filters) {
+  const bin = (/** @type {string} */ name) => join(root, 'node_modules', '.bin', name);
+  let passed = 0;
+  let failed = 0;
+  const checks = /** @type {const} */ ([
+    ['types', 'tsc', ['--noEmit']],
+    ['lint', 'biome', ['check', '--error-on-warnings', '.']],
+  ]);
+  for (const [name, tool, args] of filters.length > 0 ? [] : checks) {
+    say(`checking ${name}`);
+    if ((await runChild(root, bin(tool), args)) === 0) passed++;
+    else failed++;
+  }
+
+  const results = join(root, '.ready', 'tests.json');
+  mkdirSync(join(root, '.ready'), { recursive: true });
+  rmSync(results, { force: true });
+  say(`running the tests (${level})`);
+  const status = await runChild(
+    root,
+    bin('vitest'),
+    ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${results}`, ...filters],
+    { SVC_TEST_LEVEL: level },
+  );
+  const counts = readCounts(results);
+  passed += counts.passed;
+  failed += counts.failed;
+  // A suite that could not be loaded, or an error outside any test, has no count of its own.
+  if (status !== 0 && counts.failed === 0) failed++;
+  const named = filters.some((word) => word.startsWith('-t'));
+  if (counts.skipped > 0 && !named) {
+    say(`${counts.skipped} tests did not run; a test that does not run counts as failed`);
+    failed += counts.skipped;
+  }
+  process.stdout.write(`\n${passed} passed, ${failed} failed\n`);
+  return failed === 0 ? 0 : status || 1;
+}
+
+/** @param {string} path */
+function readCounts(path) {
+  if (!existsSync(path)) return { passed: 0, failed: 0, skipped: 0 };
+  const { numPassedTests, numFailedTests, numPendingTests, numTodoTests } = JSON.parse(readFileSync(path, 'utf8'));
+  return { passed: numPassedTests, failed: numFailedTests, skipped: numPendingTests + numTodoTests };
+}
