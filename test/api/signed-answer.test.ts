@@ -1,0 +1,94 @@
+/** A signed answer holds exactly as it was given: the verifier against noble, and every byte of it flipped. */
+
+import { sha384 } from '@noble/hashes/sha2.js';
+import { ml_dsa65 } from '@noble/post-quantum/ml-dsa.js';
+import { expect, test } from 'vitest';
+import {
+  ANSWER_HEADERS,
+  answerMessage,
+  serviceIdentity,
+  verifySignedAnswer,
+} from '../../protocol/api/signed-answer.ts';
+import { concat, toHex, utf8 } from '../../protocol/bytes.ts';
+import { count } from '../level.ts';
+
+const keys = ml_dsa65.keygen(new Uint8Array(32).fill(7));
+const envelope = {
+  method: 'POST',
+  target: '/v1/address/balances?x=1',
+  requestBody: utf8('{"addresses":["dsvc1"]}'),
+  status: 200,
+  answerBody: utf8('{"api_version":1}'),
+  nonce: new Uint8Array(32).fill(9),
+  chainId: new Uint8Array(48).fill(3),
+  finalizedHeight: 1234,
+};
+
+/** The message by hand, from docs/api.md. */
+function byHand(): Uint8Array {
+  const le = (value: number, bytes: number) => Uint8Array.from({ length: bytes }, (_, i) => (value / 256 ** i) & 255);
+  const sized = (bytes: Uint8Array) => concat(le(bytes.length, 4), bytes);
+  return sha384(
+    concat(
+      utf8('SVC_SERVICE_ANSWER_V1\0'),
+      Uint8Array.of(1, 4),
+      utf8('POST'),
+      sized(utf8(envelope.target)),
+      sized(envelope.requestBody),
+      le(200, 2),
+      sized(envelope.answerBody),
+      envelope.nonce,
+      envelope.chainId,
+      le(1234, 8),
+    ),
+  );
+}
+
+const signature = ml_dsa65.sign(byHand(), keys.secretKey);
+const headers: Record<string, string> = {
+  [ANSWER_HEADERS.version]: '1',
+  [ANSWER_HEADERS.identity]: toHex(serviceIdentity(keys.publicKey)),
+  [ANSWER_HEADERS.nonce]: toHex(envelope.nonce),
+  [ANSWER_HEADERS.tipHeight]: '1234',
+  [ANSWER_HEADERS.signature]: toHex(signature),
+};
+const answer = {
+  ...envelope,
+  publicKey: keys.publicKey,
+  pinnedIdentity: serviceIdentity(keys.publicKey),
+  header: (name: string) => headers[name],
+};
+
+test('the message is the one the documentation describes, and its signature holds', () => {
+  expect(toHex(answerMessage(envelope))).toBe(toHex(byHand()));
+  expect(verifySignedAnswer(answer)).toEqual({ ok: true, finalizedHeight: 1234 });
+});
+
+test('a flipped bit anywhere fails', () => {
+  const flipped = (bytes: Uint8Array, at: number) => bytes.map((byte, i) => (i === at ? byte ^ 1 : byte));
+  for (const field of ['requestBody', 'answerBody', 'nonce', 'chainId', 'pinnedIdentity'] as const)
+    for (let at = 0; at < answer[field].length; at += count({ full: 7, deep: 1 }))
+      expect(verifySignedAnswer({ ...answer, [field]: flipped(answer[field], at) }).ok).toBe(false);
+  for (let at = 0; at < keys.publicKey.length; at += count({ full: 97, deep: 1 }))
+    expect(verifySignedAnswer({ ...answer, publicKey: flipped(keys.publicKey, at) }).ok).toBe(false);
+  for (const [name, value] of Object.entries(headers))
+    for (let at = 0; at < value.length; at += name === ANSWER_HEADERS.signature ? count({ full: 331, deep: 13 }) : 5) {
+      const other = value.slice(0, at) + (value[at] === '0' ? '1' : '0') + value.slice(at + 1);
+      expect(verifySignedAnswer({ ...answer, header: (n) => (n === name ? other : headers[n]) }).ok, name).toBe(false);
+    }
+});
+
+test.each([
+  ['another method', { method: 'GET' }],
+  ['another target', { target: '/v1/address/balances?x=2' }],
+  ['another status', { status: 201 }],
+])('%s fails', (_, change) => {
+  expect(verifySignedAnswer({ ...answer, ...change })).toEqual({ ok: false, problem: 'answer_signature' });
+});
+
+test('an answer without headers is unsigned, never an exception', () => {
+  expect(verifySignedAnswer({ ...answer, header: () => null })).toEqual({ ok: false, problem: 'answer_unsigned' });
+  for (const junk of ['', 'zz', '-1', '1e3', 'é'.repeat(200), 'A'.repeat(6618)])
+    for (const name of Object.keys(headers))
+      expect(verifySignedAnswer({ ...answer, header: (n) => (n === name ? junk : headers[n]) }).ok).toBe(false);
+});
