@@ -1,0 +1,87 @@
+/**
+ * A template as the bridge uses it: taken from a node's answer and checked before anyone hashes on it. It decodes, its
+ * roots follow from its body, its target and anchor make sense and its dataset seed is the network's own.
+ */
+import { parseAtoms } from '../protocol/amount.ts';
+import { type Body, decodeBody, encodeBody, parentsRoot, transactionsRoot } from '../protocol/body.ts';
+import { type Bytes, equalBytes, fromHex, toHex } from '../protocol/bytes.ts';
+import { ProtocolError } from '../protocol/errors.ts';
+import { decodeHeader, type Header, NONCE_OFFSET, registrationWindowEnd } from '../protocol/header.ts';
+import type { Network } from '../protocol/network.ts';
+import { datasetSeed } from '../protocol/pow.ts';
+import { headerForPayout, headerPays } from '../protocol/reward.ts';
+import type { JobTemplate } from './job-book.ts';
+
+/** The fields of the mining listener's answer that a template is made from. */
+export type TemplateAnswer = {
+  readonly header_hex: string;
+  readonly body_hex: string;
+  readonly fees: string;
+  readonly pow: { readonly epoch: number; readonly seed: string };
+};
+
+export type Template = JobTemplate & {
+  readonly anchorHeight: number;
+  readonly header: Header;
+  /** 312 bytes, nonce zero, reward root of the node's own choice: headerFor() replaces it. */
+  readonly headerBytes: Bytes;
+  readonly body: Body;
+  readonly epoch: number;
+  readonly fees: bigint;
+};
+
+export type TemplateCheck =
+  | { readonly ok: true; readonly template: Template }
+  | { readonly ok: false; readonly reason: string };
+
+const refuse = (reason: string): TemplateCheck => ({ ok: false, reason });
+
+export type KnownChain = { readonly network: Network; readonly headHeight: number; readonly nowMillis: number };
+
+const CLOCK_SLACK_MILLIS = 60_000;
+
+export function checkTemplate(answer: TemplateAnswer, chain: KnownChain): TemplateCheck {
+  try {
+    const headerBytes = fromHex(answer.header_hex);
+    const header = decodeHeader(headerBytes);
+    const body = decodeBody(fromHex(answer.body_hex));
+    if (header.networkId !== chain.network.id) return refuse(`template is of network ${header.networkId}`);
+    if (headerBytes.subarray(NONCE_OFFSET).some((byte) => byte !== 0)) return refuse('the nonce is not zero');
+    if (header.target === 0n) return refuse('the target is zero');
+    if (registrationWindowEnd(header.anchorHeight) <= chain.headHeight)
+      return refuse(`anchor ${header.anchorHeight} is too old: the head is ${chain.headHeight}`);
+    if (Math.abs(header.timestampMillis - chain.nowMillis) > CLOCK_SLACK_MILLIS)
+      return refuse('the timestamp is more than a minute off this clock');
+    if (!equalBytes(header.parentsRoot, parentsRoot(body))) return refuse('parents_root does not follow from the body');
+    if (!equalBytes(header.transactionsRoot, transactionsRoot(body)))
+      return refuse('transactions_root does not follow from the body');
+    if (!headerPays(headerBytes, body.payout, body.extranonce))
+      return refuse('reward_root does not follow from the body');
+    const { epoch, seed } = answer.pow;
+    if (!Number.isInteger(epoch) || epoch < 0 || seed !== toHex(datasetSeed(chain.network.id, epoch)))
+      return refuse(`the dataset seed of epoch ${epoch} is not the network's`);
+    return {
+      ok: true,
+      template: {
+        header,
+        headerBytes,
+        body,
+        epoch,
+        fees: parseAtoms(answer.fees),
+        anchorHeight: header.anchorHeight,
+        registrationWindowEnd: registrationWindowEnd(header.anchorHeight),
+      },
+    };
+  } catch (error) {
+    if (error instanceof ProtocolError) return refuse(error.message);
+    throw error;
+  }
+}
+
+/** A connection's own header: one hash. */
+export const headerFor = (template: Template, payout: Bytes, extranonce: Bytes): Uint8Array<ArrayBuffer> =>
+  headerForPayout(template.headerBytes, payout, extranonce);
+
+/** The body that goes with it, rebuilt only when a block was found. */
+export const bodyFor = (template: Template, payout: Bytes, extranonce: Bytes): Uint8Array<ArrayBuffer> =>
+  encodeBody({ ...template.body, payout, extranonce });
