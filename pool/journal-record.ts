@@ -1,0 +1,94 @@
+/**
+ * Records of the share journal (docs/pool.md, journal). One encoding for the file on disk and for the stream between
+ * instances. A record is named by (boot id, sequence), so a replay into the books counts it once.
+ */
+import { ADDRESS_PAYLOAD_BYTES } from '../protocol/address.ts';
+import { ByteReader, type Bytes, ByteWriter } from '../protocol/bytes.ts';
+import { ProtocolError } from '../protocol/errors.ts';
+import { ID_BYTES } from '../protocol/identifier.ts';
+
+export const SERVICES = ['pplns', 'solo'] as const;
+export type Service = (typeof SERVICES)[number];
+
+/** Whose an extranonce is. `owner` names the connection; it stands in every extranonce the connection ever has. */
+export type OwnershipRecord = {
+  readonly kind: 'ownership';
+  readonly owner: Bytes;
+  readonly service: Service;
+  readonly account: Bytes;
+  readonly worker: string;
+};
+
+export type ShareRecord = {
+  readonly kind: 'share';
+  readonly service: Service;
+  readonly account: Bytes;
+  readonly worker: string;
+  readonly work: bigint;
+  readonly atMillis: number;
+};
+
+export type BlockRecord = {
+  readonly kind: 'block';
+  readonly service: Service;
+  readonly account: Bytes;
+  readonly worker: string;
+  readonly blockId: Bytes;
+  readonly anchorHeight: number;
+  readonly target: bigint;
+  readonly extranonce: Bytes;
+  readonly atMillis: number;
+};
+
+export type JournalRecord = OwnershipRecord | ShareRecord | BlockRecord;
+
+const KINDS = { ownership: 1, share: 2, block: 3 } as const;
+
+export function encodeRecord(record: JournalRecord): Uint8Array<ArrayBuffer> {
+  const writer = new ByteWriter(160)
+    .u8(KINDS[record.kind])
+    .u8(SERVICES.indexOf(record.service))
+    .raw(record.account)
+    .text(record.worker);
+  if (record.kind === 'ownership') return writer.short(record.owner).done();
+  if (record.kind === 'share') return writer.u128(record.work).height(record.atMillis).done();
+  return writer
+    .raw(record.blockId)
+    .height(record.anchorHeight)
+    .u128(record.target >> 128n)
+    .u128(record.target & ((1n << 128n) - 1n))
+    .short(record.extranonce)
+    .height(record.atMillis)
+    .done();
+}
+
+export function decodeRecord(bytes: Bytes): JournalRecord {
+  const reader = new ByteReader(bytes);
+  const kind = reader.u8();
+  const service = SERVICES[reader.u8()];
+  if (service === undefined) throw new ProtocolError('unsupported_kind', 'journal record of an unknown service');
+  const account = reader.take(ADDRESS_PAYLOAD_BYTES);
+  const worker = reader.text();
+  const record = decodeRest(kind, reader, { service, account, worker });
+  reader.end();
+  return record;
+}
+
+function decodeRest(
+  kind: number,
+  reader: ByteReader,
+  common: { service: Service; account: Bytes; worker: string },
+): JournalRecord {
+  if (kind === KINDS.ownership) return { kind: 'ownership', ...common, owner: reader.short() };
+  if (kind === KINDS.share) return { kind: 'share', ...common, work: reader.u128(), atMillis: reader.height() };
+  if (kind !== KINDS.block) throw new ProtocolError('unsupported_kind', `journal record of kind ${kind}`);
+  return {
+    kind: 'block',
+    ...common,
+    blockId: reader.take(ID_BYTES),
+    anchorHeight: reader.height(),
+    target: (reader.u128() << 128n) | reader.u128(),
+    extranonce: reader.short(),
+    atMillis: reader.height(),
+  };
+}
