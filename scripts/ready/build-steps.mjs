@@ -22,13 +22,13 @@ export const BUILD_STEPS = [];
  * @param {string} root
  * @param {(command: readonly string[]) => Promise<number>} run
  */
-export async function bringBuilds(root, run, steps = BUILD_STEPS) {
+export async function bringBuilds(root, run, steps = BUILD_STEPS, tell = say) {
   for (const step of steps) {
     const stamp = join(root, '.ready', `${step.name}.hash`);
     const hash = hashInputs(root, step);
     const made = step.outputs.every((output) => existsSync(join(root, output)));
     if (made && existsSync(stamp) && readFileSync(stamp, 'utf8') === hash) continue;
-    say(`building ${step.name}`);
+    tell(`building ${step.name}`);
     if ((await run(step.command)) !== 0) throw new NotReady(`building ${step.name} failed (its reasons are above)`);
     mkdirSync(join(root, '.ready'), { recursive: true });
     writeFileSync(stamp, hash);

@@ -42,6 +42,7 @@ export const lookAround = (env) => ({
  * @property {Look} look
  * @property {NodeJS.ProcessEnv} env
  * @property {boolean} isRoot
+ * @property {(text: string) => void} say
  * @property {(command: string, args: string[]) => number | null} run exit status, or null when it could not be started
  */
 
@@ -50,6 +51,7 @@ export const thisSystem = () => ({
   look: lookAround(process.env),
   env: process.env,
   isRoot: process.getuid?.() === 0,
+  say,
   run: (command, args) =>
     spawnSync(command, args, {
       stdio: ['ignore', 2, 2],
@@ -76,7 +78,7 @@ export function bringSystemPackages(system, packages = TEST_PACKAGES) {
   if (!system.isRoot && (!system.look.command('sudo') || system.run('sudo', ['-n', 'true']) !== 0))
     throw refuse('this user may not install packages');
 
-  say(`installing ${list}`);
+  system.say(`installing ${list}`);
   const run = (/** @type {string} */ line) => {
     const [first, ...rest] = [...prefix, ...line.split(' ')];
     return system.run(/** @type {string} */ (first), rest);

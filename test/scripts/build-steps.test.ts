@@ -17,7 +17,7 @@ test('a step runs when an input, its command or a missing output asks for it, an
       writeFileSync(join(root, 'out'), '');
       return 0;
     };
-    await bringBuilds(root, run, steps);
+    await bringBuilds(root, run, steps, () => undefined);
     return runs - before;
   };
   expect(await bring()).toBe(1);
@@ -29,5 +29,12 @@ test('a step runs when an input, its command or a missing output asks for it, an
   rmSync(join(root, 'out'));
   expect(await bring()).toBe(1);
   expect(await bring([{ ...step, command: ['other.mjs'] }])).toBe(1);
-  await expect(bringBuilds(root, async () => 1, [step])).rejects.toThrow('building x failed');
+  await expect(
+    bringBuilds(
+      root,
+      async () => 1,
+      [step],
+      () => undefined,
+    ),
+  ).rejects.toThrow('building x failed');
 });

@@ -5,10 +5,12 @@ import { bringSystemPackages, lookAround, type System, TEST_PACKAGES } from '../
 function machine(commands: string[], options: { root?: boolean; sudo?: boolean; broken?: boolean; env?: object } = {}) {
   const there = new Set(commands);
   const ran: string[] = [];
+  const said: string[] = [];
   const system: System = {
     look: { command: (name) => there.has(name), library: (name) => there.has(name) },
     env: { ...options.env },
     isRoot: options.root ?? false,
+    say: (text) => void said.push(text),
     run(command, args) {
       ran.push([command, ...args].join(' '));
       if (command === 'sudo' && !options.sudo) return 1;
@@ -17,7 +19,7 @@ function machine(commands: string[], options: { root?: boolean; sudo?: boolean; 
       return 0;
     },
   };
-  return { system, ran };
+  return { system, ran, said };
 }
 
 const ALL = ['chromium', 'redis-server', 'libvulkan.so.1'];
@@ -32,6 +34,9 @@ test('what is missing is installed, by root or through sudo', () => {
   const root = machine(['apt-get', 'chromium'], { root: true });
   expect(bringSystemPackages(root.system)).toBe(true);
   expect(root.ran).toEqual(['apt-get update -q', 'apt-get install -y --no-install-recommends redis-server libvulkan1']);
+  expect(root.said).toEqual([
+    'installing redis-server (tests of several pool instances), libvulkan1 (WebGPU tests in Node)',
+  ]);
   const user = machine(['apt-get', 'sudo', 'chromium', 'redis-server'], { sudo: true });
   expect(bringSystemPackages(user.system)).toBe(true);
   expect(user.ran.at(-1)).toBe('sudo -n apt-get install -y --no-install-recommends libvulkan1');
