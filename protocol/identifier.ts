@@ -27,6 +27,8 @@ export const LABELS = {
   spend: 'SVC_SPEND_V1',
   stakePayment: 'SVC_STAKE_PAYMENT_V1',
   state: 'SVC_STATE_V1',
+  stateLeaf: 'SVC_STATE_LEAF_V1',
+  stateNode: 'SVC_STATE_NODE_V1',
   sumEmpty: 'SVC_SUM_EMPTY_V1',
   sumLeaf: 'SVC_SUM_LEAF_V1',
   sumNode: 'SVC_SUM_NODE_V1',

@@ -1,0 +1,84 @@
+/**
+ * The output set and the key registry as entries of a trie (ledger rule 34). An output's entry is `transaction id 48 | u32 index,
+ * big-endian | address 49 | u64 atoms | u8 source`; a registered key's entry is the hash of its address. No more than 8 outputs
+ * share a transaction id, because rewards and genesis outputs have one each.
+ */
+import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { ID_BYTES } from '../../protocol/identifier.ts';
+import type { Outpoint } from '../../protocol/transaction.ts';
+import type { OutputProof, UnspentOutput } from '../full-node.ts';
+import { OUTPUT_SOURCES, type OutputSource } from './effects.ts';
+import { type EntryLayout, findEntry, LEAF_ENTRIES, leafOf, nodeOfSides, type Trie, type TrieRoot } from './trie.ts';
+
+const KEY_BYTES = ID_BYTES + 4;
+const AMOUNT_AT = KEY_BYTES + ADDRESS_PAYLOAD_BYTES;
+const SOURCE_AT = AMOUNT_AT + 8;
+export const OUTPUT_ENTRY_BYTES = SOURCE_AT + 1;
+
+const viewOf = (entry: Bytes): DataView => new DataView(entry.buffer, entry.byteOffset, entry.byteLength);
+
+export const OUTPUT_LAYOUT: EntryLayout = {
+  prefix: 0x6f,
+  entryBytes: OUTPUT_ENTRY_BYTES,
+  keyBytes: KEY_BYTES,
+  amount: (entry) => viewOf(entry).getBigUint64(AMOUNT_AT, true),
+};
+
+export const KEY_LAYOUT: EntryLayout = { prefix: 0x6b, entryBytes: ID_BYTES, keyBytes: ID_BYTES, amount: () => 0n };
+
+export function outpointKey(outpoint: Outpoint): Buffer {
+  const key = Buffer.alloc(KEY_BYTES);
+  key.set(outpoint.transactionId, 0);
+  key.writeUInt32BE(outpoint.outputIndex, ID_BYTES);
+  return key;
+}
+
+export function outputEntry(output: UnspentOutput): Buffer {
+  const entry = Buffer.alloc(OUTPUT_ENTRY_BYTES);
+  entry.set(outpointKey(output.outpoint), 0);
+  entry.set(output.address, KEY_BYTES);
+  entry.writeBigUInt64LE(output.amount, AMOUNT_AT);
+  entry[SOURCE_AT] = OUTPUT_SOURCES.indexOf(output.source);
+  return entry;
+}
+
+export function outputOfEntry(entry: Bytes): UnspentOutput {
+  const view = viewOf(entry);
+  return {
+    outpoint: { transactionId: new Uint8Array(entry.subarray(0, ID_BYTES)), outputIndex: view.getUint32(ID_BYTES) },
+    address: new Uint8Array(entry.subarray(KEY_BYTES, AMOUNT_AT)),
+    amount: view.getBigUint64(AMOUNT_AT, true),
+    source: OUTPUT_SOURCES[entry[SOURCE_AT] as number] as OutputSource,
+  };
+}
+
+export function findOutput(trie: Trie, root: TrieRoot, outpoint: Outpoint): UnspentOutput | undefined {
+  const entry = trie.get(root, outpointKey(outpoint));
+  return entry === undefined ? undefined : outputOfEntry(entry);
+}
+
+export function proveOutput(trie: Trie, root: TrieRoot, outpoint: Outpoint): OutputProof {
+  const key = outpointKey(outpoint);
+  const { leaf, siblings } = trie.path(root, key);
+  const entry = findEntry(OUTPUT_LAYOUT, leaf, key);
+  const proof = { outpoint, leaf, path: siblings.map(({ right, side }) => ({ right, ...side })), root };
+  return entry === undefined ? proof : { ...proof, output: outputOfEntry(entry) };
+}
+
+/** True when the proof leads from its leaf to its root, and its output (or the absence of one) is what the leaf says. */
+export function verifyOutputProof(proof: OutputProof): boolean {
+  const { leaf, path, root, outpoint } = proof;
+  if (leaf.length % OUTPUT_ENTRY_BYTES !== 0 || leaf.length > LEAF_ENTRIES * OUTPUT_ENTRY_BYTES) return false;
+  const key = outpointKey(outpoint);
+  let node = leafOf(OUTPUT_LAYOUT, leaf);
+  for (let depth = path.length - 1; depth >= 0; depth--) {
+    const { right, ...side } = path[depth] as OutputProof['path'][number];
+    if (right !== ((((key[depth >> 3] as number) >> (7 - (depth & 7))) & 1) === 1)) return false;
+    node = right ? nodeOfSides(side, node) : nodeOfSides(node, side);
+  }
+  if (!equalBytes(node.digest, root.digest) || node.sum !== root.sum || node.count !== root.count) return false;
+  const entry = findEntry(OUTPUT_LAYOUT, Uint8Array.from(leaf), key);
+  if (entry === undefined || proof.output === undefined) return entry === undefined && proof.output === undefined;
+  return equalBytes(entry, outputEntry(proof.output));
+}

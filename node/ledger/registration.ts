@@ -1,0 +1,70 @@
+/**
+ * Which waiting blocks the next cut registers, and in which order it executes them (ledger rules 35 and 36): lowest hash value first, at most 64,
+ * never a block before its parents; execution goes parents before children, then by block identifier.
+ */
+import { type Bytes, compareBytes } from '../../protocol/bytes.ts';
+import { MAX_CUT_BLOCKS } from '../../protocol/cut.ts';
+import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
+
+export type Registrable = {
+  readonly id: Bytes;
+  /** PoW hash, 32 bytes, big-endian. */
+  readonly hash: Bytes;
+  readonly header: { readonly anchorHeight: number };
+  readonly body: { readonly parents: readonly Bytes[] };
+};
+
+/** May a block with this anchor be registered by the cut of this height? */
+export const isWindowOpen = (anchorHeight: number, cutHeight: number): boolean =>
+  anchorHeight < cutHeight && cutHeight <= anchorHeight + REGISTRATION_WINDOW;
+
+export const nameOf = (bytes: Bytes): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
+
+export function chooseBlocks<B extends Registrable>(
+  waiting: Iterable<B>,
+  cutHeight: number,
+  isRegistered: (id: Bytes) => boolean,
+): B[] {
+  const open = [...waiting].filter((block) => isWindowOpen(block.header.anchorHeight, cutHeight));
+  const byName = new Map(open.map((block) => [nameOf(block.id), block]));
+  const chosen = new Map<string, B>();
+  open.sort((a, b) => compareBytes(a.hash, b.hash));
+  for (const block of open) {
+    if (chosen.size >= MAX_CUT_BLOCKS) break;
+    const family = new Map<string, B>();
+    if (withAncestors(block, family, MAX_CUT_BLOCKS - chosen.size))
+      for (const [name, member] of family) chosen.set(name, member);
+  }
+  return executionOrder([...chosen.values()]);
+
+  /** Adds the block and those of its ancestors that are not registered; false when one is unknown or there are too many. */
+  function withAncestors(block: B, family: Map<string, B>, room: number): boolean {
+    const name = nameOf(block.id);
+    if (chosen.has(name) || family.has(name)) return true;
+    for (const parentId of block.body.parents) {
+      if (isRegistered(parentId)) continue;
+      const parent = byName.get(nameOf(parentId));
+      if (parent === undefined || !withAncestors(parent, family, room)) return false;
+    }
+    family.set(name, block);
+    return family.size <= room;
+  }
+}
+
+/** Parents cannot form a circle: a block names its parents by hashes that exist before it. */
+export function executionOrder<B extends Registrable>(blocks: readonly B[]): B[] {
+  const left = new Map([...blocks].sort((a, b) => compareBytes(a.id, b.id)).map((block) => [nameOf(block.id), block]));
+  const ordered: B[] = [];
+  while (left.size > 0) {
+    const before = ordered.length;
+    for (const [name, block] of left)
+      if (!block.body.parents.some((parent) => left.has(nameOf(parent)))) {
+        left.delete(name);
+        ordered.push(block);
+        break;
+      }
+    if (ordered.length === before) throw new Error('blocks of a cut are parents of each other');
+  }
+  return ordered;
+}

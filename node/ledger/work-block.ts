@@ -1,0 +1,63 @@
+/**
+ * A work block read and hashed once, at the door: from here on nobody decodes it again. Its transactions are decoded too, so a
+ * block that carries bytes that are no transaction of this chain is refused before it costs anything.
+ */
+import { type Body, bodyId, decodeBody } from '../../protocol/body.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
+import { transactionMass } from '../../protocol/fee.ts';
+import { blockId, decodeHeader, type Header } from '../../protocol/header.ts';
+import { id, LABELS } from '../../protocol/identifier.ts';
+import { merkleLeaf } from '../../protocol/merkle.ts';
+import { workOfTarget } from '../../protocol/target.ts';
+import { decodeTransaction, encodeTransactionBody, type Transaction } from '../../protocol/transaction.ts';
+
+export type ReadTransaction = Transaction & {
+  readonly id: Bytes;
+  readonly wire: Bytes;
+  /** What is signed over. */
+  readonly bodyBytes: Bytes;
+  /** Merkle leaf of the wire form: names these bytes, witnesses included. */
+  readonly leaf: Bytes;
+  readonly mass: number;
+};
+
+/** Throws a ProtocolError when the bytes are no transaction of this chain. */
+export function readTransaction(wire: Bytes, chainId: Bytes): ReadTransaction {
+  const transaction = decodeTransaction(wire, chainId);
+  const bodyBytes = encodeTransactionBody(transaction.body);
+  return {
+    ...transaction,
+    id: id(LABELS.transaction, bodyBytes),
+    wire,
+    bodyBytes,
+    leaf: merkleLeaf(wire),
+    mass: transactionMass(wire.length, transaction.body.outputs.length),
+  };
+}
+
+export type WorkBlock = {
+  readonly id: Bytes;
+  readonly header: Header;
+  readonly headerBytes: Bytes;
+  readonly body: Body;
+  readonly bodyBytes: Bytes;
+  readonly bodyId: Bytes;
+  readonly work: bigint;
+  readonly transactions: readonly ReadTransaction[];
+};
+
+/** Throws a ProtocolError. `known` gives transactions that were read before, by their leaf's hex text. */
+export function readWorkBlock(headerBytes: Bytes, bodyBytes: Bytes, read: (wire: Bytes) => ReadTransaction): WorkBlock {
+  const header = decodeHeader(headerBytes);
+  const body = decodeBody(bodyBytes);
+  return {
+    id: blockId(headerBytes),
+    header,
+    headerBytes,
+    body,
+    bodyBytes,
+    bodyId: bodyId(bodyBytes),
+    work: workOfTarget(header.target),
+    transactions: body.transactions.map(read),
+  };
+}

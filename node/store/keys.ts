@@ -1,0 +1,34 @@
+/**
+ * Where things stand in the store: one prefix byte per kind, heights big-endian so that ranges are in order. The trie nodes of the
+ * output set and of the key registry have the prefixes of their layouts (ledger/output-set.ts).
+ */
+import type { Bytes } from '../../protocol/bytes.ts';
+import type { Outpoint } from '../../protocol/transaction.ts';
+import { outpointKey } from '../ledger/output-set.ts';
+
+const prefixed = (prefix: string, rest: Bytes): Buffer => Buffer.concat([Buffer.from(prefix, 'latin1'), rest]);
+
+function heightKey(prefix: string, height: number): Buffer {
+  const key = Buffer.alloc(9, prefix, 'latin1');
+  key.writeBigUInt64BE(BigInt(height), 1);
+  return key;
+}
+
+export const KEYS = {
+  genesis: Buffer.from('Mgenesis'),
+  format: Buffer.from('Mformat'),
+  state: Buffer.from('S'),
+  window: (anchorHeight: number) => heightKey('W', anchorHeight),
+  cut: (height: number) => heightKey('C', height),
+  certificate: (height: number) => heightKey('F', height),
+  block: (id: Bytes) => prefixed('B', id),
+  body: (id: Bytes) => prefixed('D', id),
+  /** Blocks that wait for a cut; their records and bodies are under B and D. */
+  waiting: (id: Bytes) => prefixed('Q', id),
+  waitingRange: [Buffer.from('Q'), Buffer.from('R')] as const,
+  transaction: (id: Bytes) => prefixed('T', id),
+  spender: (outpoint: Outpoint) => prefixed('X', outpointKey(outpoint)),
+  publicKey: (address: Bytes) => prefixed('P', address),
+  /** Index spaces: `I | name | 0`. */
+  index: (name: string) => Buffer.from(`I${name}\0`, 'latin1'),
+} as const;

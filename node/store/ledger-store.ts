@@ -1,0 +1,275 @@
+/**
+ * The store of a node: one embedded key-value database. Everything a cut changes goes into one atomic, synced batch, so after any crash the
+ * store stands at a finalized cut; blocks that wait are written when they are accepted, so a crash does not cost a miner its find.
+ */
+import { ClassicLevel } from 'classic-level';
+import type { Bytes } from '../../protocol/bytes.ts';
+import { type Certificate, decodeCertificate, encodeCertificate } from '../../protocol/cut.ts';
+import type { Outpoint } from '../../protocol/transaction.ts';
+import type { BlockRecord, CutRecord } from '../full-node.ts';
+import type { AppliedCut } from '../ledger/apply-cut.ts';
+import { KEY_LAYOUT, OUTPUT_LAYOUT } from '../ledger/output-set.ts';
+import { decodeState, type LedgerState } from '../ledger/state.ts';
+import { Trie } from '../ledger/trie.ts';
+import type { BatchOp, CutIndexer, RangeOptions, StoreReader } from './cut-indexer.ts';
+import { KEYS } from './keys.ts';
+import {
+  decodeBlockRecord,
+  decodeCutRecord,
+  decodeTransactionRecord,
+  encodeBlockRecord,
+  encodeCutRecord,
+  encodeTransactionRecord,
+  type TransactionRecord,
+} from './records.ts';
+
+const FORMAT = '1';
+/** Certificates of the last hour; of older cuts every 96th, which vouches for all before it through the chain of cuts. */
+export const CERTIFICATES_KEPT = 1_440;
+const CERTIFICATE_STEP = 96;
+
+const MEBIBYTE = 1024 * 1024;
+
+export class StoreError extends Error {
+  readonly code: 'store_format' | 'store_genesis' | 'store_damaged';
+
+  constructor(code: StoreError['code'], message: string) {
+    super(message);
+    this.name = 'StoreError';
+    this.code = code;
+  }
+}
+
+export const STORE_ERROR_CODES = ['store_format', 'store_genesis', 'store_damaged'] as const;
+
+export class LedgerStore {
+  readonly outputTrie: Trie;
+  readonly keyTrie: Trie;
+  readonly #db: ClassicLevel<Uint8Array, Uint8Array>;
+
+  private constructor(db: ClassicLevel<Uint8Array, Uint8Array>) {
+    this.#db = db;
+    const read = (key: Bytes) => this.get(key);
+    this.outputTrie = new Trie(OUTPUT_LAYOUT, read);
+    this.keyTrie = new Trie(KEY_LAYOUT, read);
+  }
+
+  static async open(directory: string): Promise<LedgerStore> {
+    const db = new ClassicLevel<Uint8Array, Uint8Array>(directory, {
+      keyEncoding: 'view',
+      valueEncoding: 'view',
+      cacheSize: 64 * MEBIBYTE,
+      writeBufferSize: 16 * MEBIBYTE,
+      compression: false,
+    });
+    await db.open();
+    const store = new LedgerStore(db);
+    const format = store.get(KEYS.format);
+    if (format !== undefined && Buffer.from(format).toString() !== FORMAT) {
+      await db.close();
+      throw new StoreError('store_format', `the data directory has the format ${Buffer.from(format)}, not ${FORMAT}`);
+    }
+    return store;
+  }
+
+  get(key: Bytes): Uint8Array | undefined {
+    return this.#db.getSync(key);
+  }
+
+  async range(from: Bytes, to: Bytes, options: RangeOptions = {}): Promise<[Uint8Array, Uint8Array][]> {
+    const { limit = -1, reverse = false } = options;
+    return await this.#db.iterator({ gte: from, lt: to, limit, reverse }).all();
+  }
+
+  /** An index sees its own keys only, without the prefix. */
+  reader(name: string): StoreReader {
+    const prefix = KEYS.index(name);
+    const inside = (key: Bytes) => Buffer.concat([prefix, key]);
+    return {
+      get: (key) => this.get(inside(key)),
+      range: async (from, to, options) => {
+        const found = await this.range(inside(from), inside(to), options);
+        return found.map(([key, value]) => [key.subarray(prefix.length), value]);
+      },
+    };
+  }
+
+  genesis(): Uint8Array | undefined {
+    return this.get(KEYS.genesis);
+  }
+
+  state(): LedgerState {
+    const bytes = this.get(KEYS.state);
+    if (bytes === undefined) throw new StoreError('store_damaged', 'the store has a genesis and no state');
+    return decodeState(bytes, (anchor) => {
+      const window = this.get(KEYS.window(anchor));
+      if (window === undefined) throw new StoreError('store_damaged', `the window of anchor ${anchor} is missing`);
+      return window;
+    });
+  }
+
+  cut(height: number): CutRecord | undefined {
+    const bytes = this.get(KEYS.cut(height));
+    return bytes === undefined ? undefined : decodeCutRecord(bytes);
+  }
+
+  certificate(height: number): Certificate | undefined {
+    const bytes = this.get(KEYS.certificate(height));
+    return bytes === undefined ? undefined : decodeCertificate(bytes);
+  }
+
+  block(id: Bytes): BlockRecord | undefined {
+    const bytes = this.get(KEYS.block(id));
+    return bytes === undefined ? undefined : decodeBlockRecord(id, bytes);
+  }
+
+  body(id: Bytes): Uint8Array | undefined {
+    return this.get(KEYS.body(id));
+  }
+
+  transaction(id: Bytes): TransactionRecord | undefined {
+    const bytes = this.get(KEYS.transaction(id));
+    return bytes === undefined ? undefined : decodeTransactionRecord(bytes);
+  }
+
+  spender(outpoint: Outpoint): Uint8Array | undefined {
+    return this.get(KEYS.spender(outpoint));
+  }
+
+  publicKey(address: Bytes): Uint8Array | undefined {
+    return this.get(KEYS.publicKey(address));
+  }
+
+  /** PoW hash, record and body of every block that waits. */
+  async waitingBlocks(): Promise<{ hash: Uint8Array; record: BlockRecord; body: Uint8Array }[]> {
+    const waiting = await this.range(...KEYS.waitingRange);
+    return waiting.flatMap(([key, hash]) => {
+      const id = key.slice(1);
+      const record = this.block(id);
+      const body = this.body(id);
+      return record === undefined || body === undefined ? [] : [{ hash, record, body }];
+    });
+  }
+
+  /** Not synced: it survives the process, and a machine that fails loses at most what no cut has taken. */
+  async addWaiting(record: BlockRecord, body: Bytes, hash: Bytes): Promise<void> {
+    await this.#db.batch([
+      { type: 'put', key: KEYS.block(record.id), value: encodeBlockRecord(record) },
+      { type: 'put', key: KEYS.body(record.id), value: body },
+      { type: 'put', key: KEYS.waiting(record.id), value: hash },
+    ]);
+  }
+
+  /** One cut, all of it or nothing, on the disk when this resolves. */
+  async commit(
+    cut: AppliedCut,
+    certificate: Certificate,
+    indexers: readonly CutIndexer[],
+    genesisBytes?: Bytes,
+  ): Promise<void> {
+    const operations = this.#operations(cut, certificate);
+    if (genesisBytes !== undefined)
+      operations.push(
+        { type: 'put', key: KEYS.genesis, value: genesisBytes },
+        { type: 'put', key: KEYS.format, value: Buffer.from(FORMAT) },
+      );
+    for (const indexer of indexers) {
+      const prefix = KEYS.index(indexer.name);
+      for (const operation of indexer.operations(cut.effects, this.reader(indexer.name)))
+        operations.push({ ...operation, key: Buffer.concat([prefix, operation.key]) });
+    }
+    await this.#db.batch(operations, { sync: true });
+    this.outputTrie.committed(cut.outputs);
+    this.keyTrie.committed(cut.keys);
+  }
+
+  #operations(cut: AppliedCut, certificate: Certificate): BatchOp[] {
+    const { effects } = cut;
+    const { height } = effects.header;
+    const operations: BatchOp[] = [...cut.outputs.operations, ...cut.keys.operations];
+    const put = (key: Bytes, value: Bytes) => operations.push({ type: 'put', key, value });
+    const del = (key: Bytes) => operations.push({ type: 'del', key });
+    put(KEYS.state, cut.stateBytes);
+    put(KEYS.cut(height), encodeCutRecord(effects));
+    put(KEYS.certificate(height), encodeCertificate(certificate));
+    const old = height - CERTIFICATES_KEPT;
+    if (old > 0 && old % CERTIFICATE_STEP !== 0) del(KEYS.certificate(old));
+    for (const window of cut.windows) put(KEYS.window(window.anchorHeight), window.bytes);
+    if (cut.closedAnchor !== undefined) del(KEYS.window(cut.closedAnchor));
+    for (const { address, publicKey } of effects.keys) put(KEYS.publicKey(address), publicKey);
+    for (const { outpoint, spentBy } of effects.spent) put(KEYS.spender(outpoint), spentBy);
+    this.#transactionOperations(effects, put);
+    this.#blockOperations(effects, put, del);
+    return operations;
+  }
+
+  #transactionOperations(
+    { transactions, lost, header }: AppliedCut['effects'],
+    put: (key: Bytes, value: Bytes) => void,
+  ) {
+    for (const { id, reason } of lost)
+      put(KEYS.transaction(id), encodeTransactionRecord({ outcome: reason, height: header.height }));
+    // An execution outlives whatever else this or another cut says of the same transaction.
+    const ranked = [...transactions].sort(
+      (a, b) => Number(a.outcome === 'executed') - Number(b.outcome === 'executed'),
+    );
+    for (const transaction of ranked) {
+      if (transaction.outcome === 'repeated') continue;
+      const outcome = transaction.outcome === 'executed' ? 'executed' : transaction.reason;
+      const place = { blockId: transaction.blockId, index: transaction.index };
+      put(KEYS.transaction(transaction.id), encodeTransactionRecord({ outcome, height: header.height, place }));
+    }
+  }
+
+  #blockOperations(
+    effects: AppliedCut['effects'],
+    put: (key: Bytes, value: Bytes) => void,
+    del: (key: Bytes) => void,
+  ): void {
+    const { height } = effects.header;
+    // A block may be registered and paid by the same cut, the last of its window.
+    const changed = new Map<string, BlockRecord>();
+    const change = (id: Bytes, next: (record: BlockRecord) => BlockRecord) => {
+      const name = Buffer.from(id).toString('latin1');
+      const record = changed.get(name) ?? this.block(id);
+      if (record === undefined) throw new StoreError('store_damaged', 'a registered block has no record');
+      changed.set(name, next(record));
+    };
+    for (const { id, feeShare } of effects.registered) {
+      change(id, (record) => ({ ...record, registeredHeight: height, reward: { state: 'pending', fees: feeShare } }));
+      del(KEYS.waiting(id));
+    }
+    for (const { blockId, subsidy, fees, amount } of effects.rewards)
+      change(blockId, (record) => ({
+        ...record,
+        reward: { state: 'paid', height, reward: { subsidy, fees, amount } },
+      }));
+    for (const { id } of effects.expired) {
+      change(id, (record) => ({ ...record, reward: { state: 'expired' } }));
+      del(KEYS.waiting(id));
+      del(KEYS.body(id));
+    }
+    for (const record of changed.values()) put(KEYS.block(record.id), encodeBlockRecord(record));
+  }
+
+  /** Deletes the bodies of the blocks that cuts up to this height registered; records, rewards and cuts stay. */
+  async pruneBodies(height: number): Promise<number> {
+    let pruned = 0;
+    let operations: BatchOp[] = [];
+    for await (const value of this.#db.values({ gte: KEYS.cut(0), lte: KEYS.cut(height) }))
+      for (const id of decodeCutRecord(value).blockIds)
+        if (this.body(id) !== undefined) {
+          operations.push({ type: 'del', key: KEYS.body(id) });
+          pruned++;
+          if (operations.length < 1_024) continue;
+          await this.#db.batch(operations);
+          operations = [];
+        }
+    await this.#db.batch(operations, { sync: true });
+    return pruned;
+  }
+
+  async close(): Promise<void> {
+    await this.#db.close();
+  }
+}

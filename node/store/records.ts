@@ -1,0 +1,185 @@
+/**
+ * The records of the store and their bytes: a cut, a block, a transaction. What a record holds is final history; only a block's
+ * reward and a transaction's outcome change, and only forward.
+ */
+import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
+import { ByteReader, type Bytes, ByteWriter } from '../../protocol/bytes.ts';
+import { CUT_HEADER_BYTES, cutId, decodeCutHeader } from '../../protocol/cut.ts';
+import { HEADER_BYTES } from '../../protocol/header.ts';
+import { ID_BYTES } from '../../protocol/identifier.ts';
+import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
+import { targetFromBytes, targetToBytes } from '../../protocol/target.ts';
+import type { BlockRecord, BlockReward, CutRecord, Origin } from '../full-node.ts';
+import { type CutEffects, FAILURE_REASONS, type FailureReason } from '../ledger/effects.ts';
+import { stakeRewardOutpoint, workRewardOutpoint } from '../ledger/rewards.ts';
+
+export function encodeCutRecord(effects: CutEffects): Uint8Array<ArrayBuffer> {
+  const { figures } = effects;
+  const executed = new Set(
+    effects.transactions.filter((transaction) => transaction.outcome === 'executed').map(({ blockId }) => blockId),
+  );
+  let registeredWork = 0n;
+  for (const { work } of effects.registered) registeredWork += work;
+  const writer = new ByteWriter(1024).raw(effects.headerBytes).u8(effects.registered.length);
+  for (const block of effects.registered) writer.raw(block.id);
+  writer.u32(effects.transactions.length).u8(executed.size).u32(effects.rewards.length);
+  for (const reward of effects.rewards) writer.raw(reward.blockId).u64(reward.amount);
+  writer.u8(effects.stakePayouts.length);
+  for (const payout of effects.stakePayouts)
+    writer.height(payout.interval).raw(payout.positionId).raw(payout.rewardAddress).u64(payout.amount);
+  writer.u64(effects.subsidy).u64(effects.fees);
+  for (const value of [
+    figures.outputs,
+    figures.bonded,
+    figures.unbonding,
+    figures.workReserve,
+    figures.stakeReserve,
+    figures.burned,
+    figures.minted,
+    figures.unscheduled,
+  ])
+    writer.u64(value);
+  return writer
+    .raw(targetToBytes(effects.nextTarget))
+    .u128(registeredWork & U128)
+    .u128(registeredWork >> 128n)
+    .done();
+}
+
+const U128 = (1n << 128n) - 1n;
+
+export function decodeCutRecord(bytes: Bytes): CutRecord {
+  const reader = new ByteReader(bytes);
+  const headerBytes = reader.take(CUT_HEADER_BYTES);
+  const blockIds: Bytes[] = [];
+  for (let left = reader.u8(); left > 0; left--) blockIds.push(reader.take(ID_BYTES));
+  const transactionCount = reader.u32();
+  const executedBlocks = reader.u8();
+  const rewards: CutRecord['rewards'][number][] = [];
+  for (let left = reader.u32(); left > 0; left--) {
+    const blockId = reader.take(ID_BYTES);
+    const amount = reader.u64();
+    rewards.push(amount === 0n ? { blockId, amount } : { blockId, amount, outpoint: workRewardOutpoint(blockId) });
+  }
+  const stakePayouts: CutRecord['stakePayouts'][number][] = [];
+  for (let left = reader.u8(); left > 0; left--) {
+    const interval = reader.height();
+    const positionId = reader.take(ID_BYTES);
+    const rewardAddress = reader.take(ADDRESS_PAYLOAD_BYTES);
+    const amount = reader.u64();
+    stakePayouts.push({ positionId, rewardAddress, amount, outpoint: stakeRewardOutpoint(interval, positionId) });
+  }
+  const record = {
+    cutId: cutId(headerBytes),
+    header: decodeCutHeader(headerBytes),
+    headerBytes,
+    blockIds,
+    transactionCount,
+    executedBlocks,
+    rewards,
+    stakePayouts,
+    subsidy: reader.u64(),
+    fees: reader.u64(),
+    figures: {
+      outputs: reader.u64(),
+      bonded: reader.u64(),
+      unbonding: reader.u64(),
+      workReserve: reader.u64(),
+      stakeReserve: reader.u64(),
+      burned: reader.u64(),
+      minted: reader.u64(),
+      unscheduled: reader.u64(),
+    },
+    target: targetFromBytes(reader.take(32)),
+    registeredWork: reader.u128() | (reader.u128() << 128n),
+  };
+  reader.end();
+  return record;
+}
+
+const REWARD_STATES = ['waiting', 'pending', 'paid', 'expired'] as const;
+
+export function encodeBlockRecord(record: BlockRecord): Uint8Array<ArrayBuffer> {
+  const writer = new ByteWriter(1024)
+    .raw(record.header)
+    .height(record.anchorHeight)
+    .height(record.acceptedMillis)
+    .u8(record.origin === 'own' ? 0 : 1)
+    .raw(record.payout)
+    .short(record.extranonce)
+    .u8(record.parents.length);
+  for (const parent of record.parents) writer.raw(parent);
+  writer
+    .u32(record.transactionCount)
+    .height(record.registeredHeight ?? 0)
+    .u8(REWARD_STATES.indexOf(record.reward.state));
+  if (record.reward.state === 'pending') writer.u64(record.reward.fees);
+  if (record.reward.state === 'paid')
+    writer.height(record.reward.height).u64(record.reward.reward.subsidy).u64(record.reward.reward.fees);
+  return writer.done();
+}
+
+export function decodeBlockRecord(id: Bytes, bytes: Bytes): BlockRecord {
+  const reader = new ByteReader(bytes);
+  const header = reader.take(HEADER_BYTES);
+  const anchorHeight = reader.height();
+  const acceptedMillis = reader.height();
+  const origin: Origin = reader.u8() === 0 ? 'own' : 'relayed';
+  const payout = reader.take(ADDRESS_PAYLOAD_BYTES);
+  const extranonce = reader.short();
+  const parents: Bytes[] = [];
+  for (let left = reader.u8(); left > 0; left--) parents.push(reader.take(ID_BYTES));
+  const transactionCount = reader.u32();
+  const registeredHeight = reader.height();
+  const reward = readReward(id, reader);
+  reader.end();
+  const record = {
+    id,
+    header,
+    anchorHeight,
+    dueHeight: anchorHeight + REGISTRATION_WINDOW,
+    acceptedMillis,
+    origin,
+    payout,
+    extranonce,
+    parents,
+    transactionCount,
+    reward,
+  };
+  return registeredHeight === 0 ? record : { ...record, registeredHeight };
+}
+
+function readReward(id: Bytes, reader: ByteReader): BlockReward {
+  const state = REWARD_STATES[reader.u8()];
+  if (state === 'pending') return { state, fees: reader.u64() };
+  if (state !== 'paid') return { state: state === 'expired' ? 'expired' : 'waiting' };
+  const height = reader.height();
+  const subsidy = reader.u64();
+  const fees = reader.u64();
+  const amount = subsidy + fees;
+  const reward = { subsidy, fees, amount };
+  return { state, height, reward: amount === 0n ? reward : { ...reward, outpoint: workRewardOutpoint(id) } };
+}
+
+/** What finalized cuts know of a transaction; `place` is missing where it failed while it waited. */
+export type TransactionRecord = {
+  readonly outcome: 'executed' | FailureReason;
+  readonly height: number;
+  readonly place?: { readonly blockId: Bytes; readonly index: number };
+};
+
+const OUTCOMES = ['executed', ...FAILURE_REASONS] as const;
+
+export function encodeTransactionRecord(record: TransactionRecord): Uint8Array<ArrayBuffer> {
+  const writer = new ByteWriter(72).u8(OUTCOMES.indexOf(record.outcome)).height(record.height);
+  if (record.place !== undefined) writer.raw(record.place.blockId).u32(record.place.index);
+  return writer.done();
+}
+
+export function decodeTransactionRecord(bytes: Bytes): TransactionRecord {
+  const reader = new ByteReader(bytes);
+  const outcome = OUTCOMES[reader.u8()] ?? 'invalid';
+  const height = reader.height();
+  if (reader.left === 0) return { outcome, height };
+  return { outcome, height, place: { blockId: reader.take(ID_BYTES), index: reader.u32() } };
+}
