@@ -24,14 +24,21 @@ export interface JobPart {
   clean: boolean;
 }
 
-const DIGITS = utf8('0123456789abcdef');
 const TARGET_BYTES = 32;
+const HIGH_DIGIT = new Uint8Array(256);
+const LOW_DIGIT = new Uint8Array(256);
+for (let byte = 0; byte < 256; byte++) {
+  const digits = byte.toString(16).padStart(2, '0');
+  HIGH_DIGIT[byte] = digits.charCodeAt(0);
+  LOW_DIGIT[byte] = digits.charCodeAt(1);
+}
 
 function putHex(into: Uint8Array, at: number, bytes: Bytes): void {
-  for (let i = 0; i < bytes.length; i++) {
+  const length = bytes.length;
+  for (let i = 0; i < length; i++, at += 2) {
     const byte = bytes[i] as number;
-    into[at++] = DIGITS[byte >> 4] as number;
-    into[at++] = DIGITS[byte & 15] as number;
+    into[at] = HIGH_DIGIT[byte] as number;
+    into[at + 1] = LOW_DIGIT[byte] as number;
   }
 }
 
@@ -44,11 +51,11 @@ function checkPart(part: JobPart): void {
     throw new ProtocolError('too_long', `an extranonce has at most ${MAX_EXTRANONCE} bytes`);
 }
 
-const TAILS = { true: utf8('","clean":true}}\n'), false: utf8('","clean":false}}\n') };
-
 /** svc-mining-v1: messages end with their LF, which a WebSocket text frame may carry too. */
 export class NotifyTemplate {
-  readonly #head: Uint8Array<ArrayBuffer>;
+  readonly #head: string;
+  /** Whole messages to copy, by length of the extranonce and `clean`: a copy is cheaper than putting one together. */
+  readonly #shapes = new Map<number, Uint8Array<ArrayBuffer>>();
   readonly #jobId: number;
   readonly #rewardRoot: number;
   readonly #shareTarget: number;
@@ -58,26 +65,32 @@ export class NotifyTemplate {
   constructor(job: Job) {
     const text = encodeNotification({ method: 'mining.notify', params: { ...job, extranonce: new Uint8Array(0) } });
     const after = (mark: string): number => text.indexOf(mark) + mark.length;
-    this.#head = utf8(text.slice(0, after('"extranonce":"')));
+    this.#head = text.slice(0, after('"extranonce":"'));
     this.#jobId = after('"job_id":"');
     this.#rewardRoot = after('"header":"') + 2 * REWARD_ROOT_OFFSET;
     this.#shareTarget = after('"share_target":"');
     this.#payout = after('"payout":"');
   }
 
+  #shape(extranonceLength: number, clean: boolean): Uint8Array<ArrayBuffer> {
+    const key = 2 * extranonceLength + (clean ? 1 : 0);
+    let shape = this.#shapes.get(key);
+    if (shape === undefined) {
+      shape = utf8(`${this.#head}${'00'.repeat(extranonceLength)}","clean":${clean}}}\n`);
+      this.#shapes.set(key, shape);
+    }
+    return shape;
+  }
+
   fill(part: JobPart): Uint8Array<ArrayBuffer> {
     checkPart(part);
-    const head = this.#head;
-    const tail = part.clean ? TAILS.true : TAILS.false;
-    const end = head.length + 2 * part.extranonce.length;
-    const message = new Uint8Array(end + tail.length);
-    message.set(head);
-    for (let i = 0; i < 8; i++) message[this.#jobId + i] = DIGITS[(part.jobId >>> (28 - 4 * i)) & 15] as number;
+    const message = this.#shape(part.extranonce.length, part.clean).slice();
+    const { jobId } = part;
+    for (let i = 0; i < 8; i++) message[this.#jobId + i] = LOW_DIGIT[(jobId >>> (28 - 4 * i)) & 15] as number;
     putHex(message, this.#rewardRoot, part.rewardRoot);
     putHex(message, this.#shareTarget, part.shareTarget);
     putHex(message, this.#payout, part.payout);
-    putHex(message, head.length, part.extranonce);
-    message.set(tail, end);
+    putHex(message, this.#head.length, part.extranonce);
     return message;
   }
 }

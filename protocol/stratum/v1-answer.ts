@@ -1,5 +1,5 @@
 /**
- * svc-mining-v1, from server to miner (docs/protocol/stratum.md, S20 to S35): results, errors and notifications. The
+ * svc-mining-v1, from server to miner (docs/protocol/stratum.md, S20 to S32): results, errors and notifications. The
  * decoder is the miner's; a result can only be read knowing the method that was called, so the caller is asked for it.
  */
 

@@ -1,5 +1,5 @@
 /**
- * svc-mining-v2, both directions (docs/protocol/stratum.md, S14 and S20 to S35): the payloads of its frames, little-endian.
+ * svc-mining-v2, both directions (docs/protocol/stratum.md, S14 and S20 to S32): the payloads of its frames, little-endian.
  * Encoders return whole frames; decoders take the type and payload that frame.ts cut out, and throw ProtocolError.
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../address.ts';
