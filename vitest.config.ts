@@ -7,6 +7,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     exclude: level === 'quick' ? ['test/**/*.slow.test.ts'] : [],
+    globalSetup: ['test/builds.ts'],
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 60_000,

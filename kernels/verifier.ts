@@ -12,8 +12,20 @@
 import type { Bytes } from '../protocol/bytes.ts';
 import type { Network } from '../protocol/network.ts';
 import type { Progress } from './backend.ts';
+import { AttachedVerifier } from './verifier-attached.ts';
+import { OwnVerifier } from './verifier-own.ts';
 
 export type VerifierMode = 'full' | 'light';
+
+/** Goes to another thread by postMessage, with `transfer`; good for one attachVerifier(). */
+export type VerifierTicket = {
+  readonly mode: VerifierMode;
+  readonly queueLimit: number;
+  readonly epochs: readonly number[];
+  readonly control: MessagePort;
+  readonly lanes: readonly MessagePort[];
+  readonly transfer: readonly MessagePort[];
+};
 
 export interface Verifier {
   readonly mode: VerifierMode;
@@ -27,6 +39,8 @@ export interface Verifier {
   hash(epoch: number, header: Bytes): Promise<Uint8Array<ArrayBuffer>>;
   /** As hash(), in the order of the headers. All or nothing: over the queue's bound none is computed. */
   hashMany(epoch: number, headers: readonly Bytes[]): Promise<Uint8Array<ArrayBuffer>[]>;
+  /** A handle for another thread; only the creator gives them out. */
+  share(): VerifierTicket;
   /** On the creator: ends the workers. On an attached handle: lets go of them. */
   close(): Promise<void>;
 }
@@ -36,7 +50,7 @@ export type VerifierOptions = {
   readonly mode: VerifierMode;
   /** Verification workers; by default as many as cores. */
   readonly threads?: number;
-  /** Headers a handle may have waiting at once. */
+  /** Headers a handle may have waiting at once, by default 16,384. */
   readonly queueLimit?: number;
   /** Where datasets are kept between runs; without it they are built each time. */
   readonly dataDir?: string;
@@ -51,4 +65,7 @@ export type VerifierDependencies = {
   readonly availableMemory?: () => number;
 };
 
-export const VERIFIER_DEFAULTS = { queueLimit: 16_384 } as const;
+export const createVerifier = (options: VerifierOptions, dependencies: VerifierDependencies = {}): Verifier =>
+  new OwnVerifier(options, dependencies);
+
+export const attachVerifier = (ticket: VerifierTicket): Verifier => new AttachedVerifier(ticket);

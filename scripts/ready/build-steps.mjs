@@ -16,7 +16,14 @@ import { NotReady, say } from './say.mjs';
  */
 
 /** @type {readonly BuildStep[]} */
-export const BUILD_STEPS = [];
+export const BUILD_STEPS = [
+  {
+    name: 'cpu-kernel',
+    inputs: ['kernels/cpu/assembly', 'scripts/build-kernels.mjs'],
+    outputs: ['build/kernels/pow-shared.wasm', 'build/kernels/pow-single.wasm'],
+    command: ['scripts/build-kernels.mjs'],
+  },
+];
 
 /**
  * @param {string} root

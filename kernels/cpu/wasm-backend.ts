@@ -1,0 +1,192 @@
+/**
+ * The processor as a miner's backend: search threads over one shared memory per epoch. In a page that is not isolated
+ * there is no shared memory: then one thread builds and searches in a memory of its own. Runs in Node and in browsers.
+ */
+import { ByteReader } from '../../protocol/bytes.ts';
+import { NONCE_OFFSET } from '../../protocol/header.ts';
+import type { Network } from '../../protocol/network.ts';
+import { powParameters } from '../../protocol/pow.ts';
+import { type Backend, type BackendEvents, freeNonces, type SearchJob, splitNonces } from '../backend.ts';
+import { KernelError } from '../kernel-error.ts';
+import type { VerifierMode } from '../verifier.ts';
+import { buildCache, buildItems } from './build-dataset.ts';
+import { layoutOf } from './layout.ts';
+import { kernelModule } from './module.ts';
+import { assertEpoch, type DatasetStore, epochToDrop, type PreparedEpoch, prepareEpoch } from './prepare-epoch.ts';
+import { canShareMemory, coreCount, Thread } from './thread.ts';
+import type { SearchTask, ThreadEvent } from './thread-tasks.ts';
+
+export type WasmBackendOptions = {
+  readonly network: Network;
+  readonly mode: VerifierMode;
+  /** Search threads; by default as many as cores. One where memory cannot be shared. */
+  readonly threads?: number;
+  /** Threads that build a dataset; by default as many as cores. */
+  readonly builders?: number;
+};
+
+export type WasmBackendDependencies = BackendEvents & {
+  readonly store?: DatasetStore;
+  readonly availableMemory?: () => number;
+};
+
+/** The whole 64-bit nonces of a job's range: the free bytes count, the prefix stands above them. */
+function wholeNonces(job: SearchJob): { from: bigint; to: bigint } {
+  const free = freeNonces(job.prefixBytes);
+  if (job.nonces.from < 0n || job.nonces.to > free || job.nonces.from > job.nonces.to)
+    throw new RangeError('the nonce range does not fit the bytes before the prefix');
+  const nonce = new ByteReader(job.header.subarray(NONCE_OFFSET)).u64();
+  const prefix = nonce - (nonce % free);
+  return { from: prefix + job.nonces.from, to: prefix + job.nonces.to };
+}
+
+class WasmBackend implements Backend {
+  readonly name: string;
+  readonly kind = 'wasm';
+  readonly #options: WasmBackendOptions;
+  readonly #dependencies: WasmBackendDependencies;
+  readonly #shared = canShareMemory();
+  readonly #threads: Thread[];
+  readonly #held = new Map<number, PreparedEpoch | undefined>();
+  readonly #preparing = new Map<number, Promise<void>>();
+  /** Threads that came to the end of their part of the job. */
+  #finished = 0;
+  #jobId = 0;
+  #hashes = 0;
+  readonly #ending = new AbortController();
+  #closed = false;
+
+  constructor(options: WasmBackendOptions, dependencies: WasmBackendDependencies) {
+    this.#options = options;
+    this.#dependencies = dependencies;
+    const count = this.#shared ? (options.threads ?? coreCount()) : 1;
+    const light = options.mode === 'light' ? ', light' : '';
+    this.name = `CPU, ${count} thread${count === 1 ? '' : 's'}${light}`;
+    this.#threads = Array.from(
+      { length: count },
+      () => new Thread({ onEvent: (event) => this.#take(event), onDeath: (reason) => this.#fail(reason) }),
+    );
+  }
+
+  get hashes(): number {
+    return this.#hashes;
+  }
+
+  get epochs(): readonly number[] {
+    return [...this.#held.keys()];
+  }
+
+  async prepare(epoch: number): Promise<void> {
+    this.#assertOpen();
+    assertEpoch(epoch);
+    if (this.#held.has(epoch)) return;
+    let preparing = this.#preparing.get(epoch);
+    if (preparing === undefined) {
+      preparing = this.#prepare(epoch).finally(() => this.#preparing.delete(epoch));
+      this.#preparing.set(epoch, preparing);
+    }
+    await preparing;
+  }
+
+  setJob(job: SearchJob | undefined): void {
+    this.#assertOpen();
+    if (job === undefined) {
+      for (const thread of this.#threads) void this.#tell(thread, undefined);
+      return;
+    }
+    if (!this.#held.has(job.epoch))
+      throw new KernelError('kernel_epoch_not_ready', `epoch ${job.epoch} is not prepared`, { epoch: job.epoch });
+    const parts = splitNonces(wholeNonces(job), this.#threads.length);
+    this.#finished = 0;
+    this.#jobId = job.id;
+    const { epoch, header, target } = job;
+    this.#threads.forEach((thread, i) => {
+      const part = parts[i] as { from: bigint; to: bigint };
+      void this.#tell(thread, { jobId: job.id, epoch, header, target, ...part });
+    });
+  }
+
+  pause(): void {
+    this.#setPaused(true);
+  }
+
+  resume(): void {
+    this.#setPaused(false);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#ending.abort();
+    await Promise.all(this.#threads.map((thread) => thread.end()));
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw new KernelError('kernel_closed', 'the backend is closed');
+  }
+
+  /** A thread that cannot be told is dead, and says so by itself. */
+  #tell(thread: Thread, job: SearchTask | undefined): Promise<unknown> {
+    return thread.ask({ kind: 'search', job }).catch(() => {});
+  }
+
+  #setPaused(paused: boolean): void {
+    for (const thread of this.#threads) thread.ask({ kind: 'pause', paused }).catch(() => {});
+  }
+
+  #take(event: ThreadEvent): void {
+    if (event.event === 'searched') {
+      this.#hashes += event.hashes;
+      for (const { nonce, hash } of event.hits) this.#dependencies.onHit({ jobId: event.jobId, nonce, hash });
+    } else if (event.jobId === this.#jobId && ++this.#finished === this.#threads.length)
+      this.#dependencies.onExhausted?.(event.jobId);
+  }
+
+  #fail(reason: string): void {
+    if (this.#closed) return;
+    void this.close();
+    this.#dependencies.onFailure?.(new KernelError('kernel_worker_failed', `a search thread ended: ${reason}`));
+  }
+
+  async #prepare(epoch: number): Promise<void> {
+    const drop = epochToDrop(this.epochs, epoch);
+    if (drop !== undefined) {
+      this.#held.delete(drop);
+      await Promise.all(this.#threads.map((thread) => thread.ask({ kind: 'close', epoch: drop })));
+    }
+    this.#held.set(epoch, await (this.#shared ? this.#prepareShared(epoch) : this.#prepareAlone(epoch)));
+  }
+
+  async #prepareShared(epoch: number): Promise<PreparedEpoch> {
+    const { builders, mode, network } = this.#options;
+    const { availableMemory, onProgress, store } = this.#dependencies;
+    const dependencies = {
+      now: () => performance.now(),
+      random: Math.random,
+      signal: this.#ending.signal,
+      store,
+      availableMemory,
+      onProgress,
+    };
+    const slots = this.#threads.length;
+    const parameters = powParameters(network);
+    const held = await prepareEpoch(parameters, mode, epoch, slots, builders ?? coreCount(), dependencies);
+    const module = await kernelModule(true);
+    const { layout, memory } = held;
+    const open = { kind: 'open', epoch, module, memory, layout } as const;
+    await Promise.all(this.#threads.map((thread, slot) => thread.ask({ ...open, slot })));
+    return held;
+  }
+
+  async #prepareAlone(epoch: number): Promise<undefined> {
+    const [thread] = this.#threads as [Thread];
+    const layout = layoutOf(powParameters(this.#options.network), this.#options.mode, 1);
+    const module = await kernelModule(false);
+    await thread.ask({ kind: 'open', epoch, module, layout, slot: 0 });
+    const dependencies = { now: () => performance.now(), onProgress: this.#dependencies.onProgress };
+    await buildCache(epoch, layout, thread, dependencies);
+    if (layout.mode === 'full') await buildItems(epoch, layout, [thread], dependencies);
+  }
+}
+
+export const createWasmBackend = (options: WasmBackendOptions, dependencies: WasmBackendDependencies): Backend =>
+  new WasmBackend(options, dependencies);
