@@ -26,10 +26,6 @@ export class Fields {
     return this.#entries.has(name);
   }
 
-  names(): string[] {
-    return [...this.#entries.keys()];
-  }
-
   value(name: string): Json {
     const value = this.#entries.get(name);
     if (value === undefined) throw new ProtocolError('field_missing', `${name} is missing`);
