@@ -1,6 +1,32 @@
 /** The typed error of the miner. The codes stand in docs/errors.md. */
 
-export const MINER_ERROR_CODES = ['vectors_unreadable', 'vectors_invalid', 'self_test_difference'] as const;
+export const MINER_ERROR_CODES = [
+  'vectors_unreadable',
+  'vectors_invalid',
+  'self_test_difference',
+  'pool_url',
+  'pool_unreachable',
+  'pool_certificate',
+  'pool_silent',
+  'pool_garbage',
+  'pool_closed',
+  'pool_refused_login',
+  'pool_banned',
+  'pool_not_ready',
+  'pool_network',
+  'job_network',
+  'job_target_zero',
+  'job_share_target',
+  'job_pays_other',
+  'job_payout_unknown',
+  'job_epoch',
+  'reconnect_refused',
+  'device_unknown',
+  'device_none',
+  'device_bad_hits',
+  'device_silent',
+  'device_lost',
+] as const;
 
 export type MinerErrorCode = (typeof MINER_ERROR_CODES)[number];
 
@@ -13,3 +39,7 @@ export class MinerError extends Error {
     this.code = code;
   }
 }
+/** A refusal as a value: what is wrong, in words for the user, under a code of the table. */
+export type Refusal = { readonly code: MinerErrorCode; readonly message: string };
+
+export const refusal = (code: MinerErrorCode, message: string): Refusal => ({ code, message });

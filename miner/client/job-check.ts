@@ -1,0 +1,103 @@
+/**
+ * Whether a job may be worked on (docs/miner.md, "What the miner refuses"). A miner need not trust its server: whom a
+ * job pays is in its reward root (ledger rule 11), and the dataset follows from network and epoch alone.
+ */
+import { parseAddress } from '../../protocol/address.ts';
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import { decodeHeader } from '../../protocol/header.ts';
+import { NETWORKS, type NetworkName, POW_EPOCH_CUTS, powEpoch } from '../../protocol/network.ts';
+import { headerPays } from '../../protocol/reward.ts';
+import type { Job } from '../../protocol/stratum/messages.ts';
+import { type Refusal, refusal } from '../miner-error.ts';
+
+export type JobExpectation = {
+  readonly network: NetworkName;
+  /** Payload of the address that every job must pay. */
+  readonly payout: Bytes;
+  /** How the user is told whose address that is. */
+  readonly payee: 'your address' | 'the address that the pool named' | 'the address of --expect-payout';
+};
+
+/**
+ * Whom the jobs of a session must pay: the pinned address if there is one; otherwise the pool's own, which it named when
+ * it was subscribed to; on a bridge, which names none, the miner's.
+ */
+export function expectationOf(session: {
+  readonly network: NetworkName;
+  readonly own: Bytes;
+  readonly pool: { readonly address: string } | null;
+  readonly pinned: Bytes | undefined;
+}): JobExpectation | Refusal {
+  const { network, own, pool, pinned } = session;
+  if (pinned !== undefined) return { network, payout: pinned, payee: 'the address of --expect-payout' };
+  if (pool === null) return { network, payout: own, payee: 'your address' };
+  try {
+    return { network, payout: parseAddress(pool.address, network).payload, payee: 'the address that the pool named' };
+  } catch (error) {
+    if (!(error instanceof ProtocolError)) throw error;
+    return refusal('job_payout_unknown', `the pool named an address that cannot be read: ${error.message}`);
+  }
+}
+
+/** Far beyond any chain's age: 10,000 epochs of 30 days. A height like this is a lie. */
+const LAST_PLAUSIBLE_EPOCH = 10_000;
+
+/** The shape of a job, its seed included, was checked by the decoder; this is what depends on who mines. */
+export function checkJob(job: Job, expected: JobExpectation): Refusal | undefined {
+  const header = decodeHeader(job.header);
+  const network = NETWORKS[expected.network];
+  if (header.networkId !== network.id)
+    return refusal('job_network', `the job is of network ${header.networkId}, this miner mines ${network.name}`);
+  if (header.target === 0n || job.shareTarget === 0n)
+    return refusal('job_target_zero', 'a target of zero can never be met');
+  if (job.shareTarget < header.target)
+    return refusal('job_share_target', 'the share target is harder than the block target: blocks would be lost');
+  if (!equalBytes(job.payout, expected.payout) || !headerPays(job.header, job.payout, job.extranonce))
+    return refusal('job_pays_other', `the job does not pay ${expected.payee}`);
+  return checkEpoch(job, header.anchorHeight, expected.network);
+}
+
+function checkEpoch(job: Job, anchorHeight: number, network: NetworkName): Refusal | undefined {
+  // A development chain may have shorter epochs, down to one cut; its length is not on the wire.
+  const plausible =
+    network === 'development'
+      ? job.epoch >= powEpoch(anchorHeight) && job.epoch <= anchorHeight
+      : job.epoch === powEpoch(anchorHeight) && job.epoch <= LAST_PLAUSIBLE_EPOCH;
+  if (!plausible)
+    return refusal(
+      'job_epoch',
+      `epoch ${job.epoch} does not belong to height ${anchorHeight} (${POW_EPOCH_CUTS} cuts an epoch)`,
+    );
+  return undefined;
+}
+
+/**
+ * How often a pool may change the epoch: each change may cost the miner a 2 GiB dataset. A token bucket over all pools
+ * together; returning to an epoch that is in place costs nothing and is always allowed.
+ */
+export class EpochAllowance {
+  readonly #refillMillis: number;
+  readonly #burst: number;
+  #tokens: number;
+  #at: number;
+
+  constructor(network: NetworkName, now: number) {
+    // Development epochs may last a minute; elsewhere 30 days, and three cover a change with two pools at odds.
+    this.#refillMillis = network === 'development' ? 5_000 : 3_600_000;
+    this.#burst = network === 'development' ? 12 : 3;
+    this.#tokens = this.#burst;
+    this.#at = now;
+  }
+
+  /** Whether the epoch may be prepared. `ready` are those that need no work. */
+  allows(epoch: number, ready: readonly number[], now: number): boolean {
+    if (ready.includes(epoch)) return true;
+    const refilled = Math.max(0, now - this.#at) / this.#refillMillis;
+    this.#tokens = Math.min(this.#burst, this.#tokens + refilled);
+    this.#at = now;
+    if (this.#tokens < 1) return false;
+    this.#tokens -= 1;
+    return true;
+  }
+}

@@ -1,0 +1,376 @@
+/**
+ * Keeps a miner supplied with work from a list of pools: opens connections, drives their sessions, goes to the next
+ * pool when one fails and returns to an earlier one as soon as that gives work again. A probe of an earlier pool runs
+ * beside the active connection and takes over with its first job, so no moment of work is lost. Loads in browsers.
+ */
+import { ProtocolError } from '../../protocol/errors.ts';
+import type { ErrorReply } from '../../protocol/stratum/errors.ts';
+import type { Reconnect, Subscribed } from '../../protocol/stratum/messages.ts';
+import { type Refusal, refusal } from '../miner-error.ts';
+import { PoolOrder } from './pool-order.ts';
+import { type Endpoint, showEndpoint } from './pool-url.ts';
+import { followReconnect, LONGEST_WAIT_MILLIS } from './reconnect.ts';
+import {
+  type PoolJob,
+  SESSION_DEFAULTS,
+  Session,
+  type SessionAction,
+  type SessionMemory,
+  type SessionOptions,
+  type SessionTimes,
+  type Share,
+  type Verdict,
+  withShare,
+} from './session.ts';
+import { type Connect, isFramed, type Transport } from './transport.ts';
+import type { Wire } from './wire.ts';
+import { WireV1 } from './wire-v1.ts';
+import { WireV2 } from './wire-v2.ts';
+
+export type PoolClientOptions = {
+  readonly pools: readonly Endpoint[];
+  readonly session: SessionOptions;
+  readonly times?: Partial<SessionTimes & ClientTimes>;
+};
+
+export const CLIENT_DEFAULTS = {
+  tickMillis: 250,
+  /** How long a connection that was replaced stays open: for late hits on its job, and for the answers it owes. */
+  drainMillis: 5_000,
+} as const;
+
+type ClientTimes = { readonly [K in keyof typeof CLIENT_DEFAULTS]: number };
+
+export type NoteLevel = 'info' | 'warn' | 'error' | 'debug';
+
+export type PoolClientEvents = {
+  /** Work, or none: no pool gives any and what there was cannot be answered for any more. */
+  onJob(job: PoolJob | undefined): void;
+  onVerdict(share: Share, verdict: Verdict, error: ErrorReply | undefined, blockId: Uint8Array | undefined): void;
+};
+
+export type PoolClientDependencies = {
+  readonly connect: Connect;
+  readonly now: () => number;
+  readonly random: () => number;
+  readonly note: (level: NoteLevel, message: string, fields: Readonly<Record<string, unknown>>) => void;
+  readonly every: (millis: number, act: () => void) => () => void;
+  /** Whether the epoch may be prepared now: a dataset costs much, and a pool must not be able to ask for many. */
+  readonly allowsEpoch?: (epoch: number) => boolean;
+};
+
+export type PoolState = {
+  readonly endpoint: string;
+  readonly pool: number;
+  readonly server: string;
+  readonly poolName: string | undefined;
+  readonly latencyMillis: number | undefined;
+  readonly connectedAt: number;
+};
+
+type Link = {
+  readonly pool: number;
+  readonly endpoint: Endpoint;
+  readonly session: Session;
+  readonly wire: Wire;
+  transport: Transport | undefined;
+  subscribed: Subscribed | undefined;
+  connectedAt: number;
+  move: { readonly at: number; readonly to: Endpoint } | undefined;
+  drainUntil: number;
+  gone: boolean;
+};
+
+/** After these the job at hand is not worked on any longer: the pool is at odds with us, not merely away. */
+const isDistrust = ({ code }: Refusal): boolean =>
+  code.startsWith('job_') || code === 'pool_network' || code === 'pool_banned' || code === 'pool_refused_login';
+
+export class PoolClient {
+  readonly #options: PoolClientOptions;
+  readonly #events: PoolClientEvents;
+  readonly #dependencies: PoolClientDependencies;
+  readonly #times: SessionTimes & ClientTimes;
+  readonly #order: PoolOrder;
+  readonly #memories = new Map<number, SessionMemory>();
+  readonly #moved = new Map<number, Endpoint>();
+  #active: Link | undefined;
+  #probe: Link | undefined;
+  #draining: Link[] = [];
+  #job: { readonly job: PoolJob; readonly pool: number } | undefined;
+  #stopTicks: (() => void) | undefined;
+  #lastTick = 0;
+  #connections = 0;
+  #lastRefusal: Refusal | undefined;
+
+  constructor(options: PoolClientOptions, events: PoolClientEvents, dependencies: PoolClientDependencies) {
+    this.#options = options;
+    this.#events = events;
+    this.#dependencies = dependencies;
+    this.#times = { ...SESSION_DEFAULTS, ...CLIENT_DEFAULTS, ...options.times };
+    this.#order = new PoolOrder(options.pools.length);
+  }
+
+  /** The pool that work comes from, once it is logged in to. */
+  get state(): PoolState | undefined {
+    const link = this.#active;
+    if (link?.subscribed === undefined || link.session.phase !== 'mining') return undefined;
+    return {
+      endpoint: showEndpoint(link.endpoint),
+      pool: link.pool,
+      server: link.subscribed.server,
+      poolName: link.subscribed.pool?.name,
+      latencyMillis: link.session.latencyMillis,
+      connectedAt: link.connectedAt,
+    };
+  }
+
+  /** Connections that were opened, successful or not. */
+  get connections(): number {
+    return this.#connections;
+  }
+
+  get lastRefusal(): Refusal | undefined {
+    return this.#lastRefusal;
+  }
+
+  start(): void {
+    this.#lastTick = this.#dependencies.now();
+    this.#stopTicks = this.#dependencies.every(this.#times.tickMillis, () => this.#tick());
+    this.#tick();
+  }
+
+  stop(): void {
+    this.#stopTicks?.();
+    for (const link of [this.#active, this.#probe, ...this.#draining]) if (link !== undefined) this.#drop(link);
+    this.#active = undefined;
+    this.#probe = undefined;
+    this.#draining = [];
+  }
+
+  submit(share: Share): void {
+    for (const link of [this.#active, ...this.#draining])
+      if (link?.session.id === share.session) {
+        this.#feed(link, { kind: 'share', share });
+        return;
+      }
+    const active = this.#active;
+    const memory = this.#job === undefined ? undefined : this.#memories.get(this.#job.pool);
+    if (active !== undefined && active.pool === this.#job?.pool) {
+      this.#feed(active, { kind: 'share', share });
+      return;
+    }
+    const kept = memory === undefined ? undefined : withShare(memory, share);
+    if (kept === undefined || this.#job === undefined) this.#events.onVerdict(share, 'lost', undefined, undefined);
+    else this.#memories.set(this.#job.pool, kept);
+  }
+
+  #tick(): void {
+    const now = this.#dependencies.now();
+    const gap = now - this.#lastTick;
+    this.#lastTick = now;
+    if (gap < 0 || gap > this.#times.sleepMillis) this.#order.forgetWaits(now);
+    for (const link of [this.#active, this.#probe, ...this.#draining])
+      if (link !== undefined && !link.gone) this.#feed(link, { kind: 'tick' });
+    this.#followMove(now);
+    this.#endDrains(now);
+    this.#forgetJob(now);
+    if (this.#active === undefined) {
+      const pool = this.#order.choose(now);
+      if (pool !== undefined) this.#active = this.#open(pool, now);
+    } else if (this.#active.pool > 0 && this.#probe === undefined && this.#active.session.phase === 'mining') {
+      const earlier = this.#order.choose(now, this.#active.pool);
+      if (earlier !== undefined) this.#probe = this.#open(earlier, now);
+    }
+  }
+
+  #open(pool: number, now: number): Link {
+    const endpoint = this.#moved.get(pool) ?? (this.#options.pools[pool] as Endpoint);
+    const framed = isFramed(endpoint);
+    const link: Link = {
+      pool,
+      endpoint,
+      session: new Session(this.#options.session, now, this.#memories.get(pool), this.#times),
+      wire: endpoint.version === 2 ? new WireV2(framed) : new WireV1(framed),
+      transport: undefined,
+      subscribed: undefined,
+      connectedAt: now,
+      move: undefined,
+      drainUntil: 0,
+      gone: false,
+    };
+    this.#memories.delete(pool);
+    this.#connections++;
+    this.#dependencies.note('debug', 'connecting', { pool: showEndpoint(endpoint) });
+    link.transport = this.#dependencies.connect(endpoint, {
+      onOpen: () => {
+        if (link.wire.opening !== undefined) link.transport?.send(link.wire.opening);
+        this.#feed(link, { kind: 'opened' });
+      },
+      onData: (data) => this.#receive(link, data),
+      onClose: (why) => this.#feed(link, { kind: 'closed', refusal: why }),
+    });
+    return link;
+  }
+
+  #receive(link: Link, data: Uint8Array | string): void {
+    try {
+      link.wire.receive(data, (message) => {
+        if (!link.gone) this.#feed(link, { kind: 'received', message });
+      });
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.#feed(link, { kind: 'garbage', reason: error.message });
+    }
+  }
+
+  #feed(link: Link, event: Parameters<Session['handle']>[0]): void {
+    if (link.gone && event.kind !== 'share') return;
+    for (const action of link.session.handle(event, this.#dependencies.now())) this.#act(link, action);
+  }
+
+  #act(link: Link, action: SessionAction): void {
+    switch (action.kind) {
+      case 'send':
+        link.transport?.send(link.wire.encode(action.message));
+        return;
+      case 'note':
+        this.#dependencies.note('warn', action.message, { pool: showEndpoint(link.endpoint), ...action.fields });
+        return;
+      case 'ready':
+        link.subscribed = action.subscribed;
+        // The session was not resumed: what is found on its old job has nowhere to go.
+        if (!action.resumed && link === this.#active && this.#job?.pool === link.pool) this.#giveUpJob();
+        this.#dependencies.note('info', 'connected', {
+          pool: showEndpoint(link.endpoint),
+          server: action.subscribed.server,
+          ...(action.subscribed.pool === null ? {} : { name: action.subscribed.pool.name }),
+          resumed: action.resumed,
+        });
+        return;
+      case 'job':
+        this.#onJob(link, action.job);
+        return;
+      case 'verdict':
+        this.#events.onVerdict(action.share, action.verdict, action.error, action.blockId);
+        return;
+      case 'block':
+        this.#dependencies.note('info', 'block found', { id: action.blockId });
+        return;
+      case 'move':
+        this.#onMove(link, action.reconnect);
+        return;
+      case 'end':
+        this.#onEnd(link, action.refusal, action.retryAfterMillis);
+        return;
+    }
+  }
+
+  #onJob(link: Link, job: PoolJob): void {
+    if (this.#draining.includes(link)) return;
+    if (this.#dependencies.allowsEpoch?.(job.job.epoch) === false) {
+      this.#onEnd(link, refusal('job_epoch', `the pool changes the epoch too often: ${job.job.epoch}`), 60_000);
+      return;
+    }
+    this.#order.worked(link.pool);
+    if (link === this.#probe) {
+      this.#probe = undefined;
+      const old = this.#active;
+      this.#active = link;
+      if (old !== undefined) {
+        old.drainUntil = this.#dependencies.now() + this.#times.drainMillis;
+        this.#draining.push(old);
+        this.#dependencies.note('info', 'returned to an earlier pool', { pool: showEndpoint(link.endpoint) });
+      }
+    }
+    this.#job = { job, pool: link.pool };
+    this.#events.onJob(job);
+  }
+
+  #onMove(link: Link, wish: Reconnect): void {
+    const to = followReconnect(link.endpoint, wish);
+    const pool = showEndpoint(link.endpoint);
+    if ('code' in to) {
+      this.#dependencies.note('warn', 'reconnect refused', { pool, reason: to.message, code: to.code });
+      return;
+    }
+    const wait = Math.min(LONGEST_WAIT_MILLIS, wish.waitMillis);
+    link.move = { at: this.#dependencies.now() + wait, to };
+    this.#dependencies.note('info', 'the server asks to reconnect', { pool, to: showEndpoint(to), waitMillis: wait });
+  }
+
+  #followMove(now: number): void {
+    const link = this.#active;
+    if (link?.move === undefined || now < link.move.at) return;
+    this.#moved.set(link.pool, link.move.to);
+    this.#remember(link, now);
+    this.#drop(link);
+    this.#active = this.#open(link.pool, now);
+  }
+
+  #onEnd(link: Link, why: Refusal, retryAfterMillis: number): void {
+    const now = this.#dependencies.now();
+    this.#remember(link, now);
+    this.#drop(link);
+    this.#draining = this.#draining.filter((other) => other !== link);
+    if (link !== this.#active && link !== this.#probe) return;
+    const probing = link === this.#probe;
+    if (probing) this.#probe = undefined;
+    else this.#active = undefined;
+    this.#lastRefusal = why;
+    // A server that was moved to and fails is left; the configured one is asked next.
+    this.#moved.delete(link.pool);
+    const wait = link.move === undefined ? retryAfterMillis : Math.max(retryAfterMillis, link.move.at - now);
+    if (link.move !== undefined) this.#moved.set(link.pool, link.move.to);
+    this.#order.failed(link.pool, now, this.#dependencies.random(), wait);
+    const first = this.#order.failures(link.pool) === 1;
+    const fields = { pool: showEndpoint(link.endpoint), reason: why.message, code: why.code };
+    if (isDistrust(why)) this.#dependencies.note('error', 'pool refused', fields);
+    else this.#dependencies.note(probing && !first ? 'debug' : 'warn', 'pool lost', fields);
+    if (!probing && isDistrust(why) && this.#job?.pool === link.pool) this.#giveUpJob();
+  }
+
+  #remember(link: Link, now: number): void {
+    const memory = link.session.memory(now);
+    if (memory !== undefined && !this.#draining.includes(link)) this.#memories.set(link.pool, memory);
+  }
+
+  #drop(link: Link): void {
+    link.gone = true;
+    link.transport?.close();
+  }
+
+  #endDrains(now: number): void {
+    for (const link of this.#draining)
+      if (now >= link.drainUntil) {
+        for (const share of link.session.memory(now)?.unanswered ?? [])
+          this.#events.onVerdict(share, 'lost', undefined, undefined);
+        this.#drop(link);
+      }
+    this.#draining = this.#draining.filter((link) => !link.gone);
+  }
+
+  /** A job outlives its connection as long as the session could be resumed; its shares are kept until then. */
+  #forgetJob(now: number): void {
+    for (const [pool, memory] of this.#memories)
+      if (now - memory.brokenAt >= this.#times.resumeMillis) {
+        this.#memories.delete(pool);
+        for (const share of memory.unanswered) this.#events.onVerdict(share, 'lost', undefined, undefined);
+        if (this.#job?.pool === pool) this.#giveUpJob();
+      }
+  }
+
+  #giveUpJob(): void {
+    this.#job = undefined;
+    this.#events.onJob(undefined);
+  }
+}
+
+/** What every part but a test passes in. */
+export const systemClock: Pick<PoolClientDependencies, 'now' | 'random' | 'every'> = {
+  now: () => performance.now(),
+  random: Math.random,
+  every: (millis, act) => {
+    const timer = setInterval(act, millis);
+    return () => clearInterval(timer);
+  },
+};

@@ -1,0 +1,162 @@
+/**
+ * Connections of the command-line miner: TCP, TLS and WebSocket. TLS is checked against the system's authorities, or,
+ * with pins, against the SHA-256 of the server's certificate alone, which is how a self-signed one is trusted.
+ */
+import { connect as connectTcp, type Socket } from 'node:net';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { WebSocket } from 'ws';
+import type { Bytes } from '../../protocol/bytes.ts';
+import { PROTOCOL_V1, PROTOCOL_V2 } from '../../protocol/stratum/messages.ts';
+import { type Refusal, refusal } from '../miner-error.ts';
+import { type Endpoint, showEndpoint, webSocketUrl } from './pool-url.ts';
+import type { Connect, Transport, TransportEvents } from './transport.ts';
+
+export type TlsOptions = {
+  /** SHA-256 of accepted certificates, lower-case hex. With any, only these are accepted, and no authority is asked. */
+  readonly pins: readonly string[];
+  /** Authorities in place of the system's, as PEM. */
+  readonly authorities?: string;
+};
+
+/** A server that does not read what is sent to it for this long is gone. */
+const MAX_BUFFERED = 1 << 20;
+
+export const connectFromNode =
+  (tls: TlsOptions): Connect =>
+  (endpoint, events) =>
+    endpoint.transport === 'ws' || endpoint.transport === 'wss'
+      ? overWebSocket(endpoint, events, tls)
+      : overStream(endpoint, events, tls);
+
+/** Reports an end once, and nothing after it. */
+function once(endpoint: Endpoint, events: TransportEvents) {
+  let done = false;
+  return {
+    get done() {
+      return done;
+    },
+    finish: (): void => {
+      done = true;
+    },
+    close(why: Refusal): void {
+      if (done) return;
+      done = true;
+      events.onClose(refusal(why.code, `${showEndpoint(endpoint)}: ${why.message}`));
+    },
+  };
+}
+
+const tlsSettings = (endpoint: Endpoint, { pins, authorities }: TlsOptions) => ({
+  ...(/^[\d.]+$|:/.test(endpoint.host) ? {} : { servername: endpoint.host }),
+  ...(authorities === undefined ? {} : { ca: authorities }),
+  rejectUnauthorized: pins.length === 0,
+});
+
+const fingerprint = (socket: TLSSocket): string =>
+  (socket.getPeerCertificate().fingerprint256 ?? '').replaceAll(':', '').toLowerCase();
+
+function pinRefusal(socket: TLSSocket, { pins }: TlsOptions): Refusal | undefined {
+  if (pins.length === 0) return undefined;
+  const found = fingerprint(socket);
+  if (pins.includes(found)) return undefined;
+  return refusal('pool_certificate', `the certificate is not the pinned one; its SHA-256 is ${found}`);
+}
+
+/** Codes of OpenSSL and Node that mean: reached, but not trusted. */
+const CERTIFICATE = /CERT|SIGNATURE|ISSUER|ALTNAME|SELF_SIGNED/;
+
+function failure(error: NodeJS.ErrnoException, opened: boolean): Refusal {
+  if (CERTIFICATE.test(error.code ?? ''))
+    return refusal('pool_certificate', `${error.message}; --tls-pin trusts one certificate`);
+  // Hosts with several addresses fail with an AggregateError that has no text of its own.
+  const text = error.message === '' ? (error.code ?? 'cannot connect') : error.message;
+  return refusal(opened ? 'pool_closed' : 'pool_unreachable', text);
+}
+
+function overStream(endpoint: Endpoint, events: TransportEvents, tls: TlsOptions): Transport {
+  const end = once(endpoint, events);
+  const { host, port } = endpoint;
+  let opened = false;
+  const open = (): void => {
+    opened = true;
+    events.onOpen();
+  };
+  let socket: Socket;
+  if (endpoint.transport === 'tls') {
+    const secure = connectTls({ host, port, ...tlsSettings(endpoint, tls) }, () => {
+      const wrong = pinRefusal(secure, tls);
+      if (wrong === undefined) return open();
+      secure.destroy();
+      end.close(wrong);
+    });
+    socket = secure;
+  } else socket = connectTcp({ host, port }, open);
+  socket.setNoDelay(true);
+  socket.setKeepAlive(true, 30_000);
+  socket.on('data', (chunk: Buffer) => {
+    if (!end.done) events.onData(chunk);
+  });
+  socket.on('error', (error) => end.close(failure(error, opened)));
+  socket.on('close', () =>
+    end.close(refusal(opened ? 'pool_closed' : 'pool_unreachable', 'the connection was closed')),
+  );
+  return {
+    send(data) {
+      if (!opened || socket.destroyed) return;
+      if (socket.writableLength > MAX_BUFFERED) {
+        socket.destroy();
+        end.close(refusal('pool_silent', 'the server does not read'));
+      } else socket.write(data);
+    },
+    close() {
+      end.finish();
+      socket.destroy();
+    },
+  };
+}
+
+function overWebSocket(endpoint: Endpoint, events: TransportEvents, tls: TlsOptions): Transport {
+  const end = once(endpoint, events);
+  const protocol = endpoint.version === 2 ? PROTOCOL_V2 : PROTOCOL_V1;
+  let opened = false;
+  const socket = new WebSocket(webSocketUrl(endpoint), protocol, {
+    maxPayload: 16_384,
+    perMessageDeflate: false,
+    handshakeTimeout: 10_000,
+    followRedirects: false,
+    ...(endpoint.transport === 'wss' ? tlsSettings(endpoint, tls) : {}),
+  });
+  socket.on('upgrade', (response) => {
+    const wrong = endpoint.transport === 'wss' ? pinRefusal(response.socket as TLSSocket, tls) : undefined;
+    if (wrong === undefined) return;
+    end.close(wrong);
+    socket.terminate();
+  });
+  socket.on('open', () => {
+    if (end.done) return;
+    opened = true;
+    events.onOpen();
+  });
+  socket.on('message', (data, isBinary) => {
+    if (end.done) return;
+    const bytes = data as Buffer;
+    events.onData(isBinary ? (bytes as Bytes) : bytes.toString('utf8'));
+  });
+  socket.on('error', (error) => end.close(failure(error, opened)));
+  socket.on('close', (code, reason) =>
+    end.close(refusal(opened ? 'pool_closed' : 'pool_unreachable', `the connection was closed (${code} ${reason})`)),
+  );
+  return {
+    send(data) {
+      if (socket.readyState !== WebSocket.OPEN) return;
+      if (socket.bufferedAmount > MAX_BUFFERED) {
+        end.close(refusal('pool_silent', 'the server does not read'));
+        socket.terminate();
+      } else socket.send(data);
+    },
+    close() {
+      end.finish();
+      socket.terminate();
+    },
+  };
+}

@@ -1,0 +1,47 @@
+/**
+ * What a session says and hears, whichever form is on the wire: svc-mining-v1 and -v2 differ in how shares are answered
+ * and in little else, so one session machine serves both. wire-v1.ts and wire-v2.ts translate.
+ */
+import type { Bytes } from '../../protocol/bytes.ts';
+import type { ErrorReply } from '../../protocol/stratum/errors.ts';
+import type {
+  Authorize,
+  Authorized,
+  Job,
+  Reconnect,
+  Submit,
+  Subscribe,
+  Subscribed,
+} from '../../protocol/stratum/messages.ts';
+
+export type ToServer =
+  | { readonly kind: 'subscribe'; readonly subscribe: Subscribe }
+  | { readonly kind: 'authorize'; readonly authorize: Authorize }
+  | { readonly kind: 'submit'; readonly sequence: number; readonly submit: Submit }
+  | { readonly kind: 'ping'; readonly token: number }
+  | { readonly kind: 'pong'; readonly token: bigint };
+
+export type FromServer =
+  | { readonly kind: 'subscribed'; readonly subscribed: Subscribed }
+  | { readonly kind: 'authorized'; readonly authorized: Authorized }
+  | { readonly kind: 'job'; readonly job: Job }
+  /** v1: one answer to one share. */
+  | { readonly kind: 'accepted'; readonly sequence: number; readonly work: bigint; readonly blockId: Bytes | null }
+  /** v2: all shares through `through` are judged; those not named as rejected before are accepted. */
+  | { readonly kind: 'acknowledged'; readonly through: number; readonly count: number; readonly work: bigint }
+  | { readonly kind: 'rejected'; readonly sequence: number; readonly error: ErrorReply }
+  | { readonly kind: 'block'; readonly sequence: number; readonly blockId: Bytes }
+  /** Any other request was refused; v2 does not say which. */
+  | { readonly kind: 'refused'; readonly error: ErrorReply }
+  | { readonly kind: 'pong'; readonly token: number }
+  | { readonly kind: 'ping'; readonly token: bigint }
+  | { readonly kind: 'reconnect'; readonly reconnect: Reconnect };
+
+/** One connection's translation. Both ways throw ProtocolError on what cannot be said or understood. */
+export interface Wire {
+  /** What must be sent before anything else. */
+  readonly opening: Bytes | undefined;
+  encode(message: ToServer): Bytes | string;
+  /** Takes what the transport received and hands over the whole messages in it; a part of one is kept. */
+  receive(data: Bytes | string, take: (message: FromServer) => void): void;
+}

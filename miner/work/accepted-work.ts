@@ -1,0 +1,49 @@
+/**
+ * The hash rate as the pool sees it: the work of accepted shares over a sliding 15 minutes (or since the start). It is
+ * what the user is paid for, so it stands beside the devices' own figure. Pure; the time is passed in.
+ */
+
+const WINDOW = 900_000;
+
+export class AcceptedWork {
+  readonly #shares: { at: number; work: bigint }[] = [];
+  #began: number | undefined;
+  #total = 0n;
+  #recent = 0n;
+
+  get total(): bigint {
+    return this.#total;
+  }
+
+  /** Mining began, or began again: idle time before it counts against nobody. */
+  begin(now: number): void {
+    this.#began ??= now;
+  }
+
+  add(now: number, work: bigint): void {
+    this.#began ??= now;
+    this.#total += work;
+    this.#recent += work;
+    this.#shares.push({ at: now, work });
+    this.#forget(now);
+  }
+
+  #forget(now: number): void {
+    let first = this.#shares[0];
+    // A share from the future is one from before the clock was set back.
+    while (first !== undefined && (first.at <= now - WINDOW || first.at > now)) {
+      this.#recent -= first.work;
+      this.#shares.shift();
+      first = this.#shares[0];
+    }
+    if (this.#began !== undefined && this.#began > now) this.#began = now;
+  }
+
+  /** Hashes per second; undefined before a minute of mining, when a share more or less would be everything. */
+  rate(now: number): number | undefined {
+    this.#forget(now);
+    if (this.#began === undefined) return undefined;
+    const millis = Math.min(WINDOW, now - this.#began);
+    return millis < 60_000 ? undefined : (Number(this.#recent) * 1_000) / millis;
+  }
+}

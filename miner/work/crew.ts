@@ -1,0 +1,253 @@
+/**
+ * The devices at work together: every job goes to all of them at once, each with its own part of the nonces; every hit
+ * is recomputed on the processor before it leaves as a share, and a device whose hits are wrong is named and stopped.
+ * Loads in browsers.
+ */
+import { freeNonces, type Hit, type SearchJob, splitNonces } from '../../kernels/backend.ts';
+import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
+import { NONCE_OFFSET } from '../../protocol/header.ts';
+import { POW_EPOCH_CUTS } from '../../protocol/network.ts';
+import { meetsTarget, targetToBytes } from '../../protocol/target.ts';
+import type { PoolJob, Share } from '../client/session.ts';
+import { Device, type DeviceDependencies, type DeviceOptions } from './device.ts';
+
+/** The part of a Verifier that the crew needs. */
+export type HitChecker = {
+  readonly epochs: readonly number[];
+  prepare(epoch: number): Promise<void>;
+  hash(epoch: number, header: Bytes): Promise<Bytes>;
+};
+
+export const CREW_DEFAULTS = {
+  tickMillis: 1_000,
+  /** Bad hits that stop a device; good ones in a row that forgive one. */
+  badHits: 2,
+  forgivenAfter: 1_000,
+  /** Jobs whose hits are still taken: a server takes shares of a job some time after the next one. */
+  jobsKept: 64,
+  /** Cuts before the end of an epoch at which the next dataset is built: two hours. */
+  aheadCuts: 2_880,
+} as const;
+
+export type CrewOptions = { readonly badHits?: number; readonly buildAhead: boolean };
+
+export type CrewDependencies = Omit<DeviceDependencies, 'open' | 'onHit' | 'onStopped'> & {
+  readonly checker: HitChecker;
+  readonly onShare: (share: Share) => void;
+  /** The last device was stopped. */
+  readonly onNoDevice: () => void;
+};
+
+type KnownJob = {
+  readonly pool: PoolJob;
+  /** With the server's prefix in the nonce. */
+  readonly header: Uint8Array<ArrayBuffer>;
+  readonly target: Uint8Array<ArrayBuffer>;
+  readonly seen: Set<string>;
+};
+
+export class Crew {
+  readonly #options: CrewOptions;
+  readonly #dependencies: CrewDependencies;
+  readonly #devices: Device[] = [];
+  readonly #goodHits = new Map<Device, number>();
+  readonly #jobs = new Map<number, KnownJob>();
+  #number = 0;
+  #current: KnownJob | undefined;
+  #paused = false;
+  #checking = 0;
+
+  constructor(options: CrewOptions, dependencies: CrewDependencies) {
+    this.#options = options;
+    this.#dependencies = dependencies;
+  }
+
+  get devices(): readonly Device[] {
+    return this.#devices;
+  }
+
+  get paused(): boolean {
+    return this.#paused;
+  }
+
+  /** Hits that are being recomputed. */
+  get checking(): number {
+    return this.#checking;
+  }
+
+  /** Epochs that cost nothing to work on. */
+  get epochs(): readonly number[] {
+    return [...new Set([...this.#devices.flatMap((device) => device.epochs), ...this.#dependencies.checker.epochs])];
+  }
+
+  add(options: DeviceOptions, open: DeviceDependencies['open']): Device {
+    const { now, after, note, onProgress } = this.#dependencies;
+    const device = new Device(options, {
+      open,
+      now,
+      after,
+      note,
+      ...(onProgress === undefined ? {} : { onProgress }),
+      onHit: (from, hit) => void this.#onHit(from, hit),
+      onStopped: () => this.#onStopped(),
+    });
+    this.#devices.push(device);
+    if (this.#paused) device.pause();
+    void device.start();
+    if (this.#current !== undefined) this.#hand(this.#number, this.#current);
+    return device;
+  }
+
+  #running(): Device[] {
+    return this.#devices.filter((device) => device.stopped === undefined);
+  }
+
+  #onStopped(): void {
+    if (this.#running().length === 0) this.#dependencies.onNoDevice();
+    // The part of the nonces that it had is shared by the others from the next job on.
+  }
+
+  setJob(pool: PoolJob | undefined): void {
+    if (pool === undefined) {
+      this.#current = undefined;
+      for (const device of this.#running()) device.setJob(undefined);
+      return;
+    }
+    const same = this.#current?.pool;
+    // A resumed session repeats its job: the search goes on where it is.
+    if (
+      same?.session === pool.session &&
+      same.job.jobId === pool.job.jobId &&
+      same.job.shareTarget === pool.job.shareTarget &&
+      equalBytes(same.job.header, pool.job.header)
+    )
+      return;
+    const header = Uint8Array.from(pool.job.header);
+    header.set(pool.prefix, header.length - pool.prefix.length);
+    const job = { pool, header, target: targetToBytes(pool.job.shareTarget), seen: new Set<string>() };
+    if (pool.job.clean) this.#jobs.clear();
+    this.#number++;
+    this.#jobs.set(this.#number, job);
+    for (const number of this.#jobs.keys()) {
+      if (this.#jobs.size <= CREW_DEFAULTS.jobsKept) break;
+      this.#jobs.delete(number);
+    }
+    this.#current = job;
+    this.#hand(this.#number, job);
+    void this.#prepareChecker(pool.job.epoch);
+    this.#buildAhead(pool);
+  }
+
+  /** To every device at once; each one takes it up within a dispatch. */
+  #hand(id: number, { pool, header, target }: KnownJob): void {
+    const devices = this.#running();
+    if (devices.length === 0) return;
+    const prefixBytes = pool.prefix.length;
+    const parts = splitNonces({ from: 0n, to: freeNonces(prefixBytes) }, devices.length);
+    for (const [i, device] of devices.entries()) {
+      const nonces = parts[i] as SearchJob['nonces'];
+      device.setJob({ id, epoch: pool.job.epoch, header, target, prefixBytes, nonces });
+    }
+  }
+
+  async #prepareChecker(epoch: number): Promise<void> {
+    const { checker, note } = this.#dependencies;
+    if (checker.epochs.includes(epoch)) return;
+    try {
+      await checker.prepare(epoch);
+    } catch (error) {
+      note('error', 'hits cannot be recomputed', { epoch, error });
+    }
+  }
+
+  #buildAhead({ job }: PoolJob): void {
+    if (!this.#options.buildAhead) return;
+    const height = Number(new DataView(job.header.buffer, job.header.byteOffset).getBigUint64(8, true));
+    const left = POW_EPOCH_CUTS - (height % POW_EPOCH_CUTS);
+    const next = job.epoch + 1;
+    if (left > CREW_DEFAULTS.aheadCuts) return;
+    for (const device of this.#running())
+      if (device.state === 'searching' && !device.epochs.includes(next)) void device.prepare(next);
+    void this.#prepareChecker(next);
+  }
+
+  async #onHit(device: Device, hit: Hit): Promise<void> {
+    const job = this.#jobs.get(hit.jobId);
+    // Of a job that a clean one made worthless.
+    if (job === undefined) {
+      device.shares.stale++;
+      return;
+    }
+    const nonce = toHex(hit.nonce);
+    if (job.seen.has(nonce)) return;
+    job.seen.add(nonce);
+    const right = await this.#recompute(device, job, hit);
+    if (right === undefined) {
+      device.shares.lost++;
+      return;
+    }
+    if (device.stopped !== undefined) return;
+    if (!right) return this.#onBadHit(device);
+    this.#goodHits.set(device, (this.#goodHits.get(device) ?? 0) + 1);
+    this.#dependencies.onShare({
+      session: job.pool.session,
+      jobId: job.pool.job.jobId,
+      nonce: hit.nonce,
+      work: job.pool.work,
+      device: device.number,
+    });
+  }
+
+  /** Undefined when it could not be done, which is nobody's fault: such a hit is not sent. */
+  async #recompute(device: Device, { header, target, pool }: KnownJob, hit: Hit): Promise<boolean | undefined> {
+    const full = Uint8Array.from(header);
+    const prefixed = equalBytes(hit.nonce.subarray(8 - pool.prefix.length), pool.prefix);
+    if (hit.nonce.length !== 8 || !prefixed) return false;
+    full.set(hit.nonce, NONCE_OFFSET);
+    this.#checking++;
+    try {
+      // Its cache may still be in the making when the first hits of a new epoch come.
+      if (!this.#dependencies.checker.epochs.includes(pool.job.epoch))
+        await this.#dependencies.checker.prepare(pool.job.epoch);
+      const hash = await this.#dependencies.checker.hash(pool.job.epoch, full);
+      return meetsTarget(hash, target) && equalBytes(hash, hit.hash);
+    } catch (error) {
+      this.#dependencies.note('error', 'a hit could not be recomputed', { device: device.label, error });
+      return undefined;
+    } finally {
+      this.#checking--;
+    }
+  }
+
+  #onBadHit(device: Device): void {
+    const good = this.#goodHits.get(device) ?? 0;
+    if (good >= CREW_DEFAULTS.forgivenAfter) device.shares.bad = 0;
+    this.#goodHits.set(device, 0);
+    device.shares.bad++;
+    const limit = this.#options.badHits ?? CREW_DEFAULTS.badHits;
+    this.#dependencies.note('warn', 'a hit was wrong and is not sent', {
+      device: device.label,
+      bad: device.shares.bad,
+    });
+    if (device.shares.bad >= limit)
+      device.stop('device_bad_hits', `${device.shares.bad} of its hits were wrong: lower its clocks or replace it`);
+  }
+
+  pause(): void {
+    this.#paused = true;
+    for (const device of this.#running()) device.pause();
+  }
+
+  resume(): void {
+    this.#paused = false;
+    for (const device of this.#running()) device.resume();
+  }
+
+  tick(now: number): void {
+    for (const device of this.#devices) device.tick(now);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#devices.map((device) => device.close()));
+  }
+}

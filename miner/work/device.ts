@@ -1,0 +1,243 @@
+/**
+ * One device of the miner: a backend with its counters, its watchdog and its life. A device that is lost or falls silent
+ * is opened anew a few times and then stopped; one with bad hits is stopped at once. Loads in browsers.
+ */
+import type { Backend, BackendEvents, BackendKind, Hit, Progress, SearchJob } from '../../kernels/backend.ts';
+import { MinerError, type MinerErrorCode } from '../miner-error.ts';
+import { HashRate, type Rates } from './hash-rate.ts';
+import { Watchdog } from './watchdog.ts';
+
+export type DeviceState = 'opening' | 'preparing' | 'searching' | 'idle' | 'paused' | 'stopped';
+
+export const DEVICE_DEFAULTS = {
+  silentMillis: 30_000,
+  /** Times a lost or silent device is opened again; the count is forgotten after an hour without trouble. */
+  restarts: 3,
+  forgiveMillis: 3_600_000,
+  closeMillis: 5_000,
+  restartMillis: 2_000,
+} as const;
+
+export type DeviceTimes = { readonly [K in keyof typeof DEVICE_DEFAULTS]: number };
+
+export type DeviceOptions = {
+  /** As in --devices. */
+  readonly number: number;
+  readonly kind: BackendKind;
+  readonly name: string;
+  readonly times?: Partial<DeviceTimes>;
+};
+
+export type DeviceDependencies = {
+  readonly open: (events: BackendEvents) => Promise<Backend>;
+  readonly now: () => number;
+  readonly after: (millis: number, act: () => void) => void;
+  readonly note: (level: 'info' | 'warn' | 'error', message: string, fields: Readonly<Record<string, unknown>>) => void;
+  readonly onHit: (device: Device, hit: Hit) => void;
+  readonly onStopped: (device: Device) => void;
+  readonly onProgress?: (device: Device, progress: Progress) => void;
+};
+
+export type ShareCounts = { accepted: number; stale: number; rejected: number; lost: number; bad: number };
+
+export class Device {
+  readonly number: number;
+  readonly kind: BackendKind;
+  readonly shares: ShareCounts = { accepted: 0, stale: 0, rejected: 0, lost: 0, bad: 0 };
+  readonly #times: DeviceTimes;
+  readonly #dependencies: DeviceDependencies;
+  readonly #rate = new HashRate();
+  readonly #watchdog: Watchdog;
+  #name: string;
+  #backend: Backend | undefined;
+  /** Counts openings, so that what a replaced backend still says is not heard. */
+  #life = 0;
+  #job: SearchJob | undefined;
+  #preparing: number | undefined;
+  #paused = false;
+  #stopped: MinerError | undefined;
+  #troubles = 0;
+  #troubledAt = 0;
+  /** Hashes of the backends before this one. */
+  #before = 0;
+
+  constructor(options: DeviceOptions, dependencies: DeviceDependencies) {
+    this.number = options.number;
+    this.kind = options.kind;
+    this.#name = options.name;
+    this.#times = { ...DEVICE_DEFAULTS, ...options.times };
+    this.#dependencies = dependencies;
+    this.#watchdog = new Watchdog(this.#times.silentMillis);
+  }
+
+  get name(): string {
+    return this.#name;
+  }
+
+  get hashes(): number {
+    return this.#before + (this.#backend?.hashes ?? 0);
+  }
+
+  get stopped(): MinerError | undefined {
+    return this.#stopped;
+  }
+
+  get epochs(): readonly number[] {
+    return this.#backend?.epochs ?? [];
+  }
+
+  get state(): DeviceState {
+    if (this.#stopped !== undefined) return 'stopped';
+    if (this.#backend === undefined) return 'opening';
+    if (this.#preparing !== undefined && !this.#isReady()) return 'preparing';
+    if (this.#paused) return 'paused';
+    return this.#job === undefined ? 'idle' : 'searching';
+  }
+
+  rates(now: number): Rates {
+    return this.#rate.rates(now);
+  }
+
+  #isReady(): boolean {
+    return this.#job !== undefined && this.epochs.includes(this.#job.epoch);
+  }
+
+  async start(): Promise<void> {
+    const life = ++this.#life;
+    const current = () => life === this.#life && this.#stopped === undefined;
+    try {
+      const backend = await this.#dependencies.open({
+        onHit: (hit) => {
+          if (current()) this.#dependencies.onHit(this, hit);
+        },
+        onExhausted: (jobId) => {
+          if (current())
+            this.#dependencies.note('info', 'all nonces of the job are tried', { device: this.label, job: jobId });
+        },
+        onFailure: (error) => {
+          if (current()) this.#trouble('device_lost', error);
+        },
+        onProgress: (progress) => {
+          if (current()) this.#dependencies.onProgress?.(this, progress);
+        },
+      });
+      if (!current()) return void backend.close();
+      this.#backend = backend;
+      this.#name = backend.name;
+      this.#watchdog.reset();
+      if (this.#paused) backend.pause();
+      if (this.#job !== undefined) this.#give(this.#job);
+    } catch (error) {
+      if (current()) this.#trouble('device_lost', error as Error);
+    }
+  }
+
+  get label(): string {
+    return `${this.number}: ${this.#name}`;
+  }
+
+  setJob(job: SearchJob | undefined): void {
+    this.#job = job;
+    if (this.#backend === undefined) return;
+    if (job === undefined) this.#backend.setJob(undefined);
+    else this.#give(job);
+  }
+
+  #give(job: SearchJob): void {
+    const backend = this.#backend as Backend;
+    if (backend.epochs.includes(job.epoch)) {
+      backend.setJob(job);
+      return;
+    }
+    void this.prepare(job.epoch);
+  }
+
+  /** Makes the epoch's dataset and then takes up the job of that moment. A failure stops the device, with its reason. */
+  async prepare(epoch: number): Promise<void> {
+    const backend = this.#backend;
+    if (backend === undefined || this.#preparing === epoch) return;
+    const life = this.#life;
+    this.#preparing = epoch;
+    try {
+      await backend.prepare(epoch);
+    } catch (error) {
+      if (life !== this.#life || this.#stopped !== undefined) return;
+      this.#preparing = undefined;
+      if (this.#job?.epoch === epoch) return this.stop('device_lost', (error as Error).message);
+      // Only built ahead: there is time to try again.
+      this.#dependencies.note('warn', 'the next dataset could not be built yet', { device: this.label, error });
+      return;
+    }
+    if (life !== this.#life || this.#stopped !== undefined) return;
+    this.#preparing = undefined;
+    const job = this.#job;
+    if (job !== undefined && backend.epochs.includes(job.epoch)) backend.setJob(job);
+    else if (job !== undefined && job.epoch !== epoch) void this.prepare(job.epoch);
+  }
+
+  pause(): void {
+    this.#paused = true;
+    this.#backend?.pause();
+  }
+
+  resume(): void {
+    this.#paused = false;
+    this.#backend?.resume();
+  }
+
+  /** Once a second: reads the counter, and asks the watchdog. */
+  tick(now: number): void {
+    if (this.#stopped !== undefined) return;
+    this.#rate.read(now, this.hashes);
+    if (this.#troubles > 0 && now - this.#troubledAt > this.#times.forgiveMillis) this.#troubles = 0;
+    if (this.#watchdog.check(now, this.state === 'searching', this.hashes))
+      this.#trouble('device_silent', new Error(`no hashes for ${this.#times.silentMillis / 1_000} s`));
+  }
+
+  /** The device is given up, by name. */
+  stop(code: MinerErrorCode, reason: string): void {
+    if (this.#stopped !== undefined) return;
+    this.#stopped = new MinerError(code, reason);
+    this.#dependencies.note('error', 'device stopped', { device: this.label, reason, code });
+    this.#retire();
+    this.#dependencies.onStopped(this);
+  }
+
+  #trouble(code: 'device_lost' | 'device_silent', error: Error): void {
+    this.#troubles++;
+    this.#troubledAt = this.#dependencies.now();
+    if (this.#troubles > this.#times.restarts) {
+      this.stop(code, error.message);
+      return;
+    }
+    this.#dependencies.note('warn', 'device is restarted', { device: this.label, reason: error.message, code });
+    this.#retire();
+    const life = this.#life;
+    this.#dependencies.after(this.#times.restartMillis, () => {
+      if (life === this.#life && this.#stopped === undefined) void this.start();
+    });
+  }
+
+  /** Lets go of the backend without waiting for it: a hung one may never answer. */
+  #retire(): void {
+    const backend = this.#backend;
+    this.#life++;
+    this.#backend = undefined;
+    this.#preparing = undefined;
+    if (backend === undefined) return;
+    this.#before += backend.hashes;
+    backend.close().catch(() => undefined);
+  }
+
+  async close(): Promise<void> {
+    const backend = this.#backend;
+    this.#life++;
+    this.#backend = undefined;
+    if (backend === undefined) return;
+    this.#before += backend.hashes;
+    await Promise.race([
+      backend.close().catch(() => undefined),
+      new Promise<void>((resolve) => this.#dependencies.after(this.#times.closeMillis, resolve)),
+    ]);
+  }
+}

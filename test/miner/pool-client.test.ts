@@ -1,0 +1,332 @@
+/** The client against real servers: both wire forms over four transports, failover and return, resume, and every fault. */
+import { performance } from 'node:perf_hooks';
+import { expect, onTestFinished, test } from 'vitest';
+import { PoolClient, systemClock } from '../../miner/client/pool-client.ts';
+import { parsePoolUrl } from '../../miner/client/pool-url.ts';
+import type { PoolJob, SessionTimes, Share, Verdict } from '../../miner/client/session.ts';
+import { connectFromBrowser } from '../../miner/client/transport-browser.ts';
+import { connectFromNode } from '../../miner/client/transport-node.ts';
+import type { Refusal } from '../../miner/miner-error.ts';
+import { parseAddress } from '../../protocol/address.ts';
+import { concat, toHex, utf8 } from '../../protocol/bytes.ts';
+import { NONCE_OFFSET } from '../../protocol/header.ts';
+import { composeNonce } from '../../protocol/stratum/nonce.ts';
+import { encodeNotification } from '../../protocol/stratum/v1-answer.ts';
+import { meetsTarget, targetToBytes } from '../../protocol/target.ts';
+import { TEST_CERTIFICATE, TEST_FINGERPRINT } from './certificate.ts';
+import {
+  type FixtureOptions,
+  MINER_ADDRESS,
+  POOL_ADDRESS,
+  PoolFixture,
+  referenceHash,
+  THIEF_ADDRESS,
+} from './pool-fixture.ts';
+
+async function fixture(options: FixtureOptions = {}): Promise<PoolFixture> {
+  const pool = await new PoolFixture(options).listen();
+  onTestFinished(() => pool.close());
+  return pool;
+}
+
+type Watched = {
+  client: PoolClient;
+  jobs: (PoolJob | undefined)[];
+  verdicts: { share: Share; verdict: Verdict; code: number | undefined }[];
+  notes: { level: string; message: string; code: unknown; reason: unknown }[];
+};
+
+function mine(
+  urls: readonly string[],
+  over: {
+    pins?: string[];
+    authorities?: string;
+    times?: Partial<SessionTimes>;
+    expectPayout?: string;
+    browser?: boolean;
+    allowsEpoch?: (epoch: number) => boolean;
+  } = {},
+): Watched {
+  const watched: Omit<Watched, 'client'> = { jobs: [], verdicts: [], notes: [] };
+  const tls = { pins: over.pins ?? [], ...(over.authorities === undefined ? {} : { authorities: over.authorities }) };
+  const client = new PoolClient(
+    {
+      pools: urls.map(parsePoolUrl),
+      session: {
+        network: 'development',
+        address: MINER_ADDRESS,
+        own: parseAddress(MINER_ADDRESS).payload,
+        worker: 'rig',
+        password: '',
+        agent: 'test/1',
+        tag: 'me',
+        pinned: over.expectPayout === undefined ? undefined : parseAddress(over.expectPayout).payload,
+      },
+      times: { tickMillis: 20, drainMillis: 1_000, ...over.times },
+    },
+    {
+      onJob: (job) => watched.jobs.push(job),
+      onVerdict: (share, verdict, error) => watched.verdicts.push({ share, verdict, code: error?.code }),
+    },
+    {
+      ...systemClock,
+      connect: over.browser ? connectFromBrowser : connectFromNode(tls),
+      note: (level, message, { code, reason }) => watched.notes.push({ level, message, code, reason }),
+      ...(over.allowsEpoch === undefined ? {} : { allowsEpoch: over.allowsEpoch }),
+    },
+  );
+  client.start();
+  onTestFinished(() => client.stop());
+  return { client, ...watched };
+}
+
+async function until(what: () => boolean, millis = 15_000): Promise<void> {
+  const end = performance.now() + millis;
+  while (!what()) {
+    if (performance.now() > end) throw new Error(`waited in vain: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+let counter = 0n;
+
+/** A share found the honest way, with the reference. */
+function solve(job: PoolJob): Share {
+  const target = targetToBytes(job.job.shareTarget);
+  for (;;) {
+    const nonce = composeNonce(counter++, job.prefix);
+    if (!meetsTarget(referenceHash(job.job.epoch, concat(job.job.header.subarray(0, NONCE_OFFSET), nonce)), target))
+      continue;
+    return { session: job.session, jobId: job.job.jobId, nonce, work: job.work, device: 0 };
+  }
+}
+
+const last = (watched: Watched): PoolJob => watched.jobs.findLast((job) => job !== undefined) as PoolJob;
+const lostBy = (watched: Watched): unknown[] => watched.notes.flatMap(({ code }) => (code === undefined ? [] : [code]));
+const easy = { shareWork: 4n };
+
+test.each([
+  ['tcp', 1],
+  ['tcp', 2],
+  ['tls', 1],
+  ['tls', 2],
+  ['ws', 1],
+  ['ws', 2],
+] as const)('works over %s with protocol v%i', async (transport, version) => {
+  const pool = await fixture({ ...easy, pool: { address: POOL_ADDRESS, name: 'A pool' } });
+  const port = transport === 'ws' ? pool.webSocketPort : pool.port;
+  const scheme = transport === 'ws' ? 'ws' : `stratum+${transport}`;
+  const watched = mine([`${scheme}://127.0.0.1:${port}?protocol=v${version}`], { pins: [TEST_FINGERPRINT] });
+  await until(() => watched.jobs.length > 0);
+  const [client] = pool.clients;
+  expect(client).toMatchObject({ version, encrypted: transport === 'tls', username: `${MINER_ADDRESS}.rig` });
+  for (let i = 0; i < 3; i++) watched.client.submit(solve(last(watched)));
+  watched.client.submit({ ...solve(last(watched)), jobId: 77 });
+  await until(() => watched.verdicts.length === 4);
+  expect(watched.verdicts.map(({ verdict }) => verdict).sort()).toEqual(['accepted', 'accepted', 'accepted', 'stale']);
+  await until(() => watched.client.state?.latencyMillis !== undefined);
+  expect(watched.client.state).toMatchObject({ pool: 0, server: 'fixture/1', poolName: 'A pool' });
+});
+
+test('the form for pages speaks to the same server', async () => {
+  const pool = await fixture(easy);
+  for (const version of [1, 2]) {
+    const watched = mine([`ws://127.0.0.1:${pool.webSocketPort}?protocol=v${version}`], { browser: true });
+    await until(() => watched.jobs.length > 0);
+    watched.client.submit(solve(last(watched)));
+    await until(() => watched.verdicts.length === 1);
+    expect(watched.verdicts[0]?.verdict).toBe('accepted');
+  }
+});
+
+test('a certificate that is neither signed nor pinned is refused, with its fingerprint in the message', async () => {
+  const pool = await fixture();
+  const url = `stratum+tls://localhost:${pool.port}`;
+  const unknown = mine([url]);
+  await until(() => lostBy(unknown).includes('pool_certificate'));
+  const wrongPin = mine([url], { pins: ['00'.repeat(32)] });
+  await until(() => wrongPin.notes.some(({ reason }) => String(reason).includes(TEST_FINGERPRINT)));
+  expect(unknown.jobs).toEqual([]);
+  expect(wrongPin.jobs).toEqual([]);
+  const signed = mine([url], { authorities: TEST_CERTIFICATE.cert });
+  await until(() => signed.jobs.length > 0);
+});
+
+test('fails over when the first pool breaks, and returns to it', async () => {
+  const first = await fixture(easy);
+  const second = await fixture(easy);
+  const watched = mine([first.url, second.url]);
+  await until(() => watched.client.state?.pool === 0 && watched.jobs.length > 0);
+  await first.close();
+  await until(() => watched.client.state?.pool === 1);
+  await until(() => last(watched).session === [...second.clients][0]?.session?.id);
+  await first.listen();
+  await until(() => watched.client.state?.pool === 0);
+  // Work of the second pool that was found before the change is still delivered to it.
+  expect(watched.notes.map(({ message }) => message)).toContain('returned to an earlier pool');
+  watched.client.submit(solve(last(watched)));
+  await until(() => watched.verdicts.length > 0);
+  expect(watched.verdicts[0]?.verdict).toBe('accepted');
+  await until(() => second.clients.size === 0);
+});
+
+test('a share in flight at the return is answered by the pool it belongs to', async () => {
+  const first = await fixture({ ...easy, silent: true });
+  const second = await fixture(easy);
+  const watched = mine([first.url, second.url], { times: { loginMillis: 100 } });
+  await until(() => watched.client.state?.pool === 1 && watched.jobs.length > 0);
+  const share = solve(last(watched));
+  first.options.silent = false;
+  await until(() => watched.client.state?.pool === 0);
+  watched.client.submit(share);
+  await until(() => watched.verdicts.length > 0);
+  expect(watched.verdicts[0]?.verdict).toBe('accepted');
+  expect(second.accepted).toBe(1);
+});
+
+test.each([1, 2])('resumes its session with v%i: same prefix, and nothing found meanwhile is lost', async (version) => {
+  const pool = await fixture({ ...easy, keepSessions: true });
+  const watched = mine([`${pool.url}?protocol=v${version}`]);
+  await until(() => watched.jobs.length > 0);
+  const job = last(watched);
+  const early = solve(job);
+  watched.client.submit(early);
+  await until(() => watched.verdicts.length === 1);
+  await pool.close();
+  await until(() => watched.client.state === undefined);
+  watched.client.submit(solve(job));
+  watched.client.submit(solve(job));
+  await pool.listen();
+  await until(() => watched.verdicts.length === 3);
+  expect(watched.verdicts.map(({ verdict }) => verdict)).toEqual(['accepted', 'accepted', 'accepted']);
+  expect(pool.subscribes.at(-1)?.session).toBe(job.session);
+  expect(toHex(last(watched).prefix)).toBe(toHex(job.prefix));
+  expect(watched.jobs).not.toContain(undefined);
+});
+
+test('a session that cannot be resumed in time gives up the job', async () => {
+  const pool = await fixture(easy);
+  const watched = mine([pool.url], { times: { resumeMillis: 200 } });
+  await until(() => watched.jobs.length > 0);
+  const share = solve(last(watched));
+  await pool.close();
+  await until(() => watched.client.state === undefined);
+  watched.client.submit(share);
+  await until(() => watched.jobs.at(-1) === undefined);
+  expect(watched.verdicts.map(({ verdict }) => verdict)).toEqual(['lost']);
+});
+
+test.each([
+  ['a job that pays somebody else', { payTo: THIEF_ADDRESS }, 'job_pays_other'],
+  ['a server of another network', { network: 1 }, 'pool_network'],
+  ['a login that is refused', { refuseAuthorize: 29 }, 'pool_refused_login'],
+  ['a ban', { refuseSubscribe: 28 }, 'pool_banned'],
+  ['an epoch that cannot be', { epoch: 5_000 }, 'job_epoch'],
+] as const)('%s: a clear message, no work, the next pool', async (_, options, code) => {
+  const bad = await fixture(options);
+  const good = await fixture();
+  const watched = mine([bad.url, good.url]);
+  await until(() => watched.client.state?.pool === 1 && watched.jobs.length > 0);
+  expect(watched.notes).toContainEqual(expect.objectContaining({ level: 'error', code }));
+  expect(watched.jobs.every((job) => job?.session === [...good.clients][0]?.session?.id)).toBe(true);
+});
+
+const faulty: [string, (pool: PoolFixture, client: Parameters<NonNullable<FixtureOptions['instead']>>[0]) => void][] = [
+  ['garbage', (_, client) => client.send(utf8('GET / HTTP/1.1\r\n\r\n\n'))],
+  ['binary garbage', (_, client) => client.send(Uint8Array.from({ length: 500 }, (_v, i) => (i * 7 + 10) & 255))],
+  ['a line without an end', (_, client) => client.send(utf8('x'.repeat(20_000)))],
+  [
+    'half a line, then the end',
+    (pool, client) => {
+      client.send(encodeNotification({ method: 'mining.notify', params: pool.makeJob(client) }).slice(0, 200));
+      setTimeout(() => client.drop(), 20);
+    },
+  ],
+  [
+    'a header of the wrong length',
+    (pool, client) =>
+      client.send(
+        `${encodeNotification({ method: 'mining.notify', params: pool.makeJob(client) }).replace(/"header":"..../, '"header":"')}\n`,
+      ),
+  ],
+  [
+    'a wrong seed',
+    (pool, client) =>
+      client.send(
+        `${encodeNotification({ method: 'mining.notify', params: pool.makeJob(client) }).replace(/"seed":"......../, '"seed":"00000000')}\n`,
+      ),
+  ],
+  ['a share target of zero', (pool, client) => pool.sendAsIs(client, { ...pool.makeJob(client), shareTarget: 0n })],
+  ['an answer that nobody asked for', (_, client) => client.send(utf8('{"jsonrpc":"2.0","id":99,"result":{}}\n'))],
+];
+
+test.each(faulty)('%s: the connection is left, nothing crashes, the next pool is used', async (_, act) => {
+  const bad = await fixture();
+  bad.options.instead = (client) => act(bad, client);
+  const good = await fixture();
+  const watched = mine([bad.url, good.url]);
+  await until(() => watched.client.state?.pool === 1 && watched.jobs.length > 0);
+  expect(lostBy(watched)[0]).toMatch(/pool_garbage|pool_closed|job_target_zero/);
+});
+
+test('a job in two halves is a job', async () => {
+  const pool = await fixture({ ignorePings: true });
+  pool.options.instead = (client) => {
+    const text = utf8(`${encodeNotification({ method: 'mining.notify', params: pool.makeJob(client) })}\n`);
+    client.send(text.subarray(0, 300));
+    setTimeout(() => client.send(text.subarray(300)), 30);
+  };
+  const watched = mine([pool.url]);
+  await until(() => watched.jobs.length === 1);
+});
+
+test.each([
+  ['before the login', { silent: true }],
+  ['after it', { silentAfterLogin: true }],
+])('a server that falls silent %s is left', async (_, options) => {
+  const bad = await fixture(options);
+  const good = await fixture();
+  const watched = mine([bad.url, good.url], {
+    times: { loginMillis: 150, pingMillis: 50, pongMillis: 150, firstJobMillis: 500 },
+  });
+  await until(() => watched.client.state?.pool === 1);
+  expect(lostBy(watched)[0]).toBe('pool_silent');
+});
+
+test('nobody there: attempts back off, the miner stays up, and works once somebody is', async () => {
+  const pool = await fixture();
+  await pool.close();
+  const watched = mine([pool.url]);
+  await until(() => watched.client.connections >= 2);
+  expect(watched.client.lastRefusal).toMatchObject({ code: 'pool_unreachable' } satisfies Partial<Refusal>);
+  await pool.listen();
+  await until(() => watched.jobs.length > 0);
+});
+
+test('a reconnect is obeyed to another port, and to another host only over TLS', async () => {
+  const first = await fixture();
+  const second = await fixture();
+  const plain = mine([first.url]);
+  await until(() => plain.jobs.length > 0);
+  first.reconnect({ host: 'localhost', port: second.port, waitMillis: 0 });
+  await until(() => lostBy(plain).includes('reconnect_refused'));
+  expect(plain.client.state?.endpoint).toBe(first.url);
+  first.reconnect({ host: '', port: second.port, waitMillis: 0 });
+  await until(() => plain.client.state?.endpoint === second.url);
+  const secure = mine([`stratum+tls://127.0.0.1:${first.port}`], { pins: [TEST_FINGERPRINT] });
+  await until(() => secure.jobs.length > 0);
+  first.reconnect({ host: 'localhost', port: second.port, waitMillis: 0 });
+  await until(() => secure.client.state?.endpoint === `stratum+tls://localhost:${second.port}`);
+});
+
+test('a pin on the payout is obeyed, and an epoch that is not allowed is refused', async () => {
+  const pool = await fixture({ pool: { address: POOL_ADDRESS, name: 'p' } });
+  const pinned = mine([pool.url], { expectPayout: POOL_ADDRESS });
+  await until(() => pinned.jobs.length > 0);
+  const otherwise = mine([pool.url], { expectPayout: THIEF_ADDRESS });
+  await until(() => lostBy(otherwise).includes('job_pays_other'));
+  expect(otherwise.jobs).toEqual([]);
+  const rationed = mine([pool.url], { allowsEpoch: () => false });
+  await until(() => lostBy(rationed).includes('job_epoch'));
+  expect(rationed.jobs).toEqual([]);
+});

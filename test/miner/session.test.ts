@@ -1,0 +1,285 @@
+/** The session machine: its rules one by one, and properties over random conversations. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import {
+  SESSION_DEFAULTS,
+  Session,
+  type SessionAction,
+  type SessionEvent,
+  type SessionMemory,
+  type SessionOptions,
+  type Share,
+} from '../../miner/client/session.ts';
+import type { FromServer } from '../../miner/client/wire.ts';
+import { parseAddress } from '../../protocol/address.ts';
+import { errorReply } from '../../protocol/stratum/errors.ts';
+import type { Job, Subscribed } from '../../protocol/stratum/messages.ts';
+import { targetOfWork } from '../../protocol/target.ts';
+import { count, seed } from '../level.ts';
+import { MINER_ADDRESS, POOL_ADDRESS, PoolFixture, THIEF_ADDRESS } from './pool-fixture.ts';
+
+const options: SessionOptions = {
+  network: 'development',
+  address: MINER_ADDRESS,
+  own: parseAddress(MINER_ADDRESS).payload,
+  worker: 'rig',
+  password: '',
+  agent: 'test/1',
+  tag: 'tag',
+  pinned: undefined,
+};
+
+const SESSION = 'ab'.repeat(16);
+const subscribed = (over: Partial<Subscribed> = {}): Subscribed => ({
+  session: SESSION,
+  noncePrefix: Uint8Array.of(7, 9),
+  network: 4,
+  server: 'fixture/1',
+  pool: null,
+  ...over,
+});
+
+const maker = new PoolFixture();
+const jobPaying = (address: string, over: Partial<Job> = {}): Job => {
+  maker.options.payTo = address;
+  return { ...maker.makeJob({ username: MINER_ADDRESS } as never), ...over };
+};
+
+const received = (message: FromServer): SessionEvent => ({ kind: 'received', message });
+const share = (n: number, session = SESSION): Share => ({
+  session,
+  jobId: 1,
+  nonce: Uint8Array.of(n & 255, n >> 8, 0, 0, 0, 0, 7, 9),
+  work: 200n,
+  device: 0,
+});
+const kinds = (actions: readonly SessionAction[]): string[] =>
+  actions.map((action) => (action.kind === 'send' ? action.message.kind : action.kind));
+const ended = (actions: readonly SessionAction[]) => actions.find((action) => action.kind === 'end');
+
+function loggedIn(
+  over: Partial<SessionOptions> = {},
+  server: Partial<Subscribed> = {},
+  memory?: SessionMemory,
+): Session {
+  const session = new Session({ ...options, ...over }, 0, memory);
+  session.handle({ kind: 'opened' }, 0);
+  session.handle(received({ kind: 'subscribed', subscribed: subscribed(server) }), 0);
+  session.handle(received({ kind: 'authorized', authorized: { address: MINER_ADDRESS, worker: 'rig' } }), 0);
+  return session;
+}
+
+test('logs in and takes work', () => {
+  const session = new Session(options, 0);
+  expect(kinds(session.handle({ kind: 'opened' }, 0))).toEqual(['subscribe']);
+  expect(kinds(session.handle(received({ kind: 'subscribed', subscribed: subscribed() }), 1))).toEqual(['authorize']);
+  const authorized = { kind: 'authorized', authorized: { address: MINER_ADDRESS, worker: 'rig' } } as const;
+  expect(kinds(session.handle(received(authorized), 2))).toEqual(['ready', 'ping']);
+  expect(kinds(session.handle(received({ kind: 'job', job: jobPaying(MINER_ADDRESS) }), 3))).toEqual(['job']);
+  expect(kinds(session.handle({ kind: 'share', share: share(1) }, 4))).toEqual(['submit']);
+  const answer = session.handle(received({ kind: 'accepted', sequence: 1, work: 200n, blockId: null }), 5);
+  expect(answer).toMatchObject([{ kind: 'verdict', verdict: 'accepted' }]);
+});
+
+test.each([
+  ['a bridge that pays somebody else', null, THIEF_ADDRESS, undefined],
+  ['a pool that pays another than it named', { address: POOL_ADDRESS, name: 'p' }, THIEF_ADDRESS, undefined],
+  [
+    'a pool that pays the miner, who asked for another',
+    { address: POOL_ADDRESS, name: 'p' },
+    POOL_ADDRESS,
+    MINER_ADDRESS,
+  ],
+])('refuses %s', (_, pool, paid, pin) => {
+  const session = loggedIn({ pinned: pin === undefined ? undefined : parseAddress(pin).payload }, { pool });
+  const actions = session.handle(received({ kind: 'job', job: jobPaying(paid) }), 1);
+  expect(ended(actions)).toMatchObject({ refusal: { code: 'job_pays_other' } });
+});
+
+test('a payout field that the header does not hold is refused too', () => {
+  const job = jobPaying(THIEF_ADDRESS, { payout: parseAddress(MINER_ADDRESS).payload });
+  expect(ended(loggedIn().handle(received({ kind: 'job', job }), 1))).toMatchObject({
+    refusal: { code: 'job_pays_other' },
+  });
+});
+
+test.each([
+  ['a target of zero', { shareTarget: 0n }, 'job_target_zero'],
+  ['a share target harder than the block target', { shareTarget: targetOfWork(1n << 200n) }, 'job_share_target'],
+  ['an epoch beyond its height', { epoch: 101 }, 'job_epoch'],
+] as const)('refuses %s', (_, over, code) => {
+  const actions = loggedIn().handle(received({ kind: 'job', job: jobPaying(MINER_ADDRESS, over) }), 1);
+  expect(ended(actions)).toMatchObject({ refusal: { code } });
+});
+
+test('a server of another network, or one that takes another address for ours, is left', () => {
+  const wrongNetwork = new Session(options, 0);
+  wrongNetwork.handle({ kind: 'opened' }, 0);
+  const answer = wrongNetwork.handle(received({ kind: 'subscribed', subscribed: subscribed({ network: 1 }) }), 0);
+  expect(ended(answer)).toMatchObject({ refusal: { code: 'pool_network' } });
+  const wrongAddress = new Session(options, 0);
+  wrongAddress.handle({ kind: 'opened' }, 0);
+  wrongAddress.handle(received({ kind: 'subscribed', subscribed: subscribed() }), 0);
+  const authorized = { address: THIEF_ADDRESS, worker: '' };
+  expect(ended(wrongAddress.handle(received({ kind: 'authorized', authorized }), 0))).toMatchObject({
+    refusal: { code: 'pool_refused_login' },
+  });
+});
+
+test('a tag that is not allowed is left out, a server that is not ready is asked again, a ban is respected', () => {
+  const tagged = new Session(options, 0);
+  tagged.handle({ kind: 'opened' }, 0);
+  const again = tagged.handle(received({ kind: 'refused', error: errorReply(30) }), 0);
+  expect(again.at(-1)).toMatchObject({ message: { kind: 'subscribe', subscribe: { tag: '' } } });
+  tagged.handle(received({ kind: 'subscribed', subscribed: subscribed() }), 0);
+  tagged.handle(received({ kind: 'refused', error: errorReply(31) }), 0);
+  expect(kinds(tagged.handle({ kind: 'tick' }, 4_000))).toEqual([]);
+  expect(kinds(tagged.handle({ kind: 'tick' }, 6_000))).toEqual(['authorize']);
+  const banned = { code: 28, message: 'banned', retryAfterMillis: 123_000 } as const;
+  expect(ended(tagged.handle(received({ kind: 'refused', error: banned }), 7_000))).toMatchObject({
+    retryAfterMillis: 123_000,
+    refusal: { code: 'pool_banned' },
+  });
+});
+
+test('one acknowledgement answers a run of shares, but not those named as rejected before', () => {
+  const session = loggedIn();
+  for (let n = 1; n <= 4; n++) session.handle({ kind: 'share', share: share(n) }, 1);
+  session.handle(received({ kind: 'rejected', sequence: 2, error: errorReply(21) }), 2);
+  const actions = session.handle(received({ kind: 'acknowledged', through: 3, count: 3, work: 400n }), 3);
+  expect(actions.map((action) => action.kind === 'verdict' && action.verdict)).toEqual(['accepted', 'accepted']);
+  expect(session.unanswered).toBe(1);
+  const beyond = session.handle(received({ kind: 'acknowledged', through: 9, count: 1, work: 1n }), 4);
+  expect(ended(beyond)).toMatchObject({ refusal: { code: 'pool_garbage' } });
+});
+
+test('unanswered shares go to the resumed session once more, and a duplicate there is an acceptance', () => {
+  const first = loggedIn();
+  first.handle({ kind: 'share', share: share(1) }, 1);
+  first.handle({ kind: 'closed', refusal: { code: 'pool_closed', message: '' } }, 2);
+  const memory = first.memory(2) as SessionMemory;
+  const next = new Session(options, 3, memory);
+  expect(next.handle({ kind: 'opened' }, 3)[0]).toMatchObject({ message: { subscribe: { session: SESSION } } });
+  next.handle({ kind: 'share', share: share(2) }, 3);
+  next.handle(received({ kind: 'subscribed', subscribed: subscribed() }), 4);
+  const authorized = { address: MINER_ADDRESS, worker: 'rig' };
+  expect(kinds(next.handle(received({ kind: 'authorized', authorized }), 5))).toEqual([
+    'ready',
+    'submit',
+    'submit',
+    'ping',
+  ]);
+  const answer = next.handle(received({ kind: 'rejected', sequence: 1, error: errorReply(22) }), 6);
+  expect(answer).toMatchObject([{ verdict: 'accepted' }]);
+});
+
+test('a session that was not resumed loses the shares of the one before', () => {
+  const memory = {
+    session: 'cd'.repeat(16),
+    prefix: Uint8Array.of(1, 1),
+    brokenAt: 0,
+    unanswered: [share(1, 'cd'.repeat(16))],
+  };
+  const session = new Session(options, 1, memory);
+  session.handle({ kind: 'opened' }, 1);
+  session.handle(received({ kind: 'subscribed', subscribed: subscribed() }), 1);
+  const authorized = { address: MINER_ADDRESS, worker: 'rig' };
+  const actions = session.handle(received({ kind: 'authorized', authorized }), 1);
+  expect(actions).toContainEqual(expect.objectContaining({ kind: 'verdict', verdict: 'lost' }));
+});
+
+test('measures the latency, and ends when a ping stays unanswered', () => {
+  const session = loggedIn();
+  session.handle(received({ kind: 'pong', token: 1 }), 40);
+  expect(session.latencyMillis).toBe(40);
+  let now = 40;
+  let last: readonly SessionAction[] = [];
+  const seen: string[] = [];
+  session.handle(received({ kind: 'job', job: jobPaying(MINER_ADDRESS) }), 41);
+  while (ended(last) === undefined && now < 100_000) {
+    now += 1_000;
+    last = session.handle({ kind: 'tick' }, now);
+    seen.push(...kinds(last));
+  }
+  expect(seen).toEqual(['ping', 'end']);
+  expect(ended(last)).toMatchObject({ refusal: { code: 'pool_silent' } });
+  expect(now).toBeLessThanOrEqual(42_000);
+});
+
+test('a clock that jumps ends nothing: the server is asked first', () => {
+  for (const jump of [3_600_000, -3_600_000]) {
+    const session = loggedIn();
+    session.handle(received({ kind: 'job', job: jobPaying(MINER_ADDRESS) }), 1);
+    const actions = session.handle({ kind: 'tick' }, jump);
+    expect(kinds(actions)).toEqual(['note', 'ping']);
+    session.handle(received({ kind: 'pong', token: 2 }), jump + 30);
+    expect(session.latencyMillis).toBe(30);
+  }
+});
+
+const error = fc.constantFrom(20, 21, 22, 23, 24, 26, 27, 29, 30, 31).map((code) => errorReply(code as 21));
+const number = fc.integer({ min: 0, max: 6 });
+const anyEvent: fc.Arbitrary<SessionEvent> = fc.oneof(
+  fc.constant<SessionEvent>({ kind: 'opened' }),
+  fc.constant<SessionEvent>({ kind: 'tick' }),
+  fc.constant<SessionEvent>({ kind: 'garbage', reason: 'x' }),
+  fc.constant<SessionEvent>({ kind: 'closed', refusal: { code: 'pool_closed', message: 'x' } }),
+  number.map((n): SessionEvent => ({ kind: 'share', share: share(n) })),
+  fc
+    .constantFrom(SESSION, 'cd'.repeat(16))
+    .map((id) => received({ kind: 'subscribed', subscribed: subscribed({ session: id }) })),
+  fc
+    .constantFrom(MINER_ADDRESS, THIEF_ADDRESS)
+    .map((address) => received({ kind: 'authorized', authorized: { address, worker: 'rig' } })),
+  fc.constantFrom(jobPaying(MINER_ADDRESS), jobPaying(THIEF_ADDRESS)).map((job) => received({ kind: 'job', job })),
+  number.map((sequence) => received({ kind: 'accepted', sequence, work: 1n, blockId: null })),
+  number.map((through) => received({ kind: 'acknowledged', through, count: 1, work: 1n })),
+  fc.tuple(number, error).map(([sequence, reply]) => received({ kind: 'rejected', sequence, error: reply })),
+  error.map((reply) => received({ kind: 'refused', error: reply })),
+  number.map((token) => received({ kind: 'pong', token })),
+);
+
+/** A conversation that got through the login, so that the properties are not only about refusals. */
+const conversation = fc.tuple(
+  fc.boolean(),
+  fc.array(fc.tuple(anyEvent, fc.integer({ min: 0, max: 30_000 })), { maxLength: 40 }),
+);
+
+test('every share gets exactly one verdict, nothing is said after the end, no job of a thief gets through', () => {
+  let jobs = 0;
+  let ends = 0;
+  fc.assert(
+    fc.property(conversation, ([login, events]) => {
+      const session = login ? loggedIn() : new Session(options, 0);
+      let now = 0;
+      let given = 0;
+      let answered = 0;
+      let over = false;
+      for (const [event, step] of events) {
+        now += step;
+        if (event.kind === 'share') given++;
+        const actions = session.handle(event, now);
+        if (over) expect(actions.every(({ kind }) => kind === 'verdict')).toBe(true);
+        for (const action of actions) {
+          if (action.kind === 'verdict') answered++;
+          if (action.kind === 'job') {
+            jobs++;
+            expect(action.job.job.payout).toEqual(options.own);
+          }
+          if (action.kind === 'send' && action.message.kind === 'submit') expect(session.phase).not.toBe('opening');
+          if (action.kind === 'end') {
+            expect(over).toBe(false);
+            over = true;
+            ends++;
+          }
+        }
+        expect(session.phase === 'ended').toBe(over);
+      }
+      expect(answered + (session.memory(now)?.unanswered.length ?? 0)).toBe(given);
+    }),
+    { seed, numRuns: count({ quick: 300, full: 3_000, deep: 100_000 }) },
+  );
+  expect(jobs).toBeGreaterThan(0);
+  expect(ends).toBeGreaterThan(0);
+  expect(SESSION_DEFAULTS.maxPending).toBeGreaterThan(40);
+});
