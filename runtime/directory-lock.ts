@@ -10,6 +10,7 @@
 import { randomBytes } from 'node:crypto';
 import { linkSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { RuntimeError } from './runtime-error.ts';
 
 interface Owner {
   readonly pid: number;
@@ -18,18 +19,14 @@ interface Owner {
   readonly boot: string;
 }
 
-export class DirectoryLockedError extends Error {
-  readonly code = 'directory_locked';
+export class DirectoryLockedError extends RuntimeError {
   readonly pid: number;
 
   constructor(directory: string, pid: number) {
-    super(`${directory} is in use by process ${pid}: stop it, or name another data directory`);
-    this.name = 'DirectoryLockedError';
+    super('directory_locked', `${directory} is in use by process ${pid}: stop it, or name another data directory`);
     this.pid = pid;
   }
 }
-
-export const RUNTIME_ERROR_CODES = ['directory_locked'] as const;
 
 export interface DirectoryLock {
   release(): void;

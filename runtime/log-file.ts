@@ -6,6 +6,7 @@
 import { closeSync, fstatSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { LogSink } from './log.ts';
+import { RuntimeError } from './runtime-error.ts';
 
 const FLUSH_AFTER_MS = 50;
 const FLUSH_AT_BYTES = 65_536;
@@ -17,8 +18,7 @@ export interface LogFileOptions {
 }
 
 export function openLogFile({ path, maxBytes, keep }: LogFileOptions): LogSink {
-  mkdirSync(dirname(path), { recursive: true });
-  let file: number | undefined = openSync(path, 'a', 0o640);
+  let file: number | undefined = openFirst(path);
   let length = fstatSync(file).size;
   let waiting: string[] = [];
   let waitingBytes = 0;
@@ -78,4 +78,14 @@ export function openLogFile({ path, maxBytes, keep }: LogFileOptions): LogSink {
       file = undefined;
     },
   };
+}
+
+/** At the start a log that cannot be written is a mistake of the user; later it must not stop the program. */
+function openFirst(path: string): number {
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    return openSync(path, 'a', 0o640);
+  } catch (error) {
+    throw new RuntimeError('log_file_unwritable', `cannot write the log file ${path}: ${(error as Error).message}`);
+  }
 }

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ListenAddress } from '../protocol/command-line.ts';
 import type { Metrics } from './metrics.ts';
+import { listenError } from './runtime-error.ts';
 
 export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
@@ -11,7 +12,7 @@ export interface MetricsListener {
   close(): Promise<void>;
 }
 
-/** Rejects when the address cannot be listened on. A scraper that sends slowly is cut off after a few seconds. */
+/** Rejects with listen_failed when the address cannot be listened on. A scraper that sends slowly is cut off after a few seconds. */
 export function listenForMetrics(metrics: Metrics, address: ListenAddress): Promise<MetricsListener> {
   const server = createServer(
     { requestTimeout: 5_000, headersTimeout: 5_000, maxHeaderSize: 8_192 },
@@ -25,9 +26,10 @@ export function listenForMetrics(metrics: Metrics, address: ListenAddress): Prom
   );
   server.maxConnections = 64;
   return new Promise((resolve, reject) => {
-    server.once('error', reject);
+    const refuse = (error: Error) => reject(listenError('metrics', address, error));
+    server.once('error', refuse);
     server.listen(address.port, address.host, () => {
-      server.off('error', reject);
+      server.off('error', refuse);
       const { port } = server.address() as AddressInfo;
       resolve({
         address: { host: address.host, port },

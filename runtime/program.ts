@@ -13,6 +13,7 @@ import {
   type ValuesOf,
 } from '../protocol/command-line.ts';
 import { section } from '../protocol/command-line-help.ts';
+import { RuntimeError } from './runtime-error.ts';
 
 export interface Terminal {
   out(text: string): void;
@@ -35,7 +36,8 @@ export function command<const T extends OptionTable>(
     spec,
     async start(words, terminal) {
       const parsed = parseCommandLine(spec, words, terminal.readText);
-      if (parsed.kind === 'run') return await run(parsed.values, parsed.operands, terminal);
+      if (parsed.kind === 'run')
+        return await attempt(spec.name, () => run(parsed.values, parsed.operands, terminal), terminal);
       if (parsed.kind === 'usage') return refuse(spec.name, parsed.error, terminal);
       terminal.out(parsed.kind === 'help' ? parsed.text : `${spec.name.split(' ')[0]} ${version()}\n`);
       return 0;
@@ -69,6 +71,17 @@ export function commandTable(name: string, summary: string, commands: readonly C
       return refuse(name, new UsageError('usage_unknown_command', `there is no command '${word}'`, remedy), terminal);
     },
   };
+}
+
+/** What the user can put right is one line; anything else is a bug and shows its stack. */
+async function attempt(name: string, run: () => Promise<number> | number, terminal: Terminal): Promise<number> {
+  try {
+    return await run();
+  } catch (error) {
+    if (!(error instanceof RuntimeError)) throw error;
+    terminal.err(`${name}: ${error.message} [${error.code}]\n`);
+    return 1;
+  }
 }
 
 function refuse(name: string, error: UsageError, terminal: Terminal): number {

@@ -44,9 +44,13 @@ const FORWARDED = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);
  */
 export function runChild(root, command, args, env = {}) {
   const path = `${join(root, 'node_modules', '.bin')}${delimiter}${process.env.PATH ?? ''}`;
-  const child = spawn(command, args, { stdio: 'inherit', env: { ...process.env, PATH: path, ...env } });
-  const handlers = FORWARDED.map((signal) => /** @type {const} */ ([signal, () => void child.kill(signal)]));
+  /** @type {import('node:child_process').ChildProcess | undefined} */
+  let started;
+  // Before the start: a signal that arrives while the child comes up must reach it too.
+  const handlers = FORWARDED.map((signal) => /** @type {const} */ ([signal, () => void started?.kill(signal)]));
   for (const [signal, handler] of handlers) process.on(signal, handler);
+  const child = spawn(command, args, { stdio: 'inherit', env: { ...process.env, PATH: path, ...env } });
+  started = child;
   return new Promise((resolve, reject) => {
     child.on('error', reject);
     child.on('exit', (code, signal) => {

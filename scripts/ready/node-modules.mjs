@@ -17,7 +17,9 @@ const STAMP = '.lock-hash';
 export function bringNodeModules(root) {
   const modules = join(root, 'node_modules');
   const stamp = join(modules, STAMP);
+  // Packages differ by platform: a folder shared by two kinds of machines is installed anew on each change.
   const hash = createHash('sha256')
+    .update(`${process.platform}-${process.arch} `)
     .update(readFileSync(join(root, 'package-lock.json')))
     .digest('hex');
   // A link means that someone else looks after what it points to.
@@ -40,7 +42,7 @@ function isLink(path) {
 
 /**
  * npm leaves a record of what it installed; when that is what the lock file asks for, a manual `npm ci` was enough.
- * Optional packages of other platforms are rightly absent.
+ * Optional packages of other platforms are rightly absent; the Node of this one must be there.
  * @param {string} root
  */
 function matchesLock(root) {
@@ -51,7 +53,8 @@ function matchesLock(root) {
   for (const [path, entry] of Object.entries(wanted)) {
     if (path === '') continue;
     const found = installed[path];
-    if (found === undefined ? !entry.optional : found.version !== entry.version || found.integrity !== entry.integrity)
+    const needed = !entry.optional || path === `node_modules/node-${process.platform}-${process.arch}`;
+    if (found === undefined ? needed : found.version !== entry.version || found.integrity !== entry.integrity)
       return false;
   }
   return Object.keys(installed).every((path) => wanted[path] !== undefined);

@@ -7,6 +7,8 @@ import { join } from 'node:path';
 import { runChild } from './carried-node.mjs';
 import { say } from './say.mjs';
 
+const ENDED_BY_SIGNAL = 128;
+
 /**
  * @param {string} root
  * @param {'quick' | 'full' | 'deep'} level
@@ -22,7 +24,9 @@ export async function runTests(root, level, filters) {
   ]);
   for (const [name, tool, args] of filters.length > 0 ? [] : checks) {
     say(`checking ${name}`);
-    if ((await runChild(root, bin(tool), args)) === 0) passed++;
+    const status = await runChild(root, bin(tool), args);
+    if (status > ENDED_BY_SIGNAL) return status;
+    if (status === 0) passed++;
     else failed++;
   }
 
@@ -36,6 +40,7 @@ export async function runTests(root, level, filters) {
     ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${results}`, ...filters],
     { SVC_TEST_LEVEL: level },
   );
+  if (status > ENDED_BY_SIGNAL) return status;
   const counts = readCounts(results);
   passed += counts.passed;
   failed += counts.failed;

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { integer } from '../../protocol/command-line.ts';
 import { type Command, command, commandTable, version } from '../../runtime/program.ts';
+import { RuntimeError } from '../../runtime/runtime-error.ts';
 
 const count = command(
   { name: 'svc-x count', summary: 'Counts.', options: { upTo: integer({ help: 'limit', default: 3 }) } },
@@ -44,4 +45,17 @@ test('help and version are answers, a usage error exits with 2', async () => {
     err: "svc-x: there is no command 'conut' (did you mean count?) [usage_unknown_command]\n",
   });
   expect((await start(count, '--up-to', 'x')).err).toMatch(/^svc-x count: --up-to must be .* \[usage_value\]\n$/);
+});
+
+test('what the user can put right is one line; a bug is not hidden', async () => {
+  const failing = (error: Error) =>
+    command({ name: 'svc-x', summary: 'x', options: {} }, () => {
+      throw error;
+    });
+  expect(await start(failing(new RuntimeError('listen_failed', 'cannot listen')))).toEqual({
+    code: 1,
+    out: '',
+    err: 'svc-x: cannot listen [listen_failed]\n',
+  });
+  await expect(start(failing(new TypeError('a bug')))).rejects.toThrow('a bug');
 });

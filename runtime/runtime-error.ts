@@ -1,0 +1,32 @@
+/**
+ * What keeps a program from starting or running, through no defect of its own: programs print it as one line and exit
+ * with 1 (program.ts). The codes stand in docs/errors.md.
+ */
+import { type ListenAddress, showListenAddress } from '../protocol/command-line.ts';
+
+export const RUNTIME_ERROR_CODES = ['directory_locked', 'log_file_unwritable', 'listen_failed'] as const;
+
+export type RuntimeErrorCode = (typeof RUNTIME_ERROR_CODES)[number];
+
+export class RuntimeError extends Error {
+  readonly code: RuntimeErrorCode;
+
+  constructor(code: RuntimeErrorCode, message: string) {
+    super(message);
+    this.name = 'RuntimeError';
+    this.code = code;
+  }
+}
+
+const LISTEN_REASONS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'another program listens there already',
+  EADDRNOTAVAIL: 'this machine has no such address',
+  EACCES: 'this user may not listen on that port',
+  ENOTFOUND: 'there is no machine of that name',
+};
+
+/** The error of a listener's `error` event, in words. */
+export function listenError(what: string, address: ListenAddress, error: Error): RuntimeError {
+  const reason = LISTEN_REASONS[(error as NodeJS.ErrnoException).code ?? ''] ?? error.message;
+  return new RuntimeError('listen_failed', `cannot listen on ${showListenAddress(address)} for ${what}: ${reason}`);
+}

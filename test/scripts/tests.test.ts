@@ -1,0 +1,68 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { expect, test } from 'vitest';
+import { temporaryDirectory } from '../temporary.ts';
+
+const module = new URL('../../scripts/ready/tests.mjs', import.meta.url).href;
+const script = `
+  import { runTests } from ${JSON.stringify(module)};
+  process.exitCode = await runTests(process.argv[1], 'quick', process.argv.slice(2));
+`;
+
+interface Tools {
+  tsc?: string;
+  biome?: string;
+  vitest: string;
+}
+
+/** A project whose tools are shell scripts: the text of each says what it does. */
+function project(tools: Tools) {
+  const root = temporaryDirectory();
+  mkdirSync(join(root, 'node_modules/.bin'), { recursive: true });
+  for (const [name, text] of Object.entries({ tsc: 'exit 0', biome: 'exit 0', ...tools }))
+    writeFileSync(join(root, 'node_modules/.bin', name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+  return (...filters: string[]) => ['--input-type=module', '-e', script, root, ...filters];
+}
+
+const counts = (passed: number, failed: number, skipped = 0) =>
+  `echo "level $SVC_TEST_LEVEL"; echo '{"numPassedTests":${passed},"numFailedTests":${failed},"numPendingTests":${skipped},"numTodoTests":0}' > .ready/tests.json`;
+
+function outcome(tools: Tools, ...filters: string[]) {
+  const words = project(tools)(...filters);
+  const { status, stdout } = spawnSync(process.execPath, words, { encoding: 'utf8', cwd: words[3] });
+  return { status, last: stdout.trimEnd().split('\n').at(-1), stdout };
+}
+
+test('types, lint and tests are counted in one closing line', () => {
+  const all = outcome({ vitest: counts(5, 0) });
+  expect(all).toMatchObject({ status: 0, last: '7 passed, 0 failed' });
+  expect(all.stdout).toContain('level quick');
+  expect(outcome({ vitest: counts(5, 0) }, 'test/protocol')).toMatchObject({ status: 0, last: '5 passed, 0 failed' });
+});
+
+test('whatever fails makes the whole fail, and the rest still runs', () => {
+  expect(outcome({ vitest: counts(5, 0), tsc: 'exit 2' })).toMatchObject({ status: 1, last: '6 passed, 1 failed' });
+  expect(outcome({ vitest: counts(5, 0), biome: 'exit 1' })).toMatchObject({ status: 1, last: '6 passed, 1 failed' });
+  expect(outcome({ vitest: `${counts(5, 2)}; exit 1` })).toMatchObject({ status: 1, last: '7 passed, 2 failed' });
+  expect(outcome({ vitest: `${counts(5, 0)}; exit 1` })).toMatchObject({ status: 1, last: '7 passed, 1 failed' });
+  expect(outcome({ vitest: 'exit 1' })).toMatchObject({ status: 1, last: '2 passed, 1 failed' });
+});
+
+test('a test that did not run is a failure, unless one was asked for by name', () => {
+  expect(outcome({ vitest: counts(5, 0, 3) })).toMatchObject({ status: 1, last: '7 passed, 3 failed' });
+  expect(outcome({ vitest: counts(5, 0, 3) }, '-t', 'x')).toMatchObject({ status: 0, last: '5 passed, 0 failed' });
+});
+
+test('a signal ends everything, not just the check that runs', async () => {
+  const words = project({ tsc: 'echo there; exec sleep 60', vitest: 'echo must not run' })();
+  const child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'ignore'] });
+  const lines: string[] = [];
+  const reader = createInterface(child.stdout).on('line', (line) => lines.push(line));
+  await once(reader, 'line');
+  child.kill('SIGINT');
+  expect(await once(child, 'exit')).toEqual([130, null]);
+  expect(lines).toEqual(['there']);
+});
