@@ -5,8 +5,9 @@ import { command, commandTable, runProgram } from '../runtime/program.ts';
 import { MinerError } from './miner-error.ts';
 import { readPowVectors } from './pow-vectors.ts';
 import { referenceBackend, type SelfTestBackend, selfTest } from './selftest.ts';
+import { wasmBackend } from './selftest-wasm.ts';
 
-const BACKENDS: readonly SelfTestBackend[] = [referenceBackend];
+const BACKENDS: readonly SelfTestBackend[] = [referenceBackend, wasmBackend];
 
 const selfTestCommand = command(
   {
