@@ -18,6 +18,7 @@ import { type Certify, verifyCertificate } from './certificate.ts';
 import { CutClock } from './cut-clock.ts';
 import type {
   BlockRecord,
+  CutPlace,
   CutRecord,
   Emission,
   FullNode,
@@ -136,6 +137,7 @@ async function openChain(store: LedgerStore, options: NodeOptions, { certify, in
 }
 
 const RATE_CUTS = 96;
+const KEPT_PLACES = 8_192;
 
 class EmbeddedNode implements FullNode {
   readonly network: Network;
@@ -161,6 +163,7 @@ class EmbeddedNode implements FullNode {
   readonly #dropped = new Map<string, 'dropped' | 'invalid'>();
   /** Blocks on their way through the door, so that the same one is not hashed twice. */
   readonly #arriving = new Map<string, Promise<Submission>>();
+  readonly #places = new Map<number, CutPlace>();
   readonly #recent: { timestampMillis: number; work: bigint; blocks: number }[] = [];
   #state: LedgerState;
   #head: Head;
@@ -275,6 +278,10 @@ class EmbeddedNode implements FullNode {
     return proveOutput(this.#store.outputTrie, this.#state.outputs, outpoint);
   }
 
+  stateBytes(): Bytes {
+    return encodeState(this.#state);
+  }
+
   publicKey(address: Bytes): Bytes | undefined {
     return this.#store.publicKey(address);
   }
@@ -304,8 +311,15 @@ class EmbeddedNode implements FullNode {
     return dropped === undefined ? undefined : { id, lifecycle: 'failed', failure: dropped, final: false };
   }
 
-  #place(height: number) {
-    return { height, cutId: this.#store.cut(height)?.cutId ?? new Uint8Array(0) };
+  /** Statuses are asked for by the thousand, and share a few cuts. */
+  #place(height: number): CutPlace {
+    let place = this.#places.get(height);
+    if (place === undefined) {
+      place = { height, cutId: this.#store.cut(height)?.cutId ?? new Uint8Array(0) };
+      if (this.#places.size >= KEPT_PLACES) this.#places.delete(this.#places.keys().next().value as number);
+      this.#places.set(height, place);
+    }
+    return place;
   }
 
   transactionWire(id: Bytes): Bytes | undefined {
