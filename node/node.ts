@@ -43,7 +43,7 @@ import { Admission } from './mempool/admission.ts';
 import { Mempool } from './mempool/mempool.ts';
 import { SignatureWorkers } from './mempool/signature-workers.ts';
 import { VerifiedTransactions } from './mempool/witness-check.ts';
-import { checkCandidate, meetsBlockTarget } from './mining/candidate.ts';
+import { type CandidateContext, checkCandidate, meetsBlockTarget, recheckCandidate } from './mining/candidate.ts';
 import { TemplateMaker } from './mining/template.ts';
 import { type WaitingBlock, WorkPool } from './mining/work-pool.ts';
 import { nodeError } from './node-error.ts';
@@ -419,20 +419,20 @@ class EmbeddedNode implements FullNode {
     }
   }
 
-  #check(header: Bytes, body: Bytes) {
-    return checkCandidate(header, body, {
+  #candidateContext(): CandidateContext {
+    return {
       network: this.network,
       headHeight: this.#state.height,
       nowMillis: this.#dependencies.now(),
       cut: (height) => (height === this.#state.height ? this.#record : this.#store.cut(height)),
       isKnownBlock: (id) => this.#pool.get(id) !== undefined || this.#isRegistered(id),
       isBodyUsed: (bodyId) => this.#isBodyUsed(bodyId),
-      read: (wire) => this.#read(wire),
-    });
+      read: (wire, index, root) => this.#templates.known(root, index, wire) ?? this.#read(wire),
+    };
   }
 
   async #accept(header: Bytes, body: Bytes, origin: Origin): Promise<Submission> {
-    const checked = this.#check(header, body);
+    const checked = checkCandidate(header, body, this.#candidateContext());
     if ('known' in checked) return { status: 'known', id: checked.known };
     if ('error' in checked) return { status: 'refused', error: checked.error };
     const { block } = checked;
@@ -449,7 +449,7 @@ class EmbeddedNode implements FullNode {
     if (!meetsBlockTarget(hash, block.header))
       return { status: 'refused', error: nodeError('pow_above_target', 'the hash is above the target') };
     // A cut may have come while the hash was computed.
-    const again = this.#check(header, body);
+    const again = recheckCandidate(block, this.#candidateContext());
     if ('known' in again) return { status: 'known', id: again.known };
     if ('error' in again) return { status: 'refused', error: again.error };
     return await this.#takeIn(block, hash, origin);
@@ -487,7 +487,7 @@ class EmbeddedNode implements FullNode {
       this.#stop(error as Error);
       return STOPPED;
     }
-    const final = this.#check(block.headerBytes, block.bodyBytes);
+    const final = recheckCandidate(block, this.#candidateContext());
     if ('known' in final) return { status: 'known', id: final.known };
     if ('error' in final) return { status: 'refused', error: final.error };
     this.#pool.add(waiting);

@@ -27,7 +27,8 @@ export type CandidateContext = {
   isKnownBlock(id: Bytes): boolean;
   /** By a waiting block or by one in an open window. */
   isBodyUsed(bodyId: Bytes): boolean;
-  read(wire: Bytes): ReadTransaction;
+  /** Reads transaction `index` of a block with this transactions root. */
+  read(wire: Bytes, index: number, transactionsRoot: Bytes): ReadTransaction;
 };
 
 export type CheckedCandidate =
@@ -55,12 +56,12 @@ export function checkCandidate(headerBytes: Bytes, bodyBytes: Bytes, context: Ca
   if (wrong !== undefined) return { error: wrong };
   let block: WorkBlock;
   try {
-    block = readWorkBlock(headerBytes, bodyBytes, context.read);
+    block = readWorkBlock(headerBytes, bodyBytes, (wire, index) => context.read(wire, index, header.transactionsRoot));
   } catch (error) {
     if (!(error instanceof ProtocolError)) throw error;
     return refuse('body_malformed', error.message, { reason: error.code });
   }
-  const inside = checkBody(block, context);
+  const inside = checkBody(block) ?? checkPlace(block, context);
   return inside === undefined ? { block } : { error: inside };
 }
 
@@ -91,22 +92,30 @@ function checkHeader(header: Header, context: CandidateContext): NodeError | und
   return undefined;
 }
 
-function checkBody(
-  { header, body, bodyId, transactions }: WorkBlock,
-  context: CandidateContext,
-): NodeError | undefined {
+function checkBody({ header, body, transactions }: WorkBlock): NodeError | undefined {
   if (!equalBytes(parentsRoot(body), header.parentsRoot))
     return nodeError('parents_root_mismatch', 'parents_root does not follow from the body');
   if (!equalBytes(merkleRootOfHashes(transactions.map((transaction) => transaction.leaf)), header.transactionsRoot))
     return nodeError('transactions_root_mismatch', 'transactions_root does not follow from the body');
   if (!equalBytes(rewardRoot(body.payout, body.extranonce), header.rewardRoot))
     return nodeError('reward_root_mismatch', 'reward_root does not follow from the body');
-  if (context.isBodyUsed(bodyId)) return nodeError('body_used', 'the body is that of another block');
-  const unknown = body.parents.findIndex((parent) => !context.isKnownBlock(parent));
-  if (unknown >= 0) return nodeError('parent_unknown', `parent ${unknown} is not known`, { parent: unknown });
   if (new Set(transactions.map(({ id }) => nameOf(id))).size !== transactions.length)
     return nodeError('block_transaction_invalid', 'a transaction stands in the block twice');
   return undefined;
+}
+
+function checkPlace({ body, bodyId }: WorkBlock, context: CandidateContext): NodeError | undefined {
+  if (context.isBodyUsed(bodyId)) return nodeError('body_used', 'the body is that of another block');
+  const unknown = body.parents.findIndex((parent) => !context.isKnownBlock(parent));
+  if (unknown >= 0) return nodeError('parent_unknown', `parent ${unknown} is not known`, { parent: unknown });
+  return undefined;
+}
+
+/** What time can change about a block that was found good: its window, its body, its place. */
+export function recheckCandidate(block: WorkBlock, context: CandidateContext): CheckedCandidate {
+  if (context.isKnownBlock(block.id)) return { known: block.id };
+  const wrong = checkHeader(block.header, context) ?? checkPlace(block, context);
+  return wrong === undefined ? { block } : { error: wrong };
 }
 
 export const meetsBlockTarget = (hash: Bytes, header: Header): boolean =>

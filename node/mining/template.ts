@@ -13,6 +13,8 @@ import { datasetSeed } from '../../protocol/pow.ts';
 import { rewardRoot } from '../../protocol/reward.ts';
 import { encodeExtranonce, MAX_EXTRANONCE } from '../../protocol/tag.ts';
 import type { Head, Template, TemplateRequest } from '../full-node.ts';
+import { nameOf } from '../ledger/registration.ts';
+import type { ReadTransaction } from '../ledger/work-block.ts';
 import type { Entry, Mempool } from '../mempool/mempool.ts';
 import { selectTransactions } from '../mempool/selection.ts';
 import type { WorkPool } from './work-pool.ts';
@@ -22,6 +24,9 @@ export const DRAW_MILLIS = 5_000;
 export const MAX_DRAWS = 64;
 /** Everything of a body but its transactions, at its largest. */
 const BODY_OVERHEAD = 1 + 49 + 1 + MAX_EXTRANONCE + 1 + MAX_PARENTS * ID_BYTES + 4;
+
+/** Templates whose transactions are remembered. */
+const MAX_MADE = 256;
 
 type Draw = { readonly at: number; readonly entries: readonly Entry[] };
 
@@ -39,6 +44,8 @@ export class TemplateMaker {
   readonly #dependencies: TemplateDependencies;
   readonly #draws = new Map<string, Draw>();
   readonly #seeds = new Map<number, Bytes>();
+  /** Transactions of recent templates by their root: blocks made from them need not be read again. */
+  readonly #made = new Map<string, readonly Entry[]>();
   #counter = 0n;
 
   constructor(dependencies: TemplateDependencies) {
@@ -71,6 +78,7 @@ export class TemplateMaker {
       target: anchor.target,
       nonce: new Uint8Array(8),
     };
+    this.#rememberMade(header.transactionsRoot, waiting);
     const epoch = powEpoch(anchor.height, powEpochLength);
     let fees = 0n;
     for (const entry of waiting) fees += splitHalves(entry.fee).work;
@@ -92,6 +100,19 @@ export class TemplateMaker {
       pow: { epoch, seed: this.#seed(epoch), epochLength: powEpochLength },
       validMillis: Math.max(0, at + DRAW_MILLIS - now()),
     };
+  }
+
+  #rememberMade(transactionsRoot: Bytes, entries: readonly Entry[]): void {
+    const name = nameOf(transactionsRoot);
+    if (this.#made.has(name)) return;
+    if (this.#made.size >= MAX_MADE) this.#made.delete(this.#made.keys().next().value as string);
+    this.#made.set(name, entries);
+  }
+
+  /** The transaction at this place of a template with this root, if it has exactly these bytes. */
+  known(transactionsRoot: Bytes, index: number, wire: Bytes): ReadTransaction | undefined {
+    const read = this.#made.get(nameOf(transactionsRoot))?.[index]?.read;
+    return read !== undefined && Buffer.compare(read.wire, wire) === 0 ? read : undefined;
   }
 
   #seed(epoch: number): Bytes {
