@@ -183,6 +183,8 @@ export type PaymentChoices = {
   readonly profile?: Witness['profile'];
   readonly change?: boolean;
   readonly origin?: 'own' | 'relayed';
+  /** Signatures made before, by message: signing is random, and two runs of one simulation must send the same bytes. */
+  readonly signatures?: Map<string, Uint8Array<ArrayBuffer>>;
 };
 
 export function payment(
@@ -214,7 +216,10 @@ export function payment(
   };
   const bytes = encodeTransactionBody(body);
   const witnesses = spends.map((output, i): Witness => {
-    const signature = signMessage(key.privateKey, spendMessage(bytes, i, output));
+    const message = spendMessage(bytes, i, output);
+    const name = Buffer.from(message).toString('hex');
+    const signature = choices.signatures?.get(name) ?? signMessage(key.privateKey, message);
+    choices.signatures?.set(name, signature);
     return profile === 'inline' ? { profile, publicKey: key.publicKey, signature } : { profile, signature };
   });
   return encodeTransaction({ body, witnesses });
