@@ -67,8 +67,10 @@ export const NODE_DEFAULTS = {
 export type NodeOptions = {
   /** Directory of the store; made when missing. */
   readonly storeDirectory: string;
-  /** A store that has another genesis is refused; a new store needs one. */
+  /** The chain's genesis: a store that has another is refused. */
   readonly genesis?: Genesis;
+  /** Makes the genesis of a new chain when the store is empty and none is given. */
+  readonly newGenesis?: () => Genesis;
   /** The network a store that has a genesis must be of. */
   readonly network?: Network;
   /** Pace of the embedded cut maker; 0 makes cuts only by seal(). */
@@ -89,6 +91,8 @@ export type NodeDependencies = {
   readonly indexers?: readonly CutIndexer[];
   /** How long the steps of a cut took, for metrics. */
   readonly onCutStep?: (step: CutStep, seconds: number) => void;
+  /** What became of everything that came to the doors: a status or the code of a refusal. */
+  readonly onSubmission?: (kind: 'block' | 'transaction', result: string) => void;
 };
 
 export const CUT_STEPS = ['choose', 'apply', 'certify', 'commit', 'settle'] as const;
@@ -111,7 +115,7 @@ export async function createNode(options: NodeOptions, dependencies: NodeDepende
 async function openChain(store: LedgerStore, options: NodeOptions, { certify, indexers, log }: NodeDependencies) {
   const stored = store.genesis();
   if (stored === undefined) {
-    const { genesis } = options;
+    const genesis = options.genesis ?? options.newGenesis?.();
     if (genesis === undefined) throw new StoreError('store_genesis', 'the store is empty and no genesis is given');
     const cut = genesisCut(genesis, store.outputTrie, store.keyTrie);
     const certificate = await certify(cut.effects.chainId, cut.effects.cutId);
@@ -395,7 +399,7 @@ class EmbeddedNode implements FullNode {
   async submitTransaction(wire: Bytes, origin: Origin = 'own'): Promise<Submission> {
     if (this.#stopped) return STOPPED;
     try {
-      return await this.#admission.submit(wire, origin);
+      return this.#noted('transaction', await this.#admission.submit(wire, origin));
     } catch (error) {
       if (this.#stopped) return STOPPED;
       throw error;
@@ -408,15 +412,20 @@ class EmbeddedNode implements FullNode {
     const arriving = this.#arriving.get(name);
     if (arriving !== undefined) {
       const outcome = await arriving;
-      return outcome.status === 'accepted' ? { ...outcome, status: 'known' } : outcome;
+      return this.#noted('block', outcome.status === 'accepted' ? { ...outcome, status: 'known' } : outcome);
     }
     const arrival = this.#accept(Uint8Array.from(header), Uint8Array.from(body), origin);
     this.#arriving.set(name, arrival);
     try {
-      return await arrival;
+      return this.#noted('block', await arrival);
     } finally {
       this.#arriving.delete(name);
     }
+  }
+
+  #noted(kind: 'block' | 'transaction', outcome: Submission): Submission {
+    this.#dependencies.onSubmission?.(kind, outcome.status === 'refused' ? outcome.error.code : outcome.status);
+    return outcome;
   }
 
   #candidateContext(): CandidateContext {

@@ -28,7 +28,8 @@ export type MiningListenerDependencies = {
   ratesDocument(): unknown;
   /** Sends finalized cuts to a connected reader. */
   follow(socket: WebSocket, afterHeight: number | undefined): void;
-  onSubmission?(kind: 'template' | 'block', result: string): void;
+  /** `answered`, or the code of a refusal. */
+  onTemplate?(result: string): void;
 };
 
 export interface MiningListener {
@@ -60,13 +61,13 @@ function answerHealth({ node }: MiningListenerDependencies): Answer {
   return { status: 200, json: '', text: 'ok' };
 }
 
-function answerTemplate({ node, onSubmission }: MiningListenerDependencies, json: unknown): Answer {
+function answerTemplate({ node, onTemplate }: MiningListenerDependencies, json: unknown): Answer {
   const request = readTemplateRequest(json, node.network.name);
   if ('error' in request) {
-    onSubmission?.('template', request.error.code);
+    onTemplate?.(request.error.code);
     return refusal(request.error);
   }
-  onSubmission?.('template', 'answered');
+  onTemplate?.('answered');
   const { payout } = request.value;
   return ok(
     templateJson(
@@ -78,14 +79,10 @@ function answerTemplate({ node, onSubmission }: MiningListenerDependencies, json
   );
 }
 
-async function answerCandidate({ node, onSubmission }: MiningListenerDependencies, json: unknown): Promise<Answer> {
+async function answerCandidate({ node }: MiningListenerDependencies, json: unknown): Promise<Answer> {
   const candidate = readCandidate(json);
-  if ('error' in candidate) {
-    onSubmission?.('block', candidate.error.code);
-    return refusal(candidate.error);
-  }
+  if ('error' in candidate) return refusal(candidate.error);
   const outcome = await node.submitBlock(candidate.value.header, candidate.value.body);
-  onSubmission?.('block', outcome.status === 'refused' ? outcome.error.code : outcome.status);
   if (outcome.status === 'refused') return refusal(outcome.error);
   return ok(JSON.stringify({ api_version: 1, status: outcome.status, block_id: toHex(outcome.id) }));
 }

@@ -33,6 +33,7 @@ export function retargetPlot(): string {
   );
   const powers = [6, 7, 8].map((power) => text(LEFT - 8, y(10 ** power) + 4, `10^${power}`, 'end'));
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="12">
+<title>Retargeting over half a day of hundredfold jumps</title>
 <rect width="${WIDTH}" height="${HEIGHT}" fill="#fff"/>
 ${hours.filter((_, hour) => hour * 1_440 <= cuts.length).join('\n')}
 ${powers.join('\n')}

@@ -2,16 +2,10 @@
 import { hash as nodeHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { UnspentOutput } from '../../node/full-node.ts';
-import {
-  findOutput,
-  OUTPUT_LAYOUT,
-  outpointKey,
-  outputEntry,
-  proveOutput,
-  verifyOutputProof,
-} from '../../node/ledger/output-set.ts';
+import { findOutput, OUTPUT_LAYOUT, outpointKey, outputEntry, proveOutput } from '../../node/ledger/output-set.ts';
 import { EMPTY_TRIE, Trie, type TrieChange, type TrieRoot } from '../../node/ledger/trie.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
+import { verifyOutputProof } from '../../protocol/output-proof.ts';
 import { count, seed } from '../level.ts';
 import { randomOf } from './bed.ts';
 
@@ -94,18 +88,20 @@ test('a proof shows an output or its absence, and no changed proof verifies', ()
   const outputs = Array.from({ length: 300 }, (_, i) => outputOf(i));
   trie.apply(outputs.map(adding));
   const there = outputs[17] as UnspentOutput;
-  const proof = proveOutput(trie.trie, trie.root, there.outpoint);
-  expect(proof.output).toEqual(there);
-  expect(verifyOutputProof(proof)).toBe(true);
-  const absent = proveOutput(trie.trie, trie.root, outputOf(5_000).outpoint);
-  expect(absent.output).toBeUndefined();
-  expect(verifyOutputProof(absent)).toBe(true);
-  const [first, ...rest] = proof.path as [(typeof proof.path)[number], ...typeof proof.path];
-  expect(verifyOutputProof({ ...proof, output: { ...there, amount: there.amount + 1n } })).toBe(false);
-  expect(verifyOutputProof({ ...proof, path: rest })).toBe(false);
-  expect(verifyOutputProof({ ...proof, path: [{ ...first, sum: first.sum + 1n }, ...rest] })).toBe(false);
-  expect(verifyOutputProof({ ...proof, path: [{ ...first, right: !first.right }, ...rest] })).toBe(false);
-  expect(verifyOutputProof({ ...proof, leaf: proof.leaf.slice(110) })).toBe(false);
-  const { output: _, ...denied } = proof;
-  expect(verifyOutputProof(denied)).toBe(false);
+  const { path, leaf, root } = proveOutput(trie.trie, trie.root, there.outpoint);
+  expect(verifyOutputProof(root, there.outpoint, { path, leaf })).toEqual({
+    ok: true,
+    output: { address: there.address, amount: there.amount },
+  });
+  const missing = outputOf(5_000).outpoint;
+  const absent = proveOutput(trie.trie, trie.root, missing);
+  expect(verifyOutputProof(root, missing, absent)).toEqual({ ok: true, output: undefined });
+  const [first, ...rest] = path as [(typeof path)[number], ...typeof path];
+  const denied = { ok: false };
+  expect(verifyOutputProof(root, there.outpoint, { path: rest, leaf })).toEqual(denied);
+  expect(verifyOutputProof(root, there.outpoint, { path: [{ ...first, sum: first.sum + 1n }, ...rest], leaf })).toEqual(
+    denied,
+  );
+  expect(verifyOutputProof(root, there.outpoint, { path, leaf: leaf.slice(110) })).toEqual(denied);
+  expect(verifyOutputProof({ ...root, sum: root.sum + 1n }, there.outpoint, { path, leaf })).toEqual(denied);
 });
