@@ -74,6 +74,13 @@ create table slices (
   check ((closed_height is null) = (root is null))
 );
 
+-- Work since the service's last block: what the block's effort is told from.
+create table effort (
+  service smallint primary key,
+  work numeric(39,0) not null
+);
+insert into effort values (0, 0), (1, 0);
+
 create table shares (
   boot_id bytea not null,
   sequence bigint not null,
