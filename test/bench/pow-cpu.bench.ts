@@ -22,9 +22,9 @@ import { vectorsOf } from '../protocol/pow-vectors.ts';
 import { type Bench, bench, median } from './harness.ts';
 import { startYardstick, type Yardstick } from './pow-cpu-yardstick.ts';
 
-const ROUNDS = 5;
-const NONCES = 131_072;
-const ITEMS = 262_144;
+const ROUNDS = 7;
+const NONCES = 65_536;
+const ITEMS = 131_072;
 const SINGLES = 16_384;
 
 function cpuSeconds(work: () => void): number {

@@ -1,6 +1,6 @@
 /** Cache and dataset items (pow.md rules 5 and 6). Items are made several at a time, their reads interleaved. */
 import { compress, compress4, transpose, WHOLE } from './blake3';
-import { INDEX, ITEM, MESSAGE, OUTPUT, PARENT } from './scratch';
+import { INDEX, ITEM, MESSAGE, OUTPUT, PARENT, PRIMES } from './scratch';
 
 const PRIME: u32 = 0x01000193;
 
@@ -53,7 +53,7 @@ export function items(cache: usize, log2: u32, scratch: usize, to: usize, count:
   const mask = (<u32>1 << log2) - 1;
   const shift = 32 - log2;
   const m = scratch + ITEM, parents = scratch + PARENT, indices = scratch + INDEX;
-  const prime = i32x4.splat(PRIME);
+  const prime = v128.load(PRIMES);
   for (let h: u32 = 0; h < count; h++) {
     const index = load<u32>(indices + (<usize>h << 2));
     const at = m + (<usize>h << 6), from = cache + (<usize>(index & mask) << 6);

@@ -4,7 +4,7 @@
  */
 import { CHUNK_END, CHUNK_START, compress4, ROOT, transpose, WHOLE } from './blake3';
 import { items } from './dataset';
-import { INDEX, IO, MESSAGE, OUTPUT, PADDED, PAGE, SEED_IN_STATE, SELECT, STATE, STATE_STRIDE } from './scratch';
+import { INDEX, IO, MESSAGE, OUTPUT, PADDED, PAGE, PRIMES, SEED_IN_STATE, SELECT, STATE, STATE_STRIDE } from './scratch';
 
 const PRIME: u32 = 0x01000193;
 
@@ -116,7 +116,7 @@ function beginMix(scratch: usize, count: u32): void {
   }
 }
 function mixFull(scratch: usize, count: u32, dataset: usize, pagesLog2: u32): u32 {
-  const prime = i32x4.splat(PRIME), shift = 32 - pagesLog2;
+  const prime = v128.load(PRIMES), shift = 32 - pagesLog2;
   let touched: u32 = 0;
   beginMix(scratch, count);
   for (let slot = scratch + SELECT, last = slot + (<usize>count << 2); slot < last; slot += 4)
@@ -131,7 +131,7 @@ function mixFull(scratch: usize, count: u32, dataset: usize, pagesLog2: u32): u3
 }
 
 function mixLight(scratch: usize, count: u32, cache: usize, cacheLog2: u32, pagesLog2: u32): u32 {
-  const prime = i32x4.splat(PRIME), shift = 32 - pagesLog2;
+  const prime = v128.load(PRIMES), shift = 32 - pagesLog2;
   let touched: u32 = 0;
   beginMix(scratch, count);
   for (let i: u32 = 0; i < 64; i += 4) {
@@ -158,7 +158,7 @@ function seeds4(scratch: usize, h: usize): void {
 @inline
 function finish4(scratch: usize, h: usize): void {
   const m = scratch + MESSAGE, at = scratch + STATE + h * STATE_STRIDE, fold = scratch + OUTPUT;
-  const prime = i32x4.splat(PRIME);
+  const prime = v128.load(PRIMES);
   transpose(at + SEED_IN_STATE, STATE_STRIDE, m, 16);
   transpose(at + SEED_IN_STATE + 16, STATE_STRIDE, m + 64, 16);
   for (let k: usize = 0; k < 8; k++) {

@@ -27,3 +27,9 @@ export const PADDED: usize = 15616;
 /** From here on the caller's: headers, jobs, results. */
 export const IO: usize = 17408;
 export const SCRATCH_BYTES: usize = 65536;
+
+/**
+ * The prime of fnv in four lanes, as data: V8 makes a constant vector anew at every use (three instructions), while
+ * one that was loaded stays in its register.
+ */
+export const PRIMES: usize = memory.data<u32>([0x01000193, 0x01000193, 0x01000193, 0x01000193], 16);
