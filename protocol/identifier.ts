@@ -10,6 +10,7 @@ export const ID_BYTES = 48;
 export const LABELS = {
   address: 'SVC_ADDRESS_V1',
   addressProof: 'SVC_ADDRESS_PROOF_V1',
+  addressWords: 'SVC_ADDRESS_WORDS_V1',
   block: 'SVC_BLOCK_V1',
   body: 'SVC_BODY_V1',
   certificate: 'SVC_CERTIFICATE_V1',

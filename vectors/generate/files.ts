@@ -5,6 +5,7 @@ import { headerVectors, identifierVectors, merkleVectors, rewardRootVectors } fr
 import { stratumV1Vectors } from './stratum-v1.ts';
 import { stratumV2Vectors } from './stratum-v2.ts';
 import { transactionVectors } from './transaction.ts';
+import { walletVectors } from './wallet.ts';
 
 export const vectorFiles: Record<string, () => unknown> = {
   'address.json': addressVectors,
@@ -17,4 +18,5 @@ export const vectorFiles: Record<string, () => unknown> = {
   'stratum-v2.json': stratumV2Vectors,
   'target.json': targetVectors,
   'transaction.json': transactionVectors,
+  'wallet.json': walletVectors,
 };

@@ -1,0 +1,126 @@
+/**
+ * Proof that somebody holds the key of an address (keys rules 9 to 12): a challenge, the message its holder signs, and
+ * the check of the answer. Also the verification words by which two people compare an address aloud. Signature checking
+ * is passed in: programs use node:crypto, pages the portable implementation. Multisig addresses cannot be proven.
+ */
+import { wordlist } from '@scure/bip39/wordlists/english.js';
+import { type Address, keyAddressPayload, parseAddress } from './address.ts';
+import { type Bytes, ByteWriter, bigintFromBytesBE, equalBytes, fromHex } from './bytes.ts';
+import { ProtocolError } from './errors.ts';
+import { id, LABELS } from './identifier.ts';
+import { NETWORKS, type NetworkName } from './network.ts';
+import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from './transaction.ts';
+
+export const PROOF_VERSION = 1;
+export const CHALLENGE_BYTES = 32;
+
+/** What is asked, in the form it travels in. The asker keeps it: the answer is checked against exactly this. */
+export type AddressProofRequest = {
+  readonly version: number;
+  readonly network: NetworkName;
+  readonly address: string;
+  readonly challenge: string;
+  readonly created_millis: number;
+  readonly expires_millis: number;
+};
+
+export type AddressProof = {
+  readonly version: number;
+  readonly address: string;
+  readonly challenge: string;
+  readonly public_key: string;
+  readonly signature: string;
+};
+
+export type ProofVerdict =
+  | { readonly valid: true; readonly address: string }
+  | { readonly valid: false; readonly reason: ProofRefusal };
+
+export const PROOF_REFUSALS = [
+  'request_malformed',
+  'proof_malformed',
+  'wrong_network',
+  'not_a_key_address',
+  'other_address',
+  'other_challenge',
+  'expired',
+  'wrong_key',
+  'wrong_signature',
+] as const;
+export type ProofRefusal = (typeof PROOF_REFUSALS)[number];
+
+const isMillis = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+
+/** Throws a ProtocolError for anything that is not a request for a key address of this network. */
+export function readProofRequest(request: AddressProofRequest, network: NetworkName): Address {
+  if (request.version !== PROOF_VERSION)
+    throw new ProtocolError('unsupported_version', `proof request version ${String(request.version)}`);
+  if (request.network !== network) throw new ProtocolError('wrong_network', `the request is not for ${network}`);
+  if (typeof request.address !== 'string' || typeof request.challenge !== 'string')
+    throw new ProtocolError('bad_hex', 'address and challenge are text');
+  fromHex(request.challenge, CHALLENGE_BYTES);
+  if (!isMillis(request.created_millis) || !isMillis(request.expires_millis))
+    throw new ProtocolError('out_of_range', 'times are Unix milliseconds');
+  const address = parseAddress(request.address, network);
+  if (address.kind !== 'key') throw new ProtocolError('address_kind', 'only the address of a single key can be proven');
+  return address;
+}
+
+/** The 48 bytes the key of the address signs. Its label keeps it apart from every spend message. */
+export function addressProofMessage(request: AddressProofRequest): Uint8Array<ArrayBuffer> {
+  const { payload } = readProofRequest(request, request.network);
+  const writer = new ByteWriter(128)
+    .u8(PROOF_VERSION)
+    .u32(NETWORKS[request.network].id)
+    .raw(payload)
+    .raw(fromHex(request.challenge, CHALLENGE_BYTES))
+    .height(request.created_millis)
+    .height(request.expires_millis);
+  return id(LABELS.addressProof, writer.done());
+}
+
+export type VerifySignature = (publicKey: Bytes, message: Bytes, signature: Bytes) => boolean;
+
+export function verifyAddressProof(
+  request: AddressProofRequest,
+  proof: AddressProof,
+  edge: { readonly network: NetworkName; readonly nowMillis: number; readonly verify: VerifySignature },
+): ProofVerdict {
+  const refused = (reason: ProofRefusal): ProofVerdict => ({ valid: false, reason });
+  let address: Address;
+  try {
+    address = readProofRequest(request, edge.network);
+  } catch (error) {
+    if (!(error instanceof ProtocolError)) throw error;
+    if (error.code === 'wrong_network' || error.code === 'address_network') return refused('wrong_network');
+    return refused(error.code === 'address_kind' ? 'not_a_key_address' : 'request_malformed');
+  }
+  if (proof.version !== PROOF_VERSION || typeof proof.public_key !== 'string' || typeof proof.signature !== 'string')
+    return refused('proof_malformed');
+  let publicKey: Bytes;
+  let signature: Bytes;
+  try {
+    publicKey = fromHex(proof.public_key, PUBLIC_KEY_BYTES);
+    signature = fromHex(proof.signature, SIGNATURE_BYTES);
+  } catch (error) {
+    if (!(error instanceof ProtocolError)) throw error;
+    return refused('proof_malformed');
+  }
+  if (proof.address !== request.address) return refused('other_address');
+  if (proof.challenge !== request.challenge) return refused('other_challenge');
+  if (edge.nowMillis > request.expires_millis) return refused('expired');
+  if (!equalBytes(keyAddressPayload(publicKey), address.payload)) return refused('wrong_key');
+  if (!edge.verify(publicKey, addressProofMessage(request), signature)) return refused('wrong_signature');
+  return { valid: true, address: request.address };
+}
+
+/** Six words of 11 bits: enough that nobody finds a second address with the same words, short enough to read aloud. */
+export const VERIFICATION_WORDS = 6;
+
+export function addressVerificationWords(payload: Bytes): readonly string[] {
+  const bits = bigintFromBytesBE(id(LABELS.addressWords, payload).subarray(0, 9)) >> 6n;
+  return Array.from({ length: VERIFICATION_WORDS }, (_, i) => {
+    const shift = BigInt(11 * (VERIFICATION_WORDS - 1 - i));
+    return wordlist[Number((bits >> shift) & 0x7ffn)] as string;
+  });
+}

@@ -1,0 +1,244 @@
+/**
+ * Follows the node: reads every finalized cut into the wallet, in order, each as one atomic write that also moves
+ * `indexed_height`. It asks rather than listens: a poll has no stream to lose, and a cut comes every few seconds.
+ */
+import type { ChangeDocument } from '../protocol/api/address-documents.ts';
+import type { Manifest } from '../protocol/api/transaction-documents.ts';
+import type { NetworkName } from '../protocol/network.ts';
+import type { Logger } from '../runtime/log.ts';
+import { missingAddresses, unsearched } from './address-book.ts';
+import type { Book } from './book.ts';
+import { type CutEffects, effectsOf } from './cut-effects.ts';
+import type { Journal } from './journal.ts';
+import type { Keyring } from './keyring.ts';
+import {
+  batches,
+  changesOfAddresses,
+  changesOfCut,
+  checkManifest,
+  genesisOutputs,
+  type NodeClient,
+  nodeFailure,
+  transactionsOfCut,
+} from './node-link.ts';
+import type { AddressRecord } from './records.ts';
+import type { Changes } from './store.ts';
+import { WalletError } from './wallet-error.ts';
+
+/** One read covers at most this many cuts, so that a long catch-up shows progress and survives a stop. */
+const SPAN_CUTS = 10_000;
+
+export type NodeState = {
+  /** Why the node cannot be used now; null when it can. */
+  readonly trouble: WalletError | null;
+  readonly synced: boolean;
+  readonly behindBy: number;
+  readonly finalizedHeight: number;
+  readonly manifest: Manifest | null;
+};
+
+export type FollowerEvents = {
+  /** After the write, before anything else looks at the book. `live` is false while old cuts are read. */
+  cut(height: number, effects: CutEffects, live: boolean): void;
+  /** Events may have been missed or repeated: whoever listens should catch up. */
+  resync(reason: 'rescanned'): void;
+};
+
+export type FollowerDependencies = {
+  readonly client: NodeClient;
+  readonly book: Book;
+  readonly journal: Journal;
+  readonly keyring: Keyring;
+  readonly log: Logger;
+  readonly now: () => number;
+  readonly events: FollowerEvents;
+};
+
+export class Follower {
+  readonly #network: NetworkName;
+  readonly #with: FollowerDependencies;
+  #state: NodeState = {
+    trouble: new WalletError('node_unreachable', 'the node has not answered yet'),
+    synced: false,
+    behindBy: 0,
+    finalizedHeight: 0,
+    manifest: null,
+  };
+  #running: Promise<void> | undefined;
+  #rescanning = false;
+
+  constructor(network: NetworkName, dependencies: FollowerDependencies) {
+    this.#network = network;
+    this.#with = dependencies;
+  }
+
+  get node(): NodeState {
+    return this.#state;
+  }
+
+  get rescanning(): boolean {
+    return this.#rescanning;
+  }
+
+  /** Everything the node has finalized so far is in the wallet. */
+  get caughtUp(): boolean {
+    return !this.#rescanning && this.#with.book.meta.indexedHeight >= this.#state.finalizedHeight;
+  }
+
+  /** Reads what is new. Calls at the same time share one pass. */
+  step(): Promise<void> {
+    this.#running ??= this.#pass().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  /** Reads the whole history again: outputs and history are forgotten, requests and labels are not. */
+  async rescan(): Promise<void> {
+    await this.#running?.catch(() => undefined);
+    await this.#forget();
+    await this.step();
+  }
+
+  async #pass(): Promise<void> {
+    try {
+      await this.#meet();
+      await this.#follow();
+    } catch (error) {
+      const trouble = nodeFailure(error);
+      if (!(trouble instanceof WalletError)) throw error;
+      if (this.#state.trouble?.code !== trouble.code)
+        this.#with.log.warn('node not usable', { code: trouble.code, reason: trouble.message });
+      // The manifest is asked for again: whatever answers next may be another node.
+      this.#state = { ...this.#state, trouble, synced: false, manifest: null };
+    }
+  }
+
+  async #meet(): Promise<void> {
+    const { client, book, log } = this.#with;
+    const sync = await client.nodeSync();
+    const before = this.#state;
+    let { manifest } = before;
+    if (manifest === null || sync.finalized_height < before.finalizedHeight) {
+      manifest = await client.manifest();
+      checkManifest(manifest, this.#network, book.meta.chainId);
+      if (book.meta.chainId === null) await this.#write({ meta: { ...book.meta, chainId: manifest.chain_id } }, true);
+      log.info('node answers', { chain: manifest.chain_id, height: sync.finalized_height, synced: sync.synced });
+    }
+    this.#state = {
+      trouble: null,
+      synced: sync.synced,
+      behindBy: sync.behind_by,
+      finalizedHeight: sync.finalized_height,
+      manifest,
+    };
+  }
+
+  async #follow(): Promise<void> {
+    const { book } = this.#with;
+    for (;;) {
+      await this.extendAddresses();
+      await this.#search();
+      const head = this.#state.finalizedHeight;
+      const after = book.meta.indexedHeight;
+      if (after >= head) break;
+      const through = Math.min(head, after + SPAN_CUTS);
+      await this.#read(after, through, !this.#rescanning);
+    }
+    if (this.#rescanning) {
+      this.#rescanning = false;
+      this.#with.log.info('history read again', { height: book.meta.indexedHeight });
+      this.#with.events.resync('rescanned');
+    }
+  }
+
+  /** Watches further ahead when addresses were handed out or paid. Needs no node. */
+  async extendAddresses(): Promise<void> {
+    const { book, keyring, now } = this.#with;
+    const addresses = missingAddresses(book, (branch, index) => keyring.addressRecord(branch, index, now()));
+    if (addresses.length > 0) await this.#write({ addresses }, true);
+  }
+
+  /** Newly watched addresses may have a past, when the words were used before; then everything is read again. */
+  async #search(): Promise<void> {
+    const { book, client, log } = this.#with;
+    const fresh = unsearched(book);
+    if (fresh.length === 0) return;
+    const searched = { receive: book.branches.receive.length, change: book.branches.change.length };
+    const names = fresh.map((record) => record.address);
+    const genesis = await genesisOutputs(client, names);
+    let past = genesis.length > 0;
+    for (const batch of past || book.meta.indexedHeight === 0 ? [] : batches(names)) {
+      const page = await client.addressChanges({ addresses: batch, after_height: 0, limit: 1 });
+      past ||= (page.changes[0]?.finalized_height ?? Number.MAX_SAFE_INTEGER) <= book.meta.indexedHeight;
+    }
+    if (past && book.meta.indexedHeight > 0) {
+      log.info('addresses with a past found', { addresses: names.length });
+      await this.#forget(searched);
+    } else await this.#write({ meta: { ...book.meta, searched } }, true);
+  }
+
+  async #forget(searched = this.#with.book.meta.searched): Promise<void> {
+    this.#rescanning = true;
+    await this.#with.journal.forgetChain({ ...this.#with.book.meta, indexedHeight: 0, searched });
+  }
+
+  async #read(after: number, through: number, live: boolean): Promise<void> {
+    const { client, book } = this.#with;
+    const names = [...book.addresses()].map((record) => record.address);
+    const byHeight = new Map<number, ChangeDocument[]>();
+    const sort = (changes: readonly ChangeDocument[]) => {
+      for (const change of changes) {
+        if (book.address(change.address) === undefined) continue;
+        const list = byHeight.get(change.finalized_height);
+        if (list === undefined) byHeight.set(change.finalized_height, [change]);
+        else list.push(change);
+      }
+    };
+    if (after === 0) sort(await genesisOutputs(client, names));
+    if (names.length / 64 <= through - after) sort(await changesOfAddresses(client, names, after, through));
+    else for (let height = after + 1; height <= through; height++) sort(await changesOfCut(client, height));
+    for (const height of [...new Set([...byHeight.keys(), through])].sort((a, b) => a - b))
+      await this.#applyCut(height, byHeight.get(height) ?? [], live);
+  }
+
+  async #applyCut(height: number, changes: readonly ChangeDocument[], live: boolean): Promise<void> {
+    const { client, book, events } = this.#with;
+    const wanted = new Set(
+      changes.filter(({ source, kind }) => kind === 'spent' || source === 'regular').map((c) => c.transaction_id),
+    );
+    const transactions = wanted.size === 0 ? new Map() : await transactionsOfCut(client, height, wanted);
+    const effects = effectsOf(
+      { height, changes, transactions },
+      { address: (text) => book.address(text), output: (key) => book.outputs.get(key), open: book.open },
+    );
+    const registered = await this.#registered(changes, effects.addresses);
+    const addresses = [...effects.addresses.filter(({ address }) => !registered.has(address)), ...registered.values()];
+    await this.#write({ ...effects, addresses, meta: { ...book.meta, indexedHeight: height } }, false);
+    events.cut(height, effects, live);
+  }
+
+  /** Addresses that spent in this cut: their keys may be in the registry now, which only the node can say. */
+  async #registered(
+    changes: readonly ChangeDocument[],
+    touched: readonly AddressRecord[],
+  ): Promise<Map<string, AddressRecord>> {
+    const { client, book } = this.#with;
+    const spenders = new Set(changes.filter(({ kind }) => kind === 'spent').map(({ address }) => address));
+    const unknown = [...spenders].filter((address) => book.address(address)?.registered === false);
+    const found = new Map<string, AddressRecord>();
+    for (const batch of batches(unknown)) {
+      const { keys } = await client.registeredKeys({ addresses: batch });
+      for (const { address, registered, registered_height } of keys) {
+        const record = touched.find((one) => one.address === address) ?? book.address(address);
+        if (registered && registered_height !== null && record !== undefined)
+          found.set(address, { ...record, registered: true });
+      }
+    }
+    return found;
+  }
+
+  #write(changes: Changes, durable: boolean): Promise<void> {
+    return this.#with.journal.commit(changes, durable);
+  }
+}

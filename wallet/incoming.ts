@@ -1,0 +1,97 @@
+/**
+ * Payments that are on their way and not final: asked from the node's mempool for the addresses that were handed out.
+ * They are shown, never counted; each ends as `finalized` (by the follower) or `removed`.
+ */
+import { formatCoins } from '../protocol/amount.ts';
+import type { Book } from './book.ts';
+import type { EventHub } from './event-hub.ts';
+import { batches, type NodeClient } from './node-link.ts';
+import { outputKey } from './records.ts';
+import type { WalletStore } from './store.ts';
+
+/** Requests of one poll; a wallet with more handed-out addresses is watched in turns. */
+const BATCHES_PER_POLL = 8;
+
+export type IncomingPayment = {
+  readonly transaction: string;
+  readonly output: number;
+  readonly address: string;
+  readonly label: string;
+  readonly amount: string;
+  readonly lifecycle: string;
+  readonly first_seen_millis: number;
+};
+
+type Seen = IncomingPayment & { readonly gone: number | null };
+
+export type IncomingDependencies = {
+  readonly client: Pick<NodeClient, 'mempoolPending'>;
+  readonly book: Book;
+  readonly store: Pick<WalletStore, 'historyOf'>;
+  readonly events: EventHub;
+};
+
+export class Incoming {
+  readonly #with: IncomingDependencies;
+  readonly #seen = new Map<string, Seen>();
+  #turn = 0;
+
+  constructor(dependencies: IncomingDependencies) {
+    this.#with = dependencies;
+  }
+
+  list(): IncomingPayment[] {
+    return [...this.#seen.values()].flatMap(({ gone, ...payment }) => (gone === null ? [payment] : []));
+  }
+
+  async poll(): Promise<void> {
+    const { client, book, events } = this.#with;
+    const given = book.branches.receive.filter((record) => record.given).map((record) => record.address);
+    const all = batches(given);
+    const turns = Math.min(BATCHES_PER_POLL, all.length);
+    for (let i = 0; i < turns; i++) {
+      const batch = all[this.#turn++ % all.length] as string[];
+      const { pending, finalized_height } = await client.mempoolPending({ addresses: batch });
+      const found = new Set<string>();
+      for (const one of pending) {
+        if (one.direction !== 'incoming') continue;
+        const key = outputKey(one.outpoint.transaction_id, one.outpoint.output_index);
+        found.add(key);
+        const before = this.#seen.get(key);
+        const payment: Seen = {
+          transaction: one.transaction_id,
+          output: one.outpoint.output_index,
+          address: one.address,
+          label: book.address(one.address)?.label ?? '',
+          amount: formatCoins(BigInt(one.amount)),
+          lifecycle: one.lifecycle,
+          first_seen_millis: one.first_seen_millis,
+          gone: null,
+        };
+        this.#seen.set(key, payment);
+        if (before === undefined && !book.outputs.has(key)) {
+          const { gone: _, ...shown } = payment;
+          events.emit('unconfirmed', { payments: [shown] });
+        }
+      }
+      const asked = new Set(batch);
+      for (const [key, payment] of this.#seen)
+        if (asked.has(payment.address) && !found.has(key) && payment.gone === null)
+          this.#seen.set(key, { ...payment, gone: finalized_height });
+    }
+    await this.#decide();
+  }
+
+  /** What left the mempool was finalized by a cut up to that moment, or it was removed: the index tells which. */
+  async #decide(): Promise<void> {
+    const { book, store, events } = this.#with;
+    for (const [key, payment] of this.#seen) {
+      if (payment.gone === null || book.meta.indexedHeight < payment.gone) continue;
+      this.#seen.delete(key);
+      if ((await store.historyOf(payment.transaction)) === undefined) {
+        const { gone: _, ...shown } = payment;
+        events.emit('removed', { payments: [shown] });
+      }
+    }
+  }
+}

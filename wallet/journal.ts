@@ -1,0 +1,76 @@
+/**
+ * The one way in which the wallet's state changes: a step is applied to the book at once and written in the order of the
+ * steps; steps that come while the disk is busy share the next write. Every step is atomic. A write that fails ends the
+ * wallet: going on would let memory and disk tell two stories about money.
+ */
+import type { Book } from './book.ts';
+import type { Changes, Meta, WalletStore } from './store.ts';
+
+type Waiting = { readonly changes: Changes; readonly durable: boolean; readonly done: PromiseWithResolvers<void> };
+
+export type JournalDependencies = {
+  readonly book: Book;
+  readonly store: Pick<WalletStore, 'write' | 'forgetChain'>;
+  /** Called once, with the error of the write that failed. */
+  readonly fault: (error: Error) => void;
+};
+
+export class Journal {
+  readonly #with: JournalDependencies;
+  #waiting: Waiting[] = [];
+  #writing: Promise<void> | undefined;
+  #broken: Error | undefined;
+
+  constructor(dependencies: JournalDependencies) {
+    this.#with = dependencies;
+  }
+
+  /** Resolves when the step is written; with `durable`, when it survives a power cut. */
+  commit(changes: Changes, durable: boolean): Promise<void> {
+    if (this.#broken !== undefined) return Promise.reject(this.#broken);
+    const done = Promise.withResolvers<void>();
+    this.#with.book.apply(changes);
+    this.#waiting.push({ changes, durable, done });
+    this.#start();
+    return done.promise;
+  }
+
+  async forgetChain(meta: Meta): Promise<void> {
+    await this.settled();
+    await this.#with.store.forgetChain(meta);
+    this.#with.book.forgetOutputs();
+    this.#with.book.apply({ meta });
+  }
+
+  /** Everything decided so far is written. */
+  async settled(): Promise<void> {
+    while (this.#writing !== undefined) await this.#writing;
+  }
+
+  #start(): void {
+    this.#writing ??= this.#drain().finally(() => {
+      this.#writing = undefined;
+      if (this.#waiting.length > 0) this.#start();
+    });
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting;
+      this.#waiting = [];
+      try {
+        if (this.#broken !== undefined) throw this.#broken;
+        await this.#with.store.write(
+          batch.map(({ changes }) => changes),
+          batch.some(({ durable }) => durable),
+        );
+        for (const { done } of batch) done.resolve();
+      } catch (error) {
+        const first = this.#broken === undefined;
+        this.#broken ??= error instanceof Error ? error : new Error(String(error));
+        for (const { done } of batch) done.reject(this.#broken);
+        if (first) this.#with.fault(this.#broken);
+      }
+    }
+  }
+}

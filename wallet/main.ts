@@ -1,0 +1,165 @@
+/** The program `svc-wallet`: its commands, and how their refusals are shown. */
+import { flag, integer, type OptionTable, path, text, UsageError, type ValuesOf } from '../protocol/command-line.ts';
+import { type Command, command, commandTable, runProgram, type Terminal } from '../runtime/program.ts';
+import {
+  callMethod,
+  makeAddress,
+  proveAddress,
+  send,
+  showAddresses,
+  showBalance,
+  showHistory,
+  showStatus,
+} from './commands.ts';
+import { runChangePassword, runInit, runRestore } from './creation.ts';
+import { runDaemon } from './daemon.ts';
+import { creationOptions, daemonOptions, fileOptions, jsonOption, sessionOptions } from './options.ts';
+import { terminalPrompt } from './prompt.ts';
+import { CallError } from './session.ts';
+import { WalletError } from './wallet-error.ts';
+
+const NAME = 'svc-wallet';
+
+/** A command whose refusals are one line with their code, or one JSON object with --json. */
+function walletCommand<const T extends OptionTable>(
+  spec: Parameters<typeof command<T>>[0],
+  run: (values: ValuesOf<T>, operands: readonly string[], terminal: Terminal) => Promise<number>,
+): Command {
+  return command(spec, async (values, operands, terminal) => {
+    try {
+      return await run(values, operands, terminal);
+    } catch (error) {
+      if (!(error instanceof WalletError) && !(error instanceof CallError)) throw error;
+      const json = (values as { json?: unknown }).json === true;
+      if (json)
+        terminal.out(`${JSON.stringify({ error: { code: error.code, rpc: error.rpc, message: error.message } })}\n`);
+      else terminal.err(`${spec.name}: ${error.message} [${error.code}]\n`);
+      return 1;
+    }
+  });
+}
+
+const yes = flag({ help: 'do not ask before money moves', short: 'y' });
+
+const commands = [
+  walletCommand(
+    {
+      name: `${NAME} init`,
+      summary: 'creates a wallet and shows its 24 words once',
+      options: creationOptions,
+      examples: [
+        { line: `${NAME} init --generate-password`, says: 'for a daemon: the password is kept beside the wallet' },
+      ],
+    },
+    (values, _, terminal) => runInit(values, terminal, terminalPrompt),
+  ),
+  walletCommand(
+    {
+      name: `${NAME} restore`,
+      summary: 'makes a wallet from its 24 words, typed or from standard input',
+      options: { ...creationOptions, wordsFile: path({ help: 'a file with the words' }) },
+    },
+    (values, _, terminal) => runRestore(values, terminal, terminalPrompt),
+  ),
+  walletCommand(
+    {
+      name: `${NAME} change-password`,
+      summary: 'seals the wallet file with another password',
+      options: { ...fileOptions, generatePassword: creationOptions.generatePassword, ...jsonOption },
+    },
+    (values, _, terminal) => runChangePassword(values, terminal, terminalPrompt),
+  ),
+  walletCommand(
+    {
+      name: `${NAME} daemon`,
+      summary: 'runs the wallet for other programs: JSON-RPC and events',
+      options: daemonOptions,
+      examples: [{ line: `${NAME} daemon --confirmations 6`, says: 'with the event `confirmations` after six cuts' }],
+    },
+    (values, _, terminal) => runDaemon(values, terminal, terminalPrompt),
+  ),
+  walletCommand(
+    { name: `${NAME} status`, summary: 'state of the wallet and its node', options: sessionOptions },
+    (values, _, terminal) => showStatus({ values, terminal, prompt: terminalPrompt }),
+  ),
+  walletCommand(
+    { name: `${NAME} balance`, summary: 'what the wallet holds', options: sessionOptions },
+    (values, _, terminal) => showBalance({ values, terminal, prompt: terminalPrompt }),
+  ),
+  walletCommand(
+    { name: `${NAME} addresses`, summary: 'addresses that were handed out', options: sessionOptions },
+    (values, _, terminal) => showAddresses({ values, terminal, prompt: terminalPrompt }),
+  ),
+  walletCommand(
+    {
+      name: `${NAME} new-address`,
+      summary: 'hands out a fresh address',
+      options: { ...sessionOptions, label: text({ help: 'a name for it', default: '' }) },
+    },
+    (values, _, terminal) => makeAddress({ values, terminal, prompt: terminalPrompt }, values.label),
+  ),
+  walletCommand(
+    {
+      name: `${NAME} send`,
+      summary: 'pays an amount to an address, after a yes',
+      options: {
+        ...sessionOptions,
+        yes,
+        requestId: text({ help: 'repeat an earlier payment without paying twice' }),
+        compoundFirst: flag({ help: 'merge outputs first when the payment needs more than 8' }),
+        subtractFee: flag({ help: 'take the fee out of the amount' }),
+        payload: text({ help: 'text for the recipient, public on the chain' }),
+      },
+      operands: [
+        { name: 'ADDRESS', help: 'who is paid' },
+        { name: 'AMOUNT', help: 'in coins, such as 1.25' },
+      ],
+      examples: [{ line: `${NAME} send dsvc1... 1.25`, says: 'asks before it sends' }],
+    },
+    (values, [to = '', amount = ''], terminal) => {
+      const terms = {
+        ...(values.compoundFirst ? { compound_first: true } : {}),
+        ...(values.subtractFee ? { subtract_fee: true } : {}),
+        ...(values.payload === undefined ? {} : { payload_text: values.payload }),
+      };
+      const wish = { to, amount, yes: values.yes, requestId: values.requestId, terms };
+      return send({ values, terminal, prompt: terminalPrompt }, wish);
+    },
+  ),
+  walletCommand(
+    {
+      name: `${NAME} history`,
+      summary: 'what moved, newest first',
+      options: { ...sessionOptions, limit: integer({ help: 'entries to show', min: 1, max: 1_000_000, default: 50 }) },
+    },
+    (values, _, terminal) => showHistory({ values, terminal, prompt: terminalPrompt }, values.limit),
+  ),
+  walletCommand(
+    {
+      name: `${NAME} prove-address`,
+      summary: 'answers an ownership request from a file or standard input',
+      options: sessionOptions,
+      operands: [{ name: 'FILE', help: 'the request as JSON', optional: true }],
+    },
+    (values, [file], terminal) => proveAddress({ values, terminal, prompt: terminalPrompt }, file),
+  ),
+  walletCommand(
+    {
+      name: `${NAME} call`,
+      summary: 'any method of the daemon, with its parameters as JSON',
+      options: { ...sessionOptions, yes },
+      operands: [
+        { name: 'METHOD', help: 'such as received' },
+        { name: 'PARAMS', help: 'such as \'{"since_height":0}\'', optional: true },
+      ],
+    },
+    (values, [method = '', params = '{}'], terminal) => {
+      if (method === '') throw new UsageError('usage_operand_missing', 'METHOD is missing', 'see --help');
+      return callMethod({ values, terminal, prompt: terminalPrompt }, method, params, values.yes);
+    },
+  ),
+];
+
+await runProgram(
+  commandTable(NAME, 'Wallet: keys, payments, and the daemon that pools and exchanges pay through.', commands),
+);

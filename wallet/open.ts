@@ -1,0 +1,65 @@
+/** Opens a wallet on this machine: lock, password, state, node. What the daemon and the commands have in common. */
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { createApiClient } from '../protocol/api/client.ts';
+import type { NetworkName } from '../protocol/network.ts';
+import { type DirectoryLock, lockDirectory } from '../runtime/directory-lock.ts';
+import type { Logger } from '../runtime/log.ts';
+import type { NodeClient } from './node-link.ts';
+import { type Unlocked, unlock } from './password.ts';
+import { Wallet, type WalletOptions } from './wallet.ts';
+
+export const stateDirectory = (file: string): string => `${file}.state`;
+
+/** Tries are few and short: the wallet's own loop asks again, and a caller is waiting. */
+export function nodeClient(baseUrl: string): NodeClient {
+  return createApiClient(
+    { baseUrl, attempts: 2, timeoutMillis: 10_000, maxWaitMillis: 3_000 },
+    {
+      fetch,
+      sleep: (millis) => new Promise((resolve) => setTimeout(resolve, millis)),
+      deadline: AbortSignal.timeout,
+      random: Math.random,
+    },
+  );
+}
+
+export type OpenOptions = Omit<WalletOptions, 'network' | 'stateDirectory'> & {
+  readonly file: string;
+  readonly passwordFile: string | undefined;
+  readonly service: string;
+};
+
+export type OpenDependencies = {
+  readonly log: Logger;
+  readonly ask: (() => Promise<string>) | undefined;
+  readonly fault: (error: Error) => void;
+  /** Looks at the wallet before it is opened, and throws when it does not fit. */
+  readonly check?: (network: NetworkName) => void;
+};
+
+/** The lock comes before everything else: two processes on one state would each believe that it pays alone. */
+export async function openWallet(options: OpenOptions, dependencies: OpenDependencies): Promise<Wallet> {
+  const directory = stateDirectory(options.file);
+  const lock: DirectoryLock = lockDirectory(directory);
+  try {
+    const { secrets, network }: Unlocked = await unlock(options.file, options.passwordFile, dependencies.ask);
+    dependencies.check?.(network);
+    const wallet = await Wallet.open(
+      secrets,
+      { ...options, network, stateDirectory: join(directory, 'store') },
+      {
+        client: nodeClient(options.service),
+        log: dependencies.log,
+        now: Date.now,
+        randomBytes: (length) => new Uint8Array(randomBytes(length)),
+        fault: dependencies.fault,
+      },
+    );
+    wallet.onClosed(() => lock.release());
+    return wallet;
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}

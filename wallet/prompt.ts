@@ -1,0 +1,40 @@
+/** Questions to a person at the terminal: passwords without an echo, and a yes before money moves. */
+import { createInterface } from 'node:readline';
+import { Writable } from 'node:stream';
+
+export type Prompt = {
+  /** False when nobody is there to answer. */
+  readonly interactive: boolean;
+  ask(question: string): Promise<string>;
+  askHidden(question: string): Promise<string>;
+  /** Everything up to the end of the input. */
+  readAll(): Promise<string>;
+};
+
+function question(text: string, hidden: boolean): Promise<string> {
+  process.stderr.write(text);
+  const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const lines = createInterface({ input: process.stdin, output: hidden ? silent : process.stderr, terminal: hidden });
+  return new Promise((resolve) => {
+    let answer = '';
+    lines.once('line', (line) => {
+      answer = line;
+      lines.close();
+    });
+    lines.once('close', () => {
+      if (hidden) process.stderr.write('\n');
+      resolve(answer);
+    });
+  });
+}
+
+export const terminalPrompt: Prompt = {
+  interactive: process.stdin.isTTY === true,
+  ask: (text) => question(text, false),
+  askHidden: (text) => question(text, true),
+  async readAll() {
+    const parts: Buffer[] = [];
+    for await (const part of process.stdin) parts.push(part as Buffer);
+    return Buffer.concat(parts).toString('utf8');
+  },
+};

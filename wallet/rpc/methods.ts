@@ -1,0 +1,12 @@
+/** Every method of the daemon by name. `subscribe` and `unsubscribe` exist on the WebSocket alone (sockets.ts). */
+import { incomingMethods } from './incoming-methods.ts';
+import type { Method } from './method.ts';
+import { outgoingMethods } from './outgoing-methods.ts';
+import { ownershipMethods } from './ownership-methods.ts';
+import { walletMethods } from './wallet-methods.ts';
+
+export const METHODS = { ...walletMethods, ...incomingMethods, ...outgoingMethods, ...ownershipMethods };
+export type MethodName = keyof typeof METHODS;
+
+export const findMethod = (name: string): Method | undefined =>
+  Object.hasOwn(METHODS, name) ? METHODS[name as MethodName] : undefined;

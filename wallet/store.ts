@@ -1,0 +1,202 @@
+/**
+ * The wallet's state on disk: an embedded key-value store beside the wallet file. Everything that belongs together is
+ * one atomic batch; whatever a payment depends on is flushed to the disk before the call goes on (`sync`).
+ */
+import { randomBytes } from 'node:crypto';
+import { ClassicLevel } from 'classic-level';
+import {
+  type AddressRecord,
+  decodeRecord,
+  encodeRecord,
+  type HistoryEntry,
+  isFinal,
+  type OutgoingRecord,
+  type OwnedOutput,
+  type RequestRecord,
+} from './records.ts';
+import { WalletError } from './wallet-error.ts';
+
+/** Prefixes of the tables. `~` sorts after every character a key holds, so `prefix + '~'` ends a range. */
+const TABLE = {
+  meta: 'm!',
+  address: 'a!',
+  output: 'o!',
+  outgoing: 't!',
+  /** Names of transactions whose fate is open: all that has to be read at the start. */
+  open: 'p!',
+  request: 'r!',
+  /** Names of requests that still merge. */
+  merging: 'g!',
+  history: 'h!',
+  /** From a transaction to its place in the history. */
+  seen: 'x!',
+} as const;
+
+export type Meta = {
+  readonly version: 1;
+  readonly requestTable: string;
+  readonly network: string;
+  /** Null until the wallet has met its chain. */
+  readonly chainId: string | null;
+  readonly indexedHeight: number;
+  /** How many addresses of each branch have been searched for in the whole history. */
+  readonly searched: { readonly receive: number; readonly change: number };
+};
+
+/** Everything one step changes; written as a whole or not at all. */
+export type Changes = {
+  readonly meta?: Meta;
+  readonly addresses?: readonly AddressRecord[];
+  readonly outputsAdded?: readonly OwnedOutput[];
+  readonly outputsSpent?: readonly string[];
+  readonly outgoing?: readonly OutgoingRecord[];
+  readonly requests?: readonly RequestRecord[];
+  readonly history?: readonly HistoryEntry[];
+};
+
+type Operation = { type: 'put'; key: string; value: string } | { type: 'del'; key: string };
+
+const order = (value: number, digits = 12): string => value.toString().padStart(digits, '0');
+const addressKey = (record: Pick<AddressRecord, 'branch' | 'index'>): string =>
+  `${TABLE.address}${record.branch}!${order(record.index, 10)}`;
+/** A transaction stands once at each height, so writing a cut again changes nothing. */
+const historyKey = (entry: Pick<HistoryEntry, 'height' | 'transaction'>): string =>
+  `${TABLE.history}${order(entry.height)}!${entry.transaction}`;
+/** Request ids are the caller's own text: hex keeps them inside their table. */
+const requestKey = (requestId: string): string => Buffer.from(requestId, 'utf8').toString('hex');
+
+function operationsOf(changes: Changes): Operation[] {
+  const operations: Operation[] = [];
+  const put = (key: string, record: object) => operations.push({ type: 'put', key, value: encodeRecord(record) });
+  const mark = (key: string, on: boolean) =>
+    operations.push(on ? { type: 'put', key, value: '' } : { type: 'del', key });
+  if (changes.meta !== undefined) put(`${TABLE.meta}state`, changes.meta);
+  for (const record of changes.addresses ?? []) put(addressKey(record), record);
+  for (const output of changes.outputsAdded ?? []) put(`${TABLE.output}${output.key}`, output);
+  for (const key of changes.outputsSpent ?? []) operations.push({ type: 'del', key: `${TABLE.output}${key}` });
+  for (const record of changes.outgoing ?? []) {
+    put(`${TABLE.outgoing}${record.transaction}`, record);
+    mark(`${TABLE.open}${record.transaction}`, !isFinal(record.state));
+  }
+  for (const record of changes.requests ?? []) {
+    put(`${TABLE.request}${requestKey(record.requestId)}`, record);
+    mark(`${TABLE.merging}${requestKey(record.requestId)}`, record.state === 'merging');
+  }
+  for (const entry of changes.history ?? []) {
+    const key = historyKey(entry);
+    put(key, entry);
+    operations.push({ type: 'put', key: `${TABLE.seen}${entry.transaction}`, value: key });
+  }
+  return operations;
+}
+
+export class WalletStore {
+  readonly #level: ClassicLevel<string, string>;
+
+  private constructor(level: ClassicLevel<string, string>) {
+    this.#level = level;
+  }
+
+  static async open(directory: string): Promise<WalletStore> {
+    const level = new ClassicLevel<string, string>(directory, { keyEncoding: 'utf8', valueEncoding: 'utf8' });
+    try {
+      await level.open();
+    } catch (error) {
+      const cause = (error as { cause?: { code?: string; message?: string } }).cause;
+      if (cause?.code === 'LEVEL_LOCKED')
+        throw new WalletError('wallet_locked', 'the wallet state is in use by another process');
+      throw new WalletError('state_damaged', `cannot open the wallet state: ${cause?.message ?? String(error)}`);
+    }
+    return new WalletStore(level);
+  }
+
+  async close(): Promise<void> {
+    await this.#level.close();
+  }
+
+  /** `durable` waits for the disk: nothing that was promised to a caller may be lost to a power cut. */
+  async write(changes: readonly Changes[], durable: boolean): Promise<void> {
+    await this.#level.batch(changes.flatMap(operationsOf), { sync: durable });
+  }
+
+  async meta(): Promise<Meta | undefined> {
+    return await this.#get<Meta>(`${TABLE.meta}state`);
+  }
+
+  /** A new wallet state has a new request table: callers learn from its id that old request ids are forgotten. */
+  static firstMeta(network: string): Meta {
+    return {
+      version: 1,
+      requestTable: randomBytes(16).toString('hex'),
+      network,
+      chainId: null,
+      indexedHeight: 0,
+      searched: { receive: 0, change: 0 },
+    };
+  }
+
+  addresses = (): Promise<AddressRecord[]> => this.#all<AddressRecord>(TABLE.address);
+  outputs = (): Promise<OwnedOutput[]> => this.#all<OwnedOutput>(TABLE.output);
+  outgoing = (transaction: string): Promise<OutgoingRecord | undefined> =>
+    this.#get<OutgoingRecord>(`${TABLE.outgoing}${transaction}`);
+  request = (requestId: string): Promise<RequestRecord | undefined> =>
+    this.#get<RequestRecord>(`${TABLE.request}${requestKey(requestId)}`);
+
+  async openOutgoing(): Promise<OutgoingRecord[]> {
+    return await this.#named<OutgoingRecord>(TABLE.open, TABLE.outgoing);
+  }
+
+  async mergingRequests(): Promise<RequestRecord[]> {
+    return await this.#named<RequestRecord>(TABLE.merging, TABLE.request);
+  }
+
+  async historyOf(transaction: string): Promise<HistoryEntry | undefined> {
+    const key = await this.#level.get(`${TABLE.seen}${transaction}`);
+    return key === undefined ? undefined : await this.#get<HistoryEntry>(key);
+  }
+
+  /** Entries above a height, oldest first. */
+  async historyAfter(height: number, limit: number, through = Number.MAX_SAFE_INTEGER): Promise<HistoryEntry[]> {
+    const range = {
+      gte: `${TABLE.history}${order(height + 1)}`,
+      lt: `${TABLE.history}${order(Math.min(through, 999_999_999_998) + 1)}`,
+      limit,
+    };
+    return (await this.#level.values(range).all()).map((text) => decodeRecord<HistoryEntry>(text));
+  }
+
+  /** Newest first; the cursor is where the page before ended. */
+  async historyBefore(cursor: string | undefined, limit: number): Promise<{ entries: HistoryEntry[]; next?: string }> {
+    const end = cursor === undefined ? `${TABLE.history}~` : `${TABLE.history}${cursor}`;
+    const found = await this.#level.iterator({ gte: TABLE.history, lt: end, reverse: true, limit: limit + 1 }).all();
+    const page = found.slice(0, limit);
+    const entries = page.map(([, text]) => decodeRecord<HistoryEntry>(text));
+    const last = page.at(-1)?.[0];
+    return found.length > limit && last !== undefined
+      ? { entries, next: last.slice(TABLE.history.length) }
+      : { entries };
+  }
+
+  /** Forgets what the chain told, for a rescan. Requests, signed transactions, addresses and labels stay. */
+  async forgetChain(meta: Meta): Promise<void> {
+    for (const table of [TABLE.output, TABLE.history, TABLE.seen])
+      await this.#level.clear({ gte: table, lt: `${table}~` });
+    await this.write([{ meta }], true);
+  }
+
+  async #get<T>(key: string): Promise<T | undefined> {
+    const text = await this.#level.get(key);
+    return text === undefined ? undefined : decodeRecord<T>(text);
+  }
+
+  async #all<T>(table: string): Promise<T[]> {
+    const texts = await this.#level.values({ gte: table, lt: `${table}~` }).all();
+    return texts.map((text) => decodeRecord<T>(text));
+  }
+
+  async #named<T>(index: string, table: string): Promise<T[]> {
+    const names = await this.#level.keys({ gte: index, lt: `${index}~` }).all();
+    const texts = await this.#level.getMany(names.map((name) => `${table}${name.slice(index.length)}`));
+    return texts.flatMap((text) => (text === undefined ? [] : [decodeRecord<T>(text)]));
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * What the wallet refuses, as a code with a text for people. The codes stand in docs/errors.md with cause and remedy;
+ * `rpc` is the JSON-RPC code a refusal has when it answers a call (docs/wallet.md, Errors).
+ */
+export const WALLET_ERRORS = {
+  phrase_length: -32602,
+  phrase_word: -32602,
+  phrase_checksum: -32602,
+  file_exists: -32000,
+  file_missing: -32000,
+  file_readable_by_others: -32000,
+  file_damaged: -32000,
+  file_password: -32000,
+  wallet_locked: -32003,
+  password_missing: -32000,
+  token_readable_by_others: -32000,
+  token_damaged: -32000,
+  state_damaged: -32000,
+  remote_not_allowed: -32000,
+  params_invalid: -32602,
+  amount_invalid: -32602,
+  address_invalid: -32602,
+  address_not_mine: -32602,
+  burn_needs_method: -32602,
+  recipients_count: -32602,
+  payload_too_long: -32602,
+  proof_request_invalid: -32602,
+  insufficient_funds: -32000,
+  too_many_outputs: -32000,
+  amount_below_fee: -32000,
+  fee_too_high: -32000,
+  nothing_to_move: -32000,
+  merge_lost: -32000,
+  funds_in_flight: -32003,
+  wallet_busy: -32003,
+  node_unreachable: -32001,
+  node_not_synced: -32001,
+  wallet_behind: -32001,
+  node_other_chain: -32001,
+  node_other_network: -32001,
+  outcome_unknown: -32002,
+  node_refused: -32004,
+  not_found: -32000,
+  confirmation_missing: -32000,
+} as const;
+
+export type WalletErrorCode = keyof typeof WALLET_ERRORS;
+export const WALLET_ERROR_CODES = Object.keys(WALLET_ERRORS) as WalletErrorCode[];
+
+export class WalletError extends Error {
+  readonly code: WalletErrorCode;
+  /** Figures that belong to the refusal, for `error.data` of an answer. */
+  readonly fields: Readonly<Record<string, unknown>>;
+
+  constructor(code: WalletErrorCode, message: string, fields: Readonly<Record<string, unknown>> = {}) {
+    super(message);
+    this.name = 'WalletError';
+    this.code = code;
+    this.fields = fields;
+  }
+
+  get rpc(): number {
+    return WALLET_ERRORS[this.code];
+  }
+}

@@ -1,0 +1,250 @@
+/**
+ * An open wallet: its parts put together, and the loop that keeps them going. As a library it lives inside the daemon, a
+ * command or a test; whoever opens it holds the lock of its state directory.
+ */
+import type { NetworkName } from '../protocol/network.ts';
+import type { Logger } from '../runtime/log.ts';
+import { Automation, type AutomationOptions } from './automation.ts';
+import { Book } from './book.ts';
+import type { CutEffects } from './cut-effects.ts';
+import { outgoingDocument, paymentsOf, stateOf } from './documents.ts';
+import { EventHub } from './event-hub.ts';
+import { Follower } from './follower.ts';
+import { Incoming } from './incoming.ts';
+import { Journal } from './journal.ts';
+import { Keyring } from './keyring.ts';
+import { WalletRoot } from './keys.ts';
+import type { NodeClient } from './node-link.ts';
+import { Outgoing, type OutgoingOptions } from './outgoing.ts';
+import { phraseOfEntropy } from './phrase.ts';
+import { WalletStore } from './store.ts';
+import { Submitter } from './submitter.ts';
+import { WalletError } from './wallet-error.ts';
+import type { WalletSecrets } from './wallet-file.ts';
+
+export const WALLET_DEFAULTS = {
+  validityCuts: 1_000,
+  maxFeePerMass: 100n,
+  answerMillis: 10_000,
+  pollMillis: 500,
+  confirmations: 1,
+} as const;
+
+export type WalletOptions = AutomationOptions &
+  Partial<Omit<OutgoingOptions, 'network'>> & {
+    readonly network: NetworkName;
+    readonly stateDirectory: string;
+    /** Cuts until the `confirmations` event. */
+    readonly confirmations?: number;
+    readonly pollMillis?: number;
+  };
+
+export type WalletDependencies = {
+  readonly client: NodeClient;
+  readonly log: Logger;
+  readonly now: () => number;
+  readonly randomBytes: (length: number) => Uint8Array;
+  /** The state can no longer be written: the program must end. */
+  readonly fault: (error: Error) => void;
+};
+
+export class Wallet {
+  readonly network: NetworkName;
+  readonly confirmations: number;
+  readonly book: Book;
+  readonly store: WalletStore;
+  readonly journal: Journal;
+  readonly keyring: Keyring;
+  readonly events = new EventHub();
+  readonly follower: Follower;
+  readonly outgoing: Outgoing;
+  readonly incoming: Incoming;
+  readonly log: Logger;
+  readonly now: () => number;
+  readonly randomBytes: (length: number) => Uint8Array;
+  readonly #submitter: Submitter;
+  readonly #automation: Automation;
+  readonly #pollMillis: number;
+  #confirmedThrough: number;
+  readonly #closed: (() => void)[] = [];
+  #stopped = false;
+  #wake: (() => void) | undefined;
+  #loop: Promise<void> | undefined;
+
+  static async open(secrets: WalletSecrets, options: WalletOptions, dependencies: WalletDependencies): Promise<Wallet> {
+    const store = await WalletStore.open(options.stateDirectory);
+    try {
+      let meta = await store.meta();
+      if (meta === undefined) {
+        meta = WalletStore.firstMeta(options.network);
+        await store.write([{ meta }], true);
+      }
+      if (meta.network !== options.network)
+        throw new WalletError(
+          'state_damaged',
+          `the state belongs to ${meta.network}, the wallet to ${options.network}`,
+        );
+      const book = new Book(meta);
+      book.apply({
+        addresses: await store.addresses(),
+        outputsAdded: await store.outputs(),
+        outgoing: await store.openOutgoing(),
+      });
+      const root = new WalletRoot(phraseOfEntropy(secrets.entropy), secrets.passphrase, options.network);
+      const wallet = new Wallet(store, book, new Keyring(root), options, dependencies);
+      wallet.#checkOwner();
+      await wallet.follower.extendAddresses();
+      await wallet.outgoing.resume();
+      return wallet;
+    } catch (error) {
+      await store.close();
+      throw error;
+    }
+  }
+
+  private constructor(
+    store: WalletStore,
+    book: Book,
+    keyring: Keyring,
+    options: WalletOptions,
+    dependencies: WalletDependencies,
+  ) {
+    const { client, log, now, fault } = dependencies;
+    const settings = { ...WALLET_DEFAULTS, ...options };
+    this.network = options.network;
+    this.confirmations = settings.confirmations;
+    this.#pollMillis = settings.pollMillis;
+    this.log = log;
+    this.now = now;
+    this.randomBytes = dependencies.randomBytes;
+    this.store = store;
+    this.book = book;
+    this.keyring = keyring;
+    this.journal = new Journal({ book, store, fault });
+    this.#confirmedThrough = book.meta.indexedHeight - this.confirmations + 1;
+    this.follower = new Follower(options.network, {
+      client,
+      book,
+      journal: this.journal,
+      keyring,
+      log: log.child('follower'),
+      now,
+      events: {
+        cut: (height, effects, live) => this.#cutApplied(height, effects, live),
+        resync: (reason) => {
+          this.#confirmedThrough = book.meta.indexedHeight - this.confirmations + 1;
+          this.events.emit('resync_required', { reason, indexed_height: book.meta.indexedHeight });
+        },
+      },
+    });
+    this.#submitter = new Submitter({
+      client,
+      book,
+      journal: this.journal,
+      log: log.child('submitter'),
+      now,
+      changed: () => this.outgoing.changed(),
+    });
+    this.outgoing = new Outgoing(settings, {
+      book,
+      store,
+      journal: this.journal,
+      keyring,
+      follower: this.follower,
+      submitter: this.#submitter,
+      log: log.child('outgoing'),
+      now,
+    });
+    this.incoming = new Incoming({ client, book, store, events: this.events });
+    this.#automation = new Automation(options, { book, outgoing: this.outgoing, log, randomBytes: this.randomBytes });
+  }
+
+  /** A state directory of other words would show money that these keys cannot spend. */
+  #checkOwner(): void {
+    const first = this.book.branches.receive[0];
+    if (first === undefined) return;
+    if (this.keyring.addressRecord('receive', 0, 0).address !== first.address)
+      throw new WalletError('state_damaged', 'the state directory belongs to a wallet with other words');
+  }
+
+  /** Follows the node until `close`. */
+  start(): void {
+    this.#loop ??= this.#run();
+  }
+
+  /** One turn of the loop: what a command that runs briefly needs, too. */
+  async turn(): Promise<void> {
+    await this.follower.step();
+    await this.outgoing.continueAll();
+    if (this.follower.node.trouble !== null) return;
+    await this.#submitter.tick();
+    await this.incoming.poll();
+    if (this.follower.caughtUp) await this.#automation.run();
+  }
+
+  /** Makes the loop look at once instead of at its next turn. */
+  wake(): void {
+    this.#wake?.();
+  }
+
+  /** Runs when the wallet is closed, after everything else. */
+  onClosed(run: () => void): void {
+    this.#closed.push(run);
+  }
+
+  async close(): Promise<void> {
+    this.#stopped = true;
+    this.wake();
+    await this.#loop;
+    await this.journal.settled();
+    await this.store.close();
+    this.keyring.close();
+    for (const run of this.#closed) run();
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stopped) {
+      try {
+        await this.turn();
+      } catch (error) {
+        this.log.error('a turn of the wallet failed', { error });
+      }
+      if (this.#stopped) return;
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, this.#pollMillis);
+        this.#wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+  }
+
+  #cutApplied(height: number, effects: CutEffects, live: boolean): void {
+    this.outgoing.cutApplied(effects.outgoing);
+    if (!live) return;
+    const indexed_height = height;
+    const payments = effects.history.flatMap((entry) => paymentsOf(entry, this.book));
+    if (payments.length > 0) this.events.emit('finalized', { indexed_height, payments });
+    for (const record of effects.outgoing)
+      if (record.purpose === 'pay')
+        this.events.emit('settled', { indexed_height, ...outgoingDocument(record), state: stateOf([record]) });
+    this.#emitConfirmations(height);
+  }
+
+  #emitConfirmations(height: number): void {
+    const from = Math.max(0, this.#confirmedThrough);
+    const through = height - this.confirmations + 1;
+    if (through <= from) return;
+    this.#confirmedThrough = through;
+    const { confirmations } = this;
+    this.journal
+      .settled()
+      .then(() => this.store.historyAfter(from, Number.MAX_SAFE_INTEGER, through))
+      .then((entries) => {
+        const payments = entries.flatMap((entry) => paymentsOf(entry, this.book));
+        if (payments.length > 0) this.events.emit('confirmations', { indexed_height: height, confirmations, payments });
+      })
+      .catch((error) => this.log.error('confirmations could not be read', { error }));
+  }
+}
