@@ -18,7 +18,7 @@ import {
   rmSync,
   writeSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { ByteWriter, equalBytes, utf8 } from '../protocol/bytes.ts';
 import { datasetSeed } from '../protocol/pow.ts';
@@ -98,6 +98,7 @@ function writeWhole(file: number, from: Uint8Array): void {
 export function writeDataset(task: FileTask, onPiece: (done: number) => void): FileResult {
   const { layout, memory, path } = task;
   const temporary = `${path}.partial`;
+  mkdirSync(dirname(path), { recursive: true });
   const file = openSync(temporary, 'w');
   try {
     const hash = createHash('sha256');
@@ -145,11 +146,11 @@ export class DatasetFiles implements DatasetStore {
   readonly #directory: string;
   readonly #log: Log;
   readonly #running = new Set<Worker>();
+  #closed = false;
 
   constructor(options: { directory: string }, dependencies: { log: Log }) {
     this.#directory = options.directory;
     this.#log = dependencies.log;
-    mkdirSync(this.#directory, { recursive: true });
   }
 
   #path(epoch: number, layout: Layout): string {
@@ -160,7 +161,7 @@ export class DatasetFiles implements DatasetStore {
     const path = this.#path(epoch, layout);
     const report = (done: number) => onProgress({ epoch, stage: 'load', done, total: layout.datasetBytes });
     const result = await inThread({ act: 'read', path, epoch, layout, memory }, this.#running, report);
-    if (!result.ok && result.reason !== 'absent')
+    if (!result.ok && result.reason !== 'absent' && !this.#closed)
       this.#log('dataset file is damaged, building it again', { path, reason: result.reason });
     return result.ok;
   }
@@ -176,7 +177,7 @@ export class DatasetFiles implements DatasetStore {
     const report = (done: number) => onProgress({ epoch, stage: 'store', done, total: layout.datasetBytes });
     const result = await inThread({ act: 'write', path, epoch, layout, memory }, this.#running, report);
     if (result.ok) this.#dropOlder(epoch, layout);
-    else this.#log('dataset file cannot be written', { path, reason: result.reason });
+    else if (!this.#closed) this.#log('dataset file cannot be written', { path, reason: result.reason });
   }
 
   /** Files of epochs long gone, and halves of files that were never finished, only take up room. */
@@ -189,6 +190,7 @@ export class DatasetFiles implements DatasetStore {
 
   /** Ends what runs; a file half written stays under its other name and is replaced next time. */
   async close(): Promise<void> {
+    this.#closed = true;
     await Promise.all([...this.#running].map((worker) => worker.terminate()));
   }
 }

@@ -5,8 +5,9 @@ import { command, commandTable, runProgram } from '../runtime/program.ts';
 import { MinerError } from './miner-error.ts';
 import { readPowVectors } from './pow-vectors.ts';
 import { referenceBackend, type SelfTestBackend, selfTest } from './selftest.ts';
+import { wasmBackends } from './selftest-wasm.ts';
 
-const BACKENDS: readonly SelfTestBackend[] = [referenceBackend];
+const BACKENDS: readonly SelfTestBackend[] = [referenceBackend, ...wasmBackends];
 
 const selfTestCommand = command(
   {
@@ -14,7 +15,7 @@ const selfTestCommand = command(
     summary: 'Checks every backend of this machine against known hashes; exits with 1 at the first difference.',
     options: {
       vectors: path({ help: 'file of known hashes', placeholder: 'FILE', required: true }),
-      network: repeated(choice({ help: 'check only this network; mainnet takes a minute' }, NETWORK_NAMES)),
+      network: repeated(choice({ help: 'check only this network; mainnet takes minutes' }, NETWORK_NAMES)),
     },
     examples: [
       { line: 'svc-miner self-test --vectors vectors/pow.json', says: 'everything' },

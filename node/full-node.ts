@@ -232,6 +232,8 @@ export interface FullNode {
   waitingBlocks(): Iterable<BlockRecord>;
   output(outpoint: Outpoint): UnspentOutput | undefined;
   outputProof(outpoint: Outpoint): OutputProof;
+  /** The bytes whose hash is the state root of the head; the root of the output set stands in them. */
+  stateBytes(): Bytes;
   publicKey(address: Bytes): Bytes | undefined;
   transactionStatus(id: Bytes): TransactionStatus | undefined;
   /** Wire bytes and outcome of a transaction that waits or that a finalized cut carried, while its body is kept. */

@@ -45,6 +45,7 @@ const STATUS = {
   fee_below_minimum: 400,
   mempool_full: 503,
   node_stopped: 503,
+  internal: 500,
 } as const;
 
 export type NodeErrorCode = keyof typeof STATUS;

@@ -14,6 +14,8 @@ import { runTests } from './ready/tests.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const NOT_BUILT_EXIT = 2;
+// The tools below look for their settings where they are started.
+process.chdir(root);
 
 /** @type {Record<string, (words: string[]) => Promise<number>>} */
 const tasks = {

@@ -6,10 +6,10 @@ import type { Bytes } from '../../protocol/bytes.ts';
 import { HEADER_BYTES } from '../../protocol/header.ts';
 import { POW_CACHE_PASSES } from '../../protocol/pow.ts';
 import { KernelError } from '../kernel-error.ts';
-import { IO_OFFSET, type Layout, scratchAt, WASM_PAGE } from './layout.ts';
+import { INDEX_OFFSET, IO_OFFSET, type Layout, scratchAt, WASM_PAGE } from './layout.ts';
 
 /** How many hashes, and dataset items, one thread keeps in flight; measured, docs/performance.md. */
-export const SEARCH_WIDTH = 16;
+export const SEARCH_WIDTH = 32;
 export const LIGHT_WIDTH = 8;
 export const ITEM_WIDTH = 32;
 
@@ -148,7 +148,7 @@ export class Kernel {
   /** Whether the page in memory is what the cache says it is. */
   isPageRight(page: number): boolean {
     const { cache, dataset, parameters } = this.layout;
-    const indices = new Uint32Array(this.memory.buffer, this.#scratch + 128, 4);
+    const indices = new Uint32Array(this.memory.buffer, this.#scratch + INDEX_OFFSET, 4);
     indices.set([2 * page, 2 * page + 1, 2 * page, 2 * page + 1]);
     const io = this.#scratch + IO_OFFSET;
     this.#exports.items(cache, parameters.cacheLog2, this.#scratch, io, 4);
@@ -158,7 +158,7 @@ export class Kernel {
 
   item(index: number): Uint8Array<ArrayBuffer> {
     const io = this.#scratch + IO_OFFSET;
-    new Uint32Array(this.memory.buffer, this.#scratch + 128, 4).fill(index);
+    new Uint32Array(this.memory.buffer, this.#scratch + INDEX_OFFSET, 4).fill(index);
     this.#exports.items(this.layout.cache, this.layout.parameters.cacheLog2, this.#scratch, io, 4);
     return new Uint8Array(this.#bytes.subarray(io, io + 64));
   }

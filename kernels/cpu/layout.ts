@@ -8,9 +8,10 @@ import type { VerifierMode } from '../verifier.ts';
 
 export const WASM_PAGE = 65_536;
 export const SCRATCH_BYTES = 65_536;
+/** Indices of the items to compute, u32 each. */
+export const INDEX_OFFSET = 128;
 /** From here on a scratch belongs to the caller: headers, job, results. */
-export const IO_OFFSET = 10_240;
-export const IO_BYTES = SCRATCH_BYTES - IO_OFFSET;
+export const IO_OFFSET = 17_408;
 
 export type Layout = {
   readonly parameters: PowParameters;

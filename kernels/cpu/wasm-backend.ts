@@ -23,6 +23,8 @@ export type WasmBackendOptions = {
   readonly threads?: number;
   /** Threads that build a dataset; by default as many as cores. */
   readonly builders?: number;
+  /** By default whether memory can be shared here at all. */
+  readonly shareMemory?: boolean;
 };
 
 export type WasmBackendDependencies = BackendEvents & {
@@ -45,7 +47,7 @@ class WasmBackend implements Backend {
   readonly kind = 'wasm';
   readonly #options: WasmBackendOptions;
   readonly #dependencies: WasmBackendDependencies;
-  readonly #shared = canShareMemory();
+  readonly #shared: boolean;
   readonly #threads: Thread[];
   readonly #held = new Map<number, PreparedEpoch | undefined>();
   readonly #preparing = new Map<number, Promise<void>>();
@@ -59,6 +61,7 @@ class WasmBackend implements Backend {
   constructor(options: WasmBackendOptions, dependencies: WasmBackendDependencies) {
     this.#options = options;
     this.#dependencies = dependencies;
+    this.#shared = options.shareMemory ?? canShareMemory();
     const count = this.#shared ? (options.threads ?? coreCount()) : 1;
     const light = options.mode === 'light' ? ', light' : '';
     this.name = `CPU, ${count} thread${count === 1 ? '' : 's'}${light}`;

@@ -4,12 +4,12 @@
  * share a transaction id, because rewards and genesis outputs have one each.
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
-import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
 import type { Outpoint } from '../../protocol/transaction.ts';
 import type { OutputProof, UnspentOutput } from '../full-node.ts';
 import { OUTPUT_SOURCES, type OutputSource } from './effects.ts';
-import { type EntryLayout, findEntry, LEAF_ENTRIES, leafOf, nodeOfSides, type Trie, type TrieRoot } from './trie.ts';
+import { type EntryLayout, findEntry, type Trie, type TrieRoot } from './trie.ts';
 
 const KEY_BYTES = ID_BYTES + 4;
 const AMOUNT_AT = KEY_BYTES + ADDRESS_PAYLOAD_BYTES;
@@ -64,21 +64,4 @@ export function proveOutput(trie: Trie, root: TrieRoot, outpoint: Outpoint): Out
   const entry = findEntry(OUTPUT_LAYOUT, leaf, key);
   const proof = { outpoint, leaf, path: siblings.map(({ right, side }) => ({ right, ...side })), root };
   return entry === undefined ? proof : { ...proof, output: outputOfEntry(entry) };
-}
-
-/** True when the proof leads from its leaf to its root, and its output (or the absence of one) is what the leaf says. */
-export function verifyOutputProof(proof: OutputProof): boolean {
-  const { leaf, path, root, outpoint } = proof;
-  if (leaf.length % OUTPUT_ENTRY_BYTES !== 0 || leaf.length > LEAF_ENTRIES * OUTPUT_ENTRY_BYTES) return false;
-  const key = outpointKey(outpoint);
-  let node = leafOf(OUTPUT_LAYOUT, leaf);
-  for (let depth = path.length - 1; depth >= 0; depth--) {
-    const { right, ...side } = path[depth] as OutputProof['path'][number];
-    if (right !== ((((key[depth >> 3] as number) >> (7 - (depth & 7))) & 1) === 1)) return false;
-    node = right ? nodeOfSides(side, node) : nodeOfSides(node, side);
-  }
-  if (!equalBytes(node.digest, root.digest) || node.sum !== root.sum || node.count !== root.count) return false;
-  const entry = findEntry(OUTPUT_LAYOUT, Uint8Array.from(leaf), key);
-  if (entry === undefined || proof.output === undefined) return entry === undefined && proof.output === undefined;
-  return equalBytes(entry, outputEntry(proof.output));
 }

@@ -45,14 +45,7 @@ function readSides(bytes: Bytes): Sides {
 
 const bitOf = (key: Bytes, depth: number): number => ((key[depth >> 3] as number) >> (7 - (depth & 7))) & 1;
 
-/** The node above two sides. */
-export const nodeOfSides = (left: TrieRoot, right: TrieRoot): TrieRoot => ({
-  digest: id(LABELS.stateNode, writeSides({ left, right })),
-  sum: left.sum + right.sum,
-  count: left.count + right.count,
-});
-
-export function leafOf(layout: EntryLayout, entries: Bytes): TrieRoot {
+function leafOf(layout: EntryLayout, entries: Bytes): TrieRoot {
   if (entries.length === 0) return EMPTY_TRIE;
   let sum = 0n;
   for (let at = 0; at < entries.length; at += layout.entryBytes)

@@ -46,8 +46,12 @@ export type WorkBlock = {
   readonly transactions: readonly ReadTransaction[];
 };
 
-/** Throws a ProtocolError. `known` gives transactions that were read before, by their leaf's hex text. */
-export function readWorkBlock(headerBytes: Bytes, bodyBytes: Bytes, read: (wire: Bytes) => ReadTransaction): WorkBlock {
+/** Throws a ProtocolError. */
+export function readWorkBlock(
+  headerBytes: Bytes,
+  bodyBytes: Bytes,
+  read: (wire: Bytes, index: number) => ReadTransaction,
+): WorkBlock {
   const header = decodeHeader(headerBytes);
   const body = decodeBody(bodyBytes);
   return {
@@ -58,6 +62,6 @@ export function readWorkBlock(headerBytes: Bytes, bodyBytes: Bytes, read: (wire:
     bodyBytes,
     bodyId: bodyId(bodyBytes),
     work: workOfTarget(header.target),
-    transactions: body.transactions.map(read),
+    transactions: body.transactions.map((wire, index) => read(wire, index)),
   };
 }

@@ -254,6 +254,7 @@ export class LedgerStore {
 
   /** Deletes the bodies of the blocks that cuts up to this height registered; records, rewards and cuts stay. */
   async pruneBodies(height: number): Promise<number> {
+    if (height < 0) return 0;
     let pruned = 0;
     let operations: BatchOp[] = [];
     for await (const value of this.#db.values({ gte: KEYS.cut(0), lte: KEYS.cut(height) }))

@@ -1,5 +1,5 @@
 /**
- * Every error code the public API can answer, with its HTTP status. docs/errors.md explains each; a test keeps the two
+ * Every error code of the public API's own, with its HTTP status; a refused submission has the code of the node's rule. docs/errors.md explains each; a test keeps the two
  * equal. A code never changes its status, so a client may branch on either.
  */
 export const API_ERRORS = {
@@ -7,7 +7,6 @@ export const API_ERRORS = {
   bad_json: 400,
   bad_address: 400,
   bad_cursor: 400,
-  transaction_malformed: 400,
   subprotocol_required: 400,
   origin_refused: 403,
   route_unknown: 404,
@@ -20,7 +19,6 @@ export const API_ERRORS = {
   body_too_large: 413,
   target_too_long: 414,
   media_type_unsupported: 415,
-  transaction_refused: 422,
   upgrade_required: 426,
   too_many_requests: 429,
   client_blocked: 429,

@@ -30,7 +30,6 @@ export const chainRates = object(
     block_work: described(bigNumber, 'hashes one block takes on average at the current target'),
     target: text({ pattern: '^[0-9a-f]{64}$' }),
     registered_blocks: described(count, 'blocks registered by these cuts'),
-    transactions: described(count, 'transactions these cuts executed'),
   },
   'ChainRates',
 );
@@ -43,7 +42,6 @@ export const mempool = object(
     transactions: count,
     bytes: count,
     max_bytes: count,
-    fees: amount,
     min_fee_per_mass: amount,
   },
   'Mempool',

@@ -217,7 +217,6 @@ export const ROUTES = {
     summary: 'Submits a signed transaction. Never repeat it after a lost answer: ask for its status',
     body: d.submissionBody,
     answer: d.submissionResult,
-    errors: ['transaction_malformed', 'transaction_refused'],
     read: false,
     cost: 4,
   }),

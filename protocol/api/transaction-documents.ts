@@ -70,7 +70,13 @@ export const utxoProof = object(
   'UtxoProof',
 );
 export const utxoProofs = object(
-  { api_version: version, finalized_height: height, cut: cutReference, proofs: list(utxoProof) },
+  {
+    api_version: version,
+    finalized_height: height,
+    cut: cutReference,
+    state_hex: described(hex, 'the state whose hash is the state root of the cut; the output-set root stands in it'),
+    proofs: list(utxoProof),
+  },
   'UtxoProofs',
 );
 
@@ -103,7 +109,6 @@ export const manifest = object(
     max_outputs: integer(),
     max_transaction_bytes: integer(),
     max_payload_bytes: integer(),
-    max_mempool_validity: described(integer(), 'valid_until_height may be at most this far above the finalized height'),
   },
   'Manifest',
 );
@@ -118,7 +123,10 @@ const transactionFields = {
   mass: integer(),
   valid_from_height: height,
   valid_until_height: height,
-  inputs: list(object({ outpoint, address, amount }, 'SpentOutput')),
+  inputs: described(
+    list(object({ outpoint, address: nullable(address), amount: nullable(amount) }, 'SpentOutput')),
+    'address and amount are null where the transaction failed',
+  ),
   outputs: list(object({ output_index: integer(), address, amount }, 'MadeOutput')),
   payload_hex: hex,
 };

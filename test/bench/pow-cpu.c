@@ -4,10 +4,10 @@
  *
  *   pow-cpu CACHE_LOG2 PAGES_LOG2 SEED_HEX   then one command a line on standard input, one answer a line:
  *     check HEADER_HEX         hash of a header from the cache, in hex
- *     build COUNT              seconds for that many dataset items, 16 interleaved
+ *     build COUNT              processor seconds for that many dataset items, 32 interleaved
  *     fill                     builds nothing: fills the dataset with noise, which costs a search the same reads
- *     search NONCES WIDTH      seconds for that many nonces, WIDTH (4, 8, 12, 16) interleaved
- *     single HASHES            seconds for that many, one after the other
+ *     search NONCES WIDTH      processor seconds for that many nonces, WIDTH (8, 16, 32) interleaved
+ *     single HASHES            processor seconds for that many, one after the other
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -34,7 +34,7 @@ static u32 *cache, *dataset;
 
 static double now(void) {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
   return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
@@ -97,8 +97,8 @@ static inline void hashFour(u32 in[4][16], u32 out[4][16]) {
     for (int h = 0; h < 4; h++) out[h][w] = o[w][h];
 }
 
-/* ITEMS items from `first` on: each step mixes one item's parent and prefetches its next one. */
-#define ITEMS 16
+/* ITEMS items from `first` on: each step prefetches the parents of all of them, then mixes. */
+#define ITEMS 32
 static void items(u32 first, u32 *to) {
   u32 m[ITEMS][16] __attribute__((aligned(64)));
   const u32 *parent[ITEMS];
@@ -110,16 +110,16 @@ static void items(u32 first, u32 *to) {
   for (int h = 0; h < ITEMS; h += 4) hashFour(m + h, m + h);
   for (int h = 0; h < ITEMS; h++) {
     parent[h] = cache + 16 * (u64)((((first + h) * PRIME) ^ m[h][0]) >> shift);
-    __builtin_prefetch(parent[h]);
   }
-  for (u32 k = 0; k < 64; k++)
+  for (u32 k = 0; k < 64; k++) {
+    for (int h = 0; h < ITEMS; h++) __builtin_prefetch(parent[h]);
     for (int h = 0; h < ITEMS; h++) {
       v4 *s = (v4 *)m[h];
       const v4 *p = (const v4 *)parent[h];
       for (int j = 0; j < 4; j++) s[j] = (s[j] * PRIME) ^ p[j];
       parent[h] = cache + 16 * (u64)(((((first + h) ^ (k + 1)) * PRIME) ^ m[h][(k + 1) & 15]) >> shift);
-      __builtin_prefetch(parent[h]);
     }
+  }
   for (int h = 0; h < ITEMS; h += 4) hashFour(m + h, (u32(*)[16])(to + 16 * h));
 }
 
@@ -135,23 +135,31 @@ static inline __attribute__((always_inline)) void step(state *s, u32 *select, u3
   for (int k = 0; k < 8; k++) mix[k] = (mix[k] * PRIME) ^ __builtin_shuffle(page[k ^ (g & 7)], order);
   g = (((i + 1) ^ s->seed[15]) * PRIME) ^ s->mix[(i + 1) & 31];
   *select = g;
-  __builtin_prefetch(pageOf(g));
-  __builtin_prefetch(pageOf(g) + 16);
+}
+
+/* All pages of a round at once: measured, more than twice as fast as asking for each when its hash was mixed. */
+static inline __attribute__((always_inline)) void prefetchAll(const u32 *select, int width) {
+  for (int h = 0; h < width; h++) {
+    __builtin_prefetch(pageOf(select[h]));
+    __builtin_prefetch(pageOf(select[h]) + 16);
+  }
 }
 
 static inline __attribute__((always_inline)) void mixAll(state *s, int width) {
-  u32 select[16];
+  u32 select[32];
   for (int h = 0; h < width; h++) {
     memcpy(s[h].mix, s[h].seed, 64);
     memcpy(s[h].mix + 16, s[h].seed, 64);
     select[h] = (s[h].seed[15] * PRIME) ^ s[h].mix[0];
-    __builtin_prefetch(pageOf(select[h]));
-    __builtin_prefetch(pageOf(select[h]) + 16);
   }
   for (u32 i = 0; i < 64; i += 4) {
+    prefetchAll(select, width);
     for (int h = 0; h < width; h++) step(s + h, select + h, i, 0);
+    prefetchAll(select, width);
     for (int h = 0; h < width; h++) step(s + h, select + h, i + 1, 1);
+    prefetchAll(select, width);
     for (int h = 0; h < width; h++) step(s + h, select + h, i + 2, 2);
+    prefetchAll(select, width);
     for (int h = 0; h < width; h++) step(s + h, select + h, i + 3, 3);
   }
 }
@@ -165,7 +173,7 @@ static void fold(const state *s, u32 m[16]) {
 }
 
 static inline __attribute__((always_inline)) u64 searchWidth(const u32 pre[8], u64 count, u32 limit, int width) {
-  state s[16] __attribute__((aligned(64)));
+  state s[32] __attribute__((aligned(64)));
   u64 found = 0;
   for (u64 n = 0; n < count; n += width) {
     for (int h = 0; h < width; h += 4) {
@@ -188,10 +196,9 @@ static inline __attribute__((always_inline)) u64 searchWidth(const u32 pre[8], u
 }
 
 static u64 search(const u32 pre[8], u64 count, u32 limit, int width) {
-  if (width == 4) return searchWidth(pre, count, limit, 4);
   if (width == 8) return searchWidth(pre, count, limit, 8);
-  if (width == 12) return searchWidth(pre, count, limit, 12);
-  return searchWidth(pre, count, limit, 16);
+  if (width == 16) return searchWidth(pre, count, limit, 16);
+  return searchWidth(pre, count, limit, 32);
 }
 
 static u64 single(const u32 pre[8], u64 count, u32 limit) {

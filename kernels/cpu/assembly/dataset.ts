@@ -1,6 +1,6 @@
 /** Cache and dataset items (pow.md rules 5 and 6). Items are made several at a time, their reads interleaved. */
 import { compress, compress4, transpose, WHOLE } from './blake3';
-import { INDEX, ITEM, MESSAGE, OUTPUT, PARENT } from './scratch';
+import { INDEX, ITEM, MESSAGE, OUTPUT, PARENT, PRIMES } from './scratch';
 
 const PRIME: u32 = 0x01000193;
 
@@ -46,14 +46,14 @@ function hashFours(scratch: usize, from: usize, to: usize, count: u32): void {
 }
 
 /**
- * The items whose indices stand at INDEX, `count` of them (a multiple of 4), to `to`, contiguous. Each of the 64 steps
+ * The items whose indices stand at INDEX, `count` of them, an even number, to `to`, contiguous and rounded up to fours. Each of the 64 steps
  * first touches the parents of all items with plain loads, so that their misses overlap, and mixes afterwards.
  */
 export function items(cache: usize, log2: u32, scratch: usize, to: usize, count: u32): u32 {
   const mask = (<u32>1 << log2) - 1;
   const shift = 32 - log2;
   const m = scratch + ITEM, parents = scratch + PARENT, indices = scratch + INDEX;
-  const prime = i32x4.splat(PRIME);
+  const prime = v128.load(PRIMES);
   for (let h: u32 = 0; h < count; h++) {
     const index = load<u32>(indices + (<usize>h << 2));
     const at = m + (<usize>h << 6), from = cache + (<usize>(index & mask) << 6);
@@ -67,7 +67,10 @@ export function items(cache: usize, log2: u32, scratch: usize, to: usize, count:
   }
   let touched: u32 = 0;
   for (let k: u32 = 0; k < 64; k++) {
-    for (let h: usize = 0; h < (<usize>count << 2); h += 4) touched ^= load<u32>(load<u32>(parents + h));
+    for (let slot = parents, last = parents + (<usize>count << 2); slot < last; slot += 8) {
+      const two = load<u64>(slot);
+      touched ^= load<u32>(<usize>two) ^ load<u32>(<usize>(two >> 32));
+    }
     const next = k + 1, word = <usize>(next & 15) << 2;
     for (let h: u32 = 0; h < count; h++) {
       const at = m + (<usize>h << 6), slot = <usize>h << 2, from = <usize>load<u32>(parents + slot);

@@ -4,7 +4,7 @@
  */
 import { CHUNK_END, CHUNK_START, compress4, ROOT, transpose, WHOLE } from './blake3';
 import { items } from './dataset';
-import { INDEX, IO, MESSAGE, OUTPUT, PADDED, PAGE, SEED_IN_STATE, SELECT, STATE, STATE_STRIDE } from './scratch';
+import { INDEX, IO, MESSAGE, OUTPUT, PADDED, PAGE, PRIMES, SEED_IN_STATE, SELECT, STATE, STATE_STRIDE } from './scratch';
 
 const PRIME: u32 = 0x01000193;
 
@@ -26,10 +26,9 @@ function mixRow(at: usize, rows: usize, k: usize, prime: v128, round: u32): void
   v128.store(at + (k << 4), v128.xor(i32x4.mul(v128.load(at + (k << 4)), prime), row));
 }
 
-/** Mixes the page at `page` into the state at `at`; the rows are permuted by r, the low 3 bits of the selector. */
+/** Mixes a page into the state at `at`. `rows` is the address of its row r, so the k-th row to take is at rows ^ 16k. */
 @inline
-function mixPage(at: usize, page: usize, r: u32, prime: v128, round: u32): void {
-  const rows = page ^ (<usize>r << 4);
+function mixPage(at: usize, rows: usize, prime: v128, round: u32): void {
   mixRow(at, rows, 0, prime, round);
   mixRow(at, rows, 1, prime, round);
   mixRow(at, rows, 2, prime, round);
@@ -40,27 +39,49 @@ function mixPage(at: usize, page: usize, r: u32, prime: v128, round: u32): void 
   mixRow(at, rows, 7, prime, round);
 }
 
-/** Writes the selector of round `i` of the hash with state `at`. */
+/** The selector g of round `i` of the hash with state `at`. */
 @inline
-function select(at: usize, slot: usize, i: u32): void {
-  const g = ((i ^ load<u32>(at + SEED_IN_STATE + 60)) * PRIME) ^ load<u32>(at + (<usize>(i & 31) << 2));
-  store<u32>(slot, g);
+function selector(at: usize, i: u32): u32 {
+  return ((i ^ load<u32>(at + SEED_IN_STATE + 60)) * PRIME) ^ load<u32>(at + (<usize>(i & 31) << 2));
+}
+
+/** The address of row r of the page that `g` selects; pages are aligned, so the row's bits do not disturb the page's. */
+@inline
+function rowsOf(dataset: usize, g: u32, shift: u32): usize {
+  return dataset + ((<usize>(g >> shift) << 7) | (<usize>(g & 7) << 4));
+}
+
+/** Reads from both cache lines of the page. */
+@inline
+function touch(rows: usize): u32 {
+  return load<u32>(rows) ^ load<u32>(rows ^ 64);
+}
+
+/**
+ * Touches the pages of all hashes. As few instructions as possible: a processor looks ahead over some hundred of them,
+ * and only the misses it sees together overlap.
+ */
+@inline
+function touchAll(selected: usize, count: u32): u32 {
+  let touched: u32 = 0, slot = selected;
+  const last = selected + (<usize>count << 2), fours = selected + (<usize>(count & ~3) << 2);
+  for (; slot < fours; slot += 16) {
+    const a = load<u64>(slot), b = load<u64>(slot, 8);
+    touched ^= touch(<usize>a) ^ touch(<usize>(a >> 32)) ^ touch(<usize>b) ^ touch(<usize>(b >> 32));
+  }
+  for (; slot < last; slot += 4) touched ^= touch(load<u32>(slot));
+  return touched;
 }
 
 /** One round of all hashes on the dataset; `round` is i mod 4, a constant, so that the rotation costs one instruction. */
 @inline
 function fullRound(scratch: usize, count: u32, dataset: usize, shift: u32, i: u32, round: u32, prime: v128): u32 {
-  const selectors = scratch + SELECT, last = selectors + (<usize>count << 2);
-  let touched: u32 = 0;
-  for (let slot = selectors; slot < last; slot += 4) {
-    const page = dataset + (<usize>(load<u32>(slot) >> shift) << 7);
-    touched ^= load<u32>(page) ^ load<u32>(page, 64);
-  }
+  const selected = scratch + SELECT, last = selected + (<usize>count << 2);
+  const touched = touchAll(selected, count);
   let at = scratch + STATE;
-  for (let slot = selectors; slot < last; slot += 4) {
-    const g = load<u32>(slot);
-    mixPage(at, dataset + (<usize>(g >> shift) << 7), g & 7, prime, round);
-    select(at, slot, i + 1);
+  for (let slot = selected; slot < last; slot += 4) {
+    mixPage(at, load<u32>(slot), prime, round);
+    store<u32>(slot, rowsOf(dataset, selector(at, i + 1), shift));
     at += STATE_STRIDE;
   }
   return touched;
@@ -69,36 +90,37 @@ function fullRound(scratch: usize, count: u32, dataset: usize, shift: u32, i: u3
 /** One round of all hashes from the cache: their pages are computed first, all items interleaved. */
 @inline
 function lightRound(scratch: usize, count: u32, cache: usize, log2: u32, shift: u32, i: u32, round: u32, prime: v128): u32 {
-  const selectors = scratch + SELECT, indices = scratch + INDEX;
+  const selected = scratch + SELECT, indices = scratch + INDEX;
   for (let h: usize = 0; h < <usize>count; h++) {
-    const p = load<u32>(selectors + (h << 2)) >> shift;
+    const p = load<u32>(selected + (h << 2)) >> shift;
     store<u32>(indices + (h << 3), p << 1);
     store<u32>(indices + (h << 3), (p << 1) + 1, 4);
   }
-  const touched = items(cache, log2, scratch, scratch + PAGE, (count << 1) + 3 & ~3);
+  const touched = items(cache, log2, scratch, scratch + PAGE, count << 1);
   for (let h: usize = 0; h < <usize>count; h++) {
-    const at = scratch + STATE + h * STATE_STRIDE, slot = selectors + (h << 2);
-    mixPage(at, scratch + PAGE + (h << 7), load<u32>(slot) & 7, prime, round);
-    select(at, slot, i + 1);
+    const at = scratch + STATE + h * STATE_STRIDE, slot = selected + (h << 2);
+    mixPage(at, scratch + PAGE + ((h << 7) | (<usize>(load<u32>(slot) & 7) << 4)), prime, round);
+    store<u32>(slot, selector(at, i + 1));
   }
   return touched;
 }
 
-/** The seeds stand in the states: doubles them into the mix and writes the selectors of round 0. */
+/** The seeds stand in the states: doubles them into the mix and writes what round 0 selects. */
 @inline
 function beginMix(scratch: usize, count: u32): void {
   for (let h: usize = 0; h < <usize>count; h++) {
     const at = scratch + STATE + h * STATE_STRIDE;
     memory.copy(at, at + SEED_IN_STATE, 64);
     memory.copy(at + 64, at + SEED_IN_STATE, 64);
-    select(at, scratch + SELECT + (h << 2), 0);
+    store<u32>(scratch + SELECT + (h << 2), selector(at, 0));
   }
 }
-
 function mixFull(scratch: usize, count: u32, dataset: usize, pagesLog2: u32): u32 {
-  const prime = i32x4.splat(PRIME), shift = 32 - pagesLog2;
+  const prime = v128.load(PRIMES), shift = 32 - pagesLog2;
   let touched: u32 = 0;
   beginMix(scratch, count);
+  for (let slot = scratch + SELECT, last = slot + (<usize>count << 2); slot < last; slot += 4)
+    store<u32>(slot, rowsOf(dataset, load<u32>(slot), shift));
   for (let i: u32 = 0; i < 64; i += 4) {
     touched ^= fullRound(scratch, count, dataset, shift, i, 0, prime);
     touched ^= fullRound(scratch, count, dataset, shift, i + 1, 1, prime);
@@ -109,7 +131,7 @@ function mixFull(scratch: usize, count: u32, dataset: usize, pagesLog2: u32): u3
 }
 
 function mixLight(scratch: usize, count: u32, cache: usize, cacheLog2: u32, pagesLog2: u32): u32 {
-  const prime = i32x4.splat(PRIME), shift = 32 - pagesLog2;
+  const prime = v128.load(PRIMES), shift = 32 - pagesLog2;
   let touched: u32 = 0;
   beginMix(scratch, count);
   for (let i: u32 = 0; i < 64; i += 4) {
@@ -136,7 +158,7 @@ function seeds4(scratch: usize, h: usize): void {
 @inline
 function finish4(scratch: usize, h: usize): void {
   const m = scratch + MESSAGE, at = scratch + STATE + h * STATE_STRIDE, fold = scratch + OUTPUT;
-  const prime = i32x4.splat(PRIME);
+  const prime = v128.load(PRIMES);
   transpose(at + SEED_IN_STATE, STATE_STRIDE, m, 16);
   transpose(at + SEED_IN_STATE + 16, STATE_STRIDE, m + 64, 16);
   for (let k: usize = 0; k < 8; k++) {

@@ -1,0 +1,284 @@
+/** Routes about addresses: balances, unspent outputs, history, changes, keys, pending payments. */
+import { formatAddress } from '../../protocol/address.ts';
+import type { ChangeDocument, PendingPayment, UtxoDocument } from '../../protocol/api/documents.ts';
+import { type Bytes, compareBytes, equalBytes, toHex } from '../../protocol/bytes.ts';
+import { id } from '../../protocol/identifier.ts';
+import { hex } from '../events.ts';
+import type { PendingTransaction } from '../full-node.ts';
+import { asBuffer, OUTPOINT_BYTES, outpointKey, PLACE_BYTES, placeBytes, placeOf } from '../index/index-keys.ts';
+import type { IndexedOutput, IndexReader, PlacedEvent } from '../index/index-reader.ts';
+import { type ApiContext, type Handlers, JsonText, readAddress, readAddresses } from './api-context.ts';
+import { refusal } from './api-error.ts';
+import { makeCursor, readCursor } from './cursor.ts';
+import { historyEventJson } from './history-json.ts';
+
+function cursorPlace(scope: string, text: string | undefined, bytes: number): Bytes | undefined {
+  if (text === undefined) return undefined;
+  const place = readCursor(scope, text, bytes);
+  if (place === undefined) throw refusal('bad_cursor', 'the cursor is not of this query', { field: 'cursor' });
+  return place;
+}
+
+const utxoDocument = (output: IndexedOutput, address: string): UtxoDocument => ({
+  outpoint: { transaction_id: hex(output.outpoint.transactionId), output_index: output.outpoint.outputIndex },
+  amount: output.amount.toString(),
+  address,
+  source: output.source,
+  finalized_height: output.height,
+});
+
+const changeDocument = (event: PlacedEvent, address: string): ChangeDocument => ({
+  finalized_height: event.height,
+  address,
+  kind: event.kind,
+  outpoint: { transaction_id: hex(event.outpoint.transactionId), output_index: event.outpoint.outputIndex },
+  amount: event.amount.toString(),
+  source: event.source,
+  transaction_id: hex(event.transactionId),
+});
+
+export { changeDocument };
+
+/** Events of one address, fetched a few at a time: a merge over 64 of them must not read 64 full pages. */
+class EventQueue {
+  readonly address: { readonly text: string; readonly payload: Bytes };
+  readonly #index: IndexReader;
+  readonly #through: number;
+  readonly #chunk: number;
+  #after: Bytes;
+  #events: PlacedEvent[] = [];
+  #ended = false;
+
+  constructor(
+    index: IndexReader,
+    address: { text: string; payload: Bytes },
+    range: { after: Bytes; through: number; chunk: number },
+  ) {
+    this.#index = index;
+    this.address = address;
+    this.#after = range.after;
+    this.#through = range.through;
+    this.#chunk = range.chunk;
+  }
+
+  async fill(): Promise<void> {
+    if (this.#ended || this.#events.length > 0) return;
+    this.#events = await this.#index.eventsAfter(this.address.payload, this.#after, this.#through, this.#chunk);
+    this.#ended = this.#events.length < this.#chunk;
+    const last = this.#events.at(-1);
+    if (last !== undefined) this.#after = placeBytes(last.height, last.place);
+  }
+
+  get first(): PlacedEvent | undefined {
+    return this.#events[0];
+  }
+
+  shift(): PlacedEvent {
+    return this.#events.shift() as PlacedEvent;
+  }
+}
+
+const earlier = (a: PlacedEvent, b: PlacedEvent): boolean =>
+  a.height < b.height || (a.height === b.height && a.place < b.place);
+
+function pendingOf(
+  context: ApiContext,
+  transaction: PendingTransaction,
+  wanted: Map<string, string>,
+): PendingPayment[] {
+  const status = context.node.transactionStatus(transaction.id);
+  const lifecycle =
+    status?.lifecycle === 'receiving' || status?.lifecycle === 'registered' ? status.lifecycle : 'processing';
+  const common = {
+    transaction_id: hex(transaction.id),
+    lifecycle,
+    first_seen_millis: transaction.seenMillis,
+  } as const;
+  const payments: PendingPayment[] = [];
+  transaction.body.outputs.forEach((output, output_index) => {
+    const address = wanted.get(hex(output.address));
+    if (address !== undefined)
+      payments.push({
+        address,
+        direction: 'incoming',
+        outpoint: { transaction_id: common.transaction_id, output_index },
+        amount: output.amount.toString(),
+        ...common,
+      });
+  });
+  for (const spend of transaction.spends) {
+    const address = wanted.get(hex(spend.address));
+    if (address !== undefined)
+      payments.push({
+        address,
+        direction: 'outgoing',
+        outpoint: { transaction_id: hex(spend.outpoint.transactionId), output_index: spend.outpoint.outputIndex },
+        amount: spend.amount.toString(),
+        ...common,
+      });
+  }
+  return payments;
+}
+
+export { pendingOf };
+
+/** Names a list of addresses, so that a cursor holds for that list alone. */
+const listScope = (addresses: readonly { payload: Bytes }[]): string =>
+  toHex(id('SVC_API_CURSOR_V1', Buffer.concat(addresses.map((address) => address.payload))));
+
+export const addressRoutes: Pick<
+  Handlers,
+  | 'addressBalance'
+  | 'addressUtxos'
+  | 'addressHistory'
+  | 'addressBalances'
+  | 'addressesUtxos'
+  | 'addressChanges'
+  | 'mempoolPending'
+  | 'registeredKeys'
+> = {
+  addressBalance(context, { params }) {
+    const { height, value } = context.index.balance(readAddress(context, params.address, 'address'));
+    return {
+      api_version: 1,
+      address: params.address,
+      balance: value.atoms.toString(),
+      utxos: value.utxos,
+      indexed_height: height,
+    };
+  },
+
+  async addressUtxos(context, { params, query }) {
+    const address = readAddress(context, params.address, 'address');
+    const scope = `utxos ${params.address}`;
+    const limit = query.limit ?? 100;
+    const after = cursorPlace(scope, query.cursor, OUTPOINT_BYTES);
+    const { height, value } = await context.index.unspent(address, after, limit + 1);
+    const page = value.slice(0, limit);
+    const last = page.at(-1);
+    return {
+      api_version: 1,
+      address: params.address,
+      finalized_height: height,
+      indexed_height: height,
+      utxos: page.map((output) => utxoDocument(output, params.address)),
+      next_cursor: value.length > limit && last ? makeCursor(scope, outpointKey(last.outpoint)) : undefined,
+    };
+  },
+
+  async addressHistory(context, { params, query }) {
+    const address = readAddress(context, params.address, 'address');
+    const scope = `history ${params.address}`;
+    const limit = query.limit ?? 100;
+    const before = cursorPlace(scope, query.cursor, PLACE_BYTES);
+    const { height, value } = await context.index.history(address, before, limit + 1);
+    const events: string[] = [];
+    const shown = Math.min(limit, value.length);
+    for (let i = 0; i < shown; i++) events.push(historyEventJson(value[i] as [Uint8Array, Uint8Array]));
+    const last = value.length > limit ? placeOf((value[limit - 1] as [Uint8Array, Uint8Array])[0]) : undefined;
+    const cursor =
+      last === undefined ? '' : `,"next_cursor":"${makeCursor(scope, placeBytes(last.height, last.place))}"`;
+    return new JsonText(
+      `{"api_version":1,"address":"${params.address}","indexed_height":${height},"events":[${events.join(',')}]${cursor}}`,
+    );
+  },
+
+  addressBalances(context, { body }) {
+    const addresses = readAddresses(context, body.addresses);
+    const { height, value } = context.index.balances(addresses.map(({ payload }) => payload));
+    return {
+      api_version: 1,
+      finalized_height: height,
+      indexed_height: height,
+      balances: value.map((balance, i) => ({
+        address: (addresses[i] as { text: string }).text,
+        balance: balance.atoms.toString(),
+        utxos: balance.utxos,
+      })),
+    };
+  },
+
+  async addressesUtxos(context, { body }) {
+    const addresses = readAddresses(context, body.addresses).sort((a, b) => compareBytes(a.payload, b.payload));
+    const texts = new Map(addresses.map(({ text, payload }) => [payload, text]));
+    const scope = `utxos of many ${listScope(addresses)}`;
+    const limit = body.limit ?? 512;
+    const place = cursorPlace(scope, body.cursor, 49 + OUTPOINT_BYTES);
+    const from =
+      place === undefined ? 0 : addresses.findIndex(({ payload }) => equalBytes(payload, place.subarray(0, 49)));
+    const { height, value } = await context.index.unspentOfMany(
+      addresses.slice(from).map(({ payload }) => payload),
+      place?.subarray(49),
+      limit + 1,
+    );
+    const page = value.slice(0, limit);
+    const last = page.at(-1);
+    return {
+      api_version: 1,
+      finalized_height: height,
+      indexed_height: height,
+      utxos: page.map(({ address, output }) => utxoDocument(output, texts.get(address) as string)),
+      next_cursor:
+        value.length > limit && last
+          ? makeCursor(scope, Buffer.concat([last.address, outpointKey(last.output.outpoint)]))
+          : undefined,
+    };
+  },
+
+  async addressChanges(context, { body }) {
+    const addresses = readAddresses(context, body.addresses);
+    const limit = body.limit ?? 1024;
+    const scope = `changes ${body.after_height} ${listScope(addresses)}`;
+    const through = context.index.height();
+    const after = cursorPlace(scope, body.cursor, PLACE_BYTES) ?? placeBytes(body.after_height, 0xffffffff);
+    const chunk = Math.max(16, Math.min(limit + 1, Math.ceil((2 * limit) / addresses.length)));
+    const queues = addresses.map((address) => new EventQueue(context.index, address, { after, through, chunk }));
+    const changes: ChangeDocument[] = [];
+    let last: PlacedEvent | undefined;
+    let more = false;
+    await Promise.all(queues.map((queue) => queue.fill()));
+    for (;;) {
+      let next: EventQueue | undefined;
+      for (const queue of queues)
+        if (queue.first !== undefined && (next?.first === undefined || earlier(queue.first, next.first))) next = queue;
+      if (next === undefined) break;
+      if (changes.length === limit) {
+        more = true;
+        break;
+      }
+      last = next.shift();
+      changes.push(changeDocument(last, next.address.text));
+      if (next.first === undefined) await next.fill();
+    }
+    return {
+      api_version: 1,
+      after_height: body.after_height,
+      finalized_height: through,
+      indexed_height: through,
+      changes,
+      next_cursor: more && last ? makeCursor(scope, placeBytes(last.height, last.place)) : undefined,
+    };
+  },
+
+  mempoolPending(context, { body }) {
+    const wanted = new Map(readAddresses(context, body.addresses).map(({ text, payload }) => [hex(payload), text]));
+    const pending: PendingPayment[] = [];
+    for (const transaction of context.node.mempool.list()) pending.push(...pendingOf(context, transaction, wanted));
+    return { api_version: 1, finalized_height: context.node.head().height, pending };
+  },
+
+  registeredKeys(context, { body }) {
+    const finalized_height = context.index.height();
+    return {
+      api_version: 1,
+      finalized_height,
+      keys: readAddresses(context, body.addresses).map(({ text, payload }) => {
+        const height = context.index.keyHeight(payload);
+        return { address: text, registered: height !== undefined, registered_height: height ?? null };
+      }),
+    };
+  },
+};
+
+export const addressText = (context: ApiContext, payload: Bytes): string =>
+  formatAddress(asBuffer(payload), context.node.network.name);

@@ -1,0 +1,103 @@
+/**
+ * The public API of a node, put together: HTTP server, sockets, limits, identity. It may be started before the node is ready, and
+ * answers 503 until it is.
+ */
+import type { ListenAddress } from '../../protocol/command-line.ts';
+import type { NetworkName } from '../../protocol/network.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { FullNode } from '../full-node.ts';
+import { INDEX_NAME } from '../index/index-keys.ts';
+import { IndexReader } from '../index/index-reader.ts';
+import type { ApiContext, NodeState } from './api-context.ts';
+import { type ApiLimits, NODE_LIMITS, PUBLIC_LIMITS } from './api-limits.ts';
+import { TrustedProxies } from './client-address.ts';
+import { ApiHttp } from './http-server.ts';
+import type { NodeIdentity } from './identity.ts';
+import { RateLimiter } from './rate-limit.ts';
+import { ApiSockets } from './sockets.ts';
+
+export type ApiOptions = {
+  readonly bind: ListenAddress;
+  readonly version: string;
+  readonly network: NetworkName;
+  readonly browserOrigins?: readonly string[];
+  readonly trustedProxies?: readonly string[];
+  /** The limits of a public service instead of those of a node of one's own. */
+  readonly public?: boolean;
+  /** Instead of both; for tests. */
+  readonly limits?: ApiLimits;
+  readonly pingMillis?: number;
+  readonly replayMillis?: number;
+};
+
+export type ApiDependencies = {
+  readonly identity: NodeIdentity;
+  readonly now: () => number;
+  readonly log: Logger;
+};
+
+export type PublicApi = {
+  readonly address: ListenAddress;
+  /** Sockets that are open. */
+  readonly sockets: () => number;
+  /** From now on answers come from this node; undefined takes it away again. */
+  serve(node: FullNode | undefined): void;
+  close(): Promise<void>;
+};
+
+export async function startApi(options: ApiOptions, dependencies: ApiDependencies): Promise<PublicApi> {
+  const { identity, now, log } = dependencies;
+  const limits = options.limits ?? (options.public === true ? PUBLIC_LIMITS : NODE_LIMITS);
+  const startedMillis = now();
+  let context: ApiContext | undefined;
+  let state: NodeState = 'starting';
+  const shared = { context: () => context, now, log };
+  const http = new ApiHttp(
+    { version: options.version, network: options.network, browserOrigins: options.browserOrigins ?? [], limits },
+    {
+      ...shared,
+      identity,
+      rate: new RateLimiter(limits.rate),
+      proxies: new TrustedProxies(options.trustedProxies ?? []),
+    },
+  );
+  const sockets = new ApiSockets(
+    {
+      limits,
+      ...(options.pingMillis === undefined ? {} : { pingMillis: options.pingMillis }),
+      ...(options.replayMillis === undefined ? {} : { replayMillis: options.replayMillis }),
+    },
+    { ...shared, http },
+  );
+  const address = await http.listen(options.bind);
+  let stopWatching: (() => void) | undefined;
+  return {
+    address,
+    sockets: () => sockets.open,
+    serve(node) {
+      stopWatching?.();
+      stopWatching = node?.on('fault', () => {
+        state = 'stopped';
+      });
+      state = node === undefined ? 'starting' : 'ready';
+      context =
+        node === undefined
+          ? undefined
+          : {
+              node,
+              index: new IndexReader(node.reader(INDEX_NAME)),
+              version: options.version,
+              startedMillis,
+              state: () => (state === 'ready' && !node.sync().synced ? 'syncing' : state),
+              identity,
+              now,
+            };
+      sockets.restarted();
+    },
+    async close() {
+      stopWatching?.();
+      sockets.close();
+      await http.close();
+    },
+  };
+}

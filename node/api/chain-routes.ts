@@ -1,0 +1,217 @@
+/** Routes about the chain head, rates, mempool, node, supply and staking. */
+import { MAX_SUPPLY } from '../../protocol/amount.ts';
+import type {
+  ChainHead,
+  ChainRates,
+  MempoolDocument,
+  NodeSync,
+  StakingPosition,
+} from '../../protocol/api/documents.ts';
+import { nextInterval, splitHalves } from '../../protocol/emission.ts';
+import { MIN_FEE_PER_MASS } from '../../protocol/fee.ts';
+import { INTERVAL_CUTS } from '../../protocol/network.ts';
+import { targetToBytes } from '../../protocol/target.ts';
+import { hex } from '../events.ts';
+import type { FullNode, Position } from '../full-node.ts';
+import { addressText } from './address-routes.ts';
+import { type ApiContext, type Handlers, readAddresses } from './api-context.ts';
+
+/** Pace of cuts that an estimate uses before there is one to measure. */
+const TARGET_CUT_MILLIS = 2_500;
+
+export function chainHead(node: FullNode): ChainHead {
+  const head = node.head();
+  return {
+    api_version: 1,
+    network: node.network.name,
+    chain_id: hex(node.chainId),
+    finalized_height: head.height,
+    cut: {
+      height: head.height,
+      cut_id: hex(head.cutId),
+      state_root: hex(head.stateRoot),
+      validator_set_id: hex(head.validatorSetId),
+    },
+    finalized_at_millis: head.timestampMillis,
+  };
+}
+
+export function chainRates(node: FullNode): ChainRates {
+  const rates = node.rates();
+  return {
+    api_version: 1,
+    finalized_height: rates.height,
+    cuts: rates.cuts,
+    span_millis: Math.round(rates.cutMillis * rates.cuts),
+    cut_millis: Math.round(rates.cutMillis),
+    hashrate: rates.hashesPerSecond.toString(),
+    block_work: rates.work.toString(),
+    target: hex(targetToBytes(rates.target)),
+    registered_blocks: Math.round(rates.blocksPerCut * rates.cuts),
+  };
+}
+
+export const mempoolDocument = (node: FullNode): MempoolDocument => ({
+  api_version: 1,
+  finalized_height: node.head().height,
+  transactions: node.mempool.count,
+  bytes: node.mempool.bytes,
+  max_bytes: node.mempool.maxBytes,
+  min_fee_per_mass: MIN_FEE_PER_MASS.toString(),
+});
+
+/** A development node has no peers: nobody is ahead of it, and the best peer is unknown rather than itself. */
+export function nodeSync(node: FullNode): NodeSync {
+  const sync = node.sync();
+  return {
+    api_version: 1,
+    synced: sync.synced,
+    finalized_height: sync.height,
+    best_peer_height: null,
+    behind_by: 0,
+    peers: 0,
+  };
+}
+
+const positionDocument = (context: ApiContext, position: Position): StakingPosition => ({
+  position_id: hex(position.id),
+  kind: position.kind,
+  validator: hex(position.validatorId),
+  // Genesis names one address for a validator: it owns the bond and is paid its rewards.
+  owner_address: addressText(context, position.rewardAddress),
+  reward_address: addressText(context, position.rewardAddress),
+  principal: position.principal.toString(),
+  state: 'bonded',
+  since_height: 0,
+});
+
+const bondedOf = (positions: readonly Position[]): bigint =>
+  positions.reduce((sum, position) => sum + position.principal, 0n);
+
+export const chainRoutes: Pick<
+  Handlers,
+  | 'chainHead'
+  | 'chainRates'
+  | 'mempool'
+  | 'nodeIdentity'
+  | 'nodeSync'
+  | 'nodeStatus'
+  | 'supply'
+  | 'emission'
+  | 'stakingEstimate'
+  | 'stakingPositions'
+  | 'stakingValidators'
+> = {
+  chainHead: (context) => chainHead(context.node),
+  chainRates: (context) => chainRates(context.node),
+  mempool: (context) => mempoolDocument(context.node),
+  nodeSync: (context) => nodeSync(context.node),
+
+  nodeIdentity: (context) => ({
+    api_version: 1,
+    identity: hex(context.identity.identity),
+    public_key: hex(context.identity.publicKey),
+    algorithm: 'ML-DSA-65',
+    envelope_version: 1,
+    chain_id: hex(context.node.chainId),
+  }),
+
+  nodeStatus: (context) => ({
+    api_version: 1,
+    version: context.version,
+    network: context.node.network.name,
+    chain_id: hex(context.node.chainId),
+    state: context.state(),
+    started_at_millis: context.startedMillis,
+    uptime_millis: Math.max(0, context.now() - context.startedMillis),
+    finalized_height: context.node.head().height,
+    indexed_height: context.index.height(),
+    update_required: false,
+    update_announced: false,
+    validators: 'embedded',
+  }),
+
+  supply(context) {
+    const supply = context.node.supply();
+    return {
+      api_version: 1,
+      finalized_height: supply.height,
+      max_supply: MAX_SUPPLY.toString(),
+      minted: supply.minted.toString(),
+      burned: supply.burned.toString(),
+      total_supply: (supply.minted - supply.burned).toString(),
+      circulating_supply: supply.outputs.toString(),
+      bonded: supply.bonded.toString(),
+      unbonding: supply.unbonding.toString(),
+      work_reserve: supply.workReserve.toString(),
+      stake_reserve: supply.stakeReserve.toString(),
+      unscheduled_emission: supply.unscheduled.toString(),
+    };
+  },
+
+  emission(context) {
+    const { state, subsidy, nextReductionHeight } = context.node.emission();
+    const { height, cutMillis } = context.node.rates();
+    const halves = splitHalves(subsidy);
+    const pace = cutMillis > 0 ? cutMillis : TARGET_CUT_MILLIS;
+    return {
+      api_version: 1,
+      finalized_height: height,
+      interval: state.interval,
+      interval_cuts: INTERVAL_CUTS,
+      interval_amount: state.amount.toString(),
+      subsidy: subsidy.toString(),
+      work_half: halves.work.toString(),
+      stake_half: halves.stake.toString(),
+      next_reduction_height: nextReductionHeight,
+      next_interval_amount: nextInterval(state).amount.toString(),
+      next_reduction_millis:
+        context.node.head().timestampMillis + Math.round(Math.max(0, nextReductionHeight - height) * pace),
+      remaining: context.node.supply().unscheduled.toString(),
+    };
+  },
+
+  stakingEstimate(context, { query }) {
+    const amount = BigInt(query.amount);
+    const stakeHalf = splitHalves(context.node.emission().state.amount).stake;
+    const bonded = bondedOf(context.node.positions());
+    // The amount joins what is bonded: a reward counted without its own weight would promise too much.
+    const reward = amount === 0n ? 0n : (stakeHalf * amount) / (bonded + amount);
+    return {
+      api_version: 1,
+      finalized_height: context.node.head().height,
+      amount: query.amount,
+      total_bonded: bonded.toString(),
+      stake_half_per_day: stakeHalf.toString(),
+      reward_per_day: reward.toString(),
+    };
+  },
+
+  stakingPositions(context, { body }) {
+    const wanted = new Set(readAddresses(context, body.addresses).map(({ payload }) => hex(payload)));
+    return {
+      api_version: 1,
+      finalized_height: context.node.head().height,
+      positions: context.node
+        .positions()
+        .filter((position) => wanted.has(hex(position.rewardAddress)))
+        .map((position) => positionDocument(context, position)),
+    };
+  },
+
+  stakingValidators: (context) => ({
+    api_version: 1,
+    finalized_height: context.node.head().height,
+    validator_set_id: hex(context.node.head().validatorSetId),
+    validators: context.node.positions().map((position) => ({
+      validator_id: hex(position.validatorId),
+      owner_address: addressText(context, position.rewardAddress),
+      reward_address: addressText(context, position.rewardAddress),
+      state: 'live',
+      committee: true,
+      self_bond: position.principal.toString(),
+      delegated: '0',
+      commission_bps: 0,
+    })),
+  }),
+};

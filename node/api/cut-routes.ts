@@ -1,0 +1,216 @@
+/** Routes about cuts and work blocks. */
+import type { BlockDocument, BlockReward, CutSummary, TransactionDocument } from '../../protocol/api/documents.ts';
+import { decodeBody } from '../../protocol/body.ts';
+import { fromHex } from '../../protocol/bytes.ts';
+import { decodeHeader } from '../../protocol/header.ts';
+import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
+import { decodeExtranonce } from '../../protocol/tag.ts';
+import { targetToBytes } from '../../protocol/target.ts';
+import { decodeTransaction, transactionId } from '../../protocol/transaction.ts';
+import { cutReference, hex } from '../events.ts';
+import type { BlockRecord, CutRecord } from '../full-node.ts';
+import type { IndexedTransaction } from '../index/index-reader.ts';
+import { addressText, changeDocument } from './address-routes.ts';
+import type { ApiContext, Handlers } from './api-context.ts';
+import { refusal } from './api-error.ts';
+import { makeCursor, readCursor } from './cursor.ts';
+
+const targetHex = (target: bigint): string => hex(targetToBytes(target));
+
+function cutAt(context: ApiContext, height: number): CutRecord {
+  const cut = context.node.cut(height);
+  if (cut === undefined) throw refusal('cut_unknown', `no finalized cut has the height ${height}`);
+  return cut;
+}
+
+const cutSummary = (cut: CutRecord): CutSummary => ({
+  ...cutReference(cut),
+  previous_id: hex(cut.header.previousId),
+  finalized_at_millis: cut.header.timestampMillis,
+  registered_work: cut.blockIds.length,
+  executed_work: cut.executedBlocks,
+  transactions: cut.transactionCount,
+  subsidy: cut.subsidy.toString(),
+  fees: cut.fees.toString(),
+  target: targetHex(cut.target),
+});
+
+function rewardDocument(block: BlockRecord): BlockReward {
+  const { reward } = block;
+  const none = { amount: null, work_amount: null, fee_amount: null, outpoint: null, paid_height: null };
+  if (reward.state !== 'paid') return { state: reward.state, ...none };
+  const { outpoint } = reward.reward;
+  return {
+    state: 'paid',
+    amount: reward.reward.amount.toString(),
+    work_amount: reward.reward.subsidy.toString(),
+    fee_amount: reward.reward.fees.toString(),
+    outpoint:
+      outpoint === undefined
+        ? null
+        : { transaction_id: hex(outpoint.transactionId), output_index: outpoint.outputIndex },
+    paid_height: reward.height,
+  };
+}
+
+function blockFields(
+  context: ApiContext,
+  block: BlockRecord,
+): Omit<BlockDocument, 'api_version' | 'finalized_height' | 'transactions'> {
+  const header = decodeHeader(block.header);
+  const registered = block.registeredHeight === undefined ? undefined : context.node.cut(block.registeredHeight);
+  return {
+    block_id: hex(block.id),
+    anchor_height: block.anchorHeight,
+    anchor_id: hex(header.anchorId),
+    registration_window_end: block.anchorHeight + REGISTRATION_WINDOW,
+    timestamp_millis: header.timestampMillis,
+    target: targetHex(header.target),
+    nonce: hex(block.header.subarray(block.header.length - 8)),
+    payout: addressText(context, block.payout),
+    extranonce: hex(block.extranonce),
+    tag: decodeExtranonce(block.extranonce).tag,
+    parents: block.parents.map(hex),
+    registered_cut: registered === undefined ? null : cutReference(registered),
+    reward: rewardDocument(block),
+  };
+}
+
+/** A cursor inside one cut is the place of the next entry. */
+function placeIn(scope: string, text: string | undefined): number {
+  if (text === undefined) return 0;
+  const place = readCursor(scope, text, 4);
+  if (place === undefined) throw refusal('bad_cursor', 'the cursor is not of this query', { field: 'cursor' });
+  return new DataView(place.buffer, place.byteOffset, 4).getUint32(0);
+}
+
+function cursorAt(scope: string, place: number): string {
+  const bytes = new Uint8Array(4);
+  new DataView(bytes.buffer).setUint32(0, place);
+  return makeCursor(scope, bytes);
+}
+
+const outpointText = (transaction: string, index: number): string => `${transaction}:${index}`;
+
+async function transactionDocuments(
+  context: ApiContext,
+  height: number,
+  entries: readonly IndexedTransaction[],
+): Promise<TransactionDocument[]> {
+  const spent = new Map<string, { address: string; amount: string }>();
+  for (let from = 0; ; ) {
+    const changes = await context.index.changes(height, from, 4096);
+    for (const change of changes)
+      if (change.kind === 'spent')
+        spent.set(outpointText(hex(change.outpoint.transactionId), change.outpoint.outputIndex), {
+          address: addressText(context, change.address),
+          amount: change.amount.toString(),
+        });
+    if (changes.length < 4096) break;
+    from += changes.length;
+  }
+  return entries.map((entry) => {
+    const wire = context.node.transactionWire(entry.id);
+    if (wire === undefined)
+      throw refusal('cut_pruned', 'this node has deleted the transactions of this cut; ask one that keeps them');
+    const { body } = decodeTransaction(wire);
+    return {
+      transaction_id: hex(entry.id),
+      block_id: hex(entry.blockId),
+      finalized_height: height,
+      outcome: entry.outcome,
+      fee: entry.fee.toString(),
+      mass: entry.mass,
+      valid_from_height: body.validFromHeight,
+      valid_until_height: body.validUntilHeight,
+      inputs: body.inputs.map((input) => {
+        const transaction_id = hex(input.transactionId);
+        // A transaction that failed spent nothing, and what it pointed at may never have existed.
+        const output = spent.get(outpointText(transaction_id, input.outputIndex));
+        const known = entry.outcome === 'finalized' ? output : undefined;
+        return {
+          outpoint: { transaction_id, output_index: input.outputIndex },
+          address: known?.address ?? null,
+          amount: known?.amount ?? null,
+        };
+      }),
+      outputs: body.outputs.map((output, output_index) => ({
+        output_index,
+        address: addressText(context, output.address),
+        amount: output.amount.toString(),
+      })),
+      payload_hex: hex(body.payload),
+    };
+  });
+}
+
+export const cutRoutes: Pick<Handlers, 'cuts' | 'cutTransactions' | 'cutChanges' | 'recentBlocks' | 'block'> = {
+  cuts(context, { query }) {
+    // The index is written with the cut, a moment before the node speaks of it.
+    const head = Math.min(context.index.height(), context.node.head().height);
+    const limit = query.limit ?? 20;
+    const from = Math.min(head, (query.before ?? head + 1) - 1);
+    const cuts: CutSummary[] = [];
+    for (let height = from; height >= 0 && cuts.length < limit; height--) cuts.push(cutSummary(cutAt(context, height)));
+    const lowest = cuts.at(-1)?.height ?? 0;
+    return { api_version: 1, finalized_height: head, cuts, next_before: lowest > 0 ? lowest : undefined };
+  },
+
+  async cutTransactions(context, { params, query }) {
+    const cut = cutAt(context, params.height);
+    const scope = `transactions ${params.height}`;
+    const limit = query.limit ?? 20;
+    const from = placeIn(scope, query.cursor);
+    const entries = await context.index.transactions(params.height, from, limit + 1);
+    return {
+      api_version: 1,
+      finalized_height: context.index.height(),
+      cut: cutReference(cut),
+      transactions: await transactionDocuments(context, params.height, entries.slice(0, limit)),
+      next_cursor: entries.length > limit ? cursorAt(scope, from + limit) : undefined,
+    };
+  },
+
+  async cutChanges(context, { params, query }) {
+    const cut = cutAt(context, params.height);
+    const scope = `cut changes ${params.height}`;
+    const limit = query.limit ?? 1024;
+    const from = placeIn(scope, query.cursor);
+    const entries = await context.index.changes(params.height, from, limit + 1);
+    return {
+      api_version: 1,
+      finalized_height: context.index.height(),
+      cut: cutReference(cut),
+      changes: entries.slice(0, limit).map((entry) => changeDocument(entry, addressText(context, entry.address))),
+      next_cursor: entries.length > limit ? cursorAt(scope, from + limit) : undefined,
+    };
+  },
+
+  async recentBlocks(context, { query }) {
+    const { height, value } = await context.index.recentBlocks(query.limit ?? 50);
+    return {
+      api_version: 1,
+      finalized_height: height,
+      blocks: value.map((id) => {
+        const block = context.node.block(id);
+        if (block === undefined) throw new Error(`the registered block ${hex(id)} is not in the store`);
+        return { ...blockFields(context, block), transactions: block.transactionCount };
+      }),
+    };
+  },
+
+  block(context, { params }) {
+    const block = context.node.block(fromHex(params.id));
+    if (block === undefined) throw refusal('block_unknown', 'this node has not seen the block');
+    const body = context.node.blockBody(block.id);
+    return {
+      api_version: 1,
+      finalized_height: context.node.head().height,
+      ...blockFields(context, block),
+      transactions:
+        body === undefined
+          ? null
+          : decodeBody(body).transactions.map((wire) => hex(transactionId(decodeTransaction(wire).body))),
+    };
+  },
+};

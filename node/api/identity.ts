@@ -1,0 +1,78 @@
+/**
+ * The node's identity for signed answers: an ML-DSA-65 key in the data directory, made on first start, readable by its owner only.
+ * Signing takes about 2 ms, so it runs in the thread pool, a few at a time, and refuses work it could not finish soon.
+ */
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { serviceIdentity } from '../../protocol/api/signed-answer.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
+import { PUBLIC_KEY_BYTES } from '../../protocol/transaction.ts';
+import { writeDurably } from '../../runtime/durable-file.ts';
+
+export const IDENTITY_FILE = 'api-identity.pem';
+
+/** Half of the thread pool stays for reads of the store. */
+const AT_ONCE = 2;
+const MAX_WAITING = 512;
+
+export const IDENTITY_ERROR_CODES = ['identity_file_exposed'] as const;
+
+export class IdentityFileExposed extends Error {
+  readonly code = 'identity_file_exposed';
+
+  constructor(path: string) {
+    super(`${path} is readable by other users: chmod 600 it, or remove it for a new identity`);
+    this.name = 'IdentityFileExposed';
+  }
+}
+
+export class NodeIdentity {
+  readonly publicKey: Bytes;
+  readonly identity: Bytes;
+  readonly #key: KeyObject;
+  readonly #waiting: (() => void)[] = [];
+  #running = 0;
+
+  constructor(key: KeyObject) {
+    this.#key = key;
+    const der = createPublicKey(key).export({ type: 'spki', format: 'der' });
+    this.publicKey = new Uint8Array(der.subarray(der.length - PUBLIC_KEY_BYTES));
+    this.identity = serviceIdentity(this.publicKey);
+  }
+
+  /** Undefined when too many are waiting. */
+  sign(message: Bytes): Promise<Bytes | undefined> {
+    if (this.#waiting.length >= MAX_WAITING) return Promise.resolve(undefined);
+    return new Promise((resolve, reject) => {
+      const start = (): void => {
+        this.#running++;
+        sign(null, message, this.#key, (error, signature) => {
+          this.#running--;
+          this.#waiting.shift()?.();
+          if (error === null) resolve(signature);
+          else reject(error);
+        });
+      };
+      if (this.#running < AT_ONCE) start();
+      else this.#waiting.push(start);
+    });
+  }
+}
+
+export const newIdentity = (): NodeIdentity => new NodeIdentity(generateKeyPairSync('ml-dsa-65').privateKey);
+
+export async function loadIdentity(dataDir: string): Promise<NodeIdentity> {
+  const path = join(dataDir, IDENTITY_FILE);
+  let pem: Buffer | undefined;
+  try {
+    pem = await readFile(path);
+    if (((await stat(path)).mode & 0o077) !== 0) throw new IdentityFileExposed(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
+  if (pem !== undefined) return new NodeIdentity(createPrivateKey(pem));
+  const { privateKey } = generateKeyPairSync('ml-dsa-65');
+  await writeDurably(path, privateKey.export({ type: 'pkcs8', format: 'pem' }), 0o600);
+  return new NodeIdentity(privateKey);
+}

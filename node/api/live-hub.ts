@@ -1,0 +1,354 @@
+/**
+ * Who wants to hear what (specification: Events, topics of /v1/ws). An event is written to JSON once, whatever the number of its
+ * subscribers; where nobody listens nothing is built. Delivery and its limits are the connection's (live-socket.ts).
+ */
+import { formatAddress } from '../../protocol/address.ts';
+import type { HistoryEvent } from '../../protocol/api/documents.ts';
+import type { LiveEvent, Topic } from '../../protocol/api/frames.ts';
+import { decodeBody } from '../../protocol/body.ts';
+import { type Bytes, fromHex } from '../../protocol/bytes.ts';
+import { decodeExtranonce } from '../../protocol/tag.ts';
+import { decodeTransaction, transactionId } from '../../protocol/transaction.ts';
+import { cutReference, hex, stakeRewards, workRewards } from '../events.ts';
+import type { BlockRecord, PendingTransaction, RemovalReason } from '../full-node.ts';
+import type { CreatedOutput, CutEffects, SpentOutput } from '../ledger/effects.ts';
+import { pendingOf } from './address-routes.ts';
+import type { ApiContext } from './api-context.ts';
+import { chainRates, mempoolDocument, nodeSync } from './chain-routes.ts';
+import { statusJson } from './transaction-routes.ts';
+
+/** One subscription of one connection. */
+export type Subscriber = {
+  readonly number: number;
+  /** `frames` holds the finished frames of this event by subscription number. */
+  deliver(event: string, frames: Map<number, Buffer>): void;
+};
+
+export type StatusWatcher = (status: string, final: boolean) => void;
+
+type SharedTopic = Exclude<Topic, 'addresses' | 'transaction'>;
+const MEMPOOL_MILLIS = 1_000;
+
+const eventJson = (event: LiveEvent): string => JSON.stringify(event);
+
+class SetMap<V> {
+  readonly #sets = new Map<string, Set<V>>();
+
+  get size(): number {
+    return this.#sets.size;
+  }
+
+  add(name: string, value: V): void {
+    const set = this.#sets.get(name);
+    if (set === undefined) this.#sets.set(name, new Set([value]));
+    else set.add(value);
+  }
+
+  delete(name: string, value: V): void {
+    const set = this.#sets.get(name);
+    set?.delete(value);
+    if (set?.size === 0) this.#sets.delete(name);
+  }
+
+  get(name: string): ReadonlySet<V> | undefined {
+    return this.#sets.get(name);
+  }
+
+  names(): string[] {
+    return [...this.#sets.keys()];
+  }
+}
+
+export class LiveHub {
+  readonly #context: ApiContext;
+  readonly #stops: (() => void)[];
+  readonly #topics: Record<SharedTopic, Set<Subscriber>> = {
+    cuts: new Set(),
+    blocks: new Set(),
+    mempool: new Set(),
+    rates: new Set(),
+    sync: new Set(),
+    mempool_transactions: new Set(),
+  };
+  /** By address payload in hex. */
+  readonly #addresses = new SetMap<Subscriber>();
+  /** By transaction id in hex. */
+  readonly #watchers = new SetMap<{ last: string; readonly tell: StatusWatcher }>();
+  #mempoolTimer: NodeJS.Timeout | undefined;
+  #checking = false;
+  #checkAgain = false;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+    const { node } = context;
+    this.#stops = [
+      node.on('cut', (effects) => this.#cut(effects)),
+      node.on('block', (block) => this.#block(block)),
+      node.on('mempoolAdded', (transaction) => this.#added(transaction)),
+      node.on('mempoolRemoved', (transaction, reason) => this.#removed(transaction, reason)),
+    ];
+  }
+
+  subscribe(topic: SharedTopic, subscriber: Subscriber): () => void {
+    const set = this.#topics[topic];
+    set.add(subscriber);
+    return () => set.delete(subscriber);
+  }
+
+  watchAddresses(payloads: readonly Bytes[], subscriber: Subscriber): () => void {
+    const names = payloads.map(hex);
+    for (const name of names) this.#addresses.add(name, subscriber);
+    return () => {
+      for (const name of names) this.#addresses.delete(name, subscriber);
+    };
+  }
+
+  /** Tells the status now, if there is one, and at every change. */
+  watchTransaction(id: string, tell: StatusWatcher): () => void {
+    const watcher = { last: '', tell };
+    this.#watchers.add(id, watcher);
+    this.#check(id);
+    return () => this.#watchers.delete(id, watcher);
+  }
+
+  /** What a new subscriber of a topic that describes a state should start with. */
+  current(topic: Topic): string | undefined {
+    const { node } = this.#context;
+    if (topic === 'mempool') return eventJson({ type: 'mempool', data: mempoolDocument(node) });
+    if (topic === 'rates') return eventJson({ type: 'rates', data: chainRates(node) });
+    if (topic === 'sync') return eventJson({ type: 'sync', data: nodeSync(node) });
+    return undefined;
+  }
+
+  #send(subscribers: Iterable<Subscriber>, event: string): void {
+    const frames = new Map<number, Buffer>();
+    const all = [...subscribers];
+    let at = 0;
+    const slice = (): void => {
+      for (const end = Math.min(at + 256, all.length); at < end; at++) (all[at] as Subscriber).deliver(event, frames);
+      if (at < all.length) setImmediate(slice);
+    };
+    slice();
+  }
+
+  #state(topic: 'mempool' | 'rates' | 'sync'): void {
+    const event = this.#topics[topic].size > 0 ? this.current(topic) : undefined;
+    if (event !== undefined) this.#send(this.#topics[topic], event);
+  }
+
+  #cut(effects: CutEffects): void {
+    const { node } = this.#context;
+    if (this.#topics.cuts.size > 0) {
+      const cut = node.cut(effects.header.height);
+      if (cut !== undefined)
+        this.#send(
+          this.#topics.cuts,
+          eventJson({
+            type: 'cut_finalized',
+            data: {
+              cut: cutReference(cut),
+              registered_blocks: cut.blockIds.length,
+              executed_blocks: cut.executedBlocks,
+              rewards: workRewards(cut.rewards),
+              stake_rewards: stakeRewards(cut.stakePayouts),
+              finalized_at_millis: cut.header.timestampMillis,
+            },
+          }),
+        );
+    }
+    this.#changed(effects);
+    this.#state('rates');
+    this.#state('sync');
+    this.#mempoolChanged();
+    this.#checkAll();
+  }
+
+  #changed(effects: CutEffects): void {
+    if (this.#addresses.size === 0) return;
+    const touched = new Map<string, { received: CreatedOutput[]; spent: SpentOutput[] }>();
+    const entry = (address: Bytes): { received: CreatedOutput[]; spent: SpentOutput[] } | undefined => {
+      const name = hex(address);
+      if (this.#addresses.get(name) === undefined) return undefined;
+      let lists = touched.get(name);
+      if (lists === undefined) {
+        lists = { received: [], spent: [] };
+        touched.set(name, lists);
+      }
+      return lists;
+    };
+    for (const output of effects.created) entry(output.address)?.received.push(output);
+    for (const output of effects.spent) entry(output.address)?.spent.push(output);
+    const { height } = effects.header;
+    const document = (output: CreatedOutput | SpentOutput): HistoryEvent => {
+      const transaction_id = hex(output.outpoint.transactionId);
+      return {
+        finalized_height: height,
+        kind: 'spentBy' in output ? 'spent' : 'received',
+        outpoint: { transaction_id, output_index: output.outpoint.outputIndex },
+        amount: output.amount.toString(),
+        source: output.source,
+        transaction_id: 'spentBy' in output ? hex(output.spentBy) : transaction_id,
+      };
+    };
+    for (const [name, { received, spent }] of touched) {
+      const payload = fromHex(name);
+      const { value } = this.#context.index.balance(payload);
+      this.#send(
+        this.#addresses.get(name) ?? [],
+        eventJson({
+          type: 'address_changed',
+          data: {
+            address: formatAddress(payload, this.#context.node.network.name),
+            finalized_height: height,
+            received: received.map(document),
+            spent: spent.map(document),
+            balance: value.atoms.toString(),
+            utxos: value.utxos,
+          },
+        }),
+      );
+    }
+  }
+
+  #block(block: BlockRecord): void {
+    const { node } = this.#context;
+    const body = this.#topics.blocks.size > 0 ? node.blockBody(block.id) : undefined;
+    if (body !== undefined)
+      this.#send(
+        this.#topics.blocks,
+        eventJson({
+          type: 'block_accepted',
+          data: {
+            block_id: hex(block.id),
+            anchor_height: block.anchorHeight,
+            parents: block.parents.map(hex),
+            transactions: decodeBody(body).transactions.map((wire) => hex(transactionId(decodeTransaction(wire).body))),
+            reward_address: formatAddress(block.payout, node.network.name),
+            miner_tag: decodeExtranonce(block.extranonce).tag,
+            accepted_at_millis: block.acceptedMillis,
+          },
+        }),
+      );
+    if (block.transactionCount > 0) this.#checkAll();
+  }
+
+  /** Subscriptions by address that a waiting transaction concerns. */
+  #concerned(transaction: PendingTransaction): Map<Subscriber, Map<string, string>> {
+    const concerned = new Map<Subscriber, Map<string, string>>();
+    if (this.#addresses.size === 0) return concerned;
+    for (const { address } of [...transaction.body.outputs, ...transaction.spends]) {
+      const name = hex(address);
+      for (const subscriber of this.#addresses.get(name) ?? []) {
+        const names = concerned.get(subscriber) ?? new Map<string, string>();
+        names.set(name, formatAddress(address, this.#context.node.network.name));
+        concerned.set(subscriber, names);
+      }
+    }
+    return concerned;
+  }
+
+  #added(transaction: PendingTransaction): void {
+    const transaction_id = hex(transaction.id);
+    for (const [subscriber, names] of this.#concerned(transaction))
+      this.#send(
+        [subscriber],
+        eventJson({
+          type: 'mempool_tx_seen',
+          data: { transaction_id, payments: pendingOf(this.#context, transaction, names) },
+        }),
+      );
+    if (this.#topics.mempool_transactions.size > 0)
+      this.#send(
+        this.#topics.mempool_transactions,
+        eventJson({
+          type: 'mempool_transaction',
+          data: {
+            transaction_id,
+            fee: transaction.fee.toString(),
+            mass: transaction.mass,
+            inputs: transaction.body.inputs.map((input) => ({
+              transaction_id: hex(input.transactionId),
+              output_index: input.outputIndex,
+            })),
+            outputs: transaction.body.outputs.map((output) => ({
+              address: formatAddress(output.address, this.#context.node.network.name),
+              amount: output.amount.toString(),
+            })),
+            first_seen_millis: transaction.seenMillis,
+          },
+        }),
+      );
+    this.#mempoolChanged();
+    this.#check(transaction_id);
+  }
+
+  #removed(transaction: PendingTransaction, reason: RemovalReason): void {
+    const transaction_id = hex(transaction.id);
+    for (const [subscriber, names] of this.#concerned(transaction))
+      this.#send(
+        [subscriber],
+        eventJson({ type: 'mempool_tx_removed', data: { transaction_id, addresses: [...names.values()], reason } }),
+      );
+    if (this.#topics.mempool_transactions.size > 0)
+      this.#send(
+        this.#topics.mempool_transactions,
+        eventJson({ type: 'mempool_transaction_removed', data: { transaction_id, reason } }),
+      );
+    this.#mempoolChanged();
+    this.#check(transaction_id);
+  }
+
+  /** The mempool document is about a state: one a second says as much as a thousand. */
+  #mempoolChanged(): void {
+    if (this.#topics.mempool.size === 0 || this.#mempoolTimer !== undefined) return;
+    this.#state('mempool');
+    this.#mempoolTimer = setTimeout(() => {
+      this.#mempoolTimer = undefined;
+      this.#state('mempool');
+    }, MEMPOOL_MILLIS);
+    this.#mempoolTimer.unref();
+  }
+
+  #check(id: string): void {
+    const watchers = this.#watchers.get(id);
+    if (watchers === undefined) return;
+    const status = this.#context.node.transactionStatus(fromHex(id));
+    if (status === undefined) return;
+    const text = statusJson(this.#context, id, status);
+    for (const watcher of [...watchers])
+      if (watcher.last !== text) {
+        watcher.last = text;
+        watcher.tell(text, status.final);
+      }
+  }
+
+  /** In slices; a cut that comes while they run makes one more round. */
+  #checkAll(): void {
+    if (this.#watchers.size === 0) return;
+    if (this.#checking) {
+      this.#checkAgain = true;
+      return;
+    }
+    this.#checking = true;
+    const names = this.#watchers.names();
+    let at = 0;
+    const slice = (): void => {
+      for (const end = Math.min(at + 256, names.length); at < end; at++) this.#check(names[at] as string);
+      if (at < names.length) {
+        setImmediate(slice);
+        return;
+      }
+      this.#checking = false;
+      if (this.#checkAgain) {
+        this.#checkAgain = false;
+        this.#checkAll();
+      }
+    };
+    slice();
+  }
+
+  close(): void {
+    for (const stop of this.#stops) stop();
+    clearTimeout(this.#mempoolTimer);
+  }
+}

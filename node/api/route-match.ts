@@ -1,0 +1,125 @@
+/** From a request line to a route: path segments into parameters, the query into fields, both checked by their schemas. */
+import { ROUTE_NAMES, ROUTES, type RouteName, type RouteSpec } from '../../protocol/api/routes.ts';
+import { check, type JsonSchema, type Schema } from '../../protocol/api/schema.ts';
+import { refusal } from './api-error.ts';
+
+type Place = {
+  readonly fixed: Map<string, Place>;
+  variable?: { name: string; place: Place };
+  routes: Map<string, RouteName>;
+};
+const emptyPlace = (): Place => ({ fixed: new Map(), routes: new Map() });
+
+const root = emptyPlace();
+for (const name of ROUTE_NAMES) {
+  const { method, path }: RouteSpec = ROUTES[name];
+  let place = root;
+  for (const segment of path.split('/').slice(1)) {
+    const parameter = /^\{(\w+)\}$/.exec(segment)?.[1];
+    if (parameter === undefined) {
+      let next = place.fixed.get(segment);
+      if (next === undefined) {
+        next = emptyPlace();
+        place.fixed.set(segment, next);
+      }
+      place = next;
+    } else {
+      place.variable ??= { name: parameter, place: emptyPlace() };
+      place = place.variable.place;
+    }
+  }
+  place.routes.set(method, name);
+}
+
+/** Methods that routes at this path take; none for an unknown path. */
+export function methodsAt(path: string): string[] {
+  return ['GET', 'POST'].filter((method) => {
+    try {
+      return matchRoute(method, path) !== undefined;
+    } catch {
+      return false;
+    }
+  });
+}
+
+export type Match = {
+  readonly name: RouteName;
+  readonly route: RouteSpec;
+  readonly params: Readonly<Record<string, string>>;
+};
+
+/** Throws a refusal: unknown path, or a path that another method has. */
+export function matchRoute(method: string, path: string): Match {
+  const params: Record<string, string> = {};
+  let place = root;
+  for (const segment of path.split('/').slice(1)) {
+    const fixed = place.fixed.get(segment);
+    if (fixed !== undefined) place = fixed;
+    else if (place.variable !== undefined && segment !== '') {
+      params[place.variable.name] = segment;
+      place = place.variable.place;
+    } else throw refusal('route_unknown', 'there is no such route; GET / lists them');
+  }
+  if (place.routes.size === 0) throw refusal('route_unknown', 'there is no such route; GET / lists them');
+  const name = place.routes.get(method);
+  if (name === undefined)
+    throw refusal('method_not_allowed', `this route takes ${[...place.routes.keys()].join(', ')}`);
+  return { name, route: ROUTES[name], params };
+}
+
+function decoded(text: string, field: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw refusal('bad_request', 'is not percent-encoded UTF-8', { field });
+  }
+}
+
+/** Text of the request line as the type its schema asks for; what does not read stays text and fails the check. */
+function typed(schema: JsonSchema | undefined, text: string): unknown {
+  return schema?.type === 'integer' && /^(0|[1-9]\d{0,15})$/.test(text) ? Number(text) : text;
+}
+
+function checked(schema: Schema<unknown>, fields: Readonly<Record<string, string>>): Record<string, unknown> {
+  const values: Record<string, unknown> = {};
+  for (const [name, text] of Object.entries(fields)) values[name] = typed(schema.properties?.[name], text);
+  const problem = check(schema, values);
+  if (problem !== undefined)
+    throw refusal('bad_request', `${problem.field} ${problem.problem}`, { field: problem.field });
+  return values;
+}
+
+export function readParams(match: Match): Record<string, unknown> {
+  const fields: Record<string, string> = {};
+  for (const [name, text] of Object.entries(match.params)) fields[name] = decoded(text, name);
+  return checked(match.route.params, fields);
+}
+
+/** Each field at most once: which of two values would count is nobody's guess. */
+export function readQuery(schema: Schema<unknown>, query: string): Record<string, unknown> {
+  const fields: Record<string, string> = Object.create(null) as Record<string, string>;
+  if (query !== '')
+    for (const part of query.split('&')) {
+      const equals = part.indexOf('=');
+      const name = decoded((equals < 0 ? part : part.slice(0, equals)).replaceAll('+', ' '), 'query').slice(0, 64);
+      const value = equals < 0 ? '' : decoded(part.slice(equals + 1).replaceAll('+', ' '), name);
+      if (name in fields) throw refusal('bad_request', `${name} is given twice`, { field: name });
+      fields[name] = value;
+    }
+  return checked(schema, { ...fields });
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+export function readBody(schema: Schema<unknown>, bytes: Uint8Array): unknown {
+  let value: unknown;
+  try {
+    value = JSON.parse(utf8.decode(bytes));
+  } catch {
+    throw refusal('bad_json', 'the body is not JSON in UTF-8');
+  }
+  const problem = check(schema, value);
+  if (problem !== undefined)
+    throw refusal('bad_request', `${problem.field} ${problem.problem}`, { field: problem.field });
+  return value;
+}

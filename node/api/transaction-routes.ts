@@ -1,0 +1,206 @@
+/** Routes about transactions: status, submission, manifest, proofs, and those of the newest cuts. */
+import type { OutpointDocument, SubmissionResult } from '../../protocol/api/documents.ts';
+import { fromHex } from '../../protocol/bytes.ts';
+import { MASS_PER_OUTPUT, MIN_FEE_PER_MASS } from '../../protocol/fee.ts';
+import { encodeOutputProof, verifyOutputProof } from '../../protocol/output-proof.ts';
+import {
+  MAX_INPUTS,
+  MAX_OUTPUTS,
+  MAX_PAYLOAD_BYTES,
+  MAX_TRANSACTION_BYTES,
+  PROTOCOL_VERSION,
+  RULE_SET,
+} from '../../protocol/transaction.ts';
+import { cutReference, hex } from '../events.ts';
+import type { CutPlace, TransactionStatus } from '../full-node.ts';
+import { type NodeError, statusOf } from '../node-error.ts';
+import { addressText } from './address-routes.ts';
+import { type ApiContext, type Handlers, JsonText } from './api-context.ts';
+import { Refusal, refusal } from './api-error.ts';
+
+const NO_CUT = 'null';
+/** Cut references as JSON text: thousands of statuses share a few cuts. */
+class CutTexts {
+  readonly #texts = new Map<number, string>();
+
+  text(context: ApiContext, place: CutPlace | undefined): string {
+    if (place === undefined) return NO_CUT;
+    let text = this.#texts.get(place.height);
+    if (text === undefined) {
+      const cut = context.node.cut(place.height);
+      if (cut === undefined) throw new Error(`cut ${place.height} of a status is not in the store`);
+      text = JSON.stringify(cutReference(cut));
+      this.#texts.set(place.height, text);
+      if (this.#texts.size > 8192) this.#texts.delete(this.#texts.keys().next().value as number);
+    }
+    return text;
+  }
+}
+const cutTexts = new WeakMap<ApiContext['node'], CutTexts>();
+
+function textsOf(context: ApiContext): CutTexts {
+  let texts = cutTexts.get(context.node);
+  if (texts === undefined) {
+    texts = new CutTexts();
+    cutTexts.set(context.node, texts);
+  }
+  return texts;
+}
+
+/** The status document as text; `id` is the identifier in hex. */
+export function statusJson(context: ApiContext, id: string, status: TransactionStatus): string {
+  const texts = textsOf(context);
+  const work = status.observedBlock === undefined ? 'null' : `{"block_id":"${hex(status.observedBlock)}"}`;
+  const failure = status.failure === undefined ? 'null' : `"${status.failure}"`;
+  return (
+    `{"api_version":1,"transaction_id":"${id}","lifecycle":"${status.lifecycle}","observed_work":${work},` +
+    `"registered_cut":${texts.text(context, status.registeredCut)},` +
+    `"finalized_cut":${texts.text(context, status.finalizedCut)},"failure":${failure}}`
+  );
+}
+
+/** What a refusal by the ledger means for the life of the transaction. */
+function failureOf(error: NodeError): 'conflict' | 'invalid' | 'expired' | 'dropped' {
+  switch (error.code) {
+    case 'input_spent':
+    case 'input_conflict':
+      return 'conflict';
+    case 'transaction_expired':
+      return 'expired';
+    case 'mempool_full':
+    case 'node_stopped':
+      return 'dropped';
+    default:
+      return 'invalid';
+  }
+}
+
+const RETRY_MILLIS = 1_000;
+
+function refusedSubmission(error: NodeError): Refusal {
+  const status = statusOf(error);
+  return new Refusal(status, {
+    api_version: 1,
+    error: { code: error.code, message: error.message, failure: failureOf(error) },
+    ...(status === 503 ? { retry_after_millis: RETRY_MILLIS } : {}),
+  });
+}
+
+const PROOF_TRIES = 50;
+
+/**
+ * Proofs of the present head. The store may already hold the next cut while the node still speaks of this one; then a path leads
+ * nowhere, which the check finds, and a moment later both are the same.
+ */
+async function provenOutputs(context: ApiContext, outpoints: readonly OutpointDocument[]) {
+  for (let tries = 0; tries < PROOF_TRIES; tries++) {
+    const head = context.node.head();
+    try {
+      const proofs = outpoints.map(({ transaction_id, output_index }) => {
+        const outpoint = { transactionId: fromHex(transaction_id), outputIndex: output_index };
+        const proof = context.node.outputProof(outpoint);
+        if (!verifyOutputProof(proof.root, outpoint, proof).ok) throw new Error('the store has moved on');
+        return proof;
+      });
+      return { head, proofs, state: context.node.stateBytes() };
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+  }
+  throw refusal('too_busy', 'the output set changes too fast to be proven; try again', {}, RETRY_MILLIS);
+}
+
+export const transactionRoutes: Pick<
+  Handlers,
+  'transactionStatus' | 'transactionStatuses' | 'submitTransaction' | 'manifest' | 'utxoProofs' | 'recentTransactions'
+> = {
+  transactionStatus(context, { params }) {
+    const status = context.node.transactionStatus(fromHex(params.id));
+    if (status === undefined) throw refusal('transaction_unknown', 'this server has not seen the transaction');
+    return new JsonText(statusJson(context, params.id, status));
+  },
+
+  transactionStatuses(context, { body }) {
+    const statuses: string[] = [];
+    const unknown: string[] = [];
+    for (const id of new Set(body.transaction_ids)) {
+      const status = context.node.transactionStatus(Buffer.from(id, 'hex'));
+      if (status === undefined) unknown.push(`"${id}"`);
+      else statuses.push(statusJson(context, id, status));
+    }
+    const height = context.node.head().height;
+    return new JsonText(
+      `{"api_version":1,"finalized_height":${height},"statuses":[${statuses.join(',')}],"unknown":[${unknown.join(',')}]}`,
+    );
+  },
+
+  async submitTransaction(context, { body }): Promise<SubmissionResult> {
+    const result = await context.node.submitTransaction(fromHex(body.wire_hex), 'own');
+    if (result.status === 'refused') throw refusedSubmission(result.error);
+    return {
+      api_version: 1,
+      transaction_id: hex(result.id),
+      status: result.status,
+      lifecycle: context.node.transactionStatus(result.id)?.lifecycle ?? 'processing',
+    };
+  },
+
+  manifest(context) {
+    return {
+      api_version: 1,
+      network: context.node.network.name,
+      chain_id: hex(context.node.chainId),
+      protocol_version: PROTOCOL_VERSION,
+      rule_set: RULE_SET,
+      finalized_height: context.node.head().height,
+      min_fee_per_mass: MIN_FEE_PER_MASS.toString(),
+      mass_per_output: MASS_PER_OUTPUT,
+      max_inputs: MAX_INPUTS,
+      max_outputs: MAX_OUTPUTS,
+      max_transaction_bytes: MAX_TRANSACTION_BYTES,
+      max_payload_bytes: MAX_PAYLOAD_BYTES,
+    };
+  },
+
+  async utxoProofs(context, { body }) {
+    const { head, proofs, state } = await provenOutputs(context, body.outpoints);
+    return {
+      api_version: 1,
+      finalized_height: head.height,
+      cut: {
+        height: head.height,
+        cut_id: hex(head.cutId),
+        state_root: hex(head.stateRoot),
+        validator_set_id: hex(head.validatorSetId),
+      },
+      state_hex: hex(state),
+      proofs: proofs.map((proof, i) => {
+        const outpoint = body.outpoints[i] as OutpointDocument;
+        return {
+          outpoint,
+          output:
+            proof.output === undefined
+              ? null
+              : { address: addressText(context, proof.output.address), amount: proof.output.amount.toString() },
+          proof_hex: hex(encodeOutputProof(proof)),
+        };
+      }),
+    };
+  },
+
+  async recentTransactions(context, { query }) {
+    const { height, value } = await context.index.recentTransactions(query.limit ?? 50);
+    return {
+      api_version: 1,
+      finalized_height: height,
+      transactions: value.map((transaction) => ({
+        transaction_id: hex(transaction.id),
+        block_id: hex(transaction.blockId),
+        finalized_height: transaction.height,
+        outcome: transaction.outcome,
+        fee: transaction.fee.toString(),
+        amount: transaction.amount.toString(),
+      })),
+    };
+  },
+};

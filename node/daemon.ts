@@ -1,0 +1,152 @@
+/**
+ * `svcd run`, put together: lock, verifier, chain, listeners, metrics, in this order, each handed to the shutdown as it starts. Everything it needs
+ * comes from options and from the process it runs in.
+ */
+import { randomInt } from 'node:crypto';
+import { join } from 'node:path';
+import { createVerifier } from '../kernels/verifier.ts';
+import { readListenAddress, showListenAddress, type ValuesOf } from '../protocol/command-line.ts';
+import { NETWORKS } from '../protocol/network.ts';
+import { lockDirectory } from '../runtime/directory-lock.ts';
+import type { Logger } from '../runtime/log.ts';
+import { Metrics } from '../runtime/metrics.ts';
+import { listenForMetrics } from '../runtime/metrics-listener.ts';
+import type { Shutdown } from '../runtime/shutdown.ts';
+import { startApi } from './api/api.ts';
+import { chainRates, nodeSync } from './api/chain-routes.ts';
+import { loadIdentity } from './api/identity.ts';
+import { certifyWith } from './certificate.ts';
+import { developmentGenesis, developmentKey, validatorName } from './development.ts';
+import { CutFeed, CutReader } from './events.ts';
+import type { FullNode } from './full-node.ts';
+import { addressIndex } from './index/address-index.ts';
+import { listenForMining } from './mining/listener.ts';
+import { createNode } from './node.ts';
+import { nodeMetrics } from './node-metrics.ts';
+import type { runOptions } from './node-options.ts';
+import { StoreError } from './store/ledger-store.ts';
+
+export type RunValues = ValuesOf<typeof runOptions>;
+
+export type DaemonDependencies = { readonly log: Logger; readonly shutdown: Shutdown; readonly version: string };
+
+export const storeDirectory = (dataDir: string): string => join(dataDir, 'store');
+
+/** Only the development network has a genesis; inventing one for another would make a chain that nobody else is on. */
+export function checkNetwork(network: RunValues['network']): void {
+  if (network !== 'development')
+    throw new StoreError(
+      'store_genesis',
+      `no ${network} genesis is defined yet: only --network development can be run`,
+    );
+}
+
+export async function runDaemon(values: RunValues, { log, shutdown, version }: DaemonDependencies): Promise<FullNode> {
+  checkNetwork(values.network);
+  const lock = lockDirectory(values.dataDir);
+  shutdown.add('data directory lock', () => lock.release());
+  const metrics = new Metrics();
+  const figures = nodeMetrics(metrics, { version, network: values.network }, Date.now(), Date.now);
+  const verifier = createVerifier(
+    {
+      network: NETWORKS[values.network],
+      mode: values.powMode,
+      threads: values.verifyThreads,
+      dataDir: join(values.dataDir, 'datasets'),
+    },
+    { log: (message, fields) => log.child('pow').info(message, fields) },
+  );
+  shutdown.add('verifier', () => verifier.close());
+  const node = await openNode(values, log, verifier, figures);
+  shutdown.add('node', () => node.close());
+  figures.watch(node);
+  node.on('fault', (error) => shutdown.request(`fault: ${error.message}`, 1));
+  await listen(values, node, { log, shutdown, version }, metrics, (result) => figures.submission('template', result));
+  return node;
+}
+
+async function openNode(
+  values: RunValues,
+  log: Logger,
+  verifier: ReturnType<typeof createVerifier>,
+  figures: ReturnType<typeof nodeMetrics>,
+): Promise<FullNode> {
+  const newGenesis = () =>
+    developmentGenesis({
+      timestampMillis: Date.now(),
+      powEpochLength: values.powEpochLength,
+      initialWork: BigInt(values.initialWork),
+      minimumWork: BigInt(values.minimumWork),
+      fund: values.fund,
+    });
+  const keys = new Map([0, 1, 2, 3].map((member) => [member, developmentKey(validatorName(member)).privateKey]));
+  return await createNode(
+    {
+      storeDirectory: storeDirectory(values.dataDir),
+      network: NETWORKS[values.network],
+      cutMillis: values.cutMillis,
+      mempoolBytes: values.mempoolSize,
+      signatureThreads: values.signatureThreads,
+      newGenesis,
+    },
+    {
+      verifier,
+      certify: certifyWith(keys),
+      now: Date.now,
+      random: (limit) => randomInt(limit),
+      log: log.child('chain'),
+      indexers: [addressIndex],
+      onCutStep: figures.cutStep,
+      onSubmission: figures.submission,
+    },
+  );
+}
+
+async function listen(
+  values: RunValues,
+  node: FullNode,
+  { log, shutdown, version }: DaemonDependencies,
+  metrics: Metrics,
+  onTemplate: (result: string) => void,
+): Promise<void> {
+  if (values.metricsBind !== undefined) {
+    const listener = await listenForMetrics(metrics, readListenAddress(values.metricsBind));
+    shutdown.add('metrics listener', () => listener.close());
+    log.info('metrics listener', { address: showListenAddress(listener.address) });
+  }
+  if (values.miningBind !== 'off') {
+    const feed = new CutFeed({}, { node, now: Date.now });
+    const listener = await listenForMining(
+      { bind: values.miningBind },
+      {
+        node,
+        log: log.child('mining'),
+        syncDocument: () => nodeSync(node),
+        ratesDocument: () => chainRates(node),
+        follow: (socket, afterHeight) => void new CutReader(feed, socket, afterHeight),
+        onTemplate,
+      },
+    );
+    shutdown.add('mining listener', async () => {
+      feed.close();
+      await listener.close();
+    });
+    log.info('mining listener', { address: showListenAddress(listener.address) });
+  }
+  if (values.apiBind !== 'off') {
+    const api = await startApi(
+      {
+        bind: values.apiBind,
+        version,
+        network: values.network,
+        browserOrigins: values.browserOrigin,
+        trustedProxies: values.trustedProxy,
+        public: values.publicApi,
+      },
+      { identity: await loadIdentity(values.dataDir), now: Date.now, log: log.child('api') },
+    );
+    api.serve(node);
+    shutdown.add('public API', () => api.close());
+    log.info('public API', { address: showListenAddress(api.address) });
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * The development network's genesis (ledger rule 32, docs/node.md): four validators inside the node and a treasury whose key everyone can
+ * derive. Its coins are worth nothing by design.
+ */
+import type { KeyObject } from 'node:crypto';
+import { keyAddressPayload } from '../protocol/address.ts';
+import { ATOMS_PER_COIN } from '../protocol/amount.ts';
+import { type Bytes, utf8 } from '../protocol/bytes.ts';
+import { GENESIS_SUPPLY } from '../protocol/emission.ts';
+import type { Genesis } from '../protocol/genesis.ts';
+import { id } from '../protocol/identifier.ts';
+import { POW_EPOCH_CUTS } from '../protocol/network.ts';
+import type { Output } from '../protocol/transaction.ts';
+import { privateKeyOfSeed, rawPublicKey } from './ml-dsa.ts';
+
+const LABEL = 'SVC_DEVELOPMENT_KEY_V1';
+const BOND = 1_000_000n * ATOMS_PER_COIN;
+/** The treasury is split so that tests and a faucet can spend many outputs in one cut. */
+const TREASURY_OUTPUTS = 64n;
+
+export const DEVELOPMENT_DEFAULTS = {
+  validators: 4,
+  powEpochLength: POW_EPOCH_CUTS,
+  initialWork: 4_096n,
+  minimumWork: 64n,
+} as const;
+
+/** The key called `name` is the ML-DSA-65 key of the first 32 bytes of id("SVC_DEVELOPMENT_KEY_V1", name). */
+export const developmentSeed = (name: string): Uint8Array<ArrayBuffer> => id(LABEL, utf8(name)).slice(0, 32);
+
+export type DevelopmentKey = { readonly privateKey: KeyObject; readonly publicKey: Bytes; readonly address: Bytes };
+
+const keys = new Map<string, DevelopmentKey>();
+
+export function developmentKey(name: string): DevelopmentKey {
+  const known = keys.get(name);
+  if (known !== undefined) return known;
+  const privateKey = privateKeyOfSeed(developmentSeed(name));
+  const publicKey = rawPublicKey(privateKey);
+  const key = { privateKey, publicKey, address: keyAddressPayload(publicKey) };
+  keys.set(name, key);
+  return key;
+}
+
+export const TREASURY = 'treasury';
+export const validatorName = (member: number): string => `validator ${member}`;
+
+export type DevelopmentGenesis = {
+  readonly timestampMillis: number;
+  readonly powEpochLength?: number;
+  readonly initialWork?: bigint;
+  readonly minimumWork?: bigint;
+  readonly validators?: number;
+  /** Outputs for addresses that a developer wants to have coins. */
+  readonly fund?: readonly Output[];
+};
+
+export function developmentGenesis(settings: DevelopmentGenesis): Genesis {
+  const { validators, powEpochLength, initialWork, minimumWork } = { ...DEVELOPMENT_DEFAULTS, ...settings };
+  const fund = settings.fund ?? [];
+  let left = GENESIS_SUPPLY - BigInt(validators) * BOND;
+  for (const { amount } of fund) left -= amount;
+  if (left < TREASURY_OUTPUTS)
+    throw new RangeError(
+      `at most ${(GENESIS_SUPPLY - BigInt(validators) * BOND) / ATOMS_PER_COIN} coins can be funded`,
+    );
+  const treasury = developmentKey(TREASURY).address;
+  const part = left / TREASURY_OUTPUTS;
+  const outputs = [...fund];
+  for (let i = 1n; i <= TREASURY_OUTPUTS; i++)
+    outputs.push({ address: treasury, amount: i < TREASURY_OUTPUTS ? part : left - part * (TREASURY_OUTPUTS - 1n) });
+  return {
+    network: 'development',
+    timestampMillis: settings.timestampMillis,
+    powEpochLength,
+    initialWork: initialWork < minimumWork ? minimumWork : initialWork,
+    minimumWork,
+    validators: Array.from({ length: validators }, (_, member) => {
+      const { publicKey, address } = developmentKey(validatorName(member));
+      return { publicKey, principal: BOND, rewardAddress: address };
+    }),
+    outputs,
+  };
+}

@@ -1,0 +1,225 @@
+/**
+ * The stream of finalized cuts (specification: Events, /v1/events), for the public API and the mining listener alike. Frames are made
+ * from the store, once each, so a replay needs no memory of its own, survives a restart, and a reader is nothing but the
+ * height it was sent last. A reader that is slow waits; one that falls behind the hour is told to resync.
+ */
+
+import { formatAddress } from '../protocol/address.ts';
+import type { CutReference } from '../protocol/api/documents.ts';
+import {
+  CLOSE_CODES,
+  type CutFinalized,
+  type EventsFrame,
+  REPLAY_MILLIS,
+  type ResyncReason,
+} from '../protocol/api/frames.ts';
+import { type Bytes, toHex } from '../protocol/bytes.ts';
+import type { NetworkName } from '../protocol/network.ts';
+import type { CutRecord, FullNode } from './full-node.ts';
+
+export const hex = (bytes: Bytes): string => toHex(bytes);
+
+export const cutReference = (cut: Pick<CutRecord, 'cutId' | 'header'>): CutReference => ({
+  height: cut.header.height,
+  cut_id: hex(cut.cutId),
+  state_root: hex(cut.header.stateRoot),
+  validator_set_id: hex(cut.header.validatorSetId),
+});
+
+/** A reward of not one atom has no output, and so nothing to announce. */
+export const workRewards = (rewards: CutRecord['rewards']): CutFinalized['rewards'] =>
+  rewards.flatMap(({ blockId, amount, outpoint }) =>
+    outpoint === undefined
+      ? []
+      : [
+          {
+            block_id: hex(blockId),
+            transaction_id: hex(outpoint.transactionId),
+            output_index: outpoint.outputIndex,
+            amount: amount.toString(),
+          },
+        ],
+  );
+
+export const stakeRewards = (payouts: CutRecord['stakePayouts']): string =>
+  payouts.reduce((sum, payout) => sum + payout.amount, 0n).toString();
+
+export const cutFinalized = (cut: CutRecord, network: NetworkName): CutFinalized => ({
+  api_version: 1,
+  cut: cutReference(cut),
+  registered_work: cut.blockIds.length,
+  executed_work: cut.executedBlocks,
+  rewards: workRewards(cut.rewards),
+  stake_rewards: stakeRewards(cut.stakePayouts),
+  stake_payouts: cut.stakePayouts.map((payout) => ({
+    position_id: hex(payout.positionId),
+    transaction_id: hex(payout.outpoint.transactionId),
+    output_index: payout.outpoint.outputIndex,
+    reward_address: formatAddress(payout.rewardAddress, network),
+    amount: payout.amount.toString(),
+  })),
+});
+
+const encode = (frame: EventsFrame): Buffer => Buffer.from(JSON.stringify(frame));
+
+export type CutFeedOptions = { readonly replayMillis?: number; readonly cachedFrames?: number };
+export type CutFeedDependencies = {
+  readonly node: Pick<FullNode, 'head' | 'cut' | 'on' | 'network'>;
+  readonly now: () => number;
+};
+
+/** Frames of cuts by height, and news of each new one. */
+export class CutFeed {
+  readonly #node: CutFeedDependencies['node'];
+  readonly #now: () => number;
+  readonly #replayMillis: number;
+  readonly #maxFrames: number;
+  readonly #frames = new Map<number, Buffer>();
+  readonly #readers = new Set<CutReader>();
+  readonly #stop: () => void;
+  #broadcasting = false;
+
+  constructor(options: CutFeedOptions, dependencies: CutFeedDependencies) {
+    this.#node = dependencies.node;
+    this.#now = dependencies.now;
+    this.#replayMillis = options.replayMillis ?? REPLAY_MILLIS;
+    this.#maxFrames = options.cachedFrames ?? 512;
+    this.#stop = this.#node.on('cut', () => this.#broadcast());
+  }
+
+  get readers(): number {
+    return this.#readers.size;
+  }
+
+  height(): number {
+    return this.#node.head().height;
+  }
+
+  checkpoint(): Buffer {
+    const head = this.#node.head();
+    const cut: CutReference = {
+      height: head.height,
+      cut_id: hex(head.cutId),
+      state_root: hex(head.stateRoot),
+      validator_set_id: hex(head.validatorSetId),
+    };
+    return encode({ type: 'checkpoint', data: { api_version: 1, finalized_height: head.height, cut } });
+  }
+
+  /** Whether everything above this height can still be sent. */
+  reaches(afterHeight: number): boolean {
+    const head = this.height();
+    if (afterHeight >= head) return afterHeight === head;
+    const next = this.#node.cut(afterHeight + 1);
+    return next !== undefined && next.header.timestampMillis >= this.#now() - this.#replayMillis;
+  }
+
+  frame(height: number): Buffer {
+    const known = this.#frames.get(height);
+    if (known !== undefined) return known;
+    const cut = this.#node.cut(height);
+    if (cut === undefined) throw new Error(`cut ${height} is not in the store`);
+    const frame = encode({ type: 'cut_finalized', data: cutFinalized(cut, this.#node.network.name) });
+    this.#frames.set(height, frame);
+    if (this.#frames.size > this.#maxFrames) this.#frames.delete(this.#frames.keys().next().value as number);
+    return frame;
+  }
+
+  add(reader: CutReader): void {
+    this.#readers.add(reader);
+  }
+
+  delete(reader: CutReader): void {
+    this.#readers.delete(reader);
+  }
+
+  /** In slices, so that thousands of readers do not hold up everything else. */
+  #broadcast(): void {
+    if (this.#broadcasting || this.#readers.size === 0) return;
+    this.#broadcasting = true;
+    const readers = [...this.#readers];
+    const height = this.height();
+    let at = 0;
+    const slice = (): void => {
+      for (const end = Math.min(at + 128, readers.length); at < end; at++) (readers[at] as CutReader).pump();
+      if (at < readers.length) {
+        setImmediate(slice);
+        return;
+      }
+      this.#broadcasting = false;
+      if (this.height() !== height) this.#broadcast();
+    };
+    slice();
+  }
+
+  /** With a reason the readers are told it; they can resume from the feed that comes after this one. */
+  close(reason?: ResyncReason): void {
+    this.#stop();
+    for (const reader of [...this.#readers])
+      if (reason === undefined) reader.end(CLOSE_CODES.goingAway, 'the node is stopping');
+      else reader.resync(reason);
+  }
+}
+
+/** The part of a `ws` socket that a stream needs. */
+export type StreamSocket = {
+  readonly bufferedAmount: number;
+  readonly readyState: number;
+  send(data: Buffer, options: { binary: boolean }, sent: () => void): void;
+  close(code: number, reason: string): void;
+  on(event: 'close', listener: () => void): unknown;
+};
+
+/** Bytes a socket may hold unsent; a frame begun below it may exceed it by its own size. */
+export const MAX_UNSENT = 64 * 1024;
+const OPEN = 1;
+
+/** One reader of the feed: what it was sent last, and nothing else. */
+export class CutReader {
+  readonly #feed: CutFeed;
+  readonly #socket: StreamSocket;
+  readonly #sent = (): void => this.pump();
+  #next: number;
+
+  /** Sends the checkpoint, then every cut above `afterHeight`, or above the head without it. */
+  constructor(feed: CutFeed, socket: StreamSocket, afterHeight: number | undefined) {
+    this.#feed = feed;
+    this.#socket = socket;
+    this.#next = (afterHeight ?? feed.height()) + 1;
+    if (afterHeight !== undefined && !feed.reaches(afterHeight)) {
+      this.resync('history_unavailable');
+      return;
+    }
+    feed.add(this);
+    socket.on('close', () => feed.delete(this));
+    this.#send(feed.checkpoint());
+    this.pump();
+  }
+
+  #send(frame: Buffer): void {
+    this.#socket.send(frame, { binary: false }, this.#sent);
+  }
+
+  resync(reason: ResyncReason): void {
+    this.#send(encode({ type: 'resync_required', data: { reason } }));
+    this.end(CLOSE_CODES.done, reason);
+  }
+
+  pump(): void {
+    if (this.#socket.readyState !== OPEN) return;
+    while (this.#next <= this.#feed.height() && this.#socket.bufferedAmount < MAX_UNSENT) {
+      if (!this.#feed.reaches(this.#next - 1)) {
+        this.resync('stream_lagged');
+        return;
+      }
+      const frame = this.#feed.frame(this.#next);
+      this.#next++;
+      this.#send(frame);
+    }
+  }
+
+  end(code: number, reason: string): void {
+    this.#feed.delete(this);
+    this.#socket.close(code, reason);
+  }
+}

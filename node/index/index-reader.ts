@@ -1,0 +1,216 @@
+/**
+ * Reads of the address index. A page says which height it belongs to; because cuts are written by another thread, every read
+ * looks at the index's head before and after it took its view of the store, and comes again when they differ.
+ */
+import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
+import { ID_BYTES } from '../../protocol/identifier.ts';
+import type { Outpoint } from '../../protocol/transaction.ts';
+import { OUTPUT_SOURCES, type OutputSource } from '../ledger/effects.ts';
+import type { StoreReader } from '../store/cut-indexer.ts';
+import { type Balance, decodeBalance, decodeHead, OUTCOMES, type Outcome } from './address-index.ts';
+import {
+  afterPrefix,
+  asBuffer,
+  decodeEvent,
+  decodeOutpoint,
+  EVENT_BYTES,
+  HEAD_KEY,
+  type IndexedEvent,
+  key,
+  OUTPOINT_BYTES,
+  type Place,
+  placeBytes,
+  placeOf,
+  SPACES,
+} from './index-keys.ts';
+
+export type Indexed<T> = { readonly height: number; readonly value: T };
+export type Entry = [key: Uint8Array, value: Uint8Array];
+export type IndexedOutput = {
+  readonly outpoint: Outpoint;
+  readonly amount: bigint;
+  readonly source: OutputSource;
+  readonly height: number;
+};
+export type PlacedEvent = Place & IndexedEvent;
+export type IndexedTransaction = Place & {
+  readonly id: Bytes;
+  readonly blockId: Bytes;
+  readonly outcome: Outcome;
+  readonly fee: bigint;
+  readonly mass: number;
+  readonly amount: bigint;
+};
+
+/** No index stands behind the reader, or one that is behind the chain: nothing may be answered from it. */
+export class IndexUnavailable extends Error {
+  constructor() {
+    super('the address index is not built');
+    this.name = 'IndexUnavailable';
+  }
+}
+
+const END = placeBytes(Number.MAX_SAFE_INTEGER, 0xffffffff);
+
+function unspentOf([at, value]: Entry): IndexedOutput {
+  const bytes = asBuffer(value);
+  return {
+    outpoint: decodeOutpoint(at.subarray(at.length - OUTPOINT_BYTES)),
+    amount: bytes.readBigUInt64LE(0),
+    source: OUTPUT_SOURCES[bytes[8] as number] as OutputSource,
+    height: Number(bytes.readBigUInt64LE(9)),
+  };
+}
+
+function transactionOf([at, value]: Entry): IndexedTransaction {
+  const bytes = asBuffer(value);
+  return {
+    ...placeOf(at),
+    id: bytes.subarray(0, ID_BYTES),
+    blockId: bytes.subarray(ID_BYTES, 2 * ID_BYTES),
+    outcome: OUTCOMES[bytes[96] as number] as Outcome,
+    fee: bytes.readBigUInt64LE(97),
+    mass: bytes.readUInt32LE(105),
+    amount: bytes.readBigUInt64LE(109),
+  };
+}
+
+export class IndexReader {
+  readonly #reader: StoreReader;
+
+  constructor(reader: StoreReader) {
+    this.#reader = reader;
+  }
+
+  height(): number {
+    const height = decodeHead(this.#reader.get(HEAD_KEY));
+    if (height === undefined) throw new IndexUnavailable();
+    return height;
+  }
+
+  /** `take` must take its view of the store (a get, or the start of a range) before it first waits. */
+  async #at<T>(take: () => T | Promise<T>): Promise<Indexed<T>> {
+    for (;;) {
+      const height = this.height();
+      const value = take();
+      if (this.height() === height) return { height, value: await value };
+      await value;
+    }
+  }
+
+  balance(address: Bytes): Indexed<Balance> {
+    const at = key(SPACES.balance, address);
+    for (;;) {
+      const height = this.height();
+      const value = decodeBalance(this.#reader.get(at));
+      if (this.height() === height) return { height, value };
+    }
+  }
+
+  balances(addresses: readonly Bytes[]): Indexed<Balance[]> {
+    for (;;) {
+      const height = this.height();
+      const value = addresses.map((address) => decodeBalance(this.#reader.get(key(SPACES.balance, address))));
+      if (this.height() === height) return { height, value };
+    }
+  }
+
+  /** Unspent outputs in the order of their outpoints, above `after`. */
+  unspent(address: Bytes, after: Bytes | undefined, limit: number): Promise<Indexed<IndexedOutput[]>> {
+    return this.#at(() => this.#unspentRange(address, after, limit));
+  }
+
+  async #unspentRange(address: Bytes, after: Bytes | undefined, limit: number): Promise<IndexedOutput[]> {
+    const prefix = key(SPACES.unspent, address);
+    const from = after === undefined ? prefix : Buffer.concat([prefix, after, Buffer.of(0)]);
+    return (await this.#reader.range(from, afterPrefix(prefix), { limit })).map(unspentOf);
+  }
+
+  /**
+   * Unspent outputs of several addresses: of the first from `after` on, then of the others from their start, as many addresses as
+   * `limit` may take. All ranges start at one moment.
+   */
+  unspentOfMany(
+    addresses: readonly Bytes[],
+    after: Bytes | undefined,
+    limit: number,
+  ): Promise<Indexed<{ address: Bytes; output: IndexedOutput }[]>> {
+    return this.#at(async () => {
+      const ranges: Promise<{ address: Bytes; output: IndexedOutput }[]>[] = [];
+      let left = limit;
+      addresses.forEach((address, i) => {
+        if (left <= 0) return;
+        const { utxos } = decodeBalance(this.#reader.get(key(SPACES.balance, address)));
+        // How many of the first address lie behind the cursor is not known: it may give none.
+        if (i > 0 || after === undefined) left -= utxos;
+        if (utxos > 0)
+          ranges.push(
+            this.#unspentRange(address, i === 0 ? after : undefined, limit).then((outputs) =>
+              outputs.map((output) => ({ address, output })),
+            ),
+          );
+      });
+      return (await Promise.all(ranges)).flat().slice(0, limit);
+    });
+  }
+
+  /** Newest first, below `before`. Values stay bytes: the API writes them out without a step between. */
+  async history(address: Bytes, before: Bytes | undefined, limit: number): Promise<Indexed<Entry[]>> {
+    const prefix = key(SPACES.event, address);
+    const to = before === undefined ? afterPrefix(prefix) : Buffer.concat([prefix, before]);
+    return this.#at(() => this.#reader.range(prefix, to, { limit, reverse: true }));
+  }
+
+  /** Oldest first, above `after`, of cuts up to `through`. */
+  async eventsAfter(address: Bytes, after: Bytes, through: number, limit: number): Promise<PlacedEvent[]> {
+    const prefix = key(SPACES.event, address);
+    const from = Buffer.concat([prefix, after, Buffer.of(0)]);
+    const to = Buffer.concat([prefix, placeBytes(through + 1, 0)]);
+    const entries = await this.#reader.range(from, to, { limit });
+    return entries.map(([at, value]) => ({ ...placeOf(at), ...decodeEvent(value) }));
+  }
+
+  async changes(height: number, from: number, limit: number): Promise<(PlacedEvent & { address: Bytes })[]> {
+    const entries = await this.#reader.range(
+      key(SPACES.change, placeBytes(height, from)),
+      key(SPACES.change, placeBytes(height + 1, 0)),
+      { limit },
+    );
+    return entries.map(([at, value]) => ({
+      ...placeOf(at),
+      ...decodeEvent(value),
+      address: value.subarray(EVENT_BYTES, EVENT_BYTES + ADDRESS_PAYLOAD_BYTES),
+    }));
+  }
+
+  async transactions(height: number, from: number, limit: number): Promise<IndexedTransaction[]> {
+    const entries = await this.#reader.range(
+      key(SPACES.transaction, placeBytes(height, from)),
+      key(SPACES.transaction, placeBytes(height + 1, 0)),
+      { limit },
+    );
+    return entries.map(transactionOf);
+  }
+
+  recentTransactions(limit: number): Promise<Indexed<IndexedTransaction[]>> {
+    return this.#at(async () => {
+      const space = Buffer.of(SPACES.transaction);
+      const entries = await this.#reader.range(space, key(SPACES.transaction, END), { limit, reverse: true });
+      return entries.map(transactionOf);
+    });
+  }
+
+  recentBlocks(limit: number): Promise<Indexed<Bytes[]>> {
+    return this.#at(async () => {
+      const space = Buffer.of(SPACES.block);
+      const entries = await this.#reader.range(space, key(SPACES.block, END), { limit, reverse: true });
+      return entries.map(([, value]) => value);
+    });
+  }
+
+  /** The finalized cut that put the address's key into the registry. */
+  keyHeight(address: Bytes): number | undefined {
+    return decodeHead(this.#reader.get(key(SPACES.key, address)));
+  }
+}

@@ -1,0 +1,71 @@
+/** svcd: the full node as a program of its own. */
+import { lockDirectory } from '../runtime/directory-lock.ts';
+import { openLog } from '../runtime/log.ts';
+import { command, commandTable, runProgram, type Terminal, version } from '../runtime/program.ts';
+import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
+import { runDaemon, storeDirectory } from './daemon.ts';
+import { pruneOptions, runOptions } from './node-options.ts';
+import { LedgerStore } from './store/ledger-store.ts';
+
+/** A failure with a code is told in one line; anything else is a defect and shows where it came from. */
+function failed(name: string, error: unknown, terminal: Terminal): number {
+  if (!(error instanceof Error)) throw error;
+  const { code } = error as { code?: unknown };
+  if (typeof code !== 'string' && !(error instanceof RangeError)) throw error;
+  terminal.err(`${name}: ${error.message}${typeof code === 'string' ? ` [${code}]` : ''}\n`);
+  return 1;
+}
+
+const runCommand = command(
+  {
+    name: 'svcd run',
+    summary: 'Runs the node: chain, public API, mining listener.',
+    options: runOptions,
+    examples: [
+      { line: 'svcd run --data-dir .data/node', says: 'a development chain with all listeners on this machine' },
+      {
+        line: 'svcd run --cut-millis 500 --fund dsvc1...=1000 --metrics-bind 127.0.0.1',
+        says: 'faster, with coins and metrics',
+      },
+    ],
+  },
+  async (values, _operands, terminal) => {
+    const { log, close } = openLog('node', values, terminal.env);
+    const shutdown = new Shutdown({ limitMs: DEFAULT_SHUTDOWN_LIMIT_MS }, { log, process, now: Date.now });
+    shutdown.add('log', close);
+    try {
+      await runDaemon(values, { log, shutdown, version: version() });
+    } catch (error) {
+      const code = failed('svcd run', error, terminal);
+      shutdown.request('failed to start', code);
+    }
+    return await shutdown.done;
+  },
+);
+
+const pruneCommand = command(
+  {
+    name: 'svcd prune',
+    summary: 'Deletes bodies of old blocks; headers, cuts, rewards and the state stay.',
+    options: pruneOptions,
+    examples: [{ line: 'svcd prune --data-dir .data/node --keep-cuts 34560', says: 'keep the bodies of the last day' }],
+  },
+  async ({ dataDir, keepCuts }, _operands, terminal) => {
+    try {
+      const lock = lockDirectory(dataDir);
+      const store = await LedgerStore.open(storeDirectory(dataDir));
+      try {
+        const pruned = await store.pruneBodies(store.state().height - keepCuts);
+        terminal.out(`${pruned} bodies deleted\n`);
+      } finally {
+        await store.close();
+        lock.release();
+      }
+      return 0;
+    } catch (error) {
+      return failed('svcd prune', error, terminal);
+    }
+  },
+);
+
+await runProgram(commandTable('svcd', 'A full node of the ledger.', [runCommand, pruneCommand]));

@@ -1,0 +1,109 @@
+/**
+ * Checks signatures in worker threads. Checks of the same moment go out as one packed batch per worker; a worker has at most two batches, the
+ * rest wait here, so the load spreads by itself. A worker that dies is replaced and its batches are given out again once.
+ */
+import { Worker } from 'node:worker_threads';
+import { ID_BYTES } from '../../protocol/identifier.ts';
+import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/transaction.ts';
+import type { SignatureCheck } from './witness-check.ts';
+
+const RECORD = PUBLIC_KEY_BYTES + ID_BYTES + SIGNATURE_BYTES;
+const MAX_BATCH = 32;
+const BATCHES_PER_WORKER = 2;
+
+type Job = { readonly check: SignatureCheck; resolve(valid: boolean): void; reject(error: Error): void; tries: number };
+type Hand = { worker: Worker; readonly batches: Map<number, Job[]> };
+
+export class SignatureWorkers {
+  readonly #threads: number;
+  readonly #hands: Hand[] = [];
+  readonly #waiting: Job[] = [];
+  #nextBatch = 0;
+  #scheduled = false;
+  #closed = false;
+
+  constructor(threads: number) {
+    this.#threads = threads;
+  }
+
+  /** True when all are valid. Workers start with the first check. */
+  async verify(checks: readonly SignatureCheck[]): Promise<boolean> {
+    const verdicts = await Promise.all(
+      checks.map(
+        (check) =>
+          new Promise<boolean>((resolve, reject) => {
+            this.#waiting.push({ check, resolve, reject, tries: 0 });
+            this.#schedule();
+          }),
+      ),
+    );
+    return verdicts.every((valid) => valid);
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.#handOut();
+    });
+  }
+
+  #handOut(): void {
+    if (this.#closed) {
+      for (const job of this.#waiting.splice(0)) job.reject(new Error('the signature workers are closed'));
+      return;
+    }
+    while (this.#hands.length < this.#threads && this.#waiting.length > 0) this.#hands.push(this.#start());
+    for (let round = 0; round < BATCHES_PER_WORKER; round++)
+      for (const hand of this.#hands) {
+        if (this.#waiting.length === 0) return;
+        if (hand.batches.size > round) continue;
+        const share = Math.ceil(this.#waiting.length / this.#hands.length);
+        this.#send(hand, this.#waiting.splice(0, Math.min(MAX_BATCH, share)));
+      }
+  }
+
+  #send(hand: Hand, jobs: Job[]): void {
+    const records = new Uint8Array(jobs.length * RECORD);
+    jobs.forEach(({ check }, i) => {
+      records.set(check.publicKey, i * RECORD);
+      records.set(check.message, i * RECORD + PUBLIC_KEY_BYTES);
+      records.set(check.signature, i * RECORD + PUBLIC_KEY_BYTES + ID_BYTES);
+    });
+    const batch = this.#nextBatch++;
+    hand.batches.set(batch, jobs);
+    hand.worker.postMessage({ batch, records }, [records.buffer]);
+  }
+
+  #start(): Hand {
+    const worker = new Worker(new URL('./signature-worker.ts', import.meta.url));
+    // A worker must not keep a program alive that has nothing else to do.
+    worker.unref();
+    const hand: Hand = { worker, batches: new Map() };
+    worker.on('message', ({ batch, verdicts }: { batch: number; verdicts: Uint8Array }) => {
+      const jobs = hand.batches.get(batch) ?? [];
+      hand.batches.delete(batch);
+      for (const [i, job] of jobs.entries()) job.resolve(verdicts[i] === 1);
+      this.#handOut();
+    });
+    worker.on('error', (error) => this.#replace(hand, error));
+    return hand;
+  }
+
+  #replace(hand: Hand, error: Error): void {
+    this.#hands.splice(this.#hands.indexOf(hand), 1);
+    for (const job of [...hand.batches.values()].flat())
+      if (job.tries++ === 0) this.#waiting.push(job);
+      else job.reject(error);
+    this.#schedule();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#handOut();
+    const closed = new Error('the signature workers are closed');
+    for (const hand of this.#hands) for (const job of [...hand.batches.values()].flat()) job.reject(closed);
+    await Promise.all(this.#hands.map(({ worker }) => worker.terminate()));
+  }
+}

@@ -1,0 +1,122 @@
+/**
+ * The door for work blocks (ledger rule 41): everything that can be checked without a hash first, in the order of its cost, the PoW last. A
+ * block from a bridge, from a miner's own program or from another node passes the same checks.
+ */
+import { parentsRoot } from '../../protocol/body.ts';
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import { blockId, decodeHeader, HEADER_BYTES, type Header } from '../../protocol/header.ts';
+import { merkleRootOfHashes } from '../../protocol/merkle.ts';
+import type { Network } from '../../protocol/network.ts';
+import { rewardRoot } from '../../protocol/reward.ts';
+import { meetsTarget, targetToBytes } from '../../protocol/target.ts';
+import type { CutRecord } from '../full-node.ts';
+import { isWindowOpen, nameOf } from '../ledger/registration.ts';
+import { type ReadTransaction, readWorkBlock, type WorkBlock } from '../ledger/work-block.ts';
+import { type NodeError, type NodeErrorCode, nodeError } from '../node-error.ts';
+
+/** A block's time may be this far ahead of the checking clock. */
+export const MAX_AHEAD_MILLIS = 10_000;
+
+export type CandidateContext = {
+  readonly network: Network;
+  readonly headHeight: number;
+  readonly nowMillis: number;
+  cut(height: number): CutRecord | undefined;
+  /** Waiting or registered. */
+  isKnownBlock(id: Bytes): boolean;
+  /** By a waiting block or by one in an open window. */
+  isBodyUsed(bodyId: Bytes): boolean;
+  /** Reads transaction `index` of a block with this transactions root. */
+  read(wire: Bytes, index: number, transactionsRoot: Bytes): ReadTransaction;
+};
+
+export type CheckedCandidate =
+  | { readonly block: WorkBlock }
+  | { readonly known: Bytes }
+  | { readonly error: NodeError };
+
+const refuse = (code: NodeErrorCode, message: string, fields: NodeError['fields'] = {}): CheckedCandidate => ({
+  error: nodeError(code, message, fields),
+});
+
+export function checkCandidate(headerBytes: Bytes, bodyBytes: Bytes, context: CandidateContext): CheckedCandidate {
+  if (headerBytes.length !== HEADER_BYTES)
+    return refuse('header_malformed', `a header has ${HEADER_BYTES} bytes, this one ${headerBytes.length}`);
+  const id = blockId(headerBytes);
+  if (context.isKnownBlock(id)) return { known: id };
+  let header: Header;
+  try {
+    header = decodeHeader(headerBytes);
+  } catch (error) {
+    if (!(error instanceof ProtocolError)) throw error;
+    return refuse('header_malformed', error.message, { reason: error.code });
+  }
+  const wrong = checkHeader(header, context);
+  if (wrong !== undefined) return { error: wrong };
+  let block: WorkBlock;
+  try {
+    block = readWorkBlock(headerBytes, bodyBytes, (wire, index) => context.read(wire, index, header.transactionsRoot));
+  } catch (error) {
+    if (!(error instanceof ProtocolError)) throw error;
+    return refuse('body_malformed', error.message, { reason: error.code });
+  }
+  const inside = checkBody(block) ?? checkPlace(block, context);
+  return inside === undefined ? { block } : { error: inside };
+}
+
+function checkHeader(header: Header, context: CandidateContext): NodeError | undefined {
+  const { anchorHeight } = header;
+  if (header.networkId !== context.network.id)
+    return nodeError('network_mismatch', `the block is of network ${header.networkId}, this is ${context.network.id}`);
+  const anchor = anchorHeight <= context.headHeight ? context.cut(anchorHeight) : undefined;
+  if (anchor === undefined)
+    return nodeError('anchor_unknown', `cut ${anchorHeight} does not exist here`, { head_height: context.headHeight });
+  if (!equalBytes(anchor.cutId, header.anchorId))
+    return nodeError('anchor_mismatch', `anchor_id is not the identifier of cut ${anchorHeight}`);
+  if (!isWindowOpen(anchorHeight, context.headHeight + 1))
+    return nodeError('block_too_late', `the window of anchor ${anchorHeight} is closed`, {
+      head_height: context.headHeight,
+    });
+  if (!equalBytes(anchor.header.stateRoot, header.stateRoot))
+    return nodeError('state_root_mismatch', 'state_root is not that of the anchor');
+  if (anchor.target !== header.target) return nodeError('target_mismatch', 'target is not that of the anchor');
+  if (header.timestampMillis <= anchor.header.timestampMillis)
+    return nodeError('timestamp_too_early', "timestamp_millis is not after the anchor's", {
+      anchor_millis: anchor.header.timestampMillis,
+    });
+  if (header.timestampMillis > context.nowMillis + MAX_AHEAD_MILLIS)
+    return nodeError('timestamp_too_late', 'timestamp_millis is more than 10 s ahead', {
+      now_millis: context.nowMillis,
+    });
+  return undefined;
+}
+
+function checkBody({ header, body, transactions }: WorkBlock): NodeError | undefined {
+  if (!equalBytes(parentsRoot(body), header.parentsRoot))
+    return nodeError('parents_root_mismatch', 'parents_root does not follow from the body');
+  if (!equalBytes(merkleRootOfHashes(transactions.map((transaction) => transaction.leaf)), header.transactionsRoot))
+    return nodeError('transactions_root_mismatch', 'transactions_root does not follow from the body');
+  if (!equalBytes(rewardRoot(body.payout, body.extranonce), header.rewardRoot))
+    return nodeError('reward_root_mismatch', 'reward_root does not follow from the body');
+  if (new Set(transactions.map(({ id }) => nameOf(id))).size !== transactions.length)
+    return nodeError('block_transaction_invalid', 'a transaction stands in the block twice');
+  return undefined;
+}
+
+function checkPlace({ body, bodyId }: WorkBlock, context: CandidateContext): NodeError | undefined {
+  if (context.isBodyUsed(bodyId)) return nodeError('body_used', 'the body is that of another block');
+  const unknown = body.parents.findIndex((parent) => !context.isKnownBlock(parent));
+  if (unknown >= 0) return nodeError('parent_unknown', `parent ${unknown} is not known`, { parent: unknown });
+  return undefined;
+}
+
+/** What time can change about a block that was found good: its window, its body, its place. */
+export function recheckCandidate(block: WorkBlock, context: CandidateContext): CheckedCandidate {
+  if (context.isKnownBlock(block.id)) return { known: block.id };
+  const wrong = checkHeader(block.header, context) ?? checkPlace(block, context);
+  return wrong === undefined ? { block } : { error: wrong };
+}
+
+export const meetsBlockTarget = (hash: Bytes, header: Header): boolean =>
+  meetsTarget(hash, targetToBytes(header.target));

@@ -1,0 +1,154 @@
+/**
+ * Templates (ledger rule 42, docs/protocol/mining.md): a header and a body on the newest finalized cut. A draw of transactions is kept for 5 seconds:
+ * within them the same draw number gives the same transactions, less those that have left the mempool meanwhile.
+ */
+import { encodeBody, MAX_BODY_BYTES, MAX_PARENTS, parentsRoot } from '../../protocol/body.ts';
+import { type Bytes, ByteWriter } from '../../protocol/bytes.ts';
+import { splitHalves } from '../../protocol/emission.ts';
+import { encodeHeader, registrationWindowEnd } from '../../protocol/header.ts';
+import { ID_BYTES } from '../../protocol/identifier.ts';
+import { merkleRootOfHashes } from '../../protocol/merkle.ts';
+import { type Network, powEpoch } from '../../protocol/network.ts';
+import { datasetSeed } from '../../protocol/pow.ts';
+import { rewardRoot } from '../../protocol/reward.ts';
+import { encodeExtranonce, MAX_EXTRANONCE } from '../../protocol/tag.ts';
+import type { Head, Template, TemplateRequest } from '../full-node.ts';
+import { nameOf } from '../ledger/registration.ts';
+import type { ReadTransaction } from '../ledger/work-block.ts';
+import type { Entry, Mempool } from '../mempool/mempool.ts';
+import { selectTransactions } from '../mempool/selection.ts';
+import type { WorkPool } from './work-pool.ts';
+
+export const DRAW_MILLIS = 5_000;
+/** Draws kept at once; the oldest leaves. */
+export const MAX_DRAWS = 64;
+/** Everything of a body but its transactions, at its largest. */
+const BODY_OVERHEAD = 1 + 49 + 1 + MAX_EXTRANONCE + 1 + MAX_PARENTS * ID_BYTES + 4;
+
+/** Templates whose transactions are remembered. */
+const MAX_MADE = 256;
+
+type Draw = { readonly at: number; readonly entries: readonly Entry[] };
+
+export type TemplateDependencies = {
+  readonly network: Network;
+  readonly powEpochLength: number;
+  readonly mempool: Mempool;
+  readonly pool: WorkPool;
+  readonly cutMillis: number;
+  readonly now: () => number;
+  random(limit: number): number;
+};
+
+export class TemplateMaker {
+  readonly #dependencies: TemplateDependencies;
+  readonly #draws = new Map<string, Draw>();
+  readonly #seeds = new Map<number, Bytes>();
+  /** Transactions of recent templates by their root: blocks made from them need not be read again. */
+  readonly #made = new Map<string, readonly Entry[]>();
+  #counter = 0n;
+
+  constructor(dependencies: TemplateDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  make(anchor: Head, request: TemplateRequest): Template {
+    const { network, powEpochLength, mempool, pool, now } = this.#dependencies;
+    const draw = request.draw ?? 0;
+    const { at, entries } = this.#draw(draw, request.maxTransactions);
+    const waiting = entries.filter((entry) => mempool.get(entry.id) === entry);
+    const extranonce = request.extranonce ?? this.#freshExtranonce();
+    const parents = pool.parents();
+    const body = encodeBody({
+      payout: request.payout,
+      extranonce,
+      parents,
+      transactions: waiting.map((entry) => entry.wire),
+    });
+    const header = {
+      networkId: network.id,
+      anchorHeight: anchor.height,
+      // After the anchor's, whatever this clock says.
+      timestampMillis: Math.max(now(), anchor.timestampMillis + 1),
+      anchorId: anchor.cutId,
+      parentsRoot: parentsRoot({ parents }),
+      transactionsRoot: merkleRootOfHashes(waiting.map((entry) => entry.read.leaf)),
+      rewardRoot: rewardRoot(request.payout, extranonce),
+      stateRoot: anchor.stateRoot,
+      target: anchor.target,
+      nonce: new Uint8Array(8),
+    };
+    this.#rememberMade(header.transactionsRoot, waiting);
+    const epoch = powEpoch(anchor.height, powEpochLength);
+    let fees = 0n;
+    for (const entry of waiting) fees += splitHalves(entry.fee).work;
+    return {
+      anchor,
+      header: encodeHeader(header),
+      body,
+      payout: request.payout,
+      extranonce,
+      registrationWindowEnd: registrationWindowEnd(anchor.height),
+      target: anchor.target,
+      timestampMillis: header.timestampMillis,
+      parentsRoot: header.parentsRoot,
+      transactionsRoot: header.transactionsRoot,
+      rewardRoot: header.rewardRoot,
+      draw,
+      transactionCount: waiting.length,
+      fees,
+      pow: { epoch, seed: this.#seed(epoch), epochLength: powEpochLength },
+      validMillis: Math.max(0, at + DRAW_MILLIS - now()),
+    };
+  }
+
+  #rememberMade(transactionsRoot: Bytes, entries: readonly Entry[]): void {
+    const name = nameOf(transactionsRoot);
+    if (this.#made.has(name)) return;
+    if (this.#made.size >= MAX_MADE) this.#made.delete(this.#made.keys().next().value as string);
+    this.#made.set(name, entries);
+  }
+
+  /** The transaction at this place of a template with this root, if it has exactly these bytes. */
+  known(transactionsRoot: Bytes, index: number, wire: Bytes): ReadTransaction | undefined {
+    const read = this.#made.get(nameOf(transactionsRoot))?.[index]?.read;
+    return read !== undefined && Buffer.compare(read.wire, wire) === 0 ? read : undefined;
+  }
+
+  #seed(epoch: number): Bytes {
+    const known = this.#seeds.get(epoch);
+    if (known !== undefined) return known;
+    const seed = datasetSeed(this.#dependencies.network.id, epoch);
+    this.#seeds.clear();
+    this.#seeds.set(epoch, seed);
+    return seed;
+  }
+
+  #draw(draw: number, maxTransactions: number): Draw {
+    const name = `${draw}/${maxTransactions}`;
+    const now = this.#dependencies.now();
+    const kept = this.#draws.get(name);
+    // A clock that was set back ends a draw too.
+    if (kept !== undefined && now >= kept.at && now < kept.at + DRAW_MILLIS) return kept;
+    this.#draws.delete(name);
+    const { mempool, cutMillis, random } = this.#dependencies;
+    const entries = selectTransactions(mempool.groups(), {
+      maxTransactions,
+      maxBytes: MAX_BODY_BYTES - BODY_OVERHEAD,
+      cutMillis,
+      oldestOwnMillis: mempool.oldestOwnMillis(),
+      random,
+    });
+    if (this.#draws.size >= MAX_DRAWS) this.#draws.delete(this.#draws.keys().next().value as string);
+    const fresh = { at: now, entries };
+    this.#draws.set(name, fresh);
+    return fresh;
+  }
+
+  /** Unique among this node's templates; a server that hands out work of its own brings its own extranonces. */
+  #freshExtranonce(): Bytes {
+    const unique = new ByteWriter(16);
+    for (let i = 0; i < 8; i++) unique.u8(this.#dependencies.random(256));
+    return encodeExtranonce('', unique.u64(this.#counter++).done());
+  }
+}

@@ -1,0 +1,66 @@
+/** The metrics `svc_node_*` of the specification. What has no source yet (peers, p2p bytes) is absent, not zero. */
+import type { Metrics } from '../runtime/metrics.ts';
+import type { FullNode } from './full-node.ts';
+import type { CutStep } from './node.ts';
+
+export type NodeMetrics = {
+  cutStep(step: CutStep, seconds: number): void;
+  submission(kind: 'template' | 'block' | 'transaction', result: string): void;
+  watch(node: FullNode): void;
+};
+
+const STEP_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
+
+export function nodeMetrics(
+  metrics: Metrics,
+  info: { readonly version: string; readonly network: string },
+  startedMillis: number,
+  now: () => number,
+): NodeMetrics {
+  metrics
+    .gauge('svc_node_info', { help: 'Version and network of the node', labels: ['version', 'network'] })
+    .set(1, info);
+  const uptime = metrics.gauge('svc_node_uptime_seconds', { help: 'Seconds since the start' });
+  const height = metrics.gauge('svc_node_finalized_height', { help: 'Height of the last finalized cut' });
+  const synced = metrics.gauge('svc_node_synced', { help: '1 when the node is synced' });
+  const cuts = metrics.counter('svc_node_cuts_total', { help: 'Cuts finalized since the start' });
+  const registered = metrics.counter('svc_node_registered_blocks_total', { help: 'Work blocks registered' });
+  const executed = metrics.counter('svc_node_executed_blocks_total', {
+    help: 'Work blocks of which a transaction was executed',
+  });
+  const rewards = metrics.counter('svc_node_paid_rewards_total', { help: 'Work rewards paid' });
+  const submissions = metrics.counter('svc_node_submissions_total', {
+    help: 'Templates, blocks and transactions by result',
+    labels: ['kind', 'result'],
+  });
+  const waiting = metrics.gauge('svc_node_mempool_transactions', { help: 'Transactions that wait' });
+  const pool = metrics.gauge('svc_node_work_pool_blocks', { help: 'Work blocks that wait for a cut' });
+  const steps = metrics.histogram('svc_node_cut_step_seconds', {
+    help: 'Time of the steps of a cut',
+    labels: ['step'],
+    buckets: STEP_SECONDS,
+  });
+  return {
+    cutStep: (step, seconds) => steps.observe(seconds, { step }),
+    submission: (kind, result) => submissions.add(1, { kind, result }),
+    watch(node) {
+      node.on('cut', (effects) => {
+        cuts.add(1);
+        registered.add(effects.registered.length);
+        const blocks = effects.transactions
+          .filter(({ outcome }) => outcome === 'executed')
+          .map(({ blockId }) => blockId);
+        executed.add(new Set(blocks).size);
+        rewards.add(effects.rewards.length);
+      });
+      metrics.beforeScrape(() => {
+        const sync = node.sync();
+        uptime.set((now() - startedMillis) / 1000);
+        height.set(sync.height);
+        synced.set(sync.synced ? 1 : 0);
+        waiting.set(node.mempool.count);
+        pool.set([...node.waitingBlocks()].length);
+      });
+    },
+  };
+}

@@ -1,0 +1,105 @@
+/** The options of `svcd`: the one place of their names, defaults and help texts. */
+import { parseAddress } from '../protocol/address.ts';
+import { parseCoins } from '../protocol/amount.ts';
+import {
+  choice,
+  flag,
+  integer,
+  listenAddressOrOff,
+  parsed,
+  path,
+  repeated,
+  size,
+  text,
+} from '../protocol/command-line.ts';
+import { NETWORK_NAMES, POW_EPOCH_CUTS } from '../protocol/network.ts';
+import type { Output } from '../protocol/transaction.ts';
+import { logOptions } from '../runtime/log.ts';
+import { DEVELOPMENT_DEFAULTS } from './development.ts';
+import { NODE_DEFAULTS } from './node.ts';
+
+const CHAIN = 'Development chain';
+
+export const storeOptions = {
+  network: choice({ help: 'which network', default: 'development' }, NETWORK_NAMES),
+  dataDir: path({ help: 'where the chain is kept', default: '.data/node', placeholder: 'DIR' }),
+} as const;
+
+/** ADDRESS=COINS */
+function readFund(word: string): Output {
+  const [address = '', coins = '', ...more] = word.split('=');
+  if (more.length > 0 || coins === '') throw new Error('must be ADDRESS=COINS');
+  return { address: parseAddress(address, 'development').payload, amount: parseCoins(coins) };
+}
+
+export const runOptions = {
+  ...storeOptions,
+  apiBind: listenAddressOrOff({ help: 'public API', group: 'Listeners', default: '127.0.0.1:28701' }),
+  publicApi: flag({ help: 'serve the API with the limits of a public service', group: 'Listeners' }),
+  browserOrigin: repeated(text({ help: 'web origin that may use the API', group: 'Listeners', placeholder: 'ORIGIN' })),
+  trustedProxy: repeated(
+    text({ help: 'address whose X-Forwarded-For is believed', group: 'Listeners', placeholder: 'ADDRESS' }),
+  ),
+  miningBind: listenAddressOrOff({
+    help: 'mining listener, for this machine only',
+    group: 'Listeners',
+    default: '127.0.0.1:28702',
+  }),
+  metricsBind: parsed(
+    {
+      help: 'metrics listener; port 28790 when only an address is given',
+      group: 'Listeners',
+      placeholder: 'HOST[:PORT]',
+    },
+    (word) => (/:\d+$/.test(word) ? word : /^\d+$/.test(word) ? `127.0.0.1:${word}` : `${word}:28790`),
+  ),
+  powMode: choice({ help: 'full keeps the dataset in memory, light only its cache', default: 'full' }, [
+    'full',
+    'light',
+  ]),
+  verifyThreads: integer({ help: 'threads that check proof of work', min: 1, max: 64, default: 1 }),
+  signatureThreads: integer({
+    help: 'threads that check signatures',
+    min: 1,
+    max: 64,
+    default: NODE_DEFAULTS.signatureThreads,
+  }),
+  mempoolSize: size({ help: 'memory for waiting transactions', default: '256MiB' }),
+  cutMillis: integer({
+    help: 'milliseconds from cut to cut',
+    group: CHAIN,
+    min: 20,
+    max: 600_000,
+    default: NODE_DEFAULTS.cutMillis,
+  }),
+  powEpochLength: integer({
+    help: 'cuts of a PoW epoch',
+    group: CHAIN,
+    min: 1,
+    max: 1_000_000_000,
+    default: POW_EPOCH_CUTS,
+  }),
+  initialWork: integer({
+    help: 'hashes per block at the start',
+    group: CHAIN,
+    min: 1,
+    max: 1_000_000_000_000,
+    default: Number(DEVELOPMENT_DEFAULTS.initialWork),
+  }),
+  minimumWork: integer({
+    help: 'least hashes per block',
+    group: CHAIN,
+    min: 1,
+    max: 1_000_000_000_000,
+    default: Number(DEVELOPMENT_DEFAULTS.minimumWork),
+  }),
+  fund: repeated(
+    parsed({ help: 'coins for an address in a new chain', group: CHAIN, placeholder: 'ADDRESS=COINS' }, readFund),
+  ),
+  ...logOptions,
+} as const;
+
+export const pruneOptions = {
+  ...storeOptions,
+  keepCuts: integer({ help: 'keep the bodies of this many cuts', min: 96, max: 1_000_000_000, default: 34_560 }),
+} as const;

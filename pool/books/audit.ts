@@ -1,0 +1,149 @@
+/**
+ * `svc-pool audit`: recomputes every balance of the whole history and compares it with the books, to the atom. It trusts
+ * the slices' leaves and the rewards' amounts, and derives all else: roots, totals, windows, credit lists, balances,
+ * amounts in flight and paid. The raw shares that are still kept are summed up against their slices.
+ */
+import { sumTree } from '../../protocol/sum-tree.ts';
+import type { Sql } from '../database/connect.ts';
+import { accountsOf, computeCredits, creditLeaves, windowJson } from './credits.ts';
+import { unpackCredits, unpackWork } from './packed.ts';
+import { balanceSheet } from './sheet.ts';
+
+export type Finding = { readonly what: string; readonly books: string; readonly computed: string };
+export type AuditReport = {
+  readonly slices: number;
+  readonly lists: number;
+  readonly accounts: number;
+  readonly findings: readonly Finding[];
+};
+
+export async function audit(
+  sql: Sql,
+  onProgress: (what: string, done: number) => void = () => undefined,
+): Promise<AuditReport> {
+  const findings: Finding[] = [];
+  const compare = (what: string, books: unknown, computed: unknown) => {
+    if (String(books) !== String(computed)) findings.push({ what, books: String(books), computed: String(computed) });
+  };
+  const slices = await auditSlices(sql, compare, onProgress);
+  const { lists, credited } = await auditLists(sql, compare, onProgress);
+  const accounts = await auditAccounts(sql, credited, compare);
+  const sheet = await balanceSheet(sql);
+  compare('the balance sheet', sheet.gap, 0n);
+  return { slices, lists, accounts, findings };
+}
+
+type Compare = (what: string, books: unknown, computed: unknown) => void;
+type Progress = (what: string, done: number) => void;
+
+async function auditSlices(sql: Sql, compare: Compare, onProgress: Progress): Promise<number> {
+  let count = 0;
+  const cursor = sql<{ service: number; number: number; total: string; root: Buffer; leaves: Buffer }[]>`select service,
+    number, total, root, leaves from slices where closed_height is not null order by service, number`.cursor(50);
+  for await (const rows of cursor)
+    for (const row of rows) {
+      const leaves = unpackWork(row.leaves);
+      const accounts = await accountsOf(
+        sql,
+        leaves.map((leaf) => leaf.accountId),
+      );
+      const tree = sumTree(
+        leaves.map((leaf) => ({
+          key: new Uint8Array(Buffer.from(accounts.payloadOf(leaf.accountId), 'hex')),
+          value: leaf.value,
+        })),
+      );
+      const name = `slice ${row.number} of service ${row.service}`;
+      compare(`${name}: root`, row.root.toString('hex'), Buffer.from(tree.root.hash).toString('hex'));
+      compare(`${name}: total`, row.total, tree.root.sum);
+      await auditRawShares(sql, row, leaves, name, compare);
+      onProgress('slices', ++count);
+    }
+  return count;
+}
+
+/** Raw shares are pruned by whole days, so a slice is checked only when all its days are kept. */
+async function auditRawShares(
+  sql: Sql,
+  row: { service: number; number: number },
+  leaves: readonly { accountId: number; value: bigint }[],
+  name: string,
+  compare: Compare,
+): Promise<void> {
+  const [kept] = await sql<{ first: number | null }[]>`select min(slice) as first from shares
+    where service = ${row.service}`;
+  if (kept?.first === null || kept === undefined || kept.first >= row.number) return;
+  const sums = await sql<{ account_id: number; work: string }[]>`select account_id, sum(work)::text as work from shares
+    where service = ${row.service} and slice = ${row.number} group by account_id`;
+  const raw = new Map(sums.map((sum) => [sum.account_id, sum.work]));
+  compare(`${name}: accounts with raw shares`, leaves.length, raw.size);
+  for (const leaf of leaves)
+    compare(`${name}: raw shares of account ${leaf.accountId}`, leaf.value, raw.get(leaf.accountId));
+}
+
+async function auditLists(sql: Sql, compare: Compare, onProgress: Progress) {
+  const credited = new Map<number, bigint>();
+  const rows = await sql<
+    {
+      service: number;
+      slice: number;
+      fee_ppm: number;
+      fee: bigint;
+      reward: bigint;
+      root: Buffer;
+      credits: Buffer;
+      window_parts: object[];
+    }[]
+  >`select service, slice, fee_ppm, fee, reward, root, credits, window_parts from credit_lists order by id`;
+  for (const [i, row] of rows.entries()) {
+    const name = `credits of slice ${row.slice}, service ${row.service}`;
+    const list = await computeCredits(sql, row.service, row.slice, BigInt(row.fee_ppm));
+    const booked = unpackCredits(row.credits);
+    for (const { accountId, value } of booked) credited.set(accountId, (credited.get(accountId) ?? 0n) + value);
+    if (list === undefined) {
+      compare(name, 'made', 'not due');
+      continue;
+    }
+    compare(`${name}: reward`, row.reward, list.reward);
+    compare(`${name}: fee`, row.fee, list.fee);
+    compare(
+      `${name}: window`,
+      JSON.stringify(row.window_parts.map(canonical)),
+      JSON.stringify(windowJson(list.window).map(canonical)),
+    );
+    const leaves = creditLeaves(list.credits);
+    compare(`${name}: root`, row.root.toString('hex'), Buffer.from(sumTree(leaves).root.hash).toString('hex'));
+    const accounts = await accountsOf(
+      sql,
+      booked.map((credit) => credit.accountId),
+    );
+    const expected = new Map(leaves.map((leaf) => [leaf.payload, leaf.value]));
+    compare(`${name}: accounts`, booked.length, expected.size);
+    for (const { accountId, value } of booked)
+      compare(`${name}: account ${accountId}`, value, expected.get(accounts.payloadOf(accountId)));
+    onProgress('credit lists', i + 1);
+  }
+  return { lists: rows.length, credited };
+}
+
+const canonical = (part: object) => Object.entries(part).sort();
+
+async function auditAccounts(sql: Sql, credited: ReadonlyMap<number, bigint>, compare: Compare): Promise<number> {
+  const rows = await sql<
+    { id: number; balance: bigint; in_flight: bigint; paid: bigint; flying: string; settled: string }[]
+  >`select a.id, a.balance, a.in_flight, a.paid,
+      coalesce(sum(i.amount) filter (where p.state in ('reserved', 'submitting', 'submitted')), 0)::text as flying,
+      coalesce(sum(i.amount) filter (where p.state = 'finalized'), 0)::text as settled
+    from accounts a left join payout_items i on i.account_id = a.id left join payouts p on p.id = i.payout_id
+    group by a.id order by a.id`;
+  for (const row of rows) {
+    compare(`account ${row.id}: in flight`, row.in_flight, row.flying);
+    compare(`account ${row.id}: paid`, row.paid, row.settled);
+    compare(
+      `account ${row.id}: balance`,
+      row.balance,
+      (credited.get(row.id) ?? 0n) - BigInt(row.flying) - BigInt(row.settled),
+    );
+  }
+  return rows.length;
+}

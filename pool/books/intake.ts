@@ -1,0 +1,233 @@
+/**
+ * Taking journal entries into the books: one fenced transaction per batch. Entries at or below a boot's position were
+ * taken before and are passed over, so any replay, from any instance, counts each share once.
+ */
+import { formatAddress } from '../../protocol/address.ts';
+import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
+import type { NetworkName } from '../../protocol/network.ts';
+import { sliceOfHeight } from '../../protocol/pplns.ts';
+import { workOfTarget } from '../../protocol/target.ts';
+import { byteaTexts, type Sql, type Transaction } from '../database/connect.ts';
+import type { JournalEntry } from '../journal.ts';
+import { type BlockRecord, decodeRecord, type JournalRecord, SERVICES, type ShareRecord } from '../journal-record.ts';
+import { ensureSharePartitions } from './partitions.ts';
+import { openSlices } from './slices.ts';
+
+export const serviceNumber = (service: (typeof SERVICES)[number]): number => SERVICES.indexOf(service);
+
+export type IntakeOptions = { readonly network: NetworkName; readonly sliceCuts: number };
+
+type Taken = { readonly bootId: string; readonly sequence: number; readonly record: JournalRecord };
+
+export type IntakeResult = { readonly taken: number; readonly repeated: number; readonly shares: number };
+
+/** Ids of accounts and workers by their natural keys; filled from the database, never wrong, bounded. */
+export class IdCache {
+  readonly #ids = new Map<string, number>();
+  readonly #capacity: number;
+
+  constructor(capacity = 200_000) {
+    this.#capacity = capacity;
+  }
+
+  get(key: string): number | undefined {
+    return this.#ids.get(key);
+  }
+
+  set(key: string, id: number): void {
+    if (this.#ids.size >= this.#capacity) this.#ids.clear();
+    this.#ids.set(key, id);
+  }
+}
+
+export class Intake {
+  readonly #options: IntakeOptions;
+  readonly #accounts = new IdCache();
+  readonly #workers = new IdCache();
+
+  constructor(options: IntakeOptions) {
+    this.#options = options;
+  }
+
+  async take(transaction: Transaction, entries: readonly JournalEntry[]): Promise<IntakeResult> {
+    const { fresh, repeated } = await this.#fresh(transaction, entries);
+    if (fresh.length === 0) return { taken: 0, repeated, shares: 0 };
+    await this.#resolveIds(
+      transaction,
+      fresh.map((entry) => entry.record),
+    );
+    const shares = fresh.filter((entry): entry is Taken & { record: ShareRecord } => entry.record.kind === 'share');
+    await this.#addWork(transaction, shares);
+    for (const entry of fresh) {
+      const { record } = entry;
+      if (record.kind === 'ownership')
+        await transaction`insert into ownerships (owner, service, account_id, worker_id)
+          values (${Buffer.from(record.owner)}, ${serviceNumber(record.service)}, ${this.accountId(record.account)},
+            ${this.workerId(record)}) on conflict (owner) do nothing`;
+    }
+    await this.#addBlocks(transaction, fresh);
+    await this.#advancePositions(transaction, fresh);
+    return { taken: fresh.length, repeated, shares: shares.length };
+  }
+
+  accountId(payload: Bytes): number {
+    return this.#accounts.get(toHex(payload)) as number;
+  }
+
+  workerId(record: JournalRecord): number {
+    return this.#workers.get(workerKey(this.accountId(record.account), record)) as number;
+  }
+
+  async #fresh(transaction: Transaction, entries: readonly JournalEntry[]) {
+    const boots = [...new Set(entries.map((entry) => entry.bootId))];
+    const rows = await transaction<{ boot_id: Buffer; through: bigint }[]>`select boot_id, through
+      from journal_positions where boot_id = any(${byteaTexts(boots)}::text[]::bytea[]) for update`;
+    const positions = new Map(rows.map((row) => [row.boot_id.toString('hex'), Number(row.through)]));
+    const fresh: Taken[] = [];
+    let repeated = 0;
+    for (const { bootId, sequence, record } of entries) {
+      if (sequence <= (positions.get(bootId) ?? -1)) {
+        repeated++;
+        continue;
+      }
+      positions.set(bootId, sequence);
+      fresh.push({ bootId, sequence, record: decodeRecord(record) });
+    }
+    return { fresh, repeated };
+  }
+
+  async #resolveIds(transaction: Transaction, records: readonly JournalRecord[]): Promise<void> {
+    const payloads = new Set<string>();
+    for (const record of records) {
+      const key = toHex(record.account);
+      if (this.#accounts.get(key) === undefined) payloads.add(key);
+    }
+    if (payloads.size > 0) {
+      const rows = await ensureAccounts(transaction, [...payloads], this.#options.network);
+      for (const [payload, id] of rows) this.#accounts.set(payload, id);
+    }
+    const missing = new Map<string, JournalRecord>();
+    for (const record of records) {
+      const key = workerKey(this.accountId(record.account), record);
+      if (this.#workers.get(key) === undefined) missing.set(key, record);
+    }
+    if (missing.size === 0) return;
+    const list = [...missing.values()];
+    const accounts = list.map((record) => this.accountId(record.account));
+    const services = list.map((record) => serviceNumber(record.service));
+    const names = list.map((record) => record.worker);
+    await transaction`insert into workers (account_id, service, name)
+      select * from unnest(${accounts}::int[], ${services}::smallint[], ${names}::text[]) on conflict do nothing`;
+    const rows = await transaction<{ id: number; account_id: number; service: number; name: string }[]>`
+      select w.id, w.account_id, w.service, w.name from workers w
+      join unnest(${accounts}::int[], ${services}::smallint[], ${names}::text[]) as k(a, s, n)
+      on w.account_id = k.a and w.service = k.s and w.name = k.n`;
+    for (const row of rows) this.#workers.set(`${row.account_id}/${row.service}/${row.name}`, row.id);
+  }
+
+  async #addWork(transaction: Transaction, shares: readonly (Taken & { record: ShareRecord })[]): Promise<void> {
+    if (shares.length === 0) return;
+    const open = await openSlices(transaction);
+    const byAccount = new Map<string, bigint>();
+    const byWorker = new Map<number, { count: number; work: bigint; atMillis: number }>();
+    const totals = new Map<number, bigint>();
+    for (const { record } of shares) {
+      const service = serviceNumber(record.service);
+      const key = `${service}/${this.accountId(record.account)}`;
+      byAccount.set(key, (byAccount.get(key) ?? 0n) + record.work);
+      totals.set(service, (totals.get(service) ?? 0n) + record.work);
+      const id = this.workerId(record);
+      const sum = byWorker.get(id) ?? { count: 0, work: 0n, atMillis: 0 };
+      byWorker.set(id, {
+        count: sum.count + 1,
+        work: sum.work + record.work,
+        atMillis: Math.max(sum.atMillis, record.atMillis),
+      });
+    }
+    const keys = [...byAccount.keys()].map((key) => key.split('/').map(Number) as [number, number]);
+    await transaction`insert into open_work (service, account_id, work)
+      select * from unnest(${keys.map(([service]) => service)}::smallint[], ${keys.map(([, id]) => id)}::int[],
+        ${[...byAccount.values()].map(String)}::numeric[])
+      on conflict (service, account_id) do update set work = open_work.work + excluded.work`;
+    const sums = [...byWorker.values()];
+    await transaction`update workers w set accepted = w.accepted + k.n, work = w.work + k.work,
+        last_share_at = greatest(w.last_share_at, k.at)
+      from unnest(${[...byWorker.keys()]}::int[], ${sums.map((sum) => sum.count)}::int[],
+        ${sums.map((sum) => String(sum.work))}::numeric[],
+        ${sums.map((sum) => new Date(sum.atMillis).toISOString())}::text[]::timestamptz[]) as k(id, n, work, at)
+      where w.id = k.id`;
+    for (const [service, total] of totals)
+      await transaction`update effort set work = work + ${String(total)}::numeric where service = ${service}`;
+    await this.#copyShares(transaction, shares, open);
+  }
+
+  async #copyShares(
+    transaction: Transaction,
+    shares: readonly (Taken & { record: ShareRecord })[],
+    open: ReadonlyMap<number, { number: number }>,
+  ): Promise<void> {
+    await ensureSharePartitions(
+      transaction,
+      shares.map((share) => share.record.atMillis),
+    );
+    const lines = shares.map(({ bootId, sequence, record }) => {
+      const service = serviceNumber(record.service);
+      const slice = (open.get(service) as { number: number }).number;
+      const at = new Date(record.atMillis).toISOString();
+      return `\\\\x${bootId}\t${sequence}\t${service}\t${this.accountId(record.account)}\t${this.workerId(record)}\t${slice}\t${record.work}\t${at}\n`;
+    });
+    const stream = await transaction`copy shares (boot_id, sequence, service, account_id, worker_id, slice, work, at)
+      from stdin`.writable();
+    await new Promise<void>((resolve, reject) => {
+      stream.once('error', reject).once('finish', resolve);
+      stream.end(lines.join(''));
+    });
+  }
+
+  async #addBlocks(transaction: Transaction, fresh: readonly Taken[]): Promise<void> {
+    for (const { record } of fresh) if (record.kind === 'block') await this.addBlock(transaction, record);
+  }
+
+  /** Idempotent: a block may come by the journal of its finder and by the chain. */
+  async addBlock(transaction: Transaction, record: BlockRecord): Promise<void> {
+    const service = serviceNumber(record.service);
+    const [inserted] = await transaction`insert into blocks
+        (block_id, service, account_id, worker_id, anchor_height, slice, target_work, effort_work, found_at, state)
+      select ${Buffer.from(record.blockId)}, ${service}, ${this.accountId(record.account)}, ${this.workerId(record)},
+        ${record.anchorHeight}, ${sliceOfHeight(record.anchorHeight, this.#options.sliceCuts)},
+        ${String(workOfTarget(record.target))}::numeric, effort.work, ${new Date(record.atMillis)}, 'found'
+      from effort where effort.service = ${service}
+      on conflict (block_id) do nothing returning 1`;
+    if (inserted !== undefined) await transaction`update effort set work = 0 where service = ${service}`;
+  }
+
+  /** A block that the chain paid and no journal named: its finder is known from the ownership of its extranonce. */
+  async adoptBlock(transaction: Transaction, record: BlockRecord): Promise<void> {
+    await this.#resolveIds(transaction, [record]);
+    await this.addBlock(transaction, record);
+  }
+
+  async #advancePositions(transaction: Transaction, fresh: readonly Taken[]): Promise<void> {
+    const last = new Map(fresh.map((entry) => [entry.bootId, entry.sequence]));
+    for (const [bootId, through] of last)
+      await transaction`insert into journal_positions (boot_id, through) values (${Buffer.from(bootId, 'hex')}, ${through})
+        on conflict (boot_id) do update set through = excluded.through, updated_at = now()`;
+  }
+}
+
+const workerKey = (accountId: number, record: JournalRecord): string =>
+  `${accountId}/${serviceNumber(record.service)}/${record.worker}`;
+
+export async function ensureAccounts(
+  sql: Sql | Transaction,
+  payloads: readonly string[],
+  network: NetworkName,
+): Promise<[string, number][]> {
+  const bytes = byteaTexts(payloads);
+  const addresses = payloads.map((payload) => formatAddress(fromHex(payload), network));
+  await sql`insert into accounts (payload, address)
+    select * from unnest(${bytes}::text[]::bytea[], ${addresses}::text[]) on conflict do nothing`;
+  const rows = await sql<{ id: number; payload: Buffer }[]>`select id, payload from accounts
+    where payload = any(${bytes}::text[]::bytea[])`;
+  return rows.map((row) => [row.payload.toString('hex'), row.id]);
+}

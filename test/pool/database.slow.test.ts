@@ -1,0 +1,28 @@
+/** The PostgreSQL that comes with the package: created, started, killed and started again, and migrated by many at once. */
+import postgres from 'postgres';
+import { expect, test } from 'vitest';
+import { startEmbeddedPostgres } from '../../pool/database/embedded.ts';
+import { migrate } from '../../pool/database/migrate.ts';
+import { quietLog } from '../quiet-log.ts';
+import { temporaryDirectory } from '../temporary.ts';
+
+test('a database survives its pool, and migrations run once', async () => {
+  const directory = temporaryDirectory();
+  const first = await startEmbeddedPostgres(directory, quietLog);
+  const instances = [0, 1, 2].map(() => postgres(first.url, { max: 2, onnotice: () => undefined }));
+  await Promise.all(instances.map((sql) => migrate(sql, quietLog)));
+  const [row] = await instances[0]!`select count(*)::int as n from schema_version`;
+  expect(row?.n).toBeGreaterThan(0);
+  await instances[0]!`insert into settings values ('kept', 'yes')`;
+  await Promise.all(instances.map((sql) => sql.end()));
+
+  // The first server is left running, as after a kill -9 of the pool: the second start ends it and takes its place.
+  const second = await startEmbeddedPostgres(directory, quietLog);
+  await first.exited;
+  const sql = postgres(second.url, { max: 2 });
+  expect((await sql`select value from settings where name = 'kept'`)[0]?.value).toBe('yes');
+  await sql`insert into schema_version (number, name) values (9999, 'from the future')`;
+  await expect(migrate(sql, quietLog)).rejects.toThrow(/newer release/);
+  await sql.end();
+  await second.stop();
+});
