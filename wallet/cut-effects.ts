@@ -88,7 +88,7 @@ function entryOf(view: CutView, transaction: string, changes: readonly ChangeDoc
   const document = view.transactions.get(transaction);
   const total = (kind: ChangeDocument['kind']) =>
     changes.reduce((sum, change) => (change.kind === kind ? sum + BigInt(change.amount) : sum), 0n);
-  const inputs = new Set(document?.inputs.map(({ address }) => address) ?? []);
+  const inputs = new Set(document?.inputs.flatMap(({ address }) => address ?? []) ?? []);
   const spent = total('spent');
   // Change returns to the change branch, a merge to an address it spends from: neither is a recipient.
   const recipients = (document?.outputs ?? []).filter(({ address }) => {

@@ -299,10 +299,8 @@ export class Outgoing {
   }
 
   #heights(): Pick<Draft, 'validFromHeight' | 'validUntilHeight'> {
-    const { book, follower } = this.#with;
-    const longest = follower.node.manifest?.max_mempool_validity ?? this.#options.validityCuts;
-    const validFromHeight = book.meta.indexedHeight;
-    return { validFromHeight, validUntilHeight: validFromHeight + Math.min(this.#options.validityCuts, longest) };
+    const validFromHeight = this.#with.book.meta.indexedHeight;
+    return { validFromHeight, validUntilHeight: validFromHeight + this.#options.validityCuts };
   }
 
   #payDraft(plan: Plan, recipients: readonly Recipient[], payload: Uint8Array): Draft {

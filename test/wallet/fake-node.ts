@@ -259,7 +259,6 @@ export class FakeNode {
         max_outputs: 8,
         max_transaction_bytes: 65536,
         max_payload_bytes: 2048,
-        max_mempool_validity: 100_000,
       }),
     addressChanges: ({ addresses, after_height, limit = 1024, cursor }) => {
       const wanted = new Set(addresses);
