@@ -1,0 +1,33 @@
+/** One message of the share stream: entries of one boot as `u64 sequence | u32 length | record`, packed. */
+import { type Bytes, concat } from '../../protocol/bytes.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import type { JournalEntry } from '../journal.ts';
+
+const HEAD_BYTES = 12;
+
+export function packEntries(entries: readonly JournalEntry[]): Uint8Array<ArrayBuffer> {
+  const heads = new Uint8Array(HEAD_BYTES * entries.length);
+  const view = new DataView(heads.buffer);
+  const parts: Bytes[] = [];
+  for (const [i, { sequence, record }] of entries.entries()) {
+    view.setBigUint64(i * HEAD_BYTES, BigInt(sequence), true);
+    view.setUint32(i * HEAD_BYTES + 8, record.length, true);
+    parts.push(heads.subarray(i * HEAD_BYTES, (i + 1) * HEAD_BYTES), record);
+  }
+  return concat(...parts);
+}
+
+export function unpackEntries(bootId: string, bytes: Bytes): JournalEntry[] {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const entries: JournalEntry[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    if (bytes.length - at < HEAD_BYTES) throw new ProtocolError('truncated', 'stream message ends inside an entry');
+    const sequence = view.getBigUint64(at, true);
+    const end = at + HEAD_BYTES + view.getUint32(at + 8, true);
+    if (end > bytes.length) throw new ProtocolError('truncated', 'stream message ends inside an entry');
+    if (sequence > BigInt(Number.MAX_SAFE_INTEGER)) throw new ProtocolError('out_of_range', 'sequence is too large');
+    entries.push({ bootId, sequence: Number(sequence), record: bytes.subarray(at + HEAD_BYTES, end) });
+    at = end;
+  }
+  return entries;
+}

@@ -1,0 +1,177 @@
+/**
+ * The accountant's end of the share stream: a Redis Stream read through a consumer group. What an earlier accountant read
+ * and did not commit is claimed first. A message is acknowledged and deleted only after the books committed it; one that
+ * does not join the books' position (Redis lost messages, or another accountant holds them) is dropped and reported as a
+ * gap, and its front end sends again from the position.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
+import { ProtocolError } from '../../protocol/errors.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { JournalEntry } from '../journal.ts';
+import type { RedisKeys } from '../shared/redis.ts';
+import { type EntrySource, NOTHING, type Positions, type TakenEntries } from './entry-source.ts';
+import { unpackEntries } from './stream-message.ts';
+
+const GROUP = 'accountant';
+const CLAIM_COUNT = 100;
+/** Messages that another reader took and never finished are claimed again after this long. */
+const RECLAIM_MILLIS = 15_000;
+
+export type StreamSourceOptions = {
+  readonly keys: RedisKeys;
+  /** Name of this instance in the group. */
+  readonly consumer: string;
+  /** Entries in one message; the read asks for as many messages as make up a batch. */
+  readonly messageEntries?: number;
+};
+
+type Message = { readonly id: string; readonly bootId: string; readonly after: number; readonly packed: Buffer };
+
+export class StreamSource implements EntrySource {
+  readonly #keys: RedisKeys;
+  readonly #consumer: string;
+  readonly #messageEntries: number;
+  readonly #redis: Redis;
+  readonly #positions: Positions;
+  readonly #log: Logger;
+  readonly #now: () => number;
+  readonly #known = new Map<string, number>();
+  #claimFrom: string | undefined = '0-0';
+  #claimIdleMillis = 0;
+  #lastClaim = 0;
+
+  /** `redis` is a connection of its own: reads on it block. */
+  constructor(
+    options: StreamSourceOptions,
+    dependencies: { redis: Redis; positions: Positions; log: Logger; now: () => number },
+  ) {
+    this.#keys = options.keys;
+    this.#consumer = options.consumer;
+    this.#messageEntries = options.messageEntries ?? 1_000;
+    this.#redis = dependencies.redis;
+    this.#positions = dependencies.positions;
+    this.#log = dependencies.log;
+    this.#now = dependencies.now;
+  }
+
+  async begin(): Promise<void> {
+    this.#known.clear();
+    this.#claimFrom = '0-0';
+    this.#claimIdleMillis = 0;
+  }
+
+  async take(maxEntries: number, waitMillis: number): Promise<TakenEntries> {
+    try {
+      const messages = await this.#read(Math.max(1, Math.floor(maxEntries / this.#messageEntries)), waitMillis);
+      return messages.length === 0 ? NOTHING : await this.#join(messages);
+    } catch (error) {
+      if (/NOGROUP/.test((error as Error).message)) await this.#createGroup().catch(() => undefined);
+      else {
+        this.#log.debug('the share stream cannot be read', { reason: (error as Error).message });
+        // What was read and not handed out stays pending in the group: claim it again.
+        this.#claimFrom = '0-0';
+        this.#claimIdleMillis = 0;
+        await sleep(Math.min(waitMillis, 500));
+      }
+      return NOTHING;
+    }
+  }
+
+  async #createGroup(): Promise<void> {
+    await this.#redis.xgroup('CREATE', this.#keys.feed, GROUP, '0', 'MKSTREAM');
+    this.#claimFrom = '0-0';
+  }
+
+  async #read(count: number, waitMillis: number): Promise<Message[]> {
+    if (this.#claimFrom === undefined && this.#now() - this.#lastClaim >= RECLAIM_MILLIS) {
+      this.#claimFrom = '0-0';
+      this.#claimIdleMillis = RECLAIM_MILLIS;
+    }
+    while (this.#claimFrom !== undefined) {
+      const [next, rows] = (await this.#redis.callBuffer(
+        ...['XAUTOCLAIM', this.#keys.feed, GROUP, this.#consumer, String(this.#claimIdleMillis), this.#claimFrom],
+        ...['COUNT', String(CLAIM_COUNT)],
+      )) as [Buffer, StreamRow[]];
+      const cursor = next.toString();
+      this.#claimFrom = cursor === '0-0' ? undefined : cursor;
+      this.#lastClaim = this.#now();
+      const messages = rows.flatMap(readMessage);
+      if (messages.length > 0) return messages;
+    }
+    const answer = (await this.#redis.callBuffer(
+      ...['XREADGROUP', 'GROUP', GROUP, this.#consumer, 'COUNT', String(count), 'BLOCK', String(waitMillis)],
+      ...['STREAMS', this.#keys.feed, '>'],
+    )) as [Buffer, StreamRow[]][] | null;
+    return answer === null ? [] : answer.flatMap(([, rows]) => rows.flatMap(readMessage));
+  }
+
+  async #join(messages: readonly Message[]): Promise<TakenEntries> {
+    const unknown = [...new Set(messages.map((message) => message.bootId))].filter((boot) => !this.#known.has(boot));
+    if (unknown.length > 0)
+      for (const [bootId, through] of await this.#positions(unknown)) this.#known.set(bootId, through);
+    const reached = new Map<string, number>();
+    const gaps = new Set<string>();
+    const entries: JournalEntry[] = [];
+    for (const message of messages) {
+      const position = reached.get(message.bootId) ?? this.#known.get(message.bootId) ?? -1;
+      if (message.after > position) {
+        gaps.add(message.bootId);
+        continue;
+      }
+      const fresh = this.#unpack(message).filter((entry) => entry.sequence > position);
+      for (const entry of fresh) entries.push(entry);
+      reached.set(message.bootId, fresh.at(-1)?.sequence ?? position);
+    }
+    const ids = messages.map((message) => message.id);
+    const finish = () => this.#finish(ids, reached, gaps);
+    if (entries.length > 0) return { entries, committed: finish };
+    await finish();
+    return NOTHING;
+  }
+
+  /** A damaged message counts as missing: its front end sends it again. */
+  #unpack(message: Message): JournalEntry[] {
+    try {
+      return unpackEntries(message.bootId, message.packed);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.#log.warn('a message of the share stream is damaged', { bootId: message.bootId, code: error.code });
+      return [];
+    }
+  }
+
+  async #finish(
+    ids: readonly string[],
+    reached: ReadonlyMap<string, number>,
+    gaps: ReadonlySet<string>,
+  ): Promise<void> {
+    for (const [bootId, through] of reached) this.#known.set(bootId, through);
+    const { feed, through, gaps: gapsKey } = this.#keys;
+    const change = this.#redis
+      .multi()
+      .xack(feed, GROUP, ...ids)
+      .xdel(feed, ...ids);
+    for (const [bootId, position] of reached) change.hset(through, bootId, String(position));
+    for (const bootId of gaps) change.hincrby(gapsKey, bootId, 1);
+    // The books have committed: where Redis is away now, the messages come again and count nothing.
+    await change.exec().catch((error: Error) => this.#log.debug('entries not acknowledged', { reason: error.message }));
+  }
+
+  async close(): Promise<void> {
+    this.#redis.disconnect();
+  }
+}
+
+type StreamRow = [Buffer, Buffer[] | null] | null;
+
+function readMessage(row: StreamRow): Message[] {
+  if (row === null) return [];
+  const [id, pairs] = row;
+  if (pairs === null) return [];
+  const fields = new Map<string, Buffer>();
+  for (let i = 0; i + 1 < pairs.length; i += 2) fields.set((pairs[i] as Buffer).toString(), pairs[i + 1] as Buffer);
+  const [bootId, after, packed] = [fields.get('boot')?.toString(), fields.get('after'), fields.get('entries')];
+  if (bootId === undefined || after === undefined || packed === undefined) return [];
+  return [{ id: id.toString(), bootId, after: Number(after.toString()), packed }];
+}

@@ -1,0 +1,60 @@
+/**
+ * The one way to Redis. Commands fail at once while it is away instead of piling up in memory: every user of it has a
+ * journal, a cache or a later round to fall back on, so Redis being away costs nothing but delay.
+ */
+import { Redis } from 'ioredis';
+import type { Logger } from '../../runtime/log.ts';
+
+export type RedisKeys = {
+  readonly feed: string;
+  readonly through: string;
+  readonly gaps: string;
+  readonly bans: string;
+  readonly session: string;
+  readonly instances: string;
+  readonly news: string;
+};
+
+/** One Redis may serve several pools: names start with the pool's own prefix. */
+export const redisKeys = (prefix: string): RedisKeys => ({
+  feed: `${prefix}:feed`,
+  through: `${prefix}:feed-through`,
+  gaps: `${prefix}:feed-gaps`,
+  bans: `${prefix}:bans`,
+  session: `${prefix}:session:`,
+  instances: `${prefix}:instances`,
+  news: `${prefix}:news`,
+});
+
+export function connectRedis(url: string, name: string, log: Logger): Redis {
+  const redis = new Redis(url, {
+    connectionName: name,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: 5_000,
+    commandTimeout: 10_000,
+    retryStrategy: (attempt) => Math.min(attempt * 100, 2_000),
+  });
+  let away = false;
+  redis.on('error', (error: Error) => {
+    if (!away) log.warn('redis is away', { reason: error.message });
+    away = true;
+  });
+  redis.on('ready', () => {
+    if (away) log.info('redis is back');
+    away = false;
+  });
+  return redis;
+}
+
+/** Resolves once the connection is ready, or after `millis`: a start never depends on Redis. */
+export const redisReady = (redis: Redis, millis: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    if (redis.status === 'ready') return resolve(true);
+    const timer = setTimeout(() => resolve(redis.status === 'ready'), millis);
+    redis.once('ready', () => {
+      clearTimeout(timer);
+      resolve(true);
+    });
+  });

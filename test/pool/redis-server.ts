@@ -1,0 +1,59 @@
+/** A real redis-server for tests: its own directory, a free port, nothing saved, so a restart forgets everything. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+
+export type RedisServer = {
+  readonly url: string;
+  /** Kills the process at once; its data is gone. */
+  kill(): Promise<void>;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+};
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+export async function startRedisServer(): Promise<RedisServer> {
+  const port = await freePort();
+  const directory = mkdtempSync(join(tmpdir(), 'svc-redis-'));
+  const url = `redis://127.0.0.1:${port}`;
+  let child: ChildProcess | undefined;
+  const start = async () => {
+    child = spawn('redis-server', ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', directory], {
+      stdio: 'ignore',
+    });
+    const redis = new Redis(url, { retryStrategy: () => 50, maxRetriesPerRequest: null });
+    redis.on('error', () => undefined);
+    await redis.ping();
+    redis.disconnect();
+  };
+  const kill = async () => {
+    const running = child;
+    child = undefined;
+    if (running === undefined) return;
+    const closed = new Promise((resolve) => running.once('close', resolve));
+    running.kill('SIGKILL');
+    await closed;
+    await sleep(20);
+  };
+  await start();
+  return {
+    url,
+    start,
+    kill,
+    async stop() {
+      await kill();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}

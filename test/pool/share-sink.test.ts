@@ -1,0 +1,70 @@
+import { chmod, mkdir, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { ConnectionCounter, extranonceOf } from '../../bridge/extranonce.ts';
+import { Outbox } from '../../pool/feed/outbox.ts';
+import { Journal, readJournal } from '../../pool/journal.ts';
+import { decodeRecord } from '../../pool/journal-record.ts';
+import { PoolSink } from '../../pool/share-sink.ts';
+import { pattern } from '../../vectors/generate/pattern.ts';
+import { quietLog } from '../quiet-log.ts';
+import { temporaryDirectory } from '../temporary.ts';
+
+const bootId = pattern('boot', 8);
+const owner = new ConnectionCounter(bootId, 0).next();
+const extranonce = extranonceOf('tag', owner, 0);
+const account = Uint8Array.of(0, ...pattern('account', 48));
+const share = (service: string, atMillis: number) => ({
+  service,
+  account,
+  worker: '<b>"quoted"</b>',
+  work: 5n,
+  anchorHeight: 7,
+  extranonce,
+  nonce: pattern('nonce', 8),
+  atMillis,
+});
+
+async function bed() {
+  const directory = temporaryDirectory();
+  const journal = await Journal.open({ directory, bootId });
+  const outbox = await Outbox.open({ directory, bootId: journal.bootId }, { log: quietLog });
+  let now = 10_000;
+  const sink = new PoolSink({ journal, outbox, log: quietLog, now: () => now });
+  return { directory, journal, outbox, sink, pass: (millis: number) => (now += millis) };
+}
+
+test('ownerships, shares and blocks are in the journal when their call resolves, and in the outbox', async () => {
+  const { directory, journal, outbox, sink } = await bed();
+  await sink.own([{ extranonce, service: 'solo', account, worker: 'w' }]);
+  await Promise.all([sink.shares([share('pplns', 1), share('solo', 2)]), sink.shares([share('pplns', 3)])]);
+  const block = { ...share('solo', 4), blockId: pattern('block', 48), payout: account, target: 9n, header: extranonce };
+  await sink.block(block);
+  const read = [];
+  for await (const entries of readJournal(directory, journal.bootId, -1)) read.push(...entries);
+  const records = read.map((entry) => decodeRecord(entry.record));
+  expect(records.map((record) => record.kind)).toEqual(['ownership', 'share', 'share', 'share', 'block']);
+  expect(records[0]).toMatchObject({ owner, service: 'solo' });
+  expect(records[1]).toMatchObject({ worker: '<b>"quoted"</b>', work: 5n, service: 'pplns' });
+  expect((await outbox.next(100))?.entries).toEqual(read);
+  await expect(sink.shares([share('bridge', 1)])).rejects.toThrow(/no service/);
+  await journal.close();
+});
+
+test('a journal that cannot be written refuses shares, is tried again after a while, and recovers', async () => {
+  const { directory, journal, outbox, sink, pass } = await bed();
+  const own = join(directory, journal.bootId);
+  // A directory in the place of the segment file fails for every user, root too.
+  await rm(own, { recursive: true });
+  await expect(sink.shares([share('pplns', 1)])).rejects.toThrow();
+  expect(sink.accepting).toBe(false);
+  pass(1_000);
+  expect(sink.accepting).toBe(true);
+  await mkdir(own);
+  await chmod(own, 0o755);
+  await sink.shares([share('pplns', 2)]);
+  expect(sink.accepting).toBe(true);
+  expect(await readdir(own)).toHaveLength(1);
+  expect((await outbox.next(100))?.entries).toHaveLength(1);
+  await journal.close();
+});
