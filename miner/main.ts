@@ -1,7 +1,8 @@
-/** svc-miner: the command table of the miner. */
+/** svc-miner: mines, unless its first word is `self-test`. */
 import { choice, path, repeated } from '../protocol/command-line.ts';
 import { NETWORK_NAMES } from '../protocol/network.ts';
-import { command, commandTable, runProgram } from '../runtime/program.ts';
+import { command, runProgram } from '../runtime/program.ts';
+import { mineCommand } from './mine.ts';
 import { MinerError } from './miner-error.ts';
 import { readPowVectors } from './pow-vectors.ts';
 import { referenceBackend, type SelfTestBackend, selfTest } from './selftest.ts';
@@ -44,6 +45,12 @@ function readVectorFile(file: string, readText: (path: string) => string): strin
   }
 }
 
-await runProgram(
-  commandTable('svc-miner', 'Mines with the graphics cards and processors of this machine.', [selfTestCommand]),
-);
+const mining = mineCommand({ input: process.stdin, isTerminal: process.stdout.isTTY === true });
+
+await runProgram({
+  spec: mining.spec,
+  start: ([word, ...rest], terminal) =>
+    word === 'self-test'
+      ? selfTestCommand.start(rest, terminal)
+      : mining.start(word === undefined ? [] : [word, ...rest], terminal),
+});

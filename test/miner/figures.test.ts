@@ -1,6 +1,7 @@
 /** Hash rates, the pool's view, the watchdog, back-off and pool order: pure decisions under clocks that misbehave. */
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { Throttle } from '../../miner/browser/throttle.ts';
 import { EpochAllowance } from '../../miner/client/job-check.ts';
 import { BACKOFF, backoffMillis, PoolOrder } from '../../miner/client/pool-order.ts';
 import { parsePoolUrl, showEndpoint } from '../../miner/client/pool-url.ts';
@@ -176,4 +177,37 @@ test('another host is followed only over TLS', () => {
   expect(followReconnect(parsePoolUrl('stratum+tcp://h:1'), { ...wish, host: 'h', port: 0 })).toMatchObject({
     port: 1,
   });
+});
+
+test('a throttle works its part of the time, holds when told to, and never rests at full', () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  let working = false;
+  const target = {
+    pause: () => {
+      working = false;
+    },
+    resume: () => {
+      working = true;
+    },
+  };
+  const throttle = new Throttle(target, 0.2);
+  const share = (millis: number): number => {
+    let worked = 0;
+    for (let i = 0; i < millis; i++) {
+      vi.advanceTimersByTime(1);
+      if (working) worked++;
+    }
+    return worked / millis;
+  };
+  throttle.start();
+  expect(share(10_000)).toBeCloseTo(0.2, 1);
+  throttle.part = 0.7;
+  expect(share(10_000)).toBeCloseTo(0.7, 1);
+  throttle.hold();
+  expect(share(1_000)).toBe(0);
+  throttle.part = 1;
+  expect(share(1_000)).toBe(0);
+  throttle.start();
+  expect(share(1_000)).toBe(1);
 });

@@ -1,0 +1,92 @@
+/** `--benchmark`: what each device does without a pool, over a number of seconds after a warm-up. */
+import { type Backend, type BackendEvents, freeNonces, type Progress, splitNonces } from '../kernels/backend.ts';
+import { HEADER_BYTES } from '../protocol/header.ts';
+import { MinerError } from './miner-error.ts';
+import { showRate } from './work/hash-rate.ts';
+
+export type BenchmarkDevice = {
+  readonly number: number;
+  readonly name: string;
+  readonly open: (events: BackendEvents) => Promise<Backend>;
+};
+
+export type BenchmarkFigures = {
+  readonly network: string;
+  readonly seconds: number;
+  readonly hash_rate: number;
+  readonly devices: readonly {
+    readonly number: number;
+    readonly name: string;
+    readonly kind: string;
+    readonly hash_rate: number;
+    readonly prepare_seconds: number;
+  }[];
+};
+
+const WARM_UP_MILLIS = 2_000;
+/** No hash meets it, so nothing but the search is measured. */
+const IMPOSSIBLE = new Uint8Array(32);
+
+const sleep = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis));
+
+export async function benchmark(
+  options: { readonly network: string; readonly seconds: number },
+  devices: readonly BenchmarkDevice[],
+  onProgress: (device: string, progress: Progress) => void,
+): Promise<BenchmarkFigures> {
+  const parts = splitNonces({ from: 0n, to: freeNonces(2) }, devices.length);
+  let failed: Error | undefined;
+  const running = await Promise.all(
+    devices.map(async ({ number, name, open }, i) => {
+      const backend = await open({
+        onHit: () => undefined,
+        onProgress: (progress) => onProgress(`${number}: ${name}`, progress),
+        onFailure: (error) => {
+          failed ??= new MinerError('device_lost', `device ${number}: ${error.message}`);
+        },
+      });
+      const began = performance.now();
+      await backend.prepare(0);
+      const prepareSeconds = (performance.now() - began) / 1_000;
+      backend.setJob({
+        id: 1,
+        epoch: 0,
+        header: new Uint8Array(HEADER_BYTES),
+        target: IMPOSSIBLE,
+        prefixBytes: 2,
+        nonces: parts[i] as { from: bigint; to: bigint },
+      });
+      return { number, backend, prepareSeconds };
+    }),
+  );
+  try {
+    await sleep(WARM_UP_MILLIS);
+    const read = () => running.map(({ backend }) => ({ hashes: backend.hashes, at: performance.now() }));
+    const before = read();
+    await sleep(options.seconds * 1_000);
+    const after = read();
+    if (failed !== undefined) throw failed;
+    const figures = running.map(({ number, backend, prepareSeconds }, i) => {
+      const [from, to] = [before[i] as { hashes: number; at: number }, after[i] as { hashes: number; at: number }];
+      const rate = ((to.hashes - from.hashes) * 1_000) / (to.at - from.at);
+      return {
+        number,
+        name: backend.name,
+        kind: backend.kind,
+        hash_rate: Math.round(rate),
+        prepare_seconds: Number(prepareSeconds.toFixed(2)),
+      };
+    });
+    const total = figures.reduce((sum, { hash_rate }) => sum + hash_rate, 0);
+    return { network: options.network, seconds: options.seconds, hash_rate: total, devices: figures };
+  } finally {
+    await Promise.all(running.map(({ backend }) => backend.close().catch(() => undefined)));
+  }
+}
+
+export function benchmarkLines({ network, seconds, hash_rate, devices }: BenchmarkFigures): string[] {
+  return [
+    ...devices.map((d) => `device ${d.number} ${d.name}: ${showRate(d.hash_rate)}, dataset in ${d.prepare_seconds} s`),
+    `total: ${showRate(hash_rate)} over ${seconds} s on ${network}`,
+  ];
+}

@@ -1,0 +1,259 @@
+/**
+ * The miner for a page (docs/miner.md, "In a page"): the same client, crew and checks as the command line, over WebSocket,
+ * with WebGPU in a worker or WebAssembly in workers. Where the page is not cross-origin isolated the WebAssembly form
+ * has one thread. Whoever shows it asks for consent first; this class starts nothing by itself.
+ */
+import type { Backend, BackendEvents, Progress } from '../../kernels/backend.ts';
+import { createWasmBackend } from '../../kernels/cpu/wasm-backend.ts';
+import { parseAddress } from '../../protocol/address.ts';
+import { NETWORKS } from '../../protocol/network.ts';
+import { powParameters } from '../../protocol/pow.ts';
+import { EpochAllowance } from '../client/job-check.ts';
+import { PoolClient, systemClock } from '../client/pool-client.ts';
+import { parsePoolUrl } from '../client/pool-url.ts';
+import type { PoolJob } from '../client/session.ts';
+import { connectFromBrowser } from '../client/transport-browser.ts';
+import { MinerError } from '../miner-error.ts';
+import { AcceptedWork } from '../work/accepted-work.ts';
+import { Crew } from '../work/crew.ts';
+import type { DeviceState } from '../work/device.ts';
+import type { GpuSettings } from '../work/gpu-settings.ts';
+import type { Rates } from '../work/hash-rate.ts';
+import { LightChecker } from '../work/light-kernel.ts';
+import { type DevicePort, type FromDevice, openRemoteBackend } from '../work/remote-backend.ts';
+import { Throttle } from './throttle.ts';
+
+export type PageMinerOptions = {
+  /** ws:// or wss://, with ?protocol=v2 for the binary form. */
+  readonly url: string;
+  readonly address: string;
+  readonly worker?: string;
+  /** `auto` takes WebGPU where the browser has it. */
+  readonly device?: 'auto' | 'webgpu' | 'wasm';
+  /** Part of the time that is worked, from 0.05 to 1. */
+  readonly throttle?: number;
+  /** Threads of the WebAssembly form; by default half of the cores. */
+  readonly threads?: number;
+  /** Without the dataset: slow, but 64 MiB instead of 2 GiB. */
+  readonly light?: boolean;
+  readonly expectPayout?: string;
+  readonly agent?: string;
+};
+
+export type PageMinerStats = {
+  readonly state: DeviceState | 'off';
+  readonly device: string;
+  readonly kind: 'webgpu' | 'wasm' | undefined;
+  readonly threads: 'shared' | 'single' | undefined;
+  readonly paused: boolean;
+  readonly connected: boolean;
+  readonly pool: string | undefined;
+  readonly latencyMillis: number | undefined;
+  readonly hashes: number;
+  /** Hashes per second. */
+  readonly rates: Rates;
+  readonly poolRate: number | undefined;
+  readonly accepted: number;
+  readonly stale: number;
+  readonly rejected: number;
+  readonly lost: number;
+  readonly bad: number;
+  readonly acceptedWork: bigint;
+  readonly progress: Progress | undefined;
+  /** The last thing that went wrong, in words. */
+  readonly problem: string | undefined;
+};
+
+const STATS_MILLIS = 1_000;
+
+function workerPort(): DevicePort<GpuSettings> {
+  const worker = new Worker(new URL('./gpu-worker.ts', import.meta.url), { type: 'module', name: 'gpu' });
+  return {
+    post: (message) => worker.postMessage(message),
+    listen(onMessage, onGone) {
+      worker.onmessage = (event: MessageEvent<FromDevice>) => onMessage(event.data);
+      worker.onerror = (event) => onGone(event.message);
+    },
+    kill: () => worker.terminate(),
+  };
+}
+
+type Running = {
+  readonly client: PoolClient;
+  readonly crew: Crew;
+  readonly throttle: Throttle;
+  readonly kind: 'webgpu' | 'wasm';
+  readonly work: AcceptedWork;
+  readonly timer: ReturnType<typeof setInterval>;
+};
+
+const isolated = (): boolean => globalThis.crossOriginIsolated === true;
+
+export const hasWebGpu = (): boolean =>
+  typeof navigator === 'object' && 'gpu' in navigator && navigator.gpu !== undefined;
+
+export class PageMiner {
+  /** Called about once a second, and when something changes. */
+  onStats: ((stats: PageMinerStats) => void) | undefined;
+  #running: Running | undefined;
+  #paused = false;
+  #problem: string | undefined;
+  #progress: Progress | undefined;
+
+  /** Throws a MinerError or ProtocolError when an option is wrong; trouble later is told by onStats. */
+  async start(options: PageMinerOptions): Promise<void> {
+    await this.stop();
+    const endpoint = parsePoolUrl(options.url);
+    if (endpoint.transport !== 'ws' && endpoint.transport !== 'wss')
+      throw new MinerError('pool_url', 'a page can reach only ws:// and wss:// addresses');
+    const address = parseAddress(options.address);
+    const network = NETWORKS[address.network];
+    const pinned =
+      options.expectPayout === undefined ? undefined : parseAddress(options.expectPayout, address.network).payload;
+    const wanted = options.device ?? 'auto';
+    const kind = wanted === 'wasm' || (wanted === 'auto' && !hasWebGpu()) ? 'wasm' : 'webgpu';
+    const now = () => performance.now();
+    const work = new AcceptedWork();
+    const allowance = new EpochAllowance(address.network, now());
+    this.#paused = false;
+    this.#problem = undefined;
+    this.#progress = undefined;
+    let job: PoolJob | undefined;
+    const note = (level: string, message: string, fields: Readonly<Record<string, unknown>>): void => {
+      if (level !== 'warn' && level !== 'error') return;
+      this.#problem = `${message}${fields.reason === undefined ? '' : `: ${fields.reason}`}`;
+      this.#tell();
+    };
+    const crew = new Crew(
+      { buildAhead: false },
+      {
+        checker: new LightChecker(powParameters(network)),
+        now,
+        after: (millis, act) => void setTimeout(act, millis),
+        note,
+        onProgress: (_device, progress) => {
+          this.#progress = progress.done >= progress.total ? undefined : progress;
+          this.#tell();
+        },
+        onShare: (share) => client.submit(share),
+        onNoDevice: () => this.#tell(),
+      },
+    );
+    const client = new PoolClient(
+      {
+        pools: [endpoint],
+        session: {
+          network: address.network,
+          address: options.address,
+          own: address.payload,
+          worker: options.worker ?? '',
+          password: '',
+          agent: options.agent ?? 'svc-page-miner',
+          tag: '',
+          pinned,
+        },
+      },
+      {
+        onJob: (next) => {
+          job = next;
+          if (next !== undefined) {
+            this.#problem = undefined;
+            work.begin(now());
+          }
+          crew.setJob(next);
+          this.#tell();
+        },
+        onVerdict: (share, verdict) => {
+          const [device] = crew.devices;
+          if (device !== undefined) device.shares[verdict]++;
+          if (verdict === 'accepted') work.add(now(), share.work);
+          this.#tell();
+        },
+      },
+      {
+        ...systemClock,
+        connect: connectFromBrowser,
+        note,
+        allowsEpoch: (epoch) => epoch === job?.job.epoch || allowance.allows(epoch, crew.epochs, now()),
+      },
+    );
+    crew.add({ number: 0, kind, name: kind }, (events) => openBackend(kind, options, events));
+    const throttle = new Throttle(crew, options.throttle ?? 1);
+    throttle.start();
+    client.start();
+    const timer = setInterval(() => {
+      crew.tick(now());
+      this.#tell();
+    }, STATS_MILLIS);
+    this.#running = { client, crew, throttle, kind, work, timer };
+    this.#tell();
+  }
+
+  pause(): void {
+    this.#paused = true;
+    this.#running?.throttle.hold();
+    this.#tell();
+  }
+
+  resume(): void {
+    this.#paused = false;
+    this.#running?.throttle.start();
+    this.#tell();
+  }
+
+  /** Part of the time that is worked, from 0.05 to 1. */
+  setThrottle(part: number): void {
+    if (this.#running !== undefined) this.#running.throttle.part = part;
+  }
+
+  async stop(): Promise<void> {
+    const running = this.#running;
+    this.#running = undefined;
+    if (running === undefined) return;
+    clearInterval(running.timer);
+    running.throttle.stop();
+    running.client.stop();
+    await running.crew.close();
+    this.#tell();
+  }
+
+  get stats(): PageMinerStats {
+    const running = this.#running;
+    const device = running?.crew.devices[0];
+    const pool = running?.client.state;
+    const now = performance.now();
+    const shares = device?.shares ?? { accepted: 0, stale: 0, rejected: 0, lost: 0, bad: 0 };
+    return {
+      state: device?.state === 'paused' && !this.#paused ? 'searching' : (device?.state ?? 'off'),
+      device: device?.name ?? '',
+      kind: running?.kind,
+      threads: running?.kind === 'wasm' ? (isolated() ? 'shared' : 'single') : undefined,
+      paused: this.#paused,
+      connected: pool !== undefined,
+      pool: pool?.poolName ?? pool?.server,
+      latencyMillis: pool?.latencyMillis,
+      hashes: device?.hashes ?? 0,
+      rates: device?.rates(now) ?? { short: undefined, medium: undefined, long: undefined },
+      poolRate: running?.work.rate(now),
+      ...shares,
+      acceptedWork: running?.work.total ?? 0n,
+      progress: this.#progress,
+      problem: device?.stopped?.message ?? this.#problem,
+    };
+  }
+
+  #tell(): void {
+    this.onStats?.(this.stats);
+  }
+}
+
+function openBackend(kind: 'webgpu' | 'wasm', options: PageMinerOptions, events: BackendEvents): Promise<Backend> {
+  const { network } = parseAddress(options.address);
+  if (kind === 'webgpu') {
+    const settings: GpuSettings = { network, adapter: undefined, unsafe: false, tuning: undefined };
+    return openRemoteBackend({ kind, settings }, workerPort(), events);
+  }
+  const threads = options.threads ?? Math.max(1, Math.floor((navigator.hardwareConcurrency ?? 2) / 2));
+  const mode = options.light === true ? 'light' : 'full';
+  return Promise.resolve(createWasmBackend({ network: NETWORKS[network], mode, threads, builders: threads }, events));
+}

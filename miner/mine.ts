@@ -1,0 +1,261 @@
+/**
+ * `svc-miner` itself: reads its options, lists or measures devices, or mines until it is told to stop. Exit codes stand in
+ * EXIT and in docs/miner.md.
+ */
+import { mkdirSync, readFileSync } from 'node:fs';
+import { parseCommandLine, showListenAddress } from '../protocol/command-line.ts';
+import { type Logger, type OpenLog, openLog } from '../runtime/log.ts';
+import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
+import { listenForMetrics } from '../runtime/metrics-listener.ts';
+import { type Command, command, type Terminal, version } from '../runtime/program.ts';
+import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
+import { listenForApi } from './api.ts';
+import { benchmark, benchmarkLines } from './benchmark.ts';
+import { watchConfig } from './config-watch.ts';
+import { chooseDevices, findGpus, type ListedDevice, listDevices } from './device-list.ts';
+import { type KeyInput, listenForKeys } from './keys.ts';
+import { Miner, type MinerSettings } from './miner.ts';
+import { MinerError } from './miner-error.ts';
+import { addMinerMetrics } from './miner-metrics.ts';
+import { openDevice } from './open-device.ts';
+import { defaultDataDir, type MinerValues, minerCommand } from './options.ts';
+import { ProgressLine } from './progress-line.ts';
+import { statsDocument, statusLines } from './stats.ts';
+import { TuningFile } from './tuning-file.ts';
+
+export const EXIT = {
+  /** Ended as asked: key q, a signal, or a finished --benchmark or --list-devices. */
+  done: 0,
+  /** Something failed that should not. */
+  failed: 1,
+  /** The command line or the config file is wrong. */
+  usage: 2,
+  /** No device can mine, or all of them were stopped. */
+  noDevice: 3,
+} as const;
+
+export type MineDependencies = { readonly input: KeyInput; readonly isTerminal: boolean };
+
+/** As command() of runtime/program.ts, but it keeps the words: a changed config file is read with them again. */
+export function mineCommand(dependencies: MineDependencies): Command {
+  return {
+    spec: minerCommand,
+    async start(words, terminal) {
+      let configPath: string | undefined;
+      const readText = (path: string): string => {
+        configPath = path;
+        return terminal.readText(path);
+      };
+      const parse = () => parseCommandLine(minerCommand, words, readText);
+      const parsed = parse();
+      if (parsed.kind !== 'run') return await command(minerCommand, () => EXIT.done).start(words, terminal);
+      const { values } = parsed;
+      const usage = (message: string, remedy: string): number => {
+        terminal.err(`svc-miner: ${message} (${remedy}) [usage_option_missing]\n`);
+        return EXIT.usage;
+      };
+      const isMining = !values.listDevices && values.benchmark === undefined;
+      if (isMining && values.pool.length === 0) return usage('no pool is named', 'add -o stratum+tcp://HOST:PORT');
+      if (isMining && values.user === undefined) return usage('no address is named', 'add -u ADDRESS.WORKER');
+      const log = openLog('miner', values, terminal.env);
+      try {
+        if (values.listDevices) return await showDevices(values, terminal);
+        if (values.benchmark !== undefined)
+          return await measure(values, values.benchmark, terminal, log.log, dependencies);
+        return await mine(values, { configPath, parse, terminal, log, ...dependencies });
+      } catch (error) {
+        if (!(error instanceof MinerError)) throw error;
+        terminal.err(`svc-miner: ${error.message} [${error.code}]\n`);
+        return error.code === 'device_unknown'
+          ? EXIT.usage
+          : error.code === 'device_none'
+            ? EXIT.noDevice
+            : EXIT.failed;
+      } finally {
+        log.close();
+      }
+    },
+  };
+}
+
+async function showDevices(values: MinerValues, terminal: Terminal): Promise<number> {
+  const { gpus, why } = values.gpu ? await findGpus() : { gpus: [], why: '--no-gpu' };
+  const listed = listDevices(gpus);
+  if (values.json) {
+    terminal.out(`${JSON.stringify({ devices: listed, no_gpu_because: why ?? null })}\n`);
+    return EXIT.done;
+  }
+  for (const device of listed) {
+    const notes =
+      device.kind === 'wasm'
+        ? `processor, ${device.threads} threads`
+        : `graphics card${device.software ? ', played by the processor' : ''}${device.count > 1 ? `, ${device.count} of one name: only the first can be opened` : ''}`;
+    terminal.out(`${device.number}  ${device.name}  (${notes})\n`);
+  }
+  if (why !== undefined) terminal.out(`no graphics card: ${why}\n`);
+  return EXIT.done;
+}
+
+async function findDevices(values: MinerValues, log: Logger): Promise<ListedDevice[]> {
+  const { gpus, why } = values.gpu ? await findGpus() : { gpus: [], why: undefined };
+  if (why !== undefined) log.info('no graphics card', { reason: why });
+  const chosen = chooseDevices(listDevices(gpus), values);
+  if (chosen.length === 0) throw new MinerError('device_none', 'no device is left to mine with: see --list-devices');
+  for (const device of chosen)
+    if (device.kind === 'webgpu' && device.count > 1)
+      log.warn('graphics cards of one name: only the first is used', { name: device.name, cards: device.count });
+  return chosen;
+}
+
+function openTunings(values: MinerValues): { dataDir: string; tunings: TuningFile } {
+  const dataDir = values.dataDir ?? defaultDataDir();
+  mkdirSync(dataDir, { recursive: true });
+  const tunings = new TuningFile(dataDir);
+  if (values.retune) tunings.forget();
+  return { dataDir, tunings };
+}
+
+async function measure(
+  values: MinerValues,
+  seconds: number,
+  terminal: Terminal,
+  log: Logger,
+  { isTerminal }: MineDependencies,
+): Promise<number> {
+  const devices = await findDevices(values, log);
+  const { dataDir, tunings } = openTunings(values);
+  const { network, light, unsafeGpu } = values;
+  // Progress goes beside the result, so that --json stays JSON.
+  const progress = new ProgressLine({ isTerminal }, { out: terminal.err, now: () => performance.now() });
+  const figures = await benchmark(
+    { network, seconds },
+    devices.map((device) => ({
+      number: device.number,
+      name: device.name,
+      open: (events) => openDevice(device, { network, light, unsafeGpu, dataDir }, { log, tunings }, events),
+    })),
+    (device, state) => progress.show(device, state),
+  );
+  if (values.json) terminal.out(`${JSON.stringify(figures)}\n`);
+  else for (const line of benchmarkLines(figures)) terminal.out(`${line}\n`);
+  return EXIT.done;
+}
+
+type Run = MineDependencies & {
+  readonly configPath: string | undefined;
+  readonly parse: () => ReturnType<typeof parseCommandLine<typeof minerCommand.options>>;
+  readonly terminal: Terminal;
+  readonly log: OpenLog;
+};
+
+async function settingsOf(values: MinerValues, dataDir: string, log: Logger): Promise<MinerSettings> {
+  if (values.user === undefined || values.pool.length === 0)
+    throw new MinerError('pool_url', 'the config file names no pool or no address');
+  const expected = values.expectPayout?.network;
+  if (expected !== undefined && expected !== values.user.address.network)
+    throw new MinerError('pool_network', '--expect-payout and --user are addresses of different networks');
+  const authorities = values.tlsCa === undefined ? undefined : readFileSync(values.tlsCa, 'utf8');
+  return { values, user: values.user, devices: await findDevices(values, log), dataDir, authorities };
+}
+
+async function mine(
+  values: MinerValues,
+  { configPath, parse, terminal, log: { log }, input, isTerminal }: Run,
+): Promise<number> {
+  const shutdown = new Shutdown({ limitMs: DEFAULT_SHUTDOWN_LIMIT_MS }, { log, process, now: () => performance.now() });
+  const { dataDir, tunings } = openTunings(values);
+  const settings = await settingsOf(values, dataDir, log);
+  const now = () => performance.now();
+  const progress = new ProgressLine({ isTerminal }, { out: terminal.out, now });
+  const miner = new Miner(settings, {
+    log,
+    progress,
+    tunings,
+    version: version(),
+    now,
+    onNoDevice: () => shutdown.request('no device is left', EXIT.noDevice),
+  });
+  shutdown.add('miner', () => miner.stop());
+  log.info('mining', {
+    pools: values.pool.map(({ text }) => text),
+    address: settings.user.text,
+    worker: settings.user.worker,
+    network: settings.user.address.network,
+    devices: settings.devices.map(({ number, name }) => `${number}: ${name}`),
+  });
+  miner.start();
+
+  const status = (): void => {
+    progress.break();
+    for (const line of statusLines(miner.snapshot())) terminal.out(`${line}\n`);
+  };
+  let statusTimer = setInterval(status, values.statusEvery);
+  shutdown.add('status', () => clearInterval(statusTimer));
+  const actions = { pause: () => miner.pause(), resume: () => miner.resume() };
+  shutdown.add('keys', listenForKeys(input, { ...actions, hashRate: status, quit: () => shutdown.request('key q') }));
+  await listen(values, miner, shutdown, log);
+
+  if (configPath !== undefined) {
+    let current = values;
+    const reload = async (): Promise<void> => {
+      const parsed = parse();
+      if (parsed.kind !== 'run') {
+        const reason = parsed.kind === 'usage' ? `${parsed.error.message} (${parsed.error.remedy})` : parsed.kind;
+        log.error('the config file is not used', { reason });
+        return;
+      }
+      try {
+        await miner.apply(await settingsOf(parsed.values, dataDir, log));
+      } catch (error) {
+        log.error('the config file is not used', { error });
+        return;
+      }
+      if (parsed.values.statusEvery !== current.statusEvery) {
+        clearInterval(statusTimer);
+        statusTimer = setInterval(status, parsed.values.statusEvery);
+      }
+      const fixed = (v: MinerValues) =>
+        JSON.stringify([v.apiListen, v.apiToken, v.metricsListen, v.logFile, v.logLevel?.text, v.logFormat, v.dataDir]);
+      if (fixed(current) !== fixed(parsed.values))
+        log.warn('changes of api-listen, api-token, metrics-listen, data-dir and log options need a restart');
+      current = parsed.values;
+      log.info('config file read again');
+    };
+    shutdown.add(
+      'config',
+      watchConfig(configPath, () => void reload()),
+    );
+  }
+  return await shutdown.done;
+}
+
+/** A second miner on the machine finds the ports taken: it mines nonetheless. */
+async function listen(values: MinerValues, miner: Miner, shutdown: Shutdown, log: Logger): Promise<void> {
+  const { apiListen, metricsListen, apiToken } = values;
+  const open = async (
+    what: string,
+    address: typeof apiListen,
+    start: () => Promise<{ address: { host: string; port: number }; close(): Promise<void> }>,
+  ) => {
+    if (address === 'off') return;
+    try {
+      const listener = await start();
+      shutdown.add(what, () => listener.close());
+      log.info(`${what} listening`, { address: showListenAddress(listener.address) });
+    } catch (error) {
+      log.warn(`${what} not listening`, { address: showListenAddress(address), error });
+    }
+  };
+  const metrics = new Metrics();
+  addProcessMetrics(metrics, version());
+  addMinerMetrics(metrics, () => miner.snapshot());
+  if (apiListen !== 'off')
+    await open('api', apiListen, () =>
+      listenForApi(apiListen, apiToken, {
+        stats: () => statsDocument(miner.snapshot()),
+        pause: () => miner.pause(),
+        resume: () => miner.resume(),
+      }),
+    );
+  if (metricsListen !== 'off') await open('metrics', metricsListen, () => listenForMetrics(metrics, metricsListen));
+}

@@ -1,0 +1,165 @@
+/** The option table of `svc-miner`: the one place of every option, its default and its help text. */
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { type Address, parseAddress } from '../protocol/address.ts';
+import {
+  type CommandSpec,
+  choice,
+  duration,
+  flag,
+  integer,
+  listenAddressOrOff,
+  parsed,
+  path,
+  repeated,
+  text,
+  type ValuesOf,
+} from '../protocol/command-line.ts';
+import { NETWORK_NAMES } from '../protocol/network.ts';
+import { parseUsername, type Username } from '../protocol/stratum/username.ts';
+import { checkTag } from '../protocol/tag.ts';
+import { logOptions } from '../runtime/log.ts';
+import { type Endpoint, parsePoolUrl } from './client/pool-url.ts';
+
+const POOL = 'Pool';
+const DEVICES = 'Devices';
+const WATCH = 'Watching and steering';
+const INSTEAD = 'Instead of mining';
+
+export type PoolOption = { readonly text: string; readonly endpoint: Endpoint };
+
+function readUser(word: string): Username {
+  const network = parseAddress(word.split('.')[0] as string).network;
+  return parseUsername(word, network);
+}
+
+function readPin(word: string): string {
+  const hex = word
+    .replace(/^sha256[:=]/i, '')
+    .replaceAll(':', '')
+    .toLowerCase();
+  if (!/^[0-9a-f]{64}$/.test(hex)) throw new Error('must be the SHA-256 of a certificate: 64 hex characters');
+  return hex;
+}
+
+/** `0,2` or `all`: numbers as --list-devices shows them. */
+function readDevices(word: string): readonly number[] | 'all' {
+  if (word === 'all') return 'all';
+  const numbers = word.split(',').map((part) => (/^\d{1,3}$/.test(part) ? Number(part) : Number.NaN));
+  if (numbers.some(Number.isNaN))
+    throw new Error(`must be 'all' or numbers of --list-devices such as 0,2, not '${word}'`);
+  return [...new Set(numbers)].sort((a, b) => a - b);
+}
+
+const DATA_DIR = join('.cache', 'svc-miner');
+
+export const defaultDataDir = (): string => join(homedir(), DATA_DIR);
+
+export const minerOptions = {
+  pool: repeated(
+    parsed(
+      {
+        help: 'pool or bridge, best first; the others are for when it fails',
+        group: POOL,
+        short: 'o',
+        placeholder: 'URL',
+      },
+      (word): PoolOption => ({
+        text: word,
+        endpoint: parsePoolUrl(word),
+      }),
+    ),
+  ),
+  user: parsed(
+    { help: 'address that is paid, and a name for this rig', group: POOL, short: 'u', placeholder: 'ADDRESS[.WORKER]' },
+    readUser,
+  ),
+  password: text({
+    help: 'wishes to the server: d=WORK fixes the work of a share, min=WORK sets a floor',
+    group: POOL,
+    short: 'p',
+  }),
+  tag: parsed(
+    { help: 'text in the blocks you find, at most 20 characters', group: POOL, placeholder: 'TEXT' },
+    checkTag,
+  ),
+  expectPayout: parsed(
+    { help: 'refuse every job that does not pay this address', group: POOL, placeholder: 'ADDRESS' },
+    (word): Address => parseAddress(word),
+  ),
+  tlsPin: repeated(
+    parsed(
+      { help: 'accept only a certificate with this SHA-256, whoever signed it', group: POOL, placeholder: 'SHA256' },
+      readPin,
+    ),
+  ),
+  tlsCa: path({ help: 'authorities to trust in place of the system’s, as PEM', group: POOL }),
+  devices: parsed(
+    {
+      help: 'numbers of --list-devices; by default all graphics cards, or the processor where there is none',
+      group: DEVICES,
+      placeholder: 'LIST',
+    },
+    readDevices,
+  ),
+  gpu: flag({ help: 'use graphics cards', group: DEVICES, default: true }),
+  cpuThreads: integer({
+    help: 'threads of the processor; 0 leaves it alone (by default 0 beside graphics cards, otherwise all cores)',
+    group: DEVICES,
+    max: 1_024,
+  }),
+  light: flag({ help: 'mine on the processor without the 2 GiB dataset, about 40 times slower', group: DEVICES }),
+  unsafeGpu: flag({
+    help: 'switch off the bounds checks of the graphics driver layer: one percent faster',
+    group: DEVICES,
+  }),
+  retune: flag({ help: 'forget what is remembered of the graphics cards and tune them again', group: DEVICES }),
+  watchdog: duration({ help: 'restart a device that counts no hashes for this long', group: DEVICES, default: '30s' }),
+  dataDir: path({
+    help: `datasets and tunings are kept here (default ~/${DATA_DIR})`,
+    group: DEVICES,
+    placeholder: 'DIR',
+  }),
+  listDevices: flag({ help: 'show the devices of this machine', group: INSTEAD }),
+  benchmark: integer({
+    help: 'measure the hash rate for so many seconds, without a pool',
+    group: INSTEAD,
+    placeholder: 'SECONDS',
+    min: 1,
+    max: 86_400,
+  }),
+  json: flag({ help: 'answer --benchmark and --list-devices in JSON', group: INSTEAD }),
+  network: choice(
+    { help: 'network of --benchmark; when mining, the address names it', group: INSTEAD, default: 'mainnet' },
+    NETWORK_NAMES,
+  ),
+  statusEvery: duration({ help: 'show the hash rate this often', group: WATCH, default: '60s' }),
+  apiListen: listenAddressOrOff({ help: 'JSON statistics at /v1/stats', group: WATCH, default: '127.0.0.1:28770' }),
+  apiToken: text({
+    help: 'allow POST /v1/pause and /v1/resume with this bearer token',
+    group: WATCH,
+    placeholder: 'TOKEN',
+  }),
+  metricsListen: listenAddressOrOff({
+    help: 'Prometheus metrics at /metrics',
+    group: WATCH,
+    default: '127.0.0.1:28793',
+  }),
+  ...logOptions,
+} as const;
+
+export type MinerValues = ValuesOf<typeof minerOptions>;
+
+export const minerCommand: CommandSpec<typeof minerOptions> = {
+  name: 'svc-miner',
+  summary: 'Mines with the graphics cards or the processor of this machine. `svc-miner self-test` checks them.',
+  options: minerOptions,
+  examples: [
+    { line: 'svc-miner -o stratum+tcp://pool.example:28720 -u ADDRESS.rig1', says: 'mine at a pool' },
+    {
+      line: 'svc-miner -o stratum+tls://a.example -o b.example -u ADDRESS',
+      says: 'with a second pool for when the first fails',
+    },
+    { line: 'svc-miner --benchmark 10', says: 'how fast is this machine?' },
+  ],
+};

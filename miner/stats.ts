@@ -1,0 +1,141 @@
+/** What the miner tells about itself: one snapshot, from which come /v1/stats, the metrics and the status lines. */
+import type { PoolState } from './client/pool-client.ts';
+import type { Refusal } from './miner-error.ts';
+import type { Reading } from './sensors.ts';
+import type { DeviceState, ShareCounts } from './work/device.ts';
+import { type Rates, showRate } from './work/hash-rate.ts';
+
+export type DeviceSnapshot = {
+  readonly number: number;
+  readonly name: string;
+  readonly kind: 'wasm' | 'webgpu';
+  readonly state: DeviceState;
+  readonly reason: string | undefined;
+  readonly rates: Rates;
+  readonly hashes: number;
+  readonly shares: Readonly<ShareCounts>;
+  readonly sensor: Reading | undefined;
+};
+
+export type Snapshot = {
+  readonly version: string;
+  readonly uptimeSeconds: number;
+  readonly network: string;
+  readonly address: string;
+  readonly worker: string;
+  readonly paused: boolean;
+  readonly pool: (PoolState & { readonly connectedSeconds: number }) | undefined;
+  readonly pools: readonly string[];
+  readonly connections: number;
+  readonly lastRefusal: Refusal | undefined;
+  readonly poolRate: number | undefined;
+  readonly acceptedWork: bigint;
+  readonly blocks: number;
+  readonly devices: readonly DeviceSnapshot[];
+};
+
+/** Sums of what is known; undefined when nothing is. */
+export function totalRates(devices: readonly DeviceSnapshot[]): Rates {
+  const sum = (pick: (rates: Rates) => number | undefined): number | undefined => {
+    const known = devices.map(({ rates }) => pick(rates)).filter((rate) => rate !== undefined);
+    return known.length === 0 ? undefined : known.reduce((a, b) => a + b, 0);
+  };
+  return { short: sum((r) => r.short), medium: sum((r) => r.medium), long: sum((r) => r.long) };
+}
+
+export function totalShares(devices: readonly DeviceSnapshot[]): ShareCounts {
+  const total: ShareCounts = { accepted: 0, stale: 0, rejected: 0, lost: 0, bad: 0 };
+  for (const { shares } of devices)
+    for (const key of Object.keys(total) as (keyof ShareCounts)[]) total[key] += shares[key];
+  return total;
+}
+
+export function minerState(snapshot: Snapshot): 'mining' | 'paused' | 'connecting' | 'preparing' | 'stopped' {
+  if (snapshot.paused) return 'paused';
+  if (snapshot.devices.length > 0 && snapshot.devices.every(({ state }) => state === 'stopped')) return 'stopped';
+  if (snapshot.devices.some(({ state }) => state === 'searching')) return 'mining';
+  return snapshot.pool === undefined ? 'connecting' : 'preparing';
+}
+
+const rates = ({ short, medium, long }: Rates) => ({
+  '10s': short ?? null,
+  '60s': medium ?? null,
+  '15m': long ?? null,
+});
+
+/** The document of /v1/stats (docs/miner.md). Rates are hashes per second. */
+export function statsDocument(snapshot: Snapshot): Record<string, unknown> {
+  const { pool } = snapshot;
+  return {
+    version: snapshot.version,
+    uptime_seconds: Math.floor(snapshot.uptimeSeconds),
+    state: minerState(snapshot),
+    network: snapshot.network,
+    address: snapshot.address,
+    worker: snapshot.worker,
+    pool:
+      pool === undefined
+        ? null
+        : {
+            url: pool.endpoint,
+            name: pool.poolName ?? null,
+            server: pool.server,
+            latency_millis: pool.latencyMillis === undefined ? null : Math.round(pool.latencyMillis),
+            connected_seconds: Math.floor(pool.connectedSeconds),
+          },
+    pools: snapshot.pools,
+    connections: snapshot.connections,
+    last_error: snapshot.lastRefusal === undefined ? null : { ...snapshot.lastRefusal },
+    hash_rate: { ...rates(totalRates(snapshot.devices)), pool: snapshot.poolRate ?? null },
+    shares: totalShares(snapshot.devices),
+    accepted_work: snapshot.acceptedWork.toString(),
+    blocks: snapshot.blocks,
+    devices: snapshot.devices.map((device) => ({
+      number: device.number,
+      name: device.name,
+      kind: device.kind,
+      state: device.state,
+      reason: device.reason ?? null,
+      hash_rate: rates(device.rates),
+      hashes: device.hashes,
+      shares: device.shares,
+      temperature_celsius: device.sensor?.celsius ?? null,
+      power_watts: device.sensor?.watts ?? null,
+    })),
+  };
+}
+
+function shareText({ accepted, stale, rejected, lost, bad }: ShareCounts): string {
+  const more = [
+    [stale, 'stale'],
+    [rejected, 'rejected'],
+    [lost, 'lost'],
+    [bad, 'bad'],
+  ] as const;
+  return `${accepted} accepted${more.map(([count, name]) => (count === 0 ? '' : `, ${count} ${name}`)).join('')}`;
+}
+
+function rateText({ short, medium, long }: Rates): string {
+  return `${showRate(short)} (10 s)  ${showRate(medium)} (60 s)  ${showRate(long)} (15 min)`;
+}
+
+/** A few lines that read well in a terminal and in a file: one per device, one for all. */
+export function statusLines(snapshot: Snapshot): string[] {
+  const { devices, pool } = snapshot;
+  const lines = devices.map((device) => {
+    const { sensor } = device;
+    const heat = [
+      sensor?.celsius === undefined ? [] : [`${sensor.celsius} °C`],
+      sensor?.watts === undefined ? [] : [`${Math.round(sensor.watts)} W`],
+    ].flat();
+    const state =
+      device.state === 'searching'
+        ? ''
+        : `  [${device.state}${device.reason === undefined ? '' : `: ${device.reason}`}]`;
+    return `device ${device.number} ${device.name}: ${rateText(device.rates)}  ${shareText(device.shares)}${heat.map((h) => `  ${h}`).join('')}${state}`;
+  });
+  const where = pool === undefined ? 'no pool' : pool.endpoint;
+  const latency = pool?.latencyMillis === undefined ? '' : `, ${Math.round(pool.latencyMillis)} ms`;
+  const total = `total: ${rateText(totalRates(devices))}  at the pool ${showRate(snapshot.poolRate)}  ${shareText(totalShares(devices))}`;
+  return [...lines, `${total}  [${minerState(snapshot)}, ${where}${latency}]`];
+}

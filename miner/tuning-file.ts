@@ -1,0 +1,64 @@
+/** Remembers how each graphics card runs fastest, so that it is tuned once: DIR/tuning.json, by the card's name. */
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { writeDurably } from '../runtime/durable-file.ts';
+import type { SavedTuning } from './work/gpu-settings.ts';
+
+/** A tuning of another version of the kernels says nothing. */
+const VERSION = 1;
+
+type Saved = { version: number; devices: Record<string, unknown> };
+
+/** The file comes from a disk: what is not a tuning is not used. Whether the card can run it, the backend decides. */
+function asTuning(value: unknown): SavedTuning | undefined {
+  const { shape, inFlight } = (value ?? {}) as {
+    shape?: Partial<Record<keyof SavedTuning['shape'], unknown>>;
+    inFlight?: unknown;
+  };
+  if (typeof shape !== 'object' || shape === null || (inFlight !== 2 && inFlight !== 3)) return undefined;
+  const { variant, lanes, flight, workgroup, rounds } = shape;
+  const isCount = (n: unknown, most: number): boolean =>
+    Number.isInteger(n) && (n as number) > 0 && (n as number) <= most;
+  const ok =
+    (variant === 'shuffle' || variant === 'workgroup') &&
+    (lanes === 4 || lanes === 8) &&
+    [1, 2, 4, 8].includes(flight as number) &&
+    isCount(workgroup, 1_024) &&
+    isCount(rounds, 1_024);
+  return ok ? (value as SavedTuning) : undefined;
+}
+
+export class TuningFile {
+  readonly #path: string;
+  readonly #saved: Saved;
+
+  constructor(directory: string) {
+    this.#path = join(directory, 'tuning.json');
+    this.#saved = read(this.#path);
+  }
+
+  of(device: string): SavedTuning | undefined {
+    return asTuning(this.#saved.devices[device]);
+  }
+
+  forget(): void {
+    this.#saved.devices = {};
+  }
+
+  async remember(device: string, tuning: unknown): Promise<void> {
+    if (asTuning(tuning) === undefined) return;
+    this.#saved.devices[device] = tuning;
+    mkdirSync(join(this.#path, '..'), { recursive: true });
+    await writeDurably(this.#path, `${JSON.stringify(this.#saved, undefined, 2)}\n`);
+  }
+}
+
+function read(path: string): Saved {
+  try {
+    const { version, devices } = JSON.parse(readFileSync(path, 'utf8')) as Saved;
+    if (version === VERSION && typeof devices === 'object' && devices !== null) return { version, devices };
+  } catch {
+    // Absent or damaged: the cards are tuned again.
+  }
+  return { version: VERSION, devices: {} };
+}
