@@ -65,6 +65,8 @@ export class ApiHttp {
       },
       (request, response) => void this.#serve(request, response),
     );
+    // A client that is done sending still gets the answers it asked for.
+    Object.assign(this.server, { httpAllowHalfOpen: true });
     this.server.maxConnections = options.limits.connections;
     this.server.on('connection', (socket: Socket) => this.#connected(socket));
     this.server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => badConnection(error, socket));
@@ -166,20 +168,26 @@ export class ApiHttp {
       throw refusal('method_not_allowed', 'this route takes GET');
     this.allow(this.clientOf(request), 1);
     request.resume();
+    const send = (status: number, type: string, text: string, headers: Record<string, string> = {}): void => {
+      const bytes = Buffer.from(text);
+      response
+        .writeHead(status, {
+          'content-type': type,
+          'content-length': bytes.length,
+          'cache-control': 'no-store',
+          ...headers,
+        })
+        .end(bytes);
+    };
     if (target === '/health') {
       const ready = this.#dependencies.context() !== undefined;
-      response
-        .writeHead(ready ? 200 : 503, { 'content-type': 'text/plain; charset=utf-8' })
-        .end(ready ? 'ok' : 'not ready');
+      send(ready ? 200 : 503, 'text/plain; charset=utf-8', ready ? 'ok' : 'not ready');
     } else if ((request.headers.accept ?? '').includes('text/html'))
-      response
-        .writeHead(200, {
-          'content-type': 'text/html; charset=utf-8',
-          'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'",
-          'x-content-type-options': 'nosniff',
-        })
-        .end(frontPage(this.#list));
-    else response.writeHead(200, { 'content-type': 'application/json' }).end(this.#listJson);
+      send(200, 'text/html; charset=utf-8', frontPage(this.#list), {
+        'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'",
+        'x-content-type-options': 'nosniff',
+      });
+    else send(200, 'application/json', this.#listJson);
   }
 
   async #answer(
@@ -196,7 +204,9 @@ export class ApiHttp {
       response.setHeader('retry-after', Math.max(1, Math.ceil(answer.waitMillis / 1000)));
     if (answer.status === 405) response.setHeader('allow', allowedMethods(request.url ?? ''));
     // The rest of a body that was refused is not worth reading, and neither is a client that does not stop.
-    if (!request.complete) response.setHeader('connection', 'close');
+    const unread = hasBody(request) && !request.complete;
+    const { socket } = request;
+    if (unread) response.setHeader('connection', 'close');
     const nonce = request.headers[ANSWER_HEADERS.nonce];
     if (nonce !== undefined && request.method !== 'HEAD') {
       const signed = await this.#sign(request, response, requestBody, answer.status, bytes, nonce);
@@ -204,7 +214,7 @@ export class ApiHttp {
     }
     response.writeHead(answer.status);
     response.end(bytes);
-    if (!request.complete) request.socket.destroySoon();
+    if (unread) socket.destroySoon();
   }
 
   async #sign(
@@ -273,6 +283,9 @@ export class ApiHttp {
   }
 }
 
+const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
+
 function allowedMethods(target: string): string {
   const methods = methodsAt(target.split('?')[0] as string);
   return (methods.length === 0 ? ['GET'] : methods).join(', ');
@@ -285,8 +298,7 @@ const isSocketPath = (target: string): boolean => SOCKET_PATHS.some((path) => pa
 async function readRequestBody(request: IncomingMessage): Promise<Uint8Array> {
   const length = request.headers['content-length'];
   if (request.method === 'GET' || request.method === 'HEAD') {
-    if ((length !== undefined && length !== '0') || request.headers['transfer-encoding'] !== undefined)
-      throw refusal('bad_request', 'a GET request has no body');
+    if (hasBody(request)) throw refusal('bad_request', 'a GET request has no body');
     return NOTHING;
   }
   if (request.method !== 'POST') return NOTHING;
@@ -296,12 +308,21 @@ async function readRequestBody(request: IncomingMessage): Promise<Uint8Array> {
   if (Number(length ?? 0) > MAX_REQUEST_BODY) throw tooLarge();
   const parts: Buffer[] = [];
   let size = 0;
-  for await (const part of request as AsyncIterable<Buffer>) {
-    size += part.length;
-    if (size > MAX_REQUEST_BODY) throw tooLarge();
-    parts.push(part);
-  }
-  return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+  // Not an async iterator: leaving one early would destroy the connection before the refusal is written.
+  return new Promise((resolve, reject) => {
+    const take = (part: Buffer): void => {
+      size += part.length;
+      if (size <= MAX_REQUEST_BODY) {
+        parts.push(part);
+        return;
+      }
+      request.off('data', take).pause();
+      reject(tooLarge());
+    };
+    request.on('data', take);
+    request.on('end', () => resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)));
+    request.on('error', () => reject(refusal('request_timeout', 'the request did not arrive whole')));
+  });
 }
 
 /** What node:http could not read as a request. */

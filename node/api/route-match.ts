@@ -81,7 +81,8 @@ function typed(schema: JsonSchema | undefined, text: string): unknown {
 }
 
 function checked(schema: Schema<unknown>, fields: Readonly<Record<string, string>>): Record<string, unknown> {
-  const values: Record<string, unknown> = {};
+  // Without a prototype: a field called __proto__ is a field like any other, and refused.
+  const values = Object.create(null) as Record<string, unknown>;
   for (const [name, text] of Object.entries(fields)) values[name] = typed(schema.properties?.[name], text);
   const problem = check(schema, values);
   if (problem !== undefined)
@@ -90,7 +91,7 @@ function checked(schema: Schema<unknown>, fields: Readonly<Record<string, string
 }
 
 export function readParams(match: Match): Record<string, unknown> {
-  const fields: Record<string, string> = {};
+  const fields = Object.create(null) as Record<string, string>;
   for (const [name, text] of Object.entries(match.params)) fields[name] = decoded(text, name);
   return checked(match.route.params, fields);
 }
