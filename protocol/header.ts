@@ -4,15 +4,13 @@
  */
 import { ByteReader, type Bytes, ByteWriter } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
+import { HEADER_BYTES } from './header-layout.ts';
 import { ID_BYTES, id, LABELS } from './identifier.ts';
 import { networkById, REGISTRATION_WINDOW } from './network.ts';
 import { targetFromBytes, targetToBytes } from './target.ts';
 
-export const HEADER_BYTES = 312;
+export * from './header-layout.ts';
 export const HEADER_VERSION = 1;
-export const NONCE_OFFSET = 304;
-export const REWARD_ROOT_OFFSET = 176;
-export const TARGET_OFFSET = 272;
 
 export type Header = {
   readonly networkId: number;

@@ -31,6 +31,9 @@ function reporter(
   };
 }
 
+/** Steps of the cache: a first chain and three passes over all items. */
+export const cacheSteps = (layout: Layout): number => layout.cacheItems * (1 + POW_CACHE_PASSES);
+
 /** The threads must have the epoch open. */
 export async function buildCache(
   epoch: number,
@@ -38,7 +41,7 @@ export async function buildCache(
   thread: Thread,
   dependencies: BuildDependencies,
 ): Promise<void> {
-  const total = layout.cacheItems * (1 + POW_CACHE_PASSES);
+  const total = cacheSteps(layout);
   const report = reporter(epoch, 'cache', total, dependencies);
   const seed = datasetSeed(layout.parameters.networkId, epoch);
   for (let from = 0; from < total; from += CACHE_SLICE) {

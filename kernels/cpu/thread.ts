@@ -33,7 +33,9 @@ export const coreCount = (): number =>
 function openChannel(onMessage: (message: unknown) => void, onDeath: (reason: string) => void): Channel {
   if (isNode) {
     const { Worker: NodeWorker } = process.getBuiltinModule('node:worker_threads');
-    const worker = new NodeWorker(new URL('./thread-main.ts', import.meta.url), { name: 'pow' });
+    // Without a cache of compiled code every thread strips the types of its modules anew: 150 ms instead of 50.
+    const env = { NODE_COMPILE_CACHE: new URL('../../build/compile-cache', import.meta.url).pathname, ...process.env };
+    const worker = new NodeWorker(new URL('./thread-main.ts', import.meta.url), { name: 'pow', env });
     let reason = 'exited';
     worker.on('message', onMessage);
     worker.on('error', (error) => {

@@ -49,7 +49,12 @@ export function runChild(root, command, args, env = {}) {
   // Before the start: a signal that arrives while the child comes up must reach it too.
   const handlers = FORWARDED.map((signal) => /** @type {const} */ ([signal, () => void started?.kill(signal)]));
   for (const [signal, handler] of handlers) process.on(signal, handler);
-  const child = spawn(command, args, { stdio: 'inherit', env: { ...process.env, PATH: path, ...env } });
+  // The programs are TypeScript: with their compiled form kept, they start in half the time.
+  const cache = process.env.NODE_COMPILE_CACHE ?? join(root, 'build', 'compile-cache');
+  const child = spawn(command, args, {
+    stdio: 'inherit',
+    env: { ...process.env, PATH: path, NODE_COMPILE_CACHE: cache, ...env },
+  });
   started = child;
   return new Promise((resolve, reject) => {
     child.on('error', reject);

@@ -8,9 +8,11 @@
  * Rates are per second of processor time, of C and of WebAssembly in turns: other load on the machine then hurts both
  * little and alike. The dataset holds noise, not mainnet's: a search reads the same bytes at the same distances.
  */
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { cacheSteps } from '../../kernels/cpu/build-dataset.ts';
 import { createMemory, Kernel } from '../../kernels/cpu/kernel.ts';
 import { layoutOf } from '../../kernels/cpu/layout.ts';
 import { kernelModule } from '../../kernels/cpu/module.ts';
@@ -71,7 +73,7 @@ async function compareWithC(b: Bench): Promise<void> {
   b.note('building caches and filling two datasets of 2 GiB');
   const yardstick = await startYardstick(parameters, seed);
   const kernel = await kernelOf(parameters, 'full');
-  const cacheSeconds = cpuSeconds(() => kernel.buildCache(seed, 0, kernel.cacheSteps));
+  const cacheSeconds = cpuSeconds(() => kernel.buildCache(seed, 0, cacheSteps(kernel.layout)));
   b.figure('cache', cacheSeconds, 's', { ratio: yardstick.cacheSeconds / cacheSeconds, yardstick: 'C' });
   await yardstick.ask('fill');
   fillWithNoise(kernel);

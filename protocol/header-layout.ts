@@ -1,0 +1,8 @@
+/**
+ * Sizes and places in the work block header (ledger rule 10), apart from its codec: the threads of the CPU kernel need
+ * only these, and start three times as fast without the rest.
+ */
+export const HEADER_BYTES = 312;
+export const NONCE_OFFSET = 304;
+export const REWARD_ROOT_OFFSET = 176;
+export const TARGET_OFFSET = 272;
