@@ -1,7 +1,7 @@
 /**
- * The reference of SVC_POW_V1 (docs/protocol/pow.md), written to be read beside that text: light mode, slow and
- * obvious, every intermediate stage a function of its own. It defines what a hash is; the kernels only make it fast.
- * The last rule, comparing with a target, is target.ts; the epoch of a height is in network.ts.
+ * The reference of SVC_POW_V1 (docs/protocol/pow.md, rules P1 to P12), written to be read beside that text: light mode,
+ * slow and obvious, every intermediate stage a function of its own. It defines what a hash is; the kernels only make it
+ * fast. P13, comparing with a target, is in target.ts; P3, the epoch of a height, in network.ts.
  * Words are u32 in little-endian order, which is also the order of every machine this runs on.
  */
 import { blake3 } from '@noble/hashes/blake3.js';
@@ -9,7 +9,7 @@ import { type Bytes, ByteWriter, concat, equalBytes, utf8 } from './bytes.ts';
 import { HEADER_BYTES, NONCE_OFFSET } from './header.ts';
 import type { Network } from './network.ts';
 
-/** What pow.md rule 2 fixes for a network: its id, log2 of the cache items (64 B) and log2 of the pages (128 B). */
+/** What P2 fixes for a network: its id, log2 of the cache items (64 B) and log2 of the pages (128 B). */
 export type PowParameters = { readonly networkId: number; readonly cacheLog2: number; readonly pagesLog2: number };
 
 export const powParameters = (network: Network): PowParameters => ({ networkId: network.id, ...network.pow });
@@ -29,13 +29,13 @@ const bytesOf = (of: Uint32Array<ArrayBuffer>): Uint8Array<ArrayBuffer> => new U
 /** fnv(a, b) = (a * 0x01000193 mod 2^32) xor b. */
 export const fnv = (a: number, b: number): number => (Math.imul(a, FNV_PRIME) ^ b) >>> 0;
 
-/** Rule 4: the seed of an epoch's dataset. */
+/** P4: the seed of an epoch's dataset. */
 export function datasetSeed(networkId: number, epoch: number): Uint8Array<ArrayBuffer> {
   const input = new ByteWriter().raw(utf8('SVC_POW_V1/dataset')).u32(networkId).u64(BigInt(epoch)).done();
   return b3(input);
 }
 
-/** Rule 5: the cache, 2^cacheLog2 items of 64 bytes one after the other. */
+/** P5: the cache, 2^cacheLog2 items of 64 bytes one after the other. */
 export function buildCache(seed: Bytes, cacheLog2: number): Uint8Array<ArrayBuffer> {
   const n = 2 ** cacheLog2;
   const cache = new Uint8Array(64 * n);
@@ -54,7 +54,7 @@ export function buildCache(seed: Bytes, cacheLog2: number): Uint8Array<ArrayBuff
   return cache;
 }
 
-/** Rule 6: item `i` of the dataset, 64 bytes. */
+/** P6: item `i` of the dataset, 64 bytes. */
 export function datasetItem(cache: Bytes, cacheLog2: number, i: number): Uint8Array<ArrayBuffer> {
   const n = 2 ** cacheLog2;
   const cached = (index: number): Uint32Array<ArrayBuffer> =>
@@ -69,7 +69,7 @@ export function datasetItem(cache: Bytes, cacheLog2: number, i: number): Uint8Ar
   return xof64(bytesOf(m));
 }
 
-/** Rule 7: page `p` of the dataset, 32 words. */
+/** P7: page `p` of the dataset, 32 words. */
 export function datasetPage(cache: Bytes, cacheLog2: number, p: number): Uint32Array<ArrayBuffer> {
   return words(concat(datasetItem(cache, cacheLog2, 2 * p), datasetItem(cache, cacheLog2, 2 * p + 1)));
 }
@@ -78,7 +78,7 @@ function assertHeader(header: Bytes): void {
   if (header.length !== HEADER_BYTES) throw new RangeError(`a header has ${HEADER_BYTES} bytes, got ${header.length}`);
 }
 
-/** Rule 8: the hash of everything but the nonce, constant while a job lasts. */
+/** P8: the hash of everything but the nonce, constant while a job lasts. */
 export function powPreHash(header: Bytes): Uint8Array<ArrayBuffer> {
   assertHeader(header);
   return b3(concat(utf8(POW_LABEL), header.subarray(0, NONCE_OFFSET)));
@@ -89,10 +89,10 @@ export function powNonce(header: Bytes): Uint8Array<ArrayBuffer> {
   return new Uint8Array(header.subarray(NONCE_OFFSET));
 }
 
-/** Rule 9: the 64-byte seed of one nonce. */
+/** P9: the 64-byte seed of one nonce. */
 export const powSeed = (preHash: Bytes, nonce: Bytes): Uint8Array<ArrayBuffer> => xof64(concat(preHash, nonce));
 
-/** Rule 10: 64 dependent reads of the dataset, through whatever gives its pages. */
+/** P10: 64 dependent reads of the dataset, through whatever gives its pages. */
 export function powMix(
   seed: Bytes,
   pagesLog2: number,
@@ -109,7 +109,7 @@ export function powMix(
   return mix;
 }
 
-/** Rule 11: 32 words folded to 8. */
+/** P11: 32 words folded to 8. */
 export function powFold(mix: Uint32Array): Uint8Array<ArrayBuffer> {
   const folded = new Uint32Array(8);
   for (let k = 0; k < 8; k++) {
@@ -119,7 +119,7 @@ export function powFold(mix: Uint32Array): Uint8Array<ArrayBuffer> {
   return bytesOf(folded);
 }
 
-/** Rule 12: the hash itself. */
+/** P12: the hash itself. */
 export const powFinish = (seed: Bytes, folded: Bytes): Uint8Array<ArrayBuffer> =>
   b3(concat(seed.subarray(0, 32), folded));
 
@@ -140,6 +140,6 @@ export function powStages(parameters: PowParameters, cache: Bytes, header: Bytes
   return { preHash, seed, mix, pow: powFinish(seed, mix) };
 }
 
-/** A seed on the wire is only ever compared, never used (rule 4). */
+/** A seed on the wire is only ever compared, never used (P4). */
 export const isDatasetSeed = (networkId: number, epoch: number, seed: Bytes): boolean =>
   equalBytes(datasetSeed(networkId, epoch), seed);

@@ -1,4 +1,4 @@
-/** Cache and dataset items (pow.md rules 5 and 6). Items are made several at a time, their reads interleaved. */
+/** Cache and dataset items (pow.md P5 and P6). Items are made several at a time, their reads interleaved. */
 import { compress, compress4, transpose, WHOLE } from './blake3';
 import { INDEX, ITEM, MESSAGE, OUTPUT, PARENT, PRIMES } from './scratch';
 

@@ -1,5 +1,5 @@
 /**
- * The hash (pow.md rules 8 to 12), `count` of them interleaved: every round first touches the pages of all hashes with
+ * The hash (pow.md P8 to P12), `count` of them interleaved: every round first touches the pages of all hashes with
  * plain loads, so that their misses overlap (WebAssembly has no prefetch), and mixes afterwards.
  */
 import { CHUNK_END, CHUNK_START, compress4, ROOT, transpose, WHOLE } from './blake3';
