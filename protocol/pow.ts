@@ -8,6 +8,7 @@ import { blake3 } from '@noble/hashes/blake3.js';
 import { type Bytes, ByteWriter, concat, equalBytes, utf8 } from './bytes.ts';
 import { HEADER_BYTES, NONCE_OFFSET } from './header.ts';
 import type { Network } from './network.ts';
+import { POW_CACHE_PASSES, POW_ITEM_PARENTS, POW_ROUNDS } from './pow-counts.ts';
 
 /** What P2 fixes for a network: its id, log2 of the cache items (64 B) and log2 of the pages (128 B). */
 export type PowParameters = { readonly networkId: number; readonly cacheLog2: number; readonly pagesLog2: number };
@@ -15,9 +16,6 @@ export type PowParameters = { readonly networkId: number; readonly cacheLog2: nu
 export const powParameters = (network: Network): PowParameters => ({ networkId: network.id, ...network.pow });
 
 export const POW_LABEL = 'SVC_POW_V1';
-export const POW_CACHE_PASSES = 3;
-export const POW_ITEM_PARENTS = 64;
-export const POW_ROUNDS = 64;
 
 const FNV_PRIME = 0x01000193;
 

@@ -2,7 +2,8 @@
  * Builds an epoch's cache and dataset in the threads given, in slices: the cache on one of them (it is a chain by
  * nature), the dataset on all. Tells how far it is and how long it will take. Runs in Node and in browsers.
  */
-import { datasetSeed, POW_CACHE_PASSES } from '../../protocol/pow.ts';
+import { datasetSeed } from '../../protocol/pow.ts';
+import { POW_CACHE_PASSES } from '../../protocol/pow-counts.ts';
 import type { Progress } from '../backend.ts';
 import { ITEM_WIDTH } from './kernel.ts';
 import type { Layout } from './layout.ts';
@@ -31,9 +32,6 @@ function reporter(
   };
 }
 
-/** Steps of the cache: a first chain and three passes over all items. */
-export const cacheSteps = (layout: Layout): number => layout.cacheItems * (1 + POW_CACHE_PASSES);
-
 /** The threads must have the epoch open. */
 export async function buildCache(
   epoch: number,
@@ -41,7 +39,7 @@ export async function buildCache(
   thread: Thread,
   dependencies: BuildDependencies,
 ): Promise<void> {
-  const total = cacheSteps(layout);
+  const total = layout.cacheItems * (1 + POW_CACHE_PASSES);
   const report = reporter(epoch, 'cache', total, dependencies);
   const seed = datasetSeed(layout.parameters.networkId, epoch);
   for (let from = 0; from < total; from += CACHE_SLICE) {

@@ -4,6 +4,7 @@
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { HEADER_BYTES } from '../../protocol/header-layout.ts';
+import { POW_CACHE_PASSES } from '../../protocol/pow-counts.ts';
 import { KernelError } from '../kernel-error.ts';
 import { INDEX_OFFSET, IO_OFFSET, type Layout, scratchAt, WASM_PAGE } from './layout.ts';
 
@@ -118,10 +119,12 @@ export class Kernel {
     this.#scratch = scratchAt(slot);
   }
 
-  /**
-   * Steps `from` to `to` of the cache, which is a first chain and three passes over all items; the steps before must be
-   * done.
-   */
+  /** Steps of the cache: a first chain and three passes over all items. */
+  get cacheSteps(): number {
+    return this.layout.cacheItems * (1 + POW_CACHE_PASSES);
+  }
+
+  /** Steps `from` to `to` of the cache; the ones before must be done. */
   buildCache(seed: Bytes, from: number, to: number): void {
     const { cache, cacheItems, parameters } = this.layout;
     const io = this.#scratch + IO_OFFSET;

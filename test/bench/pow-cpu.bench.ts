@@ -12,7 +12,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { cacheSteps } from '../../kernels/cpu/build-dataset.ts';
 import { createMemory, Kernel } from '../../kernels/cpu/kernel.ts';
 import { layoutOf } from '../../kernels/cpu/layout.ts';
 import { kernelModule } from '../../kernels/cpu/module.ts';
@@ -73,7 +72,7 @@ async function compareWithC(b: Bench): Promise<void> {
   b.note('building caches and filling two datasets of 2 GiB');
   const yardstick = await startYardstick(parameters, seed);
   const kernel = await kernelOf(parameters, 'full');
-  const cacheSeconds = cpuSeconds(() => kernel.buildCache(seed, 0, cacheSteps(kernel.layout)));
+  const cacheSeconds = cpuSeconds(() => kernel.buildCache(seed, 0, kernel.cacheSteps));
   b.figure('cache', cacheSeconds, 's', { ratio: yardstick.cacheSeconds / cacheSeconds, yardstick: 'C' });
   await yardstick.ask('fill');
   fillWithNoise(kernel);

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { cacheSteps } from '../../kernels/cpu/build-dataset.ts';
 import { createMemory, Kernel } from '../../kernels/cpu/kernel.ts';
 import { layoutOf } from '../../kernels/cpu/layout.ts';
 import { kernelModule } from '../../kernels/cpu/module.ts';
@@ -16,8 +15,8 @@ async function kernelOf(network: Network, epoch: number, mode: 'full' | 'light',
   const kernel = new Kernel(await kernelModule(shared), createMemory(layout, shared), layout, 0);
   const seedOfEpoch = datasetSeed(network.id, epoch);
   // In uneven slices: where they are cut must not matter.
-  for (let at = 0; at < cacheSteps(kernel.layout); ) {
-    const to = Math.min(cacheSteps(kernel.layout), at + 3_001);
+  for (let at = 0; at < kernel.cacheSteps; ) {
+    const to = Math.min(kernel.cacheSteps, at + 3_001);
     kernel.buildCache(seedOfEpoch, at, to);
     at = to;
   }
