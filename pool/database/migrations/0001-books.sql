@@ -162,7 +162,6 @@ create index payout_items_by_account on payout_items (account_id);
 create table compoundings (
   id uuid primary key,
   state text not null check (state in ('submitting', 'submitted', 'finalized', 'void')),
-  transaction_id bytea,
   fee bigint check (fee >= 0),
   created_at timestamptz not null default now()
 );

@@ -1,0 +1,231 @@
+/**
+ * The one writer of the books. Journal entries and finalized cuts come in, each becomes one fenced transaction, and
+ * they are taken one after another: a share belongs to the slice that is open at its turn. It runs only while its
+ * instance holds the term (pool/books/term.ts).
+ */
+import { readExtranonce } from '../bridge/extranonce.ts';
+import { formatAddress } from '../protocol/address.ts';
+import type { CutStreamItem } from '../protocol/api/client-events.ts';
+import { type Bytes, fromHex, toHex } from '../protocol/bytes.ts';
+import { type Network, REGISTRATION_WINDOW } from '../protocol/network.ts';
+import { sliceOfHeight } from '../protocol/pplns.ts';
+import { targetFromBytes } from '../protocol/target.ts';
+import type { Logger } from '../runtime/log.ts';
+import { type CreditList, type CreditOptions, makeCredits } from './books/credits.ts';
+import { Intake, type IntakeResult } from './books/intake.ts';
+import { expireBlocks, type PaidReward, recordAnswer, recordPaid, recordRegistered } from './books/rewards.ts';
+import { advanceSlices, openSlices, type SliceOptions } from './books/slices.ts';
+import { fenced } from './books/term.ts';
+import type { Chain } from './chain.ts';
+import type { Sql, Transaction } from './database/connect.ts';
+import type { JournalEntry } from './journal.ts';
+import { type BlockRecord, SERVICES } from './journal-record.ts';
+
+export type AccountantOptions = SliceOptions &
+  CreditOptions & {
+    readonly network: Network;
+    /** Payload of the address that the pool's blocks pay. */
+    readonly poolAddress: Bytes;
+    readonly term: bigint;
+  };
+
+export type AccountantEvents = {
+  onCredits?(list: CreditList): void;
+  onPaid?(reward: PaidReward): void;
+  onExpired?(blockIds: readonly string[]): void;
+};
+
+export type AccountantDependencies = AccountantEvents & {
+  readonly sql: Sql;
+  readonly chain: Chain;
+  readonly log: Logger;
+};
+
+type ChainReward = { block_id: string; transaction_id: string; output_index: number; amount: string };
+
+export class Accountant {
+  readonly #options: AccountantOptions;
+  readonly #dependencies: AccountantDependencies;
+  readonly #intake: Intake;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(options: AccountantOptions, dependencies: AccountantDependencies) {
+    this.#options = options;
+    this.#dependencies = dependencies;
+    this.#intake = new Intake({ network: options.network.name, sliceCuts: options.sliceCuts });
+  }
+
+  #fenced<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    return fenced(this.#dependencies.sql, this.#options.term, work);
+  }
+
+  /** One after another, whatever order the callers come in. */
+  #next<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(work, work);
+    this.#turn = turn.catch(() => undefined);
+    return turn;
+  }
+
+  /** Opens the first slices. Must have happened before shares are taken in. */
+  start(): Promise<number> {
+    return this.#next(async () => {
+      const height = await this.#dependencies.chain.headHeight();
+      await this.#advance(height);
+      return height;
+    });
+  }
+
+  takeIn(entries: readonly JournalEntry[]): Promise<IntakeResult> {
+    return this.#next(() => this.#fenced((transaction) => this.#intake.take(transaction, entries)));
+  }
+
+  /** What a node answered to a block, and its registration: shown to people, no money depends on it. */
+  blockNews(blockId: Bytes, state: 'accepted' | 'refused' | 'registered', reason?: string): Promise<void> {
+    return this.#next(() =>
+      this.#fenced((transaction) =>
+        state === 'registered'
+          ? recordRegistered(transaction, blockId)
+          : recordAnswer(transaction, blockId, state, reason),
+      ),
+    );
+  }
+
+  /** Follows the chain from where the books stand until the signal. */
+  async follow(signal: AbortSignal): Promise<void> {
+    const { sql, chain } = this.#dependencies;
+    const [row] = await sql<{ value: string }[]>`select value from settings where name = 'chain_height'`;
+    const after = row === undefined ? undefined : Number(row.value);
+    for await (const item of chain.cuts(after, signal)) await this.#next(() => this.#take(item));
+  }
+
+  async #take(item: CutStreamItem): Promise<void> {
+    if (item.type === 'missed') return this.#reconcile(item.data.to);
+    const { height } = item.data.cut;
+    const adopted = await this.#adoptable(item.data.rewards);
+    const target = await this.#targetFor(height);
+    const { paid, expired, lists } = await this.#fenced(async (transaction) => {
+      if (target !== undefined) await advanceSlices(transaction, this.#options, { height, target });
+      for (const record of adopted) await this.#intake.adoptBlock(transaction, record);
+      const paid: PaidReward[] = [];
+      for (const reward of item.data.rewards) {
+        const known = {
+          blockId: fromHex(reward.block_id),
+          transactionId: fromHex(reward.transaction_id),
+          outputIndex: reward.output_index,
+          amount: BigInt(reward.amount),
+          height,
+        };
+        if (await recordPaid(transaction, known)) paid.push(known);
+      }
+      return { paid, ...(await this.#settle(transaction, height)) };
+    });
+    for (const reward of paid) this.#dependencies.onPaid?.(reward);
+    this.#tell(expired, lists);
+  }
+
+  async #settle(transaction: Transaction, height: number) {
+    const expired = await expireBlocks(transaction, height, REGISTRATION_WINDOW);
+    const lists = await makeCredits(transaction, this.#options, height);
+    await transaction`insert into settings values ('chain_height', ${String(height)})
+      on conflict (name) do update set value = excluded.value`;
+    return { expired, lists };
+  }
+
+  #tell(expired: readonly Buffer[], lists: readonly CreditList[]): void {
+    if (expired.length > 0) this.#dependencies.onExpired?.(expired.map((id) => id.toString('hex')));
+    for (const list of lists) this.#dependencies.onCredits?.(list);
+  }
+
+  async #advance(height: number): Promise<void> {
+    const target = await this.#targetFor(height);
+    if (target !== undefined)
+      await this.#fenced((transaction) => advanceSlices(transaction, this.#options, { height, target }));
+  }
+
+  /** The network's target, asked for only when a slice is about to open. */
+  async #targetFor(height: number): Promise<bigint | undefined> {
+    const number = sliceOfHeight(height, this.#options.sliceCuts);
+    const open = await this.#dependencies.sql.begin((transaction) => openSlices(transaction));
+    const current = this.#options.services.every((service) => (open.get(service)?.number ?? -1) >= number);
+    return current ? undefined : this.#dependencies.chain.target();
+  }
+
+  /**
+   * Rewards of blocks that no journal named and that pay the pool: a crash came between the node's `accepted` and the
+   * journal. The extranonce names the connection, whose account was on record before its first job.
+   */
+  async #adoptable(rewards: readonly ChainReward[]): Promise<BlockRecord[]> {
+    if (rewards.length === 0) return [];
+    const { sql, chain } = this.#dependencies;
+    const ids = rewards.map((reward) => `\\x${reward.block_id}`);
+    const rows = await sql<{ block_id: Buffer }[]>`select block_id from blocks
+      where block_id = any(${ids}::text[]::bytea[])`;
+    const known = new Set(rows.map((row) => row.block_id.toString('hex')));
+    const found: BlockRecord[] = [];
+    for (const reward of rewards) {
+      if (known.has(reward.block_id)) continue;
+      const document = await chain.block(reward.block_id);
+      if (document === undefined || document.payout !== this.#poolAddressText) continue;
+      found.push(await this.#finderOf(document));
+    }
+    return found;
+  }
+
+  get #poolAddressText(): string {
+    return formatAddress(this.#options.poolAddress, this.#options.network.name);
+  }
+
+  async #finderOf(document: NonNullable<Awaited<ReturnType<Chain['block']>>>): Promise<BlockRecord> {
+    const { sql, log } = this.#dependencies;
+    const extranonce = fromHex(document.extranonce);
+    const owner = readExtranonce(extranonce)?.owner ?? new Uint8Array(0);
+    const [row] = await sql<{ service: number; payload: Buffer; name: string }[]>`select o.service, a.payload, w.name
+      from ownerships o join accounts a on a.id = o.account_id join workers w on w.id = o.worker_id
+      where o.owner = ${Buffer.from(owner)}`;
+    const base = {
+      kind: 'block' as const,
+      blockId: fromHex(document.block_id),
+      anchorHeight: document.anchor_height,
+      target: targetFromBytes(fromHex(document.target)),
+      extranonce,
+      atMillis: document.timestamp_millis,
+    };
+    if (row !== undefined) {
+      log.info('adopted a block that no journal named', { block: document.block_id, worker: row.name });
+      const service = SERVICES[row.service] as BlockRecord['service'];
+      return { ...base, service, account: new Uint8Array(row.payload), worker: row.name };
+    }
+    // Nobody of ours: its reward is the pool's all the same, and PPLNS divides it without asking who found it.
+    log.error('a block pays the pool and its finder is not on record', {
+      block: document.block_id,
+      owner: toHex(owner),
+    });
+    return { ...base, service: 'pplns', account: this.#options.poolAddress, worker: 'unknown' };
+  }
+
+  /** After a gap that the stream could not replay, each open block is asked for by name. */
+  async #reconcile(height: number): Promise<void> {
+    const { sql, chain, log } = this.#dependencies;
+    log.warn('the chain went on without the pool for longer than its events reach back', { height });
+    const open = await sql<{ block_id: Buffer }[]>`select block_id from blocks
+      where state in ('found', 'accepted', 'registered', 'refused') and anchor_height + ${REGISTRATION_WINDOW} <= ${height}`;
+    const paid: PaidReward[] = [];
+    for (const { block_id } of open) {
+      const reward = (await chain.block(block_id.toString('hex')))?.reward;
+      if (reward?.state !== 'paid' || reward.outpoint === null || reward.amount === null) continue;
+      paid.push({
+        blockId: new Uint8Array(block_id),
+        transactionId: fromHex(reward.outpoint.transaction_id),
+        outputIndex: reward.outpoint.output_index,
+        amount: BigInt(reward.amount),
+        height: reward.paid_height ?? height,
+      });
+    }
+    await this.#advance(height);
+    const { expired, lists } = await this.#fenced(async (transaction) => {
+      for (const reward of paid) await recordPaid(transaction, reward);
+      return this.#settle(transaction, height);
+    });
+    this.#tell(expired, lists);
+  }
+}
