@@ -19,15 +19,22 @@ const LENGTH_BYTES = 4;
 /** One input, no output, referenced: nothing smaller exists, so less room than this is no room. */
 const SMALLEST = 3_400;
 
-export function selectTransactions(groups: Iterable<RateGroup>, rules: SelectionRules): Entry[] {
-  const chosen: Entry[] = [];
+/** `kept` are taken already; the rest of the room is filled. */
+export function selectTransactions(
+  groups: Iterable<RateGroup>,
+  rules: SelectionRules,
+  kept: readonly Entry[] = [],
+): Entry[] {
+  const chosen = [...kept];
+  const taken = new Set(kept);
   let room = rules.maxBytes;
+  for (const entry of kept) room -= entry.wire.length + LENGTH_BYTES;
   for (const group of groups)
     for (const tier of tiersOf(group, rules)) {
       for (const entry of drawn(tier, rules.random)) {
         if (chosen.length >= rules.maxTransactions || room < SMALLEST) return chosen;
         const bytes = entry.wire.length + LENGTH_BYTES;
-        if (bytes > room) continue;
+        if (bytes > room || taken.has(entry)) continue;
         chosen.push(entry);
         room -= bytes;
       }

@@ -1,6 +1,7 @@
 /**
  * Templates (ledger rule 42, docs/protocol/mining.md): a header and a body on the newest finalized cut. A draw of transactions is kept for 5 seconds:
- * within them the same draw number gives the same transactions, less those that have left the mempool meanwhile.
+ * within them the same draw number gives the same transactions, less those that have left the mempool meanwhile. A new cut frees room, which
+ * is filled at once: nobody mines an empty block because the last cut took the draw.
  */
 import { encodeBody, MAX_BODY_BYTES, MAX_PARENTS, parentsRoot } from '../../protocol/body.ts';
 import { type Bytes, ByteWriter } from '../../protocol/bytes.ts';
@@ -28,7 +29,7 @@ const BODY_OVERHEAD = 1 + 49 + 1 + MAX_EXTRANONCE + 1 + MAX_PARENTS * ID_BYTES +
 /** Templates whose transactions are remembered. */
 const MAX_MADE = 256;
 
-type Draw = { readonly at: number; readonly entries: readonly Entry[] };
+type Draw = { readonly at: number; readonly anchorHeight: number; readonly entries: readonly Entry[] };
 
 export type TemplateDependencies = {
   readonly network: Network;
@@ -55,7 +56,7 @@ export class TemplateMaker {
   make(anchor: Head, request: TemplateRequest): Template {
     const { network, powEpochLength, mempool, pool, now } = this.#dependencies;
     const draw = request.draw ?? 0;
-    const { at, entries } = this.#draw(draw, request.maxTransactions);
+    const { at, entries } = this.#draw(draw, request.maxTransactions, anchor.height);
     const waiting = entries.filter((entry) => mempool.get(entry.id) === entry);
     const extranonce = request.extranonce ?? this.#freshExtranonce();
     const parents = pool.parents();
@@ -124,23 +125,28 @@ export class TemplateMaker {
     return seed;
   }
 
-  #draw(draw: number, maxTransactions: number): Draw {
+  #draw(draw: number, maxTransactions: number, anchorHeight: number): Draw {
     const name = `${draw}/${maxTransactions}`;
     const now = this.#dependencies.now();
     const kept = this.#draws.get(name);
     // A clock that was set back ends a draw too.
-    if (kept !== undefined && now >= kept.at && now < kept.at + DRAW_MILLIS) return kept;
-    this.#draws.delete(name);
+    const current = kept !== undefined && now >= kept.at && now < kept.at + DRAW_MILLIS ? kept : undefined;
+    if (current?.anchorHeight === anchorHeight) return current;
     const { mempool, cutMillis, random } = this.#dependencies;
-    const entries = selectTransactions(mempool.groups(), {
+    const still = (current?.entries ?? []).filter(
+      (entry) => mempool.get(entry.id) === entry && entry.carriers.size === 0,
+    );
+    const rules = {
       maxTransactions,
       maxBytes: MAX_BODY_BYTES - BODY_OVERHEAD,
       cutMillis,
       oldestOwnMillis: mempool.oldestOwnMillis(),
       random,
-    });
+    };
+    const entries = selectTransactions(mempool.groups(), rules, still);
+    this.#draws.delete(name);
     if (this.#draws.size >= MAX_DRAWS) this.#draws.delete(this.#draws.keys().next().value as string);
-    const fresh = { at: now, entries };
+    const fresh = { at: current?.at ?? now, anchorHeight, entries };
     this.#draws.set(name, fresh);
     return fresh;
   }

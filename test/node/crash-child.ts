@@ -1,0 +1,63 @@
+/**
+ * The process that crash.slow.test.ts kills: a node that makes cuts, mines and pays without pause, and says on standard output what is final.
+ * Words: store directory, seed.
+ */
+
+import { certifyWith } from '../../node/certificate.ts';
+import { developmentGenesis, developmentKey, TREASURY } from '../../node/development.ts';
+import type { UnspentOutput } from '../../node/full-node.ts';
+import { createNode } from '../../node/node.ts';
+import { genesisOutpoint } from '../../protocol/genesis.ts';
+import type { Output } from '../../protocol/transaction.ts';
+import { developmentKeys, payment, quickHash, randomOf, START_MILLIS, searchNonce, silentLog } from './bed.ts';
+
+const [storeDirectory = '', seed = '1'] = process.argv.slice(2);
+const random = randomOf(Number(seed));
+const node = await createNode(
+  {
+    storeDirectory,
+    genesis: developmentGenesis({ timestampMillis: START_MILLIS, initialWork: 1n, minimumWork: 1n, validators: 1 }),
+    cutMillis: 20,
+    signatureThreads: 1,
+  },
+  {
+    verifier: { prepare: async () => undefined, hash: async (_, header) => quickHash(header) },
+    certify: certifyWith(developmentKeys(1)),
+    now: Date.now,
+    random,
+    log: silentLog,
+  },
+);
+node.on('fault', (error) => {
+  process.stdout.write(`fault ${error.message.replaceAll('\n', ' ')}\n`);
+  process.exitCode = 7;
+  void node.close().then(() => process.exit(7));
+});
+
+const treasury = developmentKey(TREASURY).address;
+const purse = new Map<string, UnspentOutput>();
+node.genesis.outputs.forEach((output: Output, i) => {
+  const unspent: UnspentOutput = { outpoint: genesisOutpoint(node.chainId, i), ...output, source: 'genesis' };
+  if (node.output(unspent.outpoint) !== undefined)
+    purse.set(Buffer.from(unspent.outpoint.transactionId).toString('hex'), unspent);
+});
+node.on('cut', (effects) => {
+  for (const { outpoint } of effects.spent) purse.delete(Buffer.from(outpoint.transactionId).toString('hex'));
+  for (const output of effects.created)
+    if (Buffer.compare(output.address, treasury) === 0)
+      purse.set(Buffer.from(output.outpoint.transactionId).toString('hex'), output);
+  const blocks = effects.registered.map(({ id }) => Buffer.from(id).toString('hex')).join(',');
+  process.stdout.write(`cut ${effects.header.height} ${Buffer.from(effects.cutId).toString('hex')} ${blocks}\n`);
+});
+process.stdout.write('open\n');
+
+const payout = developmentKey('alice').address;
+for (;;) {
+  const unspent = [...purse.values()].find(({ outpoint }) => node.mempool.spender(outpoint) === undefined);
+  if (unspent !== undefined && node.mempool.count < 8)
+    await node.submitTransaction(payment(node, [unspent], [{ address: payout, amount: 1n }]));
+  const template = node.template({ payout, maxTransactions: 20, draw: random(1_000_000) });
+  const block = await node.submitBlock(searchNonce(template.header, template.target), template.body);
+  if (block.status === 'accepted') process.stdout.write(`block ${Buffer.from(block.id).toString('hex')}\n`);
+  await new Promise((resolve) => setTimeout(resolve, random(6)));
+}

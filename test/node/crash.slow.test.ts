@@ -1,0 +1,147 @@
+/**
+ * kill -9 at random moments and a disk that is full: each restart goes on from a finalized cut with the value equation intact, and nothing
+ * that was final before is missing.
+ */
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { certifyWith } from '../../node/certificate.ts';
+import { developmentGenesis } from '../../node/development.ts';
+import type { FullNode } from '../../node/full-node.ts';
+import { createNode, type NodeDependencies } from '../../node/node.ts';
+import { fromHex, toHex } from '../../protocol/bytes.ts';
+import { NETWORKS } from '../../protocol/network.ts';
+import { count, seed } from '../level.ts';
+import { temporaryDirectory } from '../temporary.ts';
+import { developmentKeys, quickHash, randomOf, silentLog } from './bed.ts';
+
+const CHILD = fileURLToPath(new URL('./crash-child.ts', import.meta.url));
+
+type Seen = {
+  readonly cuts: Map<number, { id: string; blocks: string[] }>;
+  readonly accepted: Set<string>;
+  fault?: string;
+};
+
+/** Runs the child until it dies; what it said is what it had promised. */
+function runChild(
+  store: string,
+  childSeed: number,
+  seen: Seen,
+  dies: { afterMillis: number } | { fileKilobytes: number },
+): Promise<number | null> {
+  const node = [process.execPath, CHILD, store, String(childSeed)];
+  const limited = 'fileKilobytes' in dies;
+  const child = limited
+    ? spawn('bash', ['-c', `trap '' XFSZ; ulimit -f ${dies.fileKilobytes}; exec "$@"`, 'bash', ...node])
+    : spawn(node[0] as string, node.slice(1));
+  let rest = '';
+  child.stdout.on('data', (part: Buffer) => {
+    const lines = (rest + part).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      const [what, first = '', id = '', blocks = ''] = line.split(' ');
+      if (what === 'cut') seen.cuts.set(Number(first), { id, blocks: blocks === '' ? [] : blocks.split(',') });
+      if (what === 'block') seen.accepted.add(first);
+      if (what === 'fault') seen.fault = line;
+      // The clock of the kill starts when the node is open, or now and then before.
+      if (what === 'open' && !limited && dies.afterMillis >= 0)
+        setTimeout(() => child.kill('SIGKILL'), dies.afterMillis);
+    }
+  });
+  if (!limited && dies.afterMillis < 0) setTimeout(() => child.kill('SIGKILL'), -dies.afterMillis);
+  let errors = '';
+  child.stderr.on('data', (part) => {
+    errors += part;
+  });
+  return new Promise((resolve, reject) => {
+    child.on('exit', (code, signal) => {
+      if (signal !== 'SIGKILL' && code !== 7) reject(new Error(`the child ended with ${code ?? signal}: ${errors}`));
+      else resolve(code);
+    });
+  });
+}
+
+const dependencies: NodeDependencies = {
+  verifier: { prepare: async () => undefined, hash: async (_, header) => quickHash(header) },
+  certify: certifyWith(developmentKeys(1)),
+  now: Date.now,
+  random: randomOf(1),
+  log: silentLog,
+};
+
+const reopen = (store: string): Promise<FullNode> => createNode({ storeDirectory: store, cutMillis: 0 }, dependencies);
+
+/** Everything that was final is there, every cut hangs on the one before, the equation holds; returns the height. */
+async function check(store: string, seen: Seen, from: number): Promise<number> {
+  const node = await reopen(store);
+  try {
+    const { height } = node.head();
+    expect(height).toBeGreaterThanOrEqual(Math.max(0, ...seen.cuts.keys()));
+    for (let at = Math.max(1, from); at <= height; at++) {
+      const cut = node.cut(at);
+      expect(cut && toHex(cut.header.previousId)).toBe(toHex(node.cut(at - 1)?.cutId ?? new Uint8Array()));
+      const told = seen.cuts.get(at);
+      if (told !== undefined)
+        expect([toHex(cut?.cutId ?? new Uint8Array()), cut?.blockIds.map(toHex)]).toEqual([told.id, told.blocks]);
+      for (const id of cut?.blockIds ?? []) {
+        const record = node.block(id);
+        expect(record?.registeredHeight).toBe(at);
+        expect(node.blockBody(id)).toBeDefined();
+        if (record !== undefined && record.dueHeight <= height) expect(record.reward.state).toBe('paid');
+      }
+    }
+    // A block that was answered `accepted` waits, was registered, or its window has closed: it is never unknown.
+    for (const id of seen.accepted) expect(node.block(fromHex(id))).toBeDefined();
+    seen.accepted.clear();
+    const supply = node.supply();
+    expect(
+      supply.outputs + supply.bonded + supply.unbonding + supply.workReserve + supply.stakeReserve + supply.burned,
+    ).toBe(supply.minted);
+    return height;
+  } finally {
+    await node.close();
+  }
+}
+
+test('killed at random moments while mining and paying, the chain goes on where it was final', async () => {
+  const store = join(temporaryDirectory(), 'store');
+  const random = randomOf(seed);
+  const seen: Seen = { cuts: new Map(), accepted: new Set() };
+  let height = 0;
+  for (let kill = 0; kill < count({ full: 8, deep: 200 }); kill++) {
+    // Every tenth dies while it opens the store.
+    const afterMillis = kill % 10 === 9 ? -(200 + random(400)) : random(900);
+    await runChild(store, kill + 1, seen, { afterMillis });
+    height = await check(store, seen, height);
+  }
+  expect(height).toBeGreaterThan(count({ full: 40, deep: 1_000 }));
+}, 3_600_000);
+
+test('a disk that is full stops the node with its reason; with room again it goes on', async () => {
+  const store = join(temporaryDirectory(), 'store');
+  const seen: Seen = { cuts: new Map(), accepted: new Set() };
+  expect(await runChild(store, 1, seen, { fileKilobytes: 1_024 })).toBe(7);
+  expect(seen.fault).toMatch(/File too large|IO error/);
+  const height = await check(store, seen, 0);
+  await runChild(store, 2, seen, { afterMillis: 400 });
+  expect(await check(store, seen, height)).toBeGreaterThan(height);
+}, 120_000);
+
+test('an empty store without a genesis, and a store of another chain, are refused', async () => {
+  const directory = temporaryDirectory();
+  await expect(reopen(join(directory, 'empty'))).rejects.toMatchObject({ code: 'store_genesis' });
+  const store = join(directory, 'store');
+  const open = (timestampMillis: number) =>
+    createNode(
+      { storeDirectory: store, genesis: developmentGenesis({ timestampMillis, validators: 1 }), cutMillis: 0 },
+      dependencies,
+    );
+  await (await open(1)).close();
+  await expect(open(2)).rejects.toMatchObject({ code: 'store_genesis' });
+  await expect(createNode({ storeDirectory: store, network: NETWORKS.testnet }, dependencies)).rejects.toMatchObject({
+    code: 'store_genesis',
+  });
+  await (await open(1)).close();
+});
