@@ -12,7 +12,7 @@ import type { Logger } from '../runtime/log.ts';
 import { Metrics } from '../runtime/metrics.ts';
 import { listenForMetrics } from '../runtime/metrics-listener.ts';
 import type { Shutdown } from '../runtime/shutdown.ts';
-import { startApi } from './api/api.ts';
+import { type PublicApi, startApi } from './api/api.ts';
 import { chainRates, nodeSync } from './api/chain-routes.ts';
 import { loadIdentity } from './api/identity.ts';
 import { certifyWith } from './certificate.ts';
@@ -57,12 +57,37 @@ export async function runDaemon(values: RunValues, { log, shutdown, version }: D
     { log: (message, fields) => log.child('pow').info(message, fields) },
   );
   shutdown.add('verifier', () => verifier.close());
+  const api = await listenForApi(values, { log, shutdown, version });
   const node = await openNode(values, log, verifier, figures);
   shutdown.add('node', () => node.close());
+  api?.serve(node);
+  shutdown.add('answers of the public API', () => api?.serve(undefined));
   figures.watch(node);
   node.on('fault', (error) => shutdown.request(`fault: ${error.message}`, 1));
   await listen(values, node, { log, shutdown, version }, metrics, (result) => figures.submission('template', result));
   return node;
+}
+
+/** Before the chain is open, which can take a while: until then it answers that the node is not ready. */
+async function listenForApi(
+  values: RunValues,
+  { log, shutdown, version }: DaemonDependencies,
+): Promise<PublicApi | undefined> {
+  if (values.apiBind === 'off') return undefined;
+  const api = await startApi(
+    {
+      bind: values.apiBind,
+      version,
+      network: values.network,
+      browserOrigins: values.browserOrigin,
+      trustedProxies: values.trustedProxy,
+      public: values.public,
+    },
+    { identity: await loadIdentity(values.dataDir), now: Date.now, log: log.child('api') },
+  );
+  shutdown.add('public API', () => api.close());
+  log.info('public API', { address: showListenAddress(api.address) });
+  return api;
 }
 
 async function openNode(
@@ -105,7 +130,7 @@ async function openNode(
 async function listen(
   values: RunValues,
   node: FullNode,
-  { log, shutdown, version }: DaemonDependencies,
+  { log, shutdown }: DaemonDependencies,
   metrics: Metrics,
   onTemplate: (result: string) => void,
 ): Promise<void> {
@@ -132,21 +157,5 @@ async function listen(
       await listener.close();
     });
     log.info('mining listener', { address: showListenAddress(listener.address) });
-  }
-  if (values.apiBind !== 'off') {
-    const api = await startApi(
-      {
-        bind: values.apiBind,
-        version,
-        network: values.network,
-        browserOrigins: values.browserOrigin,
-        trustedProxies: values.trustedProxy,
-        public: values.publicApi,
-      },
-      { identity: await loadIdentity(values.dataDir), now: Date.now, log: log.child('api') },
-    );
-    api.serve(node);
-    shutdown.add('public API', () => api.close());
-    log.info('public API', { address: showListenAddress(api.address) });
   }
 }

@@ -1,10 +1,13 @@
 /** svcd: the full node as a program of its own. */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { lockDirectory } from '../runtime/directory-lock.ts';
 import { openLog } from '../runtime/log.ts';
 import { command, commandTable, runProgram, type Terminal, version } from '../runtime/program.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
 import { runDaemon, storeDirectory } from './daemon.ts';
-import { pruneOptions, runOptions } from './node-options.ts';
+import { rebuildIndex } from './index/rebuild.ts';
+import { pruneOptions, rebuildOptions, runOptions } from './node-options.ts';
 import { LedgerStore } from './store/ledger-store.ts';
 
 /** A failure with a code is told in one line; anything else is a defect and shows where it came from. */
@@ -68,4 +71,36 @@ const pruneCommand = command(
   },
 );
 
-await runProgram(commandTable('svcd', 'A full node of the ledger.', [runCommand, pruneCommand]));
+const rebuildCommand = command(
+  {
+    name: 'svcd rebuild-index',
+    summary: 'Makes the index of the public API again by executing the whole chain a second time.',
+    options: rebuildOptions,
+    examples: [{ line: 'svcd rebuild-index --data-dir .data/node', says: 'with the node stopped' }],
+  },
+  async ({ dataDir }, _operands, terminal) => {
+    const scratchDirectory = join(dataDir, 'rebuild');
+    try {
+      const lock = lockDirectory(dataDir);
+      rmSync(scratchDirectory, { recursive: true, force: true });
+      const store = await LedgerStore.open(storeDirectory(dataDir));
+      const scratch = await LedgerStore.open(scratchDirectory);
+      try {
+        const height = await rebuildIndex(store, scratch, (done, of) => {
+          if (done % 10_000 === 0) terminal.out(`${done} of ${of} cuts\n`);
+        });
+        terminal.out(`the index stands at cut ${height}\n`);
+      } finally {
+        await scratch.close();
+        await store.close();
+        rmSync(scratchDirectory, { recursive: true, force: true });
+        lock.release();
+      }
+      return 0;
+    } catch (error) {
+      return failed('svcd rebuild-index', error, terminal);
+    }
+  },
+);
+
+await runProgram(commandTable('svcd', 'A full node of the ledger.', [runCommand, pruneCommand, rebuildCommand]));

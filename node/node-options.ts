@@ -35,7 +35,7 @@ function readFund(word: string): Output {
 export const runOptions = {
   ...storeOptions,
   apiBind: listenAddressOrOff({ help: 'public API', group: 'Listeners', default: '127.0.0.1:28701' }),
-  publicApi: flag({ help: 'serve the API with the limits of a public service', group: 'Listeners' }),
+  public: flag({ help: 'serve the API with the limits of a public service', group: 'Listeners' }),
   browserOrigin: repeated(text({ help: 'web origin that may use the API', group: 'Listeners', placeholder: 'ORIGIN' })),
   trustedProxy: repeated(
     text({ help: 'address whose X-Forwarded-For is believed', group: 'Listeners', placeholder: 'ADDRESS' }),
@@ -98,6 +98,8 @@ export const runOptions = {
   ),
   ...logOptions,
 } as const;
+
+export const rebuildOptions = storeOptions;
 
 export const pruneOptions = {
   ...storeOptions,

@@ -7,7 +7,7 @@ import type { NetworkName } from '../../protocol/network.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { FullNode } from '../full-node.ts';
 import { INDEX_NAME } from '../index/index-keys.ts';
-import { IndexReader } from '../index/index-reader.ts';
+import { IndexReader, IndexUnavailable } from '../index/index-reader.ts';
 import type { ApiContext, NodeState } from './api-context.ts';
 import { type ApiLimits, NODE_LIMITS, PUBLIC_LIMITS } from './api-limits.ts';
 import { TrustedProxies } from './client-address.ts';
@@ -44,6 +44,15 @@ export type PublicApi = {
   serve(node: FullNode | undefined): void;
   close(): Promise<void>;
 };
+
+function isIndexed(index: IndexReader): boolean {
+  try {
+    return index.height() >= 0;
+  } catch (error) {
+    if (error instanceof IndexUnavailable) return false;
+    throw error;
+  }
+}
 
 export async function startApi(options: ApiOptions, dependencies: ApiDependencies): Promise<PublicApi> {
   const { identity, now, log } = dependencies;
@@ -85,7 +94,7 @@ export async function startApi(options: ApiOptions, dependencies: ApiDependencie
           ? undefined
           : {
               node,
-              index: new IndexReader(node.reader(INDEX_NAME)),
+              index: new IndexReader(node.reader(INDEX_NAME), () => node.head().height),
               version: options.version,
               startedMillis,
               state: () => (state === 'ready' && !node.sync().synced ? 'syncing' : state),
@@ -93,6 +102,8 @@ export async function startApi(options: ApiOptions, dependencies: ApiDependencie
               now,
             };
       sockets.restarted();
+      if (context !== undefined && !isIndexed(context.index))
+        log.warn('the address index is missing or behind: stop the node and run svcd rebuild-index');
     },
     async close() {
       stopWatching?.();

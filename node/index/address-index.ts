@@ -123,6 +123,8 @@ const spent = (output: SpentOutput): IndexedEvent => ({
 
 export function indexOperations(effects: CutEffects, reader: StoreReader): BatchOp[] {
   const { height } = effects.header;
+  // An index that missed a cut stays where it is until it is rebuilt: it may be old, but never wrong.
+  if (height > 0 && decodeHead(reader.get(HEAD_KEY)) !== height - 1) return [];
   const ops: BatchOp[] = [{ type: 'put', key: HEAD_KEY, value: encodeHead(height) }];
   const balances = new TouchedBalances(reader);
   let place = 0;

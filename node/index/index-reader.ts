@@ -78,14 +78,17 @@ function transactionOf([at, value]: Entry): IndexedTransaction {
 
 export class IndexReader {
   readonly #reader: StoreReader;
+  readonly #finalized: () => number;
 
-  constructor(reader: StoreReader) {
+  /** `finalized` is the height the node speaks of: an index below it is not answered from. */
+  constructor(reader: StoreReader, finalized: () => number) {
     this.#reader = reader;
+    this.#finalized = finalized;
   }
 
   height(): number {
     const height = decodeHead(this.#reader.get(HEAD_KEY));
-    if (height === undefined) throw new IndexUnavailable();
+    if (height === undefined || height < this.#finalized()) throw new IndexUnavailable();
     return height;
   }
 

@@ -94,6 +94,32 @@ export class LedgerStore {
     };
   }
 
+  /**
+   * Puts another store's index in the place of this one's. `headKey` is deleted first and written last: an index without it counts
+   * as none, so a crash in between leaves nothing that could be taken for whole.
+   */
+  async replaceIndex(name: string, headKey: Bytes, from: LedgerStore): Promise<void> {
+    const prefix = KEYS.index(name);
+    const head = Buffer.concat([prefix, headKey]);
+    const end = Buffer.from(prefix);
+    end[end.length - 1] = 1;
+    await this.#db.del(head, { sync: true });
+    await this.#db.clear({ gte: prefix, lt: end });
+    let operations: BatchOp[] = [];
+    let bytes = 0;
+    for await (const [key, value] of from.#db.iterator({ gte: prefix, lt: end })) {
+      if (Buffer.compare(key, head) === 0) continue;
+      operations.push({ type: 'put', key, value });
+      bytes += key.length + value.length;
+      if (bytes < MEBIBYTE) continue;
+      await this.#db.batch(operations);
+      operations = [];
+      bytes = 0;
+    }
+    await this.#db.batch(operations);
+    await this.#db.put(head, from.get(head) as Uint8Array, { sync: true });
+  }
+
   genesis(): Uint8Array | undefined {
     return this.get(KEYS.genesis);
   }
