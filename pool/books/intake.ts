@@ -10,6 +10,7 @@ import { workOfTarget } from '../../protocol/target.ts';
 import { byteaTexts, type Sql, type Transaction } from '../database/connect.ts';
 import type { JournalEntry } from '../journal.ts';
 import { type BlockRecord, decodeRecord, type JournalRecord, SERVICES, type ShareRecord } from '../journal-record.ts';
+import { takeStats } from '../stats/take.ts';
 import { ensureSharePartitions } from './partitions.ts';
 import { openSlices } from './slices.ts';
 
@@ -58,6 +59,14 @@ export class Intake {
     );
     const shares = fresh.filter((entry): entry is Taken & { record: ShareRecord } => entry.record.kind === 'share');
     await this.#addWork(transaction, shares);
+    await takeStats(
+      transaction,
+      shares.map(({ record }) => ({
+        workerId: this.workerId(record),
+        work: record.work,
+        atMillis: record.atMillis,
+      })),
+    );
     for (const entry of fresh) {
       const { record } = entry;
       if (record.kind === 'ownership')

@@ -1,0 +1,154 @@
+/**
+ * Hash rates of every worker, account and service over 10 minutes, an hour and a day, from work sums. Each instance reads
+ * the buckets that changed since its last look and computes all rates at once; nothing is kept that a restart could lose.
+ * Rates are for display: they are numbers, never money.
+ */
+import type { Sql } from '../database/connect.ts';
+import { TIERS, type Tier } from './fold.ts';
+import { unpackBucket } from './packed-work.ts';
+
+export type Rates = { readonly tenMinutes: number; readonly hour: number; readonly day: number };
+
+/** How many buckets of a tier make up the window of its rate. */
+const SPAN: Readonly<Record<Tier, number>> = { 60: 10, 600: 6, 3600: 24 };
+const NONE: Rates = { tenMinutes: 0, hour: 0, day: 0 };
+
+type Bucket = { readonly workers: Uint32Array; readonly work: Float64Array };
+export type WorkerRate = {
+  readonly workerId: number;
+  readonly accountId: number;
+  readonly service: number;
+  readonly rates: Rates;
+};
+
+/**
+ * The part of a bucket inside a window that ends now: the one being filled and the whole ones before it count in full, the
+ * oldest by the share of it that the window still covers.
+ */
+export function coverage(tier: Tier, bucket: number, nowSeconds: number): number {
+  const age = Math.floor(nowSeconds / tier) - bucket;
+  if (age < 0 || age > SPAN[tier]) return 0;
+  return age === SPAN[tier] ? 1 - (nowSeconds % tier) / tier : 1;
+}
+
+export class RateBoard {
+  readonly #sql: Sql;
+  readonly #now: () => number;
+  readonly #buckets = new Map<Tier, Map<number, Bucket>>(TIERS.map((tier) => [tier, new Map()]));
+  readonly #owners = new Map<number, { accountId: number; service: number }>();
+  #version = 0n;
+  #workers = new Map<number, WorkerRate>();
+  #accounts = new Map<number, Rates>();
+  #services = new Map<number, Rates & { workers: number; accounts: number }>();
+  /** Accounts by falling rate. */
+  #ranking: readonly { accountId: number; rates: Rates; workers: number }[] = [];
+
+  constructor(dependencies: { sql: Sql; now: () => number }) {
+    this.#sql = dependencies.sql;
+    this.#now = dependencies.now;
+  }
+
+  async refresh(): Promise<void> {
+    const rows = await this.#sql<{ tier: Tier; bucket: number; version: bigint; packed: Buffer }[]>`select tier, bucket,
+      version, packed from stats_recent where version > ${this.#version} order by version`;
+    for (const { tier, bucket, version, packed } of rows) {
+      const sums = unpackBucket(packed);
+      this.#buckets.get(tier)?.set(bucket, {
+        workers: Uint32Array.from(sums.keys()),
+        work: Float64Array.from(sums.values(), (sum) => Number(sum.work)),
+      });
+      this.#version = version;
+    }
+    const now = this.#now() / 1000;
+    const unknown = new Set<number>();
+    for (const [tier, buckets] of this.#buckets)
+      for (const [bucket, { workers }] of buckets) {
+        if (bucket < Math.floor(now / tier) - SPAN[tier]) buckets.delete(bucket);
+        else for (const workerId of workers) if (!this.#owners.has(workerId)) unknown.add(workerId);
+      }
+    if (unknown.size > 0) await this.#learn([...unknown]);
+    this.#compute(now);
+  }
+
+  async #learn(ids: readonly number[]): Promise<void> {
+    const rows = await this.#sql<{ id: number; account_id: number; service: number }[]>`select id, account_id, service
+      from workers where id = any(${[...ids]}::int[])`;
+    for (const row of rows) this.#owners.set(row.id, { accountId: row.account_id, service: row.service });
+  }
+
+  #compute(now: number): void {
+    const sums = new Map<number, [number, number, number]>();
+    for (const [i, tier] of TIERS.entries())
+      for (const [bucket, { workers, work }] of this.#buckets.get(tier) as Map<number, Bucket>) {
+        const part = coverage(tier, bucket, now) / (tier * SPAN[tier]);
+        if (part === 0) continue;
+        for (let at = 0; at < workers.length; at++) {
+          const workerId = workers[at] as number;
+          let sum = sums.get(workerId);
+          if (sum === undefined) {
+            sum = [0, 0, 0];
+            sums.set(workerId, sum);
+          }
+          sum[i] = (sum[i] as number) + (work[at] as number) * part;
+        }
+      }
+    this.#publish(sums);
+  }
+
+  #publish(sums: ReadonlyMap<number, [number, number, number]>): void {
+    const workers = new Map<number, WorkerRate>();
+    const accounts = new Map<number, { rates: Rates; workers: number }>();
+    const services = new Map<number, { rates: Rates; workers: number; accounts: Set<number> }>();
+    for (const [workerId, [tenMinutes, hour, day]] of sums) {
+      const owner = this.#owners.get(workerId);
+      if (owner === undefined) continue;
+      const rates = { tenMinutes, hour, day };
+      workers.set(workerId, { workerId, ...owner, rates });
+      const isActive = hour > 0 ? 1 : 0;
+      const account = accounts.get(owner.accountId);
+      accounts.set(owner.accountId, {
+        rates: plus(account?.rates ?? NONE, rates),
+        workers: (account?.workers ?? 0) + isActive,
+      });
+      const service = services.get(owner.service) ?? { rates: NONE, workers: 0, accounts: new Set<number>() };
+      services.set(owner.service, {
+        rates: plus(service.rates, rates),
+        workers: service.workers + isActive,
+        accounts: isActive === 1 ? service.accounts.add(owner.accountId) : service.accounts,
+      });
+    }
+    this.#workers = workers;
+    this.#accounts = new Map([...accounts].map(([accountId, { rates }]) => [accountId, rates]));
+    this.#services = new Map(
+      [...services].map(([id, service]) => [
+        id,
+        { ...service.rates, workers: service.workers, accounts: service.accounts.size },
+      ]),
+    );
+    this.#ranking = [...accounts]
+      .map(([accountId, account]) => ({ accountId, ...account }))
+      .sort((a, b) => b.rates.hour - a.rates.hour || a.accountId - b.accountId);
+  }
+
+  worker(workerId: number): Rates {
+    return this.#workers.get(workerId)?.rates ?? NONE;
+  }
+
+  account(accountId: number): Rates {
+    return this.#accounts.get(accountId) ?? NONE;
+  }
+
+  service(service: number): Rates & { readonly workers: number; readonly accounts: number } {
+    return this.#services.get(service) ?? { ...NONE, workers: 0, accounts: 0 };
+  }
+
+  get ranking(): readonly { readonly accountId: number; readonly rates: Rates; readonly workers: number }[] {
+    return this.#ranking;
+  }
+}
+
+const plus = (a: Rates, b: Rates): Rates => ({
+  tenMinutes: a.tenMinutes + b.tenMinutes,
+  hour: a.hour + b.hour,
+  day: a.day + b.day,
+});

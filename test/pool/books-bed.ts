@@ -1,0 +1,72 @@
+/** A pool's database for tests: the embedded PostgreSQL, migrated, with an elected accountant's term. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Intake } from '../../pool/books/intake.ts';
+import { advanceSlices } from '../../pool/books/slices.ts';
+import { fenced, tryElection } from '../../pool/books/term.ts';
+import { connectDatabase, type Sql, type Transaction } from '../../pool/database/connect.ts';
+import { startEmbeddedPostgres } from '../../pool/database/embedded.ts';
+import { migrate } from '../../pool/database/migrate.ts';
+import { encodeRecord, type JournalRecord } from '../../pool/journal-record.ts';
+import { targetOfWork } from '../../protocol/target.ts';
+import { pattern } from '../../vectors/generate/pattern.ts';
+import { quietLog } from '../quiet-log.ts';
+
+export const SLICE_CUTS = 4;
+
+export const account = (name: string): Uint8Array<ArrayBuffer> => Uint8Array.of(0, ...pattern(name, 48));
+
+export type BooksBed = {
+  readonly url: string;
+  readonly sql: Sql;
+  readonly term: bigint;
+  readonly intake: Intake;
+  fenced<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
+  /** Brings the slices to a height; W is 1,000 hashes. */
+  height(height: number): Promise<void>;
+  take(records: readonly JournalRecord[], bootId?: string): Promise<void>;
+  close(): Promise<void>;
+};
+
+export async function openBooks(): Promise<BooksBed> {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-books-'));
+  const server = await startEmbeddedPostgres(directory, quietLog);
+  const sql = connectDatabase(server.url, { max: 6 });
+  await migrate(sql, quietLog);
+  const election = connectDatabase(server.url, { max: 1 });
+  const term = await tryElection(election, 'test');
+  if (term === undefined) throw new Error('no other accountant can hold the term here');
+  const intake = new Intake({ network: 'development', sliceCuts: SLICE_CUTS });
+  const run = <T>(work: (transaction: Transaction) => Promise<T>) => fenced(sql, term.number, work);
+  const sequences = new Map<string, number>();
+  return {
+    url: server.url,
+    sql,
+    term: term.number,
+    intake,
+    fenced: run,
+    height: (height) =>
+      run(async (transaction) => {
+        const options = { sliceCuts: SLICE_CUTS, windowThousandths: 1000n, services: [0, 1] };
+        await advanceSlices(transaction, options, { height, target: targetOfWork(1000n) });
+      }),
+    async take(records, bootId = '00'.repeat(8)) {
+      const first = sequences.get(bootId) ?? 0;
+      sequences.set(bootId, first + records.length);
+      await run((transaction) =>
+        intake.take(
+          transaction,
+          records.map((record, i) => ({ bootId, sequence: first + i, record: encodeRecord(record) })),
+        ),
+      );
+    },
+    async close() {
+      await term.release();
+      await election.end({ timeout: 1 });
+      await sql.end({ timeout: 1 });
+      await server.stop();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}

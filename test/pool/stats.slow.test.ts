@@ -1,0 +1,117 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { ShareRecord } from '../../pool/journal-record.ts';
+import { FOLD_DEFAULTS, foldStats, pruneStats } from '../../pool/stats/fold.ts';
+import { coverage, RateBoard } from '../../pool/stats/rates.ts';
+import { noteSilentWorkers } from '../../pool/stats/silence.ts';
+import { account, type BooksBed, openBooks } from './books-bed.ts';
+
+let books: BooksBed;
+beforeAll(async () => {
+  books = await openBooks();
+  await books.height(0);
+});
+afterAll(() => books.close());
+
+const HOUR = 3_600_000;
+/** Midnight. */
+const START = 20_834 * 24 * HOUR;
+const share = (name: string, worker: string, work: bigint, atMillis: number): ShareRecord => ({
+  kind: 'share',
+  service: 'pplns',
+  account: account(name),
+  worker,
+  work,
+  atMillis,
+});
+
+test('a window counts its oldest bucket by the part it still covers', () => {
+  expect(coverage(60, 100, 100 * 60 + 30)).toBe(1);
+  expect(coverage(60, 90, 100 * 60 + 30)).toBe(0.5);
+  expect(coverage(60, 89, 100 * 60 + 30)).toBe(0);
+  expect(coverage(60, 101, 100 * 60 + 30)).toBe(0);
+  const covered = Array.from({ length: 40 }, (_, i) => coverage(3600, i, 30 * 3600 + 900)).reduce((a, b) => a + b, 0);
+  expect(covered).toBe(24 + 0.75);
+});
+
+test('a steady miner shows its rate over all windows, charts add up, and a new process sees the same', async () => {
+  // 600 hashes every 10 s are 60 H/s; the other account has half of that on two workers.
+  const records: ShareRecord[] = [];
+  for (let at = START; at < START + 26 * HOUR; at += 60_000) {
+    records.push(share('a', 'one', 3_600n, at));
+    records.push(share('b', 'x', 900n, at + 1), share('b', 'y', 900n, at + 2));
+  }
+  const step = 300;
+  for (let i = 0; i < records.length; i += step) {
+    await books.take(records.slice(i, i + step));
+    const now = records[Math.min(records.length, i + step) - 1]!.atMillis;
+    if ((i / step) % 3 === 0) await books.fenced((transaction) => foldStats(transaction, now));
+  }
+  const end = START + 26 * HOUR;
+  await books.fenced((transaction) => foldStats(transaction, end));
+  const board = new RateBoard({ sql: books.sql, now: () => end - 1 });
+  await board.refresh();
+  const ids = new Map(
+    (await books.sql<{ id: number; payload: Buffer }[]>`select id, payload from accounts`).map((row) => [
+      row.payload.toString('hex'),
+      row.id,
+    ]),
+  );
+  const idOf = (name: string) => ids.get(Buffer.from(account(name)).toString('hex'))!;
+  for (const window of ['tenMinutes', 'hour', 'day'] as const) {
+    expect(board.account(idOf('a'))[window]).toBeCloseTo(60, 0);
+    expect(board.account(idOf('b'))[window]).toBeCloseTo(30, 0);
+    expect(board.service(0)[window]).toBeCloseTo(90, 0);
+  }
+  expect(board.service(0)).toMatchObject({ workers: 3, accounts: 2 });
+  expect(board.ranking.map((row) => row.accountId)).toEqual([idOf('a'), idOf('b')]);
+  expect(board.ranking[1]?.workers).toBe(2);
+  // The last hour is not over long enough to be in the charts; all others are, to the hash.
+  const [days] = await books.sql<{ work: string }[]>`select sum(h)::text as work
+    from account_days, unnest(hours) as h where account_id = ${idOf('b')}`;
+  expect(days?.work).toBe(String(25n * 60n * 1_800n));
+  const [history] = await books.sql<{ work: string; shares: bigint }[]>`select sum(work)::text as work,
+    sum(shares)::bigint as shares from pool_history where tier = 600`;
+  expect(history).toEqual({ work: String(26n * 60n * 5_400n), shares: BigInt(records.length) });
+  const [kept] = await books.sql<{ n: number }[]>`select count(*)::int as n from stats_recent`;
+  expect(kept?.n).toBeLessThan(60);
+});
+
+test('work that comes late goes where it belongs; old rows go when charts no longer reach them', async () => {
+  const late = START + 2 * HOUR + 5;
+  const now = START + 26 * HOUR + 1_000;
+  const before = await chart();
+  await books.take([share('a', 'one', 77n, late), share('a', 'one', 5n, now + 400 * HOUR)]);
+  await books.fenced((transaction) => foldStats(transaction, now));
+  const after = await chart();
+  expect(after[2]! - before[2]!).toBe(77);
+  expect(after.filter((work, i) => work !== before[i])).toHaveLength(1);
+  await books.fenced((transaction) => pruneStats(transaction, FOLD_DEFAULTS, now + 89 * 24 * HOUR));
+  expect((await books.sql`select 1 from worker_days`).length).toBeGreaterThan(0);
+  await books.fenced((transaction) => pruneStats(transaction, FOLD_DEFAULTS, now + 92 * 24 * HOUR));
+  expect(await books.sql`select 1 from worker_days`).toHaveLength(0);
+  expect((await books.sql`select 1 from pool_history where tier = 3600`).length).toBeGreaterThan(0);
+
+  async function chart(): Promise<number[]> {
+    const rows = await books.sql<
+      { hours: string[] }[]
+    >`select hours from worker_days d join workers w on w.id = d.worker_id
+      where w.name = 'one' order by day`;
+    return rows.flatMap((row) => row.hours.map(Number));
+  }
+});
+
+test('a worker that stops while others go on is told once, and again after it came back', async () => {
+  const late = START + 30 * HOUR;
+  const silent = () => books.fenced((transaction) => noteSilentWorkers(transaction, 600_000));
+  // Shares far in the future of an earlier test: the newest share counts, so everybody else is long gone.
+  await books.sql`update workers set last_share_at = ${new Date(late - HOUR)}`;
+  expect(await silent()).toBe(0);
+  await books.take([share('a', 'one', 1n, late)]);
+  expect(await silent()).toBe(2);
+  expect(await silent()).toBe(0);
+  await books.take([share('b', 'x', 1n, late), share('a', 'one', 1n, late + 2 * HOUR)]);
+  expect(await silent()).toBe(1);
+  const events = await books.sql<{ data: { worker: string } }[]>`select data from events where kind = 'worker_silent'
+    order by id`;
+  expect(events.map((event) => event.data.worker).sort()).toEqual(['x', 'x', 'y']);
+});
