@@ -19,8 +19,8 @@ import { Crew } from '../work/crew.ts';
 import type { DeviceState } from '../work/device.ts';
 import type { GpuSettings } from '../work/gpu-settings.ts';
 import type { Rates } from '../work/hash-rate.ts';
-import { LightChecker } from '../work/light-kernel.ts';
 import { type DevicePort, type FromDevice, openRemoteBackend } from '../work/remote-backend.ts';
+import { ThreadChecker } from '../work/thread-checker.ts';
 import { Throttle } from './throttle.ts';
 
 export type PageMinerOptions = {
@@ -81,6 +81,7 @@ function workerPort(): DevicePort<GpuSettings> {
 type Running = {
   readonly client: PoolClient;
   readonly crew: Crew;
+  readonly checker: ThreadChecker;
   readonly throttle: Throttle;
   readonly kind: 'webgpu' | 'wasm';
   readonly work: AcceptedWork;
@@ -124,10 +125,11 @@ export class PageMiner {
       this.#problem = `${message}${fields.reason === undefined ? '' : `: ${fields.reason}`}`;
       this.#tell();
     };
+    const checker = new ThreadChecker(powParameters(network));
     const crew = new Crew(
       { buildAhead: false },
       {
-        checker: new LightChecker(powParameters(network)),
+        checker,
         now,
         after: (millis, act) => void setTimeout(act, millis),
         note,
@@ -185,7 +187,7 @@ export class PageMiner {
       crew.tick(now());
       this.#tell();
     }, STATS_MILLIS);
-    this.#running = { client, crew, throttle, kind, work, timer };
+    this.#running = { client, crew, checker, throttle, kind, work, timer };
     this.#tell();
   }
 
@@ -214,6 +216,7 @@ export class PageMiner {
     running.throttle.stop();
     running.client.stop();
     await running.crew.close();
+    await running.checker.close();
     this.#tell();
   }
 

@@ -106,6 +106,8 @@ type Pending = { readonly share: Share; readonly again: boolean };
 
 /** Answers that mean the share came too late rather than that it was wrong. */
 const STALE_CODES: readonly number[] = [21];
+/** A miner can check its own account: what was accepted must be credited in full. */
+const CREDITED_LESS = 'the pool credited less work than was accepted';
 const REFUSED_JOB_PAUSE = 60_000;
 const REFUSED_LOGIN_PAUSE = 60_000;
 
@@ -128,6 +130,7 @@ export class Session {
   #held: Share[];
   #retryAuthorizeAt: number | undefined;
   readonly #pending = new Map<number, Pending>();
+  #workSum: bigint | undefined;
   #sequence = 0;
   #pingToken = 0;
   #pingSentAt: number | undefined;
@@ -249,10 +252,10 @@ export class Session {
         this.#onJob(message.job);
         return;
       case 'accepted':
-        this.#onAccepted(message.sequence, message.blockId);
+        this.#onAccepted(message.sequence, message.work, message.blockId);
         return;
       case 'acknowledged':
-        this.#onAcknowledged(message.through);
+        this.#onAcknowledged(message.through, message.count, message.work);
         return;
       case 'rejected':
         this.#onRejected(message.sequence, message.error);
@@ -378,21 +381,31 @@ export class Session {
     });
   }
 
-  #onAccepted(sequence: number, blockId: Bytes | null): void {
+  #onAccepted(sequence: number, work: bigint, blockId: Bytes | null): void {
     const pending = this.#take(sequence);
-    if (pending !== undefined) this.#verdict(pending, 'accepted', undefined, blockId ?? undefined);
+    if (pending === undefined) return;
+    this.#verdict(pending, 'accepted', undefined, blockId ?? undefined);
+    if (work < pending.share.work) this.#note(CREDITED_LESS, { credited: work, earned: pending.share.work });
   }
 
-  #onAcknowledged(through: number): void {
+  #onAcknowledged(through: number, count: number, workSum: bigint): void {
     if (through > this.#sequence) {
       this.#unexpected('an answer to a share that was not sent');
       return;
     }
+    let accepted = 0;
+    let earned = 0n;
     for (const [sequence, pending] of this.#pending) {
       if (sequence > through) continue;
       this.#pending.delete(sequence);
       this.#verdict(pending, 'accepted');
+      accepted++;
+      earned += pending.share.work;
     }
+    // The sum is that of the whole session; the first one heard is where this connection begins to count.
+    const credited = this.#workSum === undefined ? earned : workSum - this.#workSum;
+    this.#workSum = workSum;
+    if (count < accepted || credited < earned) this.#note(CREDITED_LESS, { credited, earned, count, accepted });
   }
 
   #onRejected(sequence: number, error: ErrorReply): void {

@@ -139,17 +139,21 @@ export class Device {
   setJob(job: SearchJob | undefined): void {
     this.#job = job;
     if (this.#backend === undefined) return;
-    if (job === undefined) this.#backend.setJob(undefined);
-    else this.#give(job);
+    if (job !== undefined) this.#give(job);
+    else this.#backend.setJob(undefined);
   }
 
   #give(job: SearchJob): void {
     const backend = this.#backend as Backend;
-    if (backend.epochs.includes(job.epoch)) {
-      backend.setJob(job);
+    if (!backend.epochs.includes(job.epoch)) {
+      void this.prepare(job.epoch);
       return;
     }
-    void this.prepare(job.epoch);
+    try {
+      backend.setJob(job);
+    } catch (error) {
+      this.#trouble('device_lost', error as Error);
+    }
   }
 
   /** Makes the epoch's dataset and then takes up the job of that moment. A failure stops the device, with its reason. */
@@ -171,8 +175,7 @@ export class Device {
     if (life !== this.#life || this.#stopped !== undefined) return;
     this.#preparing = undefined;
     const job = this.#job;
-    if (job !== undefined && backend.epochs.includes(job.epoch)) backend.setJob(job);
-    else if (job !== undefined && job.epoch !== epoch) void this.prepare(job.epoch);
+    if (job !== undefined && (job.epoch !== epoch || backend.epochs.includes(epoch))) this.#give(job);
   }
 
   pause(): void {

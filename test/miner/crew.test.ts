@@ -5,7 +5,7 @@ import { createWasmBackend } from '../../kernels/cpu/wasm-backend.ts';
 import type { PoolJob, Share } from '../../miner/client/session.ts';
 import { Crew } from '../../miner/work/crew.ts';
 import type { DeviceTimes } from '../../miner/work/device.ts';
-import { LightChecker } from '../../miner/work/light-kernel.ts';
+import { ThreadChecker } from '../../miner/work/thread-checker.ts';
 import { concat, toHex } from '../../protocol/bytes.ts';
 import { NONCE_OFFSET } from '../../protocol/header.ts';
 import { NETWORKS } from '../../protocol/network.ts';
@@ -66,10 +66,11 @@ function crewOf(opens: readonly ((events: BackendEvents) => Promise<Backend>)[],
   const shares: Share[] = [];
   const notes: { level: string; message: string; fields: Readonly<Record<string, unknown>> }[] = [];
   let idle = 0;
+  const checker = new ThreadChecker(powParameters(NETWORKS.development));
   const crew = new Crew(
     { buildAhead: false },
     {
-      checker: new LightChecker(powParameters(NETWORKS.development)),
+      checker,
       now: () => performance.now(),
       after: (millis, act) => void setTimeout(act, millis),
       note: (level, message, fields) => notes.push({ level, message, fields }),
@@ -85,6 +86,7 @@ function crewOf(opens: readonly ((events: BackendEvents) => Promise<Backend>)[],
   onTestFinished(async () => {
     clearInterval(ticks);
     await crew.close();
+    await checker.close();
   });
   return { crew, shares, notes, idle: () => idle };
 }

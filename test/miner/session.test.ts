@@ -153,6 +153,24 @@ test('one acknowledgement answers a run of shares, but not those named as reject
   expect(ended(beyond)).toMatchObject({ refusal: { code: 'pool_garbage' } });
 });
 
+test('work that was accepted but not credited in full is told', () => {
+  const short = (actions: readonly SessionAction[]) =>
+    actions.some((action) => action.kind === 'note' && /credited less/.test(action.message));
+  const v1 = loggedIn();
+  v1.handle({ kind: 'share', share: share(1) }, 1);
+  v1.handle({ kind: 'share', share: share(2) }, 1);
+  expect(short(v1.handle(received({ kind: 'accepted', sequence: 1, work: 200n, blockId: null }), 2))).toBe(false);
+  expect(short(v1.handle(received({ kind: 'accepted', sequence: 2, work: 199n, blockId: null }), 2))).toBe(true);
+  const v2 = loggedIn();
+  for (let n = 1; n <= 6; n++) v2.handle({ kind: 'share', share: share(n) }, 1);
+  const acknowledge = (through: number, count: number, work: bigint) =>
+    short(v2.handle(received({ kind: 'acknowledged', through, count, work }), 2));
+  expect(acknowledge(2, 2, 9_400n)).toBe(false);
+  expect(acknowledge(4, 2, 9_800n)).toBe(false);
+  expect(acknowledge(5, 1, 9_900n)).toBe(true);
+  expect(acknowledge(6, 0, 10_100n)).toBe(true);
+});
+
 test('unanswered shares go to the resumed session once more, and a duplicate there is an acceptance', () => {
   const first = loggedIn();
   first.handle({ kind: 'share', share: share(1) }, 1);
