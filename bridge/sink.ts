@@ -4,9 +4,10 @@
  */
 import type { Bytes } from '../protocol/bytes.ts';
 
-/** Which account an extranonce belongs to: on record before the connection's first job, so every reward has a finder. */
+/** Which account a connection's blocks belong to: on record before its first job, so every reward has a finder. */
 export type Ownership = {
-  readonly extranonce: Bytes;
+  /** What all extranonces of the connection share (extranonce.ts, readExtranonce): boot id, thread and number. */
+  readonly owner: Bytes;
   /** The listener group that the miner connected to, such as `bridge`, `pplns` or `solo`. */
   readonly service: string;
   /** Address payload of the miner. */

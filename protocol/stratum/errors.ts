@@ -47,6 +47,9 @@ export const STRATUM_ERRORS = [
 export type StratumCode = (typeof STRATUM_ERRORS)[number]['code'];
 export type StratumErrorName = (typeof STRATUM_ERRORS)[number]['name'];
 
+/** What a request can be answered with; 28 comes unasked, with the end of the connection. */
+export type RefusalCode = Exclude<StratumCode, 28>;
+
 type Row = StratumError & { code: StratumCode; name: StratumErrorName };
 
 const byCode = new Map<number, Row>(STRATUM_ERRORS.map((error) => [error.code, error]));
@@ -69,7 +72,7 @@ export interface ErrorReply {
   retryAfterMillis: number | null;
 }
 
-export const errorReply = (code: Exclude<StratumCode, 28>, message?: string): ErrorReply => ({
+export const errorReply = (code: RefusalCode, message?: string): ErrorReply => ({
   code,
   message: message ?? stratumError(code).meaning,
   retryAfterMillis: null,
@@ -81,7 +84,7 @@ export const bannedReply = (retryAfterMillis: number): ErrorReply => ({
   retryAfterMillis,
 });
 
-const ANSWERS: Partial<Record<ProtocolErrorCode, StratumCode>> = {
+const ANSWERS: Partial<Record<ProtocolErrorCode, RefusalCode>> = {
   unsupported_kind: -32601,
   tag_characters: 30,
   address_text: 29,
@@ -92,4 +95,4 @@ const ANSWERS: Partial<Record<ProtocolErrorCode, StratumCode>> = {
 };
 
 /** Which code a server answers with when a decoder refused what a client sent. */
-export const answerTo = (error: ProtocolError): StratumCode => ANSWERS[error.code] ?? -32602;
+export const answerTo = (error: ProtocolError): RefusalCode => ANSWERS[error.code] ?? -32602;

@@ -4,7 +4,7 @@
  */
 import { type Bytes, fromHex, fromUtf8, toHex, utf8 } from '../bytes.ts';
 import { ProtocolError } from '../errors.ts';
-import { answerTo, type StratumCode } from './errors.ts';
+import { answerTo, type RefusalCode } from './errors.ts';
 import { Fields } from './fields.ts';
 import { type Json, parseJson } from './json.ts';
 import { MAX_LINE_BYTES } from './line.ts';
@@ -45,7 +45,7 @@ export type Request = { kind: 'request'; id: RequestId } & Call;
 /** What the server answers instead: an error with this code to this id (null when the request's could not be read). */
 export interface Invalid {
   kind: 'invalid';
-  code: StratumCode;
+  code: RefusalCode;
   id: RequestId | null;
   reason: string;
 }
@@ -165,7 +165,7 @@ export function decodeRequest(message: Bytes | string): Request | Invalid {
   } catch (error) {
     return refusal(-32700, null, error);
   }
-  const invalid = (code: StratumCode, reason: string): Invalid => ({ kind: 'invalid', code, id, reason });
+  const invalid = (code: RefusalCode, reason: string): Invalid => ({ kind: 'invalid', code, id, reason });
   let id: RequestId | null = null;
   if (!(document instanceof Map)) return invalid(-32600, 'a request is an object');
   const given = document.get('id');
@@ -183,7 +183,7 @@ export function decodeRequest(message: Bytes | string): Request | Invalid {
   }
 }
 
-function refusal(code: StratumCode | undefined, id: RequestId | null, error: unknown): Invalid {
+function refusal(code: RefusalCode | undefined, id: RequestId | null, error: unknown): Invalid {
   if (!(error instanceof ProtocolError)) throw error;
   return { kind: 'invalid', code: code ?? answerTo(error), id, reason: error.message };
 }

@@ -1,0 +1,436 @@
+/**
+ * A listener thread without its sockets: the conversations, the templates they mine on, fan-out, share checks, and the
+ * calls to the main thread, gathered per turn of the event loop. One timer serves all connections.
+ */
+import type { Verifier } from '../kernels/verifier.ts';
+import { type Bytes, toHex } from '../protocol/bytes.ts';
+import type { Network } from '../protocol/network.ts';
+import type { RefusalCode } from '../protocol/stratum/errors.ts';
+import { addressKey, type Fault } from './ban-score.ts';
+import { type Conversation, type ConversationDesk, type Peer, V1Conversation, V2Conversation } from './conversation.ts';
+import { ConnectionCounter } from './extranonce.ts';
+import { FanOut } from './fan-out.ts';
+import type { Hub, ListenerFigures, Member, Publication, SessionRecord } from './hub.ts';
+import { TemplateShelf } from './job-book.ts';
+import type { StratumLimits } from './options.ts';
+import { ServedTemplate } from './served-template.ts';
+import type { StratumService } from './service.ts';
+import type { ConnectionNumbers, PendingShare, Session } from './session.ts';
+import { ShareCheck } from './share-check.ts';
+import type { RefusedShare, WorkerEvent } from './sink.ts';
+import { type Bucket, fullBucket, take } from './token-bucket.ts';
+import type { AnswerId } from './voice.ts';
+
+export type DeskOptions = {
+  readonly network: Network;
+  readonly server: string;
+  readonly limits: StratumLimits;
+  readonly thread: number;
+  readonly bootId: Bytes;
+};
+
+export type DeskDependencies = {
+  readonly hub: Hub;
+  readonly verifier: Pick<Verifier, 'hashMany'>;
+  /** Wall clock in milliseconds; everything here survives its jumps. */
+  readonly now: () => number;
+  /** After what this turn of the event loop still has to read. */
+  readonly soon: (run: () => void) => void;
+  readonly randomBytes: (count: number) => Bytes;
+  readonly log: (level: 'warn' | 'info' | 'debug', message: string, fields: Readonly<Record<string, unknown>>) => void;
+};
+
+/** The one timer: acknowledgements of v2 go out at each tick, every connection is looked at once in SWEEP_TICKS. */
+export const TICK_MILLIS = 50;
+const SWEEP_TICKS = 20;
+/** Old jobs are forgotten by each session once in so many sweeps. */
+const FORGET_SWEEPS = 30;
+/** A peer that was told goodbye and does not close is cut off. */
+const GOODBYE_MILLIS = 3_000;
+const EXPORT_WAIT_MILLIS = 2_000;
+
+type Counts = Record<string, number>;
+const bump = (counts: Counts, key: string): void => {
+  counts[key] = (counts[key] ?? 0) + 1;
+};
+const conversationOf = (session: Session): Conversation => session.voice as Conversation;
+
+export class Desk implements ConversationDesk {
+  readonly network: Network;
+  readonly server: string;
+  readonly limits: StratumLimits;
+  readonly shelf: TemplateShelf<ServedTemplate>;
+  readonly thread: number;
+  ready = false;
+  headHeight = 0;
+  readonly #dependencies: DeskDependencies;
+  readonly #conversations = new Set<Conversation>();
+  /** Sessions that mine, or ended with submits still being verified. */
+  readonly #bySession = new Map<string, Conversation>();
+  readonly #retiring = new Set<Conversation>();
+  readonly #counter: ConnectionCounter;
+  readonly #check: ShareCheck;
+  readonly #fanOut: FanOut;
+  #newest: ServedTemplate[] = [];
+  #touched: Conversation[] = [];
+  #acknowledging = new Set<V2Conversation>();
+  #owning: Session[] = [];
+  #refused: RefusedShare[] = [];
+  #events: WorkerEvent[] = [];
+  #tellScheduled = false;
+  #overall: Bucket;
+  #late: Bucket;
+  #sweep: Iterator<Conversation> | null = null;
+  #sweeps = 0;
+  #draining = false;
+  #opened = 0;
+  readonly #closed: Counts = {};
+  readonly #answers: Counts = {};
+  readonly bans = new Map<string, number>();
+
+  constructor(options: DeskOptions, dependencies: DeskDependencies) {
+    this.network = options.network;
+    this.server = options.server;
+    this.limits = options.limits;
+    this.thread = options.thread;
+    this.#dependencies = dependencies;
+    this.shelf = new TemplateShelf(options.limits.jobs);
+    this.#counter = new ConnectionCounter(options.bootId, options.thread);
+    const { hub, verifier, soon, log } = dependencies;
+    this.#overall = fullBucket(options.limits.submitsOverall, dependencies.now());
+    this.#late = fullBucket(options.limits.lateSubmits, dependencies.now());
+    this.#check = new ShareCheck({
+      verifier,
+      hub,
+      soon,
+      onSpoken: () => this.#flushTouched(),
+      onFault: (error) => log('warn', 'shares could not be judged', { error }),
+    });
+    this.#fanOut = new FanOut(this.#conversations, { soon, now: () => performance.now() });
+  }
+
+  now(): number {
+    return this.#dependencies.now();
+  }
+
+  // --- connections ----------------------------------------------------------------------------------------------------
+
+  open(service: StratumService, form: 'v1' | 'v2', peer: Peer, address: string): Conversation {
+    const Form = form === 'v1' ? V1Conversation : V2Conversation;
+    const conversation = new Form(service, this, peer, address);
+    this.#conversations.add(conversation);
+    this.#opened++;
+    const left = this.banLeft(address);
+    if (left > 0) conversation.session.ban(left);
+    return conversation;
+  }
+
+  /** The peer is gone. Its session can be resumed for a while. */
+  gone(conversation: Conversation, reason: string): void {
+    if (!this.#conversations.delete(conversation)) return;
+    if (!conversation.isEnding) bump(this.#closed, reason);
+    conversation.isEnding = true;
+    const { session } = conversation;
+    this.#fanOut.forget(conversation);
+    if (conversation instanceof V2Conversation) this.#acknowledging.delete(conversation);
+    if (!this.#bySession.has(session.id)) return;
+    const member = session.member as Member;
+    this.#tellWorker(session, 'left');
+    this.#dependencies.hub.left([member]);
+    if (session.pending > 0) this.#retiring.add(conversation);
+    else this.#handOver(session);
+  }
+
+  #handOver(session: Session): void {
+    if (!this.#bySession.delete(session.id)) return;
+    const record = session.record();
+    if (record !== null && this.limits.resumeMillis > 0) this.#dependencies.hub.ended(record);
+  }
+
+  banLeft(address: string): number {
+    const until = this.bans.size === 0 ? undefined : this.bans.get(addressKey(address));
+    return until === undefined ? 0 : Math.max(0, until - this.now());
+  }
+
+  ban(key: string, untilMillis: number): void {
+    this.bans.set(key, untilMillis);
+    for (const conversation of this.#conversations)
+      if (!conversation.session.isMining && addressKey(conversation.address) === key) {
+        conversation.session.ban(Math.max(0, untilMillis - this.now()));
+        conversation.flush();
+      }
+  }
+
+  // --- what sessions ask for -------------------------------------------------------------------------------------------
+
+  newest(draw: number): ServedTemplate | undefined {
+    return this.#newest[draw % Math.max(1, this.#newest.length)];
+  }
+
+  newNumbers(): ConnectionNumbers {
+    const owner = this.#counter.next();
+    const view = new DataView(owner.buffer, owner.byteOffset + owner.length - 4);
+    const number = view.getUint32(0, true);
+    return { owner, prefix: number & 0xffff, handle: number };
+  }
+
+  /** The first byte names the thread, so that the main thread knows whom to ask for a session; the rest is random. */
+  newSessionId(): string {
+    const bytes = this.#dependencies.randomBytes(16).slice();
+    bytes[0] = this.thread;
+    return toHex(bytes);
+  }
+
+  resume(session: Session, id: string): void {
+    void this.#dependencies.hub
+      .resume(id, this.thread)
+      .catch(() => null)
+      .then((record) => {
+        session.resumed(record);
+        conversationOf(session).proceed();
+      });
+  }
+
+  own(session: Session): void {
+    this.#owning.push(session);
+    if (this.#owning.length === 1) this.#dependencies.soon(() => void this.#ownAll());
+  }
+
+  async #ownAll(): Promise<void> {
+    const sessions = this.#owning;
+    this.#owning = [];
+    let isOwned = true;
+    try {
+      await this.#dependencies.hub.own(sessions.map((session) => session.member as Member));
+    } catch (error) {
+      isOwned = false;
+      this.#dependencies.log('warn', 'ownerships could not be put on record', { error });
+    }
+    for (const session of sessions) {
+      const conversation = conversationOf(session);
+      if (conversation.isEnding) {
+        if (session.member !== null) this.#dependencies.hub.left([session.member]);
+        continue;
+      }
+      if (isOwned) session.owned();
+      else session.notOwned();
+      conversation.proceed();
+    }
+  }
+
+  joined(session: Session): void {
+    this.#bySession.set(session.id, conversationOf(session));
+    this.#tellWorker(session, 'joined');
+  }
+
+  check(share: PendingShare): void {
+    this.#check.add(share);
+  }
+
+  admits(late: boolean): boolean {
+    const rate = late ? this.limits.lateSubmits : this.limits.submitsOverall;
+    const bucket = take(late ? this.#late : this.#overall, rate, this.now());
+    if (bucket === undefined) return false;
+    if (late) this.#late = bucket;
+    else this.#overall = bucket;
+    return true;
+  }
+
+  faultOfAddress(session: Session, fault: Fault): void {
+    this.#dependencies.hub.fault(conversationOf(session).address, fault);
+  }
+
+  balance(session: Session, id: AnswerId): void {
+    const { account } = session.member as Member;
+    void this.#dependencies.hub
+      .balance(session.service.name, account)
+      .catch(() => null)
+      .then((balance) => {
+        session.balanced(id, balance);
+        conversationOf(session).proceed();
+      });
+  }
+
+  refusedShare(session: Session, code: RefusalCode): void {
+    bump(this.#answers, String(code));
+    const { service, account, worker } = session.member as Member;
+    this.#refused.push({ service, account, worker, code, atMillis: this.now() });
+    this.#tellSoon();
+  }
+
+  touched(conversation: Conversation): void {
+    this.#touched.push(conversation);
+  }
+
+  acknowledgeSoon(conversation: Conversation): void {
+    this.#acknowledging.add(conversation as V2Conversation);
+  }
+
+  ended(conversation: Conversation, reason: string): void {
+    bump(this.#closed, reason);
+    conversation.flush();
+    conversation.peer.end();
+    conversation.stalledSinceMillis = this.now();
+  }
+
+  #flushTouched(): void {
+    const touched = this.#touched;
+    this.#touched = [];
+    for (const conversation of touched) if (conversation.isTouched) conversation.flush();
+  }
+
+  #tellWorker(session: Session, kind: 'joined' | 'left'): void {
+    const { service, account, worker, agent, handle } = session.member as Member;
+    const connection = `${this.thread}-${handle}`;
+    this.#events.push({ kind, service, account, worker, agent, connection, atMillis: this.now() });
+    this.#tellSoon();
+  }
+
+  #tellSoon(): void {
+    if (this.#tellScheduled) return;
+    this.#tellScheduled = true;
+    this.#dependencies.soon(() => {
+      this.#tellScheduled = false;
+      const [refused, events] = [this.#refused, this.#events];
+      this.#refused = [];
+      this.#events = [];
+      if (refused.length > 0) this.#dependencies.hub.refused(refused);
+      if (events.length > 0) this.#dependencies.hub.worker(events);
+    });
+  }
+
+  // --- what the main thread says -----------------------------------------------------------------------------------------
+
+  publish({ templates, headHeight, clean }: Publication): void {
+    this.headHeight = headHeight;
+    if (clean) this.shelf.clear();
+    const served = templates.map((template) => new ServedTemplate(template));
+    if (served.length === 0) return;
+    this.shelf.add(new Map(served.map((template) => [template.serial, template])), this.now());
+    this.#newest = served;
+    this.#fanOut.start(clean);
+  }
+
+  /** Closes the session's connection and gives its state away. */
+  async takeSession(id: string): Promise<SessionRecord | null> {
+    const conversation = this.#bySession.get(id);
+    if (conversation === undefined) return null;
+    const { session } = conversation;
+    if (this.#conversations.has(conversation)) {
+      conversation.end('resumed by another connection');
+      conversation.peer.destroy();
+      this.gone(conversation, 'resumed');
+    }
+    const until = this.now() + EXPORT_WAIT_MILLIS;
+    while (session.pending > 0 && this.now() < until) await new Promise((resolve) => setTimeout(resolve, 5));
+    this.#retiring.delete(conversation);
+    this.#bySession.delete(id);
+    return session.record();
+  }
+
+  async drain(): Promise<void> {
+    this.#draining = true;
+    for (const { session, conversation } of [...this.#conversations].map((each) => ({
+      session: each.session,
+      conversation: each,
+    }))) {
+      const [low = 0, high = 0] = this.#dependencies.randomBytes(2);
+      // Not all at once: the next server must greet them.
+      session.drain(1_000 + (((high << 8) | low) % 4_000));
+      conversation.flush();
+    }
+    const until = performance.now() + this.limits.drainMillis;
+    while (this.#conversations.size > 0 && performance.now() < until)
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    for (const conversation of this.#conversations) conversation.isEnding = true;
+    await this.#check.idle();
+    for (const conversation of this.#conversations) {
+      if (conversation instanceof V2Conversation) conversation.acknowledge();
+      conversation.flush();
+      conversation.peer.end();
+    }
+  }
+
+  close(): void {
+    for (const conversation of this.#conversations) conversation.peer.destroy();
+  }
+
+  // --- the timer ---------------------------------------------------------------------------------------------------------
+
+  tick(): void {
+    const now = this.now();
+    for (const conversation of this.#acknowledging) {
+      conversation.acknowledge();
+      conversation.flush();
+    }
+    this.#acknowledging.clear();
+    for (const conversation of this.#retiring)
+      if (conversation.session.pending === 0) {
+        this.#retiring.delete(conversation);
+        this.#handOver(conversation.session);
+      }
+    this.#fanOut.pay();
+    const part = Math.ceil(this.#conversations.size / SWEEP_TICKS);
+    for (let i = 0; i < part; i++) {
+      this.#sweep ??= this.#conversations.values();
+      const next = this.#sweep.next();
+      if (next.done === true) {
+        this.#sweep = null;
+        this.#sweeps++;
+        break;
+      }
+      this.#look(next.value, now);
+    }
+    if (this.bans.size > 0) for (const [key, until] of this.bans) if (until <= now) this.bans.delete(key);
+  }
+
+  #look(conversation: Conversation, now: number): void {
+    const { session, peer } = conversation;
+    if (peer.queued === 0) conversation.stalledSinceMillis = conversation.isEnding ? conversation.stalledSinceMillis : 0;
+    else conversation.stalledSinceMillis ||= now;
+    const stalled = conversation.stalledSinceMillis > 0 ? now - conversation.stalledSinceMillis : 0;
+    if (conversation.isEnding) {
+      if (stalled > GOODBYE_MILLIS || stalled < 0) this.#cutOff(conversation, 'did not close');
+    } else if (peer.queued > this.limits.queueBytes || stalled > this.limits.stallMillis)
+      this.#cutOff(conversation, 'does not read');
+    else if (!session.isMining) {
+      if (now - conversation.sinceMillis > this.limits.loginMillis) {
+        session.fault('login_timeout');
+        conversation.end('did not log in');
+      }
+    } else if (now - session.lastActiveMillis > this.limits.idleMillis) conversation.end('silent for too long');
+    else {
+      if (!this.#draining) session.retarget(now);
+      if (this.#sweeps % FORGET_SWEEPS === 0) session.forget(this.shelf.oldest);
+      conversation.flush();
+    }
+  }
+
+  #cutOff(conversation: Conversation, reason: string): void {
+    conversation.peer.destroy();
+    this.gone(conversation, reason);
+  }
+
+  figures(): Omit<ListenerFigures, 'byTransport' | 'refusedConnections'> {
+    let mining = 0;
+    const byService: Counts = {};
+    for (const { session } of this.#conversations)
+      if (session.isMining) {
+        mining++;
+        bump(byService, session.service.name);
+      }
+    return {
+      thread: this.thread,
+      connections: this.#conversations.size,
+      mining,
+      byService,
+      opened: this.#opened,
+      closed: { ...this.#closed },
+      jobsSent: this.#fanOut.sent,
+      jobsSkipped: this.#fanOut.skipped,
+      fanOutMillis: this.#fanOut.lastMillis,
+      verifying: this.#check.open,
+      answers: { ...this.#answers },
+    };
+  }
+}

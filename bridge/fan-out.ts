@@ -1,0 +1,80 @@
+/**
+ * A new job to every connection: in slices of about a millisecond, so that submits are read and answered between them;
+ * the newest job only; and none to a connection that has not taken what it was sent before, which gets the newest
+ * one when it has. So a slow reader costs nobody anything, and never two jobs go where one would do.
+ */
+import type { Conversation } from './conversation.ts';
+
+const SLICE_MILLIS = 1;
+/** Reading the clock for each connection would cost more than some of the writes. */
+const CHECK_EVERY = 8;
+
+export type FanOutDependencies = { readonly soon: (run: () => void) => void; readonly now: () => number };
+
+export class FanOut {
+  readonly #conversations: Set<Conversation>;
+  readonly #dependencies: FanOutDependencies;
+  readonly #owing = new Set<Conversation>();
+  #cursor: Iterator<Conversation> | null = null;
+  #running = false;
+  #clean = false;
+  #startedAt = 0;
+  sent = 0;
+  skipped = 0;
+  lastMillis = 0;
+
+  constructor(conversations: Set<Conversation>, dependencies: FanOutDependencies) {
+    this.#conversations = conversations;
+    this.#dependencies = dependencies;
+  }
+
+  start(clean: boolean): void {
+    this.#clean = clean;
+    this.#cursor = this.#conversations.values();
+    this.#startedAt = this.#dependencies.now();
+    if (this.#running) return;
+    this.#running = true;
+    this.#slice();
+  }
+
+  readonly #slice = (): void => {
+    const { now, soon } = this.#dependencies;
+    const until = now() + SLICE_MILLIS;
+    for (let i = 1; this.#cursor !== null; i++) {
+      const next = this.#cursor.next();
+      if (next.done === true) {
+        this.#cursor = null;
+        break;
+      }
+      this.#offer(next.value);
+      if (i % CHECK_EVERY === 0 && now() >= until) return soon(this.#slice);
+    }
+    this.#running = false;
+    this.lastMillis = now() - this.#startedAt;
+  };
+
+  #offer(conversation: Conversation): void {
+    const { session, peer } = conversation;
+    if (session.state !== 'mining' || conversation.isEnding || session.isCurrent) return;
+    if (peer.queued > 0) {
+      this.skipped++;
+      this.#owing.add(conversation);
+      return;
+    }
+    this.sent++;
+    session.offer(this.#clean);
+  }
+
+  /** At every tick: those who have read again get the newest job. */
+  pay(): void {
+    for (const conversation of this.#owing)
+      if (conversation.peer.queued === 0) {
+        this.#owing.delete(conversation);
+        this.#offer(conversation);
+      }
+  }
+
+  forget(conversation: Conversation): void {
+    this.#owing.delete(conversation);
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * Blocks on their way: sent to every node at once, again while no node could be reached, and followed until the cut that
+ * pays their anchor says `paid` or the window closes without them. What was seen is told to the sink and kept for the
+ * statistics.
+ */
+import { type Bytes, toHex } from '../protocol/bytes.ts';
+import { registrationWindowEnd } from '../protocol/header.ts';
+import type { BlockFate, FoundBlock, ShareSink } from './sink.ts';
+import type { CandidateAnswer, CutNews, Upstream } from './upstream.ts';
+
+export type BlockEntry = {
+  readonly id: string;
+  readonly service: string;
+  readonly account: Bytes;
+  readonly worker: string;
+  readonly anchorHeight: number;
+  readonly atMillis: number;
+  fate: BlockFate | { readonly state: 'sent' };
+};
+
+export type FoundBlocksDependencies = {
+  readonly upstream: Pick<Upstream, 'submit'>;
+  readonly sink: Pick<ShareSink, 'block' | 'blockFate'>;
+  readonly log: {
+    info(message: string, fields?: Readonly<Record<string, unknown>>): void;
+    warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
+    error(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  };
+  readonly sleep: (millis: number) => Promise<void>;
+};
+
+const RETRY_MILLIS = { first: 250, most: 10_000 };
+/** Finished blocks kept for the statistics. */
+const KEPT = 1_000;
+
+export class FoundBlocks {
+  readonly #dependencies: FoundBlocksDependencies;
+  readonly #open = new Map<string, BlockEntry>();
+  #done: BlockEntry[] = [];
+  readonly #sending = new Set<Promise<void>>();
+  #height = 0;
+  #closed = false;
+  readonly counts = { found: 0, accepted: 0, late: 0, refused: 0, paid: 0, expired: 0 };
+  paidAtoms = 0n;
+
+  constructor(dependencies: FoundBlocksDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** First the nodes, then the books. */
+  add(block: FoundBlock, body: Bytes): void {
+    const id = toHex(block.blockId);
+    const { service, account, worker, anchorHeight, atMillis } = block;
+    const entry: BlockEntry = { id, service, account, worker, anchorHeight, atMillis, fate: { state: 'sent' } };
+    this.#open.set(id, entry);
+    this.counts.found++;
+    const sending = this.#send(entry, block, body);
+    this.#sending.add(sending);
+    void sending.finally(() => this.#sending.delete(sending));
+    this.#dependencies.sink
+      .block(block)
+      .catch((error: unknown) => this.#dependencies.log.error('block could not be booked', { block: id, error }));
+    this.#dependencies.log.info('block found', { block: id, service, worker, anchor: anchorHeight });
+  }
+
+  async #send(entry: BlockEntry, { header }: FoundBlock, body: Bytes): Promise<void> {
+    for (let wait = RETRY_MILLIS.first; !this.#closed; wait = Math.min(2 * wait, RETRY_MILLIS.most)) {
+      const answers = await this.#dependencies.upstream.submit(header, body);
+      const best = bestOf(answers.map(({ answer }) => answer));
+      if (best !== undefined) {
+        if (best.state === 'refused')
+          this.#dependencies.log.error('block refused', { block: entry.id, reason: best.reason });
+        this.counts[best.state === 'known' ? 'accepted' : best.state]++;
+        return this.#tell(entry, best);
+      }
+      if (this.#height >= registrationWindowEnd(entry.anchorHeight)) return;
+      await this.#dependencies.sleep(wait);
+    }
+  }
+
+  /** A cut pays anchors: a block that is not among its rewards when its window has closed never will be. */
+  onCut(cut: CutNews): void {
+    this.#height = Math.max(this.#height, cut.height);
+    for (const { blockId, transactionId, outputIndex, amount } of cut.rewards) {
+      const entry = this.#open.get(blockId);
+      if (entry === undefined) continue;
+      this.counts.paid++;
+      this.paidAtoms += amount;
+      this.#finish(entry, { state: 'paid', height: cut.height, transactionId, outputIndex, amount });
+    }
+    for (const entry of this.#open.values())
+      if (registrationWindowEnd(entry.anchorHeight) <= this.#height) {
+        this.counts.expired++;
+        this.#finish(entry, { state: 'expired', height: cut.height });
+      }
+  }
+
+  #finish(entry: BlockEntry, fate: BlockFate): void {
+    this.#open.delete(entry.id);
+    this.#done.push(entry);
+    if (this.#done.length > 2 * KEPT) this.#done = this.#done.slice(-KEPT);
+    this.#tell(entry, fate);
+  }
+
+  #tell(entry: BlockEntry, fate: BlockFate): void {
+    if (entry.fate.state === 'paid' || entry.fate.state === 'expired') return;
+    entry.fate = fate;
+    this.#dependencies.log.info('block fate', { block: entry.id, state: fate.state });
+    this.#dependencies.sink
+      .blockFate(Uint8Array.from(Buffer.from(entry.id, 'hex')), fate)
+      .catch((error: unknown) => this.#dependencies.log.error('fate could not be booked', { block: entry.id, error }));
+  }
+
+  /** Newest first. */
+  list(limit: number): readonly BlockEntry[] {
+    return [...this.#done, ...this.#open.values()].sort((a, b) => b.atMillis - a.atMillis).slice(0, limit);
+  }
+
+  /** Waits until blocks being sent have an answer; those that no node takes now are given up. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.all(this.#sending);
+  }
+}
+
+const RANK = { accepted: 3, known: 2, late: 1, refused: 0 } as const;
+
+function bestOf(answers: readonly CandidateAnswer[]): CandidateAnswer | undefined {
+  return answers.toSorted((a, b) => RANK[b.state] - RANK[a.state])[0];
+}

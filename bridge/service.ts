@@ -1,0 +1,22 @@
+/**
+ * What a stratum server offers on its ports. A bridge has one service, which pays each miner's own address; a pool has
+ * one per reward scheme, which pay the pool. Plain data: it goes to the listener threads as it is.
+ */
+import type { Bytes } from '../protocol/bytes.ts';
+import type { ListenAddress } from '../protocol/command-line.ts';
+import { MAX_TAG } from '../protocol/tag.ts';
+
+export type StratumService = {
+  /** Such as `bridge`, `pplns` or `solo`; stands in every record handed to the sink. */
+  readonly name: string;
+  /** TCP with v1, v2 and TLS. */
+  readonly listen?: ListenAddress;
+  readonly listenWs?: ListenAddress;
+  /** Whom blocks pay; null pays each miner's own address. */
+  readonly pool: { readonly payout: Bytes; readonly address: string; readonly name: string } | null;
+  /** What stands in front of the extranonce: the miner's own tag, or always the same text. */
+  readonly tag: 'miner' | { readonly text: string };
+};
+
+export const tagOf = (service: StratumService, asked: string): string =>
+  service.tag === 'miner' ? asked : service.tag.text.slice(0, MAX_TAG);

@@ -1,0 +1,516 @@
+/**
+ * A session as a state machine (docs/protocol/stratum.md, S50 to S56): connected, subscribed, authorized (its ownership is
+ * being put on record), mining, draining. Requests and verdicts come in as calls, everything goes out through the voice
+ * and the desk; time, names and randomness come from the desk. So a recorded session replays byte for byte, and no test
+ * of it needs a socket.
+ */
+import { formatAddress } from '../protocol/address.ts';
+import { type Bytes, equalBytes } from '../protocol/bytes.ts';
+import { ProtocolError } from '../protocol/errors.ts';
+import type { Network } from '../protocol/network.ts';
+import { rewardRoot } from '../protocol/reward.ts';
+import { answerTo, bannedReply, errorReply, type RefusalCode, stratumError } from '../protocol/stratum/errors.ts';
+import type { Authorize, RejectReason, Subscribe } from '../protocol/stratum/messages.ts';
+import { parsePassword, parseUsername, type Wishes } from '../protocol/stratum/username.ts';
+import { addPoints, FAULT_POINTS, type Fault } from './ban-score.ts';
+import { extranonceOf, nextGeneration } from './extranonce.ts';
+import type { Balance, Member, SessionRecord } from './hub.ts';
+import { JobLog, jobIdOf, MAX_REVISION, serialOf, type TemplateShelf, type Terms } from './job-book.ts';
+import type { StratumLimits } from './options.ts';
+import type { ServedTemplate } from './served-template.ts';
+import { type StratumService, tagOf } from './service.ts';
+import { type Bucket, fullBucket, take } from './token-bucket.ts';
+import { hashRate, newVardiff, onShare, retarget, type Vardiff } from './vardiff.ts';
+import type { AnswerId, Voice } from './voice.ts';
+
+export type SessionState = 'connected' | 'subscribed' | 'authorized' | 'mining' | 'draining';
+
+/** A submit that passed the cheap checks and waits for its hash. */
+export type PendingShare = {
+  readonly session: Session;
+  readonly id: AnswerId;
+  readonly jobId: number;
+  readonly nonce: Bytes;
+  readonly template: ServedTemplate;
+  readonly terms: Terms;
+  /** Set when the share earns nothing (the job has expired, or the server is not ready), but may be a block. */
+  readonly refusal: 21 | 31 | null;
+  readonly atMillis: number;
+};
+
+export type ConnectionNumbers = { readonly owner: Bytes; readonly prefix: number; readonly handle: number };
+
+/** What a session needs of the listener it lives in. */
+export interface SessionDesk {
+  readonly network: Network;
+  readonly server: string;
+  readonly limits: StratumLimits;
+  readonly ready: boolean;
+  readonly headHeight: number;
+  readonly shelf: TemplateShelf<ServedTemplate>;
+  now(): number;
+  newest(draw: number): ServedTemplate | undefined;
+  newNumbers(): ConnectionNumbers;
+  newSessionId(): string;
+  /** Answered by `resumed`. */
+  resume(session: Session, id: string): void;
+  /** Answered by `owned` or `notOwned`. */
+  own(session: Session, member: Member): void;
+  /** The session mines from now on. */
+  joined(session: Session): void;
+  /** Answered by `accepted`, `refused` or `found`. */
+  check(share: PendingShare): void;
+  /** Whether the overall bound, or that of shares that earn nothing, lets one more be hashed. */
+  admits(late: boolean): boolean;
+  /** A fault before authorization: it counts against the address. */
+  faultOfAddress(session: Session, fault: Fault): void;
+  /** Answered by `balanced`. */
+  balance(session: Session, id: AnswerId): void;
+  refusedShare(session: Session, code: RefusalCode): void;
+}
+
+const FAULTS: Partial<Record<RefusalCode, Fault>> = {
+  [-32700]: 'malformed',
+  [-32600]: 'malformed',
+  [-32601]: 'malformed',
+  [-32602]: 'malformed',
+  22: 'duplicate',
+  23: 'above_target',
+  24: 'unauthorized',
+  25: 'unauthorized',
+  26: 'bad_nonce',
+};
+
+/** What every call of `mining.stats` and every resumed session goes on counting. */
+const NO_REJECTS: Readonly<Record<string, number>> = {};
+
+export class Session {
+  readonly service: StratumService;
+  readonly #desk: SessionDesk;
+  readonly voice: Voice;
+  state: SessionState = 'connected';
+  id = '';
+  /** A request waits for the main thread: those after it must wait too, or answers would overtake each other. */
+  busy = false;
+  member: Member | null = null;
+  /** Of the current body generation: what a job of this connection differs by. */
+  #rewardRoot: Bytes | null = null;
+  #extranonce: Bytes | null = null;
+  #generation = 0;
+  #prefix = 0;
+  #draw = 0;
+  #handle = 0;
+  #owner: Bytes | null = null;
+  #agent = '';
+  #tag = '';
+  #log: JobLog | null = null;
+  #vardiff: Vardiff | null = null;
+  #wishes: Wishes | null = null;
+  #lastJobId = -1;
+  #resumed = false;
+  /** The request that `busy` is about. */
+  #open: AnswerId = null;
+  #requests: Bucket | null = null;
+  #submits: Bucket | null = null;
+  #points = 0;
+  #pointsAt = 0;
+  #accepted = 0;
+  #stale = 0;
+  #rejected: Record<string, number> | null = null;
+  work = 0n;
+  /** Submits that are being verified. */
+  pending = 0;
+  lastActiveMillis: number;
+
+  constructor(service: StratumService, desk: SessionDesk, voice: Voice) {
+    this.service = service;
+    this.#desk = desk;
+    this.voice = voice;
+    this.lastActiveMillis = desk.now();
+  }
+
+  get isMining(): boolean {
+    return this.state === 'mining' || this.state === 'draining';
+  }
+
+  // --- requests -------------------------------------------------------------------------------------------------------
+
+  subscribe(id: AnswerId, asked: Subscribe): void {
+    if (!this.#admit(id)) return;
+    if (this.state !== 'connected') return this.refuse(id, -32600, 'subscribed already');
+    if (!this.#desk.ready) return this.refuse(id, 31);
+    this.#agent = asked.agent;
+    this.#tag = tagOf(this.service, asked.tag);
+    if (asked.session === null) return this.#begin(id);
+    this.busy = true;
+    this.#open = id;
+    this.#desk.resume(this, asked.session);
+  }
+
+  /** The session asked for, or null when it is unknown or too old. */
+  resumed(record: SessionRecord | null): void {
+    const id = this.#open;
+    this.busy = false;
+    if (record === null || record.service !== this.service.name) return this.#begin(id);
+    const numbers = this.#desk.newNumbers();
+    this.id = record.id;
+    this.#take({ owner: record.owner, prefix: record.prefix, handle: numbers.handle });
+    this.#tag = record.tag;
+    this.#generation = record.generation;
+    this.#log = JobLog.restore(record.log);
+    this.#vardiff = record.vardiff;
+    this.#accepted = record.accepted;
+    this.#stale = record.stale;
+    this.#rejected = { ...record.rejected };
+    this.work = record.work;
+    this.#lastJobId = record.lastJobId;
+    this.#resumed = record.account !== null;
+    if (record.account !== null) this.#become(record.account, record.worker);
+    this.#subscribed(id);
+  }
+
+  authorize(id: AnswerId, asked: Authorize): void {
+    if (!this.#admit(id)) return;
+    if (this.state === 'connected') return this.refuse(id, 25);
+    let account: Bytes;
+    let worker: string;
+    let wishes: Wishes;
+    try {
+      const username = parseUsername(asked.username, this.#desk.network.name);
+      account = username.address.payload;
+      worker = username.worker;
+      wishes = parsePassword(asked.password);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      return this.refuse(id, answerTo(error), error.message);
+    }
+    if (this.member !== null && (!equalBytes(this.member.account, account) || this.member.worker !== worker))
+      return this.refuse(id, -32600, 'another username was authorized already');
+    if (this.state !== 'subscribed') return this.#authorized(id);
+    if (!this.#desk.ready) return this.refuse(id, 31);
+    this.#wishes = wishes.fixedWork === null && wishes.minWork === null ? null : wishes;
+    this.state = 'authorized';
+    this.#open = id;
+    if (this.#resumed) return this.owned();
+    this.#become(account, worker);
+    this.busy = true;
+    this.#desk.own(this, this.member as unknown as Member);
+  }
+
+  /** The ownership is on record: from now on the connection may mine. */
+  owned(): void {
+    this.busy = false;
+    if (this.state !== 'authorized') return;
+    const { limits } = this.#desk;
+    this.#vardiff ??= newVardiff(limits.vardiff, this.#desk.now(), this.#wishes?.minWork ?? limits.vardiff.startWork);
+    this.#log ??= new JobLog();
+    this.state = 'mining';
+    this.#desk.joined(this);
+    this.#authorized(this.#open);
+    this.offer(!this.#resumed);
+  }
+
+  /** The ownership could not be put on record: nothing the miner did. */
+  notOwned(): void {
+    this.busy = false;
+    if (this.state !== 'authorized') return;
+    this.state = 'subscribed';
+    this.member = null;
+    this.refuse(this.#open, 20);
+  }
+
+  submit(id: AnswerId, jobId: number, nonce: Bytes): void {
+    const desk = this.#desk;
+    const now = desk.now();
+    this.lastActiveMillis = now;
+    if (this.state === 'connected') return this.#reject(id, 25);
+    if (!this.isMining) return this.#reject(id, 24);
+    const { limits } = desk;
+    const bucket = take(this.#submits ?? fullBucket(limits.submits, now), limits.submits, now);
+    if (bucket === undefined) {
+      // A newcomer far faster than the first share work floods at first through no fault of its own.
+      if (this.#vardiff?.phase === 'settled' || this.#wishes?.fixedWork != null) this.fault('excess');
+      return this.#reject(id, 27, 'more submits than one connection may send');
+    }
+    this.#submits = bucket;
+    const log = this.#log as JobLog;
+    const terms = log.termsOf(jobId);
+    if (terms === undefined || jobId > this.#lastJobId) return this.#reject(id, 21);
+    const found = desk.shelf.find(serialOf(jobId), desk.headHeight, now);
+    if (found.state === 'unknown' || this.#draw % found.template.draws !== found.template.draw)
+      return this.#reject(id, 21);
+    if (nonce[6] !== this.#prefix >> 8 || nonce[7] !== (this.#prefix & 0xff)) return this.#reject(id, 26);
+    const refusal = found.state === 'expired' ? 21 : desk.ready ? null : 31;
+    if (refusal !== null && log.isSpent(terms.generation)) return this.#reject(id, refusal);
+    if (!log.judge(jobId, nonce)) return this.#reject(id, 22, undefined, !this.#resumed);
+    if (!desk.admits(refusal !== null)) {
+      log.unjudge(jobId, nonce);
+      return this.#reject(id, refusal ?? 27, refusal === null ? 'the server is busy; send it again' : undefined);
+    }
+    this.pending++;
+    desk.check({ session: this, id, jobId, nonce, template: found.template, terms, refusal, atMillis: now });
+  }
+
+  stats(id: AnswerId): void {
+    if (!this.#admit(id)) return;
+    if (!this.isMining) return this.refuse(id, this.state === 'connected' ? 25 : 24);
+    if (this.service.pool === null) return this.#tellStats(id, null);
+    this.busy = true;
+    this.#desk.balance(this, id);
+  }
+
+  balanced(id: AnswerId, balance: Balance | null): void {
+    this.busy = false;
+    this.#tellStats(id, balance ?? { pending: 0n, paid: 0n });
+  }
+
+  ping(id: AnswerId, value: bigint): void {
+    if (!this.#admit(id)) return;
+    this.voice.pong(id, value);
+  }
+
+  /** What could not be read, or must not be said. */
+  refuse(id: AnswerId, code: RefusalCode, message?: string): void {
+    this.voice.refuse(id, errorReply(code, message));
+    const fault = FAULTS[code];
+    if (fault !== undefined) this.fault(fault);
+  }
+
+  // --- verdicts -------------------------------------------------------------------------------------------------------
+
+  accepted(share: PendingShare, work: bigint, blockId: Bytes | null): void {
+    this.pending--;
+    this.#accepted++;
+    this.work += work;
+    this.voice.accepted(share.id, work, blockId);
+    const { limits } = this.#desk;
+    const now = this.#desk.now();
+    this.#vardiff = onShare(this.#vardiff as Vardiff, work, now, limits.vardiff);
+    this.retarget(now);
+  }
+
+  /** `again`: nothing was judged, so the miner may send the nonce once more. */
+  refused(share: PendingShare, code: RefusalCode, again: boolean, message?: string): void {
+    this.pending--;
+    if (again) this.#log?.unjudge(share.jobId, share.nonce);
+    this.#reject(share.id, code, message);
+  }
+
+  /** Whether a hit on these terms can be a block; asked once per hit, because a body is good for one block. */
+  spend(terms: Terms): boolean {
+    const log = this.#log as JobLog;
+    if (log.isSpent(terms.generation)) return false;
+    log.spend(terms.generation);
+    return true;
+  }
+
+  /** After a block: a fresh body and a job on it at once (S53). */
+  renew(): void {
+    const next = nextGeneration(this.#generation);
+    if (next === undefined) return this.voice.end('every body of this connection had its block');
+    this.#generation = next;
+    this.#derive();
+    if (this.isMining) this.offer(false);
+  }
+
+  // --- jobs -----------------------------------------------------------------------------------------------------------
+
+  get shareWork(): bigint {
+    const work = this.#vardiff?.work ?? 0n;
+    const floor = this.#desk.limits.vardiff.minWork;
+    const { fixedWork, minWork } = this.#wishes ?? { fixedWork: null, minWork: null };
+    if (fixedWork !== null) return fixedWork > floor ? fixedWork : floor;
+    return minWork !== null && minWork > work ? minWork : work;
+  }
+
+  /** Whether the newest template has gone out on this connection. */
+  get isCurrent(): boolean {
+    const template = this.#desk.newest(this.#draw);
+    return template === undefined || (this.#lastJobId >= 0 && serialOf(this.#lastJobId) >= template.serial);
+  }
+
+  /** Sends a job on the newest template; on one that was sent before, under the next revision of its id. */
+  offer(clean: boolean): void {
+    const template = this.#desk.newest(this.#draw);
+    if (template === undefined) return;
+    const jobId =
+      this.#lastJobId >= 0 && serialOf(this.#lastJobId) === template.serial
+        ? this.#lastJobId + 1
+        : jobIdOf(template.serial, 0);
+    if (serialOf(jobId) !== template.serial || jobId - jobIdOf(template.serial, 0) > MAX_REVISION) return;
+    const shareWork = this.shareWork;
+    (this.#log as JobLog).send(jobId, this.#generation, shareWork);
+    this.#lastJobId = jobId;
+    this.voice.job(template, {
+      jobId,
+      rewardRoot: this.#rewardRoot as Bytes,
+      shareTarget: template.termsFor(shareWork).target,
+      payout: this.payout,
+      extranonce: this.#extranonce as Bytes,
+      clean,
+    });
+  }
+
+  get payout(): Bytes {
+    return this.service.pool?.payout ?? (this.member as Member).account;
+  }
+
+  extranonceOf(generation: number): Bytes {
+    if (generation === this.#generation) return this.#extranonce as Bytes;
+    return extranonceOf(this.#tag, this.#owner as Bytes, generation);
+  }
+
+  rewardRootOf(generation: number): Bytes {
+    if (generation === this.#generation) return this.#rewardRoot as Bytes;
+    return rewardRoot(this.payout, this.extranonceOf(generation));
+  }
+
+  /** Called after shares and about once a second: a changed share work goes out with a job of its own. */
+  retarget(now: number): void {
+    if (this.#vardiff === null || this.state !== 'mining') return;
+    const before = this.shareWork;
+    this.#vardiff = retarget(this.#vardiff, now, this.#desk.limits.vardiff);
+    if (this.shareWork !== before) this.offer(false);
+  }
+
+  /** Once a minute or so: forgets what concerns only dead jobs. */
+  forget(oldestSerial: number): void {
+    this.#log?.forget(oldestSerial);
+  }
+
+  // --- the end --------------------------------------------------------------------------------------------------------
+
+  drain(waitMillis: number): void {
+    if (this.state === 'draining') return;
+    this.state = this.state === 'mining' ? 'draining' : this.state;
+    this.voice.reconnect({ host: '', port: 0, waitMillis });
+  }
+
+  ban(retryAfterMillis: number): void {
+    this.voice.refuse(null, bannedReply(retryAfterMillis));
+    this.voice.end('banned');
+  }
+
+  /** After authorization faults count against the session alone: many rigs share an address. */
+  fault(fault: Fault): void {
+    if (!this.isMining) return this.#desk.faultOfAddress(this, fault);
+    const { bans } = this.#desk.limits;
+    const now = this.#desk.now();
+    const score = addPoints({ points: this.#points, atMillis: this.#pointsAt }, FAULT_POINTS[fault], now, bans);
+    this.#points = score.points;
+    this.#pointsAt = score.atMillis;
+    if (score.points >= bans.limit) this.ban(bans.banMillis);
+  }
+
+  /** What a later connection gets back; null when there is nothing worth keeping. */
+  record(): SessionRecord | null {
+    if (this.#owner === null || this.member === null || this.#log === null) return null;
+    return {
+      id: this.id,
+      service: this.service.name,
+      owner: this.#owner,
+      prefix: this.#prefix,
+      tag: this.#tag,
+      generation: this.#generation,
+      account: this.member.account,
+      worker: this.member.worker,
+      vardiff: this.#vardiff,
+      log: this.#log.state(),
+      accepted: this.#accepted,
+      stale: this.#stale,
+      rejected: this.#rejected ?? NO_REJECTS,
+      work: this.work,
+      lastJobId: this.#lastJobId,
+    };
+  }
+
+  // --- inside ---------------------------------------------------------------------------------------------------------
+
+  #begin(id: AnswerId): void {
+    this.id = this.#desk.newSessionId();
+    this.#take(this.#desk.newNumbers());
+    this.#subscribed(id);
+  }
+
+  #take({ owner, prefix, handle }: ConnectionNumbers): void {
+    this.#owner = owner;
+    this.#prefix = prefix;
+    this.#handle = handle;
+    this.#draw = (owner.at(-4) as number) | ((owner.at(-3) as number) << 8);
+  }
+
+  #subscribed(id: AnswerId): void {
+    this.state = 'subscribed';
+    const { pool } = this.service;
+    this.voice.subscribed(id, {
+      session: this.id,
+      noncePrefix: Uint8Array.of(this.#prefix >> 8, this.#prefix & 0xff),
+      network: this.#desk.network.id,
+      server: this.#desk.server,
+      pool: pool === null ? null : { address: pool.address, name: pool.name },
+    });
+  }
+
+  #become(account: Bytes, worker: string): void {
+    this.member = {
+      handle: this.#handle,
+      owner: this.#owner as Bytes,
+      service: this.service.name,
+      account,
+      worker,
+      tag: this.#tag,
+      agent: this.#agent,
+    };
+    this.#derive();
+  }
+
+  #derive(): void {
+    this.#extranonce = extranonceOf(this.#tag, this.#owner as Bytes, this.#generation);
+    this.#rewardRoot = rewardRoot(this.payout, this.#extranonce);
+  }
+
+  #authorized(id: AnswerId): void {
+    const { account, worker } = this.member as Member;
+    this.voice.authorized(id, { address: formatAddress(account, this.#desk.network.name), worker });
+  }
+
+  /** Requests other than submits are cheap but not free: each connection has a bucket of them. */
+  #admit(id: AnswerId): boolean {
+    const now = this.#desk.now();
+    this.lastActiveMillis = now;
+    const { requests } = this.#desk.limits;
+    const bucket = take(this.#requests ?? fullBucket(requests, now), requests, now);
+    if (bucket === undefined) {
+      this.voice.refuse(id, errorReply(27, 'more requests than one connection may send'));
+      this.fault('excess');
+      return false;
+    }
+    this.#requests = bucket;
+    return true;
+  }
+
+  #reject(id: AnswerId, code: RefusalCode, message?: string, scored = true): void {
+    if (code === 21) this.#stale++;
+    else {
+      const reason = stratumError(code).name as RejectReason;
+      this.#rejected ??= {};
+      this.#rejected[reason] = (this.#rejected[reason] ?? 0) + 1;
+    }
+    this.voice.rejected(id, errorReply(code, message));
+    if (this.member !== null) this.#desk.refusedShare(this, code);
+    const fault = scored ? FAULTS[code] : undefined;
+    if (fault !== undefined) this.fault(fault);
+  }
+
+  #tellStats(id: AnswerId, balance: Balance | null): void {
+    this.voice.stats(id, {
+      accepted: this.#accepted,
+      rejected: this.#rejected ?? {},
+      stale: this.#stale,
+      work: this.work,
+      hashRate: BigInt(Math.round(this.#vardiff === null ? 0 : hashRate(this.#vardiff))),
+      shareWork: this.shareWork,
+      pool: balance === null ? null : { pendingAtoms: balance.pending, paidAtoms: balance.paid },
+    });
+  }
+}

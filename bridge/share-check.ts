@@ -1,0 +1,168 @@
+/**
+ * From pending shares to verdicts: all that came in one turn of the event loop are hashed as one batch off the loop. A
+ * possible block goes to the nodes before anything is accounted; a hash that fails is computed once more before it
+ * counts against the miner; accepted shares are answered once the sink has them safe. A fault of ours is never the
+ * miner's: what was not judged may be sent again.
+ */
+import { KernelError } from '../kernels/kernel-error.ts';
+import type { Verifier } from '../kernels/verifier.ts';
+import type { Bytes } from '../protocol/bytes.ts';
+import { blockId } from '../protocol/header.ts';
+import { meetsTarget } from '../protocol/target.ts';
+import type { Candidate, Hub, JudgedShare, Member } from './hub.ts';
+import type { PendingShare, Session } from './session.ts';
+
+type Hashing = Pick<Verifier, 'hashMany'>;
+type Accepted = { readonly share: PendingShare; readonly judged: JudgedShare; readonly blockId: Bytes | null };
+
+export interface ShareCheckDependencies {
+  readonly verifier: Hashing;
+  readonly hub: Pick<Hub, 'shares' | 'block'>;
+  /** Runs after the reads of this turn; setImmediate outside tests. */
+  readonly soon: (run: () => void) => void;
+  /** Verdicts of a batch are spoken: whatever they wrote may go out. */
+  readonly onSpoken: () => void;
+  readonly onFault: (error: unknown) => void;
+}
+
+export class ShareCheck {
+  readonly #dependencies: ShareCheckDependencies;
+  #waiting: PendingShare[] = [];
+  #scheduled = false;
+  #open = 0;
+  #idle: (() => void)[] = [];
+
+  constructor(dependencies: ShareCheckDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** Shares that have no verdict yet. */
+  get open(): number {
+    return this.#open;
+  }
+
+  add(share: PendingShare): void {
+    this.#open++;
+    this.#waiting.push(share);
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    this.#dependencies.soon(() => this.#start());
+  }
+
+  /** Resolves when every share added so far has its verdict. */
+  idle(): Promise<void> {
+    if (this.#open === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#idle.push(resolve));
+  }
+
+  #start(): void {
+    this.#scheduled = false;
+    const shares = this.#waiting;
+    this.#waiting = [];
+    const first = shares[0];
+    if (first === undefined) return;
+    if (shares.every((share) => share.template.epoch === first.template.epoch)) return void this.#batch(shares, false);
+    // Around a change of epoch there are two.
+    for (const group of Map.groupBy(shares, (share) => share.template.epoch).values()) void this.#batch(group, false);
+  }
+
+  async #batch(shares: PendingShare[], again: boolean): Promise<void> {
+    const headers = shares.map(headerOf);
+    let hashes: Bytes[];
+    try {
+      hashes = await this.#dependencies.verifier.hashMany((shares[0] as PendingShare).template.epoch, headers);
+    } catch (error) {
+      return this.#failed(shares, error);
+    }
+    const accepted: Accepted[] = [];
+    const above: PendingShare[] = [];
+    const finders: Session[] = [];
+    for (let i = 0; i < shares.length; i++) {
+      const share = shares[i] as PendingShare;
+      const hash = hashes[i] as Bytes;
+      const { template, session } = share;
+      const terms = template.termsFor(share.terms.shareWork);
+      if (!meetsTarget(hash, terms.target)) {
+        above.push(share);
+        continue;
+      }
+      const isBlock = meetsTarget(hash, template.target) && session.spend(share.terms);
+      if (!isBlock && share.refusal !== null) {
+        this.#refuse(share, share.refusal);
+        continue;
+      }
+      const judged: JudgedShare = {
+        member: session.member as Member,
+        generation: share.terms.generation,
+        work: terms.work,
+        anchorHeight: template.anchorHeight,
+        nonce: share.nonce,
+        atMillis: share.atMillis,
+      };
+      let found: Bytes | null = null;
+      if (isBlock) {
+        const candidate = candidateOf(share, judged, headers[i] as Bytes);
+        this.#dependencies.hub.block(candidate);
+        found = candidate.blockId;
+        finders.push(session);
+      }
+      accepted.push({ share, judged, blockId: found });
+    }
+    for (const session of finders) session.renew();
+    if (above.length > 0)
+      if (again) for (const share of above) this.#refuse(share, share.refusal ?? 23);
+      else void this.#batch(above, true);
+    if (accepted.length > 0) await this.#account(accepted);
+    this.#spoken();
+  }
+
+  async #account(accepted: readonly Accepted[]): Promise<void> {
+    try {
+      await this.#dependencies.hub.shares(accepted.map(({ judged }) => judged));
+    } catch (error) {
+      this.#dependencies.onFault(error);
+      for (const { share } of accepted) this.#refuse(share, 31, true);
+      return;
+    }
+    for (const { share, judged, blockId: found } of accepted) {
+      this.#open--;
+      share.session.accepted(share, judged.work, found);
+    }
+  }
+
+  #failed(shares: readonly PendingShare[], error: unknown): void {
+    const isBusy = error instanceof KernelError && error.code === 'kernel_busy';
+    if (!isBusy) this.#dependencies.onFault(error);
+    for (const share of shares)
+      if (isBusy) this.#refuse(share, 27, true, 'the server is busy; send it again');
+      else this.#refuse(share, 20, true);
+    this.#spoken();
+  }
+
+  #refuse(share: PendingShare, code: 20 | 21 | 23 | 27 | 31, again = false, message?: string): void {
+    this.#open--;
+    share.session.refused(share, code, again, message);
+  }
+
+  #spoken(): void {
+    this.#dependencies.onSpoken();
+    if (this.#open > 0) return;
+    const waiting = this.#idle;
+    this.#idle = [];
+    for (const resolve of waiting) resolve();
+  }
+}
+
+const headerOf = ({ session, template, terms, nonce }: PendingShare): Bytes =>
+  template.headerWith(session.rewardRootOf(terms.generation), nonce);
+
+function candidateOf(share: PendingShare, judged: JudgedShare, header: Bytes): Candidate {
+  return {
+    share: judged,
+    serial: share.template.serial,
+    payout: share.session.payout,
+    extranonce: share.session.extranonceOf(share.terms.generation),
+    header,
+    blockId: blockId(header),
+  };
+}

@@ -1,0 +1,260 @@
+/**
+ * Where templates come from and found blocks go: one or more nodes, of which the first healthy one serves and all get every
+ * block. A template is checked before anyone hashes on it; a node that gives a broken one, or is away, is passed over
+ * until it is well again.
+ */
+import type { Bytes } from '../protocol/bytes.ts';
+import type { Network } from '../protocol/network.ts';
+import { checkTemplate, type Template, type TemplateAnswer } from './template.ts';
+
+export type WorkReward = {
+  readonly blockId: string;
+  readonly transactionId: string;
+  readonly outputIndex: number;
+  readonly amount: bigint;
+};
+export type CutNews = { readonly height: number; readonly cutId: string; readonly rewards: readonly WorkReward[] };
+
+export type CandidateAnswer =
+  | { readonly state: 'accepted' | 'known' | 'late' }
+  | { readonly state: 'refused'; readonly reason: string };
+
+export type NodeEvents = {
+  /** The node is there and finalized up to this height. */
+  head(height: number, cutId: string): void;
+  cut(cut: CutNews): void;
+  lost(reason: string): void;
+};
+
+/** One node, embedded or over HTTP. Calls reject when the node cannot be reached. */
+export interface NodeSource {
+  readonly name: string;
+  template(draw: number): Promise<TemplateAnswer>;
+  submit(header: Bytes, body: Bytes): Promise<CandidateAnswer>;
+  /** Goes on until `signal` is aborted, whatever happens to the node. */
+  follow(events: NodeEvents, signal: AbortSignal): void;
+  close(): Promise<void>;
+}
+
+export type TemplateSet = {
+  readonly templates: readonly Template[];
+  readonly headHeight: number;
+  readonly clean: boolean;
+  readonly node: string;
+};
+
+export type UpstreamEvents = {
+  templates(set: TemplateSet): void;
+  cut(cut: CutNews): void;
+  /** Whether any node serves. */
+  healthy(isHealthy: boolean): void;
+};
+
+export type UpstreamOptions = {
+  readonly network: Network;
+  /** Distinct templates per cut; connections are spread over them. */
+  readonly draws: number;
+  /** How often a standing template is compared with a fresh one, and by which factor its fees must rise. */
+  readonly refreshMillis: number;
+  readonly feeFactor: number;
+  readonly retryMillis: number;
+};
+
+export const UPSTREAM_DEFAULTS = { draws: 4, refreshMillis: 5_000, feeFactor: 1.1, retryMillis: 1_000 };
+
+export type UpstreamDependencies = {
+  readonly sources: readonly NodeSource[];
+  readonly now: () => number;
+  readonly log: {
+    info(message: string, fields?: Readonly<Record<string, unknown>>): void;
+    warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  };
+};
+
+type Followed = {
+  readonly source: NodeSource;
+  isThere: boolean;
+  /** Its last template was refused or could not be had; tried again with its next cut or after a while. */
+  isBroken: boolean;
+  height: number;
+  cutId: string;
+};
+
+export type NodeFigures = { readonly name: string; readonly healthy: boolean; readonly serving: boolean; readonly height: number };
+
+export interface Upstream {
+  start(events: UpstreamEvents): void;
+  /** What each node said; a node that could not be reached is missing. */
+  submit(header: Bytes, body: Bytes): Promise<readonly { readonly node: string; readonly answer: CandidateAnswer }[]>;
+  figures(): readonly NodeFigures[];
+  close(): Promise<void>;
+}
+
+export class NodeUpstream implements Upstream {
+  readonly #options: UpstreamOptions;
+  readonly #dependencies: UpstreamDependencies;
+  readonly #nodes: Followed[];
+  readonly #ending = new AbortController();
+  #events: UpstreamEvents | null = null;
+  #serving: Followed | null = null;
+  #published: { height: number; cutId: string; fees: bigint; atMillis: number; node: Followed } | null = null;
+  #fetching = false;
+  #again = false;
+  #lastCut = 0;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(options: UpstreamOptions, dependencies: UpstreamDependencies) {
+    this.#options = options;
+    this.#dependencies = dependencies;
+    this.#nodes = dependencies.sources.map((source) => ({
+      source,
+      isThere: false,
+      isBroken: false,
+      height: 0,
+      cutId: '',
+    }));
+  }
+
+  start(events: UpstreamEvents): void {
+    this.#events = events;
+    for (const node of this.#nodes) node.source.follow(this.#eventsOf(node), this.#ending.signal);
+    this.#timer = setInterval(() => this.#tick(), this.#options.retryMillis);
+  }
+
+  #eventsOf(node: Followed): NodeEvents {
+    return {
+      head: (height, cutId) => this.#advance(node, height, cutId),
+      cut: (cut) => {
+        this.#advance(node, cut.height, cut.cutId);
+        // Every node tells of every cut; each is passed on once, by whichever is first.
+        if (cut.height <= this.#lastCut) return;
+        this.#lastCut = cut.height;
+        this.#events?.cut(cut);
+      },
+      lost: (reason) => {
+        if (node.isThere) this.#dependencies.log.warn('node is away', { node: node.source.name, reason });
+        node.isThere = false;
+        this.#choose();
+      },
+    };
+  }
+
+  #advance(node: Followed, height: number, cutId: string): void {
+    if (!node.isThere) this.#dependencies.log.info('node is there', { node: node.source.name, height });
+    node.isThere = true;
+    node.isBroken = false;
+    node.height = height;
+    node.cutId = cutId;
+    for (const other of this.#nodes)
+      if (other !== node && other.isThere && other.height === height && other.cutId !== cutId)
+        this.#dependencies.log.warn('nodes disagree', { height, first: other.source.name, second: node.source.name });
+    this.#choose();
+    if (node === this.#serving) void this.#fetch();
+  }
+
+  #choose(): void {
+    const best = this.#nodes.find((node) => node.isThere && !node.isBroken) ?? null;
+    if (best === this.#serving) return;
+    this.#serving = best;
+    this.#events?.healthy(best !== null);
+    if (best === null) return this.#dependencies.log.warn('no node serves');
+    this.#dependencies.log.info('node serves', { node: best.source.name, height: best.height });
+    void this.#fetch();
+  }
+
+  #tick(): void {
+    for (const node of this.#nodes) node.isBroken = false;
+    this.#choose();
+    const { height, cutId, atMillis } = this.#published ?? { height: -1, cutId: '', atMillis: 0 };
+    const serving = this.#serving;
+    if (serving === null) return;
+    const isBehind = serving.height !== height || serving.cutId !== cutId;
+    const age = this.#dependencies.now() - atMillis;
+    // A clock that jumped back must not stop the comparison of fees.
+    if (isBehind || age >= this.#options.refreshMillis || age < 0) void this.#fetch();
+  }
+
+  /** One fetch at a time; what happens meanwhile is caught up with once. */
+  async #fetch(): Promise<void> {
+    if (this.#fetching) {
+      this.#again = true;
+      return;
+    }
+    this.#fetching = true;
+    try {
+      do {
+        this.#again = false;
+        const node = this.#serving;
+        if (node !== null && !this.#ending.signal.aborted) await this.#fetchFrom(node);
+      } while (this.#again);
+    } finally {
+      this.#fetching = false;
+    }
+  }
+
+  async #fetchFrom(node: Followed): Promise<void> {
+    const { height, cutId } = node;
+    const { draws, feeFactor } = this.#options;
+    const last = this.#published;
+    const isSame = last !== null && last.node === node && last.height === height && last.cutId === cutId;
+    try {
+      const first = await this.#template(node, 0);
+      if (isSame && Number(first.fees) < Number(last.fees) * feeFactor + 1) {
+        this.#published = { ...last, atMillis: this.#dependencies.now() };
+        return;
+      }
+      // Without transactions to choose from, all draws are the same template.
+      const others =
+        first.body.transactions.length < 2
+          ? []
+          : await Promise.all(Array.from({ length: draws - 1 }, (_, i) => this.#template(node, i + 1)));
+      if (node !== this.#serving) return;
+      const clean = last !== null && height < last.height;
+      this.#published = { height, cutId, fees: first.fees, atMillis: this.#dependencies.now(), node };
+      this.#events?.templates({ templates: [first, ...others], headHeight: height, clean, node: node.source.name });
+    } catch (error) {
+      if (this.#ending.signal.aborted) return;
+      this.#dependencies.log.warn('no template', { node: node.source.name, error });
+      node.isBroken = true;
+      this.#choose();
+    }
+  }
+
+  async #template(node: Followed, draw: number): Promise<Template> {
+    const { network } = this.#options;
+    const answer = await node.source.template(draw);
+    const chain = { network, headHeight: node.height, nowMillis: this.#dependencies.now() };
+    const checked = checkTemplate(answer, chain);
+    if (!checked.ok) throw new Error(`template refused: ${checked.reason}`);
+    return checked.template;
+  }
+
+  async submit(header: Bytes, body: Bytes) {
+    const answers = await Promise.all(
+      this.#nodes.map(async ({ source }) => {
+        try {
+          return [{ node: source.name, answer: await source.submit(header, body) }];
+        } catch (error) {
+          this.#dependencies.log.warn('block did not reach node', { node: source.name, error });
+          return [];
+        }
+      }),
+    );
+    return answers.flat();
+  }
+
+  figures(): readonly NodeFigures[] {
+    return this.#nodes.map((node) => ({
+      name: node.source.name,
+      healthy: node.isThere && !node.isBroken,
+      serving: node === this.#serving,
+      height: node.height,
+    }));
+  }
+
+  async close(): Promise<void> {
+    this.#ending.abort();
+    if (this.#timer !== null) clearInterval(this.#timer);
+    await Promise.all(this.#nodes.map(({ source }) => source.close()));
+  }
+}
