@@ -3,13 +3,14 @@
  * roots follow from its body, its target and anchor make sense and its dataset seed is the network's own.
  */
 import { parseAtoms } from '../protocol/amount.ts';
-import { type Body, decodeBody, encodeBody, parentsRoot, transactionsRoot } from '../protocol/body.ts';
+import { type Body, decodeBody, encodeBody, MAX_BODY_BYTES, parentsRoot, transactionsRoot } from '../protocol/body.ts';
 import { type Bytes, equalBytes, fromHex, toHex } from '../protocol/bytes.ts';
 import { ProtocolError } from '../protocol/errors.ts';
 import { decodeHeader, type Header, NONCE_OFFSET, registrationWindowEnd } from '../protocol/header.ts';
 import type { Network } from '../protocol/network.ts';
 import { datasetSeed } from '../protocol/pow.ts';
 import { headerForPayout, headerPays } from '../protocol/reward.ts';
+import { MAX_EXTRANONCE } from '../protocol/tag.ts';
 import type { JobTemplate } from './job-book.ts';
 
 /** The fields of the mining listener's answer that a template is made from. */
@@ -17,7 +18,7 @@ export type TemplateAnswer = {
   readonly header_hex: string;
   readonly body_hex: string;
   readonly fees: string;
-  readonly pow: { readonly epoch: number; readonly seed: string };
+  readonly pow: { readonly epoch: number; readonly seed: string; readonly epoch_length?: number };
 };
 
 export type Template = JobTemplate & {
@@ -27,6 +28,8 @@ export type Template = JobTemplate & {
   readonly headerBytes: Bytes;
   readonly body: Body;
   readonly epoch: number;
+  /** Cuts of an epoch, where the node says it: the next dataset is prepared ahead of time. */
+  readonly epochLength: number | undefined;
   readonly fees: bigint;
 };
 
@@ -46,6 +49,8 @@ export function checkTemplate(answer: TemplateAnswer, chain: KnownChain): Templa
     const header = decodeHeader(headerBytes);
     const body = decodeBody(fromHex(answer.body_hex));
     if (header.networkId !== chain.network.id) return refuse(`template is of network ${header.networkId}`);
+    if (answer.body_hex.length / 2 - body.extranonce.length + MAX_EXTRANONCE > MAX_BODY_BYTES)
+      return refuse('the body leaves no room for an extranonce');
     if (headerBytes.subarray(NONCE_OFFSET).some((byte) => byte !== 0)) return refuse('the nonce is not zero');
     if (header.target === 0n) return refuse('the target is zero');
     if (registrationWindowEnd(header.anchorHeight) <= chain.headHeight)
@@ -57,7 +62,7 @@ export function checkTemplate(answer: TemplateAnswer, chain: KnownChain): Templa
       return refuse('transactions_root does not follow from the body');
     if (!headerPays(headerBytes, body.payout, body.extranonce))
       return refuse('reward_root does not follow from the body');
-    const { epoch, seed } = answer.pow;
+    const { epoch, seed, epoch_length: epochLength } = answer.pow;
     if (!Number.isInteger(epoch) || epoch < 0 || seed !== toHex(datasetSeed(chain.network.id, epoch)))
       return refuse(`the dataset seed of epoch ${epoch} is not the network's`);
     return {
@@ -67,6 +72,7 @@ export function checkTemplate(answer: TemplateAnswer, chain: KnownChain): Templa
         headerBytes,
         body,
         epoch,
+        epochLength,
         fees: parseAtoms(answer.fees),
         anchorHeight: header.anchorHeight,
         registrationWindowEnd: registrationWindowEnd(header.anchorHeight),

@@ -1,0 +1,105 @@
+/**
+ * The main thread's side of the hub: what every listener, in whichever thread, calls. Feeds the sink, keeps bans and
+ * ended sessions, and turns candidates into blocks.
+ */
+import { equalBytes, type Bytes } from '../protocol/bytes.ts';
+import { BanList, addressKey, type Fault } from './ban-score.ts';
+import { BOOT_ID_BYTES, extranonceOf } from './extranonce.ts';
+import type { FoundBlocks } from './found-blocks.ts';
+import type { Balance, Candidate, Hub, JudgedShare, ListenerControl, Member, SessionRecord } from './hub.ts';
+import type { SessionShelf } from './session-shelf.ts';
+import type { AcceptedShare, RefusedShare, ShareSink, WorkerEvent } from './sink.ts';
+import { bodyFor, type Template } from './template.ts';
+
+export type MainHubDependencies = {
+  readonly sink: ShareSink;
+  readonly shelf: SessionShelf;
+  readonly bans: BanList;
+  readonly blocks: FoundBlocks;
+  readonly bootId: Bytes;
+  readonly now: () => number;
+  readonly template: (serial: number) => Template | undefined;
+  readonly listener: (thread: number) => ListenerControl | undefined;
+  readonly onBan: (key: string, untilMillis: number) => void;
+  readonly log: { warn(message: string, fields?: Readonly<Record<string, unknown>>): void };
+};
+
+export class MainHub implements Hub {
+  readonly #dependencies: MainHubDependencies;
+  /** Sessions that a thread resumed from another one: their id still names the first. */
+  readonly #moved = new Map<string, number>();
+
+  constructor(dependencies: MainHubDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  own(members: readonly Member[]): Promise<void> {
+    return this.#dependencies.sink.own(members);
+  }
+
+  left(): void {}
+
+  async shares(shares: readonly JudgedShare[]): Promise<void> {
+    const { sink } = this.#dependencies;
+    if (!sink.accepting) throw new Error('the sink takes no shares now');
+    await sink.shares(shares.map(acceptedOf));
+  }
+
+  refused(shares: readonly RefusedShare[]): void {
+    this.#dependencies.sink.refused(shares);
+  }
+
+  block({ share, serial, payout, extranonce, header, blockId }: Candidate): void {
+    const { template, blocks, log } = this.#dependencies;
+    const from = template(serial);
+    if (from === undefined) return log.warn('block of a forgotten template', { serial });
+    const body = bodyFor(from, payout, extranonce);
+    blocks.add({ ...acceptedOf(share), blockId, payout, target: from.header.target, header }, body);
+  }
+
+  worker(events: readonly WorkerEvent[]): void {
+    for (const event of events) this.#dependencies.sink.worker(event);
+  }
+
+  async resume(id: string, thread: number): Promise<SessionRecord | null> {
+    const { shelf, listener, bootId } = this.#dependencies;
+    const holder = this.#moved.get(id) ?? Number.parseInt(id.slice(0, 2), 16);
+    const record = (await shelf.take(id)) ?? (await listener(holder)?.takeSession(id)) ?? (await shelf.take(id));
+    if (record == null) return null;
+    if (thread === Number.parseInt(id.slice(0, 2), 16)) this.#moved.delete(id);
+    else this.#moved.set(id, thread);
+    if (equalBytes(record.owner.subarray(0, BOOT_ID_BYTES), bootId)) return record;
+    // From before a restart, or from another instance: its jobs are not known here, all else goes on.
+    return { ...record, log: { terms: [], seen: [], spent: record.generation }, lastJobId: -1 };
+  }
+
+  ended(record: SessionRecord): void {
+    this.#moved.delete(record.id);
+    const { shelf, log } = this.#dependencies;
+    shelf.put(record).catch((error: unknown) => log.warn('session could not be kept', { error }));
+  }
+
+  fault(address: string, fault: Fault): void {
+    const { bans, now, onBan, log } = this.#dependencies;
+    const before = bans.bannedUntil(address, now());
+    const until = bans.score(address, fault, now());
+    if (until === undefined || until === before) return;
+    log.warn('address banned', { address: addressKey(address), until: new Date(until).toISOString() });
+    onBan(addressKey(address), until);
+  }
+
+  async balance(service: string, account: Bytes): Promise<Balance | null> {
+    return (await this.#dependencies.sink.balance?.(service, account)) ?? null;
+  }
+}
+
+const acceptedOf = ({ member, generation, work, anchorHeight, nonce, atMillis }: JudgedShare): AcceptedShare => ({
+  service: member.service,
+  account: member.account,
+  worker: member.worker,
+  work,
+  anchorHeight,
+  extranonce: extranonceOf(member.tag, member.owner, generation),
+  nonce,
+  atMillis,
+});

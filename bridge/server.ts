@@ -1,0 +1,371 @@
+/**
+ * The stratum server as a whole, as the bridge and the pool start it: listener threads (or none: then the main thread
+ * listens), the hub between them, templates from the upstream, blocks to it, shares to the sink.
+ */
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Verifier } from '../kernels/verifier.ts';
+import type { Bytes } from '../protocol/bytes.ts';
+import type { Network } from '../protocol/network.ts';
+import type { Logger } from '../runtime/log.ts';
+import { BanList } from './ban-score.ts';
+import { connectionCountMemory } from './connection-count.ts';
+import { Desk } from './desk.ts';
+import { BOOT_ID_BYTES } from './extranonce.ts';
+import { type BlockEntry, FoundBlocks } from './found-blocks.ts';
+import type { BoundAddress, CertificatePem, Hub, ListenerControl, ListenerFigures, Publication } from './hub.ts';
+import { MAX_SERIAL } from './job-book.ts';
+import { Listener, type ListenerOptions } from './listener.ts';
+import { startListenerThread } from './listener-threads.ts';
+import { MainHub } from './main-hub.ts';
+import type { StratumLimits } from './options.ts';
+import type { StratumService } from './service.ts';
+import { LocalSessionShelf, type SessionShelf } from './session-shelf.ts';
+import type { ShareSink } from './sink.ts';
+import type { Template } from './template.ts';
+import type { NodeFigures, TemplateSet, Upstream } from './upstream.ts';
+
+export type StratumServerOptions = {
+  readonly network: Network;
+  /** Name and version told to miners, such as `svc-bridge/0.1.0`. */
+  readonly server: string;
+  readonly services: readonly StratumService[];
+  /** Listener threads; 0 listens in the main thread. */
+  readonly threads: number;
+  readonly limits: StratumLimits;
+  readonly wsOrigins: readonly string[];
+  /** Networks of proxies that must send a PROXY header or X-Forwarded-For. */
+  readonly proxies: readonly string[];
+  /** Networks that are never banned. */
+  readonly allow: readonly string[];
+  readonly certificate: CertificatePem | null;
+  /** 8 bytes that no other start of any instance ever has; by default random. */
+  readonly bootId?: Bytes;
+};
+
+export type StratumServerDependencies = {
+  readonly upstream: Upstream;
+  readonly sink: ShareSink;
+  readonly verifier: Verifier;
+  readonly log: Logger;
+  /** Where ended sessions wait; instances that share one resume each other's. */
+  readonly sessions?: SessionShelf;
+  readonly now?: () => number;
+};
+
+export type StratumFigures = {
+  readonly ready: boolean;
+  readonly bootId: Bytes;
+  readonly headHeight: number;
+  readonly listeners: readonly ListenerFigures[];
+  readonly nodes: readonly NodeFigures[];
+  readonly blocks: FoundBlocks['counts'] & { readonly paidAtoms: bigint };
+  readonly templates: { readonly published: number; readonly fees: bigint; readonly transactions: number };
+  readonly bans: number;
+};
+
+export interface StratumServer {
+  readonly bootId: Bytes;
+  readonly addresses: readonly BoundAddress[];
+  /** Takes over a WebSocket upgrade that another web server got for one of the services. */
+  handleUpgrade(service: string, request: IncomingMessage, socket: Duplex, head: Bytes): void;
+  setCertificate(certificate: CertificatePem): void;
+  figures(): Promise<StratumFigures>;
+  blocks(limit: number): readonly BlockEntry[];
+  bans(): readonly { readonly key: string; readonly untilMillis: number }[];
+  unban(key: string): boolean;
+  /** Stops accepting, sends miners away, finishes what is being verified. */
+  drain(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** How long miners go on without a node before they are told (code 31). */
+const NODE_AWAY_MILLIS = 60_000;
+const READY_POLL_MILLIS = 250;
+/** The next dataset is prepared this many cuts ahead: an hour. */
+const PREPARE_AHEAD_CUTS = 1_440;
+const LOCAL_THREAD = 0;
+
+export async function createStratumServer(
+  options: StratumServerOptions,
+  dependencies: StratumServerDependencies,
+): Promise<StratumServer> {
+  const server = new MainServer(options, dependencies);
+  await server.start();
+  return server;
+}
+
+class MainServer implements StratumServer {
+  readonly bootId: Bytes;
+  addresses: readonly BoundAddress[] = [];
+  readonly #options: StratumServerOptions;
+  readonly #dependencies: StratumServerDependencies;
+  readonly #now: () => number;
+  readonly #listeners = new Map<number, ListenerControl>();
+  readonly #bans: BanList;
+  readonly #blocks: FoundBlocks;
+  readonly #hub: Hub;
+  readonly #counts = connectionCountMemory();
+  readonly #templates = new Map<number, { readonly template: Template; readonly atMillis: number }>();
+  #certificate: CertificatePem | null;
+  #serial = 0;
+  #publication: Publication | null = null;
+  #published = 0;
+  #healthy = false;
+  #unhealthySince = 0;
+  #isReady = false;
+  #poll: NodeJS.Timeout | null = null;
+  #closing = false;
+
+  constructor(options: StratumServerOptions, dependencies: StratumServerDependencies) {
+    const { sink, upstream, log } = dependencies;
+    this.#options = options;
+    this.#dependencies = dependencies;
+    this.#certificate = options.certificate;
+    this.#now = dependencies.now ?? Date.now;
+    this.bootId = options.bootId ?? Uint8Array.from(randomBytes(BOOT_ID_BYTES));
+    this.#bans = new BanList(options.limits.bans, options.allow);
+    const sleep = (millis: number) => new Promise<void>((resolve) => setTimeout(resolve, millis));
+    this.#blocks = new FoundBlocks({ upstream, sink, log: log.child('blocks'), sleep });
+    this.#hub = new MainHub({
+      sink,
+      shelf: dependencies.sessions ?? new LocalSessionShelf(options.limits, this.#now),
+      bans: this.#bans,
+      blocks: this.#blocks,
+      bootId: this.bootId,
+      now: this.#now,
+      template: (serial) => this.#templates.get(serial)?.template,
+      listener: (thread) => this.#listeners.get(thread),
+      onBan: (key, until) => this.#each((listener) => listener.ban(key, until)),
+      log,
+    });
+  }
+
+  async start(): Promise<void> {
+    const { threads } = this.#options;
+    if (threads === 0) {
+      this.addresses = await this.#local(this.#options.services).listen();
+    } else {
+      for (let thread = 1; thread <= threads; thread++) await this.#startThread(thread);
+    }
+    this.#dependencies.upstream.start({
+      templates: (set) => void this.#publish(set),
+      cut: (cut) => this.#blocks.onCut(cut),
+      healthy: (isHealthy) => {
+        if (!isHealthy && this.#healthy) this.#unhealthySince = performance.now();
+        this.#healthy = isHealthy;
+        this.#decideReady();
+      },
+    });
+    this.#poll = setInterval(() => this.#decideReady(), READY_POLL_MILLIS);
+  }
+
+  /** The first thread chooses where port 0 was asked for; the others, and its successors, take the same ports. */
+  async #startThread(thread: number): Promise<void> {
+    const { log, verifier } = this.#dependencies;
+    const services = this.#options.services.map((service) => this.#bound(service));
+    const listener = startListenerThread(
+      {
+        desk: this.#deskOptions(thread),
+        listener: this.#listenerOptions(services, this.#options.threads > 1 || this.addresses.length > 0),
+      },
+      {
+        hub: this.#hub,
+        verifier,
+        log: log.child(`listener-${thread}`),
+        onExit: (reason) => void this.#replaceThread(thread, reason),
+      },
+    );
+    const addresses = await listener.listen();
+    if (this.addresses.length === 0) this.addresses = addresses;
+    this.#listeners.set(thread, listener);
+    this.#greet(listener);
+  }
+
+  async #replaceThread(thread: number, reason: string): Promise<void> {
+    this.#listeners.delete(thread);
+    if (this.#closing) return;
+    this.#dependencies.log.error('listener thread died, starting another', { thread, reason });
+    await this.#startThread(thread).catch((error: unknown) =>
+      this.#dependencies.log.error('listener thread did not start', { thread, error }),
+    );
+  }
+
+  #bound(service: StratumService): StratumService {
+    const at = (kind: 'tcp' | 'ws') =>
+      this.addresses.find((address) => address.service === service.name && address.kind === kind);
+    const [tcp, ws] = [at('tcp'), at('ws')];
+    return {
+      ...service,
+      ...(service.listen === undefined || tcp === undefined ? {} : { listen: { host: tcp.host, port: tcp.port } }),
+      ...(service.listenWs === undefined || ws === undefined ? {} : { listenWs: { host: ws.host, port: ws.port } }),
+    };
+  }
+
+  #deskOptions(thread: number) {
+    const { network, server, limits } = this.#options;
+    return { network, server, limits, thread, bootId: this.bootId };
+  }
+
+  #listenerOptions(services: readonly StratumService[], sharePorts: boolean): ListenerOptions {
+    const { wsOrigins, proxies } = this.#options;
+    return { services, wsOrigins, proxies, sharePorts, counts: this.#counts, certificate: this.#certificate };
+  }
+
+  /** The listener of the main thread: all there is with 0 threads, and where handed-over upgrades go. */
+  #local(services: readonly StratumService[]): Listener {
+    const existing = this.#listeners.get(LOCAL_THREAD);
+    if (existing instanceof Listener) return existing;
+    const { verifier, log } = this.#dependencies;
+    const desk = new Desk(this.#deskOptions(LOCAL_THREAD), {
+      hub: this.#hub,
+      verifier,
+      now: this.#now,
+      soon: setImmediate,
+      randomBytes,
+      log: (level, message, fields) => log[level](message, fields),
+    });
+    const listener = new Listener(this.#listenerOptions(services, false), desk);
+    this.#listeners.set(LOCAL_THREAD, listener);
+    this.#greet(listener);
+    return listener;
+  }
+
+  #greet(listener: ListenerControl): void {
+    if (this.#publication !== null) listener.publish(this.#publication);
+    listener.setReady(this.#isReady);
+    for (const { key, untilMillis } of this.#bans.bans(this.#now())) listener.ban(key, untilMillis);
+  }
+
+  #each(run: (listener: ListenerControl) => void): void {
+    for (const listener of this.#listeners.values()) run(listener);
+  }
+
+  handleUpgrade(name: string, request: IncomingMessage, socket: Duplex, head: Bytes): void {
+    const service = this.#options.services.find((each) => each.name === name);
+    if (service === undefined || this.#closing) return void socket.destroy();
+    this.#local([]).handleUpgrade(service, request, socket, head);
+  }
+
+  // --- templates --------------------------------------------------------------------------------------------------------
+
+  async #publish({ templates, headHeight, clean, node }: TemplateSet): Promise<void> {
+    const { verifier, log } = this.#dependencies;
+    const [first] = templates;
+    if (first === undefined) return;
+    const serials = templates.map((template) => this.#shelve(template));
+    try {
+      await Promise.all([...new Set(templates.map(({ epoch }) => epoch))].map((epoch) => verifier.prepare(epoch)));
+    } catch (error) {
+      return log.error('the dataset could not be prepared', { epoch: first.epoch, error });
+    }
+    // A set that had to wait for its dataset may be older than one that did not.
+    const newest = this.#publication?.templates[0]?.serial ?? 0;
+    if (newest > (serials[0] as number)) return;
+    this.#publication = {
+      headHeight,
+      clean,
+      templates: templates.map(({ headerBytes, epoch }, draw) => ({
+        serial: serials[draw] as number,
+        header: headerBytes,
+        epoch,
+        draw,
+        draws: templates.length,
+      })),
+    };
+    this.#published++;
+    const publication = this.#publication;
+    this.#each((listener) => listener.publish(publication));
+    this.#decideReady();
+    log.debug('templates published', { node, height: headHeight, draws: templates.length, fees: first.fees });
+    this.#prepareAhead(first);
+  }
+
+  #shelve(template: Template): number {
+    const now = performance.now();
+    const { graceMillis, memoryMillis } = this.#options.limits.jobs;
+    for (const [serial, { atMillis }] of this.#templates) {
+      // As long as no newer one superseded it, a template is good however old it is.
+      const isCurrent = this.#publication?.templates.some((each) => each.serial === serial) === true;
+      if (isCurrent || now - atMillis <= 2 * (graceMillis + memoryMillis)) break;
+      this.#templates.delete(serial);
+    }
+    if (this.#serial >= MAX_SERIAL) throw new RangeError('template serials are used up: restart');
+    this.#serial++;
+    this.#templates.set(this.#serial, { template, atMillis: now });
+    return this.#serial;
+  }
+
+  #prepareAhead({ anchorHeight, epoch, epochLength }: Template): void {
+    if (epochLength === undefined) return;
+    const ahead = Math.min(PREPARE_AHEAD_CUTS, Math.ceil(epochLength / 2));
+    if (Math.floor((anchorHeight + ahead) / epochLength) <= epoch) return;
+    this.#dependencies.verifier
+      .prepare(epoch + 1)
+      .catch((error: unknown) => this.#dependencies.log.warn('the next dataset could not be prepared', { error }));
+  }
+
+  #decideReady(): void {
+    const { sink } = this.#dependencies;
+    const isServed = this.#healthy || performance.now() - this.#unhealthySince < NODE_AWAY_MILLIS;
+    const isReady = this.#publication !== null && isServed && sink.accepting && !this.#closing;
+    if (isReady === this.#isReady) return;
+    this.#isReady = isReady;
+    this.#dependencies.log.info(isReady ? 'ready' : 'not ready', { healthy: this.#healthy, sink: sink.accepting });
+    this.#each((listener) => listener.setReady(isReady));
+  }
+
+  // --- control ------------------------------------------------------------------------------------------------------------
+
+  setCertificate(certificate: CertificatePem): void {
+    this.#certificate = certificate;
+    this.#each((listener) => listener.setCertificate(certificate));
+  }
+
+  async figures(): Promise<StratumFigures> {
+    const current = this.#publication?.templates[0];
+    const template = current === undefined ? undefined : this.#templates.get(current.serial)?.template;
+    return {
+      ready: this.#isReady,
+      bootId: this.bootId,
+      headHeight: this.#publication?.headHeight ?? 0,
+      listeners: await Promise.all([...this.#listeners.values()].map((listener) => listener.figures())),
+      nodes: this.#dependencies.upstream.figures(),
+      blocks: { ...this.#blocks.counts, paidAtoms: this.#blocks.paidAtoms },
+      templates: {
+        published: this.#published,
+        fees: template?.fees ?? 0n,
+        transactions: template?.body.transactions.length ?? 0,
+      },
+      bans: this.bans().length,
+    };
+  }
+
+  blocks(limit: number): readonly BlockEntry[] {
+    return this.#blocks.list(limit);
+  }
+
+  bans(): readonly { readonly key: string; readonly untilMillis: number }[] {
+    return this.#bans.bans(this.#now());
+  }
+
+  unban(key: string): boolean {
+    this.#each((listener) => listener.ban(key, 0));
+    return this.#bans.unban(key);
+  }
+
+  async drain(): Promise<void> {
+    if (this.#closing) return;
+    this.#closing = true;
+    await Promise.all([...this.#listeners.values()].map((listener) => listener.drain()));
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    if (this.#poll !== null) clearInterval(this.#poll);
+    await Promise.all([...this.#listeners.values()].map((listener) => listener.close()));
+    await this.#blocks.close();
+    await this.#dependencies.upstream.close();
+  }
+}
