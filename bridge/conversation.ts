@@ -149,23 +149,39 @@ export class V1Conversation extends Conversation {
 
   protected override handle(request: Request | Invalid): void {
     const { session } = this;
-    if (request.kind === 'invalid') return session.refuse(request.id, request.code, request.reason);
+    if (request.kind === 'invalid') {
+      session.refuse(request.id, request.code, request.reason);
+      return;
+    }
     switch (request.method) {
-      case 'mining.submit':
-        return session.submit(request.id, request.params.jobId, request.params.nonce);
-      case 'mining.subscribe':
-        return session.subscribe(request.id, request.params);
-      case 'mining.authorize':
-        return session.authorize(request.id, request.params);
-      case 'mining.stats':
-        return session.stats(request.id);
-      case 'mining.ping':
-        return session.ping(request.id, 0n);
+      case 'mining.submit': {
+        session.submit(request.id, request.params.jobId, request.params.nonce);
+        return;
+      }
+      case 'mining.subscribe': {
+        session.subscribe(request.id, request.params);
+        return;
+      }
+      case 'mining.authorize': {
+        session.authorize(request.id, request.params);
+        return;
+      }
+      case 'mining.stats': {
+        session.stats(request.id);
+        return;
+      }
+      case 'mining.ping': {
+        session.ping(request.id, 0n);
+        return;
+      }
     }
   }
 
   #say(text: string): void {
-    if (this.peer.framed) return this.peer.write(text, true);
+    if (this.peer.framed) {
+      this.peer.write(text, true);
+      return;
+    }
     this.#out += `${text}\n`;
     this.touch();
   }
@@ -277,21 +293,34 @@ export class V2Conversation extends Conversation {
 
   protected override handle(frame: ClientFrame | ProtocolError): void {
     const { session } = this;
-    if (frame instanceof ProtocolError) return session.refuse(null, answerTo(frame), frame.message);
+    if (frame instanceof ProtocolError) {
+      session.refuse(null, answerTo(frame), frame.message);
+      return;
+    }
     switch (frame.type) {
       case 'submit':
         if (frame.sequence !== this.#lastSequence + 1) {
           this.refuse(null, errorReply(-32600, `the sequence goes on with ${this.#lastSequence + 1}`));
-          return this.violation('a sequence number was left out or repeated');
+          this.violation('a sequence number was left out or repeated');
+          return;
         }
         this.#lastSequence = frame.sequence;
-        return session.submit(frame.sequence, frame.submit.jobId, frame.submit.nonce);
-      case 'subscribe':
-        return session.subscribe(null, frame.subscribe);
-      case 'authorize':
-        return session.authorize(null, frame.authorize);
-      case 'ping':
-        return session.ping(null, frame.value);
+        {
+          session.submit(frame.sequence, frame.submit.jobId, frame.submit.nonce);
+          return;
+        }
+      case 'subscribe': {
+        session.subscribe(null, frame.subscribe);
+        return;
+      }
+      case 'authorize': {
+        session.authorize(null, frame.authorize);
+        return;
+      }
+      case 'ping': {
+        session.ping(null, frame.value);
+        return;
+      }
       case 'pong':
         return;
     }
@@ -299,7 +328,10 @@ export class V2Conversation extends Conversation {
 
   #say(frame: ServerFrame): void {
     const bytes = encodeServerFrame(frame);
-    if (this.peer.framed) return this.peer.write(bytes, false);
+    if (this.peer.framed) {
+      this.peer.write(bytes, false);
+      return;
+    }
     this.#out.push(bytes);
     this.touch();
   }

@@ -134,9 +134,7 @@ export class Desk implements ConversationDesk {
     this.#fanOut.forget(conversation);
     if (conversation instanceof V2Conversation) this.#acknowledging.delete(conversation);
     if (!this.#bySession.has(session.id)) return;
-    const member = session.member as Member;
     this.#tellWorker(session, 'left');
-    this.#dependencies.hub.left([member]);
     if (session.pending > 0) this.#retiring.add(conversation);
     else this.#handOver(session);
   }
@@ -144,6 +142,7 @@ export class Desk implements ConversationDesk {
   #handOver(session: Session): void {
     if (!this.#bySession.delete(session.id)) return;
     const record = session.record();
+    this.#dependencies.hub.left([session.member as Member]);
     if (record !== null && this.limits.resumeMillis > 0) this.#dependencies.hub.ended(record);
   }
 
@@ -220,6 +219,7 @@ export class Desk implements ConversationDesk {
 
   joined(session: Session): void {
     this.#bySession.set(session.id, conversationOf(session));
+    if (session.isResumed) this.#dependencies.hub.rejoin(session.member as Member);
     this.#tellWorker(session, 'joined');
   }
 
@@ -324,7 +324,7 @@ export class Desk implements ConversationDesk {
     const until = this.now() + EXPORT_WAIT_MILLIS;
     while (session.pending > 0 && this.now() < until) await new Promise((resolve) => setTimeout(resolve, 5));
     this.#retiring.delete(conversation);
-    this.#bySession.delete(id);
+    if (this.#bySession.delete(id)) this.#dependencies.hub.left([session.member as Member]);
     return session.record();
   }
 
@@ -386,7 +386,8 @@ export class Desk implements ConversationDesk {
 
   #look(conversation: Conversation, now: number): void {
     const { session, peer } = conversation;
-    if (peer.queued === 0) conversation.stalledSinceMillis = conversation.isEnding ? conversation.stalledSinceMillis : 0;
+    if (peer.queued === 0)
+      conversation.stalledSinceMillis = conversation.isEnding ? conversation.stalledSinceMillis : 0;
     else conversation.stalledSinceMillis ||= now;
     const stalled = conversation.stalledSinceMillis > 0 ? now - conversation.stalledSinceMillis : 0;
     if (conversation.isEnding) {

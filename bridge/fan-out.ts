@@ -47,7 +47,10 @@ export class FanOut {
         break;
       }
       this.#offer(next.value);
-      if (i % CHECK_EVERY === 0 && now() >= until) return soon(this.#slice);
+      if (i % CHECK_EVERY === 0 && now() >= until) {
+        soon(this.#slice);
+        return;
+      }
     }
     this.#running = false;
     this.lastMillis = now() - this.#startedAt;

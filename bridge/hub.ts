@@ -72,7 +72,11 @@ export type Balance = { readonly pending: bigint; readonly paid: bigint };
 
 /** What a listener asks of the main thread. */
 export interface Hub {
+  /** Resolves when the ownerships are durable. */
   own(members: readonly Member[]): Promise<void>;
+  /** A resumed session: owned before, but new to this listener. */
+  rejoin(member: Member): void;
+  /** No share of these members comes any more. */
   left(members: readonly Member[]): void;
   shares(shares: readonly JudgedShare[]): Promise<void>;
   refused(shares: readonly RefusedShare[]): void;
@@ -101,7 +105,12 @@ export type ListenerFigures = {
   readonly answers: Readonly<Record<string, number>>;
 };
 
-export type BoundAddress = { readonly service: string; readonly kind: 'tcp' | 'ws'; readonly host: string; readonly port: number };
+export type BoundAddress = {
+  readonly service: string;
+  readonly kind: 'tcp' | 'ws';
+  readonly host: string;
+  readonly port: number;
+};
 export type CertificatePem = { readonly cert: string; readonly key: string };
 
 /** What the main thread asks of a listener. */

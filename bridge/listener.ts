@@ -2,10 +2,10 @@
  * The sockets of a listener thread: accepts, tells TLS, v1 and v2 apart by the first bytes (S2), reads PROXY headers from
  * the operator's proxies (S5), keeps the connection limits, and hands bytes to conversations. The desk does the rest.
  */
-import { createServer as createHttpServer, type IncomingMessage, type Server as HttpServer } from 'node:http';
+import { createServer as createHttpServer, type Server as HttpServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { createServer as createTlsServer, type Server as TlsServer, type TLSSocket } from 'node:tls';
+import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
 import { type Bytes, concat } from '../protocol/bytes.ts';
 import type { ListenAddress } from '../protocol/command-line.ts';
 import { sniff, V2_MAGIC } from '../protocol/stratum/frame.ts';
@@ -223,17 +223,35 @@ export class Listener implements ListenerControl {
     arrival.held = null;
     if (arrival.proxied) {
       const header = readProxyHeader(bytes);
-      if (header.kind === 'more') return this.#hold(socket, arrival, bytes);
-      if (header.kind === 'invalid') return this.#refuse(socket);
+      if (header.kind === 'more') {
+        this.#hold(socket, arrival, bytes);
+        return;
+      }
+      if (header.kind === 'invalid') {
+        this.#refuse(socket);
+        return;
+      }
       arrival.proxied = false;
-      if (!this.#moveTo(arrival, header.address ?? arrival.address)) return this.#refuse(socket);
+      if (!this.#moveTo(arrival, header.address ?? arrival.address)) {
+        this.#refuse(socket);
+        return;
+      }
       bytes = bytes.subarray(header.length);
       if (bytes.length === 0) return;
     }
     const form = sniff(bytes);
-    if (form === 'more') return this.#hold(socket, arrival, bytes);
-    if (form === 'tls' && !arrival.secure && this.#tls !== null) return this.#secure(socket, bytes);
-    if (form !== 'v1' && form !== 'v2') return this.#refuse(socket);
+    if (form === 'more') {
+      this.#hold(socket, arrival, bytes);
+      return;
+    }
+    if (form === 'tls' && !arrival.secure && this.#tls !== null) {
+      this.#secure(socket, bytes);
+      return;
+    }
+    if (form !== 'v1' && form !== 'v2') {
+      this.#refuse(socket);
+      return;
+    }
     this.#arrivals.delete(socket);
     arrival.conversation = this.#desk.open(arrival.service, form, new StreamPeer(socket), arrival.address);
     const rest = form === 'v2' ? bytes.subarray(V2_MAGIC.length) : bytes;
@@ -241,7 +259,10 @@ export class Listener implements ListenerControl {
   }
 
   #hold(socket: ArrivedSocket, arrival: Arrival, bytes: Bytes): void {
-    if (bytes.length > MAX_FIRST_BYTES) return this.#refuse(socket);
+    if (bytes.length > MAX_FIRST_BYTES) {
+      this.#refuse(socket);
+      return;
+    }
     arrival.held = bytes.slice();
   }
 
@@ -264,7 +285,10 @@ export class Listener implements ListenerControl {
   // --- TLS ------------------------------------------------------------------------------------------------------------
 
   setCertificate({ cert, key }: CertificatePem): void {
-    if (this.#tls !== null) return this.#tls.setSecureContext({ cert, key });
+    if (this.#tls !== null) {
+      this.#tls.setSecureContext({ cert, key });
+      return;
+    }
     this.#tls = createTlsServer({ cert, key, handshakeTimeout: this.#desk.limits.loginMillis });
     this.#tls.on('secureConnection', (socket) => this.#secured(socket));
     this.#tls.on('tlsClientError', (_error, socket) => socket.destroy());

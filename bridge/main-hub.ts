@@ -2,8 +2,8 @@
  * The main thread's side of the hub: what every listener, in whichever thread, calls. Feeds the sink, keeps bans and
  * ended sessions, and turns candidates into blocks.
  */
-import { equalBytes, type Bytes } from '../protocol/bytes.ts';
-import { BanList, addressKey, type Fault } from './ban-score.ts';
+import { type Bytes, equalBytes } from '../protocol/bytes.ts';
+import { addressKey, type BanList, type Fault } from './ban-score.ts';
 import { BOOT_ID_BYTES, extranonceOf } from './extranonce.ts';
 import type { FoundBlocks } from './found-blocks.ts';
 import type { Balance, Candidate, Hub, JudgedShare, ListenerControl, Member, SessionRecord } from './hub.ts';
@@ -37,6 +37,9 @@ export class MainHub implements Hub {
     return this.#dependencies.sink.own(members);
   }
 
+  /** Members are kept by the port of a thread (listener-threads.ts); in one thread they come with their shares. */
+  rejoin(): void {}
+
   left(): void {}
 
   async shares(shares: readonly JudgedShare[]): Promise<void> {
@@ -52,7 +55,10 @@ export class MainHub implements Hub {
   block({ share, serial, payout, extranonce, header, blockId }: Candidate): void {
     const { template, blocks, log } = this.#dependencies;
     const from = template(serial);
-    if (from === undefined) return log.warn('block of a forgotten template', { serial });
+    if (from === undefined) {
+      log.warn('block of a forgotten template', { serial });
+      return;
+    }
     const body = bodyFor(from, payout, extranonce);
     blocks.add({ ...acceptedOf(share), blockId, payout, target: from.header.target, header }, body);
   }

@@ -1,5 +1,6 @@
 /** The node inside this process: no HTTP between, and its cuts arrive the moment they are final. */
 import type { FullNode, Template as NodeTemplate } from '../node/full-node.ts';
+import type { WorkReward } from '../node/ledger/effects.ts';
 import { statusOf } from '../node/node-error.ts';
 import { type Bytes, toHex } from '../protocol/bytes.ts';
 import type { TemplateAnswer } from './template.ts';
@@ -17,6 +18,19 @@ const answerOf = (template: NodeTemplate): TemplateAnswer => ({
   fees: template.fees.toString(),
   pow: { epoch: template.pow.epoch, seed: toHex(template.pow.seed), epoch_length: template.pow.epochLength },
 });
+
+/** A reward of not one atom has no output. */
+const rewardNews = ({ blockId, amount, outpoint }: WorkReward): CutNews['rewards'] =>
+  outpoint === undefined
+    ? []
+    : [
+        {
+          blockId: toHex(blockId),
+          transactionId: toHex(outpoint.transactionId),
+          outputIndex: outpoint.outputIndex,
+          amount,
+        },
+      ];
 
 export class EmbeddedNode implements NodeSource {
   readonly name = 'embedded';
@@ -43,23 +57,9 @@ export class EmbeddedNode implements NodeSource {
 
   follow(events: NodeEvents, signal: AbortSignal): void {
     const head = this.#node.head();
-    const stop = this.#node.on('cut', (effects) => {
-      const cut = this.#node.cut(effects.height);
-      if (cut === undefined) return;
-      const rewards: CutNews['rewards'] = cut.rewards.flatMap(({ blockId, amount, outpoint }) =>
-        outpoint === undefined
-          ? []
-          : [
-              {
-                blockId: toHex(blockId),
-                transactionId: toHex(outpoint.transactionId),
-                outputIndex: outpoint.outputIndex,
-                amount,
-              },
-            ],
-      );
-      events.cut({ height: effects.height, cutId: toHex(cut.cutId), rewards });
-    });
+    const stop = this.#node.on('cut', ({ header, cutId, rewards }) =>
+      events.cut({ height: header.height, cutId: toHex(cutId), rewards: rewards.flatMap(rewardNews) }),
+    );
     const stopFault = this.#node.on('fault', (error) => events.lost(error.message));
     signal.addEventListener('abort', () => {
       stop();

@@ -3,7 +3,12 @@
  * A connection that goes quiet, is refused or answers nonsense makes the node `lost` until it is back.
  */
 import { followCuts } from '../protocol/api/client-events.ts';
-import { parseFrame, type SocketConstructor, type SocketEvent, type StreamDependencies } from '../protocol/api/client-socket.ts';
+import {
+  parseFrame,
+  type SocketConstructor,
+  type SocketEvent,
+  type StreamDependencies,
+} from '../protocol/api/client-socket.ts';
 import type { CutFinalized } from '../protocol/api/frames.ts';
 import { type Bytes, toHex } from '../protocol/bytes.ts';
 import type { TemplateAnswer } from './template.ts';

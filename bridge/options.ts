@@ -157,4 +157,3 @@ export function limitsOf(values: StratumValues): StratumLimits {
 }
 
 export const threadsOf = (values: StratumValues): number => values.threads ?? availableParallelism();
-

@@ -10,17 +10,23 @@ type Message =
   | { readonly kind: 'result'; readonly id: number; readonly value: unknown }
   | { readonly kind: 'error'; readonly id: number; readonly message: string };
 
+/** A MessagePort, or a Worker, which has one inside. */
+export interface CallPort {
+  postMessage(message: unknown, transfer: Transfer): void;
+  on(event: 'message', listener: (message: Message) => void): unknown;
+}
+
 type Transfer = NonNullable<Parameters<MessagePort['postMessage']>[1]>;
 type Methods = Readonly<Record<string, (...args: never[]) => unknown>>;
 
 export class PortCalls {
-  readonly #port: Pick<MessagePort, 'postMessage' | 'on'>;
+  readonly #port: CallPort;
   readonly #waiting = new Map<number, { resolve(value: never): void; reject(error: Error): void }>();
   #next = 0;
   #closed = false;
 
   /** `methods` are what the other side may call. */
-  constructor(port: Pick<MessagePort, 'postMessage' | 'on'>, methods: Methods) {
+  constructor(port: CallPort, methods: Methods) {
     this.#port = port;
     port.on('message', (message: Message) => {
       if (message.kind === 'result') this.#settle(message.id)?.resolve(message.value as never);

@@ -129,6 +129,10 @@ export class Session {
     this.lastActiveMillis = desk.now();
   }
 
+  get isResumed(): boolean {
+    return this.#resumed;
+  }
+
   get isMining(): boolean {
     return this.state === 'mining' || this.state === 'draining';
   }
@@ -137,11 +141,20 @@ export class Session {
 
   subscribe(id: AnswerId, asked: Subscribe): void {
     if (!this.#admit(id)) return;
-    if (this.state !== 'connected') return this.refuse(id, -32600, 'subscribed already');
-    if (!this.#desk.ready) return this.refuse(id, 31);
+    if (this.state !== 'connected') {
+      this.refuse(id, -32600, 'subscribed already');
+      return;
+    }
+    if (!this.#desk.ready) {
+      this.refuse(id, 31);
+      return;
+    }
     this.#agent = asked.agent;
     this.#tag = tagOf(this.service, asked.tag);
-    if (asked.session === null) return this.#begin(id);
+    if (asked.session === null) {
+      this.#begin(id);
+      return;
+    }
     this.busy = true;
     this.#open = id;
     this.#desk.resume(this, asked.session);
@@ -151,7 +164,10 @@ export class Session {
   resumed(record: SessionRecord | null): void {
     const id = this.#open;
     this.busy = false;
-    if (record === null || record.service !== this.service.name) return this.#begin(id);
+    if (record === null || record.service !== this.service.name) {
+      this.#begin(id);
+      return;
+    }
     const numbers = this.#desk.newNumbers();
     this.id = record.id;
     this.#take({ owner: record.owner, prefix: record.prefix, handle: numbers.handle });
@@ -171,7 +187,10 @@ export class Session {
 
   authorize(id: AnswerId, asked: Authorize): void {
     if (!this.#admit(id)) return;
-    if (this.state === 'connected') return this.refuse(id, 25);
+    if (this.state === 'connected') {
+      this.refuse(id, 25);
+      return;
+    }
     let account: Bytes;
     let worker: string;
     let wishes: Wishes;
@@ -182,16 +201,28 @@ export class Session {
       wishes = parsePassword(asked.password);
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
-      return this.refuse(id, answerTo(error), error.message);
+      this.refuse(id, answerTo(error), error.message);
+      return;
     }
-    if (this.member !== null && (!equalBytes(this.member.account, account) || this.member.worker !== worker))
-      return this.refuse(id, -32600, 'another username was authorized already');
-    if (this.state !== 'subscribed') return this.#authorized(id);
-    if (!this.#desk.ready) return this.refuse(id, 31);
+    if (this.member !== null && (!equalBytes(this.member.account, account) || this.member.worker !== worker)) {
+      this.refuse(id, -32600, 'another username was authorized already');
+      return;
+    }
+    if (this.state !== 'subscribed') {
+      this.#authorized(id);
+      return;
+    }
+    if (!this.#desk.ready) {
+      this.refuse(id, 31);
+      return;
+    }
     this.#wishes = wishes.fixedWork === null && wishes.minWork === null ? null : wishes;
     this.state = 'authorized';
     this.#open = id;
-    if (this.#resumed) return this.owned();
+    if (this.#resumed) {
+      this.owned();
+      return;
+    }
     this.#become(account, worker);
     this.busy = true;
     this.#desk.own(this, this.member as unknown as Member);
@@ -223,29 +254,51 @@ export class Session {
     const desk = this.#desk;
     const now = desk.now();
     this.lastActiveMillis = now;
-    if (this.state === 'connected') return this.#reject(id, 25);
-    if (!this.isMining) return this.#reject(id, 24);
+    if (this.state === 'connected') {
+      this.#reject(id, 25);
+      return;
+    }
+    if (!this.isMining) {
+      this.#reject(id, 24);
+      return;
+    }
     const { limits } = desk;
     const bucket = take(this.#submits ?? fullBucket(limits.submits, now), limits.submits, now);
     if (bucket === undefined) {
       // A newcomer far faster than the first share work floods at first through no fault of its own.
       if (this.#vardiff?.phase === 'settled' || this.#wishes?.fixedWork != null) this.fault('excess');
-      return this.#reject(id, 27, 'more submits than one connection may send');
+      this.#reject(id, 27, 'more submits than one connection may send');
+      return;
     }
     this.#submits = bucket;
     const log = this.#log as JobLog;
     const terms = log.termsOf(jobId);
-    if (terms === undefined || jobId > this.#lastJobId) return this.#reject(id, 21);
+    if (terms === undefined || jobId > this.#lastJobId) {
+      this.#reject(id, 21);
+      return;
+    }
     const found = desk.shelf.find(serialOf(jobId), desk.headHeight, now);
-    if (found.state === 'unknown' || this.#draw % found.template.draws !== found.template.draw)
-      return this.#reject(id, 21);
-    if (nonce[6] !== this.#prefix >> 8 || nonce[7] !== (this.#prefix & 0xff)) return this.#reject(id, 26);
+    if (found.state === 'unknown' || this.#draw % found.template.draws !== found.template.draw) {
+      this.#reject(id, 21);
+      return;
+    }
+    if (nonce[6] !== this.#prefix >> 8 || nonce[7] !== (this.#prefix & 0xff)) {
+      this.#reject(id, 26);
+      return;
+    }
     const refusal = found.state === 'expired' ? 21 : desk.ready ? null : 31;
-    if (refusal !== null && log.isSpent(terms.generation)) return this.#reject(id, refusal);
-    if (!log.judge(jobId, nonce)) return this.#reject(id, 22, undefined, !this.#resumed);
+    if (refusal !== null && log.isSpent(terms.generation)) {
+      this.#reject(id, refusal);
+      return;
+    }
+    if (!log.judge(jobId, nonce)) {
+      this.#reject(id, 22, undefined, !this.#resumed);
+      return;
+    }
     if (!desk.admits(refusal !== null)) {
       log.unjudge(jobId, nonce);
-      return this.#reject(id, refusal ?? 27, refusal === null ? 'the server is busy; send it again' : undefined);
+      this.#reject(id, refusal ?? 27, refusal === null ? 'the server is busy; send it again' : undefined);
+      return;
     }
     this.pending++;
     desk.check({ session: this, id, jobId, nonce, template: found.template, terms, refusal, atMillis: now });
@@ -253,8 +306,14 @@ export class Session {
 
   stats(id: AnswerId): void {
     if (!this.#admit(id)) return;
-    if (!this.isMining) return this.refuse(id, this.state === 'connected' ? 25 : 24);
-    if (this.service.pool === null) return this.#tellStats(id, null);
+    if (!this.isMining) {
+      this.refuse(id, this.state === 'connected' ? 25 : 24);
+      return;
+    }
+    if (this.service.pool === null) {
+      this.#tellStats(id, null);
+      return;
+    }
     this.busy = true;
     this.#desk.balance(this, id);
   }
@@ -307,7 +366,10 @@ export class Session {
   /** After a block: a fresh body and a job on it at once (S53). */
   renew(): void {
     const next = nextGeneration(this.#generation);
-    if (next === undefined) return this.voice.end('every body of this connection had its block');
+    if (next === undefined) {
+      this.voice.end('every body of this connection had its block');
+      return;
+    }
     this.#generation = next;
     this.#derive();
     if (this.isMining) this.offer(false);
@@ -393,7 +455,10 @@ export class Session {
 
   /** After authorization faults count against the session alone: many rigs share an address. */
   fault(fault: Fault): void {
-    if (!this.isMining) return this.#desk.faultOfAddress(this, fault);
+    if (!this.isMining) {
+      this.#desk.faultOfAddress(this, fault);
+      return;
+    }
     const { bans } = this.#desk.limits;
     const now = this.#desk.now();
     const score = addPoints({ points: this.#points, atMillis: this.#pointsAt }, FAULT_POINTS[fault], now, bans);

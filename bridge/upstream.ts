@@ -80,7 +80,12 @@ type Followed = {
   cutId: string;
 };
 
-export type NodeFigures = { readonly name: string; readonly healthy: boolean; readonly serving: boolean; readonly height: number };
+export type NodeFigures = {
+  readonly name: string;
+  readonly healthy: boolean;
+  readonly serving: boolean;
+  readonly height: number;
+};
 
 export interface Upstream {
   start(events: UpstreamEvents): void;
@@ -157,7 +162,10 @@ export class NodeUpstream implements Upstream {
     if (best === this.#serving) return;
     this.#serving = best;
     this.#events?.healthy(best !== null);
-    if (best === null) return this.#dependencies.log.warn('no node serves');
+    if (best === null) {
+      this.#dependencies.log.warn('no node serves');
+      return;
+    }
     this.#dependencies.log.info('node serves', { node: best.source.name, height: best.height });
     void this.#fetch();
   }

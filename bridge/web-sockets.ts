@@ -48,12 +48,24 @@ export class StratumSockets {
     const remote = (socket as Duplex & { remoteAddress?: string }).remoteAddress;
     if (remote === undefined) return void socket.destroy();
     const { origin } = request.headers;
-    if (origin !== undefined && !origins.includes(origin)) return refuse(socket, '403 Forbidden');
+    if (origin !== undefined && !origins.includes(origin)) {
+      refuse(socket, '403 Forbidden');
+      return;
+    }
     const address = isProxy(remote) ? forwardedFor(request) : remote;
-    if (address === undefined) return refuse(socket, '400 Bad Request');
-    if (!admit(address)) return refuse(socket, '503 Service Unavailable');
+    if (address === undefined) {
+      refuse(socket, '400 Bad Request');
+      return;
+    }
+    if (!admit(address)) {
+      refuse(socket, '503 Service Unavailable');
+      return;
+    }
     const offered = (request.headers['sec-websocket-protocol'] ?? '').split(',').map((word) => word.trim());
-    if (!offered.includes(PROTOCOL_V1) && !offered.includes(PROTOCOL_V2)) return refuse(socket, '400 Bad Request');
+    if (!offered.includes(PROTOCOL_V1) && !offered.includes(PROTOCOL_V2)) {
+      refuse(socket, '400 Bad Request');
+      return;
+    }
     this.#server.handleUpgrade(request, socket, Buffer.from(head), (webSocket) =>
       this.#open(service, webSocket, address),
     );

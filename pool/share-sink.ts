@@ -3,7 +3,6 @@
  * before its call resolves, and in the outbox right after. A journal that cannot write stops the taking of shares, and
  * nothing else does: neither the database nor Redis is asked for anything here.
  */
-import { readExtranonce } from '../bridge/extranonce.ts';
 import type {
   AcceptedShare,
   BlockFate,
@@ -73,7 +72,7 @@ export class PoolSink implements ShareSink {
     await this.#keep(
       ownerships.map((ownership) => ({
         kind: 'ownership',
-        owner: ownerOf(ownership.extranonce),
+        owner: ownership.owner,
         service: serviceOf(ownership.service),
         account: ownership.account,
         worker: ownership.worker,
@@ -134,10 +133,4 @@ function serviceOf(name: string): Service {
   const service = SERVICES.find((known) => known === name);
   if (service === undefined) throw new Error(`the pool has no service '${name}'`);
   return service;
-}
-
-function ownerOf(extranonce: Bytes): Bytes {
-  const read = readExtranonce(extranonce);
-  if (read === undefined) throw new Error('an ownership names an extranonce that this program did not make');
-  return read.owner;
 }

@@ -36,7 +36,7 @@ async function bed() {
 
 test('ownerships, shares and blocks are in the journal when their call resolves, and in the outbox', async () => {
   const { directory, journal, outbox, sink } = await bed();
-  await sink.own([{ extranonce, service: 'solo', account, worker: 'w' }]);
+  await sink.own([{ owner, service: 'solo', account, worker: 'w' }]);
   await Promise.all([sink.shares([share('pplns', 1), share('solo', 2)]), sink.shares([share('pplns', 3)])]);
   const block = { ...share('solo', 4), blockId: pattern('block', 48), payout: account, target: 9n, header: extranonce };
   await sink.block(block);

@@ -1,0 +1,92 @@
+/**
+ * Templates without a node, for tests of the server alone: real headers and bodies of the development network, as easy
+ * as the test wants, cuts made by hand. What it does wrong is switched on by the test.
+ */
+import { randomBytes } from 'node:crypto';
+import type { TemplateAnswer } from '../../bridge/template.ts';
+import type { CandidateAnswer, NodeEvents, NodeSource, WorkReward } from '../../bridge/upstream.ts';
+import { encodeBody, parentsRoot, transactionsRoot } from '../../protocol/body.ts';
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import { encodeHeader } from '../../protocol/header.ts';
+import { NETWORKS } from '../../protocol/network.ts';
+import { datasetSeed } from '../../protocol/pow.ts';
+import { rewardRoot } from '../../protocol/reward.ts';
+import { targetOfWork } from '../../protocol/target.ts';
+
+export class TemplateSource implements NodeSource {
+  readonly name: string;
+  readonly submitted: { readonly header: Bytes; readonly body: Bytes }[] = [];
+  blockWork = 1n << 40n;
+  height = 1_000;
+  transactions: Bytes[][] = [[]];
+  fees = 0n;
+  answer: CandidateAnswer = { state: 'accepted' };
+  isAway = false;
+  /** Changes a template before it is handed out. */
+  spoil: (answer: TemplateAnswer) => TemplateAnswer = (answer) => answer;
+  #events: NodeEvents | null = null;
+  #cutId = randomBytes(48);
+
+  constructor(name = 'source') {
+    this.name = name;
+  }
+
+  async template(draw: number): Promise<TemplateAnswer> {
+    if (this.isAway) throw new Error('away');
+    const payout = new Uint8Array(49);
+    const extranonce = new Uint8Array(40);
+    const body = {
+      payout,
+      extranonce,
+      parents: [],
+      transactions: this.transactions[draw % this.transactions.length] ?? [],
+    };
+    const header = encodeHeader({
+      networkId: NETWORKS.development.id,
+      anchorHeight: this.height,
+      timestampMillis: Date.now(),
+      anchorId: this.#cutId,
+      parentsRoot: parentsRoot(body),
+      transactionsRoot: transactionsRoot(body),
+      rewardRoot: rewardRoot(payout, extranonce),
+      stateRoot: new Uint8Array(48),
+      target: targetOfWork(this.blockWork),
+      nonce: new Uint8Array(8),
+    });
+    return this.spoil({
+      header_hex: toHex(header),
+      body_hex: toHex(encodeBody(body)),
+      fees: this.fees.toString(),
+      pow: { epoch: 0, seed: toHex(datasetSeed(NETWORKS.development.id, 0)) },
+    });
+  }
+
+  async submit(header: Bytes, body: Bytes): Promise<CandidateAnswer> {
+    if (this.isAway) throw new Error('away');
+    this.submitted.push({ header, body });
+    return this.answer;
+  }
+
+  follow(events: NodeEvents): void {
+    this.#events = events;
+    if (!this.isAway) events.head(this.height, toHex(this.#cutId));
+  }
+
+  cut(rewards: readonly WorkReward[] = []): void {
+    this.height++;
+    this.#cutId = randomBytes(48);
+    this.#events?.cut({ height: this.height, cutId: toHex(this.#cutId), rewards });
+  }
+
+  away(): void {
+    this.isAway = true;
+    this.#events?.lost('test');
+  }
+
+  back(): void {
+    this.isAway = false;
+    this.#events?.head(this.height, toHex(this.#cutId));
+  }
+
+  async close(): Promise<void> {}
+}
