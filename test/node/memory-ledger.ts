@@ -12,6 +12,7 @@ export class MemoryLedger {
   state!: LedgerState;
   #cutId!: Uint8Array;
   readonly #nodes = new Map<string, Uint8Array>();
+  readonly #publicKeys = new Map<string, Uint8Array>();
   readonly #outputs = new Trie(OUTPUT_LAYOUT, (key) => this.#nodes.get(nameOf(key)));
   readonly #keys = new Trie(KEY_LAYOUT, (key) => this.#nodes.get(nameOf(key)));
 
@@ -26,6 +27,7 @@ export class MemoryLedger {
         else this.#nodes.delete(nameOf(operation.key));
     this.#outputs.committed(cut.outputs);
     this.#keys.committed(cut.keys);
+    for (const { address, publicKey } of cut.effects.keys) this.#publicKeys.set(nameOf(address), publicKey);
     this.state = cut.state;
     this.#cutId = cut.effects.cutId;
     return cut.effects;
@@ -42,7 +44,7 @@ export class MemoryLedger {
       output: (outpoint) => findOutput(this.#outputs, state.outputs, outpoint),
       spender: () => undefined,
       isExecuted: () => false,
-      publicKey: () => undefined,
+      publicKey: (address) => this.#publicKeys.get(nameOf(address)),
       isRegistered: () => false,
     };
     const defaults = {

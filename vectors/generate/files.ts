@@ -2,6 +2,8 @@
 import { addressVectors } from './address.ts';
 import { emissionVectors, targetVectors } from './arithmetic.ts';
 import { headerVectors, identifierVectors, merkleVectors, rewardRootVectors } from './block.ts';
+import { chainVectors } from './chain.ts';
+import { rewardVectors } from './rewards.ts';
 import { stratumV1Vectors } from './stratum-v1.ts';
 import { stratumV2Vectors } from './stratum-v2.ts';
 import { transactionVectors } from './transaction.ts';
@@ -9,11 +11,13 @@ import { walletVectors } from './wallet.ts';
 
 export const vectorFiles: Record<string, () => unknown> = {
   'address.json': addressVectors,
+  'chain.json': chainVectors,
   'emission.json': emissionVectors,
   'header.json': headerVectors,
   'identifiers.json': identifierVectors,
   'merkle.json': merkleVectors,
   'reward-root.json': rewardRootVectors,
+  'rewards.json': rewardVectors,
   'stratum-v1.json': stratumV1Vectors,
   'stratum-v2.json': stratumV2Vectors,
   'target.json': targetVectors,

@@ -1,0 +1,81 @@
+/** Cut headers, certificates and genesis documents: vectors, round trips, refusals. */
+import { expect, test } from 'vitest';
+import { fromHex, toHex } from '../../protocol/bytes.ts';
+import {
+  cutId,
+  decodeCertificate,
+  decodeCutHeader,
+  encodeCertificate,
+  encodeCutHeader,
+  signersOf,
+} from '../../protocol/cut.ts';
+import { chainId, decodeGenesis, encodeGenesis } from '../../protocol/genesis.ts';
+import { SIGNATURE_BYTES } from '../../protocol/transaction.ts';
+import vectors from '../../vectors/chain.json' with { type: 'json' };
+import { fuzzDecoder } from './fuzz.ts';
+
+test('a cut header reads back to what was written', () => {
+  const bytes = fromHex(vectors.cut.header);
+  const header = decodeCutHeader(bytes);
+  expect([header.height, header.blockCount, header.signers]).toEqual([12_345_678, 64, 11n]);
+  expect(encodeCutHeader(header)).toEqual(bytes);
+  expect(toHex(cutId(bytes))).toBe(vectors.cut.cut_id);
+  expect(() => encodeCutHeader({ ...header, blockCount: 65 })).toThrow(/at most 64/);
+  expect(() => decodeCutHeader(bytes.subarray(1))).toThrow();
+});
+
+test('a genesis document reads back, and one that does not add up is refused', () => {
+  const document = fromHex(vectors.genesis.document);
+  const genesis = decodeGenesis(document);
+  expect(encodeGenesis(genesis)).toEqual(document);
+  expect(toHex(chainId(document))).toBe(vectors.genesis.chain_id);
+  const [first, ...rest] = genesis.outputs as [(typeof genesis.outputs)[number], ...typeof genesis.outputs];
+  expect(() => encodeGenesis({ ...genesis, outputs: [{ ...first, amount: first.amount + 1n }, ...rest] })).toThrow(
+    /hands out/,
+  );
+  expect(() => encodeGenesis({ ...genesis, validators: [] })).toThrow(/1 to 64/);
+});
+
+test('members of a certificate stand in order, each once', () => {
+  const signature = new Uint8Array(SIGNATURE_BYTES);
+  const certificate = [1, 3, 63].map((member) => ({ member, signature }));
+  expect(decodeCertificate(encodeCertificate(certificate))).toEqual(certificate);
+  expect(signersOf(certificate)).toBe((1n << 63n) | 0b1010n);
+  expect(() => encodeCertificate([...certificate].reverse())).toThrow(/ascending/);
+  expect(() => encodeCertificate([{ member: 64, signature }])).toThrow();
+});
+
+const codecs: [string, () => void][] = [
+  [
+    'cut header',
+    () =>
+      fuzzDecoder({
+        name: 'cut header',
+        decode: decodeCutHeader,
+        encode: encodeCutHeader,
+        samples: [fromHex(vectors.cut.header)],
+      }),
+  ],
+  [
+    'genesis',
+    () =>
+      fuzzDecoder({
+        name: 'genesis',
+        decode: decodeGenesis,
+        encode: encodeGenesis,
+        samples: [fromHex(vectors.genesis.document)],
+      }),
+  ],
+  [
+    'certificate',
+    () =>
+      fuzzDecoder({
+        name: 'certificate',
+        decode: decodeCertificate,
+        encode: encodeCertificate,
+        samples: [encodeCertificate([{ member: 2, signature: new Uint8Array(SIGNATURE_BYTES) }])],
+      }),
+  ],
+];
+
+test.each(codecs)('%s: broken bytes are refused, and only refused', (_name, fuzz) => fuzz());
