@@ -19,9 +19,10 @@ import {
   genesisOutputs,
   type NodeClient,
   nodeFailure,
+  spentGenesisOutputs,
   transactionsOfCut,
 } from './node-link.ts';
-import type { AddressRecord } from './records.ts';
+import { type AddressRecord, outputKey } from './records.ts';
 import type { Changes } from './store.ts';
 import { WalletError } from './wallet-error.ts';
 
@@ -198,6 +199,11 @@ export class Follower {
     if (after === 0) sort(await genesisOutputs(client, names));
     if (names.length / 64 <= through - after) sort(await changesOfAddresses(client, names, after, through));
     else for (let height = after + 1; height <= through; height++) sort(await changesOfCut(client, height));
+    if (after === 0) {
+      const keyOf = ({ outpoint }: ChangeDocument) => outputKey(outpoint.transaction_id, outpoint.output_index);
+      const unspent = new Set((byHeight.get(0) ?? []).map(keyOf));
+      sort(spentGenesisOutputs([...byHeight.values()].flat()).filter((change) => !unspent.has(keyOf(change))));
+    }
     for (const height of [...new Set([...byHeight.keys(), through])].sort((a, b) => a - b))
       await this.#applyCut(height, byHeight.get(height) ?? [], live);
   }

@@ -118,6 +118,17 @@ async function readTransactions(
   return found;
 }
 
+/** Genesis outputs that were spent since: whoever spent them says what they were. */
+export const spentGenesisOutputs = (changes: readonly ChangeDocument[]): ChangeDocument[] =>
+  changes
+    .filter(({ kind, source }) => kind === 'spent' && source === 'genesis')
+    .map((change) => ({
+      ...change,
+      kind: 'received',
+      finalized_height: 0,
+      transaction_id: change.outpoint.transaction_id,
+    }));
+
 /** Outputs of the genesis document stand in no cut's changes. */
 export async function genesisOutputs(client: NodeClient, addresses: readonly string[]): Promise<ChangeDocument[]> {
   const found: ChangeDocument[] = [];

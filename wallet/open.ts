@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { createApiClient } from '../protocol/api/client.ts';
 import type { NetworkName } from '../protocol/network.ts';
+import { apiClientDependencies } from '../runtime/api-client.ts';
 import { type DirectoryLock, lockDirectory } from '../runtime/directory-lock.ts';
 import type { Logger } from '../runtime/log.ts';
 import type { NodeClient } from './node-link.ts';
@@ -15,12 +16,7 @@ export const stateDirectory = (file: string): string => `${file}.state`;
 export function nodeClient(baseUrl: string): NodeClient {
   return createApiClient(
     { baseUrl, attempts: 2, timeoutMillis: 10_000, maxWaitMillis: 3_000 },
-    {
-      fetch,
-      sleep: (millis) => new Promise((resolve) => setTimeout(resolve, millis)),
-      deadline: AbortSignal.timeout,
-      random: Math.random,
-    },
+    apiClientDependencies(),
   );
 }
 

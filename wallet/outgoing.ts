@@ -219,11 +219,7 @@ export class Outgoing {
     if (follower.rescanning) throw new WalletError('wallet_busy', 'the history is being read again');
     if (manifest === null || !synced)
       throw new WalletError('node_not_synced', 'the node is not synchronized yet', { behind_by: behindBy });
-    if (finalizedHeight - book.meta.indexedHeight > MAX_LAG)
-      throw new WalletError('wallet_behind', 'the wallet is still reading finalized cuts', {
-        indexed_height: book.meta.indexedHeight,
-        finalized_height: finalizedHeight,
-      });
+    if (finalizedHeight - book.meta.indexedHeight > MAX_LAG) throw this.#behind();
     const feePerMass = BigInt(manifest.min_fee_per_mass);
     if (feePerMass > this.#options.maxFeePerMass)
       throw new WalletError('fee_too_high', `the node asks for ${feePerMass} atoms per mass`, {
@@ -231,6 +227,13 @@ export class Outgoing {
         max_fee_per_mass: this.#options.maxFeePerMass.toString(),
       });
     return feePerMass;
+  }
+
+  #behind(): WalletError {
+    return new WalletError('wallet_behind', 'the wallet is still reading finalized cuts', {
+      indexed_height: this.#with.book.meta.indexedHeight,
+      finalized_height: this.#with.follower.node.finalizedHeight,
+    });
   }
 
   #profileOf = (output: OwnedOutput): Profile =>
@@ -253,6 +256,8 @@ export class Outgoing {
     if (found.refusal === 'amount_below_fee')
       throw new WalletError('amount_below_fee', 'the fee is larger than an amount it is taken from');
     const needed = found.needed;
+    // What the newest cuts brought may be enough: nobody is told that there is too little before they are read.
+    if (!this.#with.follower.caughtUp) throw this.#behind();
     // Change and merged outputs on their way come back soon: then the same call will do.
     const inFlight = (): boolean => this.#returning() > 0n && book.available.total + this.#returning() >= needed;
     if (found.refusal === 'too_many_outputs') {
@@ -293,6 +298,7 @@ export class Outgoing {
     const terms = { feePerMass, profileOf: this.#profileOf };
     const outputs = order.outputs();
     const found = merges(outputs, terms, order.most, order.single ? 1 : 2);
+    if (found.length === 0 && !this.#with.follower.caughtUp) throw this.#behind();
     if (found.length === 0) throw new WalletError('nothing_to_move', 'there is no output worth moving');
     const taken = found.reduce((total, one) => total + one.inputs.length, 0);
     return { found, left: outputs.length - taken, feePerMass };

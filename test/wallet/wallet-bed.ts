@@ -1,0 +1,186 @@
+/**
+ * A real node with its public API, real wallet processes, and a clockwork that mines and seals: what the tests of the
+ * whole wallet stand on. The PoW is a plain hash; everything the wallet meets is real.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { developmentKey } from '../../node/development.ts';
+import { parseAddress } from '../../protocol/address.ts';
+import { writeDurably } from '../../runtime/durable-file.ts';
+import { Keyring } from '../../wallet/keyring.ts';
+import { WalletRoot } from '../../wallet/keys.ts';
+import { phraseOfEntropy } from '../../wallet/phrase.ts';
+import type { RpcAnswer } from '../../wallet/rpc/dispatch.ts';
+import { readToken } from '../../wallet/rpc/token.ts';
+import { sealWalletFile, writeWalletFile } from '../../wallet/wallet-file.ts';
+import { ApiBed } from '../api/api-bed.ts';
+
+export const program = new URL('../../wallet/main.ts', import.meta.url).pathname;
+export const COIN = 100_000_000n;
+
+export type Funds = { readonly outputs: number; readonly each: bigint };
+
+/** A wallet file that opens quickly, and the address that genesis funds. */
+export class WalletFiles {
+  readonly file: string;
+  readonly phrase: string;
+  readonly firstAddress: string;
+
+  readonly #entropy = new Uint8Array(randomBytes(32));
+
+  constructor(directory: string, name = 'wallet') {
+    this.file = join(directory, `${name}.json`);
+    this.phrase = phraseOfEntropy(this.#entropy);
+    const keyring = new Keyring(new WalletRoot(this.phrase, '', 'development'));
+    this.firstAddress = keyring.addressRecord('receive', 0, 0).address;
+  }
+
+  async write(): Promise<void> {
+    const secrets = { entropy: this.#entropy, passphrase: '' };
+    await writeWalletFile(this.file, await sealWalletFile(secrets, 'development', 'test', 10));
+    await writeDurably(`${this.file}.password`, 'test\n', 0o600);
+  }
+}
+
+/** A node that funds `address` in its genesis, and a beat that mines what is in the mempool and seals a cut. */
+export class ChainBed {
+  readonly api: ApiBed;
+  #beating: Promise<void> | undefined;
+  #stopped = false;
+  #draw = 0;
+  #gate: Promise<void> = Promise.resolve();
+
+  private constructor(api: ApiBed) {
+    this.api = api;
+  }
+
+  static async open(address: string, { outputs, each }: Funds): Promise<ChainBed> {
+    const { payload } = parseAddress(address, 'development');
+    const fund = Array.from({ length: outputs }, () => ({ address: payload, amount: each }));
+    return new ChainBed(await ApiBed.open({ bed: { genesis: { fund } } }));
+  }
+
+  get base(): string {
+    return this.api.base;
+  }
+
+  /** One block with everything that waits, and the cut that executes it. */
+  async beat(): Promise<void> {
+    await this.#gate;
+    // A draw of its own: within 5 s the same draw has the same transactions.
+    await this.api.bed.mine(developmentKey('miner of the test').address, 1_000, this.#draw++ % 16);
+    await this.api.bed.seal();
+  }
+
+  start(millis: number): void {
+    this.#beating = (async () => {
+      while (!this.#stopped) {
+        await this.beat();
+        await new Promise((resolve) => setTimeout(resolve, millis));
+      }
+    })();
+  }
+
+  /** The node goes away for a while, between two beats, and comes back on the same port. */
+  async restart(): Promise<void> {
+    const closed = Promise.withResolvers<void>();
+    this.#gate = closed.promise;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    await this.api.restart();
+    closed.resolve();
+  }
+
+  async close(): Promise<void> {
+    this.#stopped = true;
+    await this.#beating;
+    await this.api.close();
+  }
+}
+
+/** `svc-wallet daemon` as a process that can be killed and started again. */
+export class DaemonProcess {
+  readonly #file: string;
+  readonly #words: string[];
+  #child: ChildProcess | undefined;
+  #port = 0;
+  log = '';
+
+  constructor(file: string, service: string, more: string[] = []) {
+    this.#file = file;
+    this.#words = ['daemon', '--file', file, '--service', service, '--listen', '127.0.0.1:0', ...more];
+  }
+
+  get rpc(): string {
+    return `127.0.0.1:${this.#port}`;
+  }
+
+  /** Resolves when it listens; rejects when it ends before that. */
+  async start(): Promise<void> {
+    const child = spawn(process.execPath, [program, ...this.#words], { stdio: ['ignore', 'ignore', 'pipe'] });
+    this.#child = child;
+    await new Promise<void>((resolve, reject) => {
+      let seen = '';
+      child.stderr?.on('data', (data: Buffer) => {
+        this.log += data.toString();
+        seen += data.toString();
+        const port = /wallet daemon ready listen=127\.0\.0\.1:(\d+)/.exec(seen)?.[1];
+        if (port !== undefined) {
+          this.#port = Number(port);
+          resolve();
+        }
+      });
+      child.once('exit', (code, signal) => reject(new Error(`the daemon ended: ${code ?? signal}\n${seen}`)));
+    });
+  }
+
+  /** Resolves when the process is gone. */
+  async stop(signal: 'SIGKILL' | 'SIGTERM' = 'SIGTERM'): Promise<void> {
+    const child = this.#child;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const gone = new Promise((resolve) => child.once('exit', resolve));
+    child.kill(signal);
+    await gone;
+  }
+
+  /** Kills and starts again. */
+  async crash(): Promise<void> {
+    await this.stop('SIGKILL');
+    await this.start();
+  }
+
+  async call(method: string, params: unknown): Promise<RpcAnswer> {
+    const token = readToken(`${this.#file}.token`);
+    const answer = await fetch(`http://${this.rpc}/v1/rpc`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+      signal: AbortSignal.timeout(60_000),
+    });
+    return (await answer.json()) as RpcAnswer;
+  }
+
+  async result(method: string, params: unknown = {}): Promise<Record<string, unknown>> {
+    const answer = await this.call(method, params);
+    if ('error' in answer) throw new Error(`${method}: ${JSON.stringify(answer.error)}`);
+    return answer.result as Record<string, unknown>;
+  }
+}
+
+/** A command while the node in this process goes on. */
+export async function runBeside(
+  words: string[],
+  input = '',
+): Promise<{ status: number | null; stdout: string; stderr: string }> {
+  const child = spawn(process.execPath, [program, ...words], { stdio: 'pipe' });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.on('data', (data: Buffer) => {
+    stdout += data.toString();
+  });
+  child.stderr.on('data', (data: Buffer) => {
+    stderr += data.toString();
+  });
+  child.stdin.end(input);
+  const status = await new Promise<number | null>((resolve) => child.once('close', resolve));
+  return { status, stdout, stderr };
+}
