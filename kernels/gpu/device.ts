@@ -1,0 +1,136 @@
+/**
+ * Opens an adapter and its device with all the limits it offers, and stands guard over whatever is awaited from it: a lost
+ * device and a dispatch that never returns become typed errors. Loads in browsers; where the `GPU` object comes from is the
+ * caller's business (navigator.gpu in a page, webgpu.ts in Node).
+ */
+import type { Sources } from './assemble.ts';
+import { GpuError } from './gpu-error.ts';
+import type { BindingLimits } from './layout.ts';
+
+/** WebGPU's flag values, which Node does not have as globals. */
+export const BUFFER = { mapRead: 0x1, copySource: 0x4, copyTarget: 0x8, uniform: 0x40, storage: 0x80 } as const;
+export const MAP_READ = 0x1;
+
+export type Clock = {
+  now(): number;
+  /** Calls `fire` after so many milliseconds, unless the returned function is called before. */
+  after(millis: number, fire: () => void): () => void;
+};
+
+export const systemClock: Clock = {
+  now: () => performance.now(),
+  after: (millis, fire) => {
+    const timer = setTimeout(fire, millis);
+    return () => clearTimeout(timer);
+  },
+};
+
+export type DeviceLimits = BindingLimits & {
+  readonly maxComputeWorkgroupsPerDimension: number;
+  readonly maxComputeWorkgroupStorageSize: number;
+  readonly maxComputeInvocationsPerWorkgroup: number;
+  readonly maxComputeWorkgroupSizeX: number;
+};
+
+export type Gpu = {
+  readonly device: GPUDevice;
+  readonly name: string;
+  readonly limits: DeviceLimits;
+  /** The smallest subgroup the adapter may run; 0 where it has none. */
+  readonly subgroupSize: number;
+  readonly sources: Sources;
+  readonly clock: Clock;
+  /** Milliseconds after which a dispatch counts as hung. */
+  readonly patience: number;
+  /** Settles, with the reason, when the device is lost or closed. */
+  readonly lost: Promise<GpuError>;
+};
+
+export type OpenOptions = { readonly powerPreference?: GPUPowerPreference; readonly patience?: number };
+export type OpenDependencies = { readonly entry: GPU; readonly sources: Sources; readonly clock?: Clock };
+
+const LIMITS = [
+  'maxStorageBufferBindingSize',
+  'maxBufferSize',
+  'maxStorageBuffersPerShaderStage',
+  'maxComputeWorkgroupStorageSize',
+  'maxComputeInvocationsPerWorkgroup',
+  'maxComputeWorkgroupSizeX',
+  'maxComputeWorkgroupsPerDimension',
+] as const;
+
+export const DEFAULT_PATIENCE = 10_000;
+
+export async function openGpu(options: OpenOptions, dependencies: OpenDependencies): Promise<Gpu> {
+  const clock = dependencies.clock ?? systemClock;
+  const adapter = await dependencies.entry.requestAdapter({
+    powerPreference: options.powerPreference ?? 'high-performance',
+  });
+  if (adapter === null)
+    throw new GpuError('gpu_no_adapter', 'no usable graphics adapter: no driver, or none that WebGPU accepts');
+  const { info } = adapter;
+  const subgroups = adapter.features.has('subgroups');
+  const device = await adapter.requestDevice({
+    label: 'svc pow',
+    requiredFeatures: subgroups ? ['subgroups'] : [],
+    requiredLimits: Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]])),
+  });
+  return {
+    device,
+    name: info.description || info.device || info.architecture || info.vendor || 'unnamed adapter',
+    limits: device.limits,
+    subgroupSize: subgroups ? info.subgroupMinSize : 0,
+    sources: dependencies.sources,
+    clock,
+    patience: options.patience ?? DEFAULT_PATIENCE,
+    lost: device.lost.then(
+      (loss) => new GpuError('gpu_device_lost', 'the device was lost', { reason: loss.reason, detail: loss.message }),
+    ),
+  };
+}
+
+/** Waits for something from the device: its loss or its silence for longer than the gpu's patience rejects. */
+export function guarded<T>(gpu: Gpu, awaited: Promise<T>, what: string): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const cancel = gpu.clock.after(gpu.patience, () =>
+      reject(new GpuError('gpu_hung', `${what} did not return`, { device: gpu.name, after_millis: gpu.patience })),
+    );
+    const settle = (act: () => void): void => {
+      cancel();
+      act();
+    };
+    awaited.then(
+      (value) => settle(() => resolve(value)),
+      // A mapping is refused when the device goes; the loss, reported a moment later, is the error that tells more.
+      (error: unknown) => {
+        const cancelGrace = gpu.clock.after(100, () => settle(() => reject(error)));
+        gpu.lost.then((loss) => {
+          cancelGrace();
+          settle(() => reject(loss));
+        });
+      },
+    );
+    gpu.lost.then((loss) => settle(() => reject(loss)));
+  });
+}
+
+/** Runs `act` and turns what the device complains about meanwhile into an error with that code. */
+export async function scoped<T>(
+  gpu: Gpu,
+  filter: GPUErrorFilter,
+  code: 'gpu_memory' | 'gpu_compile',
+  act: () => T | Promise<T>,
+): Promise<T> {
+  gpu.device.pushErrorScope(filter);
+  let result: T | undefined;
+  let thrown: unknown;
+  try {
+    result = await act();
+  } catch (error) {
+    thrown = error;
+  }
+  const complaint = await gpu.device.popErrorScope();
+  const text = complaint?.message ?? (thrown instanceof Error ? thrown.message : undefined);
+  if (text !== undefined) throw new GpuError(code, text.split('\n')[0] ?? text, { device: gpu.name });
+  return result as T;
+}

@@ -1,0 +1,26 @@
+/** The typed error of this folder; its codes, causes and remedies stand in docs/errors.md. Loads in browsers. */
+
+export const GPU_ERROR_CODES = [
+  'gpu_no_adapter',
+  'gpu_module_missing',
+  'gpu_limits',
+  'gpu_memory',
+  'gpu_device_lost',
+  'gpu_hung',
+  'gpu_compile',
+  'gpu_wrong_dataset',
+] as const;
+
+export type GpuErrorCode = (typeof GPU_ERROR_CODES)[number];
+
+export class GpuError extends Error {
+  readonly code: GpuErrorCode;
+  readonly fields: Readonly<Record<string, number | string>>;
+
+  constructor(code: GpuErrorCode, message: string, fields: Readonly<Record<string, number | string>> = {}) {
+    super(message);
+    this.name = 'GpuError';
+    this.code = code;
+    this.fields = fields;
+  }
+}

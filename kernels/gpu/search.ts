@@ -1,0 +1,209 @@
+/**
+ * The search on one device (docs: pow.md, "Hash"): kernel, ring of dispatches in flight, results. A dispatch tries a run of
+ * nonces; its hits come back through an atomic counter and slots, staged by one read-back buffer a ring place.
+ * Loads in browsers.
+ */
+import { assemble } from './assemble.ts';
+import type { GpuDataset } from './dataset.ts';
+import { BUFFER, type Gpu, guarded, MAP_READ, scoped } from './device.ts';
+import { type Layout, layoutParameters } from './layout.ts';
+import { grid } from './steer.ts';
+
+export type Variant = 'shuffle' | 'workgroup';
+
+/** What is tuned per device; a plain object that can be stored. */
+export type Shape = {
+  readonly variant: Variant;
+  /** Invocations that share a hash: 8, or 4 where a subgroup has no more. The workgroup variant always has 8. */
+  readonly lanes: 4 | 8;
+  /** Hashes of a group that are mixed at once. */
+  readonly flight: 1 | 2 | 4 | 8;
+  readonly workgroup: number;
+  /** Hashes an invocation computes one after the other. */
+  readonly rounds: number;
+};
+
+/** Hits that one dispatch can bring home. */
+export const SLOTS = 256;
+const HIT_WORDS = 10;
+const RESULT_BYTES = 4 + SLOTS * HIT_WORDS * 4;
+const JOB_WORDS = 16;
+
+export function shapeIsPossible(shape: Shape, gpu: Gpu): boolean {
+  const { limits } = gpu;
+  if (shape.workgroup > Math.min(limits.maxComputeInvocationsPerWorkgroup, limits.maxComputeWorkgroupSizeX)) return false;
+  if (shape.flight > shape.lanes) return false;
+  if (shape.variant === 'shuffle') return gpu.subgroupSize >= shape.lanes;
+  const bytes = 4 * (shape.workgroup * 16 + (shape.workgroup / 8) * shape.flight * 2);
+  return shape.lanes === 8 && bytes <= limits.maxComputeWorkgroupStorageSize;
+}
+
+export function searchCode(gpu: Gpu, shape: Shape, layout: Layout): string {
+  return assemble(
+    `search-${shape.variant}`,
+    {
+      ...layoutParameters(layout),
+      SLOTS,
+      LANES: shape.lanes,
+      LANE_MASK: shape.lanes - 1,
+      ROWS: 8 / shape.lanes,
+      FLIGHT: shape.flight,
+      COMPONENT: ['x', 'y', 'z', 'w'],
+      // Word j of a row meets word (j + i) mod 4 of the page's row.
+      ROTATION: ['xyzw', 'yzwx', 'zwxy', 'wxyz'],
+      PARITY: [0, 1, 0, 1],
+    },
+    gpu.sources,
+  );
+}
+
+export type Kernel = { readonly shape: Shape; readonly layout: Layout; readonly pipeline: GPUComputePipeline };
+
+export async function compileSearch(gpu: Gpu, shape: Shape, layout: Layout): Promise<Kernel> {
+  const code = searchCode(gpu, shape, layout);
+  const workgroupOnly =
+    shape.variant === 'workgroup'
+      ? { EXCHANGE: (shape.workgroup / 8) * shape.flight * 2, SEEDS: shape.workgroup * 16 }
+      : {};
+  const pipeline = await scoped(gpu, 'validation', 'gpu_compile', () =>
+    gpu.device.createComputePipelineAsync({
+      label: `search ${shape.variant}`,
+      layout: 'auto',
+      compute: {
+        module: gpu.device.createShaderModule({ label: `search ${shape.variant}`, code }),
+        entryPoint: 'search',
+        constants: { WORKGROUP: shape.workgroup, PAGE_SHIFT: 32 - layout.pagesLog2, ...workgroupOnly },
+      },
+    }),
+  );
+  return { shape, layout, pipeline };
+}
+
+/** One run of nonces of one job. */
+export type Run = {
+  /** The job's pre-hash, 8 words. */
+  readonly prefix: Uint32Array;
+  readonly nonce: bigint;
+  readonly count: number;
+  /** 32 bytes, big-endian. */
+  readonly target: Uint8Array;
+};
+
+export type RawHit = { readonly nonce: bigint; readonly hash: Uint8Array<ArrayBuffer> };
+
+export type Outcome = {
+  /** Hits whose first 64 bits are at or below the target's; the caller compares the rest. */
+  readonly hits: readonly RawHit[];
+  /** Hits found; more than hits.length where the slots did not suffice. */
+  readonly found: number;
+};
+
+type Place = {
+  readonly job: GPUBuffer;
+  readonly results: GPUBuffer;
+  readonly staging: GPUBuffer;
+  readonly bindings: GPUBindGroup;
+};
+
+export type Ticket = { readonly run: Run; readonly place: Place };
+
+function readOutcome(words: Uint32Array): Outcome {
+  const found = words[0] as number;
+  const hits = Array.from({ length: Math.min(found, SLOTS) }, (_, n) => {
+    const hit = words.slice(1 + n * HIT_WORDS, 1 + (n + 1) * HIT_WORDS);
+    const nonce = (BigInt(hit[1] as number) << 32n) | BigInt(hit[0] as number);
+    return { nonce, hash: new Uint8Array(hit.slice(2).buffer) };
+  });
+  return { hits, found };
+}
+
+export class Searcher {
+  readonly kernel: Kernel;
+  readonly #gpu: Gpu;
+  readonly #places: Place[] = [];
+  readonly #free: Place[] = [];
+  readonly #datasets = new WeakMap<GpuDataset, GPUBindGroup>();
+
+  constructor(gpu: Gpu, kernel: Kernel, inFlight: number) {
+    this.#gpu = gpu;
+    this.kernel = kernel;
+    for (let n = 0; n < inFlight; n++) this.#places.push(this.#makePlace(n));
+    this.#free.push(...this.#places);
+  }
+
+  #makePlace(n: number): Place {
+    const { device } = this.#gpu;
+    const buffer = (label: string, size: number, usage: number): GPUBuffer =>
+      device.createBuffer({ label: `${label} ${n}`, size, usage });
+    const job = buffer('job', 4 * JOB_WORDS, BUFFER.uniform | BUFFER.copyTarget);
+    const results = buffer('results', RESULT_BYTES, BUFFER.storage | BUFFER.copySource | BUFFER.copyTarget);
+    const staging = buffer('staging', RESULT_BYTES, BUFFER.mapRead | BUFFER.copyTarget);
+    const bindings = device.createBindGroup({
+      layout: this.kernel.pipeline.getBindGroupLayout(0),
+      entries: [
+        { binding: 0, resource: { buffer: job } },
+        { binding: 1, resource: { buffer: results } },
+      ],
+    });
+    return { job, results, staging, bindings };
+  }
+
+  /** Nonces that one workgroup tries: runs are cheapest in multiples of it. */
+  get quantum(): number {
+    return this.kernel.shape.workgroup * this.kernel.shape.rounds;
+  }
+
+  get free(): number {
+    return this.#free.length;
+  }
+
+  #shards(dataset: GpuDataset): GPUBindGroup {
+    const known = this.#datasets.get(dataset);
+    if (known !== undefined) return known;
+    const made = this.#gpu.device.createBindGroup({
+      layout: this.kernel.pipeline.getBindGroupLayout(1),
+      entries: dataset.shards.map((buffer, binding) => ({ binding, resource: { buffer } })),
+    });
+    this.#datasets.set(dataset, made);
+    return made;
+  }
+
+  /** Queues a run; there must be a free place. */
+  submit(dataset: GpuDataset, run: Run): Ticket {
+    const place = this.#free.pop();
+    if (place === undefined) throw new Error('no free place in the ring');
+    const { device, limits } = this.#gpu;
+    const target = new DataView(run.target.buffer, run.target.byteOffset);
+    const job = new Uint32Array(JOB_WORDS);
+    job.set(run.prefix, 0);
+    job.set([Number(run.nonce & 0xffffffffn), Number(run.nonce >> 32n), run.count, this.kernel.shape.rounds], 8);
+    job.set([target.getUint32(0), target.getUint32(4)], 12);
+    device.queue.writeBuffer(place.job, 0, job);
+    const encoder = device.createCommandEncoder();
+    encoder.clearBuffer(place.results, 0, 4);
+    const pass = encoder.beginComputePass({ label: 'search' });
+    pass.setPipeline(this.kernel.pipeline);
+    pass.setBindGroup(0, place.bindings);
+    pass.setBindGroup(1, this.#shards(dataset));
+    const { x, y } = grid(Math.ceil(run.count / this.quantum), limits.maxComputeWorkgroupsPerDimension);
+    pass.dispatchWorkgroups(x, y);
+    pass.end();
+    encoder.copyBufferToBuffer(place.results, 0, place.staging, 0, RESULT_BYTES);
+    device.queue.submit([encoder.finish()]);
+    return { run, place };
+  }
+
+  /** Waits for a run and frees its place. */
+  async finish(ticket: Ticket): Promise<Outcome> {
+    const { staging } = ticket.place;
+    await guarded(this.#gpu, staging.mapAsync(MAP_READ), 'a search dispatch');
+    const outcome = readOutcome(new Uint32Array(staging.getMappedRange()));
+    staging.unmap();
+    this.#free.push(ticket.place);
+    return outcome;
+  }
+
+  destroy(): void {
+    for (const place of this.#places) for (const buffer of [place.job, place.results, place.staging]) buffer.destroy();
+  }
+}
