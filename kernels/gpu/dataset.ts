@@ -29,7 +29,7 @@ export type BuildProgress = (done: number, total: number) => void;
 const WORDS = ['a', 'b', 'c', 'd'].flatMap((row) => ['x', 'y', 'z', 'w'].map((word) => `${row}.${word}`));
 
 async function datasetPipeline(gpu: Gpu, cacheLog2: number): Promise<GPUComputePipeline> {
-  const code = assemble('dataset', { WORD: WORDS }, { ...gpu.sources, dataset: withBlake3(gpu) });
+  const code = assemble('dataset', { WORD: WORDS }, gpu.sources);
   return scoped(gpu, 'validation', 'gpu_compile', () =>
     gpu.device.createComputePipelineAsync({
       label: 'dataset',
@@ -42,8 +42,6 @@ async function datasetPipeline(gpu: Gpu, cacheLog2: number): Promise<GPUComputeP
     }),
   );
 }
-
-const withBlake3 = (gpu: Gpu): string => `//@include blake3\n${gpu.sources.dataset}`;
 
 function allocate(gpu: Gpu, layout: Layout): Promise<GPUBuffer[]> {
   return scoped(gpu, 'out-of-memory', 'gpu_memory', () =>

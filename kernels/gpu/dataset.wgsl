@@ -1,5 +1,7 @@
 // Dataset items from the cache (docs: pow.md, "Dataset", step 3): one invocation an item, a slice of one shard a dispatch.
 
+//@include blake3
+
 override WORKGROUP: u32 = 64u;
 override CACHE_SHIFT: u32; // 32 - log2 of the cache items
 

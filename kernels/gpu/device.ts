@@ -38,6 +38,8 @@ export type Gpu = {
   readonly limits: DeviceLimits;
   /** The smallest subgroup the adapter may run; 0 where it has none. */
   readonly subgroupSize: number;
+  /** No graphics card but a program that imitates one: compiled for short compilation instead of speed. */
+  readonly software: boolean;
   readonly sources: Sources;
   readonly clock: Clock;
   /** Milliseconds after which a dispatch counts as hung. */
@@ -80,6 +82,7 @@ export async function openGpu(options: OpenOptions, dependencies: OpenDependenci
     name: info.description || info.device || info.architecture || info.vendor || 'unnamed adapter',
     limits: device.limits,
     subgroupSize: subgroups ? info.subgroupMinSize : 0,
+    software: info.isFallbackAdapter || /swiftshader|llvmpipe/i.test(`${info.device} ${info.description}`),
     sources: dependencies.sources,
     clock,
     patience: options.patience ?? DEFAULT_PATIENCE,

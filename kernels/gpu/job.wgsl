@@ -8,7 +8,7 @@ struct Job {
   nonce_low: u32, // first nonce of this dispatch
   nonce_high: u32,
   count: u32, // nonces of this dispatch
-  rounds: u32, // hashes an invocation computes one after the other
+  reserved: u32,
   target_high: u32, // the target's first 64 bits; the host compares the rest
   target_low: u32,
   reserved_a: u32,

@@ -19,8 +19,6 @@ export type Shape = {
   /** Hashes of a group that are mixed at once. */
   readonly flight: 1 | 2 | 4 | 8;
   readonly workgroup: number;
-  /** Hashes an invocation computes one after the other. */
-  readonly rounds: number;
 };
 
 /** Hits that one dispatch can bring home. */
@@ -29,13 +27,24 @@ const HIT_WORDS = 10;
 const RESULT_BYTES = 4 + SLOTS * HIT_WORDS * 4;
 const JOB_WORDS = 16;
 
+/** Dispatches in flight. */
+const RING = 2;
+/** How long before the expected end of a dispatch the next one is submitted. */
+const LEAD_MILLIS = 6;
+/** However wrong an expectation is, no sleep is longer. */
+const LONGEST_IDLE_MILLIS = 100;
+
+const stashWords = (shape: Shape): number => shape.workgroup * 16;
+const exchangeWords = (shape: Shape): number => (shape.workgroup / 8) * shape.flight * 2;
+
 export function shapeIsPossible(shape: Shape, gpu: Gpu): boolean {
   const { limits } = gpu;
-  if (shape.workgroup > Math.min(limits.maxComputeInvocationsPerWorkgroup, limits.maxComputeWorkgroupSizeX)) return false;
+  if (shape.workgroup > Math.min(limits.maxComputeInvocationsPerWorkgroup, limits.maxComputeWorkgroupSizeX))
+    return false;
   if (shape.flight > shape.lanes) return false;
-  if (shape.variant === 'shuffle') return gpu.subgroupSize >= shape.lanes;
-  const bytes = 4 * (shape.workgroup * 16 + (shape.workgroup / 8) * shape.flight * 2);
-  return shape.lanes === 8 && bytes <= limits.maxComputeWorkgroupStorageSize;
+  const exchange = shape.variant === 'workgroup' ? exchangeWords(shape) : 0;
+  if (4 * (stashWords(shape) + exchange) > limits.maxComputeWorkgroupStorageSize) return false;
+  return shape.variant === 'shuffle' ? gpu.subgroupSize >= shape.lanes : shape.lanes === 8;
 }
 
 export function searchCode(gpu: Gpu, shape: Shape, layout: Layout): string {
@@ -43,6 +52,7 @@ export function searchCode(gpu: Gpu, shape: Shape, layout: Layout): string {
     `search-${shape.variant}`,
     {
       ...layoutParameters(layout),
+      CHAIN: gpu.software ? 1 : 0,
       SLOTS,
       LANES: shape.lanes,
       LANE_MASK: shape.lanes - 1,
@@ -61,10 +71,6 @@ export type Kernel = { readonly shape: Shape; readonly layout: Layout; readonly 
 
 export async function compileSearch(gpu: Gpu, shape: Shape, layout: Layout): Promise<Kernel> {
   const code = searchCode(gpu, shape, layout);
-  const workgroupOnly =
-    shape.variant === 'workgroup'
-      ? { EXCHANGE: (shape.workgroup / 8) * shape.flight * 2, SEEDS: shape.workgroup * 16 }
-      : {};
   const pipeline = await scoped(gpu, 'validation', 'gpu_compile', () =>
     gpu.device.createComputePipelineAsync({
       label: `search ${shape.variant}`,
@@ -72,7 +78,12 @@ export async function compileSearch(gpu: Gpu, shape: Shape, layout: Layout): Pro
       compute: {
         module: gpu.device.createShaderModule({ label: `search ${shape.variant}`, code }),
         entryPoint: 'search',
-        constants: { WORKGROUP: shape.workgroup, PAGE_SHIFT: 32 - layout.pagesLog2, ...workgroupOnly },
+        constants: {
+          WORKGROUP: shape.workgroup,
+          PAGE_SHIFT: 32 - layout.pagesLog2,
+          STASH: stashWords(shape),
+          ...(shape.variant === 'workgroup' ? { EXCHANGE: exchangeWords(shape) } : {}),
+        },
       },
     }),
   );
@@ -96,6 +107,8 @@ export type Outcome = {
   readonly hits: readonly RawHit[];
   /** Hits found; more than hits.length where the slots did not suffice. */
   readonly found: number;
+  /** How long the device worked on it. */
+  readonly millis: number;
 };
 
 type Place = {
@@ -105,9 +118,9 @@ type Place = {
   readonly bindings: GPUBindGroup;
 };
 
-export type Ticket = { readonly run: Run; readonly place: Place };
+export type Ticket = { readonly run: Run; readonly place: Place; readonly submitted: number };
 
-function readOutcome(words: Uint32Array): Outcome {
+function readResults(words: Uint32Array): Omit<Outcome, 'millis'> {
   const found = words[0] as number;
   const hits = Array.from({ length: Math.min(found, SLOTS) }, (_, n) => {
     const hit = words.slice(1 + n * HIT_WORDS, 1 + (n + 1) * HIT_WORDS);
@@ -122,12 +135,14 @@ export class Searcher {
   readonly #gpu: Gpu;
   readonly #places: Place[] = [];
   readonly #free: Place[] = [];
+  #lastDone = 0;
+  #millisPerNonce = 0;
   readonly #datasets = new WeakMap<GpuDataset, GPUBindGroup>();
 
-  constructor(gpu: Gpu, kernel: Kernel, inFlight: number) {
+  constructor(gpu: Gpu, kernel: Kernel) {
     this.#gpu = gpu;
     this.kernel = kernel;
-    for (let n = 0; n < inFlight; n++) this.#places.push(this.#makePlace(n));
+    for (let n = 0; n < RING; n++) this.#places.push(this.#makePlace(n));
     this.#free.push(...this.#places);
   }
 
@@ -150,7 +165,7 @@ export class Searcher {
 
   /** Nonces that one workgroup tries: runs are cheapest in multiples of it. */
   get quantum(): number {
-    return this.kernel.shape.workgroup * this.kernel.shape.rounds;
+    return this.kernel.shape.workgroup;
   }
 
   get free(): number {
@@ -176,7 +191,7 @@ export class Searcher {
     const target = new DataView(run.target.buffer, run.target.byteOffset);
     const job = new Uint32Array(JOB_WORDS);
     job.set(run.prefix, 0);
-    job.set([Number(run.nonce & 0xffffffffn), Number(run.nonce >> 32n), run.count, this.kernel.shape.rounds], 8);
+    job.set([Number(run.nonce & 0xffffffffn), Number(run.nonce >> 32n), run.count], 8);
     job.set([target.getUint32(0), target.getUint32(4)], 12);
     device.queue.writeBuffer(place.job, 0, job);
     const encoder = device.createCommandEncoder();
@@ -190,17 +205,36 @@ export class Searcher {
     pass.end();
     encoder.copyBufferToBuffer(place.results, 0, place.staging, 0, RESULT_BYTES);
     device.queue.submit([encoder.finish()]);
-    return { run, place };
+    return { run, place, submitted: this.#gpu.clock.now() };
   }
 
-  /** Waits for a run and frees its place. */
+  /**
+   * Sleeps until shortly before the run is expected to end: the moment to submit the next one, which then still takes the
+   * newest job, and to ask for the results. Asking earlier would cost a core and a part of the hash rate, because Dawn polls
+   * for a mapping all the time that one is pending.
+   */
+  async approach(ticket: Ticket): Promise<void> {
+    const idle = this.#start(ticket) + ticket.run.count * this.#millisPerNonce - LEAD_MILLIS - this.#gpu.clock.now();
+    if (idle > 1)
+      await new Promise<void>((resolve) => this.#gpu.clock.after(Math.min(idle, LONGEST_IDLE_MILLIS), resolve));
+  }
+
+  #start(ticket: Ticket): number {
+    return Math.max(ticket.submitted, this.#lastDone);
+  }
+
+  /** Waits for a run and frees its place; runs are waited for in the order of their submission. */
   async finish(ticket: Ticket): Promise<Outcome> {
     const { staging } = ticket.place;
+    const started = this.#start(ticket);
     await guarded(this.#gpu, staging.mapAsync(MAP_READ), 'a search dispatch');
-    const outcome = readOutcome(new Uint32Array(staging.getMappedRange()));
+    const results = readResults(new Uint32Array(staging.getMappedRange()));
     staging.unmap();
     this.#free.push(ticket.place);
-    return outcome;
+    this.#lastDone = this.#gpu.clock.now();
+    const millis = this.#lastDone - started;
+    this.#millisPerNonce = millis / ticket.run.count;
+    return { ...results, millis };
   }
 
   destroy(): void {

@@ -11,6 +11,7 @@ const FILES = {
   pages: new URL('./pages.wgsl', import.meta.url),
   'search-shuffle': new URL('./search-shuffle.wgsl', import.meta.url),
   'search-workgroup': new URL('./search-workgroup.wgsl', import.meta.url),
+  stash: new URL('./stash.wgsl', import.meta.url),
 } as const;
 
 async function text(url: URL): Promise<string> {

@@ -104,7 +104,8 @@ template <int HINT> __device__ __forceinline__ uint4 read(const uint4 *at) {
   return *at;
 }
 
-template <int FLIGHT, int BLOCK, int MIN_BLOCKS, int HINT>
+// STASH keeps the seed in shared memory instead of registers.
+template <int FLIGHT, int BLOCK, int MIN_BLOCKS, int HINT, bool STASH>
 __global__ void __launch_bounds__(BLOCK, MIN_BLOCKS) search(const uint4 *__restrict__ dataset, Results *results, Job job, uint32_t shift) {
   const uint32_t index = blockIdx.x * BLOCK + threadIdx.x;
   const uint32_t lane = threadIdx.x & 7;
@@ -116,9 +117,19 @@ __global__ void __launch_bounds__(BLOCK, MIN_BLOCKS) search(const uint4 *__restr
 #pragma unroll
   for (int i = 10; i < 16; i++) block[i] = 0;
   blake3(block, 40, seed);
+  __shared__ uint32_t stash[STASH ? 16 * BLOCK : 1];
+  if (STASH) {
+#pragma unroll
+    for (int i = 0; i < 16; i++) stash[i * BLOCK + threadIdx.x] = seed[i];
+    __syncwarp();
+  }
 #pragma unroll 1
   for (int owner = 0; owner < 8; owner += FLIGHT) {
     uint32_t mix[FLIGHT][4], salt[FLIGHT];
+    if (STASH) {
+#pragma unroll
+      for (int i = 0; i < 16; i++) seed[i] = *(volatile uint32_t *)&stash[i * BLOCK + threadIdx.x];
+    }
 #pragma unroll
     for (int h = 0; h < FLIGHT; h++) {
 #pragma unroll
@@ -153,12 +164,19 @@ __global__ void __launch_bounds__(BLOCK, MIN_BLOCKS) search(const uint4 *__restr
 #pragma unroll
       for (int k = 0; k < 8; k++) {
         const uint32_t word = __shfl_sync(~0u, f, k, 8);
-        if (lane == owner + h) folded[k] = word;
+        if (STASH) { if (lane == owner + h) stash[(8 + k) * BLOCK + threadIdx.x] = word; }
+        else if (lane == owner + h) folded[k] = word;
       }
     }
   }
+  if (STASH) {
+    __syncwarp();
 #pragma unroll
-  for (int i = 0; i < 8; i++) { block[i] = seed[i]; block[8 + i] = folded[i]; }
+    for (int i = 0; i < 16; i++) block[i] = *(volatile uint32_t *)&stash[i * BLOCK + threadIdx.x];
+  } else {
+#pragma unroll
+    for (int i = 0; i < 8; i++) { block[i] = seed[i]; block[8 + i] = folded[i]; }
+  }
   blake3(block, 64, seed);
   const uint32_t top = __byte_perm(seed[0], 0, 0x0123);
   if (top > job.target_high || index >= job.count) return;
@@ -175,7 +193,7 @@ struct Bench { const uint4 *dataset; Results *results; uint32_t shift; double se
 static double best = 0;
 static char bestName[128];
 
-template <int FLIGHT, int BLOCK, int MIN_BLOCKS, int HINT> void time_search(const Bench &b) {
+template <int FLIGHT, int BLOCK, int MIN_BLOCKS, int HINT, bool STASH> void time_search(const Bench &b) {
   Job job = {};
   job.target_high = 0;
   job.target_low = 0xffff;
@@ -184,7 +202,7 @@ template <int FLIGHT, int BLOCK, int MIN_BLOCKS, int HINT> void time_search(cons
   CHECK(cudaEventCreate(&to));
   auto launch = [&](uint32_t n) {
     job.count = n;
-    search<FLIGHT, BLOCK, MIN_BLOCKS, HINT><<<n / BLOCK, BLOCK>>>(b.dataset, b.results, job, b.shift);
+    search<FLIGHT, BLOCK, MIN_BLOCKS, HINT, STASH><<<n / BLOCK, BLOCK>>>(b.dataset, b.results, job, b.shift);
     job.nonce_low += n;
     if (job.nonce_low < n) job.nonce_high++;
   };
@@ -206,7 +224,7 @@ template <int FLIGHT, int BLOCK, int MIN_BLOCKS, int HINT> void time_search(cons
   }
   const double rate = hashes / total / 1e6;
   char name[128];
-  snprintf(name, sizeof name, "flight %d block %d min-blocks %d hint %d", FLIGHT, BLOCK, MIN_BLOCKS, HINT);
+  snprintf(name, sizeof name, "flight %d block %d min-blocks %d hint %d stash %d", FLIGHT, BLOCK, MIN_BLOCKS, HINT, STASH);
   printf("%.1f MH/s %.2f TB/s %s\n", rate, rate * 64 * 128 / 1e6, name);
   fflush(stdout);
   if (rate > best) { best = rate; strcpy(bestName, name); }
@@ -257,7 +275,7 @@ int main(int argc, char **argv) {
     job.nonce_high = (uint32_t)(nonce >> 32);
     job.count = 1;
     job.target_high = job.target_low = ~0u;
-    search<4, 128, 1, 0><<<1, 128>>>(dataset, results, job, b.shift);
+    search<4, 128, 1, 1, true><<<1, 128>>>(dataset, results, job, b.shift);
     Results *host = new Results;
     CHECK(cudaMemcpy(host, results, sizeof(Results), cudaMemcpyDeviceToHost));
     uint8_t expected[32];
@@ -265,19 +283,17 @@ int main(int argc, char **argv) {
     if (host->count != 1 || memcmp(host->slots[0].hash, expected, 32) != 0) { fprintf(stderr, "the hash is wrong\n"); return 1; }
     printf("the hash of the vector is right\n");
   }
-  time_search<2, 128, 1, 0>(b);
-  time_search<4, 64, 1, 0>(b);
-  time_search<4, 128, 1, 0>(b);
-  time_search<4, 128, 1, 1>(b);
-  time_search<4, 128, 1, 2>(b);
-  time_search<4, 128, 8, 0>(b);
-  time_search<4, 128, 12, 1>(b);
-  time_search<4, 256, 1, 0>(b);
-  time_search<4, 256, 1, 1>(b);
-  time_search<4, 512, 1, 1>(b);
-  time_search<8, 64, 1, 1>(b);
-  time_search<8, 128, 1, 0>(b);
-  time_search<8, 128, 1, 1>(b);
+  time_search<4, 128, 1, 1, false>(b);
+  time_search<4, 128, 1, 1, true>(b);
+  time_search<4, 128, 8, 1, true>(b);
+  time_search<8, 128, 1, 1, false>(b);
+  time_search<8, 128, 4, 1, false>(b);
+  time_search<8, 128, 1, 1, true>(b);
+  time_search<8, 128, 4, 1, true>(b);
+  time_search<8, 128, 5, 1, true>(b);
+  time_search<8, 128, 6, 1, true>(b);
+  time_search<8, 64, 10, 1, true>(b);
+  time_search<2, 128, 10, 1, true>(b);
   printf("best %.1f MH/s %s\n", best, bestName);
   return 0;
 }

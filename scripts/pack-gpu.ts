@@ -1,0 +1,34 @@
+/**
+ * `npm run pack:gpu -- DIR`: writes a folder whose bench.mjs and self-test.mjs run on a machine that has nothing but Node and
+ * the package `webgpu`: two bundles, the .wgsl files, the WebAssembly modules where they are built, and the vectors.
+ */
+import { copyFileSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { rolldown } from 'rolldown';
+
+const root = join(import.meta.dirname, '..');
+const ENTRIES = { 'bench.mjs': 'scripts/pack-gpu/bench.ts', 'self-test.mjs': 'scripts/pack-gpu/self-test.ts' };
+const COPIED: readonly { readonly folder: string; readonly ending: string }[] = [
+  { folder: 'kernels/gpu', ending: '.wgsl' },
+  { folder: 'kernels/cpu', ending: '.wasm' },
+];
+
+async function pack(target: string): Promise<void> {
+  mkdirSync(target, { recursive: true });
+  for (const [output, input] of Object.entries(ENTRIES)) {
+    const bundle = await rolldown({ input: join(root, input), external: [/^node:/, 'webgpu'], platform: 'node' });
+    await bundle.write({ file: join(target, output), format: 'esm', codeSplitting: false });
+  }
+  for (const { folder, ending } of COPIED)
+    if (existsSync(join(root, folder)))
+      for (const file of readdirSync(join(root, folder)).filter((name) => name.endsWith(ending)))
+        copyFileSync(join(root, folder, file), join(target, file));
+  copyFileSync(join(root, 'vectors/pow.json'), join(target, 'pow.json'));
+  process.stdout.write(`${target}: ${readdirSync(target).sort().join(' ')}\n`);
+}
+
+const target = process.argv[2];
+if (target === undefined) {
+  process.stderr.write('usage: npm run pack:gpu -- DIR\n');
+  process.exitCode = 2;
+} else await pack(target);

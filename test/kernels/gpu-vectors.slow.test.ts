@@ -1,0 +1,74 @@
+/** Both variants of the search with every number of bindings reproduce the vectors and agree with the reference. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { buildDataset, readItem } from '../../kernels/gpu/dataset.ts';
+import type { Gpu } from '../../kernels/gpu/device.ts';
+import { evenLayout, type Layout, lopsidedLayout } from '../../kernels/gpu/layout.ts';
+import { compileSearch, Searcher } from '../../kernels/gpu/search.ts';
+import { compareBytes, toHex } from '../../protocol/bytes.ts';
+import { buildCache, datasetSeed, powPreHash, powStages } from '../../protocol/pow.ts';
+import { count } from '../level.ts';
+import { cache, developmentVectors, openTestGpu, PARAMETERS, smallShape } from './gpu-adapter.ts';
+
+const { pagesLog2, cacheLog2, networkId } = PARAMETERS;
+const LAYOUTS: [string, Layout][] = [
+  ['1 binding', evenLayout(pagesLog2, 1)],
+  ['2 bindings', evenLayout(pagesLog2, 2)],
+  ['4 bindings', evenLayout(pagesLog2, 4)],
+  ['8 bindings', evenLayout(pagesLog2, 8)],
+  ['a binding and a tail', lopsidedLayout(pagesLog2, 64)],
+];
+const ANY = new Uint8Array(32).fill(255);
+/** One hash in eight meets it. */
+const TARGET = new Uint8Array([0x1f, ...new Uint8Array(31).fill(255)]);
+const NONCES = count({ quick: 64, full: 96, deep: 4096 });
+
+let gpu: Gpu;
+beforeAll(async () => {
+  gpu = await openTestGpu();
+});
+afterAll(() => gpu.device.destroy());
+
+const words = (bytes: Uint8Array<ArrayBuffer>): Uint32Array => new Uint32Array(bytes.buffer);
+const nonceOf = (header: Uint8Array<ArrayBuffer>): bigint => new DataView(header.buffer).getBigUint64(304, true);
+
+/** Hits of the reference among NONCES nonces from `first` on, as nonce and hash. */
+function referenceHits(header: Uint8Array<ArrayBuffer>, first: bigint): string[] {
+  const hits: string[] = [];
+  for (let n = 0n; n < NONCES; n++) {
+    const tried = new Uint8Array(header);
+    new DataView(tried.buffer).setBigUint64(304, BigInt.asUintN(64, first + n), true);
+    const { pow } = powStages(PARAMETERS, cache, tried);
+    if (compareBytes(pow, TARGET) <= 0) hits.push(`${BigInt.asUintN(64, first + n)} ${toHex(pow)}`);
+  }
+  return hits;
+}
+
+// Across the carry from the low to the high half of the nonce.
+const FIRST = 0x1_ffff_ffffn - 40n;
+const header = new Uint8Array(312).map((_, i) => (i * 7) & 255);
+const expected = referenceHits(header, FIRST);
+
+test.each(LAYOUTS)('with %s', { timeout: 300_000 }, async (_, layout) => {
+  for (const vector of developmentVectors()) {
+    const vectorCache = buildCache(datasetSeed(networkId, vector.epoch), cacheLog2);
+    const dataset = await buildDataset(gpu, PARAMETERS, layout, vectorCache);
+    for (const { index, bytes } of vector.items) expect(await readItem(gpu, dataset, index)).toEqual(bytes);
+    for (const variant of ['shuffle', 'workgroup'] as const) {
+      const searcher = new Searcher(gpu, await compileSearch(gpu, smallShape(gpu, variant), layout));
+      for (const hash of vector.hashes) {
+        const run = { prefix: words(powPreHash(hash.header)), nonce: nonceOf(hash.header), count: 1, target: ANY };
+        const outcome = await searcher.finish(searcher.submit(dataset, run));
+        expect(outcome.hits).toEqual([{ nonce: run.nonce, hash: hash.pow }]);
+      }
+      if (vector.epoch === 0) {
+        const run = { prefix: words(powPreHash(header)), nonce: FIRST, count: NONCES, target: TARGET };
+        const outcome = await searcher.finish(searcher.submit(dataset, run));
+        const found = outcome.hits.map(({ nonce, hash }) => `${nonce} ${toHex(hash)}`);
+        expect(found.sort()).toEqual(expected.toSorted());
+        expect(outcome.found).toBe(expected.length);
+      }
+      searcher.destroy();
+    }
+    dataset.destroy();
+  }
+});
