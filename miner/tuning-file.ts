@@ -11,20 +11,16 @@ type Saved = { version: number; devices: Record<string, unknown> };
 
 /** The file comes from a disk: what is not a tuning is not used. Whether the card can run it, the backend decides. */
 function asTuning(value: unknown): SavedTuning | undefined {
-  const { shape, inFlight } = (value ?? {}) as {
-    shape?: Partial<Record<keyof SavedTuning['shape'], unknown>>;
-    inFlight?: unknown;
-  };
-  if (typeof shape !== 'object' || shape === null || (inFlight !== 2 && inFlight !== 3)) return undefined;
-  const { variant, lanes, flight, workgroup, rounds } = shape;
+  const { shape } = (value ?? {}) as { shape?: Partial<Record<keyof SavedTuning['shape'], unknown>> };
+  if (typeof shape !== 'object' || shape === null) return undefined;
+  const { variant, lanes, flight, workgroup } = shape;
   const isCount = (n: unknown, most: number): boolean =>
     Number.isInteger(n) && (n as number) > 0 && (n as number) <= most;
   const ok =
     (variant === 'shuffle' || variant === 'workgroup') &&
     (lanes === 4 || lanes === 8) &&
     [1, 2, 4, 8].includes(flight as number) &&
-    isCount(workgroup, 1_024) &&
-    isCount(rounds, 1_024);
+    isCount(workgroup, 1_024);
   return ok ? (value as SavedTuning) : undefined;
 }
 

@@ -1,6 +1,6 @@
 /**
  * `npm run pack:gpu -- DIR`: writes a folder whose bench.mjs and self-test.mjs run on a machine that has nothing but Node and
- * the package `webgpu`: two bundles, the .wgsl files, the WebAssembly modules where they are built, and the vectors.
+ * the package `webgpu`: two bundles, the .wgsl files, the WebAssembly modules, the vectors, and the CUDA yardstick to compile there.
  */
 import { copyFileSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,19 +10,31 @@ const root = join(import.meta.dirname, '..');
 const ENTRIES = { 'bench.mjs': 'scripts/pack-gpu/bench.ts', 'self-test.mjs': 'scripts/pack-gpu/self-test.ts' };
 const COPIED: readonly { readonly folder: string; readonly ending: string }[] = [
   { folder: 'kernels/gpu', ending: '.wgsl' },
-  { folder: 'kernels/cpu', ending: '.wasm' },
+  { folder: 'build/kernels', ending: '.wasm' },
 ];
+
+/** In the packed folder everything lies side by side. */
+const besides = {
+  name: 'besides',
+  transform: (code: string): string => code.replaceAll("new URL('../../build/kernels/", "new URL('./"),
+};
 
 async function pack(target: string): Promise<void> {
   mkdirSync(target, { recursive: true });
   for (const [output, input] of Object.entries(ENTRIES)) {
-    const bundle = await rolldown({ input: join(root, input), external: [/^node:/, 'webgpu'], platform: 'node' });
+    const bundle = await rolldown({
+      input: join(root, input),
+      external: [/^node:/, 'webgpu'],
+      platform: 'node',
+      plugins: [besides],
+    });
     await bundle.write({ file: join(target, output), format: 'esm', codeSplitting: false });
   }
   for (const { folder, ending } of COPIED)
     if (existsSync(join(root, folder)))
       for (const file of readdirSync(join(root, folder)).filter((name) => name.endsWith(ending)))
         copyFileSync(join(root, folder, file), join(target, file));
+  copyFileSync(join(root, 'test/bench/pow.cu'), join(target, 'pow.cu'));
   copyFileSync(join(root, 'vectors/pow.json'), join(target, 'pow.json'));
   process.stdout.write(`${target}: ${readdirSync(target).sort().join(' ')}\n`);
 }

@@ -26,6 +26,10 @@ const tasks = {
   test: (words) => test('full', words),
   'test:quick': (words) => test('quick', words),
   'test:deep': (words) => test('deep', words),
+  async 'pack:gpu'(words) {
+    const node = await bring();
+    return runChild(root, node, [join(root, 'scripts/pack-gpu.ts'), ...words]);
+  },
   async bench(words) {
     const node = await bring();
     return runChild(root, node, [join(root, 'test/bench/run.ts'), ...words]);

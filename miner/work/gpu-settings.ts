@@ -1,17 +1,9 @@
 /** What a graphics card's process or worker is opened with: plain data that crosses a process boundary. */
+import type { Tuning } from '../../kernels/gpu/tune.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 
-/** How a card runs fastest, as kernels/gpu/tune.ts found it; the miner only keeps it. */
-export type SavedTuning = {
-  readonly shape: {
-    readonly variant: 'shuffle' | 'workgroup';
-    readonly lanes: 4 | 8;
-    readonly flight: 1 | 2 | 4 | 8;
-    readonly workgroup: number;
-    readonly rounds: number;
-  };
-  readonly inFlight: 2 | 3;
-};
+/** How a card runs fastest; the miner only keeps it. */
+export type SavedTuning = Tuning;
 
 export type GpuSettings = {
   readonly network: NetworkName;

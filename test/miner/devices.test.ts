@@ -47,7 +47,7 @@ test('cards are used where there are any, the processor otherwise, and what is n
 
 test('a tuning is remembered per card; a damaged file is as good as none', async () => {
   const directory = temporaryDirectory();
-  const tuning = { shape: { variant: 'shuffle', lanes: 8, flight: 4, workgroup: 128, rounds: 1 }, inFlight: 2 };
+  const tuning = { shape: { variant: 'shuffle', lanes: 8, flight: 4, workgroup: 128 } };
   const file = new TuningFile(directory);
   expect(file.of('card')).toBeUndefined();
   await file.remember('card', tuning);
@@ -56,7 +56,7 @@ test('a tuning is remembered per card; a damaged file is as good as none', async
   expect(new TuningFile(directory).of('other')).toBeUndefined();
   writeFileSync(
     join(directory, 'tuning.json'),
-    '{"version":1,"devices":{"card":{"shape":{"variant":"shuffle","workgroup":1e9},"inFlight":2}}}',
+    '{"version":1,"devices":{"card":{"shape":{"variant":"shuffle","workgroup":1e9}}}}',
   );
   expect(new TuningFile(directory).of('card')).toBeUndefined();
   writeFileSync(join(directory, 'tuning.json'), '{"vers');
