@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { rolldown } from 'rolldown';
 
 const root = join(import.meta.dirname, '..');
-const ENTRIES = { 'bench.mjs': 'scripts/pack-gpu/bench.ts', 'self-test.mjs': 'scripts/pack-gpu/self-test.ts' };
+const ENTRIES = { 'bench.mjs': 'test/bench/packed/bench.ts', 'self-test.mjs': 'test/bench/packed/self-test.ts' };
 const COPIED: readonly { readonly folder: string; readonly ending: string }[] = [
   { folder: 'kernels/gpu', ending: '.wgsl' },
   { folder: 'build/kernels', ending: '.wasm' },

@@ -1,12 +1,12 @@
 /** self-test.mjs of the packed folder: the graphics kernels against the vectors beside it. Words: names of networks. */
 import { readFileSync } from 'node:fs';
-import { cacheFromSeed } from '../../kernels/gpu/cache.ts';
-import { openGpu } from '../../kernels/gpu/device.ts';
-import { loadSources } from '../../kernels/gpu/sources.ts';
-import { nodeGpu } from '../../kernels/gpu/webgpu.ts';
-import { readPowVectors } from '../../miner/pow-vectors.ts';
-import { selfTest } from '../../miner/selftest.ts';
-import { gpuBackends } from '../../miner/selftest-gpu.ts';
+import { cacheFromSeed } from '../../../kernels/gpu/cache.ts';
+import { openGpu } from '../../../kernels/gpu/device.ts';
+import { loadSources } from '../../../kernels/gpu/sources.ts';
+import { nodeGpu } from '../../../kernels/gpu/webgpu.ts';
+import { readPowVectors } from '../../../miner/pow-vectors.ts';
+import { selfTest } from '../../../miner/selftest.ts';
+import { gpuBackends } from '../../../miner/selftest-gpu.ts';
 
 const wanted = process.argv.slice(2);
 const vectors = readPowVectors(readFileSync(new URL('./pow.json', import.meta.url), 'utf8')).filter(
