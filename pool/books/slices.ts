@@ -1,7 +1,7 @@
 /**
  * Slices (docs/pool.md, books rules): shares are summed by account into the slice that is open when they are taken in. A
  * slice ends with the cuts of its number; closing it freezes its work, commits it by a Merkle sum tree and opens the next,
- * whose window work is frozen at that moment from the network's target.
+ * whose window work is frozen at that moment (books rule 3).
  */
 import { compareBytes } from '../../protocol/bytes.ts';
 import { sliceOfHeight } from '../../protocol/pplns.ts';
@@ -29,10 +29,23 @@ export type SliceOptions = {
 
 export type Moment = { readonly height: number; readonly target: bigint };
 
-const windowWork = (options: SliceOptions, target: bigint): bigint => {
-  const work = (workOfTarget(target) * options.windowThousandths) / 1000n;
+/** Slices whose work a window never falls below: a window within one slice would pay for timing it. */
+export const WINDOW_SLICES = 12;
+
+async function windowWork(
+  transaction: Transaction,
+  options: SliceOptions,
+  service: number,
+  target: bigint,
+): Promise<bigint> {
+  const wanted = (workOfTarget(target) * options.windowThousandths) / 1000n;
+  const [row] = await transaction<{ total: string }[]>`select coalesce(sum(total), 0)::text as total from (
+    select total from slices where service = ${service} and closed_height is not null and total > 0
+    order by number desc limit ${WINDOW_SLICES}) s`;
+  const floor = BigInt((row as { total: string }).total);
+  const work = wanted > floor ? wanted : floor;
   return work < 1n ? 1n : work;
-};
+}
 
 /** Brings the slices to a finalized height. Returns those that were closed. */
 export async function advanceSlices(
@@ -50,8 +63,9 @@ export async function advanceSlices(
       await closeSlice(transaction, slice, moment.height);
       closed.push(slice);
     }
+    const window = await windowWork(transaction, options, service, moment.target);
     await transaction`insert into slices (service, number, window_work, opened_height)
-      values (${service}, ${number}, ${String(windowWork(options, moment.target))}::numeric, ${moment.height})`;
+      values (${service}, ${number}, ${String(window)}::numeric, ${moment.height})`;
   }
   return closed;
 }

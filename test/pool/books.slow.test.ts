@@ -64,7 +64,9 @@ class Model {
     const worked = [...new Set(pplns.map((x) => x.slice))].sort((a, b) => b - a);
     let parts = worked.filter((s) => s < slice);
     if (parts.length === 0) parts = worked.filter((s) => s >= slice).slice(-1);
-    let left = 2_500_000n;
+    const newest = parts.slice(0, 12).reduce((sum, part) => sum + total(part), 0n);
+    const windowWork = newest > 2_500_000n ? newest : 2_500_000n;
+    let left = windowWork;
     const scores = new Map<string, { n: bigint; d: bigint }>();
     for (const part of parts) {
       if (left === 0n) break;
@@ -76,7 +78,7 @@ class Model {
         scores.set(share.account, { n: before.n * all + share.work * counted * before.d, d: before.d * all });
       }
     }
-    const all = 2_500_000n - left;
+    const all = windowWork - left;
     const rows = [...scores].map(([name, { n, d }]) => ({
       name,
       floor: (amount * n) / (d * all),
