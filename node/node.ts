@@ -414,7 +414,7 @@ class EmbeddedNode implements FullNode {
       const outcome = await arriving;
       return this.#noted('block', outcome.status === 'accepted' ? { ...outcome, status: 'known' } : outcome);
     }
-    const arrival = this.#accept(Uint8Array.from(header), Uint8Array.from(body), origin);
+    const arrival = this.#accept(new Uint8Array(header), new Uint8Array(body), origin);
     this.#arriving.set(name, arrival);
     try {
       return this.#noted('block', await arrival);

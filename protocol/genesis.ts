@@ -14,7 +14,8 @@ import { type Outpoint, type Output, PUBLIC_KEY_BYTES } from './transaction.ts';
 
 export const GENESIS_VERSION = 1;
 export const MIN_SELF_BOND = 100_000n * 100_000_000n;
-const MAX_GENESIS_OUTPUTS = 65_536;
+/** A guard for readers, far above what any genesis needs. */
+const MAX_GENESIS_OUTPUTS = 2_000_000;
 
 export type GenesisValidator = {
   readonly publicKey: Bytes;

@@ -7,6 +7,7 @@
 import { ByteReader, type Bytes, ByteWriter, compareBytes } from '../../protocol/bytes.ts';
 import { ID_BYTES, id, LABELS } from '../../protocol/identifier.ts';
 import type { BatchOp } from '../store/cut-indexer.ts';
+import { nameOf } from './registration.ts';
 
 export const LEAF_ENTRIES = 16;
 const MAX_DEPTH = 8 * ID_BYTES;
@@ -84,7 +85,7 @@ export class Trie {
   }
 
   #loadSides(place: Buffer): Sides {
-    const name = place.toString('latin1');
+    const name = nameOf(place);
     const known = this.#sides.get(name);
     if (known !== undefined) return known;
     const sides = readSides(this.#load(place));
@@ -204,7 +205,7 @@ export class TrieUpdate {
     const rightPlace = this.#side(place, depth, 1);
     const entries = Buffer.concat([this.#collect(newLeft, leftPlace), this.#collect(newRight, rightPlace)]);
     for (const gone of [leftPlace, rightPlace]) this.operations.push({ type: 'del', key: gone });
-    this.sides.set(place.toString('latin1'), undefined);
+    this.sides.set(nameOf(place), undefined);
     return this.#leaf(place, entries, true);
   }
 
@@ -267,7 +268,7 @@ export class TrieUpdate {
     };
     const value = writeSides(sides);
     this.operations.push({ type: 'put', key: place, value });
-    this.sides.set(place.toString('latin1'), sides);
+    this.sides.set(nameOf(place), sides);
     return { digest: id(LABELS.stateNode, value), sum: left.sum + right.sum, count: left.count + right.count };
   }
 }

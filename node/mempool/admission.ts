@@ -45,7 +45,7 @@ export class Admission {
   async submit(wire: Bytes, origin: Origin): Promise<Submission> {
     let transaction: ReadTransaction;
     try {
-      transaction = readTransaction(Uint8Array.from(wire), this.#options.chainId);
+      transaction = readTransaction(new Uint8Array(wire), this.#options.chainId);
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       return refused('transaction_malformed', error.message, { reason: error.code });

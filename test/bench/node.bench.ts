@@ -1,0 +1,211 @@
+/**
+ * The node's own figures: transactions into the mempool, templates, candidates, sealing, restart. Words choose parts (`mempool`, `candidates`, `seal`,
+ * `restart`); all without any. `cuts=N` sets how many cuts the store of the restart has, `outputs=N` how many outputs the larger sealing has.
+ */
+import { createVerifier } from '../../kernels/verifier.ts';
+import { chainRates, nodeSync } from '../../node/api/chain-routes.ts';
+import { developmentKey, TREASURY } from '../../node/development.ts';
+import type { UnspentOutput } from '../../node/full-node.ts';
+import { listenForMining } from '../../node/mining/listener.ts';
+import { formatAddress } from '../../protocol/address.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
+import { NETWORKS } from '../../protocol/network.ts';
+import { Bed, type BedSettings, searchNonce, silentLog } from '../node/bed.ts';
+import { blankCertificate } from '../node/simulation.ts';
+import { type Bench, bench } from './harness.ts';
+
+const alice = developmentKey('alice').address;
+const treasury = developmentKey(TREASURY).address;
+
+/** A node whose genesis has this many outputs of one coin for the treasury. */
+const bedWith = (outputs: number, settings: BedSettings = {}): Promise<Bed> =>
+  Bed.open({
+    ...settings,
+    genesis: {
+      validators: 4,
+      fund: Array.from({ length: outputs }, () => ({ address: treasury, amount: 100_000_000n })),
+      ...settings.genesis,
+    },
+  });
+
+const percentile = (values: readonly number[], share: number): number =>
+  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))] as number;
+
+const mainThreadMillis = (): number => {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+};
+
+async function timed(work: () => Promise<unknown> | unknown): Promise<number> {
+  const start = performance.now();
+  await work();
+  return performance.now() - start;
+}
+
+const pay = (bed: Bed, i: number): Bytes =>
+  bed.payment([bed.genesisOutput(i) as UnspentOutput], [{ address: alice, amount: 1_000n }]);
+
+async function submitAll(bed: Bed, wires: readonly Bytes[], inFlight = 512): Promise<void> {
+  let next = 0;
+  const one = async (): Promise<void> => {
+    while (next < wires.length) {
+      const outcome = await bed.node.submitTransaction(wires[next++] as Bytes);
+      if (outcome.status !== 'accepted') throw new Error(JSON.stringify(outcome));
+    }
+  };
+  await Promise.all(Array.from({ length: inFlight }, one));
+}
+
+async function listen(bed: Bed): Promise<{ base: string; close(): Promise<void> }> {
+  const listener = await listenForMining(
+    { bind: { host: '127.0.0.1', port: 0 } },
+    {
+      node: bed.node,
+      log: silentLog,
+      syncDocument: () => nodeSync(bed.node),
+      ratesDocument: () => chainRates(bed.node),
+      follow: (socket) => socket.close(),
+    },
+  );
+  return { base: `http://127.0.0.1:${listener.address.port}`, close: () => listener.close() };
+}
+
+type TemplateAnswer = { header_hex: string; body_hex: string; target: string; transaction_count: number };
+
+const post = async <T>(url: string, request: unknown): Promise<T> =>
+  (await (await fetch(url, { method: 'POST', body: JSON.stringify(request) })).json()) as T;
+
+async function measureMempool(b: Bench): Promise<void> {
+  const waiting = 10_000;
+  const bed = await bedWith(waiting);
+  const server = await listen(bed);
+  try {
+    b.note(`signing ${waiting} payments`);
+    const wires = Array.from({ length: waiting }, (_, i) => pay(bed, i));
+    const millis = await timed(() => submitAll(bed, wires));
+    b.figure('mempool-transactions', (waiting / millis) * 1000, 'tx/s');
+    const payout = formatAddress(alice, 'development');
+    const fresh: number[] = [];
+    let busy = 0;
+    const kept: number[] = [];
+    let count = 0;
+    for (let i = 0; i < 400; i++) {
+      const draw = i + 1;
+      const ask = async () => {
+        const answer = await post<TemplateAnswer>(`${server.base}/v1/mining/templates`, {
+          payout,
+          max_transactions: 1_000,
+          draw,
+        });
+        count = answer.transaction_count;
+      };
+      const before = mainThreadMillis();
+      fresh.push(await timed(() => bed.node.template({ payout: alice, maxTransactions: 1_000, draw: 10_000 + i })));
+      busy += mainThreadMillis() - before;
+      kept.push(await timed(ask));
+    }
+    b.note(`a template carries ${count} of them in 1 MiB`);
+    b.figure('template-main-thread', busy / fresh.length, 'ms');
+    b.figure('template-p99', percentile(fresh, 0.99), 'ms');
+    b.figure('template-p50', percentile(fresh, 0.5), 'ms');
+    b.figure('template-http-p50', percentile(kept, 0.5), 'ms');
+    b.figure('template-http-p99', percentile(kept, 0.99), 'ms');
+  } finally {
+    await server.close();
+    await bed.close();
+  }
+}
+
+async function measureCandidates(b: Bench): Promise<void> {
+  const verifier = createVerifier({ network: NETWORKS.development, mode: 'full', threads: 1 });
+  await verifier.prepare(0);
+  for (const [name, settings, transactions] of [
+    ['candidate', {}, 10],
+    ['candidate-1MiB', {}, 1_000],
+    ['candidate-pow', { dependencies: { verifier } }, 10],
+  ] as const) {
+    const bed = await bedWith(200, settings);
+    try {
+      await submitAll(
+        bed,
+        Array.from({ length: 200 }, (_, i) => pay(bed, i)),
+      );
+      const times: number[] = [];
+      let busy = 0;
+      for (let i = 0; i < 200; i++) {
+        const template = bed.node.template({ payout: alice, maxTransactions: transactions });
+        // Parents and carriers would empty the next template; blocks of one draw are what a busy bridge sends.
+        const header = name === 'candidate-pow' ? template.header : searchNonce(template.header, template.target);
+        const before = mainThreadMillis();
+        times.push(await timed(() => bed.node.submitBlock(header, template.body)));
+        busy += mainThreadMillis() - before;
+        bed.now += 10;
+        // A network makes a few blocks a second, so each finds the store at rest.
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      b.figure(`${name}-main-thread`, busy / times.length, 'ms');
+      b.figure(`${name}-p50`, percentile(times, 0.5), 'ms');
+      b.figure(`${name}-p99`, percentile(times, 0.99), 'ms');
+    } finally {
+      await bed.close();
+    }
+  }
+  await verifier.close();
+}
+
+async function measureSeal(b: Bench, large: number): Promise<void> {
+  for (const outputs of [20_000, large]) {
+    b.note(`a chain with ${outputs.toLocaleString('en-US')} outputs`);
+    const bed = await bedWith(outputs);
+    try {
+      const times: number[] = [];
+      const busy: number[] = [];
+      let spent = 0;
+      for (let round = 0; round < 3; round++) {
+        const wires = Array.from({ length: 1_000 }, (_, i) => pay(bed, Math.floor((spent + i) * (outputs / 3_000))));
+        spent += 1_000;
+        await submitAll(bed, wires);
+        for (let block = 0; block < 16; block++) await bed.mine(alice, 63, 100 * round + block);
+        let executed = 0;
+        const stop = bed.node.on('cut', (effects) => {
+          executed = effects.transactions.filter(({ outcome }) => outcome === 'executed').length;
+        });
+        const before = mainThreadMillis();
+        times.push(await timed(() => bed.seal()));
+        busy.push(mainThreadMillis() - before);
+        stop();
+        if (executed !== 1_000) throw new Error(`${executed} transactions were executed instead of 1,000`);
+      }
+      b.figure(`seal-1000-of-${outputs}`, percentile(times, 0.5), 'ms');
+      // On a machine that does other things too this says more than the time on the clock.
+      b.figure(`seal-1000-of-${outputs}-main-thread`, percentile(busy, 0.5), 'ms');
+    } finally {
+      await bed.close();
+    }
+  }
+}
+
+async function measureRestart(b: Bench, cuts: number): Promise<void> {
+  const bed = await bedWith(1_000, { dependencies: { certify: blankCertificate(4) } });
+  try {
+    for (let i = 0; i < cuts; i++) {
+      if (i % 16 === 0) await bed.mine(alice, 0);
+      await bed.seal();
+    }
+    await bed.node.close();
+    b.figure(`restart-${cuts}-cuts`, await timed(() => bed.openNode()), 'ms');
+  } finally {
+    await bed.close();
+  }
+}
+
+export default bench('mempool, templates, candidates, sealing and restart of the node', async (b) => {
+  const number = (name: string, fallback: number) =>
+    Number(b.words.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1) ?? fallback);
+  const parts = b.words.filter((word) => !word.includes('='));
+  const wanted = (part: string) => parts.length === 0 || parts.includes(part);
+  if (wanted('mempool')) await measureMempool(b);
+  if (wanted('candidates')) await measureCandidates(b);
+  if (wanted('seal')) await measureSeal(b, number('outputs', 1_000_000));
+  if (wanted('restart')) await measureRestart(b, number('cuts', 5_000));
+});
