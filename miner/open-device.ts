@@ -34,6 +34,7 @@ export async function openDevice(
     network,
     adapter: device.adapter,
     unsafe: unsafeGpu,
+    autoTune: !device.software,
     tuning: tunings.of(device.name),
   };
   const port = forkDevice<GpuSettings>(new URL('./work/gpu-process.ts', import.meta.url));

@@ -253,7 +253,8 @@ export class PageMiner {
 function openBackend(kind: 'webgpu' | 'wasm', options: PageMinerOptions, events: BackendEvents): Promise<Backend> {
   const { network } = parseAddress(options.address);
   if (kind === 'webgpu') {
-    const settings: GpuSettings = { network, adapter: undefined, unsafe: false, tuning: undefined };
+    // A page shall begin at once: it does not tune.
+    const settings: GpuSettings = { network, adapter: undefined, unsafe: false, autoTune: false, tuning: undefined };
     return openRemoteBackend({ kind, settings }, workerPort(), events);
   }
   const threads = options.threads ?? Math.max(1, Math.floor((navigator.hardwareConcurrency ?? 2) / 2));

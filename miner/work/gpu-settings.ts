@@ -10,5 +10,7 @@ export type GpuSettings = {
   /** Part of the adapter's name, where there are several. */
   readonly adapter: string | undefined;
   readonly unsafe: boolean;
+  /** Tuning compiles and tries many kernels: seconds on a card, minutes where a processor plays one. */
+  readonly autoTune: boolean;
   readonly tuning: SavedTuning | undefined;
 };

@@ -1,0 +1,29 @@
+/** The process of one graphics card (remote-backend.ts): the WebGPU backend on Dawn, steered by the miner over its IPC channel. */
+import { GpuBackend } from '../../kernels/gpu/backend.ts';
+import { openGpu } from '../../kernels/gpu/device.ts';
+import { loadSources } from '../../kernels/gpu/sources.ts';
+import { nodeGpu } from '../../kernels/gpu/webgpu.ts';
+import { NETWORKS } from '../../protocol/network.ts';
+import { powParameters } from '../../protocol/pow.ts';
+import { cacheFromSeed } from './gpu-cache.ts';
+import type { GpuSettings } from './gpu-settings.ts';
+import { serveBackend, type ToDevice } from './remote-backend.ts';
+
+const serve = serveBackend<GpuSettings>(
+  (message) => void process.send?.(message),
+  async ({ network, adapter, unsafe, autoTune, tuning }, events, onTuned) => {
+    const entry = await nodeGpu({ unsafe, ...(adapter === undefined ? {} : { adapter }) });
+    const gpu = await openGpu({}, { entry, sources: await loadSources() });
+    const parameters = powParameters(NETWORKS[network]);
+    return new GpuBackend(
+      { parameters, autoTune, ...(tuning === undefined ? {} : { tuning }) },
+      { gpu, events, buildCache: (seed) => cacheFromSeed(parameters, seed), onTuned },
+    );
+  },
+);
+
+process.on('message', (message) => void serve(message as ToDevice<GpuSettings>));
+// The miner is gone: so is the reason to be here. An interrupt of the terminal reaches this process too; the miner decides.
+process.on('disconnect', () => process.exit(0));
+process.on('SIGINT', () => undefined);
+process.on('SIGTERM', () => undefined);

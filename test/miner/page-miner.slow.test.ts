@@ -1,0 +1,134 @@
+/**
+ * The miner in a real browser: the bundle of the test page, in Chromium, against a real WebSocket server that judges every
+ * share with the reference. With WebGPU (SwiftShader where there is no card) and with WebAssembly, isolated and not.
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { build } from 'vite';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import type { PageMinerOptions } from '../../miner/browser/page-miner.ts';
+import { type FixtureOptions, MINER_ADDRESS, PoolFixture, THIEF_ADDRESS } from './pool-fixture.ts';
+import { until } from './running-miner.ts';
+
+const TYPES: Record<string, string> = {
+  '.html': 'text/html',
+  '.js': 'text/javascript',
+  '.wasm': 'application/wasm',
+  '.wgsl': 'text/plain',
+};
+const ISOLATION = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' };
+const FLAGS = [
+  '--headless',
+  '--no-sandbox',
+  '--enable-unsafe-webgpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+let browser: Browser;
+let bundle: string;
+
+beforeAll(async () => {
+  bundle = join(fileURLToPath(new URL('../..', import.meta.url)), 'build', 'miner-test-page');
+  await build({
+    root: fileURLToPath(new URL('./page', import.meta.url)),
+    base: './',
+    logLevel: 'error',
+    build: { outDir: bundle, emptyOutDir: true, target: 'esnext', assetsInlineLimit: 0 },
+    worker: { format: 'es' },
+  });
+  browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
+}, 120_000);
+
+afterAll(async () => {
+  await browser?.close();
+});
+
+async function open(isolated: boolean): Promise<Page> {
+  const server = createServer((request, response) => {
+    const path = join(bundle, (request.url ?? '/').split('?')[0] === '/' ? 'index.html' : (request.url as string));
+    if (!path.startsWith(bundle) || !existsSync(path)) response.writeHead(404).end();
+    else
+      response
+        .writeHead(200, {
+          'content-type': TYPES[extname(path)] ?? 'application/octet-stream',
+          ...(isolated ? ISOLATION : {}),
+        })
+        .end(readFileSync(path));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const page = await browser.newPage();
+  page.on('pageerror', (error) => console.log('page error', error.message));
+  page.on('console', (message) => message.type() === 'error' && console.log('console', message.text()));
+  onTestFinished(async () => {
+    await page.close();
+    server.close();
+    server.closeAllConnections();
+  });
+  await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+  return page;
+}
+
+async function fixture(options: FixtureOptions): Promise<PoolFixture> {
+  const pool = await new PoolFixture(options).listen();
+  onTestFinished(() => pool.close());
+  return pool;
+}
+
+const start = (page: Page, options: PageMinerOptions) => page.evaluate((given) => window.miner.start(given), options);
+const shown = (page: Page): Promise<string> => page.locator('#stats').innerText();
+
+test.each([
+  ['wasm', true, 1, 20_000n],
+  ['wasm', true, 2, 20_000n],
+  ['wasm', false, 1, 20_000n],
+  ['webgpu', false, 1, 2_000n],
+  ['webgpu', true, 2, 2_000n],
+] as const)(
+  'mines with %s, isolated %s, protocol v%i, and its hits verify',
+  async (device, isolated, version, shareWork) => {
+    const pool = await fixture({ shareWork });
+    const page = await open(isolated);
+    const url = `ws://127.0.0.1:${pool.webSocketPort}/?protocol=v${version}`;
+    await start(page, { url, address: MINER_ADDRESS, worker: 'tab', device, threads: 2 });
+    try {
+      await until(() => pool.accepted >= 3, 90_000);
+    } catch (error) {
+      throw new Error(`${(error as Error).message}\n${await shown(page)}`);
+    }
+    expect(pool.judged.filter(({ code }) => code !== 0)).toEqual([]);
+    expect([...pool.clients][0]).toMatchObject({ version, username: `${MINER_ADDRESS}.tab` });
+    const stats = JSON.parse(await shown(page)) as Record<string, unknown>;
+    expect(stats).toMatchObject({ state: 'searching', kind: device, connected: true });
+    if (device === 'wasm') expect(stats.threads).toBe(isolated ? 'shared' : 'single');
+    await page.evaluate(() => window.miner.pause());
+    await page.waitForTimeout(500);
+    const hashes = await page.evaluate(() => window.miner.stats.hashes);
+    await page.waitForTimeout(700);
+    expect(await page.evaluate(() => window.miner.stats.hashes)).toBe(hashes);
+    await page.evaluate(() => window.miner.resume());
+    await until(async () => (await page.evaluate(() => window.miner.stats.hashes)) > hashes);
+    await page.evaluate(() => window.miner.stop());
+    await until(() => pool.clients.size === 0);
+    expect(JSON.parse(await shown(page))).toMatchObject({ state: 'off' });
+  },
+  150_000,
+);
+
+test('a thief is refused in words, and a wrong address at once', async () => {
+  const pool = await fixture({ payTo: THIEF_ADDRESS });
+  const page = await open(true);
+  const url = `ws://127.0.0.1:${pool.webSocketPort}/`;
+  await start(page, { url, address: MINER_ADDRESS, device: 'wasm', threads: 1, throttle: 0.5 });
+  await until(async () => (await shown(page)).includes('does not pay your address'));
+  expect(pool.judged).toEqual([]);
+  await expect(start(page, { url, address: 'nonsense' })).rejects.toThrow(/not an address/);
+  await expect(start(page, { url: 'stratum+tcp://x:1', address: MINER_ADDRESS })).rejects.toThrow(/only ws/);
+}, 120_000);
