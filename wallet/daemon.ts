@@ -2,6 +2,7 @@
 
 import { parseAddress } from '../protocol/address.ts';
 import { type ListenAddress, showListenAddress, type ValuesOf } from '../protocol/command-line.ts';
+import { attempt } from '../protocol/errors.ts';
 import { openLog } from '../runtime/log.ts';
 import type { Terminal } from '../runtime/program.ts';
 import { listenError } from '../runtime/runtime-error.ts';
@@ -11,6 +12,7 @@ import { type daemonOptions, defaultFile } from './options.ts';
 import type { Prompt } from './prompt.ts';
 import { WalletServer } from './rpc/server.ts';
 import { readOrCreateToken } from './rpc/token.ts';
+import { WalletError } from './wallet-error.ts';
 
 export async function runDaemon(
   values: ValuesOf<typeof daemonOptions>,
@@ -40,7 +42,9 @@ export async function runDaemon(
           shutdown.request('fault', 1);
         },
         check(network) {
-          if (values.autoSweepTo !== undefined) parseAddress(values.autoSweepTo, network);
+          if (values.autoSweepTo === undefined) return;
+          const sweep = attempt(() => parseAddress(values.autoSweepTo as string, network));
+          if (!sweep.ok) throw new WalletError('address_invalid', `--auto-sweep-to: ${sweep.error.message}`);
         },
       },
     );

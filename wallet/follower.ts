@@ -144,9 +144,10 @@ export class Follower {
       const after = book.meta.indexedHeight;
       if (after >= head) break;
       const through = Math.min(head, after + SPAN_CUTS);
-      await this.#read(after, through, !this.#rescanning);
+      // An index that stands still is asked again at the next turn.
+      if (!(await this.#read(after, through, !this.#rescanning))) break;
     }
-    if (this.#rescanning) {
+    if (this.#rescanning && book.meta.indexedHeight >= this.#state.finalizedHeight) {
       this.#rescanning = false;
       this.#with.log.info('history read again', { height: book.meta.indexedHeight });
       this.#with.events.resync('rescanned');
@@ -184,7 +185,8 @@ export class Follower {
     await this.#with.journal.forgetChain({ ...this.#with.book.meta, indexedHeight: 0, searched });
   }
 
-  async #read(after: number, through: number, live: boolean): Promise<void> {
+  /** Whether the wallet is any further than before. */
+  async #read(after: number, through: number, live: boolean): Promise<boolean> {
     const { client, book } = this.#with;
     const names = [...book.addresses()].map((record) => record.address);
     const byHeight = new Map<number, ChangeDocument[]>();
@@ -197,15 +199,20 @@ export class Follower {
       }
     };
     if (after === 0) sort(await genesisOutputs(client, names));
-    if (names.length / 64 <= through - after) sort(await changesOfAddresses(client, names, after, through));
-    else for (let height = after + 1; height <= through; height++) sort(await changesOfCut(client, height));
+    let complete = through;
+    if (names.length / 64 <= through - after) {
+      const read = await changesOfAddresses(client, names, after, through);
+      complete = read.complete;
+      sort(read.changes);
+    } else for (let height = after + 1; height <= through; height++) sort(await changesOfCut(client, height));
     if (after === 0) {
       const keyOf = ({ outpoint }: ChangeDocument) => outputKey(outpoint.transaction_id, outpoint.output_index);
       const unspent = new Set((byHeight.get(0) ?? []).map(keyOf));
       sort(spentGenesisOutputs([...byHeight.values()].flat()).filter((change) => !unspent.has(keyOf(change))));
     }
-    for (const height of [...new Set([...byHeight.keys(), through])].sort((a, b) => a - b))
+    for (const height of [...new Set([...byHeight.keys(), Math.max(after, complete)])].sort((a, b) => a - b))
       await this.#applyCut(height, byHeight.get(height) ?? [], live);
+    return complete > after;
   }
 
   async #applyCut(height: number, changes: readonly ChangeDocument[], live: boolean): Promise<void> {

@@ -47,14 +47,18 @@ export function checkManifest(manifest: Manifest, network: NetworkName, chainId:
     throw new WalletError('node_other_chain', 'the node follows another chain than this wallet has known');
 }
 
-/** Changes of these addresses in the cuts above `after` and up to `through`, oldest first. */
+/**
+ * Changes of these addresses in the cuts above `after` and up to `through`, oldest first. A node may index a little behind its
+ * head: `complete` is how far the answer really goes.
+ */
 export async function changesOfAddresses(
   client: NodeClient,
   addresses: readonly string[],
   after: number,
   through: number,
-): Promise<ChangeDocument[]> {
-  const found: ChangeDocument[] = [];
+): Promise<{ changes: ChangeDocument[]; complete: number }> {
+  const changes: ChangeDocument[] = [];
+  let complete = through;
   for (const batch of batches(addresses)) {
     let cursor: string | undefined;
     do {
@@ -64,13 +68,14 @@ export async function changesOfAddresses(
         limit: 4096,
         ...(cursor === undefined ? {} : { cursor }),
       });
-      for (const change of page.changes) if (change.finalized_height <= through) found.push(change);
+      for (const change of page.changes) if (change.finalized_height <= through) changes.push(change);
+      complete = Math.min(complete, page.indexed_height);
       // Pages are in ascending order: everything after this one is newer still.
       if ((page.changes.at(-1)?.finalized_height ?? 0) > through) break;
       cursor = page.next_cursor;
     } while (cursor !== undefined);
   }
-  return found;
+  return { changes: changes.filter((change) => change.finalized_height <= complete), complete };
 }
 
 /** All changes of one cut, for wallets with more addresses than there are cuts to read. */

@@ -419,7 +419,7 @@ export class Outgoing {
           requestId,
           purpose,
           state: 'signed',
-          wireHex: toHex(wire),
+          wireHex: Buffer.from(wire.buffer).toString('hex'),
           inputs: draft.inputs.map(({ key }) => key),
           recipients: draft.recipients,
           change: draft.change,

@@ -36,6 +36,8 @@ export class FakeNode {
   /** Every call fails as if nothing listened. */
   down = false;
   synced = true;
+  /** Cuts by which the address index is behind the head. */
+  indexLag = 0;
   minFeePerMass = 10n;
   submissions = 0;
   readonly mempool = new Map<string, Transaction>();
@@ -262,15 +264,16 @@ export class FakeNode {
       }),
     addressChanges: ({ addresses, after_height, limit = 1024, cursor }) => {
       const wanted = new Set(addresses);
+      const indexed = this.height - this.indexLag;
       const all = this.cuts
-        .slice(after_height + 1)
+        .slice(after_height + 1, indexed + 1)
         .flatMap((cut) => cut.changes.filter(({ address }) => wanted.has(address)));
       const from = cursor === undefined ? 0 : Number.parseInt(cursor, 16);
       return this.#answer({
         api_version: 1,
         after_height,
         finalized_height: this.height,
-        indexed_height: this.height,
+        indexed_height: indexed,
         changes: all.slice(from, from + limit),
         ...(all.length > from + limit ? { next_cursor: (from + limit).toString(16) } : {}),
       });

@@ -202,3 +202,24 @@ test('a wallet with more addresses than cuts reads whole cuts and finds the same
   expect(page).toHaveLength(150);
   expect((await shop.call('addresses', { cursor: next_cursor })).addresses).toHaveLength(50);
 });
+
+test('an index that lags behind the head hides nothing: the wallet waits for it', async () => {
+  const node = new FakeNode();
+  const shop = await openTestWallet(node);
+  const { address } = await shop.call('new_address', {});
+  await shop.turn();
+  node.indexLag = 6;
+  node.reward(String(address), COIN);
+  const height = node.seal();
+  node.skip(5);
+  await shop.turn();
+  expect(await shop.call('status')).toMatchObject({ caught_up: false });
+  expect(shop.wallet.book.meta.indexedHeight).toBeLessThan(height);
+  expect(await shop.refusal('send', { to: stranger(1), amount: '0.5', request_id: 'x' })).toMatchObject({
+    code: -32001,
+    word: 'wallet_behind',
+  });
+  node.indexLag = 0;
+  await shop.turn();
+  expect(await shop.call('balance')).toMatchObject({ balance: '1.00000000' });
+});

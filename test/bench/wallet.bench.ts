@@ -1,0 +1,198 @@
+/**
+ * The wallet daemon as a pool uses it: payments per second with 10,000 outputs, the time `balance` takes meanwhile, and
+ * the start with 100,000 entries of history. A real svcd and a real daemon, each a process of its own.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { formatAddress } from '../../protocol/address.ts';
+import { Keyring } from '../../wallet/keyring.ts';
+import { WalletRoot } from '../../wallet/keys.ts';
+import { phraseOfEntropy } from '../../wallet/phrase.ts';
+import { outputKey } from '../../wallet/records.ts';
+import { readToken } from '../../wallet/rpc/token.ts';
+import { WalletStore } from '../../wallet/store.ts';
+import { sealWalletFile, writeWalletFile } from '../../wallet/wallet-file.ts';
+import { type Bench, bench } from './harness.ts';
+
+const OUTPUTS = 10_000;
+const HISTORY = 100_000;
+const SECONDS = 15;
+const WORKERS = 8;
+const programs = new URL('../../', import.meta.url).pathname;
+
+const hash = (text: string): string => createHash('sha384').update(text).digest('hex');
+const entropy = new Uint8Array(createHash('sha256').update('benchmark').digest());
+const keyring = new Keyring(new WalletRoot(phraseOfEntropy(entropy), '', 'development'));
+const record = keyring.addressRecord('receive', 0, 0);
+const recipients = Array.from({ length: 7 }, (_, i) => ({
+  to: formatAddress(new Uint8Array(49).fill(i + 1, 1), 'development'),
+  amount: '0.01',
+}));
+
+/** Starts a program and waits for the line that says where it listens. */
+function start(words: string[], ready: RegExp): Promise<{ child: ChildProcess; address: string }> {
+  const child = spawn(process.execPath, words, { cwd: programs, stdio: ['ignore', 'ignore', 'pipe'] });
+  return new Promise((resolve, reject) => {
+    let text = '';
+    child.stderr?.on('data', (data: Buffer) => {
+      text += data.toString();
+      const address = ready.exec(text)?.[1];
+      if (address !== undefined) resolve({ child, address });
+    });
+    child.once('exit', () => reject(new Error(text)));
+  });
+}
+
+/** Processor seconds a process has used: what a busy machine does not falsify. Linux counts them in hundredths. */
+function processorSeconds(child: ChildProcess): number {
+  const stat = readFileSync(`/proc/${child.pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  const gone = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGTERM');
+  await gone;
+}
+
+async function writeWallet(file: string): Promise<void> {
+  await writeWalletFile(file, await sealWalletFile({ entropy, passphrase: '' }, 'development', 'benchmark'));
+  writeFileSync(`${file}.password`, 'benchmark\n', { mode: 0o600 });
+}
+
+const startDaemon = (file: string, service: string) =>
+  start(
+    ['wallet/main.ts', 'daemon', '--file', file, '--service', service, '--listen', '127.0.0.1:0'],
+    /wallet daemon ready listen=(\S+)/,
+  );
+
+async function payments(b: Bench, directory: string): Promise<void> {
+  const file = join(directory, 'wallet.json');
+  await writeWallet(file);
+  const config = join(directory, 'node.json');
+  const fund = Array.from({ length: OUTPUTS }, () => `${record.address}=10`);
+  writeFileSync(
+    config,
+    JSON.stringify({
+      fund,
+      'data-dir': join(directory, 'node'),
+      'mining-bind': 'off',
+      'pow-mode': 'light',
+      'api-bind': '127.0.0.1:0',
+    }),
+  );
+  const node = await start(['node/main.ts', 'run', '--config', config], /public API address=(\S+)/);
+  const daemon = await startDaemon(file, `http://${node.address}`);
+  try {
+    const token = readToken(`${file}.token`);
+    const call = async (method: string, params: unknown): Promise<Record<string, unknown>> => {
+      const answer = await fetch(`http://${daemon.address}/v1/rpc`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+      });
+      const { result, error } = (await answer.json()) as { result?: Record<string, unknown>; error?: unknown };
+      if (result === undefined) throw new Error(`${method}: ${JSON.stringify(error)}`);
+      return result;
+    };
+    while ((await call('balance', {})).outputs !== OUTPUTS) await new Promise((resolve) => setTimeout(resolve, 200));
+    let sent = 0;
+    const times: number[] = [];
+    const end = performance.now() + 1000 * SECONDS;
+    const pay = async (worker: number) => {
+      for (let i = 0; performance.now() < end; i++, sent++)
+        await call('send_many', { recipients, request_id: `${worker} ${i}` });
+    };
+    const watch = async () => {
+      while (performance.now() < end) {
+        const before = performance.now();
+        await call('balance', {});
+        times.push(performance.now() - before);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    };
+    const before = performance.now();
+    const used = [daemon, node].map(({ child }) => processorSeconds(child));
+    await Promise.all([watch(), ...Array.from({ length: WORKERS }, (_, worker) => pay(worker))]);
+    times.sort((x, y) => x - y);
+    b.note(`${sent} payments to 7 recipients each by ${WORKERS} callers; ${times.length} calls of balance meanwhile`);
+    b.figure('send_many', (1000 * sent) / (performance.now() - before), 'op/s');
+    for (const [i, name] of ['daemon', 'node'].entries()) {
+      const seconds = processorSeconds([daemon, node][i]?.child as ChildProcess) - (used[i] as number);
+      b.figure(`send_many-${name}-cpu`, (1000 * seconds) / sent, 'ms');
+    }
+    b.figure('balance-p50', times[Math.floor(times.length / 2)] as number, 'ms');
+    b.figure('balance-p99', times[Math.floor(times.length * 0.99)] as number, 'ms');
+  } finally {
+    await stop(daemon.child);
+    await stop(node.child);
+  }
+}
+
+async function startUp(b: Bench, directory: string): Promise<void> {
+  const file = join(directory, 'old.json');
+  await writeWallet(file);
+  const store = await WalletStore.open(join(`${file}.state`, 'store'));
+  const outputs = [{ output: 0, address: record.address, amount: 1_000_000n }];
+  const common = { spent: 0n, fee: null, recipients: [], payloadHex: '', senders: [], requestId: null, outputs };
+  for (let i = 0; i < HISTORY; i += 5000)
+    await store.write(
+      [
+        {
+          history: Array.from({ length: 5000 }, (_, k) => ({
+            ...common,
+            height: 1 + Math.floor((i + k) / 4),
+            transaction: hash(`history ${i + k}`),
+            kind: 'reward' as const,
+            received: 1_000_000n,
+          })),
+        },
+      ],
+      false,
+    );
+  await store.write(
+    [
+      {
+        meta: { ...WalletStore.firstMeta('development'), indexedHeight: HISTORY / 4 },
+        addresses: [{ ...record, given: true, used: true }],
+        outputsAdded: Array.from({ length: OUTPUTS }, (_, i) => ({
+          key: outputKey(hash(`history ${i}`), 0),
+          amount: 1_000_000n,
+          address: record.address,
+          height: 1,
+          source: 'work_reward' as const,
+        })),
+      },
+    ],
+    true,
+  );
+  await store.close();
+  const times: number[] = [];
+  const used: number[] = [];
+  for (let i = 0; i < 5; i++) {
+    const before = performance.now();
+    const { child } = await startDaemon(file, 'http://127.0.0.1:9');
+    times.push((performance.now() - before) / 1000);
+    used.push(processorSeconds(child));
+    await stop(child);
+  }
+  b.note(
+    `${HISTORY} entries of history and ${OUTPUTS} outputs; from the start of the process to its listener, password included`,
+  );
+  b.figure('start-cpu', used.sort((x, y) => x - y)[2] as number, 's');
+  b.figure('start', times.sort((x, y) => x - y)[2] as number, 's');
+}
+
+export default bench('payments through the daemon, balance meanwhile, start with a long history', async (b) => {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-bench-'));
+  try {
+    await payments(b, directory);
+    await startUp(b, directory);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+});
