@@ -1,27 +1,25 @@
 /** Remembers how each graphics card runs fastest, so that it is tuned once: DIR/tuning.json, by the card's name. */
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Shape } from '../kernels/gpu/search.ts';
+import type { Tuning } from '../kernels/gpu/tune.ts';
 import { writeDurably } from '../runtime/durable-file.ts';
-import type { SavedTuning } from './work/gpu-settings.ts';
 
 /** A tuning of another version of the kernels says nothing. */
 const VERSION = 1;
 
 type Saved = { version: number; devices: Record<string, unknown> };
 
+const isOneOf = (value: unknown, choices: readonly unknown[]): boolean => choices.includes(value);
+
 /** The file comes from a disk: what is not a tuning is not used. Whether the card can run it, the backend decides. */
-function asTuning(value: unknown): SavedTuning | undefined {
-  const { shape } = (value ?? {}) as { shape?: Partial<Record<keyof SavedTuning['shape'], unknown>> };
+function asTuning(value: unknown): Tuning | undefined {
+  const { shape } = (value ?? {}) as { shape?: Partial<Record<keyof Shape, unknown>> };
   if (typeof shape !== 'object' || shape === null) return undefined;
   const { variant, lanes, flight, workgroup } = shape;
-  const isCount = (n: unknown, most: number): boolean =>
-    Number.isInteger(n) && (n as number) > 0 && (n as number) <= most;
-  const ok =
-    (variant === 'shuffle' || variant === 'workgroup') &&
-    (lanes === 4 || lanes === 8) &&
-    [1, 2, 4, 8].includes(flight as number) &&
-    isCount(workgroup, 1_024);
-  return ok ? (value as SavedTuning) : undefined;
+  const isSize = Number.isInteger(workgroup) && (workgroup as number) > 0 && (workgroup as number) <= 1_024;
+  const isKnown = isOneOf(variant, ['shuffle', 'workgroup']) && isOneOf(lanes, [4, 8]) && isOneOf(flight, [1, 2, 4, 8]);
+  return isSize && isKnown ? (value as Tuning) : undefined;
 }
 
 export class TuningFile {
@@ -33,7 +31,7 @@ export class TuningFile {
     this.#saved = read(this.#path);
   }
 
-  of(device: string): SavedTuning | undefined {
+  of(device: string): Tuning | undefined {
     return asTuning(this.#saved.devices[device]);
   }
 

@@ -1,11 +1,11 @@
 /** The Web Worker of the graphics card in a page (../work/remote-backend.ts): the WebGPU backend, away from the page's own thread. */
 import { GpuBackend } from '../../kernels/gpu/backend.ts';
+import { cacheFromSeed } from '../../kernels/gpu/cache.ts';
 import { openGpu } from '../../kernels/gpu/device.ts';
 import { GpuError } from '../../kernels/gpu/gpu-error.ts';
 import { loadSources } from '../../kernels/gpu/sources.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { powParameters } from '../../protocol/pow.ts';
-import { cacheFromSeed } from '../work/gpu-cache.ts';
 import type { GpuSettings } from '../work/gpu-settings.ts';
 import { serveBackend, type ToDevice } from '../work/remote-backend.ts';
 

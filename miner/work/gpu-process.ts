@@ -1,11 +1,11 @@
 /** The process of one graphics card (remote-backend.ts): the WebGPU backend on Dawn, steered by the miner over its IPC channel. */
 import { GpuBackend } from '../../kernels/gpu/backend.ts';
+import { cacheFromSeed } from '../../kernels/gpu/cache.ts';
 import { openGpu } from '../../kernels/gpu/device.ts';
 import { loadSources } from '../../kernels/gpu/sources.ts';
 import { nodeGpu } from '../../kernels/gpu/webgpu.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { powParameters } from '../../protocol/pow.ts';
-import { cacheFromSeed } from './gpu-cache.ts';
 import type { GpuSettings } from './gpu-settings.ts';
 import { serveBackend, type ToDevice } from './remote-backend.ts';
 

@@ -2,9 +2,6 @@
 import type { Tuning } from '../../kernels/gpu/tune.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 
-/** How a card runs fastest; the miner only keeps it. */
-export type SavedTuning = Tuning;
-
 export type GpuSettings = {
   readonly network: NetworkName;
   /** Part of the adapter's name, where there are several. */
@@ -12,5 +9,5 @@ export type GpuSettings = {
   readonly unsafe: boolean;
   /** Tuning compiles and tries many kernels: seconds on a card, minutes where a processor plays one. */
   readonly autoTune: boolean;
-  readonly tuning: SavedTuning | undefined;
+  readonly tuning: Tuning | undefined;
 };
