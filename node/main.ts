@@ -84,7 +84,7 @@ const rebuildCommand = command(
       const lock = lockDirectory(dataDir);
       rmSync(scratchDirectory, { recursive: true, force: true });
       const store = await LedgerStore.open(storeDirectory(dataDir));
-      const scratch = await LedgerStore.open(scratchDirectory);
+      const scratch = await LedgerStore.open(scratchDirectory, { durable: false });
       try {
         const height = await rebuildIndex(store, scratch, (done, of) => {
           if (done % 10_000 === 0) terminal.out(`${done} of ${of} cuts\n`);

@@ -5,7 +5,7 @@ import { type Bytes, compareBytes, equalBytes, toHex } from '../../protocol/byte
 import { id } from '../../protocol/identifier.ts';
 import { hex } from '../events.ts';
 import type { PendingTransaction } from '../full-node.ts';
-import { asBuffer, OUTPOINT_BYTES, outpointKey, PLACE_BYTES, placeBytes, placeOf } from '../index/index-keys.ts';
+import { asBuffer, eventPlace, OUTPOINT_BYTES, outpointKey, PLACE_BYTES, placeBytes } from '../index/index-keys.ts';
 import type { IndexedOutput, IndexReader, PlacedEvent } from '../index/index-reader.ts';
 import { type ApiContext, type Handlers, JsonText, readAddress, readAddresses } from './api-context.ts';
 import { refusal } from './api-error.ts';
@@ -174,8 +174,8 @@ export const addressRoutes: Pick<
     const { height, value } = await context.index.history(address, before, limit + 1);
     const events: string[] = [];
     const shown = Math.min(limit, value.length);
-    for (let i = 0; i < shown; i++) events.push(historyEventJson(value[i] as [Uint8Array, Uint8Array]));
-    const last = value.length > limit ? placeOf((value[limit - 1] as [Uint8Array, Uint8Array])[0]) : undefined;
+    for (let i = 0; i < shown; i++) events.push(historyEventJson(value[i] as Uint8Array));
+    const last = value.length > limit ? eventPlace(value[limit - 1] as Uint8Array) : undefined;
     const cursor =
       last === undefined ? '' : `,"next_cursor":"${makeCursor(scope, placeBytes(last.height, last.place))}"`;
     return new JsonText(

@@ -3,7 +3,13 @@
  * parsing and one write. Bodies are bounded before they are buffered, browsers are admitted by origin, answers are signed
  * when a nonce asks for it.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type OutgoingHttpHeader,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { MAX_REQUEST_BODY, MAX_TARGET, SOCKETS } from '../../protocol/api/routes.ts';
 import { ANSWER_HEADERS, answerMessage, ENVELOPE_VERSION, NONCE_BYTES } from '../../protocol/api/signed-answer.ts';
@@ -196,71 +202,72 @@ export class ApiHttp {
     requestBody: Uint8Array,
     answer: ApiAnswer,
   ): Promise<void> {
-    const bytes = Buffer.from(answer.json);
-    response.setHeader('content-type', 'application/json');
-    response.setHeader('cache-control', 'no-store');
-    response.setHeader('content-length', bytes.length);
-    if (answer.waitMillis !== undefined)
-      response.setHeader('retry-after', Math.max(1, Math.ceil(answer.waitMillis / 1000)));
-    if (answer.status === 405) response.setHeader('allow', allowedMethods(request.url ?? ''));
+    const nonce = request.headers[ANSWER_HEADERS.nonce];
+    let { status, json, waitMillis } = answer;
+    let signed: readonly string[] = [];
+    if (nonce !== undefined && request.method !== 'HEAD') {
+      const result = await this.#sign(request, requestBody, answer, nonce);
+      if (result instanceof Refusal) ({ status, json, waitMillis } = refusalAnswer(result));
+      else signed = result;
+    }
+    const length = Buffer.byteLength(json);
     // The rest of a body that was refused is not worth reading, and neither is a client that does not stop.
     const unread = hasBody(request) && !request.complete;
     const { socket } = request;
-    if (unread) response.setHeader('connection', 'close');
-    const nonce = request.headers[ANSWER_HEADERS.nonce];
-    if (nonce !== undefined && request.method !== 'HEAD') {
-      const signed = await this.#sign(request, response, requestBody, answer.status, bytes, nonce);
-      if (!signed) return;
-    }
-    response.writeHead(answer.status);
-    response.end(bytes);
+    const headers = [
+      ...(response.getHeaderNames().length === 0 ? [] : Object.entries(response.getHeaders()).flat()),
+      'content-type',
+      'application/json',
+      'cache-control',
+      'no-store',
+      'content-length',
+      length,
+      ...(waitMillis === undefined ? [] : ['retry-after', Math.max(1, Math.ceil(waitMillis / 1000))]),
+      ...(status === 405 ? ['allow', allowedMethods(request.url ?? '')] : []),
+      ...(unread ? ['connection', 'close'] : []),
+      ...signed,
+    ];
+    response.writeHead(status, headers as OutgoingHttpHeader[]);
+    // As text, so that head and body leave in one write; nearly all of it is ASCII, which needs no encoding.
+    response.end(json, length === json.length ? 'latin1' : 'utf8');
     if (unread) socket.destroySoon();
   }
 
+  /** The headers of a signed answer, or why it cannot be signed. */
   async #sign(
     request: IncomingMessage,
-    response: ServerResponse,
     requestBody: Uint8Array,
-    status: number,
-    answerBody: Uint8Array,
+    answer: ApiAnswer,
     nonce: string | string[],
-  ): Promise<boolean> {
+  ): Promise<readonly string[] | Refusal> {
     const { context, identity } = this.#dependencies;
-    const node = context()?.node;
-    const fail = (refused: Refusal): false => {
-      const bytes = Buffer.from(JSON.stringify(refused.document));
-      response.setHeader('content-length', bytes.length);
-      response.writeHead(refused.status).end(bytes);
-      return false;
-    };
     if (typeof nonce !== 'string' || !/^[0-9a-f]{64}$/.test(nonce))
-      return fail(
-        refusal('bad_request', `${ANSWER_HEADERS.nonce} is ${NONCE_BYTES} bytes in lower-case hex`, {
-          field: ANSWER_HEADERS.nonce,
-        }),
-      );
-    if (node === undefined) return true;
+      return refusal('bad_request', `${ANSWER_HEADERS.nonce} is ${NONCE_BYTES} bytes in lower-case hex`, {
+        field: ANSWER_HEADERS.nonce,
+      });
+    const node = context()?.node;
+    if (node === undefined) return [];
     const finalizedHeight = node.head().height;
     const signature = await identity.sign(
       answerMessage({
         method: request.method ?? '',
         target: request.url ?? '',
         requestBody,
-        status,
-        answerBody,
+        status: answer.status,
+        answerBody: Buffer.from(answer.json),
         nonce: fromHex(nonce),
         chainId: node.chainId,
         finalizedHeight,
       }),
     );
-    if (signature === undefined)
-      return fail(refusal('too_busy', 'too many answers are waiting to be signed', {}, 1_000));
-    response.setHeader(ANSWER_HEADERS.version, String(ENVELOPE_VERSION));
-    response.setHeader(ANSWER_HEADERS.identity, toHex(identity.identity));
-    response.setHeader(ANSWER_HEADERS.nonce, nonce);
-    response.setHeader(ANSWER_HEADERS.tipHeight, String(finalizedHeight));
-    response.setHeader(ANSWER_HEADERS.signature, toHex(signature));
-    return true;
+    if (signature === undefined) return refusal('too_busy', 'too many answers are waiting to be signed', {}, 1_000);
+    return [
+      ...[ANSWER_HEADERS.version, String(ENVELOPE_VERSION)],
+      ...[ANSWER_HEADERS.identity, toHex(identity.identity)],
+      ...[ANSWER_HEADERS.nonce, nonce],
+      ...[ANSWER_HEADERS.tipHeight, String(finalizedHeight)],
+      ...[ANSWER_HEADERS.signature, toHex(signature)],
+    ];
   }
 
   listen(address: ListenAddress): Promise<ListenAddress> {

@@ -3,39 +3,64 @@
  * It is written in the batch of the cut it describes, so `indexed_height` is the height of the finalized cut, always.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
-import type { CreatedOutput, CutEffects, SpentOutput, TransactionEffect } from '../ledger/effects.ts';
+import {
+  type CreatedOutput,
+  type CutEffects,
+  OUTPUT_SOURCES,
+  type SpentOutput,
+  type TransactionEffect,
+} from '../ledger/effects.ts';
 import type { BatchOp, CutIndexer, StoreReader } from '../store/cut-indexer.ts';
 import {
   asBuffer,
+  EVENT_BYTES,
   encodeEvent,
+  eventOrder,
   HEAD_KEY,
   INDEX_FORMAT,
   INDEX_NAME,
   type IndexedEvent,
   key,
   outpointKey,
+  PAGE_EVENTS,
   placeBytes,
   SPACES,
+  splitEvents,
 } from './index-keys.ts';
 
 /** What a cut made of a transaction, as the `n` space keeps it. */
 export const OUTCOMES = ['finalized', 'conflict', 'invalid', 'expired', 'dropped', 'no_effect'] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
-export type Balance = { readonly atoms: bigint; readonly utxos: number };
-export const NO_BALANCE: Balance = { atoms: 0n, utxos: 0 };
+/** `changed` is the height of the last cut that touched the address. */
+export type Balance = { readonly atoms: bigint; readonly utxos: number; readonly changed: number };
+export const NO_BALANCE: Balance = { atoms: 0n, utxos: 0, changed: 0 };
 
-export function encodeBalance(balance: Balance): Buffer {
-  const bytes = Buffer.allocUnsafe(16);
+const FIGURES_BYTES = 24;
+
+function encodeBalance(balance: Balance, events: readonly Bytes[]): Buffer {
+  const bytes = Buffer.allocUnsafe(FIGURES_BYTES + events.length * EVENT_BYTES);
   bytes.writeBigUInt64LE(balance.atoms, 0);
   bytes.writeBigUInt64LE(BigInt(balance.utxos), 8);
+  bytes.writeBigUInt64LE(BigInt(balance.changed), 16);
+  events.forEach((event, i) => {
+    bytes.set(event, FIGURES_BYTES + i * EVENT_BYTES);
+  });
   return bytes;
 }
+
+/** The newest events of an address, oldest first: those that do not fill a page yet. */
+export const openEvents = (value: Bytes | undefined): Uint8Array[] =>
+  value === undefined ? [] : splitEvents(value, FIGURES_BYTES);
 
 export function decodeBalance(value: Bytes | undefined): Balance {
   if (value === undefined) return NO_BALANCE;
   const bytes = asBuffer(value);
-  return { atoms: bytes.readBigUInt64LE(0), utxos: Number(bytes.readBigUInt64LE(8)) };
+  return {
+    atoms: bytes.readBigUInt64LE(0),
+    utxos: Number(bytes.readBigUInt64LE(8)),
+    changed: Number(bytes.readBigUInt64LE(16)),
+  };
 }
 
 export function encodeHead(height: number): Buffer {
@@ -52,10 +77,10 @@ export function decodeHead(value: Bytes | undefined): number | undefined {
   return bytes.readUInt32LE(0) === INDEX_FORMAT ? Number(bytes.readBigUInt64LE(4)) : undefined;
 }
 
-function encodeUnspent(output: CreatedOutput, height: number, source: number): Buffer {
+function encodeUnspent(output: CreatedOutput, height: number): Buffer {
   const bytes = Buffer.allocUnsafe(17);
   bytes.writeBigUInt64LE(output.amount, 0);
-  bytes[8] = source;
+  bytes[8] = OUTPUT_SOURCES.indexOf(output.source);
   bytes.writeBigUInt64LE(BigInt(height), 9);
   return bytes;
 }
@@ -76,33 +101,44 @@ function encodeTransaction(effect: TransactionEffect, outcome: Outcome): Buffer 
   return bytes;
 }
 
-/** Balances of the addresses a cut touches, read once each and written once each. */
-class TouchedBalances {
+type Touched = { readonly address: Bytes; atoms: bigint; utxos: number; readonly events: Bytes[] };
+
+/** Balances and open pages of the addresses a cut touches, read once each and written once each. */
+class TouchedAddresses {
   readonly #reader: StoreReader;
-  readonly #balances = new Map<string, { key: Buffer; atoms: bigint; utxos: number }>();
+  readonly #touched = new Map<string, Touched>();
 
   constructor(reader: StoreReader) {
     this.#reader = reader;
   }
 
-  add(address: Bytes, atoms: bigint, utxos: number): void {
+  add(address: Bytes, atoms: bigint, utxos: number, event: Bytes): void {
     const name = asBuffer(address).toString('latin1');
-    let balance = this.#balances.get(name);
-    if (balance === undefined) {
-      const at = key(SPACES.balance, address);
-      balance = { key: at, ...decodeBalance(this.#reader.get(at)) };
-      this.#balances.set(name, balance);
+    let touched = this.#touched.get(name);
+    if (touched === undefined) {
+      const record = this.#reader.get(key(SPACES.balance, address));
+      const balance = decodeBalance(record);
+      touched = { address, atoms: balance.atoms, utxos: balance.utxos, events: openEvents(record) };
+      this.#touched.set(name, touched);
     }
-    balance.atoms += atoms;
-    balance.utxos += utxos;
+    touched.atoms += atoms;
+    touched.utxos += utxos;
+    touched.events.push(event);
   }
 
-  operations(): BatchOp[] {
-    return [...this.#balances.values()].map((balance) => ({
-      type: 'put',
-      key: balance.key,
-      value: encodeBalance(balance),
-    }));
+  operations(height: number): BatchOp[] {
+    const ops: BatchOp[] = [];
+    for (const { address, atoms, utxos, events } of this.#touched.values()) {
+      let from = 0;
+      for (; events.length - from >= PAGE_EVENTS; from += PAGE_EVENTS) {
+        const page = events.slice(from, from + PAGE_EVENTS);
+        const at = key(SPACES.event, address, eventOrder(page[0] as Bytes));
+        ops.push({ type: 'put', key: at, value: Buffer.concat(page) });
+      }
+      const value = encodeBalance({ atoms, utxos, changed: height }, events.slice(from));
+      ops.push({ type: 'put', key: key(SPACES.balance, address), value });
+    }
+    return ops;
   }
 }
 
@@ -126,26 +162,22 @@ export function indexOperations(effects: CutEffects, reader: StoreReader): Batch
   // An index that missed a cut stays where it is until it is rebuilt: it may be old, but never wrong.
   if (height > 0 && decodeHead(reader.get(HEAD_KEY)) !== height - 1) return [];
   const ops: BatchOp[] = [{ type: 'put', key: HEAD_KEY, value: encodeHead(height) }];
-  const balances = new TouchedBalances(reader);
+  const addresses = new TouchedAddresses(reader);
   let place = 0;
   const put = (at: Bytes, value: Bytes): void => void ops.push({ type: 'put', key: at, value });
   const record = (event: IndexedEvent, address: Bytes): void => {
     const where = placeBytes(height, place++);
-    put(key(SPACES.event, address, where), encodeEvent(event));
-    put(key(SPACES.change, where), encodeEvent(event, address));
+    const value = encodeEvent(event, where, address);
+    put(key(SPACES.change, where), value);
+    const sign = event.kind === 'received' ? 1 : -1;
+    addresses.add(address, BigInt(sign) * event.amount, sign, value.subarray(0, EVENT_BYTES));
   };
   // Made before spent: an output that lives within one cut is put and then deleted in the same batch.
   for (const output of effects.created) {
-    balances.add(output.address, output.amount, 1);
-    const event = received(output);
-    put(
-      key(SPACES.unspent, output.address, outpointKey(output.outpoint)),
-      encodeUnspent(output, height, encodeEvent(event)[1] as number),
-    );
-    record(event, output.address);
+    put(key(SPACES.unspent, output.address, outpointKey(output.outpoint)), encodeUnspent(output, height));
+    record(received(output), output.address);
   }
   for (const output of effects.spent) {
-    balances.add(output.address, -output.amount, -1);
     ops.push({ type: 'del', key: key(SPACES.unspent, output.address, outpointKey(output.outpoint)) });
     record(spent(output), output.address);
   }
@@ -160,7 +192,7 @@ export function indexOperations(effects: CutEffects, reader: StoreReader): Batch
     put(key(SPACES.block, placeBytes(height, at)), block.id);
   });
   for (const { address } of effects.keys) put(key(SPACES.key, address), encodeHead(height));
-  return [...ops, ...balances.operations()];
+  return [...ops, ...addresses.operations(height)];
 }
 
 export const addressIndex: CutIndexer = { name: INDEX_NAME, operations: indexOperations };

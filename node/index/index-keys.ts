@@ -5,15 +5,16 @@
  * | key | value |
  * |---|---|
  * | `h` | format u32, indexed height u64 |
- * | `b` address | balance u64, unspent outputs u64 |
+ * | `b` address | balance u64, unspent outputs u64, height of the last change u64, then up to 15 events not in a page yet |
  * | `u` address, outpoint | amount u64, source u8, height u64 |
- * | `e` address, height, place | event |
+ * | `e` address, height and place of its first event | a page of 16 events, oldest first |
  * | `c` height, place | event, address |
  * | `n` height, place | transaction: id, block id, outcome u8, fee u64, mass u32, sum of outputs u64 |
  * | `w` height, place | identifier of a block this cut registered |
  * | `k` address | height of the cut that registered the address's key u64 |
  *
- * An event is kind u8, source u8, amount u64, outpoint 52 bytes and the transaction that made or spent the output.
+ * An event is kind u8, source u8, amount u64, outpoint 52 bytes, the transaction that made or spent the output, and height and place once
+ * more. Events stand in pages because what a store's read costs is the number of records, not their size: a history of 100 is 7 records.
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
 import { CHANGE_KINDS } from '../../protocol/api/documents.ts';
@@ -75,10 +76,16 @@ export function placeBytes(height: number, place: number): Buffer {
   return bytes;
 }
 
-/** The place that ends a key. */
-export function placeOf(key: Bytes): Place {
-  const view = new DataView(key.buffer, key.byteOffset + key.length - PLACE_BYTES, PLACE_BYTES);
-  return { height: Number(view.getBigUint64(0)), place: view.getUint32(8) };
+/** The place that ends a key, or these bytes of it. */
+export function placeOf(key: Bytes, end = key.length): Place {
+  const word = (at: number): number =>
+    (((key[at] as number) << 24) |
+      ((key[at + 1] as number) << 16) |
+      ((key[at + 2] as number) << 8) |
+      (key[at + 3] as number)) >>>
+    0;
+  const at = end - PLACE_BYTES;
+  return { height: word(at) * 2 ** 32 + word(at + 4), place: word(at + 8) };
 }
 
 export function outpointKey(outpoint: Outpoint): Buffer {
@@ -88,7 +95,9 @@ export function outpointKey(outpoint: Outpoint): Buffer {
   return bytes;
 }
 
-export const EVENT_BYTES = 1 + 1 + 8 + OUTPOINT_BYTES + ID_BYTES;
+export const EVENT_BYTES = 1 + 1 + 8 + OUTPOINT_BYTES + ID_BYTES + PLACE_BYTES;
+export const BY_AT = 10 + OUTPOINT_BYTES;
+export const PLACE_AT = BY_AT + ID_BYTES;
 
 export type IndexedEvent = {
   readonly kind: (typeof CHANGE_KINDS)[number];
@@ -99,13 +108,29 @@ export type IndexedEvent = {
   readonly transactionId: Bytes;
 };
 
-export function encodeEvent(event: IndexedEvent, address?: Bytes): Buffer {
+/** Events of a page. More make reads cheaper and every cut's write larger: an address that a cut touches writes its open page again. */
+export const PAGE_EVENTS = 16;
+
+/** The events of a page, or of the part of a balance record that follows its figures. */
+export function splitEvents(page: Bytes, from = 0): Uint8Array[] {
+  const events: Uint8Array[] = [];
+  for (let at = from; at < page.length; at += EVENT_BYTES) events.push(page.subarray(at, at + EVENT_BYTES));
+  return events;
+}
+
+/** The bytes that order events, as `placeBytes` makes them. */
+export const eventOrder = (event: Bytes): Bytes => event.subarray(PLACE_AT, EVENT_BYTES);
+
+export const eventPlace = (value: Bytes): Place => placeOf(value, EVENT_BYTES);
+
+export function encodeEvent(event: IndexedEvent, where: Bytes, address?: Bytes): Buffer {
   const bytes = Buffer.allocUnsafe(EVENT_BYTES + (address === undefined ? 0 : ADDRESS_PAYLOAD_BYTES));
   bytes[0] = CHANGE_KINDS.indexOf(event.kind);
   bytes[1] = OUTPUT_SOURCES.indexOf(event.source);
   bytes.writeBigUInt64LE(event.amount, 2);
   bytes.set(outpointKey(event.outpoint), 10);
-  bytes.set(event.transactionId, 10 + OUTPOINT_BYTES);
+  bytes.set(event.transactionId, BY_AT);
+  bytes.set(where, PLACE_AT);
   if (address !== undefined) bytes.set(address, EVENT_BYTES);
   return bytes;
 }
@@ -118,8 +143,8 @@ export function decodeEvent(value: Bytes): IndexedEvent {
     kind: CHANGE_KINDS[bytes[0] as number] as IndexedEvent['kind'],
     source: OUTPUT_SOURCES[bytes[1] as number] as OutputSource,
     amount: bytes.readBigUInt64LE(2),
-    outpoint: decodeOutpoint(bytes.subarray(10, 10 + OUTPOINT_BYTES)),
-    transactionId: bytes.subarray(10 + OUTPOINT_BYTES, EVENT_BYTES),
+    outpoint: decodeOutpoint(bytes.subarray(10, BY_AT)),
+    transactionId: bytes.subarray(BY_AT, PLACE_AT),
   };
 }
 

@@ -8,21 +8,25 @@ import { ID_BYTES } from '../../protocol/identifier.ts';
 import type { Outpoint } from '../../protocol/transaction.ts';
 import { OUTPUT_SOURCES, type OutputSource } from '../ledger/effects.ts';
 import type { StoreReader } from '../store/cut-indexer.ts';
-import { type Balance, decodeBalance, decodeHead, OUTCOMES, type Outcome } from './address-index.ts';
+import { type Balance, decodeBalance, decodeHead, OUTCOMES, type Outcome, openEvents } from './address-index.ts';
 import {
   afterPrefix,
   asBuffer,
   decodeEvent,
   decodeOutpoint,
   EVENT_BYTES,
+  eventOrder,
+  eventPlace,
   HEAD_KEY,
   type IndexedEvent,
   key,
   OUTPOINT_BYTES,
+  PAGE_EVENTS,
   type Place,
   placeBytes,
   placeOf,
   SPACES,
+  splitEvents,
 } from './index-keys.ts';
 
 export type Indexed<T> = { readonly height: number; readonly value: T };
@@ -79,6 +83,7 @@ function transactionOf([at, value]: Entry): IndexedTransaction {
 export class IndexReader {
   readonly #reader: StoreReader;
   readonly #finalized: () => number;
+  #seen: number | undefined;
 
   /** `finalized` is the height the node speaks of: an index below it is not answered from. */
   constructor(reader: StoreReader, finalized: () => number) {
@@ -86,7 +91,18 @@ export class IndexReader {
     this.#finalized = finalized;
   }
 
+  /** The height the node speaks of, if the index has it: looked up once per cut. */
   height(): number {
+    const finalized = this.#finalized();
+    if (this.#seen !== finalized) {
+      this.#stored();
+      this.#seen = finalized;
+    }
+    return finalized;
+  }
+
+  /** The height in the store, which is one more for the moment between the writing of a cut and the news of it. */
+  #stored(): number {
     const height = decodeHead(this.#reader.get(HEAD_KEY));
     if (height === undefined || height < this.#finalized()) throw new IndexUnavailable();
     return height;
@@ -95,27 +111,25 @@ export class IndexReader {
   /** `take` must take its view of the store (a get, or the start of a range) before it first waits. */
   async #at<T>(take: () => T | Promise<T>): Promise<Indexed<T>> {
     for (;;) {
-      const height = this.height();
+      const height = this.#stored();
       const value = take();
-      if (this.height() === height) return { height, value: await value };
+      if (this.#stored() === height) return { height, value: await value };
       await value;
     }
   }
 
   balance(address: Bytes): Indexed<Balance> {
-    const at = key(SPACES.balance, address);
-    for (;;) {
-      const height = this.height();
-      const value = decodeBalance(this.#reader.get(at));
-      if (this.height() === height) return { height, value };
-    }
+    const height = this.height();
+    const value = decodeBalance(this.#reader.get(key(SPACES.balance, address)));
+    // A balance names the cut that changed it last. Unless that is the cut being written now, it stood so at `height`.
+    return { height: Math.max(height, value.changed), value };
   }
 
   balances(addresses: readonly Bytes[]): Indexed<Balance[]> {
     for (;;) {
-      const height = this.height();
+      const height = this.#stored();
       const value = addresses.map((address) => decodeBalance(this.#reader.get(key(SPACES.balance, address))));
-      if (this.height() === height) return { height, value };
+      if (this.#stored() === height) return { height, value };
     }
   }
 
@@ -158,30 +172,61 @@ export class IndexReader {
     });
   }
 
-  /** Newest first, below `before`. Values stay bytes: the API writes them out without a step between. */
-  async history(address: Bytes, before: Bytes | undefined, limit: number): Promise<Indexed<Entry[]>> {
-    const prefix = key(SPACES.event, address);
-    const to = before === undefined ? afterPrefix(prefix) : Buffer.concat([prefix, before]);
-    return this.#at(() => this.#reader.range(prefix, to, { limit, reverse: true }));
+  /** Newest first, below `before`. Events stay bytes: the API writes them out without a step between. */
+  history(address: Bytes, before: Bytes | undefined, limit: number): Promise<Indexed<Uint8Array[]>> {
+    const earlier = (event: Uint8Array): boolean =>
+      before === undefined || Buffer.compare(eventOrder(event), before) < 0;
+    return this.#at(() => {
+      const newest = openEvents(this.#reader.get(key(SPACES.balance, address)))
+        .filter(earlier)
+        .reverse();
+      if (newest.length >= limit) return newest.slice(0, limit);
+      const prefix = key(SPACES.event, address);
+      const to = before === undefined ? afterPrefix(prefix) : Buffer.concat([prefix, before]);
+      // The first page may lie partly behind the cursor.
+      const pages = Math.ceil((limit - newest.length) / PAGE_EVENTS) + 1;
+      return this.#reader.values(prefix, to, { limit: pages, reverse: true }).then((found) => {
+        const events = newest;
+        for (const page of found)
+          for (const event of splitEvents(page).reverse()) if (earlier(event)) events.push(event);
+        return events.length > limit ? events.slice(0, limit) : events;
+      });
+    });
   }
 
   /** Oldest first, above `after`, of cuts up to `through`. */
   async eventsAfter(address: Bytes, after: Bytes, through: number, limit: number): Promise<PlacedEvent[]> {
     const prefix = key(SPACES.event, address);
-    const from = Buffer.concat([prefix, after, Buffer.of(0)]);
-    const to = Buffer.concat([prefix, placeBytes(through + 1, 0)]);
-    const entries = await this.#reader.range(from, to, { limit });
-    return entries.map(([at, value]) => ({ ...placeOf(at), ...decodeEvent(value) }));
+    const start = Buffer.concat([prefix, after, Buffer.of(0)]);
+    const { value } = await this.#at(async () => {
+      const open = openEvents(this.#reader.get(key(SPACES.balance, address)));
+      const pages = Math.ceil(limit / PAGE_EVENTS) + 1;
+      const [containing, following] = await Promise.all([
+        this.#reader.values(prefix, start, { limit: 1, reverse: true }),
+        this.#reader.values(start, afterPrefix(prefix), { limit: pages }),
+      ]);
+      const paged = [...containing, ...following].flatMap((page) => splitEvents(page));
+      // Where pages are left, enough were read, and the open events come after those that were not.
+      return following.length === pages ? paged : [...paged, ...open];
+    });
+    const placed: PlacedEvent[] = [];
+    for (const event of value) {
+      if (Buffer.compare(eventOrder(event), after) <= 0) continue;
+      const place = eventPlace(event);
+      if (place.height > through || placed.length === limit) break;
+      placed.push({ ...place, ...decodeEvent(event) });
+    }
+    return placed;
   }
 
   async changes(height: number, from: number, limit: number): Promise<(PlacedEvent & { address: Bytes })[]> {
-    const entries = await this.#reader.range(
+    const entries = await this.#reader.values(
       key(SPACES.change, placeBytes(height, from)),
       key(SPACES.change, placeBytes(height + 1, 0)),
       { limit },
     );
-    return entries.map(([at, value]) => ({
-      ...placeOf(at),
+    return entries.map((value) => ({
+      ...eventPlace(value),
       ...decodeEvent(value),
       address: value.subarray(EVENT_BYTES, EVENT_BYTES + ADDRESS_PAYLOAD_BYTES),
     }));
@@ -207,8 +252,7 @@ export class IndexReader {
   recentBlocks(limit: number): Promise<Indexed<Bytes[]>> {
     return this.#at(async () => {
       const space = Buffer.of(SPACES.block);
-      const entries = await this.#reader.range(space, key(SPACES.block, END), { limit, reverse: true });
-      return entries.map(([, value]) => value);
+      return await this.#reader.values(space, key(SPACES.block, END), { limit, reverse: true });
     });
   }
 

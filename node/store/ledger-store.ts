@@ -46,15 +46,18 @@ export class LedgerStore {
   readonly outputTrie: Trie;
   readonly keyTrie: Trie;
   readonly #db: ClassicLevel<Uint8Array, Uint8Array>;
+  readonly #durable: boolean;
 
-  private constructor(db: ClassicLevel<Uint8Array, Uint8Array>) {
+  private constructor(db: ClassicLevel<Uint8Array, Uint8Array>, durable: boolean) {
     this.#db = db;
+    this.#durable = durable;
     const read = (key: Bytes) => this.get(key);
     this.outputTrie = new Trie(OUTPUT_LAYOUT, read);
     this.keyTrie = new Trie(KEY_LAYOUT, read);
   }
 
-  static async open(directory: string): Promise<LedgerStore> {
+  /** A store that is not `durable` waits for no disk: for one that can be made again. */
+  static async open(directory: string, options: { readonly durable?: boolean } = {}): Promise<LedgerStore> {
     const db = new ClassicLevel<Uint8Array, Uint8Array>(directory, {
       keyEncoding: 'view',
       valueEncoding: 'view',
@@ -63,7 +66,7 @@ export class LedgerStore {
       compression: false,
     });
     await db.open();
-    const store = new LedgerStore(db);
+    const store = new LedgerStore(db, options.durable ?? true);
     const format = store.get(KEYS.format);
     if (format !== undefined && Buffer.from(format).toString() !== FORMAT) {
       await db.close();
@@ -78,7 +81,12 @@ export class LedgerStore {
 
   async range(from: Bytes, to: Bytes, options: RangeOptions = {}): Promise<[Uint8Array, Uint8Array][]> {
     const { limit = -1, reverse = false } = options;
-    return await this.#db.iterator({ gte: from, lt: to, limit, reverse }).all();
+    return await this.#db.iterator({ gte: from, lt: to, limit, reverse, highWaterMarkBytes: MEBIBYTE }).all();
+  }
+
+  async values(from: Bytes, to: Bytes, options: RangeOptions = {}): Promise<Uint8Array[]> {
+    const { limit = -1, reverse = false } = options;
+    return await this.#db.values({ gte: from, lt: to, limit, reverse, highWaterMarkBytes: MEBIBYTE }).all();
   }
 
   /** An index sees its own keys only, without the prefix. */
@@ -91,6 +99,7 @@ export class LedgerStore {
         const found = await this.range(inside(from), inside(to), options);
         return found.map(([key, value]) => [key.subarray(prefix.length), value]);
       },
+      values: (from, to, options) => this.values(inside(from), inside(to), options),
     };
   }
 
@@ -204,7 +213,7 @@ export class LedgerStore {
       for (const operation of indexer.operations(cut.effects, this.reader(indexer.name)))
         operations.push({ ...operation, key: Buffer.concat([prefix, operation.key]) });
     }
-    await this.#db.batch(operations, { sync: true });
+    await this.#db.batch(operations, { sync: this.#durable });
     this.outputTrie.committed(cut.outputs);
     this.keyTrie.committed(cut.keys);
   }

@@ -4,8 +4,17 @@ import { expect, onTestFinished, test } from 'vitest';
 import { developmentKey, TREASURY } from '../../node/development.ts';
 import type { FullNode, UnspentOutput } from '../../node/full-node.ts';
 import { addressIndex, decodeBalance } from '../../node/index/address-index.ts';
-import { afterPrefix, INDEX_NAME, key, SPACES } from '../../node/index/index-keys.ts';
-import { IndexReader, IndexUnavailable } from '../../node/index/index-reader.ts';
+import {
+  afterPrefix,
+  decodeEvent,
+  eventOrder,
+  eventPlace,
+  INDEX_NAME,
+  key,
+  placeBytes,
+  SPACES,
+} from '../../node/index/index-keys.ts';
+import { IndexReader, IndexUnavailable, type PlacedEvent } from '../../node/index/index-reader.ts';
 import { rebuildIndex } from '../../node/index/rebuild.ts';
 import { LedgerStore } from '../../node/store/ledger-store.ts';
 import { count, seed } from '../level.ts';
@@ -71,6 +80,48 @@ test('balances, outputs and the ledger agree after random payments, also after a
   expect(total).toBe(node.supply().outputs);
   expect(outputs).toBe(node.supply().outputCount);
   expect(index.height()).toBe(node.head().height);
+});
+
+test('history and changes are the same events, whatever the pages', async () => {
+  const bed = await Bed.open({ dependencies: { indexers: [addressIndex] } });
+  onTestFinished(() => bed.close());
+  await play(bed, count({ quick: 20, full: 60, deep: 300 }));
+  const index = indexOf(bed.node);
+  const head = bed.node.head().height;
+  const random = randomOf(seed + 1);
+  const shown = ({ height, place, kind, amount }: PlacedEvent) => `${height} ${place} ${kind} ${amount}`;
+  const all = new Map<string, string[]>();
+  for (let height = 0; height <= head; height++)
+    for (const change of await index.changes(height, 0, 100_000)) {
+      const name = Buffer.from(change.address).toString('hex');
+      all.set(name, [...(all.get(name) ?? []), shown(change)]);
+    }
+  for (const [name, expected] of all) {
+    const address = Buffer.from(name, 'hex');
+    for (let round = 0; round < 4; round++) {
+      const limit = 1 + random(40);
+      const backwards: string[] = [];
+      let before: Uint8Array | undefined;
+      for (;;) {
+        const { value } = await index.history(address, before, limit);
+        backwards.push(...value.map((event) => shown({ ...eventPlace(event), ...decodeEvent(event) })));
+        if (value.length < limit) break;
+        before = eventOrder(value.at(-1) as Uint8Array);
+      }
+      expect(backwards.reverse()).toEqual(expected);
+      const from = random(head + 1);
+      const forwards: string[] = [];
+      let after: Uint8Array = placeBytes(from, 0xffffffff);
+      for (;;) {
+        const events = await index.eventsAfter(address, after, head, limit);
+        forwards.push(...events.map(shown));
+        const last = events.at(-1);
+        if (last === undefined || events.length < limit) break;
+        after = placeBytes(last.height, last.place);
+      }
+      expect(forwards).toEqual(expected.filter((text) => Number(text.split(' ')[0]) > from));
+    }
+  }
 });
 
 test('a rebuild gives the same index, byte for byte', async () => {
