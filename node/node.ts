@@ -5,40 +5,18 @@
  */
 import { hash as nodeHash } from 'node:crypto';
 import type { Verifier } from '../kernels/verifier.ts';
-import { type Bytes, equalBytes } from '../protocol/bytes.ts';
+import type { Bytes } from '../protocol/bytes.ts';
 import { type Certificate, signersOf } from '../protocol/cut.ts';
-import { subsidyOfCut } from '../protocol/emission.ts';
-import { chainId as chainIdOf, decodeGenesis, encodeGenesis, type Genesis } from '../protocol/genesis.ts';
 import { useSha384 } from '../protocol/identifier.ts';
-import { INTERVAL_CUTS, NETWORKS, type Network, powEpoch } from '../protocol/network.ts';
-import { workOfTarget } from '../protocol/target.ts';
-import type { Outpoint } from '../protocol/transaction.ts';
 import type { Logger } from '../runtime/log.ts';
 import { type Certify, verifyCertificate } from './certificate.ts';
+import { ChainReads } from './chain-reads.ts';
 import { CutClock } from './cut-clock.ts';
-import type {
-  BlockRecord,
-  CutPlace,
-  CutRecord,
-  Emission,
-  FullNode,
-  Head,
-  NodeEvents,
-  Origin,
-  Rates,
-  Submission,
-  Supply,
-  Template,
-  TemplateRequest,
-  TransactionStatus,
-} from './full-node.ts';
-import { type AppliedCut, applyCut, figuresOf, type LedgerView } from './ledger/apply-cut.ts';
+import type { BlockRecord, FullNode, NodeEvents, Origin, Submission, Template, TemplateRequest } from './full-node.ts';
+import { type AppliedCut, applyCut } from './ledger/apply-cut.ts';
 import type { CutEffects } from './ledger/effects.ts';
-import { genesisCut } from './ledger/genesis-cut.ts';
-import { findOutput, proveOutput } from './ledger/output-set.ts';
 import { chooseBlocks, nameOf } from './ledger/registration.ts';
-import { checkValueEquation, encodeState, type LedgerState, stateRoot, targetOfState } from './ledger/state.ts';
-import { type ReadTransaction, readTransaction, readWorkBlock } from './ledger/work-block.ts';
+import { readWorkBlock } from './ledger/work-block.ts';
 import { Admission } from './mempool/admission.ts';
 import { Mempool } from './mempool/mempool.ts';
 import { SignatureWorkers } from './mempool/signature-workers.ts';
@@ -47,8 +25,9 @@ import { type CandidateContext, checkCandidate, meetsBlockTarget, recheckCandida
 import { TemplateMaker } from './mining/template.ts';
 import { type WaitingBlock, WorkPool } from './mining/work-pool.ts';
 import { nodeError } from './node-error.ts';
+import { type OpenedChain, type OpenOptions, openChain } from './open-chain.ts';
 import type { CutIndexer } from './store/cut-indexer.ts';
-import { LedgerStore, StoreError } from './store/ledger-store.ts';
+import { LedgerStore } from './store/ledger-store.ts';
 
 // The portable SHA-384 is for browsers; every hash of a node goes through OpenSSL.
 useSha384((bytes) => nodeHash('sha384', bytes, 'buffer'));
@@ -64,15 +43,9 @@ export const NODE_DEFAULTS = {
   maxPendingTransactions: 4_096,
 } as const;
 
-export type NodeOptions = {
+export type NodeOptions = OpenOptions & {
   /** Directory of the store; made when missing. */
   readonly storeDirectory: string;
-  /** The chain's genesis: a store that has another is refused. */
-  readonly genesis?: Genesis;
-  /** Makes the genesis of a new chain when the store is empty and none is given. */
-  readonly newGenesis?: () => Genesis;
-  /** The network a store that has a genesis must be of. */
-  readonly network?: Network;
   /** Pace of the embedded cut maker; 0 makes cuts only by seal(). */
   readonly cutMillis?: number;
   readonly mempoolBytes?: number;
@@ -101,8 +74,8 @@ export type CutStep = (typeof CUT_STEPS)[number];
 export async function createNode(options: NodeOptions, dependencies: NodeDependencies): Promise<FullNode> {
   const store = await LedgerStore.open(options.storeDirectory);
   try {
-    const { genesis, state, record, certificate } = await openChain(store, options, dependencies);
-    const node = new EmbeddedNode(store, genesis, state, record, certificate, options, dependencies);
+    const chain = await openChain(store, options, dependencies);
+    const node = new EmbeddedNode(store, chain, options, dependencies);
     await node.start();
     return node;
   } catch (error) {
@@ -111,46 +84,10 @@ export async function createNode(options: NodeOptions, dependencies: NodeDepende
   }
 }
 
-/** Starts a new chain in an empty store, or checks that the last cut of a used one is whole. */
-async function openChain(store: LedgerStore, options: NodeOptions, { certify, indexers, log }: NodeDependencies) {
-  const stored = store.genesis();
-  if (stored === undefined) {
-    const genesis = options.genesis ?? options.newGenesis?.();
-    if (genesis === undefined) throw new StoreError('store_genesis', 'the store is empty and no genesis is given');
-    const cut = genesisCut(genesis, store.outputTrie, store.keyTrie);
-    const certificate = await certify(cut.effects.chainId, cut.effects.cutId);
-    await store.commit(cut, certificate, indexers ?? [], encodeGenesis(genesis));
-    log.info('started a new chain', { chain: cut.effects.chainId, network: genesis.network });
-  } else if (options.genesis !== undefined && !equalBytes(stored, encodeGenesis(options.genesis)))
-    throw new StoreError('store_genesis', 'the data directory holds another chain');
-  const genesis = decodeGenesis(store.genesis() as Uint8Array);
-  if (options.network !== undefined && options.network.name !== genesis.network)
-    throw new StoreError(
-      'store_genesis',
-      `the data directory is of ${genesis.network}, not of ${options.network.name}`,
-    );
-  const state = store.state();
-  const record = store.cut(state.height);
-  const certificate = store.certificate(state.height);
-  if (record === undefined || certificate === undefined)
-    throw new StoreError('store_damaged', `cut ${state.height} is not in the store`);
-  if (!equalBytes(record.header.stateRoot, stateRoot(encodeState(state))))
-    throw new StoreError('store_damaged', `the state is not that of cut ${state.height}`);
-  checkValueEquation(state);
-  return { genesis, state, record, certificate };
-}
-
-const RATE_CUTS = 96;
-const KEPT_PLACES = 8_192;
-
-class EmbeddedNode implements FullNode {
-  readonly network: Network;
-  readonly chainId: Bytes;
-  readonly genesis: Genesis;
+class EmbeddedNode extends ChainReads implements FullNode {
   readonly mempool: Mempool;
-  readonly #store: LedgerStore;
   readonly #dependencies: NodeDependencies;
-  readonly #pool: WorkPool;
+  protected readonly pool: WorkPool;
   readonly #workers: SignatureWorkers;
   readonly #verified = new VerifiedTransactions();
   readonly #admission: Admission;
@@ -163,48 +100,28 @@ class EmbeddedNode implements FullNode {
     mempoolRemoved: new Set(),
     fault: new Set(),
   };
-  /** Why transactions left the mempool that no cut says anything about; the oldest are forgotten. */
-  readonly #dropped = new Map<string, 'dropped' | 'invalid'>();
   /** Blocks on their way through the door, so that the same one is not hashed twice. */
   readonly #arriving = new Map<string, Promise<Submission>>();
-  readonly #places = new Map<number, CutPlace>();
-  readonly #recent: { timestampMillis: number; work: bigint; blocks: number }[] = [];
-  #state: LedgerState;
-  #head: Head;
-  #record: CutRecord;
   #signers: bigint;
   #sealing: Promise<CutEffects> | undefined;
   #fault: Error | undefined;
   #closed = false;
 
-  constructor(
-    store: LedgerStore,
-    genesis: Genesis,
-    state: LedgerState,
-    record: CutRecord,
-    certificate: Certificate,
-    options: NodeOptions,
-    dependencies: NodeDependencies,
-  ) {
+  constructor(store: LedgerStore, chain: OpenedChain, options: NodeOptions, dependencies: NodeDependencies) {
+    super(store, chain);
     const settings = { ...NODE_DEFAULTS, ...options };
-    this.genesis = genesis;
-    this.network = NETWORKS[genesis.network];
-    this.chainId = chainIdOf(encodeGenesis(genesis));
-    this.#store = store;
+    const { state, record, certificate, genesis } = chain;
     this.#dependencies = dependencies;
-    this.#state = state;
-    this.#record = record;
-    this.#head = headOf(state, record);
     this.#signers = signersOf(certificate);
     if (!verifyCertificate(certificate, state.positions, this.chainId, record.cutId))
       dependencies.log.warn('the certificate of the last cut does not verify', { height: state.height });
-    this.#pool = new WorkPool({ maxBlocks: settings.workPoolBlocks, maxBytes: settings.workPoolBytes });
+    this.pool = new WorkPool({ maxBlocks: settings.workPoolBlocks, maxBytes: settings.workPoolBytes });
     this.mempool = new Mempool(
       { maxBytes: settings.mempoolBytes },
       {
         now: dependencies.now,
         onAdded: (entry) => {
-          this.#dropped.delete(entry.name);
+          this.dropped.delete(entry.name);
           this.#emit('mempoolAdded', entry);
         },
         onRemoved: (entry, reason) => {
@@ -217,13 +134,13 @@ class EmbeddedNode implements FullNode {
     this.#workers = new SignatureWorkers(settings.signatureThreads);
     this.#admission = new Admission(
       { chainId: this.chainId, maxPending: settings.maxPendingTransactions },
-      { mempool: this.mempool, workers: this.#workers, verified: this.#verified, ledger: () => this.#view() },
+      { mempool: this.mempool, workers: this.#workers, verified: this.#verified, ledger: () => this.view() },
     );
     this.#templates = new TemplateMaker({
       network: this.network,
       powEpochLength: genesis.powEpochLength,
       mempool: this.mempool,
-      pool: this.#pool,
+      pool: this.pool,
       cutMillis: settings.cutMillis === 0 ? NODE_DEFAULTS.cutMillis : settings.cutMillis,
       now: dependencies.now,
       random: dependencies.random,
@@ -233,181 +150,29 @@ class EmbeddedNode implements FullNode {
   }
 
   async start(): Promise<void> {
-    for (let height = Math.max(0, this.#state.height - RATE_CUTS); height <= this.#state.height; height++) {
-      const record = this.#store.cut(height);
-      if (record !== undefined) this.#noteRate(record);
-    }
     let waiting = 0;
-    for (const { hash, record, body } of await this.#store.waitingBlocks()) {
-      const block = readWorkBlock(record.header, body, (wire) => this.#read(wire));
-      this.#pool.add({ ...block, hash, record });
+    for (const { hash, record, body } of await this.store.waitingBlocks()) {
+      const block = readWorkBlock(record.header, body, (wire) => this.read(wire));
+      this.pool.add({ ...block, hash, record });
       waiting++;
     }
-    await this.#dependencies.verifier.prepare(this.#epoch(this.#state.height));
-    this.#dependencies.log.info('chain open', { height: this.#state.height, cut: this.#head.cutId, waiting });
+    await this.#dependencies.verifier.prepare(this.epoch(this.state.height));
+    this.#dependencies.log.info('chain open', { height: this.state.height, cut: this.headNow.cutId, waiting });
     this.#clock?.start();
   }
 
-  // ---- reads -------------------------------------------------------------------------------------------------------------
-
-  head(): Head {
-    return this.#head;
-  }
-
-  cut(height: number): CutRecord | undefined {
-    return height > this.#state.height ? undefined : this.#store.cut(height);
-  }
-
-  certificate(height: number): Certificate | undefined {
-    return height > this.#state.height ? undefined : this.#store.certificate(height);
-  }
-
-  block(id: Bytes): BlockRecord | undefined {
-    return this.#store.block(id);
-  }
-
-  blockBody(id: Bytes): Bytes | undefined {
-    return this.#store.body(id);
-  }
-
-  *waitingBlocks(): Iterable<BlockRecord> {
-    for (const block of this.#pool.list()) yield block.record;
-  }
-
-  output(outpoint: Outpoint) {
-    return findOutput(this.#store.outputTrie, this.#state.outputs, outpoint);
-  }
-
-  outputProof(outpoint: Outpoint) {
-    return proveOutput(this.#store.outputTrie, this.#state.outputs, outpoint);
-  }
-
-  stateBytes(): Bytes {
-    return encodeState(this.#state);
-  }
-
-  publicKey(address: Bytes): Bytes | undefined {
-    return this.#store.publicKey(address);
-  }
-
-  reader(indexer: string) {
-    return this.#store.reader(indexer);
-  }
-
-  transactionStatus(id: Bytes): TransactionStatus | undefined {
-    const record = this.#store.transaction(id);
-    if (record?.outcome === 'executed') {
-      const cut = this.#place(record.height);
-      const observed = record.place === undefined ? {} : { observedBlock: record.place.blockId };
-      return { id, lifecycle: 'finalized', ...observed, registeredCut: cut, finalizedCut: cut, final: true };
-    }
-    const carrier = this.#pool.carrier(id);
-    if (carrier !== undefined) return { id, lifecycle: 'receiving', observedBlock: carrier.id, final: false };
-    if (this.mempool.get(id) !== undefined) return { id, lifecycle: 'processing', final: false };
-    if (record !== undefined) {
-      const cut = this.#place(record.height);
-      const observed = record.place === undefined ? {} : { observedBlock: record.place.blockId, registeredCut: cut };
-      const final = record.outcome === 'conflict' || record.outcome === 'expired';
-      const finalized = final ? { finalizedCut: cut } : {};
-      return { id, lifecycle: 'failed', failure: record.outcome, ...observed, ...finalized, final };
-    }
-    const dropped = this.#dropped.get(nameOf(id));
-    return dropped === undefined ? undefined : { id, lifecycle: 'failed', failure: dropped, final: false };
-  }
-
-  /** Statuses are asked for by the thousand, and share a few cuts. */
-  #place(height: number): CutPlace {
-    let place = this.#places.get(height);
-    if (place === undefined) {
-      place = { height, cutId: this.#store.cut(height)?.cutId ?? new Uint8Array(0) };
-      if (this.#places.size >= KEPT_PLACES) this.#places.delete(this.#places.keys().next().value as number);
-      this.#places.set(height, place);
-    }
-    return place;
-  }
-
-  transactionWire(id: Bytes): Bytes | undefined {
-    const waiting = this.mempool.get(id)?.wire;
-    if (waiting !== undefined) return waiting;
-    const place = this.#store.transaction(id)?.place;
-    const body = place === undefined ? undefined : this.#store.body(place.blockId);
-    const header = place === undefined ? undefined : this.#store.block(place.blockId)?.header;
-    if (place === undefined || body === undefined || header === undefined) return undefined;
-    return readWorkBlock(header, body, (wire) => this.#read(wire)).transactions[place.index]?.wire;
-  }
-
-  cutTransactions(height: number) {
-    const cut = this.cut(height);
-    if (cut === undefined) return undefined;
-    const found: { id: Bytes; blockId: Bytes; index: number; outcome: 'executed' | 'repeated' | 'failed' }[] = [];
-    for (const blockId of cut.blockIds) {
-      const body = this.#store.body(blockId);
-      const header = this.#store.block(blockId)?.header;
-      if (body === undefined || header === undefined) return undefined;
-      for (const [index, { id }] of readWorkBlock(header, body, (wire) => this.#read(wire)).transactions.entries()) {
-        const record = this.#store.transaction(id);
-        const here =
-          record?.height === height && record.place?.index === index && equalBytes(record.place.blockId, blockId);
-        const outcome = record?.outcome !== 'executed' ? 'failed' : here ? 'executed' : 'repeated';
-        found.push({ id, blockId, index, outcome });
-      }
-    }
-    return found;
-  }
-
-  supply(): Supply {
-    return { ...figuresOf(this.#state), height: this.#state.height, outputCount: this.#state.outputs.count };
-  }
-
-  emission(): Emission {
-    const { emission, height } = this.#state;
-    const subsidy = subsidyOfCut(emission.amount, height % INTERVAL_CUTS);
-    return { state: emission, subsidy, nextReductionHeight: (emission.interval + 1) * INTERVAL_CUTS };
-  }
-
-  positions() {
-    return this.#state.positions;
-  }
-
-  rates(): Rates {
-    const { target, height } = this.#head;
-    const [first, ...counted] = this.#recent;
-    let work = 0n;
-    let blocks = 0;
-    for (const cut of counted) {
-      work += cut.work;
-      blocks += cut.blocks;
-    }
-    const millis = first === undefined ? 0 : this.#head.timestampMillis - first.timestampMillis;
-    return {
-      height,
-      hashesPerSecond: millis > 0 ? (work * 1000n) / BigInt(millis) : 0n,
-      cutMillis: counted.length > 0 ? Math.round(millis / counted.length) : 0,
-      blocksPerCut: counted.length > 0 ? blocks / counted.length : 0,
-      target,
-      work: workOfTarget(target),
-      cuts: counted.length,
-    };
-  }
-
-  sync() {
-    return { synced: this.#fault === undefined && !this.#closed, height: this.#state.height };
-  }
-
-  // ---- doors -------------------------------------------------------------------------------------------------------------
-
   async submitTransaction(wire: Bytes, origin: Origin = 'own'): Promise<Submission> {
-    if (this.#stopped) return STOPPED;
+    if (this.stopped) return STOPPED;
     try {
       return this.#noted('transaction', await this.#admission.submit(wire, origin));
     } catch (error) {
-      if (this.#stopped) return STOPPED;
+      if (this.stopped) return STOPPED;
       throw error;
     }
   }
 
   async submitBlock(header: Bytes, body: Bytes, origin: Origin = 'own'): Promise<Submission> {
-    if (this.#stopped) return STOPPED;
+    if (this.stopped) return STOPPED;
     const name = nameOf(header);
     const arriving = this.#arriving.get(name);
     if (arriving !== undefined) {
@@ -431,12 +196,12 @@ class EmbeddedNode implements FullNode {
   #candidateContext(): CandidateContext {
     return {
       network: this.network,
-      headHeight: this.#state.height,
+      headHeight: this.state.height,
       nowMillis: this.#dependencies.now(),
-      cut: (height) => (height === this.#state.height ? this.#record : this.#store.cut(height)),
-      isKnownBlock: (id) => this.#pool.get(id) !== undefined || this.#isRegistered(id),
-      isBodyUsed: (bodyId) => this.#isBodyUsed(bodyId),
-      read: (wire, index, root) => this.#templates.known(root, index, wire) ?? this.#read(wire),
+      cut: (height) => (height === this.state.height ? this.record : this.store.cut(height)),
+      isKnownBlock: (id) => this.pool.get(id) !== undefined || this.isRegistered(id),
+      isBodyUsed: (bodyId) => this.isBodyUsed(bodyId),
+      read: (wire, index, root) => this.#templates.known(root, index, wire) ?? this.read(wire),
     };
   }
 
@@ -447,7 +212,7 @@ class EmbeddedNode implements FullNode {
     const { block } = checked;
     let hash: Bytes;
     try {
-      hash = await this.#hash(this.#epoch(block.header.anchorHeight), header);
+      hash = await this.#hash(this.epoch(block.header.anchorHeight), header);
     } catch (error) {
       this.#dependencies.log.error('a block could not be hashed', { block: block.id, error });
       return {
@@ -471,7 +236,7 @@ class EmbeddedNode implements FullNode {
   }
 
   async #takeIn(block: Omit<WaitingBlock, 'hash' | 'record'>, hash: Bytes, origin: Origin): Promise<Submission> {
-    const leaving = this.#pool.roomFor(hash, block.bodyBytes.length);
+    const leaving = this.pool.roomFor(hash, block.bodyBytes.length);
     if (leaving === undefined)
       return { status: 'refused', error: nodeError('block_queue_full', 'too many blocks with lower hashes wait') };
     for (const { id } of leaving) this.#release(id);
@@ -491,7 +256,7 @@ class EmbeddedNode implements FullNode {
     const waiting = { ...block, hash, record };
     // In the pool only once it is in the store: a cut must find the record of every block it registers.
     try {
-      await this.#store.addWaiting(record, block.bodyBytes, hash);
+      await this.store.addWaiting(record, block.bodyBytes, hash);
     } catch (error) {
       this.#stop(error as Error);
       return STOPPED;
@@ -499,7 +264,7 @@ class EmbeddedNode implements FullNode {
     const final = recheckCandidate(block, this.#candidateContext());
     if ('known' in final) return { status: 'known', id: final.known };
     if ('error' in final) return { status: 'refused', error: final.error };
-    this.#pool.add(waiting);
+    this.pool.add(waiting);
     this.mempool.carried(nameOf(block.id), block.transactions);
     this.#verifyAhead(waiting);
     this.#dependencies.log.debug('block accepted', { block: block.id, anchor: record.anchorHeight, origin });
@@ -518,19 +283,17 @@ class EmbeddedNode implements FullNode {
   }
 
   #release(id: Bytes): void {
-    const block = this.#pool.remove(id);
+    const block = this.pool.remove(id);
     if (block !== undefined) this.mempool.released(nameOf(id), block.transactions);
   }
 
   template(request: TemplateRequest): Template {
-    return this.#templates.make(this.#head, request);
+    return this.#templates.make(this.headNow, request);
   }
-
-  // ---- cuts --------------------------------------------------------------------------------------------------------------
 
   async seal(): Promise<CutEffects> {
     while (this.#sealing !== undefined) await this.#sealing.catch(() => undefined);
-    if (this.#stopped) throw this.#fault ?? new Error('the node is closed');
+    if (this.stopped) throw this.#fault ?? new Error('the node is closed');
     this.#sealing = this.#makeCut();
     try {
       return await this.#sealing;
@@ -550,16 +313,16 @@ class EmbeddedNode implements FullNode {
       onCutStep?.(name, (ended - began) / 1000);
       began = ended;
     };
-    const height = this.#state.height + 1;
-    const blocks = chooseBlocks(this.#pool.list(), height, (id) => this.#isRegistered(id));
+    const height = this.state.height + 1;
+    const blocks = chooseBlocks(this.pool.list(), height, (id) => this.isRegistered(id));
     const chosen = new Set(blocks.map((block) => block.id));
-    const closed = this.#pool.closedAt(height).filter((block) => !chosen.has(block.id));
+    const closed = this.pool.closedAt(height).filter((block) => !chosen.has(block.id));
     step('choose');
     const cut = applyCut(
-      this.#view(),
+      this.view(),
       {
         // A clock that is set back does not stop the chain.
-        timestampMillis: Math.max(now(), this.#state.timestampMillis + 1),
+        timestampMillis: Math.max(now(), this.state.timestampMillis + 1),
         signers: this.#signers,
         blocks,
         expired: closed.map(({ id, header }) => ({ id, anchorHeight: header.anchorHeight })),
@@ -570,7 +333,7 @@ class EmbeddedNode implements FullNode {
     step('apply');
     const certificate = await certify(this.chainId, cut.effects.cutId);
     step('certify');
-    await this.#store.commit(cut, certificate, indexers ?? []);
+    await this.store.commit(cut, certificate, indexers ?? []);
     step('commit');
     this.#settle(cut, certificate);
     step('settle');
@@ -579,70 +342,20 @@ class EmbeddedNode implements FullNode {
 
   #settle(cut: AppliedCut, certificate: Certificate): void {
     const { effects } = cut;
-    this.#state = cut.state;
-    this.#record = this.#store.cut(cut.state.height) as CutRecord;
-    this.#head = headOf(cut.state, this.#record);
+    this.advance(cut.state);
     this.#signers = signersOf(certificate);
-    this.#noteRate(this.#record);
     for (const { id } of effects.registered) this.#release(id);
     for (const { id } of effects.expired) this.#release(id);
     this.mempool.settle(effects);
-    const epoch = this.#epoch(this.#state.height);
-    if (this.#epoch(this.#state.height - 1) !== epoch)
+    const epoch = this.epoch(this.state.height);
+    if (this.epoch(this.state.height - 1) !== epoch)
       void this.#dependencies.verifier
         .prepare(epoch)
         .catch((error) => this.#dependencies.log.error('the next epoch could not be prepared', { epoch, error }));
     this.#emit('cut', effects);
   }
 
-  #noteRate(record: CutRecord): void {
-    this.#recent.push({
-      timestampMillis: record.header.timestampMillis,
-      work: record.registeredWork,
-      blocks: record.blockIds.length,
-    });
-    if (this.#recent.length > RATE_CUTS + 1) this.#recent.shift();
-  }
-
-  #view(): LedgerView {
-    const store = this.#store;
-    const state = this.#state;
-    return {
-      state,
-      cutId: this.#head.cutId,
-      networkId: this.network.id,
-      outputTrie: store.outputTrie,
-      keyTrie: store.keyTrie,
-      output: (outpoint) => findOutput(store.outputTrie, state.outputs, outpoint),
-      spender: (outpoint) => store.spender(outpoint),
-      isExecuted: (id) => store.transaction(id)?.outcome === 'executed',
-      publicKey: (address) => store.publicKey(address),
-      isRegistered: (id) => this.#isRegistered(id),
-    };
-  }
-
-  #isRegistered(id: Bytes): boolean {
-    return this.#store.block(id)?.registeredHeight !== undefined;
-  }
-
-  #isBodyUsed(bodyId: Bytes): boolean {
-    return (
-      this.#pool.hasBody(bodyId) ||
-      this.#state.windows.some((window) => window.blocks.some((block) => equalBytes(block.bodyId, bodyId)))
-    );
-  }
-
-  #read(wire: Bytes): ReadTransaction {
-    return readTransaction(wire, this.chainId);
-  }
-
-  #epoch(anchorHeight: number): number {
-    return powEpoch(anchorHeight, this.genesis.powEpochLength);
-  }
-
-  // ---- life --------------------------------------------------------------------------------------------------------------
-
-  get #stopped(): boolean {
+  protected get stopped(): boolean {
     return this.#closed || this.#fault !== undefined;
   }
 
@@ -662,21 +375,21 @@ class EmbeddedNode implements FullNode {
   }
 
   #remember(name: string, reason: 'dropped' | 'invalid'): void {
-    if (this.#dropped.size >= 16_384) this.#dropped.delete(this.#dropped.keys().next().value as string);
-    this.#dropped.set(name, reason);
+    if (this.dropped.size >= 16_384) this.dropped.delete(this.dropped.keys().next().value as string);
+    this.dropped.set(name, reason);
   }
 
   /** A store that cannot write or a ledger that does not add up: nothing more is accepted, what is written stays. */
   #stop(error: Error): void {
-    if (this.#stopped) return;
+    if (this.stopped) return;
     this.#fault = error;
     this.#clock?.stop();
-    this.#dependencies.log.error('the node stopped', { height: this.#state.height, error });
+    this.#dependencies.log.error('the node stopped', { height: this.state.height, error });
     this.#emit('fault', error);
   }
 
   async pruneBodies(height: number): Promise<number> {
-    return await this.#store.pruneBodies(Math.min(height, this.#state.height - 96));
+    return await this.store.pruneBodies(Math.min(height, this.state.height - 96));
   }
 
   async close(): Promise<void> {
@@ -685,17 +398,8 @@ class EmbeddedNode implements FullNode {
     this.#clock?.stop();
     await this.#sealing?.catch(() => undefined);
     await this.#workers.close();
-    await this.#store.close();
+    await this.store.close();
   }
 }
 
 const STOPPED: Submission = { status: 'refused', error: nodeError('node_stopped', 'the node is stopping') };
-
-const headOf = (state: LedgerState, record: CutRecord): Head => ({
-  height: state.height,
-  cutId: record.cutId,
-  stateRoot: record.header.stateRoot,
-  validatorSetId: state.validatorSetId,
-  timestampMillis: state.timestampMillis,
-  target: targetOfState(state),
-});

@@ -1,0 +1,267 @@
+import { type Bytes, equalBytes } from '../protocol/bytes.ts';
+import type { Certificate } from '../protocol/cut.ts';
+import { subsidyOfCut } from '../protocol/emission.ts';
+import type { Genesis } from '../protocol/genesis.ts';
+import { INTERVAL_CUTS, NETWORKS, type Network, powEpoch } from '../protocol/network.ts';
+import { workOfTarget } from '../protocol/target.ts';
+import type { Outpoint } from '../protocol/transaction.ts';
+import type {
+  BlockRecord,
+  CutPlace,
+  CutRecord,
+  Emission,
+  Head,
+  Rates,
+  Supply,
+  Sync,
+  TransactionStatus,
+} from './full-node.ts';
+import { figuresOf, type LedgerView } from './ledger/apply-cut.ts';
+import { findOutput, proveOutput } from './ledger/output-set.ts';
+import { nameOf } from './ledger/registration.ts';
+import { encodeState, type LedgerState, targetOfState } from './ledger/state.ts';
+import { type ReadTransaction, readTransaction, readWorkBlock } from './ledger/work-block.ts';
+import type { Mempool } from './mempool/mempool.ts';
+import type { WorkPool } from './mining/work-pool.ts';
+import type { OpenedChain } from './open-chain.ts';
+import type { LedgerStore } from './store/ledger-store.ts';
+
+const RATE_CUTS = 96;
+const KEPT_PLACES = 8_192;
+
+export abstract class ChainReads {
+  readonly network: Network;
+  readonly chainId: Bytes;
+  readonly genesis: Genesis;
+  abstract readonly mempool: Mempool;
+  protected abstract readonly pool: WorkPool;
+  protected abstract readonly stopped: boolean;
+  protected readonly store: LedgerStore;
+  /** Why transactions left the mempool that no cut says anything about; the oldest are forgotten. */
+  protected readonly dropped = new Map<string, 'dropped' | 'invalid'>();
+  protected state: LedgerState;
+  protected record: CutRecord;
+  protected headNow: Head;
+  readonly #places = new Map<number, CutPlace>();
+  readonly #recent: { timestampMillis: number; work: bigint; blocks: number }[] = [];
+
+  constructor(store: LedgerStore, { genesis, state, record }: OpenedChain) {
+    this.store = store;
+    this.genesis = genesis;
+    this.network = NETWORKS[genesis.network];
+    this.chainId = state.chainId;
+    this.state = state;
+    this.record = record;
+    this.headNow = headOf(state, record);
+    for (let height = Math.max(0, state.height - RATE_CUTS); height <= state.height; height++) {
+      const cut = store.cut(height);
+      if (cut !== undefined) this.#noteRate(cut);
+    }
+  }
+
+  /** The cut is final: from now on answers come from it. */
+  protected advance(state: LedgerState): void {
+    this.state = state;
+    this.record = this.store.cut(state.height) as CutRecord;
+    this.headNow = headOf(state, this.record);
+    this.#noteRate(this.record);
+  }
+
+  head(): Head {
+    return this.headNow;
+  }
+
+  cut(height: number): CutRecord | undefined {
+    return height > this.state.height ? undefined : this.store.cut(height);
+  }
+
+  certificate(height: number): Certificate | undefined {
+    return height > this.state.height ? undefined : this.store.certificate(height);
+  }
+
+  block(id: Bytes): BlockRecord | undefined {
+    return this.store.block(id);
+  }
+
+  blockBody(id: Bytes): Bytes | undefined {
+    return this.store.body(id);
+  }
+
+  *waitingBlocks(): Iterable<BlockRecord> {
+    for (const block of this.pool.list()) yield block.record;
+  }
+
+  output(outpoint: Outpoint) {
+    return findOutput(this.store.outputTrie, this.state.outputs, outpoint);
+  }
+
+  outputProof(outpoint: Outpoint) {
+    return proveOutput(this.store.outputTrie, this.state.outputs, outpoint);
+  }
+
+  stateBytes(): Bytes {
+    return encodeState(this.state);
+  }
+
+  publicKey(address: Bytes): Bytes | undefined {
+    return this.store.publicKey(address);
+  }
+
+  reader(indexer: string) {
+    return this.store.reader(indexer);
+  }
+
+  transactionStatus(id: Bytes): TransactionStatus | undefined {
+    const record = this.store.transaction(id);
+    if (record?.outcome === 'executed') {
+      const cut = this.#place(record.height);
+      const observed = record.place === undefined ? {} : { observedBlock: record.place.blockId };
+      return { id, lifecycle: 'finalized', ...observed, registeredCut: cut, finalizedCut: cut, final: true };
+    }
+    const carrier = this.pool.carrier(id);
+    if (carrier !== undefined) return { id, lifecycle: 'receiving', observedBlock: carrier.id, final: false };
+    if (this.mempool.get(id) !== undefined) return { id, lifecycle: 'processing', final: false };
+    if (record !== undefined) {
+      const cut = this.#place(record.height);
+      const observed = record.place === undefined ? {} : { observedBlock: record.place.blockId, registeredCut: cut };
+      const final = record.outcome === 'conflict' || record.outcome === 'expired';
+      const finalized = final ? { finalizedCut: cut } : {};
+      return { id, lifecycle: 'failed', failure: record.outcome, ...observed, ...finalized, final };
+    }
+    const dropped = this.dropped.get(nameOf(id));
+    return dropped === undefined ? undefined : { id, lifecycle: 'failed', failure: dropped, final: false };
+  }
+
+  /** Statuses are asked for by the thousand, and share a few cuts. */
+  #place(height: number): CutPlace {
+    let place = this.#places.get(height);
+    if (place === undefined) {
+      place = { height, cutId: this.store.cut(height)?.cutId ?? new Uint8Array(0) };
+      if (this.#places.size >= KEPT_PLACES) this.#places.delete(this.#places.keys().next().value as number);
+      this.#places.set(height, place);
+    }
+    return place;
+  }
+
+  transactionWire(id: Bytes): Bytes | undefined {
+    const waiting = this.mempool.get(id)?.wire;
+    if (waiting !== undefined) return waiting;
+    const place = this.store.transaction(id)?.place;
+    const body = place === undefined ? undefined : this.store.body(place.blockId);
+    const header = place === undefined ? undefined : this.store.block(place.blockId)?.header;
+    if (place === undefined || body === undefined || header === undefined) return undefined;
+    return readWorkBlock(header, body, (wire) => this.read(wire)).transactions[place.index]?.wire;
+  }
+
+  cutTransactions(height: number) {
+    const cut = this.cut(height);
+    if (cut === undefined) return undefined;
+    const found: { id: Bytes; blockId: Bytes; index: number; outcome: 'executed' | 'repeated' | 'failed' }[] = [];
+    for (const blockId of cut.blockIds) {
+      const body = this.store.body(blockId);
+      const header = this.store.block(blockId)?.header;
+      if (body === undefined || header === undefined) return undefined;
+      for (const [index, { id }] of readWorkBlock(header, body, (wire) => this.read(wire)).transactions.entries()) {
+        const record = this.store.transaction(id);
+        const here =
+          record?.height === height && record.place?.index === index && equalBytes(record.place.blockId, blockId);
+        const outcome = record?.outcome !== 'executed' ? 'failed' : here ? 'executed' : 'repeated';
+        found.push({ id, blockId, index, outcome });
+      }
+    }
+    return found;
+  }
+
+  supply(): Supply {
+    return { ...figuresOf(this.state), height: this.state.height, outputCount: this.state.outputs.count };
+  }
+
+  emission(): Emission {
+    const { emission, height } = this.state;
+    const subsidy = subsidyOfCut(emission.amount, height % INTERVAL_CUTS);
+    return { state: emission, subsidy, nextReductionHeight: (emission.interval + 1) * INTERVAL_CUTS };
+  }
+
+  positions() {
+    return this.state.positions;
+  }
+
+  rates(): Rates {
+    const { target, height } = this.headNow;
+    const [first, ...counted] = this.#recent;
+    let work = 0n;
+    let blocks = 0;
+    for (const cut of counted) {
+      work += cut.work;
+      blocks += cut.blocks;
+    }
+    const millis = first === undefined ? 0 : this.headNow.timestampMillis - first.timestampMillis;
+    return {
+      height,
+      hashesPerSecond: millis > 0 ? (work * 1000n) / BigInt(millis) : 0n,
+      cutMillis: counted.length > 0 ? Math.round(millis / counted.length) : 0,
+      blocksPerCut: counted.length > 0 ? blocks / counted.length : 0,
+      target,
+      work: workOfTarget(target),
+      cuts: counted.length,
+    };
+  }
+
+  sync(): Sync {
+    return { synced: !this.stopped, height: this.state.height };
+  }
+
+  #noteRate(record: CutRecord): void {
+    this.#recent.push({
+      timestampMillis: record.header.timestampMillis,
+      work: record.registeredWork,
+      blocks: record.blockIds.length,
+    });
+    if (this.#recent.length > RATE_CUTS + 1) this.#recent.shift();
+  }
+
+  protected view(): LedgerView {
+    const store = this.store;
+    const state = this.state;
+    return {
+      state,
+      cutId: this.headNow.cutId,
+      networkId: this.network.id,
+      outputTrie: store.outputTrie,
+      keyTrie: store.keyTrie,
+      output: (outpoint) => findOutput(store.outputTrie, state.outputs, outpoint),
+      spender: (outpoint) => store.spender(outpoint),
+      isExecuted: (id) => store.transaction(id)?.outcome === 'executed',
+      publicKey: (address) => store.publicKey(address),
+      isRegistered: (id) => this.isRegistered(id),
+    };
+  }
+
+  protected isRegistered(id: Bytes): boolean {
+    return this.store.block(id)?.registeredHeight !== undefined;
+  }
+
+  protected isBodyUsed(bodyId: Bytes): boolean {
+    return (
+      this.pool.hasBody(bodyId) ||
+      this.state.windows.some((window) => window.blocks.some((block) => equalBytes(block.bodyId, bodyId)))
+    );
+  }
+
+  protected read(wire: Bytes): ReadTransaction {
+    return readTransaction(wire, this.chainId);
+  }
+
+  protected epoch(anchorHeight: number): number {
+    return powEpoch(anchorHeight, this.genesis.powEpochLength);
+  }
+}
+
+const headOf = (state: LedgerState, record: CutRecord): Head => ({
+  height: state.height,
+  cutId: record.cutId,
+  stateRoot: record.header.stateRoot,
+  validatorSetId: state.validatorSetId,
+  timestampMillis: state.timestampMillis,
+  target: targetOfState(state),
+});

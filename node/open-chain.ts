@@ -1,0 +1,66 @@
+import { equalBytes } from '../protocol/bytes.ts';
+import type { Certificate } from '../protocol/cut.ts';
+import { decodeGenesis, encodeGenesis, type Genesis } from '../protocol/genesis.ts';
+import type { Network } from '../protocol/network.ts';
+import type { Logger } from '../runtime/log.ts';
+import type { Certify } from './certificate.ts';
+import type { CutRecord } from './full-node.ts';
+import { genesisCut } from './ledger/genesis-cut.ts';
+import { checkValueEquation, encodeState, type LedgerState, stateRoot } from './ledger/state.ts';
+import type { CutIndexer } from './store/cut-indexer.ts';
+import { type LedgerStore, StoreError } from './store/ledger-store.ts';
+
+export type OpenedChain = {
+  readonly genesis: Genesis;
+  readonly state: LedgerState;
+  readonly record: CutRecord;
+  readonly certificate: Certificate;
+};
+
+export type OpenOptions = {
+  /** The chain's genesis: a store that has another is refused. */
+  readonly genesis?: Genesis;
+  /** Makes the genesis of a new chain when the store is empty and none is given. */
+  readonly newGenesis?: () => Genesis;
+  /** The network a store that has a genesis must be of. */
+  readonly network?: Network;
+};
+
+export type OpenDependencies = {
+  readonly certify: Certify;
+  readonly indexers?: readonly CutIndexer[];
+  readonly log: Logger;
+};
+
+/** Starts a new chain in an empty store, or checks that the last cut of a used one is whole. */
+export async function openChain(
+  store: LedgerStore,
+  options: OpenOptions,
+  { certify, indexers, log }: OpenDependencies,
+): Promise<OpenedChain> {
+  const stored = store.genesis();
+  if (stored === undefined) {
+    const genesis = options.genesis ?? options.newGenesis?.();
+    if (genesis === undefined) throw new StoreError('store_genesis', 'the store is empty and no genesis is given');
+    const cut = genesisCut(genesis, store.outputTrie, store.keyTrie);
+    const certificate = await certify(cut.effects.chainId, cut.effects.cutId);
+    await store.commit(cut, certificate, indexers ?? [], encodeGenesis(genesis));
+    log.info('started a new chain', { chain: cut.effects.chainId, network: genesis.network });
+  } else if (options.genesis !== undefined && !equalBytes(stored, encodeGenesis(options.genesis)))
+    throw new StoreError('store_genesis', 'the data directory holds another chain');
+  const genesis = decodeGenesis(store.genesis() as Uint8Array);
+  if (options.network !== undefined && options.network.name !== genesis.network)
+    throw new StoreError(
+      'store_genesis',
+      `the data directory is of ${genesis.network}, not of ${options.network.name}`,
+    );
+  const state = store.state();
+  const record = store.cut(state.height);
+  const certificate = store.certificate(state.height);
+  if (record === undefined || certificate === undefined)
+    throw new StoreError('store_damaged', `cut ${state.height} is not in the store`);
+  if (!equalBytes(record.header.stateRoot, stateRoot(encodeState(state))))
+    throw new StoreError('store_damaged', `the state is not that of cut ${state.height}`);
+  checkValueEquation(state);
+  return { genesis, state, record, certificate };
+}
