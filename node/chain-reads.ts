@@ -1,3 +1,7 @@
+/**
+ * What a node reads: everything a FullNode answers from the last finalized state, the store, the mempool and the work pool. node.ts adds the doors
+ * and the cuts, and moves this to the next state when a cut is final.
+ */
 import { type Bytes, equalBytes } from '../protocol/bytes.ts';
 import type { Certificate } from '../protocol/cut.ts';
 import { subsidyOfCut } from '../protocol/emission.ts';

@@ -1,3 +1,4 @@
+/** Opening a chain: starting a new one in an empty store, or finding the last cut of a used one whole. */
 import { equalBytes } from '../protocol/bytes.ts';
 import type { Certificate } from '../protocol/cut.ts';
 import { decodeGenesis, encodeGenesis, type Genesis } from '../protocol/genesis.ts';

@@ -1,6 +1,6 @@
 /**
  * The node's own figures: transactions into the mempool, templates, candidates, sealing, restart. Words choose parts (`mempool`, `candidates`, `seal`,
- * `restart`); all without any. `cuts=N` sets how many cuts the store of the restart has, `outputs=N` how many outputs the larger sealing has.
+ * `restart`); all without any. `waiting=N` sets how many transactions wait, `cuts=N` how many cuts the store of the restart has, `outputs=N` how many outputs the larger sealing has.
  */
 import { createVerifier } from '../../kernels/verifier.ts';
 import { chainRates, nodeSync } from '../../node/api/chain-routes.ts';
@@ -75,14 +75,15 @@ type TemplateAnswer = { header_hex: string; body_hex: string; target: string; tr
 const post = async <T>(url: string, request: unknown): Promise<T> =>
   (await (await fetch(url, { method: 'POST', body: JSON.stringify(request) })).json()) as T;
 
-async function measureMempool(b: Bench): Promise<void> {
-  const waiting = 10_000;
+async function measureMempool(b: Bench, waiting: number): Promise<void> {
   const bed = await bedWith(waiting);
   const server = await listen(bed);
   try {
     b.note(`signing ${waiting} payments`);
     const wires = Array.from({ length: waiting }, (_, i) => pay(bed, i));
+    const idle = mainThreadMillis();
     const millis = await timed(() => submitAll(bed, wires));
+    b.figure('mempool-main-thread', (mainThreadMillis() - idle) / waiting, 'ms/tx');
     b.figure('mempool-transactions', (waiting / millis) * 1000, 'tx/s');
     const payout = formatAddress(alice, 'development');
     const fresh: number[] = [];
@@ -204,7 +205,7 @@ export default bench('mempool, templates, candidates, sealing and restart of the
     Number(b.words.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1) ?? fallback);
   const parts = b.words.filter((word) => !word.includes('='));
   const wanted = (part: string) => parts.length === 0 || parts.includes(part);
-  if (wanted('mempool')) await measureMempool(b);
+  if (wanted('mempool')) await measureMempool(b, number('waiting', 10_000));
   if (wanted('candidates')) await measureCandidates(b);
   if (wanted('seal')) await measureSeal(b, number('outputs', 1_000_000));
   if (wanted('restart')) await measureRestart(b, number('cuts', 5_000));
