@@ -12,6 +12,8 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // What is waited for comes in milliseconds; only a busy machine needs longer.
+    expect: { poll: { timeout: 20_000 } },
     reporters: ['default'],
   },
 });
