@@ -18,7 +18,7 @@ export type GpuBackendOptions = {
   readonly parameters: PowParameters;
   /** As tune() found it before; without it, or where it no longer fits, the device is tuned at the first epoch. */
   readonly tuning?: Tuning;
-  /** False runs the default shape instead of tuning. */
+  /** False runs the default shape instead of tuning, as software adapters always do. */
   readonly autoTune?: boolean;
   /** For tests: a cut of the dataset other than the adapter's best. */
   readonly layout?: Layout;
@@ -138,7 +138,7 @@ export class GpuBackend implements Backend {
   async #makeSearcher(dataset: GpuDataset): Promise<void> {
     if (this.#searcher !== undefined) return;
     const { gpu, onTrial, onTuned } = this.#dependencies;
-    if (this.#tuning === undefined && this.#options.autoTune !== false) {
+    if (this.#tuning === undefined && this.#options.autoTune !== false && !gpu.software) {
       this.#tuning = await tune(gpu, dataset, {}, onTrial);
       onTuned?.(this.#tuning);
     }
@@ -217,23 +217,25 @@ export class GpuBackend implements Backend {
     this.#dependencies.events.onFailure?.(error);
   }
 
-  /** At most two dispatches are in flight, and the second only near the end of the first: a new job never waits for both. */
   async #run(): Promise<void> {
-    let current: Flying | undefined;
-    while (!this.#failed && (!this.#closed || current !== undefined)) {
+    const flying: Flying[] = [];
+    while (!this.#failed && (!this.#closed || flying.length > 0)) {
       const searcher = this.#searcher;
-      current ??= searcher && this.#launch(searcher);
-      if (searcher === undefined || current === undefined) {
+      while (searcher !== undefined && searcher.free > 0) {
+        const next = this.#launch(searcher);
+        if (next === undefined) break;
+        flying.push(next);
+      }
+      const oldest = flying.shift();
+      if (searcher === undefined || oldest === undefined) {
         if (!this.#closed)
           await new Promise<void>((resolve) => {
             this.#wake = resolve;
           });
         continue;
       }
-      await searcher.approach(current.ticket);
-      const next = this.#launch(searcher);
-      this.#account(current, await searcher.finish(current.ticket));
-      current = next;
+      await searcher.approach(oldest.ticket);
+      this.#account(oldest, await searcher.finish(oldest.ticket));
     }
   }
 

@@ -40,6 +40,8 @@ export type Gpu = {
   readonly subgroupSize: number;
   /** No graphics card but a program that imitates one: compiled for short compilation instead of speed. */
   readonly software: boolean;
+  /** Opened without the compiler's bounds checks: the kernels bring their own. */
+  readonly unsafe: boolean;
   readonly sources: Sources;
   readonly clock: Clock;
   /** Milliseconds after which a dispatch counts as hung. */
@@ -48,7 +50,12 @@ export type Gpu = {
   readonly lost: Promise<GpuError>;
 };
 
-export type OpenOptions = { readonly powerPreference?: GPUPowerPreference; readonly patience?: number };
+export type OpenOptions = {
+  readonly powerPreference?: GPUPowerPreference;
+  readonly patience?: number;
+  /** Whether the entry was made with Dawn's checks off (webgpu.ts). */
+  readonly unsafe?: boolean;
+};
 export type OpenDependencies = { readonly entry: GPU; readonly sources: Sources; readonly clock?: Clock };
 
 const LIMITS = [
@@ -83,6 +90,7 @@ export async function openGpu(options: OpenOptions, dependencies: OpenDependenci
     limits: device.limits,
     subgroupSize: subgroups ? info.subgroupMinSize : 0,
     software: info.isFallbackAdapter || /swiftshader|llvmpipe/i.test(`${info.device} ${info.description}`),
+    unsafe: options.unsafe ?? false,
     sources: dependencies.sources,
     clock,
     patience: options.patience ?? DEFAULT_PATIENCE,

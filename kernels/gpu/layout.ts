@@ -1,7 +1,7 @@
 /**
  * How the dataset is cut into buffers, because adapters limit a binding (NVIDIA: 2 GiB - 4 bytes, less by 4 bytes than
  * mainnet's dataset). Even shards are equal powers of two; a lopsided pair is one shard as large as the binding limit
- * allows and a small tail, so that the branch in the kernel is almost never taken two ways. Pure.
+ * allows and a tail of a few pages, so that the kernel almost never has to branch. Pure.
  */
 import type { Parameters } from './assemble.ts';
 import { GpuError } from './gpu-error.ts';
@@ -24,6 +24,9 @@ export type BindingLimits = {
   readonly maxBufferSize: number;
   readonly maxStorageBuffersPerShaderStage: number;
 };
+
+/** A tail is at most this part of the dataset: a larger one would be read too often. */
+const MOST_TAIL = 2 ** 10;
 
 /** Bindings of the search kernel beside the dataset: its results. */
 const OTHER_STORAGE_BINDINGS = 1;
@@ -59,9 +62,11 @@ function fits(layout: Layout, limits: BindingLimits): boolean {
 
 /** The layouts that the limits allow, the best first. */
 export function layoutsFor(pagesLog2: number, limits: BindingLimits): Layout[] {
-  const tail = 2 ** Math.max(pagesLog2 - 11, 0);
+  const most = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
+  const tail = Math.max(2 ** pagesLog2 - Math.floor(most / PAGE_BYTES), 1);
   const even = SHARD_COUNTS.map((count) => evenLayout(pagesLog2, count));
-  const candidates = [even[0] as Layout, lopsidedLayout(pagesLog2, tail), ...even.slice(1)];
+  const lopsided = tail <= 2 ** pagesLog2 / MOST_TAIL ? [lopsidedLayout(pagesLog2, tail)] : [];
+  const candidates = [even[0] as Layout, ...lopsided, ...even.slice(1)];
   return candidates.filter((layout) => fits(layout, limits));
 }
 
@@ -86,6 +91,9 @@ export function layoutParameters(layout: Layout): Parameters {
     LAST: count - 1,
     LOPSIDED: layout.lopsided ? 1 : 0,
     EVEN: layout.lopsided || count === 1 ? 0 : 1,
+    // Both only mean something for a lopsided pair.
+    MAIN_END: (shards[0] as { pages: number }).pages * PAGE_ROWS - 1,
+    TAIL_WORDS: ((shards.at(-1) as { first: number }).first * 2 ** (32 - layout.pagesLog2)) >>> 0,
     START: shards.map((shard) => shard.first),
     // A fixed extent lets a checking compiler clamp an index with one instruction instead of loading the length.
     EXTENT: shards.map((shard) => `, ${shard.pages * PAGE_ROWS}`),

@@ -39,6 +39,9 @@ fn search(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) grou
     var page${h}x1: vec4<u32>;
     //@end
     //@end
+    //@if LOPSIDED == 1
+    var highest: u32;
+    //@end
     for (var quad = 0u; quad < 16u; quad++) {
       let source = first + (quad & ${LANE_MASK}u);
       //@each c 4
@@ -55,6 +58,22 @@ fn search(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) grou
       //@if ROWS == 2
       page${h}x1 = read_row(g${h} >> PAGE_SHIFT, (lane + 4u) ^ (g${h} & 7u));
       //@end
+      //@end
+      //@if LOPSIDED == 1
+      highest = g0;
+      //@each h FLIGHT
+      highest = max(highest, g${h});
+      //@end
+      if (highest >= TAIL_WORDS) {
+        //@each h FLIGHT
+        if (g${h} >= TAIL_WORDS) {
+          page${h}x0 = tail_row(g${h} >> PAGE_SHIFT, lane ^ (g${h} & 7u));
+          //@if ROWS == 2
+          page${h}x1 = tail_row(g${h} >> PAGE_SHIFT, (lane + 4u) ^ (g${h} & 7u));
+          //@end
+        }
+        //@end
+      }
       //@end
       //@each h FLIGHT
       mix${h}x0 = fnv_row(mix${h}x0, page${h}x0.${ROTATION[c]});

@@ -27,6 +27,9 @@ fn search(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) grou
     var g${h}: u32;
     var page${h}: vec4<u32>;
     //@end
+    //@if LOPSIDED == 1
+    var highest: u32;
+    //@end
     for (var quad = 0u; quad < 16u; quad++) {
       let source = lane == (quad & 7u);
       //@each c 4
@@ -41,6 +44,19 @@ fn search(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) grou
       //@end
       //@each h FLIGHT
       page${h} = read_row(g${h} >> PAGE_SHIFT, lane ^ (g${h} & 7u));
+      //@end
+      //@if LOPSIDED == 1
+      highest = g0;
+      //@each h FLIGHT
+      highest = max(highest, g${h});
+      //@end
+      if (highest >= TAIL_WORDS) {
+        //@each h FLIGHT
+        if (g${h} >= TAIL_WORDS) {
+          page${h} = tail_row(g${h} >> PAGE_SHIFT, lane ^ (g${h} & 7u));
+        }
+        //@end
+      }
       //@end
       //@each h FLIGHT
       mix${h} = fnv_row(mix${h}, page${h}.${ROTATION[c]});

@@ -27,10 +27,13 @@ const HIT_WORDS = 10;
 const RESULT_BYTES = 4 + SLOTS * HIT_WORDS * 4;
 const JOB_WORDS = 16;
 
-/** Dispatches in flight. */
-const RING = 2;
-/** How long before the expected end of a dispatch the next one is submitted. */
-const LEAD_MILLIS = 6;
+/**
+ * Dispatches in flight: one runs and one waits, so that the device never pauses. A pause costs more than its length: at its
+ * power limit a card answers every one of them with a dip of its clock.
+ */
+export const RING = 2;
+/** How long before the expected end of a dispatch its results are polled for. */
+const POLLING_MILLIS = 3;
 /** However wrong an expectation is, no sleep is longer. */
 const LONGEST_IDLE_MILLIS = 100;
 
@@ -53,6 +56,7 @@ export function searchCode(gpu: Gpu, shape: Shape, layout: Layout): string {
     {
       ...layoutParameters(layout),
       CHAIN: gpu.software ? 1 : 0,
+      CHECKED: gpu.unsafe ? 0 : 1,
       SLOTS,
       LANES: shape.lanes,
       LANE_MASK: shape.lanes - 1,
@@ -209,12 +213,11 @@ export class Searcher {
   }
 
   /**
-   * Sleeps until shortly before the run is expected to end: the moment to submit the next one, which then still takes the
-   * newest job, and to ask for the results. Asking earlier would cost a core and a part of the hash rate, because Dawn polls
-   * for a mapping all the time that one is pending.
+   * Sleeps until shortly before the run is expected to end: the moment to ask for its results. Asking earlier would cost a
+   * core, because Dawn polls for a mapping all the time that one is pending.
    */
   async approach(ticket: Ticket): Promise<void> {
-    const idle = this.#start(ticket) + ticket.run.count * this.#millisPerNonce - LEAD_MILLIS - this.#gpu.clock.now();
+    const idle = this.#start(ticket) + ticket.run.count * this.#millisPerNonce - POLLING_MILLIS - this.#gpu.clock.now();
     if (idle > 1)
       await new Promise<void>((resolve) => this.#gpu.clock.after(Math.min(idle, LONGEST_IDLE_MILLIS), resolve));
   }

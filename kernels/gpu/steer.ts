@@ -6,7 +6,7 @@
 export type Band = { readonly low: number; readonly aim: number; readonly high: number };
 
 /** Milliseconds. */
-export const SEARCH_BAND: Band = { low: 25, aim: 35, high: 50 };
+export const SEARCH_BAND: Band = { low: 20, aim: 22, high: 26 };
 export const BUILD_BAND: Band = { low: 20, aim: 50, high: 100 };
 
 /** At most this factor up or down from one dispatch to the next: one odd timing must not make a dispatch of seconds. */

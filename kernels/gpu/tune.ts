@@ -6,7 +6,7 @@
 import type { GpuDataset } from './dataset.ts';
 import type { Gpu } from './device.ts';
 import { GpuError } from './gpu-error.ts';
-import { compileSearch, type Kernel, Searcher, type Shape, shapeIsPossible } from './search.ts';
+import { compileSearch, type Kernel, RING, Searcher, type Shape, shapeIsPossible } from './search.ts';
 import { type Band, SEARCH_BAND, steer } from './steer.ts';
 
 export type Tuning = { readonly shape: Shape };
@@ -29,12 +29,10 @@ export const CANDIDATES: readonly Shape[] = [
   shuffle(8, 4, 64),
   shuffle(8, 8, 64),
   shuffle(8, 4, 128),
-  shuffle(8, 2, 128),
   shuffle(4, 1, 32),
   shuffle(4, 2, 32),
-  workgroup(4, 32),
   workgroup(4, 64),
-  workgroup(8, 64),
+  workgroup(4, 32),
 ];
 
 /** What tuning chooses from: four-lane shuffles only where the subgroup is too small for eight. */
@@ -89,26 +87,24 @@ export class Meter {
     return this.#searcher.submit(this.#dataset, run);
   }
 
-  /** Searches for about so long; the first and the last dispatch, which nothing overlaps, do not count. */
+  /** Searches for about so long; the first dispatch, which starts with a pause, does not count. */
   async run(millis: number): Promise<void> {
-    let current = this.#submit();
+    const flying = Array.from({ length: RING }, () => this.#submit());
     let started: number | undefined;
-    for (;;) {
+    for (let current = flying.shift(); current !== undefined; current = flying.shift()) {
       await this.#searcher.approach(current);
-      const next = this.#submit();
-      const outcome = await this.#searcher.finish(current);
+      const { millis: took } = await this.#searcher.finish(current);
       const now = this.#gpu.clock.now();
       const { count } = current.run;
+      if (count === this.#work)
+        this.#work = steer({ work: count, millis: took }, this.#band, this.#searcher.quantum, 2 ** 31);
       if (started === undefined) started = now;
       else {
         this.#hashes += count;
-        this.#millis += outcome.millis;
+        this.#millis += took;
       }
-      current = next;
-      this.#work = steer({ work: count, millis: outcome.millis }, this.#band, this.#searcher.quantum, 2 ** 31);
-      if (now - started >= millis) break;
+      if (now - started < millis) flying.push(this.#submit());
     }
-    await this.#searcher.finish(current);
   }
 
   /** What came before was warming up. */
@@ -132,7 +128,7 @@ export type TuneOptions = {
 };
 
 /** A later candidate must be this much better: noise must not choose. */
-const CLEARLY_BETTER = 1.002;
+const CLEARLY_BETTER = 1.005;
 
 export async function tune(
   gpu: Gpu,
@@ -140,7 +136,7 @@ export async function tune(
   options: TuneOptions = {},
   onTrial: (trial: Trial) => void = () => {},
 ): Promise<Tuning> {
-  const { candidates = candidatesFor(gpu), warmUpMillis = 1000, turns = 4, turnMillis = 250 } = options;
+  const { candidates = candidatesFor(gpu), warmUpMillis = 2000, turns = 3, turnMillis = 400 } = options;
   if (candidates.length === 0) return { shape: defaultShape(gpu) };
   const meters: { readonly shape: Shape; readonly meter: Meter }[] = [];
   for (const shape of candidates)

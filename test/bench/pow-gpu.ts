@@ -46,7 +46,10 @@ function job(id: number): SearchJob {
 const sleep = (seconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 
 export async function measureGpu(options: GpuBenchOptions): Promise<GpuBenchFigures> {
-  const gpu = await openGpu({}, { entry: await nodeGpu({ unsafe: options.unsafe }), sources: await loadSources() });
+  const gpu = await openGpu(
+    { unsafe: options.unsafe },
+    { entry: await nodeGpu({ unsafe: options.unsafe }), sources: await loadSources() },
+  );
   const trials: Trial[] = [];
   let datasetStarted = 0;
   let datasetMillis = 0;
