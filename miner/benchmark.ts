@@ -1,5 +1,12 @@
 /** `--benchmark`: what each device does without a pool, over a number of seconds after a warm-up. */
-import { type Backend, type BackendEvents, freeNonces, type Progress, splitNonces } from '../kernels/backend.ts';
+import {
+  type Backend,
+  type BackendEvents,
+  freeNonces,
+  type NonceRange,
+  type Progress,
+  splitNonces,
+} from '../kernels/backend.ts';
 import { HEADER_BYTES } from '../protocol/header.ts';
 import { MinerError } from './miner-error.ts';
 import { showRate } from './work/hash-rate.ts';
@@ -30,7 +37,7 @@ const IMPOSSIBLE = new Uint8Array(32);
 const sleep = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis));
 
 export async function benchmark(
-  options: { readonly network: string; readonly seconds: number },
+  options: { readonly network: string; readonly seconds: number; readonly jobMillis: number | undefined },
   devices: readonly BenchmarkDevice[],
   onProgress: (device: string, progress: Progress) => void,
 ): Promise<BenchmarkFigures> {
@@ -48,17 +55,19 @@ export async function benchmark(
       const began = performance.now();
       await backend.prepare(0);
       const prepareSeconds = (performance.now() - began) / 1_000;
-      backend.setJob({
-        id: 1,
-        epoch: 0,
-        header: new Uint8Array(HEADER_BYTES),
-        target: IMPOSSIBLE,
-        prefixBytes: 2,
-        nonces: parts[i] as { from: bigint; to: bigint },
-      });
-      return { number, backend, prepareSeconds };
+      const nonces = parts[i] as NonceRange;
+      return { number, backend, prepareSeconds, nonces };
     }),
   );
+  let job = 0;
+  const nextJob = (): void => {
+    const header = new Uint8Array(HEADER_BYTES);
+    new DataView(header.buffer).setUint32(0, ++job, true);
+    for (const { backend, nonces } of running)
+      backend.setJob({ id: job, epoch: 0, header, target: IMPOSSIBLE, prefixBytes: 2, nonces });
+  };
+  nextJob();
+  const changing = options.jobMillis === undefined ? undefined : setInterval(nextJob, options.jobMillis);
   try {
     await sleep(WARM_UP_MILLIS);
     const read = () => running.map(({ backend }) => ({ hashes: backend.hashes, at: performance.now() }));
@@ -80,6 +89,7 @@ export async function benchmark(
     const total = figures.reduce((sum, { hash_rate }) => sum + hash_rate, 0);
     return { network: options.network, seconds: options.seconds, hash_rate: total, devices: figures };
   } finally {
+    clearInterval(changing);
     await Promise.all(running.map(({ backend }) => backend.close().catch(() => undefined)));
   }
 }

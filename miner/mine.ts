@@ -128,7 +128,7 @@ async function measure(
   // Progress goes beside the result, so that --json stays JSON.
   const progress = new ProgressLine({ isTerminal }, { out: terminal.err, now: () => performance.now() });
   const figures = await benchmark(
-    { network, seconds },
+    { network, seconds, jobMillis: values.benchmarkJobs },
     devices.map((device) => ({
       number: device.number,
       name: device.name,
@@ -148,13 +148,21 @@ type Run = MineDependencies & {
   readonly log: OpenLog;
 };
 
+function readAuthorities(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new MinerError('pool_certificate', `cannot read --tls-ca: ${(error as Error).message}`);
+  }
+}
+
 async function settingsOf(values: MinerValues, dataDir: string, log: Logger): Promise<MinerSettings> {
   if (values.user === undefined || values.pool.length === 0)
     throw new MinerError('pool_url', 'the config file names no pool or no address');
   const expected = values.expectPayout?.network;
   if (expected !== undefined && expected !== values.user.address.network)
     throw new MinerError('pool_network', '--expect-payout and --user are addresses of different networks');
-  const authorities = values.tlsCa === undefined ? undefined : readFileSync(values.tlsCa, 'utf8');
+  const authorities = values.tlsCa === undefined ? undefined : readAuthorities(values.tlsCa);
   return { values, user: values.user, devices: await findDevices(values, log), dataDir, authorities };
 }
 

@@ -128,6 +128,7 @@ export const minerOptions = {
     min: 1,
     max: 86_400,
   }),
+  benchmarkJobs: duration({ help: 'change the job this often during --benchmark, as a pool does', group: INSTEAD }),
   json: flag({ help: 'answer --benchmark and --list-devices in JSON', group: INSTEAD }),
   network: choice(
     { help: 'network of --benchmark; when mining, the address names it', group: INSTEAD, default: 'mainnet' },

@@ -25,6 +25,8 @@ export const CREW_DEFAULTS = {
   forgivenAfter: 1_000,
   /** Jobs whose hits are still taken: a server takes shares of a job some time after the next one. */
   jobsKept: 64,
+  /** Hits that are recomputed at one time. */
+  mostChecking: 256,
   /** Cuts before the end of an epoch at which the next dataset is built: two hours. */
   aheadCuts: 2_880,
 } as const;
@@ -180,6 +182,11 @@ export class Crew {
     }
     const nonce = toHex(hit.nonce);
     if (job.seen.has(nonce)) return;
+    // A target so easy that hits come faster than they can be checked: what is not checked is not sent.
+    if (this.#checking >= CREW_DEFAULTS.mostChecking) {
+      device.shares.lost++;
+      return;
+    }
     job.seen.add(nonce);
     const right = await this.#recompute(device, job, hit);
     if (right === undefined) {

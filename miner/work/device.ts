@@ -18,6 +18,18 @@ export const DEVICE_DEFAULTS = {
   restartMillis: 2_000,
 } as const;
 
+/** Errors of the kernels (docs/errors.md) that will be the same next time. */
+const LASTING: readonly string[] = [
+  'kernel_memory_insufficient',
+  'kernel_module_missing',
+  'gpu_no_adapter',
+  'gpu_module_missing',
+  'gpu_limits',
+  'gpu_memory',
+  'gpu_compile',
+  'gpu_wrong_dataset',
+];
+
 export type DeviceTimes = { readonly [K in keyof typeof DEVICE_DEFAULTS]: number };
 
 export type DeviceOptions = {
@@ -128,7 +140,7 @@ export class Device {
       if (this.#paused) backend.pause();
       if (this.#job !== undefined) this.#give(this.#job);
     } catch (error) {
-      if (current()) this.#trouble('device_lost', error as Error);
+      if (current()) this.#fail(error as Error);
     }
   }
 
@@ -156,7 +168,7 @@ export class Device {
     }
   }
 
-  /** Makes the epoch's dataset and then takes up the job of that moment. A failure stops the device, with its reason. */
+  /** Makes the epoch's dataset and then takes up the job of that moment. */
   async prepare(epoch: number): Promise<void> {
     const backend = this.#backend;
     if (backend === undefined || this.#preparing === epoch) return;
@@ -167,7 +179,7 @@ export class Device {
     } catch (error) {
       if (life !== this.#life || this.#stopped !== undefined) return;
       this.#preparing = undefined;
-      if (this.#job?.epoch === epoch) return this.stop('device_lost', (error as Error).message);
+      if (this.#job?.epoch === epoch) return this.#fail(error as Error);
       // Only built ahead: there is time to try again.
       this.#dependencies.note('warn', 'the next dataset could not be built yet', { device: this.label, error });
       return;
@@ -204,6 +216,12 @@ export class Device {
     this.#dependencies.note('error', 'device stopped', { device: this.label, reason, code });
     this.#retire();
     this.#dependencies.onStopped(this);
+  }
+
+  /** Opening it again helps against a driver that lost it, not against too little memory. */
+  #fail(error: Error & { readonly code?: unknown }): void {
+    if (LASTING.includes(error.code as string)) this.stop('device_lost', error.message);
+    else this.#trouble('device_lost', error);
   }
 
   #trouble(code: 'device_lost' | 'device_silent', error: Error): void {

@@ -1,6 +1,8 @@
 /** The devices at work: real WebAssembly backends, some of them made to misbehave on the way. */
 import { expect, onTestFinished, test } from 'vitest';
 import type { Backend, BackendEvents, Hit, SearchJob } from '../../kernels/backend.ts';
+import { memoryInsufficient } from '../../kernels/cpu/kernel.ts';
+import { layoutOf } from '../../kernels/cpu/layout.ts';
 import { createWasmBackend } from '../../kernels/cpu/wasm-backend.ts';
 import type { PoolJob, Share } from '../../miner/client/session.ts';
 import { Crew } from '../../miner/work/crew.ts';
@@ -201,8 +203,9 @@ test('a device lost in the middle of a search is opened again and takes up the j
   expect(opened.length).toBe(2);
 });
 
-test('a dataset that cannot be made stops the device with the reason', async () => {
-  const prepare = () => Promise.reject(new Error('full mode needs 2,115 MiB of memory; light mode needs 67 MiB'));
+test('too little memory for the dataset stops the device, with what light mode would need', async () => {
+  const prepare = () =>
+    Promise.reject(memoryInsufficient(layoutOf(powParameters(NETWORKS.mainnet), 'full', 1), 1 << 30));
   const { crew, idle } = crewOf([wasm({ prepare })]);
   crew.setJob(poolJob());
   await until(() => idle() === 1);

@@ -1,6 +1,6 @@
 /** svc-miner as its users run it: real processes, a real pool, the processor as its device. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { mineCommand } from '../../miner/mine.ts';
@@ -152,7 +152,7 @@ test('a pool that pays somebody else: named, refused, and no share goes there', 
   expect(miner.exit).toBeUndefined();
 });
 
-test('log file, JSON log, and the dataset kept on disk', async () => {
+test('log file and JSON log; the dataset is kept on disk, and built again when its file is damaged', async () => {
   const pool = await fixture();
   const directory = temporaryDirectory();
   const log = join(directory, 'miner.log');
@@ -177,6 +177,19 @@ test('log file, JSON log, and the dataset kept on disk', async () => {
   miner.child.kill('SIGTERM');
   expect(await miner.ended()).toBe(0);
   expect(miner.err).toBe('');
+  const file = join(directory, readdirSync(directory).find((name) => /^dataset-.*bin$/.test(name)) as string);
+  const bytes = readFileSync(file);
+  bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] as number) ^ 1;
+  for (const damaged of [bytes, bytes.subarray(0, bytes.length >> 1)]) {
+    writeFileSync(file, damaged);
+    const before = pool.accepted;
+    const again = new RunningMiner(['-o', pool.url, ...user, ...QUIET, '--data-dir', directory]);
+    await again.says('dataset file is damaged, building it again');
+    await until(() => pool.accepted > before);
+    again.child.kill('SIGTERM');
+    expect(await again.ended()).toBe(0);
+  }
+  expect(pool.judged.every(({ code }) => code === 0)).toBe(true);
 });
 
 function runOnce(words: readonly string[]): { code: number; out: string; err: string } {
@@ -222,7 +235,17 @@ test('lists devices and measures them, for people and for programs', () => {
   const listed = JSON.parse(runOnce(['--list-devices', '--no-gpu', '--json']).out);
   expect(listed.devices).toMatchObject([{ number: 0, kind: 'wasm' }]);
   expect(runOnce(['--list-devices', '--no-gpu']).out).toMatch(/^0 {2}.*processor/);
-  const words = ['--benchmark', '1', '--no-gpu', '--cpu-threads', '1', '--network', 'development'];
+  const words = [
+    '--benchmark',
+    '1',
+    '--benchmark-jobs',
+    '250ms',
+    '--no-gpu',
+    '--cpu-threads',
+    '1',
+    '--network',
+    'development',
+  ];
   const figures = JSON.parse(runOnce([...words, '--json']).out);
   expect(figures).toMatchObject({ network: 'development', seconds: 1, devices: [{ number: 0, kind: 'wasm' }] });
   expect(figures.hash_rate).toBeGreaterThan(1_000);
