@@ -67,6 +67,8 @@ export class Follower {
   };
   #running: Promise<void> | undefined;
   #rescanning = false;
+  /** A rescan was asked for: the next pass begins with it. */
+  #forgetFirst = false;
 
   constructor(network: NetworkName, dependencies: FollowerDependencies) {
     this.#network = network;
@@ -96,8 +98,10 @@ export class Follower {
 
   /** Reads the whole history again: outputs and history are forgotten, requests and labels are not. */
   async rescan(): Promise<void> {
+    this.#rescanning = true;
+    this.#forgetFirst = true;
+    // A pass under way may already be past the place where it would forget.
     await this.#running?.catch(() => undefined);
-    await this.#forget();
     await this.step();
   }
 
@@ -138,6 +142,10 @@ export class Follower {
   async #follow(): Promise<void> {
     const { book } = this.#with;
     for (;;) {
+      if (this.#forgetFirst) {
+        this.#forgetFirst = false;
+        await this.#forget();
+      }
       await this.extendAddresses();
       await this.#search();
       const head = this.#state.finalizedHeight;
@@ -147,7 +155,7 @@ export class Follower {
       // An index that stands still is asked again at the next turn.
       if (!(await this.#read(after, through, !this.#rescanning))) break;
     }
-    if (this.#rescanning && book.meta.indexedHeight >= this.#state.finalizedHeight) {
+    if (this.#rescanning && !this.#forgetFirst && book.meta.indexedHeight >= this.#state.finalizedHeight) {
       this.#rescanning = false;
       this.#with.log.info('history read again', { height: book.meta.indexedHeight });
       this.#with.events.resync('rescanned');

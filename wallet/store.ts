@@ -177,11 +177,14 @@ export class WalletStore {
       : { entries };
   }
 
-  /** Forgets what the chain told, for a rescan. Requests, signed transactions, addresses and labels stay. */
+  /**
+   * Forgets what the chain told, for a rescan. Requests, signed transactions, addresses and labels stay. The height goes back
+   * first: after a crash in between, everything is read again over what was not yet cleared, which changes nothing.
+   */
   async forgetChain(meta: Meta): Promise<void> {
+    await this.write([{ meta }], true);
     for (const table of [TABLE.output, TABLE.history, TABLE.seen])
       await this.#level.clear({ gte: table, lt: `${table}~` });
-    await this.write([{ meta }], true);
   }
 
   async #get<T>(key: string): Promise<T | undefined> {

@@ -52,6 +52,11 @@ export class Submitter {
     }
   }
 
+  /** The node is back: nothing waits any longer for its turn. */
+  retryNow(): void {
+    this.#next.clear();
+  }
+
   /** Asks how the open transactions stand and sends again those that the node does not have. */
   async tick(): Promise<void> {
     const { client, book, now } = this.#with;

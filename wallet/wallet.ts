@@ -174,9 +174,11 @@ export class Wallet {
 
   /** One turn of the loop: what a command that runs briefly needs, too. */
   async turn(): Promise<void> {
+    const away = this.follower.node.trouble !== null;
     await this.follower.step();
     await this.outgoing.continueAll();
     if (this.follower.node.trouble !== null) return;
+    if (away) this.#submitter.retryNow();
     await this.#submitter.tick();
     await this.incoming.poll();
     if (this.follower.caughtUp) await this.#automation.run();
