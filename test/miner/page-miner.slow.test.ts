@@ -25,6 +25,8 @@ const FLAGS = [
   '--headless',
   '--no-sandbox',
   '--enable-unsafe-webgpu',
+  // Small shared-memory file systems, as containers have them, crash pages otherwise.
+  '--disable-dev-shm-usage',
   '--disable-quic',
   '--no-first-run',
   '--disable-background-networking',
@@ -65,6 +67,7 @@ async function open(isolated: boolean): Promise<Page> {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const page = await browser.newPage();
+  page.on('crash', () => console.log('page crashed'));
   page.on('pageerror', (error) => console.log('page error', error.message));
   page.on('console', (message) => message.type() === 'error' && console.log('console', message.text()));
   onTestFinished(async () => {
