@@ -25,6 +25,7 @@ import { datasetSeed } from '../protocol/pow.ts';
 import type { Progress } from './backend.ts';
 import type { Layout } from './cpu/layout.ts';
 import type { DatasetStore } from './cpu/prepare-epoch.ts';
+import { threadEnvironment } from './cpu/thread.ts';
 
 const MAGIC = utf8('SVCDATA1');
 export const HEAD_BYTES = 64;
@@ -128,7 +129,8 @@ export type FileThreadMessage = { readonly done: number } | { readonly result: F
 
 function inThread(task: FileTask, running: Set<Worker>, onDone: (done: number) => void): Promise<FileResult> {
   return new Promise((resolve) => {
-    const worker = new Worker(new URL('./dataset-file-thread.ts', import.meta.url), { workerData: task });
+    const options = { workerData: task, env: threadEnvironment() };
+    const worker = new Worker(new URL('./dataset-file-thread.ts', import.meta.url), options);
     running.add(worker);
     worker.on('message', (message: FileThreadMessage) => {
       if ('done' in message) onDone(message.done);
