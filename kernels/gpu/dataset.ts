@@ -28,9 +28,17 @@ export type BuildProgress = (done: number, total: number) => void;
 
 const WORDS = ['a', 'b', 'c', 'd'].flatMap((row) => ['x', 'y', 'z', 'w'].map((word) => `${row}.${word}`));
 
+/** Compiled once a device: the next epoch uses it again. */
+const compiled = new WeakMap<GPUDevice, Map<string, GPUComputePipeline>>();
+
 async function datasetPipeline(gpu: Gpu, cacheLog2: number): Promise<GPUComputePipeline> {
   const code = assemble('dataset', { WORD: WORDS }, gpu.sources);
-  return scoped(gpu, 'validation', 'gpu_compile', () =>
+  const pipelines = compiled.get(gpu.device) ?? new Map<string, GPUComputePipeline>();
+  compiled.set(gpu.device, pipelines);
+  const key = `${cacheLog2} ${code}`;
+  const known = pipelines.get(key);
+  if (known !== undefined) return known;
+  const pipeline = await scoped(gpu, 'validation', 'gpu_compile', () =>
     gpu.device.createComputePipelineAsync({
       label: 'dataset',
       layout: 'auto',
@@ -41,6 +49,8 @@ async function datasetPipeline(gpu: Gpu, cacheLog2: number): Promise<GPUComputeP
       },
     }),
   );
+  pipelines.set(key, pipeline);
+  return pipeline;
 }
 
 function allocate(gpu: Gpu, layout: Layout): Promise<GPUBuffer[]> {

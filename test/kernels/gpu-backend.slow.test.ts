@@ -54,7 +54,7 @@ async function backend(gpu: Gpu, options: Partial<GpuBackendOptions> = {}) {
   return { made, hits, exhausted, failures, until };
 }
 
-const LONG = { timeout: 240_000 };
+const LONG = { timeout: 600_000 };
 
 test('searches exactly its range, keeps the prefix and says when it is through', LONG, async () => {
   const { made, hits, exhausted, until } = await backend(await openTestGpu());

@@ -48,13 +48,15 @@ const FIRST = 0x1_ffff_ffffn - 40n;
 const header = new Uint8Array(312).map((_, i) => (i * 7) & 255);
 const expected = referenceHits(header, FIRST);
 
-test.each(LAYOUTS)('with %s', { timeout: 300_000 }, async (_, layout) => {
+test.each(LAYOUTS)('with %s', { timeout: 600_000 }, async (_, layout) => {
+  const searchers: Searcher[] = [];
+  for (const variant of ['shuffle', 'workgroup'] as const)
+    searchers.push(new Searcher(gpu, await compileSearch(gpu, smallShape(gpu, variant), layout)));
   for (const vector of developmentVectors()) {
     const vectorCache = buildCache(datasetSeed(networkId, vector.epoch), cacheLog2);
     const dataset = await buildDataset(gpu, PARAMETERS, layout, vectorCache);
     for (const { index, bytes } of vector.items) expect(await readItem(gpu, dataset, index)).toEqual(bytes);
-    for (const variant of ['shuffle', 'workgroup'] as const) {
-      const searcher = new Searcher(gpu, await compileSearch(gpu, smallShape(gpu, variant), layout));
+    for (const searcher of searchers) {
       for (const hash of vector.hashes) {
         const run = { prefix: words(powPreHash(hash.header)), nonce: nonceOf(hash.header), count: 1, target: ANY };
         const outcome = await searcher.finish(searcher.submit(dataset, run));
@@ -67,8 +69,8 @@ test.each(LAYOUTS)('with %s', { timeout: 300_000 }, async (_, layout) => {
         expect(found.sort()).toEqual(expected.toSorted());
         expect(outcome.found).toBe(expected.length);
       }
-      searcher.destroy();
     }
     dataset.destroy();
   }
+  for (const searcher of searchers) searcher.destroy();
 });
