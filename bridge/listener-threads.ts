@@ -6,6 +6,7 @@ import { Worker } from 'node:worker_threads';
 import type { Verifier } from '../kernels/verifier.ts';
 import type { Bytes } from '../protocol/bytes.ts';
 import type { Logger } from '../runtime/log.ts';
+import { RuntimeError } from '../runtime/runtime-error.ts';
 import type { Fault } from './ban-score.ts';
 import type { DeskOptions } from './desk.ts';
 import type {
@@ -83,7 +84,10 @@ export function startListenerThread(
     });
   });
   return {
-    listen: () => calls.call<readonly BoundAddress[]>('listen', []),
+    listen: () =>
+      calls.call<readonly BoundAddress[]>('listen', []).catch((error: Error) => {
+        throw new RuntimeError('listen_failed', error.message);
+      }),
     publish: (publication: Publication) => calls.tell('publish', [publication]),
     setReady: (ready) => calls.tell('setReady', [ready]),
     setCertificate: (certificate: CertificatePem) => calls.tell('setCertificate', [certificate]),

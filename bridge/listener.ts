@@ -9,6 +9,7 @@ import { createServer as createTlsServer, type TLSSocket, type Server as TlsServ
 import { type Bytes, concat } from '../protocol/bytes.ts';
 import type { ListenAddress } from '../protocol/command-line.ts';
 import { sniff, V2_MAGIC } from '../protocol/stratum/frame.ts';
+import { listenError } from '../runtime/runtime-error.ts';
 import { addressKey, addressList } from './ban-score.ts';
 import { ConnectionCount } from './connection-count.ts';
 import type { Conversation } from './conversation.ts';
@@ -119,11 +120,12 @@ export class Listener implements ListenerControl {
   #bind(server: Server, address: ListenAddress): Promise<ListenAddress> {
     this.#servers.push(server);
     return new Promise((resolve, reject) => {
-      server.once('error', reject);
+      const refuse = (error: Error): void => reject(listenError('miners', address, error));
+      server.once('error', refuse);
       server.listen(
         { port: address.port, host: address.host, reusePort: this.#options.sharePorts, backlog: BACKLOG },
         () => {
-          server.off('error', reject);
+          server.off('error', refuse);
           server.on('error', () => this.#refused++);
           resolve({ host: address.host, port: (server.address() as AddressInfo).port });
         },

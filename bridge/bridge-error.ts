@@ -1,0 +1,13 @@
+/** What keeps a stratum server from starting, through no defect of its own. The codes stand in docs/errors.md. */
+export const BRIDGE_ERROR_CODES = ['certificate_unusable', 'options_disagree'] as const;
+export type BridgeErrorCode = (typeof BRIDGE_ERROR_CODES)[number];
+
+export class BridgeError extends Error {
+  readonly code: BridgeErrorCode;
+
+  constructor(code: BridgeErrorCode, message: string) {
+    super(message);
+    this.name = 'BridgeError';
+    this.code = code;
+  }
+}

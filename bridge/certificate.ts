@@ -1,0 +1,55 @@
+/**
+ * The certificate of a stratum server: read from its files, checked before use, and read again when they change. A new
+ * one that cannot be used, or half of a pair, leaves the old one in place; one that has expired is served with a
+ * warning, because a miner that pins it does not mind.
+ */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFileSync, unwatchFile, watchFile } from 'node:fs';
+import type { Logger } from '../runtime/log.ts';
+import { BridgeError } from './bridge-error.ts';
+import type { CertificatePem } from './hub.ts';
+
+export type CertificateFiles = { readonly cert: string; readonly key: string };
+export type ReadCertificate = CertificatePem & { readonly expiresMillis: number };
+
+const POLL_MILLIS = 2_000;
+
+export function readCertificate(files: CertificateFiles): ReadCertificate {
+  try {
+    const cert = readFileSync(files.cert, 'utf8');
+    const key = readFileSync(files.key, 'utf8');
+    const parsed = new X509Certificate(cert);
+    if (!parsed.checkPrivateKey(createPrivateKey(key))) throw new Error('the key is not the one of the certificate');
+    return { cert, key, expiresMillis: Date.parse(parsed.validTo) };
+  } catch (error) {
+    throw new BridgeError('certificate_unusable', `${files.cert} and ${files.key}: ${(error as Error).message}`);
+  }
+}
+
+/** Returns how to stop watching. */
+export function watchCertificate(
+  files: CertificateFiles,
+  log: Logger,
+  onChange: (certificate: ReadCertificate) => void,
+): () => void {
+  const reload = (): void => {
+    try {
+      const certificate = readCertificate(files);
+      warnOfExpiry(certificate, log, Date.now());
+      onChange(certificate);
+      log.info('certificate read again', { file: files.cert });
+    } catch (error) {
+      if (!(error instanceof BridgeError)) throw error;
+      log.warn('certificate could not be read again, the old one stays', { error });
+    }
+  };
+  for (const file of [files.cert, files.key]) watchFile(file, { interval: POLL_MILLIS }, reload);
+  return () => {
+    for (const file of [files.cert, files.key]) unwatchFile(file, reload);
+  };
+}
+
+export function warnOfExpiry({ expiresMillis }: ReadCertificate, log: Logger, nowMillis: number): void {
+  if (expiresMillis <= nowMillis)
+    log.warn('the certificate has expired', { at: new Date(expiresMillis).toISOString() });
+}

@@ -1,0 +1,39 @@
+/** svc-bridge: solo mining to each miner's own address. */
+import { openLog } from '../runtime/log.ts';
+import { command, runProgram, version } from '../runtime/program.ts';
+import { RuntimeError } from '../runtime/runtime-error.ts';
+import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
+import { bridgeOptions, runBridge } from './bridge.ts';
+import { BridgeError } from './bridge-error.ts';
+
+await runProgram(
+  command(
+    {
+      name: 'svc-bridge',
+      summary: 'A stratum bridge: miners work for their own addresses on the templates of a node.',
+      options: bridgeOptions,
+      examples: [
+        { line: 'svc-bridge', says: 'with an embedded node of the development network' },
+        {
+          line: 'svc-bridge --node http://127.0.0.1:28702 --listen 0.0.0.0:28710',
+          says: 'for miners of other machines, at the node of this one',
+        },
+        { line: 'svc-bridge --tls-cert chain.pem --tls-key key.pem', says: 'with TLS on the same port' },
+      ],
+    },
+    async (values, _operands, terminal) => {
+      const { log, close } = openLog('bridge', values, terminal.env);
+      const limitMs = DEFAULT_SHUTDOWN_LIMIT_MS + values.drainTime;
+      const shutdown = new Shutdown({ limitMs }, { log, process, now: Date.now });
+      shutdown.add('log', close);
+      try {
+        await runBridge(values, { log, shutdown, version: version() });
+      } catch (error) {
+        const isKnown = error instanceof BridgeError || error instanceof RuntimeError;
+        terminal.err(`svc-bridge: ${isKnown ? `${error.message} [${error.code}]` : String((error as Error).stack)}\n`);
+        shutdown.request('failed to start', 1);
+      }
+      return await shutdown.done;
+    },
+  ),
+);

@@ -1,0 +1,79 @@
+/** The document of `GET /v1/stats` (docs/bridge.md). Amounts and works are decimal text: they pass 2^53. */
+import { formatAddress } from '../protocol/address.ts';
+import { toHex } from '../protocol/bytes.ts';
+import type { NetworkName } from '../protocol/network.ts';
+import { type Counters, hashRateOf } from './counters.ts';
+import type { BlockEntry } from './found-blocks.ts';
+import type { StratumServer } from './server.ts';
+
+const MAX_WORKERS = 1_000;
+const MAX_BLOCKS = 100;
+
+export async function statsDocument(
+  server: StratumServer,
+  counters: Counters,
+  about: {
+    readonly network: NetworkName;
+    readonly version: string;
+    readonly startedMillis: number;
+    readonly nowMillis: number;
+  },
+): Promise<unknown> {
+  const figures = await server.figures();
+  const sum = (pick: (listener: (typeof figures.listeners)[number]) => number): number =>
+    figures.listeners.reduce((total, listener) => total + pick(listener), 0);
+  return {
+    api_version: 1,
+    version: about.version,
+    network: about.network,
+    boot_id: toHex(figures.bootId),
+    uptime_millis: about.nowMillis - about.startedMillis,
+    ready: figures.ready,
+    finalized_height: figures.headHeight,
+    nodes: figures.nodes,
+    connections: { all: sum(({ connections }) => connections), mining: sum(({ mining }) => mining) },
+    shares: {
+      accepted: counters.totals.accepted,
+      stale: counters.totals.stale,
+      rejected: counters.totals.rejected,
+      work: counters.totals.work.toString(),
+    },
+    blocks: { ...figures.blocks, paidAtoms: undefined, paid_atoms: figures.blocks.paidAtoms.toString() },
+    found: server.blocks(MAX_BLOCKS).map((entry) => blockDocument(entry, about.network)),
+    workers: counters.list(MAX_WORKERS).map((worker) => ({
+      address: formatAddress(worker.account, about.network),
+      worker: worker.worker,
+      agent: worker.agent,
+      connections: worker.connections,
+      accepted: worker.accepted,
+      stale: worker.stale,
+      rejected: worker.rejected,
+      work: worker.work.toString(),
+      hash_rate: hashRateOf(worker, about.nowMillis).toString(),
+      blocks: worker.blocks,
+      last_share_millis: worker.lastShareMillis,
+    })),
+    worker_count: counters.workerCount,
+    bans: server.bans().map(({ key, untilMillis }) => ({ address: key, until_millis: untilMillis })),
+  };
+}
+
+function blockDocument({ id, account, worker, anchorHeight, atMillis, fate }: BlockEntry, network: NetworkName) {
+  return {
+    block_id: id,
+    address: formatAddress(account, network),
+    worker,
+    anchor_height: anchorHeight,
+    found_at_millis: atMillis,
+    state: fate.state,
+    ...(fate.state === 'paid'
+      ? {
+          paid_height: fate.height,
+          transaction_id: fate.transactionId,
+          output_index: fate.outputIndex,
+          amount: fate.amount.toString(),
+        }
+      : {}),
+    ...(fate.state === 'refused' ? { reason: fate.reason } : {}),
+  };
+}
