@@ -316,15 +316,18 @@ export class Desk implements ConversationDesk {
     const conversation = this.#bySession.get(id);
     if (conversation === undefined) return null;
     const { session } = conversation;
+    // Nobody else may have it from here on: neither a second resume nor the shelf of ended sessions.
+    this.#bySession.delete(id);
+    this.#retiring.delete(conversation);
     if (this.#conversations.has(conversation)) {
       conversation.end('resumed by another connection');
       conversation.peer.destroy();
       this.gone(conversation, 'resumed');
+      this.#tellWorker(session, 'left');
     }
     const until = this.now() + EXPORT_WAIT_MILLIS;
     while (session.pending > 0 && this.now() < until) await new Promise((resolve) => setTimeout(resolve, 5));
-    this.#retiring.delete(conversation);
-    if (this.#bySession.delete(id)) this.#dependencies.hub.left([session.member as Member]);
+    this.#dependencies.hub.left([session.member as Member]);
     return session.record();
   }
 

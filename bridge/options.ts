@@ -52,7 +52,7 @@ export const LIMIT_DEFAULTS: StratumLimits = {
   queueBytes: 65_536,
   stallMillis: 30_000,
   requests: { perSecond: 5, burst: 50 },
-  submits: { perSecond: 20, burst: 400 },
+  submits: { perSecond: 100, burst: 1_000 },
   submitsOverall: { perSecond: 100_000, burst: 50_000 },
   lateSubmits: { perSecond: 200, burst: 500 },
   heldRequests: 32,

@@ -92,7 +92,12 @@ export async function createStratumServer(
   dependencies: StratumServerDependencies,
 ): Promise<StratumServer> {
   const server = new MainServer(options, dependencies);
-  await server.start();
+  try {
+    await server.start();
+  } catch (error) {
+    await server.close();
+    throw error;
+  }
   return server;
 }
 

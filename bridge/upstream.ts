@@ -137,6 +137,7 @@ export class NodeUpstream implements Upstream {
         this.#events?.cut(cut);
       },
       lost: (reason) => {
+        if (this.#ending.signal.aborted) return;
         if (node.isThere) this.#dependencies.log.warn('node is away', { node: node.source.name, reason });
         node.isThere = false;
         this.#choose();

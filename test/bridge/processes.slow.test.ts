@@ -1,0 +1,111 @@
+/** svcd, svc-bridge and svc-miner as separate processes: what is found is paid to the miner's own address, to the atom. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { Program } from './program.ts';
+import { addressOf } from './stratum-client.ts';
+
+type Stats = {
+  shares: { accepted: number; stale: number; rejected: Record<string, number> };
+  found: { block_id: string; address: string; worker: string; state: string; amount?: string }[];
+  connections: { mining: number };
+};
+
+const json = async <T>(url: string): Promise<T> => (await (await fetch(url)).json()) as T;
+const sleep = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis));
+
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'svc-bridge-'));
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+const node = (directory: string) =>
+  new Program('svcd', [
+    ...['run', '--data-dir', directory, '--cut-millis', '100', '--initial-work', '3000', '--minimum-work', '500'],
+    ...['--api-bind', '127.0.0.1:0', '--mining-bind', '127.0.0.1:0'],
+  ]);
+
+const quietPorts = ['--listen', '127.0.0.1:0', '--listen-ws', '127.0.0.1:0', '--stats-bind', '127.0.0.1:0'];
+const bridge = (directory: string, ...words: string[]) =>
+  new Program('svc-bridge', [
+    ...[...quietPorts, '--metrics-bind', 'off', '--data-dir', directory],
+    ...['--threads', '2', '--verify-threads', '1', '--start-work', '500', ...words],
+  ]);
+
+const miner = (url: string, account: number, worker: string) =>
+  new Program('svc-miner', [
+    ...['-o', url, '-u', `${addressOf(account)}.${worker}`, '--no-gpu', '--cpu-threads', '1'],
+    ...['--api-listen', 'off', '--metrics-listen', 'off'],
+  ]);
+
+async function untilSettled(stats: string, atLeast: number): Promise<Stats> {
+  for (;;) {
+    const document = await json<Stats>(stats);
+    const done = document.found.filter(({ state }) => state === 'paid' || state === 'expired');
+    if (done.length >= atLeast && done.length === document.found.length) return document;
+    await sleep(300);
+  }
+}
+
+async function expectPaid(stats: Stats, api: string, accounts: readonly number[]): Promise<void> {
+  for (const account of accounts) {
+    const paid = stats.found.filter(({ address, state }) => address === addressOf(account) && state === 'paid');
+    expect(paid.length).toBeGreaterThan(0);
+    const sum = paid.reduce((total, { amount }) => total + BigInt(amount ?? 0), 0n);
+    const { balance } = await json<{ balance: string }>(`${api}/v1/address/${addressOf(account)}/balance`);
+    expect(BigInt(balance)).toBe(sum);
+  }
+}
+
+test('blocks found through a bridge are registered and paid to the miner’s own address', {
+  timeout: 180_000,
+}, async () => {
+  const svcd = node(folder());
+  const api = `http://127.0.0.1:${await svcd.until(/public API address=127.0.0.1:(\d+)/)}`;
+  const mining = `http://127.0.0.1:${await svcd.until(/mining listener address=127.0.0.1:(\d+)/)}`;
+  const svcBridge = bridge(folder(), '--node', mining);
+  const tcp = await svcBridge.until(/kind=tcp address=127.0.0.1:(\d+)/);
+  const ws = await svcBridge.until(/kind=ws address=127.0.0.1:(\d+)/);
+  const stats = `http://127.0.0.1:${await svcBridge.until(/statistics address=127.0.0.1:(\d+)/)}/v1/stats`;
+  await svcBridge.until(/(ready) healthy=true/);
+  const miners = [miner(`stratum+tcp://127.0.0.1:${tcp}`, 1, 'rig'), miner(`ws://127.0.0.1:${ws}`, 2, 'page')];
+  for (;;) {
+    const { found } = await json<Stats>(stats);
+    if ([1, 2].every((account) => found.some(({ address }) => address === addressOf(account)))) break;
+    await sleep(300);
+  }
+  for (const each of miners) expect(await each.stop()).toBe(0);
+  const settled = await untilSettled(stats, 2);
+  expect(settled.shares.accepted).toBeGreaterThan(0);
+  expect(settled.shares.rejected).not.toHaveProperty('above_target');
+  expect(settled.shares.rejected).not.toHaveProperty('duplicate');
+  await expectPaid(settled, api, [1, 2]);
+  expect(new Set(settled.found.map(({ block_id }) => block_id)).size).toBe(settled.found.length);
+  expect(await svcBridge.stop()).toBe(0);
+  expect(await svcd.stop()).toBe(0);
+});
+
+test('a bridge with an embedded node serves miners', { timeout: 120_000 }, async () => {
+  const svcBridge = bridge(folder());
+  const tcp = await svcBridge.until(/kind=tcp address=127.0.0.1:(\d+)/);
+  const stats = `http://127.0.0.1:${await svcBridge.until(/statistics address=127.0.0.1:(\d+)/)}/v1/stats`;
+  await svcBridge.until(/(ready) healthy=true/);
+  const rig = miner(`stratum+tcp://127.0.0.1:${tcp}`, 3, 'rig');
+  while ((await json<Stats>(stats)).shares.accepted < 3) await sleep(200);
+  expect(await rig.stop()).toBe(0);
+  expect(await svcBridge.stop()).toBe(0);
+});
+
+test('two bridges cannot listen on one port, and it says so in one line', { timeout: 60_000 }, async () => {
+  const svcBridge = bridge(folder(), '--node', 'http://127.0.0.1:1');
+  const tcp = await svcBridge.until(/kind=ws address=127.0.0.1:(\d+)/);
+  const second = new Program('svc-bridge', [
+    ...['--listen', `127.0.0.1:${tcp}`, '--listen-ws', 'off', '--stats-bind', 'off', '--metrics-bind', 'off'],
+    ...['--data-dir', folder(), '--threads', '0', '--node', 'http://127.0.0.1:1'],
+  ]);
+  expect(await second.exited).toBe(1);
+  expect(second.output).toMatch(/another program listens there already \[listen_failed\]/);
+  expect(await svcBridge.stop()).toBe(0);
+});

@@ -1,0 +1,58 @@
+/** The programs of this project as processes of their own, for tests: started, watched by their log, stopped. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+export class Program {
+  readonly #child: ChildProcess;
+  readonly exited: Promise<number | null>;
+  output = '';
+  #watchers: (() => void)[] = [];
+
+  constructor(name: string, words: readonly string[]) {
+    this.#child = spawn(process.execPath, [join(ROOT, 'bin', name), ...words], {
+      cwd: ROOT,
+      env: { ...process.env, RUST_LOG: 'info' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const take = (data: Buffer): void => {
+      this.output += data.toString();
+      this.#wake();
+    };
+    this.#child.stdout?.on('data', take);
+    this.#child.stderr?.on('data', take);
+    this.exited = new Promise((resolve) =>
+      this.#child.on('exit', (code) => {
+        resolve(code);
+        this.#wake();
+      }),
+    );
+    onTestFinished(async () => {
+      if (this.#child.exitCode === null) this.#child.kill('SIGKILL');
+      await this.exited;
+    });
+  }
+
+  #wake(): void {
+    const watchers = this.#watchers;
+    this.#watchers = [];
+    for (const wake of watchers) wake();
+  }
+
+  /** The first group of the first match in what the program printed; fails when it ends without one. */
+  async until(pattern: RegExp): Promise<string> {
+    for (;;) {
+      const match = pattern.exec(this.output);
+      if (match !== null) return match[1] ?? '';
+      if (this.#child.exitCode !== null) throw new Error(`ended without ${pattern}:\n${this.output}`);
+      await new Promise<void>((resolve) => this.#watchers.push(resolve));
+    }
+  }
+
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+    this.#child.kill(signal);
+    return await this.exited;
+  }
+}
