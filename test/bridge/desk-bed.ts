@@ -1,0 +1,136 @@
+/** A desk without sockets, clock or randomness of its own: everything it says is recorded, and every run is the same. */
+import type { Conversation, Peer } from '../../bridge/conversation.ts';
+import { Desk } from '../../bridge/desk.ts';
+import type { Candidate, Hub, JudgedShare, SessionRecord } from '../../bridge/hub.ts';
+import type { StratumLimits } from '../../bridge/options.ts';
+import { type Bytes, fromHex, utf8 } from '../../protocol/bytes.ts';
+import { NETWORKS } from '../../protocol/network.ts';
+import { referenceHash } from '../miner/pool-fixture.ts';
+import { randomOf } from '../node/bed.ts';
+import { BRIDGE, EASY } from './bed.ts';
+import { TemplateSource } from './template-source.ts';
+
+export class RecordingPeer implements Peer {
+  readonly framed: boolean;
+  readonly written: Bytes[] = [];
+  queued = 0;
+  isClosed = false;
+  bytes = 0;
+  readonly #keep: boolean;
+
+  constructor(framed = false, keep = true) {
+    this.framed = framed;
+    this.#keep = keep;
+  }
+
+  write(data: Bytes | string, wide: boolean): void {
+    const bytes = typeof data === 'string' ? (wide ? utf8(data) : Buffer.from(data, 'latin1')) : data;
+    this.bytes += bytes.length;
+    if (this.#keep) this.written.push(Uint8Array.from(bytes));
+  }
+  end(): void {
+    this.isClosed = true;
+  }
+  destroy(): void {
+    this.isClosed = true;
+  }
+}
+
+export type DeskBed = {
+  readonly desk: Desk;
+  readonly shares: JudgedShare[];
+  readonly blocks: Candidate[];
+  readonly faults: { address: string; fault: string }[];
+  readonly shelf: Map<string, SessionRecord>;
+  clock: number;
+  /** Runs everything that was put off, until nothing is. */
+  settle(): Promise<void>;
+  open(form: 'v1' | 'v2', peer: RecordingPeer, address?: string): Conversation;
+  publish(height: number): Promise<void>;
+};
+
+export type DeskSettings = {
+  readonly limits?: StratumLimits;
+  readonly seed?: number;
+  readonly hash?: (header: Bytes) => Bytes;
+};
+
+export async function deskBed({
+  limits = EASY,
+  seed = 1,
+  hash = (header) => referenceHash(0, header),
+}: DeskSettings = {}): Promise<DeskBed> {
+  const random = randomOf(seed);
+  const source = new TemplateSource();
+  source.blockWork = 64n;
+  let later: (() => void)[] = [];
+  let serial = 0;
+  let clock = 1_800_000_000_000;
+  const shares: JudgedShare[] = [];
+  const blocks: Candidate[] = [];
+  const faults: { address: string; fault: string }[] = [];
+  const shelf = new Map<string, SessionRecord>();
+  const hub: Hub = {
+    own: async () => {},
+    rejoin: () => {},
+    left: () => {},
+    shares: async (list) => void shares.push(...list),
+    refused: () => {},
+    block: (candidate) => void blocks.push(candidate),
+    worker: () => {},
+    resume: async (id) => {
+      const record = shelf.get(id) ?? (await bed.desk.takeSession(id));
+      shelf.delete(id);
+      return record;
+    },
+    ended: (record) => void shelf.set(record.id, record),
+    fault: (address, fault) => void faults.push({ address, fault }),
+    balance: async () => null,
+  };
+  const desk = new Desk(
+    { network: NETWORKS.development, server: 'test/1.0', limits, thread: 3, bootId: new Uint8Array(8).fill(9) },
+    {
+      hub,
+      verifier: { hashMany: async (_epoch, headers) => headers.map((header) => Uint8Array.from(hash(header))) },
+      now: () => clock,
+      soon: (run) => void later.push(run),
+      randomBytes: (count) => Uint8Array.from({ length: count }, () => random(256)),
+      log: () => {},
+    },
+  );
+  const bed: DeskBed = {
+    desk,
+    shares,
+    blocks,
+    faults,
+    shelf,
+    get clock() {
+      return clock;
+    },
+    set clock(millis) {
+      clock = millis;
+    },
+    async settle() {
+      for (let quiet = 0; quiet < 3; quiet++) {
+        await new Promise((resolve) => setImmediate(resolve));
+        const runs = later;
+        later = [];
+        if (runs.length > 0) quiet = -1;
+        for (const run of runs) run();
+      }
+    },
+    open: (form, peer, address = '203.0.113.7') => desk.open(BRIDGE, form, peer, address),
+    async publish(height) {
+      source.height = height;
+      const answer = await source.template(0);
+      const header = fromHex(answer.header_hex);
+      // The only parts of a template that chance or the clock chose.
+      header.fill(0, 24, 80);
+      const template = { serial: ++serial, header, epoch: 0, draw: 0, draws: 1 };
+      desk.publish({ templates: [template], headHeight: height, clean: false });
+    },
+  };
+  await bed.publish(1_000);
+  desk.ready = true;
+  return bed;
+}

@@ -1,0 +1,53 @@
+/** No header is ever given twice, whatever bridge, thread, connection, draw, cut or block; no body is used for two blocks. */
+import { expect, test } from 'vitest';
+import { bodyId } from '../../protocol/body.ts';
+import { toHex } from '../../protocol/bytes.ts';
+import { count } from '../level.ts';
+import { type Bed, startBed } from './bed.ts';
+import { addressOf, mine, V1Client } from './stratum-client.ts';
+import { TemplateSource } from './template-source.ts';
+
+test.each([1, 2])('100 connections on %i bridges', { timeout: 120_000 }, async (bridges) => {
+  const source = () => {
+    const made = new TemplateSource();
+    made.transactions = [[new Uint8Array(40).fill(1)], [new Uint8Array(40).fill(2), new Uint8Array(50).fill(3)]];
+    return made;
+  };
+  const beds: Bed[] = [];
+  for (let i = 0; i < bridges; i++) beds.push(await startBed({ threads: 2, sources: [source()], blockWork: 6n }));
+  const connections = 100;
+  // One address and worker for all: only the extranonce may tell them apart.
+  const clients = await Promise.all(
+    Array.from({ length: connections }, (_, i) => V1Client.open((beds[i % bridges] as Bed).port)),
+  );
+  await Promise.all(clients.map((client) => client.login(`${addressOf(1)}.same`)));
+  const cuts = count({ quick: 1, full: 2, deep: 20 });
+  for (let cut = 0; cut < cuts; cut++) {
+    await Promise.all(
+      clients.map(async (client) => {
+        const job = client.jobs.at(-1)!;
+        await client.submitCode(job.jobId, mine(job, client.prefix).nonce);
+      }),
+    );
+    const seen = clients.map(({ jobs }) => jobs.length);
+    for (const { source: from } of beds) from.cut();
+    await Promise.all(
+      clients.map((client, i) => client.until(() => (client.jobs.length > seen[i]! ? true : undefined))),
+    );
+  }
+  const headers = clients.flatMap(({ jobs }) => jobs.map(({ header }) => toHex(header)));
+  // The same header may come again on one connection only, as a new revision of its job with another share target.
+  const owner = new Map<string, number>();
+  clients.forEach(({ jobs }, i) => {
+    for (const { header } of jobs) {
+      const text = toHex(header);
+      expect(owner.get(text) ?? i).toBe(i);
+      owner.set(text, i);
+    }
+  });
+  expect(headers.length).toBeGreaterThan(connections * cuts);
+  const blocks = beds.flatMap(({ source: from }) => from.submitted);
+  expect(blocks.length).toBeGreaterThan(10);
+  expect(new Set(blocks.map(({ body }) => toHex(bodyId(body)))).size).toBe(blocks.length);
+  for (const client of clients) client.close();
+});
