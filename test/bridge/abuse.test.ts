@@ -117,23 +117,23 @@ test('a miner that does not read is dropped, and delays nobody', async () => {
 });
 
 test('a share flood is bounded by code 27, and above-target shares end the session, not the account', async () => {
-  const { port, sink } = await startBed({ limits: { ...EASY, submits: { perSecond: 5, burst: 20 } } });
+  const { port, sink } = await startBed({ limits: { ...EASY, submits: { perSecond: 1, burst: 20 } } });
   const client = await V1Client.open(port);
   await client.login(`${addressOf(1)}.f`);
   const job = client.jobs[0]!;
   let from = 0n;
-  const codes: number[] = [];
-  for (let i = 0; i < 30; i++) {
+  const nonces = Array.from({ length: 30 }, () => {
     const hit = mine(job, client.prefix, from);
     from = hit.next;
-    codes.push(await client.submitCode(job.jobId, hit.nonce));
-  }
+    return hit.nonce;
+  });
+  const codes = await Promise.all(nonces.map((nonce) => client.submitCode(job.jobId, nonce)));
   expect(codes.slice(0, 20)).toEqual(Array(20).fill(0));
-  expect(codes).toContain(27);
+  expect(codes.slice(20)).toContain(27);
   const liar = await V1Client.open(port);
   await liar.login(`${addressOf(1)}.liar`, 'd=1000000000');
   const lie = liar.jobs[0]!;
-  for (let i = 0; i < 20; i++)
+  for (let i = 0; i < 25; i++)
     liar.send({
       method: 'mining.submit',
       params: { jobId: lie.jobId, nonce: Uint8Array.of(i, 1, 1, 1, 1, 1, ...liar.prefix) },

@@ -1,0 +1,119 @@
+/** The stratum server as a process of its own for the benchmark: templates made here, hashing real or taken out. */
+import { hash as nodeHash } from 'node:crypto';
+import { Worker } from 'node:worker_threads';
+import { Counters } from '../../../bridge/counters.ts';
+import { LIMIT_DEFAULTS } from '../../../bridge/options.ts';
+import { createStratumServer } from '../../../bridge/server.ts';
+import { NodeUpstream, UPSTREAM_DEFAULTS } from '../../../bridge/upstream.ts';
+import { createVerifier, type Verifier } from '../../../kernels/verifier.ts';
+import { useSha384 } from '../../../protocol/identifier.ts';
+import { NETWORKS } from '../../../protocol/network.ts';
+import { TemplateSource } from '../../bridge/template-source.ts';
+import { TEST_CERTIFICATE } from '../../miner/certificate.ts';
+import { quietLog } from '../../quiet-log.ts';
+import { answerAsked } from './asked.ts';
+
+const [threads = '2', hashing = 'none'] = process.argv.slice(2);
+useSha384((bytes) => nodeHash('sha384', bytes, 'buffer'));
+
+/** Answers like the verification workers do, with hashes that meet every share target and no block target. */
+function withoutHashing(): Verifier {
+  const worker = new Worker(new URL('./null-worker.ts', import.meta.url));
+  const lane = (): MessagePort => {
+    const { port1, port2 } = new MessageChannel();
+    worker.postMessage(port1, [port1 as never]);
+    return port2;
+  };
+  const hashMany = async (_epoch: number, headers: readonly Uint8Array[]) =>
+    headers.map(() => new Uint8Array(32).fill(0x08));
+  return {
+    mode: 'full',
+    queued: 0,
+    epochs: [0],
+    prepare: async () => {},
+    hash: async () => new Uint8Array(32).fill(0x08),
+    hashMany,
+    share: () => {
+      const control = new MessageChannel();
+      const lanes = [lane()];
+      const transfer = [control.port1, ...lanes];
+      return { mode: 'full', queueLimit: 1 << 20, epochs: [0], control: control.port1, lanes, transfer };
+    },
+    close: async () => void (await worker.terminate()),
+  };
+}
+
+const verifier =
+  hashing === 'none' ? withoutHashing() : createVerifier({ network: NETWORKS.development, mode: 'full', threads: 2 });
+const source = new TemplateSource();
+source.blockWork = 1n << 60n;
+const upstream = new NodeUpstream(
+  { network: NETWORKS.development, ...UPSTREAM_DEFAULTS },
+  { sources: [source], now: Date.now, log: quietLog },
+);
+const many = { perSecond: 1e9, burst: 1e9 };
+const server = await createStratumServer(
+  {
+    network: NETWORKS.development,
+    server: 'svc-bridge/bench',
+    services: [
+      {
+        name: 'bridge',
+        listen: { host: '127.0.0.1', port: 0 },
+        listenWs: { host: '127.0.0.1', port: 0 },
+        pool: null,
+        tag: 'miner',
+      },
+    ],
+    threads: Number(threads),
+    // Bounds that a load test from one address meets on purpose are out of the way; all checks are made.
+    limits: {
+      ...LIMIT_DEFAULTS,
+      connectionsPerAddress: 100_000,
+      loginMillis: 120_000,
+      submits: many,
+      submitsOverall: many,
+      requests: many,
+      resumeMillis: 0,
+      vardiff: { ...LIMIT_DEFAULTS.vardiff, minWork: 1n },
+    },
+    wsOrigins: [],
+    proxies: [],
+    allow: [],
+    certificate: TEST_CERTIFICATE,
+  },
+  { upstream, sink: new Counters(), verifier, log: quietLog },
+);
+while (!(await server.figures()).ready) await new Promise((resolve) => setTimeout(resolve, 20));
+
+let delay = 0;
+let beat = performance.now();
+setInterval(() => {
+  const now = performance.now();
+  delay = Math.max(delay, now - beat - 5);
+  beat = now;
+}, 5);
+
+answerAsked({
+  ports: async () => ({
+    tcp: server.addresses.find(({ kind }) => kind === 'tcp')?.port ?? 0,
+    ws: server.addresses.find(({ kind }) => kind === 'ws')?.port ?? 0,
+  }),
+  memory: async () => {
+    globalThis.gc?.();
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    return process.memoryUsage().rss;
+  },
+  job: async () => {
+    const at = process.hrtime.bigint().toString();
+    source.cut();
+    return at;
+  },
+  cpu: async () => process.cpuUsage().user + process.cpuUsage().system,
+  stall: async () => {
+    const seen = delay;
+    delay = 0;
+    return seen;
+  },
+  stop: async () => process.exit(0),
+});
