@@ -1,0 +1,95 @@
+/**
+ * What several instances of a pool share (docs/pool.md, many instances): bans, sessions to be resumed, live figures and
+ * news of blocks. A single instance has the same things in its own process; nothing of it is money, and losing it costs
+ * a reconnect or a moment of stale figures.
+ */
+import { LocalSessionShelf, type SessionShelf, type SessionShelfOptions } from '../../bridge/session-shelf.ts';
+
+export type Ban = { readonly key: string; readonly untilMillis: number };
+
+/** What an instance tells of itself every few seconds. Everything here may be shown to the operator. */
+export type InstanceFigures = {
+  /** Boot id in hex. */
+  readonly instance: string;
+  readonly name: string;
+  readonly version: string;
+  readonly startedMillis: number;
+  readonly atMillis: number;
+  readonly accountant: boolean;
+  readonly ready: boolean;
+  readonly height: number;
+  readonly connections: Readonly<Record<string, number>>;
+  readonly accepted: number;
+  readonly rejected: number;
+  /** Entries in the journal that the books have not taken. */
+  readonly waiting: number;
+};
+
+export type News =
+  | { readonly kind: 'ban'; readonly key: string; readonly untilMillis: number }
+  | { readonly kind: 'unban'; readonly key: string }
+  | { readonly kind: 'block'; readonly service: string; readonly blockId: string; readonly anchorHeight: number };
+
+export interface SharedState {
+  readonly sessions: SessionShelf;
+  ban(ban: Ban): Promise<void>;
+  unban(key: string): Promise<boolean>;
+  bans(): Promise<readonly Ban[]>;
+  report(figures: InstanceFigures): Promise<void>;
+  /** Those heard of lately, this one included. */
+  instances(): Promise<readonly InstanceFigures[]>;
+  publish(news: News): Promise<void>;
+  /** News of other instances, and of this one. */
+  subscribe(listener: (news: News) => void): void;
+  close(): Promise<void>;
+}
+
+/** An instance that was not heard of for this long is not shown any more. */
+export const INSTANCE_SILENT_MILLIS = 15_000;
+
+export class LocalSharedState implements SharedState {
+  readonly sessions: SessionShelf;
+  readonly #now: () => number;
+  readonly #bans = new Map<string, number>();
+  readonly #listeners: ((news: News) => void)[] = [];
+  #figures: InstanceFigures | undefined;
+
+  constructor(options: SessionShelfOptions, now: () => number) {
+    this.sessions = new LocalSessionShelf(options, now);
+    this.#now = now;
+  }
+
+  async ban({ key, untilMillis }: Ban): Promise<void> {
+    this.#bans.set(key, untilMillis);
+    await this.publish({ kind: 'ban', key, untilMillis });
+  }
+
+  async unban(key: string): Promise<boolean> {
+    const known = this.#bans.delete(key);
+    await this.publish({ kind: 'unban', key });
+    return known;
+  }
+
+  async bans(): Promise<readonly Ban[]> {
+    for (const [key, until] of this.#bans) if (until <= this.#now()) this.#bans.delete(key);
+    return [...this.#bans].map(([key, untilMillis]) => ({ key, untilMillis }));
+  }
+
+  async report(figures: InstanceFigures): Promise<void> {
+    this.#figures = figures;
+  }
+
+  async instances(): Promise<readonly InstanceFigures[]> {
+    return this.#figures === undefined ? [] : [this.#figures];
+  }
+
+  async publish(news: News): Promise<void> {
+    for (const listener of this.#listeners) listener(news);
+  }
+
+  subscribe(listener: (news: News) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  async close(): Promise<void> {}
+}

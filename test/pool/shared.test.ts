@@ -1,0 +1,126 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { SessionRecord } from '../../bridge/hub.ts';
+import { connectRedis, redisKeys, redisReady } from '../../pool/shared/redis.ts';
+import { RedisSharedState } from '../../pool/shared/redis-shared-state.ts';
+import { type InstanceFigures, LocalSharedState, type News } from '../../pool/shared/shared-state.ts';
+import { pattern } from '../../vectors/generate/pattern.ts';
+import { quietLog } from '../quiet-log.ts';
+import { type RedisServer, startRedisServer } from './redis-server.ts';
+
+let server: RedisServer;
+beforeAll(async () => {
+  server = await startRedisServer();
+});
+afterAll(() => server.stop());
+
+const shelf = { resumeMillis: 60_000, resumeSessions: 10 };
+const session = (id: string): SessionRecord => ({
+  id,
+  service: 'pplns',
+  owner: pattern('owner', 13),
+  prefix: 3,
+  tag: 'tag',
+  generation: 1,
+  account: pattern('account', 49),
+  worker: '<w>',
+  vardiff: null,
+  log: { terms: [], seen: [], spent: 0 },
+  accepted: 5,
+  stale: 0,
+  rejected: { stale: 1 },
+  work: 1n << 100n,
+  lastJobId: 7,
+});
+const figures = (instance: string): InstanceFigures => ({
+  instance,
+  name: 'pool',
+  version: '1',
+  startedMillis: 0,
+  atMillis: Date.now(),
+  accountant: false,
+  ready: true,
+  height: 1,
+  connections: { pplns: 2 },
+  accepted: 1,
+  rejected: 0,
+  waiting: 0,
+});
+
+async function open(prefix: string) {
+  const redis = connectRedis(server.url, 'a', quietLog);
+  const subscriber = connectRedis(server.url, 'b', quietLog);
+  await redisReady(redis, 5_000);
+  await redisReady(subscriber, 5_000);
+  const state = new RedisSharedState(shelf, {
+    redis,
+    subscriber,
+    keys: redisKeys(prefix),
+    log: quietLog,
+    now: Date.now,
+  });
+  const heard: News[] = [];
+  state.subscribe((news) => heard.push(news));
+  await sleep(50);
+  return { state, heard, redis };
+}
+
+async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (const end = Date.now() + 10_000; Date.now() < end; await sleep(20)) if (await holds()) return;
+  throw new Error('it did not happen in time');
+}
+
+test('a single instance keeps its own bans, sessions and news', async () => {
+  let now = 0;
+  const state = new LocalSharedState(shelf, () => now);
+  const heard: News[] = [];
+  state.subscribe((news) => heard.push(news));
+  await state.ban({ key: '10.0.0.1', untilMillis: 100 });
+  expect(await state.bans()).toEqual([{ key: '10.0.0.1', untilMillis: 100 }]);
+  now = 100;
+  expect(await state.bans()).toEqual([]);
+  await state.sessions.put(session('s'));
+  expect((await state.sessions.take('s'))?.work).toBe(1n << 100n);
+  expect(await state.sessions.take('s')).toBeNull();
+  await state.report(figures('one'));
+  expect(await state.instances()).toHaveLength(1);
+  expect(heard).toHaveLength(1);
+});
+
+test('instances share bans, news and figures, and a session is taken by one of them only', async () => {
+  const [a, b] = [await open('share'), await open('share')];
+  const untilMillis = Date.now() + 60_000;
+  await a.state.ban({ key: '10.0.0.2', untilMillis });
+  await until(async () => (await b.state.bans()).length === 1);
+  expect(b.heard).toEqual([{ kind: 'ban', key: '10.0.0.2', untilMillis }]);
+  // A third one that comes later learns of it.
+  const c = await open('share');
+  await until(async () => (await c.state.bans()).length === 1);
+  expect(await b.state.unban('10.0.0.2')).toBe(true);
+  await until(async () => (await a.state.bans()).length === 0);
+  await a.state.sessions.put(session('s'));
+  const taken = await Promise.all([b.state.sessions.take('s'), a.state.sessions.take('s'), c.state.sessions.take('s')]);
+  expect(taken.filter((record) => record !== null)).toEqual([session('s')]);
+  await a.state.report(figures('a'));
+  await b.state.report(figures('b'));
+  expect((await b.state.instances()).map((each) => each.instance).sort()).toEqual(['a', 'b']);
+  for (const each of [a, b, c]) await each.state.close();
+});
+
+test('while Redis is away each goes on alone, and bans are shared again when it is back', async () => {
+  const [a, b] = [await open('away'), await open('away')];
+  await server.kill();
+  await until(() => a.redis.status !== 'ready' && b.redis.status !== 'ready');
+  const untilMillis = Date.now() + 60_000;
+  await a.state.ban({ key: '10.0.0.3', untilMillis });
+  expect(await a.state.bans()).toHaveLength(1);
+  expect(a.heard).toHaveLength(1);
+  await a.state.sessions.put(session('local'));
+  expect(await b.state.sessions.take('local')).toBeNull();
+  await a.state.report(figures('a'));
+  expect(await a.state.instances()).toHaveLength(1);
+  await server.start();
+  await until(async () => (await b.state.bans()).length === 1);
+  expect((await a.state.sessions.take('local'))?.id).toBe('local');
+  for (const each of [a, b]) await each.state.close();
+});
