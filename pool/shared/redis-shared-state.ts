@@ -73,7 +73,7 @@ export class RedisSharedState implements SharedState {
       const untilMillis = Number(text);
       if (untilMillis > now() && !this.#bans.has(key)) this.#apply({ kind: 'ban', key, untilMillis });
     }
-    for (const [key, until] of this.#bans)
+    for (const [key, until] of [...this.#bans])
       if (until > now() && !(key in theirs)) await this.ban({ key, untilMillis: until });
   }
 
