@@ -36,6 +36,7 @@ export class RateBoard {
   readonly #now: () => number;
   readonly #buckets = new Map<Tier, Map<number, Bucket>>(TIERS.map((tier) => [tier, new Map()]));
   readonly #owners = new Map<number, { accountId: number; service: number }>();
+  readonly #workersOf = new Map<number, number[]>();
   #version = 0n;
   #workers = new Map<number, WorkerRate>();
   #accounts = new Map<number, Rates>();
@@ -73,7 +74,10 @@ export class RateBoard {
   async #learn(ids: readonly number[]): Promise<void> {
     const rows = await this.#sql<{ id: number; account_id: number; service: number }[]>`select id, account_id, service
       from workers where id = any(${[...ids]}::int[])`;
-    for (const row of rows) this.#owners.set(row.id, { accountId: row.account_id, service: row.service });
+    for (const row of rows) {
+      this.#owners.set(row.id, { accountId: row.account_id, service: row.service });
+      this.#workersOf.set(row.account_id, [...(this.#workersOf.get(row.account_id) ?? []), row.id]);
+    }
   }
 
   #compute(now: number): void {
@@ -142,6 +146,25 @@ export class RateBoard {
     return this.#services.get(service) ?? { ...NONE, workers: 0, accounts: 0 };
   }
 
+  /** Work by hour of the hours in memory, the one being filled included. */
+  hoursOfWorker(workerId: number): Map<number, number> {
+    return this.#hours([workerId]);
+  }
+
+  hoursOfAccount(accountId: number): Map<number, number> {
+    return this.#hours(this.#workersOf.get(accountId) ?? []);
+  }
+
+  #hours(workerIds: readonly number[]): Map<number, number> {
+    const hours = new Map<number, number>();
+    for (const [hour, { workers, work }] of this.#buckets.get(3600) as Map<number, Bucket>)
+      for (const workerId of workerIds) {
+        const at = indexOf(workers, workerId);
+        if (at !== -1) hours.set(hour, (hours.get(hour) ?? 0) + (work[at] as number));
+      }
+    return hours;
+  }
+
   get ranking(): readonly { readonly accountId: number; readonly rates: Rates; readonly workers: number }[] {
     return this.#ranking;
   }
@@ -152,3 +175,15 @@ const plus = (a: Rates, b: Rates): Rates => ({
   hour: a.hour + b.hour,
   day: a.day + b.day,
 });
+
+/** Place of a value in a rising array; -1 when it is not there. */
+function indexOf(values: Uint32Array, wanted: number): number {
+  let low = 0;
+  let high = values.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((values[middle] as number) < wanted) low = middle + 1;
+    else high = middle;
+  }
+  return values[low] === wanted ? low : -1;
+}

@@ -1,0 +1,63 @@
+/**
+ * Answers kept as finished bytes with their ETag. One build at a time per key, however many ask; an answer that is being
+ * rebuilt is served as it was. Bounded: the least recently used go first.
+ */
+import { hash } from 'node:crypto';
+
+export type Answer = { readonly body: Buffer; readonly etag: string };
+
+type Kept = { answer: Answer | undefined; atMillis: number; building: Promise<Answer> | undefined };
+
+export const ANSWER_CACHE_DEFAULTS = { capacity: 2_000, maxBytes: 256 * 1024 } as const;
+
+export const jsonAnswer = (value: unknown): Answer => {
+  const body = Buffer.from(JSON.stringify(value));
+  return { body, etag: `"${hash('sha256', body, 'base64url').slice(0, 22)}"` };
+};
+
+export class AnswerCache {
+  readonly #kept = new Map<string, Kept>();
+  readonly #capacity: number;
+  readonly #now: () => number;
+
+  constructor(options: { capacity?: number }, dependencies: { now: () => number }) {
+    this.#capacity = options.capacity ?? ANSWER_CACHE_DEFAULTS.capacity;
+    this.#now = dependencies.now;
+  }
+
+  async get(key: string, maxAgeMillis: number, build: () => Promise<unknown>): Promise<Answer> {
+    const kept = this.#kept.get(key) ?? { answer: undefined, atMillis: 0, building: undefined };
+    this.#kept.delete(key);
+    this.#kept.set(key, kept);
+    this.#trim();
+    const age = this.#now() - kept.atMillis;
+    if (kept.answer !== undefined && age >= 0 && age < maxAgeMillis) return kept.answer;
+    kept.building ??= this.#build(key, kept, build);
+    // Up to twice its age an answer is better than a wait; beyond that the truth is worth waiting for.
+    if (kept.answer !== undefined && age >= 0 && age < 2 * maxAgeMillis) {
+      kept.building.catch(() => undefined);
+      return kept.answer;
+    }
+    return kept.building;
+  }
+
+  async #build(key: string, kept: Kept, build: () => Promise<unknown>): Promise<Answer> {
+    try {
+      const answer = jsonAnswer(await build());
+      kept.answer = answer;
+      kept.atMillis = this.#now();
+      // Large answers are rare, and a few thousand of them would be all memory: they are made anew.
+      if (answer.body.length > ANSWER_CACHE_DEFAULTS.maxBytes) this.#kept.delete(key);
+      return answer;
+    } finally {
+      kept.building = undefined;
+    }
+  }
+
+  #trim(): void {
+    for (const key of this.#kept.keys()) {
+      if (this.#kept.size <= this.#capacity) return;
+      this.#kept.delete(key);
+    }
+  }
+}

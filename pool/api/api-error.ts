@@ -1,0 +1,36 @@
+/** Refusals of the pool's API: a status and one error document. The codes stand in docs/errors.md. */
+
+export const POOL_API_ERRORS = {
+  bad_request: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  not_found: 404,
+  conflict: 409,
+  too_many_requests: 429,
+  internal: 500,
+  unavailable: 503,
+} as const;
+export type PoolApiErrorCode = keyof typeof POOL_API_ERRORS;
+
+export class ApiRefusal extends Error {
+  readonly code: PoolApiErrorCode;
+  readonly retryAfterMillis: number | undefined;
+
+  constructor(code: PoolApiErrorCode, message: string, retryAfterMillis?: number) {
+    super(message);
+    this.name = 'ApiRefusal';
+    this.code = code;
+    this.retryAfterMillis = retryAfterMillis;
+  }
+
+  get status(): number {
+    return POOL_API_ERRORS[this.code];
+  }
+
+  get document(): { error: { code: PoolApiErrorCode; message: string; retry_after_millis?: number } } {
+    const { code, message, retryAfterMillis } = this;
+    return {
+      error: { code, message, ...(retryAfterMillis === undefined ? {} : { retry_after_millis: retryAfterMillis }) },
+    };
+  }
+}

@@ -1,0 +1,101 @@
+/** What a route of the pool's API is: its place, its words for the API page, how it reads a request, how it answers. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { SERVICES } from '../journal-record.ts';
+import { ApiRefusal } from './api-error.ts';
+import { PAGE_LIMIT, type Page } from './keyset.ts';
+
+export type Parameter = {
+  readonly name: string;
+  readonly in: 'path' | 'query';
+  readonly description: string;
+  readonly schema: Readonly<Record<string, unknown>>;
+};
+
+export type Route = {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  /** With `:name` parts, below the API's prefix. */
+  readonly path: string;
+  readonly summary: string;
+  readonly group: string;
+  readonly parameters?: readonly Parameter[];
+  readonly body?: Readonly<Record<string, unknown>>;
+  /** An example of the answer, shown on the API page. */
+  readonly answer?: string;
+  readonly operator?: boolean;
+  handle(request: FastifyRequest, reply: FastifyReply): Promise<unknown>;
+};
+
+const text = (name: string, where: Parameter['in'], description: string, schema: object = {}): Parameter => ({
+  name,
+  in: where,
+  description,
+  schema: { type: 'string', ...schema },
+});
+
+export const PARAMETERS = {
+  address: text('address', 'path', "the miner's address"),
+  service: text('service', 'path', 'reward scheme', { enum: SERVICES }),
+  serviceQuery: text('service', 'query', 'only this reward scheme', { enum: SERVICES }),
+  state: text('state', 'query', 'only blocks in this state', {
+    enum: ['found', 'accepted', 'registered', 'paid', 'expired', 'refused'],
+  }),
+  slice: { name: 'slice', in: 'path', description: 'number of the slice', schema: { type: 'integer', minimum: 0 } },
+  blockId: text('id', 'path', 'block id, 96 hex characters', { pattern: '^[0-9a-f]{96}$' }),
+  worker: text('worker', 'path', 'name of the worker, percent-encoded; - for the one without a name'),
+  range: text('range', 'query', 'how far back', { enum: ['day', 'week', 'month'], default: 'day' }),
+  cursor: text('cursor', 'query', 'next_cursor of the page before'),
+  limit: {
+    name: 'limit',
+    in: 'query',
+    description: 'rows of a page',
+    schema: { type: 'integer', minimum: 1, maximum: PAGE_LIMIT.max, default: PAGE_LIMIT.default },
+  },
+} as const satisfies Record<string, Parameter>;
+
+export const PAGE = [PARAMETERS.cursor, PARAMETERS.limit];
+
+const query = (request: FastifyRequest, name: string): string | undefined => {
+  const value = (request.query as Record<string, unknown>)[name];
+  if (value === undefined) return undefined;
+  if (typeof value !== 'string') throw new ApiRefusal('bad_request', `${name} is given more than once`);
+  return value;
+};
+
+export const pathPart = (request: FastifyRequest, name: string): string =>
+  (request.params as Record<string, string>)[name] ?? '';
+
+export function pageOfRequest(request: FastifyRequest): Page {
+  const limit = query(request, 'limit');
+  const count = limit === undefined ? PAGE_LIMIT.default : Number(limit);
+  if (!Number.isInteger(count) || count < 1 || count > PAGE_LIMIT.max)
+    throw new ApiRefusal('bad_request', `limit is a whole number from 1 to ${PAGE_LIMIT.max}`);
+  return { cursor: query(request, 'cursor'), limit: count };
+}
+
+export function choiceOfRequest<const C extends readonly string[]>(
+  request: FastifyRequest,
+  name: string,
+  choices: C,
+): C[number] | undefined {
+  const value = query(request, name);
+  if (value !== undefined && !choices.includes(value))
+    throw new ApiRefusal('bad_request', `${name} is one of ${choices.join(', ')}`);
+  return value;
+}
+
+export function serviceOfPath(request: FastifyRequest): number {
+  const service = (SERVICES as readonly string[]).indexOf(pathPart(request, 'service'));
+  if (service === -1) throw new ApiRefusal('not_found', `a service is one of ${SERVICES.join(', ')}`);
+  return service;
+}
+
+export function serviceOfQuery(request: FastifyRequest): number | undefined {
+  const name = choiceOfRequest(request, 'service', SERVICES);
+  return name === undefined ? undefined : SERVICES.indexOf(name);
+}
+
+export function sliceOfPath(request: FastifyRequest): number {
+  const word = pathPart(request, 'slice');
+  if (!/^\d{1,9}$/.test(word)) throw new ApiRefusal('bad_request', 'a slice is named by its number');
+  return Number(word);
+}

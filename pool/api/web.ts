@@ -1,0 +1,203 @@
+/**
+ * The web listener: API, metrics, dashboard, and the stratum WebSockets of the same origin, under one path prefix. Headers
+ * of a proxy are believed only from proxies the operator listed.
+ */
+import type { IncomingMessage } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { clientKey, TrustedProxies } from '../../node/api/client-address.ts';
+import { RateLimiter, type RateLimits } from '../../node/api/rate-limit.ts';
+import type { ListenAddress } from '../../protocol/command-line.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { Metrics } from '../../runtime/metrics.ts';
+import { METRICS_CONTENT_TYPE } from '../../runtime/metrics-listener.ts';
+import { listenError } from '../../runtime/runtime-error.ts';
+import { SERVICES } from '../journal-record.ts';
+import { ApiRefusal } from './api-error.ts';
+import { apiPage, openApiDocument } from './openapi.ts';
+import type { OperatorToken } from './operator-token.ts';
+import type { Route } from './route.ts';
+import { loadStaticFiles, PAGE_HEADERS, type StaticFile } from './static-files.ts';
+
+export type WebOptions = {
+  readonly listen: ListenAddress;
+  /** Where everything lies, such as `/pool`; empty at the root. */
+  readonly prefix: string;
+  /** Proxies whose X-Forwarded-* headers are believed. */
+  readonly proxies: readonly string[];
+  /** Folder of the dashboard. */
+  readonly dashboard: string;
+  readonly title: string;
+  readonly version: string;
+  readonly metrics: boolean;
+  readonly rate: RateLimits;
+};
+
+export type WebDependencies = {
+  readonly routes: readonly Route[];
+  readonly token: OperatorToken;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  readonly now: () => number;
+  /** Takes over a stratum connection that came by the web listener. */
+  readonly stratum?: (service: string, request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  readonly ready: () => boolean;
+};
+
+export const API_BASE = '/api/v1';
+const BODY_LIMIT = 32 * 1024;
+
+export interface WebListener {
+  readonly address: ListenAddress;
+  close(): Promise<void>;
+}
+
+export async function startWeb(options: WebOptions, dependencies: WebDependencies): Promise<WebListener> {
+  const proxies = new TrustedProxies(options.proxies);
+  const app = Fastify({
+    bodyLimit: BODY_LIMIT,
+    trustProxy: (address: string) => proxies.has(address),
+    requestTimeout: 30_000,
+    keepAliveTimeout: 75_000,
+    forceCloseConnections: true,
+    exposeHeadRoutes: true,
+    routerOptions: { maxParamLength: 256 },
+    http: { headersTimeout: 10_000, maxHeaderSize: 16_384 },
+  });
+  const web = new Web(app, options, dependencies, await loadStaticFiles(options.dashboard));
+  web.install();
+  app.server.on('upgrade', (request, socket, head) => web.upgrade(request, socket, head, proxies));
+  try {
+    await app.listen({ host: options.listen.host, port: options.listen.port });
+  } catch (error) {
+    throw listenError('the web', options.listen, error as Error);
+  }
+  const { port } = app.server.address() as AddressInfo;
+  return { address: { host: options.listen.host, port }, close: () => app.close() };
+}
+
+class Web {
+  readonly #app: FastifyInstance;
+  readonly #options: WebOptions;
+  readonly #dependencies: WebDependencies;
+  readonly #files: ReadonlyMap<string, StaticFile>;
+  readonly #rate: RateLimiter;
+
+  constructor(
+    app: FastifyInstance,
+    options: WebOptions,
+    dependencies: WebDependencies,
+    files: ReadonlyMap<string, StaticFile>,
+  ) {
+    this.#app = app;
+    this.#options = options;
+    this.#dependencies = dependencies;
+    this.#files = files;
+    this.#rate = new RateLimiter(options.rate);
+  }
+
+  install(): void {
+    const { prefix, title, version, metrics: withMetrics } = this.#options;
+    const { routes, metrics, ready } = this.#dependencies;
+    const app = this.#app;
+    const base = `${prefix}${API_BASE}`;
+    app.setErrorHandler((error, request, reply) => this.#failed(error, request, reply));
+    app.setNotFoundHandler((request, reply) => this.#static(request, reply));
+    for (const route of routes)
+      app.route({
+        method: route.method,
+        url: `${base}${route.path}`,
+        handler: (request, reply) => this.#serve(route, request, reply),
+      });
+    const document = JSON.stringify(openApiDocument(routes, { title, version, base }));
+    const page = apiPage(routes, { title, base });
+    app.get(`${base}/openapi.json`, (_request, reply) => reply.type('application/json').send(document));
+    app.get(`${base}/`, (_request, reply) => reply.headers(PAGE_HEADERS).type('text/html; charset=utf-8').send(page));
+    app.get(`${prefix}/healthz`, (_request, reply) => reply.type('text/plain').send('alive\n'));
+    app.get(`${prefix}/readyz`, (_request, reply) =>
+      reply
+        .code(ready() ? 200 : 503)
+        .type('text/plain')
+        .send(ready() ? 'ready\n' : 'not ready\n'),
+    );
+    if (withMetrics)
+      app.get(`${prefix}/metrics`, (_request, reply) =>
+        reply.header('content-type', METRICS_CONTENT_TYPE).send(metrics.text()),
+      );
+  }
+
+  async #serve(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    const { token, now } = this.#dependencies;
+    reply.header('x-content-type-options', 'nosniff').header('cross-origin-resource-policy', 'same-origin');
+    const verdict = this.#rate.take(clientKey(request.ip), 1, now());
+    if (!verdict.ok) throw new ApiRefusal('too_many_requests', 'too many requests', verdict.retryAfterMillis);
+    if (route.operator === true) {
+      reply.header('cache-control', 'no-store');
+      if (!(await token.admits(request.headers.authorization)))
+        throw new ApiRefusal('unauthorized', 'this route needs the operator token');
+    }
+    return route.handle(request, reply);
+  }
+
+  #failed(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const refusal = error instanceof ApiRefusal ? error : this.#translate(error, request);
+    if (refusal.retryAfterMillis !== undefined)
+      reply.header('retry-after', String(Math.ceil(refusal.retryAfterMillis / 1000)));
+    return reply
+      .code(refusal.status)
+      .header('cache-control', 'no-store')
+      .type('application/json; charset=utf-8')
+      .send(JSON.stringify(refusal.document));
+  }
+
+  #translate(error: unknown, request: FastifyRequest): ApiRefusal {
+    const { statusCode, code, message } = error as { statusCode?: number; code?: string; message: string };
+    // What fastify refuses by itself: a body that is no JSON, or too large.
+    if (statusCode !== undefined && statusCode >= 400 && statusCode < 500)
+      return new ApiRefusal('bad_request', message);
+    const isAway = /^(CONNECT|CONNECTION|ECONN|EPIPE|ENOTFOUND|57P0|08)/.test(code ?? '');
+    if (isAway) return new ApiRefusal('unavailable', 'the database is away for the moment', 5_000);
+    this.#dependencies.log.error('a request failed', { route: request.routeOptions.url, error });
+    return new ApiRefusal('internal', 'internal error: see the log of the pool');
+  }
+
+  /** The dashboard: files by name, and its page for every other path, since it routes by itself. */
+  #static(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const { prefix } = this.#options;
+    const path = (request.url.split('?')[0] as string).replace(/\/+$/, '') || '/';
+    const below = path === prefix ? '/' : path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : undefined;
+    const isPage = request.method === 'GET' || request.method === 'HEAD';
+    if (!isPage || below === undefined || below.startsWith('/api/'))
+      throw new ApiRefusal('not_found', 'there is nothing here');
+    const file = this.#files.get(below) ?? (/\.\w+$/.test(below) ? undefined : this.#files.get('/'));
+    if (file === undefined) throw new ApiRefusal('not_found', 'there is nothing here');
+    reply
+      .headers(PAGE_HEADERS)
+      .header('etag', file.etag)
+      .header('cache-control', file.isHashed ? 'public, max-age=31536000, immutable' : 'no-cache')
+      .type(file.type);
+    if (request.headers['if-none-match'] === file.etag) return reply.code(304).send();
+    if (file.brotli !== undefined && /\bbr\b/.test(request.headers['accept-encoding'] ?? ''))
+      return reply.code(200).header('content-encoding', 'br').header('vary', 'accept-encoding').send(file.brotli);
+    return reply.code(200).send(file.body);
+  }
+
+  /** Stratum from the dashboard's own page: its origin is this listener, so it needs no admission of its own. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, proxies: TrustedProxies): void {
+    const { prefix } = this.#options;
+    const path = (request.url ?? '').split('?')[0] as string;
+    const service = SERVICES.find((name) => path === `${prefix}/stratum/${name}`);
+    const { stratum } = this.#dependencies;
+    if (service === undefined || stratum === undefined) {
+      socket.end('HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n');
+      return;
+    }
+    const { origin } = request.headers;
+    const peer = (socket as Socket).remoteAddress ?? '';
+    const forwarded = proxies.has(peer) ? request.headers['x-forwarded-host'] : undefined;
+    const host = typeof forwarded === 'string' ? forwarded : request.headers.host;
+    if (origin !== undefined && URL.canParse(origin) && new URL(origin).host === host) delete request.headers.origin;
+    stratum(service, request, socket, head);
+  }
+}

@@ -1,0 +1,121 @@
+/**
+ * Webhooks (docs/pool.md): each URL is told the events in order, signed, and again until it answers 2xx. The events table
+ * is the outbox: how far a URL was told stands in the database, so neither a crash nor another instance loses or skips one.
+ * Receivers drop repetitions by the event's id.
+ */
+import { createHmac } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from '../../runtime/log.ts';
+import { eventsAfter } from '../api/event-follower.ts';
+import type { PoolEvent } from '../api/live.ts';
+import type { Sql } from '../database/connect.ts';
+
+export const WEBHOOK_EVENTS = [
+  'block_found',
+  'block_paid',
+  'payout_sent',
+  'worker_silent',
+  'payout_needs_person',
+] as const;
+
+export type WebhookOptions = {
+  readonly urls: readonly string[];
+  readonly secret: string;
+  readonly timeoutMillis?: number;
+  readonly pollMillis?: number;
+  /** An event that could not be delivered for this long is given up, so that one dead URL does not keep all history. */
+  readonly giveUpMillis?: number;
+};
+
+export const WEBHOOK_DEFAULTS = { timeoutMillis: 10_000, pollMillis: 1_000, giveUpMillis: 3 * 86_400_000 } as const;
+
+export const SIGNATURE_HEADER = 'svc-pool-signature';
+
+/** `t=<millis>,v1=<hex>`: the HMAC covers time and body, so an old request cannot be sent again as a new one. */
+export const signWebhook = (secret: string, atMillis: number, body: string): string =>
+  `t=${atMillis},v1=${createHmac('sha256', secret).update(`${atMillis}.${body}`).digest('hex')}`;
+
+/** Seconds until the next attempt: doubling from one second to ten minutes. */
+export const retryMillis = (attempts: number): number => Math.min(600_000, 1_000 * 2 ** Math.min(attempts, 20));
+
+export class WebhookSender {
+  readonly #options: Required<WebhookOptions>;
+  readonly #sql: Sql;
+  readonly #log: Logger;
+  readonly #now: () => number;
+  readonly #stop = new AbortController();
+  readonly #loops: Promise<unknown>;
+
+  /** Only the accountant's instance sends: one sender at a time keeps the order. */
+  constructor(options: WebhookOptions, dependencies: { sql: Sql; log: Logger; now: () => number }) {
+    this.#options = { ...WEBHOOK_DEFAULTS, ...options };
+    this.#sql = dependencies.sql;
+    this.#log = dependencies.log;
+    this.#now = dependencies.now;
+    this.#loops = Promise.all(options.urls.map((url) => this.#loop(url)));
+  }
+
+  async #loop(url: string): Promise<void> {
+    while (!this.#stop.signal.aborted) {
+      let sent = false;
+      try {
+        sent = await this.#step(url);
+      } catch (error) {
+        this.#log.debug('webhooks wait for the database', { reason: (error as Error).message });
+      }
+      if (!sent) await sleep(this.#options.pollMillis, undefined, { signal: this.#stop.signal }).catch(() => undefined);
+    }
+  }
+
+  /** True when there may be more to do at once. */
+  async #step(url: string): Promise<boolean> {
+    const sql = this.#sql;
+    const [hook] = await sql<{ told: bigint; attempts: number; due: boolean }[]>`insert into webhooks (url, told)
+      values (${url}, coalesce((select max(id) from events), 0)) on conflict (url) do update set url = excluded.url
+      returning told, attempts, next_at <= now() as due`;
+    if (hook === undefined || !hook.due) return false;
+    const events = await eventsAfter(sql, Number(hook.told), 100);
+    for (const event of events) {
+      if ((WEBHOOK_EVENTS as readonly string[]).includes(event.kind)) {
+        const failure = await this.#deliver(url, event);
+        if (failure !== undefined && this.#now() - event.atMillis < this.#options.giveUpMillis) {
+          await sql`update webhooks set attempts = attempts + 1, last_error = ${failure},
+            next_at = now() + make_interval(secs => ${retryMillis(hook.attempts) / 1000}) where url = ${url}`;
+          this.#log.warn('a webhook was not taken', { url, event: event.id, reason: failure });
+          return false;
+        }
+        if (failure !== undefined) this.#log.error('a webhook is given up', { url, event: event.id, reason: failure });
+      }
+      await sql`update webhooks set told = ${event.id}, attempts = 0, last_error = null, next_at = now()
+        where url = ${url}`;
+      if (this.#stop.signal.aborted) return false;
+    }
+    return events.length > 0;
+  }
+
+  async #deliver(url: string, event: PoolEvent): Promise<string | undefined> {
+    const body = JSON.stringify({ id: event.id, kind: event.kind, at_millis: event.atMillis, data: event.data });
+    try {
+      const response = await fetch(url, {
+        method: 'POST',
+        redirect: 'error',
+        headers: {
+          'content-type': 'application/json',
+          'svc-pool-event': event.kind,
+          [SIGNATURE_HEADER]: signWebhook(this.#options.secret, this.#now(), body),
+        },
+        body,
+        signal: AbortSignal.any([AbortSignal.timeout(this.#options.timeoutMillis), this.#stop.signal]),
+      });
+      await response.body?.cancel();
+      return response.ok ? undefined : `status ${response.status}`;
+    } catch (error) {
+      return (error as Error).message;
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#loops;
+  }
+}
