@@ -1,0 +1,51 @@
+/** Reading the pool's API from the page: relative addresses, one error type for whatever went wrong. */
+import type { ErrorDocument } from '../../pool/api/documents.ts';
+
+export class PoolError extends Error {
+  readonly status: number;
+  readonly code: string;
+
+  constructor(status: number, code: string, message: string) {
+    super(message);
+    this.name = 'PoolError';
+    this.status = status;
+    this.code = code;
+  }
+}
+
+const TIMEOUT_MILLIS = 15_000;
+
+export const apiUrl = (path: string): URL => new URL(`api/v1/${path}`, document.baseURI);
+
+export async function read<T>(path: string, init: RequestInit = {}): Promise<T> {
+  let response: Response;
+  try {
+    response = await fetch(apiUrl(path), { signal: AbortSignal.timeout(TIMEOUT_MILLIS), ...init });
+  } catch {
+    throw new PoolError(0, 'unreachable', 'the pool does not answer');
+  }
+  const body = (await response.json().catch(() => undefined)) as (T & Partial<ErrorDocument>) | undefined;
+  if (response.ok && body !== undefined) return body;
+  const error = body?.error;
+  throw new PoolError(
+    response.status,
+    error?.code ?? 'unreadable',
+    error?.message ?? `the pool answered with status ${response.status}`,
+  );
+}
+
+/** A call of the operator, with the token the operator typed. */
+export const operate = <T>(token: string, path: string, method = 'GET', body?: object): Promise<T> =>
+  read<T>(`operator/${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+
+export const query = (values: Readonly<Record<string, string | number | undefined>>): string => {
+  const pairs = Object.entries(values).filter(([, value]) => value !== undefined && value !== '');
+  return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs.map(([name, value]) => [name, String(value)]))}`;
+};

@@ -1,0 +1,70 @@
+/** How views get their data: read once, again on an interval and when live news says so; the last good answer stays. */
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { LiveFrame } from '../../pool/api/documents.ts';
+import { type PoolError, read } from './client.ts';
+import { LiveFeed, type LiveState } from './live.ts';
+
+let feed: LiveFeed | undefined;
+export const liveFeed = (): LiveFeed => {
+  feed ??= new LiveFeed();
+  return feed;
+};
+
+export type Loaded<T> = { readonly data: T | undefined; readonly error: PoolError | undefined; reload(): void };
+
+/** `path` undefined reads nothing. */
+export function useDocument<T>(path: string | undefined, everyMillis = 30_000): Loaded<T> {
+  const [data, setData] = useState<T>();
+  const [error, setError] = useState<PoolError>();
+  const [turn, setTurn] = useState(0);
+  const shown = useRef<string>('');
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `turn` asks for another reading
+  useEffect(() => {
+    if (path === undefined) return;
+    if (shown.current !== path) setData(undefined);
+    shown.current = path;
+    let over = false;
+    const load = () =>
+      read<T>(path).then(
+        (answer) => {
+          if (over) return;
+          setData(answer);
+          setError(undefined);
+        },
+        (problem: PoolError) => {
+          if (!over) setError(problem);
+        },
+      );
+    void load();
+    const timer = setInterval(() => {
+      if (!document.hidden) void load();
+    }, everyMillis);
+    return () => {
+      over = true;
+      clearInterval(timer);
+    };
+  }, [path, everyMillis, turn]);
+  return { data, error, reload: () => setTurn((now) => now + 1) };
+}
+
+export function useLive(listener: (frame: LiveFrame) => void): void {
+  const latest = useRef(listener);
+  latest.current = listener;
+  useEffect(() => liveFeed().listen((frame) => latest.current(frame)), []);
+}
+
+export function useLiveState(): LiveState {
+  const [state, setState] = useState<LiveState>(liveFeed().state);
+  useEffect(() => liveFeed().watch(setState), []);
+  return state;
+}
+
+/** The present, once a second, for texts such as '5 s ago'. */
+export function useNow(everyMillis = 1000): number {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), everyMillis);
+    return () => clearInterval(timer);
+  }, [everyMillis]);
+  return now;
+}

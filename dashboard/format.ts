@@ -1,0 +1,52 @@
+/** How figures are written on the page. Amounts stay integers until they are text. */
+
+const UNITS = ['H/s', 'kH/s', 'MH/s', 'GH/s', 'TH/s', 'PH/s'];
+
+export function hashRate(perSecond: number): string {
+  let value = Math.max(0, perSecond);
+  let unit = 0;
+  while (value >= 999.5 && unit < UNITS.length - 1) {
+    value /= 1000;
+    unit++;
+  }
+  return `${unit === 0 ? Math.round(value) : value.toPrecision(3)} ${UNITS[unit]}`;
+}
+
+const ATOMS = 100_000_000n;
+const DECIMALS = 8;
+
+/** Atoms as coins, without trailing zeros beyond the second decimal. */
+export function coins(atoms: string | bigint): string {
+  const value = BigInt(atoms);
+  const sign = value < 0n ? '-' : '';
+  const size = value < 0n ? -value : value;
+  const rest = (size % ATOMS).toString().padStart(DECIMALS, '0').replace(/0{1,6}$/, '');
+  return `${sign}${(size / ATOMS).toLocaleString('en')}.${rest}`;
+}
+
+export const count = (value: number | bigint): string => value.toLocaleString('en');
+
+export const percent = (part: number, digits = 0): string =>
+  Number.isFinite(part) ? `${(part * 100).toFixed(digits)} %` : '–';
+
+export function ago(millis: number | null, now: number): string {
+  if (millis === null) return 'never';
+  const seconds = Math.max(0, Math.round((now - millis) / 1000));
+  if (seconds < 60) return `${seconds} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ago`;
+  return `${Math.floor(seconds / 86_400)} d ago`;
+}
+
+export const time = (millis: number): string =>
+  new Date(millis).toLocaleString(undefined, { dateStyle: 'short', timeStyle: 'medium' });
+
+export const shortId = (id: string): string => (id.length <= 20 ? id : `${id.slice(0, 10)}…${id.slice(-6)}`);
+
+export function duration(seconds: number): string {
+  if (!Number.isFinite(seconds)) return '–';
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 172_800) return `${(seconds / 3600).toFixed(1)} h`;
+  return `${(seconds / 86_400).toFixed(1)} days`;
+}

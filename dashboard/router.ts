@@ -1,0 +1,37 @@
+/** Where on the page we are: the part of the address behind #, so that one file serves any path prefix. */
+
+export type Place =
+  | { readonly page: 'pool' | 'payments' | 'connect' | 'operator' | 'mine' }
+  | { readonly page: 'blocks'; readonly block?: string }
+  | { readonly page: 'miner'; readonly address?: string };
+
+export const PAGES = [
+  { page: 'pool', title: 'Pool' },
+  { page: 'miner', title: 'Miner' },
+  { page: 'blocks', title: 'Blocks' },
+  { page: 'payments', title: 'Payments' },
+  { page: 'connect', title: 'Connect' },
+  { page: 'mine', title: 'Mine here' },
+  { page: 'operator', title: 'Operator' },
+] as const;
+export type PageName = (typeof PAGES)[number]['page'];
+
+/** Anything unknown is the pool's page: an address typed wrong must not end in nothing. */
+export function placeOf(hash: string): Place {
+  const [name = '', argument = ''] = hash.replace(/^#\/?/, '').split('/').map(decode);
+  if (name === 'miner') return argument === '' ? { page: 'miner' } : { page: 'miner', address: argument };
+  if (name === 'blocks') return argument === '' ? { page: 'blocks' } : { page: 'blocks', block: argument };
+  const found = PAGES.find((entry) => entry.page === name);
+  return { page: (found?.page ?? 'pool') as 'pool' };
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return '';
+  }
+}
+
+export const linkTo = (page: PageName, argument?: string): string =>
+  `#/${page}${argument === undefined ? '' : `/${encodeURIComponent(argument)}`}`;

@@ -1,0 +1,212 @@
+/**
+ * `npm start`: the whole stack on a development network in one terminal. Starts the programs one after another, says what
+ * runs where, then one calm line a minute and a line when something happens. Ctrl-C stops them in the reverse order; the
+ * next start goes on where this one ended.
+ */
+import { mkdir, rm, stat } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { flag, integer, path } from '../../protocol/command-line.ts';
+import { lockDirectory } from '../../runtime/directory-lock.ts';
+import { command, runProgram, type Terminal } from '../../runtime/program.ts';
+import { readFigures } from './figures.ts';
+import { NOTHING, newsOf, type PoolFigures, summary } from './news.ts';
+import {
+  bridgePart,
+  files,
+  minerPart,
+  nodePart,
+  type Part,
+  PORTS,
+  type PortName,
+  type Ports,
+  poolPart,
+  url,
+  walletPart,
+} from './parts.ts';
+import { PartFailed, RunningPart, runToEnd } from './process.ts';
+
+const portOption = (name: PortName) =>
+  integer({
+    help: PORTS[name].what,
+    group: 'Ports',
+    default: PORTS[name].port,
+    min: 1,
+    max: 65_535,
+    placeholder: 'PORT',
+  });
+
+const options = {
+  reset: flag({ help: 'forget the chain, the wallets and the books of earlier starts' }),
+  miner: flag({ help: 'mine with one CPU thread', default: true }),
+  gpu: flag({ help: 'mine with the graphics cards instead' }),
+  dataDir: path({ help: 'where everything is kept', default: '.data/stack', placeholder: 'DIR' }),
+  apiPort: portOption('api'),
+  miningPort: portOption('mining'),
+  walletPort: portOption('wallet'),
+  pplnsPort: portOption('pplns'),
+  pplnsWsPort: portOption('pplnsWs'),
+  soloPort: portOption('solo'),
+  soloWsPort: portOption('soloWs'),
+  webPort: portOption('web'),
+  bridgePort: portOption('bridge'),
+  bridgeWsPort: portOption('bridgeWs'),
+  bridgeStatsPort: portOption('bridgeStats'),
+  minerApiPort: portOption('minerApi'),
+} as const;
+
+const STATUS_MILLIS = 60_000;
+const POLL_MILLIS = 1000;
+
+async function portFree(port: number): Promise<boolean> {
+  const server = createServer();
+  const free = await new Promise<boolean>((resolve) => {
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => resolve(true));
+  });
+  if (free) await new Promise((resolve) => server.close(resolve));
+  return free;
+}
+
+async function checkPorts(ports: Ports): Promise<void> {
+  for (const name of Object.keys(PORTS) as PortName[])
+    if (!(await portFree(ports[name])))
+      throw new PartFailed(
+        `port ${ports[name]} for ${PORTS[name].what} is in use: stop what listens there, or choose another with ${PORTS[name].option} PORT`,
+      );
+}
+
+const exists = (file: string) =>
+  stat(file).then(
+    () => true,
+    () => false,
+  );
+
+async function ensureWallet(file: string): Promise<boolean> {
+  if (await exists(file)) return false;
+  await runToEnd('svc-wallet', ['init', '--file', file, '--network', 'development', '--generate-password', '--json']);
+  return true;
+}
+
+/** The miner's own address, in a wallet of its own: what it is paid can be spent. */
+async function minerAddress(file: string, apiUrl: string): Promise<string> {
+  const out = await runToEnd('svc-wallet', ['call', 'receive', '--file', file, '--service', apiUrl, '--json']);
+  return (JSON.parse(out) as { address: string }).address;
+}
+
+class Stack {
+  readonly #terminal: Terminal;
+  readonly #signal: AbortSignal;
+  readonly #running: RunningPart[] = [];
+
+  constructor(terminal: Terminal, signal: AbortSignal) {
+    this.#terminal = terminal;
+    this.#signal = signal;
+  }
+
+  say(line: string): void {
+    this.#terminal.out(`${new Date().toTimeString().slice(0, 8)}  ${line}\n`);
+  }
+
+  async start(part: Part): Promise<void> {
+    const running = new RunningPart(part);
+    this.#running.push(running);
+    await running.ready(this.#signal);
+    this.say(`${part.name.padEnd(8)}${part.where}`);
+  }
+
+  /** Resolves with the first part that ends by itself. */
+  firstEnd(): Promise<RunningPart> {
+    return Promise.race(this.#running.map((part) => part.exited.then(() => part)));
+  }
+
+  async stop(): Promise<void> {
+    for (const part of this.#running.reverse()) await part.stop();
+  }
+}
+
+async function watch(stack: Stack, webUrl: string, signal: AbortSignal): Promise<void> {
+  let before: PoolFigures = NOTHING;
+  let toldAt = Date.now();
+  while (!signal.aborted) {
+    const now = await readFigures(webUrl);
+    if (now !== undefined) {
+      for (const line of newsOf(before, now)) stack.say(line);
+      if (Date.now() - toldAt >= STATUS_MILLIS) {
+        stack.say(summary(now));
+        toldAt = Date.now();
+      }
+      before = now;
+    }
+    await sleep(POLL_MILLIS, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+const start = command(
+  {
+    name: 'npm start --',
+    summary: 'Runs node, wallet, pool, bridge, dashboard and a miner on a development network.',
+    options,
+    examples: [
+      { line: 'npm start', says: 'everything, with one CPU miner' },
+      { line: 'npm start -- --reset', says: 'from a new chain' },
+    ],
+  },
+  async (values, _operands, terminal) => {
+    const ports = Object.fromEntries(
+      (Object.keys(PORTS) as PortName[]).map((name) => [name, values[`${name}Port`]]),
+    ) as Ports;
+    const data = resolve(values.dataDir);
+    const abort = new AbortController();
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => abort.abort());
+    const stack = new Stack(terminal, abort.signal);
+    await mkdir(data, { recursive: true });
+    const lock = lockDirectory(data);
+    try {
+      await checkPorts(ports);
+      if (values.reset)
+        for (const entry of Object.values(files(data))) await rm(entry, { recursive: true, force: true });
+      if (values.reset)
+        for (const wallet of [files(data).poolWallet, files(data).minerWallet]) await forgetWallet(wallet);
+      await mkdir(files(data).logs, { recursive: true });
+      stack.say(`starting; logs are in ${files(data).logs}`);
+      await stack.start(nodePart(data, ports));
+      if (await ensureWallet(files(data).poolWallet))
+        stack.say(`made a wallet for the pool: ${files(data).poolWallet}`);
+      await stack.start(walletPart(data, ports));
+      await stack.start(poolPart(data, ports));
+      await stack.start(bridgePart(data, ports));
+      if (values.miner || values.gpu) {
+        await ensureWallet(files(data).minerWallet);
+        const address = await minerAddress(files(data).minerWallet, url(ports.api));
+        await stack.start(minerPart(data, ports, address, values.gpu));
+      }
+      stack.say(`the page is at ${url(ports.web)}/ — Ctrl-C stops everything`);
+      void watch(stack, url(ports.web), abort.signal);
+      const aborted = new Promise<undefined>((resolve) =>
+        abort.signal.addEventListener('abort', () => resolve(undefined)),
+      );
+      const ended = await Promise.race([stack.firstEnd(), aborted]);
+      if (ended !== undefined && !abort.signal.aborted)
+        throw new PartFailed(`${ended.part.name} ended by itself: ${ended.lastWords || 'see its log'}`);
+      return 0;
+    } catch (error) {
+      if (abort.signal.aborted) return 0;
+      if (!(error instanceof PartFailed)) throw error;
+      terminal.err(`${error.message}\n`);
+      return 1;
+    } finally {
+      abort.abort();
+      stack.say('stopping');
+      await stack.stop();
+      lock.release();
+    }
+  },
+);
+
+async function forgetWallet(file: string): Promise<void> {
+  for (const more of ['.password', '.token', '.state']) await rm(`${file}${more}`, { recursive: true, force: true });
+}
+
+await runProgram(start);

@@ -1,0 +1,126 @@
+/**
+ * What `npm start` runs: the programs of this project as they would run anywhere, each a process of its own with its own
+ * log file, on a development network whose cuts come every half second.
+ */
+import { join } from 'node:path';
+
+export type Ports = Readonly<Record<PortName, number>>;
+
+/** Every port, with the option that moves it. */
+export const PORTS = {
+  api: { port: 28701, option: '--api-port', what: 'the node’s public API' },
+  mining: { port: 28702, option: '--mining-port', what: 'the node’s mining listener' },
+  wallet: { port: 28703, option: '--wallet-port', what: 'the wallet daemon' },
+  pplns: { port: 28720, option: '--pplns-port', what: 'the pool, PPLNS' },
+  pplnsWs: { port: 28721, option: '--pplns-ws-port', what: 'the pool, PPLNS over WebSocket' },
+  solo: { port: 28730, option: '--solo-port', what: 'the pool, solo' },
+  soloWs: { port: 28731, option: '--solo-ws-port', what: 'the pool, solo over WebSocket' },
+  web: { port: 28740, option: '--web-port', what: 'the dashboard' },
+  bridge: { port: 28710, option: '--bridge-port', what: 'the bridge' },
+  bridgeWs: { port: 28711, option: '--bridge-ws-port', what: 'the bridge over WebSocket' },
+  bridgeStats: { port: 28771, option: '--bridge-stats-port', what: 'the bridge’s statistics' },
+  minerApi: { port: 28770, option: '--miner-api-port', what: 'the miner’s statistics' },
+} as const;
+export type PortName = keyof typeof PORTS;
+
+const HOST = '127.0.0.1';
+/** Twelve seconds at half a second a cut: a newcomer should see a credit soon. */
+const SLICE_CUTS = 24;
+const CUT_MILLIS = 500;
+
+export type Part = {
+  readonly name: string;
+  readonly program: 'svcd' | 'svc-wallet' | 'svc-bridge' | 'svc-pool' | 'svc-miner';
+  readonly words: readonly string[];
+  /** Answers when the part is up. */
+  readonly ready: string;
+  /** Shown to the user. */
+  readonly where: string;
+};
+
+const at = (port: number) => `${HOST}:${port}`;
+export const url = (port: number) => `http://${at(port)}`;
+
+export const files = (data: string) => ({
+  node: join(data, 'node'),
+  poolWallet: join(data, 'pool-wallet.json'),
+  minerWallet: join(data, 'miner-wallet.json'),
+  pool: join(data, 'pool'),
+  miner: join(data, 'miner'),
+  logs: join(data, 'logs'),
+});
+
+const logTo = (data: string, name: string) => ['--log-file', join(files(data).logs, `${name}.log`)];
+
+export function nodePart(data: string, ports: Ports): Part {
+  const words = ['run', '--network', 'development', '--data-dir', files(data).node, '--cut-millis', String(CUT_MILLIS)];
+  const listeners = ['--api-bind', at(ports.api), '--mining-bind', at(ports.mining)];
+  return {
+    name: 'node',
+    program: 'svcd',
+    words: [...words, ...listeners, ...logTo(data, 'node')],
+    ready: `${url(ports.api)}/health`,
+    where: `API ${url(ports.api)}, mining listener ${url(ports.mining)}`,
+  };
+}
+
+export function walletPart(data: string, ports: Ports): Part {
+  const words = ['daemon', '--file', files(data).poolWallet, '--service', url(ports.api), '--listen', at(ports.wallet)];
+  return {
+    name: 'wallet',
+    program: 'svc-wallet',
+    words: [...words, ...logTo(data, 'wallet')],
+    ready: `${url(ports.wallet)}/health`,
+    where: `JSON-RPC ${url(ports.wallet)}/v1/rpc`,
+  };
+}
+
+export function poolPart(data: string, ports: Ports): Part {
+  return {
+    name: 'pool',
+    program: 'svc-pool',
+    words: [
+      'run',
+      ...['--network', 'development', '--data-dir', files(data).pool, '--pool-name', 'first minute'],
+      ...['--node', url(ports.mining), '--node-api', url(ports.api)],
+      ...['--wallet', url(ports.wallet), '--wallet-token-file', `${files(data).poolWallet}.token`],
+      ...['--pplns-listen', at(ports.pplns), '--pplns-listen-ws', at(ports.pplnsWs)],
+      ...['--solo-listen', at(ports.solo), '--solo-listen-ws', at(ports.soloWs), '--web-listen', at(ports.web)],
+      ...['--slice-cuts', String(SLICE_CUTS), '--payout-min', '1', '--payout-interval', '5s'],
+      ...logTo(data, 'pool'),
+    ],
+    ready: `${url(ports.web)}/health`,
+    where: `PPLNS ${at(ports.pplns)}, solo ${at(ports.solo)}`,
+  };
+}
+
+export function bridgePart(data: string, ports: Ports): Part {
+  const listeners = [
+    '--listen',
+    at(ports.bridge),
+    '--listen-ws',
+    at(ports.bridgeWs),
+    '--stats-bind',
+    at(ports.bridgeStats),
+  ];
+  return {
+    name: 'bridge',
+    program: 'svc-bridge',
+    words: ['--network', 'development', '--node', url(ports.mining), ...listeners, ...logTo(data, 'bridge')],
+    ready: `${url(ports.bridgeStats)}/v1/stats`,
+    where: `stratum ${at(ports.bridge)}`,
+  };
+}
+
+export function minerPart(data: string, ports: Ports, address: string, gpu: boolean): Part {
+  const device = gpu ? [] : ['--no-gpu', '--cpu-threads', '1'];
+  const pool = ['-o', `stratum+tcp://${at(ports.pplns)}`, '-u', `${address}.${gpu ? 'gpu' : 'cpu'}`];
+  const listeners = ['--api-listen', at(ports.minerApi), '--metrics-listen', 'off', '--data-dir', files(data).miner];
+  return {
+    name: 'miner',
+    program: 'svc-miner',
+    words: [...pool, ...device, ...listeners, ...logTo(data, 'miner')],
+    ready: `${url(ports.minerApi)}/v1/stats`,
+    where: `${gpu ? 'graphics cards' : 'one CPU thread'}, statistics ${url(ports.minerApi)}/v1/stats`,
+  };
+}
