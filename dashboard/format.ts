@@ -20,7 +20,10 @@ export function coins(atoms: string | bigint): string {
   const value = BigInt(atoms);
   const sign = value < 0n ? '-' : '';
   const size = value < 0n ? -value : value;
-  const rest = (size % ATOMS).toString().padStart(DECIMALS, '0').replace(/0{1,6}$/, '');
+  const rest = (size % ATOMS)
+    .toString()
+    .padStart(DECIMALS, '0')
+    .replace(/0{1,6}$/, '');
   return `${sign}${(size / ATOMS).toLocaleString('en')}.${rest}`;
 }
 

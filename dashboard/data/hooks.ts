@@ -18,7 +18,6 @@ export function useDocument<T>(path: string | undefined, everyMillis = 30_000): 
   const [error, setError] = useState<PoolError>();
   const [turn, setTurn] = useState(0);
   const shown = useRef<string>('');
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `turn` asks for another reading
   useEffect(() => {
     if (path === undefined) return;
     if (shown.current !== path) setData(undefined);

@@ -34,7 +34,15 @@ export const MinerLink = ({ address }: { address: string }) => (
 export const State = ({ state }: { state: string }) => <span class={`state state-${state}`}>{state}</span>;
 
 /** What a list shows when there is nothing, when it loads and when it failed. */
-export function Placeholder({ error, loading, empty }: { error: PoolError | undefined; loading: boolean; empty: string }) {
+export function Placeholder({
+  error,
+  loading,
+  empty,
+}: {
+  error: PoolError | undefined;
+  loading: boolean;
+  empty: string;
+}) {
   if (error !== undefined)
     return (
       <p class="bad" role="alert">
@@ -44,7 +52,11 @@ export function Placeholder({ error, loading, empty }: { error: PoolError | unde
   return <p class="note">{loading ? 'Loading…' : empty}</p>;
 }
 
-export type Column<T> = { readonly title: string; readonly number?: boolean; readonly cell: (row: T) => ComponentChildren };
+export type Column<T> = {
+  readonly title: string;
+  readonly number?: boolean;
+  readonly cell: (row: T) => ComponentChildren;
+};
 
 export function Table<T>({
   caption,
@@ -106,7 +118,17 @@ export function Command({ text, label }: { text: string; label: string }) {
   );
 }
 
-export function Pager({ next, first, onNext, onFirst }: { next: boolean; first: boolean; onNext(): void; onFirst(): void }) {
+export function Pager({
+  next,
+  first,
+  onNext,
+  onFirst,
+}: {
+  next: boolean;
+  first: boolean;
+  onNext(): void;
+  onFirst(): void;
+}) {
   return (
     <div class="row">
       <button type="button" disabled={first} onClick={onFirst}>

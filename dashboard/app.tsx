@@ -1,0 +1,102 @@
+/** The frame of the page: navigation, the line that says when the pool is away, and the page that was asked for. */
+import type { ComponentType } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import type { PoolDocument } from '../pool/api/documents.ts';
+import { useDocument, useLiveState } from './data/hooks.ts';
+import { linkTo, PAGES, type Place, placeOf } from './router.ts';
+import { BlocksPage } from './view/blocks-page.tsx';
+import { ConnectPage } from './view/connect-page.tsx';
+import { MinerPage } from './view/miner-page.tsx';
+import { OperatorPage } from './view/operator-page.tsx';
+import { PaymentsPage } from './view/payments-page.tsx';
+import { PoolPage } from './view/pool-page.tsx';
+
+function usePlace(): Place {
+  const [place, setPlace] = useState(() => placeOf(location.hash));
+  useEffect(() => {
+    const follow = () => {
+      setPlace(placeOf(location.hash));
+      document.getElementById('main')?.focus();
+    };
+    addEventListener('hashchange', follow);
+    return () => removeEventListener('hashchange', follow);
+  }, []);
+  return place;
+}
+
+/** The miner is the heaviest part and most visitors never mine: it is loaded when its page is opened. */
+function LazyMinePage() {
+  const [Page, setPage] = useState<ComponentType>();
+  const [failed, setFailed] = useState(false);
+  useEffect(() => {
+    import('./mine/mine-page.tsx').then(
+      (module) => setPage(() => module.MinePage),
+      () => setFailed(true),
+    );
+  }, []);
+  if (failed) return <p role="alert">The miner could not be loaded. Reload the page to try again.</p>;
+  return Page === undefined ? <p class="note">Loading the miner…</p> : <Page />;
+}
+
+function Page({ place }: { place: Place }) {
+  switch (place.page) {
+    case 'pool':
+      return <PoolPage />;
+    case 'miner':
+      return <MinerPage address={place.address} />;
+    case 'blocks':
+      return <BlocksPage />;
+    case 'payments':
+      return <PaymentsPage />;
+    case 'connect':
+      return <ConnectPage />;
+    case 'operator':
+      return <OperatorPage />;
+    case 'mine':
+      return <LazyMinePage />;
+  }
+}
+
+export function App() {
+  const place = usePlace();
+  const live = useLiveState();
+  const pool = useDocument<PoolDocument>('pool', 300_000);
+  useEffect(() => {
+    if (pool.data !== undefined) document.title = pool.data.name;
+  }, [pool.data]);
+  return (
+    <>
+      <a class="skip" href="#main">
+        Skip to the figures
+      </a>
+      <header class="top">
+        <div class="bar">
+          <span class="name">{pool.data?.name ?? 'Mining pool'}</span>
+          <nav aria-label="Pages">
+            <ul>
+              {PAGES.map(({ page, title }) => (
+                <li key={page}>
+                  <a href={linkTo(page)} aria-current={place.page === page ? 'page' : undefined}>
+                    {title}
+                  </a>
+                </li>
+              ))}
+            </ul>
+          </nav>
+        </div>
+      </header>
+      <main id="main" tabIndex={-1}>
+        {live === 'away' ? (
+          <p class="banner" role="status">
+            The pool does not answer. What you see may be old; the page reconnects by itself.
+          </p>
+        ) : null}
+        <Page key={place.page} place={place} />
+      </main>
+      <footer>
+        Amounts in coins; every credit can be checked on the miner’s page.{' '}
+        {pool.data === undefined ? '' : `Network: ${pool.data.network}.`}
+      </footer>
+    </>
+  );
+}

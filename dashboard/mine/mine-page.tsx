@@ -1,0 +1,304 @@
+/** Mining in the browser: consent first, a visible switch, a throttle, and plain words when something is missing. */
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { hasWebGpu, PageMiner, type PageMinerStats } from '../../miner/browser/page-miner.ts';
+import type { ConnectDocument, ServiceName } from '../../pool/api/documents.ts';
+import { useDocument } from '../data/hooks.ts';
+import { count, duration, hashRate, percent } from '../format.ts';
+import { linkTo } from '../router.ts';
+import { Chart, type Point } from '../view/chart.tsx';
+import { Figure, Placeholder } from '../view/parts.tsx';
+import { type Circumstances, claimMining, mayMine, WHY_NOT, watchCircumstances } from './consent.ts';
+
+type Device = 'auto' | 'webgpu' | 'wasm' | 'light';
+type Settings = {
+  readonly address: string;
+  readonly worker: string;
+  readonly service: ServiceName;
+  readonly device: Device;
+  readonly threads: number;
+  readonly throttle: number;
+  readonly whenHidden: boolean;
+  readonly onBattery: boolean;
+};
+
+const CORES = navigator.hardwareConcurrency || 2;
+const KEPT = 'svc-page-miner';
+const POINTS = 600;
+
+function initial(): Settings {
+  const base: Settings = {
+    address: '',
+    worker: 'browser',
+    service: 'pplns',
+    device: 'auto',
+    threads: Math.max(1, Math.floor(CORES / 2)),
+    throttle: 0.5,
+    whenHidden: false,
+    onBattery: false,
+  };
+  try {
+    return { ...base, ...(JSON.parse(localStorage.getItem(KEPT) ?? '{}') as Partial<Settings>) };
+  } catch {
+    return base;
+  }
+}
+
+function keep(settings: Settings): void {
+  try {
+    localStorage.setItem(KEPT, JSON.stringify(settings));
+  } catch {
+    // Nothing is kept, nothing is lost.
+  }
+}
+
+/** What this browser lacks, in words, before anyone presses the button. */
+export function missing(device: Device): string[] {
+  const words: string[] = [];
+  if (device === 'webgpu' && !hasWebGpu())
+    words.push('This browser offers no WebGPU: choose the processor, or a browser with WebGPU switched on.');
+  if (device === 'auto' && !hasWebGpu()) words.push('No WebGPU in this browser: the processor will be used.');
+  if (globalThis.crossOriginIsolated !== true)
+    words.push(
+      'The page is not isolated, so the processor can use one thread only. A proxy may have dropped its headers.',
+    );
+  return words;
+}
+
+export function MinePage() {
+  const connect = useDocument<ConnectDocument>('connect', 600_000);
+  const [settings, setSettings] = useState(initial);
+  const [agreed, setAgreed] = useState(false);
+  const [wanted, setWanted] = useState(false);
+  const [around, setAround] = useState<Omit<Circumstances, 'wanted'>>({
+    hidden: document.hidden,
+    onBattery: false,
+    otherTab: false,
+  });
+  const [stats, setStats] = useState<PageMinerStats>();
+  const [problem, setProblem] = useState<string>();
+  const points = useRef<Point[]>([]);
+  const miner = useRef<PageMiner>(undefined);
+  const release = useRef<() => void>(undefined);
+  useEffect(() => watchCircumstances((now) => setAround((before) => ({ ...now, otherTab: before.otherTab }))), []);
+  useEffect(() => () => void miner.current?.stop(), []);
+
+  const change = (values: Partial<Settings>) => {
+    const next = { ...settings, ...values };
+    setSettings(next);
+    keep(next);
+  };
+  const decision = mayMine({ ...around, wanted }, { whenHidden: settings.whenHidden, onBattery: settings.onBattery });
+  useEffect(() => {
+    if (decision.mine) miner.current?.resume();
+    else miner.current?.pause();
+  }, [decision.mine]);
+
+  const start = async () => {
+    const path = connect.data?.services.find((one) => one.service === settings.service)?.websocket_path;
+    if (path === undefined) return;
+    const url = new URL(path, document.baseURI);
+    url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
+    setProblem(undefined);
+    release.current = await claimMining();
+    if (release.current === undefined) {
+      setAround((before) => ({ ...before, otherTab: true }));
+      setProblem(WHY_NOT.other_tab);
+      return;
+    }
+    setAround((before) => ({ ...before, otherTab: false }));
+    points.current = [];
+    const page = new PageMiner();
+    miner.current = page;
+    page.onStats = (now) => {
+      setStats(now);
+      points.current = [...points.current, { at_millis: Date.now(), hash_rate: now.rates.short ?? 0 }].slice(-POINTS);
+    };
+    try {
+      await page.start({
+        url: url.href,
+        address: settings.address.trim(),
+        worker: settings.worker.trim(),
+        device: settings.device === 'light' ? 'wasm' : settings.device,
+        light: settings.device === 'light',
+        threads: settings.threads,
+        throttle: settings.throttle,
+      });
+      setWanted(true);
+    } catch (error) {
+      setProblem((error as Error).message);
+      release.current();
+    }
+  };
+  const stop = async () => {
+    setWanted(false);
+    await miner.current?.stop();
+    miner.current = undefined;
+    release.current?.();
+  };
+
+  if (connect.data === undefined) return <Placeholder error={connect.error} loading empty="" />;
+  return (
+    <>
+      <h1>Mine in this browser</h1>
+      <section class="card">
+        <p>
+          This uses your graphics card or processor, and so your electricity. It starts only when you press the button,
+          stops when you press it again or close the tab, and pays the address you type. On the main network the first
+          start builds a dataset of 2 GiB; light mode needs 64 MiB and is much slower.
+        </p>
+        <form
+          class="row"
+          onSubmit={(event) => {
+            event.preventDefault();
+            void (wanted ? stop() : start());
+          }}
+        >
+          <label class="grow">
+            Address that is paid
+            <input
+              required
+              spellcheck={false}
+              value={settings.address}
+              disabled={wanted}
+              onInput={(event) => change({ address: event.currentTarget.value })}
+            />
+          </label>
+          <label>
+            Name of this worker
+            <input
+              value={settings.worker}
+              disabled={wanted}
+              pattern="[A-Za-z0-9_.\-]{0,64}"
+              onInput={(event) => change({ worker: event.currentTarget.value })}
+            />
+          </label>
+          <label>
+            Mode
+            <select
+              value={settings.service}
+              disabled={wanted}
+              onChange={(event) => change({ service: event.currentTarget.value as ServiceName })}
+            >
+              <option value="pplns">PPLNS</option>
+              <option value="solo">solo</option>
+            </select>
+          </label>
+          <label>
+            Device
+            <select
+              value={settings.device}
+              disabled={wanted}
+              onChange={(event) => change({ device: event.currentTarget.value as Device })}
+            >
+              <option value="auto">choose for me</option>
+              <option value="webgpu">graphics card (WebGPU)</option>
+              <option value="wasm">processor</option>
+              <option value="light">processor, light mode</option>
+            </select>
+          </label>
+          <label>
+            Threads
+            <input
+              type="number"
+              min={1}
+              max={CORES}
+              value={settings.threads}
+              disabled={wanted}
+              onInput={(event) => change({ threads: Number(event.currentTarget.value) || 1 })}
+            />
+          </label>
+          <label>
+            Share of the time: {percent(settings.throttle)}
+            <input
+              type="range"
+              min={0.05}
+              max={1}
+              step={0.05}
+              value={settings.throttle}
+              onInput={(event) => {
+                const throttle = Number(event.currentTarget.value);
+                change({ throttle });
+                miner.current?.setThrottle(throttle);
+              }}
+            />
+          </label>
+          <label class="inline">
+            <input
+              type="checkbox"
+              checked={settings.whenHidden}
+              onChange={(event) => change({ whenHidden: event.currentTarget.checked })}
+            />
+            go on while the tab is hidden
+          </label>
+          <label class="inline">
+            <input
+              type="checkbox"
+              checked={settings.onBattery}
+              onChange={(event) => change({ onBattery: event.currentTarget.checked })}
+            />
+            go on while on battery
+          </label>
+          <label class="inline">
+            <input
+              type="checkbox"
+              checked={agreed}
+              disabled={wanted}
+              onChange={(event) => setAgreed(event.currentTarget.checked)}
+            />
+            I agree that this page mines on my machine
+          </label>
+          <button type="submit" class="primary" disabled={!wanted && (!agreed || settings.address.trim() === '')}>
+            {wanted ? 'Stop mining' : 'Start mining'}
+          </button>
+        </form>
+        {missing(settings.device).map((words) => (
+          <p key={words} class="warn">
+            {words}
+          </p>
+        ))}
+        <p role="status">{wanted && !decision.mine ? WHY_NOT[decision.why] : ''}</p>
+        {(problem ?? stats?.problem) === undefined ? null : (
+          <p class="bad" role="alert">
+            {problem ?? stats?.problem}
+          </p>
+        )}
+      </section>
+      {stats === undefined || !wanted ? null : (
+        <Running stats={stats} points={points.current} address={settings.address} />
+      )}
+    </>
+  );
+}
+
+function Running({ stats, points, address }: { stats: PageMinerStats; points: readonly Point[]; address: string }) {
+  const { progress } = stats;
+  return (
+    <>
+      {progress === undefined ? null : (
+        <section class="card">
+          <label>
+            Preparing ({progress.stage}
+            {progress.secondsLeft === undefined ? '' : `, ${duration(progress.secondsLeft)} left`})
+            <progress max={progress.total} value={progress.done} />
+          </label>
+        </section>
+      )}
+      <div class="grid">
+        <Figure
+          label={stats.device || 'Device'}
+          value={<span data-testid="rate">{hashRate(stats.rates.short ?? 0)}</span>}
+          note={stats.connected ? `connected, ${stats.latencyMillis ?? '–'} ms` : 'not connected'}
+        />
+        <Figure label="Accepted" value={<span data-testid="accepted">{count(stats.accepted)}</span>} note="shares" />
+        <Figure label="Stale" value={count(stats.stale)} note={`${count(stats.rejected)} rejected`} />
+        <Figure label="As the pool sees it" value={stats.poolRate === undefined ? '–' : hashRate(stats.poolRate)} />
+      </div>
+      <section class="card">
+        <Chart points={points} label="Hash rate of this browser" />
+        <p>
+          <a href={linkTo('miner', address.trim())}>Your figures at the pool</a>
+        </p>
+      </section>
+    </>
+  );
+}

@@ -1,0 +1,61 @@
+/** How to point a miner here: commands that can be copied, with this pool's own ports, protocol and TLS. */
+import { useState } from 'preact/hooks';
+import type { ConnectDocument } from '../../pool/api/documents.ts';
+import { useDocument } from '../data/hooks.ts';
+import { Command, Placeholder } from './parts.tsx';
+
+const host = () => location.hostname || 'POOL';
+
+export function ConnectPage() {
+  const { data, error } = useDocument<ConnectDocument>('connect', 600_000);
+  const [address, setAddress] = useState('');
+  const user = `${address.trim() || 'ADDRESS'}.rig1`;
+  if (data === undefined) return <Placeholder error={error} loading empty="" />;
+  return (
+    <>
+      <h1>Connect a miner</h1>
+      <form class="row" onSubmit={(event) => event.preventDefault()}>
+        <label class="grow">
+          Your address
+          <input value={address} spellcheck={false} onInput={(event) => setAddress(event.currentTarget.value)} />
+        </label>
+      </form>
+      {data.services.map((service) => (
+        <section class="card" key={service.service}>
+          <h2>
+            {service.service === 'pplns' ? 'PPLNS: shared rewards, steady income' : 'Solo: the finder gets the block'}
+          </h2>
+          {service.port === null ? null : (
+            <>
+              <p>{service.tls ? 'With TLS:' : 'Plain TCP:'}</p>
+              <Command
+                label={`${service.service}, TCP`}
+                text={`svc-miner -o stratum+${service.tls ? 'tls' : 'tcp'}://${host()}:${service.port} -u ${user}`}
+              />
+              <p>The same in the binary protocol, which costs a fraction of the traffic:</p>
+              <Command
+                label={`${service.service}, binary protocol`}
+                text={`svc-miner -o stratum2+${service.tls ? 'tls' : 'tcp'}://${host()}:${service.port} -u ${user}`}
+              />
+            </>
+          )}
+          {service.websocket_port === null ? null : (
+            <>
+              <p>Through a WebSocket, where only the web is let out:</p>
+              <Command
+                label={`${service.service}, WebSocket`}
+                text={`svc-miner -o ws://${host()}:${service.websocket_port} -u ${user}`}
+              />
+            </>
+          )}
+        </section>
+      ))}
+      <section class="card">
+        <h2>Without any pool</h2>
+        <p>The bridge pays each miner’s own address and takes nothing; run it beside your own node:</p>
+        <Command label="bridge" text="svc-bridge --node http://127.0.0.1:28702" />
+        <Command label="miner at the bridge" text={`svc-miner -o stratum+tcp://127.0.0.1:28710 -u ${user}`} />
+      </section>
+    </>
+  );
+}

@@ -1,0 +1,209 @@
+/** One miner by address: workers, chart, balance, payments, and the check of its share of each credit list. */
+import { useState } from 'preact/hooks';
+import type {
+  ChartDocument,
+  CreditDocument,
+  CreditsDocument,
+  MinerDocument,
+  WorkerDocument,
+  WorkersDocument,
+} from '../../pool/api/documents.ts';
+import { query } from '../data/client.ts';
+import { useDocument, useNow } from '../data/hooks.ts';
+import { ago, coins, count, hashRate, time } from '../format.ts';
+import { linkTo } from '../router.ts';
+import { Chart } from './chart.tsx';
+import { Amount, type Column, Figure, Pager, Placeholder, Table } from './parts.tsx';
+import { Payments } from './payments-page.tsx';
+import { Hours } from './pool-page.tsx';
+import { ShareCheck } from './share-check.tsx';
+
+const REMEMBERED = 'svc-miner-address';
+
+function remembered(): string {
+  try {
+    return localStorage.getItem(REMEMBERED) ?? '';
+  } catch {
+    return '';
+  }
+}
+
+export function MinerPage({ address }: { address: string | undefined }) {
+  const [typed, setTyped] = useState(address ?? remembered());
+  const go = (event: Event) => {
+    event.preventDefault();
+    const wanted = typed.trim();
+    if (wanted === '') return;
+    try {
+      localStorage.setItem(REMEMBERED, wanted);
+    } catch {
+      // A browser that keeps nothing still shows the miner.
+    }
+    location.hash = linkTo('miner', wanted);
+  };
+  return (
+    <>
+      <h1>Miner</h1>
+      <form class="row" onSubmit={go}>
+        <label class="grow">
+          Address
+          <input
+            value={typed}
+            spellcheck={false}
+            autocomplete="off"
+            onInput={(event) => setTyped(event.currentTarget.value)}
+          />
+        </label>
+        <button type="submit" class="primary">
+          Show
+        </button>
+      </form>
+      {address === undefined ? (
+        <p class="note">Type the address you mine to. It needs no account and no password.</p>
+      ) : (
+        <Miner key={address} address={address} />
+      )}
+    </>
+  );
+}
+
+function Miner({ address }: { address: string }) {
+  const path = `miners/${encodeURIComponent(address)}`;
+  const { data: miner, error } = useDocument<MinerDocument>(path, 10_000);
+  const now = useNow();
+  if (miner === undefined)
+    return error?.status === 404 ? (
+      <p role="status">
+        This pool has never seen a share of that address. Check the address, or <a href={linkTo('connect')}>connect</a>{' '}
+        a miner to it.
+      </p>
+    ) : (
+      <Placeholder error={error} loading empty="" />
+    );
+  return (
+    <>
+      <p class="mono wide">{miner.address}</p>
+      <div class="grid">
+        <Figure
+          label="Hash rate, 10 min"
+          value={hashRate(miner.hash_rate.ten_minutes)}
+          note={`${hashRate(miner.hash_rate.hour)} in an hour, ${hashRate(miner.hash_rate.day)} in a day`}
+        />
+        <Figure
+          label="Balance"
+          value={coins(miner.balance)}
+          note={`paid out from ${coins(miner.payout_minimum)} coins`}
+        />
+        <Figure
+          label="On its way"
+          value={coins(miner.in_flight)}
+          note={`pending about ${coins(miner.pending_estimate)}`}
+        />
+        <Figure label="Paid" value={coins(miner.paid)} note="coins" />
+        <Figure
+          label="Shares"
+          value={count(miner.accepted)}
+          note={`${count(miner.stale)} stale, ${count(miner.rejected)} rejected; last ${ago(miner.last_share_millis, now)}`}
+        />
+      </div>
+      <MinerChart path={path} />
+      <Workers path={path} now={now} />
+      <Credits path={path} address={address} />
+      <Payments address={address} />
+    </>
+  );
+}
+
+function MinerChart({ path }: { path: string }) {
+  const [hours, setHours] = useState(24);
+  const chart = useDocument<ChartDocument>(`${path}/chart?hours=${hours}`, 60_000);
+  return (
+    <section class="card">
+      <div class="row">
+        <h2>Hash rate</h2>
+        <Hours hours={hours} onChange={setHours} />
+      </div>
+      {chart.data === undefined || chart.data.points.length === 0 ? (
+        <Placeholder error={chart.error} loading={chart.data === undefined} empty="Nothing in this time." />
+      ) : (
+        <Chart points={chart.data.points} label="Hash rate of the miner" />
+      )}
+    </section>
+  );
+}
+
+function Workers({ path, now }: { path: string; now: number }) {
+  const [cursor, setCursor] = useState<string>();
+  const workers = useDocument<WorkersDocument>(`${path}/workers${query({ cursor, limit: 50 })}`, 10_000);
+  const columns: Column<WorkerDocument>[] = [
+    { title: 'Worker', cell: (worker) => worker.name || '(no name)' },
+    { title: 'Mode', cell: (worker) => worker.service },
+    {
+      title: 'State',
+      cell: (worker) => <span class={worker.online ? 'good' : 'warn'}>{worker.online ? 'online' : 'silent'}</span>,
+    },
+    { title: '10 min', number: true, cell: (worker) => hashRate(worker.hash_rate.ten_minutes) },
+    { title: '1 h', number: true, cell: (worker) => hashRate(worker.hash_rate.hour) },
+    { title: '24 h', number: true, cell: (worker) => hashRate(worker.hash_rate.day) },
+    { title: 'Accepted', number: true, cell: (worker) => count(worker.accepted) },
+    { title: 'Stale', number: true, cell: (worker) => count(worker.stale) },
+    { title: 'Rejected', number: true, cell: (worker) => count(worker.rejected) },
+    { title: 'Last share', cell: (worker) => ago(worker.last_share_millis, now) },
+  ];
+  const rows = workers.data?.workers ?? [];
+  return (
+    <section class="card">
+      <h2>Workers</h2>
+      {rows.length === 0 ? (
+        <Placeholder error={workers.error} loading={workers.data === undefined} empty="No worker yet." />
+      ) : (
+        <Table caption="Workers" columns={columns} rows={rows} keyOf={(worker) => `${worker.service}/${worker.name}`} />
+      )}
+      <Pager
+        first={cursor === undefined}
+        next={workers.data?.next_cursor !== undefined}
+        onFirst={() => setCursor(undefined)}
+        onNext={() => setCursor(workers.data?.next_cursor)}
+      />
+    </section>
+  );
+}
+
+function Credits({ path, address }: { path: string; address: string }) {
+  const [cursor, setCursor] = useState<string>();
+  const credits = useDocument<CreditsDocument>(`${path}/credits${query({ cursor, limit: 20 })}`);
+  const columns: Column<CreditDocument>[] = [
+    { title: 'Credited', cell: (credit) => time(credit.made_millis) },
+    { title: 'Mode', cell: (credit) => credit.service },
+    { title: 'Slice', number: true, cell: (credit) => count(credit.slice) },
+    { title: 'Blocks', number: true, cell: (credit) => count(credit.blocks) },
+    { title: 'Rewards', number: true, cell: (credit) => <Amount atoms={credit.reward} /> },
+    { title: 'Yours', number: true, cell: (credit) => <Amount atoms={credit.amount} /> },
+    { title: 'Proof', cell: (credit) => <ShareCheck address={address} credit={credit} /> },
+  ];
+  const rows = credits.data?.credits ?? [];
+  return (
+    <section class="card">
+      <h2>Credits</h2>
+      <p class="note">
+        Each line is your share of the blocks of one slice. ‘Check my share’ downloads the pool’s proof and verifies it
+        here, in your browser: your work in each slice of the window, the window itself, and your credit to the atom.
+      </p>
+      {rows.length === 0 ? (
+        <Placeholder
+          error={credits.error}
+          loading={credits.data === undefined}
+          empty="No credit yet: the first comes when the chain has paid a block of the pool."
+        />
+      ) : (
+        <Table caption="Credits, newest first" columns={columns} rows={rows} keyOf={(c) => `${c.service}/${c.slice}`} />
+      )}
+      <Pager
+        first={cursor === undefined}
+        next={credits.data?.next_cursor !== undefined}
+        onFirst={() => setCursor(undefined)}
+        onNext={() => setCursor(credits.data?.next_cursor)}
+      />
+    </section>
+  );
+}

@@ -1,0 +1,261 @@
+/** The operator's page, behind the token: balance sheet, payout queue and pause, bans, instances, log of what was done. */
+import { useEffect, useState } from 'preact/hooks';
+import type {
+  BansDocument,
+  InstancesDocument,
+  OperatorLogDocument,
+  OperatorStatus,
+  QueueDocument,
+} from '../../pool/api/documents.ts';
+import { operate } from '../data/client.ts';
+import { ago, coins, count, time } from '../format.ts';
+import { Amount, Identifier, State, Table } from './parts.tsx';
+
+type Everything = {
+  readonly status: OperatorStatus;
+  readonly instances: InstancesDocument['instances'];
+  readonly bans: BansDocument['bans'];
+  readonly queue: QueueDocument['payouts'];
+  readonly log: OperatorLogDocument['entries'];
+};
+
+async function readAll(token: string): Promise<Everything> {
+  const [status, instances, bans, queue, log] = await Promise.all([
+    operate<OperatorStatus>(token, 'status'),
+    operate<InstancesDocument>(token, 'instances'),
+    operate<BansDocument>(token, 'bans'),
+    operate<QueueDocument>(token, 'queue'),
+    operate<OperatorLogDocument>(token, 'log'),
+  ]);
+  return { status, instances: instances.instances, bans: bans.bans, queue: queue.payouts, log: log.entries };
+}
+
+export function OperatorPage() {
+  // The token stays in memory: a page reload asks for it again.
+  const [token, setToken] = useState('');
+  const [typed, setTyped] = useState('');
+  if (token === '')
+    return (
+      <>
+        <h1>Operator</h1>
+        <form
+          class="row"
+          onSubmit={(event) => {
+            event.preventDefault();
+            setToken(typed.trim());
+          }}
+        >
+          <label class="grow">
+            Operator token (the pool wrote it into its data directory)
+            <input
+              type="password"
+              autocomplete="off"
+              value={typed}
+              onInput={(event) => setTyped(event.currentTarget.value)}
+            />
+          </label>
+          <button type="submit" class="primary">
+            Enter
+          </button>
+        </form>
+      </>
+    );
+  return <Desk token={token} onLeave={() => setToken('')} />;
+}
+
+function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
+  const [all, setAll] = useState<Everything>();
+  const [problem, setProblem] = useState<string>();
+  const load = () =>
+    readAll(token).then(
+      (everything) => {
+        setAll(everything);
+        setProblem(undefined);
+      },
+      (error: Error) => setProblem(error.message),
+    );
+  useEffect(() => {
+    void load();
+    const timer = setInterval(load, 5000);
+    return () => clearInterval(timer);
+  }, [token]);
+  const act = (path: string, method: string, body?: object) => () =>
+    void operate(token, path, method, body).then(load, (error: Error) => setProblem(error.message));
+  return (
+    <>
+      <h1>Operator</h1>
+      {problem === undefined ? null : (
+        <p class="banner" role="alert">
+          {problem}{' '}
+          <button type="button" onClick={onLeave}>
+            Another token
+          </button>
+        </p>
+      )}
+      {all === undefined ? null : (
+        <>
+          <Sheet status={all.status} />
+          <Queue payouts={all.queue} paused={all.status.payouts_paused} act={act} />
+          <Bans bans={all.bans} act={act} />
+          <Instances instances={all.instances} />
+          <section class="card">
+            <h2>What was done</h2>
+            <Table
+              caption="Newest first"
+              columns={[
+                { title: 'Time', cell: (entry) => time(entry.at_millis) },
+                { title: 'Who', cell: (entry) => entry.actor },
+                { title: 'What', cell: (entry) => entry.action },
+                { title: 'Details', cell: (entry) => <code>{JSON.stringify(entry.details)}</code> },
+              ]}
+              rows={all.log}
+              keyOf={(entry) => `${entry.at_millis}/${entry.action}/${JSON.stringify(entry.details)}`}
+            />
+          </section>
+        </>
+      )}
+    </>
+  );
+}
+
+const SHEET = [
+  ['rewards', 'Rewards the chain paid'],
+  ['uncredited', 'Not credited yet'],
+  ['balances', 'Balances of miners'],
+  ['in_flight', 'Payouts under way'],
+  ['paid', 'Paid to miners'],
+  ['pool_fees', 'Fees of the pool'],
+  ['network_fees', 'Fees to the network'],
+  ['gap', 'Difference (must be zero)'],
+] as const;
+
+function Sheet({ status }: { status: OperatorStatus }) {
+  return (
+    <section class="card">
+      <h2>Balance sheet</h2>
+      <Table
+        caption="In coins"
+        columns={[
+          { title: 'Item', cell: ([, title]) => title },
+          {
+            title: 'Coins',
+            number: true,
+            cell: ([name]) => (
+              <span class={name === 'gap' && status.sheet.gap !== '0' ? 'bad' : ''}>{coins(status.sheet[name])}</span>
+            ),
+          },
+        ]}
+        rows={SHEET}
+        keyOf={([name]) => name}
+      />
+      <p>
+        Wallet: {status.wallet.ready ? 'ready' : `not ready: ${status.wallet.reason ?? 'no answer'}`}
+        {status.wallet.spendable === null
+          ? ''
+          : `, ${coins(status.wallet.spendable)} coins in ${count(status.wallet.outputs ?? 0)} outputs`}
+        . Accountant: term {status.accountant.term}, {status.accountant.holder}
+        {status.accountant.here ? ' (this instance)' : ''}.
+      </p>
+    </section>
+  );
+}
+
+type Act = (path: string, method: string, body?: object) => () => void;
+
+function Queue({ payouts, paused, act }: { payouts: QueueDocument['payouts']; paused: boolean; act: Act }) {
+  return (
+    <section class="card">
+      <h2>Payouts</h2>
+      <div class="row">
+        <strong class={paused ? 'warn' : 'good'}>{paused ? 'paused' : 'running'}</strong>
+        <button type="button" onClick={act(paused ? 'resume' : 'pause', 'POST')}>
+          {paused ? 'Resume payouts' : 'Pause payouts'}
+        </button>
+      </div>
+      <Table
+        caption={payouts.length === 0 ? 'Nothing is under way' : 'Under way'}
+        columns={[
+          { title: 'Made', cell: (payout) => time(payout.created_millis) },
+          { title: 'Payout', cell: (payout) => <Identifier id={payout.payout_id} /> },
+          { title: 'Recipients', number: true, cell: (payout) => count(payout.recipients) },
+          { title: 'Coins', number: true, cell: (payout) => <Amount atoms={payout.total} /> },
+          { title: 'State', cell: (payout) => <State state={payout.state} /> },
+          { title: 'Needs a person', cell: (payout) => payout.needs_person ?? payout.reason ?? '–' },
+          {
+            title: 'Do',
+            cell: (payout) =>
+              payout.needs_person === null ? null : (
+                <button type="button" onClick={act(`payouts/${payout.payout_id}/release`, 'POST')}>
+                  Ask the wallet again
+                </button>
+              ),
+          },
+        ]}
+        rows={payouts}
+        keyOf={(payout) => payout.payout_id}
+      />
+    </section>
+  );
+}
+
+function Bans({ bans, act }: { bans: BansDocument['bans']; act: Act }) {
+  const [key, setKey] = useState('');
+  return (
+    <section class="card">
+      <h2>Bans</h2>
+      <form
+        class="row"
+        onSubmit={(event) => {
+          event.preventDefault();
+          act('bans', 'POST', { key: key.trim(), minutes: 60 })();
+          setKey('');
+        }}
+      >
+        <label class="grow">
+          Address to ban for an hour
+          <input value={key} onInput={(event) => setKey(event.currentTarget.value)} />
+        </label>
+        <button type="submit">Ban</button>
+      </form>
+      <Table
+        caption={bans.length === 0 ? 'Nobody is banned' : 'Banned'}
+        columns={[
+          { title: 'Address', cell: (ban) => ban.key },
+          { title: 'Until', cell: (ban) => time(ban.until_millis) },
+          {
+            title: 'Do',
+            cell: (ban) => (
+              <button type="button" onClick={act('bans', 'DELETE', { key: ban.key })}>
+                Lift
+              </button>
+            ),
+          },
+        ]}
+        rows={bans}
+        keyOf={(ban) => ban.key}
+      />
+    </section>
+  );
+}
+
+function Instances({ instances }: { instances: InstancesDocument['instances'] }) {
+  const now = Date.now();
+  return (
+    <section class="card">
+      <h2>Instances</h2>
+      <Table
+        caption="Processes of this pool"
+        columns={[
+          { title: 'Instance', cell: (one) => one.instance },
+          { title: 'Boot', cell: (one) => <Identifier id={one.boot_id} /> },
+          { title: 'Connections', number: true, cell: (one) => count(one.connections) },
+          { title: 'Accountant', cell: (one) => (one.accountant ? 'yes' : 'stand-by') },
+          { title: 'Started', cell: (one) => time(one.started_millis) },
+          { title: 'Seen', cell: (one) => ago(one.seen_millis, now) },
+        ]}
+        rows={instances}
+        keyOf={(one) => one.boot_id}
+      />
+    </section>
+  );
+}

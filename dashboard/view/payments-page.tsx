@@ -1,0 +1,71 @@
+/** Payments of the pool, of all or of one address, in pages. */
+import { useState } from 'preact/hooks';
+import type { PaymentDocument, PaymentsDocument } from '../../pool/api/documents.ts';
+import { query } from '../data/client.ts';
+import { useDocument } from '../data/hooks.ts';
+import { count, time } from '../format.ts';
+import { Amount, type Column, Identifier, MinerLink, Pager, Placeholder, State, Table } from './parts.tsx';
+
+const columns: Column<PaymentDocument>[] = [
+  { title: 'Time', cell: (payment) => time(payment.created_millis) },
+  { title: 'To', cell: (payment) => <MinerLink address={payment.address} /> },
+  { title: 'Coins', number: true, cell: (payment) => <Amount atoms={payment.amount} /> },
+  { title: 'State', cell: (payment) => <State state={payment.state} /> },
+  {
+    title: 'Transaction',
+    cell: (payment) => (payment.transaction_id === null ? '–' : <Identifier id={payment.transaction_id} />),
+  },
+  {
+    title: 'Final in cut',
+    number: true,
+    cell: (payment) => (payment.final_height === null ? '–' : count(payment.final_height)),
+  },
+];
+
+export function Payments({ address }: { address: string | undefined }) {
+  const [cursor, setCursor] = useState<string>();
+  const payments = useDocument<PaymentsDocument>(`payments${query({ address, cursor, limit: 50 })}`);
+  const rows = payments.data?.payments ?? [];
+  return (
+    <section class="card">
+      <h2>Payments</h2>
+      {rows.length === 0 ? (
+        <Placeholder error={payments.error} loading={payments.data === undefined} empty="No payment yet." />
+      ) : (
+        <Table
+          caption="Payments, newest first"
+          columns={columns}
+          rows={rows}
+          keyOf={(payment) => `${payment.payout_id}/${payment.address}`}
+        />
+      )}
+      <Pager
+        first={cursor === undefined}
+        next={payments.data?.next_cursor !== undefined}
+        onFirst={() => setCursor(undefined)}
+        onNext={() => setCursor(payments.data?.next_cursor)}
+      />
+    </section>
+  );
+}
+
+export function PaymentsPage() {
+  const [address, setAddress] = useState('');
+  return (
+    <>
+      <h1>Payments</h1>
+      <form class="row" onSubmit={(event) => event.preventDefault()}>
+        <label class="grow">
+          Address
+          <input
+            type="search"
+            value={address}
+            spellcheck={false}
+            onChange={(event) => setAddress(event.currentTarget.value.trim())}
+          />
+        </label>
+      </form>
+      <Payments key={address} address={address === '' ? undefined : address} />
+    </>
+  );
+}

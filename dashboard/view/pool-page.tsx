@@ -1,0 +1,147 @@
+/** The first page: what the pool does now, its chart, its newest blocks, and the network. */
+import { useState } from 'preact/hooks';
+import type {
+  BlocksDocument,
+  ChartDocument,
+  PoolBlock,
+  PoolDocument,
+  ServiceDocument,
+} from '../../pool/api/documents.ts';
+import { useDocument, useLive, useNow } from '../data/hooks.ts';
+import { ago, coins, count, duration, hashRate, percent } from '../format.ts';
+import { linkTo } from '../router.ts';
+import { blockColumns } from './blocks-page.tsx';
+import { Chart } from './chart.tsx';
+import { Figure, Placeholder, Table } from './parts.tsx';
+
+const NEWEST = 12;
+const HOURS = [6, 24, 168, 720];
+
+const sum = (services: readonly ServiceDocument[], of: (service: ServiceDocument) => number): number =>
+  services.reduce((total, service) => total + of(service), 0);
+
+export function PoolPage() {
+  const first = useDocument<PoolDocument>('pool');
+  const [live, setLive] = useState<PoolDocument>();
+  const newest = useDocument<BlocksDocument>(`blocks?limit=${NEWEST}`);
+  const [news, setNews] = useState<readonly PoolBlock[]>([]);
+  useLive((frame) => {
+    if (frame.type === 'pool') setLive(frame.data);
+    if (frame.type === 'block')
+      setNews((before) =>
+        [frame.data, ...before.filter((block) => block.block_id !== frame.data.block_id)].slice(0, NEWEST),
+      );
+  });
+  const pool = live ?? first.data;
+  const now = useNow();
+  if (pool === undefined) return <Placeholder error={first.error} loading empty="" />;
+  const ids = new Set(news.map((block) => block.block_id));
+  const blocks = [...news, ...(newest.data?.blocks ?? []).filter((block) => !ids.has(block.block_id))].slice(0, NEWEST);
+  return (
+    <>
+      <h1>{pool.name}</h1>
+      <div class="grid">
+        <Figure
+          label="Hash rate of the pool, 10 min"
+          value={hashRate(sum(pool.services, (service) => service.hash_rate.ten_minutes))}
+          note={`${hashRate(sum(pool.services, (service) => service.hash_rate.day))} over a day`}
+        />
+        <Figure
+          label="Miners"
+          value={count(sum(pool.services, (service) => service.miners))}
+          note={`${count(sum(pool.services, (service) => service.workers))} workers`}
+        />
+        <Figure
+          label="Blocks found"
+          value={count(sum(pool.services, (service) => service.blocks_found))}
+          note={`${count(sum(pool.services, (service) => service.blocks_paid))} paid`}
+        />
+        <Figure label="Paid to miners" value={coins(pool.paid_atoms)} note="coins" />
+        <Figure
+          label="Network"
+          value={hashRate(pool.network_figures.hash_rate)}
+          note={`height ${count(pool.network_figures.height)}${pool.network_figures.synced ? '' : ', node not synced'}`}
+        />
+      </div>
+      <PoolChart />
+      <div class="grid">
+        {pool.services.map((service) => (
+          <ServiceCard key={service.service} service={service} blockWork={pool.network_figures.block_work} now={now} />
+        ))}
+      </div>
+      <section class="card">
+        <h2>Newest blocks</h2>
+        {blocks.length === 0 ? (
+          <Placeholder error={newest.error} loading={newest.data === undefined} empty="No block found yet." />
+        ) : (
+          <Table
+            caption="Newest blocks first"
+            columns={blockColumns(now)}
+            rows={blocks}
+            keyOf={(block) => block.block_id}
+          />
+        )}
+        <p>
+          <a href={linkTo('blocks')}>All blocks</a>
+        </p>
+      </section>
+    </>
+  );
+}
+
+function ServiceCard({ service, blockWork, now }: { service: ServiceDocument; blockWork: string; now: number }) {
+  const rate = service.hash_rate.ten_minutes;
+  const expected = rate > 0 ? Number(blockWork) / rate : Number.POSITIVE_INFINITY;
+  return (
+    <section class="card">
+      <h2>{service.service === 'pplns' ? 'PPLNS' : 'Solo'}</h2>
+      <p class="note">
+        Fee {percent(service.fee_ppm / 1e6, 2)}, {count(service.miners)} miners, {hashRate(rate)}
+      </p>
+      <p>
+        Effort since the last block: <strong>{percent(service.effort)}</strong>
+        <br />
+        Luck of the last hundred blocks: {service.luck.hundred === null ? '–' : percent(service.luck.hundred)}; of a
+        day: {service.luck.day === null ? '–' : percent(service.luck.day)}
+        <br />A block every {duration(expected)} on average; the last one {ago(service.last_block_millis, now)}
+      </p>
+    </section>
+  );
+}
+
+function PoolChart() {
+  const [hours, setHours] = useState(24);
+  const chart = useDocument<ChartDocument>(`pool/chart?hours=${hours}`, 60_000);
+  return (
+    <section class="card">
+      <div class="row">
+        <h2>Hash rate</h2>
+        <Hours hours={hours} onChange={setHours} />
+      </div>
+      {chart.data === undefined || chart.data.points.length === 0 ? (
+        <Placeholder
+          error={chart.error}
+          loading={chart.data === undefined}
+          empty="The chart begins with the first hour."
+        />
+      ) : (
+        <Chart points={chart.data.points} label="Hash rate of the pool" />
+      )}
+    </section>
+  );
+}
+
+export function Hours({ hours, onChange }: { hours: number; onChange(hours: number): void }) {
+  return (
+    <label class="inline">
+      Range
+      <select value={hours} onChange={(event) => onChange(Number(event.currentTarget.value))}>
+        {HOURS.map((value) => (
+          <option key={value} value={value}>
+            {value < 48 ? `${value} hours` : `${value / 24} days`}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
