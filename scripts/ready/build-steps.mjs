@@ -23,6 +23,12 @@ export const BUILD_STEPS = [
     outputs: ['build/kernels/pow-shared.wasm', 'build/kernels/pow-single.wasm'],
     command: ['scripts/build-kernels.mjs'],
   },
+  {
+    name: 'dashboard',
+    inputs: ['dashboard', 'kernels', 'miner', 'protocol', 'pool/api/documents.ts', 'runtime', 'package-lock.json'],
+    outputs: ['build/dashboard/index.html'],
+    command: ['node_modules/vite/bin/vite.js', 'build', '-c', 'dashboard/vite.config.ts', '--logLevel', 'warn'],
+  },
 ];
 
 /**
