@@ -7,9 +7,9 @@ import { mkdir, rm, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { flag, integer, path } from '../../protocol/command-line.ts';
-import { lockDirectory } from '../../runtime/directory-lock.ts';
-import { command, runProgram, type Terminal } from '../../runtime/program.ts';
+import { flag, integer, path } from '../protocol/command-line.ts';
+import { lockDirectory } from '../runtime/directory-lock.ts';
+import { command, runProgram, type Terminal } from '../runtime/program.ts';
 import { readFigures } from './figures.ts';
 import { NOTHING, newsOf, type PoolFigures, summary } from './news.ts';
 import {
