@@ -9,6 +9,12 @@ import { batches, type NodeClient } from './node-link.ts';
 import { outputKey } from './records.ts';
 import type { WalletStore } from './store.ts';
 
+/**
+ * The node lists what an address spends, too. One that many payments under way spend from would fill the answer with what the wallet
+ * knows already, so it is asked for less often: every BUSY_POLLS polls. What is final is reported as quickly as ever.
+ */
+const BUSY_SPENDS = 32;
+const BUSY_POLLS = 60;
 /** Requests of one poll; a wallet with more handed-out addresses is watched in turns. */
 const BATCHES_PER_POLL = 8;
 
@@ -35,6 +41,7 @@ export class Incoming {
   readonly #with: IncomingDependencies;
   readonly #seen = new Map<string, Seen>();
   #turn = 0;
+  #polls = 0;
 
   constructor(dependencies: IncomingDependencies) {
     this.#with = dependencies;
@@ -46,7 +53,8 @@ export class Incoming {
 
   async poll(): Promise<void> {
     const { client, book, events } = this.#with;
-    const given = book.branches.receive.filter((record) => record.given).map((record) => record.address);
+    const busy = this.#polls++ % BUSY_POLLS === 0 ? new Set<string>() : this.#busyAddresses();
+    const given = book.branches.receive.flatMap(({ given, address }) => (given && !busy.has(address) ? [address] : []));
     const all = batches(given);
     const turns = Math.min(BATCHES_PER_POLL, all.length);
     for (let i = 0; i < turns; i++) {
@@ -80,6 +88,17 @@ export class Incoming {
           this.#seen.set(key, { ...payment, gone: finalized_height });
     }
     await this.#decide();
+  }
+
+  #busyAddresses(): Set<string> {
+    const { book } = this.#with;
+    const spends = new Map<string, number>();
+    for (const { inputs } of book.open.values())
+      for (const key of inputs) {
+        const address = book.outputs.get(key)?.address;
+        if (address !== undefined) spends.set(address, (spends.get(address) ?? 0) + 1);
+      }
+    return new Set([...spends].flatMap(([address, count]) => (count > BUSY_SPENDS ? [address] : [])));
   }
 
   /** What left the mempool was finalized by a cut up to that moment, or it was removed: the index tells which. */

@@ -12,8 +12,10 @@ import type { OutgoingRecord } from './records.ts';
 
 const FIRST_WAIT_MILLIS = 1_000;
 const LONGEST_WAIT_MILLIS = 60_000;
-/** Transactions asked for at once: a quarter of what a node allows, so that reading the answer holds up no call. */
-const STATUS_BATCH = 256;
+/** Transactions asked for at once: far fewer than a node allows, so that reading the answer holds up no call. */
+const STATUS_BATCH = 64;
+/** How often the node is asked whether it still has what it took; finality comes from the cuts, not from here. */
+const STATUS_MILLIS = 30_000;
 /** Submissions on their way to the node at one time. */
 const IN_FLIGHT = 16;
 
@@ -84,6 +86,7 @@ export class Submitter {
     if (record === undefined) return;
     try {
       await client.submitTransaction(Buffer.from(record.wireHex, 'hex'));
+      this.#later(transaction, false);
       await this.#move(transaction, 'submitted', null);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
@@ -107,7 +110,7 @@ export class Submitter {
 
   #later(transaction: string, missing: boolean): void {
     const before = this.#next.get(transaction)?.wait ?? FIRST_WAIT_MILLIS / 2;
-    const wait = missing ? Math.min(2 * before, LONGEST_WAIT_MILLIS) : 5 * FIRST_WAIT_MILLIS;
+    const wait = missing ? Math.min(2 * before, LONGEST_WAIT_MILLIS) : STATUS_MILLIS;
     this.#next.set(transaction, { at: this.#with.now() + wait, wait: missing ? wait : FIRST_WAIT_MILLIS });
   }
 
