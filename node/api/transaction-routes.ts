@@ -19,9 +19,22 @@ import { type ApiContext, type Handlers, JsonText } from './api-context.ts';
 import { Refusal, refusal } from './api-error.ts';
 
 const NO_CUT = 'null';
-/** Cut references as JSON text: thousands of statuses share a few cuts. */
-class CutTexts {
+const KEPT_CUTS = 8_192;
+const KEPT_STATUSES = 16_384;
+
+/** JSON text that does not change any more: cut references, which thousands of statuses share, and final statuses. */
+class FinalTexts {
   readonly #texts = new Map<number, string>();
+  readonly #statuses = new Map<string, string>();
+
+  status(id: string): string | undefined {
+    return this.#statuses.get(id);
+  }
+
+  keep(id: string, status: string): void {
+    this.#statuses.set(id, status);
+    if (this.#statuses.size > KEPT_STATUSES) this.#statuses.delete(this.#statuses.keys().next().value as string);
+  }
 
   text(context: ApiContext, place: CutPlace | undefined): string {
     if (place === undefined) return NO_CUT;
@@ -31,17 +44,17 @@ class CutTexts {
       if (cut === undefined) throw new Error(`cut ${place.height} of a status is not in the store`);
       text = JSON.stringify(cutReference(cut));
       this.#texts.set(place.height, text);
-      if (this.#texts.size > 8192) this.#texts.delete(this.#texts.keys().next().value as number);
+      if (this.#texts.size > KEPT_CUTS) this.#texts.delete(this.#texts.keys().next().value as number);
     }
     return text;
   }
 }
-const cutTexts = new WeakMap<ApiContext['node'], CutTexts>();
+const cutTexts = new WeakMap<ApiContext['node'], FinalTexts>();
 
-function textsOf(context: ApiContext): CutTexts {
+function textsOf(context: ApiContext): FinalTexts {
   let texts = cutTexts.get(context.node);
   if (texts === undefined) {
-    texts = new CutTexts();
+    texts = new FinalTexts();
     cutTexts.set(context.node, texts);
   }
   return texts;
@@ -57,6 +70,18 @@ export function statusJson(context: ApiContext, id: string, status: TransactionS
     `"registered_cut":${texts.text(context, status.registeredCut)},` +
     `"finalized_cut":${texts.text(context, status.finalizedCut)},"failure":${failure}}`
   );
+}
+
+/** The status of a transaction as text; undefined when this node has not seen it. */
+function statusOfTransaction(context: ApiContext, id: string): string | undefined {
+  const texts = textsOf(context);
+  const known = texts.status(id);
+  if (known !== undefined) return known;
+  const status = context.node.transactionStatus(Buffer.from(id, 'hex'));
+  if (status === undefined) return undefined;
+  const text = statusJson(context, id, status);
+  if (status.final) texts.keep(id, text);
+  return text;
 }
 
 /** What a refusal by the ledger means for the life of the transaction. */
@@ -115,18 +140,18 @@ export const transactionRoutes: Pick<
   'transactionStatus' | 'transactionStatuses' | 'submitTransaction' | 'manifest' | 'utxoProofs' | 'recentTransactions'
 > = {
   transactionStatus(context, { params }) {
-    const status = context.node.transactionStatus(fromHex(params.id));
+    const status = statusOfTransaction(context, params.id);
     if (status === undefined) throw refusal('transaction_unknown', 'this server has not seen the transaction');
-    return new JsonText(statusJson(context, params.id, status));
+    return new JsonText(status);
   },
 
   transactionStatuses(context, { body }) {
     const statuses: string[] = [];
     const unknown: string[] = [];
     for (const id of new Set(body.transaction_ids)) {
-      const status = context.node.transactionStatus(Buffer.from(id, 'hex'));
+      const status = statusOfTransaction(context, id);
       if (status === undefined) unknown.push(`"${id}"`);
-      else statuses.push(statusJson(context, id, status));
+      else statuses.push(status);
     }
     const height = context.node.head().height;
     return new JsonText(
