@@ -28,6 +28,8 @@ const MAX_WORKERS = 100_000;
 export class Counters implements ShareSink {
   readonly accepting = true;
   readonly #workers = new Map<string, WorkerCounters>();
+  /** The same by the account's own bytes: members keep theirs, so most shares need no key made of text. */
+  readonly #byAccount = new WeakMap<Bytes, WorkerCounters>();
   readonly totals = { accepted: 0, stale: 0, work: 0n, rejected: {} as Record<string, number> };
 
   async own(_ownerships: readonly Ownership[]): Promise<void> {}
@@ -83,6 +85,14 @@ export class Counters implements ShareSink {
   }
 
   #of(account: Bytes, worker: string): WorkerCounters {
+    const near = this.#byAccount.get(account);
+    if (near?.worker === worker) return near;
+    const found = this.#find(account, worker);
+    this.#byAccount.set(account, found);
+    return found;
+  }
+
+  #find(account: Bytes, worker: string): WorkerCounters {
     const key = `${toHex(account)}.${worker}`;
     const known = this.#workers.get(key);
     if (known !== undefined) return known;

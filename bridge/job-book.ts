@@ -75,30 +75,38 @@ export type Terms = { readonly fromJobId: number; readonly generation: number; r
 
 export type JobLogState = {
   readonly terms: readonly Terms[];
-  readonly seen: readonly bigint[];
+  /** Nonces judged, by job. */
+  readonly seen: ReadonlyMap<number, readonly number[]>;
   readonly spent: number;
 };
 
-const seenKey = (jobId: number, nonce: Bytes): bigint =>
-  (BigInt(jobId) << 64n) | new DataView(nonce.buffer, nonce.byteOffset, 8).getBigUint64(0, true);
+/** The six bytes that are the miner's to fill, as a number: the last two are the session's prefix and never differ. */
+const nonceKey = (nonce: Bytes): number =>
+  (nonce[0] as number) +
+  (nonce[1] as number) * 0x100 +
+  (nonce[2] as number) * 0x1_0000 +
+  (nonce[3] as number) * 0x100_0000 +
+  (nonce[4] as number) * 0x1_0000_0000 +
+  (nonce[5] as number) * 0x100_0000_0000;
 
 /** One session's side: its terms over time and the nonces already judged, keyed by canonical bytes. */
 export class JobLog {
   #terms: Terms[] = [];
-  #seen: Set<bigint> | undefined;
+  #seen: Map<number, Set<number>> | undefined;
   /** Generations below this one have had their block. */
   #spent = 0;
 
   static restore(state: JobLogState): JobLog {
     const log = new JobLog();
     log.#terms = [...state.terms];
-    log.#seen = state.seen.length === 0 ? undefined : new Set(state.seen);
+    if (state.seen.size > 0) log.#seen = new Map([...state.seen].map(([jobId, nonces]) => [jobId, new Set(nonces)]));
     log.#spent = state.spent;
     return log;
   }
 
   state(): JobLogState {
-    return { terms: this.#terms, seen: [...(this.#seen ?? [])], spent: this.#spent };
+    const seen = new Map([...(this.#seen ?? [])].map(([jobId, nonces]) => [jobId, [...nonces]]));
+    return { terms: this.#terms, seen, spent: this.#spent };
   }
 
   /** Says under which terms `jobId` was sent; only a change is remembered. */
@@ -116,18 +124,20 @@ export class JobLog {
     return undefined;
   }
 
-  /** Marks a nonce as judged; false when it was before. */
+  /** Marks a nonce, whose prefix was checked before, as judged; false when it was judged already. */
   judge(jobId: number, nonce: Bytes): boolean {
-    const key = seenKey(jobId, nonce);
-    this.#seen ??= new Set();
-    if (this.#seen.has(key)) return false;
-    this.#seen.add(key);
+    const key = nonceKey(nonce);
+    this.#seen ??= new Map();
+    const seen = this.#seen.get(jobId);
+    if (seen === undefined) this.#seen.set(jobId, new Set([key]));
+    else if (seen.has(key)) return false;
+    else seen.add(key);
     return true;
   }
 
   /** Takes a judgement back: the verifier was too busy, so the miner may send the nonce again. */
   unjudge(jobId: number, nonce: Bytes): void {
-    this.#seen?.delete(seenKey(jobId, nonce));
+    this.#seen?.get(jobId)?.delete(nonceKey(nonce));
   }
 
   /** A block was found on this generation's body: its hits are still shares, but cannot be blocks any more. */
@@ -144,7 +154,7 @@ export class JobLog {
     const oldest = jobIdOf(oldestSerial, 0);
     while (this.#terms.length > 1 && (this.#terms[1] as Terms).fromJobId <= oldest) this.#terms.shift();
     if (this.#seen === undefined) return;
-    for (const key of this.#seen) if (Number(key >> 64n) < oldest) this.#seen.delete(key);
+    for (const jobId of this.#seen.keys()) if (jobId < oldest) this.#seen.delete(jobId);
     if (this.#seen.size === 0) this.#seen = undefined;
   }
 }

@@ -76,7 +76,7 @@ export class MainHub implements Hub {
     else this.#moved.set(id, thread);
     if (equalBytes(record.owner.subarray(0, BOOT_ID_BYTES), bootId)) return record;
     // From before a restart, or from another instance: its jobs are not known here, all else goes on.
-    return { ...record, log: { terms: [], seen: [], spent: record.generation }, lastJobId: -1 };
+    return { ...record, log: { terms: [], seen: new Map(), spent: record.generation }, lastJobId: -1 };
   }
 
   ended(record: SessionRecord): void {
@@ -99,13 +99,24 @@ export class MainHub implements Hub {
   }
 }
 
+/** Of each member's newest generation: a share costs no encoding. */
+const extranonces = new WeakMap<Member, { readonly generation: number; readonly extranonce: Bytes }>();
+
+function extranonceFor(member: Member, generation: number): Bytes {
+  const known = extranonces.get(member);
+  if (known?.generation === generation) return known.extranonce;
+  const extranonce = extranonceOf(member.tag, member.owner, generation);
+  extranonces.set(member, { generation, extranonce });
+  return extranonce;
+}
+
 const acceptedOf = ({ member, generation, work, anchorHeight, nonce, atMillis }: JudgedShare): AcceptedShare => ({
   service: member.service,
   account: member.account,
   worker: member.worker,
   work,
   anchorHeight,
-  extranonce: extranonceOf(member.tag, member.owner, generation),
+  extranonce: extranonceFor(member, generation),
   nonce,
   atMillis,
 });

@@ -1,8 +1,9 @@
 /** svcd, svc-bridge and svc-miner as separate processes: what is found is paid to the miner's own address, to the atom. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { TEST_CERTIFICATE, TEST_FINGERPRINT } from '../miner/certificate.ts';
 import { Program } from './program.ts';
 import { addressOf } from './stratum-client.ts';
 
@@ -34,10 +35,10 @@ const bridge = (directory: string, ...words: string[]) =>
     ...['--threads', '2', '--verify-threads', '1', '--start-work', '500', ...words],
   ]);
 
-const miner = (url: string, account: number, worker: string) =>
+const miner = (url: string, account: number, worker: string, ...words: string[]) =>
   new Program('svc-miner', [
     ...['-o', url, '-u', `${addressOf(account)}.${worker}`, '--no-gpu', '--cpu-threads', '1'],
-    ...['--api-listen', 'off', '--metrics-listen', 'off'],
+    ...['--api-listen', 'off', '--metrics-listen', 'off', ...words],
   ]);
 
 async function untilSettled(stats: string, atLeast: number): Promise<Stats> {
@@ -65,23 +66,31 @@ test('blocks found through a bridge are registered and paid to the miner’s own
   const svcd = node(folder());
   const api = `http://127.0.0.1:${await svcd.until(/public API address=127.0.0.1:(\d+)/)}`;
   const mining = `http://127.0.0.1:${await svcd.until(/mining listener address=127.0.0.1:(\d+)/)}`;
-  const svcBridge = bridge(folder(), '--node', mining);
+  const certificates = folder();
+  const [cert, key] = [join(certificates, 'cert.pem'), join(certificates, 'key.pem')];
+  writeFileSync(cert, TEST_CERTIFICATE.cert);
+  writeFileSync(key, TEST_CERTIFICATE.key);
+  const svcBridge = bridge(folder(), '--node', mining, '--tls-cert', cert, '--tls-key', key);
   const tcp = await svcBridge.until(/kind=tcp address=127.0.0.1:(\d+)/);
   const ws = await svcBridge.until(/kind=ws address=127.0.0.1:(\d+)/);
   const stats = `http://127.0.0.1:${await svcBridge.until(/statistics address=127.0.0.1:(\d+)/)}/v1/stats`;
   await svcBridge.until(/(ready) healthy=true/);
-  const miners = [miner(`stratum+tcp://127.0.0.1:${tcp}`, 1, 'rig'), miner(`ws://127.0.0.1:${ws}`, 2, 'page')];
+  const miners = [
+    miner(`stratum+tcp://127.0.0.1:${tcp}`, 1, 'v1'),
+    miner(`ws://127.0.0.1:${ws}`, 2, 'page'),
+    miner(`stratum2+tls://127.0.0.1:${tcp}`, 3, 'v2', '--tls-pin', TEST_FINGERPRINT),
+  ];
   for (;;) {
     const { found } = await json<Stats>(stats);
-    if ([1, 2].every((account) => found.some(({ address }) => address === addressOf(account)))) break;
+    if ([1, 2, 3].every((account) => found.some(({ address }) => address === addressOf(account)))) break;
     await sleep(300);
   }
   for (const each of miners) expect(await each.stop()).toBe(0);
-  const settled = await untilSettled(stats, 2);
+  const settled = await untilSettled(stats, 3);
   expect(settled.shares.accepted).toBeGreaterThan(0);
   expect(settled.shares.rejected).not.toHaveProperty('above_target');
   expect(settled.shares.rejected).not.toHaveProperty('duplicate');
-  await expectPaid(settled, api, [1, 2]);
+  await expectPaid(settled, api, [1, 2, 3]);
   expect(new Set(settled.found.map(({ block_id }) => block_id)).size).toBe(settled.found.length);
   expect(await svcBridge.stop()).toBe(0);
   expect(await svcd.stop()).toBe(0);
