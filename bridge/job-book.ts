@@ -76,7 +76,7 @@ export type Terms = { readonly fromJobId: number; readonly generation: number; r
 export type JobLogState = {
   readonly terms: readonly Terms[];
   /** Nonces judged, by job. */
-  readonly seen: ReadonlyMap<number, readonly number[]>;
+  readonly seen: readonly (readonly [jobId: number, nonces: readonly number[]])[];
   readonly spent: number;
 };
 
@@ -99,13 +99,13 @@ export class JobLog {
   static restore(state: JobLogState): JobLog {
     const log = new JobLog();
     log.#terms = [...state.terms];
-    if (state.seen.size > 0) log.#seen = new Map([...state.seen].map(([jobId, nonces]) => [jobId, new Set(nonces)]));
+    if (state.seen.length > 0) log.#seen = new Map(state.seen.map(([jobId, nonces]) => [jobId, new Set(nonces)]));
     log.#spent = state.spent;
     return log;
   }
 
   state(): JobLogState {
-    const seen = new Map([...(this.#seen ?? [])].map(([jobId, nonces]) => [jobId, [...nonces]]));
+    const seen = [...(this.#seen ?? [])].map(([jobId, nonces]) => [jobId, [...nonces]] as const);
     return { terms: this.#terms, seen, spent: this.#spent };
   }
 
