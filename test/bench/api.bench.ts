@@ -150,10 +150,14 @@ export default bench(
       ['history', 1_500],
       ['status', 75],
     ] as const) {
-      const timer = setInterval(() => void cut(), 500);
+      let cutting = Promise.resolve();
+      const timer = setInterval(() => {
+        cutting = cutting.then(cut);
+      }, 500);
       const requests = works[name];
       const result = await load.run({ kind: 'requests', port, connections: 64, perSecond, requests, seconds });
       clearInterval(timer);
+      await cutting;
       b.figure(`${name}-p50`, result.p50, 'ms');
       b.figure(`${name}-p99`, result.p99, 'ms');
       b.figure(`${name}-served`, result.answered / result.seconds, 'requests/s');
