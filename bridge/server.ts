@@ -51,6 +51,8 @@ export type StratumServerDependencies = {
   readonly log: Logger;
   /** Where ended sessions wait; instances that share one resume each other's. */
   readonly sessions?: SessionShelf;
+  /** Hears of every ban that this server decides, so that other instances may follow. */
+  readonly onBan?: (key: string, untilMillis: number) => void;
   readonly now?: () => number;
 };
 
@@ -74,6 +76,8 @@ export interface StratumServer {
   figures(): Promise<StratumFigures>;
   blocks(limit: number): readonly BlockEntry[];
   bans(): readonly { readonly key: string; readonly untilMillis: number }[];
+  /** A ban decided elsewhere. */
+  ban(key: string, untilMillis: number): void;
   unban(key: string): boolean;
   /** Stops accepting, sends miners away, finishes what is being verified. */
   drain(): Promise<void>;
@@ -142,7 +146,10 @@ class MainServer implements StratumServer {
       now: this.#now,
       template: (serial) => this.#templates.get(serial)?.template,
       listener: (thread) => this.#listeners.get(thread),
-      onBan: (key, until) => this.#each((listener) => listener.ban(key, until)),
+      onBan: (key, until) => {
+        this.#each((listener) => listener.ban(key, until));
+        dependencies.onBan?.(key, until);
+      },
       log,
     });
   }
@@ -353,6 +360,11 @@ class MainServer implements StratumServer {
 
   bans(): readonly { readonly key: string; readonly untilMillis: number }[] {
     return this.#bans.bans(this.#now());
+  }
+
+  ban(key: string, untilMillis: number): void {
+    this.#bans.ban(key, untilMillis);
+    this.#each((listener) => listener.ban(key, untilMillis));
   }
 
   unban(key: string): boolean {

@@ -14,9 +14,9 @@ export type StratumService = {
   readonly listenWs?: ListenAddress;
   /** Whom blocks pay; null pays each miner's own address. */
   readonly pool: { readonly payout: Bytes; readonly address: string; readonly name: string } | null;
-  /** What stands in front of the extranonce: the miner's own tag, or always the same text. */
-  readonly tag: 'miner' | { readonly text: string };
+  /** What stands in front of the extranonce: the miner's own tag, or this text where a miner has none. */
+  readonly tag: 'miner' | { readonly otherwise: string };
 };
 
 export const tagOf = (service: StratumService, asked: string): string =>
-  service.tag === 'miner' ? asked : service.tag.text.slice(0, MAX_TAG);
+  service.tag === 'miner' || asked !== '' ? asked : service.tag.otherwise.slice(0, MAX_TAG);

@@ -1,0 +1,104 @@
+/** svc-pool: `run` is the pool, `audit` recomputes its books. */
+import { join } from 'node:path';
+import { BridgeError } from '../bridge/bridge-error.ts';
+import { parsed, path } from '../protocol/command-line.ts';
+import { lockDirectory } from '../runtime/directory-lock.ts';
+import { logOptions, openLog } from '../runtime/log.ts';
+import { command, commandTable, runProgram, type Terminal, version } from '../runtime/program.ts';
+import { RuntimeError } from '../runtime/runtime-error.ts';
+import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
+import { audit } from './books/audit.ts';
+import { connectDatabase } from './database/connect.ts';
+import { startEmbeddedPostgres } from './database/embedded.ts';
+import { poolOptions } from './options.ts';
+import { createPool } from './pool.ts';
+import { PoolError } from './pool-error.ts';
+
+/** What the operator can put right is one line; anything else is a defect and shows where it came from. */
+function failed(name: string, error: unknown, terminal: Terminal): void {
+  const isKnown = error instanceof PoolError || error instanceof BridgeError || error instanceof RuntimeError;
+  terminal.err(`${name}: ${isKnown ? `${error.message} [${error.code}]` : String((error as Error).stack)}\n`);
+}
+
+const runCommand = command(
+  {
+    name: 'svc-pool run',
+    summary: 'Runs the pool: stratum for PPLNS and solo, books, payouts, API and dashboard.',
+    options: poolOptions,
+    examples: [
+      { line: 'svc-pool run', says: 'everything embedded, on the development network' },
+      {
+        line: 'svc-pool run --node http://127.0.0.1:28702 --wallet http://127.0.0.1:28703 --wallet-token-file wallet.token',
+        says: 'with a node and a wallet of their own',
+      },
+      {
+        line: 'svc-pool run --database postgres://pool:secret@db/pool --redis redis://cache:6379',
+        says: 'one of several instances',
+      },
+    ],
+  },
+  async (values, _operands, terminal) => {
+    const { log, close } = openLog('pool', values, terminal.env);
+    const limitMs = DEFAULT_SHUTDOWN_LIMIT_MS + values.drainTime;
+    const shutdown = new Shutdown({ limitMs }, { log, process, now: Date.now });
+    shutdown.add('log', close);
+    try {
+      await createPool(values, {
+        log,
+        version: version(),
+        started: (name, stop) => shutdown.add(name, stop),
+        fault: (reason) => shutdown.request(reason, 1),
+      });
+    } catch (error) {
+      failed('svc-pool run', error, terminal);
+      shutdown.request('failed to start', 1);
+    }
+    return await shutdown.done;
+  },
+);
+
+const auditCommand = command(
+  {
+    name: 'svc-pool audit',
+    summary: 'Recomputes every balance from slices, blocks and payments; exits with 1 at one atom of difference.',
+    options: {
+      dataDir: poolOptions.dataDir,
+      database: parsed(
+        { help: 'PostgreSQL server; without one the embedded one, with the pool stopped', placeholder: 'URL' },
+        (word) => word,
+      ),
+      report: path({ help: 'write the findings to this file as well, as JSON', placeholder: 'FILE' }),
+      ...logOptions,
+    },
+    examples: [{ line: 'svc-pool audit --data-dir .data/pool', says: 'with the pool stopped' }],
+  },
+  async (values, _operands, terminal) => {
+    const { log, close } = openLog('audit', values, terminal.env);
+    const lock = values.database === undefined ? lockDirectory(values.dataDir) : undefined;
+    const server =
+      values.database === undefined ? await startEmbeddedPostgres(join(values.dataDir, 'database'), log) : undefined;
+    const sql = connectDatabase(values.database ?? (server?.url as string), { max: 2, name: 'svc-pool-audit' });
+    try {
+      const report = await audit(sql);
+      for (const { what, books, computed } of report.findings)
+        terminal.out(`${what}: the books say ${books}, computed ${computed}\n`);
+      terminal.out(
+        `${report.slices} slices, ${report.lists} credit lists and ${report.accounts} accounts checked: ${report.findings.length === 0 ? 'every atom is where it belongs' : `${report.findings.length} differences`}\n`,
+      );
+      if (values.report !== undefined) {
+        const { writeDurably } = await import('../runtime/durable-file.ts');
+        await writeDurably(values.report, `${JSON.stringify(report, undefined, 2)}\n`);
+      }
+      return report.findings.length === 0 ? 0 : 1;
+    } finally {
+      await sql.end({ timeout: 5 });
+      await server?.stop();
+      lock?.release();
+      close();
+    }
+  },
+);
+
+await runProgram(
+  commandTable('svc-pool', 'A mining pool whose books its miners can check.', [runCommand, auditCommand]),
+);

@@ -1,0 +1,180 @@
+/** Every option of svc-pool and its default, in one place: help, config file and docs/pool.md come from here. */
+import { stratumOptions } from '../bridge/options.ts';
+import { parseAddress } from '../protocol/address.ts';
+import { parseCoins } from '../protocol/amount.ts';
+import {
+  choice,
+  duration,
+  flag,
+  integer,
+  listenAddress,
+  listenAddressOrOff,
+  type OptionTable,
+  parsed,
+  path,
+  repeated,
+  text,
+  type ValuesOf,
+} from '../protocol/command-line.ts';
+import { NETWORK_NAMES } from '../protocol/network.ts';
+import { MAX_TAG } from '../protocol/tag.ts';
+import { logOptions } from '../runtime/log.ts';
+
+const LISTENERS = 'Listeners';
+const NODE = 'Node and wallet';
+const MONEY = 'Books and payouts';
+const MANY = 'Database and instances';
+
+const url = (protocols: readonly string[], example: string) => (word: string) => {
+  const found = URL.canParse(word) ? new URL(word) : undefined;
+  if (found === undefined || !protocols.includes(found.protocol)) throw new Error(`must be a URL such as ${example}`);
+  return word.replace(/\/+$/, '');
+};
+const http = (example: string) => url(['http:', 'https:'], example);
+
+/** Percent with up to four decimals, kept in parts per million. */
+const percent = (settings: { help: string; default: string }) =>
+  parsed({ ...settings, group: MONEY, placeholder: 'PERCENT' }, (word) => {
+    const match = /^(\d{1,3})(?:\.(\d{1,4}))?$/.exec(word);
+    const ppm = match === null ? Number.NaN : Number(match[1]) * 10_000 + Number((match[2] ?? '').padEnd(4, '0'));
+    if (!(ppm <= 1_000_000)) throw new Error(`must be a percentage from 0 to 100 such as 0.75, not '${word}'`);
+    return ppm;
+  });
+
+/** Expected blocks with up to three decimals, kept in thousandths. */
+const readWindow = (word: string): bigint => {
+  const match = /^(\d{1,6})(?:\.(\d{1,3}))?$/.exec(word);
+  const thousandths =
+    match === null ? 0n : BigInt(match[1] as string) * 1000n + BigInt((match[2] ?? '').padEnd(3, '0'));
+  if (thousandths < 1n) throw new Error(`must be a number of expected blocks such as 8 or 2.5, not '${word}'`);
+  return thousandths;
+};
+
+const readPoolName = (word: string): string => {
+  if (!new RegExp(`^[A-Za-z0-9 ._/+-]{1,${MAX_TAG}}$`).test(word))
+    throw new Error(`must be 1 to ${MAX_TAG} letters, digits, spaces or . _ / + -, not '${word}'`);
+  return word;
+};
+
+const readPrefix = (word: string): string => {
+  if (!/^(\/[A-Za-z0-9._~-]+)*\/?$/.test(word)) throw new Error(`must be a path such as /pool, not '${word}'`);
+  return word.replace(/\/$/, '');
+};
+
+export const poolOptions = {
+  network: choice({ help: 'which network', default: 'development' }, NETWORK_NAMES),
+  dataDir: path({ help: 'journal, embedded database, node and wallet', default: '.data/pool', placeholder: 'DIR' }),
+  poolName: parsed(
+    { help: 'shown to miners, and in blocks whose miner has no tag', placeholder: 'NAME', default: 'svc-pool' },
+    readPoolName,
+  ),
+  pplnsListen: listenAddressOrOff({ help: 'stratum, PPLNS', group: LISTENERS, default: '127.0.0.1:28720' }),
+  pplnsListenWs: listenAddressOrOff({ help: 'the same over WebSocket', group: LISTENERS, default: '127.0.0.1:28721' }),
+  soloListen: listenAddressOrOff({ help: 'stratum, solo', group: LISTENERS, default: '127.0.0.1:28730' }),
+  soloListenWs: listenAddressOrOff({ help: 'the same over WebSocket', group: LISTENERS, default: '127.0.0.1:28731' }),
+  webListen: listenAddress({ help: 'API, dashboard and metrics', group: LISTENERS, default: '127.0.0.1:28740' }),
+  webPath: parsed(
+    { help: 'path below which all of it lies', group: LISTENERS, default: '/', placeholder: 'PATH' },
+    readPrefix,
+  ),
+  trustedProxy: repeated(
+    text({ help: 'web proxy whose X-Forwarded-* headers are believed', group: LISTENERS, placeholder: 'ADDRESS' }),
+  ),
+  dashboard: path({
+    help: 'folder of the built dashboard',
+    group: LISTENERS,
+    default: 'build/dashboard',
+    placeholder: 'DIR',
+  }),
+  metrics: flag({ help: 'serve /metrics on the web listener', group: LISTENERS, default: true }),
+  node: repeated(
+    parsed(
+      { help: 'mining listener of a node; without one a node is embedded', group: NODE, placeholder: 'URL' },
+      http('http://127.0.0.1:28702'),
+    ),
+  ),
+  nodeApi: parsed(
+    { help: 'public API of that node', group: NODE, placeholder: 'URL', default: 'http://127.0.0.1:28701' },
+    http('http://127.0.0.1:28701'),
+  ),
+  wallet: parsed(
+    {
+      help: "wallet daemon that holds the pool's money; without one a wallet is embedded",
+      group: NODE,
+      placeholder: 'URL',
+    },
+    http('http://127.0.0.1:28703'),
+  ),
+  walletTokenFile: path({ help: 'token of the wallet daemon', group: NODE }),
+  poolAddress: parsed(
+    { help: 'address that blocks pay; asked of the wallet at the first start', group: NODE, placeholder: 'ADDRESS' },
+    (word) => {
+      parseAddress(word);
+      return word;
+    },
+  ),
+  powMode: choice({ help: 'full keeps the dataset in memory, light only its cache', group: NODE, default: 'full' }, [
+    'full',
+    'light',
+  ]),
+  feePplns: percent({ help: 'fee of PPLNS', default: '1' }),
+  feeSolo: percent({ help: 'fee of solo', default: '1' }),
+  window: parsed(
+    { help: 'W of PPLNS, in expected blocks', group: MONEY, placeholder: 'BLOCKS', default: '8' },
+    readWindow,
+  ),
+  sliceCuts: integer({
+    help: 'cuts of a slice; never change it in a running pool',
+    group: MONEY,
+    min: 1,
+    max: 100_000,
+    default: 240,
+  }),
+  payoutMin: parsed(
+    { help: 'smallest balance that is paid out', group: MONEY, placeholder: 'COINS', default: '1' },
+    (word) => {
+      const atoms = parseCoins(word);
+      if (atoms < 1n) throw new Error('must be more than nothing');
+      return atoms;
+    },
+  ),
+  payoutInterval: duration({ help: 'time between two rounds of payouts', group: MONEY, default: '1h' }),
+  shareDays: integer({ help: 'days that raw shares are kept', group: MONEY, min: 1, max: 3650, default: 7 }),
+  database: parsed(
+    { help: 'PostgreSQL server; without one it is embedded', group: MANY, placeholder: 'URL' },
+    url(['postgres:', 'postgresql:'], 'postgres://user:password@host/pool'),
+  ),
+  redis: parsed(
+    { help: 'Redis server; needed by more than one instance', group: MANY, placeholder: 'URL' },
+    url(['redis:', 'rediss:'], 'redis://127.0.0.1:6379'),
+  ),
+  redisPrefix: text({ help: 'start of all names in Redis', group: MANY, default: 'svc-pool' }),
+  operatorTokenFile: path({ help: 'token of the operator routes, made if missing (default: DATA-DIR/operator.token)' }),
+  webhook: repeated(
+    parsed(
+      { help: 'URL that is told of blocks, payouts and silent workers', placeholder: 'URL' },
+      http('https://example.org/hook'),
+    ),
+  ),
+  webhookSecretFile: path({ help: 'key that webhooks are signed with' }),
+  silentAfter: duration({ help: 'a worker without a share for this long is called silent', default: '15m' }),
+  chartDays: integer({ help: 'days of charts by worker and miner', min: 1, max: 3650, default: 90 }),
+  ...stratumOptions,
+  ...logOptions,
+} as const satisfies OptionTable;
+
+export type PoolValues = ValuesOf<typeof poolOptions>;
+
+/** For the operator's eyes: passwords in URLs are blanked, files are named and not read. */
+export function shownConfig(values: PoolValues): Record<string, unknown> {
+  const blank = (word: string) => word.replace(/(:\/\/[^:@/]*:)[^@/]*@/, '$1***@');
+  const shown = (value: unknown): unknown => {
+    if (typeof value === 'bigint') return String(value);
+    if (typeof value === 'string') return blank(value);
+    if (Array.isArray(value)) return value.map(shown);
+    if (typeof value === 'object' && value !== null && 'host' in value) return value;
+    if (typeof value === 'object' && value !== null) return (value as { text?: string }).text ?? null;
+    return value;
+  };
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, shown(value) ?? null]));
+}

@@ -1,0 +1,20 @@
+/** What keeps the pool from starting, through no defect of its own. The codes stand in docs/errors.md. */
+
+export const POOL_ERROR_CODES = [
+  'options_disagree',
+  'database_unavailable',
+  'wallet_unavailable',
+  'pool_address',
+  'webhook_secret',
+] as const;
+export type PoolErrorCode = (typeof POOL_ERROR_CODES)[number];
+
+export class PoolError extends Error {
+  readonly code: PoolErrorCode;
+
+  constructor(code: PoolErrorCode, message: string) {
+    super(message);
+    this.name = 'PoolError';
+    this.code = code;
+  }
+}

@@ -1,0 +1,111 @@
+/** Figures of the pool for Prometheus. Totals come from the database, so they survive restarts and are the same everywhere. */
+import type { Metrics } from '../runtime/metrics.ts';
+import type { PoolApi } from './api/pool-api.ts';
+import { balanceSheet } from './books/sheet.ts';
+import type { Sql } from './database/connect.ts';
+import { SERVICES } from './journal-record.ts';
+
+export type PoolMetricsDependencies = {
+  readonly sql: Sql;
+  readonly api: PoolApi;
+  /** Connections of this instance by service. */
+  readonly connections: () => Readonly<Record<string, number>>;
+  /** Entries in this instance's journals that the books have not taken. */
+  readonly waiting: () => number;
+  readonly isAccountant: () => boolean;
+};
+
+/** A total that is read, told as a counter: it only ever grows, by what was added since the last look. */
+function readTotal(add: (amount: number) => void): (total: number) => void {
+  let known = 0;
+  return (total) => {
+    if (total <= known) return;
+    add(total - known);
+    known = total;
+  };
+}
+
+function readTotals(add: (amount: number, label: string) => void): (total: number, label: string) => void {
+  const totals = new Map<string, (total: number) => void>();
+  return (total, label) => {
+    const set = totals.get(label) ?? readTotal((amount) => add(amount, label));
+    totals.set(label, set);
+    set(total);
+  };
+}
+
+export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependencies): () => Promise<void> {
+  const { sql, api } = dependencies;
+  const connections = metrics.gauge('svc_pool_connections', {
+    help: 'Stratum connections of this instance',
+    labels: ['service'],
+  });
+  const rate = metrics.gauge('svc_pool_hash_rate', { help: 'Hashes per second over ten minutes', labels: ['service'] });
+  const workers = metrics.gauge('svc_pool_workers', {
+    help: 'Workers with a share in the last hour',
+    labels: ['service'],
+  });
+  const sharesTotal = metrics.counter('svc_pool_shares_total', {
+    help: 'Shares by result',
+    labels: ['result'],
+    maxSeries: 40,
+  });
+  const shares = readTotals((amount, result) => sharesTotal.add(amount, { result }));
+  const total = (name: string, help: string) => {
+    const counter = metrics.counter(name, { help });
+    return readTotal((amount) => counter.add(amount));
+  };
+  const found = total('svc_pool_blocks_found_total', 'Blocks found');
+  const paid = total('svc_pool_blocks_paid_total', 'Blocks that the chain paid');
+  const expired = total('svc_pool_blocks_expired_total', 'Blocks whose window closed without them');
+  const payoutsTotal = metrics.counter('svc_pool_payouts_total', {
+    help: 'Payouts by the state they reached',
+    labels: ['state'],
+  });
+  const payouts = readTotals((amount, state) => payoutsTotal.add(amount, { state }));
+  const open = metrics.gauge('svc_pool_payouts_open', { help: 'Payouts under way by state', labels: ['state'] });
+  const person = metrics.gauge('svc_pool_payouts_need_person', { help: 'Payouts that wait for the operator' });
+  const paidAtoms = metrics.gauge('svc_pool_paid_atoms', { help: 'Atoms paid to miners' });
+  const owed = metrics.gauge('svc_pool_owed_atoms', { help: 'Atoms that miners have to get' });
+  const gap = metrics.gauge('svc_pool_books_gap_atoms', {
+    help: 'Difference of the balance sheet; not 0 is an alarm',
+  });
+  const waiting = metrics.gauge('svc_pool_journal_waiting', { help: 'Journal entries that the books have not taken' });
+  const accountant = metrics.gauge('svc_pool_accountant', { help: '1 in the instance that keeps the books' });
+  const live = metrics.gauge('svc_pool_live_pages', { help: 'Open live streams' });
+
+  metrics.beforeScrape(() => {
+    const counts = dependencies.connections();
+    for (const [id, service] of SERVICES.entries()) {
+      connections.set(counts[service] ?? 0, { service });
+      rate.set(api.rates.service(id).tenMinutes, { service });
+      workers.set(api.rates.service(id).workers, { service });
+    }
+    waiting.set(dependencies.waiting());
+    accountant.set(dependencies.isAccountant() ? 1 : 0);
+    live.set(api.live.listeners);
+  });
+
+  return async () => {
+    const [totals] = await sql<{ accepted: string; found: string; paid: string; expired: string }[]>`select
+      (select coalesce(sum(accepted), 0)::text from workers) as accepted,
+      count(*)::text as found, count(*) filter (where state = 'paid')::text as paid,
+      count(*) filter (where state = 'expired')::text as expired from blocks`;
+    shares(Number(totals?.accepted ?? 0), 'accepted');
+    found(Number(totals?.found ?? 0));
+    paid(Number(totals?.paid ?? 0));
+    expired(Number(totals?.expired ?? 0));
+    const refused = await sql<{ result: string; count: bigint }[]>`select result, count from refused_shares`;
+    for (const row of refused) shares(Number(row.count), row.result);
+    const states = await sql<{ state: string; count: number; person: number }[]>`select state, count(*)::int as count,
+      count(*) filter (where needs_person is not null)::int as person from payouts group by state`;
+    const countOf = (state: string) => states.find((row) => row.state === state)?.count ?? 0;
+    for (const state of ['finalized', 'void'] as const) payouts(countOf(state), state);
+    for (const state of ['reserved', 'submitting', 'submitted']) open.set(countOf(state), { state });
+    person.set(states.reduce((sum, row) => sum + row.person, 0));
+    const sheet = await balanceSheet(sql);
+    paidAtoms.set(Number(sheet.paid));
+    owed.set(Number(sheet.balances + sheet.inFlight));
+    gap.set(Number(sheet.gap));
+  };
+}

@@ -1,0 +1,461 @@
+/**
+ * The pool, put together (docs/pool.md): journal and feed under the bridge's stratum server, the books while this instance
+ * holds the term, the API beside them. Parts start in the order in which they need each other; `stop` is handed each as it
+ * starts and must run them in reverse.
+ */
+import { hash as nodeHash, randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { type CertificateFiles, readCertificate, warnOfExpiry, watchCertificate } from '../bridge/certificate.ts';
+import { BOOT_ID_BYTES } from '../bridge/extranonce.ts';
+import { limitsOf, threadsOf } from '../bridge/options.ts';
+import { createStratumServer, type StratumFigures, type StratumServer } from '../bridge/server.ts';
+import type { StratumService } from '../bridge/service.ts';
+import { NodeUpstream, UPSTREAM_DEFAULTS } from '../bridge/upstream.ts';
+import { createVerifier, type Verifier } from '../kernels/verifier.ts';
+import { PUBLIC_RATE_LIMIT } from '../node/api/rate-limit.ts';
+import { parseAddress } from '../protocol/address.ts';
+import { createApiClient } from '../protocol/api/client.ts';
+import { toHex } from '../protocol/bytes.ts';
+import type { ListenAddress } from '../protocol/command-line.ts';
+import { useSha384 } from '../protocol/identifier.ts';
+import { NETWORKS } from '../protocol/network.ts';
+import { apiClientDependencies } from '../runtime/api-client.ts';
+import { lockDirectory } from '../runtime/directory-lock.ts';
+import type { Logger } from '../runtime/log.ts';
+import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
+import { OperatorToken } from './api/operator-token.ts';
+import { openPoolApi } from './api/pool-api.ts';
+import type { ChainView } from './api/pool-view.ts';
+import { startWeb } from './api/web.ts';
+import { chainOfApi } from './chain.ts';
+import { connectDatabase, type Sql } from './database/connect.ts';
+import { startEmbeddedPostgres } from './database/embedded.ts';
+import { migrate } from './database/migrate.ts';
+import { startEmbeddedWallet } from './embedded-wallet.ts';
+import type { EntrySource } from './feed/entry-source.ts';
+import { LocalFeed } from './feed/local-feed.ts';
+import { Outbox } from './feed/outbox.ts';
+import { positionsOf } from './feed/positions.ts';
+import { StreamSender } from './feed/stream-sender.ts';
+import { StreamSource } from './feed/stream-source.ts';
+import { Journal } from './journal.ts';
+import { openPoolNode } from './node-link.ts';
+import { type PoolValues, shownConfig } from './options.ts';
+import { createWalletClient } from './payout/wallet-client.ts';
+import { poolAddress } from './pool-address.ts';
+import { PoolError } from './pool-error.ts';
+import { poolMetrics } from './pool-metrics.ts';
+import { PoolSink } from './share-sink.ts';
+import { connectRedis, redisKeys, redisReady } from './shared/redis.ts';
+import { RedisSharedState } from './shared/redis-shared-state.ts';
+import { LocalSharedState, type SharedState } from './shared/shared-state.ts';
+import { Refusals } from './stats/refusals.ts';
+import { TermRunner } from './term-runner.ts';
+
+export type PoolDependencies = {
+  readonly log: Logger;
+  readonly version: string;
+  /** Registers what has started, to be stopped in reverse. */
+  readonly started: (name: string, stop: () => Promise<void> | void) => void;
+  /** Something the pool cannot go on without has failed. */
+  readonly fault: (reason: string) => void;
+  /** Instead of the pool's own; for tests and benchmarks. */
+  readonly verifier?: Verifier;
+};
+
+export interface Pool {
+  readonly stratum: StratumServer;
+  readonly web: ListenAddress;
+  readonly poolAddress: string;
+  readonly databaseUrl: string;
+  readonly sql: Sql;
+  readonly isAccountant: () => boolean;
+}
+
+const REPORT_MILLIS = 2_000;
+const FLUSH_MILLIS = 10_000;
+const CHAIN_MILLIS = 5_000;
+const REDIS_START_MILLIS = 3_000;
+
+export async function createPool(values: PoolValues, dependencies: PoolDependencies): Promise<Pool> {
+  const { log, started, version } = dependencies;
+  useSha384((bytes) => nodeHash('sha384', bytes, 'buffer'));
+  const network = NETWORKS[values.network];
+  const bootId = Uint8Array.from(randomBytes(BOOT_ID_BYTES));
+  const startedMillis = Date.now();
+  const lock = lockDirectory(values.dataDir);
+  started('data directory lock', () => lock.release());
+
+  const databaseUrl = await openDatabase(values, dependencies);
+  const sql = connectDatabase(databaseUrl, { max: 10 });
+  started('database connections', () => sql.end({ timeout: 5 }));
+  await migrate(sql, log.child('database')).catch((error: Error) => {
+    throw new PoolError('database_unavailable', `the database cannot be used: ${error.message}`);
+  });
+
+  const node = await openPoolNode(values, dependencies);
+  const wallet = await openWalletLink(values, node.apiUrl, dependencies);
+  const address = await poolAddress(sql, { network: network.name, given: values.poolAddress, wallet });
+  const payload = parseAddress(address, network.name).payload;
+  log.info('blocks pay the pool', { address });
+
+  const journal = await Journal.open({ directory: join(values.dataDir, 'journal'), bootId });
+  started('journal', () => journal.close());
+  const outbox = await Outbox.open(
+    { directory: join(values.dataDir, 'journal'), bootId: journal.bootId },
+    { log: log.child('feed') },
+  );
+  const { shared, source } = await openShared(values, { ...dependencies, sql, outbox, bootId: journal.bootId });
+
+  const refusals = new Refusals();
+  const counts = { accepted: 0, rejected: 0 };
+  const sink = new PoolSink({
+    journal,
+    outbox,
+    log: log.child('journal'),
+    now: Date.now,
+    balance: async (account) => balanceOf(sql, toHex(account)),
+    listener: {
+      shares: (shares) => {
+        counts.accepted += shares.length;
+      },
+      refused: (shares) => {
+        counts.rejected += shares.length;
+        refusals.add(shares);
+      },
+      block: (block) =>
+        void shared.publish({
+          kind: 'block',
+          service: block.service,
+          blockId: toHex(block.blockId),
+          anchorHeight: block.anchorHeight,
+        }),
+      blockFate: (blockId, fate) => {
+        if (fate.state !== 'accepted' && fate.state !== 'refused' && fate.state !== 'registered') return;
+        const reason = fate.state === 'refused' ? fate.reason : undefined;
+        // For people to see; only the accountant's own finds are told this early, all others by the chain.
+        runner.accountant?.blockNews(blockId, fate.state, reason).catch(() => undefined);
+      },
+    },
+  });
+
+  const chain = chainOfApi(
+    createApiClient({ baseUrl: node.apiUrl, attempts: 3, timeoutMillis: 10_000 }, apiClientDependencies()),
+    apiClientDependencies(),
+  );
+  const runner = new TermRunner(
+    {
+      network,
+      poolAddress: payload,
+      sliceCuts: values.sliceCuts,
+      windowThousandths: values.window,
+      services: [0, 1],
+      feePpm: new Map([
+        [0, BigInt(values.feePplns)],
+        [1, BigInt(values.feeSolo)],
+      ]),
+      databaseUrl,
+      holder: `${hostname()} ${journal.bootId}`,
+      payoutMin: values.payoutMin,
+      payoutIntervalMillis: values.payoutInterval,
+      shareDays: values.shareDays,
+      chartDays: values.chartDays,
+      silentMillis: values.silentAfter,
+      webhooks: { urls: values.webhook, secret: await webhookSecret(values) },
+    },
+    { sql, source, chain, wallet: createWalletClient(wallet), log: log.child('books'), now: Date.now },
+  );
+  started('books', () => runner.close());
+
+  const stratum = await openStratum(values, payload, address, bootId, node.sources, sink, shared, dependencies);
+  shared.subscribe((news) => {
+    if (news.kind === 'ban') stratum.ban(news.key, news.untilMillis);
+    if (news.kind === 'unban') stratum.unban(news.key);
+  });
+
+  let figures: StratumFigures | undefined;
+  let view: ChainView | undefined;
+  const client = createApiClient({ baseUrl: node.apiUrl, attempts: 1, timeoutMillis: 5_000 }, apiClientDependencies());
+  const look = async () => {
+    const rates = await client.chainRates();
+    view = {
+      height: rates.finalized_height,
+      targetWork: BigInt(rates.block_work),
+      hashesPerSecond: BigInt(rates.hashrate),
+    };
+  };
+  const connections = () => connectionsOf(figures);
+  const report = async () => {
+    figures = await stratum.figures();
+    await shared.report({
+      instance: journal.bootId,
+      name: hostname(),
+      version,
+      startedMillis,
+      atMillis: Date.now(),
+      accountant: runner.term !== undefined,
+      ready: figures.ready,
+      height: figures.headHeight,
+      connections: connections(),
+      ...counts,
+      waiting: outbox.waiting,
+    });
+  };
+  await look().catch(() => undefined);
+  await report();
+  every(REPORT_MILLIS, report, 'figures', dependencies);
+  every(CHAIN_MILLIS, look, 'the chain', dependencies);
+  every(FLUSH_MILLIS, () => refusals.flush(sql), 'refused shares', dependencies);
+
+  const api = await openPoolApi(
+    {
+      terms: {
+        name: values.poolName,
+        network: network.name,
+        address,
+        feePpm: { pplns: values.feePplns, solo: values.feeSolo },
+        payoutMin: values.payoutMin,
+        payoutIntervalMillis: values.payoutInterval,
+        windowThousandths: values.window,
+        sliceCuts: values.sliceCuts,
+      },
+      network: network.name,
+      config: shownConfig(values),
+    },
+    { sql, shared, chain: () => view, log: log.child('api'), now: Date.now },
+  );
+  started('api', () => api.close());
+  const metrics = new Metrics();
+  addProcessMetrics(metrics, version);
+  const update = poolMetrics(metrics, {
+    sql,
+    api,
+    connections,
+    waiting: () => outbox.waiting,
+    isAccountant: () => runner.term !== undefined,
+  });
+  await update().catch(() => undefined);
+  every(FLUSH_MILLIS / 2, update, 'metrics', dependencies);
+  const token = new OperatorToken(values.operatorTokenFile ?? join(values.dataDir, 'operator.token'));
+  await token.ensure();
+  const web = await startWeb(
+    {
+      listen: values.webListen,
+      prefix: values.webPath,
+      proxies: values.trustedProxy,
+      dashboard: values.dashboard,
+      title: values.poolName,
+      version,
+      metrics: values.metrics,
+      rate: PUBLIC_RATE_LIMIT,
+    },
+    {
+      routes: api.routes,
+      token,
+      metrics,
+      log: log.child('web'),
+      now: Date.now,
+      stratum: (service, request, socket, head) => stratum.handleUpgrade(service, request, socket, head),
+      ready: () => figures?.ready ?? false,
+    },
+  );
+  started('web', () => web.close());
+  log.info('web', { host: web.address.host, port: web.address.port, path: values.webPath || '/' });
+  return {
+    stratum,
+    web: web.address,
+    poolAddress: address,
+    databaseUrl,
+    sql,
+    isAccountant: () => runner.term !== undefined,
+  };
+}
+
+async function openDatabase(values: PoolValues, { log, started, fault }: PoolDependencies): Promise<string> {
+  if (values.database !== undefined) return values.database;
+  try {
+    const server = await startEmbeddedPostgres(join(values.dataDir, 'database'), log.child('database'));
+    let isStopping = false;
+    started('database', () => {
+      isStopping = true;
+      return server.stop();
+    });
+    void server.exited.then(() => {
+      if (!isStopping) fault('the embedded database ended');
+    });
+    return server.url;
+  } catch (error) {
+    throw new PoolError('database_unavailable', (error as Error).message);
+  }
+}
+
+async function openWalletLink(values: PoolValues, nodeApi: string, { log, started, fault }: PoolDependencies) {
+  if (values.wallet !== undefined) {
+    if (values.walletTokenFile === undefined)
+      throw new PoolError('options_disagree', '--wallet needs --wallet-token-file');
+    return { url: values.wallet, tokenFile: values.walletTokenFile };
+  }
+  const wallet = await startEmbeddedWallet(
+    { directory: join(values.dataDir, 'wallet'), network: values.network, nodeApi },
+    { log: log.child('wallet'), fault: (error) => fault(`the wallet's state cannot be written: ${error.message}`) },
+  );
+  started('wallet', () => wallet.close());
+  return wallet;
+}
+
+type SharedDependencies = PoolDependencies & { readonly sql: Sql; readonly outbox: Outbox; readonly bootId: string };
+
+async function openShared(
+  values: PoolValues,
+  { log, started, sql, outbox, bootId }: SharedDependencies,
+): Promise<{ shared: SharedState; source: EntrySource }> {
+  const limits = limitsOf(values);
+  if (values.redis === undefined)
+    return { shared: new LocalSharedState(limits, Date.now), source: new LocalFeed(outbox) };
+  const url = values.redis;
+  const keys = redisKeys(`${values.redisPrefix}:${values.network}`);
+  const redisLog = log.child('redis');
+  const [redis, subscriber, sending, reading] = ['shared', 'news', 'feed', 'accountant'].map((name) =>
+    connectRedis(url, `svc-pool-${name}`, redisLog),
+  ) as [
+    ReturnType<typeof connectRedis>,
+    ReturnType<typeof connectRedis>,
+    ReturnType<typeof connectRedis>,
+    ReturnType<typeof connectRedis>,
+  ];
+  await redisReady(sending, REDIS_START_MILLIS);
+  const shared = new RedisSharedState(limits, { redis, subscriber, keys, log: redisLog, now: Date.now });
+  started('shared state', () => shared.close());
+  const sender = new StreamSender({ keys }, { redis: sending, outbox, log: log.child('feed') });
+  started('feed', async () => {
+    await sender.close();
+    sending.disconnect();
+  });
+  const source = new StreamSource(
+    { keys, consumer: bootId },
+    { redis: reading, positions: positionsOf(sql), log: log.child('feed'), now: Date.now },
+  );
+  started('share stream', () => source.close());
+  return { shared, source };
+}
+
+async function openStratum(
+  values: PoolValues,
+  payout: Uint8Array,
+  address: string,
+  bootId: Uint8Array,
+  sources: ConstructorParameters<typeof NodeUpstream>[1]['sources'],
+  sink: PoolSink,
+  shared: SharedState,
+  { log, started, verifier: given }: PoolDependencies & { version: string },
+): Promise<StratumServer> {
+  const network = NETWORKS[values.network];
+  const files = certificateFiles(values);
+  const certificate = files === null ? null : readCertificate(files);
+  if (certificate !== null) warnOfExpiry(certificate, log, Date.now());
+  const verifier =
+    given ??
+    createVerifier(
+      {
+        network,
+        mode: values.powMode,
+        dataDir: join(values.dataDir, 'datasets'),
+        ...(values.verifyThreads === undefined ? {} : { threads: values.verifyThreads }),
+      },
+      { log: (message, fields) => log.child('pow').info(message, fields) },
+    );
+  if (given === undefined) started('verifier', () => verifier.close());
+  const upstream = new NodeUpstream(
+    { network, ...UPSTREAM_DEFAULTS },
+    { sources, now: Date.now, log: log.child('upstream') },
+  );
+  const pool = { payout, address, name: values.poolName };
+  const service = (name: string, tcp: ListenAddress | 'off', ws: ListenAddress | 'off'): StratumService => ({
+    name,
+    ...(tcp === 'off' ? {} : { listen: tcp }),
+    ...(ws === 'off' ? {} : { listenWs: ws }),
+    pool,
+    tag: { otherwise: values.poolName },
+  });
+  const server = await createStratumServer(
+    {
+      network,
+      server: 'svc-pool',
+      services: [
+        service('pplns', values.pplnsListen, values.pplnsListenWs),
+        service('solo', values.soloListen, values.soloListenWs),
+      ],
+      threads: threadsOf(values),
+      limits: limitsOf(values),
+      wsOrigins: values.wsOrigin,
+      proxies: values.proxyProtocol,
+      allow: values.allow,
+      certificate,
+      bootId,
+    },
+    {
+      upstream,
+      sink,
+      verifier,
+      log: log.child('stratum'),
+      sessions: shared.sessions,
+      onBan: (key, untilMillis) => void shared.ban({ key, untilMillis }),
+    },
+  );
+  started('stratum server', async () => {
+    await server.drain();
+    await server.close();
+  });
+  for (const { service: name, kind, host, port } of server.addresses)
+    log.info('stratum listener', { service: name, kind, host, port, tls: certificate !== null });
+  if (files !== null)
+    started(
+      'certificate',
+      watchCertificate(files, log, (news) => server.setCertificate(news)),
+    );
+  return server;
+}
+
+function certificateFiles({ tlsCert: cert, tlsKey: key }: PoolValues): CertificateFiles | null {
+  if ((cert === undefined) !== (key === undefined))
+    throw new PoolError('options_disagree', '--tls-cert and --tls-key come together');
+  return cert === undefined || key === undefined ? null : { cert, key };
+}
+
+async function webhookSecret({ webhook, webhookSecretFile }: PoolValues): Promise<string> {
+  if (webhook.length === 0) return '';
+  const text = webhookSecretFile === undefined ? '' : await readFile(webhookSecretFile, 'utf8').catch(() => '');
+  if (text.trim().length < 16)
+    throw new PoolError('webhook_secret', '--webhook needs --webhook-secret-file with at least 16 characters');
+  return text.trim();
+}
+
+async function balanceOf(sql: Sql, account: string): Promise<{ pending: bigint; paid: bigint }> {
+  const [row] = await sql<{ pending: bigint; paid: bigint }[]>`select balance + in_flight as pending, paid from accounts
+    where payload = decode(${account}, 'hex')`;
+  return row ?? { pending: 0n, paid: 0n };
+}
+
+function connectionsOf(figures: StratumFigures | undefined): Record<string, number> {
+  const counts: Record<string, number> = { pplns: 0, solo: 0 };
+  for (const listener of figures?.listeners ?? [])
+    for (const [service, count] of Object.entries(listener.byService)) counts[service] = (counts[service] ?? 0) + count;
+  return counts;
+}
+
+/** A round that fails is tried again at the next: what it gathers is for display. */
+function every(millis: number, work: () => Promise<void>, what: string, { log, started }: PoolDependencies): void {
+  let isRunning = false;
+  const timer = setInterval(() => {
+    if (isRunning) return;
+    isRunning = true;
+    work()
+      .catch((error: Error) => log.debug('not gathered', { what, reason: error.message }))
+      .finally(() => {
+        isRunning = false;
+      });
+  }, millis);
+  started(what, () => clearInterval(timer));
+}

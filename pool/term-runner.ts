@@ -1,0 +1,200 @@
+/**
+ * What runs only in the instance that holds the term: taking entries into the books, following the chain, statistics,
+ * payouts, webhooks. Losing the term, or the database, ends all of it; the next election starts anew from the books.
+ */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from '../runtime/log.ts';
+import { Accountant, type AccountantOptions } from './accountant.ts';
+import { payoutsPaused } from './api/operator-routes.ts';
+import { dropOldShares } from './books/partitions.ts';
+import { fenced, type Term, TermLostError, tryElection } from './books/term.ts';
+import type { Chain } from './chain.ts';
+import { connectDatabase, type Sql, type Transaction } from './database/connect.ts';
+import type { EntrySource } from './feed/entry-source.ts';
+import { PAYOUT_DEFAULTS, PayoutLoop } from './payout/payout-loop.ts';
+import type { PayoutWallet } from './payout/payout-wallet.ts';
+import { foldStats, pruneStats } from './stats/fold.ts';
+import { noteSilentWorkers } from './stats/silence.ts';
+import { WebhookSender } from './webhooks/webhook-sender.ts';
+
+export type TermOptions = Omit<AccountantOptions, 'term'> & {
+  readonly databaseUrl: string;
+  /** Name of this instance, for the others to see. */
+  readonly holder: string;
+  readonly payoutMin: bigint;
+  readonly payoutIntervalMillis: number;
+  readonly shareDays: number;
+  readonly chartDays: number;
+  readonly silentMillis: number;
+  readonly webhooks: { readonly urls: readonly string[]; readonly secret: string };
+};
+
+export type TermDependencies = {
+  readonly sql: Sql;
+  readonly source: EntrySource;
+  readonly chain: Chain;
+  readonly wallet: PayoutWallet;
+  readonly log: Logger;
+  readonly now: () => number;
+};
+
+/** Entries of one transaction: enough that a batch's fixed cost is small, few enough that it ends soon. */
+const BATCH_ENTRIES = 5_000;
+const WAIT_MILLIS = 250;
+const RETRY_MILLIS = 1_000;
+const FOLD_MILLIS = 5_000;
+const FOLLOW_PAYOUTS_MILLIS = 2_000;
+const LAST_PAYOUT = 'last_payout_millis';
+
+export class TermRunner {
+  readonly #options: TermOptions;
+  readonly #dependencies: TermDependencies;
+  readonly #stop = new AbortController();
+  #held: { number: bigint; accountant: Accountant } | undefined;
+  readonly #loop: Promise<void>;
+
+  constructor(options: TermOptions, dependencies: TermDependencies) {
+    this.#options = options;
+    this.#dependencies = dependencies;
+    this.#loop = this.#elect();
+  }
+
+  /** The accountant, while this instance is it. */
+  get accountant(): Accountant | undefined {
+    return this.#held?.accountant;
+  }
+
+  get term(): bigint | undefined {
+    return this.#held?.number;
+  }
+
+  async #elect(): Promise<void> {
+    const { log } = this.#dependencies;
+    while (!this.#stop.signal.aborted) {
+      // A connection of its own: it holds the lock, and nothing else may ever wait on it.
+      const connection = connectDatabase(this.#options.databaseUrl, { max: 1, name: 'svc-pool-election' });
+      try {
+        const term = await tryElection(connection, this.#options.holder);
+        if (term !== undefined) {
+          log.info('this instance keeps the books', { term: term.number });
+          await this.#hold(term);
+          log.info('this instance keeps the books no more', { term: term.number });
+        }
+      } catch (error) {
+        log.warn('no election', { reason: (error as Error).message });
+      } finally {
+        await connection.end({ timeout: 1 }).catch(() => undefined);
+      }
+      await this.#pause(RETRY_MILLIS, this.#stop.signal);
+    }
+  }
+
+  async #hold(term: Term): Promise<void> {
+    const over = new AbortController();
+    const signal = AbortSignal.any([over.signal, this.#stop.signal]);
+    const accountant = new Accountant({ ...this.#options, term: term.number }, this.#dependencies);
+    void term.lost.then(() => over.abort());
+    const run = (what: string, work: () => Promise<void>) => this.#keep(what, work, signal, () => over.abort());
+    const webhooks =
+      this.#options.webhooks.urls.length === 0
+        ? undefined
+        : new WebhookSender(this.#options.webhooks, {
+            ...this.#dependencies,
+            log: this.#dependencies.log.child('webhooks'),
+          });
+    try {
+      await run('opening the books', async () => {
+        await accountant.start();
+        await this.#dependencies.source.begin();
+      });
+      if (!signal.aborted) {
+        this.#held = { number: term.number, accountant };
+        await Promise.all([
+          run('taking shares in', () => this.#takeIn(accountant, signal)),
+          run('following the chain', () => accountant.follow(signal)),
+          run('statistics', () => this.#keepStats(term.number, signal)),
+          run('payouts', () => this.#pay(term.number, signal)),
+        ]);
+      }
+    } finally {
+      this.#held = undefined;
+      over.abort();
+      await webhooks?.close();
+      await term.release().catch(() => undefined);
+    }
+  }
+
+  /** Runs until it ends; a failure is tried again, a lost term ends everything. */
+  async #keep(what: string, work: () => Promise<void>, signal: AbortSignal, end: () => void): Promise<void> {
+    const { log } = this.#dependencies;
+    while (!signal.aborted) {
+      try {
+        return await work();
+      } catch (error) {
+        if (signal.aborted) return;
+        if (error instanceof TermLostError) {
+          log.warn('the term is lost', { what, reason: error.message });
+          return end();
+        }
+        log.warn('the books wait', { what, error });
+        await this.#pause(RETRY_MILLIS, signal);
+      }
+    }
+  }
+
+  async #takeIn(accountant: Accountant, signal: AbortSignal): Promise<void> {
+    const { source } = this.#dependencies;
+    await source.begin();
+    while (!signal.aborted) {
+      const taken = await source.take(BATCH_ENTRIES, WAIT_MILLIS);
+      if (taken.entries.length === 0) continue;
+      await accountant.takeIn(taken.entries);
+      await taken.committed();
+    }
+  }
+
+  async #keepStats(term: bigint, signal: AbortSignal): Promise<void> {
+    const { sql, now } = this.#dependencies;
+    const { chartDays, shareDays, silentMillis } = this.#options;
+    const run = <T>(work: (transaction: Transaction) => Promise<T>) => fenced(sql, term, work);
+    for (let round = 0; !signal.aborted; round++) {
+      while ((await run((transaction) => foldStats(transaction, now()))) > 0 && !signal.aborted);
+      if (round % 12 === 0) await run((transaction) => noteSilentWorkers(transaction, silentMillis));
+      if (round % 720 === 0) {
+        await run((transaction) => pruneStats(transaction, { chartDays }, now()));
+        await dropOldShares(sql, now() - shareDays * 86_400_000);
+      }
+      await this.#pause(FOLD_MILLIS, signal);
+    }
+  }
+
+  async #pay(term: bigint, signal: AbortSignal): Promise<void> {
+    const { sql, wallet, log, now } = this.#dependencies;
+    const { payoutMin: minimum, payoutIntervalMillis } = this.#options;
+    const loop = new PayoutLoop(
+      { term, minimum, ...PAYOUT_DEFAULTS },
+      { sql, wallet, log: log.child('payout'), newId: randomUUID },
+    );
+    while (!signal.aborted) {
+      const [row] = await sql<{ value: string }[]>`select value from settings where name = ${LAST_PAYOUT}`;
+      const age = now() - Number(row?.value ?? 0);
+      // A clock that jumped back must not stop payouts for as long as it jumped.
+      const isDue = (age >= payoutIntervalMillis || age < 0) && !(await payoutsPaused(sql));
+      await loop.round(isDue);
+      if (isDue)
+        await sql`insert into settings values (${LAST_PAYOUT}, ${String(now())})
+          on conflict (name) do update set value = excluded.value`;
+      await this.#pause(Math.min(FOLLOW_PAYOUTS_MILLIS, payoutIntervalMillis), signal);
+    }
+  }
+
+  async #pause(millis: number, signal: AbortSignal): Promise<void> {
+    await sleep(millis, undefined, { signal }).catch(() => undefined);
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#loop;
+  }
+}
