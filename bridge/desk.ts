@@ -32,7 +32,7 @@ export type DeskOptions = {
 export type DeskDependencies = {
   readonly hub: Hub;
   readonly verifier: Pick<Verifier, 'hashMany'>;
-  /** Wall clock in milliseconds; everything here survives its jumps. */
+  /** Milliseconds since 1970, never going back (clock.ts). */
   readonly now: () => number;
   /** After what this turn of the event loop still has to read. */
   readonly soon: (run: () => void) => void;
@@ -148,14 +148,14 @@ export class Desk implements ConversationDesk {
 
   banLeft(address: string): number {
     const until = this.bans.size === 0 ? undefined : this.bans.get(addressKey(address));
-    return until === undefined ? 0 : Math.max(0, until - this.now());
+    return until === undefined ? 0 : Math.max(0, Math.ceil(until - this.now()));
   }
 
   ban(key: string, untilMillis: number): void {
     this.bans.set(key, untilMillis);
     for (const conversation of this.#conversations)
       if (!conversation.session.isMining && addressKey(conversation.address) === key) {
-        conversation.session.ban(Math.max(0, untilMillis - this.now()));
+        conversation.session.ban(Math.max(0, Math.ceil(untilMillis - this.now())));
         conversation.flush();
       }
   }
@@ -185,8 +185,11 @@ export class Desk implements ConversationDesk {
       .resume(id, this.thread)
       .catch(() => null)
       .then((record) => {
-        session.resumed(record);
-        conversationOf(session).proceed();
+        const conversation = conversationOf(session);
+        if (!conversation.isEnding) {
+          session.resumed(record);
+          conversation.proceed();
+        } else if (record !== null) this.#dependencies.hub.ended(record);
       });
   }
 
@@ -254,7 +257,7 @@ export class Desk implements ConversationDesk {
   refusedShare(session: Session, code: RefusalCode): void {
     bump(this.#answers, String(code));
     const { service, account, worker } = session.member as Member;
-    this.#refused.push({ service, account, worker, code, atMillis: this.now() });
+    this.#refused.push({ service, account, worker, code, atMillis: Math.floor(this.now()) });
     this.#tellSoon();
   }
 
@@ -282,7 +285,7 @@ export class Desk implements ConversationDesk {
   #tellWorker(session: Session, kind: 'joined' | 'left'): void {
     const { service, account, worker, agent, handle } = session.member as Member;
     const connection = `${this.thread}-${handle}`;
-    this.#events.push({ kind, service, account, worker, agent, connection, atMillis: this.now() });
+    this.#events.push({ kind, service, account, worker, agent, connection, atMillis: Math.floor(this.now()) });
     this.#tellSoon();
   }
 

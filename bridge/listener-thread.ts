@@ -3,6 +3,7 @@ import { hash as nodeHash, randomBytes } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
 import { attachVerifier, type VerifierTicket } from '../kernels/verifier.ts';
 import { useSha384 } from '../protocol/identifier.ts';
+import { steadyNow } from './clock.ts';
 import { Desk } from './desk.ts';
 import type { Balance, Hub, SessionRecord } from './hub.ts';
 import { Listener } from './listener.ts';
@@ -35,7 +36,7 @@ const hub: Hub = {
 const desk = new Desk(options.desk, {
   hub,
   verifier: attachVerifier(ticket),
-  now: Date.now,
+  now: steadyNow,
   soon: setImmediate,
   randomBytes,
   log: (level, message, fields) =>

@@ -10,6 +10,7 @@ import type { Bytes } from '../protocol/bytes.ts';
 import type { Network } from '../protocol/network.ts';
 import type { Logger } from '../runtime/log.ts';
 import { BanList } from './ban-score.ts';
+import { steadyNow } from './clock.ts';
 import { connectionCountMemory } from './connection-count.ts';
 import { Desk } from './desk.ts';
 import { BOOT_ID_BYTES } from './extranonce.ts';
@@ -132,7 +133,7 @@ class MainServer implements StratumServer {
     this.#options = options;
     this.#dependencies = dependencies;
     this.#certificate = options.certificate;
-    this.#now = dependencies.now ?? Date.now;
+    this.#now = dependencies.now ?? steadyNow;
     this.bootId = options.bootId ?? Uint8Array.from(randomBytes(BOOT_ID_BYTES));
     this.#bans = new BanList(options.limits.bans, options.allow);
     const sleep = (millis: number) => new Promise<void>((resolve) => setTimeout(resolve, millis));

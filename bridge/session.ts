@@ -301,7 +301,16 @@ export class Session {
       return;
     }
     this.pending++;
-    desk.check({ session: this, id, jobId, nonce, template: found.template, terms, refusal, atMillis: now });
+    desk.check({
+      session: this,
+      id,
+      jobId,
+      nonce,
+      template: found.template,
+      terms,
+      refusal,
+      atMillis: Math.floor(now),
+    });
   }
 
   stats(id: AnswerId): void {

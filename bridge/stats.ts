@@ -54,7 +54,7 @@ export async function statsDocument(
       last_share_millis: worker.lastShareMillis,
     })),
     worker_count: counters.workerCount,
-    bans: server.bans().map(({ key, untilMillis }) => ({ address: key, until_millis: untilMillis })),
+    bans: server.bans().map(({ key, untilMillis }) => ({ address: key, until_millis: Math.round(untilMillis) })),
   };
 }
 
