@@ -92,7 +92,8 @@ const nonceKey = (nonce: Bytes): number =>
 /** One session's side: its terms over time and the nonces already judged, keyed by canonical bytes. */
 export class JobLog {
   #terms: Terms[] = [];
-  #seen: Map<number, Set<number>> | undefined;
+  /** Most jobs see one share of a session or none: a set is made for the second. */
+  #seen: Map<number, number | Set<number>> | undefined;
   /** Generations below this one have had their block. */
   #spent = 0;
 
@@ -105,7 +106,9 @@ export class JobLog {
   }
 
   state(): JobLogState {
-    const seen = [...(this.#seen ?? [])].map(([jobId, nonces]) => [jobId, [...nonces]] as const);
+    const seen = [...(this.#seen ?? [])].map(
+      ([jobId, nonces]) => [jobId, typeof nonces === 'number' ? [nonces] : [...nonces]] as const,
+    );
     return { terms: this.#terms, seen, spent: this.#spent };
   }
 
@@ -129,15 +132,20 @@ export class JobLog {
     const key = nonceKey(nonce);
     this.#seen ??= new Map();
     const seen = this.#seen.get(jobId);
-    if (seen === undefined) this.#seen.set(jobId, new Set([key]));
-    else if (seen.has(key)) return false;
+    if (seen === undefined) this.#seen.set(jobId, key);
+    else if (typeof seen === 'number') {
+      if (seen === key) return false;
+      this.#seen.set(jobId, new Set([seen, key]));
+    } else if (seen.has(key)) return false;
     else seen.add(key);
     return true;
   }
 
   /** Takes a judgement back: the verifier was too busy, so the miner may send the nonce again. */
   unjudge(jobId: number, nonce: Bytes): void {
-    this.#seen?.get(jobId)?.delete(nonceKey(nonce));
+    const seen = this.#seen?.get(jobId);
+    if (typeof seen === 'object') seen.delete(nonceKey(nonce));
+    else if (seen === nonceKey(nonce)) this.#seen?.delete(jobId);
   }
 
   /** A block was found on this generation's body: its hits are still shares, but cannot be blocks any more. */

@@ -56,6 +56,10 @@ test('a nonce is judged once per job, also after the session moved', () => {
   expect(moved.judge(64, nonce(7))).toBe(false);
   moved.unjudge(64, nonce(7));
   expect(moved.judge(64, nonce(7))).toBe(true);
+  for (let i = 0; i < 300; i++) expect(moved.judge(64, Uint8Array.of(i & 255, i >> 8, 1, 2, 3, 4, 0, 0))).toBe(true);
+  for (let i = 0; i < 300; i++) expect(moved.judge(64, Uint8Array.of(i & 255, i >> 8, 1, 2, 3, 4, 0, 0))).toBe(false);
+  moved.unjudge(64, nonce(7));
+  expect(moved.judge(64, nonce(7))).toBe(true);
   moved.forget(2);
   expect(moved.state().seen.length).toBe(0);
 });
