@@ -72,7 +72,7 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
   });
   const waiting = metrics.gauge('svc_pool_journal_waiting', { help: 'Journal entries that the books have not taken' });
   const accountant = metrics.gauge('svc_pool_accountant', { help: '1 in the instance that keeps the books' });
-  const live = metrics.gauge('svc_pool_live_pages', { help: 'Open live streams' });
+  const live = metrics.gauge('svc_pool_live_pages', { help: 'Open live pages' });
 
   metrics.beforeScrape(() => {
     const counts = dependencies.connections();
@@ -83,7 +83,7 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
     }
     waiting.set(dependencies.waiting());
     accountant.set(dependencies.isAccountant() ? 1 : 0);
-    live.set(api.live.listeners);
+    live.set(api.live.pages);
   });
 
   return async () => {

@@ -25,6 +25,7 @@ import { apiClientDependencies } from '../runtime/api-client.ts';
 import { lockDirectory } from '../runtime/directory-lock.ts';
 import type { Logger } from '../runtime/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
+import type { ConnectDocument } from './api/documents.ts';
 import { OperatorToken } from './api/operator-token.ts';
 import { openPoolApi } from './api/pool-api.ts';
 import type { ChainView } from './api/pool-view.ts';
@@ -41,6 +42,7 @@ import { positionsOf } from './feed/positions.ts';
 import { StreamSender } from './feed/stream-sender.ts';
 import { StreamSource } from './feed/stream-source.ts';
 import { Journal } from './journal.ts';
+import { SERVICES } from './journal-record.ts';
 import { openPoolNode } from './node-link.ts';
 import { type PoolValues, shownConfig } from './options.ts';
 import { createWalletClient } from './payout/wallet-client.ts';
@@ -145,6 +147,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     createApiClient({ baseUrl: node.apiUrl, attempts: 3, timeoutMillis: 10_000 }, apiClientDependencies()),
     apiClientDependencies(),
   );
+  const walletClient = createWalletClient(wallet);
   const runner = new TermRunner(
     {
       network,
@@ -165,7 +168,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       silentMillis: values.silentAfter,
       webhooks: { urls: values.webhook, secret: await webhookSecret(values) },
     },
-    { sql, source, chain, wallet: createWalletClient(wallet), log: log.child('books'), now: Date.now },
+    { sql, source, chain, wallet: walletClient, log: log.child('books'), now: Date.now },
   );
   started('books', () => runner.close());
 
@@ -184,6 +187,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       height: rates.finalized_height,
       targetWork: BigInt(rates.block_work),
       hashesPerSecond: BigInt(rates.hashrate),
+      synced: (await client.nodeSync()).synced,
     };
   };
   const connections = () => connectionsOf(figures);
@@ -224,7 +228,16 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       network: network.name,
       config: shownConfig(values),
     },
-    { sql, shared, chain: () => view, log: log.child('api'), now: Date.now },
+    {
+      sql,
+      shared,
+      chain: () => view,
+      log: log.child('api'),
+      now: Date.now,
+      connect: () => connectDocument(values, stratum),
+      wallet: () => walletClient.status(),
+      isAccountant: () => runner.term !== undefined,
+    },
   );
   started('api', () => api.close());
   const metrics = new Metrics();
@@ -258,6 +271,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       log: log.child('web'),
       now: Date.now,
       stratum: (service, request, socket, head) => stratum.handleUpgrade(service, request, socket, head),
+      live: (request, socket, head) => api.live.upgrade(request, socket, head),
       ready: () => figures?.ready ?? false,
     },
   );
@@ -422,6 +436,21 @@ function certificateFiles({ tlsCert: cert, tlsKey: key }: PoolValues): Certifica
   if ((cert === undefined) !== (key === undefined))
     throw new PoolError('options_disagree', '--tls-cert and --tls-key come together');
   return cert === undefined || key === undefined ? null : { cert, key };
+}
+
+function connectDocument(values: PoolValues, stratum: StratumServer): ConnectDocument {
+  const port = (service: string, kind: 'tcp' | 'ws') =>
+    stratum.addresses.find((address) => address.service === service && address.kind === kind)?.port ?? null;
+  return {
+    api_version: 1,
+    services: SERVICES.map((service) => ({
+      service,
+      port: port(service, 'tcp'),
+      tls: values.tlsCert !== undefined,
+      websocket_port: port(service, 'ws'),
+      websocket_path: `stratum/${service}`,
+    })),
+  };
 }
 
 async function webhookSecret({ webhook, webhookSecretFile }: PoolValues): Promise<string> {

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../runtime/log.ts';
 import { Accountant, type AccountantOptions } from './accountant.ts';
-import { payoutsPaused } from './api/operator-routes.ts';
+import { payoutsPaused } from './api/payout-pause.ts';
 import { dropOldShares } from './books/partitions.ts';
 import { fenced, type Term, TermLostError, tryElection } from './books/term.ts';
 import type { Chain } from './chain.ts';

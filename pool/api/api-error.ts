@@ -27,9 +27,10 @@ export class ApiRefusal extends Error {
     return POOL_API_ERRORS[this.code];
   }
 
-  get document(): { error: { code: PoolApiErrorCode; message: string; retry_after_millis?: number } } {
+  get document(): { api_version: 1; error: { code: PoolApiErrorCode; message: string; retry_after_millis?: number } } {
     const { code, message, retryAfterMillis } = this;
     return {
+      api_version: 1,
       error: { code, message, ...(retryAfterMillis === undefined ? {} : { retry_after_millis: retryAfterMillis }) },
     };
   }

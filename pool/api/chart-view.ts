@@ -1,12 +1,11 @@
 /** Hash rates over time, in points that a page can draw as they are: hours, or ten minutes for the pool's last day. */
 import type { Sql } from '../database/connect.ts';
 import type { RateBoard } from '../stats/rates.ts';
+import type { ChartDocument } from './documents.ts';
 
-export const CHART_RANGES = { day: 1, week: 7, month: 30 } as const;
-export type ChartRange = keyof typeof CHART_RANGES;
-
-/** [Unix milliseconds of the start, hashes per second]. */
-export type ChartPoint = readonly [number, number];
+export const CHART_HOURS = { default: 24, max: 24 * 90 } as const;
+/** Up to here the pool's chart has a point for every ten minutes. */
+const FINE_HOURS = 48;
 
 export class ChartView {
   readonly #sql: Sql;
@@ -19,48 +18,56 @@ export class ChartView {
     this.#now = dependencies.now;
   }
 
-  async pool(range: ChartRange, service: number | undefined) {
-    const tier = range === 'day' ? 600 : 3600;
-    const from = Math.floor(this.#now() / 1000 / tier) - (CHART_RANGES[range] * 86_400) / tier;
+  async pool(hours: number, service: number | undefined): Promise<ChartDocument> {
+    const tier = hours <= FINE_HOURS ? 600 : 3600;
+    const from = Math.floor(this.#now() / 1000 / tier) - (hours * 3600) / tier;
     const which = service === undefined ? this.#sql`` : this.#sql`and service = ${service}`;
-    const rows = await this.#sql<{ bucket: number; work: string; workers: number; miners: number }[]>`select bucket,
-        sum(work)::text as work, sum(workers)::int as workers, sum(accounts)::int as miners from pool_history
+    const rows = await this.#sql<{ bucket: number; work: string; workers: number }[]>`select bucket,
+        sum(work)::text as work, sum(workers)::int as workers from pool_history
       where tier = ${tier} and bucket >= ${from} ${which} group by bucket order by bucket`;
     return {
-      step_millis: tier * 1000,
-      hash_rate: rows.map((row) => [row.bucket * tier * 1000, Math.round(Number(row.work) / tier)] as ChartPoint),
-      workers: rows.map((row) => [row.bucket * tier * 1000, row.workers] as ChartPoint),
-      miners: rows.map((row) => [row.bucket * tier * 1000, row.miners] as ChartPoint),
+      api_version: 1,
+      seconds_per_point: tier,
+      points: rows.map((row) => ({
+        at_millis: row.bucket * tier * 1000,
+        hash_rate: Math.round(Number(row.work) / tier),
+        workers: row.workers,
+      })),
     };
   }
 
-  async account(accountId: number, range: ChartRange) {
-    const rows = await this.#sql<{ day: number; hours: string[] }[]>`select day, hours from account_days
-      where account_id = ${accountId} and day >= ${this.#firstDay(range)} order by day`;
-    return this.#points(rows, range, this.#rates.hoursOfAccount(accountId));
+  async account(accountId: number, hours: number): Promise<ChartDocument> {
+    const rows = await this.#sql<DayRow[]>`select day, hours from account_days
+      where account_id = ${accountId} and day >= ${this.#firstDay(hours)} order by day`;
+    return this.#points(rows, hours, this.#rates.hoursOfAccount(accountId));
   }
 
-  async worker(workerId: number, range: ChartRange) {
-    const rows = await this.#sql<{ day: number; hours: string[] }[]>`select day, hours from worker_days
-      where worker_id = ${workerId} and day >= ${this.#firstDay(range)} order by day`;
-    return this.#points(rows, range, this.#rates.hoursOfWorker(workerId));
+  async worker(workerId: number, hours: number): Promise<ChartDocument> {
+    const rows = await this.#sql<DayRow[]>`select day, hours from worker_days
+      where worker_id = ${workerId} and day >= ${this.#firstDay(hours)} order by day`;
+    return this.#points(rows, hours, this.#rates.hoursOfWorker(workerId));
   }
 
-  #firstDay(range: ChartRange): number {
-    return Math.floor(this.#now() / 86_400_000) - CHART_RANGES[range];
+  #firstDay(hours: number): number {
+    return Math.floor((this.#now() / 3_600_000 - hours) / 24);
   }
 
   /** Recent hours stand in memory and win over the day rows, which the same hours reach later. */
-  #points(rows: readonly { day: number; hours: string[] }[], range: ChartRange, recent: ReadonlyMap<number, number>) {
-    const first = Math.floor(this.#now() / 3_600_000) - CHART_RANGES[range] * 24;
+  #points(rows: readonly DayRow[], hours: number, recent: ReadonlyMap<number, number>): ChartDocument {
+    const first = Math.floor(this.#now() / 3_600_000) - hours;
     const work = new Map<number, number>();
     for (const row of rows)
       for (const [i, text] of row.hours.entries()) if (text !== '0') work.set(row.day * 24 + i, Number(text));
     for (const [hour, sum] of recent) work.set(hour, Math.max(sum, work.get(hour) ?? 0));
-    const points = [...work].filter(([hour]) => hour >= first).sort(([a], [b]) => a - b);
     return {
-      step_millis: 3_600_000,
-      hash_rate: points.map(([hour, sum]) => [hour * 3_600_000, Math.round(sum / 3600)] as ChartPoint),
+      api_version: 1,
+      seconds_per_point: 3600,
+      points: [...work]
+        .filter(([hour]) => hour >= first)
+        .sort(([a], [b]) => a - b)
+        .map(([hour, sum]) => ({ at_millis: hour * 3_600_000, hash_rate: Math.round(sum / 3600), workers: null })),
     };
   }
 }
+
+type DayRow = { day: number; hours: string[] };

@@ -13,12 +13,13 @@ export function readCursor(cursor: string | undefined): { micros: string; key: s
   return { micros: match[1] as string, key: match[2] as string };
 }
 
+/** The rows of a page, and where the next one begins, if there is one. */
 export function pageOf<T>(
   rows: readonly T[],
   limit: number,
   cursorOf: (row: T) => string,
-): { rows: readonly T[]; next_cursor: string | null } {
-  if (rows.length <= limit) return { rows, next_cursor: null };
+): { rows: readonly T[]; more: { next_cursor?: string } } {
+  if (rows.length <= limit) return { rows, more: {} };
   const page = rows.slice(0, limit);
-  return { rows: page, next_cursor: cursorOf(page.at(-1) as T) };
+  return { rows: page, more: { next_cursor: cursorOf(page.at(-1) as T) } };
 }

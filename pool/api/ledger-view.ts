@@ -1,6 +1,7 @@
 /** Blocks, slices, credit lists and payments, page by page. */
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
+import type { BlockDocument, BlocksDocument, PaymentDocument, PaymentsDocument, PoolBlock } from './documents.ts';
 import { type Page, pageOf, readCursor } from './keyset.ts';
 import { ratio } from './pool-view.ts';
 
@@ -23,23 +24,26 @@ type BlockRow = {
   credit_list: number | null;
 };
 
-const blockDocument = (row: BlockRow) => ({
+const blockDocument = (row: BlockRow): PoolBlock => ({
   block_id: row.block_id.toString('hex'),
-  service: SERVICES[row.service],
-  finder: row.finder,
-  worker: row.worker,
+  service: SERVICES[row.service] as PoolBlock['service'],
   anchor_height: Number(row.anchor_height),
   slice: row.slice,
   found_millis: Math.floor(Number(row.micros) / 1000),
-  state: row.state,
+  finder: row.finder,
+  worker: row.worker,
+  state: row.state as PoolBlock['state'],
   reason: row.reason,
-  reward_atoms: row.reward === null ? null : String(row.reward),
-  reward_transaction: row.reward_transaction?.toString('hex') ?? null,
-  reward_output: row.reward_output,
-  settled_height: row.settled_height === null ? null : Number(row.settled_height),
   effort: ratio(BigInt(row.effort_work), BigInt(row.target_work)),
+  reward: row.reward === null ? null : String(row.reward),
   credited: row.credit_list !== null,
 });
+
+export type BlockFilter = {
+  readonly service: number | undefined;
+  readonly state: string | undefined;
+  readonly finder: string | undefined;
+};
 
 export class LedgerView {
   readonly #sql: Sql;
@@ -57,7 +61,7 @@ export class LedgerView {
       order by b.found_at desc, b.block_id desc`;
   }
 
-  async blocks(page: Page, filter: { service: number | undefined; state: string | undefined }) {
+  async blocks(page: Page, filter: BlockFilter): Promise<BlocksDocument> {
     const sql = this.#sql;
     const from = readCursor(page.cursor);
     const after =
@@ -66,18 +70,18 @@ export class LedgerView {
         : sql`where (found_at, block_id) < (to_timestamp(${from.micros}::numeric / 1000000), decode(${from.key}, 'hex'))`;
     const service = filter.service === undefined ? sql`` : sql`and service = ${filter.service}`;
     const state = filter.state === undefined ? sql`` : sql`and state = ${filter.state}`;
-    const rows = await this.#blockRows(sql`${after} ${service} ${state}` as never, page.limit + 1);
-    const { rows: shown, next_cursor } = pageOf(
-      rows,
-      page.limit,
-      (row) => `${row.micros}-${row.block_id.toString('hex')}`,
-    );
-    return { blocks: shown.map(blockDocument), next_cursor };
+    const finder =
+      filter.finder === undefined
+        ? sql``
+        : sql`and account_id = coalesce((select id from accounts where address = ${filter.finder}), -1)`;
+    const rows = await this.#blockRows(sql`${after} ${service} ${state} ${finder}` as never, page.limit + 1);
+    const { rows: shown, more } = pageOf(rows, page.limit, (row) => `${row.micros}-${row.block_id.toString('hex')}`);
+    return { api_version: 1, blocks: shown.map(blockDocument), ...more };
   }
 
-  async block(blockId: string) {
+  async block(blockId: string): Promise<BlockDocument | undefined> {
     const [row] = await this.#blockRows(this.#sql`where block_id = decode(${blockId}, 'hex')` as never, 1);
-    return row === undefined ? undefined : blockDocument(row);
+    return row === undefined ? undefined : { api_version: 1, ...blockDocument(row) };
   }
 
   async slices(service: number, page: Page) {
@@ -101,8 +105,9 @@ export class LedgerView {
       from slices s left join credit_lists c on c.service = s.service and c.slice = s.number
       where s.service = ${service} and s.number < ${from === undefined ? 2_147_483_647 : Number(from.micros)}
       order by s.number desc limit ${page.limit + 1}`;
-    const { rows: shown, next_cursor } = pageOf(rows, page.limit, (row) => `${row.number}-0`);
+    const { rows: shown, more } = pageOf(rows, page.limit, (row) => `${row.number}-0`);
     return {
+      api_version: 1,
       slices: shown.map((row) => ({
         slice: row.number,
         window_work: row.window_work,
@@ -121,44 +126,58 @@ export class LedgerView {
                 root: row.credit_root.toString('hex'),
               },
       })),
-      next_cursor,
+      ...more,
     };
   }
 
-  async payments(page: Page) {
+  /** One row for each recipient; all of them, or those of one address. */
+  async payments(page: Page, address: string | undefined): Promise<PaymentsDocument> {
+    const sql = this.#sql;
     const from = readCursor(page.cursor);
+    const [id, account] = (from?.key ?? '').split(/-(?=\d+$)/);
     const after =
       from === undefined
-        ? this.#sql`true`
-        : this.#sql`(created_at, id) < (to_timestamp(${from.micros}::numeric / 1000000), ${from.key}::uuid)`;
-    const rows = await this.#sql<PaymentRow[]>`select p.id, p.state, p.transaction_id, p.fee, p.final_height,
-        (extract(epoch from p.created_at) * 1000000)::bigint::text as micros, sum(i.amount)::bigint as amount,
-        count(*)::int as recipients
-      from (select * from payouts where ${after} order by created_at desc, id desc limit ${page.limit + 1}) p
-      join payout_items i on i.payout_id = p.id group by p.id, p.state, p.transaction_id, p.fee, p.final_height, p.created_at
-      order by p.created_at desc, p.id desc`;
-    const { rows: shown, next_cursor } = pageOf(rows, page.limit, (row) => `${row.micros}-${row.id}`);
-    return { payments: shown.map(paymentDocument), next_cursor };
+        ? sql`true`
+        : sql`(p.created_at, p.id, i.account_id) < (to_timestamp(${from.micros}::numeric / 1000000), ${id as string}::uuid,
+            ${Number(account ?? 0)})`;
+    const whose =
+      address === undefined
+        ? sql``
+        : sql`and i.account_id = coalesce((select id from accounts where address = ${address}), -1)`;
+    const rows = await sql<PaymentRow[]>`select p.id, p.state, p.transaction_id, p.final_height, i.account_id, i.amount,
+        a.address, (extract(epoch from p.created_at) * 1000000)::bigint::text as micros
+      from payouts p join payout_items i on i.payout_id = p.id join accounts a on a.id = i.account_id
+      where ${after} ${whose} order by p.created_at desc, p.id desc, i.account_id desc limit ${page.limit + 1}`;
+    const { rows: shown, more } = pageOf(rows, page.limit, (row) => `${row.micros}-${row.id}-${row.account_id}`);
+    return { api_version: 1, payments: shown.map(paymentDocument), ...more };
+  }
+
+  async paymentsOf(payoutId: string): Promise<PaymentDocument[]> {
+    const rows = await this.#sql<PaymentRow[]>`select p.id, p.state, p.transaction_id, p.final_height, i.account_id,
+        i.amount, a.address, (extract(epoch from p.created_at) * 1000000)::bigint::text as micros
+      from payouts p join payout_items i on i.payout_id = p.id join accounts a on a.id = i.account_id
+      where p.id = ${payoutId}::uuid order by i.account_id`;
+    return rows.map(paymentDocument);
   }
 }
 
-export type PaymentRow = {
+type PaymentRow = {
   id: string;
   state: string;
   transaction_id: Buffer | null;
-  fee: bigint | null;
   final_height: bigint | null;
-  micros: string;
+  account_id: number;
   amount: bigint;
-  recipients?: number;
+  address: string;
+  micros: string;
 };
 
-export const paymentDocument = (row: PaymentRow) => ({
-  payment_id: row.id,
-  state: row.state,
+const paymentDocument = (row: PaymentRow): PaymentDocument => ({
+  payout_id: row.id,
+  state: row.state as PaymentDocument['state'],
+  address: row.address,
+  amount: String(row.amount),
   transaction_id: row.transaction_id?.toString('hex') ?? null,
-  final_height: row.final_height === null ? null : Number(row.final_height),
   created_millis: Math.floor(Number(row.micros) / 1000),
-  amount_atoms: String(row.amount),
-  ...(row.recipients === undefined ? {} : { recipients: row.recipients }),
+  final_height: row.final_height === null ? null : Number(row.final_height),
 });

@@ -1,18 +1,11 @@
 /**
- * Live events as a server-sent stream: news of the books in order, and the pool's figures every few seconds. A frame is
- * serialised once for all listeners; one that does not read is dropped, and comes back with the id of what it saw last.
+ * Live frames over WebSocket: the pool's figures every few seconds, blocks and payments as the books learn of them. A frame
+ * is serialised once for all pages; a page that does not read is dropped, and reads what it missed when it comes back.
  */
-import type { ServerResponse } from 'node:http';
-
-export const PUBLIC_EVENTS = [
-  'block_found',
-  'block_paid',
-  'block_expired',
-  'payout_sent',
-  'payout_final',
-  'slice_closed',
-  'worker_silent',
-] as const;
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { type WebSocket, WebSocketServer } from 'ws';
+import type { LiveFrame } from './documents.ts';
 
 export type PoolEvent = {
   readonly id: number;
@@ -21,60 +14,82 @@ export type PoolEvent = {
   readonly data: unknown;
 };
 
-export type LiveOptions = { readonly maxListeners?: number; readonly maxQueuedBytes?: number };
-export const LIVE_DEFAULTS = { maxListeners: 5_000, maxQueuedBytes: 64 * 1024 } as const;
+export type LiveOptions = {
+  readonly maxPages?: number;
+  readonly maxQueuedBytes?: number;
+  readonly pingMillis?: number;
+};
+export const LIVE_DEFAULTS = { maxPages: 5_000, maxQueuedBytes: 64 * 1024, pingMillis: 30_000 } as const;
 
-export const eventFrame = (event: PoolEvent): string =>
-  `id: ${event.id}\nevent: ${event.kind}\ndata: ${JSON.stringify({ at_millis: event.atMillis, ...(event.data as object) })}\n\n`;
+type Page = WebSocket & { isSilent?: boolean };
 
 export class LiveHub {
-  readonly #maxListeners: number;
-  readonly #maxQueuedBytes: number;
-  readonly #listeners = new Set<ServerResponse>();
+  readonly #options: Required<LiveOptions>;
+  readonly #pages = new Set<Page>();
+  readonly #server = new WebSocketServer({
+    noServer: true,
+    maxPayload: 1024,
+    perMessageDeflate: false,
+    clientTracking: false,
+  });
+  readonly #first: () => LiveFrame | undefined;
+  readonly #timer: NodeJS.Timeout;
   dropped = 0;
 
-  constructor(options: LiveOptions = {}) {
-    this.#maxListeners = options.maxListeners ?? LIVE_DEFAULTS.maxListeners;
-    this.#maxQueuedBytes = options.maxQueuedBytes ?? LIVE_DEFAULTS.maxQueuedBytes;
+  /** `first` is what a page gets at once. */
+  constructor(options: LiveOptions, dependencies: { first: () => LiveFrame | undefined }) {
+    this.#options = { ...LIVE_DEFAULTS, ...options };
+    this.#first = dependencies.first;
+    this.#timer = setInterval(() => this.#ping(), this.#options.pingMillis);
   }
 
-  get listeners(): number {
-    return this.#listeners.size;
+  get pages(): number {
+    return this.#pages.size;
   }
 
-  get full(): boolean {
-    return this.#listeners.size >= this.#maxListeners;
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    if (this.#pages.size >= this.#options.maxPages) {
+      socket.end('HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n');
+      return;
+    }
+    this.#server.handleUpgrade(request, socket, head, (page: Page) => {
+      this.#pages.add(page);
+      page.on('close', () => this.#pages.delete(page));
+      page.on('error', () => page.terminate());
+      page.on('pong', () => {
+        page.isSilent = false;
+      });
+      // Pages only listen.
+      page.on('message', () => page.close(1003, 'nothing is asked here'));
+      const frame = this.#first();
+      if (frame !== undefined) page.send(JSON.stringify(frame));
+    });
   }
 
-  /** The head must have been written. `missed` is what the listener has not seen yet. */
-  add(response: ServerResponse, missed: string): void {
-    this.#listeners.add(response);
-    response.on('close', () => this.#listeners.delete(response));
-    response.on('error', () => this.#listeners.delete(response));
-    response.write(`retry: 3000\n\n${missed}`);
-  }
-
-  #send(frame: Buffer): void {
-    for (const response of this.#listeners) {
-      if (response.writableLength > this.#maxQueuedBytes) {
+  send(frame: LiveFrame): void {
+    if (this.#pages.size === 0) return;
+    const text = Buffer.from(JSON.stringify(frame));
+    for (const page of this.#pages) {
+      if (page.bufferedAmount > this.#options.maxQueuedBytes) {
         this.dropped++;
-        this.#listeners.delete(response);
-        response.destroy();
-      } else response.write(frame);
+        page.terminate();
+      } else page.send(text, { binary: false });
     }
   }
 
-  event(event: PoolEvent): void {
-    if ((PUBLIC_EVENTS as readonly string[]).includes(event.kind)) this.#send(Buffer.from(eventFrame(event)));
-  }
-
-  /** Figures have no id: whoever missed some gets the next. */
-  figures(kind: string, data: unknown): void {
-    if (this.#listeners.size > 0) this.#send(Buffer.from(`event: ${kind}\ndata: ${JSON.stringify(data)}\n\n`));
+  #ping(): void {
+    for (const page of this.#pages) {
+      if (page.isSilent === true) page.terminate();
+      else {
+        page.isSilent = true;
+        page.ping();
+      }
+    }
   }
 
   close(): void {
-    for (const response of this.#listeners) response.end();
-    this.#listeners.clear();
+    clearInterval(this.#timer);
+    for (const page of this.#pages) page.close(1001, 'the pool stops');
+    this.#pages.clear();
   }
 }

@@ -2,14 +2,20 @@
 import { parseAddress } from '../../protocol/address.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import { unpackCredits } from '../books/packed.ts';
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
 import type { RateBoard } from '../stats/rates.ts';
 import { ApiRefusal } from './api-error.ts';
+import type {
+  CreditDocument,
+  CreditsDocument,
+  MinerDocument,
+  MinersDocument,
+  ServiceName,
+  WorkersDocument,
+} from './documents.ts';
 import { type Page, pageOf, readCursor } from './keyset.ts';
-import { type PaymentRow, paymentDocument } from './ledger-view.ts';
-import { rateDocument } from './pool-view.ts';
+import { type PoolView, rateDocument } from './pool-view.ts';
 
 export type Account = {
   readonly id: number;
@@ -26,24 +32,45 @@ type WorkerRow = {
   service: number;
   name: string;
   accepted: bigint;
-  work: string;
+  stale: bigint;
+  rejected: bigint;
   last_millis: string | null;
 };
 
 /** Credit lists looked through for one page of a miner's credits. */
 const CREDIT_LISTS = 48;
+/** A worker without a share for this long is shown as away. */
+const ONLINE_MILLIS = 600_000;
+/** Bytes of one row of a packed credit list (pool/books/packed.ts). */
+const CREDIT_BYTES = 12;
+
+/** Looks through a packed list without unpacking it. */
+function creditOf(packed: Buffer, accountId: number): bigint | undefined {
+  for (let at = 0; at + CREDIT_BYTES <= packed.length; at += CREDIT_BYTES)
+    if (packed.readUInt32LE(at) === accountId) return packed.readBigUInt64LE(at + 4);
+  return undefined;
+}
 
 export class MinerView {
   readonly #network: NetworkName;
   readonly #sql: Sql;
   readonly #rates: RateBoard;
+  readonly #payoutMin: bigint;
+  readonly #pool: PoolView;
+  readonly #now: () => number;
   /** Addresses never change their id. */
   readonly #addresses = new Map<number, string>();
 
-  constructor(options: { network: NetworkName }, dependencies: { sql: Sql; rates: RateBoard }) {
+  constructor(
+    options: { network: NetworkName; payoutMin: bigint },
+    dependencies: { sql: Sql; rates: RateBoard; pool: PoolView; now: () => number },
+  ) {
     this.#network = options.network;
+    this.#payoutMin = options.payoutMin;
     this.#sql = dependencies.sql;
     this.#rates = dependencies.rates;
+    this.#pool = dependencies.pool;
+    this.#now = dependencies.now;
   }
 
   async account(address: string): Promise<Account> {
@@ -69,20 +96,25 @@ export class MinerView {
   }
 
   /** By falling rate of the last hour; a cursor is a rank, since the whole list is in memory. */
-  async miners(page: Page) {
+  async miners(page: Page): Promise<MinersDocument> {
     const from = Number(readCursor(page.cursor)?.micros ?? 0);
     const ranking = this.#rates.ranking.filter((row) => row.rates.day > 0);
     const shown = ranking.slice(from, from + page.limit);
-    await this.#learnAddresses(shown.map((row) => row.accountId));
+    const ids = shown.map((row) => row.accountId);
+    await this.#learnAddresses(ids);
+    const lasts = await this.#sql<{ account_id: number; last_millis: string }[]>`select account_id,
+      (extract(epoch from max(last_share_at)) * 1000)::bigint::text as last_millis from workers
+      where account_id = any(${ids}::int[]) group by account_id`;
+    const last = new Map(lasts.map((row) => [row.account_id, Number(row.last_millis)]));
     return {
-      miners: shown.map((row, i) => ({
-        rank: from + i + 1,
+      api_version: 1,
+      miners: shown.map((row) => ({
         address: this.#addresses.get(row.accountId) ?? '',
         workers: row.workers,
         hash_rate: rateDocument(row.rates),
+        last_share_millis: last.get(row.accountId) ?? null,
       })),
-      total: ranking.length,
-      next_cursor: from + page.limit < ranking.length ? `${from + page.limit}-0` : null,
+      ...(from + page.limit < ranking.length ? { next_cursor: `${from + page.limit}-0` } : {}),
     };
   }
 
@@ -94,85 +126,89 @@ export class MinerView {
     for (const row of rows) this.#addresses.set(row.id, row.address);
   }
 
-  async miner(address: string) {
+  async miner(address: string): Promise<MinerDocument> {
     const account = await this.account(address);
-    const [counts] = await this.#sql<{ workers: number; last_millis: string | null; blocks: number }[]>`select
-      count(*)::int as workers, (extract(epoch from max(last_share_at)) * 1000)::bigint::text as last_millis,
-      (select count(*)::int from blocks b join workers f on f.id = b.worker_id where f.account_id = ${account.id}) as blocks
+    const [counts] = await this.#sql<
+      { workers: number; accepted: string; stale: string; rejected: string; last_millis: string | null }[]
+    >`select count(*)::int as workers, coalesce(sum(accepted), 0)::text as accepted, coalesce(sum(stale), 0)::text as stale,
+        coalesce(sum(rejected), 0)::text as rejected,
+        (extract(epoch from max(last_share_at)) * 1000)::bigint::text as last_millis
       from workers where account_id = ${account.id}`;
+    const [solo] = await this.#sql<{ atoms: string }[]>`select coalesce(sum(reward), 0)::text as atoms from blocks
+      where service = 1 and account_id = ${account.id} and state = 'paid' and credit_list is null`;
+    const rates = this.#rates.account(account.id);
     return {
+      api_version: 1,
       address,
-      balance_atoms: String(account.balance),
-      in_flight_atoms: String(account.inFlight),
-      paid_atoms: String(account.paid),
-      payout_min_atoms: account.payoutMin === null ? null : String(account.payoutMin),
-      hash_rate: rateDocument(this.#rates.account(account.id)),
+      hash_rate: rateDocument(rates),
       workers: counts?.workers ?? 0,
-      blocks_found: counts?.blocks ?? 0,
+      accepted: Number(counts?.accepted ?? 0),
+      stale: Number(counts?.stale ?? 0),
+      rejected: Number(counts?.rejected ?? 0),
       last_share_millis: counts?.last_millis == null ? null : Number(counts.last_millis),
+      balance: String(account.balance),
+      in_flight: String(account.inFlight),
+      paid: String(account.paid),
+      pending_estimate: String(this.#pool.pendingEstimate(rates) + BigInt(solo?.atoms ?? 0)),
+      payout_minimum: String(account.payoutMin ?? this.#payoutMin),
     };
   }
 
-  async workers(address: string, page: Page) {
+  async workers(address: string, page: Page): Promise<WorkersDocument> {
     const account = await this.account(address);
     const from = Number(readCursor(page.cursor)?.micros ?? 0);
-    const rows = await this.#sql<WorkerRow[]>`select id, service, name, accepted, work,
+    const rows = await this.#sql<WorkerRow[]>`select id, service, name, accepted, stale, rejected,
         (extract(epoch from last_share_at) * 1000)::bigint::text as last_millis
       from workers where account_id = ${account.id} and id > ${from} order by id limit ${page.limit + 1}`;
-    const { rows: shown, next_cursor } = pageOf(rows, page.limit, (row) => `${row.id}-0`);
+    const { rows: shown, more } = pageOf(rows, page.limit, (row) => `${row.id}-0`);
     return {
+      api_version: 1,
       workers: shown.map((row) => ({
-        worker_id: row.id,
         name: row.name,
-        service: SERVICES[row.service],
-        accepted: Number(row.accepted),
-        work: row.work,
+        service: SERVICES[row.service] as ServiceName,
+        online: row.last_millis !== null && this.#now() - Number(row.last_millis) < ONLINE_MILLIS,
         hash_rate: rateDocument(this.#rates.worker(row.id)),
+        accepted: Number(row.accepted),
+        stale: Number(row.stale),
+        rejected: Number(row.rejected),
         last_share_millis: row.last_millis === null ? null : Number(row.last_millis),
       })),
-      next_cursor,
+      ...more,
     };
-  }
-
-  async payments(address: string, page: Page) {
-    const account = await this.account(address);
-    const from = readCursor(page.cursor);
-    const after =
-      from === undefined
-        ? this.#sql`true`
-        : this.#sql`(p.created_at, p.id) < (to_timestamp(${from.micros}::numeric / 1000000), ${from.key}::uuid)`;
-    const rows = await this.#sql<PaymentRow[]>`select p.id, p.state, p.transaction_id, p.fee, p.final_height,
-        (extract(epoch from p.created_at) * 1000000)::bigint::text as micros, i.amount
-      from payout_items i join payouts p on p.id = i.payout_id where i.account_id = ${account.id} and ${after}
-      order by p.created_at desc, p.id desc limit ${page.limit + 1}`;
-    const { rows: shown, next_cursor } = pageOf(rows, page.limit, (row) => `${row.micros}-${row.id}`);
-    return { payments: shown.map(paymentDocument), next_cursor };
   }
 
   /** What the account got of the latest credit lists; each can be proven. */
-  async credits(address: string, page: Page) {
+  async credits(address: string, page: Page): Promise<CreditsDocument> {
     const account = await this.account(address);
     const before = Number(readCursor(page.cursor)?.micros ?? 2_147_483_647);
     const rows = await this.#sql<
-      { id: number; service: number; slice: number; credits: Buffer; credited: bigint; made_millis: string }[]
-    >`select id, service, slice, credits, credited, (extract(epoch from made_at) * 1000)::bigint::text as made_millis
+      {
+        id: number;
+        service: number;
+        slice: number;
+        blocks: number;
+        credits: Buffer;
+        reward: bigint;
+        made_millis: string;
+      }[]
+    >`select id, service, slice, blocks, credits, reward, (extract(epoch from made_at) * 1000)::bigint::text as made_millis
       from credit_lists where id < ${before} order by id desc limit ${CREDIT_LISTS + 1}`;
-    const { rows: shown, next_cursor } = pageOf(rows, CREDIT_LISTS, (row) => `${row.id}-0`);
-    const credits = shown.flatMap((row) => {
-      const amount = unpackCredits(row.credits).find((credit) => credit.accountId === account.id)?.value;
-      return amount === undefined
-        ? []
-        : [
-            {
-              service: SERVICES[row.service],
-              slice: row.slice,
-              amount_atoms: String(amount),
-              list_atoms: String(row.credited),
-              made_millis: Number(row.made_millis),
-            },
-          ];
+    const { rows: shown, more } = pageOf(rows, CREDIT_LISTS, (row) => `${row.id}-0`);
+    const credits = shown.flatMap((row): CreditDocument[] => {
+      const amount = creditOf(row.credits, account.id);
+      if (amount === undefined) return [];
+      return [
+        {
+          service: SERVICES[row.service] as ServiceName,
+          slice: row.slice,
+          amount: String(amount),
+          reward: String(row.reward),
+          blocks: row.blocks,
+          made_millis: Number(row.made_millis),
+        },
+      ];
     });
-    return { credits, next_cursor };
+    return { api_version: 1, credits, ...more };
   }
 
   async workerId(address: string, service: number, name: string): Promise<number> {

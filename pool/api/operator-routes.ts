@@ -4,8 +4,17 @@ import { addressKey } from '../../bridge/ban-score.ts';
 import { balanceSheet } from '../books/sheet.ts';
 import type { Sql } from '../database/connect.ts';
 import { markVoid } from '../payout/payout-states.ts';
+import type { WalletAnswer, WalletStatus } from '../payout/payout-wallet.ts';
 import type { SharedState } from '../shared/shared-state.ts';
 import { ApiRefusal } from './api-error.ts';
+import type {
+  BansDocument,
+  InstancesDocument,
+  OperatorLogDocument,
+  OperatorStatus,
+  QueueDocument,
+} from './documents.ts';
+import { pausePayouts, payoutsPaused } from './payout-pause.ts';
 import { PAGE, pageOfRequest, pathPart, type Route } from './route.ts';
 
 export type OperatorDependencies = {
@@ -14,17 +23,11 @@ export type OperatorDependencies = {
   readonly now: () => number;
   /** Options as they were read, secrets left out. */
   readonly config: Readonly<Record<string, unknown>>;
+  readonly wallet: () => Promise<WalletAnswer<WalletStatus>>;
+  readonly isAccountant: () => boolean;
 };
 
-/** The switch that the payout loop reads before it reserves anything. */
-export const PAUSE_SETTING = 'payouts_paused';
-
-export async function payoutsPaused(sql: Sql): Promise<boolean> {
-  const [row] = await sql<{ value: string }[]>`select value from settings where name = ${PAUSE_SETTING}`;
-  return row?.value === 'true';
-}
-
-export function operatorRoutes({ sql, shared, now, config }: OperatorDependencies): Route[] {
+export function operatorRoutes({ sql, shared, now, config, wallet, isAccountant }: OperatorDependencies): Route[] {
   const note = (request: FastifyRequest, action: string, details: Record<string, unknown>) =>
     sql`insert into operator_log (actor, action, details) values (${request.ip}, ${action}, ${sql.json(details as never)})`;
   const operator = (route: Omit<Route, 'group' | 'operator'>): Route => ({
@@ -33,6 +36,30 @@ export function operatorRoutes({ sql, shared, now, config }: OperatorDependencie
     group: 'Operator',
     operator: true,
   });
+  const status = async (): Promise<OperatorStatus> => {
+    const sheet = await balanceSheet(sql);
+    const answer = await wallet();
+    const [term] = await sql<{ number: bigint; holder: string }[]>`select number, holder from term`;
+    return {
+      api_version: 1,
+      sheet: {
+        rewards: String(sheet.rewards),
+        uncredited: String(sheet.uncredited),
+        balances: String(sheet.balances),
+        in_flight: String(sheet.inFlight),
+        paid: String(sheet.paid),
+        pool_fees: String(sheet.poolFees),
+        network_fees: String(sheet.networkFees),
+        gap: String(sheet.gap),
+      },
+      wallet:
+        answer.kind === 'ok'
+          ? { ready: true, reason: null, spendable: String(answer.value.spendable), outputs: answer.value.outputs }
+          : { ready: false, reason: answer.reason, spendable: null, outputs: null },
+      payouts_paused: await payoutsPaused(sql),
+      accountant: { term: String(term?.number ?? 0n), holder: term?.holder ?? '', here: isAccountant() },
+    };
+  };
   const payoutId = (request: FastifyRequest): string => {
     const id = pathPart(request, 'id');
     if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id))
@@ -45,7 +72,7 @@ export function operatorRoutes({ sql, shared, now, config }: OperatorDependencie
       method: 'GET',
       path: '/bans',
       summary: 'Addresses that are banned, and until when',
-      handle: async () => ({ bans: (await shared.bans()).map(banDocument) }),
+      handle: async (): Promise<BansDocument> => ({ api_version: 1, bans: (await shared.bans()).map(banDocument) }),
     }),
     operator({
       method: 'POST',
@@ -53,73 +80,82 @@ export function operatorRoutes({ sql, shared, now, config }: OperatorDependencie
       summary: 'Bans an address on all instances',
       body: {
         type: 'object',
-        required: ['address', 'seconds'],
-        properties: { address: { type: 'string' }, seconds: { type: 'integer', minimum: 1, maximum: 31_536_000 } },
+        required: ['key', 'minutes'],
+        properties: { key: { type: 'string' }, minutes: { type: 'integer', minimum: 1, maximum: 525_600 } },
       },
       handle: async (request) => {
-        const { address, seconds } = objectOf(request);
-        if (typeof address !== 'string' || address === '' || address.length > 64)
-          throw new ApiRefusal('bad_request', 'address is an IPv4 or IPv6 address');
-        if (typeof seconds !== 'number' || !Number.isInteger(seconds) || seconds < 1 || seconds > 31_536_000)
-          throw new ApiRefusal('bad_request', 'seconds is a whole number from 1 to a year');
-        const ban = { key: addressKey(address), untilMillis: now() + seconds * 1000 };
-        await note(request, 'ban', { key: ban.key, seconds });
+        const { key, minutes } = objectOf(request);
+        if (typeof key !== 'string' || key === '' || key.length > 64)
+          throw new ApiRefusal('bad_request', 'key is an IPv4 or IPv6 address');
+        if (typeof minutes !== 'number' || !Number.isInteger(minutes) || minutes < 1 || minutes > 525_600)
+          throw new ApiRefusal('bad_request', 'minutes is a whole number from 1 to a year');
+        const ban = { key: addressKey(key), untilMillis: now() + minutes * 60_000 };
+        await note(request, 'ban', { key: ban.key, minutes });
         await shared.ban(ban);
-        return banDocument(ban);
+        return { api_version: 1, ...banDocument(ban) };
       },
     }),
     operator({
       method: 'DELETE',
-      path: '/bans/:key',
+      path: '/bans',
       summary: 'Lifts a ban',
+      body: { type: 'object', required: ['key'], properties: { key: { type: 'string' } } },
       handle: async (request) => {
-        const key = pathPart(request, 'key');
+        const { key } = objectOf(request);
+        if (typeof key !== 'string') throw new ApiRefusal('bad_request', 'key names a ban of the list');
         await note(request, 'unban', { key });
-        return { lifted: await shared.unban(key) };
+        return { api_version: 1, lifted: await shared.unban(key) };
       },
     }),
     operator({
       method: 'GET',
       path: '/instances',
       summary: 'Instances heard of lately',
-      handle: async () => ({ instances: await shared.instances() }),
+      handle: async (): Promise<InstancesDocument> => ({
+        api_version: 1,
+        instances: (await shared.instances()).map((each) => ({
+          instance: each.name,
+          boot_id: each.instance,
+          connections: Object.values(each.connections).reduce((sum, count) => sum + count, 0),
+          accountant: each.accountant,
+          started_millis: each.startedMillis,
+          seen_millis: each.atMillis,
+        })),
+      }),
     }),
     operator({
       method: 'GET',
       path: '/config',
       summary: 'Options as this instance read them; secrets are left out',
-      handle: async () => config,
+      handle: async () => ({ api_version: 1, config }),
     }),
     operator({
       method: 'GET',
-      path: '/sheet',
-      summary: 'The balance sheet; a gap that is not 0 is an alarm',
-      handle: async () =>
-        Object.fromEntries(Object.entries(await balanceSheet(sql)).map(([name, value]) => [name, String(value)])),
+      path: '/status',
+      summary: 'Balance sheet (a gap that is not 0 is an alarm), wallet, and who keeps the books',
+      handle: () => status(),
     }),
     operator({
       method: 'GET',
-      path: '/payouts',
+      path: '/queue',
       summary: 'Payouts that are open, and those that need a person',
-      handle: async () => ({ paused: await payoutsPaused(sql), payouts: await openList(sql) }),
+      handle: async (): Promise<QueueDocument> => ({ api_version: 1, payouts: await openList(sql) }),
     }),
+    ...[true, false].map((isPaused) =>
+      operator({
+        method: 'POST',
+        path: isPaused ? '/pause' : '/resume',
+        summary: isPaused ? 'Stops new payouts; those under way are still followed' : 'Lets payouts go on',
+        handle: async (request) => {
+          await note(request, isPaused ? 'payouts_pause' : 'payouts_resume', {});
+          await pausePayouts(sql, isPaused);
+          return { api_version: 1, payouts_paused: isPaused };
+        },
+      }),
+    ),
     operator({
       method: 'POST',
-      path: '/payouts/pause',
-      summary: 'Stops or resumes new payouts; those under way are still followed',
-      body: { type: 'object', required: ['paused'], properties: { paused: { type: 'boolean' } } },
-      handle: async (request) => {
-        const { paused } = objectOf(request);
-        if (typeof paused !== 'boolean') throw new ApiRefusal('bad_request', 'paused is true or false');
-        await note(request, 'payouts_pause', { paused });
-        await sql`insert into settings values (${PAUSE_SETTING}, ${String(paused)})
-          on conflict (name) do update set value = excluded.value`;
-        return { paused };
-      },
-    }),
-    operator({
-      method: 'POST',
-      path: '/payouts/:id/resume',
+      path: '/payouts/:id/release',
       summary:
         'Lets a payout go on that waited for a person and was found unpaid: it is asked for again with the same request id',
       handle: async (request) => {
@@ -128,8 +164,8 @@ export function operatorRoutes({ sql, shared, now, config }: OperatorDependencie
             state = case when state = 'submitting' then 'reserved' else state end, updated_at = now()
           where id = ${id} and needs_person is not null and state in ('reserved', 'submitting') returning id`;
         if (rows.length === 0) throw new ApiRefusal('conflict', 'this payout does not wait for a person');
-        await note(request, 'payout_resume', { payout: id });
-        return { resumed: id };
+        await note(request, 'payout_release', { payout: id });
+        return { api_version: 1, released: id };
       },
     }),
     operator({
@@ -154,7 +190,7 @@ export function operatorRoutes({ sql, shared, now, config }: OperatorDependencie
           where id = ${id} and needs_person is not null and state = 'submitting' returning id`;
         if (rows.length === 0) throw new ApiRefusal('conflict', 'this payout does not wait for a person');
         await note(request, 'payout_sent', { payout: id, transaction: transaction_id });
-        return { sent: id };
+        return { api_version: 1, sent: id };
       },
     }),
     operator({
@@ -169,7 +205,7 @@ export function operatorRoutes({ sql, shared, now, config }: OperatorDependencie
           await markVoid(transaction, id, 'reserved', 'by the operator');
         });
         await note(request, 'payout_void', { payout: id });
-        return { voided: id };
+        return { api_version: 1, voided: id };
       },
     }),
     operator({
@@ -183,15 +219,13 @@ export function operatorRoutes({ sql, shared, now, config }: OperatorDependencie
           { id: bigint; at: Date; actor: string; action: string; details: unknown }[]
         >`select id, at,
           actor, action, details from operator_log order by id desc limit ${limit}`;
-        return {
-          log: rows.map((row) => ({
-            id: Number(row.id),
-            at_millis: row.at.getTime(),
-            actor: row.actor,
-            action: row.action,
-            details: row.details,
-          })),
-        };
+        const entries = rows.map((row) => ({
+          at_millis: row.at.getTime(),
+          actor: row.actor,
+          action: row.action,
+          details: row.details as object,
+        }));
+        return { api_version: 1, entries } satisfies OperatorLogDocument;
       },
     }),
   ];
@@ -208,19 +242,27 @@ const objectOf = (request: FastifyRequest): Record<string, unknown> => {
   return request.body as Record<string, unknown>;
 };
 
-async function openList(sql: Sql) {
-  const rows = await sql<
-    { id: string; state: string; needs_person: string | null; reason: string | null; millis: string; items: unknown }[]
-  >`select p.id, p.state, p.needs_person, p.reason, (extract(epoch from p.created_at) * 1000)::bigint::text as millis,
-      json_agg(json_build_object('address', a.address, 'amount_atoms', i.amount::text) order by a.id) as items
-    from payouts p join payout_items i on i.payout_id = p.id join accounts a on a.id = i.account_id
+async function openList(sql: Sql): Promise<QueueDocument['payouts']> {
+  type Row = {
+    id: string;
+    state: QueueDocument['payouts'][number]['state'];
+    needs_person: string | null;
+    reason: string | null;
+    millis: string;
+    total: string;
+    recipients: number;
+  };
+  const rows = await sql<Row[]>`select p.id, p.state, p.needs_person, p.reason, sum(i.amount)::text as total,
+      count(*)::int as recipients, (extract(epoch from p.created_at) * 1000)::bigint::text as millis
+    from payouts p join payout_items i on i.payout_id = p.id
     where p.state in ('reserved', 'submitting', 'submitted') group by p.id order by p.created_at limit 200`;
   return rows.map((row) => ({
-    payment_id: row.id,
+    payout_id: row.id,
     state: row.state,
+    total: row.total,
+    recipients: row.recipients,
     needs_person: row.needs_person,
     reason: row.reason,
     created_millis: Number(row.millis),
-    recipients: row.items,
   }));
 }

@@ -2,10 +2,12 @@
 import type { NetworkName } from '../../protocol/network.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { Sql } from '../database/connect.ts';
+import type { WalletAnswer, WalletStatus } from '../payout/payout-wallet.ts';
 import type { SharedState } from '../shared/shared-state.ts';
 import { RateBoard } from '../stats/rates.ts';
 import { AnswerCache } from './answer-cache.ts';
 import { ChartView } from './chart-view.ts';
+import type { ConnectDocument, LiveFrame } from './documents.ts';
 import { EventFollower } from './event-follower.ts';
 import { LedgerView } from './ledger-view.ts';
 import { LiveHub, type PoolEvent } from './live.ts';
@@ -30,7 +32,9 @@ export type PoolApiDependencies = {
   readonly chain: () => ChainView | undefined;
   readonly log: Logger;
   readonly now: () => number;
-  readonly onEvent?: (event: PoolEvent) => void;
+  readonly connect: () => ConnectDocument;
+  readonly wallet: () => Promise<WalletAnswer<WalletStatus>>;
+  readonly isAccountant: () => boolean;
 };
 
 export interface PoolApi {
@@ -46,35 +50,55 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
   const { sql, shared, chain, log, now } = dependencies;
   const { network, terms } = options;
   const rates = new RateBoard({ sql, now });
-  const pool = new PoolView(terms, { sql, rates, now, chain, instances: () => shared.instances() });
-  const live = new LiveHub();
-  const miners = new MinerView({ network }, { sql, rates });
+  const pool = new PoolView(terms, { sql, rates, now, chain });
+  const ledger = new LedgerView({ sql });
+  const figures = (): LiveFrame | undefined =>
+    pool.document === undefined ? undefined : { type: 'pool', data: pool.document };
+  const live = new LiveHub({}, { first: figures });
+  const miners = new MinerView({ network, payoutMin: terms.payoutMin }, { sql, rates, pool, now });
   const routes = [
     ...publicRoutes({
-      sql,
       pool,
-      ledger: new LedgerView({ sql }),
+      ledger,
       miners,
       charts: new ChartView({ sql, rates, now }),
       proofs: new ProofMaker({ network }, { sql }),
       thresholds: new PayoutThreshold({ network, least: terms.payoutMin }, { sql, now }),
-      live,
+      connect: dependencies.connect,
       cache: new AnswerCache({}, { now }),
     }),
-    ...operatorRoutes({ sql, shared, now, config: options.config }),
+    ...operatorRoutes({
+      sql,
+      shared,
+      now,
+      config: options.config,
+      wallet: dependencies.wallet,
+      isAccountant: dependencies.isAccountant,
+    }),
   ];
+  /** Events say what changed; pages get the document as it is now. */
+  const tell = async ({ kind, data }: PoolEvent): Promise<void> => {
+    if (live.pages === 0) return;
+    if (kind.startsWith('block_')) {
+      const block = await ledger.block((data as { block_id: string }).block_id);
+      if (block === undefined) return;
+      const { api_version: _, ...rest } = block;
+      live.send({ type: 'block', data: rest });
+    } else if (kind === 'payout_sent' || kind === 'payout_final') {
+      for (const payment of await ledger.paymentsOf((data as { payout_id: string }).payout_id))
+        live.send({ type: 'payment', data: payment });
+    }
+  };
   const follower = new EventFollower({
     sql,
     log,
-    onEvent: (event) => {
-      live.event(event);
-      dependencies.onEvent?.(event);
-    },
+    onEvent: (event) => void tell(event).catch(() => undefined),
   });
   const refresh = async () => {
     try {
       await pool.refresh();
-      live.figures('pool', pool.document);
+      const frame = figures();
+      if (frame !== undefined) live.send(frame);
     } catch (error) {
       log.warn('figures could not be refreshed', { reason: (error as Error).message });
     }

@@ -4,8 +4,9 @@
  */
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
-import type { InstanceFigures } from '../shared/shared-state.ts';
 import type { RateBoard, Rates } from '../stats/rates.ts';
+import type { PoolDocument, RatesDocument, ServiceDocument } from './documents.ts';
+import { payoutsPaused } from './payout-pause.ts';
 
 export type PoolTerms = {
   readonly name: string;
@@ -22,7 +23,8 @@ export type PoolTerms = {
 export type ChainView = {
   readonly height: number;
   readonly targetWork: bigint;
-  readonly hashesPerSecond: bigint | null;
+  readonly hashesPerSecond: bigint;
+  readonly synced: boolean;
 };
 
 export type PoolViewDependencies = {
@@ -30,20 +32,17 @@ export type PoolViewDependencies = {
   readonly rates: RateBoard;
   readonly now: () => number;
   readonly chain: () => ChainView | undefined;
-  readonly instances: () => Promise<readonly InstanceFigures[]>;
 };
 
 type BlockFigures = {
   service: number;
   found: number;
   paid: number;
-  expired: number;
-  pending: number;
-  luck: string | null;
+  day_luck: string | null;
   last_millis: string | null;
 };
 
-export const rateDocument = (rates: Rates) => ({
+export const rateDocument = (rates: Rates): RatesDocument => ({
   ten_minutes: Math.round(rates.tenMinutes),
   hour: Math.round(rates.hour),
   day: Math.round(rates.day),
@@ -52,90 +51,98 @@ export const rateDocument = (rates: Rates) => ({
 export class PoolView {
   readonly #terms: PoolTerms;
   readonly #dependencies: PoolViewDependencies;
-  #document: Record<string, unknown> | undefined;
+  #document: PoolDocument | undefined;
+  /** What the PPLNS blocks that are not credited yet will bring the miners, about. */
+  #uncredited = 0n;
 
   constructor(terms: PoolTerms, dependencies: PoolViewDependencies) {
     this.#terms = terms;
     this.#dependencies = dependencies;
   }
 
-  get document(): Record<string, unknown> | undefined {
+  get document(): PoolDocument | undefined {
     return this.#document;
   }
 
+  /** An account's part of the blocks not credited yet, by its part of the work of a day. For display. */
+  pendingEstimate(rates: Rates): bigint {
+    const all = this.#dependencies.rates.service(0).day;
+    if (all <= 0) return 0n;
+    return (this.#uncredited * BigInt(Math.round((Math.min(rates.day, all) / all) * 1e9))) / 1_000_000_000n;
+  }
+
   async refresh(): Promise<void> {
-    const { sql, rates, now, chain, instances } = this.#dependencies;
+    const { sql, rates, now, chain } = this.#dependencies;
     await rates.refresh();
-    const since = new Date(now() - 86_400_000);
-    const blocks = await sql<BlockFigures[]>`select service,
-        count(*) filter (where found_at > ${since})::int as found,
-        count(*) filter (where found_at > ${since} and state = 'paid')::int as paid,
-        count(*) filter (where found_at > ${since} and state = 'expired')::int as expired,
-        count(*) filter (where state in ('found', 'accepted', 'registered'))::int as pending,
-        round(sum(target_work) filter (where found_at > ${since})
-          / nullif(sum(effort_work) filter (where found_at > ${since}), 0), 4)::text as luck,
-        (extract(epoch from max(found_at)) * 1000)::bigint::text as last_millis
-      from blocks where found_at > ${since} or state in ('found', 'accepted', 'registered') group by service`;
+    const blocks = await this.#blocks();
+    const hundred = await this.#luckOfHundred();
     const efforts = await sql<{ service: number; work: string }[]>`select service, work from effort`;
-    const [totals] = await sql<{ paid: string; owed: string }[]>`select coalesce(sum(paid), 0)::text as paid,
-      coalesce(sum(balance + in_flight), 0)::text as owed from accounts`;
-    const connected = await instances();
+    const [totals] = await sql<{ paid: string }[]>`select coalesce(sum(paid), 0)::text as paid from accounts`;
+    const [pending] = await sql<{ open: string }[]>`select (count(*) * coalesce((select avg(reward) from
+        (select reward from blocks where service = 0 and state = 'paid' order by found_at desc limit 100) r), 0))::bigint::text
+        as open from blocks where service = 0 and credit_list is null and state in ('found', 'accepted', 'registered', 'paid')`;
+    this.#uncredited = (BigInt(pending?.open ?? 0) * BigInt(1_000_000 - this.#terms.feePpm.pplns)) / 1_000_000n;
+    const isPaused = await payoutsPaused(sql);
     const view = chain();
+    const { name, network, address, feePpm, payoutMin, payoutIntervalMillis, sliceCuts } = this.#terms;
     this.#document = {
-      ...this.#termsDocument(),
-      at_millis: now(),
-      height: view?.height ?? null,
-      network_work: view === undefined ? null : String(view.targetWork),
-      network_rate: view?.hashesPerSecond == null ? null : String(view.hashesPerSecond),
-      connections: connected.reduce((sum, each) => sum + total(each.connections), 0),
+      api_version: 1,
+      name,
+      network,
+      pool_address: address,
+      services: SERVICES.map((service, id): ServiceDocument => {
+        const figures = blocks.find((row) => row.service === id);
+        const { workers, accounts, ...own } = rates.service(id);
+        const effort = BigInt(efforts.find((row) => row.service === id)?.work ?? 0);
+        return {
+          service,
+          fee_ppm: feePpm[service],
+          miners: accounts,
+          workers,
+          hash_rate: rateDocument(own),
+          blocks_found: figures?.found ?? 0,
+          blocks_paid: figures?.paid ?? 0,
+          effort: view === undefined ? 0 : ratio(effort, view.targetWork),
+          luck: { hundred: hundred.get(id) ?? null, day: numberOrNull(figures?.day_luck) },
+          last_block_millis: numberOrNull(figures?.last_millis),
+        };
+      }),
+      network_figures: {
+        height: view?.height ?? 0,
+        hash_rate: Number(view?.hashesPerSecond ?? 0n),
+        block_work: String(view?.targetWork ?? 0n),
+        synced: view?.synced ?? false,
+      },
+      payouts: { minimum: String(payoutMin), interval_seconds: payoutIntervalMillis / 1000, paused: isPaused },
       paid_atoms: totals?.paid ?? '0',
-      owed_atoms: totals?.owed ?? '0',
-      services: Object.fromEntries(
-        SERVICES.map((name, service) => {
-          const figures = blocks.find((row) => row.service === service);
-          const { workers, accounts, ...own } = rates.service(service);
-          const effort = BigInt(efforts.find((row) => row.service === service)?.work ?? 0);
-          return [
-            name,
-            {
-              hash_rate: rateDocument(own),
-              workers,
-              miners: accounts,
-              connections: connected.reduce((sum, each) => sum + (each.connections[name] ?? 0), 0),
-              current_effort: view === undefined ? null : ratio(effort, view.targetWork),
-              blocks_24h: {
-                found: figures?.found ?? 0,
-                paid: figures?.paid ?? 0,
-                expired: figures?.expired ?? 0,
-                luck: figures?.luck == null ? null : Number(figures.luck),
-              },
-              blocks_pending: figures?.pending ?? 0,
-              last_block_millis: figures?.last_millis == null ? null : Number(figures.last_millis),
-            },
-          ];
-        }),
-      ),
+      slice_cuts: sliceCuts,
+      now_millis: now(),
     };
   }
 
-  #termsDocument() {
-    const { name, network, address, feePpm, payoutMin, payoutIntervalMillis, windowThousandths, sliceCuts } =
-      this.#terms;
-    return {
-      name,
-      network,
-      address,
-      fee_ppm: feePpm,
-      payout_min_atoms: String(payoutMin),
-      payout_interval_millis: payoutIntervalMillis,
-      window_blocks: Number(windowThousandths) / 1000,
-      slice_cuts: sliceCuts,
-    };
+  async #blocks(): Promise<BlockFigures[]> {
+    const since = new Date(this.#dependencies.now() - 86_400_000);
+    return this.#dependencies.sql<BlockFigures[]>`select service, count(*)::int as found,
+        count(*) filter (where state = 'paid')::int as paid,
+        round(sum(target_work) filter (where found_at > ${since})
+          / nullif(sum(effort_work) filter (where found_at > ${since}), 0), 4)::text as day_luck,
+        (extract(epoch from max(found_at)) * 1000)::bigint::text as last_millis
+      from blocks group by service`;
+  }
+
+  async #luckOfHundred(): Promise<Map<number, number>> {
+    const luck = new Map<number, number>();
+    for (const service of SERVICES.keys()) {
+      const [row] = await this.#dependencies.sql<{ luck: string | null }[]>`select
+        round(sum(target_work) / nullif(sum(effort_work), 0), 4)::text as luck from
+        (select target_work, effort_work from blocks where service = ${service} order by found_at desc limit 100) b`;
+      if (row?.luck != null) luck.set(service, Number(row.luck));
+    }
+    return luck;
   }
 }
 
-const total = (counts: Readonly<Record<string, number>>) =>
-  Object.values(counts).reduce((sum, count) => sum + count, 0);
+const numberOrNull = (text: string | null | undefined): number | null => (text == null ? null : Number(text));
 
 /** To four decimals, without leaving integers before the last step. */
 export const ratio = (part: bigint, whole: bigint): number =>

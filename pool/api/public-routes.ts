@@ -1,19 +1,19 @@
 /** Routes that anybody may ask. Answers are JSON; worker names in them are data, to be escaped by whoever shows them. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AddressProof, AddressProofRequest } from '../../protocol/address-proof.ts';
-import type { Sql } from '../database/connect.ts';
 import { type Answer, type AnswerCache, jsonAnswer } from './answer-cache.ts';
 import { ApiRefusal } from './api-error.ts';
-import { CHART_RANGES, type ChartRange, type ChartView } from './chart-view.ts';
-import { eventsAfter } from './event-follower.ts';
+import { CHART_HOURS, type ChartView } from './chart-view.ts';
+import type { ConnectDocument } from './documents.ts';
 import type { LedgerView } from './ledger-view.ts';
-import { eventFrame, type LiveHub, PUBLIC_EVENTS } from './live.ts';
 import type { MinerView } from './miner-view.ts';
 import type { PayoutThreshold } from './payout-threshold.ts';
 import type { PoolView } from './pool-view.ts';
 import type { ProofMaker } from './proofs.ts';
 import {
+  addressOfQuery,
   choiceOfRequest,
+  numberOfRequest,
   PAGE,
   PARAMETERS,
   pageOfRequest,
@@ -25,14 +25,13 @@ import {
 } from './route.ts';
 
 export type PublicDependencies = {
-  readonly sql: Sql;
   readonly pool: PoolView;
   readonly ledger: LedgerView;
   readonly miners: MinerView;
   readonly charts: ChartView;
   readonly proofs: ProofMaker;
   readonly thresholds: PayoutThreshold;
-  readonly live: LiveHub;
+  readonly connect: () => ConnectDocument;
   readonly cache: AnswerCache;
 };
 
@@ -54,7 +53,7 @@ export function sendAnswer(
 }
 
 export function publicRoutes(dependencies: PublicDependencies): Route[] {
-  const { sql, pool, ledger, miners, charts, proofs, thresholds, live, cache } = dependencies;
+  const { pool, ledger, miners, charts, proofs, thresholds, connect, cache } = dependencies;
   const cached =
     (millis: number, build: (request: FastifyRequest) => Promise<unknown>) =>
     async (request: FastifyRequest, reply: FastifyReply) =>
@@ -64,8 +63,7 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
         await cache.get(request.url, millis, () => build(request)),
         `public, max-age=${Math.max(1, millis / 1000)}`,
       );
-  const rangeOf = (request: FastifyRequest): ChartRange =>
-    choiceOfRequest(request, 'range', Object.keys(CHART_RANGES) as ChartRange[]) ?? 'day';
+  const hoursOf = (request: FastifyRequest): number => numberOfRequest(request, 'hours', { ...CHART_HOURS, min: 1 });
   const workerOf = (request: FastifyRequest) => {
     const name = pathPart(request, 'worker');
     return name === '-' ? '' : name;
@@ -84,22 +82,30 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
     },
     {
       method: 'GET',
-      path: '/charts/pool',
+      path: '/pool/chart',
       group: 'Pool',
-      summary: 'Hash rate, workers and miners over time',
-      parameters: [PARAMETERS.range, PARAMETERS.serviceQuery],
-      handle: cached(CHART_MILLIS, (request) => charts.pool(rangeOf(request), serviceOfQuery(request))),
+      summary: 'Hash rate and workers over time',
+      parameters: [PARAMETERS.hours, PARAMETERS.serviceQuery],
+      handle: cached(CHART_MILLIS, (request) => charts.pool(hoursOf(request), serviceOfQuery(request))),
+    },
+    {
+      method: 'GET',
+      path: '/connect',
+      group: 'Pool',
+      summary: 'Where miners connect',
+      handle: cached(FIGURES_MILLIS, async () => connect()),
     },
     {
       method: 'GET',
       path: '/blocks',
       group: 'Blocks',
       summary: 'Blocks, newest first',
-      parameters: [PARAMETERS.serviceQuery, PARAMETERS.state, ...PAGE],
+      parameters: [PARAMETERS.serviceQuery, PARAMETERS.state, PARAMETERS.finder, ...PAGE],
       handle: cached(FIGURES_MILLIS, (request) =>
         ledger.blocks(pageOfRequest(request), {
           service: serviceOfQuery(request),
           state: choiceOfRequest(request, 'state', PARAMETERS.state.schema.enum as unknown as readonly string[]),
+          finder: addressOfQuery(request, 'finder'),
         }),
       ),
     },
@@ -143,16 +149,6 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
     },
     {
       method: 'GET',
-      path: '/miners/:address/payments',
-      group: 'Miners',
-      summary: 'Payments to a miner, newest first',
-      parameters: [PARAMETERS.address, ...PAGE],
-      handle: cached(FIGURES_MILLIS, (request) =>
-        miners.payments(pathPart(request, 'address'), pageOfRequest(request)),
-      ),
-    },
-    {
-      method: 'GET',
       path: '/miners/:address/credits',
       group: 'Miners',
       summary: 'What a miner got of each credit list; each can be proven',
@@ -164,10 +160,10 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
       path: '/miners/:address/chart',
       group: 'Miners',
       summary: "A miner's hash rate by hour",
-      parameters: [PARAMETERS.address, PARAMETERS.range],
+      parameters: [PARAMETERS.address, PARAMETERS.hours],
       handle: cached(CHART_MILLIS, async (request) => {
         const account = await miners.account(pathPart(request, 'address'));
-        return charts.account(account.id, rangeOf(request));
+        return charts.account(account.id, hoursOf(request));
       }),
     },
     {
@@ -175,10 +171,10 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
       path: '/miners/:address/workers/:service/:worker/chart',
       group: 'Miners',
       summary: "A worker's hash rate by hour",
-      parameters: [PARAMETERS.address, PARAMETERS.service, PARAMETERS.worker, PARAMETERS.range],
+      parameters: [PARAMETERS.address, PARAMETERS.service, PARAMETERS.worker, PARAMETERS.hours],
       handle: cached(CHART_MILLIS, async (request) => {
         const id = await miners.workerId(pathPart(request, 'address'), serviceOfPath(request), workerOf(request));
-        return charts.worker(id, rangeOf(request));
+        return charts.worker(id, hoursOf(request));
       }),
     },
     {
@@ -214,9 +210,11 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
       method: 'GET',
       path: '/payments',
       group: 'Payments',
-      summary: 'Payouts, newest first',
-      parameters: PAGE,
-      handle: cached(FIGURES_MILLIS, (request) => ledger.payments(pageOfRequest(request))),
+      summary: 'Payments, newest first; all, or those to one address',
+      parameters: [PARAMETERS.addressQuery, ...PAGE],
+      handle: cached(FIGURES_MILLIS, (request) =>
+        ledger.payments(pageOfRequest(request), addressOfQuery(request, 'address')),
+      ),
     },
     {
       method: 'GET',
@@ -228,12 +226,14 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
     },
     {
       method: 'GET',
-      path: '/proofs/:service/:slice/:address',
+      path: '/proofs/:service/:slice',
       group: 'Proofs',
       summary: "The proof of a miner's credit of a slice's rewards (protocol/pool-proof.ts checks it)",
-      parameters: [PARAMETERS.service, PARAMETERS.slice, PARAMETERS.address],
+      parameters: [PARAMETERS.service, PARAMETERS.slice, { ...PARAMETERS.addressQuery, description: 'whose proof' }],
       handle: async (request, reply) => {
-        const account = await miners.account(pathPart(request, 'address'));
+        const address = addressOfQuery(request, 'address');
+        if (address === undefined) throw new ApiRefusal('bad_request', 'address says whose proof is wanted');
+        const account = await miners.account(address);
         const proof = await proofs.proof(
           serviceOfPath(request),
           sliceOfPath(request),
@@ -246,7 +246,7 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
     },
     {
       method: 'GET',
-      path: '/proofs/:service/:slice',
+      path: '/proofs/:service/:slice/list',
       group: 'Proofs',
       summary: "The whole credit list of a slice's rewards, with every leaf of its window",
       parameters: [PARAMETERS.service, PARAMETERS.slice],
@@ -254,27 +254,6 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
         const list = await proofs.list(serviceOfPath(request), sliceOfPath(request));
         if (list === undefined) throw new ApiRefusal('not_found', 'this slice has no credit list yet');
         return sendAnswer(request, reply, jsonAnswer(list), FOREVER);
-      },
-    },
-    {
-      method: 'GET',
-      path: '/events',
-      group: 'Live',
-      summary: `Live events as a server-sent stream: pool, ${PUBLIC_EVENTS.join(', ')}`,
-      handle: async (request, reply) => {
-        if (live.full) throw new ApiRefusal('unavailable', 'too many live pages', 30_000);
-        const last = Number(request.headers['last-event-id'] ?? Number.NaN);
-        const missed = Number.isSafeInteger(last) && last >= 0 ? await eventsAfter(sql, last, 200) : [];
-        const figures = pool.document === undefined ? '' : `event: pool\ndata: ${JSON.stringify(pool.document)}\n\n`;
-        const shown = missed.filter((event) => (PUBLIC_EVENTS as readonly string[]).includes(event.kind));
-        reply.hijack();
-        reply.raw.writeHead(200, {
-          'content-type': 'text/event-stream; charset=utf-8',
-          'cache-control': 'no-store',
-          'x-accel-buffering': 'no',
-        });
-        live.add(reply.raw, shown.map(eventFrame).join('') + figures);
-        return reply;
       },
     },
   ];

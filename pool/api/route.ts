@@ -42,7 +42,14 @@ export const PARAMETERS = {
   slice: { name: 'slice', in: 'path', description: 'number of the slice', schema: { type: 'integer', minimum: 0 } },
   blockId: text('id', 'path', 'block id, 96 hex characters', { pattern: '^[0-9a-f]{96}$' }),
   worker: text('worker', 'path', 'name of the worker, percent-encoded; - for the one without a name'),
-  range: text('range', 'query', 'how far back', { enum: ['day', 'week', 'month'], default: 'day' }),
+  addressQuery: text('address', 'query', 'only this address'),
+  finder: text('finder', 'query', 'only blocks that this address found'),
+  hours: {
+    name: 'hours',
+    in: 'query',
+    description: 'how far back',
+    schema: { type: 'integer', minimum: 1, maximum: 2160, default: 24 },
+  },
   cursor: text('cursor', 'query', 'next_cursor of the page before'),
   limit: {
     name: 'limit',
@@ -64,12 +71,29 @@ const query = (request: FastifyRequest, name: string): string | undefined => {
 export const pathPart = (request: FastifyRequest, name: string): string =>
   (request.params as Record<string, string>)[name] ?? '';
 
-export function pageOfRequest(request: FastifyRequest): Page {
-  const limit = query(request, 'limit');
-  const count = limit === undefined ? PAGE_LIMIT.default : Number(limit);
-  if (!Number.isInteger(count) || count < 1 || count > PAGE_LIMIT.max)
-    throw new ApiRefusal('bad_request', `limit is a whole number from 1 to ${PAGE_LIMIT.max}`);
-  return { cursor: query(request, 'cursor'), limit: count };
+export function numberOfRequest(
+  request: FastifyRequest,
+  name: string,
+  limits: { readonly default: number; readonly min: number; readonly max: number },
+): number {
+  const word = query(request, name);
+  const value = word === undefined ? limits.default : Number(word);
+  if (!Number.isInteger(value) || value < limits.min || value > limits.max)
+    throw new ApiRefusal('bad_request', `${name} is a whole number from ${limits.min} to ${limits.max}`);
+  return value;
+}
+
+export const pageOfRequest = (request: FastifyRequest): Page => ({
+  cursor: query(request, 'cursor'),
+  limit: numberOfRequest(request, 'limit', { ...PAGE_LIMIT, min: 1 }),
+});
+
+/** Text as it came: an address that nobody has finds nothing. */
+export function addressOfQuery(request: FastifyRequest, name: string): string | undefined {
+  const value = query(request, name);
+  if (value !== undefined && !/^[a-z0-9]{1,100}$/.test(value))
+    throw new ApiRefusal('bad_request', `${name} is not an address`);
+  return value;
 }
 
 export function choiceOfRequest<const C extends readonly string[]>(

@@ -42,6 +42,7 @@ export type WebDependencies = {
   readonly now: () => number;
   /** Takes over a stratum connection that came by the web listener. */
   readonly stratum?: (service: string, request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  readonly live: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   readonly ready: () => boolean;
 };
 
@@ -114,8 +115,8 @@ class Web {
     const page = apiPage(routes, { title, base });
     app.get(`${base}/openapi.json`, (_request, reply) => reply.type('application/json').send(document));
     app.get(`${base}/`, (_request, reply) => reply.headers(PAGE_HEADERS).type('text/html; charset=utf-8').send(page));
-    app.get(`${prefix}/healthz`, (_request, reply) => reply.type('text/plain').send('alive\n'));
-    app.get(`${prefix}/readyz`, (_request, reply) =>
+    app.get(`${prefix}/health`, (_request, reply) => reply.type('text/plain').send('alive\n'));
+    app.get(`${prefix}/ready`, (_request, reply) =>
       reply
         .code(ready() ? 200 : 503)
         .type('text/plain')
@@ -183,21 +184,28 @@ class Web {
     return reply.code(200).send(file.body);
   }
 
-  /** Stratum from the dashboard's own page: its origin is this listener, so it needs no admission of its own. */
+  /** WebSockets of the dashboard's own page. Its origin is this listener, so it needs no admission of its own. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, proxies: TrustedProxies): void {
     const { prefix } = this.#options;
+    const { stratum, live } = this.#dependencies;
+    socket.on('error', () => socket.destroy());
     const path = (request.url ?? '').split('?')[0] as string;
-    const service = SERVICES.find((name) => path === `${prefix}/stratum/${name}`);
-    const { stratum } = this.#dependencies;
-    if (service === undefined || stratum === undefined) {
-      socket.end('HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n');
-      return;
-    }
     const { origin } = request.headers;
     const peer = (socket as Socket).remoteAddress ?? '';
     const forwarded = proxies.has(peer) ? request.headers['x-forwarded-host'] : undefined;
     const host = typeof forwarded === 'string' ? forwarded : request.headers.host;
-    if (origin !== undefined && URL.canParse(origin) && new URL(origin).host === host) delete request.headers.origin;
+    const isOwn = origin === undefined || (URL.canParse(origin) && new URL(origin).host === host);
+    if (path === `${prefix}${API_BASE}/live` && isOwn) {
+      live(request, socket, head);
+      return;
+    }
+    const service = SERVICES.find((name) => path === `${prefix}/stratum/${name}`);
+    if (service === undefined || stratum === undefined) {
+      socket.end('HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n');
+      return;
+    }
+    // The stratum server admits browsers by a list of origins, on which this one need not stand.
+    if (isOwn) delete request.headers.origin;
     stratum(service, request, socket, head);
   }
 }

@@ -8,12 +8,27 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { NO_RATE_LIMIT } from '../../node/api/rate-limit.ts';
 import { privateKeyOfSeed, rawPublicKey, signMessage } from '../../node/ml-dsa.ts';
+import type {
+  BansDocument,
+  BlocksDocument,
+  ChartDocument,
+  CreditsDocument,
+  LiveFrame,
+  MinerDocument,
+  OperatorLogDocument,
+  OperatorStatus,
+  PaymentsDocument,
+  PoolDocument,
+  QueueDocument,
+  WorkersDocument,
+} from '../../pool/api/documents.ts';
 import { OperatorToken } from '../../pool/api/operator-token.ts';
 import { openPoolApi, type PoolApi } from '../../pool/api/pool-api.ts';
 import { startWeb, type WebListener } from '../../pool/api/web.ts';
 import { makeCredits } from '../../pool/books/credits.ts';
 import { recordPaid } from '../../pool/books/rewards.ts';
 import type { JournalRecord } from '../../pool/journal-record.ts';
+import { callForPerson, markSubmitting, reservePayout } from '../../pool/payout/payout-states.ts';
 import { LocalSharedState } from '../../pool/shared/shared-state.ts';
 import { foldStats } from '../../pool/stats/fold.ts';
 import { SIGNATURE_HEADER, WebhookSender } from '../../pool/webhooks/webhook-sender.ts';
@@ -100,7 +115,10 @@ beforeAll(async () => {
     {
       sql: books.sql,
       shared: new LocalSharedState({ resumeMillis: 1, resumeSessions: 1 }, Date.now),
-      chain: () => ({ height: 9, targetWork: 1000n, hashesPerSecond: 5n }),
+      chain: () => ({ height: 9, targetWork: 1000n, hashesPerSecond: 5n, synced: true }),
+      connect: () => ({ api_version: 1, services: [] }),
+      wallet: async () => ({ kind: 'later', reason: 'no wallet here' }),
+      isAccountant: () => true,
       log: quietLog,
       now: Date.now,
     },
@@ -119,7 +137,15 @@ beforeAll(async () => {
       metrics: true,
       rate: NO_RATE_LIMIT,
     },
-    { routes: api.routes, token: operator, metrics: new Metrics(), log: quietLog, now: Date.now, ready: () => true },
+    {
+      routes: api.routes,
+      token: operator,
+      metrics: new Metrics(),
+      log: quietLog,
+      now: Date.now,
+      ready: () => true,
+      live: (request, socket, head) => api.live.upgrade(request, socket, head),
+    },
   );
 });
 afterAll(async () => {
@@ -135,19 +161,26 @@ const json = async <T = Record<string, never>>(path: string, init: RequestInit =
 const address = formatAddress(keyed, 'development');
 
 test('the pool, its miners and their parts are told, with names as they are', async () => {
-  const pool = await json<{ services: { pplns: { miners: number; blocks_24h: object } } }>('/pool');
-  expect(pool.services.pplns.miners).toBe(121);
-  expect(pool.services.pplns.blocks_24h).toMatchObject({ found: 7, paid: 7 });
-  const miner = await json(`/miners/${address}`);
-  expect(miner).toMatchObject({ workers: 1, blocks_found: 7 });
-  const { workers } = await json<{ workers: { name: string }[] }>(`/miners/${address}/workers`);
-  expect(workers[0]?.name).toBe(NASTY);
-  const chart = await json<{ hash_rate: number[][] }>(`/miners/${address}/chart?range=day`);
-  expect(chart.hash_rate).toHaveLength(1);
-  const same = await json(`/miners/${address}/workers/pplns/${encodeURIComponent(NASTY)}/chart`);
+  const pool = await json<PoolDocument>('/pool');
+  expect(pool.services[0]).toMatchObject({ service: 'pplns', miners: 121, blocks_found: 7, blocks_paid: 7 });
+  expect(pool.services[0]?.luck.hundred).toBeGreaterThan(0);
+  expect(pool.network_figures).toEqual({ height: 9, hash_rate: 5, block_work: '1000', synced: true });
+  expect(await json<MinerDocument>(`/miners/${address}`)).toMatchObject({
+    workers: 1,
+    accepted: 1,
+    payout_minimum: '1000',
+  });
+  const { workers } = await json<WorkersDocument>(`/miners/${address}/workers`);
+  expect(workers[0]).toMatchObject({ name: NASTY, online: true, service: 'pplns' });
+  const chart = await json<ChartDocument>(`/miners/${address}/chart?hours=24`);
+  expect(chart.points).toHaveLength(1);
+  const same = await json<ChartDocument>(`/miners/${address}/workers/pplns/${encodeURIComponent(NASTY)}/chart`);
   expect(same).toEqual(chart);
-  expect(await json(`/charts/pool?range=week`)).toMatchObject({ step_millis: 3_600_000 });
-  expect((await json<{ payments: [] }>('/payments')).payments).toEqual([]);
+  expect(await json<ChartDocument>('/pool/chart?hours=100')).toMatchObject({ seconds_per_point: 3600 });
+  const { blocks } = await json<BlocksDocument>(`/blocks?finder=${address}&state=paid`);
+  expect(blocks).toHaveLength(7);
+  expect(blocks[0]).toMatchObject({ worker: NASTY, reward: '1000000', credited: true });
+  expect((await json<PaymentsDocument>(`/payments?address=${address}`)).payments).toEqual([]);
 });
 
 test('pages join without gap or repetition', async () => {
@@ -161,7 +194,7 @@ test('pages join without gap or repetition', async () => {
     do {
       const page = await json<Record<string, unknown>>(`${path}${cursor === '' ? '' : `&cursor=${cursor}`}`);
       seen.push(...(page[name] as Record<string, unknown>[]).map((row) => row[id]));
-      cursor = (page.next_cursor as string | null) ?? '';
+      cursor = (page.next_cursor as string | undefined) ?? '';
     } while (cursor !== '');
     expect(seen).toHaveLength(total);
     expect(new Set(seen).size).toBe(total);
@@ -169,20 +202,20 @@ test('pages join without gap or repetition', async () => {
 });
 
 test('a proof downloaded over the API verifies; with one byte changed it does not', async () => {
-  const response = await get(`/api/v1/proofs/pplns/1/${address}`);
+  const response = await get(`/api/v1/proofs/pplns/1?address=${address}`);
   expect(response.headers.get('cache-control')).toContain('immutable');
   const text = await response.text();
   const verdict = checkPoolProof(JSON.parse(text) as PoolProof);
   expect(verdict).toMatchObject({ valid: true });
-  const { credits } = await json<{ credits: { amount_atoms: string }[] }>(`/miners/${address}/credits`);
-  expect(verdict.valid && String(verdict.credit)).toBe(credits[0]?.amount_atoms);
+  const { credits } = await json<CreditsDocument>(`/miners/${address}/credits`);
+  expect(verdict.valid && String(verdict.credit)).toBe(credits[0]?.amount);
   for (const at of [20, 200, Math.floor(text.length / 2), text.length - 40]) {
     const digit = [...text.slice(at)].findIndex((character) => /\d/.test(character)) + at;
     const changed = text.slice(0, digit) + ((Number(text[digit]) + 1) % 10) + text.slice(digit + 1);
     expect(checkPoolProof(JSON.parse(changed) as PoolProof)).toMatchObject({ valid: false });
   }
-  expect(checkPoolList(await json<PoolList & Record<string, never>>('/proofs/pplns/1'))).toMatchObject({ valid: true });
-  expect((await get('/api/v1/proofs/pplns/77')).status).toBe(404);
+  expect(checkPoolList(await json<PoolList>('/proofs/pplns/1/list'))).toMatchObject({ valid: true });
+  expect((await get('/api/v1/proofs/pplns/77/list')).status).toBe(404);
 });
 
 test('unchanged answers cost nothing, wrong ones are refused with a code', async () => {
@@ -197,7 +230,9 @@ test('unchanged answers cost nothing, wrong ones are refused with a code', async
     ['/miners/nobody', 400],
     [`/miners/${formatAddress(account('nobody'), 'development')}`, 404],
     ['/slices/odd', 404],
-    ['/operator/sheet', 401],
+    ['/operator/status', 401],
+    ['/proofs/pplns/1', 400],
+    ['/pool/chart?hours=0', 400],
     ['/nothing', 404],
   ] as const) {
     const response = await get(`/api/v1${path}`);
@@ -215,21 +250,46 @@ test('unchanged answers cost nothing, wrong ones are refused with a code', async
 test('the operator, and only with the token, sees and changes things', async () => {
   const headers = { authorization: `Bearer ${token}` };
   const typed = { ...headers, 'content-type': 'application/json' };
-  const call = (path: string, method = 'GET', body?: object) =>
-    json(
+  const call = <T>(path: string, method = 'GET', body?: object) =>
+    json<T>(
       `/operator${path}`,
       body === undefined ? { method, headers } : { method, headers: typed, body: JSON.stringify(body) },
     );
   expect((await get('/api/v1/operator/config', { headers: { authorization: `Bearer ${token}x` } })).status).toBe(401);
-  expect(await call('/config')).toEqual({ fee: 1 });
-  expect(await call('/sheet')).toMatchObject({ rewards: '7000000', gap: '0' });
-  await call('/bans', 'POST', { address: '10.1.2.3', seconds: 60 });
-  expect((await call('/bans')) as object).toMatchObject({ bans: [{ key: '10.1.2.3' }] });
-  expect(await call('/bans/10.1.2.3', 'DELETE')).toEqual({ lifted: true });
-  await call('/payouts/pause', 'POST', { paused: true });
-  expect(await call('/payouts')).toMatchObject({ paused: true, payouts: [] });
-  const { log } = (await call('/log')) as unknown as { log: { action: string }[] };
-  expect(log.map((row) => row.action)).toEqual(['payouts_pause', 'unban', 'ban']);
+  expect(await call('/config')).toEqual({ api_version: 1, config: { fee: 1 } });
+  expect(await call<OperatorStatus>('/status')).toMatchObject({
+    sheet: { rewards: '7000000', gap: '0' },
+    wallet: { ready: false, reason: 'no wallet here' },
+    accountant: { holder: 'test', here: true },
+    payouts_paused: false,
+  });
+  await call('/bans', 'POST', { key: '10.1.2.3', minutes: 60 });
+  expect(await call<BansDocument>('/bans')).toMatchObject({ bans: [{ key: '10.1.2.3' }] });
+  expect(await call('/bans', 'DELETE', { key: '10.1.2.3' })).toEqual({ api_version: 1, lifted: true });
+  await call('/pause', 'POST');
+  expect(await call<OperatorStatus>('/status')).toMatchObject({ payouts_paused: true });
+  await call('/resume', 'POST');
+  const payout = '00000000-0000-4000-8000-000000000001';
+  await books.fenced((transaction) => reservePayout(transaction, payout, { minimum: 1n }));
+  await books.fenced((transaction) => markSubmitting(transaction, payout, 'table'));
+  expect(await call(`/payouts/${payout}/release`, 'POST')).toMatchObject({ error: { code: 'conflict' } });
+  await books.fenced((transaction) => callForPerson(transaction, payout, 'another table'));
+  const { payouts } = await call<QueueDocument>('/queue');
+  expect(payouts).toMatchObject([
+    { payout_id: payout, state: 'submitting', needs_person: 'another table', recipients: 7 },
+  ]);
+  expect(await call(`/payouts/${payout}/release`, 'POST')).toMatchObject({ released: payout });
+  expect(await call(`/payouts/${payout}/void`, 'POST')).toMatchObject({ voided: payout });
+  expect(await call<OperatorStatus>('/status')).toMatchObject({ sheet: { in_flight: '0', gap: '0' } });
+  const { entries } = await call<OperatorLogDocument>('/log');
+  expect(entries.map((row) => row.action)).toEqual([
+    'payout_void',
+    'payout_release',
+    'payouts_resume',
+    'payouts_pause',
+    'unban',
+    'ban',
+  ]);
 });
 
 test('a payout threshold is changed by the key of the address and nobody else', async () => {
@@ -297,21 +357,15 @@ test('live pages and webhooks hear of a block once it is in the books', async ()
     { urls: [url], secret: 'secret', pollMillis: 50 },
     { sql: books.sql, log: quietLog, now: Date.now },
   );
-  const live = await get('/api/v1/events');
-  const reader = live.body!.getReader();
-  let heard = '';
-  const reading = (async () => {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done || heard.includes('event: block_found')) return;
-      heard += Buffer.from(value).toString();
-    }
-  })();
+  const frames: LiveFrame[] = [];
+  const page = new WebSocket(`ws://127.0.0.1:${web.address.port}/p/api/v1/live`);
+  page.addEventListener('message', ({ data }) => frames.push(JSON.parse(String(data)) as LiveFrame));
+  await until(() => frames.length > 0);
+  expect(frames[0]?.type).toBe('pool');
   await until(async () => (await books.sql`select 1 from webhooks`).length === 1);
   await books.take([block(50)]);
-  await until(() => received.length === 1 && heard.includes('event: block_found'));
-  await reader.cancel();
-  await reading;
+  await until(() => received.length === 1 && frames.some((frame) => frame.type === 'block'));
+  page.close();
   const [{ body, signature, event } = { body: '', signature: '', event: '' }] = received;
   expect(event).toBe('block_found');
   const [, at, mac] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(signature) ?? [];
