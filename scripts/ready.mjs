@@ -13,15 +13,18 @@ import { bringSystemPackages, thisSystem } from './ready/system-packages.mjs';
 import { runTests } from './ready/tests.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const NOT_BUILT_EXIT = 2;
 // The tools below look for their settings where they are started.
 process.chdir(root);
 
 /** @type {Record<string, (words: string[]) => Promise<number>>} */
 const tasks = {
-  async start() {
-    say('the stack cannot be started yet: node, pool and miner are still being built (see CHANGELOG.md)');
-    return NOT_BUILT_EXIT;
+  async start(words) {
+    const node = await bring();
+    return runChild(root, node, [join(root, 'stack/main.ts'), ...words]);
+  },
+  async build() {
+    await bring();
+    return 0;
   },
   test: (words) => test('full', words),
   'test:quick': (words) => test('quick', words),
