@@ -154,7 +154,9 @@ export abstract class ChainReads {
     const body = place === undefined ? undefined : this.store.body(place.blockId);
     const header = place === undefined ? undefined : this.store.block(place.blockId)?.header;
     if (place === undefined || body === undefined || header === undefined) return undefined;
-    return readWorkBlock(header, body, (wire) => this.read(wire)).transactions[place.index]?.wire;
+    const wire = readWorkBlock(header, body, (bytes) => this.read(bytes)).transactions[place.index]?.wire;
+    // A copy: a transaction must not keep the whole body in memory.
+    return wire && new Uint8Array(wire);
   }
 
   cutTransactions(height: number) {

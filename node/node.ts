@@ -3,13 +3,13 @@
  * doors (mempool/admission.ts, mining/candidate.ts), the ledger (ledger/apply-cut.ts), the store, and the order in which a cut becomes
  * final: apply, certify, write, then tell.
  */
-import { hash as nodeHash } from 'node:crypto';
+import { createHash, hash as nodeHash } from 'node:crypto';
 import type { Verifier } from '../kernels/verifier.ts';
 import type { Bytes } from '../protocol/bytes.ts';
 import { type Certificate, signersOf } from '../protocol/cut.ts';
 import { useSha384 } from '../protocol/identifier.ts';
 import type { Logger } from '../runtime/log.ts';
-import { type Certify, verifyCertificate } from './certificate.ts';
+import type { Certify } from './certificate.ts';
 import { ChainReads } from './chain-reads.ts';
 import { CutClock } from './cut-clock.ts';
 import type { BlockRecord, FullNode, NodeEvents, Origin, Submission, Template, TemplateRequest } from './full-node.ts';
@@ -30,7 +30,10 @@ import type { CutIndexer } from './store/cut-indexer.ts';
 import { LedgerStore } from './store/ledger-store.ts';
 
 // The portable SHA-384 is for browsers; every hash of a node goes through OpenSSL.
-useSha384((bytes) => nodeHash('sha384', bytes, 'buffer'));
+useSha384(
+  (bytes) => nodeHash('sha384', bytes, 'buffer'),
+  (head, rest) => createHash('sha384').update(head).update(rest).digest(),
+);
 
 const MEBIBYTE = 1024 * 1024;
 
@@ -110,14 +113,15 @@ class EmbeddedNode extends ChainReads implements FullNode {
   constructor(store: LedgerStore, chain: OpenedChain, options: NodeOptions, dependencies: NodeDependencies) {
     super(store, chain);
     const settings = { ...NODE_DEFAULTS, ...options };
-    const { state, record, certificate, genesis } = chain;
+    const { certificate, genesis } = chain;
     this.#dependencies = dependencies;
     this.#signers = signersOf(certificate);
-    if (!verifyCertificate(certificate, state.positions, this.chainId, record.cutId))
-      dependencies.log.warn('the certificate of the last cut does not verify', { height: state.height });
     this.pool = new WorkPool({ maxBlocks: settings.workPoolBlocks, maxBytes: settings.workPoolBytes });
     this.mempool = new Mempool(
-      { maxBytes: settings.mempoolBytes },
+      {
+        maxBytes: settings.mempoolBytes,
+        cutMillis: settings.cutMillis === 0 ? NODE_DEFAULTS.cutMillis : settings.cutMillis,
+      },
       {
         now: dependencies.now,
         onAdded: (entry) => {
@@ -141,7 +145,6 @@ class EmbeddedNode extends ChainReads implements FullNode {
       powEpochLength: genesis.powEpochLength,
       mempool: this.mempool,
       pool: this.pool,
-      cutMillis: settings.cutMillis === 0 ? NODE_DEFAULTS.cutMillis : settings.cutMillis,
       now: dependencies.now,
       random: dependencies.random,
     });
@@ -201,7 +204,8 @@ class EmbeddedNode extends ChainReads implements FullNode {
       cut: (height) => (height === this.state.height ? this.record : this.store.cut(height)),
       isKnownBlock: (id) => this.pool.get(id) !== undefined || this.isRegistered(id),
       isBodyUsed: (bodyId) => this.isBodyUsed(bodyId),
-      read: (wire, index, root) => this.#templates.known(root, index, wire) ?? this.read(wire),
+      templateTransactions: (root) => this.#templates.transactionsOf(root),
+      read: (wire) => this.read(wire),
     };
   }
 

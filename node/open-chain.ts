@@ -4,7 +4,7 @@ import type { Certificate } from '../protocol/cut.ts';
 import { decodeGenesis, encodeGenesis, type Genesis } from '../protocol/genesis.ts';
 import type { Network } from '../protocol/network.ts';
 import type { Logger } from '../runtime/log.ts';
-import type { Certify } from './certificate.ts';
+import { type Certify, verifyCertificate } from './certificate.ts';
 import type { CutRecord } from './full-node.ts';
 import { genesisCut } from './ledger/genesis-cut.ts';
 import { checkValueEquation, encodeState, type LedgerState, stateRoot } from './ledger/state.ts';
@@ -63,5 +63,7 @@ export async function openChain(
   if (!equalBytes(record.header.stateRoot, stateRoot(encodeState(state))))
     throw new StoreError('store_damaged', `the state is not that of cut ${state.height}`);
   checkValueEquation(state);
+  if (!verifyCertificate(certificate, state.positions, state.chainId, record.cutId))
+    throw new StoreError('store_damaged', `the certificate of cut ${state.height} does not verify`);
   return { genesis, state, record, certificate };
 }

@@ -27,8 +27,8 @@ export type Body = {
 export function encodeBody(body: Body): Uint8Array<ArrayBuffer> {
   payloadKind(body.payout);
   checkParents(body.parents);
-  // A node encodes a mebibyte per template: room for all of it at once spares the copies of growing.
-  let size = 1024;
+  // A node encodes a mebibyte per template: exactly the room that is needed spares every copy.
+  let size = 1 + body.payout.length + 1 + body.extranonce.length + 1 + body.parents.length * ID_BYTES + 4;
   for (const wire of body.transactions) size += 4 + wire.length;
   const writer = new ByteWriter(size).u8(BODY_VERSION).raw(body.payout).short(body.extranonce, MAX_EXTRANONCE);
   writer.u8(body.parents.length);
@@ -47,7 +47,7 @@ function checkParents(parents: readonly Bytes[]): void {
       throw new ProtocolError('not_canonical', 'parents are in ascending order without repetition');
 }
 
-/** The transactions stay bytes: whoever executes them decodes them, and a share's check never does. */
+/** The transactions stay bytes, and part of these bytes: whoever executes them decodes them, and a share's check never does. */
 export function decodeBody(bytes: Bytes): Body {
   if (bytes.length > MAX_BODY_BYTES) throw new ProtocolError('too_long', `a body has at most ${MAX_BODY_BYTES} bytes`);
   const reader = new ByteReader(bytes);
@@ -68,7 +68,7 @@ export function decodeBody(bytes: Bytes): Body {
   for (let i = 0; i < count; i++) {
     const length = reader.u32();
     if (length > MAX_TRANSACTION_BYTES) throw new ProtocolError('too_long', `a transaction of ${length} bytes`);
-    transactions.push(reader.take(length));
+    transactions.push(reader.view(length));
   }
   reader.end();
   return { payout, extranonce, parents, transactions };

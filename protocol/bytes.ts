@@ -136,6 +136,12 @@ export class ByteReader {
     return new Uint8Array(this.bytes.subarray(from, from + count));
   }
 
+  /** A part of the bytes that are read, not a copy: for values that live as long as they do. */
+  view(count: number): Bytes {
+    const from = this.#advance(count);
+    return new Uint8Array(this.bytes.buffer, this.bytes.byteOffset + from, count);
+  }
+
   /** `u8 length | bytes`. */
   short(max = 255): Uint8Array<ArrayBuffer> {
     const length = this.u8();
@@ -233,7 +239,8 @@ export class ByteWriter {
     return this.short(utf8(value), max);
   }
 
+  /** Without a copy when the capacity was met exactly: whatever is written after that goes to new memory. */
   done(): Uint8Array<ArrayBuffer> {
-    return this.#bytes.slice(0, this.#at);
+    return this.#at === this.#bytes.length ? this.#bytes : this.#bytes.slice(0, this.#at);
   }
 }

@@ -10,14 +10,18 @@ import { id, LABELS } from '../../protocol/identifier.ts';
 import { merkleLeaf } from '../../protocol/merkle.ts';
 import { workOfTarget } from '../../protocol/target.ts';
 import { decodeTransaction, encodeTransactionBody, type Transaction } from '../../protocol/transaction.ts';
+import { nameOf } from './registration.ts';
 
 export type ReadTransaction = Transaction & {
   readonly id: Bytes;
+  /** The identifier as a key of maps. */
+  readonly name: string;
   readonly wire: Bytes;
   /** What is signed over. */
   readonly bodyBytes: Bytes;
   /** Merkle leaf of the wire form: names these bytes, witnesses included. */
   readonly leaf: Bytes;
+  readonly leafName: string;
   readonly mass: number;
 };
 
@@ -25,12 +29,16 @@ export type ReadTransaction = Transaction & {
 export function readTransaction(wire: Bytes, chainId: Bytes): ReadTransaction {
   const transaction = decodeTransaction(wire, chainId);
   const bodyBytes = encodeTransactionBody(transaction.body);
+  const transactionId = id(LABELS.transaction, bodyBytes);
+  const leaf = merkleLeaf(wire);
   return {
     ...transaction,
-    id: id(LABELS.transaction, bodyBytes),
+    id: transactionId,
+    name: nameOf(transactionId),
     wire,
     bodyBytes,
-    leaf: merkleLeaf(wire),
+    leaf,
+    leafName: nameOf(leaf),
     mass: transactionMass(wire.length, transaction.body.outputs.length),
   };
 }

@@ -8,7 +8,6 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import { minimumFee } from '../../protocol/fee.ts';
 import type { Origin, Submission, UnspentOutput } from '../full-node.ts';
 import type { LedgerReads } from '../ledger/execution.ts';
-import { nameOf } from '../ledger/registration.ts';
 import { type ReadTransaction, readTransaction } from '../ledger/work-block.ts';
 import { type NodeError, type NodeErrorCode, nodeError } from '../node-error.ts';
 import type { Mempool } from './mempool.ts';
@@ -52,9 +51,8 @@ export class Admission {
     }
     const { mempool } = this.#dependencies;
     const known: Submission = { status: 'known', id: transaction.id };
-    if (mempool.get(transaction.id) !== undefined || this.#dependencies.ledger().isExecuted(transaction.id))
-      return known;
-    const name = nameOf(transaction.leaf);
+    if (mempool.get(transaction.id) !== undefined) return known;
+    const name = transaction.leafName;
     const pending = this.#pending.get(name);
     if (pending !== undefined) {
       const outcome = await pending;
@@ -73,18 +71,19 @@ export class Admission {
 
   async #admit(transaction: ReadTransaction, origin: Origin): Promise<Submission> {
     const { mempool, workers, verified, ledger } = this.#dependencies;
+    const { state } = ledger();
     const before = this.#funds(transaction);
-    if ('code' in before) return { status: 'refused', error: before };
+    if ('code' in before) return this.#refuse(transaction, before);
     if (!verified.has(transaction)) {
       const checks = signaturesOf(transaction, before.spends, (address) => ledger().publicKey(address));
       if (typeof checks === 'string') return refused(checks, WITNESS_TEXT[checks]);
       if (!(await workers.verify(checks))) return refused('signature_invalid', WITNESS_TEXT.signature_invalid);
       verified.add(transaction);
     }
-    if (mempool.get(transaction.id) !== undefined || ledger().isExecuted(transaction.id))
-      return { status: 'known', id: transaction.id };
-    const funds = this.#funds(transaction);
-    if ('code' in funds) return { status: 'refused', error: funds };
+    if (mempool.get(transaction.id) !== undefined) return { status: 'known', id: transaction.id };
+    // Without a cut in between only a rival can have come.
+    const funds = ledger().state === state ? (this.#rival(transaction) ?? before) : this.#funds(transaction);
+    if ('code' in funds) return this.#refuse(transaction, funds);
     if (!mempool.add(transaction, funds.spends, funds.fee, origin))
       return refused('mempool_full', 'the mempool is full of transactions that pay a higher rate', {
         fee_rate: (funds.fee / BigInt(transaction.mass)).toString(),
@@ -99,6 +98,16 @@ export class Admission {
     if (typeof checks === 'string') return;
     const valid = await workers.verify(checks).catch(() => false);
     if (valid) verified.add(transaction);
+  }
+
+  /** An executed transaction is not refused but known. It has spent its inputs, so it never gets past the checks, and only here need it be asked for. */
+  #refuse({ id }: ReadTransaction, error: NodeError): Submission {
+    return this.#dependencies.ledger().isExecuted(id) ? { status: 'known', id } : { status: 'refused', error };
+  }
+
+  #rival({ body }: ReadTransaction): NodeError | undefined {
+    const index = body.inputs.findIndex((outpoint) => this.#dependencies.mempool.spender(outpoint) !== undefined);
+    return index < 0 ? undefined : conflictOf(index);
   }
 
   #funds({ body, mass }: ReadTransaction): Funds | NodeError {
@@ -121,9 +130,7 @@ export class Admission {
         return reads.spender(outpoint) === undefined
           ? nodeError('input_unknown', `input ${index} is no output of a finalized cut`, { input: index })
           : nodeError('input_spent', `input ${index} is spent by a finalized transaction`, { input: index });
-      const rival = mempool.spender(outpoint);
-      if (rival !== undefined)
-        return nodeError('input_conflict', `input ${index} is spent by a transaction that waits`, { input: index });
+      if (mempool.spender(outpoint) !== undefined) return conflictOf(index);
       spends.push(output);
       paidIn += output.amount;
     }
@@ -139,6 +146,9 @@ export class Admission {
     return { spends, fee };
   }
 }
+
+const conflictOf = (index: number): NodeError =>
+  nodeError('input_conflict', `input ${index} is spent by a transaction that waits`, { input: index });
 
 const refused = (
   code: NodeErrorCode,

@@ -10,6 +10,7 @@ import type { CutEffects, LostTransaction } from '../ledger/effects.ts';
 import { outpointKey } from '../ledger/output-set.ts';
 import { nameOf } from '../ledger/registration.ts';
 import type { ReadTransaction } from '../ledger/work-block.ts';
+import { DrawSet } from './draw-set.ts';
 
 export type Entry = PendingTransaction & {
   readonly read: ReadTransaction;
@@ -20,10 +21,17 @@ export type Entry = PendingTransaction & {
   readonly carriers: Set<string>;
 };
 
-/** Transactions of one fee rate; Sets keep the order in which they came. */
-export type RateGroup = { readonly rate: bigint; readonly own: Set<Entry>; readonly relayed: Set<Entry> };
+/** What a template may take of one fee rate: no waiting block carries it. Own transactions and those that count as own come first. */
+export type RateGroup = { readonly first: DrawSet<Entry>; readonly second: DrawSet<Entry> };
 
-export type MempoolOptions = { readonly maxBytes: number };
+/** All of one fee rate. The lists are in the order of arrival; what has left meanwhile is dropped from them later. */
+type Rate = RateGroup & { count: number; readonly arrived: Record<Origin, Entry[]> };
+
+export type MempoolOptions = {
+  readonly maxBytes: number;
+  /** A relayed transaction that is this much older than the oldest own one counts as own. */
+  readonly cutMillis: number;
+};
 export type MempoolDependencies = {
   readonly now: () => number;
   onAdded(entry: Entry): void;
@@ -36,15 +44,19 @@ export class Mempool implements MempoolView {
   readonly #dependencies: MempoolDependencies;
   readonly #entries = new Map<string, Entry>();
   readonly #spenders = new Map<string, Entry>();
-  readonly #groups = new Map<bigint, RateGroup>();
+  readonly #groups = new Map<bigint, Rate>();
   /** Descending. */
   #rates: bigint[] = [];
   readonly #own = new Set<Entry>();
+  /** Relayed ones that do not count as own yet, the oldest first. */
+  readonly #young = new Set<Entry>();
+  readonly #cutMillis: number;
   readonly #byExpiry = new Map<number, Set<Entry>>();
   #lastSeen = 0;
 
   constructor(options: MempoolOptions, dependencies: MempoolDependencies) {
     this.maxBytes = options.maxBytes;
+    this.#cutMillis = options.cutMillis;
     this.#dependencies = dependencies;
   }
 
@@ -64,9 +76,37 @@ export class Mempool implements MempoolView {
     return this.#spenders.get(nameOf(outpointKey(outpoint)));
   }
 
+  /** Whether it has stayed since it was chosen. */
+  holds(entry: Entry): boolean {
+    return this.#entries.get(entry.name) === entry;
+  }
+
   /** Highest fee rate first. */
   *groups(): Iterable<RateGroup> {
-    for (const rate of this.#rates) yield this.#groups.get(rate) as RateGroup;
+    this.#age();
+    for (const rate of this.#rates) yield this.#groups.get(rate) as Rate;
+  }
+
+  /** The oldest own transaction is only ever followed by a later one, so what counts as own once does so for good. */
+  #age(): void {
+    const oldestOwn = this.oldestOwnMillis();
+    if (oldestOwn === undefined) return;
+    for (const entry of this.#young) {
+      if (entry.seenMillis + this.#cutMillis > oldestOwn) return;
+      this.#young.delete(entry);
+      const { first, second } = this.#groups.get(entry.rate) as Rate;
+      if (second.delete(entry)) first.add(entry);
+    }
+  }
+
+  #offer(entry: Entry): void {
+    const { first, second } = this.#groups.get(entry.rate) as Rate;
+    (this.#young.has(entry) ? second : first).add(entry);
+  }
+
+  #withdraw(entry: Entry): void {
+    const { first, second } = this.#groups.get(entry.rate) as Rate;
+    if (!first.delete(entry)) second.delete(entry);
   }
 
   /** When the oldest transaction that was submitted here and still waits came. */
@@ -90,14 +130,17 @@ export class Mempool implements MempoolView {
       mass: read.mass,
       spends,
       read,
-      name: nameOf(read.id),
+      name: read.name,
       rate,
       carriers: new Set(),
     };
     this.#entries.set(entry.name, entry);
     for (const { outpoint } of spends) this.#spenders.set(nameOf(outpointKey(outpoint)), entry);
-    this.#groupOf(rate)[origin].add(entry);
-    if (origin === 'own') this.#own.add(entry);
+    const group = this.#groupOf(rate);
+    group.count++;
+    group.arrived[origin].push(entry);
+    (origin === 'own' ? this.#own : this.#young).add(entry);
+    this.#offer(entry);
     const { validUntilHeight } = read.body;
     const expiring = this.#byExpiry.get(validUntilHeight);
     if (expiring === undefined) this.#byExpiry.set(validUntilHeight, new Set([entry]));
@@ -107,10 +150,15 @@ export class Mempool implements MempoolView {
     return true;
   }
 
-  #groupOf(rate: bigint): RateGroup {
+  #groupOf(rate: bigint): Rate {
     const known = this.#groups.get(rate);
     if (known !== undefined) return known;
-    const group = { rate, own: new Set<Entry>(), relayed: new Set<Entry>() };
+    const group = {
+      first: new DrawSet<Entry>(),
+      second: new DrawSet<Entry>(),
+      count: 0,
+      arrived: { own: [], relayed: [] },
+    };
     this.#groups.set(rate, group);
     this.#rates.splice(this.#placeOf(rate), 0, rate);
     return group;
@@ -132,29 +180,47 @@ export class Mempool implements MempoolView {
     while (this.bytes + bytes > this.maxBytes) {
       const lowest = this.#rates.at(-1);
       if (lowest === undefined || lowest >= rate) return false;
-      const group = this.#groups.get(lowest) as RateGroup;
+      const { arrived } = this.#groups.get(lowest) as Rate;
       // Relayed ones first, the newest first: whoever waits longest keeps the place.
-      const leaving = [...group.relayed].at(-1) ?? [...group.own].at(-1);
+      const leaving = this.#newest(arrived.relayed) ?? this.#newest(arrived.own);
       this.#remove(leaving as Entry, 'evicted');
     }
     return true;
   }
 
+  #newest(arrived: Entry[]): Entry | undefined {
+    for (;;) {
+      const entry = arrived.at(-1);
+      if (entry === undefined || this.holds(entry)) return entry;
+      arrived.pop();
+    }
+  }
+
   #remove(entry: Entry, reason: RemovalReason): void {
     this.#entries.delete(entry.name);
     for (const { outpoint } of entry.spends) this.#spenders.delete(nameOf(outpointKey(outpoint)));
-    const group = this.#groups.get(entry.rate) as RateGroup;
-    group[entry.origin].delete(entry);
-    if (group.own.size + group.relayed.size === 0) {
-      this.#groups.delete(entry.rate);
-      this.#rates.splice(this.#placeOf(entry.rate), 1);
-    }
+    this.#withdraw(entry);
     this.#own.delete(entry);
+    this.#young.delete(entry);
+    this.#leaveRate(entry);
     const expiring = this.#byExpiry.get(entry.body.validUntilHeight);
     expiring?.delete(entry);
     if (expiring?.size === 0) this.#byExpiry.delete(entry.body.validUntilHeight);
     this.bytes -= entry.wire.length;
     this.#dependencies.onRemoved(entry, reason);
+  }
+
+  #leaveRate({ rate, origin }: Entry): void {
+    const group = this.#groups.get(rate) as Rate;
+    group.count--;
+    if (group.count === 0) {
+      this.#groups.delete(rate);
+      this.#rates.splice(this.#placeOf(rate), 1);
+      return;
+    }
+    const arrived = group.arrived[origin];
+    // Half of the list has left: so every transaction is moved about once in all.
+    if (arrived.length > 2 * group.count + 16) group.arrived[origin] = arrived.filter((entry) => this.holds(entry));
   }
 
   /** Transactions that cannot be executed once the cut of this height has spent these outputs. */
@@ -191,10 +257,18 @@ export class Mempool implements MempoolView {
 
   /** Marks which waiting transactions a waiting block carries. */
   carried(blockName: string, transactions: readonly ReadTransaction[]): void {
-    for (const { id } of transactions) this.get(id)?.carriers.add(blockName);
+    for (const { name } of transactions) {
+      const entry = this.#entries.get(name);
+      if (entry === undefined) continue;
+      entry.carriers.add(blockName);
+      this.#withdraw(entry);
+    }
   }
 
   released(blockName: string, transactions: readonly ReadTransaction[]): void {
-    for (const { id } of transactions) this.get(id)?.carriers.delete(blockName);
+    for (const { name } of transactions) {
+      const entry = this.#entries.get(name);
+      if (entry?.carriers.delete(blockName) && entry.carriers.size === 0) this.#offer(entry);
+    }
   }
 }

@@ -1,16 +1,18 @@
 /**
  * Which transactions a template carries (specification, "Template transaction selection"; ledger rule 54): by fee rate; within one rate first those
  * submitted to this node, then relayed ones; a relayed one counts as own once it is one cut interval older than the oldest own
- * transaction still waiting; a random draw within each group. Transactions that a waiting block carries already are left to it.
+ * transaction still waiting; a random draw within each group. Transactions that a waiting block carries already are left to it. The mempool keeps the
+ * groups, so that only what a template takes is looked at, not all that waits.
  */
+import type { DrawSet } from './draw-set.ts';
 import type { Entry, RateGroup } from './mempool.ts';
 
 export type SelectionRules = {
   readonly maxTransactions: number;
   /** Bytes of the body that are free for transactions; each takes 4 more than its wire form. */
   readonly maxBytes: number;
-  readonly cutMillis: number;
-  readonly oldestOwnMillis: number | undefined;
+  /** Whether a transaction submitted to this node waits. If none does, no relayed one comes before another of its rate. */
+  readonly ownWaits: boolean;
   /** An integer from 0 to below `limit`. */
   random(limit: number): number;
 };
@@ -18,6 +20,8 @@ export type SelectionRules = {
 const LENGTH_BYTES = 4;
 /** One input, no output, referenced: nothing smaller exists, so less room than this is no room. */
 const SMALLEST = 3_400;
+/** So many that do not fit one after the other, and the body counts as full: a search through all that wait would gain less than one transaction. */
+const MAX_MISFITS = 256;
 
 /** `kept` are taken already; the rest of the room is filled. */
 export function selectTransactions(
@@ -27,39 +31,39 @@ export function selectTransactions(
 ): Entry[] {
   const chosen = [...kept];
   const taken = new Set(kept);
+  let misfits = 0;
   let room = rules.maxBytes;
   for (const entry of kept) room -= entry.wire.length + LENGTH_BYTES;
-  for (const group of groups)
-    for (const tier of tiersOf(group, rules)) {
+  for (const { first, second } of groups)
+    for (const tier of rules.ownWaits ? [[first], [second]] : [[first, second]])
       for (const entry of drawn(tier, rules.random)) {
-        if (chosen.length >= rules.maxTransactions || room < SMALLEST) return chosen;
+        if (chosen.length >= rules.maxTransactions || room < SMALLEST || misfits >= MAX_MISFITS) return chosen;
         const bytes = entry.wire.length + LENGTH_BYTES;
-        if (bytes > room || taken.has(entry)) continue;
+        if (taken.has(entry)) continue;
+        if (bytes > room) {
+          misfits++;
+          continue;
+        }
+        misfits = 0;
         chosen.push(entry);
         room -= bytes;
       }
-    }
   return chosen;
 }
 
-function tiersOf(group: RateGroup, { oldestOwnMillis, cutMillis }: SelectionRules): [Entry[], Entry[]] {
-  const first: Entry[] = [];
-  const second: Entry[] = [];
-  for (const entry of group.own) if (entry.carriers.size === 0) first.push(entry);
-  for (const entry of group.relayed) {
-    if (entry.carriers.size > 0) continue;
-    const aged = oldestOwnMillis !== undefined && entry.seenMillis + cutMillis <= oldestOwnMillis;
-    (aged ? first : second).push(entry);
-  }
-  return [first, second];
-}
-
-/** Every order is equally likely; only as much of it is made as is taken. */
-function* drawn(entries: Entry[], random: (limit: number) => number): Iterable<Entry> {
-  for (let i = 0; i < entries.length; i++) {
-    const j = i + random(entries.length - i);
-    const entry = entries[j] as Entry;
-    entries[j] = entries[i] as Entry;
-    yield entry;
+/** Every order of all members together is equally likely; only as much of it is made as is taken. */
+function* drawn(sets: readonly DrawSet<Entry>[], random: (limit: number) => number): Iterable<Entry> {
+  const drawings = sets.map((set) => set.drawing());
+  let left = 0;
+  for (const set of sets) left += set.size;
+  for (; left > 0; left--) {
+    let k = random(left);
+    for (const drawing of drawings) {
+      if (k < drawing.left()) {
+        yield drawing.take(k);
+        break;
+      }
+      k -= drawing.left();
+    }
   }
 }

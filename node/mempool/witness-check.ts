@@ -8,7 +8,6 @@ import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { spendMessage } from '../../protocol/transaction.ts';
 import type { UnspentOutput } from '../full-node.ts';
 import type { CheckWitnesses, WitnessCheck } from '../ledger/execution.ts';
-import { nameOf } from '../ledger/registration.ts';
 import type { ReadTransaction } from '../ledger/work-block.ts';
 import { verifyMessage } from '../ml-dsa.ts';
 
@@ -41,7 +40,7 @@ export class VerifiedTransactions {
   readonly #leaves = new Set<string>();
 
   has(transaction: ReadTransaction): boolean {
-    return this.#leaves.has(nameOf(transaction.leaf));
+    return this.#leaves.has(transaction.leafName);
   }
 
   add(transaction: ReadTransaction): void {
@@ -49,7 +48,7 @@ export class VerifiedTransactions {
       const oldest = this.#leaves.values().next().value;
       if (oldest !== undefined) this.#leaves.delete(oldest);
     }
-    this.#leaves.add(nameOf(transaction.leaf));
+    this.#leaves.add(transaction.leafName);
   }
 
   /** For execution: what was not checked at a door is checked here, on this thread. */

@@ -11,7 +11,7 @@ import type { Network } from '../../protocol/network.ts';
 import { rewardRoot } from '../../protocol/reward.ts';
 import { meetsTarget, targetToBytes } from '../../protocol/target.ts';
 import type { CutRecord } from '../full-node.ts';
-import { isWindowOpen, nameOf } from '../ledger/registration.ts';
+import { isWindowOpen } from '../ledger/registration.ts';
 import { type ReadTransaction, readWorkBlock, type WorkBlock } from '../ledger/work-block.ts';
 import { type NodeError, type NodeErrorCode, nodeError } from '../node-error.ts';
 
@@ -27,8 +27,9 @@ export type CandidateContext = {
   isKnownBlock(id: Bytes): boolean;
   /** By a waiting block or by one in an open window. */
   isBodyUsed(bodyId: Bytes): boolean;
-  /** Reads transaction `index` of a block with this transactions root. */
-  read(wire: Bytes, index: number, transactionsRoot: Bytes): ReadTransaction;
+  /** The transactions of a template with this root: a block made from it need not be read again. */
+  templateTransactions(transactionsRoot: Bytes): readonly ReadTransaction[] | undefined;
+  read(wire: Bytes): ReadTransaction;
 };
 
 export type CheckedCandidate =
@@ -54,14 +55,18 @@ export function checkCandidate(headerBytes: Bytes, bodyBytes: Bytes, context: Ca
   }
   const wrong = checkHeader(header, context);
   if (wrong !== undefined) return { error: wrong };
+  const known = context.templateTransactions(header.transactionsRoot) ?? [];
   let block: WorkBlock;
   try {
-    block = readWorkBlock(headerBytes, bodyBytes, (wire, index) => context.read(wire, index, header.transactionsRoot));
+    block = readWorkBlock(headerBytes, bodyBytes, (wire, index) => {
+      const read = known[index];
+      return read !== undefined && Buffer.compare(read.wire, wire) === 0 ? read : context.read(wire);
+    });
   } catch (error) {
     if (!(error instanceof ProtocolError)) throw error;
     return refuse('body_malformed', error.message, { reason: error.code });
   }
-  const inside = checkBody(block) ?? checkPlace(block, context);
+  const inside = checkBody(block, known) ?? checkPlace(block, context);
   return inside === undefined ? { block } : { error: inside };
 }
 
@@ -92,14 +97,20 @@ function checkHeader(header: Header, context: CandidateContext): NodeError | und
   return undefined;
 }
 
-function checkBody({ header, body, transactions }: WorkBlock): NodeError | undefined {
+function checkBody(
+  { header, body, transactions }: WorkBlock,
+  known: readonly ReadTransaction[],
+): NodeError | undefined {
   if (!equalBytes(parentsRoot(body), header.parentsRoot))
     return nodeError('parents_root_mismatch', 'parents_root does not follow from the body');
-  if (!equalBytes(merkleRootOfHashes(transactions.map((transaction) => transaction.leaf)), header.transactionsRoot))
-    return nodeError('transactions_root_mismatch', 'transactions_root does not follow from the body');
   if (!equalBytes(rewardRoot(body.payout, body.extranonce), header.rewardRoot))
     return nodeError('reward_root_mismatch', 'reward_root does not follow from the body');
-  if (new Set(transactions.map(({ id }) => nameOf(id))).size !== transactions.length)
+  // Exactly the transactions that a template of this root was made of: the root is known to follow from them.
+  if (known.length > 0 && known.length === transactions.length && transactions.every((read, i) => read === known[i]))
+    return undefined;
+  if (!equalBytes(merkleRootOfHashes(transactions.map((transaction) => transaction.leaf)), header.transactionsRoot))
+    return nodeError('transactions_root_mismatch', 'transactions_root does not follow from the body');
+  if (new Set(transactions.map(({ name }) => name)).size !== transactions.length)
     return nodeError('block_transaction_invalid', 'a transaction stands in the block twice');
   return undefined;
 }

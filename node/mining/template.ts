@@ -36,7 +36,6 @@ export type TemplateDependencies = {
   readonly powEpochLength: number;
   readonly mempool: Mempool;
   readonly pool: WorkPool;
-  readonly cutMillis: number;
   readonly now: () => number;
   random(limit: number): number;
 };
@@ -46,7 +45,7 @@ export class TemplateMaker {
   readonly #draws = new Map<string, Draw>();
   readonly #seeds = new Map<number, Bytes>();
   /** Transactions of recent templates by their root: blocks made from them need not be read again. */
-  readonly #made = new Map<string, readonly Entry[]>();
+  readonly #made = new Map<string, readonly ReadTransaction[]>();
   #counter = 0n;
 
   constructor(dependencies: TemplateDependencies) {
@@ -57,7 +56,7 @@ export class TemplateMaker {
     const { network, powEpochLength, mempool, pool, now } = this.#dependencies;
     const draw = request.draw ?? 0;
     const { at, entries } = this.#draw(draw, request.maxTransactions, anchor.height);
-    const waiting = entries.filter((entry) => mempool.get(entry.id) === entry);
+    const waiting = entries.filter((entry) => mempool.holds(entry));
     const extranonce = request.extranonce ?? this.#freshExtranonce();
     const parents = pool.parents();
     const body = encodeBody({
@@ -107,13 +106,15 @@ export class TemplateMaker {
     const name = nameOf(transactionsRoot);
     if (this.#made.has(name)) return;
     if (this.#made.size >= MAX_MADE) this.#made.delete(this.#made.keys().next().value as string);
-    this.#made.set(name, entries);
+    this.#made.set(
+      name,
+      entries.map((entry) => entry.read),
+    );
   }
 
-  /** The transaction at this place of a template with this root, if it has exactly these bytes. */
-  known(transactionsRoot: Bytes, index: number, wire: Bytes): ReadTransaction | undefined {
-    const read = this.#made.get(nameOf(transactionsRoot))?.[index]?.read;
-    return read !== undefined && Buffer.compare(read.wire, wire) === 0 ? read : undefined;
+  /** The transactions of a template with this root. */
+  transactionsOf(transactionsRoot: Bytes): readonly ReadTransaction[] | undefined {
+    return this.#made.get(nameOf(transactionsRoot));
   }
 
   #seed(epoch: number): Bytes {
@@ -132,15 +133,12 @@ export class TemplateMaker {
     // A clock that was set back ends a draw too.
     const current = kept !== undefined && now >= kept.at && now < kept.at + DRAW_MILLIS ? kept : undefined;
     if (current?.anchorHeight === anchorHeight) return current;
-    const { mempool, cutMillis, random } = this.#dependencies;
-    const still = (current?.entries ?? []).filter(
-      (entry) => mempool.get(entry.id) === entry && entry.carriers.size === 0,
-    );
+    const { mempool, random } = this.#dependencies;
+    const still = (current?.entries ?? []).filter((entry) => mempool.holds(entry) && entry.carriers.size === 0);
     const rules = {
       maxTransactions,
       maxBytes: MAX_BODY_BYTES - BODY_OVERHEAD,
-      cutMillis,
-      oldestOwnMillis: mempool.oldestOwnMillis(),
+      ownWaits: mempool.oldestOwnMillis() !== undefined,
       random,
     };
     const entries = selectTransactions(mempool.groups(), rules, still);

@@ -66,7 +66,7 @@ export class WorkPool {
   add(block: WaitingBlock): void {
     this.#blocks.set(nameOf(block.id), block);
     this.#bodies.add(nameOf(block.bodyId));
-    for (const { id } of block.transactions) if (!this.#carriers.has(nameOf(id))) this.#carriers.set(nameOf(id), block);
+    for (const { name } of block.transactions) if (!this.#carriers.has(name)) this.#carriers.set(name, block);
     this.bytes += block.bodyBytes.length;
   }
 
@@ -75,8 +75,7 @@ export class WorkPool {
     if (block === undefined) return undefined;
     this.#blocks.delete(nameOf(id));
     this.#bodies.delete(nameOf(block.bodyId));
-    for (const transaction of block.transactions)
-      if (this.#carriers.get(nameOf(transaction.id)) === block) this.#carriers.delete(nameOf(transaction.id));
+    for (const { name } of block.transactions) if (this.#carriers.get(name) === block) this.#carriers.delete(name);
     this.bytes -= block.bodyBytes.length;
     return block;
   }

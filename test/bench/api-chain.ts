@@ -4,12 +4,14 @@
  */
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { certifyWith } from '../../node/certificate.ts';
 import { developmentGenesis, developmentKey, TREASURY } from '../../node/development.ts';
 import type { BlockRecord } from '../../node/full-node.ts';
 import { addressIndex } from '../../node/index/address-index.ts';
 import { applyCut, type LedgerView } from '../../node/ledger/apply-cut.ts';
 import { genesisCut } from '../../node/ledger/genesis-cut.ts';
 import { findOutput } from '../../node/ledger/output-set.ts';
+import { nameOf } from '../../node/ledger/registration.ts';
 import type { ReadTransaction, WorkBlock } from '../../node/ledger/work-block.ts';
 import { LedgerStore } from '../../node/store/ledger-store.ts';
 import { keyAddressPayload } from '../../protocol/address.ts';
@@ -22,6 +24,7 @@ import { id, LABELS } from '../../protocol/identifier.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { encodeExtranonce } from '../../protocol/tag.ts';
 import { encodeTransactionBody, type Outpoint } from '../../protocol/transaction.ts';
+import { developmentKeys } from '../node/bed.ts';
 
 export const BENCH_START = 1_800_000_000_000;
 export type ChainSize = { readonly outputs: number; readonly cuts: number; readonly addresses: number };
@@ -55,13 +58,16 @@ function transactionOf(chainId: Bytes, spends: Outpoint, amount: bigint, first: 
     payload: new Uint8Array(0),
   };
   const bodyBytes = encodeTransactionBody(body);
+  const transactionId = id(LABELS.transaction, bodyBytes);
   const transaction: ReadTransaction = {
     body,
     witnesses: [{ profile: 'referenced', signature: NO_BODY }],
-    id: id(LABELS.transaction, bodyBytes),
+    id: transactionId,
+    name: nameOf(transactionId),
     wire: WIRE,
     bodyBytes,
     leaf: NO_BODY,
+    leafName: '',
     mass,
   };
   return { transaction, change };
@@ -115,7 +121,7 @@ function blockOf(
 
 /** The directory of the store, built when it is not there yet. */
 export async function benchChain(parent: string, size: ChainSize, say: (text: string) => void): Promise<string> {
-  const directory = join(parent, `api-chain-${size.outputs}-${size.cuts}`);
+  const directory = join(parent, `api-chain-certified-${size.outputs}-${size.cuts}`);
   if (existsSync(directory)) return directory;
   say(`making a chain of ${size.outputs} outputs and ${size.cuts} cuts in ${directory}; once, for a few minutes`);
   mkdirSync(parent, { recursive: true });
@@ -130,6 +136,7 @@ export async function benchChain(parent: string, size: ChainSize, say: (text: st
 
 async function fill(store: LedgerStore, size: ChainSize): Promise<void> {
   const genesis = benchGenesis();
+  const certify = certifyWith(developmentKeys(1));
   let cut = genesisCut(genesis, store.outputTrie, store.keyTrie);
   await store.commit(cut, [], [addressIndex], encodeGenesis(genesis));
   const { chainId } = cut.effects;
@@ -174,6 +181,8 @@ async function fill(store: LedgerStore, size: ChainSize): Promise<void> {
     cut = applyCut(view, input, () => 'valid');
     const failed = cut.effects.transactions.find((transaction) => transaction.outcome !== 'executed');
     if (failed !== undefined) throw new Error(`a payment of the benchmark failed: ${JSON.stringify(failed.outcome)}`);
-    await store.commit(cut, [], [addressIndex]);
+    // Only the last one is looked at when the store is opened.
+    const certificate = height < size.cuts ? [] : await certify(chainId, cut.effects.cutId);
+    await store.commit(cut, certificate, [addressIndex]);
   }
 }

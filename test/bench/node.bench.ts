@@ -11,7 +11,7 @@ import { formatAddress } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { Bed, type BedSettings, searchNonce, silentLog } from '../node/bed.ts';
-import { blankCertificate } from '../node/simulation.ts';
+import { certificates } from '../node/simulation.ts';
 import { type Bench, bench } from './harness.ts';
 
 const alice = developmentKey('alice').address;
@@ -187,9 +187,11 @@ async function measureSeal(b: Bench, large: number): Promise<void> {
 }
 
 async function measureRestart(b: Bench, cuts: number): Promise<void> {
-  const bed = await bedWith(1_000, { dependencies: { certify: blankCertificate(4) } });
+  const certificate = certificates(4);
+  const bed = await bedWith(1_000, { dependencies: { certify: certificate.certify } });
   try {
-    for (let i = 0; i < cuts; i++) {
+    for (let i = 1; i <= cuts; i++) {
+      certificate.signed = i === cuts;
       if (i % 16 === 0) await bed.mine(alice, 0);
       await bed.seal();
     }

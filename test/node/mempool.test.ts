@@ -2,10 +2,13 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { developmentKey } from '../../node/development.ts';
 import type { Submission } from '../../node/full-node.ts';
-import type { Entry, RateGroup } from '../../node/mempool/mempool.ts';
-import { selectTransactions } from '../../node/mempool/selection.ts';
+import type { CutEffects } from '../../node/ledger/effects.ts';
+import type { ReadTransaction } from '../../node/ledger/work-block.ts';
+import { Mempool } from '../../node/mempool/mempool.ts';
+import { type SelectionRules, selectTransactions } from '../../node/mempool/selection.ts';
 import { burnAddressPayload } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
+import { utf8 } from '../../protocol/bytes.ts';
 import { decodeTransaction, encodeTransaction, encodeTransactionBody } from '../../protocol/transaction.ts';
 import { Bed, randomOf } from './bed.ts';
 
@@ -147,46 +150,101 @@ test('memory is bounded: lower fee rates leave first, a newcomer that pays less 
   expect(bed.node.mempool.bytes).toBeLessThanOrEqual(20_000);
 });
 
-const entry = (name: string, seenMillis: number, bytes = 5_000): Entry =>
-  ({ name, seenMillis, wire: new Uint8Array(bytes), carriers: new Set() }) as unknown as Entry;
+/** A mempool by hand: what waits is named, paid at a rate and came at a time. */
+function waitingRoom() {
+  let now = 0;
+  const random = randomOf(3);
+  const left: string[] = [];
+  const mempool = new Mempool(
+    { maxBytes: 1_000_000, cutMillis: 2_500 },
+    { now: () => now, onAdded: () => undefined, onRemoved: (entry) => left.push(entry.name) },
+  );
+  const add = (name: string, rate: bigint, origin: 'own' | 'relayed', at: number, bytes = 5_000): boolean => {
+    now = at;
+    const read = { name, id: utf8(name), wire: new Uint8Array(bytes), mass: 1, body: { validUntilHeight: 9 } };
+    return mempool.add(read as unknown as ReadTransaction, [], rate, origin);
+  };
+  const chosen = (rules: Partial<SelectionRules> = {}): string[] =>
+    selectTransactions(mempool.groups(), {
+      maxTransactions: 100,
+      maxBytes: 1_000_000,
+      ownWaits: mempool.oldestOwnMillis() !== undefined,
+      random,
+      ...rules,
+    }).map(({ name }) => name);
+  return { mempool, add, chosen, left };
+}
 
-const group = (rate: bigint, own: Entry[], relayed: Entry[]): RateGroup => ({
-  rate,
-  own: new Set(own),
-  relayed: new Set(relayed),
-});
+const carrying = (name: string) => [{ name } as ReadTransaction];
 
 test('selection: fee rate, own before relayed, the ageing rule, a random draw inside a group', () => {
-  const rules = {
-    maxTransactions: 100,
-    maxBytes: 1_000_000,
-    cutMillis: 2_500,
-    oldestOwnMillis: 10_000,
-    random: randomOf(3),
-  };
-  const names = (groups: RateGroup[], more = {}) =>
-    selectTransactions(groups, { ...rules, ...more }).map(({ name }) => name);
-  const low = group(10n, [entry('cheap', 10_000)], []);
-  const high = group(
-    20n,
-    [entry('own', 10_000)],
-    [entry('fresh', 7_501), entry('aged', 7_500), entry('newer', 20_000)],
-  );
-  for (let i = 0; i < 20; i++) {
-    const chosen = names([high, low]);
-    expect(new Set(chosen.slice(0, 2))).toEqual(new Set(['own', 'aged']));
-    expect(new Set(chosen.slice(2, 4))).toEqual(new Set(['fresh', 'newer']));
-    expect(chosen[4]).toBe('cheap');
+  const { mempool, add, chosen } = waitingRoom();
+  add('aged', 20n, 'relayed', 7_500);
+  add('fresh', 20n, 'relayed', 7_501);
+  add('own', 20n, 'own', 10_000);
+  add('cheap', 10n, 'own', 10_000);
+  add('newer', 20n, 'relayed', 20_000);
+  const orders = new Set<string>();
+  for (let i = 0; i < 40; i++) {
+    const names = chosen();
+    expect(new Set(names.slice(0, 2))).toEqual(new Set(['own', 'aged']));
+    expect(new Set(names.slice(2, 4))).toEqual(new Set(['fresh', 'newer']));
+    expect(names[4]).toBe('cheap');
+    orders.add(names.join());
   }
-  // Nobody's own waits: there is nothing to age against.
-  const relayed = group(20n, [], [entry('a', 1), entry('b', 2), entry('c', 3)]);
-  const firsts = new Set(Array.from({ length: 60 }, () => names([relayed], { oldestOwnMillis: undefined })[0]));
-  expect(firsts).toEqual(new Set(['a', 'b', 'c']));
-  const carried = entry('carried', 1);
-  carried.carriers.add('block');
-  expect(names([group(20n, [carried], [])])).toEqual([]);
-  expect(names([high, low], { maxTransactions: 3 }).length).toBe(3);
-  expect(names([group(20n, [entry('large', 1, 60_000), entry('small', 1)], [])], { maxBytes: 20_000 })).toEqual([
-    'small',
+  expect(orders.size).toBe(4);
+  expect(chosen({ maxTransactions: 3 }).length).toBe(3);
+  // What a waiting block carries is left to it, and comes back to its own group with the last block that carried it.
+  for (const block of ['a', 'b']) mempool.carried(block, carrying('aged'));
+  expect(chosen()).not.toContain('aged');
+  mempool.released('a', carrying('aged'));
+  expect(chosen()).not.toContain('aged');
+  mempool.released('b', carrying('aged'));
+  expect(chosen().slice(0, 2)).toContain('aged');
+});
+
+test('selection: with nothing of its own the node has nothing to age against', () => {
+  const { mempool, add, chosen } = waitingRoom();
+  for (const [i, name] of ['a', 'b', 'c'].entries()) add(name, 20n, 'relayed', i);
+  const firsts = () => new Set(Array.from({ length: 60 }, () => chosen()[0]));
+  expect(firsts()).toEqual(new Set(['a', 'b', 'c']));
+  add('own', 20n, 'own', 2_501);
+  for (let i = 0; i < 20; i++) expect(chosen()[3]).toBe('c');
+  // The only own one is carried by a block and so still waits; then it has left, and all are equal again.
+  mempool.carried('block', carrying('own'));
+  for (let i = 0; i < 20; i++) expect(chosen()[2]).toBe('c');
+  mempool.settle({
+    transactions: [{ id: utf8('own'), outcome: 'executed' }],
+    spent: [],
+    header: { height: 1 },
+  } as unknown as CutEffects);
+  expect(firsts()).toEqual(new Set(['a', 'b', 'c']));
+});
+
+test('selection: what does not fit is passed over, and a full body is not searched for ever', () => {
+  const { add, chosen } = waitingRoom();
+  add('large', 20n, 'own', 1, 60_000);
+  add('small', 20n, 'own', 1);
+  expect(chosen({ maxBytes: 20_000 })).toEqual(['small']);
+  const full = waitingRoom();
+  for (let i = 0; i < 280; i++) full.add(`${i}`, 20n, 'own', 1, 3_500);
+  let drawn = 0;
+  const random = (limit: number) => {
+    drawn++;
+    return limit - 1;
+  };
+  expect(full.chosen({ maxBytes: 7_000, random }).length).toBe(1);
+  expect(drawn).toBe(258);
+});
+
+test('the newest relayed one of the lowest rate leaves first, then the newest own one', () => {
+  const { add, left } = waitingRoom();
+  for (let i = 0; i < 100; i++) add(`own${i}`, 10n, 'own', i, 5_000);
+  for (let i = 0; i < 100; i++) add(`relayed${i}`, 10n, 'relayed', 100 + i, 5_000);
+  for (let i = 0; i < 150; i++) expect(add(`better${i}`, 11n, 'relayed', 300, 5_000)).toBe(true);
+  expect(left).toEqual([
+    ...Array.from({ length: 100 }, (_, i) => `relayed${99 - i}`),
+    ...Array.from({ length: 50 }, (_, i) => `own${99 - i}`),
   ]);
+  expect(add('worse', 9n, 'own', 400)).toBe(false);
 });

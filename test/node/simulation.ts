@@ -1,20 +1,30 @@
 /**
  * A chain of random work and payments on a real node and store, from one seed: miners that come and go, payments that chain, conflict and
- * repeat across blocks, burns. Signatures are real where a payment is new; certificates are blank, because 80,000 of them prove nothing new.
+ * repeat across blocks, burns. Signatures of payments are real; certificates only where the node is stopped and opened again, because 80,000 of them prove
+ * nothing new.
  */
-import type { Certify } from '../../node/certificate.ts';
+import { type Certify, certifyWith } from '../../node/certificate.ts';
 import { developmentKey, TREASURY } from '../../node/development.ts';
 import type { UnspentOutput } from '../../node/full-node.ts';
 import type { CutEffects } from '../../node/ledger/effects.ts';
 import { burnAddressPayload } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { SIGNATURE_BYTES } from '../../protocol/transaction.ts';
-import { Bed, randomOf } from './bed.ts';
+import { Bed, developmentKeys, randomOf } from './bed.ts';
 
-export const blankCertificate =
-  (members: number): Certify =>
-  async () =>
-    Array.from({ length: members }, (_, member) => ({ member, signature: new Uint8Array(SIGNATURE_BYTES) }));
+/** Certificates that are signed only while `signed` is set: a store opens only if that of its last cut verifies. */
+export function certificates(members: number): { signed: boolean; readonly certify: Certify } {
+  const blank = Array.from({ length: members }, (_, member) => ({
+    member,
+    signature: new Uint8Array(SIGNATURE_BYTES),
+  }));
+  const sign = certifyWith(developmentKeys(members));
+  const maker = {
+    signed: true,
+    certify: (chainId: Bytes, cutId: Bytes) => (maker.signed ? sign(chainId, cutId) : Promise.resolve(blank)),
+  };
+  return maker;
+}
 
 export type SimulationResult = {
   readonly stateRoot: string;
@@ -42,11 +52,8 @@ export async function simulate({
 }: SimulationSettings): Promise<SimulationResult> {
   const random = randomOf(seed);
   const validators = 3;
-  const bed = await Bed.open({
-    seed,
-    genesis: { validators },
-    dependencies: { certify: blankCertificate(validators) },
-  });
+  const certificate = certificates(validators);
+  const bed = await Bed.open({ seed, genesis: { validators }, dependencies: { certify: certificate.certify } });
   const miners = ['alice', 'bob', 'carol'].map((name) => developmentKey(name).address);
   const purse: UnspentOutput[] = Array.from({ length: 64 }, (_, i) => bed.treasury(i));
   const treasury = Buffer.from(developmentKey(TREASURY).address);
@@ -59,9 +66,9 @@ export async function simulate({
         const { header, body } = bed.make(miners[random(3)] as Bytes, random(3) * 5, random(1_000));
         if (random(50) > 0) await bed.node.submitBlock(header, body);
       }
-      const effects = await bed.seal();
-      note(effects);
-      if (random(reopenEvery) === 0) await bed.reopen();
+      certificate.signed = random(reopenEvery) === 0;
+      note(await bed.seal());
+      if (certificate.signed) await bed.reopen();
     }
     const supply = bed.node.supply();
     const held =
