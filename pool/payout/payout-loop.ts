@@ -168,12 +168,17 @@ export class PayoutLoop {
   async #merge(id: string): Promise<boolean> {
     const answer = await this.#dependencies.wallet.compound(id);
     if (answer.kind === 'later' || answer.kind === 'unknown') return true;
-    const [state, fee] =
-      answer.kind === 'ok'
-        ? [answer.value.state === 'open' ? 'submitted' : answer.value.state, answer.value.fee]
-        : ['void', 0n];
+    if (answer.kind !== 'ok') {
+      // Refused before anything was signed: the id was never used, and nothing needs to be remembered of it.
+      await this.#fenced(
+        (transaction) => transaction`delete from compoundings where id = ${id} and state = 'submitting'`,
+      );
+      return false;
+    }
+    const state = answer.value.state === 'open' ? 'submitted' : answer.value.state;
     await this.#fenced(
-      (transaction) => transaction`update compoundings set state = ${state}, fee = ${fee} where id = ${id}`,
+      (transaction) =>
+        transaction`update compoundings set state = ${state}, fee = ${answer.value.fee} where id = ${id}`,
     );
     return state === 'submitted';
   }

@@ -19,7 +19,7 @@ test('a database survives its pool, and migrations run once', async () => {
   // The first server is left running, as after a kill -9 of the pool: the second start ends it and takes its place.
   const second = await startEmbeddedPostgres(directory, quietLog);
   await first.exited;
-  const sql = postgres(second.url, { max: 2 });
+  const sql = postgres(second.url, { max: 2, onnotice: () => undefined });
   expect((await sql`select value from settings where name = 'kept'`)[0]?.value).toBe('yes');
   await sql`insert into schema_version (number, name) values (9999, 'from the future')`;
   await expect(migrate(sql, quietLog)).rejects.toThrow(/newer release/);
