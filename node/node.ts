@@ -138,7 +138,13 @@ class EmbeddedNode extends ChainReads implements FullNode {
     this.#workers = new SignatureWorkers(settings.signatureThreads);
     this.#admission = new Admission(
       { chainId: this.chainId, maxPending: settings.maxPendingTransactions },
-      { mempool: this.mempool, workers: this.#workers, verified: this.#verified, ledger: () => this.view() },
+      {
+        mempool: this.mempool,
+        workers: this.#workers,
+        verified: this.#verified,
+        ledger: () => this.view(),
+        sealing: () => this.#sealing,
+      },
     );
     this.#templates = new TemplateMaker({
       network: this.network,

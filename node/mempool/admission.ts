@@ -21,6 +21,8 @@ export type AdmissionDependencies = {
   readonly verified: VerifiedTransactions;
   /** The ledger at the finalized head. */
   ledger(): LedgerReads & { readonly state: { readonly height: number } };
+  /** The cut that is being made, if one is. */
+  sealing(): Promise<unknown> | undefined;
 };
 
 type Funds = { readonly spends: readonly UnspentOutput[]; readonly fee: bigint };
@@ -71,9 +73,9 @@ export class Admission {
 
   async #admit(transaction: ReadTransaction, origin: Origin): Promise<Submission> {
     const { mempool, workers, verified, ledger } = this.#dependencies;
-    const { state } = ledger();
-    const before = this.#funds(transaction);
+    const before = await this.#fundsNow(transaction);
     if ('code' in before) return this.#refuse(transaction, before);
+    const { state } = ledger();
     if (!verified.has(transaction)) {
       const checks = signaturesOf(transaction, before.spends, (address) => ledger().publicKey(address));
       if (typeof checks === 'string') return refused(checks, WITNESS_TEXT[checks]);
@@ -108,6 +110,18 @@ export class Admission {
   #rival({ body }: ReadTransaction): NodeError | undefined {
     const index = body.inputs.findIndex((outpoint) => this.#dependencies.mempool.spender(outpoint) !== undefined);
     return index < 0 ? undefined : conflictOf(index);
+  }
+
+  /**
+   * A cut is in the store, and shown to readers, a moment before this ledger stands on it. Whoever spends what it just
+   * read must not be told that it does not exist: an unknown input is looked for again when the cut has settled.
+   */
+  async #fundsNow(transaction: ReadTransaction): Promise<Funds | NodeError> {
+    const funds = this.#funds(transaction);
+    const sealing = this.#dependencies.sealing();
+    if (!('code' in funds) || funds.code !== 'input_unknown' || sealing === undefined) return funds;
+    await sealing.catch(() => undefined);
+    return this.#funds(transaction);
   }
 
   #funds({ body, mass }: ReadTransaction): Funds | NodeError {

