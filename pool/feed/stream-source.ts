@@ -15,6 +15,8 @@ import { unpackEntries } from './stream-message.ts';
 
 const GROUP = 'accountant';
 const CLAIM_COUNT = 100;
+/** Messages of one read, however small they are: bounds what a batch can grow to. */
+const MAX_MESSAGES = 200;
 /** Messages that another reader took and never finished are claimed again after this long. */
 const RECLAIM_MILLIS = 15_000;
 
@@ -22,7 +24,7 @@ export type StreamSourceOptions = {
   readonly keys: RedisKeys;
   /** Name of this instance in the group. */
   readonly consumer: string;
-  /** Entries in one message; the read asks for as many messages as make up a batch. */
+  /** Entries in one message, as first guessed; the read asks for as many messages as make up a batch. */
   readonly messageEntries?: number;
 };
 
@@ -31,7 +33,6 @@ type Message = { readonly id: string; readonly bootId: string; readonly after: n
 export class StreamSource implements EntrySource {
   readonly #keys: RedisKeys;
   readonly #consumer: string;
-  readonly #messageEntries: number;
   readonly #redis: Redis;
   readonly #positions: Positions;
   readonly #log: Logger;
@@ -40,6 +41,7 @@ export class StreamSource implements EntrySource {
   #claimFrom: string | undefined = '0-0';
   #claimIdleMillis = 0;
   #lastClaim = 0;
+  #usualEntries: number;
 
   /** `redis` is a connection of its own: reads on it block. */
   constructor(
@@ -48,7 +50,7 @@ export class StreamSource implements EntrySource {
   ) {
     this.#keys = options.keys;
     this.#consumer = options.consumer;
-    this.#messageEntries = options.messageEntries ?? 1_000;
+    this.#usualEntries = options.messageEntries ?? 1_000;
     this.#redis = dependencies.redis;
     this.#positions = dependencies.positions;
     this.#log = dependencies.log;
@@ -63,7 +65,8 @@ export class StreamSource implements EntrySource {
 
   async take(maxEntries: number, waitMillis: number): Promise<TakenEntries> {
     try {
-      const messages = await this.#read(Math.max(1, Math.floor(maxEntries / this.#messageEntries)), waitMillis);
+      const count = Math.min(MAX_MESSAGES, Math.max(1, Math.floor(maxEntries / this.#usualEntries)));
+      const messages = await this.#read(count, waitMillis);
       return messages.length === 0 ? NOTHING : await this.#join(messages);
     } catch (error) {
       if (/NOGROUP/.test((error as Error).message)) await this.#createGroup().catch(() => undefined);
@@ -123,6 +126,8 @@ export class StreamSource implements EntrySource {
       for (const entry of fresh) entries.push(entry);
       reached.set(message.bootId, fresh.at(-1)?.sequence ?? position);
     }
+    // Messages are small while the pool is quiet: the next read asks for as many as make up a batch.
+    this.#usualEntries = Math.max(1, entries.length / messages.length);
     const ids = messages.map((message) => message.id);
     const finish = () => this.#finish(ids, reached, gaps);
     if (entries.length > 0) return { entries, committed: finish };
