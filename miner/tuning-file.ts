@@ -1,12 +1,14 @@
 /** Remembers how each graphics card runs fastest, so that it is tuned once: DIR/tuning.json, by the card's name. */
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Shape } from '../kernels/gpu/search.ts';
+import { type Shape, VARIANTS } from '../kernels/gpu/search.ts';
 import type { Tuning } from '../kernels/gpu/tune.ts';
 import { writeDurably } from '../runtime/durable-file.ts';
 
 /** A tuning of another version of the kernels says nothing. */
-const VERSION = 1;
+const VERSION = 2;
+
+const FLIGHTS = [1, 2, 3, 4, 5, 6, 7, 8];
 
 type Saved = { version: number; devices: Record<string, unknown> };
 
@@ -18,7 +20,7 @@ function asTuning(value: unknown): Tuning | undefined {
   if (typeof shape !== 'object' || shape === null) return undefined;
   const { variant, lanes, flight, workgroup } = shape;
   const isSize = Number.isInteger(workgroup) && (workgroup as number) > 0 && (workgroup as number) <= 1_024;
-  const isKnown = isOneOf(variant, ['shuffle', 'workgroup']) && isOneOf(lanes, [4, 8]) && isOneOf(flight, [1, 2, 4, 8]);
+  const isKnown = isOneOf(variant, VARIANTS) && isOneOf(lanes, [4, 8]) && isOneOf(flight, FLIGHTS);
   return isSize && isKnown ? (value as Tuning) : undefined;
 }
 

@@ -8,7 +8,7 @@ struct Job {
   nonce_low: u32, // first nonce of this dispatch
   nonce_high: u32,
   count: u32, // nonces of this dispatch
-  reserved: u32,
+  quads: u32, // the rounds of a hash in fours: 16, told here so that no compiler unrolls them
   target_high: u32, // the target's first 64 bits; the host compares the rest
   target_low: u32,
   reserved_a: u32,
@@ -23,6 +23,7 @@ struct Hit {
 
 struct Results {
   count: atomic<u32>, // hits found, also those that no slot was left for
+  next: atomic<u32>, // nonces handed out, where invocations stay for more than one
   slots: array<Hit, ${SLOTS}>,
 }
 

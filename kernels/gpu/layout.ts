@@ -52,7 +52,8 @@ export function lopsidedLayout(pagesLog2: number, tailPages: number): Layout {
   };
 }
 
-function fits(layout: Layout, limits: BindingLimits): boolean {
+/** Whether the adapter can bind it. */
+export function fits(layout: Layout, limits: BindingLimits): boolean {
   const most = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
   return (
     layout.shards.every((shard) => shard.pages * PAGE_BYTES <= most) &&

@@ -30,7 +30,7 @@ fn search(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) grou
     //@if LOPSIDED == 1
     var highest: u32;
     //@end
-    for (var quad = 0u; quad < 16u; quad++) {
+    for (var quad = 0u; quad < job.quads; quad++) {
       let source = lane == (quad & 7u);
       //@each c 4
       if (source) {

@@ -9,23 +9,31 @@ import { BUFFER, type Gpu, guarded, MAP_READ, scoped } from './device.ts';
 import { type Layout, layoutParameters } from './layout.ts';
 import { grid } from './steer.ts';
 
-export type Variant = 'shuffle' | 'workgroup';
+/**
+ * The three forms of the search: `stream` (subgroup shuffles, invocations stay for the whole dispatch and no seed is kept),
+ * `shuffle` (subgroup shuffles, one nonce an invocation, its seed in workgroup memory), `workgroup` (no subgroups needed).
+ */
+export type Variant = 'stream' | 'shuffle' | 'workgroup';
+export const VARIANTS: readonly Variant[] = ['stream', 'shuffle', 'workgroup'];
 
 /** What is tuned per device; a plain object that can be stored. */
 export type Shape = {
   readonly variant: Variant;
   /** Invocations that share a hash: 8, or 4 where a subgroup has no more. The workgroup variant always has 8. */
   readonly lanes: 4 | 8;
-  /** Hashes of a group that are mixed at once. */
-  readonly flight: 1 | 2 | 4 | 8;
+  /** Hashes of a group that are mixed at once: at most `lanes`, and a divisor of it but for `stream`. */
+  readonly flight: number;
   readonly workgroup: number;
 };
 
 /** Hits that one dispatch can bring home. */
 export const SLOTS = 256;
 const HIT_WORDS = 10;
-const RESULT_BYTES = 4 + SLOTS * HIT_WORDS * 4;
+const HEAD_WORDS = 2;
+const RESULT_BYTES = 4 * HEAD_WORDS + SLOTS * HIT_WORDS * 4;
 const JOB_WORDS = 16;
+/** Rounds of a hash, in fours (pow.md, "Hash", step 3). */
+const QUADS = 16;
 
 /**
  * Dispatches in flight: one runs and one waits, so that the device never pauses. Submitting the second only 6 to 12 ms before
@@ -37,17 +45,20 @@ const POLLING_MILLIS = 3;
 /** However wrong an expectation is, no sleep is longer. */
 const LONGEST_IDLE_MILLIS = 100;
 
-const stashWords = (shape: Shape): number => shape.workgroup * 16;
+/** Invocations of a `stream` dispatch: more than any card holds at once; those that find no nonce left end at once. */
+const STAYING = 2 ** 19;
+
+const stashWords = (shape: Shape): number => (shape.variant === 'stream' ? 0 : shape.workgroup * 16);
 const exchangeWords = (shape: Shape): number => (shape.workgroup / 8) * shape.flight * 2;
 
 export function shapeIsPossible(shape: Shape, gpu: Gpu): boolean {
   const { limits } = gpu;
   if (shape.workgroup > Math.min(limits.maxComputeInvocationsPerWorkgroup, limits.maxComputeWorkgroupSizeX))
     return false;
-  if (shape.flight > shape.lanes) return false;
+  if (shape.flight > shape.lanes || (shape.variant !== 'stream' && shape.lanes % shape.flight !== 0)) return false;
   const exchange = shape.variant === 'workgroup' ? exchangeWords(shape) : 0;
   if (4 * (stashWords(shape) + exchange) > limits.maxComputeWorkgroupStorageSize) return false;
-  return shape.variant === 'shuffle' ? gpu.subgroupSize >= shape.lanes : shape.lanes === 8;
+  return shape.variant !== 'workgroup' ? gpu.subgroupSize >= shape.lanes : shape.lanes === 8;
 }
 
 export function searchCode(gpu: Gpu, shape: Shape, layout: Layout): string {
@@ -85,7 +96,7 @@ export async function compileSearch(gpu: Gpu, shape: Shape, layout: Layout): Pro
         constants: {
           WORKGROUP: shape.workgroup,
           PAGE_SHIFT: 32 - layout.pagesLog2,
-          STASH: stashWords(shape),
+          ...(shape.variant === 'stream' ? {} : { STASH: stashWords(shape) }),
           ...(shape.variant === 'workgroup' ? { EXCHANGE: exchangeWords(shape) } : {}),
         },
       },
@@ -127,7 +138,7 @@ export type Ticket = { readonly run: Run; readonly place: Place; readonly submit
 function readResults(words: Uint32Array): Omit<Outcome, 'millis'> {
   const found = words[0] as number;
   const hits = Array.from({ length: Math.min(found, SLOTS) }, (_, n) => {
-    const hit = words.slice(1 + n * HIT_WORDS, 1 + (n + 1) * HIT_WORDS);
+    const hit = words.slice(HEAD_WORDS + n * HIT_WORDS, HEAD_WORDS + (n + 1) * HIT_WORDS);
     const nonce = (BigInt(hit[1] as number) << 32n) | BigInt(hit[0] as number);
     return { nonce, hash: new Uint8Array(hit.slice(2).buffer) };
   });
@@ -195,16 +206,18 @@ export class Searcher {
     const target = new DataView(run.target.buffer, run.target.byteOffset);
     const job = new Uint32Array(JOB_WORDS);
     job.set(run.prefix, 0);
-    job.set([Number(run.nonce & 0xffffffffn), Number(run.nonce >> 32n), run.count], 8);
+    job.set([Number(run.nonce & 0xffffffffn), Number(run.nonce >> 32n), run.count, QUADS], 8);
     job.set([target.getUint32(0), target.getUint32(4)], 12);
     device.queue.writeBuffer(place.job, 0, job);
     const encoder = device.createCommandEncoder();
-    encoder.clearBuffer(place.results, 0, 4);
+    encoder.clearBuffer(place.results, 0, 4 * HEAD_WORDS);
     const pass = encoder.beginComputePass({ label: 'search' });
     pass.setPipeline(this.kernel.pipeline);
     pass.setBindGroup(0, place.bindings);
     pass.setBindGroup(1, this.#shards(dataset));
-    const { x, y } = grid(Math.ceil(run.count / this.quantum), limits.maxComputeWorkgroupsPerDimension);
+    const groups = Math.ceil(run.count / this.quantum);
+    const stay = this.kernel.shape.variant === 'stream' ? Math.ceil(STAYING / this.quantum) : groups;
+    const { x, y } = grid(Math.min(groups, stay), limits.maxComputeWorkgroupsPerDimension);
     pass.dispatchWorkgroups(x, y);
     pass.end();
     encoder.copyBufferToBuffer(place.results, 0, place.staging, 0, RESULT_BYTES);

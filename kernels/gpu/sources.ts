@@ -10,6 +10,7 @@ const FILES = {
   job: new URL('./job.wgsl', import.meta.url),
   pages: new URL('./pages.wgsl', import.meta.url),
   'search-shuffle': new URL('./search-shuffle.wgsl', import.meta.url),
+  'search-stream': new URL('./search-stream.wgsl', import.meta.url),
   'search-workgroup': new URL('./search-workgroup.wgsl', import.meta.url),
   stash: new URL('./stash.wgsl', import.meta.url),
 } as const;

@@ -24,7 +24,7 @@ export async function openTestGpu(options: OpenOptions = {}): Promise<Gpu> {
 
 /** Small shapes: a software adapter takes long over large ones. */
 export function smallShape(gpu: Gpu, variant: Variant): Shape {
-  const lanes = variant === 'shuffle' && gpu.subgroupSize < 8 ? 4 : 8;
+  const lanes = variant !== 'workgroup' && gpu.subgroupSize < 8 ? 4 : 8;
   return { variant, lanes, flight: 1, workgroup: 32 };
 }
 

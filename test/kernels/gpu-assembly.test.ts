@@ -34,7 +34,7 @@ test.each([
 test('every .wgsl file assembles without a directive left', async () => {
   const sources = await loadSources();
   for (const shards of [1, 2, 4, 8] as const)
-    for (const variant of ['search-shuffle', 'search-workgroup']) {
+    for (const variant of ['search-stream', 'search-shuffle', 'search-workgroup']) {
       const parameters = {
         ...layoutParameters(evenLayout(17, shards)),
         ...{ CHAIN: 0, CHECKED: 1, SLOTS: 4, LANES: 8, LANE_MASK: 7, ROWS: 1, FLIGHT: 4, PARITY: [0, 1, 0, 1] },

@@ -7,8 +7,17 @@ import { type Gpu, openGpu } from '../../kernels/gpu/device.ts';
 import { evenLayout } from '../../kernels/gpu/layout.ts';
 import { tune } from '../../kernels/gpu/tune.ts';
 import { compareBytes } from '../../protocol/bytes.ts';
-import { buildCache, powStages } from '../../protocol/pow.ts';
-import { cache, EPOCH, openTestGpu, PARAMETERS, smallShape } from './gpu-adapter.ts';
+import { buildCache, datasetSeed, powParameters } from '../../protocol/pow.ts';
+import { count } from '../level.ts';
+import { EPOCH, openTestGpu, smallShape } from './gpu-adapter.ts';
+import { referenceHasher, TINY } from './tiny-network.ts';
+
+/** A dataset of 64 KiB: what is tested here is everything around the kernels. */
+const PARAMETERS = powParameters(TINY);
+const cache = buildCache(datasetSeed(PARAMETERS.networkId, EPOCH), PARAMETERS.cacheLog2);
+const referenceHash = referenceHasher(TINY, EPOCH);
+/** More than one dispatch of an easy target may try. */
+const NONCES = count({ full: 300, deep: 1500 });
 
 const ANY = new Uint8Array(32).fill(255);
 const HARD = new Uint8Array([0, 0, 0, 0, 255, ...new Uint8Array(27)]);
@@ -21,7 +30,7 @@ function job(id: number, target: Uint8Array<ArrayBuffer>, from = 0n, to = 1n << 
   return { id, epoch: EPOCH, header, target, prefixBytes: PREFIX.length, nonces: { from, to } };
 }
 
-async function backend(gpu: Gpu, options: Partial<GpuBackendOptions> = {}) {
+async function backend(gpu: Gpu, options: Partial<GpuBackendOptions> = {}, mayBuild = async (): Promise<void> => {}) {
   const hits: Hit[] = [];
   const exhausted: number[] = [];
   const failures: Error[] = [];
@@ -34,10 +43,13 @@ async function backend(gpu: Gpu, options: Partial<GpuBackendOptions> = {}) {
     look();
   };
   const made = new GpuBackend(
-    { parameters: PARAMETERS, tuning: { shape: smallShape(gpu, 'shuffle') }, ...options },
+    { parameters: PARAMETERS, tuning: { shape: smallShape(gpu, 'stream') }, ...options },
     {
       gpu,
-      buildCache: async (seed) => buildCache(seed, PARAMETERS.cacheLog2),
+      buildCache: async (seed) => {
+        await mayBuild();
+        return buildCache(seed, PARAMETERS.cacheLog2);
+      },
       events: {
         onHit: (hit) => record(hits, hit),
         onExhausted: (id) => record(exhausted, id),
@@ -57,18 +69,19 @@ async function backend(gpu: Gpu, options: Partial<GpuBackendOptions> = {}) {
 const LONG = { timeout: 600_000 };
 
 test('searches exactly its range, keeps the prefix and says when it is through', LONG, async () => {
-  const { made, hits, exhausted, until } = await backend(await openTestGpu());
+  let gate: Promise<void> | undefined;
+  const { made, hits, exhausted, until } = await backend(await openTestGpu(), {}, async () => gate);
   await made.prepare(EPOCH);
   expect(made.epochs).toEqual([EPOCH]);
   // Everything is a hit: more than the slots hold if dispatches were not cut short.
-  made.setJob(job(1, ANY, 1000n, 1700n));
+  made.setJob(job(1, ANY, 1000n, 1000n + BigInt(NONCES)));
   await until(() => exhausted.length === 1);
   const nonces = hits.map(({ nonce }) => new DataView(nonce.buffer).getBigUint64(0, true));
   expect(nonces.every((nonce) => nonce >> 48n === 0xcdabn)).toBe(true);
   expect(nonces.map((nonce) => Number(nonce & 0xffffffffffffn)).sort((a, b) => a - b)).toEqual(
-    Array.from({ length: 700 }, (_, n) => 1000 + n),
+    Array.from({ length: NONCES }, (_, n) => 1000 + n),
   );
-  expect(made.hashes).toBe(700);
+  expect(made.hashes).toBe(NONCES);
 
   hits.length = 0;
   const second = job(2, EIGHTH, 0n, 64n);
@@ -77,7 +90,7 @@ test('searches exactly its range, keeps the prefix and says when it is through',
   for (const { nonce, hash, jobId } of hits) {
     const tried = new Uint8Array(second.header);
     tried.set(nonce, 304);
-    expect(powStages(PARAMETERS, cache, tried).pow).toEqual(hash);
+    expect(referenceHash(tried)).toEqual(hash);
     expect(compareBytes(hash, EIGHTH)).toBeLessThanOrEqual(0);
     expect(jobId).toBe(2);
   }
@@ -85,8 +98,14 @@ test('searches exactly its range, keeps the prefix and says when it is through',
   // A new job takes over, a pause stops the count, a second epoch is built meanwhile.
   made.setJob(job(3, HARD));
   const before = made.hashes;
-  await made.prepare(EPOCH + 1);
-  expect(made.hashes).toBeGreaterThan(before);
+  let open = (): void => {};
+  gate = new Promise((resolve) => {
+    open = resolve;
+  });
+  const building = made.prepare(EPOCH + 1);
+  await expect.poll(() => made.hashes, { timeout: 120_000 }).toBeGreaterThan(before);
+  open();
+  await building;
   expect(made.epochs).toEqual([EPOCH, EPOCH + 1]);
   made.setJob({ ...job(4, EIGHTH, 0n, 640n), epoch: EPOCH + 1 });
   await until(() => exhausted.includes(4));
@@ -155,10 +174,13 @@ test('tuning returns one of its candidates, which can be stored', LONG, async ()
   const gpu = await openTestGpu();
   onTestFinished(() => gpu.device.destroy());
   const dataset = await buildDataset(gpu, PARAMETERS, evenLayout(PARAMETERS.pagesLog2, 1), cache);
-  const candidates = [smallShape(gpu, 'shuffle'), smallShape(gpu, 'workgroup')];
+  const candidates = [smallShape(gpu, 'stream'), { ...smallShape(gpu, 'stream'), workgroup: 64 }];
   const trials: number[] = [];
-  const tuning = await tune(gpu, dataset, { candidates, warmUpMillis: 1, turns: 1, turnMillis: 1 }, (trial) =>
-    trials.push(trial.hashesPerSecond),
+  const tuning = await tune(
+    gpu,
+    dataset,
+    { candidates, warmUpMillis: 1, heatMillis: 1, turns: 1, settleMillis: 0, turnMillis: 1 },
+    (trial) => trials.push(trial.hashesPerSecond),
   );
   expect(candidates).toContainEqual(JSON.parse(JSON.stringify(tuning)).shape);
   expect(trials.every((rate) => rate > 0)).toBe(true);

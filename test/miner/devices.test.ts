@@ -56,7 +56,7 @@ test('a tuning is remembered per card; a damaged file is as good as none', async
   expect(new TuningFile(directory).of('other')).toBeUndefined();
   writeFileSync(
     join(directory, 'tuning.json'),
-    '{"version":1,"devices":{"card":{"shape":{"variant":"shuffle","workgroup":1e9}}}}',
+    '{"version":2,"devices":{"card":{"shape":{"variant":"shuffle","workgroup":1e9}}}}',
   );
   expect(new TuningFile(directory).of('card')).toBeUndefined();
   writeFileSync(join(directory, 'tuning.json'), '{"vers');
