@@ -213,6 +213,9 @@ export class LedgerStore {
       for (const operation of indexer.operations(cut.effects, this.reader(indexer.name)))
         operations.push({ ...operation, key: Buffer.concat([prefix, operation.key]) });
     }
+    // Doors that read while this waits must see the state of the cut before, whatever the store shows.
+    this.outputTrie.committing(cut.outputs);
+    this.keyTrie.committing(cut.keys);
     await this.#db.batch(operations, { sync: this.#durable });
     this.outputTrie.committed(cut.outputs);
     this.keyTrie.committed(cut.keys);

@@ -3,7 +3,7 @@ import { hash as nodeHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { UnspentOutput } from '../../node/full-node.ts';
 import { findOutput, OUTPUT_LAYOUT, outpointKey, outputEntry, proveOutput } from '../../node/ledger/output-set.ts';
-import { EMPTY_TRIE, Trie, type TrieChange, type TrieRoot } from '../../node/ledger/trie.ts';
+import { EMPTY_TRIE, Trie, type TrieChange, type TrieRoot, type TrieUpdate } from '../../node/ledger/trie.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { verifyOutputProof } from '../../protocol/output-proof.ts';
 import { count, seed } from '../level.ts';
@@ -74,6 +74,58 @@ test('the root depends on the contents alone, and the store holds nothing else',
     expect(grown.root).toEqual(EMPTY_TRIE);
     expect(grown.nodes.size).toBe(0);
   }
+});
+
+test('while an update is on its way into the store, readers see what was before, whatever the store shows', () => {
+  const random = randomOf(seed);
+  for (let round = 0; round < 20; round++) {
+    const { trie, nodes, root, apply } = started(300);
+    const leaving = Array.from({ length: 300 }, (_, i) => i).filter(() => random(10) < round % 10);
+    const coming = Array.from({ length: random(200) }, (_, i) => 300 + i);
+    const update = trie.update(root, [
+      ...leaving.map((i) => removing(outputOf(i))),
+      ...coming.map((i) => adding(outputOf(i))),
+    ]);
+    trie.committing(update);
+    apply(update);
+    for (let i = 0; i < 300; i++) expect(findOutput(trie, root, outputOf(i).outpoint)).toEqual(outputOf(i));
+    for (const i of coming) expect(findOutput(trie, root, outputOf(i).outpoint)).toBeUndefined();
+    trie.committed(update);
+    // From the caches, and from the store alone.
+    for (const reader of [trie, new Trie(OUTPUT_LAYOUT, (key) => nodes.get(name(key)))]) {
+      for (const i of coming) expect(findOutput(reader, update.root, outputOf(i).outpoint)).toEqual(outputOf(i));
+      for (const i of leaving) expect(findOutput(reader, update.root, outputOf(i).outpoint)).toBeUndefined();
+    }
+  }
+});
+
+/** A trie whose caches are cold, as after a restart, and the way into its store. */
+function started(outputs: number) {
+  const { nodes, root } = (() => {
+    const filled = new MemoryTrie();
+    filled.apply(Array.from({ length: outputs }, (_, i) => adding(outputOf(i))));
+    return filled;
+  })();
+  const apply = ({ operations }: TrieUpdate) => {
+    for (const operation of operations)
+      if (operation.type === 'put') nodes.set(name(operation.key), operation.value);
+      else nodes.delete(name(operation.key));
+  };
+  return { nodes, root, apply, trie: new Trie(OUTPUT_LAYOUT, (key) => nodes.get(name(key))) };
+}
+
+test('keys that agree in more bits than a place has in one number', () => {
+  const alike = Array.from({ length: 40 }, (_, i): UnspentOutput => {
+    const output = outputOf(i);
+    const transactionId = Uint8Array.from(output.outpoint.transactionId).fill(0xa5, 0, 6);
+    return { ...output, outpoint: { transactionId, outputIndex: 0 } };
+  });
+  const trie = new MemoryTrie();
+  trie.apply(alike.map(adding));
+  for (const output of alike) expect(findOutput(trie.trie, trie.root, output.outpoint)).toEqual(output);
+  trie.apply(alike.slice(10).map(removing));
+  expect(trie.nodes.size).toBe(1);
+  for (const output of alike.slice(0, 10)) expect(findOutput(trie.trie, trie.root, output.outpoint)).toEqual(output);
 });
 
 test('adding what is there and removing what is not are faults', () => {
