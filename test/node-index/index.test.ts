@@ -132,7 +132,7 @@ test('a rebuild gives the same index, byte for byte', async () => {
   expect(before.length).toBeGreaterThan(100);
   await bed.node.close();
   const store = await LedgerStore.open(join(bed.directory, 'store'));
-  const scratch = await LedgerStore.open(join(temporaryDirectory(), 'scratch'));
+  const scratch = await LedgerStore.open(join(temporaryDirectory(), 'scratch'), { durable: false });
   let last = 0;
   await rebuildIndex(store, scratch, (height) => {
     last = height;
@@ -153,7 +153,7 @@ test('an index that missed cuts says so until it is rebuilt', async () => {
   const scratchDirectory = temporaryDirectory();
   const rebuild = async (name: string) => {
     const store = await LedgerStore.open(join(bed.directory, 'store'));
-    const scratch = await LedgerStore.open(join(scratchDirectory, name));
+    const scratch = await LedgerStore.open(join(scratchDirectory, name), { durable: false });
     await rebuildIndex(store, scratch, () => undefined);
     await scratch.close();
     await store.close();
@@ -181,7 +181,7 @@ test('a chain whose bodies were pruned cannot be rebuilt, and keeps the index it
   const before = await entriesOf(bed.node.reader(INDEX_NAME));
   await bed.node.close();
   const store = await LedgerStore.open(join(bed.directory, 'store'));
-  const scratch = await LedgerStore.open(join(temporaryDirectory(), 'scratch'));
+  const scratch = await LedgerStore.open(join(temporaryDirectory(), 'scratch'), { durable: false });
   await expect(rebuildIndex(store, scratch, () => undefined)).rejects.toMatchObject({ code: 'index_body_missing' });
   expect(await entriesOf(store.reader(INDEX_NAME))).toEqual(before);
   await scratch.close();

@@ -1,6 +1,7 @@
 /** The mining listener over real sockets (docs/protocol/mining.md): its miner of a few lines, its refusals, its events. */
 import { readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
+import { networkInterfaces } from 'node:os';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { chainRates, nodeSync } from '../../node/api/chain-routes.ts';
@@ -207,6 +208,39 @@ test('health, sync and rates; a slow sender does not hold a request open for eve
   aborted.write('{');
   aborted.destroy();
   expect(await (await fetch(`${base}/health`)).text()).toBe('ok');
+});
+
+test('over sockets: a peer that is neither loopback nor at the address it called is refused, whatever it asks', async () => {
+  const { port } = listener.address;
+  const ask = (host: string, localAddress: string, method: string, path: string) =>
+    new Promise<{ status: number | undefined; text: string }>((resolve, reject) => {
+      const asked = httpRequest({ host, port, localAddress, method, path }, (answer) => {
+        let text = '';
+        answer.on('data', (part) => {
+          text += part;
+        });
+        answer.on('end', () => resolve({ status: answer.statusCode, text }));
+      });
+      asked.on('error', reject);
+      asked.end();
+    });
+  const outside = Object.values(networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .filter(({ family, internal }) => family === 'IPv4' && !internal);
+  // Seen from the listener, this machine under its own outside address on a loopback connection is a stranger.
+  for (const { address } of outside) {
+    for (const [method, path] of [
+      ['GET', '/v1/node/sync'],
+      ['POST', '/v1/mining/templates'],
+      ['POST', '/v1/mining/candidates'],
+      ['GET', '/nowhere'],
+    ] as const) {
+      const refused = await ask('127.0.0.1', address, method, path);
+      expect([refused.status, JSON.parse(refused.text).error.code]).toEqual([403, 'peer_refused']);
+    }
+    expect((await ask(address, address, 'GET', '/health')).status).toBe(200);
+  }
+  expect((await ask('127.0.0.1', '127.0.0.9', 'GET', '/health')).status).toBe(200);
 });
 
 test('the same machine: loopback, or the address that was called', () => {

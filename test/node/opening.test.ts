@@ -15,7 +15,7 @@ const MAIN = fileURLToPath(new URL('../../node/main.ts', import.meta.url));
 
 let bed: Bed;
 beforeEach(async () => {
-  bed = await Bed.open({ genesis: { validators: 4 } });
+  bed = await Bed.open();
 });
 afterEach(async () => {
   await bed.close();
@@ -37,6 +37,8 @@ const certificateOf = async (db: ClassicLevel<Uint8Array, Uint8Array>, height: n
   decodeCertificate((await db.get(KEYS.certificate(height))) as Uint8Array);
 
 test('a last cut whose certificate does not verify is refused, and the store is not kept locked', async () => {
+  await bed.close();
+  bed = await Bed.open({ genesis: { validators: 4 } });
   await bed.seal(3);
   let good = new Uint8Array(0);
   await alter(async (db) => {
