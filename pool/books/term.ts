@@ -23,6 +23,8 @@ export type Term = {
 
 /** Tries once; undefined while another instance is the accountant. `sql` must be a client of one connection of its own. */
 export async function tryElection(sql: Sql, holder: string): Promise<Term | undefined> {
+  // The driver reserves only a connection that is open already when it need not ask the server for types.
+  await sql`select 1`;
   const connection = await sql.reserve();
   const [row] = await connection<{ won: boolean }[]>`select pg_try_advisory_lock(${ACCOUNTANT_LOCK}) as won`;
   if (row?.won !== true) {

@@ -1,19 +1,50 @@
 /** The one way to PostgreSQL: exact integers both ways, bounded waits, and quiet notices. */
 import postgres from 'postgres';
+import { DatabaseSocket } from './connection-socket.ts';
 
 export type Sql = postgres.Sql<{ bigint: bigint }>;
 export type Transaction = postgres.TransactionSql<{ bigint: bigint }>;
 
+/**
+ * Array types by their number in PostgreSQL. The driver can ask the server for them on every connection, but a connection
+ * that is cut in the middle of that question ends the process; these are all that the pool uses.
+ */
+const ARRAYS = { int2Array: 1005, int4Array: 1007, textArray: 1009, int8Array: 1016, numericArray: 1231 };
+
+const arrayLiteral = (values: readonly unknown[]): string =>
+  `{${values.map((value) => (value === null ? 'null' : `"${String(value).replace(/[\\"]/g, '\\$&')}"`)).join(',')}}`;
+
+/** Arrays come back as texts; only arrays of numbers are ever read, so nothing in them is quoted. */
+const readArray = (text: string): (string | null)[] =>
+  text === '{}'
+    ? []
+    : text
+        .slice(1, -1)
+        .split(',')
+        .map((value) => (value === 'NULL' ? null : value));
+
+const arrayTypes = Object.fromEntries(
+  Object.entries(ARRAYS).map(([name, oid]) => [
+    name,
+    { to: oid, from: [oid], serialize: arrayLiteral, parse: readArray },
+  ]),
+);
+
 export const connectDatabase = (url: string, options: { max?: number; name?: string } = {}): Sql =>
   postgres(url, {
     max: options.max ?? 8,
-    types: { bigint: postgres.BigInt },
+    types: { ...arrayTypes, bigint: postgres.BigInt },
+    fetch_types: false,
     connection: { application_name: options.name ?? 'svc-pool', statement_timeout: 60_000, lock_timeout: 20_000 },
     connect_timeout: 5,
     idle_timeout: 60,
     max_lifetime: null,
     onnotice: () => undefined,
-  });
+    socket: ({ host, port, path }: { host: string[]; port: number[]; path: string | false }) => {
+      const socket = new DatabaseSocket();
+      return path ? socket.connect(path) : socket.connect(port[0] as number, host[0] as string);
+    },
+  } as postgres.Options<{ bigint: postgres.PostgresType<bigint> }>);
 
 /** Byte strings for an array parameter, to be written as `${byteaTexts(list)}::text[]::bytea[]`: the driver takes an array of buffers for one. */
 export const byteaTexts = (hex: readonly string[]): string[] => hex.map((text) => `\\x${text}`);

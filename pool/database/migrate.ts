@@ -21,29 +21,23 @@ async function migrations(): Promise<Migration[]> {
 
 export async function migrate(sql: Sql, log: Logger): Promise<void> {
   const known = await migrations();
-  const connection = await sql.reserve();
-  try {
-    await connection`select pg_advisory_lock(${LOCK})`;
-    await connection`create table if not exists schema_version (number integer primary key, name text not null, applied_at timestamptz not null default now())`;
-    const [row] = await connection<{ number: number | null }[]>`select max(number) as number from schema_version`;
+  while (await migrateOne(sql, known, log));
+}
+
+/** True when it ran a migration: there may be another. */
+const migrateOne = (sql: Sql, known: readonly Migration[], log: Logger): Promise<boolean> =>
+  sql.begin(async (transaction) => {
+    await transaction`select pg_advisory_xact_lock(${LOCK})`;
+    await transaction`create table if not exists schema_version (number integer primary key, name text not null,
+      applied_at timestamptz not null default now())`;
+    const [row] = await transaction<{ number: number | null }[]>`select max(number) as number from schema_version`;
     const present = row?.number ?? 0;
     if (present > known.length)
       throw new Error(`the database has schema ${present}, this release knows ${known.length}: run a newer release`);
-    for (const { number, name } of known.slice(present)) {
-      log.info('migrating the database', { migration: name });
-      const text = await readFile(new URL(name, DIRECTORY), 'utf8');
-      await connection`begin`;
-      try {
-        await connection.unsafe(text);
-        await connection`insert into schema_version (number, name) values (${number}, ${name})`;
-        await connection`commit`;
-      } catch (error) {
-        await connection`rollback`;
-        throw error;
-      }
-    }
-  } finally {
-    await connection`select pg_advisory_unlock(${LOCK})`.catch(() => undefined);
-    connection.release();
-  }
-}
+    const next = known[present];
+    if (next === undefined) return false;
+    log.info('migrating the database', { migration: next.name });
+    await transaction.unsafe(await readFile(new URL(next.name, DIRECTORY), 'utf8'));
+    await transaction`insert into schema_version (number, name) values (${next.number}, ${next.name})`;
+    return true;
+  }) as Promise<boolean>;

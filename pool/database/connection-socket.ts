@@ -1,0 +1,28 @@
+/**
+ * The socket under the driver. When a server cuts a connection, postgres 3.4.9 forgets the socket first and tells the
+ * waiting queries afterwards; what they do next, such as a rollback, it then writes to nothing, which throws outside any
+ * promise and would end the process. This socket says 'error' first, and 'close' only when what followed was written (to
+ * a dead socket, which is harmless) and can be refused in order.
+ */
+import { Socket } from 'node:net';
+
+export class ConnectionCut extends Error {
+  readonly code = 'CONNECTION_CLOSED';
+
+  constructor() {
+    super('the database closed the connection');
+    this.name = 'ConnectionCut';
+  }
+}
+
+export class DatabaseSocket extends Socket {
+  #failed = false;
+
+  override emit(event: string | symbol, ...values: unknown[]): boolean {
+    if (event === 'error') this.#failed = true;
+    if (event !== 'close') return super.emit(event as 'error', ...(values as [Error]));
+    if (!this.#failed && this.listenerCount('error') > 0) super.emit('error', new ConnectionCut());
+    setImmediate(() => setImmediate(() => super.emit('close', false)));
+    return true;
+  }
+}
