@@ -3,7 +3,7 @@
  * runs where, then one calm line a minute and a line when something happens. Ctrl-C stops them in the reverse order; the
  * next start goes on where this one ended.
  */
-import { mkdir, rm, stat } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -22,10 +22,12 @@ import {
   type PortName,
   type Ports,
   poolPart,
+  START_PACE,
   url,
   walletPart,
 } from './parts.ts';
-import { PartFailed, RunningPart, runToEnd } from './process.ts';
+import { PartFailed, RunningPart } from './process.ts';
+import { ensureWallet, forgetWallet, minerAddress } from './wallets.ts';
 
 const portOption = (name: PortName) =>
   integer({
@@ -75,24 +77,6 @@ async function checkPorts(ports: Ports): Promise<void> {
       throw new PartFailed(
         `port ${ports[name]} for ${PORTS[name].what} is in use: stop what listens there, or choose another with ${PORTS[name].option} PORT`,
       );
-}
-
-const exists = (file: string) =>
-  stat(file).then(
-    () => true,
-    () => false,
-  );
-
-async function ensureWallet(file: string): Promise<boolean> {
-  if (await exists(file)) return false;
-  await runToEnd('svc-wallet', ['init', '--file', file, '--network', 'development', '--generate-password', '--json']);
-  return true;
-}
-
-/** The miner's own address, in a wallet of its own: what it is paid can be spent. */
-async function minerAddress(file: string, apiUrl: string): Promise<string> {
-  const out = await runToEnd('svc-wallet', ['call', 'receive', '--file', file, '--service', apiUrl, '--json']);
-  return (JSON.parse(out) as { address: string }).address;
 }
 
 class Stack {
@@ -171,11 +155,11 @@ const start = command(
         for (const wallet of [files(data).poolWallet, files(data).minerWallet]) await forgetWallet(wallet);
       await mkdir(files(data).logs, { recursive: true });
       stack.say(`starting; logs are in ${files(data).logs}`);
-      await stack.start(nodePart(data, ports));
+      await stack.start(nodePart(data, ports, START_PACE));
       if (await ensureWallet(files(data).poolWallet))
         stack.say(`made a wallet for the pool: ${files(data).poolWallet}`);
       await stack.start(walletPart(data, ports));
-      await stack.start(poolPart(data, ports));
+      await stack.start(poolPart(data, ports, START_PACE));
       await stack.start(bridgePart(data, ports));
       if (values.miner || values.gpu) {
         await ensureWallet(files(data).minerWallet);
@@ -204,9 +188,5 @@ const start = command(
     }
   },
 );
-
-async function forgetWallet(file: string): Promise<void> {
-  for (const more of ['.password', '.token', '.state']) await rm(`${file}${more}`, { recursive: true, force: true });
-}
 
 await runProgram(start);

@@ -24,9 +24,12 @@ export const PORTS = {
 export type PortName = keyof typeof PORTS;
 
 const HOST = '127.0.0.1';
-/** Twelve seconds at half a second a cut: a newcomer should see a credit soon. */
-const SLICE_CUTS = 24;
-const CUT_MILLIS = 500;
+
+/** How fast the development network lives and how often the pool settles. */
+export type Pace = { readonly cutMillis: number; readonly sliceCuts: number; readonly payoutInterval: string };
+
+/** Slices of twelve seconds: a newcomer should see a credit soon. */
+export const START_PACE: Pace = { cutMillis: 500, sliceCuts: 24, payoutInterval: '5s' };
 
 export type Part = {
   readonly name: string;
@@ -52,8 +55,16 @@ export const files = (data: string) => ({
 
 const logTo = (data: string, name: string) => ['--log-file', join(files(data).logs, `${name}.log`)];
 
-export function nodePart(data: string, ports: Ports): Part {
-  const words = ['run', '--network', 'development', '--data-dir', files(data).node, '--cut-millis', String(CUT_MILLIS)];
+export function nodePart(data: string, ports: Ports, pace: Pace): Part {
+  const words = [
+    'run',
+    '--network',
+    'development',
+    '--data-dir',
+    files(data).node,
+    '--cut-millis',
+    String(pace.cutMillis),
+  ];
   const listeners = ['--api-bind', at(ports.api), '--mining-bind', at(ports.mining)];
   return {
     name: 'node',
@@ -75,7 +86,7 @@ export function walletPart(data: string, ports: Ports): Part {
   };
 }
 
-export function poolPart(data: string, ports: Ports): Part {
+export function poolPart(data: string, ports: Ports, pace: Pace): Part {
   return {
     name: 'pool',
     program: 'svc-pool',
@@ -86,7 +97,7 @@ export function poolPart(data: string, ports: Ports): Part {
       ...['--wallet', url(ports.wallet), '--wallet-token-file', `${files(data).poolWallet}.token`],
       ...['--pplns-listen', at(ports.pplns), '--pplns-listen-ws', at(ports.pplnsWs)],
       ...['--solo-listen', at(ports.solo), '--solo-listen-ws', at(ports.soloWs), '--web-listen', at(ports.web)],
-      ...['--slice-cuts', String(SLICE_CUTS), '--payout-min', '1', '--payout-interval', '5s'],
+      ...['--slice-cuts', String(pace.sliceCuts), '--payout-min', '1', '--payout-interval', pace.payoutInterval],
       ...logTo(data, 'pool'),
     ],
     ready: `${url(ports.web)}/health`,
@@ -102,6 +113,8 @@ export function bridgePart(data: string, ports: Ports): Part {
     at(ports.bridgeWs),
     '--stats-bind',
     at(ports.bridgeStats),
+    '--metrics-bind',
+    'off',
   ];
   return {
     name: 'bridge',

@@ -1,0 +1,143 @@
+/**
+ * A whole stack for tests: node, wallet, pool and miner as the processes that `npm start` would run, on ephemeral ports
+ * with a data directory of their own, at a pace that brings a payout within half a minute.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  bridgePart,
+  files,
+  minerPart,
+  nodePart,
+  type Pace,
+  type Part,
+  PORTS,
+  type PortName,
+  type Ports,
+  poolPart,
+  url,
+  walletPart,
+} from '../../stack/parts.ts';
+import { RunningPart } from '../../stack/process.ts';
+import { ensureWallet, minerAddress } from '../../stack/wallets.ts';
+
+const PACE: Pace = { cutMillis: 150, sliceCuts: 12, payoutInterval: '2s' };
+
+/** As many free ports as the stack has, all held at once while they are chosen so that no two are equal. */
+export async function freePorts(): Promise<Ports> {
+  const names = Object.keys(PORTS) as PortName[];
+  const servers = await Promise.all(
+    names.map(
+      () =>
+        new Promise<ReturnType<typeof createServer>>((resolve) => {
+          const server = createServer();
+          server.listen(0, '127.0.0.1', () => resolve(server));
+        }),
+    ),
+  );
+  const ports = servers.map((server) => (server.address() as AddressInfo).port);
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return Object.fromEntries(names.map((name, i) => [name, ports[i]])) as Ports;
+}
+
+export type StackOptions = {
+  readonly pace?: Partial<Pace>;
+  /** Options of svc-pool beside those of `npm start`. */
+  readonly poolWords?: readonly string[];
+};
+
+export class StackFixture {
+  readonly data: string;
+  readonly ports: Ports;
+  readonly #pace: Pace;
+  readonly #poolWords: readonly string[];
+  readonly #running = new Map<string, RunningPart>();
+
+  constructor(ports: Ports, options: StackOptions) {
+    this.data = mkdtempSync(join(tmpdir(), 'svc-test-stack-'));
+    this.ports = ports;
+    this.#pace = { ...PACE, ...options.pace };
+    this.#poolWords = options.poolWords ?? [];
+  }
+
+  get files(): ReturnType<typeof files> {
+    return files(this.data);
+  }
+
+  get apiUrl(): string {
+    return url(this.ports.api);
+  }
+
+  get webUrl(): string {
+    return url(this.ports.web);
+  }
+
+  /** Node, wallet and pool; a miner is started by whoever wants one. */
+  async start(): Promise<this> {
+    await mkdir(this.files.logs, { recursive: true });
+    await this.#run(nodePart(this.data, this.ports, this.#pace));
+    await ensureWallet(this.files.poolWallet);
+    await this.#run(walletPart(this.data, this.ports));
+    await this.startPool();
+    return this;
+  }
+
+  startPool(): Promise<void> {
+    const part = poolPart(this.data, this.ports, this.#pace);
+    return this.#run({ ...part, words: [...part.words, ...this.#poolWords] });
+  }
+
+  /** A miner with a wallet of its own. Returns the address it is paid to. */
+  async startMiner(): Promise<string> {
+    const address = await this.minerAddress();
+    await this.#run(minerPart(this.data, this.ports, address, false));
+    return address;
+  }
+
+  /** A bridge, and a miner at it that is paid to another address: the chain goes on without the pool. */
+  async startStranger(address: string): Promise<void> {
+    await this.#run(bridgePart(this.data, this.ports));
+    const part = minerPart(this.data, { ...this.ports, pplns: this.ports.bridge }, address, false);
+    await this.#run({ ...part, name: 'stranger' });
+  }
+
+  async minerAddress(): Promise<string> {
+    await ensureWallet(this.files.minerWallet);
+    return minerAddress(this.files.minerWallet, this.apiUrl);
+  }
+
+  async stopPart(name: string): Promise<void> {
+    await this.#running.get(name)?.stop();
+    this.#running.delete(name);
+  }
+
+  async stop(): Promise<void> {
+    for (const name of [...this.#running.keys()].reverse()) await this.stopPart(name);
+    rmSync(this.data, { recursive: true, force: true });
+  }
+
+  async #run(part: Part): Promise<void> {
+    const running = new RunningPart(part);
+    this.#running.set(part.name, running);
+    await running.ready(new AbortController().signal);
+  }
+}
+
+export async function startStack(options: StackOptions = {}): Promise<StackFixture> {
+  const stack = new StackFixture(await freePorts(), options);
+  try {
+    return await stack.start();
+  } catch (error) {
+    await stack.stop();
+    throw error;
+  }
+}
+
+export async function readJson<T>(address: string): Promise<T> {
+  const answer = await fetch(address);
+  if (!answer.ok) throw new Error(`${address} answered ${answer.status}: ${await answer.text()}`);
+  return (await answer.json()) as T;
+}
