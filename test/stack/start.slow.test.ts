@@ -1,0 +1,104 @@
+/** `npm start` as a process: what it says, what it leaves behind, and that a second start goes on where the first ended. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import type { PoolDocument } from '../../pool/api/documents.ts';
+import { PORTS, type PortName, type Ports, url } from '../../stack/parts.ts';
+import { temporaryDirectory } from '../temporary.ts';
+import { freePorts, readJson } from './stack-fixture.ts';
+
+const MAIN = join(import.meta.dirname, '../../stack/main.ts');
+const options = (ports: Ports): string[] =>
+  (Object.keys(PORTS) as PortName[]).flatMap((name) => [PORTS[name].option, String(ports[name])]);
+
+class Start {
+  readonly child: ChildProcess;
+  readonly ended: Promise<number>;
+  said = '';
+
+  constructor(words: readonly string[]) {
+    this.child = spawn(process.execPath, [MAIN, ...words], { stdio: ['ignore', 'pipe', 'pipe'] });
+    for (const stream of [this.child.stdout, this.child.stderr])
+      stream?.on('data', (chunk: Buffer) => {
+        this.said += chunk.toString();
+      });
+    this.ended = new Promise((resolve) => this.child.once('close', (code) => resolve(code ?? -1)));
+    onTestFinished(async () => {
+      await this.end();
+    });
+  }
+
+  says(text: string | RegExp, timeout: number): Promise<void> {
+    return expect.poll(() => this.said, { timeout, interval: 200 }).toMatch(text);
+  }
+
+  async end(signal: NodeJS.Signals = 'SIGINT'): Promise<number> {
+    this.child.kill(signal);
+    return this.ended;
+  }
+}
+
+/** Processes whose command line names the data directory. */
+const left = (data: string): string[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      try {
+        const line = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+        return line.includes(data) ? [line] : [];
+      } catch {
+        return [];
+      }
+    });
+
+test('starts, ends with Ctrl-C without a process left, goes on at the second start, forgets with --reset', async () => {
+  const data = temporaryDirectory();
+  const ports = await freePorts();
+  const words = ['--data-dir', data, '--no-miner', ...options(ports)];
+  const height = async () => (await readJson<PoolDocument>(`${url(ports.web)}/api/v1/pool`)).network_figures.height;
+  const address = async () => (await readJson<PoolDocument>(`${url(ports.web)}/api/v1/pool`)).pool_address;
+
+  const first = new Start(words);
+  await first.says(`the page is at ${url(ports.web)}/`, 120_000);
+  for (const name of ['node', 'wallet', 'pool', 'bridge']) expect(first.said).toMatch(new RegExp(`${name} +\\S`));
+  await expect.poll(height, { timeout: 30_000 }).toBeGreaterThan(2);
+  const [reached, paidTo] = [await height(), await address()];
+  const second = new Start(words);
+  expect(await second.ended).not.toBe(0);
+  expect(await first.end()).toBe(0);
+  expect(left(data)).toEqual([]);
+
+  const again = new Start(words);
+  await again.says('the page is at', 120_000);
+  expect(again.said).not.toContain('made a wallet');
+  await expect.poll(() => height().catch(() => 0), { timeout: 30_000 }).toBeGreaterThanOrEqual(reached);
+  expect(await address()).toBe(paidTo);
+  expect(await again.end('SIGTERM')).toBe(0);
+
+  const reset = new Start([...words, '--reset']);
+  await reset.says('the page is at', 120_000);
+  expect(reset.said).toContain('made a wallet');
+  expect(await address()).not.toBe(paidTo);
+  expect(await reset.end()).toBe(0);
+  expect(left(data)).toEqual([]);
+}, 500_000);
+
+test('a port in use is named with the option that changes it', async () => {
+  const ports = await freePorts();
+  const holder = createServer().listen(ports.soloWs, '127.0.0.1');
+  onTestFinished(() => void holder.close());
+  const start = new Start(['--data-dir', temporaryDirectory(), ...options(ports)]);
+  expect(await start.ended).toBe(1);
+  expect(start.said).toContain(`port ${ports.soloWs}`);
+  expect(start.said).toContain('--solo-ws-port');
+}, 60_000);
+
+test('Ctrl-C while it is starting ends it too', async () => {
+  const data = temporaryDirectory();
+  const start = new Start(['--data-dir', data, '--no-miner', ...options(await freePorts())]);
+  await start.says('node ', 60_000);
+  expect(await start.end()).toBe(0);
+  expect(left(data)).toEqual([]);
+}, 120_000);
