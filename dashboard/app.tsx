@@ -45,7 +45,7 @@ function Page({ place }: { place: Place }) {
     case 'miner':
       return <MinerPage address={place.address} />;
     case 'blocks':
-      return <BlocksPage />;
+      return <BlocksPage block={place.block} />;
     case 'payments':
       return <PaymentsPage />;
     case 'connect':

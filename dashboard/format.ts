@@ -29,6 +29,9 @@ export function coins(atoms: string | bigint): string {
 
 export const count = (value: number | bigint): string => value.toLocaleString('en');
 
+/** `1 worker`, `2 workers`. */
+export const plural = (value: number, one: string): string => `${count(value)} ${one}${value === 1 ? '' : 's'}`;
+
 export const percent = (part: number, digits = 0): string =>
   Number.isFinite(part) ? `${(part * 100).toFixed(digits)} %` : '–';
 
@@ -48,6 +51,8 @@ export const shortId = (id: string): string => (id.length <= 20 ? id : `${id.sli
 
 export function duration(seconds: number): string {
   if (!Number.isFinite(seconds)) return '–';
+  if (seconds < 0.1) return 'less than 0.1 s';
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 90) return `${Math.round(seconds)} s`;
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
   if (seconds < 172_800) return `${(seconds / 3600).toFixed(1)} h`;

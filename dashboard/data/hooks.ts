@@ -38,9 +38,16 @@ export function useDocument<T>(path: string | undefined, everyMillis = 30_000): 
     const timer = setInterval(() => {
       if (!document.hidden) void load();
     }, everyMillis);
+    // When the pool is back, what is shown may be old: ask at once.
+    let away = false;
+    const unwatch = liveFeed().watch((state) => {
+      if (state === 'live' && away) void load();
+      away = state === 'away';
+    });
     return () => {
       over = true;
       clearInterval(timer);
+      unwatch();
     };
   }, [path, everyMillis, turn]);
   return { data, error, reload: () => setTurn((now) => now + 1) };

@@ -222,31 +222,33 @@ export function MinePage() {
               }}
             />
           </label>
-          <label class="inline">
-            <input
-              type="checkbox"
-              checked={settings.whenHidden}
-              onChange={(event) => change({ whenHidden: event.currentTarget.checked })}
-            />
-            go on while the tab is hidden
-          </label>
-          <label class="inline">
-            <input
-              type="checkbox"
-              checked={settings.onBattery}
-              onChange={(event) => change({ onBattery: event.currentTarget.checked })}
-            />
-            go on while on battery
-          </label>
-          <label class="inline">
-            <input
-              type="checkbox"
-              checked={agreed}
-              disabled={wanted}
-              onChange={(event) => setAgreed(event.currentTarget.checked)}
-            />
-            I agree that this page mines on my machine
-          </label>
+          <div class="row full">
+            <label class="inline">
+              <input
+                type="checkbox"
+                checked={settings.whenHidden}
+                onChange={(event) => change({ whenHidden: event.currentTarget.checked })}
+              />
+              go on while the tab is hidden
+            </label>
+            <label class="inline">
+              <input
+                type="checkbox"
+                checked={settings.onBattery}
+                onChange={(event) => change({ onBattery: event.currentTarget.checked })}
+              />
+              go on while on battery
+            </label>
+            <label class="inline">
+              <input
+                type="checkbox"
+                checked={agreed}
+                disabled={wanted}
+                onChange={(event) => setAgreed(event.currentTarget.checked)}
+              />
+              I agree that this page mines on my machine
+            </label>
+          </div>
           <button type="submit" class="primary" disabled={!wanted && (!agreed || settings.address.trim() === '')}>
             {wanted ? 'Stop mining' : 'Start mining'}
           </button>

@@ -1,19 +1,21 @@
 /** All blocks of the pool with the state of their rewards, by service, state and finder, in pages. */
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import type { BlocksDocument, PoolBlock } from '../../pool/api/documents.ts';
+import type { BlockDocument, BlocksDocument, PoolBlock } from '../../pool/api/documents.ts';
 import { query } from '../data/client.ts';
 import { useDocument, useNow } from '../data/hooks.ts';
-import { ago, count, percent, time } from '../format.ts';
-import { Amount, type Column, Identifier, MinerLink, Pager, Placeholder, State, Table } from './parts.tsx';
+import { ago, coins, count, percent, time } from '../format.ts';
+import { linkTo } from '../router.ts';
+import { Amount, BlockLink, type Column, MinerLink, Pager, Placeholder, State, Table } from './parts.tsx';
 
 export const blockColumns = (now: number): Column<PoolBlock>[] => [
   { title: 'Found', cell: (block) => <span title={time(block.found_millis)}>{ago(block.found_millis, now)}</span> },
-  { title: 'Anchor', number: true, cell: (block) => count(block.anchor_height) },
-  { title: 'Block', cell: (block) => <Identifier id={block.block_id} /> },
-  { title: 'Mode', cell: (block) => block.service },
-  { title: 'Finder', cell: (block) => <MinerLink address={block.finder} /> },
-  { title: 'Worker', cell: (block) => block.worker || '–' },
-  { title: 'Effort', number: true, cell: (block) => percent(block.effort) },
+  { title: 'Anchor', number: true, minor: true, cell: (block) => count(block.anchor_height) },
+  { title: 'Block', cell: (block) => <BlockLink id={block.block_id} /> },
+  { title: 'Mode', minor: true, cell: (block) => block.service },
+  { title: 'Finder', minor: true, cell: (block) => <MinerLink address={block.finder} /> },
+  { title: 'Worker', minor: true, cell: (block) => block.worker || '–' },
+  { title: 'Effort', number: true, minor: true, cell: (block) => percent(block.effort) },
   { title: 'Reward', number: true, cell: (block) => <Amount atoms={block.reward} /> },
   {
     title: 'State',
@@ -27,7 +29,64 @@ export const blockColumns = (now: number): Column<PoolBlock>[] => [
 
 const STATES = ['found', 'accepted', 'registered', 'paid', 'expired', 'refused'];
 
-export function BlocksPage() {
+const BLOCK_ID = /^[0-9a-f]{96}$/;
+
+export const BlocksPage = ({ block }: { block: string | undefined }) =>
+  block === undefined ? <BlockList /> : <OneBlock id={block} />;
+
+function OneBlock({ id }: { id: string }) {
+  const { data: block, error } = useDocument<BlockDocument>(`blocks/${encodeURIComponent(id)}`, 5000);
+  const now = useNow();
+  const facts: [string, ComponentChildren][] =
+    block === undefined
+      ? []
+      : [
+          ['State', <State key="state" state={block.state} />],
+          ...(block.reason === null ? [] : [['Reason', block.reason] as [string, string]]),
+          ['Found', `${time(block.found_millis)}, ${ago(block.found_millis, now)}`],
+          ['Reward', block.reward === null ? 'not paid yet' : `${coins(block.reward)} coins`],
+          ['Mode', block.service === 'pplns' ? 'PPLNS' : 'solo'],
+          [
+            'Finder',
+            <a key="finder" class="mono" href={linkTo('miner', block.finder)}>
+              {block.finder}
+            </a>,
+          ],
+          ['Worker', block.worker || '–'],
+          ['Effort', percent(block.effort)],
+          ['Anchor', count(block.anchor_height)],
+          ['Slice', `${count(block.slice)}${block.credited ? ', credited' : ', not credited yet'}`],
+        ];
+  return (
+    <>
+      <h1>Block</h1>
+      <p class="mono wide">{id}</p>
+      <section class="card">
+        {block === undefined ? (
+          error?.status === 404 || error?.status === 400 ? (
+            <p role="status">This pool found no such block.</p>
+          ) : (
+            <Placeholder error={error} loading empty="" />
+          )
+        ) : (
+          <dl class="facts">
+            {facts.map(([name, value]) => (
+              <div key={name}>
+                <dt>{name}</dt>
+                <dd>{value}</dd>
+              </div>
+            ))}
+          </dl>
+        )}
+      </section>
+      <p>
+        <a href={linkTo('blocks')}>All blocks</a>
+      </p>
+    </>
+  );
+}
+
+function BlockList() {
   const [service, setService] = useState('');
   const [state, setState] = useState('');
   const [finder, setFinder] = useState('');
@@ -37,6 +96,10 @@ export function BlocksPage() {
   const chosen = (set: (value: string) => void) => (value: string) => {
     setCursor(undefined);
     set(value);
+  };
+  const search = (text: string) => {
+    if (BLOCK_ID.test(text.toLowerCase())) location.hash = linkTo('blocks', text.toLowerCase());
+    else chosen(setFinder)(text);
   };
   const rows = blocks.data?.blocks ?? [];
   return (
@@ -63,12 +126,12 @@ export function BlocksPage() {
           </select>
         </label>
         <label class="grow">
-          Finder’s address
+          Finder’s address, or a block’s id
           <input
             type="search"
             value={finder}
             spellcheck={false}
-            onChange={(event) => chosen(setFinder)(event.currentTarget.value.trim())}
+            onChange={(event) => search(event.currentTarget.value.trim())}
           />
         </label>
       </form>

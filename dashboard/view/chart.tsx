@@ -10,33 +10,51 @@ const colour = (name: string) => getComputedStyle(document.documentElement).getP
 const HEIGHT = 220;
 const POINTS_TOLD = 12;
 
-function options(width: number): uPlot.Options {
+/** With fewer points than this a line alone would be invisible or mislead: the points themselves are drawn. */
+const FEW = 30;
+
+function options(width: number, few: boolean, range: Range | undefined): uPlot.Options {
   const axis = { stroke: colour('--soft'), grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false } };
   return {
     width,
     height: HEIGHT,
     cursor: { y: false },
     legend: { show: false },
-    scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
+    scales: {
+      ...(range === undefined ? {} : { x: { range: () => [range.from, range.to] } }),
+      y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] },
+    },
     axes: [axis, { ...axis, size: 90, values: (_, ticks) => ticks.map((tick) => hashRate(tick)) }],
     series: [
       {},
-      { stroke: colour('--chart'), fill: colour('--chart-fill'), width: 2, points: { show: false }, spanGaps: false },
+      {
+        stroke: colour('--chart'),
+        fill: colour('--chart-fill'),
+        width: 2,
+        points: { show: few, size: 6 },
+        spanGaps: false,
+      },
     ],
   };
 }
 
-export function Chart({ points, label }: { points: readonly Point[]; label: string }) {
+type Range = { readonly from: number; readonly to: number };
+
+/** `hours`: the axis reaches back that far from now, however few points there are; without it, it fits the points. */
+export function Chart({ points, label, hours }: { points: readonly Point[]; label: string; hours?: number }) {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const element = place.current;
     if (element === null) return;
     const data: uPlot.AlignedData = [points.map((p) => p.at_millis / 1000), points.map((p) => p.hash_rate)];
     const width = () => element.clientWidth || 300;
-    let plot = new uPlot(options(width()), data, element);
+    const to = Date.now() / 1000;
+    const range = hours === undefined ? undefined : { from: to - hours * 3600, to };
+    const draw = () => new uPlot(options(width(), points.length < FEW, range), data, element);
+    let plot = draw();
     const redraw = () => {
       plot.destroy();
-      plot = new uPlot(options(width()), data, element);
+      plot = draw();
     };
     const size = new ResizeObserver(() => plot.setSize({ width: width(), height: HEIGHT }));
     size.observe(element);
@@ -47,7 +65,7 @@ export function Chart({ points, label }: { points: readonly Point[]; label: stri
       theme.removeEventListener('change', redraw);
       plot.destroy();
     };
-  }, [points]);
+  }, [points, hours]);
   return (
     <figure>
       <div class="chart" ref={place} aria-hidden="true" />

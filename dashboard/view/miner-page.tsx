@@ -5,6 +5,8 @@ import type {
   CreditDocument,
   CreditsDocument,
   MinerDocument,
+  MinerSummary,
+  MinersDocument,
   WorkerDocument,
   WorkersDocument,
 } from '../../pool/api/documents.ts';
@@ -13,7 +15,7 @@ import { useDocument, useNow } from '../data/hooks.ts';
 import { ago, coins, count, hashRate, time } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { Chart } from './chart.tsx';
-import { Amount, type Column, Figure, Pager, Placeholder, Table } from './parts.tsx';
+import { Amount, type Column, Figure, MinerLink, Pager, Placeholder, Table } from './parts.tsx';
 import { Payments } from './payments-page.tsx';
 import { Hours } from './pool-page.tsx';
 import { ShareCheck } from './share-check.tsx';
@@ -59,11 +61,50 @@ export function MinerPage({ address }: { address: string | undefined }) {
         </button>
       </form>
       {address === undefined ? (
-        <p class="note">Type the address you mine to. It needs no account and no password.</p>
+        <>
+          <p class="note">Type the address you mine to. It needs no account and no password.</p>
+          <Miners />
+        </>
       ) : (
         <Miner key={address} address={address} />
       )}
     </>
+  );
+}
+
+const MINERS: Column<MinerSummary>[] = [
+  { title: 'Miner', cell: (miner) => <MinerLink address={miner.address} /> },
+  { title: 'Workers', number: true, cell: (miner) => count(miner.workers) },
+  { title: '10 min', number: true, cell: (miner) => hashRate(miner.hash_rate.ten_minutes) },
+  { title: '1 h', number: true, cell: (miner) => hashRate(miner.hash_rate.hour) },
+  { title: '24 h', number: true, cell: (miner) => hashRate(miner.hash_rate.day) },
+];
+
+function Miners() {
+  const [cursor, setCursor] = useState<string>();
+  const miners = useDocument<MinersDocument>(`miners${query({ cursor, limit: 50 })}`, 10_000);
+  const now = useNow();
+  const rows = miners.data?.miners ?? [];
+  const columns = [
+    ...MINERS,
+    { title: 'Last share', cell: (miner: MinerSummary) => ago(miner.last_share_millis, now) },
+  ];
+  return (
+    <section class="card">
+      <h2>Miners of this pool</h2>
+      {rows.length === 0 ? (
+        <Placeholder error={miners.error} loading={miners.data === undefined} empty="Nobody mines here yet." />
+      ) : (
+        <Table caption="The fastest first" columns={columns} rows={rows} keyOf={(miner) => miner.address} />
+      )}
+      <Pager
+        first={cursor === undefined}
+        next={miners.data?.next_cursor !== undefined}
+        onFirst={() => setCursor(undefined)}
+        onNext={() => setCursor(miners.data?.next_cursor)}
+        words={['Fastest', 'More']}
+      />
+    </section>
   );
 }
 
@@ -109,7 +150,7 @@ function Miner({ address }: { address: string }) {
       <MinerChart path={path} />
       <Workers path={path} now={now} />
       <Credits path={path} address={address} />
-      <Payments address={address} />
+      <Payments address={address} own />
     </>
   );
 }
@@ -119,14 +160,14 @@ function MinerChart({ path }: { path: string }) {
   const chart = useDocument<ChartDocument>(`${path}/chart?hours=${hours}`, 60_000);
   return (
     <section class="card">
-      <div class="row">
+      <div class="row head">
         <h2>Hash rate</h2>
         <Hours hours={hours} onChange={setHours} />
       </div>
       {chart.data === undefined || chart.data.points.length === 0 ? (
         <Placeholder error={chart.error} loading={chart.data === undefined} empty="Nothing in this time." />
       ) : (
-        <Chart points={chart.data.points} label="Hash rate of the miner" />
+        <Chart points={chart.data.points} hours={hours} label="Hash rate of the miner" />
       )}
     </section>
   );
@@ -174,10 +215,10 @@ function Credits({ path, address }: { path: string; address: string }) {
   const credits = useDocument<CreditsDocument>(`${path}/credits${query({ cursor, limit: 20 })}`);
   const columns: Column<CreditDocument>[] = [
     { title: 'Credited', cell: (credit) => time(credit.made_millis) },
-    { title: 'Mode', cell: (credit) => credit.service },
+    { title: 'Mode', minor: true, cell: (credit) => credit.service },
     { title: 'Slice', number: true, cell: (credit) => count(credit.slice) },
-    { title: 'Blocks', number: true, cell: (credit) => count(credit.blocks) },
-    { title: 'Rewards', number: true, cell: (credit) => <Amount atoms={credit.reward} /> },
+    { title: 'Blocks', number: true, minor: true, cell: (credit) => count(credit.blocks) },
+    { title: 'Rewards', number: true, minor: true, cell: (credit) => <Amount atoms={credit.reward} /> },
     { title: 'Yours', number: true, cell: (credit) => <Amount atoms={credit.amount} /> },
     { title: 'Proof', cell: (credit) => <ShareCheck address={address} credit={credit} /> },
   ];

@@ -100,13 +100,15 @@ function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
           <Instances instances={all.instances} />
           <section class="card">
             <h2>What was done</h2>
+            {all.log.length === 0 ? <p class="note">Nothing yet.</p> : null}
             <Table
-              caption="Newest first"
+              hidden={all.log.length === 0}
+              caption="What was done, newest first"
               columns={[
                 { title: 'Time', cell: (entry) => time(entry.at_millis) },
                 { title: 'Who', cell: (entry) => entry.actor },
                 { title: 'What', cell: (entry) => entry.action },
-                { title: 'Details', cell: (entry) => <code>{JSON.stringify(entry.details)}</code> },
+                { title: 'Details', wide: true, cell: (entry) => <code>{JSON.stringify(entry.details)}</code> },
               ]}
               rows={all.log}
               keyOf={(entry) => `${entry.at_millis}/${entry.action}/${JSON.stringify(entry.details)}`}
@@ -172,15 +174,17 @@ function Queue({ payouts, paused, act }: { payouts: QueueDocument['payouts']; pa
           {paused ? 'Resume payouts' : 'Pause payouts'}
         </button>
       </div>
+      {payouts.length === 0 ? <p class="note">Nothing is under way.</p> : null}
       <Table
-        caption={payouts.length === 0 ? 'Nothing is under way' : 'Under way'}
+        hidden={payouts.length === 0}
+        caption="Payouts under way"
         columns={[
           { title: 'Made', cell: (payout) => time(payout.created_millis) },
           { title: 'Payout', cell: (payout) => <Identifier id={payout.payout_id} /> },
           { title: 'Recipients', number: true, cell: (payout) => count(payout.recipients) },
           { title: 'Coins', number: true, cell: (payout) => <Amount atoms={payout.total} /> },
           { title: 'State', cell: (payout) => <State state={payout.state} /> },
-          { title: 'Needs a person', cell: (payout) => payout.needs_person ?? payout.reason ?? '–' },
+          { title: 'Needs a person', wide: true, cell: (payout) => payout.needs_person ?? payout.reason ?? '–' },
           {
             title: 'Do',
             cell: (payout) =>
@@ -217,8 +221,10 @@ function Bans({ bans, act }: { bans: BansDocument['bans']; act: Act }) {
         </label>
         <button type="submit">Ban</button>
       </form>
+      {bans.length === 0 ? <p class="note">Nobody is banned.</p> : null}
       <Table
-        caption={bans.length === 0 ? 'Nobody is banned' : 'Banned'}
+        hidden={bans.length === 0}
+        caption="Banned"
         columns={[
           { title: 'Address', cell: (ban) => ban.key },
           { title: 'Until', cell: (ban) => time(ban.until_millis) },

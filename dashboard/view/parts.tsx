@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { PoolError } from '../data/client.ts';
-import { coins, shortId } from '../format.ts';
+import { coins, count, shortId } from '../format.ts';
 import { linkTo } from '../router.ts';
 
 export function Figure({ label, value, note }: { label: string; value: ComponentChildren; note?: ComponentChildren }) {
@@ -23,6 +23,12 @@ export const Identifier = ({ id }: { id: string }) => (
   <span class="mono" title={id}>
     {shortId(id)}
   </span>
+);
+
+export const BlockLink = ({ id }: { id: string }) => (
+  <a class="mono" href={linkTo('blocks', id)} title={id}>
+    {shortId(id)}
+  </a>
 );
 
 export const MinerLink = ({ address }: { address: string }) => (
@@ -55,39 +61,53 @@ export function Placeholder({
 export type Column<T> = {
   readonly title: string;
   readonly number?: boolean;
+  /** Left out on a narrow screen: another page tells it too. */
+  readonly minor?: boolean;
+  /** Long text, which may take several lines. */
+  readonly wide?: boolean;
   readonly cell: (row: T) => ComponentChildren;
 };
 
+const classOf = ({ number, minor, wide }: Column<never>): string =>
+  [number && 'number', minor && 'minor', wide && 'wide'].filter(Boolean).join(' ');
+
+/** What the pool gives at most in one answer; more lines than this would make the page slow. */
+const MOST_ROWS = 200;
+
+/** Every table follows a heading that names it; the caption says it to those who do not see the heading. */
 export function Table<T>({
   caption,
   columns,
   rows,
   keyOf,
+  hidden = false,
 }: {
   caption: string;
   columns: readonly Column<T>[];
   rows: readonly T[];
   keyOf: (row: T) => string;
+  hidden?: boolean;
 }) {
+  if (hidden) return null;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
     <section class="scroll" tabIndex={0} aria-label={caption}>
       <table>
-        <caption>{caption}</caption>
+        <caption class="hidden-text">{caption}</caption>
         <thead>
           <tr>
             {columns.map((column) => (
-              <th key={column.title} scope="col" class={column.number ? 'number' : ''}>
+              <th key={column.title} scope="col" class={classOf(column)}>
                 {column.title}
               </th>
             ))}
           </tr>
         </thead>
         <tbody>
-          {rows.map((row) => (
+          {rows.slice(0, MOST_ROWS).map((row) => (
             <tr key={keyOf(row)}>
               {columns.map((column) => (
-                <td key={column.title} class={column.number ? 'number' : ''}>
+                <td key={column.title} class={classOf(column)}>
                   {column.cell(row)}
                 </td>
               ))}
@@ -95,6 +115,7 @@ export function Table<T>({
           ))}
         </tbody>
       </table>
+      {rows.length > MOST_ROWS ? <p class="note">{count(rows.length - MOST_ROWS)} more lines are not shown.</p> : null}
     </section>
   );
 }
@@ -102,7 +123,12 @@ export function Table<T>({
 export function Command({ text, label }: { text: string; label: string }) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
-    await navigator.clipboard.writeText(text).catch(() => undefined);
+    const done = await navigator.clipboard?.writeText(text).then(
+      () => true,
+      () => false,
+    );
+    // Without the clipboard (plain http, no permission) the text can still be marked by hand: do not claim a copy.
+    if (done !== true) return;
     setCopied(true);
     setTimeout(() => setCopied(false), 2000);
   };
@@ -118,24 +144,28 @@ export function Command({ text, label }: { text: string; label: string }) {
   );
 }
 
+/** Nothing at all where one page holds everything. */
 export function Pager({
   next,
   first,
   onNext,
   onFirst,
+  words = ['Newest', 'Older'],
 }: {
   next: boolean;
   first: boolean;
   onNext(): void;
   onFirst(): void;
+  words?: readonly [string, string];
 }) {
+  if (first && !next) return null;
   return (
-    <div class="row">
+    <div class="row pager">
       <button type="button" disabled={first} onClick={onFirst}>
-        Newest
+        {words[0]}
       </button>
       <button type="button" disabled={!next} onClick={onNext}>
-        Older
+        {words[1]}
       </button>
     </div>
   );

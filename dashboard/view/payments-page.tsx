@@ -22,7 +22,8 @@ const columns: Column<PaymentDocument>[] = [
   },
 ];
 
-export function Payments({ address }: { address: string | undefined }) {
+/** `own`: on a miner's page, where the recipient is known. */
+export function Payments({ address, own = false }: { address: string | undefined; own?: boolean }) {
   const [cursor, setCursor] = useState<string>();
   const payments = useDocument<PaymentsDocument>(`payments${query({ address, cursor, limit: 50 })}`);
   const rows = payments.data?.payments ?? [];
@@ -34,7 +35,7 @@ export function Payments({ address }: { address: string | undefined }) {
       ) : (
         <Table
           caption="Payments, newest first"
-          columns={columns}
+          columns={own ? columns.filter(({ title }) => title !== 'To') : columns}
           rows={rows}
           keyOf={(payment) => `${payment.payout_id}/${payment.address}`}
         />

@@ -1,5 +1,5 @@
 /** The first page: what the pool does now, its chart, its newest blocks, and the network. */
-import { useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import type {
   BlocksDocument,
   ChartDocument,
@@ -8,13 +8,14 @@ import type {
   ServiceDocument,
 } from '../../pool/api/documents.ts';
 import { useDocument, useLive, useNow } from '../data/hooks.ts';
-import { ago, coins, count, duration, hashRate, percent } from '../format.ts';
+import { ago, coins, count, duration, hashRate, percent, plural } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { blockColumns } from './blocks-page.tsx';
 import { Chart } from './chart.tsx';
 import { Figure, Placeholder, Table } from './parts.tsx';
 
 const NEWEST = 12;
+const NEWS_KEPT = 100;
 const HOURS = [6, 24, 168, 720];
 
 const sum = (services: readonly ServiceDocument[], of: (service: ServiceDocument) => number): number =>
@@ -29,27 +30,33 @@ export function PoolPage() {
     if (frame.type === 'pool') setLive(frame.data);
     if (frame.type === 'block')
       setNews((before) =>
-        [frame.data, ...before.filter((block) => block.block_id !== frame.data.block_id)].slice(0, NEWEST),
+        [frame.data, ...before.filter((block) => block.block_id !== frame.data.block_id)].slice(0, NEWS_KEPT),
       );
   });
   const pool = live ?? first.data;
   const now = useNow();
   if (pool === undefined) return <Placeholder error={first.error} loading empty="" />;
   const ids = new Set(news.map((block) => block.block_id));
-  const blocks = [...news, ...(newest.data?.blocks ?? []).filter((block) => !ids.has(block.block_id))].slice(0, NEWEST);
+  // News of an older block, such as its payment, replaces its line and does not put it on top.
+  const blocks = [...news, ...(newest.data?.blocks ?? []).filter((block) => !ids.has(block.block_id))]
+    .sort((a, b) => b.found_millis - a.found_millis)
+    .slice(0, NEWEST);
   return (
     <>
-      <h1>{pool.name}</h1>
+      <h1 class="hidden-text">{pool.name}</h1>
       <div class="grid">
         <Figure
-          label="Hash rate of the pool, 10 min"
+          label="Hash rate, 10 min"
           value={hashRate(sum(pool.services, (service) => service.hash_rate.ten_minutes))}
           note={`${hashRate(sum(pool.services, (service) => service.hash_rate.day))} over a day`}
         />
         <Figure
           label="Miners"
           value={count(sum(pool.services, (service) => service.miners))}
-          note={`${count(sum(pool.services, (service) => service.workers))} workers`}
+          note={plural(
+            sum(pool.services, (service) => service.workers),
+            'worker',
+          )}
         />
         <Figure
           label="Blocks found"
@@ -63,7 +70,7 @@ export function PoolPage() {
           note={`height ${count(pool.network_figures.height)}${pool.network_figures.synced ? '' : ', node not synced'}`}
         />
       </div>
-      <PoolChart />
+      <PoolChart rate={sum(pool.services, (service) => service.hash_rate.ten_minutes)} />
       <div class="grid">
         {pool.services.map((service) => (
           <ServiceCard key={service.service} service={service} blockWork={pool.network_figures.block_work} now={now} />
@@ -96,36 +103,42 @@ function ServiceCard({ service, blockWork, now }: { service: ServiceDocument; bl
     <section class="card">
       <h2>{service.service === 'pplns' ? 'PPLNS' : 'Solo'}</h2>
       <p class="note">
-        Fee {percent(service.fee_ppm / 1e6, 2)}, {count(service.miners)} miners, {hashRate(rate)}
+        Fee {percent(service.fee_ppm / 1e6, 2)}, {plural(service.miners, 'miner')}, {hashRate(rate)}
       </p>
       <p>
         Effort since the last block: <strong>{percent(service.effort)}</strong>
         <br />
         Luck of the last hundred blocks: {service.luck.hundred === null ? '–' : percent(service.luck.hundred)}; of a
         day: {service.luck.day === null ? '–' : percent(service.luck.day)}
-        <br />A block every {duration(expected)} on average; the last one {ago(service.last_block_millis, now)}
+        <br />A block every {duration(expected)} on average; the last one{' '}
+        {service.last_block_millis === null ? 'is still to come' : ago(service.last_block_millis, now)}
       </p>
     </section>
   );
 }
 
-function PoolChart() {
+/** The chart's last point is what the pool says now: the first hour is not an empty frame. */
+function PoolChart({ rate }: { rate: number }) {
   const [hours, setHours] = useState(24);
   const chart = useDocument<ChartDocument>(`pool/chart?hours=${hours}`, 60_000);
+  const points = useMemo(
+    () => (chart.data === undefined ? [] : [...chart.data.points, { at_millis: Date.now(), hash_rate: rate }]),
+    [chart.data, rate],
+  );
   return (
     <section class="card">
-      <div class="row">
+      <div class="row head">
         <h2>Hash rate</h2>
         <Hours hours={hours} onChange={setHours} />
       </div>
-      {chart.data === undefined || chart.data.points.length === 0 ? (
+      {chart.data === undefined || (points.length === 1 && rate === 0) ? (
         <Placeholder
           error={chart.error}
           loading={chart.data === undefined}
-          empty="The chart begins with the first hour."
+          empty="The chart begins with the first share."
         />
       ) : (
-        <Chart points={chart.data.points} label="Hash rate of the pool" />
+        <Chart points={points} hours={hours} label="Hash rate of the pool" />
       )}
     </section>
   );
