@@ -1,0 +1,67 @@
+/**
+ * Chromium for the tests of the page, one per file. Every page that is opened collects what a user's console would show:
+ * errors, refused policies, exceptions. Tests say what they expect of it.
+ */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import { launch } from './launch.ts';
+
+let browser: Browser | undefined;
+
+/** To be called once at the top of a test file. */
+export function withBrowser(): void {
+  beforeAll(async () => {
+    browser = await launch();
+  }, 60_000);
+  afterAll(() => browser?.close());
+}
+
+export type Tab = {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  /** What a user would find in the console. */
+  readonly complaints: string[];
+};
+
+export function watch(page: Page): string[] {
+  const complaints: string[] = [];
+  page.on('pageerror', (error) => complaints.push(`exception: ${error.message}`));
+  page.on('crash', () => complaints.push('the page crashed'));
+  page.on('console', (message) => {
+    if (message.type() === 'error' || /content security policy/i.test(message.text())) complaints.push(message.text());
+  });
+  return complaints;
+}
+
+export async function newContext(options: BrowserContextOptions = {}): Promise<BrowserContext> {
+  if (browser === undefined) throw new Error('withBrowser() was not called');
+  const context = await browser.newContext(options);
+  onTestFinished(() => context.close());
+  return context;
+}
+
+export async function open(url: string, options: BrowserContextOptions = {}): Promise<Tab> {
+  const context = await newContext(options);
+  const page = await context.newPage();
+  const complaints = watch(page);
+  await page.goto(url);
+  return { page, context, complaints };
+}
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+type AxeWindow = {
+  axe: { run(): Promise<{ violations: { id: string; impact: string; nodes: { html: string }[] }[] }> };
+};
+
+/** Faults that axe-core calls serious or critical, with the first element of each. */
+export async function seriousFaults(page: Page): Promise<string[]> {
+  // Through the debugger and not as a script element, which the page's policy would refuse.
+  await page.evaluate(axeSource);
+  const { violations } = await page.evaluate(() => (globalThis as unknown as AxeWindow).axe.run());
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`);
+}

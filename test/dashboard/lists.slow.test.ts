@@ -1,0 +1,220 @@
+/** Lists at the size of a large pool, and texts that others chose, through made-up answers of the API. */
+import { expect, test } from 'vitest';
+import { count } from '../../dashboard/format.ts';
+import type {
+  BlocksDocument,
+  ChartDocument,
+  MinerDocument,
+  MinersDocument,
+  PaymentsDocument,
+  PoolBlock,
+  PoolDocument,
+  ServiceName,
+  WorkersDocument,
+} from '../../pool/api/documents.ts';
+import { count as times } from '../level.ts';
+import { open, seriousFaults, withBrowser } from './browser.ts';
+import { type Answers, servePage } from './served-page.ts';
+
+withBrowser();
+
+const NOW = Date.now();
+const MARKUP = '<img src=x onerror=alert(1)>&amp;"\'';
+const rates = (rate: number) => ({ ten_minutes: rate, hour: rate, day: rate });
+const address = (i: number) => `dsvc1q${i.toString(36).padStart(84, 'q')}`;
+
+const service = (name: ServiceName) => ({
+  service: name,
+  fee_ppm: 10_000,
+  miners: 10_000,
+  workers: 30_000,
+  hash_rate: rates(4.2e12),
+  blocks_found: 123_456,
+  blocks_paid: 120_000,
+  effort: 0.87,
+  luck: { hundred: 1.04, day: 0.98 },
+  last_block_millis: NOW - 3000,
+});
+const POOL: PoolDocument = {
+  api_version: 1,
+  name: MARKUP,
+  network: 'development',
+  pool_address: address(0),
+  services: [service('pplns'), service('solo')],
+  network_figures: { height: 12_345_678, hash_rate: 9e13, block_work: '123456789012', synced: true },
+  payouts: { minimum: '100000000', interval_seconds: 3600, paused: false },
+  paid_atoms: '1234567890123456789',
+  slice_cuts: 240,
+  now_millis: NOW,
+};
+const block = (i: number): PoolBlock => ({
+  block_id: i.toString(16).padStart(96, '0'),
+  service: 'pplns',
+  anchor_height: 1_000_000 + i,
+  slice: i,
+  found_millis: NOW - i * 1000,
+  finder: address(i),
+  worker: MARKUP,
+  state: 'paid',
+  reason: MARKUP,
+  effort: 1,
+  reward: '781250000',
+  credited: true,
+});
+const MINER: MinerDocument = {
+  api_version: 1,
+  address: address(1),
+  hash_rate: rates(1e9),
+  workers: 10_000,
+  accepted: 1,
+  stale: 0,
+  rejected: 0,
+  last_share_millis: NOW,
+  balance: '1',
+  in_flight: '0',
+  paid: '0',
+  pending_estimate: '0',
+  payout_minimum: '100000000',
+};
+const CHART: ChartDocument = {
+  api_version: 1,
+  seconds_per_point: 600,
+  points: Array.from({ length: 4320 }, (_, i) => ({
+    at_millis: NOW - i * 600_000,
+    hash_rate: 1e9 + i,
+    workers: 1,
+  })).reverse(),
+};
+
+const worker = (i: number) => ({
+  name: i === 0 ? MARKUP : `rig${i}`,
+  service: 'pplns' as const,
+  online: true,
+  hash_rate: rates(1e6 * i),
+  accepted: i,
+  stale: 0,
+  rejected: 0,
+  last_share_millis: NOW,
+});
+
+/** `ten thousand`: everything in one answer, worse than the pool would ever send. */
+function answers(rows: number): Answers {
+  const many = <T>(make: (i: number) => T): T[] => Array.from({ length: rows }, (_, i) => make(i));
+  const lists: Record<string, object> = {
+    pool: POOL,
+    'pool/chart': CHART,
+    blocks: { api_version: 1, blocks: many(block), next_cursor: 'next' } satisfies BlocksDocument,
+    miners: {
+      api_version: 1,
+      miners: many((i) => ({ address: address(i), workers: i, hash_rate: rates(i * 1e6), last_share_millis: NOW })),
+      next_cursor: 'next',
+    } satisfies MinersDocument,
+    [`miners/${address(1)}`]: MINER,
+    [`miners/${address(1)}/chart`]: CHART,
+    [`miners/${address(1)}/workers`]: { api_version: 1, workers: many(worker) } satisfies WorkersDocument,
+    [`miners/${address(1)}/credits`]: { api_version: 1, credits: [] },
+    payments: {
+      api_version: 1,
+      payments: many((i) => ({
+        payout_id: `p${i}`,
+        state: 'finalized' as const,
+        address: address(i),
+        amount: '100',
+        transaction_id: 'ab'.repeat(48),
+        created_millis: NOW,
+        final_height: i,
+      })),
+    } satisfies PaymentsDocument,
+  };
+  return (path) => lists[path];
+}
+
+test('ten thousand miners, workers, blocks and payments in one answer each', { timeout: 120_000 }, async () => {
+  const url = await servePage(answers(10_000), { type: 'pool', data: POOL });
+  const { page, complaints } = await open(url);
+  for (const place of ['#/miner', `#/miner/${address(1)}`, '#/blocks', '#/payments']) {
+    await page.goto(`${url}${place}`);
+    await page.getByText('9,800 more lines are not shown.').first().waitFor({ timeout: 20_000 });
+    // The page still answers: a click is handled while the list stands.
+    await page.getByRole('link', { name: 'Connect' }).click({ timeout: 20_000 });
+  }
+  expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
+});
+
+test('thousands of miners, page by page', { timeout: 300_000 }, async () => {
+  const PAGE = 50;
+  const miners = times({ full: 500, deep: 10_000 });
+  const url = await servePage(
+    (path, query) => {
+      if (path !== 'miners') return path === 'pool' ? POOL : undefined;
+      const from = Number(query.get('cursor') ?? 0);
+      const shown = Array.from({ length: PAGE }, (_, i) => ({
+        address: address(from + i),
+        workers: from + i,
+        hash_rate: rates(1e6),
+        last_share_millis: NOW,
+      }));
+      return { api_version: 1, miners: shown, ...(from + PAGE < miners ? { next_cursor: String(from + PAGE) } : {}) };
+    },
+    { type: 'pool', data: POOL },
+  );
+  const { page } = await open(`${url}#/miner`);
+  const more = page.getByRole('button', { name: 'More' });
+  for (let shown = 0; shown < miners; shown += PAGE) {
+    await page
+      .locator('tbody tr', { hasText: count(shown) })
+      .first()
+      .waitFor();
+    if (await more.isEnabled()) await more.click();
+  }
+  expect(await more.isDisabled()).toBe(true);
+});
+
+test('names with markup are text, wherever they are shown', { timeout: 60_000 }, async () => {
+  const url = await servePage(answers(20), { type: 'pool', data: POOL });
+  const { page, complaints } = await open(url);
+  page.on('dialog', (dialog) => complaints.push(`dialog: ${dialog.message()}`));
+  for (const place of ['#/pool', '#/blocks', `#/miner/${address(1)}`]) {
+    await page.goto(`${url}${place}`);
+    await expect.poll(() => page.locator('main').innerText()).toContain(MARKUP);
+    expect(await page.locator('main img').count()).toBe(0);
+    expect(await seriousFaults(page), place).toEqual([]);
+  }
+  expect(await page.title()).toBe(MARKUP);
+  expect(complaints).toEqual([]);
+});
+
+test('pages go on where the answer ended, and a search begins anew', { timeout: 60_000 }, async () => {
+  const asked: string[] = [];
+  const give = answers(50);
+  const url = await servePage(
+    (path, query) => {
+      if (path === 'blocks') asked.push(query.toString());
+      return give(path, query);
+    },
+    { type: 'pool', data: POOL },
+  );
+  const { page } = await open(`${url}#/blocks`);
+  await page.getByRole('button', { name: 'Older' }).click();
+  await page.getByRole('button', { name: 'Newest' }).waitFor();
+  await expect.poll(() => asked.at(-1)).toContain('cursor=next');
+  await page.getByLabel('State').selectOption('paid');
+  await expect.poll(() => asked.at(-1)).toBe('state=paid&limit=50');
+  await page.getByLabel(/Finder’s address/).fill('ab'.repeat(48));
+  await page.keyboard.press('Enter');
+  await expect.poll(() => page.url()).toContain(`#/blocks/${'ab'.repeat(48)}`);
+});
+
+test('an API that answers with nonsense or nothing leaves words, never a blank page', { timeout: 60_000 }, async () => {
+  const url = await servePage(() => undefined);
+  const { page, complaints } = await open(url);
+  for (const place of ['#/pool', `#/miner/${address(1)}`, '#/blocks', '#/payments', '#/connect', '#/mine']) {
+    await page.goto(`${url}${place}`);
+    await expect.poll(() => page.locator('main').innerText(), { message: place }).toMatch(/being gathered/);
+  }
+  await page.route('**/api/v1/**', (route) => route.fulfill({ body: '<html>', contentType: 'text/html' }));
+  await page.goto(`${url}#/blocks`);
+  await page.reload();
+  await expect.poll(() => page.locator('main').innerText()).toMatch(/status 200/);
+  expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
+});

@@ -1,0 +1,171 @@
+/**
+ * The browser miner in Chromium at a real pool process: nothing mines before consent; WebAssembly and WebGPU (SwiftShader
+ * where there is no card) get shares accepted and the miner's page shows them; one tab at a time; a hidden tab rests; and
+ * plain words for what a browser refuses. The pool begins empty, so its empty pages are looked at first.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { WorkersDocument } from '../../pool/api/documents.ts';
+import { MINER_ADDRESS } from '../miner/pool-fixture.ts';
+import { readJson, type StackFixture, startStack } from '../stack/stack-fixture.ts';
+import { newContext, open, seriousFaults, watch, withBrowser } from './browser.ts';
+
+withBrowser();
+
+let stack: StackFixture;
+beforeAll(async () => {
+  stack = await startStack();
+}, 180_000);
+afterAll(() => stack?.stop(), 60_000);
+
+test('every page while there is nothing to show', { timeout: 120_000 }, async () => {
+  const { page, complaints } = await open(`${stack.webUrl}/`);
+  const empty: [string, RegExp][] = [
+    ['#/pool', /begins with the first share[\s\S]*No block found yet/],
+    ['#/miner', /Nobody mines here yet/],
+    ['#/blocks', /No block matches/],
+    [`#/blocks/${'0'.repeat(96)}`, /found no such block/],
+    ['#/payments', /No payment yet/],
+    ['#/nothing-of-this-name', /No block found yet/],
+  ];
+  for (const [place, text] of empty) {
+    await page.goto(`${stack.webUrl}/${place}`);
+    await expect.poll(() => page.locator('main').innerText(), { message: place }).toMatch(text);
+    expect(await seriousFaults(page), place).toEqual([]);
+  }
+  // The browser reports the 404 of the block by itself.
+  expect(complaints.filter((line) => !/404/.test(line))).toEqual([]);
+});
+
+type Wish = { readonly device: string; readonly worker: string; readonly throttle?: number };
+
+async function fill(page: Page, wish: Wish): Promise<void> {
+  await page.goto(`${stack.webUrl}/#/mine`);
+  await page.getByLabel('Address that is paid').fill(MINER_ADDRESS);
+  await page.getByLabel('Name of this worker').fill(wish.worker);
+  await page.getByLabel('Device').selectOption(wish.device);
+  await page.getByLabel(/Share of the time/).fill(String(wish.throttle ?? 1));
+}
+
+async function start(page: Page, wish: Wish): Promise<void> {
+  await fill(page, wish);
+  await page.getByLabel(/I agree/).check();
+  await page.getByRole('button', { name: 'Start mining' }).click();
+}
+
+const accepted = async (page: Page) => Number((await page.getByTestId('accepted').innerText()).replaceAll(',', ''));
+const stop = (page: Page) => page.getByRole('button', { name: 'Stop mining' }).click();
+
+test('nothing mines before consent', { timeout: 60_000 }, async () => {
+  const { page } = await open(`${stack.webUrl}/`);
+  const sockets: string[] = [];
+  page.on('websocket', (socket) => sockets.push(socket.url()));
+  await fill(page, { device: 'wasm', worker: 'shy' });
+  expect(await page.getByRole('button', { name: 'Start mining' }).isDisabled()).toBe(true);
+  await page.keyboard.press('Enter');
+  await sleep(500);
+  expect(sockets.filter((url) => url.includes('stratum'))).toEqual([]);
+});
+
+test.each(['wasm', 'light', 'webgpu'])('shares of %s are accepted and shown', { timeout: 180_000 }, async (device) => {
+  const { page, complaints } = await open(`${stack.webUrl}/`);
+  await start(page, { device, worker: `tab-${device}` });
+  try {
+    await expect.poll(() => accepted(page), { timeout: 120_000 }).toBeGreaterThan(2);
+  } catch (error) {
+    throw new Error(`${(error as Error).message}\n${await page.locator('main').innerText()}`);
+  }
+  expect(await seriousFaults(page)).toEqual([]);
+  const worker = async () => {
+    const { workers } = await readJson<WorkersDocument>(`${stack.webUrl}/api/v1/miners/${MINER_ADDRESS}/workers`);
+    return workers.find(({ name }) => name === `tab-${device}`)?.accepted ?? 0;
+  };
+  await expect.poll(() => worker().catch(() => 0), { timeout: 30_000 }).toBeGreaterThan(2);
+  await stop(page);
+  await page.getByRole('button', { name: 'Start mining' }).waitFor();
+  await page.goto(`${stack.webUrl}/#/miner/${MINER_ADDRESS}`);
+  const row = page.locator('tr', { hasText: `tab-${device}` });
+  await expect.poll(() => row.innerText()).toMatch(/pplns\s+online/);
+  expect(complaints).toEqual([]);
+});
+
+test('a second tab is refused in words, and may mine when the first has stopped', { timeout: 120_000 }, async () => {
+  const context = await newContext();
+  const [first, second] = [await context.newPage(), await context.newPage()];
+  const complaints = [watch(first), watch(second)];
+  await start(first, { device: 'wasm', worker: 'one', throttle: 0.2 });
+  await first.getByTestId('accepted').waitFor({ timeout: 30_000 });
+  await start(second, { device: 'wasm', worker: 'two', throttle: 0.2 });
+  await second.getByText('Another tab of this page is mining').waitFor();
+  await stop(first);
+  await first.getByRole('button', { name: 'Start mining' }).waitFor();
+  await second.getByRole('button', { name: 'Start mining' }).click();
+  await second.getByTestId('accepted').waitFor({ timeout: 30_000 });
+  expect(await second.getByText('Another tab').count()).toBe(0);
+  await stop(second);
+  expect(complaints).toEqual([[], []]);
+});
+
+/** Chromium without a screen shows every tab; the page is told otherwise. */
+const hide = (page: Page, hidden: boolean) =>
+  page.evaluate((value) => {
+    Object.defineProperty(document, 'hidden', { configurable: true, get: () => value });
+    document.dispatchEvent(new Event('visibilitychange'));
+  }, hidden);
+
+test('a hidden tab rests, unless told otherwise', { timeout: 120_000 }, async () => {
+  const { page } = await open(`${stack.webUrl}/`);
+  await start(page, { device: 'wasm', worker: 'sleeper' });
+  await expect.poll(() => accepted(page), { timeout: 60_000 }).toBeGreaterThan(0);
+  await hide(page, true);
+  await page.getByText('Paused: the tab is hidden.').waitFor();
+  // Shares on their way are still answered; then nothing comes any more.
+  const growth = async () => {
+    const before = await accepted(page);
+    await sleep(1500);
+    return (await accepted(page)) - before;
+  };
+  await expect.poll(growth, { timeout: 30_000 }).toBe(0);
+  const resting = await accepted(page);
+  await page.getByLabel(/go on while the tab is hidden/).check();
+  await expect.poll(() => accepted(page), { timeout: 30_000 }).toBeGreaterThan(resting);
+  await page.getByLabel(/go on while the tab is hidden/).uncheck();
+  await page.getByText('Paused: the tab is hidden.').waitFor();
+  await hide(page, false);
+  await expect.poll(() => page.getByText('Paused: the tab is hidden.').count()).toBe(0);
+  await stop(page);
+});
+
+test('a wrong address, a refused WebSocket, no WebGPU and no memory are said in words', {
+  timeout: 120_000,
+}, async () => {
+  const { page, context } = await open(`${stack.webUrl}/#/mine`);
+  await page.getByLabel('Address that is paid').fill('dsvc1nonsense');
+  await page.getByLabel(/I agree/).check();
+  await page.getByRole('button', { name: 'Start mining' }).click();
+  await expect.poll(() => page.getByRole('alert').innerText()).toMatch(/address/);
+
+  await page.routeWebSocket(/\/stratum\//, (socket) => socket.close());
+  await start(page, { device: 'wasm', worker: 'refused' });
+  await expect.poll(() => page.locator('main').innerText()).toMatch(/not connected/);
+  await expect.poll(() => page.getByRole('alert').innerText()).toMatch(/pool/);
+  await stop(page);
+
+  const bare = await context.newPage();
+  await bare.addInitScript(() => {
+    Object.defineProperty(Navigator.prototype, 'gpu', { get: () => undefined });
+    Object.defineProperty(WebAssembly, 'Memory', {
+      value: class {
+        constructor() {
+          throw new RangeError('could not allocate memory');
+        }
+      },
+    });
+  });
+  await start(bare, { device: 'webgpu', worker: 'bare' });
+  await expect.poll(() => bare.locator('main').innerText()).toMatch(/offers no WebGPU/);
+  await bare.reload();
+  await start(bare, { device: 'wasm', worker: 'bare' });
+  await expect.poll(() => bare.getByRole('alert').innerText(), { timeout: 30_000 }).toMatch(/memory/i);
+});

@@ -1,0 +1,207 @@
+/**
+ * The page in Chromium against a real pool that is being mined at: every page with data, in light and dark, without a
+ * fault that axe-core calls serious, without a word in the console; the check of a proof; the pool gone and back again;
+ * and all of it under a path prefix behind a proxy.
+ */
+import { readFileSync } from 'node:fs';
+import { createServer, request as forward } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import type { BlocksDocument, MinerDocument } from '../../pool/api/documents.ts';
+import { readJson, type StackFixture, startStack } from '../stack/stack-fixture.ts';
+import { open, seriousFaults, withBrowser } from './browser.ts';
+
+withBrowser();
+
+let stack: StackFixture;
+let address: string;
+let paidBlock: string;
+
+beforeAll(async () => {
+  stack = await startStack();
+  address = await stack.startMiner();
+  const paid = async () => {
+    const { blocks } = await readJson<BlocksDocument>(`${stack.webUrl}/api/v1/blocks?state=paid&limit=1`);
+    const miner = await readJson<MinerDocument>(`${stack.webUrl}/api/v1/miners/${address}`).catch(() => undefined);
+    return miner !== undefined && miner.paid !== '0' ? blocks[0]?.block_id : undefined;
+  };
+  for (const end = Date.now() + 120_000; ; await sleep(500)) {
+    const block = await paid();
+    if (block !== undefined) {
+      paidBlock = block;
+      break;
+    }
+    if (Date.now() > end) throw new Error('no payout in two minutes');
+  }
+}, 300_000);
+afterAll(() => stack?.stop(), 60_000);
+
+/** Each page with a text that only its data brings. */
+const pages = (): [string, RegExp][] => [
+  ['#/pool', /Newest blocks[\s\S]*[0-9a-f]{10}…[0-9a-f]{6}/],
+  [`#/miner/${address}`, /Check my share[\s\S]*finalized/],
+  ['#/miner', /Miners of this pool[\s\S]*dsvc1\w+…/],
+  ['#/blocks', /paid/],
+  [`#/blocks/${paidBlock}`, /Reward\s*[\d.,]+ coins/],
+  ['#/payments', /finalized/],
+  ['#/connect', new RegExp(`stratum\\+tcp://127\\.0\\.0\\.1:${stack.ports.pplns}`)],
+  ['#/mine', /I agree that this page mines/],
+  ['#/operator', /Operator token/],
+];
+
+async function show(page: Page, url: string, text: RegExp): Promise<void> {
+  await page.goto(url);
+  await expect.poll(() => page.locator('body').innerText()).toMatch(text);
+}
+
+test.each(['light', 'dark'] as const)('every page with data, %s', { timeout: 180_000 }, async (colorScheme) => {
+  const { page, complaints } = await open(`${stack.webUrl}/`, { colorScheme });
+  for (const [place, text] of pages()) {
+    await show(page, `${stack.webUrl}/${place}`, text);
+    expect(await seriousFaults(page), place).toEqual([]);
+  }
+  expect(complaints).toEqual([]);
+});
+
+test('nothing is wider than a phone', { timeout: 120_000 }, async () => {
+  const { page } = await open(`${stack.webUrl}/`, { viewport: { width: 360, height: 740 } });
+  for (const [place, text] of pages()) {
+    await show(page, `${stack.webUrl}/${place}`, text);
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    expect(over, place).toBe(0);
+  }
+});
+
+test('figures move without a reload', { timeout: 60_000 }, async () => {
+  const { page } = await open(`${stack.webUrl}/#/pool`);
+  const network = page.locator('dl', { hasText: 'Network' });
+  const height = async () => /height [\d,]+/.exec(await network.innerText())?.[0];
+  await expect.poll(height).toBeDefined();
+  const first = await height();
+  await expect.poll(height).not.toBe(first);
+});
+
+test('a proof is verified in the page, and one with a changed byte is refused', { timeout: 60_000 }, async () => {
+  const { page, complaints } = await open(`${stack.webUrl}/#/miner/${address}`);
+  const line = page.locator('td', { has: page.getByRole('button', { name: /Check my share/ }) }).first();
+  await line.getByRole('button').click();
+  await expect.poll(() => line.innerText()).toMatch(/Proven: [\d.,]+ of [\d.,]+ coins/);
+
+  await page.route('**/api/v1/proofs/**', async (route) => {
+    const answer = await route.fetch();
+    const text = await answer.text();
+    // One hex digit of the root that everything is proven against.
+    const forged = text.replace(/("credit_root":")(.)/, (_, name, digit) => `${name}${digit === '0' ? '1' : '0'}`);
+    expect(forged).not.toBe(text);
+    await route.fulfill({ response: answer, body: forged });
+  });
+  await line.getByRole('button').click();
+  await expect.poll(() => line.innerText()).toMatch(/does not hold/);
+  expect(complaints).toEqual([]);
+});
+
+test('an address nobody mined to is answered in words', { timeout: 60_000 }, async () => {
+  const stranger = (await readJson<{ pool_address: string }>(`${stack.webUrl}/api/v1/pool`)).pool_address;
+  const { page } = await open(`${stack.webUrl}/#/miner/${stranger}`);
+  await expect.poll(() => page.locator('main').innerText()).toMatch(/never seen a share of that address/);
+  await page.goto(`${stack.webUrl}/#/miner/${encodeURIComponent('<b>nobody</b>')}`);
+  await expect.poll(() => page.locator('main').innerText()).toMatch(/not an address|address|never seen/i);
+  expect(await page.locator('main b').count()).toBe(0);
+});
+
+test('the operator pauses payouts, bans and lifts, and finds it in the log', { timeout: 90_000 }, async () => {
+  const { page, complaints } = await open(`${stack.webUrl}/#/operator`);
+  await page.getByLabel(/Operator token/).fill('wrong');
+  await page.getByRole('button', { name: 'Enter' }).click();
+  await expect.poll(() => page.locator('main').innerText()).toMatch(/needs the operator token/);
+  await page.getByRole('button', { name: 'Another token' }).click();
+  await page.getByLabel(/Operator token/).fill(readFileSync(`${stack.files.pool}/operator.token`, 'utf8').trim());
+  await page.getByRole('button', { name: 'Enter' }).click();
+  await page.getByRole('button', { name: 'Pause payouts' }).click();
+  await page.getByRole('button', { name: 'Resume payouts' }).click();
+  await page.getByRole('button', { name: 'Pause payouts' }).waitFor();
+  await page.getByLabel(/Address to ban/).fill('192.0.2.7');
+  await page.getByRole('button', { name: 'Ban', exact: true }).click();
+  await page.getByRole('button', { name: 'Lift' }).click();
+  await expect
+    .poll(() => page.locator('main').innerText())
+    .toMatch(/Nobody is banned[\s\S]*What was done[\s\S]*192\.0\.2\.7/);
+  expect(await page.locator('tr', { hasText: 'Difference' }).innerText()).toMatch(/0\.00/);
+  expect(await seriousFaults(page)).toEqual([]);
+  // The wrong token is the one thing the browser itself reports.
+  expect(complaints.filter((line) => !/401/.test(line))).toEqual([]);
+});
+
+/** Strips nothing and adds nothing but what a proxy must: the prefix is the pool's own option. */
+async function proxyBelow(prefix: string): Promise<string> {
+  const target = { host: '127.0.0.1', port: stack.ports.web };
+  const below = (path: string | undefined) => (path ?? '').slice(prefix.length) || '/';
+  const proxy = createServer((request, response) => {
+    if (!request.url?.startsWith(`${prefix}/`)) {
+      response.writeHead(404).end();
+      return;
+    }
+    const onward = forward({ ...target, method: request.method, path: below(request.url), headers: request.headers });
+    onward.on('response', (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+    });
+    onward.on('error', () => response.writeHead(502).end());
+    request.pipe(onward);
+  });
+  proxy.on('upgrade', (request, socket, head) => {
+    const onward = connect(target, () => {
+      const lines = request.rawHeaders.flatMap((name, i) =>
+        i % 2 === 0 ? [`${name}: ${request.rawHeaders[i + 1]}`] : [],
+      );
+      onward.write(`GET ${below(request.url)} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`);
+      onward.write(head);
+      onward.pipe(socket).pipe(onward);
+    });
+    onward.on('error', () => socket.destroy());
+    socket.on('error', () => onward.destroy());
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    proxy.close();
+    proxy.closeAllConnections();
+  });
+  return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}${prefix}/`;
+}
+
+test('works under a path prefix behind a proxy: pages, live figures, miner', { timeout: 120_000 }, async () => {
+  const url = await proxyBelow('/mining/pool');
+  const { page, complaints } = await open(url);
+  for (const [place, text] of pages()) await show(page, `${url}${place}`, text);
+  expect(await page.locator('.banner').count()).toBe(0);
+  await page.goto(`${url}#/mine`);
+  await page.getByLabel('Address that is paid').fill(address);
+  await page.getByLabel('Name of this worker').fill('behind-a-proxy');
+  await page.getByLabel('Device').selectOption('wasm');
+  await page.getByLabel(/I agree/).check();
+  await page.getByRole('button', { name: 'Start mining' }).click();
+  await expect
+    .poll(async () => Number(await page.getByTestId('accepted').innerText()), { timeout: 60_000 })
+    .toBeGreaterThan(0);
+  await page.getByRole('button', { name: 'Stop mining' }).click();
+  expect(complaints).toEqual([]);
+});
+
+test('the pool goes away and comes back: a banner, no blank page, and live again', { timeout: 180_000 }, async () => {
+  const { page } = await open(`${stack.webUrl}/#/pool`);
+  await expect.poll(() => page.locator('main').innerText()).toMatch(/Newest blocks/);
+  await stack.stopPart('pool');
+  await page.locator('.banner').waitFor({ timeout: 30_000 });
+  expect(await page.locator('main').innerText()).toMatch(/Newest blocks/);
+  // Pages that were never loaded say it too, instead of staying empty.
+  await page.evaluate(() => {
+    location.hash = '#/payments';
+  });
+  await expect.poll(() => page.locator('main').innerText()).toMatch(/does not answer[\s\S]*Payments/);
+  expect(await seriousFaults(page)).toEqual([]);
+  await stack.startPool();
+  await page.locator('.banner').waitFor({ state: 'detached', timeout: 60_000 });
+  await expect.poll(() => page.locator('main').innerText(), { timeout: 45_000 }).toMatch(/finalized/);
+});

@@ -1,0 +1,107 @@
+/** The parts of the page that decide without a browser: texts of figures, addresses of pages, consent, waits. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { nextWait } from '../../dashboard/data/live.ts';
+import { ago, coins, count, duration, hashRate, percent, shortId } from '../../dashboard/format.ts';
+import { mayMine, WHY_NOT } from '../../dashboard/mine/consent.ts';
+import { linkTo, PAGES, placeOf } from '../../dashboard/router.ts';
+
+test('hash rates have three digits and never 1000 of a unit', () => {
+  expect([0, 999, 999.6, 1000, 12_345, 999_499, 999_500, 1.5e12].map(hashRate)).toEqual([
+    '0 H/s',
+    '999 H/s',
+    '1.00 kH/s',
+    '1.00 kH/s',
+    '12.3 kH/s',
+    '999 kH/s',
+    '1.00 MH/s',
+    '1.50 TH/s',
+  ]);
+  expect(hashRate(-5)).toBe('0 H/s');
+  fc.assert(
+    fc.property(fc.double({ min: 0, max: 9e16, noNaN: true }), (rate) => {
+      expect(hashRate(rate)).toMatch(/^\d{1,3}(\.\d{1,2})? [kMGTP]?H\/s$/);
+    }),
+  );
+});
+
+test('coins keep every atom', () => {
+  expect(['0', '1', '100000000', '123456789012345678', '-150000000', '10'].map(coins)).toEqual([
+    '0.00',
+    '0.00000001',
+    '1.00',
+    '1,234,567,890.12345678',
+    '-1.50',
+    '0.0000001',
+  ]);
+  fc.assert(
+    fc.property(fc.bigInt({ min: -(10n ** 19n), max: 10n ** 19n }), (atoms) => {
+      const [whole = '', rest = ''] = coins(atoms).replaceAll(',', '').replace('-', '').split('.');
+      const size = BigInt(whole) * 100_000_000n + BigInt(rest.padEnd(8, '0'));
+      expect(coins(atoms).startsWith('-') ? -size : size).toBe(atoms);
+    }),
+  );
+});
+
+test('times, parts and names', () => {
+  const now = 1_000_000_000;
+  expect(
+    [null, now + 5000, now - 59_000, now - 61_000, now - 7_200_000, now - 172_800_000].map((at) => ago(at, now)),
+  ).toEqual(['never', '0 s ago', '59 s ago', '1 min ago', '2 h ago', '2 d ago']);
+  expect([0.01, 2.5, 89, 91, 7200, 200_000, Number.POSITIVE_INFINITY].map(duration)).toEqual([
+    'less than 0.1 s',
+    '2.5 s',
+    '89 s',
+    '2 min',
+    '2.0 h',
+    '2.3 days',
+    '–',
+  ]);
+  expect([percent(0.4567), percent(0.4567, 2), percent(Number.NaN)]).toEqual(['46 %', '45.67 %', '–']);
+  expect(count(1_234_567)).toBe('1,234,567');
+  expect(shortId('ab'.repeat(48))).toBe('ababababab…ababab');
+  expect(shortId('short')).toBe('short');
+});
+
+test('every page has an address, and any other text leads somewhere', () => {
+  for (const { page } of PAGES) expect(placeOf(linkTo(page))).toEqual({ page });
+  expect(placeOf('')).toEqual({ page: 'pool' });
+  expect(placeOf('#/%E0%A4%A')).toEqual({ page: 'pool' });
+  fc.assert(
+    fc.property(
+      fc.string({ minLength: 1, unit: 'binary' }).filter((text) => !/[\ud800-\udfff]/.test(text)),
+      (address) => {
+        expect(placeOf(linkTo('miner', address))).toEqual({ page: 'miner', address });
+      },
+    ),
+  );
+  fc.assert(fc.property(fc.string(), (text) => PAGES.some(({ page }) => page === placeOf(text).page)));
+});
+
+test('mining needs a wish, one tab, a visible page and power, unless told otherwise', () => {
+  const good = { wanted: true, hidden: false, onBattery: false, otherTab: false };
+  const shy = { whenHidden: false, onBattery: false };
+  expect(mayMine(good, shy)).toEqual({ mine: true });
+  expect(mayMine({ ...good, wanted: false }, { whenHidden: true, onBattery: true })).toEqual({
+    mine: false,
+    why: 'off',
+  });
+  expect(mayMine({ ...good, otherTab: true }, { whenHidden: true, onBattery: true })).toEqual({
+    mine: false,
+    why: 'other_tab',
+  });
+  expect(mayMine({ ...good, hidden: true }, shy)).toEqual({ mine: false, why: 'hidden' });
+  expect(mayMine({ ...good, hidden: true }, { ...shy, whenHidden: true })).toEqual({ mine: true });
+  expect(mayMine({ ...good, onBattery: true }, shy)).toEqual({ mine: false, why: 'battery' });
+  expect(mayMine({ ...good, onBattery: true }, { ...shy, onBattery: true })).toEqual({ mine: true });
+  for (const words of Object.values(WHY_NOT)) expect(words).toMatch(/^[A-Z].*\.$/);
+});
+
+test('the wait of a reconnection grows, is jittered and has an end', () => {
+  expect(nextWait(1000, 1)).toBe(2000);
+  expect(nextWait(1000, 0)).toBe(1000);
+  let wait = 1000;
+  for (let i = 0; i < 20; i++) wait = nextWait(wait, 0.999);
+  expect(wait).toBeGreaterThan(29_000);
+  expect(wait).toBeLessThanOrEqual(30_000);
+});

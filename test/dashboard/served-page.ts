@@ -1,0 +1,44 @@
+/**
+ * The built page served by the pool's own code for files and headers, without a pool behind it: for tests whose API answers
+ * are made up, such as ten thousand miners. The API answers with what the test gives, else with `unavailable`.
+ */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { WebSocketServer } from 'ws';
+import type { LiveFrame } from '../../pool/api/documents.ts';
+import { loadStaticFiles, PAGE_HEADERS } from '../../pool/api/static-files.ts';
+
+export const BUILT_PAGE = join(import.meta.dirname, '../../build/dashboard');
+
+export type Answers = (path: string, query: URLSearchParams) => object | undefined;
+
+export async function servePage(answers: Answers, greeting?: LiveFrame): Promise<string> {
+  const files = await loadStaticFiles(BUILT_PAGE);
+  const server = createServer((request, response) => {
+    const url = new URL(request.url ?? '/', 'http://page');
+    if (!url.pathname.startsWith('/api/v1/')) {
+      const file = files.get(url.pathname);
+      if (file === undefined) response.writeHead(404).end();
+      else response.writeHead(200, { ...PAGE_HEADERS, 'content-type': file.type }).end(file.body);
+      return;
+    }
+    const answer = answers(url.pathname.slice('/api/v1/'.length), url.searchParams);
+    const refusal = { api_version: 1, error: { code: 'unavailable', message: 'figures are being gathered' } };
+    response
+      .writeHead(answer === undefined ? 503 : 'error' in answer ? 404 : 200, { 'content-type': 'application/json' })
+      .end(JSON.stringify(answer ?? refusal));
+  });
+  const sockets = new WebSocketServer({ server, path: '/api/v1/live' });
+  sockets.on('connection', (socket) => {
+    if (greeting !== undefined) socket.send(JSON.stringify(greeting));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    for (const socket of sockets.clients) socket.terminate();
+    server.close();
+    server.closeAllConnections();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+}
