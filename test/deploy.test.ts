@@ -1,0 +1,114 @@
+/** deploy/ and docs/operations.md speak of metrics, programs, options and ports that exist. */
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import packageJson from '../package.json' with { type: 'json' };
+import { PORTS } from '../stack/parts.ts';
+import { FILES, isCode, read, topFolder } from './guards/project-files.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+const deployed = FILES.filter((path) => path.startsWith('deploy/'));
+const PROGRAM_FOLDERS = ['bridge', 'miner', 'node', 'pool', 'runtime', 'wallet'];
+/** What a histogram is exported as. */
+const SUFFIX = /_(bucket|sum|count)$/;
+
+/** Names of metrics as the programs' code spells them. */
+function exported(): Set<string> {
+  const names = new Set<string>();
+  for (const path of FILES.filter((file) => isCode(file) && PROGRAM_FOLDERS.includes(topFolder(file))))
+    for (const [, name = ''] of read(path).matchAll(/'(svc_[a-z0-9_]+[a-z0-9])'/g)) names.add(name);
+  return names;
+}
+
+const namedIn = (path: string): string[] => [
+  ...new Set(read(path).match(/\bsvc_(?:node|pool|bridge|miner|wallet)_[a-z0-9_]+/g)),
+];
+
+test('every metric of the alerts and of the Grafana dashboard is exported by a program', () => {
+  const made = exported();
+  expect(made.size).toBeGreaterThan(20);
+  const pages = ['deploy/prometheus/rules.yaml', 'deploy/grafana/pool.json', 'docs/operations.md'];
+  const wrong = pages.flatMap((page) => {
+    const names = namedIn(page);
+    if (page.startsWith('deploy/')) expect(names.length, page).toBeGreaterThan(5);
+    return names
+      .filter((name) => !made.has(name) && !made.has(name.replace(SUFFIX, '')))
+      .map((name) => `${page}: ${name}`);
+  });
+  expect(wrong).toEqual([]);
+});
+
+test('the Grafana dashboard is one, with a query in every panel', () => {
+  const { panels, title } = JSON.parse(read('deploy/grafana/pool.json')) as {
+    title: string;
+    panels: { title: string; type: string; targets?: { expr: string }[] }[];
+  };
+  expect(title).not.toBe('');
+  for (const panel of panels.filter(({ type }) => type !== 'row'))
+    for (const { expr } of panel.targets ?? [{ expr: '' }]) expect(expr, panel.title).toMatch(/svc_/);
+});
+
+const helps = new Map<string, string>();
+function help(program: string, command: string): string {
+  const words = [join(ROOT, 'bin', program), ...(command === '' ? [] : [command]), '--help'];
+  const key = words.join(' ');
+  if (!helps.has(key)) helps.set(key, spawnSync(process.execPath, words, { encoding: 'utf8' }).stdout);
+  return helps.get(key) ?? '';
+}
+
+test('units and compose file start programs with commands and options they have', () => {
+  const lines: [string, string, string, string][] = [];
+  for (const path of deployed) {
+    const text = read(path).replaceAll(/", "/g, ' ');
+    for (const [, program = '', rest = ''] of text.matchAll(/^(?!\s*#).*\bbin\/(svcd|svc-[a-z]+)([^"\n]*)/gm))
+      lines.push([path, program, /^ ([a-z][a-z-]*)(?= |$)/.exec(rest)?.[1] ?? '', rest]);
+  }
+  expect(new Set(lines.map(([, program]) => program))).toEqual(
+    new Set(['svcd', 'svc-wallet', 'svc-pool', 'svc-bridge']),
+  );
+  for (const [path, program, command, rest] of lines) {
+    expect(Object.keys(packageJson.bin), path).toContain(program);
+    const known = help(program, command);
+    expect(known, `${path}: ${program} ${command}`).toMatch(/--config/);
+    for (const [option] of rest.matchAll(/--[a-z-]+/g)) expect(known, `${path}: ${option}`).toContain(option);
+  }
+});
+
+test('options named in comments and in the nginx site exist, and so do the ports', () => {
+  const nginx = read('deploy/nginx/pool.conf');
+  const pool = help('svc-pool', 'run');
+  for (const [option] of nginx.matchAll(/--[a-z][a-z-]+/g)) expect(pool, option).toContain(option);
+  const known = new Set<number>(Object.values(PORTS).map(({ port }) => port));
+  for (const path of deployed.filter((file) => !file.endsWith('.json')))
+    for (const [port] of read(path).matchAll(/\b287\d\d\b/g)) expect(known, `${path}: ${port}`).toContain(Number(port));
+  expect(nginx).toContain(`proxy_pass http://127.0.0.1:${PORTS.web.port};`);
+});
+
+test('the example configurations of docs/operations.md name options that exist', () => {
+  const operations = read('docs/operations.md');
+  const programs: Record<string, [string, string]> = {
+    'node.json': ['svcd', 'run'],
+    'pool.json': ['svc-pool', 'run'],
+    'wallet.json': ['svc-wallet', 'daemon'],
+    'bridge.json': ['svc-bridge', ''],
+  };
+  for (const file of readdirSync(join(ROOT, 'deploy/systemd'))) {
+    const config =
+      /\/etc\/svc\/([a-z]+\.json)/.exec(readFileSync(join(ROOT, 'deploy/systemd', file), 'utf8'))?.[1] ?? '';
+    expect(Object.keys(programs), file).toContain(config);
+  }
+  const examples = [...operations.matchAll(/```json\n([\s\S]*?)```/g)].map(
+    ([, text = '']) => JSON.parse(text) as object,
+  );
+  const all = Object.values(programs).map(([program, command]) => help(program, command));
+  for (const example of examples)
+    for (const key of Object.keys(example)) {
+      const option = `--${key.replaceAll(/[A-Z_]/g, (letter) => `-${letter.replace('_', '').toLowerCase()}`)}`;
+      expect(
+        all.some((text) => text.includes(option) || text.includes(`--[no-]${option.slice(2)}`)),
+        option,
+      ).toBe(true);
+    }
+  expect(existsSync(join(ROOT, 'deploy/Dockerfile'))).toBe(true);
+});
