@@ -10,8 +10,8 @@ export default defineConfig({
     globalSetup: ['test/builds.ts'],
     pool: 'forks',
     maxWorkers: 2,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
     // What is waited for comes in milliseconds; only a busy machine needs longer.
     expect: { poll: { timeout: 20_000 } },
     reporters: ['default'],
