@@ -47,6 +47,10 @@ export function ago(millis: number | null, now: number): string {
 export const time = (millis: number): string =>
   new Date(millis).toLocaleString(undefined, { dateStyle: 'short', timeStyle: 'medium' });
 
+/** The same without seconds, for lists. */
+export const minute = (millis: number): string =>
+  new Date(millis).toLocaleString(undefined, { dateStyle: 'short', timeStyle: 'short' });
+
 export const shortId = (id: string): string => (id.length <= 20 ? id : `${id.slice(0, 10)}…${id.slice(-6)}`);
 
 export function duration(seconds: number): string {

@@ -42,13 +42,11 @@ export function newsOf(before: PoolFigures, now: PoolFigures): string[] {
   if (before.shares === 0n && now.shares > 0n) lines.push('first share accepted');
   if (before.blocksFound === 0 && now.blocksFound > 0) lines.push('first block found');
   if (before.blocksPaid === 0 && now.blocksPaid > 0) lines.push('first reward paid by the chain');
-  if (now.payoutsFinal > before.payoutsFinal)
-    lines.push(
-      `${now.payoutsFinal === 1 ? 'first payout' : `payout ${now.payoutsFinal}`} final, ${coins(now.paidAtoms)} coins paid to miners so far`,
-    );
+  // The sum is told when the books know it, a moment after the payout's own state.
+  if (before.paidAtoms === 0n && now.paidAtoms > 0n) lines.push(`first payout final, ${coins(now.paidAtoms)} coins`);
   if (now.miners < before.miners) lines.push(`${now.miners} miners connected, ${before.miners} before`);
   return lines;
 }
 
 export const summary = (now: PoolFigures): string =>
-  `${rate(now.hashRate)}, ${now.miners} ${now.miners === 1 ? 'miner' : 'miners'}, ${now.shares} shares, ${now.blocksFound} blocks found, ${now.blocksPaid} paid, ${now.payoutsFinal} payouts`;
+  `${rate(now.hashRate)}, ${now.miners} ${now.miners === 1 ? 'miner' : 'miners'}, ${now.shares} shares, ${now.blocksFound} blocks found, ${now.blocksPaid} paid, ${now.payoutsFinal} payouts, ${coins(now.paidAtoms)} coins`;

@@ -40,7 +40,10 @@ function options(width: number, few: boolean, range: Range | undefined): uPlot.O
 
 type Range = { readonly from: number; readonly to: number };
 
-/** `hours`: the axis reaches back that far from now, however few points there are; without it, it fits the points. */
+/** Seconds shown before the first point of a chart that is younger than its range. */
+const YOUNG = 60;
+
+/** `hours`: the axis ends now and reaches back that far, or to the first point; without it, it fits the points. */
 export function Chart({ points, label, hours }: { points: readonly Point[]; label: string; hours?: number }) {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -49,7 +52,8 @@ export function Chart({ points, label, hours }: { points: readonly Point[]; labe
     const data: uPlot.AlignedData = [points.map((p) => p.at_millis / 1000), points.map((p) => p.hash_rate)];
     const width = () => element.clientWidth || 300;
     const to = Date.now() / 1000;
-    const range = hours === undefined ? undefined : { from: to - hours * 3600, to };
+    const from = Math.max(to - (hours ?? 0) * 3600, (points[0]?.at_millis ?? 0) / 1000 - YOUNG);
+    const range = hours === undefined ? undefined : { from, to };
     const draw = () => new uPlot(options(width(), points.length < FEW, range), data, element);
     let plot = draw();
     const redraw = () => {

@@ -6,6 +6,15 @@ import { Command, Placeholder } from './parts.tsx';
 
 const host = () => location.hostname || 'POOL';
 
+/** A page that came over TLS stands behind a proxy, which takes WebSockets on the page's own address. */
+function webSocketOf(service: ConnectDocument['services'][number]): string | undefined {
+  if (location.protocol === 'https:') {
+    const { pathname } = new URL(service.websocket_path, document.baseURI);
+    return `wss://${location.host}${pathname}`;
+  }
+  return service.websocket_port === null ? undefined : `ws://${host()}:${service.websocket_port}`;
+}
+
 export function ConnectPage() {
   const { data, error } = useDocument<ConnectDocument>('connect', 600_000);
   const [address, setAddress] = useState('');
@@ -39,12 +48,12 @@ export function ConnectPage() {
               />
             </>
           )}
-          {service.websocket_port === null ? null : (
+          {webSocketOf(service) === undefined ? null : (
             <>
               <p>Through a WebSocket, where only the web is let out:</p>
               <Command
                 label={`${service.service}, WebSocket`}
-                text={`svc-miner -o ws://${host()}:${service.websocket_port} -u ${user}`}
+                text={`svc-miner -o ${webSocketOf(service)} -u ${user}`}
               />
             </>
           )}

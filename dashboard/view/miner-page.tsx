@@ -12,10 +12,10 @@ import type {
 } from '../../pool/api/documents.ts';
 import { query } from '../data/client.ts';
 import { useDocument, useNow } from '../data/hooks.ts';
-import { ago, coins, count, hashRate, time } from '../format.ts';
+import { ago, coins, count, hashRate } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { Chart } from './chart.tsx';
-import { Amount, type Column, Figure, MinerLink, Pager, Placeholder, Table } from './parts.tsx';
+import { Amount, type Column, Figure, MinerLink, Pager, Placeholder, Table, When } from './parts.tsx';
 import { Payments } from './payments-page.tsx';
 import { Hours } from './pool-page.tsx';
 import { ShareCheck } from './share-check.tsx';
@@ -178,7 +178,7 @@ function Workers({ path, now }: { path: string; now: number }) {
   const workers = useDocument<WorkersDocument>(`${path}/workers${query({ cursor, limit: 50 })}`, 10_000);
   const columns: Column<WorkerDocument>[] = [
     { title: 'Worker', cell: (worker) => worker.name || '(no name)' },
-    { title: 'Mode', cell: (worker) => worker.service },
+    { title: 'Mode', minor: true, cell: (worker) => worker.service },
     {
       title: 'State',
       cell: (worker) => <span class={worker.online ? 'good' : 'warn'}>{worker.online ? 'online' : 'silent'}</span>,
@@ -214,7 +214,7 @@ function Credits({ path, address }: { path: string; address: string }) {
   const [cursor, setCursor] = useState<string>();
   const credits = useDocument<CreditsDocument>(`${path}/credits${query({ cursor, limit: 20 })}`);
   const columns: Column<CreditDocument>[] = [
-    { title: 'Credited', cell: (credit) => time(credit.made_millis) },
+    { title: 'Credited', minor: true, cell: (credit) => <When millis={credit.made_millis} /> },
     { title: 'Mode', minor: true, cell: (credit) => credit.service },
     { title: 'Slice', number: true, cell: (credit) => count(credit.slice) },
     { title: 'Blocks', number: true, minor: true, cell: (credit) => count(credit.blocks) },

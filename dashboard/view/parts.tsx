@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { PoolError } from '../data/client.ts';
-import { coins, count, shortId } from '../format.ts';
+import { coins, count, minute, shortId, time } from '../format.ts';
 import { linkTo } from '../router.ts';
 
 export function Figure({ label, value, note }: { label: string; value: ComponentChildren; note?: ComponentChildren }) {
@@ -18,6 +18,8 @@ export function Figure({ label, value, note }: { label: string; value: Component
 export const Amount = ({ atoms }: { atoms: string | null }) => (
   <span title={atoms === null ? '' : `${atoms} atoms`}>{atoms === null ? '–' : coins(atoms)}</span>
 );
+
+export const When = ({ millis }: { millis: number }) => <span title={time(millis)}>{minute(millis)}</span>;
 
 export const Identifier = ({ id }: { id: string }) => (
   <span class="mono" title={id}>

@@ -3,20 +3,22 @@ import { useState } from 'preact/hooks';
 import type { PaymentDocument, PaymentsDocument } from '../../pool/api/documents.ts';
 import { query } from '../data/client.ts';
 import { useDocument } from '../data/hooks.ts';
-import { count, time } from '../format.ts';
-import { Amount, type Column, Identifier, MinerLink, Pager, Placeholder, State, Table } from './parts.tsx';
+import { count } from '../format.ts';
+import { Amount, type Column, Identifier, MinerLink, Pager, Placeholder, State, Table, When } from './parts.tsx';
 
 const columns: Column<PaymentDocument>[] = [
-  { title: 'Time', cell: (payment) => time(payment.created_millis) },
+  { title: 'Time', cell: (payment) => <When millis={payment.created_millis} /> },
   { title: 'To', cell: (payment) => <MinerLink address={payment.address} /> },
   { title: 'Coins', number: true, cell: (payment) => <Amount atoms={payment.amount} /> },
   { title: 'State', cell: (payment) => <State state={payment.state} /> },
   {
     title: 'Transaction',
+    minor: true,
     cell: (payment) => (payment.transaction_id === null ? '–' : <Identifier id={payment.transaction_id} />),
   },
   {
     title: 'Final in cut',
+    minor: true,
     number: true,
     cell: (payment) => (payment.final_height === null ? '–' : count(payment.final_height)),
   },

@@ -1,5 +1,5 @@
 /** The first page: what the pool does now, its chart, its newest blocks, and the network. */
-import { useMemo, useState } from 'preact/hooks';
+import { useMemo, useRef, useState } from 'preact/hooks';
 import type {
   BlocksDocument,
   ChartDocument,
@@ -11,11 +11,12 @@ import { useDocument, useLive, useNow } from '../data/hooks.ts';
 import { ago, coins, count, duration, hashRate, percent, plural } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { blockColumns } from './blocks-page.tsx';
-import { Chart } from './chart.tsx';
+import { Chart, type Point } from './chart.tsx';
 import { Figure, Placeholder, Table } from './parts.tsx';
 
 const NEWEST = 12;
 const NEWS_KEPT = 100;
+const SINCE_OPENED = 360;
 const HOURS = [6, 24, 168, 720];
 
 const sum = (services: readonly ServiceDocument[], of: (service: ServiceDocument) => number): number =>
@@ -71,7 +72,7 @@ export function PoolPage() {
         />
       </div>
       <PoolChart rate={sum(pool.services, (service) => service.hash_rate.ten_minutes)} />
-      <div class="grid">
+      <div class="grid cards">
         {pool.services.map((service) => (
           <ServiceCard key={service.service} service={service} blockWork={pool.network_figures.block_work} now={now} />
         ))}
@@ -117,21 +118,24 @@ function ServiceCard({ service, blockWork, now }: { service: ServiceDocument; bl
   );
 }
 
-/** The chart's last point is what the pool says now: the first hour is not an empty frame. */
+/** The chart ends with what the pool said since the page was opened: the first minutes are not an empty frame. */
 function PoolChart({ rate }: { rate: number }) {
   const [hours, setHours] = useState(24);
   const chart = useDocument<ChartDocument>(`pool/chart?hours=${hours}`, 60_000);
-  const points = useMemo(
-    () => (chart.data === undefined ? [] : [...chart.data.points, { at_millis: Date.now(), hash_rate: rate }]),
-    [chart.data, rate],
-  );
+  const since = useRef<Point[]>([]);
+  const points = useMemo(() => {
+    since.current = [...since.current, { at_millis: Date.now(), hash_rate: rate }].slice(-SINCE_OPENED);
+    const stored = chart.data?.points ?? [];
+    const newest = stored.at(-1)?.at_millis ?? 0;
+    return [...stored, ...since.current.filter(({ at_millis }) => at_millis > newest)];
+  }, [chart.data, rate]);
   return (
     <section class="card">
       <div class="row head">
         <h2>Hash rate</h2>
         <Hours hours={hours} onChange={setHours} />
       </div>
-      {chart.data === undefined || (points.length === 1 && rate === 0) ? (
+      {chart.data === undefined || (chart.data.points.length === 0 && rate === 0) ? (
         <Placeholder
           error={chart.error}
           loading={chart.data === undefined}

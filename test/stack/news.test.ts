@@ -1,0 +1,33 @@
+/** What `npm start` tells: the first of each kind, once, and miners that leave. */
+import { expect, test } from 'vitest';
+import { figuresOf } from '../../stack/figures.ts';
+import { NOTHING, newsOf, summary } from '../../stack/news.ts';
+
+test('each first is told once, and nothing else', () => {
+  const shares = { ...NOTHING, miners: 1, shares: 5n };
+  const found = { ...shares, shares: 9n, blocksFound: 2 };
+  const paid = { ...found, blocksPaid: 1, payoutsFinal: 1 };
+  const booked = { ...paid, paidAtoms: 742_50000000n };
+  expect(newsOf(NOTHING, NOTHING)).toEqual([]);
+  expect(newsOf(NOTHING, shares)).toEqual(['first share accepted']);
+  expect(newsOf(shares, found)).toEqual(['first block found']);
+  expect(newsOf(found, paid)).toEqual(['first reward paid by the chain']);
+  expect(newsOf(paid, booked)).toEqual(['first payout final, 742.50000000 coins']);
+  expect(newsOf(booked, { ...booked, shares: 90n, payoutsFinal: 4, paidAtoms: 1n })).toEqual([]);
+  expect(newsOf(booked, { ...booked, miners: 0 })).toEqual(['0 miners connected, 1 before']);
+  expect(summary(booked)).toBe('0 H/s, 1 miner, 9 shares, 2 blocks found, 1 paid, 1 payouts, 742.50000000 coins');
+});
+
+test('figures are read from the metrics by whole name and label', () => {
+  const figures = figuresOf(
+    [
+      'svc_pool_connections{service="pplns"} 3',
+      'svc_pool_connections{service="solo"} 1',
+      'svc_pool_connections_total 99',
+      'svc_pool_shares_total{result="accepted"} 12',
+      'svc_pool_shares_total{result="stale"} 7',
+      'svc_pool_hash_rate 1.5e+3',
+    ].join('\n'),
+  );
+  expect(figures).toMatchObject({ miners: 4, shares: 12n, hashRate: 1500 });
+});
