@@ -80,7 +80,14 @@ export function MinePage() {
   const miner = useRef<PageMiner>(undefined);
   const release = useRef<() => void>(undefined);
   useEffect(() => watchCircumstances((now) => setAround((before) => ({ ...now, otherTab: before.otherTab }))), []);
-  useEffect(() => () => void miner.current?.stop(), []);
+  // Whoever leaves the page stops the miner, and another tab may begin.
+  useEffect(
+    () => () => {
+      void miner.current?.stop();
+      release.current?.();
+    },
+    [],
+  );
 
   const change = (values: Partial<Settings>) => {
     const next = { ...settings, ...values };
@@ -143,8 +150,8 @@ export function MinePage() {
       <section class="card">
         <p>
           This uses your graphics card or processor, and so your electricity. It starts only when you press the button,
-          stops when you press it again or close the tab, and pays the address you type. On the main network the first
-          start builds a dataset of 2 GiB; light mode needs 64 MiB and is much slower.
+          stops when you press it again, leave this page or close the tab, and pays the address you type. On the main
+          network the first start builds a dataset of 2 GiB; light mode needs 64 MiB and is much slower.
         </p>
         <form
           class="row"

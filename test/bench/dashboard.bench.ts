@@ -12,7 +12,7 @@ import { bench, median } from './harness.ts';
 const LOADS = 9;
 const PAGES = 1_000;
 const WATCH_MILLIS = 20_000;
-const ROUNDS = 3;
+const ROUNDS = 2;
 /** Longer than the window of the miners' short rate. */
 const MINE_MILLIS = 15_000;
 
