@@ -71,6 +71,8 @@ async function browserRate(browser: Browser, stack: StackFixture, address: strin
     await rate.waitFor();
     while ((await rate.innerText()).startsWith('0 ')) await sleep(200);
     await sleep(MINE_MILLIS);
+    if ((await rate.count()) === 0)
+      throw new Error(`the browser stopped mining: ${await page.locator('main').innerText()}`);
     const [value = '0', unit = 'H/s'] = (await rate.innerText()).split(' ');
     return Number(value) * (UNITS[unit] ?? 1);
   } finally {
@@ -99,6 +101,7 @@ export default bench('the page: first figures, cost of open pages, browser miner
     const loads: number[] = [];
     await loadMillis(browser, stack.webUrl);
     for (let i = 0; i < LOADS; i++) loads.push(await loadMillis(browser, stack.webUrl));
+    b.note(`loads: ${loads.map((millis) => millis.toFixed(0)).join(', ')} ms`);
     b.figure('first figures on screen', median(loads), 'ms');
 
     const idle = await coreShare(stack);
@@ -107,6 +110,9 @@ export default bench('the page: first figures, cost of open pages, browser miner
     const busy = await coreShare(stack);
     b.note(
       `${PAGES} pages got ${((pages.frames() - before) / PAGES / (WATCH_MILLIS / 1000)).toFixed(2)} frames a second each`,
+    );
+    b.note(
+      `processor time of the pool: ${(idle * 100).toFixed(1)} % of a core without them, ${(busy * 100).toFixed(1)} % with them`,
     );
     pages.close();
     b.figure(`${PAGES} open pages`, Math.max(0, busy - idle) * 100, '% of a core');
@@ -117,6 +123,9 @@ export default bench('the page: first figures, cost of open pages, browser miner
       rates.node.push(await nodeRate(stack));
       rates.browser.push(await browserRate(browser, stack, address));
     }
+    b.note(
+      `rounds: Node ${rates.node.map(Math.round).join(', ')}; browser ${rates.browser.map(Math.round).join(', ')} H/s`,
+    );
     const [inBrowser, inNode] = [median(rates.browser), median(rates.node)];
     b.figure('Node miner, 1 thread', inNode, 'H/s');
     b.figure('browser miner, 1 thread', inBrowser, 'H/s', { ratio: inBrowser / inNode, yardstick: 'the Node miner' });
