@@ -1,0 +1,137 @@
+/** Node, wallet, pool and the pool's PostgreSQL as processes of their own, each of which can be killed and started again. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { connectDatabase, type Sql } from '../../pool/database/connect.ts';
+import { runToEnd } from '../../stack/process.ts';
+import { Program } from '../bridge/program.ts';
+import { temporaryDirectory } from '../temporary.ts';
+
+const HOST = '127.0.0.1';
+const ANY = `${HOST}:0`;
+
+export const VICTIMS = ['pool', 'wallet', 'node', 'database'] as const;
+export type Victim = (typeof VICTIMS)[number];
+
+export class KillableStack {
+  readonly poolDirectory: string;
+  readonly #nodeDirectory: string;
+  readonly #walletFile: string;
+  #node: Program | undefined;
+  #wallet: Program | undefined;
+  #pool: Program | undefined;
+  /** Known after the first start; the others were told of them, so they stay. */
+  readonly #fixed = { api: ANY, mining: ANY, wallet: ANY };
+  /** Where miners connect; new at every start of the pool. */
+  ports = { pplns: 0, solo: 0 };
+
+  constructor() {
+    const directory = temporaryDirectory();
+    this.poolDirectory = join(directory, 'pool');
+    this.#nodeDirectory = join(directory, 'node');
+    this.#walletFile = join(directory, 'wallet.json');
+    // A killed pool leaves its database running, for the next one to end.
+    onTestFinished(() => {
+      const pid = this.#databasePid();
+      if (pid !== undefined) process.kill(pid, 'SIGQUIT');
+    });
+  }
+
+  get api(): string {
+    return `http://${this.#fixed.api}`;
+  }
+
+  async start(): Promise<void> {
+    await this.#startNode();
+    const made = ['init', '--file', this.#walletFile, '--network', 'development', '--generate-password', '--json'];
+    await runToEnd('svc-wallet', made);
+    await this.#startWallet();
+    await this.startPool();
+  }
+
+  async #startNode(): Promise<void> {
+    this.#node = new Program('svcd', [
+      ...['run', '--data-dir', this.#nodeDirectory, '--cut-millis', '200'],
+      ...['--initial-work', '100', '--minimum-work', '50'],
+      ...['--api-bind', this.#fixed.api, '--mining-bind', this.#fixed.mining],
+    ]);
+    this.#fixed.api = `${HOST}:${await this.#node.until(/public API address=127.0.0.1:(\d+)/)}`;
+    this.#fixed.mining = `${HOST}:${await this.#node.until(/mining listener address=127.0.0.1:(\d+)/)}`;
+  }
+
+  async #startWallet(): Promise<void> {
+    const words = ['daemon', '--file', this.#walletFile, '--service', this.api, '--listen', this.#fixed.wallet];
+    this.#wallet = new Program('svc-wallet', words);
+    this.#fixed.wallet = `${HOST}:${await this.#wallet.until(/wallet daemon ready listen=127.0.0.1:(\d+)/)}`;
+  }
+
+  async startPool(): Promise<void> {
+    this.#pool = new Program('svc-pool', [
+      ...['run', '--data-dir', this.poolDirectory, '--slice-cuts', '12'],
+      ...['--node', `http://${this.#fixed.mining}`, '--node-api', this.api],
+      ...['--wallet', `http://${this.#fixed.wallet}`, '--wallet-token-file', `${this.#walletFile}.token`],
+      ...['--pplns-listen', ANY, '--solo-listen', ANY, '--web-listen', ANY],
+      ...['--pplns-listen-ws', 'off', '--solo-listen-ws', 'off', '--threads', '1', '--verify-threads', '1'],
+      ...['--payout-min', '0.01', '--payout-interval', '2s', '--min-work', '1'],
+    ]);
+    const port = async (service: string) =>
+      Number(await this.#pool?.until(new RegExp(`stratum listener service=${service} kind=tcp host=\\S+ port=(\\d+)`)));
+    this.ports = { pplns: await port('pplns'), solo: await port('solo') };
+    await this.#pool.until(/(web) host=/);
+  }
+
+  /** kill -9, and a new start of what ended. */
+  async kill(victim: Victim): Promise<void> {
+    if (victim === 'node') {
+      await this.#node?.stop('SIGKILL');
+      return this.#startNode();
+    }
+    if (victim === 'wallet') {
+      await this.#wallet?.stop('SIGKILL');
+      return this.#startWallet();
+    }
+    if (victim === 'pool') await this.#pool?.stop('SIGKILL');
+    else {
+      // The pool cannot go on without its own database: it ends by itself and says so.
+      process.kill(this.#databasePid() as number, 'SIGKILL');
+      await this.#pool?.exited;
+    }
+    return this.startPool();
+  }
+
+  /** A bridge to the node; miners on it carry on the chain and have nothing to do with the pool. */
+  async startBridge(): Promise<number> {
+    const bridge = new Program('svc-bridge', [
+      ...['--node', `http://${this.#fixed.mining}`, '--data-dir', join(this.poolDirectory, '../bridge')],
+      ...['--listen', ANY, '--listen-ws', 'off', '--stats-bind', 'off', '--metrics-bind', 'off'],
+      ...['--threads', '0', '--verify-threads', '1', '--min-work', '1'],
+    ]);
+    return Number(await bridge.until(/kind=tcp address=127.0.0.1:(\d+)/));
+  }
+
+  stopPool(): Promise<number | null> {
+    return (this.#pool as Program).stop();
+  }
+
+  #databaseFile(): string[] {
+    try {
+      return readFileSync(join(this.poolDirectory, 'database', 'data', 'postmaster.pid'), 'utf8').split('\n');
+    } catch {
+      return [];
+    }
+  }
+
+  #databasePid(): number | undefined {
+    const pid = Number(this.#databaseFile()[0]);
+    return pid > 1 ? pid : undefined;
+  }
+
+  /** The books of the running pool. */
+  books(): Sql {
+    const password = readFileSync(join(this.poolDirectory, 'database', 'password'), 'utf8').trim();
+    const url = `postgres://svc_pool:${password}@${HOST}:${this.#databaseFile()[3]}/postgres`;
+    const sql = connectDatabase(url, { max: 1, name: 'test' });
+    onTestFinished(() => sql.end({ timeout: 1 }).catch(() => undefined));
+    return sql;
+  }
+}
