@@ -21,17 +21,16 @@ export type Term = {
   release(): Promise<void>;
 };
 
-/** Tries once; undefined while another instance is the accountant. `sql` must be a client of one connection of its own. */
+/**
+ * Tries once; undefined while another instance is the accountant. `sql` must be a client of one connection of its own. The
+ * connection is not reserved: the driver ends the process when a reserved one is used after it was cut. After a cut it
+ * connects anew, and the lock is not there: the server's process has another number.
+ */
 export async function tryElection(sql: Sql, holder: string): Promise<Term | undefined> {
-  // The driver reserves only a connection that is open already when it need not ask the server for types.
-  await sql`select 1`;
-  const connection = await sql.reserve();
-  const [row] = await connection<{ won: boolean }[]>`select pg_try_advisory_lock(${ACCOUNTANT_LOCK}) as won`;
-  if (row?.won !== true) {
-    connection.release();
-    return undefined;
-  }
-  const [term] = await connection<
+  const [row] = await sql<{ won: boolean; pid: number }[]>`select pg_try_advisory_lock(${ACCOUNTANT_LOCK}) as won,
+    pg_backend_pid() as pid`;
+  if (row?.won !== true) return undefined;
+  const [term] = await sql<
     { number: bigint }[]
   >`update term set number = number + 1, holder = ${holder}, since = now() returning number`;
   let over = false;
@@ -39,7 +38,8 @@ export async function tryElection(sql: Sql, holder: string): Promise<Term | unde
     while (!over) {
       await new Promise((resolve) => setTimeout(resolve, 1000).unref());
       try {
-        if (!over) await connection`select 1`;
+        const [now] = over ? [row] : await sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
+        if (now?.pid !== row.pid) return;
       } catch {
         return;
       }
@@ -50,8 +50,9 @@ export async function tryElection(sql: Sql, holder: string): Promise<Term | unde
     lost,
     async release() {
       over = true;
-      await connection`select pg_advisory_unlock(${ACCOUNTANT_LOCK})`.catch(() => undefined);
-      connection.release();
+      await sql`select pg_advisory_unlock(${ACCOUNTANT_LOCK}) where pg_backend_pid() = ${row.pid}`.catch(
+        () => undefined,
+      );
     },
   };
 }

@@ -10,7 +10,7 @@ import { expireBlocks, recordPaid } from '../../pool/books/rewards.ts';
 import { balanceSheet } from '../../pool/books/sheet.ts';
 import { advanceSlices } from '../../pool/books/slices.ts';
 import { fenced, TermLostError, tryElection } from '../../pool/books/term.ts';
-import type { Sql } from '../../pool/database/connect.ts';
+import { connectDatabase, type Sql } from '../../pool/database/connect.ts';
 import type { JournalEntry } from '../../pool/journal.ts';
 import { encodeRecord, type JournalRecord, type Service } from '../../pool/journal-record.ts';
 import { toHex } from '../../protocol/bytes.ts';
@@ -198,16 +198,34 @@ test('the audit finds a changed slice, credit list, reward and raw share', async
 });
 
 test('one accountant at a time, and one whose term is over can write nothing', async () => {
-  const { sql } = await server.fresh();
-  const first = await tryElection(sql, 'one');
-  expect(await tryElection(sql, 'two')).toBeUndefined();
+  const { sql, url } = await server.fresh();
+  const [one, two] = [connectDatabase(url, { max: 1 }), connectDatabase(url, { max: 1 })];
+  const first = await tryElection(one, 'one');
+  expect(await tryElection(two, 'two')).toBeUndefined();
   await fenced(sql, first!.number, (tx) => tx`insert into settings values ('a', '1')`);
   await first!.release();
-  const second = await tryElection(sql, 'two');
+  const second = await tryElection(two, 'two');
   expect(second!.number).toBe(first!.number + 1n);
   await expect(fenced(sql, first!.number, (tx) => tx`insert into settings values ('b', '2')`)).rejects.toThrow(
     TermLostError,
   );
   expect((await sql`select name from settings`).map((row) => row.name)).toEqual(['a']);
   await second!.release();
+  for (const connection of [one, two]) await connection.end({ timeout: 1 });
+});
+
+test('an accountant whose connection is cut knows it, and a new one can be elected', async () => {
+  const { sql, url } = await server.fresh();
+  const connection = connectDatabase(url, { max: 1 });
+  const first = await tryElection(connection, 'one');
+  await sql`select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid()`;
+  await first!.lost;
+  await first!.release();
+  await connection.end({ timeout: 1 });
+  const other = connectDatabase(url, { max: 1 });
+  const second = await tryElection(other, 'two');
+  expect(second!.number).toBe(first!.number + 1n);
+  await second!.release();
+  await other.end({ timeout: 1 });
 });
