@@ -12,7 +12,7 @@ import { sliceOfHeight } from '../protocol/pplns.ts';
 import { targetFromBytes } from '../protocol/target.ts';
 import type { Logger } from '../runtime/log.ts';
 import { type CreditList, type CreditOptions, makeCredits } from './books/credits.ts';
-import { Intake, type IntakeResult } from './books/intake.ts';
+import { Intake, type IntakeResult, UNKNOWN_FINDER } from './books/intake.ts';
 import { expireBlocks, type PaidReward, recordAnswer, recordPaid, recordRegistered } from './books/rewards.ts';
 import { advanceSlices, openSlices, type SliceOptions } from './books/slices.ts';
 import { fenced } from './books/term.ts';
@@ -200,7 +200,7 @@ export class Accountant {
       block: document.block_id,
       owner: toHex(owner),
     });
-    return { ...base, service: 'pplns', account: this.#options.poolAddress, worker: 'unknown' };
+    return { ...base, service: 'pplns', account: this.#options.poolAddress, worker: UNKNOWN_FINDER };
   }
 
   /** After a gap that the stream could not replay, each open block is asked for by name. */

@@ -110,9 +110,12 @@ export class TermRunner {
       });
       if (!signal.aborted) {
         this.#held = { number: term.number, accountant };
+        // A reward must not be read before the journal that names its finder: what waits is taken in first.
+        const caughtUp = Promise.withResolvers<void>();
+        signal.addEventListener('abort', () => caughtUp.resolve());
         await Promise.all([
-          run('taking shares in', () => this.#takeIn(accountant, signal)),
-          run('following the chain', () => accountant.follow(signal)),
+          run('taking shares in', () => this.#takeIn(accountant, signal, () => caughtUp.resolve())),
+          run('following the chain', () => caughtUp.promise.then(() => accountant.follow(signal))),
           run('statistics', () => this.#keepStats(term.number, signal)),
           run('payouts', () => this.#pay(term.number, signal)),
         ]);
@@ -143,14 +146,16 @@ export class TermRunner {
     }
   }
 
-  async #takeIn(accountant: Accountant, signal: AbortSignal): Promise<void> {
+  async #takeIn(accountant: Accountant, signal: AbortSignal, onCaughtUp: () => void): Promise<void> {
     const { source } = this.#dependencies;
     await source.begin();
     while (!signal.aborted) {
       const taken = await source.take(BATCH_ENTRIES, WAIT_MILLIS);
-      if (taken.entries.length === 0) continue;
-      await accountant.takeIn(taken.entries);
-      await taken.committed();
+      if (taken.entries.length > 0) {
+        await accountant.takeIn(taken.entries);
+        await taken.committed();
+      }
+      if (taken.entries.length < BATCH_ENTRIES) onCaughtUp();
     }
   }
 

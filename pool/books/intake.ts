@@ -16,6 +16,9 @@ import { openSlices } from './slices.ts';
 
 export const serviceNumber = (service: (typeof SERVICES)[number]): number => SERVICES.indexOf(service);
 
+/** Worker name of a block whose finder is not on record. No miner can have it: worker names hold no brackets. */
+export const UNKNOWN_FINDER = '(unknown)';
+
 export type IntakeOptions = { readonly network: NetworkName; readonly sliceCuts: number };
 
 type Taken = { readonly bootId: string; readonly sequence: number; readonly record: JournalRecord };
@@ -197,7 +200,10 @@ export class Intake {
     for (const { record } of fresh) if (record.kind === 'block') await this.addBlock(transaction, record);
   }
 
-  /** Idempotent: a block may come by the journal of its finder and by the chain. */
+  /**
+   * Idempotent: a block may come by the journal of its finder and by the chain. A journal that comes after the chain
+   * corrects a finder that was not on record then, as long as nothing is credited.
+   */
   async addBlock(transaction: Transaction, record: BlockRecord): Promise<void> {
     const service = serviceNumber(record.service);
     const [inserted] = await transaction`insert into blocks
@@ -206,7 +212,11 @@ export class Intake {
         ${record.anchorHeight}, ${sliceOfHeight(record.anchorHeight, this.#options.sliceCuts)},
         ${String(workOfTarget(record.target))}::numeric, effort.work, ${new Date(record.atMillis)}, 'found'
       from effort where effort.service = ${service}
-      on conflict (block_id) do nothing returning 1`;
+      on conflict (block_id) do update set service = excluded.service, account_id = excluded.account_id,
+        worker_id = excluded.worker_id
+        where blocks.credit_list is null
+          and blocks.worker_id in (select id from workers where name = ${UNKNOWN_FINDER})
+      returning 1`;
     if (inserted !== undefined) await transaction`update effort set work = 0 where service = ${service}`;
   }
 

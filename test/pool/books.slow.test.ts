@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest';
 import { audit } from '../../pool/books/audit.ts';
 import { makeCredits, PPLNS, SOLO } from '../../pool/books/credits.ts';
-import { Intake } from '../../pool/books/intake.ts';
+import { Intake, UNKNOWN_FINDER } from '../../pool/books/intake.ts';
 import { expireBlocks, recordPaid } from '../../pool/books/rewards.ts';
 import { balanceSheet } from '../../pool/books/sheet.ts';
 import { advanceSlices } from '../../pool/books/slices.ts';
@@ -228,4 +228,28 @@ test('an accountant whose connection is cut knows it, and a new one can be elect
   expect(second!.number).toBe(first!.number + 1n);
   await second!.release();
   await other.end({ timeout: 1 });
+});
+
+test('a journal that comes after the chain names the finder that was not on record', async () => {
+  const { sql } = await server.fresh();
+  const intake = new Intake({ network: 'development', sliceCuts: SLICE_CUTS });
+  const run = <T>(work: Parameters<typeof fenced<T>>[2]) => fenced(sql, 0n, work);
+  await run((tx) => advanceSlices(tx, slices, { height: 0, target }));
+  const block = {
+    kind: 'block' as const,
+    blockId: pattern('late', 48),
+    anchorHeight: 0,
+    target,
+    extranonce: new Uint8Array(1),
+    atMillis: 1.7e12,
+  };
+  await run((tx) => intake.adoptBlock(tx, { ...block, service: 'pplns', account: account(0), worker: UNKNOWN_FINDER }));
+  const record = encodeRecord({ ...block, service: 'solo', account: account(1), worker: 'rig' });
+  await run((tx) => intake.take(tx, [{ bootId: 'aa00000000000000', sequence: 0, record }]));
+  const finders = () => sql<{ name: string; service: number }[]>`select w.name, b.service from blocks b
+    join workers w on w.id = b.worker_id`;
+  expect([...(await finders())]).toEqual([{ name: 'rig', service: SOLO }]);
+  const thief = encodeRecord({ ...block, service: 'solo', account: account(2), worker: 'thief' });
+  await run((tx) => intake.take(tx, [{ bootId: 'aa00000000000000', sequence: 1, record: thief }]));
+  expect([...(await finders())]).toEqual([{ name: 'rig', service: SOLO }]);
 });
