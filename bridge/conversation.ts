@@ -14,7 +14,8 @@ import { decodeRequest, type Invalid, type Request, type RequestId } from '../pr
 import { type ClientFrame, decodeClientFrame, encodeServerFrame, type ServerFrame } from '../protocol/stratum/v2.ts';
 import type { ServedTemplate } from './served-template.ts';
 import type { StratumService } from './service.ts';
-import { Session, type SessionDesk } from './session.ts';
+import { Session } from './session.ts';
+import type { SessionDesk } from './session-desk.ts';
 import type { AnswerId, Voice } from './voice.ts';
 
 /** Where a conversation's bytes go. `framed` peers (WebSockets) take one message at a time, others a stream. */

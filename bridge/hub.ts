@@ -57,6 +57,7 @@ export type SessionRecord = {
   readonly prefix: number;
   readonly tag: string;
   readonly generation: number;
+  readonly spare: number | null;
   readonly account: Bytes | null;
   readonly worker: string;
   readonly vardiff: Vardiff | null;

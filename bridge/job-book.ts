@@ -77,7 +77,6 @@ export type JobLogState = {
   readonly terms: readonly Terms[];
   /** Nonces judged, by job. */
   readonly seen: readonly (readonly [jobId: number, nonces: readonly number[]])[];
-  readonly spent: number;
 };
 
 /** The six bytes that are the miner's to fill, as a number: the last two are the session's prefix and never differ. */
@@ -94,14 +93,11 @@ export class JobLog {
   #terms: Terms[] = [];
   /** Most jobs see one share of a session or none: a set is made for the second. */
   #seen: Map<number, number | Set<number>> | undefined;
-  /** Generations below this one have had their block. */
-  #spent = 0;
 
   static restore(state: JobLogState): JobLog {
     const log = new JobLog();
     log.#terms = [...state.terms];
     if (state.seen.length > 0) log.#seen = new Map(state.seen.map(([jobId, nonces]) => [jobId, new Set(nonces)]));
-    log.#spent = state.spent;
     return log;
   }
 
@@ -109,7 +105,7 @@ export class JobLog {
     const seen = [...(this.#seen ?? [])].map(
       ([jobId, nonces]) => [jobId, typeof nonces === 'number' ? [nonces] : [...nonces]] as const,
     );
-    return { terms: this.#terms, seen, spent: this.#spent };
+    return { terms: this.#terms, seen };
   }
 
   /** Says under which terms `jobId` was sent; only a change is remembered. */
@@ -146,15 +142,6 @@ export class JobLog {
     const seen = this.#seen?.get(jobId);
     if (typeof seen === 'object') seen.delete(nonceKey(nonce));
     else if (seen === nonceKey(nonce)) this.#seen?.delete(jobId);
-  }
-
-  /** A block was found on this generation's body: its hits are still shares, but cannot be blocks any more. */
-  spend(generation: number): void {
-    if (generation >= this.#spent) this.#spent = generation + 1;
-  }
-
-  isSpent(generation: number): boolean {
-    return generation < this.#spent;
   }
 
   /** Drops what concerns only jobs of templates before `oldestSerial`. */

@@ -76,7 +76,7 @@ export class MainHub implements Hub {
     else this.#moved.set(id, thread);
     if (equalBytes(record.owner.subarray(0, BOOT_ID_BYTES), bootId)) return record;
     // From before a restart, or from another instance: its jobs are not known here, all else goes on.
-    return { ...record, log: { terms: [], seen: [], spent: record.generation }, lastJobId: -1 };
+    return { ...record, log: { terms: [], seen: [] }, lastJobId: -1 };
   }
 
   ended(record: SessionRecord): void {

@@ -7,67 +7,21 @@
 import { formatAddress } from '../protocol/address.ts';
 import { type Bytes, equalBytes } from '../protocol/bytes.ts';
 import { ProtocolError } from '../protocol/errors.ts';
-import type { Network } from '../protocol/network.ts';
-import { rewardRoot } from '../protocol/reward.ts';
 import { answerTo, bannedReply, errorReply, type RefusalCode, stratumError } from '../protocol/stratum/errors.ts';
 import type { Authorize, RejectReason, Subscribe } from '../protocol/stratum/messages.ts';
 import { parsePassword, parseUsername, type Wishes } from '../protocol/stratum/username.ts';
 import { addPoints, FAULT_POINTS, type Fault } from './ban-score.ts';
-import { extranonceOf, nextGeneration } from './extranonce.ts';
+import { Bodies, type Body, type BodyOwner } from './bodies.ts';
 import type { Balance, Member, SessionRecord } from './hub.ts';
-import { JobLog, jobIdOf, MAX_REVISION, serialOf, type TemplateShelf, type Terms } from './job-book.ts';
-import type { StratumLimits } from './options.ts';
+import { JobLog, jobIdOf, MAX_REVISION, serialOf, type Terms } from './job-book.ts';
 import type { ServedTemplate } from './served-template.ts';
 import { type StratumService, tagOf } from './service.ts';
+import type { ConnectionNumbers, PendingShare, SessionDesk } from './session-desk.ts';
 import { type Bucket, fullBucket, take } from './token-bucket.ts';
 import { hashRate, newVardiff, onShare, retarget, type Vardiff } from './vardiff.ts';
 import type { AnswerId, Voice } from './voice.ts';
 
 export type SessionState = 'connected' | 'subscribed' | 'authorized' | 'mining' | 'draining';
-
-/** A submit that passed the cheap checks and waits for its hash. */
-export type PendingShare = {
-  readonly session: Session;
-  readonly id: AnswerId;
-  readonly jobId: number;
-  readonly nonce: Bytes;
-  readonly template: ServedTemplate;
-  readonly terms: Terms;
-  /** Set when the share earns nothing (the job has expired, or the server is not ready), but may be a block. */
-  readonly refusal: 21 | 31 | null;
-  readonly atMillis: number;
-};
-
-export type ConnectionNumbers = { readonly owner: Bytes; readonly prefix: number; readonly handle: number };
-
-/** What a session needs of the listener it lives in. */
-export interface SessionDesk {
-  readonly network: Network;
-  readonly server: string;
-  readonly limits: StratumLimits;
-  readonly ready: boolean;
-  readonly headHeight: number;
-  readonly shelf: TemplateShelf<ServedTemplate>;
-  now(): number;
-  newest(draw: number): ServedTemplate | undefined;
-  newNumbers(): ConnectionNumbers;
-  newSessionId(): string;
-  /** Answered by `resumed`. */
-  resume(session: Session, id: string): void;
-  /** Answered by `owned` or `notOwned`. */
-  own(session: Session, member: Member): void;
-  /** The session mines from now on. */
-  joined(session: Session): void;
-  /** Answered by `accepted`, `refused` or `found`. */
-  check(share: PendingShare): void;
-  /** Whether the overall bound, or that of shares that earn nothing, lets one more be hashed. */
-  admits(late: boolean): boolean;
-  /** A fault before authorization: it counts against the address. */
-  faultOfAddress(session: Session, fault: Fault): void;
-  /** Answered by `balanced`. */
-  balance(session: Session, id: AnswerId): void;
-  refusedShare(session: Session, code: RefusalCode): void;
-}
 
 const FAULTS: Partial<Record<RefusalCode, Fault>> = {
   [-32700]: 'malformed',
@@ -81,10 +35,14 @@ const FAULTS: Partial<Record<RefusalCode, Fault>> = {
   26: 'bad_nonce',
 };
 
+/** A miner that finds a block this often, or oftener, is a large one. */
+const LARGE_SECONDS = 60;
+const FIRST_BODY: Pick<SessionRecord, 'generation' | 'spare'> = { generation: 0, spare: null };
+
 /** What every call of `mining.stats` and every resumed session goes on counting. */
 const NO_REJECTS: Readonly<Record<string, number>> = {};
 
-export class Session {
+export class Session implements BodyOwner {
   readonly service: StratumService;
   readonly #desk: SessionDesk;
   readonly voice: Voice;
@@ -93,16 +51,14 @@ export class Session {
   /** A request waits for the main thread: those after it must wait too, or answers would overtake each other. */
   busy = false;
   member: Member | null = null;
-  /** Of the current body generation: what a job of this connection differs by. */
-  #rewardRoot: Bytes | null = null;
-  #extranonce: Bytes | null = null;
-  #generation = 0;
+  /** What a job of this connection differs by. */
+  #bodies: Bodies | null = null;
   #prefix = 0;
   #draw = 0;
   #handle = 0;
   #owner: Bytes | null = null;
   #agent = '';
-  #tag = '';
+  tag = '';
   #log: JobLog | null = null;
   #vardiff: Vardiff | null = null;
   #wishes: Wishes | null = null;
@@ -150,7 +106,7 @@ export class Session {
       return;
     }
     this.#agent = asked.agent;
-    this.#tag = tagOf(this.service, asked.tag);
+    this.tag = tagOf(this.service, asked.tag);
     if (asked.session === null) {
       this.#begin(id);
       return;
@@ -171,8 +127,7 @@ export class Session {
     const numbers = this.#desk.newNumbers();
     this.id = record.id;
     this.#take({ owner: record.owner, prefix: record.prefix, handle: numbers.handle });
-    this.#tag = record.tag;
-    this.#generation = record.generation;
+    this.tag = record.tag;
     this.#log = JobLog.restore(record.log);
     this.#vardiff = record.vardiff;
     this.#accepted = record.accepted;
@@ -181,7 +136,7 @@ export class Session {
     this.work = record.work;
     this.#lastJobId = record.lastJobId;
     this.#resumed = record.account !== null;
-    if (record.account !== null) this.#become(record.account, record.worker);
+    if (record.account !== null) this.#become(record.account, record.worker, record);
     this.#subscribed(id);
   }
 
@@ -287,7 +242,7 @@ export class Session {
       return;
     }
     const refusal = found.state === 'expired' ? 21 : desk.ready ? null : 31;
-    if (refusal !== null && log.isSpent(terms.generation)) {
+    if (refusal !== null && this.#bodies?.isSpent(terms.generation) !== false) {
       this.#reject(id, refusal);
       return;
     }
@@ -366,22 +321,16 @@ export class Session {
 
   /** Whether a hit on these terms can be a block; asked once per hit, because a body is good for one block. */
   spend(terms: Terms): boolean {
-    const log = this.#log as JobLog;
-    if (log.isSpent(terms.generation)) return false;
-    log.spend(terms.generation);
+    const bodies = this.#bodies as Bodies;
+    if (bodies.isSpent(terms.generation)) return false;
+    bodies.spend(this, terms.generation);
     return true;
   }
 
-  /** After a block: a fresh body and a job on it at once (S53). */
+  /** After a block: a job on a fresh body at once (S53). */
   renew(): void {
-    const next = nextGeneration(this.#generation);
-    if (next === undefined) {
-      this.voice.end('every body of this connection had its block');
-      return;
-    }
-    this.#generation = next;
-    this.#derive();
-    if (this.isMining) this.offer(false);
+    if (this.#bodies?.isOver === true) this.voice.end('every body of this connection had its block');
+    else if (this.isMining) this.offer(false);
   }
 
   // --- jobs -----------------------------------------------------------------------------------------------------------
@@ -400,40 +349,45 @@ export class Session {
     return template === undefined || (this.#lastJobId >= 0 && serialOf(this.#lastJobId) >= template.serial);
   }
 
-  /** Sends a job on the newest template; on one that was sent before, under the next revision of its id. */
+  /** Sends a job on the newest template, and before the first one a large miner's spare (S57). */
   offer(clean: boolean): void {
     const template = this.#desk.newest(this.#draw);
     if (template === undefined) return;
-    const jobId =
-      this.#lastJobId >= 0 && serialOf(this.#lastJobId) === template.serial
-        ? this.#lastJobId + 1
-        : jobIdOf(template.serial, 0);
-    if (serialOf(jobId) !== template.serial || jobId - jobIdOf(template.serial, 0) > MAX_REVISION) return;
-    const shareWork = this.shareWork;
-    (this.#log as JobLog).send(jobId, this.#generation, shareWork);
+    const bodies = this.#bodies as Bodies;
+    const isFirst = this.#lastJobId < 0 || serialOf(this.#lastJobId) !== template.serial;
+    const spare = isFirst && this.#isLarge(template) ? bodies.keepSpare(this) : null;
+    if (spare !== null) this.#send(template, spare, clean);
+    this.#send(template, bodies.current, clean && spare === null);
+  }
+
+  /** On a template that was sent before, under the next revision of its id. */
+  #send(template: ServedTemplate, { generation, extranonce, rewardRoot }: Body, clean: boolean): void {
+    const first = jobIdOf(template.serial, 0);
+    const jobId = this.#lastJobId < first ? first : this.#lastJobId + 1;
+    if (jobId - first > MAX_REVISION) return;
+    const { shareWork, payout } = this;
+    (this.#log as JobLog).send(jobId, generation, shareWork);
     this.#lastJobId = jobId;
-    this.voice.job(template, {
-      jobId,
-      rewardRoot: this.#rewardRoot as Bytes,
-      shareTarget: template.termsFor(shareWork).target,
-      payout: this.payout,
-      extranonce: this.#extranonce as Bytes,
-      clean,
-    });
+    const shareTarget = template.termsFor(shareWork).target;
+    this.voice.job(template, { jobId, rewardRoot, shareTarget, payout, extranonce, clean });
+  }
+
+  /** Whether it finds blocks so often that the wait for a job after each would cost it work. */
+  #isLarge({ blockWork }: ServedTemplate): boolean {
+    const vardiff = this.#vardiff;
+    return vardiff?.phase === 'settled' && hashRate(vardiff) * LARGE_SECONDS >= Number(blockWork);
+  }
+
+  get owner(): Bytes {
+    return this.#owner as Bytes;
   }
 
   get payout(): Bytes {
     return this.service.pool?.payout ?? (this.member as Member).account;
   }
 
-  extranonceOf(generation: number): Bytes {
-    if (generation === this.#generation) return this.#extranonce as Bytes;
-    return extranonceOf(this.#tag, this.#owner as Bytes, generation);
-  }
-
-  rewardRootOf(generation: number): Bytes {
-    if (generation === this.#generation) return this.#rewardRoot as Bytes;
-    return rewardRoot(this.payout, this.extranonceOf(generation));
+  bodyOf(generation: number): Body {
+    return (this.#bodies as Bodies).find(this, generation);
   }
 
   /** Called after shares and about once a second: a changed share work goes out with a job of its own. */
@@ -484,8 +438,9 @@ export class Session {
       service: this.service.name,
       owner: this.#owner,
       prefix: this.#prefix,
-      tag: this.#tag,
-      generation: this.#generation,
+      tag: this.tag,
+      generation: this.#bodies?.current.generation ?? 0,
+      spare: this.#bodies?.spare?.generation ?? null,
       account: this.member.account,
       worker: this.member.worker,
       vardiff: this.#vardiff,
@@ -525,22 +480,17 @@ export class Session {
     });
   }
 
-  #become(account: Bytes, worker: string): void {
+  #become(account: Bytes, worker: string, { generation, spare } = FIRST_BODY): void {
     this.member = {
       handle: this.#handle,
-      owner: this.#owner as Bytes,
+      owner: this.owner,
       service: this.service.name,
       account,
       worker,
-      tag: this.#tag,
+      tag: this.tag,
       agent: this.#agent,
     };
-    this.#derive();
-  }
-
-  #derive(): void {
-    this.#extranonce = extranonceOf(this.#tag, this.#owner as Bytes, this.#generation);
-    this.#rewardRoot = rewardRoot(this.payout, this.#extranonce);
+    this.#bodies = new Bodies(this, generation, spare);
   }
 
   #authorized(id: AnswerId): void {

@@ -10,7 +10,8 @@ import type { Bytes } from '../protocol/bytes.ts';
 import { blockId } from '../protocol/header.ts';
 import { meetsTarget } from '../protocol/target.ts';
 import type { Candidate, Hub, JudgedShare, Member } from './hub.ts';
-import type { PendingShare, Session } from './session.ts';
+import type { Session } from './session.ts';
+import type { PendingShare } from './session-desk.ts';
 
 type Hashing = Pick<Verifier, 'hashMany'>;
 type Accepted = { readonly share: PendingShare; readonly judged: JudgedShare; readonly blockId: Bytes | null };
@@ -154,14 +155,14 @@ export class ShareCheck {
 }
 
 const headerOf = ({ session, template, terms, nonce }: PendingShare): Bytes =>
-  template.headerWith(session.rewardRootOf(terms.generation), nonce);
+  template.headerWith(session.bodyOf(terms.generation).rewardRoot, nonce);
 
 function candidateOf(share: PendingShare, judged: JudgedShare, header: Bytes): Candidate {
   return {
     share: judged,
     serial: share.template.serial,
     payout: share.session.payout,
-    extranonce: share.session.extranonceOf(share.terms.generation),
+    extranonce: share.session.bodyOf(share.terms.generation).extranonce,
     header,
     blockId: blockId(header),
   };

@@ -4,5 +4,6 @@
  */
 export const HEADER_BYTES = 312;
 export const NONCE_OFFSET = 304;
+export const ANCHOR_ID_OFFSET = 32;
 export const REWARD_ROOT_OFFSET = 176;
 export const TARGET_OFFSET = 272;

@@ -5,7 +5,7 @@
  */
 import { freeNonces, type Hit, type SearchJob, splitNonces } from '../../kernels/backend.ts';
 import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
-import { NONCE_OFFSET } from '../../protocol/header.ts';
+import { ANCHOR_ID_OFFSET, NONCE_OFFSET, TARGET_OFFSET } from '../../protocol/header.ts';
 import { POW_EPOCH_CUTS } from '../../protocol/network.ts';
 import { meetsTarget, targetToBytes } from '../../protocol/target.ts';
 import type { PoolJob, Share } from '../client/session.ts';
@@ -41,12 +41,20 @@ export type CrewDependencies = Omit<DeviceDependencies, 'open' | 'onHit' | 'onSt
 };
 
 type KnownJob = {
+  /** What hits name it by. */
+  readonly number: number;
   readonly pool: PoolJob;
   /** With the server's prefix in the nonce. */
   readonly header: Uint8Array<ArrayBuffer>;
   readonly target: Uint8Array<ArrayBuffer>;
   readonly seen: Set<string>;
+  /** A hit on it, or on another job with its extranonce, was a block: no second one can come of it. */
+  isSpent: boolean;
+  /** It was left and taken up again: the beginning of each part of its nonces has been searched. */
+  isSpare: boolean;
 };
+
+const anchorOf = ({ job: { header } }: PoolJob): Bytes => header.subarray(ANCHOR_ID_OFFSET, ANCHOR_ID_OFFSET + 48);
 
 export class Crew {
   readonly #options: CrewOptions;
@@ -96,7 +104,7 @@ export class Crew {
     this.#devices.push(device);
     if (this.#paused) device.pause();
     void device.start();
-    if (this.#current !== undefined) this.#hand(this.#number, this.#current);
+    if (this.#current !== undefined) this.#hand(this.#current);
     return device;
   }
 
@@ -126,28 +134,30 @@ export class Crew {
       return;
     const header = Uint8Array.from(pool.job.header);
     header.set(pool.prefix, header.length - pool.prefix.length);
-    const job = { pool, header, target: targetToBytes(pool.job.shareTarget), seen: new Set<string>() };
+    const target = targetToBytes(pool.job.shareTarget);
+    const number = ++this.#number;
+    const job = { number, pool, header, target, seen: new Set<string>(), isSpent: false, isSpare: false };
     if (pool.job.clean) this.#jobs.clear();
-    this.#number++;
-    this.#jobs.set(this.#number, job);
-    for (const number of this.#jobs.keys()) {
+    this.#jobs.set(number, job);
+    for (const old of this.#jobs.keys()) {
       if (this.#jobs.size <= CREW_DEFAULTS.jobsKept) break;
-      this.#jobs.delete(number);
+      this.#jobs.delete(old);
     }
     this.#current = job;
-    this.#hand(this.#number, job);
+    this.#hand(job);
     void this.#prepareChecker(pool.job.epoch);
     this.#buildAhead(pool);
   }
 
   /** To every device at once; each one takes it up within a dispatch. */
-  #hand(id: number, { pool, header, target }: KnownJob): void {
+  #hand({ number: id, pool, header, target, isSpare }: KnownJob): void {
     const devices = this.#running();
     if (devices.length === 0) return;
     const prefixBytes = pool.prefix.length;
     const parts = splitNonces({ from: 0n, to: freeNonces(prefixBytes) }, devices.length);
     for (const [i, device] of devices.entries()) {
-      const nonces = parts[i] as SearchJob['nonces'];
+      const { from, to } = parts[i] as SearchJob['nonces'];
+      const nonces = { from: isSpare ? (from + to) / 2n : from, to };
       device.setJob({ id, epoch: pool.job.epoch, header, target, prefixBytes, nonces });
     }
   }
@@ -189,6 +199,8 @@ export class Crew {
     }
     job.seen.add(nonce);
     const right = await this.#recompute(device, job, hit);
+    if (right === true && meetsTarget(hit.hash, job.header.subarray(TARGET_OFFSET, TARGET_OFFSET + 32)))
+      this.#spend(job);
     if (right === undefined) {
       device.shares.lost++;
       return;
@@ -203,6 +215,25 @@ export class Crew {
       work: job.pool.work,
       device: device.number,
     });
+  }
+
+  /**
+   * A block: its body is good for no other. Where the server gave a spare job (S57), the search goes on there at once;
+   * else on the old one, whose hits are still shares, until the server's next job comes.
+   */
+  #spend(spent: KnownJob): void {
+    const { session, job } = spent.pool;
+    for (const known of this.#jobs.values())
+      if (known.pool.session === session && equalBytes(known.pool.job.extranonce, job.extranonce)) known.isSpent = true;
+    if (this.#current?.isSpent !== true) return;
+    const spare = [...this.#jobs.values()].findLast(
+      ({ pool, isSpent, isSpare }) =>
+        pool.session === session && !isSpent && !isSpare && equalBytes(anchorOf(pool), anchorOf(spent.pool)),
+    );
+    if (spare === undefined) return;
+    spare.isSpare = true;
+    this.#current = spare;
+    this.#hand(spare);
   }
 
   /** Undefined when it could not be done, which is nobody's fault: such a hit is not sent. */

@@ -63,10 +63,3 @@ test('a nonce is judged once per job, also after the session moved', () => {
   moved.forget(2);
   expect(moved.state().seen.length).toBe(0);
 });
-
-test('a body that had its block is spent', () => {
-  const log = new JobLog();
-  expect(log.isSpent(0)).toBe(false);
-  log.spend(0);
-  expect([log.isSpent(0), log.isSpent(1)]).toEqual([true, false]);
-});

@@ -9,10 +9,10 @@ import { Crew } from '../../miner/work/crew.ts';
 import type { DeviceTimes } from '../../miner/work/device.ts';
 import { ThreadChecker } from '../../miner/work/thread-checker.ts';
 import { concat, toHex } from '../../protocol/bytes.ts';
-import { NONCE_OFFSET } from '../../protocol/header.ts';
+import { NONCE_OFFSET, TARGET_OFFSET } from '../../protocol/header.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { powParameters } from '../../protocol/pow.ts';
-import { meetsTarget, targetToBytes, workOfTarget } from '../../protocol/target.ts';
+import { meetsTarget, targetOfWork, targetToBytes, workOfTarget } from '../../protocol/target.ts';
 import { MINER_ADDRESS, PoolFixture, referenceHash } from './pool-fixture.ts';
 import { until } from './running-miner.ts';
 
@@ -136,6 +136,32 @@ test('a job that a resumed session repeats does not start the search anew', asyn
   crew.setJob({ ...job, job: { ...job.job } });
   await until(() => shares.length >= 8);
   expect(new Set(shares.map(({ nonce }) => toHex(nonce))).size).toBe(shares.length);
+});
+
+test('after a block the search goes on at once on the spare job of the same anchor, and then on a new one', async () => {
+  const { crew, shares } = crewOf([wasm(), wasm()]);
+  const easy = targetToBytes(targetOfWork(2_000n));
+  // Every share is a block: the block target is the share target.
+  const older = poolJob();
+  const current = poolJob();
+  const spare = poolJob();
+  for (const { job } of [older, current, spare]) job.header.set(easy, TARGET_OFFSET);
+  spare.job.header.set(current.job.header.subarray(32, 80), 32);
+  crew.setJob(older);
+  crew.setJob(spare);
+  crew.setJob(current);
+  const on = ({ job }: PoolJob): Share[] => shares.filter(({ jobId }) => jobId === job.jobId);
+  await until(() => on(spare).length >= 5);
+  expect(on(current).length).toBeGreaterThan(0);
+  // All bodies of this anchor are spent: what is found is still a share, and no nonce is searched twice.
+  const before = on(spare).length;
+  await until(() => on(spare).length >= before + 5);
+  const seen = new Set(on(spare).map(({ nonce }) => toHex(nonce)));
+  expect(seen.size).toBe(on(spare).length);
+  expect(on(spare).every((share) => isRight(spare, share))).toBe(true);
+  const next = poolJob();
+  crew.setJob(next);
+  await until(() => on(next).length >= 3);
 });
 
 test('a device with bad hits is named and stopped; nothing wrong is sent; the others go on', async () => {

@@ -1,0 +1,54 @@
+/** What a session needs of the listener it lives in, and what passes between the two. */
+import type { Bytes } from '../protocol/bytes.ts';
+import type { Network } from '../protocol/network.ts';
+import type { RefusalCode } from '../protocol/stratum/errors.ts';
+import type { Fault } from './ban-score.ts';
+import type { Member } from './hub.ts';
+import type { TemplateShelf, Terms } from './job-book.ts';
+import type { StratumLimits } from './options.ts';
+import type { ServedTemplate } from './served-template.ts';
+import type { Session } from './session.ts';
+import type { AnswerId } from './voice.ts';
+
+/** A submit that passed the cheap checks and waits for its hash. */
+export type PendingShare = {
+  readonly session: Session;
+  readonly id: AnswerId;
+  readonly jobId: number;
+  readonly nonce: Bytes;
+  readonly template: ServedTemplate;
+  readonly terms: Terms;
+  /** Set when the share earns nothing (the job has expired, or the server is not ready), but may be a block. */
+  readonly refusal: 21 | 31 | null;
+  readonly atMillis: number;
+};
+
+export type ConnectionNumbers = { readonly owner: Bytes; readonly prefix: number; readonly handle: number };
+
+export interface SessionDesk {
+  readonly network: Network;
+  readonly server: string;
+  readonly limits: StratumLimits;
+  readonly ready: boolean;
+  readonly headHeight: number;
+  readonly shelf: TemplateShelf<ServedTemplate>;
+  now(): number;
+  newest(draw: number): ServedTemplate | undefined;
+  newNumbers(): ConnectionNumbers;
+  newSessionId(): string;
+  /** Answered by `resumed`. */
+  resume(session: Session, id: string): void;
+  /** Answered by `owned` or `notOwned`. */
+  own(session: Session, member: Member): void;
+  /** The session mines from now on. */
+  joined(session: Session): void;
+  /** Answered by `accepted`, `refused` or `found`. */
+  check(share: PendingShare): void;
+  /** Whether the overall bound, or that of shares that earn nothing, lets one more be hashed. */
+  admits(late: boolean): boolean;
+  /** A fault before authorization: it counts against the address. */
+  faultOfAddress(session: Session, fault: Fault): void;
+  /** Answered by `balanced`. */
+  balance(session: Session, id: AnswerId): void;
+  refusedShare(session: Session, code: RefusalCode): void;
+}
