@@ -46,67 +46,11 @@ fn search(@builtin(subgroup_invocation_id) invocation: u32, @builtin(subgroup_si
     var page${h}x1: vec4<u32>;
     //@end
     //@end
-    //@if LOPSIDED == 1
-    var highest: u32;
-    //@end
-    for (var quad = 0u; quad < job.quads; quad++) {
-      let source = first + (quad & ${LANE_MASK}u);
-      //@each c 4
-      //@each h FLIGHT
-      //@if ROWS == 1
-      g${h} = fnv((quad * 4u + ${c}u) ^ salt${h}, subgroupShuffle(mix${h}x0.${COMPONENT[c]}, source));
-      //@end
-      //@if ROWS == 2
-      g${h} = fnv((quad * 4u + ${c}u) ^ salt${h}, subgroupShuffle(select(mix${h}x0.${COMPONENT[c]}, mix${h}x1.${COMPONENT[c]}, (quad & 4u) == 4u), source));
-      //@end
-      //@end
-      //@each h FLIGHT
-      page${h}x0 = read_row(g${h} >> PAGE_SHIFT, lane ^ (g${h} & 7u));
-      //@if ROWS == 2
-      page${h}x1 = read_row(g${h} >> PAGE_SHIFT, (lane + 4u) ^ (g${h} & 7u));
-      //@end
-      //@end
-      //@if LOPSIDED == 1
-      highest = g0;
-      //@each h FLIGHT
-      highest = max(highest, g${h});
-      //@end
-      if (highest >= TAIL_WORDS) {
-        //@each h FLIGHT
-        if (g${h} >= TAIL_WORDS) {
-          page${h}x0 = tail_row(g${h} >> PAGE_SHIFT, lane ^ (g${h} & 7u));
-          //@if ROWS == 2
-          page${h}x1 = tail_row(g${h} >> PAGE_SHIFT, (lane + 4u) ^ (g${h} & 7u));
-          //@end
-        }
-        //@end
-      }
-      //@end
-      //@each h FLIGHT
-      mix${h}x0 = fnv_row(mix${h}x0, page${h}x0.${ROTATION[c]});
-      //@if ROWS == 2
-      mix${h}x1 = fnv_row(mix${h}x1, page${h}x1.${ROTATION[c]});
-      //@end
-      //@end
-      //@end
-    }
+    //@include shuffle-rounds
     var own_a: vec4<u32>;
     var own_b: vec4<u32>;
     //@each h FLIGHT
-    let fold${h}x0 = fold(mix${h}x0);
-    //@if ROWS == 1
-    let all${h}a = vec4<u32>(subgroupShuffle(fold${h}x0, first), subgroupShuffle(fold${h}x0, first + 1u),
-      subgroupShuffle(fold${h}x0, first + 2u), subgroupShuffle(fold${h}x0, first + 3u));
-    let all${h}b = vec4<u32>(subgroupShuffle(fold${h}x0, first + 4u), subgroupShuffle(fold${h}x0, first + 5u),
-      subgroupShuffle(fold${h}x0, first + 6u), subgroupShuffle(fold${h}x0, first + 7u));
-    //@end
-    //@if ROWS == 2
-    let fold${h}x1 = fold(mix${h}x1);
-    let all${h}a = vec4<u32>(subgroupShuffle(fold${h}x0, first), subgroupShuffle(fold${h}x0, first + 1u),
-      subgroupShuffle(fold${h}x0, first + 2u), subgroupShuffle(fold${h}x0, first + 3u));
-    let all${h}b = vec4<u32>(subgroupShuffle(fold${h}x1, first), subgroupShuffle(fold${h}x1, first + 1u),
-      subgroupShuffle(fold${h}x1, first + 2u), subgroupShuffle(fold${h}x1, first + 3u));
-    //@end
+    //@include shuffle-fold
     own_a = select(own_a, all${h}a, own == ${h}u);
     own_b = select(own_b, all${h}b, own == ${h}u);
     //@end

@@ -12,6 +12,8 @@ const FILES = {
   'search-shuffle': new URL('./search-shuffle.wgsl', import.meta.url),
   'search-stream': new URL('./search-stream.wgsl', import.meta.url),
   'search-workgroup': new URL('./search-workgroup.wgsl', import.meta.url),
+  'shuffle-fold': new URL('./shuffle-fold.wgsl', import.meta.url),
+  'shuffle-rounds': new URL('./shuffle-rounds.wgsl', import.meta.url),
   stash: new URL('./stash.wgsl', import.meta.url),
 } as const;
 

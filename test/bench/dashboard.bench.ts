@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser } from 'playwright-core';
 import { WebSocket } from 'ws';
-import { launch } from '../dashboard/launch.ts';
+import { launch } from '../chromium.ts';
 import { readJson, type StackFixture, startStack } from '../stack/stack-fixture.ts';
 import { bench, median } from './harness.ts';
 

@@ -2,37 +2,15 @@
  * The miner in a real browser: the bundle of the test page, in Chromium, against a real WebSocket server that judges every
  * share with the reference. With WebGPU (SwiftShader where there is no card) and with WebAssembly, isolated and not.
  */
-import { existsSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { extname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { build } from 'vite';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import type { PageMinerOptions } from '../../miner/browser/page-miner.ts';
+import { launch, serveBuilt } from '../chromium.ts';
 import { type FixtureOptions, MINER_ADDRESS, PoolFixture, THIEF_ADDRESS } from './pool-fixture.ts';
 import { until } from './running-miner.ts';
-
-const TYPES: Record<string, string> = {
-  '.html': 'text/html',
-  '.js': 'text/javascript',
-  '.wasm': 'application/wasm',
-  '.wgsl': 'text/plain',
-};
-const ISOLATION = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' };
-const FLAGS = [
-  '--headless',
-  '--no-sandbox',
-  '--enable-unsafe-webgpu',
-  // Small shared-memory file systems, as containers have them, crash pages otherwise.
-  '--disable-dev-shm-usage',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
 
 let browser: Browser;
 let bundle: string;
@@ -46,7 +24,7 @@ beforeAll(async () => {
     build: { outDir: bundle, emptyOutDir: true, target: 'esnext', assetsInlineLimit: 0 },
     worker: { format: 'es' },
   });
-  browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
+  browser = await launch();
 }, 120_000);
 
 afterAll(async () => {
@@ -54,28 +32,12 @@ afterAll(async () => {
 });
 
 async function open(isolated: boolean): Promise<Page> {
-  const server = createServer((request, response) => {
-    const path = join(bundle, (request.url ?? '/').split('?')[0] === '/' ? 'index.html' : (request.url as string));
-    if (!path.startsWith(bundle) || !existsSync(path)) response.writeHead(404).end();
-    else
-      response
-        .writeHead(200, {
-          'content-type': TYPES[extname(path)] ?? 'application/octet-stream',
-          ...(isolated ? ISOLATION : {}),
-        })
-        .end(readFileSync(path));
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const page = await browser.newPage();
   page.on('crash', () => console.log('page crashed'));
   page.on('pageerror', (error) => console.log('page error', error.message));
   page.on('console', (message) => message.type() === 'error' && console.log('console', message.text()));
-  onTestFinished(async () => {
-    await page.close();
-    server.close();
-    server.closeAllConnections();
-  });
-  await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+  onTestFinished(() => page.close());
+  await page.goto(await serveBuilt(bundle, isolated));
   return page;
 }
 
@@ -115,21 +77,25 @@ test.each([
         expect(told).toMatchObject({ state: 'searching', kind: device, connected: true });
         return told;
       },
-      { timeout: 15_000, interval: 250 },
+      { timeout: 60_000, interval: 250 },
     );
     if (device === 'wasm') expect(stats.threads).toBe(isolated ? 'shared' : 'single');
     await page.evaluate(() => window.miner.pause());
-    await page.waitForTimeout(500);
-    const hashes = await page.evaluate(() => window.miner.stats.hashes);
-    await page.waitForTimeout(700);
-    expect(await page.evaluate(() => window.miner.stats.hashes)).toBe(hashes);
+    // What is under way comes to its end, then nothing moves.
+    let hashes = -1;
+    await until(async () => {
+      const before = hashes;
+      await page.waitForTimeout(700);
+      hashes = await page.evaluate(() => window.miner.stats.hashes);
+      return hashes === before;
+    });
     await page.evaluate(() => window.miner.resume());
     await until(async () => (await page.evaluate(() => window.miner.stats.hashes)) > hashes);
     await page.evaluate(() => window.miner.stop());
     await until(() => pool.clients.size === 0);
     expect(JSON.parse(await shown(page))).toMatchObject({ state: 'off' });
   },
-  150_000,
+  240_000,
 );
 
 test('a thief is refused in words, and a wrong address at once', async () => {
