@@ -266,8 +266,8 @@ test('a reconnect storm: everybody is served in the end', { timeout: 120_000 }, 
     await Promise.all(clients.map((client, i) => client.login(`${addressOf(i)}.storm`)));
     for (const client of clients) client.close();
   }
-  await sleep(300);
-  const { listeners } = await server.figures();
-  expect(listeners.reduce((sum, { connections }) => sum + connections, 0)).toBe(0);
+  const connections = async () =>
+    (await server.figures()).listeners.reduce((sum, { connections }) => sum + connections, 0);
+  await expect.poll(connections).toBe(0);
   await expectServed(port);
 });
