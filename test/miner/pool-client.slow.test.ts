@@ -112,14 +112,20 @@ test.each([
   ['tls', 2],
   ['ws', 1],
   ['ws', 2],
+  ['wss', 1],
+  ['wss', 2],
 ] as const)('works over %s with protocol v%i', async (transport, version) => {
   const pool = await fixture({ ...easy, pool: { address: POOL_ADDRESS, name: 'A pool' } });
-  const port = transport === 'ws' ? pool.webSocketPort : pool.port;
-  const scheme = transport === 'ws' ? 'ws' : `stratum+${transport}`;
+  const port = { tcp: pool.port, tls: pool.port, ws: pool.webSocketPort, wss: pool.secureWebSocketPort }[transport];
+  const scheme = transport.startsWith('ws') ? transport : `stratum+${transport}`;
   const watched = mine([`${scheme}://127.0.0.1:${port}?protocol=v${version}`], { pins: [TEST_FINGERPRINT] });
   await until(() => watched.jobs.length > 0);
   const [client] = pool.clients;
-  expect(client).toMatchObject({ version, encrypted: transport === 'tls', username: `${MINER_ADDRESS}.rig` });
+  expect(client).toMatchObject({
+    version,
+    encrypted: transport === 'tls' || transport === 'wss',
+    username: `${MINER_ADDRESS}.rig`,
+  });
   for (let i = 0; i < 3; i++) watched.client.submit(solve(last(watched)));
   watched.client.submit({ ...solve(last(watched)), jobId: 77 });
   await until(() => watched.verdicts.length === 4);

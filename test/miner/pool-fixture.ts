@@ -1,10 +1,11 @@
 /**
- * A small stratum server for the miner's tests: real sockets (TCP with TLS told apart by the first byte, WebSocket),
+ * A small stratum server for the miner's tests: real sockets (TCP with TLS told apart by the first byte, WebSocket plain and over TLS),
  * both wire forms through the protocol's own codecs, every share judged by the PoW reference. What it does wrong is
  * switched on by the test.
  */
 import { randomBytes } from 'node:crypto';
 import { createServer as createHttpServer, type Server as HttpServer } from 'node:http';
+import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { createSecureContext, TLSSocket } from 'node:tls';
 import { WebSocketServer } from 'ws';
@@ -108,12 +109,14 @@ export class PoolFixture {
   readonly #sockets = new Set<Socket>();
   #server: Server | undefined;
   #http: HttpServer | undefined;
+  #https: HttpsServer | undefined;
   #webSockets: WebSocketServer | undefined;
   #prefix = 0x1200;
   #nextJob = 1;
   #height: number;
   port = 0;
   webSocketPort = 0;
+  secureWebSocketPort = 0;
   connections = 0;
 
   constructor(options: FixtureOptions = {}) {
@@ -137,11 +140,15 @@ export class PoolFixture {
       server: http,
       handleProtocols: (offered) => [...offered][0] ?? false,
     });
+    const https = createHttpsServer(TEST_CERTIFICATE);
+    https.on('upgrade', (request, socket, head) =>
+      webSockets.handleUpgrade(request, socket, head, (opened) => webSockets.emit('connection', opened, request)),
+    );
     webSockets.on('connection', (socket, request) => {
       this.#sockets.add(request.socket);
       this.connections++;
       const version = socket.protocol === 'svc-mining-v2' ? 2 : 1;
-      const client = this.#client(version, false, {
+      const client = this.#client(version, request.socket instanceof TLSSocket, {
         send: (data) => socket.send(typeof data === 'string' ? data.replace(/\n$/, '') : data),
         drop: () => socket.terminate(),
       });
@@ -154,17 +161,20 @@ export class PoolFixture {
     });
     this.#server = server;
     this.#http = http;
+    this.#https = https;
     this.#webSockets = webSockets;
     await new Promise<void>((resolve) => server.listen(this.port, '127.0.0.1', resolve));
     await new Promise<void>((resolve) => http.listen(this.webSocketPort, '127.0.0.1', resolve));
+    await new Promise<void>((resolve) => https.listen(this.secureWebSocketPort, '127.0.0.1', resolve));
     this.port = (server.address() as AddressInfo).port;
     this.webSocketPort = (http.address() as AddressInfo).port;
+    this.secureWebSocketPort = (https.address() as AddressInfo).port;
     return this;
   }
 
   /** Ends all connections and the listeners; listen() opens them again on the same ports. */
   async close(): Promise<void> {
-    const ends = [this.#server, this.#http].map(
+    const ends = [this.#server, this.#http, this.#https].map(
       (server) => new Promise<void>((resolve) => (server === undefined ? resolve() : server.close(() => resolve()))),
     );
     this.#webSockets?.close();
