@@ -62,6 +62,7 @@ export class Desk implements ConversationDesk {
   readonly limits: StratumLimits;
   readonly shelf: TemplateShelf<ServedTemplate>;
   readonly thread: number;
+  readonly bootId: Bytes;
   ready = false;
   headHeight = 0;
   readonly #dependencies: DeskDependencies;
@@ -94,6 +95,7 @@ export class Desk implements ConversationDesk {
     this.server = options.server;
     this.limits = options.limits;
     this.thread = options.thread;
+    this.bootId = options.bootId;
     this.#dependencies = dependencies;
     this.shelf = new TemplateShelf(options.limits.jobs);
     this.#counter = new ConnectionCounter(options.bootId, options.thread);

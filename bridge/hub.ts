@@ -52,6 +52,8 @@ export type Candidate = {
 /** All that a resumed session gets back. */
 export type SessionRecord = {
   readonly id: string;
+  /** The process that served it last: jobs, nonces and generation mean something to that one alone. */
+  readonly bootId: Bytes;
   readonly service: string;
   readonly owner: Bytes;
   readonly prefix: number;

@@ -2,9 +2,9 @@
  * The main thread's side of the hub: what every listener, in whichever thread, calls. Feeds the sink, keeps bans and
  * ended sessions, and turns candidates into blocks.
  */
-import { type Bytes, equalBytes } from '../protocol/bytes.ts';
+import type { Bytes } from '../protocol/bytes.ts';
 import { addressKey, type BanList, type Fault } from './ban-score.ts';
-import { BOOT_ID_BYTES, extranonceOf } from './extranonce.ts';
+import { extranonceOf } from './extranonce.ts';
 import type { FoundBlocks } from './found-blocks.ts';
 import type { Balance, Candidate, Hub, JudgedShare, ListenerControl, Member, SessionRecord } from './hub.ts';
 import type { SessionShelf } from './session-shelf.ts';
@@ -16,7 +16,6 @@ export type MainHubDependencies = {
   readonly shelf: SessionShelf;
   readonly bans: BanList;
   readonly blocks: FoundBlocks;
-  readonly bootId: Bytes;
   readonly now: () => number;
   readonly template: (serial: number) => Template | undefined;
   readonly listener: (thread: number) => ListenerControl | undefined;
@@ -68,15 +67,13 @@ export class MainHub implements Hub {
   }
 
   async resume(id: string, thread: number): Promise<SessionRecord | null> {
-    const { shelf, listener, bootId } = this.#dependencies;
+    const { shelf, listener } = this.#dependencies;
     const holder = this.#moved.get(id) ?? Number.parseInt(id.slice(0, 2), 16);
     const record = (await shelf.take(id)) ?? (await listener(holder)?.takeSession(id)) ?? (await shelf.take(id));
     if (record == null) return null;
     if (thread === Number.parseInt(id.slice(0, 2), 16)) this.#moved.delete(id);
     else this.#moved.set(id, thread);
-    if (equalBytes(record.owner.subarray(0, BOOT_ID_BYTES), bootId)) return record;
-    // From before a restart, or from another instance: its jobs are not known here, all else goes on.
-    return { ...record, log: { terms: [], seen: [] }, lastJobId: -1 };
+    return record;
   }
 
   ended(record: SessionRecord): void {

@@ -143,7 +143,6 @@ class MainServer implements StratumServer {
       shelf: dependencies.sessions ?? new LocalSessionShelf(options.limits, this.#now),
       bans: this.#bans,
       blocks: this.#blocks,
-      bootId: this.bootId,
       now: this.#now,
       template: (serial) => this.#templates.get(serial)?.template,
       listener: (thread) => this.#listeners.get(thread),

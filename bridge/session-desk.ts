@@ -29,6 +29,7 @@ export interface SessionDesk {
   readonly network: Network;
   readonly server: string;
   readonly limits: StratumLimits;
+  readonly bootId: Bytes;
   readonly ready: boolean;
   readonly headHeight: number;
   readonly shelf: TemplateShelf<ServedTemplate>;

@@ -125,18 +125,21 @@ export class Session implements BodyOwner {
       return;
     }
     const numbers = this.#desk.newNumbers();
+    // From another instance, or from before a restart: its jobs are not known here, and neither is what was judged on them. A
+    // name of our own keeps the headers apart, whoever else may come with the same record; all that is no job goes on.
+    const isOurs = equalBytes(record.bootId, this.#desk.bootId);
     this.id = record.id;
-    this.#take({ owner: record.owner, prefix: record.prefix, handle: numbers.handle });
+    this.#take({ ...numbers, prefix: record.prefix, ...(isOurs ? { owner: record.owner } : {}) });
     this.tag = record.tag;
-    this.#log = JobLog.restore(record.log);
+    this.#log = isOurs ? JobLog.restore(record.log) : null;
     this.#vardiff = record.vardiff;
     this.#accepted = record.accepted;
     this.#stale = record.stale;
     this.#rejected = { ...record.rejected };
     this.work = record.work;
-    this.#lastJobId = record.lastJobId;
-    this.#resumed = record.account !== null;
-    if (record.account !== null) this.#become(record.account, record.worker, record);
+    this.#lastJobId = isOurs ? record.lastJobId : -1;
+    this.#resumed = isOurs && record.account !== null;
+    if (record.account !== null) this.#become(record.account, record.worker, isOurs ? record : FIRST_BODY);
     this.#subscribed(id);
   }
 
@@ -435,6 +438,7 @@ export class Session implements BodyOwner {
     if (this.#owner === null || this.member === null || this.#log === null) return null;
     return {
       id: this.id,
+      bootId: this.#desk.bootId,
       service: this.service.name,
       owner: this.#owner,
       prefix: this.#prefix,

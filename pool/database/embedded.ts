@@ -16,12 +16,20 @@ import type { Logger } from '../../runtime/log.ts';
 
 const NOBODY = 65_534;
 const USER = 'svc_pool';
+const CONNECTIONS = 40;
 const START_ATTEMPTS = 3;
 const START_MILLIS = 30_000;
 const STOP_MILLIS = 15_000;
 
+export type EmbeddedPostgresOptions = {
+  /** A free one unless it is named. */
+  readonly port?: number;
+  readonly connections?: number;
+};
+
 export type EmbeddedPostgres = {
   readonly url: string;
+  readonly pid: number;
   /** Resolves when the server ended, whether it was asked to or not. */
   readonly exited: Promise<void>;
   stop(): Promise<void>;
@@ -133,8 +141,14 @@ async function answers(url: string): Promise<boolean> {
 /** A path inside quotes in postgresql's own option syntax. */
 const setting = (name: string, value: string) => ['-c', `${name}=${value}`];
 
-async function start(directory: string, server: string, password: string, log: Logger): Promise<EmbeddedPostgres> {
-  const port = await freePort();
+async function start(
+  directory: string,
+  server: string,
+  password: string,
+  options: EmbeddedPostgresOptions,
+  log: Logger,
+): Promise<EmbeddedPostgres> {
+  const port = options.port ?? (await freePort());
   const data = join(directory, 'data');
   const words = [
     '-D',
@@ -143,7 +157,7 @@ async function start(directory: string, server: string, password: string, log: L
     String(port),
     ...setting('listen_addresses', '127.0.0.1'),
     ...setting('unix_socket_directories', ''),
-    ...setting('max_connections', '40'),
+    ...setting('max_connections', String(options.connections ?? CONNECTIONS)),
     ...setting('shared_buffers', '128MB'),
     ...setting('logging_collector', 'off'),
   ];
@@ -170,20 +184,24 @@ async function start(directory: string, server: string, password: string, log: L
   };
   const url = `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`;
   for (const end = Date.now() + START_MILLIS; Date.now() < end && !over; await sleep(50))
-    if (await answers(url)) return { url, exited, stop };
+    if (await answers(url)) return { url, pid: child.pid as number, exited, stop };
   await stop();
   throw new Error(`PostgreSQL did not start: ${tail.trim().split('\n').slice(-3).join(' | ')}`);
 }
 
 /** Starts the server of `directory`, creating it first where needed. After a kill -9 the first start may fail once. */
-export async function startEmbeddedPostgres(directory: string, log: Logger): Promise<EmbeddedPostgres> {
+export async function startEmbeddedPostgres(
+  directory: string,
+  log: Logger,
+  options: EmbeddedPostgresOptions = {},
+): Promise<EmbeddedPostgres> {
   const { initdb, postgres: server } = await binaries();
   await mkdir(directory, { recursive: true });
   await endForgotten(directory, log);
   const password = await prepare(directory, initdb, log);
   for (let attempt = 1; ; attempt++) {
     try {
-      return await start(directory, server, password, log);
+      return await start(directory, server, password, options, log);
     } catch (error) {
       if (attempt === START_ATTEMPTS) throw error;
       log.warn('the database did not start, trying again', { attempt, reason: (error as Error).message });

@@ -3,6 +3,7 @@ import { afterAll, onTestFinished } from 'vitest';
 import { LIMIT_DEFAULTS, type StratumLimits } from '../../bridge/options.ts';
 import { createStratumServer, type StratumServer, type StratumServerOptions } from '../../bridge/server.ts';
 import type { StratumService } from '../../bridge/service.ts';
+import type { SessionShelf } from '../../bridge/session-shelf.ts';
 import type {
   AcceptedShare,
   BlockFate,
@@ -77,6 +78,7 @@ export type BedOptions = Partial<Omit<StratumServerOptions, 'network'>> & {
   readonly sources?: readonly TemplateSource[];
   readonly verifier?: Verifier;
   readonly blockWork?: bigint;
+  readonly sessions?: SessionShelf;
 };
 
 export type Bed = {
@@ -89,7 +91,7 @@ export type Bed = {
 };
 
 export async function startBed(options: BedOptions = {}): Promise<Bed> {
-  const { sources = [new TemplateSource()], verifier: given, blockWork, ...rest } = options;
+  const { sources = [new TemplateSource()], verifier: given, blockWork, sessions, ...rest } = options;
   if (blockWork !== undefined) for (const source of sources) source.blockWork = blockWork;
   shared ??= createVerifier({ network: NETWORKS.development, mode: 'full', threads: 1 });
   const verifier = given ?? shared;
@@ -111,7 +113,7 @@ export async function startBed(options: BedOptions = {}): Promise<Bed> {
       certificate: null,
       ...rest,
     },
-    { upstream, sink, verifier, log: quietLog },
+    { upstream, sink, verifier, log: quietLog, ...(sessions === undefined ? {} : { sessions }) },
   );
   onTestFinished(() => server.close());
   while (!(await server.figures()).ready) await new Promise((resolve) => setTimeout(resolve, 10));

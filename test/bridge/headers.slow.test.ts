@@ -1,9 +1,10 @@
 /** No header is ever given twice, whatever bridge, thread, connection, draw, cut or block; no body is used for two blocks. */
 import { expect, test } from 'vitest';
+import { LocalSessionShelf } from '../../bridge/session-shelf.ts';
 import { bodyId } from '../../protocol/body.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { count } from '../level.ts';
-import { type Bed, startBed } from './bed.ts';
+import { type Bed, EASY, startBed } from './bed.ts';
 import { addressOf, mine, V1Client } from './stratum-client.ts';
 import { TemplateSource } from './template-source.ts';
 
@@ -50,4 +51,43 @@ test.each([1, 2])('100 connections on %i bridges', { timeout: 120_000 }, async (
   expect(blocks.length).toBeGreaterThan(10);
   expect(new Set(blocks.map(({ body }) => toHex(bodyId(body)))).size).toBe(blocks.length);
   for (const client of clients) client.close();
+});
+
+test('a session that moves to another server and back goes on, under an extranonce of its own each time', async () => {
+  const shelf = new LocalSessionShelf(EASY, Date.now);
+  const shelved = new Set<string>();
+  const sessions = {
+    put: async (record: Parameters<typeof shelf.put>[0]) => {
+      await shelf.put(record);
+      shelved.add(record.id);
+    },
+    take: (id: string) => shelf.take(id),
+  };
+  const [a, b] = [await startBed({ sessions }), await startBed({ sessions })];
+  const extranonces: string[] = [];
+  let session: string | null = null;
+  let last: V1Client | undefined;
+  for (const { port, sink } of [a, b, a, b]) {
+    const client = await V1Client.open(port);
+    await client.login(`${addressOf(1)}.a`, '', session);
+    const job = client.jobs[0]!;
+    extranonces.push(toHex(job.extranonce));
+    expect(job.clean).toBe(true);
+    expect(sink.owned.at(-1)?.worker).toBe('a');
+    if (last !== undefined) {
+      expect(client.session).toBe(last.session);
+      expect(client.prefix).toEqual(last.prefix);
+    }
+    expect(await client.submitCode(job.jobId, mine(job, client.prefix).nonce)).toBe(0);
+    session = client.session;
+    shelved.clear();
+    client.close();
+    await expect.poll(() => shelved.has(client.session)).toBe(true);
+    last = client;
+  }
+  expect(new Set(extranonces).size).toBe(4);
+  const again = await V1Client.open(a.port);
+  await again.login(`${addressOf(1)}.a`, '', session);
+  expect(await again.ask({ method: 'mining.stats' })).toMatchObject({ result: { accepted: 4, work: 16n } });
+  again.close();
 });

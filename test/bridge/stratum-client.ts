@@ -201,8 +201,8 @@ export class V2Client {
     }
   }
 
-  async login(username: string, password = ''): Promise<Job> {
-    this.send({ type: 'subscribe', subscribe: { agent: 'test/2', tag: '', session: null } });
+  async login(username: string, password = '', session: string | null = null): Promise<Job> {
+    this.send({ type: 'subscribe', subscribe: { agent: 'test/2', tag: '', session } });
     const { subscribed } = await this.next('subscribed');
     this.prefix = subscribed.noncePrefix;
     this.session = subscribed.session;
@@ -214,6 +214,23 @@ export class V2Client {
     this.#sequence++;
     this.send({ type: 'submit', sequence: this.#sequence, submit: { jobId, nonce } });
     return this.#sequence;
+  }
+
+  /** The code of the answer to a submit, 0 when it was accepted. */
+  async submitCode(jobId: number, nonce: Bytes): Promise<number> {
+    const from = this.frames.length;
+    const sequence = this.submit(jobId, nonce);
+    for (;;) {
+      for (const frame of this.frames.slice(from)) {
+        if (frame.type === 'accepted' && frame.through >= sequence) return 0;
+        if (frame.type === 'rejected' && frame.sequence === sequence) return frame.code;
+      }
+      await new Promise<void>((resolve) => this.#watchers.push(resolve));
+    }
+  }
+
+  get jobs(): Job[] {
+    return this.frames.flatMap((frame) => (frame.type === 'job' ? [frame.job] : []));
   }
 
   close(): void {

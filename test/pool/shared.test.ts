@@ -17,6 +17,7 @@ afterAll(() => server.stop());
 const shelf = { resumeMillis: 60_000, resumeSessions: 10 };
 const session = (id: string): SessionRecord => ({
   id,
+  bootId: pattern('boot', 8),
   service: 'pplns',
   owner: pattern('owner', 13),
   prefix: 3,

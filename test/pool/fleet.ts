@@ -1,0 +1,93 @@
+/** Several svc-pool processes over one node, one wallet daemon, a real Redis and a real PostgreSQL, for tests. */
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { onTestFinished } from 'vitest';
+import { connectDatabase, type Sql } from '../../pool/database/connect.ts';
+import { runToEnd } from '../../stack/process.ts';
+import { Program } from '../bridge/program.ts';
+import { temporaryDirectory } from '../temporary.ts';
+import { type PostgresServer, startPostgresServer } from './postgres-server.ts';
+import { type RedisServer, startRedisServer } from './redis-server.ts';
+
+const HOST = '127.0.0.1';
+const ANY = `${HOST}:0`;
+
+export type Instance = {
+  readonly name: string;
+  readonly program: Program;
+  readonly ports: { readonly pplns: number; readonly solo: number };
+  /** Where its API and metrics are. */
+  readonly web: string;
+};
+
+export type FleetOptions = {
+  /** Work of a block at the start, and at least. */
+  readonly blockWork: number;
+  readonly cutMillis: number;
+};
+
+export class Fleet {
+  readonly redis: RedisServer;
+  readonly postgres: PostgresServer;
+  readonly directory: string;
+  readonly #words: readonly string[];
+
+  private constructor(redis: RedisServer, postgres: PostgresServer, directory: string, words: readonly string[]) {
+    this.redis = redis;
+    this.postgres = postgres;
+    this.directory = directory;
+    this.#words = words;
+  }
+
+  static async start(options: FleetOptions): Promise<Fleet> {
+    const directory = temporaryDirectory();
+    const redis = await startRedisServer();
+    onTestFinished(() => redis.stop());
+    const postgres = await startPostgresServer(100);
+    onTestFinished(() => postgres.stop());
+    const node = new Program('svcd', [
+      ...['run', '--data-dir', join(directory, 'node'), '--cut-millis', String(options.cutMillis)],
+      ...['--initial-work', String(options.blockWork), '--minimum-work', String(options.blockWork)],
+      ...['--api-bind', ANY, '--mining-bind', ANY],
+    ]);
+    const api = `http://${HOST}:${await node.until(/public API address=127.0.0.1:(\d+)/)}`;
+    const mining = `http://${HOST}:${await node.until(/mining listener address=127.0.0.1:(\d+)/)}`;
+    const file = join(directory, 'wallet.json');
+    await runToEnd('svc-wallet', ['init', '--file', file, '--network', 'development', '--generate-password', '--json']);
+    const wallet = new Program('svc-wallet', ['daemon', '--file', file, '--service', api, '--listen', ANY]);
+    const daemon = `http://${HOST}:${await wallet.until(/wallet daemon ready listen=127.0.0.1:(\d+)/)}`;
+    return new Fleet(redis, postgres, directory, [
+      ...['--node', mining, '--node-api', api, '--wallet', daemon, '--wallet-token-file', `${file}.token`],
+      ...['--database', postgres.url, '--redis', redis.url, '--slice-cuts', '12', '--payout-min', '1000'],
+      ...['--pplns-listen', ANY, '--solo-listen', ANY, '--web-listen', ANY, '--pplns-listen-ws', 'off'],
+      ...['--solo-listen-ws', 'off', '--threads', '1', '--verify-threads', '1', '--min-work', '1'],
+    ]);
+  }
+
+  /** A name is a data directory: starting it again takes up what its last process left. */
+  async add(name: string): Promise<Instance> {
+    const program = new Program('svc-pool', ['run', '--data-dir', join(this.directory, name), ...this.#words]);
+    const port = async (service: string) =>
+      Number(await program.until(new RegExp(`stratum listener service=${service} kind=tcp host=\\S+ port=(\\d+)`)));
+    const ports = { pplns: await port('pplns'), solo: await port('solo') };
+    const web = `http://${HOST}:${await program.until(/web host=127.0.0.1 port=(\d+)/)}`;
+    await program.until(/(ready) healthy=true/);
+    return { name, program, ports, web };
+  }
+
+  books(): Sql {
+    const sql = connectDatabase(this.postgres.url, { max: 1, name: 'test' });
+    onTestFinished(() => sql.end({ timeout: 1 }).catch(() => undefined));
+    return sql;
+  }
+
+  /** Whether an ended session waits to be resumed, wherever. */
+  async isShelved(session: string): Promise<boolean> {
+    const redis = new Redis(this.redis.url);
+    try {
+      return (await redis.exists(`svc-pool:development:session:${session}`)) === 1;
+    } finally {
+      redis.disconnect();
+    }
+  }
+}

@@ -1,0 +1,84 @@
+/** A real PostgreSQL for tests of several programs: one address for its whole life; it can be killed, started again and frozen. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../pool/database/embedded.ts';
+import { quietLog } from '../quiet-log.ts';
+
+export type PostgresServer = {
+  readonly url: string;
+  /** Ends it at once, as a crash would; its data stays. */
+  kill(): Promise<void>;
+  start(): Promise<void>;
+  /** It answers nobody and closes nothing, until `thaw`. */
+  freeze(): void;
+  thaw(): void;
+  stop(): Promise<void>;
+};
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** Each child of the server leads a group of its own, so they are found by their parent. */
+function childrenOf(parent: number): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => {
+      try {
+        const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
+        return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === parent;
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
+}
+
+export async function startPostgresServer(connections: number): Promise<PostgresServer> {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-postgres-'));
+  const port = await freePort();
+  let server: EmbeddedPostgres | undefined;
+  let frozen: number[] = [];
+  const start = async () => {
+    server = await startEmbeddedPostgres(directory, quietLog, { port, connections });
+  };
+  const signal = (pid: number, name: NodeJS.Signals) => {
+    try {
+      process.kill(pid, name);
+    } catch {
+      // A child that ended meanwhile.
+    }
+  };
+  const thaw = () => {
+    for (const pid of frozen.splice(0)) signal(pid, 'SIGCONT');
+  };
+  await start();
+  const { url } = server as unknown as EmbeddedPostgres;
+  return {
+    url,
+    start,
+    thaw,
+    freeze() {
+      const { pid } = server as EmbeddedPostgres;
+      process.kill(pid, 'SIGSTOP');
+      frozen = [pid, ...childrenOf(pid)];
+      for (const child of frozen.slice(1)) signal(child, 'SIGSTOP');
+    },
+    async kill() {
+      const running = server as EmbeddedPostgres;
+      process.kill(running.pid, 'SIGQUIT');
+      await running.exited;
+    },
+    async stop() {
+      thaw();
+      await server?.stop();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
