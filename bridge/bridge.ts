@@ -2,7 +2,6 @@
  * `svc-bridge`, put together: verifier, node or nodes, stratum server with counters, statistics and metrics, in this
  * order, each handed to the shutdown as it starts.
  */
-import { hash as nodeHash } from 'node:crypto';
 import { join } from 'node:path';
 import { createVerifier } from '../kernels/verifier.ts';
 import { runDaemon } from '../node/daemon.ts';
@@ -21,7 +20,6 @@ import {
   showListenAddress,
   type ValuesOf,
 } from '../protocol/command-line.ts';
-import { useSha384 } from '../protocol/identifier.ts';
 import { NETWORK_NAMES, NETWORKS } from '../protocol/network.ts';
 import { MAX_EXTRANONCE } from '../protocol/tag.ts';
 import { apiClientDependencies } from '../runtime/api-client.ts';
@@ -29,6 +27,7 @@ import type { Logger } from '../runtime/log.ts';
 import { logOptions } from '../runtime/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
 import { listenForMetrics } from '../runtime/metrics-listener.ts';
+import { useNativeSha384 } from '../runtime/native-sha384.ts';
 import type { Shutdown } from '../runtime/shutdown.ts';
 import { BridgeError } from './bridge-error.ts';
 import { stratumMetrics } from './bridge-metrics.ts';
@@ -87,7 +86,7 @@ const PLACEHOLDER_EXTRANONCE = new Uint8Array(MAX_EXTRANONCE);
 
 export async function runBridge(values: BridgeValues, dependencies: BridgeDependencies): Promise<void> {
   const { log, shutdown, version } = dependencies;
-  useSha384((bytes) => nodeHash('sha384', bytes, 'buffer'));
+  useNativeSha384();
   const startedMillis = Date.now();
   const network = NETWORKS[values.network];
   const files = certificateFiles(values);

@@ -1,8 +1,8 @@
 /** The program of a listener thread: a desk and a listener, with the hub at the other end of the thread's port. */
-import { hash as nodeHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
 import { attachVerifier, type VerifierTicket } from '../kernels/verifier.ts';
-import { useSha384 } from '../protocol/identifier.ts';
+import { useNativeSha384 } from '../runtime/native-sha384.ts';
 import { steadyNow } from './clock.ts';
 import { Desk } from './desk.ts';
 import type { Balance, Hub, SessionRecord } from './hub.ts';
@@ -12,7 +12,7 @@ import { PortCalls } from './port-calls.ts';
 import { packShares } from './share-batch.ts';
 
 if (parentPort === null) throw new Error('this file is the program of a worker thread');
-useSha384((bytes) => nodeHash('sha384', bytes, 'buffer'));
+useNativeSha384();
 
 const { options, ticket } = workerData as { options: ListenerThreadOptions; ticket: VerifierTicket };
 

@@ -3,12 +3,11 @@
  * doors (mempool/admission.ts, mining/candidate.ts), the ledger (ledger/apply-cut.ts), the store, and the order in which a cut becomes
  * final: apply, certify, write, then tell.
  */
-import { createHash, hash as nodeHash } from 'node:crypto';
 import type { Verifier } from '../kernels/verifier.ts';
 import type { Bytes } from '../protocol/bytes.ts';
 import { type Certificate, signersOf } from '../protocol/cut.ts';
-import { useSha384 } from '../protocol/identifier.ts';
 import type { Logger } from '../runtime/log.ts';
+import { useNativeSha384 } from '../runtime/native-sha384.ts';
 import type { Certify } from './certificate.ts';
 import { ChainReads } from './chain-reads.ts';
 import { CutClock } from './cut-clock.ts';
@@ -29,11 +28,7 @@ import { type OpenedChain, type OpenOptions, openChain } from './open-chain.ts';
 import type { CutIndexer } from './store/cut-indexer.ts';
 import { LedgerStore } from './store/ledger-store.ts';
 
-// The portable SHA-384 is for browsers; every hash of a node goes through OpenSSL.
-useSha384(
-  (bytes) => nodeHash('sha384', bytes, 'buffer'),
-  (head, rest) => createHash('sha384').update(head).update(rest).digest(),
-);
+useNativeSha384();
 
 const MEBIBYTE = 1024 * 1024;
 
@@ -188,7 +183,7 @@ class EmbeddedNode extends ChainReads implements FullNode {
       const outcome = await arriving;
       return this.#noted('block', outcome.status === 'accepted' ? { ...outcome, status: 'known' } : outcome);
     }
-    const arrival = this.#accept(new Uint8Array(header), new Uint8Array(body), origin);
+    const arrival = this.#accept(new Uint8Array(header), body, origin);
     this.#arriving.set(name, arrival);
     try {
       return this.#noted('block', await arrival);

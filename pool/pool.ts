@@ -3,7 +3,7 @@
  * holds the term, the API beside them. Parts start in the order in which they need each other; `stop` is handed each as it
  * starts and must run them in reverse.
  */
-import { hash as nodeHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -19,12 +19,12 @@ import { parseAddress } from '../protocol/address.ts';
 import { createApiClient } from '../protocol/api/client.ts';
 import { toHex } from '../protocol/bytes.ts';
 import type { ListenAddress } from '../protocol/command-line.ts';
-import { useSha384 } from '../protocol/identifier.ts';
 import { NETWORKS } from '../protocol/network.ts';
 import { apiClientDependencies } from '../runtime/api-client.ts';
 import { lockDirectory } from '../runtime/directory-lock.ts';
 import type { Logger } from '../runtime/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
+import { useNativeSha384 } from '../runtime/native-sha384.ts';
 import type { ConnectDocument } from './api/documents.ts';
 import { OperatorToken } from './api/operator-token.ts';
 import { openPoolApi } from './api/pool-api.ts';
@@ -83,7 +83,7 @@ const REDIS_START_MILLIS = 3_000;
 
 export async function createPool(values: PoolValues, dependencies: PoolDependencies): Promise<Pool> {
   const { log, started, version } = dependencies;
-  useSha384((bytes) => nodeHash('sha384', bytes, 'buffer'));
+  useNativeSha384();
   const network = NETWORKS[values.network];
   const bootId = Uint8Array.from(randomBytes(BOOT_ID_BYTES));
   const startedMillis = Date.now();

@@ -42,10 +42,10 @@ export const LABELS = {
 
 export type Label = (typeof LABELS)[keyof typeof LABELS];
 
-/** The hash is passed in where a program has a faster SHA-384 than the portable one (node:crypto). */
-export type Sha384 = (bytes: Bytes) => Bytes;
+/** The hash is passed in where a program has a faster SHA-384 than the portable one (node:crypto). Every digest is new memory. */
+export type Sha384 = (bytes: Bytes) => Uint8Array<ArrayBuffer>;
 /** The same over two pieces, as if they stood side by side: a body of a mebibyte is not copied only to stand behind its label. */
-export type Sha384OfTwo = (head: Bytes, rest: Bytes) => Bytes;
+export type Sha384OfTwo = (head: Bytes, rest: Bytes) => Uint8Array<ArrayBuffer>;
 
 let hash: Sha384 = sha384;
 let hashOfTwo: Sha384OfTwo = (head, rest) => hash(concat(head, rest));
@@ -67,10 +67,10 @@ export function id(label: string, bytes: Bytes): Uint8Array<ArrayBuffer> {
     prefixes.set(label, prefix);
   }
   const length = prefix.length + bytes.length;
-  if (length > together.length) return new Uint8Array(hashOfTwo(prefix, bytes));
+  if (length > together.length) return hashOfTwo(prefix, bytes);
   together.set(prefix);
   together.set(bytes, prefix.length);
-  return new Uint8Array(hash(together.subarray(0, length)));
+  return hash(together.subarray(0, length));
 }
 
 export const idFromHex = (text: string): Uint8Array<ArrayBuffer> => fromHex(text, ID_BYTES);

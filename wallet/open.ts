@@ -1,12 +1,12 @@
 /** Opens a wallet on this machine: lock, password, state, node. What the daemon and the commands have in common. */
-import { hash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { createApiClient } from '../protocol/api/client.ts';
-import { useSha384 } from '../protocol/identifier.ts';
 import type { NetworkName } from '../protocol/network.ts';
 import { apiClientDependencies } from '../runtime/api-client.ts';
 import { type DirectoryLock, lockDirectory } from '../runtime/directory-lock.ts';
 import type { Logger } from '../runtime/log.ts';
+import { useNativeSha384 } from '../runtime/native-sha384.ts';
 import type { NodeClient } from './node-link.ts';
 import { type Unlocked, unlock } from './password.ts';
 import { Wallet, type WalletOptions } from './wallet.ts';
@@ -37,7 +37,7 @@ export type OpenDependencies = {
 
 /** The lock comes before everything else: two processes on one state would each believe that it pays alone. */
 export async function openWallet(options: OpenOptions, dependencies: OpenDependencies): Promise<Wallet> {
-  useSha384((bytes) => hash('sha384', bytes, 'buffer'));
+  useNativeSha384();
   const directory = stateDirectory(options.file);
   const lock: DirectoryLock = lockDirectory(directory);
   try {

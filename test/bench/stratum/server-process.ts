@@ -1,20 +1,19 @@
 /** The stratum server as a process of its own for the benchmark: templates made here, hashing real or taken out. */
-import { hash as nodeHash } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
 import { Counters } from '../../../bridge/counters.ts';
 import { LIMIT_DEFAULTS } from '../../../bridge/options.ts';
 import { createStratumServer } from '../../../bridge/server.ts';
 import { NodeUpstream, UPSTREAM_DEFAULTS } from '../../../bridge/upstream.ts';
 import { createVerifier, type Verifier } from '../../../kernels/verifier.ts';
-import { useSha384 } from '../../../protocol/identifier.ts';
 import { NETWORKS } from '../../../protocol/network.ts';
+import { useNativeSha384 } from '../../../runtime/native-sha384.ts';
 import { TemplateSource } from '../../bridge/template-source.ts';
 import { TEST_CERTIFICATE } from '../../miner/certificate.ts';
 import { quietLog } from '../../quiet-log.ts';
 import { answerAsked } from './asked.ts';
 
 const [threads = '2', hashing = 'none'] = process.argv.slice(2);
-useSha384((bytes) => nodeHash('sha384', bytes, 'buffer'));
+useNativeSha384();
 
 /** Answers like the verification workers do, with hashes that meet every share target and no block target. */
 function withoutHashing(): Verifier {
