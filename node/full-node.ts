@@ -197,9 +197,14 @@ export type TemplateRequest = {
 export type Template = {
   readonly anchor: Head;
   readonly header: Bytes;
+  /** Put together when it is first asked for: up to a mebibyte, and whoever sends a template on can do without it. */
   readonly body: Bytes;
   readonly payout: Bytes;
   readonly extranonce: Bytes;
+  /** In ascending order. */
+  readonly parents: readonly Bytes[];
+  /** In wire form, in the order of the body. */
+  readonly transactions: readonly Bytes[];
   readonly registrationWindowEnd: number;
   readonly target: bigint;
   readonly timestampMillis: number;
@@ -249,6 +254,7 @@ export interface FullNode {
   sync(): Sync;
 
   submitTransaction(wire: Bytes, origin?: Origin): Promise<Submission>;
+  /** The body is kept as it is, without a copy: the caller does not change it any more. */
   submitBlock(header: Bytes, body: Bytes, origin?: Origin): Promise<Submission>;
   template(request: TemplateRequest): Template;
 

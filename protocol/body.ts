@@ -24,20 +24,35 @@ export type Body = {
   readonly transactions: readonly Bytes[];
 };
 
-export function encodeBody(body: Body): Uint8Array<ArrayBuffer> {
+const headBytes = (body: Body): number =>
+  1 + body.payout.length + 1 + body.extranonce.length + 1 + body.parents.length * ID_BYTES + 4;
+
+/** How long the encoded body is. */
+export function bodyBytes(body: Body): number {
+  let size = headBytes(body);
+  for (const wire of body.transactions) size += 4 + wire.length;
+  return size;
+}
+
+function writeHead(writer: ByteWriter, body: Body): ByteWriter {
   payloadKind(body.payout);
   checkParents(body.parents);
-  // A node encodes a mebibyte per template: exactly the room that is needed spares every copy.
-  let size = 1 + body.payout.length + 1 + body.extranonce.length + 1 + body.parents.length * ID_BYTES + 4;
-  for (const wire of body.transactions) size += 4 + wire.length;
-  const writer = new ByteWriter(size).u8(BODY_VERSION).raw(body.payout).short(body.extranonce, MAX_EXTRANONCE);
-  writer.u8(body.parents.length);
+  writer.u8(BODY_VERSION).raw(body.payout).short(body.extranonce, MAX_EXTRANONCE).u8(body.parents.length);
   for (const parent of body.parents) writer.raw(parent);
-  writer.u32(body.transactions.length);
+  return writer.u32(body.transactions.length);
+}
+
+/** What stands before the transactions, each of which is `u32 length | wire form`: for one who writes the body piece by piece. */
+export const encodeBodyHead = (body: Body): Uint8Array<ArrayBuffer> =>
+  writeHead(new ByteWriter(headBytes(body)), body).done();
+
+export function encodeBody(body: Body): Uint8Array<ArrayBuffer> {
+  // A node encodes a mebibyte per block: exactly the room that is needed spares every copy.
+  const size = bodyBytes(body);
+  if (size > MAX_BODY_BYTES) throw new ProtocolError('too_long', `a body has at most ${MAX_BODY_BYTES} bytes`);
+  const writer = writeHead(new ByteWriter(size), body);
   for (const wire of body.transactions) writer.u32(wire.length).raw(wire);
-  const bytes = writer.done();
-  if (bytes.length > MAX_BODY_BYTES) throw new ProtocolError('too_long', `a body has at most ${MAX_BODY_BYTES} bytes`);
-  return bytes;
+  return writer.done();
 }
 
 function checkParents(parents: readonly Bytes[]): void {

@@ -104,9 +104,10 @@ export function decodeTransactionBody(bytes: Bytes, expectedChain?: Bytes): Tran
   const ruleSet = reader.u16();
   if (version !== PROTOCOL_VERSION || ruleSet !== RULE_SET)
     throw new ProtocolError('unsupported_version', `transaction of protocol ${version}, rule set ${ruleSet}`);
-  const chainId = reader.take(ID_BYTES);
-  if (expectedChain !== undefined && !equalBytes(chainId, expectedChain))
+  const boundTo = reader.view(ID_BYTES);
+  if (expectedChain !== undefined && !equalBytes(boundTo, expectedChain))
     throw new ProtocolError('wrong_chain', 'the transaction is bound to another chain');
+  const chainId = expectedChain ?? new Uint8Array(boundTo);
   const validFromHeight = reader.height();
   const validUntilHeight = reader.height();
   const inputs: Outpoint[] = [];
@@ -146,9 +147,9 @@ function writeWitness(writer: ByteWriter, witness: Witness): void {
 function readWitness(reader: ByteReader): Witness {
   const profile = reader.u8();
   if (profile === WITNESS_PROFILES.inline)
-    return { profile: 'inline', publicKey: reader.take(PUBLIC_KEY_BYTES), signature: reader.take(SIGNATURE_BYTES) };
+    return { profile: 'inline', publicKey: reader.view(PUBLIC_KEY_BYTES), signature: reader.view(SIGNATURE_BYTES) };
   if (profile === WITNESS_PROFILES.referenced)
-    return { profile: 'referenced', signature: reader.take(SIGNATURE_BYTES) };
+    return { profile: 'referenced', signature: reader.view(SIGNATURE_BYTES) };
   throw new ProtocolError('unsupported_profile', `witness profile ${profile} is not supported`);
 }
 
@@ -169,11 +170,18 @@ export function encodeTransaction(transaction: Transaction): Uint8Array<ArrayBuf
   return bytes;
 }
 
+/** The body's part of a wire form: what is signed over and named. */
+export function bodyOfWire(wire: Bytes): Bytes {
+  const reader = new ByteReader(wire);
+  return reader.view(reader.u16());
+}
+
+/** Keys and signatures stay part of the bytes: they are nearly all of them, and a node keeps thousands of transactions. */
 export function decodeTransaction(bytes: Bytes, expectedChain?: Bytes): Transaction {
   if (bytes.length > MAX_TRANSACTION_BYTES)
     throw new ProtocolError('too_long', `a transaction has at most ${MAX_TRANSACTION_BYTES} bytes`);
   const reader = new ByteReader(bytes);
-  const body = decodeTransactionBody(reader.take(reader.u16()), expectedChain);
+  const body = decodeTransactionBody(reader.view(reader.u16()), expectedChain);
   const witnesses: Witness[] = [];
   for (let left = witnessCount(body); left > 0; left--) witnesses.push(readWitness(reader));
   reader.end();

@@ -9,7 +9,7 @@ import { blockId, decodeHeader, type Header } from '../../protocol/header.ts';
 import { id, LABELS } from '../../protocol/identifier.ts';
 import { merkleLeaf } from '../../protocol/merkle.ts';
 import { workOfTarget } from '../../protocol/target.ts';
-import { decodeTransaction, encodeTransactionBody, type Transaction } from '../../protocol/transaction.ts';
+import { bodyOfWire, decodeTransaction, type Transaction } from '../../protocol/transaction.ts';
 import { nameOf } from './registration.ts';
 
 export type ReadTransaction = Transaction & {
@@ -28,7 +28,7 @@ export type ReadTransaction = Transaction & {
 /** Throws a ProtocolError when the bytes are no transaction of this chain. */
 export function readTransaction(wire: Bytes, chainId: Bytes): ReadTransaction {
   const transaction = decodeTransaction(wire, chainId);
-  const bodyBytes = encodeTransactionBody(transaction.body);
+  const bodyBytes = bodyOfWire(wire);
   const transactionId = id(LABELS.transaction, bodyBytes);
   const leaf = merkleLeaf(wire);
   return {

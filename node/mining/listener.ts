@@ -12,7 +12,8 @@ import type { ListenAddress } from '../../protocol/command-line.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { FullNode } from '../full-node.ts';
 import { errorDocument, type NodeError, nodeError, statusOf } from '../node-error.ts';
-import { readCandidate, readTemplateRequest, templateJson } from './requests.ts';
+import { AnswerRooms } from './answer-rooms.ts';
+import { readCandidate, readTemplateRequest, writeTemplate } from './requests.ts';
 import { isSameMachine } from './same-machine.ts';
 
 export const MAX_REQUEST_BYTES = 4 * 1024 * 1024;
@@ -37,10 +38,22 @@ export interface MiningListener {
   close(): Promise<void>;
 }
 
-type Answer = { readonly status: number; readonly json: string; readonly text?: string };
+type Answer = {
+  readonly status: number;
+  readonly json: string | Buffer;
+  readonly text?: string;
+  /** Call when the answer has been written. */
+  readonly written?: () => void;
+};
+
+/** For all template answers of the process. */
+const rooms = new AnswerRooms();
 
 const ok = (json: string): Answer => ({ status: 200, json });
-const refusal = (error: NodeError): Answer => ({ status: statusOf(error), json: JSON.stringify(errorDocument(error)) });
+const refusal = (error: NodeError): Answer & { readonly json: string } => ({
+  status: statusOf(error),
+  json: JSON.stringify(errorDocument(error)),
+});
 
 type Route = (dependencies: MiningListenerDependencies, json: unknown) => Answer | Promise<Answer>;
 
@@ -69,14 +82,10 @@ function answerTemplate({ node, onTemplate }: MiningListenerDependencies, json: 
   }
   onTemplate?.('answered');
   const { payout } = request.value;
-  return ok(
-    templateJson(
-      node.template(request.value),
-      node.network.name,
-      node.chainId,
-      formatAddress(payout, node.network.name),
-    ),
-  );
+  const template = node.template(request.value);
+  const address = formatAddress(payout, node.network.name);
+  const answer = writeTemplate(template, node.network.name, node.chainId, address, (bytes) => rooms.take(bytes));
+  return { status: 200, json: answer, written: () => rooms.giveBack(answer) };
 }
 
 async function answerCandidate({ node }: MiningListenerDependencies, json: unknown): Promise<Answer> {
@@ -203,9 +212,9 @@ async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
   return Buffer.concat(parts, length);
 }
 
-function send(response: ServerResponse, { status, json, text }: Answer): void {
-  const bytes = Buffer.from(text ?? json);
+function send(response: ServerResponse, { status, json, text, written }: Answer): void {
+  const bytes = typeof json === 'string' ? Buffer.from(text ?? json) : json;
   const type = text === undefined ? 'application/json' : 'text/plain';
   const close = status === 413 ? { connection: 'close' } : {};
-  response.writeHead(status, { 'content-type': type, 'content-length': bytes.length, ...close }).end(bytes);
+  response.writeHead(status, { 'content-type': type, 'content-length': bytes.length, ...close }).end(bytes, written);
 }

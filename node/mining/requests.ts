@@ -3,6 +3,7 @@
  * taken for its default.
  */
 import { parseAddress } from '../../protocol/address.ts';
+import { bodyBytes, encodeBodyHead } from '../../protocol/body.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { NetworkName } from '../../protocol/network.ts';
@@ -70,8 +71,20 @@ export function readCandidate(json: unknown): Read<{ header: Bytes; body: Bytes 
   return { value: { header, body } };
 }
 
-/** The body is put in by hand: escaping two million hex characters that need none would cost more than the rest. */
-export function templateJson(template: Template, network: NetworkName, chainId: Bytes, payout: string): string {
+/** Buffer's own methods, called on any bytes. */
+const { hexSlice } = Buffer.prototype as unknown as { hexSlice(this: Uint8Array, from: number, to: number): string };
+
+/**
+ * The answer to a template request, written into memory that `room` gives. The body is put in by hand and piece by piece: it is two million hex characters
+ * that need no escaping, and as one text they would cost more than the template and have the whole heap searched for garbage every few requests.
+ */
+export function writeTemplate(
+  template: Template,
+  network: NetworkName,
+  chainId: Bytes,
+  payout: string,
+  room: (bytes: number) => Buffer,
+): Buffer {
   const { anchor, pow } = template;
   const document = JSON.stringify({
     api_version: 1,
@@ -93,6 +106,19 @@ export function templateJson(template: Template, network: NetworkName, chainId: 
     pow: { epoch: pow.epoch, seed: toHex(pow.seed), epoch_length: pow.epochLength },
     valid_millis: template.validMillis,
   });
-  const body = Buffer.from(template.body.buffer, template.body.byteOffset, template.body.length).toString('hex');
-  return `${document.slice(0, -1)},"body_hex":"${body}"}`;
+  const before = `${document.slice(0, -1)},"body_hex":"`;
+  const bytes = room(before.length + 2 * bodyBytes(template) + 2);
+  let at = bytes.write(before, 'latin1');
+  const hex = (part: Bytes) => {
+    at += bytes.write(hexSlice.call(part, 0, part.length), at, 'latin1');
+  };
+  const length = Buffer.alloc(4);
+  hex(encodeBodyHead(template));
+  for (const wire of template.transactions) {
+    length.writeUInt32LE(wire.length);
+    hex(length);
+    hex(wire);
+  }
+  at += bytes.write('"}', at, 'latin1');
+  return bytes.subarray(0, at);
 }

@@ -29,7 +29,27 @@ const BODY_OVERHEAD = 1 + 49 + 1 + MAX_EXTRANONCE + 1 + MAX_PARENTS * ID_BYTES +
 /** Templates whose transactions are remembered. */
 const MAX_MADE = 256;
 
-type Draw = { readonly at: number; readonly anchorHeight: number; readonly entries: readonly Entry[] };
+/** The transactions of a template, and what follows from them. */
+type Content = {
+  readonly entries: readonly Entry[];
+  readonly transactions: readonly Bytes[];
+  readonly root: Bytes;
+  /** The block's part of the fees. */
+  readonly fees: bigint;
+};
+
+type Draw = { readonly at: number; readonly anchorHeight: number; content: Content };
+
+function contentOf(entries: readonly Entry[]): Content {
+  let fees = 0n;
+  for (const entry of entries) fees += splitHalves(entry.fee).work;
+  return {
+    entries,
+    transactions: entries.map((entry) => entry.wire),
+    root: merkleRootOfHashes(entries.map((entry) => entry.read.leaf)),
+    fees,
+  };
+}
 
 export type TemplateDependencies = {
   readonly network: Network;
@@ -55,16 +75,13 @@ export class TemplateMaker {
   make(anchor: Head, request: TemplateRequest): Template {
     const { network, powEpochLength, mempool, pool, now } = this.#dependencies;
     const draw = request.draw ?? 0;
-    const { at, entries } = this.#draw(draw, request.maxTransactions, anchor.height);
-    const waiting = entries.filter((entry) => mempool.holds(entry));
+    const kept = this.#draw(draw, request.maxTransactions, anchor.height);
+    if (!kept.content.entries.every((entry) => mempool.holds(entry)))
+      kept.content = contentOf(kept.content.entries.filter((entry) => mempool.holds(entry)));
+    const { entries, transactions, root, fees } = kept.content;
+    const { payout } = request;
     const extranonce = request.extranonce ?? this.#freshExtranonce();
     const parents = pool.parents();
-    const body = encodeBody({
-      payout: request.payout,
-      extranonce,
-      parents,
-      transactions: waiting.map((entry) => entry.wire),
-    });
     const header = {
       networkId: network.id,
       anchorHeight: anchor.height,
@@ -72,33 +89,37 @@ export class TemplateMaker {
       timestampMillis: Math.max(now(), anchor.timestampMillis + 1),
       anchorId: anchor.cutId,
       parentsRoot: parentsRoot({ parents }),
-      transactionsRoot: merkleRootOfHashes(waiting.map((entry) => entry.read.leaf)),
-      rewardRoot: rewardRoot(request.payout, extranonce),
+      transactionsRoot: root,
+      rewardRoot: rewardRoot(payout, extranonce),
       stateRoot: anchor.stateRoot,
       target: anchor.target,
       nonce: new Uint8Array(8),
     };
-    this.#rememberMade(header.transactionsRoot, waiting);
+    this.#rememberMade(root, entries);
     const epoch = powEpoch(anchor.height, powEpochLength);
-    let fees = 0n;
-    for (const entry of waiting) fees += splitHalves(entry.fee).work;
+    let body: Bytes | undefined;
     return {
       anchor,
       header: encodeHeader(header),
-      body,
-      payout: request.payout,
+      get body() {
+        body ??= encodeBody({ payout, extranonce, parents, transactions });
+        return body;
+      },
+      payout,
       extranonce,
+      parents,
+      transactions,
       registrationWindowEnd: registrationWindowEnd(anchor.height),
       target: anchor.target,
       timestampMillis: header.timestampMillis,
       parentsRoot: header.parentsRoot,
-      transactionsRoot: header.transactionsRoot,
+      transactionsRoot: root,
       rewardRoot: header.rewardRoot,
       draw,
-      transactionCount: waiting.length,
+      transactionCount: transactions.length,
       fees,
       pow: { epoch, seed: this.#seed(epoch), epochLength: powEpochLength },
-      validMillis: Math.max(0, at + DRAW_MILLIS - now()),
+      validMillis: Math.max(0, kept.at + DRAW_MILLIS - now()),
     };
   }
 
@@ -134,7 +155,7 @@ export class TemplateMaker {
     const current = kept !== undefined && now >= kept.at && now < kept.at + DRAW_MILLIS ? kept : undefined;
     if (current?.anchorHeight === anchorHeight) return current;
     const { mempool, random } = this.#dependencies;
-    const still = (current?.entries ?? []).filter((entry) => mempool.holds(entry) && entry.carriers.size === 0);
+    const still = (current?.content.entries ?? []).filter((entry) => mempool.holds(entry) && entry.carriers.size === 0);
     const rules = {
       maxTransactions,
       maxBytes: MAX_BODY_BYTES - BODY_OVERHEAD,
@@ -144,7 +165,7 @@ export class TemplateMaker {
     const entries = selectTransactions(mempool.groups(), rules, still);
     this.#draws.delete(name);
     if (this.#draws.size >= MAX_DRAWS) this.#draws.delete(this.#draws.keys().next().value as string);
-    const fresh = { at: current?.at ?? now, anchorHeight, entries };
+    const fresh = { at: current?.at ?? now, anchorHeight, content: contentOf(entries) };
     this.#draws.set(name, fresh);
     return fresh;
   }

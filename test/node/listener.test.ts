@@ -10,7 +10,9 @@ import { CutFeed, CutReader } from '../../node/events.ts';
 import { listenForMining, type MiningListener } from '../../node/mining/listener.ts';
 import { isSameMachine } from '../../node/mining/same-machine.ts';
 import { formatAddress } from '../../protocol/address.ts';
+import { bodyRewardRoot, decodeBody, encodeBody, transactionsRoot } from '../../protocol/body.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
+import { decodeHeader } from '../../protocol/header.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { buildCache, datasetSeed, powParameters, powStages } from '../../protocol/pow.ts';
 import { Bed, silentLog } from './bed.ts';
@@ -161,6 +163,29 @@ test('a late block is answered with 409, a replay with known', async () => {
     JSON.stringify({ header_hex: header.toString('hex'), body_hex: template.body_hex }),
   );
   expect([late.status, late.body.error?.code]).toEqual([409, 'block_too_late']);
+});
+
+test('templates asked for at the same time each carry the body that their header names', async () => {
+  for (let i = 0; i < 40; i++)
+    expect(await bed.pay([bed.treasury(i)], [{ address: developmentKey('bob').address, amount: 1n }])).toMatchObject({
+      status: 'accepted',
+    });
+  const ask = async (i: number) => {
+    // Some share a draw, some hold a few transactions only.
+    const request = { payout, max_transactions: i % 3 === 0 ? 3 : 100, draw: i % 4 };
+    const { body: answer } = await post('/v1/mining/templates', JSON.stringify(request));
+    return answer as unknown as { header_hex: string; body_hex: string; transaction_count: number };
+  };
+  for (let round = 0; round < 2; round++)
+    for (const answer of await Promise.all(Array.from({ length: 8 }, (_, i) => ask(i)))) {
+      const header = decodeHeader(fromHex(answer.header_hex));
+      const body = decodeBody(fromHex(answer.body_hex));
+      expect([3, 40]).toContain(answer.transaction_count);
+      expect(body.transactions).toHaveLength(answer.transaction_count);
+      expect(transactionsRoot(body)).toEqual(header.transactionsRoot);
+      expect(bodyRewardRoot(body)).toEqual(header.rewardRoot);
+      expect(toHex(encodeBody(body))).toBe(answer.body_hex);
+    }
 });
 
 test('events: a checkpoint, then every cut, resumable; binary frames and other protocols end it', async () => {
