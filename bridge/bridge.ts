@@ -32,6 +32,7 @@ import type { Shutdown } from '../runtime/shutdown.ts';
 import { BridgeError } from './bridge-error.ts';
 import { stratumMetrics } from './bridge-metrics.ts';
 import { type CertificateFiles, readCertificate, warnOfExpiry, watchCertificate } from './certificate.ts';
+import { steadyNow } from './clock.ts';
 import { Counters } from './counters.ts';
 import { EmbeddedNode } from './node-embedded.ts';
 import { HttpNode } from './node-http.ts';
@@ -87,11 +88,11 @@ const PLACEHOLDER_EXTRANONCE = new Uint8Array(MAX_EXTRANONCE);
 export async function runBridge(values: BridgeValues, dependencies: BridgeDependencies): Promise<void> {
   const { log, shutdown, version } = dependencies;
   useNativeSha384();
-  const startedMillis = Date.now();
+  const startedMillis = steadyNow();
   const network = NETWORKS[values.network];
   const files = certificateFiles(values);
   const certificate = files === null ? null : readCertificate(files);
-  if (certificate !== null) warnOfExpiry(certificate, log, startedMillis);
+  if (certificate !== null) warnOfExpiry(certificate, log, Date.now());
   const verifier = createVerifier(
     {
       network,
@@ -143,7 +144,7 @@ export async function runBridge(values: BridgeValues, dependencies: BridgeDepend
   if (values.statsBind !== 'off') {
     const about = { network: network.name, version, startedMillis };
     const stats = await listenForStats(values.statsBind, () =>
-      statsDocument(server, counters, { ...about, nowMillis: Date.now() }),
+      statsDocument(server, counters, { ...about, nowMillis: steadyNow() }),
     );
     shutdown.add('statistics', () => stats.close());
     log.info('statistics', { address: showListenAddress(stats.address) });

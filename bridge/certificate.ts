@@ -13,6 +13,8 @@ export type CertificateFiles = { readonly cert: string; readonly key: string };
 export type ReadCertificate = CertificatePem & { readonly expiresMillis: number };
 
 const POLL_MILLIS = 2_000;
+const DAY_MILLIS = 86_400_000;
+const SOON_DAYS = 14;
 
 export function readCertificate(files: CertificateFiles): ReadCertificate {
   try {
@@ -26,30 +28,40 @@ export function readCertificate(files: CertificateFiles): ReadCertificate {
   }
 }
 
-/** Returns how to stop watching. */
+/** Returns how to stop watching. Once a day it is looked whether the certificate runs out. */
 export function watchCertificate(
   files: CertificateFiles,
   log: Logger,
   onChange: (certificate: ReadCertificate) => void,
 ): () => void {
+  let current: ReadCertificate | null = null;
   const reload = (): void => {
     try {
-      const certificate = readCertificate(files);
-      warnOfExpiry(certificate, log, Date.now());
-      onChange(certificate);
+      current = readCertificate(files);
+      warnOfExpiry(current, log, Date.now());
+      onChange(current);
       log.info('certificate read again', { file: files.cert });
     } catch (error) {
       if (!(error instanceof BridgeError)) throw error;
       log.warn('certificate could not be read again, the old one stays', { error });
     }
   };
+  const look = (): void => {
+    current ??= readCertificate(files);
+    warnOfExpiry(current, log, Date.now());
+  };
+  const timer = setInterval(look, DAY_MILLIS);
+  timer.unref();
   for (const file of [files.cert, files.key]) watchFile(file, { interval: POLL_MILLIS }, reload);
   return () => {
+    clearInterval(timer);
     for (const file of [files.cert, files.key]) unwatchFile(file, reload);
   };
 }
 
 export function warnOfExpiry({ expiresMillis }: ReadCertificate, log: Logger, nowMillis: number): void {
-  if (expiresMillis <= nowMillis)
-    log.warn('the certificate has expired', { at: new Date(expiresMillis).toISOString() });
+  const at = new Date(expiresMillis).toISOString();
+  if (expiresMillis <= nowMillis) log.warn('the certificate has expired: only miners that pin it connect', { at });
+  else if (expiresMillis <= nowMillis + SOON_DAYS * DAY_MILLIS)
+    log.warn('the certificate expires soon', { at, days: Math.floor((expiresMillis - nowMillis) / DAY_MILLIS) });
 }

@@ -67,7 +67,7 @@ export class Desk implements ConversationDesk {
   headHeight = 0;
   readonly #dependencies: DeskDependencies;
   readonly #conversations = new Set<Conversation>();
-  /** Sessions that mine, or ended with submits still being verified. */
+  /** Sessions that mine or were resumed, or ended with submits still being verified. */
   readonly #bySession = new Map<string, Conversation>();
   readonly #retiring = new Set<Conversation>();
   readonly #counter: ConnectionCounter;
@@ -137,7 +137,7 @@ export class Desk implements ConversationDesk {
     this.#fanOut.forget(conversation);
     if (conversation instanceof V2Conversation) this.#acknowledging.delete(conversation);
     if (!this.#bySession.has(session.id)) return;
-    this.#tellWorker(session, 'left');
+    if (session.isMining) this.#tellWorker(session, 'left');
     if (session.pending > 0) this.#retiring.add(conversation);
     else this.#handOver(session);
   }
@@ -191,6 +191,8 @@ export class Desk implements ConversationDesk {
         const conversation = conversationOf(session);
         if (!conversation.isEnding) {
           session.resumed(record);
+          // From here on it can be lost or taken like one that mines, though it still has to authorize.
+          if (session.isResumed) this.#bySession.set(session.id, conversation);
           conversation.proceed();
         } else if (record !== null) this.#dependencies.hub.ended(record);
       });
@@ -329,7 +331,7 @@ export class Desk implements ConversationDesk {
       conversation.end('resumed by another connection');
       conversation.peer.destroy();
       this.gone(conversation, 'resumed');
-      this.#tellWorker(session, 'left');
+      if (session.isMining) this.#tellWorker(session, 'left');
     }
     const until = this.now() + EXPORT_WAIT_MILLIS;
     while (session.pending > 0 && this.now() < until) await new Promise((resolve) => setTimeout(resolve, 5));

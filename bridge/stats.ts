@@ -27,7 +27,7 @@ export async function statsDocument(
     version: about.version,
     network: about.network,
     boot_id: toHex(figures.bootId),
-    uptime_millis: about.nowMillis - about.startedMillis,
+    uptime_millis: Math.floor(about.nowMillis - about.startedMillis),
     ready: figures.ready,
     finalized_height: figures.headHeight,
     nodes: figures.nodes,

@@ -1,10 +1,10 @@
 /**
  * Where templates come from and found blocks go: one or more nodes, of which the first healthy one serves and all get every
  * block. A template is checked before anyone hashes on it; a node that gives a broken one, or is away, is passed over
- * until it is well again.
+ * until it is well again. Nodes may disagree: what counts, cuts and their rewards included, is what the serving one says.
  */
 import type { Bytes } from '../protocol/bytes.ts';
-import type { Network } from '../protocol/network.ts';
+import { type Network, REGISTRATION_WINDOW } from '../protocol/network.ts';
 import { checkTemplate, type Template, type TemplateAnswer } from './template.ts';
 
 export type WorkReward = {
@@ -78,12 +78,20 @@ type Followed = {
   isBroken: boolean;
   height: number;
   cutId: string;
+  /** Its newest cuts: should it begin to serve, those that the one before did not tell of are told then. */
+  readonly cuts: CutNews[];
+  /** At its height another node has another cut. */
+  disagrees: boolean;
 };
+
+/** Cuts remembered of each node, and anchors of what was published: more than the window of a job. */
+const KEPT_CUTS = REGISTRATION_WINDOW + 32;
 
 export type NodeFigures = {
   readonly name: string;
   readonly healthy: boolean;
   readonly serving: boolean;
+  readonly disagrees: boolean;
   readonly height: number;
 };
 
@@ -103,6 +111,8 @@ export class NodeUpstream implements Upstream {
   #events: UpstreamEvents | null = null;
   #serving: Followed | null = null;
   #published: { height: number; cutId: string; fees: bigint; atMillis: number; node: Followed } | null = null;
+  /** The cuts that published templates build on, by height: what tells a lagging node from another chain. */
+  readonly #anchors = new Map<number, string>();
   #fetching = false;
   #again = false;
   #lastCut = 0;
@@ -117,6 +127,8 @@ export class NodeUpstream implements Upstream {
       isBroken: false,
       height: 0,
       cutId: '',
+      cuts: [],
+      disagrees: false,
     }));
   }
 
@@ -130,11 +142,10 @@ export class NodeUpstream implements Upstream {
     return {
       head: (height, cutId) => this.#advance(node, height, cutId),
       cut: (cut) => {
+        node.cuts.push(cut);
+        if (node.cuts.length > KEPT_CUTS) node.cuts.shift();
         this.#advance(node, cut.height, cut.cutId);
-        // Every node tells of every cut; each is passed on once, by whichever is first.
-        if (cut.height <= this.#lastCut) return;
-        this.#lastCut = cut.height;
-        this.#events?.cut(cut);
+        if (node === this.#serving) this.#tellCuts(node);
       },
       lost: (reason) => {
         if (this.#ending.signal.aborted) return;
@@ -151,11 +162,31 @@ export class NodeUpstream implements Upstream {
     node.isBroken = false;
     node.height = height;
     node.cutId = cutId;
-    for (const other of this.#nodes)
-      if (other !== node && other.isThere && other.height === height && other.cutId !== cutId)
-        this.#dependencies.log.warn('nodes disagree', { height, first: other.source.name, second: node.source.name });
+    this.#compare(node);
     this.#choose();
     if (node === this.#serving) void this.#fetch();
+  }
+
+  /** Every cut comes once, from the node that serves: one of another chain pays nobody here. */
+  #tellCuts(node: Followed): void {
+    for (const cut of node.cuts) {
+      if (cut.height <= this.#lastCut) continue;
+      this.#lastCut = cut.height;
+      this.#events?.cut(cut);
+    }
+  }
+
+  #compare(node: Followed): void {
+    for (const other of this.#nodes) {
+      if (other === node || !other.isThere || other.height !== node.height) continue;
+      const disagrees = other.cutId !== node.cutId;
+      if (disagrees && !node.disagrees) {
+        const [first, second] = [other.source.name, node.source.name];
+        this.#dependencies.log.warn('nodes disagree', { height: node.height, first, second });
+      }
+      node.disagrees = disagrees;
+      other.disagrees = disagrees;
+    }
   }
 
   #choose(): void {
@@ -168,6 +199,7 @@ export class NodeUpstream implements Upstream {
       return;
     }
     this.#dependencies.log.info('node serves', { node: best.source.name, height: best.height });
+    this.#tellCuts(best);
     void this.#fetch();
   }
 
@@ -218,7 +250,13 @@ export class NodeUpstream implements Upstream {
           ? []
           : await Promise.all(Array.from({ length: draws - 1 }, (_, i) => this.#template(node, i + 1)));
       if (node !== this.#serving) return;
-      const clean = last !== null && height < last.height;
+      const clean = last !== null && this.#isOtherChain(height, cutId, last.height);
+      if (clean) {
+        this.#anchors.clear();
+        this.#lastCut = Math.min(this.#lastCut, height);
+      }
+      this.#anchors.set(height, cutId);
+      for (const old of this.#anchors.keys()) if (old <= height - KEPT_CUTS) this.#anchors.delete(old);
       this.#published = { height, cutId, fees: first.fees, atMillis: this.#dependencies.now(), node };
       this.#events?.templates({ templates: [first, ...others], headHeight: height, clean, node: node.source.name });
     } catch (error) {
@@ -227,6 +265,12 @@ export class NodeUpstream implements Upstream {
       node.isBroken = true;
       this.#choose();
     }
+  }
+
+  /** A node that is merely behind will get to know the work that is out; one of another chain never will. */
+  #isOtherChain(height: number, cutId: string, lastHeight: number): boolean {
+    const known = this.#anchors.get(height);
+    return known === undefined ? height + REGISTRATION_WINDOW <= lastHeight : known !== cutId;
   }
 
   async #template(node: Followed, draw: number): Promise<Template> {
@@ -257,6 +301,7 @@ export class NodeUpstream implements Upstream {
       name: node.source.name,
       healthy: node.isThere && !node.isBroken,
       serving: node === this.#serving,
+      disagrees: node.disagrees,
       height: node.height,
     }));
   }

@@ -257,17 +257,3 @@ test('v2: a sequence that jumps, and a frame no client sends', async () => {
   expect((await client.next('error')).error.code).toBe(-32600);
   await client.closed;
 });
-
-test('a reconnect storm: everybody is served in the end', { timeout: 120_000 }, async () => {
-  const { port, server } = await startBed({ threads: 2, limits: { ...EASY, connectionsPerAddress: 100_000 } });
-  const rounds = 3;
-  for (let round = 0; round < rounds; round++) {
-    const clients = await Promise.all(Array.from({ length: 300 }, () => V1Client.open(port)));
-    await Promise.all(clients.map((client, i) => client.login(`${addressOf(i)}.storm`)));
-    for (const client of clients) client.close();
-  }
-  const connections = async () =>
-    (await server.figures()).listeners.reduce((sum, { connections }) => sum + connections, 0);
-  await expect.poll(connections).toBe(0);
-  await expectServed(port);
-});

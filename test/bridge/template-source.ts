@@ -25,7 +25,7 @@ export class TemplateSource implements NodeSource {
   /** Changes a template before it is handed out. */
   spoil: (answer: TemplateAnswer) => TemplateAnswer = (answer) => answer;
   #events: NodeEvents | null = null;
-  #cutId = randomBytes(48);
+  #cutId: Bytes = randomBytes(48);
 
   constructor(name = 'source') {
     this.name = name;
@@ -70,6 +70,16 @@ export class TemplateSource implements NodeSource {
   follow(events: NodeEvents): void {
     this.#events = events;
     if (!this.isAway) events.head(this.height, toHex(this.#cutId));
+  }
+
+  get cutId(): Bytes {
+    return this.#cutId;
+  }
+
+  /** Goes on from another node's cut. */
+  takeUp(height: number, cutId: Bytes): void {
+    this.height = height;
+    this.#cutId = cutId;
   }
 
   cut(rewards: readonly WorkReward[] = []): void {

@@ -20,6 +20,24 @@ AfTiygZj8XUCIQDdOI35zceRle97fcQaYnzfP5zmF2XZRrv4tfHEsACrmQ==
 `,
 };
 
-export const TEST_FINGERPRINT = new X509Certificate(TEST_CERTIFICATE.cert).fingerprint256
-  .replaceAll(':', '')
-  .toLowerCase();
+/** The same key and name, valid in the year 2000 only. */
+export const EXPIRED_CERTIFICATE = {
+  key: TEST_CERTIFICATE.key,
+  cert: `-----BEGIN CERTIFICATE-----
+MIIBZTCCAQugAwIBAgIBAjAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlsb2NhbGhv
+c3QwHhcNMDAwMTAxMDAwMDAwWhcNMDEwMTAxMDAwMDAwWjAUMRIwEAYDVQQDDAls
+b2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATSxp9wvBkQWtX068dT
+mBwx+m5+eBtxl+Xn0wCtQfCAO+Wu7+Re66+3SMv8MXikfNFhPPjvlpniYkWuMC5k
+uxLqo04wTDAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwDwYDVR0TAQH/BAUw
+AwEB/zAdBgNVHQ4EFgQUSKL7hwEUEPFMKrn/H66n6MGozBMwCgYIKoZIzj0EAwID
+SAAwRQIgWj1zUY8zS3EJpjzvrTnYC5e0xK8B0hjg5W0nul7IXJECIQDg2yDHX7Q3
+05AKCHN8GfBGNSicNbuJNIJ5V2n7om2VgQ==
+-----END CERTIFICATE-----
+`,
+};
+
+const fingerprint = (cert: string): string =>
+  new X509Certificate(cert).fingerprint256.replaceAll(':', '').toLowerCase();
+
+export const TEST_FINGERPRINT = fingerprint(TEST_CERTIFICATE.cert);
+export const EXPIRED_FINGERPRINT = fingerprint(EXPIRED_CERTIFICATE.cert);
