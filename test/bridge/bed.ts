@@ -98,7 +98,7 @@ export async function startBed(options: BedOptions = {}): Promise<Bed> {
   const sink = new RecordingSink();
   const upstream = new NodeUpstream(
     { network: NETWORKS.development, ...UPSTREAM_DEFAULTS, retryMillis: 100 },
-    { sources, now: Date.now, log: quietLog },
+    { sources, now: () => Date.now(), log: quietLog },
   );
   const server = await createStratumServer(
     {

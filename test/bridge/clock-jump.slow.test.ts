@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { steadyNow } from '../../bridge/clock.ts';
+import { serialOf } from '../../bridge/job-book.ts';
 import { startBed } from './bed.ts';
 import { addressOf, mine, V1Client } from './stratum-client.ts';
 
@@ -36,7 +37,7 @@ test('the system’s clock goes back an hour under a running server: shares, log
   const hit = mine(job, client.prefix);
   expect(await client.submitCode(job.jobId, hit.nonce)).toBe(0);
   source.cut();
-  const next = await client.until(() => client.jobs[1]);
+  const next = await client.until(() => client.jobs.find(({ jobId }) => serialOf(jobId) > serialOf(job.jobId)));
   expect(await client.submitCode(next.jobId, mine(next, client.prefix).nonce)).toBe(0);
   expect(await client.submitCode(job.jobId, mine(job, client.prefix, hit.next).nonce)).toBe(0);
   const other = await V1Client.open(port);
