@@ -17,6 +17,7 @@ import { expireBlocks, type PaidReward, recordAnswer, recordPaid, recordRegister
 import { advanceSlices, openSlices, type SliceOptions } from './books/slices.ts';
 import { fenced } from './books/term.ts';
 import type { Chain } from './chain.ts';
+import { inBatches } from './cut-batches.ts';
 import type { Sql, Transaction } from './database/connect.ts';
 import type { JournalEntry } from './journal.ts';
 import { type BlockRecord, SERVICES } from './journal-record.ts';
@@ -41,7 +42,18 @@ export type AccountantDependencies = AccountantEvents & {
   readonly log: Logger;
 };
 
+/** Cuts read ahead while the books are busy: after an outage they come faster than transactions end. */
+const MAX_BATCH_CUTS = 1_000;
+
 type ChainReward = { block_id: string; transaction_id: string; output_index: number; amount: string };
+
+const rewardOf = (reward: ChainReward, height: number): PaidReward => ({
+  blockId: fromHex(reward.block_id),
+  transactionId: fromHex(reward.transaction_id),
+  outputIndex: reward.output_index,
+  amount: BigInt(reward.amount),
+  height,
+});
 
 export class Accountant {
   readonly #options: AccountantOptions;
@@ -55,8 +67,14 @@ export class Accountant {
     this.#intake = new Intake({ network: options.network.name, sliceCuts: options.sliceCuts });
   }
 
-  #fenced<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
-    return fenced(this.#dependencies.sql, this.#options.term, work);
+  async #fenced<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    try {
+      return await fenced(this.#dependencies.sql, this.#options.term, work);
+    } catch (error) {
+      // Accounts that this transaction made are perhaps not there, and their ids are nobody's.
+      this.#intake.forget();
+      throw error;
+    }
   }
 
   /** One after another, whatever order the callers come in. */
@@ -95,7 +113,27 @@ export class Accountant {
     const { sql, chain } = this.#dependencies;
     const [row] = await sql<{ value: string }[]>`select value from settings where name = 'chain_height'`;
     const after = row === undefined ? undefined : Number(row.value);
-    for await (const item of chain.cuts(after, signal)) await this.#next(() => this.#take(item));
+    const over = new AbortController();
+    const cuts = chain.cuts(after, AbortSignal.any([signal, over.signal]));
+    try {
+      for await (const items of inBatches(cuts, MAX_BATCH_CUTS))
+        for (const item of this.#worthTaking(items)) {
+          if (signal.aborted) return;
+          await this.#next(() => this.#take(item));
+        }
+    } finally {
+      over.abort();
+    }
+  }
+
+  /** A cut that pays nothing and opens no slice says nothing that the next one does not say too. */
+  #worthTaking(items: readonly CutStreamItem[]): CutStreamItem[] {
+    const sliceOf = (item: CutStreamItem | undefined) =>
+      item?.type === 'cut_finalized' ? sliceOfHeight(item.data.cut.height, this.#options.sliceCuts) : undefined;
+    return items.filter((item, i) => {
+      const isQuiet = item.type === 'cut_finalized' && item.data.rewards.length === 0;
+      return !(isQuiet && sliceOf(items[i + 1]) === sliceOf(item));
+    });
   }
 
   async #take(item: CutStreamItem): Promise<void> {
@@ -103,20 +141,13 @@ export class Accountant {
     const { height } = item.data.cut;
     const adopted = await this.#adoptable(item.data.rewards);
     const target = await this.#targetFor(height);
+    const unseen = await this.#settledUnseen(height);
     const { paid, expired, lists } = await this.#fenced(async (transaction) => {
       if (target !== undefined) await advanceSlices(transaction, this.#options, { height, target });
       for (const record of adopted) await this.#intake.adoptBlock(transaction, record);
       const paid: PaidReward[] = [];
-      for (const reward of item.data.rewards) {
-        const known = {
-          blockId: fromHex(reward.block_id),
-          transactionId: fromHex(reward.transaction_id),
-          outputIndex: reward.output_index,
-          amount: BigInt(reward.amount),
-          height,
-        };
-        if (await recordPaid(transaction, known)) paid.push(known);
-      }
+      for (const reward of [...unseen, ...item.data.rewards.map((reward) => rewardOf(reward, height))])
+        if (await recordPaid(transaction, reward)) paid.push(reward);
       return { paid, ...(await this.#settle(transaction, height)) };
     });
     for (const reward of paid) this.#dependencies.onPaid?.(reward);
@@ -205,27 +236,39 @@ export class Accountant {
 
   /** After a gap that the stream could not replay, each open block is asked for by name. */
   async #reconcile(height: number): Promise<void> {
-    const { sql, chain, log } = this.#dependencies;
+    const { log } = this.#dependencies;
     log.warn('the chain went on without the pool for longer than its events reach back', { height });
-    const open = await sql<{ block_id: Buffer }[]>`select block_id from blocks
-      where state in ('found', 'accepted', 'registered', 'refused') and anchor_height + ${REGISTRATION_WINDOW} <= ${height}`;
-    const paid: PaidReward[] = [];
-    for (const { block_id } of open) {
-      const reward = (await chain.block(block_id.toString('hex')))?.reward;
-      if (reward?.state !== 'paid' || reward.outpoint === null || reward.amount === null) continue;
-      paid.push({
-        blockId: new Uint8Array(block_id),
-        transactionId: fromHex(reward.outpoint.transaction_id),
-        outputIndex: reward.outpoint.output_index,
-        amount: BigInt(reward.amount),
-        height: reward.paid_height ?? height,
-      });
-    }
+    const paid = await this.#settledUnseen(height + 1);
     await this.#advance(height);
     const { expired, lists } = await this.#fenced(async (transaction) => {
       for (const reward of paid) await recordPaid(transaction, reward);
       return this.#settle(transaction, height);
     });
     this.#tell(expired, lists);
+  }
+
+  /**
+   * Rewards of open blocks whose cut is below a height: it was read before their journal came, or could not be read at all.
+   * Each is asked for by name, so that no block that the chain paid is taken for expired. A slice is credited once, so what
+   * comes to light after that cannot be divided any more: the operator is told.
+   */
+  async #settledUnseen(height: number): Promise<PaidReward[]> {
+    const { sql, chain, log } = this.#dependencies;
+    const open = await sql<{ block_id: Buffer; is_credited: boolean }[]>`select block_id, exists (
+        select 1 from credit_lists c where c.service = b.service and c.slice = b.slice) as is_credited from blocks b
+      where state in ('found', 'accepted', 'registered', 'refused') and anchor_height + ${REGISTRATION_WINDOW} < ${height}`;
+    const paid: PaidReward[] = [];
+    for (const { block_id, is_credited } of open) {
+      const block = block_id.toString('hex');
+      const reward = (await chain.block(block))?.reward;
+      if (reward?.state !== 'paid' || reward.outpoint === null || reward.amount === null) continue;
+      if (is_credited)
+        log.error('a reward came to light after its slice was credited', { block, amount: reward.amount });
+      else
+        paid.push(
+          rewardOf({ block_id: block, ...reward.outpoint, amount: reward.amount }, reward.paid_height ?? height),
+        );
+    }
+    return paid;
   }
 }

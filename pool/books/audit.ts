@@ -7,6 +7,7 @@ import { sumTree } from '../../protocol/sum-tree.ts';
 import type { Sql } from '../database/connect.ts';
 import { accountsOf, computeCredits, creditLeaves, windowJson } from './credits.ts';
 import { unpackCredits, unpackWork } from './packed.ts';
+import { prunedThrough } from './partitions.ts';
 import { balanceSheet } from './sheet.ts';
 
 export type Finding = { readonly what: string; readonly books: string; readonly computed: string };
@@ -26,6 +27,7 @@ export async function audit(
     if (String(books) !== String(computed)) findings.push({ what, books: String(books), computed: String(computed) });
   };
   const slices = await auditSlices(sql, compare, onProgress);
+  await auditRawShares(sql, compare, onProgress);
   const { lists, credited } = await auditLists(sql, compare, onProgress);
   const accounts = await auditAccounts(sql, credited, compare);
   const sheet = await balanceSheet(sql);
@@ -56,29 +58,45 @@ async function auditSlices(sql: Sql, compare: Compare, onProgress: Progress): Pr
       const name = `slice ${row.number} of service ${row.service}`;
       compare(`${name}: root`, row.root.toString('hex'), Buffer.from(tree.root.hash).toString('hex'));
       compare(`${name}: total`, row.total, tree.root.sum);
-      await auditRawShares(sql, row, leaves, name, compare);
       onProgress('slices', ++count);
     }
   return count;
 }
 
-/** Raw shares are pruned by whole days, so a slice is checked only when all its days are kept. */
-async function auditRawShares(
-  sql: Sql,
-  row: { service: number; number: number },
-  leaves: readonly { accountId: number; value: bigint }[],
-  name: string,
-  compare: Compare,
-): Promise<void> {
-  const [kept] = await sql<{ first: number | null }[]>`select min(slice) as first from shares
-    where service = ${row.service}`;
-  if (kept?.first === null || kept === undefined || kept.first >= row.number) return;
-  const sums = await sql<{ account_id: number; work: string }[]>`select account_id, sum(work)::text as work from shares
-    where service = ${row.service} and slice = ${row.number} group by account_id`;
-  const raw = new Map(sums.map((sum) => [sum.account_id, sum.work]));
-  compare(`${name}: accounts with raw shares`, leaves.length, raw.size);
-  for (const leaf of leaves)
-    compare(`${name}: raw shares of account ${leaf.accountId}`, leaf.value, raw.get(leaf.accountId));
+/** One pass over the raw shares, whatever their number. A slice that lost some of them to pruning cannot be checked. */
+async function auditRawShares(sql: Sql, compare: Compare, onProgress: Progress): Promise<void> {
+  const pruned = await prunedThrough(sql);
+  const worked = await sql<{ service: number; number: number }[]>`select service, number from slices
+    where closed_height is not null and total > 0`;
+  const key = (service: number, slice: number) => `slice ${slice} of service ${service}`;
+  const expected = new Set(
+    worked.filter((row) => row.number > (pruned.get(row.service) ?? -1)).map((row) => key(row.service, row.number)),
+  );
+  let checked = 0;
+  const check = async ({ service, slice, work }: { service: number; slice: number; work: Map<number, string> }) => {
+    const name = key(service, slice);
+    if (!expected.delete(name)) return;
+    const [row] = await sql<{ leaves: Buffer }[]>`select leaves from slices
+      where service = ${service} and number = ${slice}`;
+    const leaves = unpackWork((row as { leaves: Buffer }).leaves);
+    compare(`${name}: accounts with raw shares`, leaves.length, work.size);
+    for (const leaf of leaves)
+      compare(`${name}: raw shares of account ${leaf.accountId}`, leaf.value, work.get(leaf.accountId));
+    onProgress('raw shares', ++checked);
+  };
+  const cursor = sql<{ service: number; slice: number; account_id: number; work: string }[]>`select service, slice,
+    account_id, sum(work)::text as work from shares group by 1, 2, 3 order by 1, 2`.cursor(10_000);
+  let current: Parameters<typeof check>[0] | undefined;
+  for await (const rows of cursor)
+    for (const { service, slice, account_id, work } of rows) {
+      if (current?.service !== service || current.slice !== slice) {
+        if (current !== undefined) await check(current);
+        current = { service, slice, work: new Map() };
+      }
+      current.work.set(account_id, work);
+    }
+  if (current !== undefined) await check(current);
+  for (const name of expected) compare(`${name}: raw shares`, 'there', 'gone');
 }
 
 async function auditLists(sql: Sql, compare: Compare, onProgress: Progress) {

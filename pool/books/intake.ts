@@ -25,7 +25,7 @@ type Taken = { readonly bootId: string; readonly sequence: number; readonly reco
 
 export type IntakeResult = { readonly taken: number; readonly repeated: number; readonly shares: number };
 
-/** Ids of accounts and workers by their natural keys; filled from the database, never wrong, bounded. */
+/** Ids of accounts and workers by their natural keys; filled from the database, forgotten with a failed transaction, bounded. */
 export class IdCache {
   readonly #ids = new Map<string, number>();
   readonly #capacity: number;
@@ -41,6 +41,10 @@ export class IdCache {
   set(key: string, id: number): void {
     if (this.#ids.size >= this.#capacity) this.#ids.clear();
     this.#ids.set(key, id);
+  }
+
+  clear(): void {
+    this.#ids.clear();
   }
 }
 
@@ -80,6 +84,12 @@ export class Intake {
     await this.#addBlocks(transaction, fresh);
     await this.#advancePositions(transaction, fresh);
     return { taken: fresh.length, repeated, shares: shares.length };
+  }
+
+  /** To be called when a transaction failed: ids that it gave were given to nobody, and may be given again. */
+  forget(): void {
+    this.#accounts.clear();
+    this.#workers.clear();
   }
 
   accountId(payload: Bytes): number {

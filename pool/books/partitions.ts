@@ -17,12 +17,34 @@ export async function ensureSharePartitions(transaction: Transaction, times: rea
   }
 }
 
-/** Drops the partitions of days before `beforeMillis`; returns their names. Slices, which the books stand on, stay. */
+const PRUNED = 'shares_pruned_through_';
+
+/**
+ * Drops the partitions of days before `beforeMillis`; returns their names. Slices, which the books stand on, stay. A share
+ * is kept by the day it was made and counted in the slice it was taken into, which a late journal or a wrong clock can put
+ * days apart: so the last slice that lost raw shares is remembered.
+ */
 export async function dropOldShares(sql: Sql, beforeMillis: number): Promise<string[]> {
   const rows = await sql<{ name: string }[]>`select c.relname as name from pg_inherits i
     join pg_class c on c.oid = i.inhrelid where i.inhparent = 'shares'::regclass order by 1`;
   const last = name(Math.floor(beforeMillis / DAY_MILLIS));
   const old = rows.map((row) => row.name).filter((partition) => /^shares_[\d_]+$/.test(partition) && partition < last);
-  for (const partition of old) await sql.unsafe(`drop table ${partition}`);
+  for (const partition of old)
+    await sql.begin(async (transaction) => {
+      await transaction.unsafe(`lock table ${partition} in access exclusive mode`);
+      await transaction.unsafe(`insert into settings (name, value)
+        select '${PRUNED}' || service, max(slice)::text from ${partition} group by service on conflict (name)
+        do update set value = greatest(settings.value::bigint, excluded.value::bigint)::text`);
+      await transaction.unsafe(`drop table ${partition}`);
+    });
   return old;
+}
+
+/** By service, the last slice whose raw shares are perhaps not all there. */
+export async function prunedThrough(sql: Sql): Promise<ReadonlyMap<number, number>> {
+  const rows = await sql<
+    { service: number; slice: number }[]
+  >`select substr(name, ${PRUNED.length + 1})::int as service,
+    value::int as slice from settings where name like ${`${PRUNED}%`}`;
+  return new Map(rows.map((row) => [row.service, row.slice]));
 }

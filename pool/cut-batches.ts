@@ -1,0 +1,43 @@
+/**
+ * Reading ahead: a source is read while its reader is busy, and the reader gets all that came meanwhile at once. Bounded: a
+ * source that is faster than its reader waits. Who leaves early must end the source himself, by its signal.
+ */
+export async function* inBatches<T>(source: AsyncIterable<T>, max: number): AsyncGenerator<readonly T[]> {
+  let waiting: T[] = [];
+  let end: { readonly error?: unknown } | undefined;
+  let isLeft = false;
+  let arrived = Promise.withResolvers<void>();
+  let taken = Promise.withResolvers<void>();
+  const read = async () => {
+    for await (const item of source) {
+      waiting.push(item);
+      arrived.resolve();
+      while (waiting.length >= max && !isLeft) await taken.promise;
+      if (isLeft) return;
+    }
+  };
+  const finish = (how: { error?: unknown }) => {
+    end = how;
+    arrived.resolve();
+  };
+  read().then(
+    () => finish({}),
+    (error: unknown) => finish({ error }),
+  );
+  try {
+    for (;;) {
+      await arrived.promise;
+      const batch = waiting;
+      waiting = [];
+      if (end === undefined) arrived = Promise.withResolvers();
+      taken.resolve();
+      taken = Promise.withResolvers();
+      if (batch.length > 0) yield batch;
+      else if (end !== undefined) break;
+    }
+  } finally {
+    isLeft = true;
+    taken.resolve();
+  }
+  if ('error' in end) throw end.error;
+}

@@ -1,0 +1,140 @@
+/** The accountant where things go wrong around it: failed transactions, gaps in the chain, journals that come late, old shares. */
+import { expect, test } from 'vitest';
+import { Accountant } from '../../pool/accountant.ts';
+import { audit } from '../../pool/books/audit.ts';
+import { dropOldShares } from '../../pool/books/partitions.ts';
+import type { Chain } from '../../pool/chain.ts';
+import type { Sql } from '../../pool/database/connect.ts';
+import type { JournalEntry } from '../../pool/journal.ts';
+import { encodeRecord, type JournalRecord } from '../../pool/journal-record.ts';
+import type { CutStreamItem } from '../../protocol/api/client-events.ts';
+import { toHex } from '../../protocol/bytes.ts';
+import { NETWORKS } from '../../protocol/network.ts';
+import { targetOfWork } from '../../protocol/target.ts';
+import { pattern } from '../../vectors/generate/pattern.ts';
+import { quietLog } from '../quiet-log.ts';
+import { databaseServer } from './database-fixture.ts';
+
+const server = databaseServer();
+const target = targetOfWork(1_000n);
+const DAY_MILLIS = 86_400_000;
+const START = Date.UTC(2026, 2, 10);
+const account = (i: number) => Uint8Array.of(0, ...pattern(`accountant/${i}`, 48));
+
+const cut = (height: number, rewards: object[] = []) =>
+  ({ type: 'cut_finalized', data: { cut: { height }, rewards } }) as unknown as CutStreamItem;
+
+/** A chain that says what it is told to, once. */
+class ToldChain implements Chain {
+  items: CutStreamItem[] = [];
+  documents = new Map<string, object>();
+
+  async *cuts(): AsyncGenerator<CutStreamItem> {
+    yield* this.items.splice(0);
+  }
+
+  async target(): Promise<bigint> {
+    return target;
+  }
+
+  async headHeight(): Promise<number> {
+    return 0;
+  }
+
+  async block(id: string): ReturnType<Chain['block']> {
+    return this.documents.get(id) as never;
+  }
+}
+
+function accountantOf(sql: Sql, chain: Chain): Accountant {
+  const rules = { sliceCuts: 10, windowThousandths: 1000n, services: [0, 1], feePpm: new Map() };
+  const options = { ...rules, network: NETWORKS.development, poolAddress: account(99), term: 0n };
+  return new Accountant(options, { sql, chain, log: quietLog });
+}
+
+let sequence = 0;
+const entry = (record: JournalRecord): JournalEntry => ({
+  bootId: 'aa'.repeat(8),
+  sequence: sequence++,
+  record: encodeRecord(record),
+});
+const share = (who: number, atMillis = START): JournalEntry =>
+  entry({ kind: 'share', service: 'pplns', account: account(who), worker: 'rig', work: 100n, atMillis });
+const blockId = pattern('accountant/block', 48);
+const block = (anchorHeight: number): JournalEntry =>
+  entry({
+    ...{ kind: 'block', service: 'pplns', account: account(1), worker: 'rig', blockId, anchorHeight },
+    ...{ target, extranonce: new Uint8Array(1), atMillis: START },
+  });
+const follow = (accountant: Accountant) => accountant.follow(new AbortController().signal);
+
+test('a transaction that failed gave nobody an account: the next one makes it anew', async () => {
+  const { sql } = await server.fresh();
+  const accountant = accountantOf(sql, new ToldChain());
+  await accountant.start();
+  await sql.unsafe(`create function fail() returns trigger language plpgsql as $$ begin raise 'full'; end $$;
+    create trigger fail before update on effort for each row execute function fail()`);
+  const entries = [share(1), share(2)];
+  await expect(accountant.takeIn(entries)).rejects.toThrow('full');
+  await sql`drop trigger fail on effort`;
+  expect(await accountant.takeIn(entries)).toEqual({ taken: 2, repeated: 0, shares: 2 });
+  const [row] = await sql`select count(*)::int as n from open_work join accounts on id = account_id`;
+  expect(row?.n).toBe(2);
+});
+
+test('cuts that say nothing are read at one go, and no slice, reward or expiry is passed over', async () => {
+  const { sql } = await server.fresh();
+  const chain = new ToldChain();
+  const accountant = accountantOf(sql, chain);
+  await accountant.start();
+  await accountant.takeIn([share(1), block(3)]);
+  const paying = { block_id: toHex(blockId), transaction_id: 'ab'.repeat(48), output_index: 0, amount: '1000' };
+  chain.items = Array.from({ length: 600 }, (_, height) => cut(height, height === 99 ? [paying] : []));
+  await follow(accountant);
+  const [height] = await sql`select value from settings where name = 'chain_height'`;
+  expect(height?.value).toBe('599');
+  const [slices] = await sql`select count(*)::int as n from slices where service = 0`;
+  expect(slices?.n).toBe(60);
+  const [paid] = await sql`select state, settled_height::int as at, credit_list is not null as credited from blocks`;
+  expect(paid).toEqual({ state: 'paid', at: 99, credited: true });
+});
+
+test('a block is paid though its journal came after a gap in which nobody could read its reward', async () => {
+  const { sql } = await server.fresh();
+  const chain = new ToldChain();
+  const accountant = accountantOf(sql, chain);
+  await accountant.start();
+  await accountant.takeIn([share(1), share(2)]);
+  chain.items = [cut(0), { type: 'missed', data: { from: 1, to: 5_000 } }];
+  await follow(accountant);
+  const outpoint = { transaction_id: 'cd'.repeat(48), output_index: 0 };
+  chain.documents.set(toHex(blockId), { reward: { state: 'paid', amount: '1001', outpoint, paid_height: 99 } });
+  await accountant.takeIn([block(3)]);
+  chain.items = [cut(5_001)];
+  await follow(accountant);
+  const [paid] = await sql`select state, reward, settled_height::int as at from blocks`;
+  expect(paid).toEqual({ state: 'paid', reward: 1001n, at: 99 });
+  const balances = await sql<{ balance: bigint }[]>`select balance from accounts order by balance desc`;
+  expect(balances.map((row) => row.balance)).toEqual([501n, 500n]);
+  expect((await audit(sql)).findings).toEqual([]);
+});
+
+test('a late journal loses its raw shares before its slice is old, and the audit does not take that for a difference', async () => {
+  const { sql } = await server.fresh();
+  const chain = new ToldChain();
+  const accountant = accountantOf(sql, chain);
+  await accountant.start();
+  const days = [0, 1, 2, -5, 3, 4];
+  for (const [slice, day] of days.entries()) {
+    chain.items = [cut(slice * 10)];
+    await follow(accountant);
+    await accountant.takeIn([share(slice, START + day * DAY_MILLIS), share(9, START + slice * DAY_MILLIS)]);
+  }
+  chain.items = [cut(days.length * 10)];
+  await follow(accountant);
+  expect(await dropOldShares(sql, START)).toEqual(['shares_2026_03_05']);
+  expect((await audit(sql)).findings).toEqual([]);
+  // Slices after the one that lost shares are still checked.
+  await sql`update shares set work = work + 1 where slice = 4`;
+  expect((await audit(sql)).findings.length).toBeGreaterThan(0);
+});
