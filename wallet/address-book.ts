@@ -9,31 +9,28 @@ import type { AddressRecord } from './records.ts';
 /** One batch of the node's address routes. */
 export const LOOKAHEAD = 64;
 
+export type Place = Pick<AddressRecord, 'branch' | 'index'>;
+
 const lastGiven = (records: readonly AddressRecord[]): number => records.findLastIndex((record) => record.given);
 
-/** Records that are missing so that each branch is watched far enough ahead. */
-export function missingAddresses(
-  book: Book,
-  make: (branch: Branch, index: number) => AddressRecord,
-): readonly AddressRecord[] {
-  const made: AddressRecord[] = [];
+/** Places whose records are missing so that each branch is watched far enough ahead. */
+export function missingAddresses(book: Book): readonly Place[] {
+  const missing: Place[] = [];
   for (const branch of Object.keys(BRANCHES) as Branch[]) {
     const records = book.branches[branch];
     const wanted = lastGiven(records) + 1 + LOOKAHEAD;
     // In whole batches: one search of the history serves sixty-four addresses.
     if (records.length < wanted)
       for (let index = records.length; index < Math.ceil(wanted / LOOKAHEAD) * LOOKAHEAD; index++)
-        made.push(make(branch, index));
+        missing.push({ branch, index });
   }
-  return made;
+  return missing;
 }
 
-/** The next address that nobody has been given. */
-export function nextAddress(book: Book): AddressRecord {
+/** The next address that nobody has been given, once it is watched. */
+export function nextAddress(book: Book): AddressRecord | undefined {
   const records = book.branches.receive;
-  const record = records[lastGiven(records) + 1];
-  if (record === undefined) throw new Error('no address is watched ahead');
-  return record;
+  return records[lastGiven(records) + 1];
 }
 
 /** The newest handed-out address that has not been paid, so that asking twice does not use up addresses. */

@@ -5,7 +5,8 @@
 import { toHex } from '../protocol/bytes.ts';
 import type { Logger } from '../runtime/log.ts';
 import type { Book } from './book.ts';
-import { MAX_MOVES, type MoveOrder, type Outgoing } from './outgoing.ts';
+import type { Outgoing } from './outgoing.ts';
+import { MAX_MOVES, type MoveOrder } from './planning.ts';
 import type { OwnedOutput } from './records.ts';
 import { WalletError } from './wallet-error.ts';
 

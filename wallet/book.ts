@@ -5,6 +5,7 @@
  */
 import type { Branch } from './keys.ts';
 import { type AddressRecord, isFinal, type OutgoingRecord, type OwnedOutput, type RequestRecord } from './records.ts';
+import { RequestFilter } from './request-filter.ts';
 import { SortedOutputs } from './sorted-outputs.ts';
 import type { Changes, Meta } from './store.ts';
 
@@ -17,13 +18,18 @@ export class Book {
   readonly available = new SortedOutputs();
   readonly open = new Map<string, OutgoingRecord>();
   readonly recent = new Map<string, RequestRecord>();
+  /** Every request id there is; `recent` alone forgets. */
+  readonly requestIds: RequestFilter;
   readonly branches: Readonly<Record<Branch, AddressRecord[]>> = { receive: [], change: [] };
   readonly #addresses = new Map<string, AddressRecord>();
   readonly #reserved = new Map<string, string>();
   #total = 0n;
 
-  constructor(meta: Meta) {
+  /** `requestIds` are those of all requests on disk. */
+  constructor(meta: Meta, requestIds: readonly string[] = []) {
     this.meta = meta;
+    this.requestIds = new RequestFilter(requestIds.length);
+    for (const requestId of requestIds) this.requestIds.add(requestId);
   }
 
   get total(): bigint {
@@ -56,6 +62,7 @@ export class Book {
       else this.open.set(record.transaction, record);
     }
     for (const request of changes.requests ?? []) {
+      this.requestIds.add(request.requestId);
       this.recent.set(request.requestId, request);
       const oldest = this.recent.keys().next().value;
       if (this.recent.size > RECENT_REQUESTS && oldest !== undefined) this.recent.delete(oldest);

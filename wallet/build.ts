@@ -17,7 +17,7 @@ import {
 } from '../protocol/transaction.ts';
 import { type OwnedOutput, outpointOf, type Recipient } from './records.ts';
 import type { Profile } from './selection.ts';
-import { type SigningKey, signMessage, verifySignature } from './signing.ts';
+import { checkSignature, type SigningKey, signMessage } from './signing.ts';
 
 export type Draft = {
   readonly inputs: readonly OwnedOutput[];
@@ -32,14 +32,24 @@ export type Draft = {
 
 export type Terms = { readonly network: NetworkName; readonly chainId: Bytes };
 
-const payloadOf = (address: string, network: NetworkName): Bytes => parseAddress(address, network).payload;
+type PayloadOf = (address: string) => Bytes;
 
-export function bodyOf(draft: Draft, terms: Terms): TransactionBody {
+/** Reading an address costs its checksum, and one draft names the same ones several times. */
+function payloadReader(network: NetworkName): PayloadOf {
+  const read = new Map<string, Bytes>();
+  return (address) => {
+    const payload = read.get(address) ?? parseAddress(address, network).payload;
+    read.set(address, payload);
+    return payload;
+  };
+}
+
+function bodyOf(draft: Draft, terms: Terms, payloadOf: PayloadOf): TransactionBody {
   const outputs: Output[] = draft.recipients.map(({ to, amount }) => ({
-    address: payloadOf(to, terms.network),
+    address: payloadOf(to),
     amount,
   }));
-  if (draft.change > 0n) outputs.push({ address: payloadOf(draft.changeAddress, terms.network), amount: draft.change });
+  if (draft.change > 0n) outputs.push({ address: payloadOf(draft.changeAddress), amount: draft.change });
   return {
     chainId: terms.chainId,
     validFromHeight: draft.validFromHeight,
@@ -56,12 +66,13 @@ export function bodyOf(draft: Draft, terms: Terms): TransactionBody {
 export type Signed = { readonly transaction: string; readonly wire: Uint8Array<ArrayBuffer> };
 
 export async function signDraft(draft: Draft, terms: Terms, keyOf: (address: string) => SigningKey): Promise<Signed> {
-  const body = bodyOf(draft, terms);
+  const payloadOf = payloadReader(terms.network);
+  const body = bodyOf(draft, terms, payloadOf);
   const bodyBytes = encodeTransactionBody(body);
   const witnesses = await Promise.all(
     draft.inputs.map(async (input, i): Promise<Witness> => {
       const key = keyOf(input.address);
-      const spent = { address: payloadOf(input.address, terms.network), amount: input.amount };
+      const spent = { address: payloadOf(input.address), amount: input.amount };
       const signature = await signMessage(key, spendMessage(bodyBytes, i, spent));
       return draft.profiles[i] === 'inline'
         ? { profile: 'inline', publicKey: key.publicKey, signature }
@@ -69,25 +80,32 @@ export async function signDraft(draft: Draft, terms: Terms, keyOf: (address: str
     }),
   );
   const wire = encodeTransaction({ body, witnesses });
-  verifyDraft(wire, draft, terms, (address) => keyOf(address).publicKey);
+  await verifyDraft(wire, draft, terms, (address) => keyOf(address).publicKey, payloadOf);
   return { transaction: toHex(transactionId(body)), wire };
 }
 
 /** Reads the wire form back as a stranger would. A difference is a bug or a broken machine: nothing may be sent. */
-export function verifyDraft(wire: Bytes, draft: Draft, terms: Terms, publicKeyOf: (address: string) => Bytes): void {
+async function verifyDraft(
+  wire: Bytes,
+  draft: Draft,
+  terms: Terms,
+  publicKeyOf: (address: string) => Bytes,
+  payloadOf: PayloadOf,
+): Promise<void> {
   const { body, witnesses } = decodeTransaction(wire, terms.chainId);
   const bodyBytes = encodeTransactionBody(body);
-  if (!equalBytes(bodyBytes, encodeTransactionBody(bodyOf(draft, terms))))
+  if (!equalBytes(bodyBytes, encodeTransactionBody(bodyOf(draft, terms, payloadOf))))
     throw new Error('the signed transaction differs from its plan');
-  draft.inputs.forEach((input, i) => {
+  const check = async (input: OwnedOutput, i: number): Promise<void> => {
     const witness = witnesses[i] as Witness;
-    const address = payloadOf(input.address, terms.network);
+    const address = payloadOf(input.address);
     const publicKey = witness.profile === 'inline' ? witness.publicKey : publicKeyOf(input.address);
     if (!equalBytes(keyAddressPayload(publicKey), address)) throw new Error(`input ${i} is signed by another key`);
     const message = spendMessage(bodyBytes, i, { address, amount: input.amount });
-    if (!verifySignature(publicKey, message, witness.signature))
+    if (!(await checkSignature(publicKey, message, witness.signature)))
       throw new Error(`the signature of input ${i} does not verify`);
-  });
+  };
+  await Promise.all(draft.inputs.map(check));
 }
 
 /** Kind byte 0 and UTF-8: a text that the recipient sees. */

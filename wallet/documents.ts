@@ -6,9 +6,10 @@ import { formatCoins } from '../protocol/amount.ts';
 import { fromHex, fromUtf8 } from '../protocol/bytes.ts';
 import { attempt } from '../protocol/errors.ts';
 import { PAYLOAD_KINDS } from '../protocol/transaction.ts';
+import type { Outcome } from './answers.ts';
 import type { Book } from './book.ts';
 import { isPayment } from './cut-effects.ts';
-import type { Outcome, Quote } from './outgoing.ts';
+import type { Quote } from './planning.ts';
 import { type AddressRecord, type HistoryEntry, type OutgoingRecord, type OwnedOutput, outpointOf } from './records.ts';
 
 /** `payload_text` comes from the sender: whoever shows it must escape it. Messenger payments have no payload fields. */

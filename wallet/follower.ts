@@ -2,6 +2,7 @@
  * Follows the node: reads every finalized cut into the wallet, in order, each as one atomic write that also moves
  * `indexed_height`. It asks rather than listens: a poll has no stream to lose, and a cut comes every few seconds.
  */
+import { setImmediate } from 'node:timers/promises';
 import type { ChangeDocument } from '../protocol/api/address-documents.ts';
 import type { Manifest } from '../protocol/api/transaction-documents.ts';
 import type { NetworkName } from '../protocol/network.ts';
@@ -66,6 +67,7 @@ export class Follower {
     manifest: null,
   };
   #running: Promise<void> | undefined;
+  #extending: Promise<unknown> = Promise.resolve();
   #rescanning = false;
   /** A rescan was asked for: the next pass begins with it. */
   #forgetFirst = false;
@@ -163,9 +165,21 @@ export class Follower {
   }
 
   /** Watches further ahead when addresses were handed out or paid. Needs no node. */
-  async extendAddresses(): Promise<void> {
+  extendAddresses(): Promise<void> {
+    // One after the other: two at once would make the same addresses.
+    const next = this.#extending.then(() => this.#extend());
+    this.#extending = next.catch(() => undefined);
+    return next;
+  }
+
+  async #extend(): Promise<void> {
     const { book, keyring, now } = this.#with;
-    const addresses = missingAddresses(book, (branch, index) => keyring.addressRecord(branch, index, now()));
+    const addresses: AddressRecord[] = [];
+    for (const { branch, index } of missingAddresses(book)) {
+      addresses.push(keyring.addressRecord(branch, index, now()));
+      // Half a millisecond a key, and sixty-four of them: calls are answered in between.
+      await setImmediate();
+    }
     if (addresses.length > 0) await this.#write({ addresses }, true);
   }
 

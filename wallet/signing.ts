@@ -29,9 +29,26 @@ export const signMessage = (key: SigningKey, message: Bytes): Promise<Uint8Array
     });
   });
 
-export function verifySignature(publicKey: Bytes, message: Bytes, signature: Bytes): boolean {
-  if (publicKey.length !== PUBLIC_KEY_BYTES || signature.length !== SIGNATURE_BYTES) return false;
+/** Undefined when key or signature have lengths that none has. */
+function readKey(publicKey: Bytes, signature: Bytes): KeyObject | undefined {
+  if (publicKey.length !== PUBLIC_KEY_BYTES || signature.length !== SIGNATURE_BYTES) return undefined;
   const der = concat(PUBLIC_PREFIX, publicKey);
-  const key = createPublicKey({ key: Buffer.from(der.buffer), format: 'der', type: 'spki' });
-  return verify(null, message, key, signature);
+  return createPublicKey({ key: Buffer.from(der.buffer), format: 'der', type: 'spki' });
 }
+
+export function verifySignature(publicKey: Bytes, message: Bytes, signature: Bytes): boolean {
+  const key = readKey(publicKey, signature);
+  return key !== undefined && verify(null, message, key, signature);
+}
+
+/** The same on the thread pool. */
+export const checkSignature = (publicKey: Bytes, message: Bytes, signature: Bytes): Promise<boolean> =>
+  new Promise((resolve, reject) => {
+    const key = readKey(publicKey, signature);
+    if (key === undefined) resolve(false);
+    else
+      verify(null, message, key, signature, (error, valid) => {
+        if (error) reject(error);
+        else resolve(valid);
+      });
+  });

@@ -22,6 +22,8 @@ const TABLE = {
   address: 'a!',
   output: 'o!',
   outgoing: 't!',
+  /** Signed bytes of transactions whose fate is open: written once, while their record changes. */
+  wire: 'w!',
   /** Names of transactions whose fate is open: all that has to be read at the start. */
   open: 'p!',
   request: 'r!',
@@ -65,7 +67,8 @@ const historyKey = (entry: Pick<HistoryEntry, 'height' | 'transaction'>): string
 /** Request ids are the caller's own text: hex keeps them inside their table. */
 const requestKey = (requestId: string): string => Buffer.from(requestId, 'utf8').toString('hex');
 
-function operationsOf(changes: Changes): Operation[] {
+/** `wires` names the transactions whose signed bytes are on disk. */
+function operationsOf(changes: Changes, wires: Set<string>): Operation[] {
   const operations: Operation[] = [];
   const put = (key: string, record: object) => operations.push({ type: 'put', key, value: encodeRecord(record) });
   const mark = (key: string, on: boolean) =>
@@ -75,8 +78,16 @@ function operationsOf(changes: Changes): Operation[] {
   for (const output of changes.outputsAdded ?? []) put(`${TABLE.output}${output.key}`, output);
   for (const key of changes.outputsSpent ?? []) operations.push({ type: 'del', key: `${TABLE.output}${key}` });
   for (const record of changes.outgoing ?? []) {
-    put(`${TABLE.outgoing}${record.transaction}`, record);
-    mark(`${TABLE.open}${record.transaction}`, !isFinal(record.state));
+    const { transaction, wireHex } = record;
+    put(`${TABLE.outgoing}${transaction}`, { ...record, wireHex: '' });
+    mark(`${TABLE.open}${transaction}`, !isFinal(record.state));
+    if (isFinal(record.state)) {
+      operations.push({ type: 'del', key: `${TABLE.wire}${transaction}` });
+      wires.delete(transaction);
+    } else if (!wires.has(transaction)) {
+      operations.push({ type: 'put', key: `${TABLE.wire}${transaction}`, value: wireHex });
+      wires.add(transaction);
+    }
   }
   for (const record of changes.requests ?? []) {
     put(`${TABLE.request}${requestKey(record.requestId)}`, record);
@@ -92,6 +103,7 @@ function operationsOf(changes: Changes): Operation[] {
 
 export class WalletStore {
   readonly #level: ClassicLevel<string, string>;
+  readonly #wires = new Set<string>();
 
   private constructor(level: ClassicLevel<string, string>) {
     this.#level = level;
@@ -116,7 +128,10 @@ export class WalletStore {
 
   /** `durable` waits for the disk: nothing that was promised to a caller may be lost to a power cut. */
   async write(changes: readonly Changes[], durable: boolean): Promise<void> {
-    await this.#level.batch(changes.flatMap(operationsOf), { sync: durable });
+    await this.#level.batch(
+      changes.flatMap((step) => operationsOf(step, this.#wires)),
+      { sync: durable },
+    );
   }
 
   async meta(): Promise<Meta | undefined> {
@@ -137,13 +152,31 @@ export class WalletStore {
 
   addresses = (): Promise<AddressRecord[]> => this.#all<AddressRecord>(TABLE.address);
   outputs = (): Promise<OwnedOutput[]> => this.#all<OwnedOutput>(TABLE.output);
+  /** Without the signed bytes, which only open transactions need (`openOutgoing`). */
   outgoing = (transaction: string): Promise<OutgoingRecord | undefined> =>
     this.#get<OutgoingRecord>(`${TABLE.outgoing}${transaction}`);
   request = (requestId: string): Promise<RequestRecord | undefined> =>
     this.#get<RequestRecord>(`${TABLE.request}${requestKey(requestId)}`);
 
+  /** The ids of all requests ever made. */
+  async requestIds(): Promise<string[]> {
+    const keys = await this.#level.keys({ gte: TABLE.request, lt: `${TABLE.request}~` }).all();
+    return keys.map((key) => Buffer.from(key.slice(TABLE.request.length), 'hex').toString('utf8'));
+  }
+
+  /** Whole, with their signed bytes: these are to be sent again. */
   async openOutgoing(): Promise<OutgoingRecord[]> {
-    return await this.#named<OutgoingRecord>(TABLE.open, TABLE.outgoing);
+    const records = await this.#named<OutgoingRecord>(TABLE.open, TABLE.outgoing);
+    const wires = await this.#level.getMany(records.map(({ transaction }) => `${TABLE.wire}${transaction}`));
+    return records.map((record, i) => {
+      const wireHex = wires[i];
+      if (wireHex !== undefined) this.#wires.add(record.transaction);
+      // A state of before this table holds the bytes in the record.
+      const whole = { ...record, wireHex: wireHex ?? record.wireHex };
+      if (whole.wireHex === '')
+        throw new WalletError('state_damaged', `the signed transaction ${record.transaction} is missing`);
+      return whole;
+    });
   }
 
   async mergingRequests(): Promise<RequestRecord[]> {

@@ -84,7 +84,7 @@ export class Wallet {
           'state_damaged',
           `the state belongs to ${meta.network}, the wallet to ${options.network}`,
         );
-      const book = new Book(meta);
+      const book = new Book(meta, await store.requestIds());
       book.apply({
         addresses: await store.addresses(),
         outputsAdded: await store.outputs(),

@@ -6,7 +6,7 @@ import { MAX_PAYLOAD_BYTES } from '../../protocol/transaction.ts';
 import { changeAddress } from '../address-book.ts';
 import { textPayload } from '../build.ts';
 import { quoteResult, sendResult } from '../documents.ts';
-import { MAX_MOVES, type MoveOrder, type PayOrder } from '../outgoing.ts';
+import { MAX_MOVES, type MoveOrder, type PayOrder } from '../planning.ts';
 import type { OwnedOutput, Recipient } from '../records.ts';
 import type { Wallet } from '../wallet.ts';
 import { WalletError } from '../wallet-error.ts';

@@ -18,7 +18,9 @@ function refuseWhileRescanning(wallet: Wallet): void {
 }
 
 async function giveAddress(wallet: Wallet, label: string): Promise<AddressRecord> {
-  const record = { ...nextAddress(wallet.book), given: true, label, createdMillis: wallet.now() };
+  let next = nextAddress(wallet.book);
+  for (; next === undefined; next = nextAddress(wallet.book)) await wallet.follower.extendAddresses();
+  const record = { ...next, given: true, label, createdMillis: wallet.now() };
   await wallet.journal.commit({ addresses: [record] }, true);
   await wallet.follower.extendAddresses();
   return record;
