@@ -2,9 +2,8 @@
  * From a plan to a signed transaction (specification: Payment build order): body, spend message per input, signatures,
  * wire form, and a check of the finished bytes against the plan before they may leave the program.
  */
-import { keyAddressPayload, parseAddress } from '../protocol/address.ts';
+import { keyAddressPayload } from '../protocol/address.ts';
 import { type Bytes, concat, equalBytes, fromHex, toHex } from '../protocol/bytes.ts';
-import type { NetworkName } from '../protocol/network.ts';
 import {
   decodeTransaction,
   encodeTransaction,
@@ -15,6 +14,7 @@ import {
   transactionId,
   type Witness,
 } from '../protocol/transaction.ts';
+import type { AddressReader } from './address-reader.ts';
 import { type OwnedOutput, outpointOf, type Recipient } from './records.ts';
 import type { Profile } from './selection.ts';
 import { checkSignature, type SigningKey, signMessage } from './signing.ts';
@@ -30,26 +30,15 @@ export type Draft = {
   readonly validUntilHeight: number;
 };
 
-export type Terms = { readonly network: NetworkName; readonly chainId: Bytes };
+export type Terms = { readonly addresses: AddressReader; readonly chainId: Bytes };
 
-type PayloadOf = (address: string) => Bytes;
-
-/** Reading an address costs its checksum, and one draft names the same ones several times. */
-function payloadReader(network: NetworkName): PayloadOf {
-  const read = new Map<string, Bytes>();
-  return (address) => {
-    const payload = read.get(address) ?? parseAddress(address, network).payload;
-    read.set(address, payload);
-    return payload;
-  };
-}
-
-function bodyOf(draft: Draft, terms: Terms, payloadOf: PayloadOf): TransactionBody {
+function bodyOf(draft: Draft, terms: Terms): TransactionBody {
   const outputs: Output[] = draft.recipients.map(({ to, amount }) => ({
-    address: payloadOf(to),
+    address: terms.addresses.read(to).payload,
     amount,
   }));
-  if (draft.change > 0n) outputs.push({ address: payloadOf(draft.changeAddress), amount: draft.change });
+  if (draft.change > 0n)
+    outputs.push({ address: terms.addresses.read(draft.changeAddress).payload, amount: draft.change });
   return {
     chainId: terms.chainId,
     validFromHeight: draft.validFromHeight,
@@ -66,13 +55,12 @@ function bodyOf(draft: Draft, terms: Terms, payloadOf: PayloadOf): TransactionBo
 export type Signed = { readonly transaction: string; readonly wire: Uint8Array<ArrayBuffer> };
 
 export async function signDraft(draft: Draft, terms: Terms, keyOf: (address: string) => SigningKey): Promise<Signed> {
-  const payloadOf = payloadReader(terms.network);
-  const body = bodyOf(draft, terms, payloadOf);
+  const body = bodyOf(draft, terms);
   const bodyBytes = encodeTransactionBody(body);
   const witnesses = await Promise.all(
     draft.inputs.map(async (input, i): Promise<Witness> => {
       const key = keyOf(input.address);
-      const spent = { address: payloadOf(input.address), amount: input.amount };
+      const spent = { address: terms.addresses.read(input.address).payload, amount: input.amount };
       const signature = await signMessage(key, spendMessage(bodyBytes, i, spent));
       return draft.profiles[i] === 'inline'
         ? { profile: 'inline', publicKey: key.publicKey, signature }
@@ -80,7 +68,7 @@ export async function signDraft(draft: Draft, terms: Terms, keyOf: (address: str
     }),
   );
   const wire = encodeTransaction({ body, witnesses });
-  await verifyDraft(wire, draft, terms, (address) => keyOf(address).publicKey, payloadOf);
+  await verifyDraft(wire, draft, terms, (address) => keyOf(address).publicKey);
   return { transaction: toHex(transactionId(body)), wire };
 }
 
@@ -90,15 +78,14 @@ async function verifyDraft(
   draft: Draft,
   terms: Terms,
   publicKeyOf: (address: string) => Bytes,
-  payloadOf: PayloadOf,
 ): Promise<void> {
   const { body, witnesses } = decodeTransaction(wire, terms.chainId);
   const bodyBytes = encodeTransactionBody(body);
-  if (!equalBytes(bodyBytes, encodeTransactionBody(bodyOf(draft, terms, payloadOf))))
+  if (!equalBytes(bodyBytes, encodeTransactionBody(bodyOf(draft, terms))))
     throw new Error('the signed transaction differs from its plan');
   const check = async (input: OwnedOutput, i: number): Promise<void> => {
     const witness = witnesses[i] as Witness;
-    const address = payloadOf(input.address);
+    const address = terms.addresses.read(input.address).payload;
     const publicKey = witness.profile === 'inline' ? witness.publicKey : publicKeyOf(input.address);
     if (!equalBytes(keyAddressPayload(publicKey), address)) throw new Error(`input ${i} is signed by another key`);
     const message = spendMessage(bodyBytes, i, { address, amount: input.amount });

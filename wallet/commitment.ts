@@ -3,8 +3,8 @@
  * transactions and reservations as one, and only then send.
  */
 import { fromHex } from '../protocol/bytes.ts';
-import type { NetworkName } from '../protocol/network.ts';
 import type { Logger } from '../runtime/log.ts';
+import type { AddressReader } from './address-reader.ts';
 import type { Answers } from './answers.ts';
 import type { Book } from './book.ts';
 import { type Draft, type Signed, signDraft } from './build.ts';
@@ -19,6 +19,7 @@ export type CommitmentDependencies = {
   readonly keyring: Keyring;
   readonly submitter: Submitter;
   readonly answers: Answers;
+  readonly addresses: AddressReader;
   readonly log: Logger;
   readonly now: () => number;
 };
@@ -26,11 +27,9 @@ export type CommitmentDependencies = {
 export class Commitment {
   /** Requests with `compound_first` whose payment is still to come, as they were last written. */
   readonly merging = new Map<string, RequestRecord>();
-  readonly #network: NetworkName;
   readonly #with: CommitmentDependencies;
 
-  constructor(network: NetworkName, dependencies: CommitmentDependencies) {
-    this.#network = network;
+  constructor(dependencies: CommitmentDependencies) {
     this.#with = dependencies;
   }
 
@@ -82,8 +81,8 @@ export class Commitment {
   }
 
   #sign(drafts: readonly Draft[]): Promise<Signed[]> {
-    const { book, keyring } = this.#with;
-    const terms = { network: this.#network, chainId: fromHex(book.meta.chainId as string) };
+    const { book, keyring, addresses } = this.#with;
+    const terms = { addresses, chainId: fromHex(book.meta.chainId as string) };
     const keyOf = (address: string) => {
       const record = book.address(address);
       if (record === undefined) throw new Error(`no key for ${address}`);

@@ -14,15 +14,21 @@ export type EventName = (typeof EVENT_NAMES)[number];
 export type WalletEvent = { readonly name: EventName; readonly params: Readonly<Record<string, unknown>> };
 
 export class EventHub {
-  readonly #listeners = new Set<(event: WalletEvent) => void>();
+  readonly #listeners = new Map<(event: WalletEvent) => void, (name: EventName) => boolean>();
 
-  /** Returns how to stop listening. Listeners must not throw. */
-  listen(listener: (event: WalletEvent) => void): () => void {
-    this.#listeners.add(listener);
+  /** Returns how to stop listening. Listeners must not throw; `wants` says which events matter to this one now. */
+  listen(listener: (event: WalletEvent) => void, wants: (name: EventName) => boolean = () => true): () => void {
+    this.#listeners.set(listener, wants);
     return () => this.#listeners.delete(listener);
   }
 
+  /** Whether anybody would see it: an event of hundreds of payments is not made for nobody. */
+  wanted(name: EventName): boolean {
+    for (const wants of this.#listeners.values()) if (wants(name)) return true;
+    return false;
+  }
+
   emit(name: EventName, params: WalletEvent['params']): void {
-    for (const listener of this.#listeners) listener({ name, params });
+    for (const listener of this.#listeners.keys()) listener({ name, params });
   }
 }

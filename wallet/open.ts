@@ -5,6 +5,7 @@ import { createApiClient } from '../protocol/api/client.ts';
 import type { NetworkName } from '../protocol/network.ts';
 import { apiClientDependencies } from '../runtime/api-client.ts';
 import { type DirectoryLock, lockDirectory } from '../runtime/directory-lock.ts';
+import { httpFetch } from '../runtime/http-fetch.ts';
 import type { Logger } from '../runtime/log.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
 import type { NodeClient } from './node-link.ts';
@@ -17,7 +18,7 @@ export const stateDirectory = (file: string): string => `${file}.state`;
 export function nodeClient(baseUrl: string): NodeClient {
   return createApiClient(
     { baseUrl, attempts: 2, timeoutMillis: 10_000, maxWaitMillis: 3_000 },
-    apiClientDependencies(),
+    { ...apiClientDependencies(), fetch: httpFetch() },
   );
 }
 

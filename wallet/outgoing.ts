@@ -4,8 +4,8 @@
  * next start finds either nothing, and the id is free, or the signed transaction, and sends exactly that.
  */
 import { createHash } from 'node:crypto';
-import type { NetworkName } from '../protocol/network.ts';
 import type { Logger } from '../runtime/log.ts';
+import type { AddressReader } from './address-reader.ts';
 import { Answers, type AnswersOptions, type Outcome } from './answers.ts';
 import type { Book } from './book.ts';
 import { Commitment } from './commitment.ts';
@@ -18,7 +18,7 @@ import type { OutgoingRecord, Recipient, RequestKind, RequestRecord } from './re
 import type { WalletStore } from './store.ts';
 import type { Submitter } from './submitter.ts';
 
-export type OutgoingOptions = PlanningOptions & AnswersOptions & { readonly network: NetworkName };
+export type OutgoingOptions = PlanningOptions & AnswersOptions;
 
 export type OutgoingDependencies = {
   readonly book: Book;
@@ -27,6 +27,7 @@ export type OutgoingDependencies = {
   readonly keyring: Keyring;
   readonly follower: Follower;
   readonly submitter: Submitter;
+  readonly addresses: AddressReader;
   readonly log: Logger;
   readonly now: () => number;
 };
@@ -46,7 +47,7 @@ export class Outgoing {
     this.#with = dependencies;
     this.#planning = new Planning(options, dependencies);
     this.#answers = new Answers(options, dependencies);
-    this.#commitment = new Commitment(options.network, { ...dependencies, answers: this.#answers });
+    this.#commitment = new Commitment({ ...dependencies, answers: this.#answers });
     this.#merging = new Merging({
       ...dependencies,
       planning: this.#planning,

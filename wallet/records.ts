@@ -115,8 +115,17 @@ export type HistoryEntry = {
 /** Fields that hold amounts, by name: the JSON form writes them as decimal text and reads them back. */
 const AMOUNTS: ReadonlySet<string> = new Set(['amount', 'change', 'fee', 'feePerMass', 'received', 'spent']);
 
-export const encodeRecord = (record: object): string =>
-  JSON.stringify(record, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value));
+export const encodeRecord = (record: object): string => JSON.stringify(withTexts(record));
+
+/** A copy with text for amounts: several times quicker than having JSON.stringify ask about every value. */
+function withTexts(value: unknown): unknown {
+  if (typeof value === 'bigint') return value.toString();
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(withTexts);
+  const copy: Record<string, unknown> = {};
+  for (const [name, field] of Object.entries(value)) copy[name] = withTexts(field);
+  return copy;
+}
 
 export const decodeRecord = <T>(text: string): T =>
   JSON.parse(text, (name, value: unknown) =>

@@ -71,8 +71,6 @@ const requestKey = (requestId: string): string => Buffer.from(requestId, 'utf8')
 function operationsOf(changes: Changes, wires: Set<string>): Operation[] {
   const operations: Operation[] = [];
   const put = (key: string, record: object) => operations.push({ type: 'put', key, value: encodeRecord(record) });
-  const mark = (key: string, on: boolean) =>
-    operations.push(on ? { type: 'put', key, value: '' } : { type: 'del', key });
   if (changes.meta !== undefined) put(`${TABLE.meta}state`, changes.meta);
   for (const record of changes.addresses ?? []) put(addressKey(record), record);
   for (const output of changes.outputsAdded ?? []) put(`${TABLE.output}${output.key}`, output);
@@ -80,18 +78,22 @@ function operationsOf(changes: Changes, wires: Set<string>): Operation[] {
   for (const record of changes.outgoing ?? []) {
     const { transaction, wireHex } = record;
     put(`${TABLE.outgoing}${transaction}`, { ...record, wireHex: '' });
-    mark(`${TABLE.open}${transaction}`, !isFinal(record.state));
     if (isFinal(record.state)) {
       operations.push({ type: 'del', key: `${TABLE.wire}${transaction}` });
+      operations.push({ type: 'del', key: `${TABLE.open}${transaction}` });
       wires.delete(transaction);
     } else if (!wires.has(transaction)) {
       operations.push({ type: 'put', key: `${TABLE.wire}${transaction}`, value: wireHex });
+      operations.push({ type: 'put', key: `${TABLE.open}${transaction}`, value: '' });
       wires.add(transaction);
     }
   }
   for (const record of changes.requests ?? []) {
     put(`${TABLE.request}${requestKey(record.requestId)}`, record);
-    mark(`${TABLE.merging}${requestKey(record.requestId)}`, record.state === 'merging');
+    const merging = `${TABLE.merging}${requestKey(record.requestId)}`;
+    operations.push(
+      record.state === 'merging' ? { type: 'put', key: merging, value: '' } : { type: 'del', key: merging },
+    );
   }
   for (const entry of changes.history ?? []) {
     const key = historyKey(entry);

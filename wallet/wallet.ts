@@ -4,6 +4,7 @@
  */
 import type { NetworkName } from '../protocol/network.ts';
 import type { Logger } from '../runtime/log.ts';
+import { AddressReader } from './address-reader.ts';
 import { Automation, type AutomationOptions } from './automation.ts';
 import { Book } from './book.ts';
 import type { CutEffects } from './cut-effects.ts';
@@ -31,7 +32,7 @@ export const WALLET_DEFAULTS = {
 } as const;
 
 export type WalletOptions = AutomationOptions &
-  Partial<Omit<OutgoingOptions, 'network'>> & {
+  Partial<OutgoingOptions> & {
     readonly network: NetworkName;
     readonly stateDirectory: string;
     /** Cuts until the `confirmations` event. */
@@ -50,6 +51,7 @@ export type WalletDependencies = {
 
 export class Wallet {
   readonly network: NetworkName;
+  readonly addresses: AddressReader;
   readonly confirmations: number;
   readonly book: Book;
   readonly store: WalletStore;
@@ -112,6 +114,7 @@ export class Wallet {
     const { client, log, now, fault } = dependencies;
     const settings = { ...WALLET_DEFAULTS, ...options };
     this.network = options.network;
+    this.addresses = new AddressReader(options.network);
     this.confirmations = settings.confirmations;
     this.#pollMillis = settings.pollMillis;
     this.log = log;
@@ -152,6 +155,7 @@ export class Wallet {
       keyring,
       follower: this.follower,
       submitter: this.#submitter,
+      addresses: this.addresses,
       log: log.child('outgoing'),
       now,
     });
@@ -226,9 +230,11 @@ export class Wallet {
     this.outgoing.cutApplied(effects.outgoing);
     if (!live) return;
     const indexed_height = height;
-    const payments = effects.history.flatMap((entry) => paymentsOf(entry, this.book));
-    if (payments.length > 0) this.events.emit('finalized', { indexed_height, payments });
-    for (const record of effects.outgoing)
+    if (this.events.wanted('finalized')) {
+      const payments = effects.history.flatMap((entry) => paymentsOf(entry, this.book));
+      if (payments.length > 0) this.events.emit('finalized', { indexed_height, payments });
+    }
+    for (const record of this.events.wanted('settled') ? effects.outgoing : [])
       if (record.purpose === 'pay')
         this.events.emit('settled', { indexed_height, ...outgoingDocument(record), state: stateOf([record]) });
     this.#emitConfirmations(height);
@@ -239,6 +245,7 @@ export class Wallet {
     const through = height - this.confirmations + 1;
     if (through <= from) return;
     this.#confirmedThrough = through;
+    if (!this.events.wanted('confirmations')) return;
     const { confirmations } = this;
     this.journal
       .settled()

@@ -307,6 +307,16 @@ const ROWS: readonly Row[] = [
     expect((await opened.closed).code).toBe(1000);
   }),
   elsewhere('Events: mining listener', '`GET /v1/events`', 'the mining listener speaks the same frames; test/node'),
+  elsewhere(
+    'Methods of the wallet daemon',
+    'groups Wallet, Addresses, Incoming, Outgoing, Ownership, Events',
+    'the wallet daemon; test/wallet/specification.test.ts',
+  ),
+  notYet(
+    'Methods of the wallet daemon',
+    'group Staking: `validators`, `positions`, `stake`, `unstake`, `withdraw`',
+    'the daemon answers -32601, method not found; test/wallet/specification.test.ts',
+  ),
   elsewhere('Events: wallet daemon', 'every row', 'the wallet daemon; test/wallet'),
 
   tested('Errors: HTTP', '429', 'test/api/http.test.ts', () => {

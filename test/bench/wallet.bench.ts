@@ -1,6 +1,7 @@
 /**
  * The wallet daemon as a pool uses it: payments per second with 10,000 outputs, the time `balance` takes meanwhile, and
- * the start with 100,000 entries of history. A real svcd and a real daemon, each a process of its own.
+ * the start with 100,000 entries of history. A real node that finalizes a cut every 2.5 s and a real daemon, each a process of
+ * its own.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -23,6 +24,9 @@ const SECONDS = 10;
 /** Payments a second while the time of `balance` is taken. */
 const PACE = 50;
 const WORKERS = 8;
+/** What the same question costs when nobody pays: shows what of a time is the machine's and this process's own. */
+const IDLE_SERVER = `const server = require('node:http').createServer((_, answer) => answer.end('{"balance":"0"}'));
+server.listen(0, '127.0.0.1', () => process.stderr.write('idle at 127.0.0.1:' + server.address().port + ' \\n'));`;
 const programs = new URL('../../', import.meta.url).pathname;
 
 const hash = (text: string): string => createHash('sha384').update(text).digest('hex');
@@ -96,40 +100,55 @@ async function fastest(
 
 /** The time `balance` takes while payments come at an even pace. */
 async function paced(b: Bench, pay: (name: string) => Promise<unknown>, balance: () => Promise<unknown>) {
+  const idle = await start(['-e', IDLE_SERVER], /idle at (\S+)/);
+  try {
+    await pacedBeside(b, pay, balance, async () => await (await fetch(`http://${idle.address}/`)).json());
+  } finally {
+    await stop(idle.child);
+  }
+}
+
+async function pacedBeside(
+  b: Bench,
+  pay: (name: string) => Promise<unknown>,
+  balance: () => Promise<unknown>,
+  idle: () => Promise<unknown>,
+) {
   const end = performance.now() + 1000 * SECONDS;
   const times: number[] = [];
+  const idleTimes: number[] = [];
+  const timed = async (call: () => Promise<unknown>, into: number[]) => {
+    const before = performance.now();
+    await call();
+    into.push(performance.now() - before);
+  };
   const paid: Promise<unknown>[] = [];
   const beat = setInterval(() => paid.push(pay(`paced ${paid.length}`)), 1000 / PACE);
   while (performance.now() < end) {
-    const before = performance.now();
-    await balance();
-    times.push(performance.now() - before);
+    await timed(balance, times);
+    await timed(idle, idleTimes);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
   clearInterval(beat);
   await Promise.all(paid);
-  times.sort((x, y) => x - y);
+  const at = (share: number, list: number[]) => list.sort((x, y) => x - y)[Math.floor(list.length * share)] as number;
   b.note(`${times.length} calls of balance during ${paid.length} payments at ${PACE} a second`);
-  b.figure('balance-p50', times[Math.floor(times.length / 2)] as number, 'ms');
-  b.figure('balance-p99', times[Math.floor(times.length * 0.99)] as number, 'ms');
+  for (const [name, share] of [
+    ['p50', 0.5],
+    ['p99', 0.99],
+  ] as const) {
+    b.figure(`balance-${name}`, at(share, times), 'ms');
+    b.figure(`idle-server-${name}`, at(share, idleTimes), 'ms');
+  }
 }
 
 async function payments(b: Bench, directory: string): Promise<void> {
   const file = join(directory, 'wallet.json');
   await writeWallet(file);
-  const config = join(directory, 'node.json');
-  const fund = Array.from({ length: OUTPUTS }, () => `${record.address}=10`);
-  writeFileSync(
-    config,
-    JSON.stringify({
-      fund,
-      'data-dir': join(directory, 'node'),
-      'mining-bind': 'off',
-      'pow-mode': 'light',
-      'api-bind': '127.0.0.1:0',
-    }),
+  const node = await start(
+    ['test/bench/wallet-node.ts', record.address, String(OUTPUTS), '1000000000'],
+    /public API address=(\S+)/,
   );
-  const node = await start(['node/main.ts', 'run', '--config', config], /public API address=(\S+)/);
   const daemon = await startDaemon(file, `http://${node.address}`);
   try {
     const token = readToken(`${file}.token`);

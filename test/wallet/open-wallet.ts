@@ -34,7 +34,7 @@ export type TestWallet = {
 };
 
 export async function openTestWallet(
-  node: FakeNode,
+  node: Pick<FakeNode, 'client'>,
   given: Partial<WalletOptions> & { name?: string; directory?: string; now?: () => number } = {},
 ): Promise<TestWallet> {
   const { name = 'test', directory = temporaryDirectory(), now = Date.now, ...options } = given;

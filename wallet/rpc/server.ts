@@ -192,18 +192,29 @@ export class WalletServer {
 }
 
 /** Undefined when it is too long, null when it is not UTF-8. */
-async function readBody(request: IncomingMessage, most: number): Promise<string | undefined | null> {
-  if (Number(request.headers['content-length'] ?? 0) > most) return undefined;
-  const parts: Buffer[] = [];
-  let length = 0;
-  for await (const part of request) {
-    length += (part as Buffer).length;
-    if (length > most) return undefined;
-    parts.push(part as Buffer);
-  }
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(parts));
-  } catch {
-    return null;
-  }
+function readBody(request: IncomingMessage, most: number): Promise<string | undefined | null> {
+  if (Number(request.headers['content-length'] ?? 0) > most) return Promise.resolve(undefined);
+  return new Promise((resolve, reject) => {
+    const parts: Buffer[] = [];
+    let length = 0;
+    request.on('data', (part: Buffer) => {
+      length += part.length;
+      if (length <= most) parts.push(part);
+      else {
+        request.pause();
+        resolve(undefined);
+      }
+    });
+    request.once('error', reject);
+    request.once('close', () => reject(new Error('the call ended in the middle of its body')));
+    request.once('end', () => {
+      try {
+        resolve(decoder.decode(Buffer.concat(parts)));
+      } catch {
+        resolve(null);
+      }
+    });
+  });
 }
+
+const decoder = new TextDecoder('utf-8', { fatal: true });

@@ -38,7 +38,10 @@ export class EventSockets {
   constructor(wallet: Wallet, most: number) {
     this.#wallet = wallet;
     this.#most = most;
-    this.#stopListening = wallet.events.listen((event) => this.#send(event));
+    this.#stopListening = wallet.events.listen(
+      (event) => this.#send(event),
+      (name) => this.#readers.values().some(({ events }) => events.has(name)),
+    );
     this.#timers = [
       setInterval(() => this.#ping(), PING_MILLIS),
       setInterval(() => {
