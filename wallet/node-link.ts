@@ -30,6 +30,13 @@ export function batches<T>(items: readonly T[], size = MAX_BATCH_ADDRESSES): T[]
   return found;
 }
 
+/** Reading an answer and checking it holds up calls: while the wallet keeps up, pages are small. */
+const FEW_CUTS = 16;
+const SMALL_PAGE = 256;
+/** What a long way to catch up takes. */
+const LARGE_PAGE = 4096;
+const TRANSACTION_PAGE = 16;
+
 /** The node cannot be asked now; whatever was asked may be asked again later. */
 export const isAway = (error: unknown): boolean =>
   error instanceof ApiError && (error.status === 0 || error.status === 429 || error.status >= 500);
@@ -65,7 +72,7 @@ export async function changesOfAddresses(
       const page = await client.addressChanges({
         addresses: batch,
         after_height: after,
-        limit: 4096,
+        limit: through - after <= FEW_CUTS ? SMALL_PAGE : LARGE_PAGE,
         ...(cursor === undefined ? {} : { cursor }),
       });
       for (const change of page.changes) if (change.finalized_height <= through) changes.push(change);
@@ -83,7 +90,7 @@ export async function changesOfCut(client: NodeClient, height: number): Promise<
   const found: ChangeDocument[] = [];
   let cursor: string | undefined;
   do {
-    const page = await client.cutChanges({ height, limit: 4096, ...(cursor === undefined ? {} : { cursor }) });
+    const page = await client.cutChanges({ height, limit: LARGE_PAGE, ...(cursor === undefined ? {} : { cursor }) });
     found.push(...page.changes);
     cursor = page.next_cursor;
   } while (cursor !== undefined);
@@ -112,7 +119,11 @@ async function readTransactions(
   const found = new Map<string, TransactionDocument>();
   let cursor: string | undefined;
   while (found.size < wanted.size) {
-    const page = await client.cutTransactions({ height, limit: 64, ...(cursor === undefined ? {} : { cursor }) });
+    const page = await client.cutTransactions({
+      height,
+      limit: TRANSACTION_PAGE,
+      ...(cursor === undefined ? {} : { cursor }),
+    });
     // A cut may name a transaction again that an earlier block already carried; only the one that ran counts.
     for (const document of page.transactions)
       if (wanted.has(document.transaction_id) && document.outcome === 'finalized')

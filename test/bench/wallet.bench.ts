@@ -23,6 +23,7 @@ const HISTORY = 100_000;
 const SECONDS = 10;
 /** Payments a second while the time of `balance` is taken. */
 const PACE = 50;
+const MOST_UNDERWAY = 64;
 const WORKERS = 8;
 /** What the same question costs when nobody pays: shows what of a time is the machine's and this process's own. */
 const IDLE_SERVER = `const server = require('node:http').createServer((_, answer) => answer.end('{"balance":"0"}'));
@@ -123,7 +124,13 @@ async function pacedBeside(
     into.push(performance.now() - before);
   };
   const paid: Promise<unknown>[] = [];
-  const beat = setInterval(() => paid.push(pay(`paced ${paid.length}`)), 1000 / PACE);
+  let underway = 0;
+  const beat = setInterval(() => {
+    // A daemon takes 128 connections: on a machine that cannot keep the pace, the pace gives way.
+    if (underway >= MOST_UNDERWAY) return;
+    underway++;
+    paid.push(pay(`paced ${paid.length}`).finally(() => underway--));
+  }, 1000 / PACE);
   while (performance.now() < end) {
     await timed(balance, times);
     await timed(idle, idleTimes);
