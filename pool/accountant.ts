@@ -60,6 +60,8 @@ export class Accountant {
   readonly #dependencies: AccountantDependencies;
   readonly #intake: Intake;
   #turn: Promise<unknown> = Promise.resolve();
+  /** The newest slice that was seen open; nobody else opens one while the term lasts, and none is ever opened again. */
+  #opened = -1;
 
   constructor(options: AccountantOptions, dependencies: AccountantDependencies) {
     this.#options = options;
@@ -176,9 +178,12 @@ export class Accountant {
   /** The network's target, asked for only when a slice is about to open. */
   async #targetFor(height: number): Promise<bigint | undefined> {
     const number = sliceOfHeight(height, this.#options.sliceCuts);
+    if (number <= this.#opened) return undefined;
     const open = await this.#dependencies.sql.begin((transaction) => openSlices(transaction));
-    const current = this.#options.services.every((service) => (open.get(service)?.number ?? -1) >= number);
-    return current ? undefined : this.#dependencies.chain.target();
+    const isOpen = this.#options.services.every((service) => (open.get(service)?.number ?? -1) >= number);
+    if (!isOpen) return this.#dependencies.chain.target();
+    this.#opened = number;
+    return undefined;
   }
 
   /**

@@ -27,6 +27,8 @@ export async function* inBatches<T>(source: AsyncIterable<T>, max: number): Asyn
   try {
     for (;;) {
       await arrived.promise;
+      // A turn for the rest of what came with it.
+      if (end === undefined) await new Promise<void>((resolve) => setImmediate(resolve));
       const batch = waiting;
       waiting = [];
       if (end === undefined) arrived = Promise.withResolvers();
