@@ -1,8 +1,5 @@
 /** svc-miner: mines, unless its first word is `self-test`. */
 import { cacheFromSeed } from '../kernels/gpu/cache.ts';
-import { openGpu } from '../kernels/gpu/device.ts';
-import { loadSources } from '../kernels/gpu/sources.ts';
-import { nodeGpu } from '../kernels/gpu/webgpu.ts';
 import { choice, path, repeated } from '../protocol/command-line.ts';
 import { NETWORK_NAMES } from '../protocol/network.ts';
 import { command, runProgram } from '../runtime/program.ts';
@@ -10,16 +7,14 @@ import { mineCommand } from './mine.ts';
 import { MinerError } from './miner-error.ts';
 import { readPowVectors } from './pow-vectors.ts';
 import { referenceBackend, type SelfTestBackend, selfTest } from './selftest.ts';
+import { openSelfTestGpu } from './selftest-adapter.ts';
 import { gpuBackends } from './selftest-gpu.ts';
 import { wasmBackends } from './selftest-wasm.ts';
 
 const BACKENDS: readonly SelfTestBackend[] = [
   referenceBackend,
   ...wasmBackends,
-  ...gpuBackends({
-    open: async () => openGpu({}, { entry: await nodeGpu(), sources: await loadSources() }),
-    buildCache: cacheFromSeed,
-  }),
+  ...gpuBackends({ open: openSelfTestGpu, buildCache: cacheFromSeed }),
 ];
 
 const selfTestCommand = command(

@@ -8,7 +8,6 @@ import { GpuError } from '../kernels/gpu/gpu-error.ts';
 import { evenLayout, fits, type Layout, lopsidedLayout, SHARD_COUNTS } from '../kernels/gpu/layout.ts';
 import { compileSearch, Searcher, type Shape, shapeIsPossible, VARIANTS, type Variant } from '../kernels/gpu/search.ts';
 import { candidatesFor } from '../kernels/gpu/tune.ts';
-import { toHex } from '../protocol/bytes.ts';
 import { datasetSeed, type PowParameters, powNonce, powParameters, powPreHash } from '../protocol/pow.ts';
 import type { PowVector } from './pow-vectors.ts';
 import { Comparison, placeOf, type SelfTestBackend, type Verdict } from './selftest.ts';
@@ -22,6 +21,9 @@ export type GpuSelfTestDependencies = {
 const ANY_TARGET = new Uint8Array(32).fill(255);
 /** Mainnet's dataset on NVIDIA is a binding and a tail of one page; here an eighth of it, so that every hash reads both. */
 const TAIL_LOG2 = 3;
+
+/** Beyond this a software adapter would need hours for its lines. */
+const SOFTWARE_PAGES_LOG2 = 20;
 
 type LayoutOf = (pagesLog2: number) => Layout;
 const LAYOUTS: readonly { readonly name: string; readonly layoutOf: LayoutOf }[] = [
@@ -60,70 +62,65 @@ async function compareHashes(
   searcher.destroy();
 }
 
-async function check(
+/** All variants on one layout: the dataset is built once for them, which a software adapter takes seconds for. */
+async function checkLayout(
   gpu: Gpu,
-  dependencies: GpuSelfTestDependencies,
+  { buildCache }: GpuSelfTestDependencies,
   vectors: readonly PowVector[],
-  variant: Variant,
   layoutOf: LayoutOf,
-): Promise<Verdict> {
-  const shape = shapeFor(gpu, variant);
-  if (shape === undefined) return { kind: 'absent', why: `${gpu.name} cannot run this variant` };
-  const comparison = new Comparison();
-  let checked = 0;
+): Promise<Map<Variant, Verdict>> {
+  const comparisons = new Map(VARIANTS.map((variant) => [variant, new Comparison()]));
+  const checked = new Set<string>();
   for (const vector of vectors) {
     const parameters = powParameters(vector.network);
+    if (gpu.software && parameters.pagesLog2 > SOFTWARE_PAGES_LOG2) continue;
     const layout = layoutOf(parameters.pagesLog2);
     if (!fits(layout, gpu.limits)) continue;
-    checked++;
-    const seed = datasetSeed(vector.network.id, vector.epoch);
-    const cache = await dependencies.buildCache(parameters, seed);
+    checked.add(vector.network.name);
+    const cache = await buildCache(parameters, datasetSeed(vector.network.id, vector.epoch));
     const dataset = await buildDataset(gpu, parameters, layout, cache);
     try {
-      for (const { index, bytes } of vector.items)
-        comparison.same(`${placeOf(vector)} dataset item ${index}`, await readItem(gpu, dataset, index), bytes);
-      await compareHashes(comparison, gpu, dataset, shape, vector);
+      for (const [variant, comparison] of comparisons) {
+        for (const { index, bytes } of vector.items)
+          comparison.same(`${placeOf(vector)} dataset item ${index}`, await readItem(gpu, dataset, index), bytes);
+        const shape = shapeFor(gpu, variant);
+        if (shape !== undefined) await compareHashes(comparison, gpu, dataset, shape, vector);
+      }
     } finally {
       dataset.destroy();
     }
   }
-  return checked === 0
-    ? { kind: 'absent', why: 'the adapter does not allow bindings of that size' }
-    : comparison.verdict();
-}
-
-/** Every line needs the same caches. */
-function remembering({ open, buildCache }: GpuSelfTestDependencies): GpuSelfTestDependencies {
-  const caches = new Map<string, Promise<Uint8Array<ArrayBuffer>>>();
-  return {
-    open,
-    buildCache(parameters, seed) {
-      const known = caches.get(toHex(seed)) ?? buildCache(parameters, seed);
-      caches.set(toHex(seed), known);
-      return known;
-    },
+  const verdictOf = (variant: Variant, comparison: Comparison): Verdict => {
+    if (shapeFor(gpu, variant) === undefined) return { kind: 'absent', why: `${gpu.name} cannot run this variant` };
+    if (checked.size === 0) return { kind: 'absent', why: `${gpu.name} does not allow bindings of that size` };
+    const verdict = comparison.verdict();
+    return gpu.software && verdict.kind === 'same'
+      ? { ...verdict, remark: `${[...checked].join(', ')} only, by ${gpu.name}: no card` }
+      : verdict;
   };
+  return new Map([...comparisons].map(([variant, comparison]) => [variant, verdictOf(variant, comparison)]));
 }
 
-export function gpuBackends(given: GpuSelfTestDependencies): SelfTestBackend[] {
-  const dependencies = remembering(given);
+export function gpuBackends(dependencies: GpuSelfTestDependencies): SelfTestBackend[] {
   let opened: Promise<Gpu> | undefined;
-  const line = (name: string, variant: Variant, layoutOf: LayoutOf): SelfTestBackend => ({
-    name,
-    async check(vectors) {
+  return LAYOUTS.flatMap(({ name, layoutOf }) => {
+    let verdicts: Promise<Map<Variant, Verdict>> | undefined;
+    const check = async (vectors: readonly PowVector[], variant: Variant): Promise<Verdict> => {
       try {
         opened ??= dependencies.open();
-        return await check(await opened, dependencies, vectors, variant, layoutOf);
+        verdicts ??= checkLayout(await opened, dependencies, vectors, layoutOf);
+        return (await verdicts).get(variant) as Verdict;
       } catch (error) {
         if (!(error instanceof GpuError)) throw error;
-        const absent = error.code === 'gpu_no_adapter' || error.code === 'gpu_module_missing';
-        return absent
+        const isAbsent = error.code === 'gpu_no_adapter' || error.code === 'gpu_module_missing';
+        return isAbsent
           ? { kind: 'absent', why: error.message }
           : { kind: 'different', what: `${error.message} [${error.code}]` };
       }
-    },
+    };
+    return VARIANTS.map((variant) => ({
+      name: `webgpu ${variant}, ${name}`,
+      check: (vectors) => check(vectors, variant),
+    }));
   });
-  return VARIANTS.flatMap((variant) =>
-    LAYOUTS.map(({ name, layoutOf }) => line(`webgpu ${variant}, ${name}`, variant, layoutOf)),
-  );
 }

@@ -7,7 +7,7 @@ import { buildCache, datasetItem, datasetSeed, powParameters, powStages } from '
 import type { PowVector } from './pow-vectors.ts';
 
 export type Verdict =
-  | { readonly kind: 'same'; readonly values: number }
+  | { readonly kind: 'same'; readonly values: number; readonly remark?: string }
   | { readonly kind: 'different'; readonly what: string }
   /** The device or driver is not there; not a failure. */
   | { readonly kind: 'absent'; readonly why: string };
@@ -83,7 +83,10 @@ export async function selfTest(
 ): Promise<boolean> {
   for (const { name, check } of backends) {
     const verdict = await check(vectors);
-    if (verdict.kind === 'same') say(`${name}: ${verdict.values} values are the same`);
+    if (verdict.kind === 'same')
+      say(
+        `${name}: ${verdict.values} values are the same${verdict.remark === undefined ? '' : ` (${verdict.remark})`}`,
+      );
     else if (verdict.kind === 'absent') say(`${name}: not present (${verdict.why})`);
     else {
       say(`${name}: DIFFERENT: ${verdict.what} [self_test_difference]`);

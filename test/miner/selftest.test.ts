@@ -26,15 +26,6 @@ function changed(change: (entry: Entry) => void): string {
   return file;
 }
 
-test('every backend reproduces the vectors, with one line for each', () => {
-  const { status, stdout, stderr } = selfTest(vectors);
-  // A Vulkan loader writes its own complaints to standard error; they are no difference.
-  expect(status, stderr).toBe(0);
-  expect(stdout).toContain('reference: 32 values are the same\n');
-  expect(stdout).toContain('wasm full: 22 values are the same\n');
-  expect(stdout).toContain('wasm light: 22 values are the same\n');
-});
-
 test('the first difference is named and the exit code is 1', () => {
   const file = changed((entry) => {
     entry.hashes[1]!.mix = `00${entry.hashes[1]!.mix.slice(2)}`;
