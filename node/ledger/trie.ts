@@ -8,7 +8,7 @@
 import { type Bytes, compareBytes } from '../../protocol/bytes.ts';
 import { ID_BYTES, id, LABELS } from '../../protocol/identifier.ts';
 import type { BatchOp } from '../store/cut-indexer.ts';
-import { nameOf } from './registration.ts';
+import { NODE_BYTES, ROOT_PLACE, TrieMemory } from './trie-memory.ts';
 
 export const LEAF_ENTRIES = 16;
 const MAX_DEPTH = 8 * ID_BYTES;
@@ -54,22 +54,6 @@ function writeSide(node: Uint8Array, at: number, { digest, sum, count }: TrieRoo
   node.set(figure, at + COUNT_AT);
 }
 
-function writeNode(left: TrieRoot, right: TrieRoot): Uint8Array<ArrayBuffer> {
-  const node = new Uint8Array(2 * SIDE_BYTES);
-  writeSide(node, 0, left);
-  writeSide(node, SIDE_BYTES, right);
-  return node;
-}
-
-function sideOf(node: Uint8Array, side: number): TrieRoot {
-  const at = side * SIDE_BYTES;
-  return {
-    digest: node.subarray(at, at + ID_BYTES),
-    sum: readFigure(node, at + SUM_AT),
-    count: countOf(node, side),
-  };
-}
-
 const u32At = (bytes: Uint8Array, at: number): number =>
   ((bytes[at] as number) |
     ((bytes[at + 1] as number) << 8) |
@@ -77,11 +61,10 @@ const u32At = (bytes: Uint8Array, at: number): number =>
     ((bytes[at + 3] as number) << 24)) >>>
   0;
 
-/** Lookups need no more of a node than this. */
-function countOf(node: Uint8Array, side: number): number {
-  const at = side * SIDE_BYTES + COUNT_AT;
-  return u32At(node, at) + u32At(node, at + 4) * 0x1_0000_0000;
-}
+const countAt = (bytes: Uint8Array, side: number): number =>
+  u32At(bytes, side + COUNT_AT) + u32At(bytes, side + COUNT_AT + 4) * 0x1_0000_0000;
+
+const sumAt = (bytes: Uint8Array, side: number): bigint => readFigure(bytes, side + SUM_AT);
 
 function leafOf(layout: EntryLayout, entries: Bytes): TrieRoot {
   if (entries.length === 0) return EMPTY_TRIE;
@@ -89,17 +72,6 @@ function leafOf(layout: EntryLayout, entries: Bytes): TrieRoot {
   for (let at = 0; at < entries.length; at += layout.entryBytes)
     sum += layout.amount(entries.subarray(at, at + layout.entryBytes));
   return { digest: id(LABELS.stateLeaf, entries), sum, count: entries.length / layout.entryBytes };
-}
-
-/** A place in the tree as a key of maps: a number as deep as sets grow, because making text of every step down costs more than the step. */
-type Name = number | string;
-
-function nameOfPlace(key: Bytes, depth: number): Name {
-  if (depth === 0) return 0;
-  if (depth > 32) return nameOf(placeOf(0, key, depth));
-  let bits = 0;
-  for (let i = 0; i < 4; i++) bits = (bits << 8) | (key[i] as number);
-  return depth * 0x1_0000_0000 + (bits >>> (32 - depth));
 }
 
 /** `prefix | u16 depth | the first depth bits of the path`: the key in the store. */
@@ -113,115 +85,125 @@ function placeOf(prefix: number, key: Bytes, depth: number): Buffer {
   return place;
 }
 
-/** Values by place; the one that was put first leaves first. */
-class PlaceCache {
-  readonly #limit: number;
-  readonly #values = new Map<Name, Uint8Array>();
-
-  constructor(limit: number) {
-    this.#limit = limit;
-  }
-
-  get(name: Name): Uint8Array | undefined {
-    return this.#values.get(name);
-  }
-
-  set(name: Name, value: Uint8Array): void {
-    this.#values.delete(name);
-    if (this.#values.size >= this.#limit) this.#values.delete(this.#values.keys().next().value as Name);
-    this.#values.set(name, value);
-  }
-
-  delete(name: Name): void {
-    this.#values.delete(name);
-  }
-}
-
-/** All nodes of a set of two million entries, about 400 bytes each in memory: a read from the store takes longer than everything else about a node. */
-const CACHED_NODES = 262_144;
+/** All nodes of a set of five million entries, 128 bytes each: a read from the store takes longer than everything else about a node. */
+const CACHED_NODES = 524_288;
 /** A leaf that is read at a door is read again when the cut executes, and again when the cut changes it. */
 const CACHED_LEAVES = 16_384;
+
+export type TrieLimits = { readonly nodes: number; readonly leaves: number };
 
 export class Trie {
   readonly #layout: EntryLayout;
   readonly #read: ReadNode;
-  readonly #nodes = new PlaceCache(CACHED_NODES);
-  readonly #leaves = new PlaceCache(CACHED_LEAVES);
-  /** The update on its way into the store: what it changes is answered as it was, whichever the store shows already. */
-  #committing: TrieUpdate | undefined;
+  readonly #limits: TrieLimits;
+  readonly #memory: TrieMemory;
+  /** The update that was made last and is not in the store yet. What it changes was loaded for it and stays loaded, so readers see it as it was. */
+  #open: TrieUpdate | undefined;
+  readonly #source: Source;
 
-  constructor(layout: EntryLayout, read: ReadNode) {
+  constructor(
+    layout: EntryLayout,
+    read: ReadNode,
+    limits: TrieLimits = { nodes: CACHED_NODES, leaves: CACHED_LEAVES },
+  ) {
     this.#layout = layout;
     this.#read = read;
+    this.#limits = limits;
+    this.#memory = new TrieMemory(limits.leaves);
+    this.#source = {
+      memory: this.#memory,
+      slot: (place, key, depth) => this.#slot(place, key, depth),
+      leaf: (place, key, depth) => this.#leaf(place, key, depth),
+    };
   }
 
-  #load(cache: PlaceCache, key: Bytes, depth: number): Uint8Array {
-    const name = nameOfPlace(key, depth);
-    const known = this.#committing?.before.get(name) ?? cache.get(name);
-    if (known !== undefined) return known;
+  #stored(key: Bytes, depth: number): Uint8Array {
     const place = placeOf(this.#layout.prefix, key, depth);
     const bytes = this.#read(place);
     if (bytes === undefined) throw new Error(`state node ${place.toString('hex')} is missing from the store`);
-    cache.set(name, bytes);
     return bytes;
   }
 
-  readonly #node = (key: Bytes, depth: number): Uint8Array => this.#load(this.#nodes, key, depth);
-  readonly #leaf = (key: Bytes, depth: number): Uint8Array => this.#load(this.#leaves, key, depth);
+  /** The slot of the node at a place, which key and depth lead to. */
+  #slot(place: number, key: Bytes, depth: number): number {
+    const loaded = this.#memory.slotAt(place);
+    if (loaded !== 0) return loaded;
+    const bytes = this.#stored(key, depth);
+    if (bytes.length !== NODE_BYTES) throw new Error(`a state node of ${bytes.length} bytes stands in the store`);
+    return this.#memory.putNode(place, bytes);
+  }
+
+  #leaf(place: number, key: Bytes, depth: number): Uint8Array {
+    const known = this.#memory.leafAt(place) ?? this.#open?.before.get(place);
+    if (known !== undefined) return known;
+    const entries = this.#stored(key, depth);
+    this.#memory.cacheLeaf(place, entries);
+    return entries;
+  }
+
+  /** Everything is forgotten at once: which nodes were used last would cost more to know than reading them again. */
+  #bound(): void {
+    if (this.#memory.nodes > this.#limits.nodes && this.#open === undefined) this.#memory.clear();
+  }
+
+  /** Goes down to the leaf that holds the key or would hold it. */
+  #descend(root: TrieRoot, key: Bytes, passing?: (piece: Uint8Array, node: number, bit: number) => void): Uint8Array {
+    this.#bound();
+    let { count } = root;
+    let place = ROOT_PLACE;
+    let depth = 0;
+    while (count > LEAF_ENTRIES) {
+      const slot = this.#slot(place, key, depth);
+      const piece = this.#memory.piece(slot);
+      const node = this.#memory.offset(slot);
+      const bit = bitOf(key, depth);
+      passing?.(piece, node, bit);
+      count = countAt(piece, node + bit * SIDE_BYTES);
+      place = 2 * slot + bit;
+      depth++;
+    }
+    return count === 0 ? NOTHING : this.#leaf(place, key, depth);
+  }
 
   /** The leaf that holds the key or would hold it, and the other sides on the way down. */
   path(root: TrieRoot, key: Bytes): { leaf: Uint8Array; siblings: { right: boolean; side: TrieRoot }[] } {
     const siblings: { right: boolean; side: TrieRoot }[] = [];
-    let { count } = root;
-    let depth = 0;
-    while (count > LEAF_ENTRIES) {
-      const node = this.#node(key, depth);
-      const bit = bitOf(key, depth);
-      siblings.push({ right: bit === 1, side: sideOf(node, 1 - bit) });
-      count = countOf(node, bit);
-      depth++;
-    }
-    return { leaf: count === 0 ? new Uint8Array(0) : this.#leaf(key, depth), siblings };
+    const leaf = this.#descend(root, key, (piece, node, bit) => {
+      const at = node + (1 - bit) * SIDE_BYTES;
+      const side = { digest: piece.slice(at, at + ID_BYTES), sum: sumAt(piece, at), count: countAt(piece, at) };
+      siblings.push({ right: bit === 1, side });
+    });
+    return { leaf, siblings };
   }
 
   /** The entry under a whole key (`keyBytes` long). */
   get(root: TrieRoot, key: Bytes): Uint8Array | undefined {
-    let { count } = root;
-    let depth = 0;
-    while (count > LEAF_ENTRIES) {
-      count = countOf(this.#node(key, depth), bitOf(key, depth));
-      depth++;
-    }
-    return count === 0 ? undefined : findEntry(this.#layout, this.#leaf(key, depth), key);
+    return findEntry(this.#layout, this.#descend(root, key), key);
   }
 
   /**
    * The root after the changes, and what must be written for it. Keys that are removed must be there, keys that are added must
-   * not: anything else is a fault of the ledger above.
+   * not: anything else is a fault of the ledger above. An update must be in the store before the next one is made, or be dropped.
    */
   update(root: TrieRoot, changes: readonly TrieChange[]): TrieUpdate {
-    const update = new TrieUpdate(this.#layout, { node: this.#node, leaf: this.#leaf });
+    this.#open = undefined;
+    this.#bound();
+    const update = new TrieUpdate(this.#layout, this.#source);
     const sorted = [...changes].sort((a, b) => compareBytes(a.key, b.key));
     update.run(root, sorted);
+    this.#open = update;
     return update;
-  }
-
-  /** Call before the update is written. */
-  committing(update: TrieUpdate): void {
-    this.#committing = update;
   }
 
   /** Call when the update is in the store. */
   committed(update: TrieUpdate): void {
-    this.#committing = undefined;
-    for (const [name, { node, leaf }] of update.after) {
-      if (node === undefined) this.#nodes.delete(name);
-      else this.#nodes.set(name, node);
-      if (leaf === undefined) this.#leaves.delete(name);
-      else this.#leaves.set(name, leaf);
-    }
+    if (update !== this.#open) throw new Error('an update is committed that is not the last one made');
+    this.#open = undefined;
+    update.settle();
   }
 }
+
+const NOTHING = new Uint8Array(0);
 
 export function findEntry(layout: EntryLayout, leaf: Uint8Array, key: Bytes): Uint8Array | undefined {
   const { entryBytes, keyBytes } = layout;
@@ -234,24 +216,28 @@ export function findEntry(layout: EntryLayout, leaf: Uint8Array, key: Bytes): Ui
 }
 
 type Source = {
-  node(key: Bytes, depth: number): Uint8Array;
-  leaf(key: Bytes, depth: number): Uint8Array;
+  readonly memory: TrieMemory;
+  slot(place: number, key: Bytes, depth: number): number;
+  leaf(place: number, key: Bytes, depth: number): Uint8Array;
 };
 
-/** A subtree while it is being changed: leaves keep their entries at hand, for a node that shrinks to a leaf. */
-type Built = TrieRoot & { readonly entries?: Uint8Array };
+/** A subtree that the update changed: a node with what it changed of its sides, or the entries of a leaf. */
+type Built = TrieRoot & ({ readonly node: Uint8Array; readonly sides: readonly (Built | undefined)[] } | Leaf);
+type Leaf = { readonly entries: Uint8Array };
 
-/** What stands at a place: a node, a leaf, or nothing. */
-type Standing = { readonly node?: Uint8Array; readonly leaf?: Uint8Array };
+/** Nodes of an update lie in pieces of this many: memory for each by itself would take longer than hashing it. */
+const PIECE_NODES = 256;
 
 export class TrieUpdate {
   root: TrieRoot = EMPTY_TRIE;
   readonly operations: BatchOp[] = [];
-  /** Everything that the update read, so everything that it changes. */
-  readonly before = new Map<Name, Uint8Array>();
-  readonly after = new Map<Name, Standing>();
+  /** The leaves that the update read, so all that it changes, by place. */
+  readonly before = new Map<number, Uint8Array>();
   readonly #layout: EntryLayout;
   readonly #source: Source;
+  #built: Built | undefined;
+  #piece = new Uint8Array(0);
+  #used = 0;
 
   constructor(layout: EntryLayout, source: Source) {
     this.#layout = layout;
@@ -259,53 +245,88 @@ export class TrieUpdate {
   }
 
   run(root: TrieRoot, changes: readonly TrieChange[]): void {
-    const { digest, sum, count } = changes.length === 0 ? root : this.#change(root, 0, changes, 0, changes.length);
+    this.root = root;
+    if (changes.length === 0) return;
+    this.#built = this.#change(root.count, ROOT_PLACE, 0, changes, 0, changes.length);
+    const { digest, sum, count } = this.#built;
     this.root = { digest, sum, count };
   }
 
-  #readNode(key: Bytes, depth: number): Uint8Array {
-    const node = this.#source.node(key, depth);
-    this.before.set(nameOfPlace(key, depth), node);
-    return node;
+  /** Makes memory what the store is. */
+  settle(): void {
+    if (this.#built !== undefined) this.#settle(ROOT_PLACE, this.#built);
   }
 
-  #readLeaf(key: Bytes, depth: number): Uint8Array {
-    const leaf = this.#source.leaf(key, depth);
-    this.before.set(nameOfPlace(key, depth), leaf);
+  #settle(place: number, built: Built): void {
+    const { memory } = this.#source;
+    if ('entries' in built) {
+      memory.remove(place);
+      if (built.count > 0) memory.cacheLeaf(place, built.entries);
+      return;
+    }
+    const slot = memory.putNode(place, built.node);
+    built.sides.forEach((side, bit) => {
+      if (side !== undefined) this.#settle(2 * slot + bit, side);
+    });
+  }
+
+  #readLeaf(place: number, key: Bytes, depth: number): Uint8Array {
+    const leaf = this.#source.leaf(place, key, depth);
+    this.before.set(place, leaf);
     return leaf;
   }
 
-  #put(key: Bytes, depth: number, standing: Standing): void {
+  #put(key: Bytes, depth: number, value: Uint8Array | undefined): void {
     const place = placeOf(this.#layout.prefix, key, depth);
-    const value = standing.node ?? standing.leaf;
     this.operations.push(value === undefined ? { type: 'del', key: place } : { type: 'put', key: place, value });
-    this.after.set(nameOfPlace(key, depth), standing);
   }
 
-  /** The changes `from` to before `to` all lie under the place of their keys at this depth. */
-  #change(ref: TrieRoot, depth: number, changes: readonly TrieChange[], from: number, to: number): Built {
-    const { key } = changes[from] as TrieChange;
-    if (ref.count <= LEAF_ENTRIES) {
-      const before = ref.count === 0 ? new Uint8Array(0) : this.#readLeaf(key, depth);
-      return this.#build(this.#merge(before, changes, from, to), depth, key, ref.count > 0);
+  #newNode(): Uint8Array {
+    if (this.#used === this.#piece.length) {
+      this.#piece = new Uint8Array(PIECE_NODES * NODE_BYTES);
+      this.#used = 0;
     }
-    const node = this.#readNode(key, depth);
-    const left = sideOf(node, 0);
-    const right = sideOf(node, 1);
+    this.#used += NODE_BYTES;
+    return this.#piece.subarray(this.#used - NODE_BYTES, this.#used);
+  }
+
+  /** The changes `from` to before `to` all lie under the place of their keys at this depth, where `count` entries are. */
+  #change(
+    count: number,
+    place: number,
+    depth: number,
+    changes: readonly TrieChange[],
+    from: number,
+    to: number,
+  ): Built {
+    const { key } = changes[from] as TrieChange;
+    if (count <= LEAF_ENTRIES) {
+      const before = count === 0 ? NOTHING : this.#readLeaf(place, key, depth);
+      return this.#build(this.#merge(before, changes, from, to), depth, key, count > 0);
+    }
+    const slot = this.#source.slot(place, key, depth);
+    const node = this.#newNode();
+    const old = this.#source.memory.offset(slot);
+    node.set(this.#source.memory.piece(slot).subarray(old, old + NODE_BYTES));
     let split = from;
     while (split < to && bitOf((changes[split] as TrieChange).key, depth) === 0) split++;
-    const newLeft: Built = split === from ? left : this.#change(left, depth + 1, changes, from, split);
-    const newRight: Built = split === to ? right : this.#change(right, depth + 1, changes, split, to);
-    if (newLeft.count + newRight.count > LEAF_ENTRIES) return this.#node(key, depth, newLeft, newRight);
-    const sides = [newLeft, newRight].map((built, bit) => ({ built, place: sidePlace(key, depth, bit) }));
-    const entries = Buffer.concat(sides.map(({ built, place }) => this.#collect(built, place, depth + 1)));
-    for (const { place } of sides) this.#put(place, depth + 1, {});
-    return this.#leaf(key, depth, entries, true);
-  }
-
-  #collect(built: Built, key: Bytes, depth: number): Uint8Array {
-    if (built.count === 0) return new Uint8Array(0);
-    return built.entries ?? this.#readLeaf(key, depth);
+    const side = (bit: number, first: number, end: number): Built | undefined =>
+      first === end
+        ? undefined
+        : this.#change(countAt(node, bit * SIDE_BYTES), 2 * slot + bit, depth + 1, changes, first, end);
+    const sides = [side(0, from, split), side(1, split, to)];
+    sides.forEach((built, bit) => {
+      if (built !== undefined) writeSide(node, bit * SIDE_BYTES, built);
+    });
+    if (countAt(node, 0) + countAt(node, SIDE_BYTES) > LEAF_ENTRIES) return this.#node(key, depth, node, sides);
+    const entries = sides.map((built, bit) => {
+      const sideKey = sidePlace(key, depth, bit);
+      if (countAt(node, bit * SIDE_BYTES) === 0) return NOTHING;
+      // So few entries are a leaf.
+      return built === undefined ? this.#readLeaf(2 * slot + bit, sideKey, depth + 1) : (built as Built & Leaf).entries;
+    });
+    for (const bit of [0, 1]) this.#put(sidePlace(key, depth, bit), depth + 1, undefined);
+    return this.#leaf(key, depth, Buffer.concat(entries), true);
   }
 
   /** Both are sorted by key. */
@@ -340,21 +361,32 @@ export class TrieUpdate {
     if (depth >= MAX_DEPTH) throw new Error('more entries than a leaf holds share one key');
     let split = 0;
     while (split < entries.length && bitOf(entries.subarray(split), depth) === 0) split += entryBytes;
-    const left = this.#build(entries.subarray(0, split), depth + 1, sidePlace(key, depth, 0), false);
-    const right = this.#build(entries.subarray(split), depth + 1, sidePlace(key, depth, 1), false);
-    return this.#node(key, depth, left, right);
+    const sides = [
+      this.#build(entries.subarray(0, split), depth + 1, sidePlace(key, depth, 0), false),
+      this.#build(entries.subarray(split), depth + 1, sidePlace(key, depth, 1), false),
+    ];
+    const node = this.#newNode();
+    sides.forEach((side, bit) => {
+      writeSide(node, bit * SIDE_BYTES, side);
+    });
+    return this.#node(key, depth, node, sides);
   }
 
   #leaf(key: Bytes, depth: number, entries: Uint8Array, existed: boolean): Built {
-    if (entries.length > 0) this.#put(key, depth, { leaf: entries });
-    else if (existed) this.#put(key, depth, {});
+    if (entries.length > 0) this.#put(key, depth, entries);
+    else if (existed) this.#put(key, depth, undefined);
     return { ...leafOf(this.#layout, entries), entries };
   }
 
-  #node(key: Bytes, depth: number, left: Built, right: Built): Built {
-    const node = writeNode(left, right);
-    this.#put(key, depth, { node });
-    return { digest: id(LABELS.stateNode, node), sum: left.sum + right.sum, count: left.count + right.count };
+  #node(key: Bytes, depth: number, node: Uint8Array, sides: readonly (Built | undefined)[]): Built {
+    this.#put(key, depth, node);
+    return {
+      digest: id(LABELS.stateNode, node),
+      sum: sumAt(node, 0) + sumAt(node, SIDE_BYTES),
+      count: countAt(node, 0) + countAt(node, SIDE_BYTES),
+      node,
+      sides,
+    };
   }
 }
 

@@ -213,9 +213,7 @@ export class LedgerStore {
       for (const operation of indexer.operations(cut.effects, this.reader(indexer.name)))
         operations.push({ ...operation, key: Buffer.concat([prefix, operation.key]) });
     }
-    // Doors that read while this waits must see the state of the cut before, whatever the store shows.
-    this.outputTrie.committing(cut.outputs);
-    this.keyTrie.committing(cut.keys);
+    // Doors that read while this waits see the sets of the cut before, whatever the store shows: the tries keep what the cut changes as it was.
     await this.#db.batch(operations, { sync: this.#durable });
     this.outputTrie.committed(cut.outputs);
     this.keyTrie.committed(cut.keys);

@@ -3,7 +3,14 @@ import { hash as nodeHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { UnspentOutput } from '../../node/full-node.ts';
 import { findOutput, OUTPUT_LAYOUT, outpointKey, outputEntry, proveOutput } from '../../node/ledger/output-set.ts';
-import { EMPTY_TRIE, Trie, type TrieChange, type TrieRoot, type TrieUpdate } from '../../node/ledger/trie.ts';
+import {
+  EMPTY_TRIE,
+  Trie,
+  type TrieChange,
+  type TrieLimits,
+  type TrieRoot,
+  type TrieUpdate,
+} from '../../node/ledger/trie.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { verifyOutputProof } from '../../protocol/output-proof.ts';
 import { count, seed } from '../level.ts';
@@ -11,8 +18,12 @@ import { randomOf } from './bed.ts';
 
 class MemoryTrie {
   readonly nodes = new Map<string, Uint8Array>();
-  readonly trie = new Trie(OUTPUT_LAYOUT, (key) => this.nodes.get(name(key)));
+  readonly trie: Trie;
   root: TrieRoot = EMPTY_TRIE;
+
+  constructor(limits?: TrieLimits) {
+    this.trie = new Trie(OUTPUT_LAYOUT, (key) => this.nodes.get(name(key)), limits);
+  }
 
   apply(changes: readonly TrieChange[]): void {
     const update = this.trie.update(this.root, changes);
@@ -23,6 +34,9 @@ class MemoryTrie {
     this.root = update.root;
   }
 }
+
+/** So little that every few reads the trie forgets what it has loaded. */
+const SMALL: TrieLimits = { nodes: 5, leaves: 3 };
 
 const name = (key: Bytes): string => Buffer.from(key).toString('latin1');
 
@@ -43,6 +57,7 @@ test('the root depends on the contents alone, and the store holds nothing else',
   const random = randomOf(seed);
   for (let round = 0; round < count({ full: 20, deep: 200 }); round++) {
     const grown = new MemoryTrie();
+    const forgetful = new MemoryTrie(SMALL);
     const inside = new Map<number, UnspentOutput>();
     let next = 0;
     for (let step = 0; step < 30; step++) {
@@ -61,6 +76,8 @@ test('the root depends on the contents alone, and the store holds nothing else',
         changes.push(removing(output));
       }
       grown.apply(changes);
+      forgetful.apply(changes);
+      expect(forgetful.root).toEqual(grown.root);
       let sum = 0n;
       for (const { amount } of inside.values()) sum += amount;
       expect([grown.root.sum, grown.root.count]).toEqual([sum, inside.size]);
@@ -69,7 +86,9 @@ test('the root depends on the contents alone, and the store holds nothing else',
     built.apply([...inside.values()].map(adding));
     expect(built.root).toEqual(grown.root);
     expect([...grown.nodes.keys()].sort()).toEqual([...built.nodes.keys()].sort());
-    for (const output of inside.values()) expect(findOutput(grown.trie, grown.root, output.outpoint)).toEqual(output);
+    expect(forgetful.nodes).toEqual(grown.nodes);
+    for (const { trie, root } of [grown, forgetful])
+      for (const output of inside.values()) expect(findOutput(trie, root, output.outpoint)).toEqual(output);
     grown.apply([...inside.values()].map(removing));
     expect(grown.root).toEqual(EMPTY_TRIE);
     expect(grown.nodes.size).toBe(0);
@@ -79,14 +98,13 @@ test('the root depends on the contents alone, and the store holds nothing else',
 test('while an update is on its way into the store, readers see what was before, whatever the store shows', () => {
   const random = randomOf(seed);
   for (let round = 0; round < 20; round++) {
-    const { trie, nodes, root, apply } = started(300);
+    const { trie, nodes, root, apply } = started(300, round % 2 === 0 ? undefined : SMALL);
     const leaving = Array.from({ length: 300 }, (_, i) => i).filter(() => random(10) < round % 10);
     const coming = Array.from({ length: random(200) }, (_, i) => 300 + i);
     const update = trie.update(root, [
       ...leaving.map((i) => removing(outputOf(i))),
       ...coming.map((i) => adding(outputOf(i))),
     ]);
-    trie.committing(update);
     apply(update);
     for (let i = 0; i < 300; i++) expect(findOutput(trie, root, outputOf(i).outpoint)).toEqual(outputOf(i));
     for (const i of coming) expect(findOutput(trie, root, outputOf(i).outpoint)).toBeUndefined();
@@ -100,7 +118,7 @@ test('while an update is on its way into the store, readers see what was before,
 });
 
 /** A trie whose caches are cold, as after a restart, and the way into its store. */
-function started(outputs: number) {
+function started(outputs: number, limits?: TrieLimits) {
   const { nodes, root } = (() => {
     const filled = new MemoryTrie();
     filled.apply(Array.from({ length: outputs }, (_, i) => adding(outputOf(i))));
@@ -111,7 +129,7 @@ function started(outputs: number) {
       if (operation.type === 'put') nodes.set(name(operation.key), operation.value);
       else nodes.delete(name(operation.key));
   };
-  return { nodes, root, apply, trie: new Trie(OUTPUT_LAYOUT, (key) => nodes.get(name(key))) };
+  return { nodes, root, apply, trie: new Trie(OUTPUT_LAYOUT, (key) => nodes.get(name(key)), limits) };
 }
 
 test('keys that agree in more bits than a place has in one number', () => {
@@ -126,6 +144,20 @@ test('keys that agree in more bits than a place has in one number', () => {
   trie.apply(alike.slice(10).map(removing));
   expect(trie.nodes.size).toBe(1);
   for (const output of alike.slice(0, 10)) expect(findOutput(trie.trie, trie.root, output.outpoint)).toEqual(output);
+});
+
+test('a proof stays what it is when the set changes, and only the last update made can be committed', () => {
+  const trie = new MemoryTrie();
+  trie.apply(Array.from({ length: 300 }, (_, i) => adding(outputOf(i))));
+  const { outpoint } = outputOf(17);
+  const { path, leaf, root } = proveOutput(trie.trie, trie.root, outpoint);
+  trie.apply(Array.from({ length: 100 }, (_, i) => removing(outputOf(100 + i))));
+  expect(verifyOutputProof(root, outpoint, { path, leaf })).toMatchObject({ ok: true });
+  const dropped = trie.trie.update(trie.root, [adding(outputOf(1_000))]);
+  trie.apply([adding(outputOf(2_000))]);
+  expect(() => trie.trie.committed(dropped)).toThrow(/not the last/);
+  expect(findOutput(trie.trie, trie.root, outputOf(1_000).outpoint)).toBeUndefined();
+  expect(findOutput(trie.trie, trie.root, outputOf(2_000).outpoint)).toEqual(outputOf(2_000));
 });
 
 test('adding what is there and removing what is not are faults', () => {

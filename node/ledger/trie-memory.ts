@@ -1,0 +1,101 @@
+/**
+ * The part of a trie that is in memory. A node is 128 bytes in large pieces outside the heap, and its loaded children are numbers beside it: a step
+ * down is two reads of arrays, and a million nodes are nothing for the collection of garbage to look at. A place in the tree is named by
+ * its parent and side, `2 * slot of the parent + side`; the root is side 0 of slot 0, which holds nothing else.
+ */
+export const NODE_BYTES = 128;
+
+/** The place of the root. */
+export const ROOT_PLACE = 0;
+
+/** Nodes of one piece. */
+const PIECE_BITS = 12;
+const PIECE_NODES = 1 << PIECE_BITS;
+
+export class TrieMemory {
+  readonly #maxLeaves: number;
+  #pieces: Uint8Array<ArrayBuffer>[] = [];
+  /** By place: the slot of the node that stands there, 0 when it is not loaded or no node. */
+  #children = new Int32Array(2 * PIECE_NODES);
+  #free: number[] = [];
+  /** The first slot that was never used. */
+  #unused = 1;
+  /** By place; the one that was put first leaves first. */
+  readonly #leaves = new Map<number, Uint8Array>();
+
+  constructor(maxLeaves: number) {
+    this.#maxLeaves = maxLeaves;
+  }
+
+  get nodes(): number {
+    return this.#unused - 1 - this.#free.length;
+  }
+
+  /** 0 when it is not loaded. */
+  slotAt(place: number): number {
+    return this.#children[place] as number;
+  }
+
+  /** Where a slot's bytes lie: in `piece` from `offset` on. */
+  piece(slot: number): Uint8Array<ArrayBuffer> {
+    return this.#pieces[slot >> PIECE_BITS] as Uint8Array<ArrayBuffer>;
+  }
+
+  offset(slot: number): number {
+    return (slot & (PIECE_NODES - 1)) * NODE_BYTES;
+  }
+
+  /** Puts a node at a place, over the one that stands there. */
+  putNode(place: number, bytes: Uint8Array): number {
+    let slot = this.#children[place] as number;
+    if (slot === 0) {
+      slot = this.#take();
+      this.#children[place] = slot;
+      this.#leaves.delete(place);
+    }
+    this.piece(slot).set(bytes, this.offset(slot));
+    return slot;
+  }
+
+  #take(): number {
+    const again = this.#free.pop();
+    if (again !== undefined) return again;
+    const slot = this.#unused++;
+    if (slot >> PIECE_BITS >= this.#pieces.length) this.#pieces.push(new Uint8Array(PIECE_NODES * NODE_BYTES));
+    if (2 * slot + 1 >= this.#children.length) {
+      const longer = new Int32Array(2 * this.#children.length);
+      longer.set(this.#children);
+      this.#children = longer;
+    }
+    return slot;
+  }
+
+  leafAt(place: number): Uint8Array | undefined {
+    return this.#leaves.get(place);
+  }
+
+  cacheLeaf(place: number, entries: Uint8Array): void {
+    this.#leaves.delete(place);
+    if (this.#leaves.size >= this.#maxLeaves) this.#leaves.delete(this.#leaves.keys().next().value as number);
+    this.#leaves.set(place, entries);
+  }
+
+  /** Whatever stands at a place is gone, with all below it. */
+  remove(place: number): void {
+    this.#leaves.delete(place);
+    const slot = this.#children[place] as number;
+    if (slot === 0) return;
+    this.#children[place] = 0;
+    this.remove(2 * slot);
+    this.remove(2 * slot + 1);
+    this.#free.push(slot);
+  }
+
+  clear(): void {
+    this.#pieces = [];
+    this.#children = new Int32Array(2 * PIECE_NODES);
+    this.#free = [];
+    this.#unused = 1;
+    this.#leaves.clear();
+  }
+}
