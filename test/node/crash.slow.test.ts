@@ -129,7 +129,7 @@ test('killed at random moments while mining and paying, the chain goes on where 
     height = await check(store, seen, height);
   }
   expect(height).toBeGreaterThanOrEqual(promised);
-}, 3_600_000);
+}, 14_400_000);
 
 test('a disk that is full stops the node with its reason; with room again it goes on', async () => {
   const store = join(temporaryDirectory(), 'store');
