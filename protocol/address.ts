@@ -39,6 +39,50 @@ function networkOfPrefix(prefix: string): Network | undefined {
   return undefined;
 }
 
+const WORDS = new Int8Array(128).fill(-1);
+for (const [word, letter] of [...'qpzry9x8gf2tvdw0s3jn54khce6mua7l'].entries()) WORDS[letter.charCodeAt(0)] = word;
+const GENERATOR = [0x3b6a57b2, 0x26508e6d, 0x1ea119fa, 0x3d4233dd, 0x2a1462b3] as const;
+const BECH32M = 0x2bc830a3;
+const CHECKSUM_WORDS = 6;
+const PAYLOAD_WORDS = Math.ceil((8 * ADDRESS_PAYLOAD_BYTES) / 5);
+
+/** One step of the checksum of BIP-350. */
+function checksum(before: number, word: number): number {
+  const top = before >>> 25;
+  let sum = ((before & 0x1ffffff) << 5) ^ word;
+  for (let i = 0; i < 5; i++) if (((top >>> i) & 1) === 1) sum ^= GENERATOR[i] as number;
+  return sum;
+}
+
+/**
+ * The payload of an address without fault, in a tenth of the time that the general decoder takes; undefined for every other text. Reading
+ * addresses is most of what a question for a balance costs.
+ */
+function readPayload(text: string, prefix: string): Uint8Array<ArrayBuffer> | undefined {
+  const start = prefix.length + 1;
+  if (text.length !== start + PAYLOAD_WORDS + CHECKSUM_WORDS) return undefined;
+  let sum = 1;
+  for (let i = 0; i < prefix.length; i++) sum = checksum(sum, prefix.charCodeAt(i) >> 5);
+  sum = checksum(sum, 0);
+  for (let i = 0; i < prefix.length; i++) sum = checksum(sum, prefix.charCodeAt(i) & 31);
+  const payload = new Uint8Array(ADDRESS_PAYLOAD_BYTES);
+  let [bits, held, at] = [0, 0, 0];
+  for (let i = start; i < text.length; i++) {
+    const word = WORDS[text.charCodeAt(i)] ?? -1;
+    if (word < 0) return undefined;
+    sum = checksum(sum, word);
+    if (i >= start + PAYLOAD_WORDS) continue;
+    held = ((held << 5) | word) & 0xfff;
+    bits += 5;
+    if (bits >= 8) {
+      bits -= 8;
+      payload[at++] = held >> bits;
+    }
+  }
+  const padding = held & ((1 << bits) - 1);
+  return sum === BECH32M && padding === 0 ? payload : undefined;
+}
+
 /** Reads an address of any network; `expected` refuses those of another. Lower case only: one address, one spelling. */
 export function parseAddress(text: string, expected?: NetworkName): Address {
   if (text.length > MAX_TEXT || !/^[a-z]+1[02-9ac-hj-np-z]+$/.test(text))
@@ -46,6 +90,10 @@ export function parseAddress(text: string, expected?: NetworkName): Address {
   const network = networkOfPrefix(text.slice(0, text.lastIndexOf('1')));
   if (network === undefined)
     throw new ProtocolError('address_network', `'${text.slice(0, text.lastIndexOf('1'))}' is no network's prefix`);
+  const quick = readPayload(text, network.addressPrefix);
+  if (quick !== undefined && (expected === undefined || network.name === expected))
+    return { network: network.name, kind: payloadKind(quick), payload: quick };
+  // Whatever is wrong, the slow way says what.
   const decoded = bech32m.decodeUnsafe(text, MAX_TEXT);
   if (decoded === undefined)
     throw new ProtocolError('address_checksum', 'the checksum does not match: mistyped address');

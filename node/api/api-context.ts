@@ -22,9 +22,10 @@ export type ApiContext = {
 
 /** JSON that a route wrote itself, where building objects first would cost too much. */
 export class JsonText {
-  readonly text: string;
+  /** Bytes are ASCII. */
+  readonly text: string | Buffer;
 
-  constructor(text: string) {
+  constructor(text: string | Buffer) {
     this.text = text;
   }
 }

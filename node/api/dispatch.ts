@@ -15,7 +15,8 @@ import { transactionRoutes } from './transaction-routes.ts';
 
 const HANDLERS: Handlers = { ...addressRoutes, ...cutRoutes, ...transactionRoutes, ...chainRoutes };
 
-export type ApiAnswer = { readonly status: number; readonly json: string; readonly waitMillis?: number };
+/** `json` as bytes is ASCII. */
+export type ApiAnswer = { readonly status: number; readonly json: string | Buffer; readonly waitMillis?: number };
 
 export type ApiRequest = {
   readonly method: string;

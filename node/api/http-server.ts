@@ -228,8 +228,9 @@ export class ApiHttp {
       ...signed,
     ];
     response.writeHead(status, headers as OutgoingHttpHeader[]);
-    // As text, so that head and body leave in one write; nearly all of it is ASCII, which needs no encoding.
-    response.end(json, length === json.length ? 'latin1' : 'utf8');
+    // Text, so that head and body leave in one write; nearly all of it is ASCII, which needs no encoding.
+    if (typeof json === 'string') response.end(json, length === json.length ? 'latin1' : 'utf8');
+    else response.end(json);
     if (unread) socket.destroySoon();
   }
 
@@ -254,7 +255,7 @@ export class ApiHttp {
         target: request.url ?? '',
         requestBody,
         status: answer.status,
-        answerBody: Buffer.from(answer.json),
+        answerBody: typeof answer.json === 'string' ? Buffer.from(answer.json) : answer.json,
         nonce: fromHex(nonce),
         chainId: node.chainId,
         finalizedHeight,

@@ -206,13 +206,14 @@ export class LiveConnection {
     };
     void this.#dependencies.read(path).then((answer) => {
       if (this.#socket.readyState !== OPEN) return;
-      if (Buffer.byteLength(answer.json) > answerBytes) {
+      const body = String(answer.json);
+      if (Buffer.byteLength(body) > answerBytes) {
         this.#error(id, 'answer_too_large', `the answer has over ${answerBytes} bytes: ask for less, or over HTTP`);
         done();
         return;
       }
       this.#send(
-        `{"type":"response","data":{"id":${JSON.stringify(id)},"status":${answer.status},"body":${answer.json}}}`,
+        `{"type":"response","data":{"id":${JSON.stringify(id)},"status":${answer.status},"body":${body}}}`,
         done,
       );
     });

@@ -17,21 +17,22 @@ import { type NodeError, statusOf } from '../node-error.ts';
 import { addressText } from './address-routes.ts';
 import { type ApiContext, type Handlers, JsonText } from './api-context.ts';
 import { Refusal, refusal } from './api-error.ts';
+import { JsonBytes, piece } from './json-bytes.ts';
 
 const NO_CUT = 'null';
 const KEPT_CUTS = 8_192;
-const KEPT_STATUSES = 16_384;
+const KEPT_STATUSES = 32_768;
 
 /** JSON text that does not change any more: cut references, which thousands of statuses share, and final statuses. */
 class FinalTexts {
   readonly #texts = new Map<number, string>();
-  readonly #statuses = new Map<string, string>();
+  readonly #statuses = new Map<string, Buffer>();
 
-  status(id: string): string | undefined {
+  status(id: string): Buffer | undefined {
     return this.#statuses.get(id);
   }
 
-  keep(id: string, status: string): void {
+  keep(id: string, status: Buffer): void {
     this.#statuses.set(id, status);
     if (this.#statuses.size > KEPT_STATUSES) this.#statuses.delete(this.#statuses.keys().next().value as string);
   }
@@ -72,17 +73,20 @@ export function statusJson(context: ApiContext, id: string, status: TransactionS
   );
 }
 
-/** The status of a transaction as text; undefined when this node has not seen it. */
-function statusOfTransaction(context: ApiContext, id: string): string | undefined {
+/** The status of a transaction as JSON; undefined when this node has not seen it. */
+function statusOfTransaction(context: ApiContext, id: string): Buffer | undefined {
   const texts = textsOf(context);
   const known = texts.status(id);
   if (known !== undefined) return known;
   const status = context.node.transactionStatus(Buffer.from(id, 'hex'));
   if (status === undefined) return undefined;
-  const text = statusJson(context, id, status);
-  if (status.final) texts.keep(id, text);
-  return text;
+  const json = Buffer.from(statusJson(context, id, status), 'latin1');
+  if (status.final) texts.keep(id, json);
+  return json;
 }
+
+const COMMA = piece(',');
+const batch = new JsonBytes();
 
 /** What a refusal by the ledger means for the life of the transaction. */
 function failureOf(error: NodeError): 'conflict' | 'invalid' | 'expired' | 'dropped' {
@@ -146,17 +150,15 @@ export const transactionRoutes: Pick<
   },
 
   transactionStatuses(context, { body }) {
-    const statuses: string[] = [];
     const unknown: string[] = [];
+    let found = 0;
+    batch.begin().text(`{"api_version":1,"finalized_height":${context.node.head().height},"statuses":[`);
     for (const id of new Set(body.transaction_ids)) {
       const status = statusOfTransaction(context, id);
       if (status === undefined) unknown.push(`"${id}"`);
-      else statuses.push(status);
+      else (found++ > 0 ? batch.piece(COMMA) : batch).piece(status);
     }
-    const height = context.node.head().height;
-    return new JsonText(
-      `{"api_version":1,"finalized_height":${height},"statuses":[${statuses.join(',')}],"unknown":[${unknown.join(',')}]}`,
-    );
+    return new JsonText(batch.text(`],"unknown":[${unknown.join(',')}]}`).take());
   },
 
   async submitTransaction(context, { body }): Promise<SubmissionResult> {
