@@ -13,6 +13,8 @@ import { quietLog } from '../quiet-log.ts';
 
 const HOST = '127.0.0.1';
 const START_ATTEMPTS = 10;
+/** A tenth of a second apart: a server on a busy machine takes its time to come back. */
+const ASK_ATTEMPTS = 6_000;
 
 export class MonthDatabase {
   readonly #directory: string;
@@ -83,28 +85,35 @@ export class MonthDatabase {
       try {
         return await question(this.sql);
       } catch (error) {
-        if (attempt === 600) throw error;
+        if (attempt === ASK_ATTEMPTS) throw error;
         await sleep(100);
       }
   }
 
-  async #processes(): Promise<{ pid: number; name: string }[]> {
-    return await this.sql<{ pid: number; name: string }[]>`select pid, application_name as name from pg_stat_activity
-      where application_name like 'svc-pool%' and backend_type = 'client backend' order by pid`;
+  #processes(): Promise<{ pid: number; name: string }[]> {
+    return this.ask(
+      (sql) => sql<{ pid: number; name: string }[]>`select pid, application_name as name from pg_stat_activity
+        where application_name like 'svc-pool%' and backend_type = 'client backend' order by pid`,
+    );
   }
 
   /** The server ends connections: those of elections only, or all of them. */
   async cut(which: 'elections' | 'all'): Promise<void> {
     const processes = await this.#processes();
     for (const { pid, name } of processes)
-      if (which === 'all' || name === 'svc-pool-election') await this.sql`select pg_terminate_backend(${pid})`;
+      if (which === 'all' || name === 'svc-pool-election')
+        await this.ask((sql) => sql`select pg_terminate_backend(${pid})`);
   }
 
   /** kill -9 of one process of the server: it throws all others out and recovers from its log. */
   async killBackend(draw: (below: number) => number): Promise<void> {
     const processes = await this.#processes();
     const pid = processes[draw(processes.length)]?.pid;
-    if (pid !== undefined) process.kill(pid, 'SIGKILL');
+    try {
+      if (pid !== undefined) process.kill(pid, 'SIGKILL');
+    } catch {
+      // It ended by itself meanwhile.
+    }
   }
 
   /** kill -9 of the server itself, and a new start. */
