@@ -1,0 +1,72 @@
+/** The fetch over node:http: kept connections, and every way in which an answer can be lost is a rejection. */
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { httpFetch } from '../../runtime/http-fetch.ts';
+
+async function serve(listener: RequestListener): Promise<{ url: string; connections: () => number }> {
+  let connections = 0;
+  const server = createServer(listener);
+  server.on('connection', () => connections++);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, connections: () => connections };
+}
+
+const get = { method: 'GET', headers: { accept: 'application/json' }, signal: AbortSignal.timeout(60_000) };
+const text = async (answer: { arrayBuffer(): Promise<ArrayBuffer> }) =>
+  Buffer.from(await answer.arrayBuffer()).toString();
+
+test('status, headers and body, over connections that are used again', async () => {
+  const { url, connections } = await serve((request, response) => {
+    const parts: Buffer[] = [];
+    request.on('data', (part: Buffer) => parts.push(part));
+    request.on('end', () => {
+      response.writeHead(request.method === 'POST' ? 429 : 200, { 'x-seen': `${request.headers.accept}` });
+      response.write(`${request.method} `);
+      response.end(Buffer.concat(parts));
+    });
+  });
+  const fetch = httpFetch();
+  for (let i = 0; i < 5; i++) {
+    const answer = await fetch(url, get);
+    expect([answer.status, answer.headers.get('X-Seen'), answer.headers.get('x-none')]).toEqual([
+      200,
+      'application/json',
+      null,
+    ]);
+    expect(await text(answer)).toBe('GET ');
+  }
+  const posted = await fetch(url, { ...get, method: 'POST', body: new Uint8Array([0x68, 0x69]) });
+  expect([posted.status, await text(posted)]).toEqual([429, 'POST hi']);
+  expect(connections()).toBeLessThan(6);
+});
+
+test('an answer that ends in the middle is lost, not short', async () => {
+  const { url } = await serve((_, response) => {
+    response.writeHead(200, { 'content-length': '100' });
+    response.write('half', () => response.destroy());
+  });
+  await expect(httpFetch()(url, get).then(text)).rejects.toThrow();
+});
+
+test('no answer in time, at the start or in the middle, is a rejection', async () => {
+  const silent = await serve(() => undefined);
+  const halting = await serve((_, response) => {
+    response.writeHead(200, { 'content-length': '100' });
+    response.write('half');
+  });
+  for (const { url } of [silent, halting])
+    await expect(httpFetch()(url, { ...get, signal: AbortSignal.timeout(300) }).then(text)).rejects.toThrow();
+});
+
+test('nobody listening is a rejection', async () => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  await expect(httpFetch()(`http://127.0.0.1:${port}/`, get)).rejects.toThrow();
+});
