@@ -137,7 +137,12 @@ export class Journal {
       await syncDirectory(this.#directory);
     }
     const { handle, bytes } = this.#segment;
-    await handle.write(frames, 0, frames.length, bytes);
+    // A disk that fills up takes a part and says nothing: only the next write is refused.
+    for (let at = 0; at < frames.length; ) {
+      const { bytesWritten } = await handle.write(frames, at, frames.length - at, bytes + at);
+      if (bytesWritten === 0) throw new Error('the disk took nothing');
+      at += bytesWritten;
+    }
     await handle.datasync();
     this.#segment.bytes += frames.length;
   }

@@ -30,6 +30,7 @@ import { OperatorToken } from './api/operator-token.ts';
 import { openPoolApi } from './api/pool-api.ts';
 import type { ChainView } from './api/pool-view.ts';
 import { startWeb } from './api/web.ts';
+import { BALANCE_DEFAULTS, Balances } from './balances.ts';
 import { chainOfApi } from './chain.ts';
 import { connectDatabase, type Sql } from './database/connect.ts';
 import { startEmbeddedPostgres } from './database/embedded.ts';
@@ -112,13 +113,14 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   const { shared, source } = await openShared(values, { ...dependencies, sql, outbox, bootId: journal.bootId });
 
   const refusals = new Refusals();
+  const balances = new Balances(BALANCE_DEFAULTS, { sql });
   const counts = { accepted: 0, rejected: 0 };
   const sink = new PoolSink({
     journal,
     outbox,
     log: log.child('journal'),
     now: Date.now,
-    balance: async (account) => balanceOf(sql, toHex(account)),
+    balance: (account) => balances.of(account),
     listener: {
       shares: (shares) => {
         counts.accepted += shares.length;
@@ -459,12 +461,6 @@ async function webhookSecret({ webhook, webhookSecretFile }: PoolValues): Promis
   if (text.trim().length < 16)
     throw new PoolError('webhook_secret', '--webhook needs --webhook-secret-file with at least 16 characters');
   return text.trim();
-}
-
-async function balanceOf(sql: Sql, account: string): Promise<{ pending: bigint; paid: bigint }> {
-  const [row] = await sql<{ pending: bigint; paid: bigint }[]>`select balance + in_flight as pending, paid from accounts
-    where payload = decode(${account}, 'hex')`;
-  return row ?? { pending: 0n, paid: 0n };
 }
 
 function connectionsOf(figures: StratumFigures | undefined): Record<string, number> {

@@ -36,7 +36,7 @@ export type PoolSinkDependencies = {
   readonly log: Logger;
   readonly now: () => number;
   readonly listener?: SinkListener;
-  readonly balance?: (account: Bytes) => Promise<{ pending: bigint; paid: bigint }>;
+  readonly balance?: (account: Bytes) => Promise<{ pending: bigint; paid: bigint } | undefined>;
 };
 
 export class PoolSink implements ShareSink {

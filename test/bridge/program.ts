@@ -35,6 +35,10 @@ export class Program {
     });
   }
 
+  get pid(): number {
+    return this.#child.pid as number;
+  }
+
   #wake(): void {
     const watchers = this.#watchers;
     this.#watchers = [];
