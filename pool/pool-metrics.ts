@@ -89,8 +89,8 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
   return async () => {
     const [totals] = await sql<{ accepted: string; found: string; paid: string; expired: string }[]>`select
       (select coalesce(sum(accepted), 0)::text from workers) as accepted,
-      count(*)::text as found, count(*) filter (where state = 'paid')::text as paid,
-      count(*) filter (where state = 'expired')::text as expired from blocks`;
+      coalesce(sum(count), 0)::text as found, coalesce(sum(count) filter (where state = 'paid'), 0)::text as paid,
+      coalesce(sum(count) filter (where state = 'expired'), 0)::text as expired from block_totals`;
     shares(Number(totals?.accepted ?? 0), 'accepted');
     found(Number(totals?.found ?? 0));
     paid(Number(totals?.paid ?? 0));

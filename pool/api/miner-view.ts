@@ -6,6 +6,7 @@ import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
 import type { RateBoard } from '../stats/rates.ts';
 import { ApiRefusal } from './api-error.ts';
+import { CreditLists } from './credit-lists.ts';
 import type {
   CreditDocument,
   CreditsDocument,
@@ -41,22 +42,13 @@ type WorkerRow = {
 const CREDIT_LISTS = 48;
 /** A worker without a share for this long is shown as away. */
 const ONLINE_MILLIS = 600_000;
-/** Bytes of one row of a packed credit list (pool/books/packed.ts). */
-const CREDIT_BYTES = 12;
-
-/** Looks through a packed list without unpacking it. */
-function creditOf(packed: Buffer, accountId: number): bigint | undefined {
-  for (let at = 0; at + CREDIT_BYTES <= packed.length; at += CREDIT_BYTES)
-    if (packed.readUInt32LE(at) === accountId) return packed.readBigUInt64LE(at + 4);
-  return undefined;
-}
-
 export class MinerView {
   readonly #network: NetworkName;
   readonly #sql: Sql;
   readonly #rates: RateBoard;
   readonly #payoutMin: bigint;
   readonly #pool: PoolView;
+  readonly #lists: CreditLists;
   readonly #now: () => number;
   /** Addresses never change their id. */
   readonly #addresses = new Map<number, string>();
@@ -68,6 +60,7 @@ export class MinerView {
     this.#network = options.network;
     this.#payoutMin = options.payoutMin;
     this.#sql = dependencies.sql;
+    this.#lists = new CreditLists(dependencies);
     this.#rates = dependencies.rates;
     this.#pool = dependencies.pool;
     this.#now = dependencies.now;
@@ -181,21 +174,14 @@ export class MinerView {
   async credits(address: string, page: Page): Promise<CreditsDocument> {
     const account = await this.account(address);
     const before = Number(readCursor(page.cursor)?.micros ?? 2_147_483_647);
-    const rows = await this.#sql<
-      {
-        id: number;
-        service: number;
-        slice: number;
-        blocks: number;
-        credits: Buffer;
-        reward: bigint;
-        made_millis: string;
-      }[]
-    >`select id, service, slice, blocks, credits, reward, (extract(epoch from made_at) * 1000)::bigint::text as made_millis
-      from credit_lists where id < ${before} order by id desc limit ${CREDIT_LISTS + 1}`;
+    const rows = await this.#lists.before(before, CREDIT_LISTS + 1);
     const { rows: shown, more } = pageOf(rows, CREDIT_LISTS, (row) => `${row.id}-0`);
+    const amounts = await this.#lists.creditsOf(
+      account.id,
+      shown.map((row) => row.id),
+    );
     const credits = shown.flatMap((row): CreditDocument[] => {
-      const amount = creditOf(row.credits, account.id);
+      const amount = amounts.get(row.id);
       if (amount === undefined) return [];
       return [
         {
@@ -204,7 +190,7 @@ export class MinerView {
           amount: String(amount),
           reward: String(row.reward),
           blocks: row.blocks,
-          made_millis: Number(row.made_millis),
+          made_millis: row.madeMillis,
         },
       ];
     });

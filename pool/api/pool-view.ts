@@ -122,12 +122,13 @@ export class PoolView {
 
   async #blocks(): Promise<BlockFigures[]> {
     const since = new Date(this.#dependencies.now() - 86_400_000);
-    return this.#dependencies.sql<BlockFigures[]>`select service, count(*)::int as found,
-        count(*) filter (where state = 'paid')::int as paid,
-        round(sum(target_work) filter (where found_at > ${since})
-          / nullif(sum(effort_work) filter (where found_at > ${since}), 0), 4)::text as day_luck,
-        (extract(epoch from max(found_at)) * 1000)::bigint::text as last_millis
-      from blocks group by service`;
+    return this.#dependencies.sql<BlockFigures[]>`select t.service, t.found, t.paid, d.luck as day_luck,
+        (select (extract(epoch from max(found_at)) * 1000)::bigint::text from blocks b where b.service = t.service)
+          as last_millis
+      from (select service, sum(count)::int as found,
+          coalesce(sum(count) filter (where state = 'paid'), 0)::int as paid from block_totals group by service) t
+      left join (select service, round(sum(target_work) / nullif(sum(effort_work), 0), 4)::text as luck from blocks
+        where found_at > ${since} group by service) d on d.service = t.service`;
   }
 
   async #luckOfHundred(): Promise<Map<number, number>> {

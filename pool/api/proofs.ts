@@ -34,7 +34,6 @@ type ListRow = {
   fee_ppm: number;
   credited: bigint;
   root: Buffer;
-  credits: Buffer;
   window_parts: { slice: number; total: string; counted: string }[];
 };
 
@@ -62,7 +61,7 @@ export class ProofMaker {
       const committed = await this.#slice(service, part.slice);
       window.push({ ...partDocument(part, committed), leaf: this.#membership(committed, key) });
     }
-    const credit = this.#membership(await this.#credits(service, slice, row), key);
+    const credit = this.#membership(await this.#credits(service, slice), key);
     return { ...(await this.#head(service, slice, row, window)), address, window, credit };
   }
 
@@ -95,7 +94,7 @@ export class ProofMaker {
       const leaves = this.#named(committed).map(({ address, value }) => ({ address, work: String(value) }));
       window.push({ ...partDocument(part, committed), leaves });
     }
-    const credits = this.#named(await this.#credits(service, slice, row));
+    const credits = this.#named(await this.#credits(service, slice));
     return {
       ...(await this.#head(service, slice, row, window)),
       window,
@@ -104,7 +103,7 @@ export class ProofMaker {
   }
 
   async #list(service: number, slice: number): Promise<ListRow | undefined> {
-    const [row] = await this.#sql<ListRow[]>`select reward, fee, fee_ppm, credited, root, credits, window_parts
+    const [row] = await this.#sql<ListRow[]>`select reward, fee, fee_ppm, credited, root, window_parts
       from credit_lists where service = ${service} and slice = ${slice}`;
     return row;
   }
@@ -150,8 +149,12 @@ export class ProofMaker {
     });
   }
 
-  #credits(service: number, slice: number, row: ListRow): Promise<Committed> {
-    return this.#kept(`credits/${service}/${slice}`, () => this.#commit(unpackCredits(row.credits)));
+  #credits(service: number, slice: number): Promise<Committed> {
+    return this.#kept(`credits/${service}/${slice}`, async () => {
+      const [row] = await this.#sql<{ credits: Buffer }[]>`select credits from credit_lists
+        where service = ${service} and slice = ${slice}`;
+      return this.#commit(unpackCredits((row as { credits: Buffer }).credits));
+    });
   }
 
   async #commit(rows: readonly { accountId: number; value: bigint }[]): Promise<Committed> {

@@ -1,0 +1,100 @@
+/** Credit lists for reading: once made they never change, so those looked at last are kept, within a bound. */
+import { unpackCredits } from '../books/packed.ts';
+import type { Sql } from '../database/connect.ts';
+
+export type CreditListRow = {
+  readonly id: number;
+  readonly service: number;
+  readonly slice: number;
+  readonly blocks: number;
+  readonly reward: bigint;
+  readonly madeMillis: number;
+};
+
+/** Credits kept: 200 lists of 10,000 accounts, 12 bytes each. */
+const KEPT_CREDITS = 2_000_000;
+
+/** The accounts in rising order, and what each got. */
+type Credits = { readonly accounts: Uint32Array; readonly amounts: BigUint64Array };
+
+function credits(packed: Buffer): Credits {
+  const rows = unpackCredits(packed).sort((a, b) => a.accountId - b.accountId);
+  return {
+    accounts: Uint32Array.from(rows, (row) => row.accountId),
+    amounts: BigUint64Array.from(rows, (row) => row.value),
+  };
+}
+
+function creditOf({ accounts, amounts }: Credits, accountId: number): bigint | undefined {
+  let low = 0;
+  let high = accounts.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((accounts[middle] as number) < accountId) low = middle + 1;
+    else high = middle;
+  }
+  return accounts[low] === accountId ? amounts[low] : undefined;
+}
+
+export class CreditLists {
+  readonly #sql: Sql;
+  /** By list, the least recently used first. */
+  readonly #kept = new Map<number, Credits>();
+  #size = 0;
+  /** One read at a time: whoever else waits finds the lists there. */
+  #reading: Promise<unknown> = Promise.resolve();
+
+  constructor(dependencies: { readonly sql: Sql }) {
+    this.#sql = dependencies.sql;
+  }
+
+  /** The latest before an id, newest first. */
+  async before(id: number, limit: number): Promise<CreditListRow[]> {
+    const rows = await this.#sql<
+      (Omit<CreditListRow, 'madeMillis'> & { made_millis: string })[]
+    >`select id, service, slice,
+        blocks, reward, (extract(epoch from made_at) * 1000)::bigint::text as made_millis
+      from credit_lists where id < ${id} order by id desc limit ${limit}`;
+    return rows.map(({ made_millis, ...row }) => ({ ...row, madeMillis: Number(made_millis) }));
+  }
+
+  /** What an account got of each list; lists that gave it nothing are left out. */
+  async creditsOf(accountId: number, ids: readonly number[]): Promise<Map<number, bigint>> {
+    if (ids.some((id) => !this.#kept.has(id))) {
+      const reading = this.#reading.then(() => this.#read(ids));
+      this.#reading = reading.catch(() => undefined);
+      await reading;
+    }
+    const found = new Map<number, bigint>();
+    for (const id of ids) {
+      const list = this.#kept.get(id);
+      if (list === undefined) continue;
+      this.#keep(id, list);
+      const credit = creditOf(list, accountId);
+      if (credit !== undefined) found.set(id, credit);
+    }
+    this.#trim();
+    return found;
+  }
+
+  async #read(ids: readonly number[]): Promise<void> {
+    const missing = ids.filter((id) => !this.#kept.has(id));
+    if (missing.length === 0) return;
+    const rows = await this.#sql<{ id: number; credits: Buffer }[]>`select id, credits from credit_lists
+      where id = any(${missing}::int[])`;
+    for (const row of rows) this.#keep(row.id, credits(row.credits));
+  }
+
+  #keep(id: number, list: Credits): void {
+    if (!this.#kept.delete(id)) this.#size += list.accounts.length;
+    this.#kept.set(id, list);
+  }
+
+  #trim(): void {
+    for (const [id, list] of this.#kept) {
+      if (this.#size <= KEPT_CREDITS) return;
+      this.#kept.delete(id);
+      this.#size -= list.accounts.length;
+    }
+  }
+}
