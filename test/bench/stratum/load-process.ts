@@ -20,15 +20,17 @@ type Miner = {
   held: string;
 };
 
-const username = addressOf(1);
-const LOGIN =
+/** Whom the connections mine for, in turn, and at which share work. */
+let crew = { accounts: 1, work: 4 };
+const login = (username: string): string =>
   '{"jsonrpc":"2.0","id":1,"method":"mining.subscribe","params":{"agent":"load/1"}}\n' +
-  `{"jsonrpc":"2.0","id":2,"method":"mining.authorize","params":{"username":"${username}.w","password":"d=4"}}\n`;
-const LOGIN_V2 = Buffer.concat([
-  Buffer.from('SVC2'),
-  encodeClientFrame({ type: 'subscribe', subscribe: { agent: 'load/2', tag: '', session: null } }),
-  encodeClientFrame({ type: 'authorize', authorize: { username: `${username}.w`, password: 'd=4' } }),
-]);
+  `{"jsonrpc":"2.0","id":2,"method":"mining.authorize","params":{"username":"${username}.w","password":"d=${crew.work}"}}\n`;
+const loginV2 = (username: string) =>
+  Buffer.concat([
+    Buffer.from('SVC2'),
+    encodeClientFrame({ type: 'subscribe', subscribe: { agent: 'load/2', tag: '', session: null } }),
+    encodeClientFrame({ type: 'authorize', authorize: { username: `${username}.w`, password: `d=${crew.work}` } }),
+  ]);
 
 let miners: Miner[] = [];
 let onIn = (): void => {};
@@ -81,6 +83,7 @@ function takeText(miner: Miner, chunk: string): void {
 }
 
 function open(port: number, transport: Transport, version: 1 | 2): void {
+  const username = addressOf(1 + (miners.length % crew.accounts));
   if (transport === 'ws') {
     const socket = new WebSocket(`ws://127.0.0.1:${port}`, ['svc-mining-v1'], { perMessageDeflate: false });
     const miner = newMiner(
@@ -88,7 +91,7 @@ function open(port: number, transport: Transport, version: 1 | 2): void {
       () => socket.terminate(),
     );
     socket.on('open', () => {
-      for (const line of LOGIN.trim().split('\n')) socket.send(line);
+      for (const line of login(username).trim().split('\n')) socket.send(line);
     });
     socket.on('message', (data) => takeText(miner, `${String(data).trimEnd()}\n`));
     socket.on('error', () => {});
@@ -106,8 +109,8 @@ function open(port: number, transport: Transport, version: 1 | 2): void {
   miners.push(miner);
   socket.on('error', () => {});
   socket.on(transport === 'tls' ? 'secureConnect' : 'connect', () => {
-    if (version === 1) socket.write(LOGIN, 'latin1');
-    else socket.write(LOGIN_V2);
+    if (version === 1) socket.write(login(username), 'latin1');
+    else socket.write(loginV2(username));
   });
   if (version === 1) socket.on('data', (chunk) => takeText(miner, chunk.toString('latin1')));
   else {
@@ -137,12 +140,17 @@ answerAsked({
     count,
     transport,
     version,
+    accounts = 1,
+    work = 4,
   }: {
     port: number;
     count: number;
     transport: Transport;
     version: 1 | 2;
+    accounts?: number;
+    work?: number;
   }) => {
+    crew = { accounts, work };
     let [started, done] = [0, 0];
     const from = performance.now();
     await new Promise<void>((resolve) => {

@@ -1,46 +1,19 @@
 /** The stratum server as a process of its own for the benchmark: templates made here, hashing real or taken out. */
-import { Worker } from 'node:worker_threads';
 import { Counters } from '../../../bridge/counters.ts';
 import { LIMIT_DEFAULTS } from '../../../bridge/options.ts';
 import { createStratumServer } from '../../../bridge/server.ts';
 import { NodeUpstream, UPSTREAM_DEFAULTS } from '../../../bridge/upstream.ts';
-import { createVerifier, type Verifier } from '../../../kernels/verifier.ts';
+import { createVerifier } from '../../../kernels/verifier.ts';
 import { NETWORKS } from '../../../protocol/network.ts';
 import { useNativeSha384 } from '../../../runtime/native-sha384.ts';
 import { TemplateSource } from '../../bridge/template-source.ts';
 import { TEST_CERTIFICATE } from '../../miner/certificate.ts';
 import { quietLog } from '../../quiet-log.ts';
 import { answerAsked } from './asked.ts';
+import { withoutHashing } from './without-hashing.ts';
 
 const [threads = '2', hashing = 'none'] = process.argv.slice(2);
 useNativeSha384();
-
-/** Answers like the verification workers do, with hashes that meet every share target and no block target. */
-function withoutHashing(): Verifier {
-  const worker = new Worker(new URL('./null-worker.ts', import.meta.url));
-  const lane = (): MessagePort => {
-    const { port1, port2 } = new MessageChannel();
-    worker.postMessage(port1, [port1 as never]);
-    return port2;
-  };
-  const hashMany = async (_epoch: number, headers: readonly Uint8Array[]) =>
-    headers.map(() => new Uint8Array(32).fill(0x08));
-  return {
-    mode: 'full',
-    queued: 0,
-    epochs: [0],
-    prepare: async () => {},
-    hash: async () => new Uint8Array(32).fill(0x08),
-    hashMany,
-    share: () => {
-      const control = new MessageChannel();
-      const lanes = [lane()];
-      const transfer = [control.port1, ...lanes];
-      return { mode: 'full', queueLimit: 1 << 20, epochs: [0], control: control.port1, lanes, transfer };
-    },
-    close: async () => void (await worker.terminate()),
-  };
-}
 
 const verifier =
   hashing === 'none' ? withoutHashing() : createVerifier({ network: NETWORKS.development, mode: 'full', threads: 2 });
