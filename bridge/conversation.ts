@@ -23,7 +23,7 @@ export interface Peer {
   readonly framed: boolean;
   /** Bytes written and not yet taken by the system. */
   readonly queued: number;
-  /** `text` may hold more than ASCII when `wide` is set. */
+  /** `text` may hold more than ASCII when `wide` is set. Once `queued` is 0, `data` is not needed any more. */
   write(data: Bytes | string, wide: boolean): void;
   /** Closes after what was written. */
   end(): void;
@@ -235,6 +235,8 @@ export class V1Conversation extends Conversation {
   override job(template: ServedTemplate, part: JobPart): void {
     this.flush();
     this.peer.write(template.notify.fill(part), false);
+    // The system took all of it, or the peer still holds it.
+    if (this.peer.queued > 0) template.notify.keep();
   }
 
   override reconnect(params: Reconnect): void {
@@ -398,6 +400,8 @@ export class V2Conversation extends Conversation {
   override job(template: ServedTemplate, part: JobPart): void {
     this.flush();
     this.peer.write(template.frame.fill(part), false);
+    // The system took all of it, or the peer still holds it.
+    if (this.peer.queued > 0) template.frame.keep();
   }
 
   override reconnect(reconnect: Reconnect): void {

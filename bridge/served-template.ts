@@ -65,12 +65,12 @@ export class ServedTemplate implements JobTemplate {
   }
 
   get notify(): NotifyTemplate {
-    this.#notify ??= new NotifyTemplate(this.#job());
+    this.#notify ??= new NotifyTemplate(this.#job(), Buffer.allocUnsafeSlow);
     return this.#notify;
   }
 
   get frame(): JobFrameTemplate {
-    this.#frame ??= new JobFrameTemplate(this.#job());
+    this.#frame ??= new JobFrameTemplate(this.#job(), Buffer.allocUnsafeSlow);
     return this.#frame;
   }
 

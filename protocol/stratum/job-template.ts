@@ -1,7 +1,10 @@
 /**
  * A job for many connections (docs/protocol/stratum.md, S30): everything that is the same for all is written once, and
- * each connection's message is a copy with its own few fields put in at known offsets. Equal, byte for byte, to what
- * encodeNotification and encodeServerFrame give for the same job; a test keeps it so.
+ * each connection's message is the same bytes with its own few fields put in at known offsets. Equal, byte for byte, to
+ * what encodeNotification and encodeServerFrame give for the same job; a test keeps it so.
+ *
+ * `fill` gives bytes that hold until the next `fill`: a socket that takes them at once needs no copy of its own. Whoever
+ * still needs them says `keep`, and the next message goes into other bytes.
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../address.ts';
 import { type Bytes, utf8 } from '../bytes.ts';
@@ -51,18 +54,49 @@ function checkPart(part: JobPart): void {
     throw new ProtocolError('too_long', `an extranonce has at most ${MAX_EXTRANONCE} bytes`);
 }
 
+export type Allocate = (size: number) => Uint8Array<ArrayBuffer>;
+const allocateBytes: Allocate = (size) => new Uint8Array(size);
+
+/** One message to be filled again and again, and what it was last filled with: parts that stay are not written anew. */
+class Message {
+  bytes: Uint8Array<ArrayBuffer>;
+  shareTarget: Bytes | null = null;
+  payout: Bytes | null = null;
+  isKept = false;
+  readonly #allocate: Allocate;
+
+  constructor(bytes: Bytes, allocate: Allocate) {
+    this.#allocate = allocate;
+    this.bytes = allocate(bytes.length);
+    this.bytes.set(bytes);
+  }
+
+  /** To be filled now: the same bytes, or a copy when somebody kept them. */
+  open(): Uint8Array<ArrayBuffer> {
+    if (this.isKept) {
+      const copy = this.#allocate(this.bytes.length);
+      copy.set(this.bytes);
+      this.bytes = copy;
+      this.isKept = false;
+    }
+    return this.bytes;
+  }
+}
+
 /** svc-mining-v1: messages end with their LF, which a WebSocket text frame may carry too. */
 export class NotifyTemplate {
   readonly #head: string;
-  /** Whole messages to copy, by length of the extranonce and `clean`: a copy is cheaper than putting one together. */
-  readonly #shapes = new Map<number, Uint8Array<ArrayBuffer>>();
+  readonly #allocate: Allocate;
+  /** By length of the extranonce and `clean`. */
+  readonly #messages = new Map<number, Message>();
+  #last: Message | null = null;
   readonly #jobId: number;
   readonly #rewardRoot: number;
   readonly #shareTarget: number;
   readonly #payout: number;
 
   /** Of `job`, only what is no part of a JobPart matters. */
-  constructor(job: Job) {
+  constructor(job: Job, allocate = allocateBytes) {
     const text = encodeNotification({ method: 'mining.notify', params: { ...job, extranonce: new Uint8Array(0) } });
     const after = (mark: string): number => text.indexOf(mark) + mark.length;
     this.#head = text.slice(0, after('"extranonce":"'));
@@ -70,28 +104,40 @@ export class NotifyTemplate {
     this.#rewardRoot = after('"header":"') + 2 * REWARD_ROOT_OFFSET;
     this.#shareTarget = after('"share_target":"');
     this.#payout = after('"payout":"');
+    this.#allocate = allocate;
   }
 
-  #shape(extranonceLength: number, clean: boolean): Uint8Array<ArrayBuffer> {
+  #message(extranonceLength: number, clean: boolean): Message {
     const key = 2 * extranonceLength + (clean ? 1 : 0);
-    let shape = this.#shapes.get(key);
-    if (shape === undefined) {
-      shape = utf8(`${this.#head}${'00'.repeat(extranonceLength)}","clean":${clean}}}\n`);
-      this.#shapes.set(key, shape);
+    let message = this.#messages.get(key);
+    if (message === undefined) {
+      const text = `${this.#head}${'00'.repeat(extranonceLength)}","clean":${clean}}}\n`;
+      message = new Message(utf8(text), this.#allocate);
+      this.#messages.set(key, message);
     }
-    return shape;
+    return message;
   }
 
+  /** Holds until the next fill; a part's arrays must not change after they were given here. */
   fill(part: JobPart): Uint8Array<ArrayBuffer> {
     checkPart(part);
-    const message = this.#shape(part.extranonce.length, part.clean).slice();
+    const message = this.#message(part.extranonce.length, part.clean);
+    this.#last = message;
+    const bytes = message.open();
     const { jobId } = part;
-    for (let i = 0; i < 8; i++) message[this.#jobId + i] = LOW_DIGIT[(jobId >>> (28 - 4 * i)) & 15] as number;
-    putHex(message, this.#rewardRoot, part.rewardRoot);
-    putHex(message, this.#shareTarget, part.shareTarget);
-    putHex(message, this.#payout, part.payout);
-    putHex(message, this.#head.length, part.extranonce);
-    return message;
+    for (let i = 0; i < 8; i++) bytes[this.#jobId + i] = LOW_DIGIT[(jobId >>> (28 - 4 * i)) & 15] as number;
+    putHex(bytes, this.#rewardRoot, part.rewardRoot);
+    if (message.shareTarget !== part.shareTarget) putHex(bytes, this.#shareTarget, part.shareTarget);
+    if (message.payout !== part.payout) putHex(bytes, this.#payout, part.payout);
+    message.shareTarget = part.shareTarget;
+    message.payout = part.payout;
+    putHex(bytes, this.#head.length, part.extranonce);
+    return bytes;
+  }
+
+  /** What `fill` gave last is still in use. */
+  keep(): void {
+    if (this.#last !== null) this.#last.isKept = true;
   }
 }
 
@@ -105,27 +151,52 @@ const EXTRANONCE_AT = PAYOUT_AT + ADDRESS_PAYLOAD_BYTES;
 /** svc-mining-v2: messages are whole frames. */
 export class JobFrameTemplate {
   readonly #head: Uint8Array<ArrayBuffer>;
+  readonly #allocate: Allocate;
+  /** By length of the extranonce. */
+  readonly #messages = new Map<number, Message>();
+  #last: Message | null = null;
 
-  constructor(job: Job) {
+  constructor(job: Job, allocate = allocateBytes) {
     checkLength('header', job.header, HEADER_BYTES);
     this.#head = encodeServerFrame({ type: 'job', job: { ...job, extranonce: new Uint8Array(0) } });
+    this.#allocate = allocate;
   }
 
+  #message(extranonceLength: number): Message {
+    let message = this.#messages.get(extranonceLength);
+    if (message === undefined) {
+      const frame = new Uint8Array(EXTRANONCE_AT + 1 + extranonceLength);
+      frame.set(this.#head);
+      const payload = frame.length - FRAME_HEADER_BYTES;
+      frame[0] = payload & 0xff;
+      frame[1] = payload >> 8;
+      frame[2] = FRAME_TYPES.job;
+      frame[EXTRANONCE_AT] = extranonceLength;
+      message = new Message(frame, this.#allocate);
+      this.#messages.set(extranonceLength, message);
+    }
+    return message;
+  }
+
+  /** Holds until the next fill; a part's arrays must not change after they were given here. */
   fill(part: JobPart): Uint8Array<ArrayBuffer> {
     checkPart(part);
-    const frame = new Uint8Array(EXTRANONCE_AT + 1 + part.extranonce.length);
-    frame.set(this.#head);
-    const payload = frame.length - FRAME_HEADER_BYTES;
-    frame[0] = payload & 0xff;
-    frame[1] = payload >> 8;
-    frame[2] = FRAME_TYPES.job;
+    const message = this.#message(part.extranonce.length);
+    this.#last = message;
+    const frame = message.open();
     for (let i = 0; i < 4; i++) frame[JOB_ID_AT + i] = (part.jobId >>> (8 * i)) & 0xff;
     frame[FLAGS_AT] = part.clean ? 1 : 0;
     frame.set(part.rewardRoot, HEADER_AT + REWARD_ROOT_OFFSET);
-    frame.set(part.shareTarget, SHARE_TARGET_AT);
-    frame.set(part.payout, PAYOUT_AT);
-    frame[EXTRANONCE_AT] = part.extranonce.length;
+    if (message.shareTarget !== part.shareTarget) frame.set(part.shareTarget, SHARE_TARGET_AT);
+    if (message.payout !== part.payout) frame.set(part.payout, PAYOUT_AT);
+    message.shareTarget = part.shareTarget;
+    message.payout = part.payout;
     frame.set(part.extranonce, EXTRANONCE_AT + 1);
     return frame;
+  }
+
+  /** What `fill` gave last is still in use. */
+  keep(): void {
+    if (this.#last !== null) this.#last.isKept = true;
   }
 }
