@@ -56,12 +56,11 @@ export class ServedTemplate implements JobTemplate {
     return terms;
   }
 
-  /** A connection's own header with a nonce in it. */
-  headerWith(rewardRoot: Bytes, nonce: Bytes): Uint8Array<ArrayBuffer> {
-    const header = new Uint8Array(this.header);
+  /** A connection's own header with a nonce in it, written into `header`. */
+  putHeader(header: Uint8Array, rewardRoot: Bytes, nonce: Bytes): void {
+    header.set(this.header);
     header.set(rewardRoot, REWARD_ROOT_OFFSET);
     header.set(nonce, NONCE_OFFSET);
-    return header;
   }
 
   get notify(): NotifyTemplate {

@@ -7,7 +7,7 @@
 import { KernelError } from '../kernels/kernel-error.ts';
 import type { Verifier } from '../kernels/verifier.ts';
 import type { Bytes } from '../protocol/bytes.ts';
-import { blockId } from '../protocol/header.ts';
+import { blockId, HEADER_BYTES } from '../protocol/header.ts';
 import { meetsTarget } from '../protocol/target.ts';
 import type { Candidate, Hub, JudgedShare, Member } from './hub.ts';
 import type { Session } from './session.ts';
@@ -68,7 +68,7 @@ export class ShareCheck {
   }
 
   async #batch(shares: PendingShare[], again: boolean): Promise<void> {
-    const headers = shares.map(headerOf);
+    const headers = headersOf(shares);
     let hashes: Bytes[];
     try {
       hashes = await this.#dependencies.verifier.hashMany((shares[0] as PendingShare).template.epoch, headers);
@@ -102,7 +102,7 @@ export class ShareCheck {
       };
       let found: Bytes | null = null;
       if (isBlock) {
-        const candidate = candidateOf(share, judged, headers[i] as Bytes);
+        const candidate = candidateOf(share, judged, (headers[i] as Bytes).slice());
         this.#dependencies.hub.block(candidate);
         found = candidate.blockId;
         finders.push(session);
@@ -154,8 +154,15 @@ export class ShareCheck {
   }
 }
 
-const headerOf = ({ session, template, terms, nonce }: PendingShare): Bytes =>
-  template.headerWith(session.bodyOf(terms.generation).rewardRoot, nonce);
+/** All in one piece of memory: it is what a batch costs the collector. */
+function headersOf(shares: readonly PendingShare[]): Uint8Array[] {
+  const all = new Uint8Array(HEADER_BYTES * shares.length);
+  return shares.map(({ session, template, terms, nonce }, i) => {
+    const header = all.subarray(HEADER_BYTES * i, HEADER_BYTES * (i + 1));
+    template.putHeader(header, session.bodyOf(terms.generation).rewardRoot, nonce);
+    return header;
+  });
+}
 
 function candidateOf(share: PendingShare, judged: JudgedShare, header: Bytes): Candidate {
   return {
