@@ -149,6 +149,30 @@ test('job templates give the bytes of the plain encoders', () => {
   }
 });
 
+test('a filled job holds until the next one, and for ever when it is kept', () => {
+  const base = jobNamed('job of a bridge');
+  const partOf = (fill: number) => ({
+    jobId: fill,
+    rewardRoot: new Uint8Array(48).fill(fill),
+    shareTarget: new Uint8Array(32).fill(fill >> 1),
+    payout: new Uint8Array(49).fill(fill >> 2),
+    extranonce: new Uint8Array(15).fill(fill),
+    clean: false,
+  });
+  for (const make of [() => new NotifyTemplate(base), () => new JobFrameTemplate(base)]) {
+    const template = make();
+    const parts = Array.from({ length: 12 }, (_, i) => partOf(i + 1));
+    const kept = parts.map((part, i) => {
+      const bytes = template.fill(part);
+      expect(toHex(bytes)).toBe(toHex(make().fill(part)));
+      if (i % 3 === 0) template.keep();
+      return bytes;
+    });
+    for (const [i, bytes] of kept.entries()) if (i % 3 === 0) expect(toHex(bytes)).toBe(toHex(make().fill(parts[i]!)));
+    expect(new Set(kept).size).toBe(5);
+  }
+});
+
 test('the quick answer to a share is the plain one', () => {
   for (const id of [0, 42, 'a"b'])
     expect(encodeAccepted(id, 123n)).toBe(
