@@ -56,9 +56,9 @@ export class MonthMiners {
     if (kind < 3) return () => draw(10) === 0;
     if (kind < 6) {
       const from = draw(SLICES_A_DAY);
-      return (slice) => (slice + from) % SLICES_A_DAY < SLICES_A_DAY / 3;
+      return (slice) => (slice + from) % SLICES_A_DAY < SLICES_A_DAY / 6;
     }
-    const period = 2 + draw(5);
+    const period = 2 + draw(9);
     return (slice) => slice % period === 0;
   }
 
@@ -77,7 +77,7 @@ export class MonthMiners {
         rig.connection = { boot: at.boot, slice: at.slice, owner, generation: 0 };
         records.push({ kind: 'ownership', service, account, worker, owner });
       }
-      for (let n = 1 + draw(2); n > 0; n--) {
+      for (let n = draw(4) === 0 ? 2 : 1; n > 0; n--) {
         const share = BigInt(1 + draw(rig.rate)) * 1_000_003n;
         const atMillis = at.nowMillis - draw(300_000);
         records.push({ kind: 'share', service, account, worker, work: share, atMillis });
