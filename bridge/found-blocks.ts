@@ -1,5 +1,5 @@
 /**
- * Blocks on their way: sent to every node at once, again while no node could be reached, and followed until the cut that
+ * Blocks on their way: booked, then sent to every node at once, again while no node could be reached, and followed until the cut that
  * pays their anchor says `paid` or the window closes without them. What was seen is told to the sink and kept for the
  * statistics.
  */
@@ -29,6 +29,11 @@ export type FoundBlocksDependencies = {
   readonly sleep: (millis: number) => Promise<void>;
 };
 
+/**
+ * How long the nodes wait for the books. A block that no journal names is a reward whose finder must be looked for, and a
+ * journal takes milliseconds; but a block must not be late because a disk hangs.
+ */
+const BOOK_MILLIS = 250;
 const RETRY_MILLIS = { first: 250, most: 10_000 };
 /** Finished blocks kept for the statistics. */
 const KEPT = 1_000;
@@ -47,24 +52,26 @@ export class FoundBlocks {
     this.#dependencies = dependencies;
   }
 
-  /** First the nodes, then the books. */
+  /** First the books, then the nodes. */
   add(block: FoundBlock, body: Bytes): void {
     const id = toHex(block.blockId);
     const { service, account, worker, anchorHeight, atMillis } = block;
     const entry: BlockEntry = { id, service, account, worker, anchorHeight, atMillis, fate: { state: 'sent' } };
     this.#open.set(id, entry);
     this.counts.found++;
-    const sending = this.#send(entry, block, body);
-    this.#sending.add(sending);
-    void sending.finally(() => this.#sending.delete(sending));
-    this.#dependencies.sink
+    const booked = this.#dependencies.sink
       .block(block)
       .catch((error: unknown) => this.#dependencies.log.error('block could not be booked', { block: id, error }));
+    const sending = Promise.race([booked, this.#dependencies.sleep(BOOK_MILLIS)]).then(() =>
+      this.#send(entry, block, body),
+    );
+    this.#sending.add(sending);
+    void sending.finally(() => this.#sending.delete(sending));
     this.#dependencies.log.info('block found', { block: id, service, worker, anchor: anchorHeight });
   }
 
   async #send(entry: BlockEntry, { header }: FoundBlock, body: Bytes): Promise<void> {
-    for (let wait = RETRY_MILLIS.first; !this.#closed; wait = Math.min(2 * wait, RETRY_MILLIS.most)) {
+    for (let wait = RETRY_MILLIS.first; ; wait = Math.min(2 * wait, RETRY_MILLIS.most)) {
       const answers = await this.#dependencies.upstream.submit(header, body);
       const best = bestOf(answers.map(({ answer }) => answer));
       if (best !== undefined) {
@@ -73,7 +80,7 @@ export class FoundBlocks {
         this.counts[best.state === 'known' ? 'accepted' : best.state]++;
         return this.#tell(entry, best);
       }
-      if (this.#height >= registrationWindowEnd(entry.anchorHeight)) return;
+      if (this.#closed || this.#height >= registrationWindowEnd(entry.anchorHeight)) return;
       await this.#dependencies.sleep(wait);
     }
   }

@@ -1,0 +1,72 @@
+/** The order of a found block's way: the books, then the nodes; and what a sink that fails or hangs does to it. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { FoundBlocks } from '../../bridge/found-blocks.ts';
+import type { FoundBlock } from '../../bridge/sink.ts';
+import { quietLog } from '../quiet-log.ts';
+
+const BODY = Uint8Array.of(7);
+const BLOCK: FoundBlock = {
+  service: 'pplns',
+  account: new Uint8Array(49),
+  worker: 'rig',
+  work: 4n,
+  anchorHeight: 1,
+  extranonce: new Uint8Array(20),
+  nonce: new Uint8Array(8),
+  atMillis: 0,
+  blockId: new Uint8Array(48).fill(1),
+  payout: new Uint8Array(49),
+  target: 1n,
+  header: new Uint8Array(312),
+};
+
+function bed(book: () => Promise<void>) {
+  const seen: string[] = [];
+  const blocks = new FoundBlocks({
+    upstream: {
+      async submit() {
+        seen.push('sent');
+        return [{ node: 'a', answer: { state: 'accepted' } }];
+      },
+    },
+    sink: {
+      async block() {
+        await book();
+        seen.push('booked');
+      },
+      async blockFate(_id, fate) {
+        seen.push(fate.state);
+      },
+    },
+    log: quietLog,
+    sleep,
+  });
+  return { blocks, seen };
+}
+
+test('a node hears of a block when it is booked, not before', async () => {
+  const disk = Promise.withResolvers<void>();
+  const { blocks, seen } = bed(() => disk.promise);
+  blocks.add(BLOCK, BODY);
+  await sleep(0);
+  expect(seen).toEqual([]);
+  disk.resolve();
+  await expect.poll(() => seen).toEqual(['booked', 'sent', 'accepted']);
+});
+
+test.each([
+  ['fails', () => Promise.reject(new Error('no space left'))],
+  ['hangs', () => new Promise<void>(() => undefined)],
+])('a sink that %s does not keep a block from the nodes', async (_, book) => {
+  const { blocks, seen } = bed(book);
+  blocks.add(BLOCK, BODY);
+  await expect.poll(() => seen).toEqual(['sent', 'accepted']);
+});
+
+test('a block found just before the end is still sent once', async () => {
+  const { blocks, seen } = bed(() => sleep(20));
+  blocks.add(BLOCK, BODY);
+  await blocks.close();
+  expect(seen).toEqual(['booked', 'sent', 'accepted']);
+});
