@@ -6,8 +6,20 @@
 import { type Bytes, compareBytes, toHex } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
 
-/** A closed slice's work by account; the key is the account's address payload in hex. */
+/**
+ * An account's name where work is divided: its address payload in hex, or any number that orders accounts like their payloads
+ * do, since equal remainders go by that order.
+ */
+export type AccountKey = string | number;
+
+/** A closed slice's work by account. */
 export type SliceWork = { readonly slice: number; readonly total: bigint; readonly work: ReadonlyMap<string, bigint> };
+
+/** As much of a slice as weights are made of. */
+export type SliceRows<K extends AccountKey> = {
+  readonly total: bigint;
+  readonly work: Iterable<readonly [K, bigint]>;
+};
 
 export type WindowPart = {
   readonly slice: number;
@@ -49,16 +61,25 @@ export function weightOf(window: Window, workIn: (slice: number) => bigint): big
 
 export const weightTotal = (window: Window): bigint => window.counted * (window.parts.at(-1)?.total ?? 1n);
 
-export function weightsOf(window: Window, slices: ReadonlyMap<number, SliceWork>): Map<string, bigint> {
+export function weightsOf<K extends AccountKey = string>(
+  window: Window,
+  slices: ReadonlyMap<number, SliceRows<K>>,
+): Map<K, bigint> {
   const scale = window.parts.at(-1)?.total ?? 1n;
-  const weights = new Map<string, bigint>();
+  const whole = new Map<K, bigint>();
+  const weights = new Map<K, bigint>();
   for (const part of window.parts) {
     const slice = slices.get(part.slice);
     if (slice === undefined || slice.total !== part.total)
       throw new ProtocolError('out_of_range', `slice ${part.slice} is not the one the window names`);
-    const factor = part.counted === part.total ? scale : part.counted;
-    for (const [account, work] of slice.work) weights.set(account, (weights.get(account) ?? 0n) + work * factor);
+    // Work of whole slices is added up first and scaled once.
+    if (part.counted === part.total)
+      for (const [account, work] of slice.work) whole.set(account, (whole.get(account) ?? 0n) + work);
+    else
+      for (const [account, work] of slice.work)
+        weights.set(account, (weights.get(account) ?? 0n) + work * part.counted);
   }
+  for (const [account, work] of whole) weights.set(account, (weights.get(account) ?? 0n) + work * scale);
   return weights;
 }
 
@@ -71,19 +92,20 @@ export const feeOf = (reward: bigint, feePpm: bigint): bigint => (reward * feePp
  * Divides an amount by weight without losing an atom: each gets the floor of its share, and the atoms left over go one
  * each to the largest remainders, equal ones in ascending order of account.
  */
-export function divide(amount: bigint, weights: ReadonlyMap<string, bigint>): Map<string, bigint> {
+export function divide<K extends AccountKey = string>(amount: bigint, weights: ReadonlyMap<K, bigint>): Map<K, bigint> {
   let total = 0n;
   for (const weight of weights.values()) total += weight;
   if (total === 0n) throw new ProtocolError('out_of_range', 'nothing to divide by: all weights are zero');
   const rows = [...weights].filter(([, weight]) => weight > 0n);
-  const credits = new Map<string, bigint>();
+  const credits = new Map<K, bigint>();
   let left = amount;
-  const remainders: { account: string; remainder: bigint }[] = [];
+  const remainders: { account: K; remainder: bigint }[] = [];
   for (const [account, weight] of rows) {
-    const share = (amount * weight) / total;
+    const product = amount * weight;
+    const share = product / total;
     credits.set(account, share);
     left -= share;
-    remainders.push({ account, remainder: (amount * weight) % total });
+    remainders.push({ account, remainder: product - share * total });
   }
   remainders.sort((a, b) =>
     a.remainder === b.remainder ? (a.account < b.account ? -1 : 1) : a.remainder > b.remainder ? -1 : 1,

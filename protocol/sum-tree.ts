@@ -2,7 +2,7 @@
  * Merkle sum trees (books rule 1): a tree over (key, value) leaves in ascending order of key whose every node commits
  * the sum below it. Whoever knows the root knows the total, so a list cannot hide an entry or add one that is not in it.
  */
-import { type Bytes, ByteWriter, compareBytes, equalBytes } from './bytes.ts';
+import { type Bytes, compareBytes, equalBytes } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
 import { id, LABELS } from './identifier.ts';
 
@@ -10,15 +10,36 @@ export type SumLeaf = { readonly key: Bytes; readonly value: bigint };
 export type SumNode = { readonly hash: Bytes; readonly sum: bigint };
 export type SumBranch = { readonly index: number; readonly count: number; readonly siblings: readonly SumNode[] };
 
-export const sumLeafNode = (leaf: SumLeaf): SumNode => ({
-  hash: id(LABELS.sumLeaf, new ByteWriter(96).short(leaf.key).u128(leaf.value).done()),
-  sum: leaf.value,
-});
+const MAX_SUM = 1n << 128n;
+const LOW = 0xffff_ffff_ffff_ffffn;
+/** Nodes are put together in one place: a tree of 100,000 leaves needs 200,000 of them. */
+const place = new Uint8Array(512);
+const view = new DataView(place.buffer);
 
-const parent = (left: SumNode, right: SumNode): SumNode => ({
-  hash: id(LABELS.sumNode, new ByteWriter(128).raw(left.hash).u128(left.sum).raw(right.hash).u128(right.sum).done()),
-  sum: left.sum + right.sum,
-});
+function putSum(at: number, sum: bigint): number {
+  if (sum < 0n || sum >= MAX_SUM) throw new ProtocolError('out_of_range', `${sum} does not fit 128 bits`);
+  view.setBigUint64(at, sum & LOW, true);
+  view.setBigUint64(at + 8, sum >> 64n, true);
+  return at + 16;
+}
+
+function put(at: number, bytes: Bytes): number {
+  place.set(bytes, at);
+  return at + bytes.length;
+}
+
+/** `u8 length | key | u128 value`. */
+export function sumLeafNode({ key, value }: SumLeaf): SumNode {
+  if (key.length > 255) throw new ProtocolError('too_long', `field of ${key.length} bytes, at most 255 allowed`);
+  place[0] = key.length;
+  return { hash: id(LABELS.sumLeaf, place.subarray(0, putSum(put(1, key), value))), sum: value };
+}
+
+/** `hash | u128 sum` of both. */
+function parent(left: SumNode, right: SumNode): SumNode {
+  const end = putSum(put(putSum(put(0, left.hash), left.sum), right.hash), right.sum);
+  return { hash: id(LABELS.sumNode, place.subarray(0, end)), sum: left.sum + right.sum };
+}
 
 function checkOrder(leaves: readonly SumLeaf[]): void {
   for (let i = 1; i < leaves.length; i++)

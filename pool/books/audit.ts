@@ -5,7 +5,7 @@
  */
 import { sumTree } from '../../protocol/sum-tree.ts';
 import type { Sql } from '../database/connect.ts';
-import { accountsOf, computeCredits, creditLeaves, windowJson } from './credits.ts';
+import { computeCredits, windowJson } from './credits.ts';
 import { unpackCredits, unpackWork } from './packed.ts';
 import { prunedThrough } from './partitions.ts';
 import { balanceSheet } from './sheet.ts';
@@ -45,16 +45,11 @@ async function auditSlices(sql: Sql, compare: Compare, onProgress: Progress): Pr
   for await (const rows of cursor)
     for (const row of rows) {
       const leaves = unpackWork(row.leaves);
-      const accounts = await accountsOf(
-        sql,
-        leaves.map((leaf) => leaf.accountId),
-      );
-      const tree = sumTree(
-        leaves.map((leaf) => ({
-          key: new Uint8Array(Buffer.from(accounts.payloadOf(leaf.accountId), 'hex')),
-          value: leaf.value,
-        })),
-      );
+      const ids = leaves.map((leaf) => leaf.accountId);
+      const accounts = await sql<{ id: number; payload: Buffer }[]>`select id, payload from accounts
+        where id = any(${ids}::int[])`;
+      const payloads = new Map(accounts.map((account) => [account.id, account.payload]));
+      const tree = sumTree(leaves.map((leaf) => ({ key: payloads.get(leaf.accountId) as Buffer, value: leaf.value })));
       const name = `slice ${row.number} of service ${row.service}`;
       compare(`${name}: root`, row.root.toString('hex'), Buffer.from(tree.root.hash).toString('hex'));
       compare(`${name}: total`, row.total, tree.root.sum);
@@ -129,16 +124,10 @@ async function auditLists(sql: Sql, compare: Compare, onProgress: Progress) {
       JSON.stringify(row.window_parts.map(canonical)),
       JSON.stringify(windowJson(list.window).map(canonical)),
     );
-    const leaves = creditLeaves(list.credits);
-    compare(`${name}: root`, row.root.toString('hex'), Buffer.from(sumTree(leaves).root.hash).toString('hex'));
-    const accounts = await accountsOf(
-      sql,
-      booked.map((credit) => credit.accountId),
-    );
-    const expected = new Map(leaves.map((leaf) => [leaf.payload, leaf.value]));
+    compare(`${name}: root`, row.root.toString('hex'), Buffer.from(sumTree(list.credits).root.hash).toString('hex'));
+    const expected = new Map(list.credits.map((credit) => [credit.accountId, credit.value]));
     compare(`${name}: accounts`, booked.length, expected.size);
-    for (const { accountId, value } of booked)
-      compare(`${name}: account ${accountId}`, value, expected.get(accounts.payloadOf(accountId)));
+    for (const { accountId, value } of booked) compare(`${name}: account ${accountId}`, value, expected.get(accountId));
     onProgress('credit lists', i + 1);
   }
   return { lists: rows.length, credited };

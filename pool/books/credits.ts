@@ -3,52 +3,58 @@
  * in the slice, made once every one of them is settled (paid or expired), which the chain guarantees 96 cuts after the
  * slice's last. A pool finds thousands of blocks a day; a row per block and account would be millions.
  */
-import { compareBytes } from '../../protocol/bytes.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import { divide, feeOf, type SliceWork, type Window, weightsOf, windowOf } from '../../protocol/pplns.ts';
+import { divide, feeOf, type SliceRows, type Window, weightsOf, windowOf } from '../../protocol/pplns.ts';
 import { sumTree } from '../../protocol/sum-tree.ts';
-import { byteaTexts, type Sql, type Transaction } from '../database/connect.ts';
-import { packCredits, unpackWork } from './packed.ts';
+import type { Sql, Transaction } from '../database/connect.ts';
+import { accountIdsOf, packCredits, workRows } from './packed.ts';
 
-/** Account ids as map keys: division breaks ties by account payload, so keys are payloads in hex. */
-export type Accounts = {
-  readonly payloadOf: (accountId: number) => string;
-  readonly idOf: (payload: string) => number;
+/** One account's part of a list. */
+export type Credit = { readonly accountId: number; readonly key: Bytes; readonly value: bigint };
+
+/** Accounts in ascending order of payload, which is the order of lists and of ties; `rankOf` gives an id's place in it. */
+type Ranked = {
+  readonly accounts: readonly { readonly id: number; readonly payload: Buffer }[];
+  readonly rankOf: Int32Array;
 };
 
-export async function accountsOf(sql: Sql | Transaction, ids: Iterable<number>): Promise<Accounts> {
+async function rankAccounts(sql: Sql | Transaction, ids: readonly number[]): Promise<Ranked> {
   const rows = await sql<{ id: number; payload: Buffer }[]>`select id, payload from accounts
-    where id = any(${[...new Set(ids)]}::int[])`;
-  const payloads = new Map(rows.map((row) => [row.id, row.payload.toString('hex')]));
-  const byPayload = new Map([...payloads].map(([id, payload]) => [payload, id]));
-  const found = <K, V>(map: Map<K, V>, key: K): V => {
-    const value = map.get(key);
-    if (value === undefined) throw new Error(`account ${String(key)} is not in the books`);
-    return value;
-  };
-  return { payloadOf: (id) => found(payloads, id), idOf: (payload) => found(byPayload, payload) };
+    where id = any(${[...ids]}::int[])`;
+  if (rows.length !== ids.length) throw new Error(`${ids.length - rows.length} accounts are not in the books`);
+  // Nearly all differ in their first bytes, which compare faster as a number.
+  const accounts = rows
+    .map(({ id, payload }) => ({ id, payload, head: payload.readUIntBE(0, 6) }))
+    .sort((a, b) => a.head - b.head || Buffer.compare(a.payload, b.payload));
+  const rankOf = new Int32Array(1 + ids.reduce((most, id) => Math.max(most, id), 0));
+  for (const [rank, { id }] of accounts.entries()) rankOf[id] = rank;
+  return { accounts, rankOf };
 }
 
-type SliceRow = { number: number; total: string; leaves: Buffer };
+/** Largest remainders by rank are largest remainders by payload: the order is the same. */
+function creditsOf({ accounts }: Ranked, byRank: ReadonlyMap<number, bigint>): Credit[] {
+  const credits: Credit[] = [];
+  for (const [rank, { id, payload }] of accounts.entries()) {
+    const value = byRank.get(rank) ?? 0n;
+    if (value > 0n) credits.push({ accountId: id, key: payload, value });
+  }
+  return credits;
+}
 
-async function sliceWorks(sql: Sql | Transaction, service: number, numbers: readonly number[]) {
-  const rows = await sql<SliceRow[]>`select number, total, leaves from slices
+async function sliceLeaves(sql: Sql | Transaction, service: number, numbers: readonly number[]) {
+  const rows = await sql<{ number: number; total: string; leaves: Buffer }[]>`select number, total, leaves from slices
     where service = ${service} and number = any(${[...numbers]}::int[]) and closed_height is not null`;
-  const packed = rows.map((row) => ({ row, work: unpackWork(row.leaves) }));
-  const accounts = await accountsOf(
-    sql,
-    packed.flatMap(({ work }) => work.map((leaf) => leaf.accountId)),
-  );
-  return new Map(
-    packed.map(({ row, work }): [number, SliceWork] => [
-      row.number,
-      {
-        slice: row.number,
-        total: BigInt(row.total),
-        work: new Map(work.map((leaf) => [accounts.payloadOf(leaf.accountId), leaf.value])),
-      },
-    ]),
-  );
+  const ranked = await rankAccounts(sql, accountIdsOf(rows.map((row) => row.leaves)));
+  const works = rows.map(({ number, total, leaves }): [number, SliceRows<number>] => [
+    number,
+    { total: BigInt(total), work: rowsByRank(leaves, ranked) },
+  ]);
+  return { ranked, works: new Map(works) };
+}
+
+function* rowsByRank(leaves: Buffer, { rankOf }: Ranked): Generator<readonly [number, bigint]> {
+  for (const [accountId, work] of workRows(leaves)) yield [rankOf[accountId] as number, work];
 }
 
 /**
@@ -86,8 +92,8 @@ export type CreditList = {
   readonly fee: bigint;
   readonly feePpm: bigint;
   readonly window: Window;
-  /** By account payload in hex. */
-  readonly credits: ReadonlyMap<string, bigint>;
+  /** Ascending by the account's payload; who gets nothing is not in it. */
+  readonly credits: readonly Credit[];
 };
 
 export const PPLNS = 0;
@@ -105,65 +111,52 @@ export async function computeCredits(
   const reward = blocks.reduce((sum, block) => sum + block.reward, 0n);
   const base = { service, slice, blocks: blocks.length, reward, feePpm };
   if (service === SOLO) {
-    const accounts = await accountsOf(
-      sql,
-      blocks.map((block) => block.account_id),
-    );
-    const credits = new Map<string, bigint>();
+    const ranked = await rankAccounts(sql, [...new Set(blocks.map((block) => block.account_id))]);
+    const byRank = new Map<number, bigint>();
     let fee = 0n;
     for (const block of blocks) {
-      const payload = accounts.payloadOf(block.account_id);
+      const rank = ranked.rankOf[block.account_id] as number;
       const own = feeOf(block.reward, feePpm);
       fee += own;
-      credits.set(payload, (credits.get(payload) ?? 0n) + block.reward - own);
+      byRank.set(rank, (byRank.get(rank) ?? 0n) + block.reward - own);
     }
-    return { ...base, fee, credits, window: { parts: [], counted: 0n } };
+    return { ...base, fee, credits: creditsOf(ranked, byRank), window: { parts: [], counted: 0n } };
   }
   const window = await windowOfSlice(sql, service, slice);
   if (window === undefined) return undefined;
-  const works = await sliceWorks(
+  const { ranked, works } = await sliceLeaves(
     sql,
     service,
     window.parts.map((part) => part.slice),
   );
   const fee = feeOf(reward, feePpm);
-  return { ...base, fee, window, credits: divide(reward - fee, weightsOf(window, works)) };
+  return { ...base, fee, window, credits: creditsOf(ranked, divide(reward - fee, weightsOf(window, works))) };
 }
-
-export const creditLeaves = (credits: ReadonlyMap<string, bigint>) =>
-  [...credits]
-    .filter(([, value]) => value > 0n)
-    .map(([payload, value]) => ({ payload, key: new Uint8Array(Buffer.from(payload, 'hex')), value }))
-    .sort((a, b) => compareBytes(a.key, b.key));
 
 export const windowJson = (window: Window): object[] =>
   window.parts.map((part) => ({ slice: part.slice, total: String(part.total), counted: String(part.counted) }));
 
 async function writeList(transaction: Transaction, list: CreditList, height: number): Promise<void> {
-  const leaves = creditLeaves(list.credits);
-  const credited = leaves.reduce((sum, leaf) => sum + leaf.value, 0n);
+  const { credits } = list;
+  const credited = credits.reduce((sum, credit) => sum + credit.value, 0n);
   if (credited + list.fee !== list.reward)
     throw new Error(`credits of slice ${list.slice} do not add up: ${credited} + ${list.fee} is not ${list.reward}`);
-  const { root } = sumTree(leaves);
-  const accounts = await ensureIds(transaction, leaves);
-  const packed = packCredits(leaves.map((leaf, i) => ({ accountId: accounts[i] as number, value: leaf.value })));
+  const added = transaction`update accounts a set balance = a.balance + k.amount
+    from unnest(${credits.map((credit) => credit.accountId)}::int[],
+      ${credits.map((credit) => String(credit.value))}::bigint[]) as k(id, amount)
+    where a.id = k.id`.execute();
+  added.catch(() => undefined);
+  // The database adds while this process hashes.
+  await new Promise((resolve) => setImmediate(resolve));
+  const { root } = sumTree(credits);
+  await added;
   const [row] = await transaction<{ id: number }[]>`insert into credit_lists
       (service, slice, blocks, reward, fee, fee_ppm, credited, window_parts, root, credits, made_height)
     values (${list.service}, ${list.slice}, ${list.blocks}, ${list.reward}, ${list.fee}, ${Number(list.feePpm)},
       ${credited}, ${transaction.json(windowJson(list.window) as never)}, ${Buffer.from(root.hash)},
-      ${Buffer.from(packed)}, ${height}) returning id`;
+      ${Buffer.from(packCredits(credits))}, ${height}) returning id`;
   await transaction`update blocks set credit_list = ${(row as { id: number }).id}
     where service = ${list.service} and slice = ${list.slice} and state = 'paid'`;
-  await transaction`update accounts a set balance = a.balance + k.amount
-    from unnest(${accounts}::int[], ${leaves.map((leaf) => String(leaf.value))}::bigint[]) as k(id, amount)
-    where a.id = k.id`;
-}
-
-async function ensureIds(transaction: Transaction, leaves: readonly { payload: string }[]): Promise<number[]> {
-  const rows = await transaction<{ id: number; payload: Buffer }[]>`select id, payload from accounts
-    where payload = any(${byteaTexts(leaves.map((leaf) => leaf.payload))}::text[]::bytea[])`;
-  const ids = new Map(rows.map((row) => [row.payload.toString('hex'), row.id]));
-  return leaves.map((leaf) => ids.get(leaf.payload) as number);
 }
 
 export type CreditOptions = { readonly sliceCuts: number; readonly feePpm: ReadonlyMap<number, bigint> };

@@ -6,6 +6,9 @@ import { ByteReader, type Bytes, ByteWriter } from '../../protocol/bytes.ts';
 
 export type PackedRow = { readonly accountId: number; readonly value: bigint };
 
+/** Account id and u128. */
+const WORK_ROW_BYTES = 20;
+
 const pack =
   (write: (writer: ByteWriter, value: bigint) => void) =>
   (rows: readonly PackedRow[]): Uint8Array<ArrayBuffer> => {
@@ -22,6 +25,30 @@ const unpack =
     while (reader.left > 0) rows.push({ accountId: reader.u32(), value: read(reader) });
     return rows;
   };
+
+/** The rows of a slice's packed work one by one: a window of a million rows is never all in memory. */
+export function* workRows(bytes: Bytes): Generator<readonly [accountId: number, work: bigint]> {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let at = 0; at < bytes.length; at += WORK_ROW_BYTES) {
+    const high = view.getBigUint64(at + 12, true);
+    const low = view.getBigUint64(at + 4, true);
+    yield [view.getUint32(at, true), high === 0n ? low : (high << 64n) | low];
+  }
+}
+
+/** The accounts of several slices, each once. Ids are counted from 1 by the database, so a table of marks is small. */
+export function accountIdsOf(lists: readonly Bytes[]): number[] {
+  const views = lists.map((bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  let most = 0;
+  for (const view of views)
+    for (let at = 0; at < view.byteLength; at += WORK_ROW_BYTES) most = Math.max(most, view.getUint32(at, true));
+  const isIn = new Uint8Array(most + 1);
+  for (const view of views)
+    for (let at = 0; at < view.byteLength; at += WORK_ROW_BYTES) isIn[view.getUint32(at, true)] = 1;
+  const ids: number[] = [];
+  for (let id = 0; id <= most; id++) if (isIn[id] === 1) ids.push(id);
+  return ids;
+}
 
 export const packWork = pack((writer, value) => writer.u128(value));
 export const unpackWork = unpack((reader) => reader.u128());

@@ -11,8 +11,11 @@ export type Transaction = postgres.TransactionSql<{ bigint: bigint }>;
  */
 const ARRAYS = { int2Array: 1005, int4Array: 1007, textArray: 1009, int8Array: 1016, numericArray: 1231 };
 
-const arrayLiteral = (values: readonly unknown[]): string =>
-  `{${values.map((value) => (value === null ? 'null' : `"${String(value).replace(/[\\"]/g, '\\$&')}"`)).join(',')}}`;
+const arrayElement = (value: unknown): string => {
+  if (typeof value === 'number') return String(value);
+  return value === null ? 'null' : `"${String(value).replace(/[\\"]/g, '\\$&')}"`;
+};
+const arrayLiteral = (values: readonly unknown[]): string => `{${values.map(arrayElement).join(',')}}`;
 
 /** Arrays come back as texts; only arrays of numbers are ever read, so nothing in them is quoted. */
 const readArray = (text: string): (string | null)[] =>

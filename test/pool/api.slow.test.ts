@@ -371,6 +371,8 @@ test('live pages and webhooks hear of a block once it is in the books', async ()
   const [, at, mac] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(signature) ?? [];
   expect(mac).toBe(createHmac('sha256', 'secret').update(`${at}.${body}`).digest('hex'));
   expect(JSON.parse(body).data).toMatchObject({ finder: address, worker: NASTY });
+  // The sender has noted the answer: one that is stopped before that tells the event again, as documented.
+  await until(async () => (await books.sql`select 1 from webhooks where attempts = 0`).length === 1);
   await sender.close();
   // Another sender goes on where the first stopped: nothing is told twice.
   const next = new WebhookSender(

@@ -51,7 +51,7 @@ export async function benchCredits(b: Bench): Promise<void> {
     const [list] = await books.fenced((transaction) =>
       makeCredits(transaction, options, (slice + 1) * SLICE_CUTS + 200),
     );
-    if (list === undefined || list.credits.size !== ACCOUNTS)
+    if (list === undefined || list.credits.length !== ACCOUNTS)
       throw new Error('the credit list is not what it should be');
     b.figure(name, performance.now() - from, 'ms');
     b.figure(`${name}-cpu`, process.cpuUsage(cpu).user / 1000, 'ms of the pool');
