@@ -370,6 +370,8 @@ export class Desk implements ConversationDesk {
 
   tick(): void {
     const now = this.now();
+    // Also where no share comes by: what is listed here would outlive its connection.
+    this.#flushTouched();
     for (const conversation of this.#acknowledging) {
       conversation.acknowledge();
       conversation.flush();

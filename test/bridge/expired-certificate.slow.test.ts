@@ -23,9 +23,7 @@ const attempt = (port: string, tls: TlsOptions): Promise<string> =>
     });
   });
 
-test('served with a warning, refused by miners in plain words, replaced without a restart', {
-  timeout: 120_000,
-}, async () => {
+test('served with a warning, refused by miners in plain words, replaced without a restart', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-certificate-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];

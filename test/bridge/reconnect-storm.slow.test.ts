@@ -12,7 +12,7 @@ import { addressOf, mine, V1Client } from './stratum-client.ts';
 const MINERS = count({ quick: 300, full: 1_000, deep: 10_000 });
 const ROUNDS = 5;
 /** What the last rounds may add, whatever the garbage collectors of three threads have not come to yet. */
-const GROWTH_BYTES = 48 * 2 ** 20 + 8_192 * MINERS;
+const GROWTH_BYTES = 96 * 2 ** 20 + 8_192 * MINERS;
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;

@@ -18,7 +18,7 @@ async function watchWorkers<T>(seen: Worker[], run: () => T | Promise<T>): Promi
   return await run();
 }
 
-test.each([0, 2])('%i listener threads', { timeout: 120_000 }, async (threads) => {
+test.each([0, 2])('%i listener threads', async (threads) => {
   const workers: Worker[] = [];
   const verifier = await watchWorkers(workers, async () => {
     const made = createVerifier({ network: NETWORKS.development, mode: 'full', threads: 2 });
