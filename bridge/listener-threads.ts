@@ -35,6 +35,12 @@ export type ListenerThreadDependencies = {
   readonly onExit: (reason: string) => void;
 };
 
+/**
+ * What a listener makes lives either for one message or for a connection, so a small nursery is enough; V8's own would take
+ * more memory than ten thousand connections do.
+ */
+const YOUNG_GENERATION_MB = 8;
+
 export function startListenerThread(
   options: ListenerThreadOptions,
   { hub, verifier, log, onExit }: ListenerThreadDependencies,
@@ -44,6 +50,7 @@ export function startListenerThread(
     name: `stratum-${options.desk.thread}`,
     workerData: { options, ticket },
     transferList: [...ticket.transfer] as never,
+    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
   });
   const members = new Map<number, Member>();
   const memberOf = (handle: number): Member => {

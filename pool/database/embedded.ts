@@ -7,11 +7,11 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access, chmod, chown, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import postgres from 'postgres';
 import { writeDurably } from '../../runtime/durable-file.ts';
+import { freePort } from '../../runtime/free-port.ts';
 import type { Logger } from '../../runtime/log.ts';
 
 const NOBODY = 65_534;
@@ -116,14 +116,6 @@ async function prepare(directory: string, initdb: string, log: Logger): Promise<
   if (process.getuid?.() === 0) await chown(passwordFile, 0, 0);
   await writeDurably(join(directory, 'ready'), 'ready\n');
   return password;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 async function answers(url: string): Promise<boolean> {

@@ -8,13 +8,16 @@ import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playw
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { launch } from '../chromium.ts';
 
+/** A busy machine takes its time; what never comes is found all the same. */
+const PATIENCE = 120_000;
+
 let browser: Browser | undefined;
 
 /** To be called once at the top of a test file. */
 export function withBrowser(): void {
   beforeAll(async () => {
     browser = await launch();
-  }, 60_000);
+  }, PATIENCE);
   afterAll(() => browser?.close());
 }
 
@@ -38,6 +41,7 @@ export function watch(page: Page): string[] {
 export async function newContext(options: BrowserContextOptions = {}): Promise<BrowserContext> {
   if (browser === undefined) throw new Error('withBrowser() was not called');
   const context = await browser.newContext(options);
+  context.setDefaultTimeout(PATIENCE);
   onTestFinished(() => context.close());
   return context;
 }

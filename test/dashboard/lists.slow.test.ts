@@ -129,14 +129,14 @@ function answers(rows: number): Answers {
   return (path) => lists[path];
 }
 
-test('ten thousand miners, workers, blocks and payments in one answer each', { timeout: 120_000 }, async () => {
+test('ten thousand miners, workers, blocks and payments in one answer each', { timeout: 240_000 }, async () => {
   const url = await servePage(answers(10_000), { type: 'pool', data: POOL });
   const { page, complaints } = await open(url);
   for (const place of ['#/miner', `#/miner/${address(1)}`, '#/blocks', '#/payments']) {
     await page.goto(`${url}${place}`);
-    await page.getByText('9,800 more lines are not shown.').first().waitFor({ timeout: 20_000 });
+    await page.getByText('9,800 more lines are not shown.').first().waitFor({ timeout: 120_000 });
     // The page still answers: a click is handled while the list stands.
-    await page.getByRole('link', { name: 'Connect' }).click({ timeout: 20_000 });
+    await page.getByRole('link', { name: 'Connect' }).click({ timeout: 120_000 });
   }
   expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
 });
@@ -170,7 +170,7 @@ test('thousands of miners, page by page', { timeout: 300_000 }, async () => {
   expect(await more.isDisabled()).toBe(true);
 });
 
-test('names with markup are text, wherever they are shown', { timeout: 60_000 }, async () => {
+test('names with markup are text, wherever they are shown', { timeout: 240_000 }, async () => {
   const url = await servePage(answers(20), { type: 'pool', data: POOL });
   const { page, complaints } = await open(url);
   page.on('dialog', (dialog) => complaints.push(`dialog: ${dialog.message()}`));
@@ -184,7 +184,7 @@ test('names with markup are text, wherever they are shown', { timeout: 60_000 },
   expect(complaints).toEqual([]);
 });
 
-test('pages go on where the answer ended, and a search begins anew', { timeout: 60_000 }, async () => {
+test('pages go on where the answer ended, and a search begins anew', { timeout: 240_000 }, async () => {
   const asked: string[] = [];
   const give = answers(50);
   const url = await servePage(
@@ -205,7 +205,9 @@ test('pages go on where the answer ended, and a search begins anew', { timeout: 
   await expect.poll(() => page.url()).toContain(`#/blocks/${'ab'.repeat(48)}`);
 });
 
-test('an API that answers with nonsense or nothing leaves words, never a blank page', { timeout: 60_000 }, async () => {
+test('an API that answers with nonsense or nothing leaves words, never a blank page', {
+  timeout: 240_000,
+}, async () => {
   const url = await servePage(() => undefined);
   const { page, complaints } = await open(url);
   for (const place of ['#/pool', `#/miner/${address(1)}`, '#/blocks', '#/payments', '#/connect', '#/mine']) {

@@ -1,9 +1,9 @@
 /** A real PostgreSQL for tests of several programs: one address for its whole life; it can be killed, started again and frozen. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../pool/database/embedded.ts';
+import { freePort } from '../../runtime/free-port.ts';
 import { quietLog } from '../quiet-log.ts';
 
 export type PostgresServer = {
@@ -16,14 +16,6 @@ export type PostgresServer = {
   thaw(): void;
   stop(): Promise<void>;
 };
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 /** Each child of the server leads a group of its own, so they are found by their parent. */
 function childrenOf(parent: number): number[] {

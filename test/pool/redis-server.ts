@@ -1,11 +1,11 @@
 /** A real redis-server for tests: its own directory, a free port, nothing saved, so a restart forgets everything. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { freePort } from '../../runtime/free-port.ts';
 
 export type RedisServer = {
   readonly url: string;
@@ -14,14 +14,6 @@ export type RedisServer = {
   start(): Promise<void>;
   stop(): Promise<void>;
 };
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 export async function startRedisServer(): Promise<RedisServer> {
   const port = await freePort();

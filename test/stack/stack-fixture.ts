@@ -1,12 +1,12 @@
 /**
- * A whole stack for tests: node, wallet, pool and miner as the processes that `npm start` would run, on ephemeral ports
+ * A whole stack for tests: node, wallet, pool and miner as the processes that `npm start` would run, on free ports
  * with a data directory of their own, at a pace that brings a payout within half a minute.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePorts } from '../../runtime/free-port.ts';
 import {
   bridgePart,
   files,
@@ -26,20 +26,10 @@ import { ensureWallet, minerAddress } from '../../stack/wallets.ts';
 
 const PACE: Pace = { cutMillis: 150, sliceCuts: 12, payoutInterval: '2s' };
 
-/** As many free ports as the stack has, all held at once while they are chosen so that no two are equal. */
-export async function freePorts(): Promise<Ports> {
+/** A free port for each part of the stack. */
+export async function stackPorts(): Promise<Ports> {
   const names = Object.keys(PORTS) as PortName[];
-  const servers = await Promise.all(
-    names.map(
-      () =>
-        new Promise<ReturnType<typeof createServer>>((resolve) => {
-          const server = createServer();
-          server.listen(0, '127.0.0.1', () => resolve(server));
-        }),
-    ),
-  );
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  const ports = await freePorts(names.length);
   return Object.fromEntries(names.map((name, i) => [name, ports[i]])) as Ports;
 }
 
@@ -127,7 +117,7 @@ export class StackFixture {
 }
 
 export async function startStack(options: StackOptions = {}): Promise<StackFixture> {
-  const stack = new StackFixture(await freePorts(), options);
+  const stack = new StackFixture(await stackPorts(), options);
   try {
     return await stack.start();
   } catch (error) {

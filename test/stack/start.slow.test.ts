@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { PoolDocument } from '../../pool/api/documents.ts';
 import { PORTS, type PortName, type Ports, url } from '../../stack/parts.ts';
 import { temporaryDirectory } from '../temporary.ts';
-import { freePorts, readJson } from './stack-fixture.ts';
+import { readJson, stackPorts } from './stack-fixture.ts';
 
 const MAIN = join(import.meta.dirname, '../../stack/main.ts');
 const options = (ports: Ports): string[] =>
@@ -55,7 +55,7 @@ const left = (data: string): string[] =>
 
 test('starts, ends with Ctrl-C without a process left, goes on at the second start, forgets with --reset', async () => {
   const data = temporaryDirectory();
-  const ports = await freePorts();
+  const ports = await stackPorts();
   const words = ['--data-dir', data, '--no-miner', ...options(ports)];
   const height = async () => (await readJson<PoolDocument>(`${url(ports.web)}/api/v1/pool`)).network_figures.height;
   const address = async () => (await readJson<PoolDocument>(`${url(ports.web)}/api/v1/pool`)).pool_address;
@@ -63,7 +63,7 @@ test('starts, ends with Ctrl-C without a process left, goes on at the second sta
   const first = new Start(words);
   await first.says(`the page is at ${url(ports.web)}/`, 120_000);
   for (const name of ['node', 'wallet', 'pool', 'bridge']) expect(first.said).toMatch(new RegExp(`${name} +\\S`));
-  await expect.poll(height, { timeout: 30_000 }).toBeGreaterThan(2);
+  await expect.poll(height, { timeout: 60_000 }).toBeGreaterThan(2);
   const [reached, paidTo] = [await height(), await address()];
   const second = new Start(words);
   expect(await second.ended).not.toBe(0);
@@ -73,7 +73,7 @@ test('starts, ends with Ctrl-C without a process left, goes on at the second sta
   const again = new Start(words);
   await again.says('the page is at', 120_000);
   expect(again.said).not.toContain('made a wallet');
-  await expect.poll(() => height().catch(() => 0), { timeout: 30_000 }).toBeGreaterThanOrEqual(reached);
+  await expect.poll(() => height().catch(() => 0), { timeout: 60_000 }).toBeGreaterThanOrEqual(reached);
   expect(await address()).toBe(paidTo);
   expect(await again.end('SIGTERM')).toBe(0);
 
@@ -86,7 +86,7 @@ test('starts, ends with Ctrl-C without a process left, goes on at the second sta
 }, 500_000);
 
 test('a port in use is named with the option that changes it', async () => {
-  const ports = await freePorts();
+  const ports = await stackPorts();
   const holder = createServer().listen(ports.soloWs, '127.0.0.1');
   onTestFinished(() => void holder.close());
   const start = new Start(['--data-dir', temporaryDirectory(), ...options(ports)]);
@@ -97,7 +97,7 @@ test('a port in use is named with the option that changes it', async () => {
 
 test('Ctrl-C while it is starting ends it too', async () => {
   const data = temporaryDirectory();
-  const start = new Start(['--data-dir', data, '--no-miner', ...options(await freePorts())]);
+  const start = new Start(['--data-dir', data, '--no-miner', ...options(await stackPorts())]);
   await start.says('node ', 60_000);
   expect(await start.end()).toBe(0);
   expect(left(data)).toEqual([]);

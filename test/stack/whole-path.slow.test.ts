@@ -20,7 +20,7 @@ import { checkPoolProof, type PoolProof } from '../../protocol/pool-proof.ts';
 import { walletPart } from '../../stack/parts.ts';
 import { RunningPart } from '../../stack/process.ts';
 import { MINER_ADDRESS } from '../miner/pool-fixture.ts';
-import { freePorts, readJson, type StackFixture, startStack } from './stack-fixture.ts';
+import { readJson, type StackFixture, stackPorts, startStack } from './stack-fixture.ts';
 
 let stack: StackFixture;
 let address: string;
@@ -73,7 +73,7 @@ async function operatorStatus(): Promise<OperatorStatus> {
 /** The miner's wallet as a daemon of its own, asked over JSON-RPC. */
 async function minerWalletBalance(): Promise<{ balance: string; received: string[] }> {
   const file = stack.files.minerWallet;
-  const ports = { ...stack.ports, wallet: (await freePorts()).wallet };
+  const ports = { ...stack.ports, wallet: (await stackPorts()).wallet };
   const part = walletPart(stack.data, ports);
   const daemon = new RunningPart({
     ...part,

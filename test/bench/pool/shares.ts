@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectDatabase } from '../../../pool/database/connect.ts';
+import { freePorts } from '../../../runtime/free-port.ts';
 import { RunningPart } from '../../../stack/process.ts';
 import { startPostgresServer } from '../../pool/postgres-server.ts';
 import { startRedisServer } from '../../pool/redis-server.ts';
 import type { Bench } from '../harness.ts';
 import { Asked } from '../stratum/asked.ts';
-import { freePorts } from './free-ports.ts';
 
 const CONNECTIONS = 1_000;
 const ACCOUNTS = 1_000;
