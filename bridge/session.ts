@@ -287,7 +287,7 @@ export class Session implements BodyOwner {
 
   balanced(id: AnswerId, balance: Balance | null): void {
     this.busy = false;
-    this.#tellStats(id, balance ?? { pending: 0n, paid: 0n });
+    this.#tellStats(id, balance);
   }
 
   ping(id: AnswerId, value: bigint): void {

@@ -74,10 +74,10 @@ export interface ShareSink {
   /** Resolves when the shares cannot be lost any more; only then are they answered. */
   shares(shares: readonly AcceptedShare[]): Promise<void>;
   refused(shares: readonly RefusedShare[]): void;
-  /** Called when the block is on its way to the nodes, never before. */
+  /** Called before the nodes hear of the block; they wait for it a moment (found-blocks.ts). */
   block(block: FoundBlock): Promise<void>;
   blockFate(blockId: Bytes, fate: BlockFate): Promise<void>;
   worker(event: WorkerEvent): void;
-  /** What `mining.stats` adds for an account: pending and paid atoms on a pool. */
-  balance?(service: string, account: Bytes): Promise<{ pending: bigint; paid: bigint }>;
+  /** What `mining.stats` adds for an account: pending and paid atoms on a pool; undefined while that is not known. */
+  balance?(service: string, account: Bytes): Promise<{ pending: bigint; paid: bigint } | undefined>;
 }

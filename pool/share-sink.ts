@@ -124,8 +124,8 @@ export class PoolSink implements ShareSink {
     this.#dependencies.listener?.worker?.(event);
   }
 
-  async balance(_service: string, account: Bytes): Promise<{ pending: bigint; paid: bigint }> {
-    return (await this.#dependencies.balance?.(account)) ?? { pending: 0n, paid: 0n };
+  async balance(_service: string, account: Bytes): Promise<{ pending: bigint; paid: bigint } | undefined> {
+    return this.#dependencies.balance?.(account);
   }
 }
 
