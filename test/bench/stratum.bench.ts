@@ -108,6 +108,7 @@ export default bench('the stratum server under load, beside a bare node:net serv
     seconds: 4,
   });
   b.figure('submits-hashed', verified.rate, '1/s');
+  b.note(`refused while hashing was in: ${verified.errors}`);
   await real.load.stop();
   await hashing.stop();
 });

@@ -21,7 +21,7 @@ type Miner = {
 };
 
 /** Whom the connections mine for, in turn, and at which share work. */
-let crew = { accounts: 1, work: 4 };
+let crew = { accounts: 1, work: 1 };
 const login = (username: string): string =>
   '{"jsonrpc":"2.0","id":1,"method":"mining.subscribe","params":{"agent":"load/1"}}\n' +
   `{"jsonrpc":"2.0","id":2,"method":"mining.authorize","params":{"username":"${username}.w","password":"d=${crew.work}"}}\n`;
@@ -141,7 +141,7 @@ answerAsked({
     transport,
     version,
     accounts = 1,
-    work = 4,
+    work = 1,
   }: {
     port: number;
     count: number;

@@ -47,7 +47,8 @@ const server = await createStratumServer(
       submitsOverall: many,
       requests: many,
       resumeMillis: 0,
-      vardiff: { ...LIMIT_DEFAULTS.vardiff, minWork: 1n },
+      // Every nonce is a share, however many come.
+      vardiff: { ...LIMIT_DEFAULTS.vardiff, startWork: 1n, minWork: 1n, maxWork: 1n },
     },
     wsOrigins: [],
     proxies: [],
