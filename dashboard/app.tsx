@@ -19,6 +19,7 @@ function usePlace(): Place {
       document.getElementById('main')?.focus();
     };
     addEventListener('hashchange', follow);
+    setPlace(placeOf(location.hash)); // it may have changed since the page was drawn
     return () => removeEventListener('hashchange', follow);
   }, []);
   return place;

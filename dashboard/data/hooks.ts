@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { LiveFrame } from '../../pool/api/documents.ts';
 import { type PoolError, read } from './client.ts';
-import { LiveFeed, type LiveState } from './live.ts';
+import { FIRST_WAIT, LiveFeed, type LiveState, nextWait } from './live.ts';
 
 let feed: LiveFeed | undefined;
 export const liveFeed = (): LiveFeed => {
@@ -12,7 +12,10 @@ export const liveFeed = (): LiveFeed => {
 
 export type Loaded<T> = { readonly data: T | undefined; readonly error: PoolError | undefined; reload(): void };
 
-/** `path` undefined reads nothing. */
+/** What may pass by itself: nobody answered, too many asked, or the pool is not ready. */
+const mayPass = ({ status }: PoolError): boolean => status === 0 || status === 429 || status >= 500;
+
+/** `path` undefined reads nothing. What failed and may pass is asked for again soon, whatever the interval. */
 export function useDocument<T>(path: string | undefined, everyMillis = 30_000): Loaded<T> {
   const [data, setData] = useState<T>();
   const [error, setError] = useState<PoolError>();
@@ -23,15 +26,23 @@ export function useDocument<T>(path: string | undefined, everyMillis = 30_000): 
     if (shown.current !== path) setData(undefined);
     shown.current = path;
     let over = false;
-    const load = () =>
+    let again: ReturnType<typeof setTimeout> | undefined;
+    let wait = FIRST_WAIT;
+    const load = (): Promise<void> =>
       read<T>(path).then(
         (answer) => {
           if (over) return;
+          clearTimeout(again);
+          wait = FIRST_WAIT;
           setData(answer);
           setError(undefined);
         },
         (problem: PoolError) => {
-          if (!over) setError(problem);
+          if (over) return;
+          clearTimeout(again);
+          if (mayPass(problem)) again = setTimeout(load, wait);
+          wait = nextWait(wait, Math.random());
+          setError(problem);
         },
       );
     void load();
@@ -46,6 +57,7 @@ export function useDocument<T>(path: string | undefined, everyMillis = 30_000): 
     });
     return () => {
       over = true;
+      clearTimeout(again);
       clearInterval(timer);
       unwatch();
     };
@@ -61,7 +73,10 @@ export function useLive(listener: (frame: LiveFrame) => void): void {
 
 export function useLiveState(): LiveState {
   const [state, setState] = useState<LiveState>(liveFeed().state);
-  useEffect(() => liveFeed().watch(setState), []);
+  useEffect(() => {
+    setState(liveFeed().state); // it may have changed since the page was drawn
+    return liveFeed().watch(setState);
+  }, []);
   return state;
 }
 

@@ -8,7 +8,7 @@ import { apiUrl } from './client.ts';
 export type LiveState = 'connecting' | 'live' | 'away';
 type Listener = (frame: LiveFrame) => void;
 
-const FIRST_WAIT = 1000;
+export const FIRST_WAIT = 1000;
 const LONGEST_WAIT = 30_000;
 const SILENCE = 45_000;
 

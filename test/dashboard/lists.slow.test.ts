@@ -1,9 +1,10 @@
-/** Lists at the size of a large pool, and texts that others chose, through made-up answers of the API. */
+/** Lists at the size of a large pool, and texts that others chose, through made-up answers of the API; and answers that come late. */
 import { expect, test } from 'vitest';
 import { count } from '../../dashboard/format.ts';
 import type {
   BlocksDocument,
   ChartDocument,
+  ConnectDocument,
   MinerDocument,
   MinersDocument,
   PaymentsDocument,
@@ -46,6 +47,10 @@ const POOL: PoolDocument = {
   paid_atoms: '1234567890123456789',
   slice_cuts: 240,
   now_millis: NOW,
+};
+const CONNECT: ConnectDocument = {
+  api_version: 1,
+  services: [{ service: 'pplns', port: 1, tls: false, websocket_port: null, websocket_path: 'stratum/pplns' }],
 };
 const block = (i: number): PoolBlock => ({
   block_id: i.toString(16).padStart(96, '0'),
@@ -219,4 +224,31 @@ test('an API that answers with nonsense or nothing leaves words, never a blank p
   await page.reload();
   await expect.poll(() => page.locator('main').innerText()).toMatch(/status 200/);
   expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
+});
+
+test('an address that changes while the page is being drawn is followed', { timeout: 240_000 }, async () => {
+  const url = await servePage((path) => (path === 'connect' ? CONNECT : undefined));
+  const { page } = await open('about:blank');
+  // The earliest moment at which a visitor could click: the links are there, nothing else has run.
+  await page.addInitScript(() => {
+    new MutationObserver((_, observer) => {
+      if (document.querySelector('nav a') === null) return;
+      observer.disconnect();
+      location.hash = '#/mine';
+    }).observe(document, { childList: true, subtree: true });
+  });
+  await page.goto(url);
+  await page.getByLabel('Address that is paid').waitFor();
+});
+
+test('what failed once is asked for again soon, however seldom it changes', { timeout: 240_000 }, async () => {
+  let asked = 0;
+  const url = await servePage((path) => {
+    if (path !== 'connect') return undefined;
+    asked += 1;
+    return asked > 2 ? CONNECT : undefined;
+  });
+  const { page } = await open(`${url}#/mine`);
+  await page.getByLabel('Address that is paid').waitFor();
+  expect(asked).toBe(3);
 });
