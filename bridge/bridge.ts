@@ -136,10 +136,10 @@ export async function runBridge(values: BridgeValues, dependencies: BridgeDepend
   });
   for (const { kind, host, port } of server.addresses)
     log.info('stratum listener', { kind, address: showListenAddress({ host, port }), tls: certificate !== null });
-  if (files !== null)
+  if (files !== null && certificate !== null)
     shutdown.add(
       'certificate',
-      watchCertificate(files, log, (news) => server.setCertificate(news)),
+      watchCertificate(files, certificate, log, (news) => server.setCertificate(news)),
     );
   if (values.statsBind !== 'off') {
     const about = { network: network.name, version, startedMillis };

@@ -28,13 +28,14 @@ export function readCertificate(files: CertificateFiles): ReadCertificate {
   }
 }
 
-/** Returns how to stop watching. Once a day it is looked whether the certificate runs out. */
+/** Returns how to stop watching. `read` is the certificate in use; once a day it is looked whether it runs out. */
 export function watchCertificate(
   files: CertificateFiles,
+  read: ReadCertificate,
   log: Logger,
   onChange: (certificate: ReadCertificate) => void,
 ): () => void {
-  let current: ReadCertificate | null = null;
+  let current = read;
   const reload = (): void => {
     try {
       current = readCertificate(files);
@@ -46,11 +47,7 @@ export function watchCertificate(
       log.warn('certificate could not be read again, the old one stays', { error });
     }
   };
-  const look = (): void => {
-    current ??= readCertificate(files);
-    warnOfExpiry(current, log, Date.now());
-  };
-  const timer = setInterval(look, DAY_MILLIS);
+  const timer = setInterval(() => warnOfExpiry(current, log, Date.now()), DAY_MILLIS);
   timer.unref();
   for (const file of [files.cert, files.key]) watchFile(file, { interval: POLL_MILLIS }, reload);
   return () => {

@@ -426,10 +426,10 @@ async function openStratum(
   });
   for (const { service: name, kind, host, port } of server.addresses)
     log.info('stratum listener', { service: name, kind, host, port, tls: certificate !== null });
-  if (files !== null)
+  if (files !== null && certificate !== null)
     started(
       'certificate',
-      watchCertificate(files, log, (news) => server.setCertificate(news)),
+      watchCertificate(files, certificate, log, (news) => server.setCertificate(news)),
     );
   return server;
 }

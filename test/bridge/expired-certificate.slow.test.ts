@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
-import { warnOfExpiry } from '../../bridge/certificate.ts';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { readCertificate, warnOfExpiry, watchCertificate } from '../../bridge/certificate.ts';
 import { parsePoolUrl } from '../../miner/client/pool-url.ts';
 import { connectFromNode, type TlsOptions } from '../../miner/client/transport-node.ts';
 import { EXPIRED_CERTIFICATE, EXPIRED_FINGERPRINT, TEST_CERTIFICATE } from '../miner/certificate.ts';
@@ -71,4 +71,20 @@ test('the warning comes two weeks ahead', () => {
     'the certificate expires soon',
     'the certificate has expired: only miners that pin it connect',
   ]);
+});
+
+test('the daily look needs no file: one that was removed meanwhile ends nothing', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-certificate-'));
+  const files = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
+  writeFileSync(files.cert, EXPIRED_CERTIFICATE.cert);
+  writeFileSync(files.key, EXPIRED_CERTIFICATE.key);
+  const certificate = readCertificate(files);
+  const said: string[] = [];
+  const log = { ...quietLog, warn: (message: string) => void said.push(message) };
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
+  onTestFinished(watchCertificate(files, certificate, log, () => {}));
+  rmSync(folder, { recursive: true });
+  vi.advanceTimersByTime(86_400_000);
+  expect(said).toEqual(['the certificate has expired: only miners that pin it connect']);
 });
