@@ -222,12 +222,13 @@ export class Intake {
         ${record.anchorHeight}, ${sliceOfHeight(record.anchorHeight, this.#options.sliceCuts)},
         ${String(workOfTarget(record.target))}::numeric, effort.work, ${new Date(record.atMillis)}, 'found'
       from effort where effort.service = ${service}
-      on conflict (block_id) do update set service = excluded.service, account_id = excluded.account_id,
-        worker_id = excluded.worker_id
-        where blocks.credit_list is null
-          and blocks.worker_id in (select id from workers where name = ${UNKNOWN_FINDER})
-      returning 1`;
+      on conflict (block_id) do nothing returning 1`;
     if (inserted !== undefined) await transaction`update effort set work = 0 where service = ${service}`;
+    else
+      await transaction`update blocks set service = ${service}, account_id = ${this.accountId(record.account)},
+          worker_id = ${this.workerId(record)}
+        where block_id = ${Buffer.from(record.blockId)} and credit_list is null
+          and worker_id in (select id from workers where name = ${UNKNOWN_FINDER})`;
   }
 
   /** A block that the chain paid and no journal named: its finder is known from the ownership of its extranonce. */

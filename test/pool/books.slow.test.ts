@@ -244,8 +244,11 @@ test('a journal that comes after the chain names the finder that was not on reco
     atMillis: 1.7e12,
   };
   await run((tx) => intake.adoptBlock(tx, { ...block, service: 'pplns', account: account(0), worker: UNKNOWN_FINDER }));
+  // Work done since the block was found: a name put right must not take it away.
+  await sql`update effort set work = 5`;
   const record = encodeRecord({ ...block, service: 'solo', account: account(1), worker: 'rig' });
   await run((tx) => intake.take(tx, [{ bootId: 'aa00000000000000', sequence: 0, record }]));
+  expect((await sql<{ work: string }[]>`select work from effort`).map(({ work }) => work)).toEqual(['5', '5']);
   const finders = () => sql<{ name: string; service: number }[]>`select w.name, b.service from blocks b
     join workers w on w.id = b.worker_id`;
   expect([...(await finders())]).toEqual([{ name: 'rig', service: SOLO }]);
