@@ -2,8 +2,9 @@
  * From a plan to a signed transaction (specification: Payment build order): body, spend message per input, signatures,
  * wire form, and a check of the finished bytes against the plan before they may leave the program.
  */
-import { keyAddressPayload } from '../protocol/address.ts';
+import { keyAddressPayload, parseAddress } from '../protocol/address.ts';
 import { type Bytes, concat, equalBytes, fromHex, toHex } from '../protocol/bytes.ts';
+import type { NetworkName } from '../protocol/network.ts';
 import {
   decodeTransaction,
   encodeTransaction,
@@ -14,7 +15,6 @@ import {
   transactionId,
   type Witness,
 } from '../protocol/transaction.ts';
-import type { AddressReader } from './address-reader.ts';
 import { type OwnedOutput, outpointOf, type Recipient } from './records.ts';
 import type { Profile } from './selection.ts';
 import { checkSignature, type SigningKey, signMessage } from './signing.ts';
@@ -30,15 +30,15 @@ export type Draft = {
   readonly validUntilHeight: number;
 };
 
-export type Terms = { readonly addresses: AddressReader; readonly chainId: Bytes };
+export type Terms = { readonly network: NetworkName; readonly chainId: Bytes };
 
 function bodyOf(draft: Draft, terms: Terms): TransactionBody {
   const outputs: Output[] = draft.recipients.map(({ to, amount }) => ({
-    address: terms.addresses.read(to).payload,
+    address: parseAddress(to, terms.network).payload,
     amount,
   }));
   if (draft.change > 0n)
-    outputs.push({ address: terms.addresses.read(draft.changeAddress).payload, amount: draft.change });
+    outputs.push({ address: parseAddress(draft.changeAddress, terms.network).payload, amount: draft.change });
   return {
     chainId: terms.chainId,
     validFromHeight: draft.validFromHeight,
@@ -60,7 +60,7 @@ export async function signDraft(draft: Draft, terms: Terms, keyOf: (address: str
   const witnesses = await Promise.all(
     draft.inputs.map(async (input, i): Promise<Witness> => {
       const key = keyOf(input.address);
-      const spent = { address: terms.addresses.read(input.address).payload, amount: input.amount };
+      const spent = { address: parseAddress(input.address, terms.network).payload, amount: input.amount };
       const signature = await signMessage(key, spendMessage(bodyBytes, i, spent));
       return draft.profiles[i] === 'inline'
         ? { profile: 'inline', publicKey: key.publicKey, signature }
@@ -85,7 +85,7 @@ async function verifyDraft(
     throw new Error('the signed transaction differs from its plan');
   const check = async (input: OwnedOutput, i: number): Promise<void> => {
     const witness = witnesses[i] as Witness;
-    const address = terms.addresses.read(input.address).payload;
+    const address = parseAddress(input.address, terms.network).payload;
     const publicKey = witness.profile === 'inline' ? witness.publicKey : publicKeyOf(input.address);
     if (!equalBytes(keyAddressPayload(publicKey), address)) throw new Error(`input ${i} is signed by another key`);
     const message = spendMessage(bodyBytes, i, { address, amount: input.amount });

@@ -3,8 +3,8 @@
  * transactions and reservations as one, and only then send.
  */
 import { fromHex } from '../protocol/bytes.ts';
+import type { NetworkName } from '../protocol/network.ts';
 import type { Logger } from '../runtime/log.ts';
-import type { AddressReader } from './address-reader.ts';
 import type { Answers } from './answers.ts';
 import type { Book } from './book.ts';
 import { type Draft, type Signed, signDraft } from './build.ts';
@@ -19,7 +19,7 @@ export type CommitmentDependencies = {
   readonly keyring: Keyring;
   readonly submitter: Submitter;
   readonly answers: Answers;
-  readonly addresses: AddressReader;
+  readonly network: NetworkName;
   readonly log: Logger;
   readonly now: () => number;
 };
@@ -81,8 +81,8 @@ export class Commitment {
   }
 
   #sign(drafts: readonly Draft[]): Promise<Signed[]> {
-    const { book, keyring, addresses } = this.#with;
-    const terms = { addresses, chainId: fromHex(book.meta.chainId as string) };
+    const { book, keyring, network } = this.#with;
+    const terms = { network, chainId: fromHex(book.meta.chainId as string) };
     const keyOf = (address: string) => {
       const record = book.address(address);
       if (record === undefined) throw new Error(`no key for ${address}`);

@@ -4,8 +4,8 @@
  * next start finds either nothing, and the id is free, or the signed transaction, and sends exactly that.
  */
 import { createHash } from 'node:crypto';
+import type { NetworkName } from '../protocol/network.ts';
 import type { Logger } from '../runtime/log.ts';
-import type { AddressReader } from './address-reader.ts';
 import { Answers, type AnswersOptions, type Outcome } from './answers.ts';
 import type { Book } from './book.ts';
 import { Commitment } from './commitment.ts';
@@ -27,7 +27,7 @@ export type OutgoingDependencies = {
   readonly keyring: Keyring;
   readonly follower: Follower;
   readonly submitter: Submitter;
-  readonly addresses: AddressReader;
+  readonly network: NetworkName;
   readonly log: Logger;
   readonly now: () => number;
 };

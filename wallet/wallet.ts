@@ -4,7 +4,6 @@
  */
 import type { NetworkName } from '../protocol/network.ts';
 import type { Logger } from '../runtime/log.ts';
-import { AddressReader } from './address-reader.ts';
 import { Automation, type AutomationOptions } from './automation.ts';
 import { Book } from './book.ts';
 import type { CutEffects } from './cut-effects.ts';
@@ -51,7 +50,6 @@ export type WalletDependencies = {
 
 export class Wallet {
   readonly network: NetworkName;
-  readonly addresses: AddressReader;
   readonly confirmations: number;
   readonly book: Book;
   readonly store: WalletStore;
@@ -114,7 +112,6 @@ export class Wallet {
     const { client, log, now, fault } = dependencies;
     const settings = { ...WALLET_DEFAULTS, ...options };
     this.network = options.network;
-    this.addresses = new AddressReader(options.network);
     this.confirmations = settings.confirmations;
     this.#pollMillis = settings.pollMillis;
     this.log = log;
@@ -155,7 +152,7 @@ export class Wallet {
       keyring,
       follower: this.follower,
       submitter: this.#submitter,
-      addresses: this.addresses,
+      network: options.network,
       log: log.child('outgoing'),
       now,
     });

@@ -2,7 +2,7 @@
  * How a method of the daemon is declared: its group, the schema of its params (unknown fields are refused) and what it
  * does. The tables of docs/wallet.md are checked against these declarations.
  */
-import type { Address } from '../../protocol/address.ts';
+import { type Address, parseAddress } from '../../protocol/address.ts';
 import { parseCoins } from '../../protocol/amount.ts';
 import { check, type Infer, integer, type Schema, text } from '../../protocol/api/schema.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
@@ -54,7 +54,7 @@ export const limitField = (standard: number, maximum: number) => integer({ minim
 /** An address of this wallet's network, whatever its kind. */
 export function readAddress(wallet: Wallet, value: string, field: string): Address {
   try {
-    return wallet.addresses.read(value);
+    return parseAddress(value, wallet.network);
   } catch (error) {
     if (!(error instanceof ProtocolError)) throw error;
     throw new WalletError('address_invalid', error.message, { field, reason: error.code });
