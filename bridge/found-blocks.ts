@@ -1,7 +1,7 @@
 /**
- * Blocks on their way: booked, then sent to every node at once, again while no node could be reached, and followed until the cut that
- * pays their anchor says `paid` or the window closes without them. What was seen is told to the sink and kept for the
- * statistics.
+ * Blocks on their way: booked, then sent to every node at once, again while no node could be reached, and followed until
+ * the cut that pays their anchor says `paid` or the window closes without them. What was seen is told to the sink and kept
+ * for the statistics.
  */
 import { type Bytes, toHex } from '../protocol/bytes.ts';
 import { registrationWindowEnd } from '../protocol/header.ts';

@@ -10,8 +10,7 @@ import type { IndexedOutput, IndexReader, PlacedEvent } from '../index/index-rea
 import { type ApiContext, type Handlers, JsonText, readAddress, readAddresses } from './api-context.ts';
 import { refusal } from './api-error.ts';
 import { makeCursor, readCursor } from './cursor.ts';
-import { writeHistoryEvent } from './history-json.ts';
-import { JsonBytes, piece } from './json-bytes.ts';
+import { historyEventJson } from './history-json.ts';
 
 function cursorPlace(scope: string, text: string | undefined, bytes: number): Bytes | undefined {
   if (text === undefined) return undefined;
@@ -123,9 +122,6 @@ function pendingOf(
 
 export { pendingOf };
 
-const page = new JsonBytes();
-const COMMA = piece(',');
-
 /** Names a list of addresses, so that a cursor holds for that list alone. */
 const listScope = (addresses: readonly { payload: Bytes }[]): string =>
   toHex(id('SVC_API_CURSOR_V1', Buffer.concat(addresses.map((address) => address.payload))));
@@ -176,16 +172,15 @@ export const addressRoutes: Pick<
     const limit = query.limit ?? 100;
     const before = cursorPlace(scope, query.cursor, PLACE_BYTES);
     const { height, value } = await context.index.history(address, before, limit + 1);
+    const events: string[] = [];
     const shown = Math.min(limit, value.length);
-    page.begin().text(`{"api_version":1,"address":"${params.address}","indexed_height":${height},"events":[`);
-    for (let i = 0; i < shown; i++) {
-      if (i > 0) page.piece(COMMA);
-      writeHistoryEvent(page, value[i] as Uint8Array);
-    }
+    for (let i = 0; i < shown; i++) events.push(historyEventJson(value[i] as Uint8Array));
     const last = value.length > limit ? eventPlace(value[limit - 1] as Uint8Array) : undefined;
     const cursor =
       last === undefined ? '' : `,"next_cursor":"${makeCursor(scope, placeBytes(last.height, last.place))}"`;
-    return new JsonText(page.text(`]${cursor}}`).take());
+    return new JsonText(
+      `{"api_version":1,"address":"${params.address}","indexed_height":${height},"events":[${events.join(',')}]${cursor}}`,
+    );
   },
 
   addressBalances(context, { body }) {

@@ -3,30 +3,14 @@ import { CHANGE_KINDS } from '../../protocol/api/documents.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
 import { asBuffer, BY_AT, eventPlace, PLACE_AT } from '../index/index-keys.ts';
 import { OUTPUT_SOURCES } from '../ledger/effects.ts';
-import { type JsonBytes, piece } from './json-bytes.ts';
 
-const MADE_AT = 10;
-const HEIGHT = piece('{"finalized_height":');
-const KINDS = CHANGE_KINDS.map((kind) => piece(`,"kind":"${kind}","outpoint":{"transaction_id":"`));
-const INDEX = piece('","output_index":');
-const AMOUNT = piece('},"amount":"');
-const SOURCES = OUTPUT_SOURCES.map((source) => piece(`","source":"${source}","transaction_id":"`));
-const END = piece('"}');
-
-export function writeHistoryEvent(json: JsonBytes, value: Uint8Array): void {
+export function historyEventJson(value: Uint8Array): string {
   const bytes = asBuffer(value);
-  const kind = bytes[0] as number;
-  json
-    .piece(HEIGHT)
-    .text(String(eventPlace(value).height))
-    .piece(KINDS[kind] as Uint8Array)
-    .hex(bytes, MADE_AT, MADE_AT + ID_BYTES)
-    .piece(INDEX)
-    .text(String(bytes.readUInt32BE(MADE_AT + ID_BYTES)))
-    .piece(AMOUNT)
-    .text(String(bytes.readBigUInt64LE(2)))
-    .piece(SOURCES[bytes[1] as number] as Uint8Array)
-    // What was received names the transaction that made it, what was spent the one that spent it.
-    .hex(bytes, kind === 0 ? MADE_AT : BY_AT, kind === 0 ? MADE_AT + ID_BYTES : PLACE_AT)
-    .piece(END);
+  const made = bytes.toString('hex', 10, 10 + ID_BYTES);
+  const by = bytes[0] === 0 ? made : bytes.toString('hex', BY_AT, PLACE_AT);
+  return (
+    `{"finalized_height":${eventPlace(value).height},"kind":"${CHANGE_KINDS[bytes[0] as number]}",` +
+    `"outpoint":{"transaction_id":"${made}","output_index":${bytes.readUInt32BE(10 + ID_BYTES)}},` +
+    `"amount":"${bytes.readBigUInt64LE(2)}","source":"${OUTPUT_SOURCES[bytes[1] as number]}","transaction_id":"${by}"}`
+  );
 }

@@ -17,7 +17,6 @@ import { type NodeError, statusOf } from '../node-error.ts';
 import { addressText } from './address-routes.ts';
 import { type ApiContext, type Handlers, JsonText } from './api-context.ts';
 import { Refusal, refusal } from './api-error.ts';
-import { JsonBytes, piece } from './json-bytes.ts';
 
 const NO_CUT = 'null';
 const KEPT_CUTS = 8_192;
@@ -85,8 +84,7 @@ function statusOfTransaction(context: ApiContext, id: string): Buffer | undefine
   return json;
 }
 
-const COMMA = piece(',');
-const batch = new JsonBytes();
+const COMMA = Buffer.from(',');
 
 /** What a refusal by the ledger means for the life of the transaction. */
 function failureOf(error: NodeError): 'conflict' | 'invalid' | 'expired' | 'dropped' {
@@ -118,8 +116,8 @@ function refusedSubmission(error: NodeError): Refusal {
 const PROOF_TRIES = 50;
 
 /**
- * Proofs of the present head. The store may already hold the next cut while the node still speaks of this one; then a path leads
- * nowhere, which the check finds, and a moment later both are the same.
+ * Proofs of the present head. The store may already hold the next cut while the node still speaks of this one; then a
+ * path leads nowhere, which the check finds, and a moment later both are the same.
  */
 async function provenOutputs(context: ApiContext, outpoints: readonly OutpointDocument[]) {
   for (let tries = 0; tries < PROOF_TRIES; tries++) {
@@ -151,14 +149,16 @@ export const transactionRoutes: Pick<
 
   transactionStatuses(context, { body }) {
     const unknown: string[] = [];
-    let found = 0;
-    batch.begin().text(`{"api_version":1,"finalized_height":${context.node.head().height},"statuses":[`);
+    const found: Buffer[] = [];
     for (const id of new Set(body.transaction_ids)) {
       const status = statusOfTransaction(context, id);
       if (status === undefined) unknown.push(`"${id}"`);
-      else (found++ > 0 ? batch.piece(COMMA) : batch).piece(status);
+      else if (found.length === 0) found.push(status);
+      else found.push(COMMA, status);
     }
-    return new JsonText(batch.text(`],"unknown":[${unknown.join(',')}]}`).take());
+    const begin = `{"api_version":1,"finalized_height":${context.node.head().height},"statuses":[`;
+    const end = `],"unknown":[${unknown.join(',')}]}`;
+    return new JsonText(Buffer.concat([Buffer.from(begin), ...found, Buffer.from(end)]));
   },
 
   async submitTransaction(context, { body }): Promise<SubmissionResult> {

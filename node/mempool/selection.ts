@@ -20,7 +20,10 @@ export type SelectionRules = {
 const LENGTH_BYTES = 4;
 /** One input, no output, referenced: nothing smaller exists, so less room than this is no room. */
 const SMALLEST = 3_400;
-/** So many that do not fit one after the other, and the body counts as full: what stays free is less than the smallest of them takes, and a search through all that wait could take as long as they are many. */
+/**
+ * So many that do not fit one after the other, and the body counts as full: what stays free is less than the smallest of
+ * them takes, and a search through all that wait could take as long as they are many.
+ */
 const MAX_MISFITS = 256;
 
 /** `kept` are taken already; the rest of the room is filled. */
