@@ -74,7 +74,7 @@ export class GpuBackend implements Backend {
     const { gpu } = dependencies;
     this.#layout = options.layout ?? chooseLayout(options.parameters.pagesLog2, gpu.limits);
     if (options.tuning !== undefined && tuningIsPossible(options.tuning, gpu)) this.#tuning = options.tuning;
-    gpu.lost.then((error) => this.#fail(error));
+    gpu.loss.listen((error) => this.#fail(error));
     this.#running = this.#run().catch((error: unknown) =>
       this.#fail(error instanceof Error ? error : new Error(String(error))),
     );

@@ -46,9 +46,32 @@ export type Gpu = {
   readonly clock: Clock;
   /** Milliseconds after which a dispatch counts as hung. */
   readonly patience: number;
-  /** Settles, with the reason, when the device is lost or closed. */
-  readonly lost: Promise<GpuError>;
+  readonly loss: Loss;
 };
+
+/** The end of a device, lost or closed: told once, to those who still listen. A promise would keep everyone who ever waited. */
+export class Loss {
+  readonly #listeners = new Set<(error: GpuError) => void>();
+  #error: GpuError | undefined;
+
+  get listeners(): number {
+    return this.#listeners.size;
+  }
+
+  tell(error: GpuError): void {
+    this.#error = error;
+    for (const listener of this.#listeners) listener(error);
+    this.#listeners.clear();
+  }
+
+  /** Returns how to stop listening. Whoever comes too late is told all the same, in a moment. */
+  listen(listener: (error: GpuError) => void): () => void {
+    const error = this.#error;
+    if (error !== undefined) queueMicrotask(() => listener(error));
+    else this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+}
 
 export type OpenOptions = {
   readonly powerPreference?: GPUPowerPreference;
@@ -84,6 +107,10 @@ export async function openGpu(options: OpenOptions, dependencies: OpenDependenci
     requiredFeatures: subgroups ? ['subgroups'] : [],
     requiredLimits: Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]])),
   });
+  const loss = new Loss();
+  device.lost.then(({ reason, message }) =>
+    loss.tell(new GpuError('gpu_device_lost', 'the device was lost', { reason, detail: message })),
+  );
   return {
     device,
     name: info.description || info.device || info.architecture || info.vendor || 'unnamed adapter',
@@ -94,34 +121,29 @@ export async function openGpu(options: OpenOptions, dependencies: OpenDependenci
     sources: dependencies.sources,
     clock,
     patience: options.patience ?? DEFAULT_PATIENCE,
-    lost: device.lost.then(
-      (loss) => new GpuError('gpu_device_lost', 'the device was lost', { reason: loss.reason, detail: loss.message }),
-    ),
+    loss,
   };
 }
 
 /** Waits for something from the device: its loss or its silence for longer than the gpu's patience rejects. */
 export function guarded<T>(gpu: Gpu, awaited: Promise<T>, what: string): Promise<T> {
   return new Promise<T>((resolve, reject) => {
-    const cancel = gpu.clock.after(gpu.patience, () =>
-      reject(new GpuError('gpu_hung', `${what} did not return`, { device: gpu.name, after_millis: gpu.patience })),
-    );
     const settle = (act: () => void): void => {
       cancel();
+      ignoreLoss();
       act();
     };
+    const cancel = gpu.clock.after(gpu.patience, () =>
+      settle(() =>
+        reject(new GpuError('gpu_hung', `${what} did not return`, { device: gpu.name, after_millis: gpu.patience })),
+      ),
+    );
+    const ignoreLoss = gpu.loss.listen((loss) => settle(() => reject(loss)));
     awaited.then(
       (value) => settle(() => resolve(value)),
       // A mapping is refused when the device goes; the loss, reported a moment later, is the error that tells more.
-      (error: unknown) => {
-        const cancelGrace = gpu.clock.after(100, () => settle(() => reject(error)));
-        gpu.lost.then((loss) => {
-          cancelGrace();
-          settle(() => reject(loss));
-        });
-      },
+      (error: unknown) => void gpu.clock.after(100, () => settle(() => reject(error))),
     );
-    gpu.lost.then((loss) => settle(() => reject(loss)));
   });
 }
 
