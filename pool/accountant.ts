@@ -11,6 +11,7 @@ import { type Network, REGISTRATION_WINDOW } from '../protocol/network.ts';
 import { sliceOfHeight } from '../protocol/pplns.ts';
 import { targetFromBytes } from '../protocol/target.ts';
 import type { Logger } from '../runtime/log.ts';
+import { ClosedWork } from './books/closed-work.ts';
 import { type CreditList, type CreditOptions, makeCredits } from './books/credits.ts';
 import { Intake, type IntakeResult, UNKNOWN_FINDER } from './books/intake.ts';
 import { expireBlocks, type PaidReward, recordAnswer, recordPaid, recordRegistered } from './books/rewards.ts';
@@ -59,6 +60,7 @@ export class Accountant {
   readonly #options: AccountantOptions;
   readonly #dependencies: AccountantDependencies;
   readonly #intake: Intake;
+  #closed = new ClosedWork();
   #turn: Promise<unknown> = Promise.resolve();
   /** The newest slice that was seen open; nobody else opens one while the term lasts, and none is ever opened again. */
   #opened = -1;
@@ -75,6 +77,7 @@ export class Accountant {
     } catch (error) {
       // Accounts that this transaction made are perhaps not there, and their ids are nobody's.
       this.#intake.forget();
+      this.#closed = new ClosedWork();
       throw error;
     }
   }
@@ -158,7 +161,7 @@ export class Accountant {
 
   async #settle(transaction: Transaction, height: number) {
     const expired = await expireBlocks(transaction, height, REGISTRATION_WINDOW);
-    const lists = await makeCredits(transaction, this.#options, height);
+    const lists = await makeCredits(transaction, this.#closed, this.#options, height);
     await transaction`insert into settings values ('chain_height', ${String(height)})
       on conflict (name) do update set value = excluded.value`;
     return { expired, lists };

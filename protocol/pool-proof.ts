@@ -10,13 +10,12 @@ import { ProtocolError } from './errors.ts';
 import { ID_BYTES, id } from './identifier.ts';
 import { NETWORKS, type NetworkName } from './network.ts';
 import {
-  divide,
+  divideWindow,
   feeOf,
   leavesOf,
   type SliceWork,
   type Window,
   weightOf,
-  weightsOf,
   weightTotal,
   windowOf,
 } from './pplns.ts';
@@ -316,8 +315,7 @@ export function checkPoolList(document: PoolList): PoolProofVerdict {
       insist(root.sum === readWork(part.total) && equalBytes(root.hash, hash(part.root)), 'slice_root');
       slices.set(part.slice, { slice: part.slice, total: root.sum, work });
     }
-    const due =
-      document.service === 'solo' ? soloCredits(document, head) : divide(head.credited, weightsOf(window, slices));
+    const due = document.service === 'solo' ? soloCredits(document, head) : divideWindow(head.credited, window, slices);
     const credits = new Map(document.credits.map((credit) => [key(credit.address), parseAtoms(credit.amount)]));
     insist(credits.size === document.credits.length, 'malformed');
     for (const account of new Set([...due.keys(), ...credits.keys()]))

@@ -6,20 +6,11 @@
 import { type Bytes, compareBytes, toHex } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
 
-/**
- * An account's name where work is divided: its address payload in hex, or any number that orders accounts like their payloads
- * do, since equal remainders go by that order.
- */
-export type AccountKey = string | number;
-
-/** A closed slice's work by account. */
+/** A closed slice's work by account, named by its payload in hex. */
 export type SliceWork = { readonly slice: number; readonly total: bigint; readonly work: ReadonlyMap<string, bigint> };
 
-/** As much of a slice as weights are made of. */
-export type SliceRows<K extends AccountKey> = {
-  readonly total: bigint;
-  readonly work: Iterable<readonly [K, bigint]>;
-};
+/** The same with accounts numbered in ascending order of payload; `each` tells all rows, an account at most once. */
+export type RankedSlice = { readonly total: bigint; each(tell: (rank: number, work: bigint) => void): void };
 
 export type WindowPart = {
   readonly slice: number;
@@ -61,25 +52,27 @@ export function weightOf(window: Window, workIn: (slice: number) => bigint): big
 
 export const weightTotal = (window: Window): bigint => window.counted * (window.parts.at(-1)?.total ?? 1n);
 
-export function weightsOf<K extends AccountKey = string>(
-  window: Window,
-  slices: ReadonlyMap<number, SliceRows<K>>,
-): Map<K, bigint> {
+/** The weight of every account, by rank; `accounts` is how many ranks there are. */
+export function rankedWeights(window: Window, slices: ReadonlyMap<number, RankedSlice>, accounts: number): bigint[] {
   const scale = window.parts.at(-1)?.total ?? 1n;
-  const whole = new Map<K, bigint>();
-  const weights = new Map<K, bigint>();
+  const weights = new Array<bigint>(accounts).fill(0n);
+  const partly: [RankedSlice, bigint][] = [];
   for (const part of window.parts) {
     const slice = slices.get(part.slice);
     if (slice === undefined || slice.total !== part.total)
       throw new ProtocolError('out_of_range', `slice ${part.slice} is not the one the window names`);
-    // Work of whole slices is added up first and scaled once.
-    if (part.counted === part.total)
-      for (const [account, work] of slice.work) whole.set(account, (whole.get(account) ?? 0n) + work);
+    if (part.counted !== part.total) partly.push([slice, part.counted]);
     else
-      for (const [account, work] of slice.work)
-        weights.set(account, (weights.get(account) ?? 0n) + work * part.counted);
+      slice.each((rank, work) => {
+        weights[rank] = (weights[rank] as bigint) + work;
+      });
   }
-  for (const [account, work] of whole) weights.set(account, (weights.get(account) ?? 0n) + work * scale);
+  // Work of whole slices is added up first and scaled once.
+  for (let rank = 0; rank < accounts; rank++) weights[rank] = (weights[rank] as bigint) * scale;
+  for (const [slice, counted] of partly)
+    slice.each((rank, work) => {
+      weights[rank] = (weights[rank] as bigint) + work * counted;
+    });
   return weights;
 }
 
@@ -88,31 +81,62 @@ export const FEE_SCALE = 1_000_000n;
 /** The pool's fee in parts per million of the reward, rounded down: the odd atom is the miners'. */
 export const feeOf = (reward: bigint, feePpm: bigint): bigint => (reward * feePpm) / FEE_SCALE;
 
+/** The places of the `count` largest values, equal ones in ascending order of place. */
+function largest(values: readonly bigint[], count: number): number[] {
+  if (count === 0) return [];
+  // Rounded to 53 bits nearly all still differ, and numbers sort much faster; those at the limit are compared exactly.
+  const rounded = Float64Array.from(values, Number);
+  const limit = rounded.toSorted()[values.length - count] as number;
+  const above: number[] = [];
+  const atLimit: number[] = [];
+  for (const [place, value] of rounded.entries())
+    if (value > limit) above.push(place);
+    else if (value === limit) atLimit.push(place);
+  atLimit.sort((a, b) => {
+    const [x, y] = [values[a] as bigint, values[b] as bigint];
+    return x === y ? a - b : x > y ? -1 : 1;
+  });
+  return [...above, ...atLimit.slice(0, count - above.length)];
+}
+
 /**
  * Divides an amount by weight without losing an atom: each gets the floor of its share, and the atoms left over go one
  * each to the largest remainders, equal ones in ascending order of account.
  */
-export function divide<K extends AccountKey = string>(amount: bigint, weights: ReadonlyMap<K, bigint>): Map<K, bigint> {
+export function divideRanked(amount: bigint, weights: readonly bigint[]): bigint[] {
   let total = 0n;
-  for (const weight of weights.values()) total += weight;
+  for (const weight of weights) total += weight;
   if (total === 0n) throw new ProtocolError('out_of_range', 'nothing to divide by: all weights are zero');
-  const rows = [...weights].filter(([, weight]) => weight > 0n);
-  const credits = new Map<K, bigint>();
+  const remainders = new Array<bigint>(weights.length);
   let left = amount;
-  const remainders: { account: K; remainder: bigint }[] = [];
-  for (const [account, weight] of rows) {
+  const shares = weights.map((weight, rank) => {
     const product = amount * weight;
     const share = product / total;
-    credits.set(account, share);
+    remainders[rank] = product - share * total;
     left -= share;
-    remainders.push({ account, remainder: product - share * total });
-  }
-  remainders.sort((a, b) =>
-    a.remainder === b.remainder ? (a.account < b.account ? -1 : 1) : a.remainder > b.remainder ? -1 : 1,
+    return share;
+  });
+  for (const rank of largest(remainders, Number(left))) shares[rank] = (shares[rank] as bigint) + 1n;
+  return shares;
+}
+
+/** The credits of a window by account: weights and division as above, for whoever knows accounts by name. */
+export function divideWindow(
+  amount: bigint,
+  window: Window,
+  slices: ReadonlyMap<number, SliceWork>,
+): Map<string, bigint> {
+  const counted = window.parts.flatMap((part) => slices.get(part.slice) ?? []);
+  const names = [...new Set(counted.flatMap(({ work }) => [...work.keys()]))].sort();
+  const rankOf = new Map(names.map((name, rank) => [name, rank]));
+  const ranked = new Map(
+    counted.map(({ slice, total, work }): [number, RankedSlice] => [
+      slice,
+      { total, each: (tell) => work.forEach((value, name) => void tell(rankOf.get(name) as number, value)) },
+    ]),
   );
-  for (const { account } of remainders.slice(0, Number(left)))
-    credits.set(account, (credits.get(account) as bigint) + 1n);
-  return credits;
+  const shares = divideRanked(amount, rankedWeights(window, ranked, names.length));
+  return new Map(names.map((name, rank) => [name, shares[rank] as bigint]));
 }
 
 /** Leaves of the tree over a slice's work or a credit list: ascending by account, zero values left out. */

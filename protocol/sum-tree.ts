@@ -18,8 +18,9 @@ const view = new DataView(place.buffer);
 
 function putSum(at: number, sum: bigint): number {
   if (sum < 0n || sum >= MAX_SUM) throw new ProtocolError('out_of_range', `${sum} does not fit 128 bits`);
-  view.setBigUint64(at, sum & LOW, true);
-  view.setBigUint64(at + 8, sum >> 64n, true);
+  const isSmall = sum <= LOW;
+  view.setBigUint64(at, isSmall ? sum : sum & LOW, true);
+  view.setBigUint64(at + 8, isSmall ? 0n : sum >> 64n, true);
   return at + 16;
 }
 

@@ -5,7 +5,8 @@
  */
 import { sumTree } from '../../protocol/sum-tree.ts';
 import type { Sql } from '../database/connect.ts';
-import { computeCredits, windowJson } from './credits.ts';
+import { ClosedWork } from './closed-work.ts';
+import { computeCredits, creditsOf, windowJson } from './credits.ts';
 import { unpackCredits, unpackWork } from './packed.ts';
 import { prunedThrough } from './partitions.ts';
 import { balanceSheet } from './sheet.ts';
@@ -96,6 +97,7 @@ async function auditRawShares(sql: Sql, compare: Compare, onProgress: Progress):
 
 async function auditLists(sql: Sql, compare: Compare, onProgress: Progress) {
   const credited = new Map<number, bigint>();
+  const closed = new ClosedWork();
   const rows = await sql<
     {
       service: number;
@@ -110,7 +112,7 @@ async function auditLists(sql: Sql, compare: Compare, onProgress: Progress) {
   >`select service, slice, fee_ppm, fee, reward, root, credits, window_parts from credit_lists order by id`;
   for (const [i, row] of rows.entries()) {
     const name = `credits of slice ${row.slice}, service ${row.service}`;
-    const list = await computeCredits(sql, row.service, row.slice, BigInt(row.fee_ppm));
+    const list = await computeCredits(sql, closed, row.service, row.slice, BigInt(row.fee_ppm));
     const booked = unpackCredits(row.credits);
     for (const { accountId, value } of booked) credited.set(accountId, (credited.get(accountId) ?? 0n) + value);
     if (list === undefined) {
@@ -124,8 +126,9 @@ async function auditLists(sql: Sql, compare: Compare, onProgress: Progress) {
       JSON.stringify(row.window_parts.map(canonical)),
       JSON.stringify(windowJson(list.window).map(canonical)),
     );
-    compare(`${name}: root`, row.root.toString('hex'), Buffer.from(sumTree(list.credits).root.hash).toString('hex'));
-    const expected = new Map(list.credits.map((credit) => [credit.accountId, credit.value]));
+    const credits = creditsOf(closed.accounts, list.shares);
+    compare(`${name}: root`, row.root.toString('hex'), Buffer.from(sumTree(credits).root.hash).toString('hex'));
+    const expected = new Map(credits.map((credit) => [credit.accountId, credit.value]));
     compare(`${name}: accounts`, booked.length, expected.size);
     for (const { accountId, value } of booked) compare(`${name}: account ${accountId}`, value, expected.get(accountId));
     onProgress('credit lists', i + 1);

@@ -5,56 +5,22 @@
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import { divide, feeOf, type SliceRows, type Window, weightsOf, windowOf } from '../../protocol/pplns.ts';
+import { divideRanked, feeOf, rankedWeights, type Window, windowOf } from '../../protocol/pplns.ts';
 import { sumTree } from '../../protocol/sum-tree.ts';
-import type { Sql, Transaction } from '../database/connect.ts';
-import { accountIdsOf, packCredits, workRows } from './packed.ts';
+import { integerArray, type Sql, type Transaction } from '../database/connect.ts';
+import type { AccountOrder } from './account-order.ts';
+import type { ClosedWork } from './closed-work.ts';
+import { packCredits } from './packed.ts';
 
 /** One account's part of a list. */
 export type Credit = { readonly accountId: number; readonly key: Bytes; readonly value: bigint };
 
-/** Accounts in ascending order of payload, which is the order of lists and of ties; `rankOf` gives an id's place in it. */
-type Ranked = {
-  readonly accounts: readonly { readonly id: number; readonly payload: Buffer }[];
-  readonly rankOf: Int32Array;
-};
-
-async function rankAccounts(sql: Sql | Transaction, ids: readonly number[]): Promise<Ranked> {
-  const rows = await sql<{ id: number; payload: Buffer }[]>`select id, payload from accounts
-    where id = any(${[...ids]}::int[])`;
-  if (rows.length !== ids.length) throw new Error(`${ids.length - rows.length} accounts are not in the books`);
-  // Nearly all differ in their first bytes, which compare faster as a number.
-  const accounts = rows
-    .map(({ id, payload }) => ({ id, payload, head: payload.readUIntBE(0, 6) }))
-    .sort((a, b) => a.head - b.head || Buffer.compare(a.payload, b.payload));
-  const rankOf = new Int32Array(1 + ids.reduce((most, id) => Math.max(most, id), 0));
-  for (const [rank, { id }] of accounts.entries()) rankOf[id] = rank;
-  return { accounts, rankOf };
-}
-
-/** Largest remainders by rank are largest remainders by payload: the order is the same. */
-function creditsOf({ accounts }: Ranked, byRank: ReadonlyMap<number, bigint>): Credit[] {
+/** Ascending by the account's payload; who gets nothing is left out. */
+export function creditsOf(accounts: AccountOrder, shares: readonly bigint[]): Credit[] {
   const credits: Credit[] = [];
-  for (const [rank, { id, payload }] of accounts.entries()) {
-    const value = byRank.get(rank) ?? 0n;
-    if (value > 0n) credits.push({ accountId: id, key: payload, value });
-  }
+  for (const [rank, value] of shares.entries())
+    if (value > 0n) credits.push({ accountId: accounts.idAt(rank), key: accounts.payloadAt(rank), value });
   return credits;
-}
-
-async function sliceLeaves(sql: Sql | Transaction, service: number, numbers: readonly number[]) {
-  const rows = await sql<{ number: number; total: string; leaves: Buffer }[]>`select number, total, leaves from slices
-    where service = ${service} and number = any(${[...numbers]}::int[]) and closed_height is not null`;
-  const ranked = await rankAccounts(sql, accountIdsOf(rows.map((row) => row.leaves)));
-  const works = rows.map(({ number, total, leaves }): [number, SliceRows<number>] => [
-    number,
-    { total: BigInt(total), work: rowsByRank(leaves, ranked) },
-  ]);
-  return { ranked, works: new Map(works) };
-}
-
-function* rowsByRank(leaves: Buffer, { rankOf }: Ranked): Generator<readonly [number, bigint]> {
-  for (const [accountId, work] of workRows(leaves)) yield [rankOf[accountId] as number, work];
 }
 
 /**
@@ -92,8 +58,8 @@ export type CreditList = {
   readonly fee: bigint;
   readonly feePpm: bigint;
   readonly window: Window;
-  /** Ascending by the account's payload; who gets nothing is not in it. */
-  readonly credits: readonly Credit[];
+  /** By rank among the accounts of the closed work it was made of. */
+  readonly shares: readonly bigint[];
 };
 
 export const PPLNS = 0;
@@ -102,6 +68,7 @@ export const SOLO = 1;
 /** What a settled slice's blocks are worth to whom. Pure reading: the audit calls it too. */
 export async function computeCredits(
   sql: Sql | Transaction,
+  closed: ClosedWork,
   service: number,
   slice: number,
   feePpm: bigint,
@@ -110,51 +77,61 @@ export async function computeCredits(
     where service = ${service} and slice = ${slice} and state = 'paid' order by block_id`;
   const reward = blocks.reduce((sum, block) => sum + block.reward, 0n);
   const base = { service, slice, blocks: blocks.length, reward, feePpm };
+  const { accounts } = closed;
   if (service === SOLO) {
-    const ranked = await rankAccounts(sql, [...new Set(blocks.map((block) => block.account_id))]);
-    const byRank = new Map<number, bigint>();
+    const finders = [...new Set(blocks.map((block) => block.account_id))];
+    await accounts.know(sql, finders);
+    const shares = new Array<bigint>(accounts.size).fill(0n);
     let fee = 0n;
     for (const block of blocks) {
-      const rank = ranked.rankOf[block.account_id] as number;
+      const rank = accounts.rankOf(block.account_id);
       const own = feeOf(block.reward, feePpm);
       fee += own;
-      byRank.set(rank, (byRank.get(rank) ?? 0n) + block.reward - own);
+      shares[rank] = (shares[rank] as bigint) + block.reward - own;
     }
-    return { ...base, fee, credits: creditsOf(ranked, byRank), window: { parts: [], counted: 0n } };
+    return { ...base, fee, shares, window: { parts: [], counted: 0n } };
   }
   const window = await windowOfSlice(sql, service, slice);
   if (window === undefined) return undefined;
-  const { ranked, works } = await sliceLeaves(
-    sql,
-    service,
-    window.parts.map((part) => part.slice),
-  );
+  const slices = await closed.slicesOf(sql, service, window);
   const fee = feeOf(reward, feePpm);
-  return { ...base, fee, window, credits: creditsOf(ranked, divide(reward - fee, weightsOf(window, works))) };
+  const shares = divideRanked(reward - fee, rankedWeights(window, slices, accounts.size));
+  return { ...base, fee, window, shares };
 }
 
 export const windowJson = (window: Window): object[] =>
   window.parts.map((part) => ({ slice: part.slice, total: String(part.total), counted: String(part.counted) }));
 
-async function writeList(transaction: Transaction, list: CreditList, height: number): Promise<void> {
-  const { credits } = list;
-  const credited = credits.reduce((sum, credit) => sum + credit.value, 0n);
+async function writeList(
+  transaction: Transaction,
+  accounts: AccountOrder,
+  list: CreditList,
+  height: number,
+): Promise<void> {
+  const { shares } = list;
+  const credited = shares.reduce((sum, share) => sum + share, 0n);
   if (credited + list.fee !== list.reward)
     throw new Error(`credits of slice ${list.slice} do not add up: ${credited} + ${list.fee} is not ${list.reward}`);
+  // In the order of the table they are changed sooner.
+  const paid = accounts.ids().filter((id) => (shares[accounts.rankOf(id)] as bigint) > 0n);
   const added = transaction`update accounts a set balance = a.balance + k.amount
-    from unnest(${credits.map((credit) => credit.accountId)}::int[],
-      ${credits.map((credit) => String(credit.value))}::bigint[]) as k(id, amount)
+    from unnest(${integerArray(paid)}::text::int[],
+      ${integerArray(paid.map((id) => shares[accounts.rankOf(id)] as bigint))}::text::bigint[]) as k(id, amount)
     where a.id = k.id`.execute();
   added.catch(() => undefined);
-  // The database adds while this process hashes.
+  // The database adds while this process packs and hashes.
   await new Promise((resolve) => setImmediate(resolve));
+  const credits = creditsOf(accounts, shares);
+  const packed = Buffer.from(packCredits(credits));
   const { root } = sumTree(credits);
-  await added;
-  const [row] = await transaction<{ id: number }[]>`insert into credit_lists
-      (service, slice, blocks, reward, fee, fee_ppm, credited, window_parts, root, credits, made_height)
-    values (${list.service}, ${list.slice}, ${list.blocks}, ${list.reward}, ${list.fee}, ${Number(list.feePpm)},
-      ${credited}, ${transaction.json(windowJson(list.window) as never)}, ${Buffer.from(root.hash)},
-      ${Buffer.from(packCredits(credits))}, ${height}) returning id`;
+  const [[row]] = await Promise.all([
+    transaction<{ id: number }[]>`insert into credit_lists
+        (service, slice, blocks, reward, fee, fee_ppm, credited, window_parts, root, credits, made_height)
+      values (${list.service}, ${list.slice}, ${list.blocks}, ${list.reward}, ${list.fee}, ${Number(list.feePpm)},
+        ${credited}, ${transaction.json(windowJson(list.window) as never)}, ${Buffer.from(root.hash)},
+        ${packed}, ${height}) returning id`,
+    added,
+  ]);
   await transaction`update blocks set credit_list = ${(row as { id: number }).id}
     where service = ${list.service} and slice = ${list.slice} and state = 'paid'`;
 }
@@ -164,6 +141,7 @@ export type CreditOptions = { readonly sliceCuts: number; readonly feePpm: Reado
 /** Makes every list that is due at a finalized height. Each call makes at most one list per service and slice, ever. */
 export async function makeCredits(
   transaction: Transaction,
+  closed: ClosedWork,
   options: CreditOptions,
   height: number,
 ): Promise<CreditList[]> {
@@ -176,9 +154,9 @@ export async function makeCredits(
   for (const { service, slice, open } of due) {
     // A block still open here waits for its fate; the reward tracker settles it from the chain.
     if (open > 0) continue;
-    const list = await computeCredits(transaction, service, slice, options.feePpm.get(service) ?? 0n);
+    const list = await computeCredits(transaction, closed, service, slice, options.feePpm.get(service) ?? 0n);
     if (list === undefined) continue;
-    await writeList(transaction, list, height);
+    await writeList(transaction, closed.accounts, list, height);
     made.push(list);
   }
   return made;

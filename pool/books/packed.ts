@@ -26,13 +26,13 @@ const unpack =
     return rows;
   };
 
-/** The rows of a slice's packed work one by one: a window of a million rows is never all in memory. */
-export function* workRows(bytes: Bytes): Generator<readonly [accountId: number, work: bigint]> {
+/** Tells the rows of a slice's packed work: a window of a million rows is never all in memory. */
+export function eachWork(bytes: Bytes, tell: (accountId: number, work: bigint) => void): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   for (let at = 0; at < bytes.length; at += WORK_ROW_BYTES) {
     const high = view.getBigUint64(at + 12, true);
     const low = view.getBigUint64(at + 4, true);
-    yield [view.getUint32(at, true), high === 0n ? low : (high << 64n) | low];
+    tell(view.getUint32(at, true), high === 0n ? low : (high << 64n) | low);
   }
 }
 

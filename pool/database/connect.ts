@@ -49,5 +49,8 @@ export const connectDatabase = (url: string, options: { max?: number; name?: str
     },
   } as postgres.Options<{ bigint: postgres.PostgresType<bigint> }>);
 
+/** A hundred thousand integers as an array parameter, to be written as `${integerArray(list)}::text::bigint[]`: nothing in them needs a quote. */
+export const integerArray = (values: readonly (number | bigint)[]): string => `{${values.join(',')}}`;
+
 /** Byte strings for an array parameter, to be written as `${byteaTexts(list)}::text[]::bytea[]`: the driver takes an array of buffers for one. */
 export const byteaTexts = (hex: readonly string[]): string[] => hex.map((text) => `\\x${text}`);

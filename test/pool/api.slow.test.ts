@@ -25,6 +25,7 @@ import type {
 import { OperatorToken } from '../../pool/api/operator-token.ts';
 import { openPoolApi, type PoolApi } from '../../pool/api/pool-api.ts';
 import { startWeb, type WebListener } from '../../pool/api/web.ts';
+import { ClosedWork } from '../../pool/books/closed-work.ts';
 import { makeCredits } from '../../pool/books/credits.ts';
 import { recordPaid } from '../../pool/books/rewards.ts';
 import type { JournalRecord } from '../../pool/journal-record.ts';
@@ -95,7 +96,7 @@ beforeAll(async () => {
       }),
     );
   const options = { sliceCuts: SLICE_CUTS, feePpm: new Map([[0, 10_000n]]) };
-  await books.fenced((transaction) => makeCredits(transaction, options, 200));
+  await books.fenced((transaction) => makeCredits(transaction, new ClosedWork(), options, 200));
   await books.fenced((transaction) => foldStats(transaction, Date.now()));
   api = await openPoolApi(
     {

@@ -4,6 +4,7 @@
  */
 import { expect, test } from 'vitest';
 import { audit } from '../../pool/books/audit.ts';
+import { ClosedWork } from '../../pool/books/closed-work.ts';
 import { makeCredits, PPLNS, SOLO } from '../../pool/books/credits.ts';
 import { Intake, UNKNOWN_FINDER } from '../../pool/books/intake.ts';
 import { expireBlocks, recordPaid } from '../../pool/books/rewards.ts';
@@ -94,6 +95,7 @@ class Model {
 
 async function live(sql: Sql, cuts: number, from: number): Promise<Model> {
   const draw = random(from);
+  const closed = new ClosedWork();
   const model = new Model();
   const intake = new Intake({ network: 'development', sliceCuts: SLICE_CUTS });
   const [term] = await sql<{ number: bigint }[]>`select number from term`;
@@ -139,7 +141,7 @@ async function live(sql: Sql, cuts: number, from: number): Promise<Model> {
         model.blocks.push({ service: block.service, slice, finder: block.finder, reward });
       }
       await expireBlocks(tx, height, WINDOW);
-      await makeCredits(tx, { sliceCuts: SLICE_CUTS, feePpm: FEES }, height);
+      await makeCredits(tx, closed, { sliceCuts: SLICE_CUTS, feePpm: FEES }, height);
     });
   }
   return model;

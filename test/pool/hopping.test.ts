@@ -4,7 +4,7 @@
  * figures are printed; docs/protocol/books.md quotes them.
  */
 import { describe, expect, test } from 'vitest';
-import { divide, type SliceWork, weightsOf, windowOf } from '../../protocol/pplns.ts';
+import { divideWindow, type SliceWork, windowOf } from '../../protocol/pplns.ts';
 import { count, seed } from '../level.ts';
 
 const REWARD = 10n ** 12n;
@@ -53,7 +53,7 @@ function play(
     const recent = [...closed.values()].slice(-12).map((one) => one.total);
     const window = windowOf(windowWork(recent), [...closed.values()].reverse());
     if (window.parts.length > 0 && blocks > 0)
-      for (const [name, credit] of divide(REWARD, weightsOf(window, closed)))
+      for (const [name, credit] of divideWindow(REWARD, window, closed))
         add(income, name, (Number(credit) / Number(REWARD)) * blocks);
     blocksLastSlice = blocks;
     closed.set(slice, { slice, work, total: [...work.values()].reduce((sum, one) => sum + one, 0n) });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ProofMaker } from '../../pool/api/proofs.ts';
+import { ClosedWork } from '../../pool/books/closed-work.ts';
 import { makeCredits } from '../../pool/books/credits.ts';
 import { recordPaid } from '../../pool/books/rewards.ts';
 import type { JournalRecord } from '../../pool/journal-record.ts';
@@ -74,7 +75,7 @@ beforeAll(async () => {
       [1, 5_000n],
     ]),
   };
-  await books.fenced((transaction) => makeCredits(transaction, options, 200));
+  await books.fenced((transaction) => makeCredits(transaction, new ClosedWork(), options, 200));
 });
 afterAll(() => books.close());
 

@@ -2,12 +2,14 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { compareBytes, fromHex } from '../../protocol/bytes.ts';
 import {
-  divide,
+  divideRanked,
+  divideWindow,
   feeOf,
   leavesOf,
+  type RankedSlice,
+  rankedWeights,
   type SliceWork,
   weightOf,
-  weightsOf,
   weightTotal,
   windowOf,
 } from '../../protocol/pplns.ts';
@@ -24,6 +26,14 @@ function slicesOf(rows: Map<string, bigint>[]): Map<number, SliceWork> {
     rows.map((row, slice) => [slice, { slice, work: row, total: [...row.values()].reduce((sum, v) => sum + v, 0n) }]),
   );
 }
+
+const rankedBy = (names: readonly string[], slices: Map<number, SliceWork>) =>
+  new Map(
+    [...slices].map(([slice, { total, work }]): [number, RankedSlice] => [
+      slice,
+      { total, each: (tell) => work.forEach((value, name) => void tell(names.indexOf(name), value)) },
+    ]),
+  );
 
 const newestFirst = (slices: Map<number, SliceWork>) => [...slices.values()].reverse();
 
@@ -44,7 +54,7 @@ describe('a window', () => {
       [0, 50n],
     ]);
     // aa: 10 + 30 * 50/100 = 25; bb: 40 + 70 * 50/100 = 75
-    const credits = divide(1001n, weightsOf(window, slices));
+    const credits = divideWindow(1001n, window, slices);
     expect(credits.get('aa')).toBe(250n);
     expect(credits.get('bb')).toBe(751n);
   });
@@ -54,51 +64,66 @@ describe('a window', () => {
       fc.property(fc.array(slice, { maxLength: 6 }), fc.bigInt({ min: 1n, max: 1n << 72n }), (rows, windowWork) => {
         const slices = slicesOf(rows);
         const window = windowOf(windowWork, newestFirst(slices));
-        const weights = weightsOf(window, slices);
-        expect([...weights.values()].reduce((sum, weight) => sum + weight, 0n)).toBe(weightTotal(window));
+        const names = [...new Set(rows.flatMap((row) => [...row.keys()]))].sort();
+        const weights = rankedWeights(window, rankedBy(names, slices), names.length);
+        expect(weights.reduce((sum, weight) => sum + weight, 0n)).toBe(weightTotal(window));
         expect(window.counted <= windowWork).toBe(true);
-        for (const [name, weight] of weights)
-          expect(weightOf(window, (slice) => slices.get(slice)?.work.get(name) ?? 0n)).toBe(weight);
+        for (const [rank, name] of names.entries())
+          expect(weightOf(window, (slice) => slices.get(slice)?.work.get(name) ?? 0n)).toBe(weights[rank]);
       }),
       runs,
     );
   });
 });
 
-test('a division loses no atom and gives nobody more than one above the floor', () => {
-  const weights = fc.dictionary(account, fc.bigInt({ min: 1n, max: 1n << 100n }), { minKeys: 1, maxKeys: 40 });
+test('a division loses no atom and gives nobody more than one above the floor; the largest remainders get them', () => {
+  // Small weights among large ones, so that many remainders are equal and many differ only in their last bits.
+  const weights = fc.array(fc.oneof(fc.bigInt({ min: 0n, max: 3n }), fc.bigInt({ min: 1n, max: 1n << 100n })), {
+    minLength: 1,
+    maxLength: 40,
+  });
   fc.assert(
     fc.property(fc.bigInt({ min: 0n, max: 10n ** 17n }), weights, (amount, row) => {
-      const map = new Map(Object.entries(row));
-      const total = [...map.values()].reduce((sum, weight) => sum + weight, 0n);
-      const credits = divide(amount, map);
-      let sum = 0n;
-      for (const [name, credit] of credits) {
-        const floor = (amount * (map.get(name) as bigint)) / total;
+      const total = row.reduce((sum, weight) => sum + weight, 0n);
+      fc.pre(total > 0n);
+      const credits = divideRanked(amount, row);
+      const places = row.map((weight, rank) => {
+        const credit = credits[rank] as bigint;
+        const floor = (amount * weight) / total;
         expect(credit === floor || credit === floor + 1n).toBe(true);
-        sum += credit;
-      }
-      expect(sum).toBe(amount);
-      expect(divide(amount, new Map([...map].reverse()))).toEqual(credits);
+        return { rank, isMore: credit > floor, remainder: (amount * weight) % total };
+      });
+      expect(credits.reduce((sum, credit) => sum + credit, 0n)).toBe(amount);
+      // Whoever got an atom more stands before everyone who did not, by remainder and then by rank.
+      for (const more of places.filter(({ isMore }) => isMore))
+        for (const less of places.filter(({ isMore }) => !isMore))
+          expect(more.remainder > less.remainder || (more.remainder === less.remainder && more.rank < less.rank)).toBe(
+            true,
+          );
     }),
     runs,
   );
 });
 
 test('ties go to the smaller account', () => {
-  const credits = divide(
-    2n,
-    new Map([
-      ['cc', 1n],
-      ['aa', 1n],
-      ['bb', 1n],
-    ]),
-  );
-  expect([...credits].sort()).toEqual([
+  expect(divideRanked(2n, [1n, 1n, 1n])).toEqual([1n, 1n, 0n]);
+  const work = new Map([
+    ['cc', 1n],
+    ['aa', 1n],
+    ['bb', 1n],
+  ]);
+  const slices = new Map([[0, { slice: 0, total: 3n, work }]]);
+  expect([...divideWindow(2n, windowOf(3n, newestFirst(slices)), slices)]).toEqual([
     ['aa', 1n],
     ['bb', 1n],
     ['cc', 0n],
   ]);
+});
+
+test('remainders that differ only in their last bit are told apart', () => {
+  const large = 1n << 60n;
+  expect(divideRanked(2n, [large, large + 1n, large + 2n])).toEqual([0n, 1n, 1n]);
+  expect(divideRanked(2n, [large + 2n, large + 1n, large])).toEqual([1n, 1n, 0n]);
 });
 
 test('the fee is rounded in favour of the miners', () => {

@@ -1,4 +1,5 @@
 /** A block's credits over 100,000 accounts: in one slice, and in each of the twelve slices that a window spans at least. */
+import { ClosedWork } from '../../../pool/books/closed-work.ts';
 import { makeCredits } from '../../../pool/books/credits.ts';
 import { recordPaid } from '../../../pool/books/rewards.ts';
 import { WINDOW_SLICES } from '../../../pool/books/slices.ts';
@@ -44,14 +45,15 @@ async function addBlock(books: BooksBed, number: number, anchorHeight: number): 
 export async function benchCredits(b: Bench): Promise<void> {
   useNativeSha384();
   const books = await openBooks();
+  const closed = new ClosedWork();
   const options = { sliceCuts: SLICE_CUTS, feePpm: new Map([[0, 10_000n]]) };
   const credit = async (name: string, slice: number) => {
     await addBlock(books, slice, slice * SLICE_CUTS);
     const [from, cpu] = [performance.now(), process.cpuUsage()];
     const [list] = await books.fenced((transaction) =>
-      makeCredits(transaction, options, (slice + 1) * SLICE_CUTS + 200),
+      makeCredits(transaction, closed, options, (slice + 1) * SLICE_CUTS + 200),
     );
-    if (list === undefined || list.credits.length !== ACCOUNTS)
+    if (list === undefined || list.shares.length !== ACCOUNTS)
       throw new Error('the credit list is not what it should be');
     b.figure(name, performance.now() - from, 'ms');
     b.figure(`${name}-cpu`, process.cpuUsage(cpu).user / 1000, 'ms of the pool');
