@@ -78,6 +78,11 @@ export abstract class Conversation implements Voice {
     this.flush();
   }
 
+  /** After a chunk: what is about to be answered goes out with what was, in one write. */
+  protected settle(): void {
+    if (!this.session.busy || this.isEnding) this.flush();
+  }
+
   /** Returns false when nothing more may be read. */
   protected take(request: unknown): boolean {
     if (this.isEnding) return false;
@@ -135,7 +140,7 @@ export class V1Conversation extends Conversation {
     }
     // Most chunks end with a line: then nothing is held, and the splitter need not be either.
     if (this.#splitter?.held === 0) this.#splitter = null;
-    this.flush();
+    this.settle();
   }
 
   override receiveMessage(message: Bytes): void {
@@ -233,10 +238,18 @@ export class V1Conversation extends Conversation {
   }
 
   override job(template: ServedTemplate, part: JobPart): void {
-    this.flush();
-    this.peer.write(template.notify.fill(part), false);
-    // The system took all of it, or the peer still holds it.
-    if (this.peer.queued > 0) template.notify.keep();
+    const job = template.notify.fill(part);
+    if (this.#out === '') {
+      this.peer.write(job, false);
+      // The system took all of it, or the peer still holds it.
+      if (this.peer.queued > 0) template.notify.keep();
+      return;
+    }
+    const said = Buffer.from(this.#out, this.#wide ? 'utf8' : 'latin1');
+    this.#out = '';
+    this.#wide = false;
+    this.isTouched = false;
+    this.peer.write(concat(said, job), false);
   }
 
   override reconnect(params: Reconnect): void {
@@ -264,7 +277,7 @@ export class V2Conversation extends Conversation {
       this.#tooLong(error);
     }
     if (this.#splitter?.held === 0) this.#splitter = null;
-    this.flush();
+    this.settle();
   }
 
   override receiveMessage(message: Bytes): void {
@@ -398,8 +411,14 @@ export class V2Conversation extends Conversation {
   }
 
   override job(template: ServedTemplate, part: JobPart): void {
-    this.flush();
-    this.peer.write(template.frame.fill(part), false);
+    const job = template.frame.fill(part);
+    if (this.#out.length > 0) {
+      // With what was said before it, in one write.
+      this.#out.push(job.slice());
+      this.flush();
+      return;
+    }
+    this.peer.write(job, false);
     // The system took all of it, or the peer still holds it.
     if (this.peer.queued > 0) template.frame.keep();
   }

@@ -79,7 +79,6 @@ export class Desk implements ConversationDesk {
   #owning: Session[] = [];
   #refused: RefusedShare[] = [];
   #events: WorkerEvent[] = [];
-  #tellScheduled = false;
   #overall: Bucket;
   #late: Bucket;
   #sweep: Iterator<Conversation> | null = null;
@@ -263,7 +262,6 @@ export class Desk implements ConversationDesk {
     bump(this.#answers, String(code));
     const { service, account, worker } = session.member as Member;
     this.#refused.push({ service, account, worker, code, atMillis: Math.floor(this.now()) });
-    this.#tellSoon();
   }
 
   touched(conversation: Conversation): void {
@@ -291,20 +289,15 @@ export class Desk implements ConversationDesk {
     const { service, account, worker, agent, handle } = session.member as Member;
     const connection = `${this.thread}-${handle}`;
     this.#events.push({ kind, service, account, worker, agent, connection, atMillis: Math.floor(this.now()) });
-    this.#tellSoon();
   }
 
-  #tellSoon(): void {
-    if (this.#tellScheduled) return;
-    this.#tellScheduled = true;
-    this.#dependencies.soon(() => {
-      this.#tellScheduled = false;
-      const [refused, events] = [this.#refused, this.#events];
-      this.#refused = [];
-      this.#events = [];
-      if (refused.length > 0) this.#dependencies.hub.refused(refused);
-      if (events.length > 0) this.#dependencies.hub.worker(events);
-    });
+  /** What only figures are made of goes to the main thread at each tick: a message each would cost more than the login it is about. */
+  #tell(): void {
+    const [refused, events] = [this.#refused, this.#events];
+    this.#refused = [];
+    this.#events = [];
+    if (refused.length > 0) this.#dependencies.hub.refused(refused);
+    if (events.length > 0) this.#dependencies.hub.worker(events);
   }
 
   // --- what the main thread says -----------------------------------------------------------------------------------------
@@ -360,6 +353,7 @@ export class Desk implements ConversationDesk {
       conversation.flush();
       conversation.peer.end();
     }
+    this.#tell();
   }
 
   close(): void {
@@ -370,6 +364,7 @@ export class Desk implements ConversationDesk {
 
   tick(): void {
     const now = this.now();
+    this.#tell();
     // Also where no share comes by: what is listed here would outlive its connection.
     this.#flushTouched();
     for (const conversation of this.#acknowledging) {

@@ -1,8 +1,8 @@
 /** The program of a listener thread: a desk and a listener, with the hub at the other end of the thread's port. */
-import { randomBytes } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
 import { attachVerifier, type VerifierTicket } from '../kernels/verifier.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
+import { randomPieces } from '../runtime/random-pieces.ts';
 import { steadyNow } from './clock.ts';
 import { Desk } from './desk.ts';
 import type { Balance, Hub, SessionRecord } from './hub.ts';
@@ -38,7 +38,7 @@ const desk = new Desk(options.desk, {
   verifier: attachVerifier(ticket),
   now: steadyNow,
   soon: setImmediate,
-  randomBytes,
+  randomBytes: randomPieces(),
   log: (level, message, fields) =>
     calls.tell('log', [
       level,
