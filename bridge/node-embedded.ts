@@ -12,12 +12,11 @@ export type EmbeddedNodeOptions = {
   readonly extranonce: Bytes;
 };
 
-const answerOf = (template: NodeTemplate): TemplateAnswer => ({
-  header_hex: toHex(template.header),
-  body_hex: toHex(template.body),
-  fees: template.fees.toString(),
-  pow: { epoch: template.pow.epoch, seed: toHex(template.pow.seed), epoch_length: template.pow.epochLength },
-});
+/** Its body is bytes only once a block is found. */
+const answerOf = (template: NodeTemplate): TemplateAnswer => {
+  const { header, payout, extranonce, parents, transactions, fees, pow } = template;
+  return { header, body: { payout, extranonce, parents, transactions }, fees, pow };
+};
 
 /** A reward of not one atom has no output. */
 const rewardNews = ({ blockId, amount, outpoint }: WorkReward): CutNews['rewards'] =>

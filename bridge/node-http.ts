@@ -2,6 +2,8 @@
  * A node reached over its mining listener (docs/protocol/mining.md): templates and blocks by HTTP, cuts by WebSocket.
  * A connection that goes quiet, is refused or answers nonsense makes the node `lost` until it is back.
  */
+
+import { parseAtoms } from '../protocol/amount.ts';
 import { followCuts } from '../protocol/api/client-events.ts';
 import {
   parseFrame,
@@ -10,7 +12,9 @@ import {
   type StreamDependencies,
 } from '../protocol/api/client-socket.ts';
 import type { CutFinalized } from '../protocol/api/frames.ts';
-import { type Bytes, toHex } from '../protocol/bytes.ts';
+import { decodeBody } from '../protocol/body.ts';
+import { type Bytes, fromHex, toHex } from '../protocol/bytes.ts';
+import { fromLongHex, toLongHex } from '../runtime/long-hex.ts';
 import type { TemplateAnswer } from './template.ts';
 import type { CandidateAnswer, CutNews, NodeEvents, NodeSource } from './upstream.ts';
 
@@ -28,6 +32,21 @@ export type HttpNodeDependencies = StreamDependencies & {
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>;
   readonly deadline: (millis: number) => AbortSignal;
 };
+
+/** The fields of the mining listener's answer that a template is made from. */
+type TemplateDocument = {
+  readonly header_hex: string;
+  readonly body_hex: string;
+  readonly fees: string;
+  readonly pow: { readonly epoch: number; readonly seed: string; readonly epoch_length?: number };
+};
+
+const readTemplate = ({ header_hex, body_hex, fees, pow }: TemplateDocument): TemplateAnswer => ({
+  header: fromHex(header_hex),
+  body: decodeBody(fromLongHex(body_hex)),
+  fees: parseAtoms(fees),
+  pow: { epoch: pow.epoch, seed: fromHex(pow.seed), epochLength: pow.epoch_length },
+});
 
 type ErrorAnswer = { readonly error?: { readonly code?: string; readonly message?: string } };
 
@@ -58,13 +77,13 @@ export class HttpNode implements NodeSource {
     const request = { payout, max_transactions: maxTransactions, extranonce, draw };
     const { status, answer } = await this.#post('/v1/mining/templates', request);
     if (status !== 200) throw new Error(`the node answered ${status}: ${reasonOf(answer)}`);
-    return answer as TemplateAnswer;
+    return readTemplate(answer as TemplateDocument);
   }
 
   async submit(header: Bytes, body: Bytes): Promise<CandidateAnswer> {
     const { status, answer } = await this.#post('/v1/mining/candidates', {
       header_hex: toHex(header),
-      body_hex: toHex(body),
+      body_hex: toLongHex(body),
     });
     if (status === 200) {
       const { status: state } = answer as { status?: string };

@@ -2,9 +2,8 @@
  * A template as the bridge uses it: taken from a node's answer and checked before anyone hashes on it. It decodes, its
  * roots follow from its body, its target and anchor make sense and its dataset seed is the network's own.
  */
-import { parseAtoms } from '../protocol/amount.ts';
-import { type Body, decodeBody, encodeBody, MAX_BODY_BYTES, parentsRoot, transactionsRoot } from '../protocol/body.ts';
-import { type Bytes, equalBytes, fromHex, toHex } from '../protocol/bytes.ts';
+import { type Body, bodyBytes, encodeBody, MAX_BODY_BYTES, parentsRoot, transactionsRoot } from '../protocol/body.ts';
+import { type Bytes, equalBytes } from '../protocol/bytes.ts';
 import { ProtocolError } from '../protocol/errors.ts';
 import { decodeHeader, type Header, NONCE_OFFSET, registrationWindowEnd } from '../protocol/header.ts';
 import type { Network } from '../protocol/network.ts';
@@ -13,12 +12,12 @@ import { headerForPayout, headerPays } from '../protocol/reward.ts';
 import { MAX_EXTRANONCE } from '../protocol/tag.ts';
 import type { JobTemplate } from './job-book.ts';
 
-/** The fields of the mining listener's answer that a template is made from. */
+/** What a template is made from, as a node gave it: nothing of it is believed yet. */
 export type TemplateAnswer = {
-  readonly header_hex: string;
-  readonly body_hex: string;
-  readonly fees: string;
-  readonly pow: { readonly epoch: number; readonly seed: string; readonly epoch_length?: number };
+  readonly header: Bytes;
+  readonly body: Body;
+  readonly fees: bigint;
+  readonly pow: { readonly epoch: number; readonly seed: Bytes; readonly epochLength: number | undefined };
 };
 
 export type Template = JobTemplate & {
@@ -45,11 +44,11 @@ const CLOCK_SLACK_MILLIS = 60_000;
 
 export function checkTemplate(answer: TemplateAnswer, chain: KnownChain): TemplateCheck {
   try {
-    const headerBytes = fromHex(answer.header_hex);
+    const headerBytes = answer.header;
     const header = decodeHeader(headerBytes);
-    const body = decodeBody(fromHex(answer.body_hex));
+    const { body } = answer;
     if (header.networkId !== chain.network.id) return refuse(`template is of network ${header.networkId}`);
-    if (answer.body_hex.length / 2 - body.extranonce.length + MAX_EXTRANONCE > MAX_BODY_BYTES)
+    if (bodyBytes(body) - body.extranonce.length + MAX_EXTRANONCE > MAX_BODY_BYTES)
       return refuse('the body leaves no room for an extranonce');
     if (headerBytes.subarray(NONCE_OFFSET).some((byte) => byte !== 0)) return refuse('the nonce is not zero');
     if (header.target === 0n) return refuse('the target is zero');
@@ -62,8 +61,8 @@ export function checkTemplate(answer: TemplateAnswer, chain: KnownChain): Templa
       return refuse('transactions_root does not follow from the body');
     if (!headerPays(headerBytes, body.payout, body.extranonce))
       return refuse('reward_root does not follow from the body');
-    const { epoch, seed, epoch_length: epochLength } = answer.pow;
-    if (!Number.isInteger(epoch) || epoch < 0 || seed !== toHex(datasetSeed(chain.network.id, epoch)))
+    const { epoch, seed, epochLength } = answer.pow;
+    if (!Number.isInteger(epoch) || epoch < 0 || !equalBytes(seed, datasetSeed(chain.network.id, epoch)))
       return refuse(`the dataset seed of epoch ${epoch} is not the network's`);
     return {
       ok: true,
@@ -73,7 +72,7 @@ export function checkTemplate(answer: TemplateAnswer, chain: KnownChain): Templa
         body,
         epoch,
         epochLength,
-        fees: parseAtoms(answer.fees),
+        fees: answer.fees,
         anchorHeight: header.anchorHeight,
         registrationWindowEnd: registrationWindowEnd(header.anchorHeight),
       },

@@ -2,12 +2,19 @@
  * Merkle trees (ledger rule 9). Leaves and nodes have labels of their own, so neither can pass for the other; a node
  * without a sibling moves up unchanged; the tree of nothing has a root of its own.
  */
-import { type Bytes, concat, equalBytes } from './bytes.ts';
+import { type Bytes, equalBytes } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
-import { id, LABELS } from './identifier.ts';
+import { ID_BYTES, id, LABELS } from './identifier.ts';
 
 export const merkleLeaf = (bytes: Bytes): Uint8Array<ArrayBuffer> => id(LABELS.merkleLeaf, bytes);
-const parent = (left: Bytes, right: Bytes): Uint8Array<ArrayBuffer> => id(LABELS.merkleNode, concat(left, right));
+/** Nodes are put together in one place. */
+const pair = new Uint8Array(2 * ID_BYTES);
+
+function parent(left: Bytes, right: Bytes): Uint8Array<ArrayBuffer> {
+  pair.set(left);
+  pair.set(right, ID_BYTES);
+  return id(LABELS.merkleNode, pair);
+}
 
 function above(row: readonly Bytes[]): Bytes[] {
   const next: Bytes[] = [];
@@ -54,7 +61,7 @@ export function verifyMerkleBranch(root: Bytes, leaf: Bytes, branch: MerkleBranc
   for (let width = count; width > 1; width = Math.ceil(width / 2)) {
     if ((at ^ 1) < width) {
       const sibling = siblings[used++];
-      if (sibling === undefined) return false;
+      if (sibling?.length !== ID_BYTES) return false;
       node = at % 2 === 0 ? parent(node, sibling) : parent(sibling, node);
     }
     at = Math.floor(at / 2);

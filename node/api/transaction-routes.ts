@@ -11,6 +11,7 @@ import {
   PROTOCOL_VERSION,
   RULE_SET,
 } from '../../protocol/transaction.ts';
+import { fromLongHex } from '../../runtime/long-hex.ts';
 import { cutReference, hex } from '../events.ts';
 import type { CutPlace, TransactionStatus } from '../full-node.ts';
 import { type NodeError, statusOf } from '../node-error.ts';
@@ -162,7 +163,7 @@ export const transactionRoutes: Pick<
   },
 
   async submitTransaction(context, { body }): Promise<SubmissionResult> {
-    const result = await context.node.submitTransaction(fromHex(body.wire_hex), 'own');
+    const result = await context.node.submitTransaction(fromLongHex(body.wire_hex), 'own');
     if (result.status === 'refused') throw refusedSubmission(result.error);
     return {
       api_version: 1,

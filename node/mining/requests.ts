@@ -9,6 +9,7 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { decodeExtranonce, MAX_EXTRANONCE } from '../../protocol/tag.ts';
 import { targetToBytes } from '../../protocol/target.ts';
+import { fromLongHex } from '../../runtime/long-hex.ts';
 import type { Template, TemplateRequest } from '../full-node.ts';
 import { type NodeError, nodeError } from '../node-error.ts';
 
@@ -31,11 +32,13 @@ function readFields(json: unknown, required: readonly string[], optional: readon
 const isCount = (value: unknown, max: number): value is number =>
   typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= max;
 
-/** One spelling only, as everywhere; Buffer alone would take upper case and stop silently at a wrong character. */
-function readHex(value: unknown): Buffer | undefined {
-  if (typeof value !== 'string' || value.length % 2 !== 0 || /[A-F]/.test(value)) return undefined;
-  const bytes = Buffer.from(value, 'hex');
-  return bytes.length * 2 === value.length ? bytes : undefined;
+function readHex(value: unknown): Bytes | undefined {
+  try {
+    return typeof value === 'string' ? fromLongHex(value) : undefined;
+  } catch (error) {
+    if (error instanceof ProtocolError) return undefined;
+    throw error;
+  }
 }
 
 export function readTemplateRequest(json: unknown, network: NetworkName): Read<TemplateRequest> {

@@ -73,11 +73,9 @@ export class TemplateMaker {
   }
 
   make(anchor: Head, request: TemplateRequest): Template {
-    const { network, powEpochLength, mempool, pool, now } = this.#dependencies;
+    const { network, powEpochLength, pool, now } = this.#dependencies;
     const draw = request.draw ?? 0;
     const kept = this.#draw(draw, request.maxTransactions, anchor.height);
-    if (!kept.content.entries.every((entry) => mempool.holds(entry)))
-      kept.content = contentOf(kept.content.entries.filter((entry) => mempool.holds(entry)));
     const { entries, transactions, root, fees } = kept.content;
     const { payout } = request;
     const extranonce = request.extranonce ?? this.#freshExtranonce();
@@ -153,8 +151,12 @@ export class TemplateMaker {
     const kept = this.#draws.get(name);
     // A clock that was set back ends a draw too.
     const current = kept !== undefined && now >= kept.at && now < kept.at + DRAW_MILLIS ? kept : undefined;
-    if (current?.anchorHeight === anchorHeight) return current;
     const { mempool, random } = this.#dependencies;
+    if (current?.anchorHeight === anchorHeight) {
+      if (!current.content.entries.every((entry) => mempool.holds(entry)))
+        current.content = contentOf(current.content.entries.filter((entry) => mempool.holds(entry)));
+      return current;
+    }
     const still = (current?.content.entries ?? []).filter((entry) => mempool.holds(entry) && entry.carriers.size === 0);
     const rules = {
       maxTransactions,

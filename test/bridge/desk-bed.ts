@@ -3,7 +3,7 @@ import type { Conversation, Peer } from '../../bridge/conversation.ts';
 import { Desk } from '../../bridge/desk.ts';
 import type { Candidate, Hub, JudgedShare, SessionRecord } from '../../bridge/hub.ts';
 import type { StratumLimits } from '../../bridge/options.ts';
-import { type Bytes, fromHex, utf8 } from '../../protocol/bytes.ts';
+import { type Bytes, utf8 } from '../../protocol/bytes.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { referenceHash } from '../miner/pool-fixture.ts';
 import { randomOf } from '../node/bed.ts';
@@ -123,7 +123,7 @@ export async function deskBed({
     async publish(height) {
       source.height = height;
       const answer = await source.template(0);
-      const header = fromHex(answer.header_hex);
+      const header = answer.header.slice();
       // The only parts of a template that chance or the clock chose.
       header.fill(0, 24, 80);
       const template = { serial: ++serial, header, epoch: 0, draw: 0, draws: 1 };

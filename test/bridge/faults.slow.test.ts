@@ -36,7 +36,10 @@ test('a node that is away stops nobody while the job is good; the next one serve
 
 test('a broken template is never mined on: the next node serves', async () => {
   const [first, second] = [new TemplateSource('first'), new TemplateSource('second')];
-  first.spoil = (answer) => ({ ...answer, body_hex: `${answer.body_hex.slice(0, -2)}ff` });
+  first.spoil = (answer) => ({
+    ...answer,
+    body: { ...answer.body, transactions: [...answer.body.transactions, Uint8Array.of(1)] },
+  });
   const { server, port } = await startBed({ sources: [first, second] });
   const client = await V1Client.open(port);
   await client.login(`${addressOf(1)}.a`);

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import type { TemplateAnswer } from '../../bridge/template.ts';
 import type { CandidateAnswer, NodeEvents, NodeSource, WorkReward } from '../../bridge/upstream.ts';
-import { encodeBody, parentsRoot, transactionsRoot } from '../../protocol/body.ts';
+import { parentsRoot, transactionsRoot } from '../../protocol/body.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { encodeHeader } from '../../protocol/header.ts';
 import { NETWORKS } from '../../protocol/network.ts';
@@ -54,10 +54,10 @@ export class TemplateSource implements NodeSource {
       nonce: new Uint8Array(8),
     });
     return this.spoil({
-      header_hex: toHex(header),
-      body_hex: toHex(encodeBody(body)),
-      fees: this.fees.toString(),
-      pow: { epoch: 0, seed: toHex(datasetSeed(NETWORKS.development.id, 0)) },
+      header,
+      body,
+      fees: this.fees,
+      pow: { epoch: 0, seed: datasetSeed(NETWORKS.development.id, 0), epochLength: undefined },
     });
   }
 

