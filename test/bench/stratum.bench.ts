@@ -1,10 +1,12 @@
 /**
  * The stratum server under load: server, miners and yardstick in processes of their own. `npm run bench -- stratum`
  * takes some minutes; `npm run bench -- stratum 2000` uses fewer connections than 10,000. The yardstick is a bare
- * node:net server that writes the same bytes and does nothing else.
+ * node:net server that writes the same bytes and does nothing else. `npm run bench -- stratum soak` is about memory alone and lasts
+ * SVC_SOAK_MINUTES, one unless it says otherwise.
  */
 import { bench } from './harness.ts';
 import { Asked } from './stratum/asked.ts';
+import { benchSoak } from './stratum/soak.ts';
 
 type Transport = 'tcp' | 'tls' | 'ws';
 type Ports = { readonly tcp: number; readonly ws: number };
@@ -44,6 +46,15 @@ async function crowd(server: Asked, connections: number, transport: Transport, v
 const against = (value: number, base: number, yardstick = 'the bare server') => ({ ratio: value / base, yardstick });
 
 export default bench('the stratum server under load, beside a bare node:net server', async (b) => {
+  if (b.words[0] === 'soak') {
+    const server = await started('./server-process.ts', '2', 'none', 'resumable');
+    const load = await started('./load-process.ts');
+    const { tcp } = await server.ask<Ports>('ports');
+    await benchSoak(b, server, load, tcp, Number(process.env.SVC_SOAK_MINUTES ?? 1));
+    await load.stop();
+    await server.stop();
+    return;
+  }
   const connections = Number(b.words[0] ?? 10_000);
   b.note(`${connections} connections, two listener threads, load in a process of its own`);
 

@@ -12,7 +12,7 @@ import { quietLog } from '../../quiet-log.ts';
 import { answerAsked } from './asked.ts';
 import { withoutHashing } from './without-hashing.ts';
 
-const [threads = '2', hashing = 'none'] = process.argv.slice(2);
+const [threads = '2', hashing = 'none', resume = 'not resumable'] = process.argv.slice(2);
 useNativeSha384();
 
 const verifier =
@@ -46,7 +46,7 @@ const server = await createStratumServer(
       submits: many,
       submitsOverall: many,
       requests: many,
-      resumeMillis: 0,
+      ...(resume === 'resumable' ? {} : { resumeMillis: 0 }),
       // Every nonce is a share, however many come.
       vardiff: { ...LIMIT_DEFAULTS.vardiff, startWork: 1n, minWork: 1n, maxWork: 1n },
     },
