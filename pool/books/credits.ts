@@ -124,7 +124,7 @@ async function writeList(
   const credits = creditsOf(accounts, shares);
   const packed = Buffer.from(packCredits(credits));
   const { root } = sumTree(credits);
-  const [[row]] = await Promise.all([
+  const [[row], changed] = await Promise.all([
     transaction<{ id: number }[]>`insert into credit_lists
         (service, slice, blocks, reward, fee, fee_ppm, credited, window_parts, root, credits, made_height)
       values (${list.service}, ${list.slice}, ${list.blocks}, ${list.reward}, ${list.fee}, ${Number(list.feePpm)},
@@ -132,6 +132,8 @@ async function writeList(
         ${packed}, ${height}) returning id`,
     added,
   ]);
+  if (changed.count !== paid.length)
+    throw new Error(`credits of slice ${list.slice}: ${paid.length} accounts are due, ${changed.count} have a balance`);
   await transaction`update blocks set credit_list = ${(row as { id: number }).id}
     where service = ${list.service} and slice = ${list.slice} and state = 'paid'`;
 }
