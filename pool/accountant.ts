@@ -257,25 +257,18 @@ export class Accountant {
 
   /**
    * Rewards of open blocks whose cut is below a height: it was read before their journal came, or could not be read at all.
-   * Each is asked for by name, so that no block that the chain paid is taken for expired. A slice is credited once, so what
-   * comes to light after that cannot be divided any more: the operator is told.
+   * Each is asked for by name, so that no block that the chain paid is taken for expired.
    */
   async #settledUnseen(height: number): Promise<PaidReward[]> {
-    const { sql, chain, log } = this.#dependencies;
-    const open = await sql<{ block_id: Buffer; is_credited: boolean }[]>`select block_id, exists (
-        select 1 from credit_lists c where c.service = b.service and c.slice = b.slice) as is_credited from blocks b
+    const { sql, chain } = this.#dependencies;
+    const open = await sql<{ block_id: Buffer }[]>`select block_id from blocks
       where state in ('found', 'accepted', 'registered', 'refused') and anchor_height + ${REGISTRATION_WINDOW} < ${height}`;
     const paid: PaidReward[] = [];
-    for (const { block_id, is_credited } of open) {
+    for (const { block_id } of open) {
       const block = block_id.toString('hex');
       const reward = (await chain.block(block))?.reward;
       if (reward?.state !== 'paid' || reward.outpoint === null || reward.amount === null) continue;
-      if (is_credited)
-        log.error('a reward came to light after its slice was credited', { block, amount: reward.amount });
-      else
-        paid.push(
-          rewardOf({ block_id: block, ...reward.outpoint, amount: reward.amount }, reward.paid_height ?? height),
-        );
+      paid.push(rewardOf({ block_id: block, ...reward.outpoint, amount: reward.amount }, reward.paid_height ?? height));
     }
     return paid;
   }

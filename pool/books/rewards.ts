@@ -10,7 +10,10 @@ export type PaidReward = {
   readonly height: number;
 };
 
-/** True when the block is known. A repeated word of the chain changes nothing; a different one is an error. */
+/**
+ * True when the block is known. A repeated word of the chain changes nothing; a different one is an error. A slice is credited
+ * once: what comes to light after that is divided with the blocks of the slice that is open now (books rule 7).
+ */
 export async function recordPaid(transaction: Transaction, reward: PaidReward): Promise<boolean> {
   const [row] = await transaction<{ state: string; reward: bigint | null }[]>`select state, reward from blocks
     where block_id = ${Buffer.from(reward.blockId)} for update`;
@@ -23,6 +26,9 @@ export async function recordPaid(transaction: Transaction, reward: PaidReward): 
   await transaction`update blocks set state = 'paid', reward = ${reward.amount}, reason = null,
     reward_transaction = ${Buffer.from(reward.transactionId)}, reward_output = ${reward.outputIndex},
     settled_height = ${reward.height} where block_id = ${Buffer.from(reward.blockId)}`;
+  await transaction`update blocks b set slice = s.number from slices s, credit_lists c
+    where b.block_id = ${Buffer.from(reward.blockId)} and c.service = b.service and c.slice = b.slice
+      and s.service = b.service and s.closed_height is null`;
   return true;
 }
 

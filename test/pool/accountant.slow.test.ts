@@ -61,9 +61,9 @@ const entry = (record: JournalRecord): JournalEntry => ({
 const share = (who: number, atMillis = START): JournalEntry =>
   entry({ kind: 'share', service: 'pplns', account: account(who), worker: 'rig', work: 100n, atMillis });
 const blockId = pattern('accountant/block', 48);
-const block = (anchorHeight: number): JournalEntry =>
+const block = (anchorHeight: number, id = blockId): JournalEntry =>
   entry({
-    ...{ kind: 'block', service: 'pplns', account: account(1), worker: 'rig', blockId, anchorHeight },
+    ...{ kind: 'block', service: 'pplns', account: account(1), worker: 'rig', blockId: id, anchorHeight },
     ...{ target, extranonce: new Uint8Array(1), atMillis: START },
   });
 const follow = (accountant: Accountant) => accountant.follow(new AbortController().signal);
@@ -116,6 +116,34 @@ test('a block is paid though its journal came after a gap in which nobody could 
   expect(paid).toEqual({ state: 'paid', reward: 1001n, at: 99 });
   const balances = await sql<{ balance: bigint }[]>`select balance from accounts order by balance desc`;
   expect(balances.map((row) => row.balance)).toEqual([501n, 500n]);
+  expect((await audit(sql)).findings).toEqual([]);
+});
+
+test('a reward that comes to light after its slice was credited is divided with the slice that is open then', async () => {
+  const { sql } = await server.fresh();
+  const chain = new ToldChain();
+  const accountant = accountantOf(sql, chain);
+  await accountant.start();
+  await accountant.takeIn([share(1), block(3)]);
+  const paying = { block_id: toHex(blockId), transaction_id: 'ab'.repeat(48), output_index: 0, amount: '1000' };
+  chain.items = [cut(0), cut(10), cut(99, [paying]), cut(200)];
+  await follow(accountant);
+  const lists = () => sql<{ slice: number; reward: bigint }[]>`select slice, reward from credit_lists order by id`;
+  expect([...(await lists())]).toEqual([{ slice: 0, reward: 1000n }]);
+
+  const late = pattern('accountant/late', 48);
+  const outpoint = { transaction_id: 'cd'.repeat(48), output_index: 0 };
+  chain.documents.set(toHex(late), { reward: { state: 'paid', amount: '501', outpoint, paid_height: 99 } });
+  await accountant.takeIn([share(2), share(2), block(4, late)]);
+  // Told again and again, it counts once.
+  chain.items = [cut(205), cut(206), cut(210), cut(400)];
+  await follow(accountant);
+  expect([...(await lists())]).toEqual([
+    { slice: 0, reward: 1000n },
+    { slice: 20, reward: 501n },
+  ]);
+  const [total] = await sql<{ total: string }[]>`select sum(balance)::text as total from accounts`;
+  expect(total?.total).toBe('1501');
   expect((await audit(sql)).findings).toEqual([]);
 });
 
