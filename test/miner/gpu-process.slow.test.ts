@@ -13,7 +13,7 @@ const env = { VK_ICD_FILENAMES: SWIFTSHADER };
 const TIMEOUT = 240_000;
 
 async function fixture(options: FixtureOptions = {}): Promise<PoolFixture> {
-  const pool = await new PoolFixture({ shareWork: 3_000n, ...options }).listen();
+  const pool = await new PoolFixture({ shareWork: 10_000n, ...options }).listen();
   onTestFinished(() => pool.close());
   return pool;
 }
