@@ -291,7 +291,7 @@ export class Desk implements ConversationDesk {
     this.#events.push({ kind, service, account, worker, agent, connection, atMillis: Math.floor(this.now()) });
   }
 
-  /** What only figures are made of goes to the main thread at each tick: a message each would cost more than the login it is about. */
+  /** What only figures are made of goes to the main thread at each tick: a message for each was a tenth of a login. */
   #tell(): void {
     const [refused, events] = [this.#refused, this.#events];
     this.#refused = [];

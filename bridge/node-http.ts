@@ -2,7 +2,6 @@
  * A node reached over its mining listener (docs/protocol/mining.md): templates and blocks by HTTP, cuts by WebSocket.
  * A connection that goes quiet, is refused or answers nonsense makes the node `lost` until it is back.
  */
-
 import { parseAtoms } from '../protocol/amount.ts';
 import { followCuts } from '../protocol/api/client-events.ts';
 import {
