@@ -8,6 +8,8 @@ import { quietLog } from '../quiet-log.ts';
 
 export type PostgresServer = {
   readonly url: string;
+  /** Its data lies in `data` below it; nothing there may be changed while the server runs. */
+  readonly directory: string;
   /** Ends it at once, as a crash would; its data stays. */
   kill(): Promise<void>;
   start(): Promise<void>;
@@ -54,6 +56,7 @@ export async function startPostgresServer(connections: number): Promise<Postgres
   const { url } = server as unknown as EmbeddedPostgres;
   return {
     url,
+    directory,
     start,
     thaw,
     freeze() {
