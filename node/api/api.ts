@@ -4,13 +4,13 @@
  */
 import type { ListenAddress } from '../../protocol/command-line.ts';
 import type { NetworkName } from '../../protocol/network.ts';
+import { TrustedProxies } from '../../runtime/client-address.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { FullNode } from '../full-node.ts';
 import { INDEX_NAME } from '../index/index-keys.ts';
 import { IndexReader, IndexUnavailable } from '../index/index-reader.ts';
 import type { ApiContext, NodeState } from './api-context.ts';
 import { type ApiLimits, NODE_LIMITS, PUBLIC_LIMITS } from './api-limits.ts';
-import { TrustedProxies } from './client-address.ts';
 import { ApiHttp } from './http-server.ts';
 import type { NodeIdentity } from './identity.ts';
 import { RateLimiter } from './rate-limit.ts';

@@ -16,11 +16,11 @@ import { ANSWER_HEADERS, answerMessage, ENVELOPE_VERSION, NONCE_BYTES } from '..
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import type { ListenAddress } from '../../protocol/command-line.ts';
 import type { NetworkName } from '../../protocol/network.ts';
+import { clientKey, type TrustedProxies } from '../../runtime/client-address.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { ApiContext } from './api-context.ts';
 import { Refusal, refusal } from './api-error.ts';
 import type { ApiLimits } from './api-limits.ts';
-import { clientKey, type TrustedProxies } from './client-address.ts';
 import { type ApiAnswer, dispatch, refusalAnswer } from './dispatch.ts';
 import { frontPage, type RouteList, routesOffered } from './front-page.ts';
 import type { NodeIdentity } from './identity.ts';

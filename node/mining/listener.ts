@@ -10,11 +10,11 @@ import { formatAddress } from '../../protocol/address.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import type { ListenAddress } from '../../protocol/command-line.ts';
 import type { Logger } from '../../runtime/log.ts';
+import { isSameMachine } from '../../runtime/same-machine.ts';
 import type { FullNode } from '../full-node.ts';
 import { errorDocument, type NodeError, nodeError, statusOf } from '../node-error.ts';
 import { AnswerRooms } from './answer-rooms.ts';
 import { readCandidate, readTemplateRequest, writeTemplate } from './requests.ts';
-import { isSameMachine } from './same-machine.ts';
 
 export const MAX_REQUEST_BYTES = 4 * 1024 * 1024;
 export const EVENTS_PROTOCOL = 'svc.node-events.v1';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { clientKey, TrustedProxies } from '../../node/api/client-address.ts';
 import { PUBLIC_RATE_LIMIT, RateLimiter } from '../../node/api/rate-limit.ts';
+import { clientKey, TrustedProxies } from '../../runtime/client-address.ts';
 
 test('clients are told apart by IPv4 address or IPv6 /64', () => {
   expect(clientKey('192.0.2.1')).toBe('192.0.2.1');

@@ -8,13 +8,13 @@ import { chainRates, nodeSync } from '../../node/api/chain-routes.ts';
 import { developmentKey } from '../../node/development.ts';
 import { CutFeed, CutReader } from '../../node/events.ts';
 import { listenForMining, type MiningListener } from '../../node/mining/listener.ts';
-import { isSameMachine } from '../../node/mining/same-machine.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { bodyRewardRoot, decodeBody, encodeBody, transactionsRoot } from '../../protocol/body.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { decodeHeader } from '../../protocol/header.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { buildCache, datasetSeed, powParameters, powStages } from '../../protocol/pow.ts';
+import { isSameMachine } from '../../runtime/same-machine.ts';
 import { Bed, silentLog } from './bed.ts';
 
 const payout = formatAddress(developmentKey('alice').address, 'development');
