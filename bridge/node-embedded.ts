@@ -14,8 +14,14 @@ export type EmbeddedNodeOptions = {
 
 /** Its body is bytes only once a block is found. */
 const answerOf = (template: NodeTemplate): TemplateAnswer => {
-  const { header, payout, extranonce, parents, transactions, fees, pow } = template;
-  return { header, body: { payout, extranonce, parents, transactions }, fees, pow };
+  const { header, anchor, payout, extranonce, parents, transactions, fees, pow } = template;
+  return {
+    header,
+    anchorMillis: anchor.timestampMillis,
+    body: { payout, extranonce, parents, transactions },
+    fees,
+    pow,
+  };
 };
 
 /** A reward of not one atom has no output. */

@@ -34,14 +34,16 @@ export type HttpNodeDependencies = StreamDependencies & {
 
 /** The fields of the mining listener's answer that a template is made from. */
 type TemplateDocument = {
+  readonly anchor?: { readonly timestamp_millis?: number };
   readonly header_hex: string;
   readonly body_hex: string;
   readonly fees: string;
   readonly pow: { readonly epoch: number; readonly seed: string; readonly epoch_length?: number };
 };
 
-const readTemplate = ({ header_hex, body_hex, fees, pow }: TemplateDocument): TemplateAnswer => ({
+const readTemplate = ({ anchor, header_hex, body_hex, fees, pow }: TemplateDocument): TemplateAnswer => ({
   header: fromHex(header_hex),
+  anchorMillis: Number.isSafeInteger(anchor?.timestamp_millis) ? anchor?.timestamp_millis : undefined,
   body: decodeBody(fromLongHex(body_hex)),
   fees: parseAtoms(fees),
   pow: { epoch: pow.epoch, seed: fromHex(pow.seed), epochLength: pow.epoch_length },

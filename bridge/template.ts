@@ -10,11 +10,14 @@ import type { Network } from '../protocol/network.ts';
 import { datasetSeed } from '../protocol/pow.ts';
 import { headerForPayout, headerPays } from '../protocol/reward.ts';
 import { MAX_EXTRANONCE } from '../protocol/tag.ts';
+import { timestampFault } from '../protocol/timestamp.ts';
 import type { JobTemplate } from './job-book.ts';
 
 /** What a template is made from, as a node gave it: nothing of it is believed yet. */
 export type TemplateAnswer = {
   readonly header: Bytes;
+  /** When the anchor was finalized, where the node says it. */
+  readonly anchorMillis: number | undefined;
   readonly body: Body;
   readonly fees: bigint;
   readonly pow: { readonly epoch: number; readonly seed: Bytes; readonly epochLength: number | undefined };
@@ -40,6 +43,7 @@ const refuse = (reason: string): TemplateCheck => ({ ok: false, reason });
 
 export type KnownChain = { readonly network: Network; readonly headHeight: number; readonly nowMillis: number };
 
+/** This clock and the node's may differ by as much. */
 const CLOCK_SLACK_MILLIS = 60_000;
 
 export function checkTemplate(answer: TemplateAnswer, chain: KnownChain): TemplateCheck {
@@ -54,8 +58,14 @@ export function checkTemplate(answer: TemplateAnswer, chain: KnownChain): Templa
     if (header.target === 0n) return refuse('the target is zero');
     if (registrationWindowEnd(header.anchorHeight) <= chain.headHeight)
       return refuse(`anchor ${header.anchorHeight} is too old: the head is ${chain.headHeight}`);
-    if (Math.abs(header.timestampMillis - chain.nowMillis) > CLOCK_SLACK_MILLIS)
-      return refuse('the timestamp is more than a minute off this clock');
+    const wrongTime = timestampFault(header.timestampMillis, {
+      anchorMillis: answer.anchorMillis ?? 0,
+      nowMillis: chain.nowMillis,
+      aheadMillis: CLOCK_SLACK_MILLIS,
+    });
+    if (wrongTime === 'too_early') return refuse("the timestamp is not after the anchor's");
+    if (wrongTime === 'too_late')
+      return refuse('the timestamp is more than a minute ahead of this clock and of the anchor');
     if (!equalBytes(header.parentsRoot, parentsRoot(body))) return refuse('parents_root does not follow from the body');
     if (!equalBytes(header.transactionsRoot, transactionsRoot(body)))
       return refuse('transactions_root does not follow from the body');

@@ -10,13 +10,11 @@ import { merkleRootOfHashes } from '../../protocol/merkle.ts';
 import type { Network } from '../../protocol/network.ts';
 import { rewardRoot } from '../../protocol/reward.ts';
 import { meetsTarget, targetToBytes } from '../../protocol/target.ts';
+import { timestampFault } from '../../protocol/timestamp.ts';
 import type { CutRecord } from '../full-node.ts';
 import { isWindowOpen } from '../ledger/registration.ts';
 import { type ReadTransaction, readWorkBlock, type WorkBlock } from '../ledger/work-block.ts';
 import { type NodeError, type NodeErrorCode, nodeError } from '../node-error.ts';
-
-/** A block's time may be this far ahead of the checking clock. */
-export const MAX_AHEAD_MILLIS = 10_000;
 
 export type CandidateContext = {
   readonly network: Network;
@@ -86,15 +84,24 @@ function checkHeader(header: Header, context: CandidateContext): NodeError | und
   if (!equalBytes(anchor.header.stateRoot, header.stateRoot))
     return nodeError('state_root_mismatch', 'state_root is not that of the anchor');
   if (anchor.target !== header.target) return nodeError('target_mismatch', 'target is not that of the anchor');
-  if (header.timestampMillis <= anchor.header.timestampMillis)
-    return nodeError('timestamp_too_early', "timestamp_millis is not after the anchor's", {
-      anchor_millis: anchor.header.timestampMillis,
-    });
-  if (header.timestampMillis > context.nowMillis + MAX_AHEAD_MILLIS)
-    return nodeError('timestamp_too_late', 'timestamp_millis is more than 10 s ahead', {
-      now_millis: context.nowMillis,
-    });
-  return undefined;
+  const anchorMillis = anchor.header.timestampMillis;
+  switch (timestampFault(header.timestampMillis, { anchorMillis, nowMillis: context.nowMillis })) {
+    case 'too_early':
+      return nodeError('timestamp_too_early', "timestamp_millis is not after the anchor's", {
+        anchor_millis: anchorMillis,
+      });
+    case 'too_late':
+      return nodeError(
+        'timestamp_too_late',
+        'timestamp_millis is more than 10 s ahead of the clock and of the anchor',
+        {
+          now_millis: context.nowMillis,
+          anchor_millis: anchorMillis,
+        },
+      );
+    default:
+      return undefined;
+  }
 }
 
 function checkBody(

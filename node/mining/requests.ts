@@ -93,7 +93,12 @@ export function writeTemplate(
     api_version: 1,
     network,
     chain_id: toHex(chainId),
-    anchor: { height: anchor.height, cut_id: toHex(anchor.cutId), state_root: toHex(anchor.stateRoot) },
+    anchor: {
+      height: anchor.height,
+      cut_id: toHex(anchor.cutId),
+      state_root: toHex(anchor.stateRoot),
+      timestamp_millis: anchor.timestampMillis,
+    },
     registration_window_end: template.registrationWindowEnd,
     target: toHex(targetToBytes(template.target)),
     timestamp_millis: template.timestampMillis,

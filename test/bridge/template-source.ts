@@ -55,6 +55,7 @@ export class TemplateSource implements NodeSource {
     });
     return this.spoil({
       header,
+      anchorMillis: undefined,
       body,
       fees: this.fees,
       pow: { epoch: 0, seed: datasetSeed(NETWORKS.development.id, 0), epochLength: undefined },

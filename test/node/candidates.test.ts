@@ -160,8 +160,10 @@ test('a clock that goes backwards neither stops the chain nor dates blocks befor
   const before = bed.node.head().timestampMillis;
   const { header, body } = bed.make(alice);
   expect(decodeHeader(header).timestampMillis).toBe(before + 1);
-  // To this clock the block is an hour ahead: it says so rather than guess.
-  expect(await refusal(header, body)).toBe('timestamp_too_late');
+  // To this clock the anchor is an hour ahead, and what builds on it cannot be dated before it.
+  expect(await bed.node.submitBlock(header, body)).toMatchObject({ status: 'accepted' });
+  const far = encodeHeader({ ...decodeHeader(header), timestampMillis: before + 10_001 });
+  expect(await refusal(far, body)).toBe('timestamp_too_late');
   const cut = await bed.node.seal();
   expect(cut.header.timestampMillis).toBe(before + 1);
 });
