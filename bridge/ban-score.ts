@@ -3,7 +3,7 @@
  * is banned for a while. Before authorization the owner is an address (IPv6 by /64), after it the session alone: many
  * rigs share an address, and a user name proves nothing. Loopback and the operator's allow-list are never banned.
  */
-import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
+import { addressList, clientKey, isLoopback } from '../runtime/client-address.ts';
 
 export type BanOptions = {
   readonly limit: number;
@@ -41,40 +41,6 @@ export function addPoints(score: Score | undefined, points: number, nowMillis: n
   return { points: score.points * 2 ** (-age / options.halfLifeMillis) + points, atMillis: nowMillis };
 }
 
-/** The key an address is scored under: IPv4 as it is (mapped ones too), IPv6 by its /64. */
-export function addressKey(address: string): string {
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
-  if (mapped !== undefined) return mapped;
-  if (!isIPv6(address)) return address;
-  const bare = address.split('%')[0] as string;
-  const [head, tail] = bare.split('::') as [string, string | undefined];
-  const left = head === '' ? [] : head.split(':');
-  const right = tail === undefined || tail === '' ? [] : tail.split(':');
-  const groups =
-    tail === undefined ? left : [...left, ...Array(Math.max(0, 8 - left.length - right.length)).fill('0'), ...right];
-  return `${groups
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':')}::/64`;
-}
-
-/** A list of addresses and networks such as `10.0.0.0/8` or `::1`; throws a RangeError that names a wrong entry. */
-export function addressList(entries: readonly string[]): (address: string) => boolean {
-  const list = new BlockList();
-  for (const entry of entries) {
-    const [network = '', bits] = entry.split('/');
-    const family = isIPv4(network) ? 'ipv4' : 'ipv6';
-    const width = family === 'ipv4' ? 32 : 128;
-    const prefix = bits === undefined ? width : Number(bits);
-    if (isIP(network) === 0 || !Number.isInteger(prefix) || prefix < 0 || prefix > width)
-      throw new RangeError(`'${entry}' is no address or network; write 10.0.0.0/8 or ::1`);
-    list.addSubnet(network, prefix, family);
-  }
-  return (address) => isIP(address) !== 0 && list.check(address, isIPv4(address) ? 'ipv4' : 'ipv6');
-}
-
-const isLoopback = addressList(['127.0.0.0/8', '::1', '::ffff:127.0.0.0/104']);
-
 /** Scores and bans by owner. Memory is bounded; a restart of the server forgets everything, so it bans nobody. */
 export class BanList {
   readonly #options: BanOptions;
@@ -94,7 +60,7 @@ export class BanList {
   /** Adds a fault of an address. Returns until when it is now banned, if it is. */
   score(address: string, fault: Fault, nowMillis: number): number | undefined {
     if (this.exempt(address)) return undefined;
-    const key = addressKey(address);
+    const key = clientKey(address);
     const score = addPoints(this.#scores.get(key), FAULT_POINTS[fault], nowMillis, this.#options);
     this.#scores.delete(key);
     if (score.points < this.#options.limit) {
@@ -108,7 +74,7 @@ export class BanList {
 
   ban(address: string, untilMillis: number): void {
     if (this.exempt(address)) return;
-    const key = addressKey(address);
+    const key = clientKey(address);
     this.#bans.delete(key);
     this.#bans.set(key, untilMillis);
     this.#trim(this.#bans);
@@ -120,7 +86,7 @@ export class BanList {
   }
 
   bannedUntil(address: string, nowMillis: number): number | undefined {
-    const key = addressKey(address);
+    const key = clientKey(address);
     const until = this.#bans.get(key);
     if (until === undefined) return undefined;
     if (until > nowMillis) return until;

@@ -6,7 +6,8 @@ import type { Verifier } from '../kernels/verifier.ts';
 import { type Bytes, toHex } from '../protocol/bytes.ts';
 import type { Network } from '../protocol/network.ts';
 import type { RefusalCode } from '../protocol/stratum/errors.ts';
-import { addressKey, type Fault } from './ban-score.ts';
+import { clientKey } from '../runtime/client-address.ts';
+import type { Fault } from './ban-score.ts';
 import { type Conversation, type ConversationDesk, type Peer, V1Conversation, V2Conversation } from './conversation.ts';
 import { ConnectionCounter } from './extranonce.ts';
 import { FanOut } from './fan-out.ts';
@@ -148,15 +149,19 @@ export class Desk implements ConversationDesk {
     if (record !== null && this.limits.resumeMillis > 0) this.#dependencies.hub.ended(record);
   }
 
+  get log(): DeskDependencies['log'] {
+    return this.#dependencies.log;
+  }
+
   banLeft(address: string): number {
-    const until = this.bans.size === 0 ? undefined : this.bans.get(addressKey(address));
+    const until = this.bans.size === 0 ? undefined : this.bans.get(clientKey(address));
     return until === undefined ? 0 : Math.max(0, Math.ceil(until - this.now()));
   }
 
   ban(key: string, untilMillis: number): void {
     this.bans.set(key, untilMillis);
     for (const conversation of this.#conversations)
-      if (!conversation.session.isMining && addressKey(conversation.address) === key) {
+      if (!conversation.session.isMining && clientKey(conversation.address) === key) {
         conversation.session.ban(Math.max(0, Math.ceil(untilMillis - this.now())));
         conversation.flush();
       }

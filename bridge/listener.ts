@@ -9,8 +9,8 @@ import { createServer as createTlsServer, type TLSSocket, type Server as TlsServ
 import { type Bytes, concat } from '../protocol/bytes.ts';
 import type { ListenAddress } from '../protocol/command-line.ts';
 import { sniff, V2_MAGIC } from '../protocol/stratum/frame.ts';
+import { clientKey, proxiedAddress, TrustedProxies } from '../runtime/client-address.ts';
 import { listenError } from '../runtime/runtime-error.ts';
-import { addressKey, addressList } from './ban-score.ts';
 import { ConnectionCount } from './connection-count.ts';
 import type { Conversation } from './conversation.ts';
 import { type Desk, TICK_MILLIS } from './desk.ts';
@@ -61,7 +61,7 @@ const BACKLOG = 16_384;
 export class Listener implements ListenerControl {
   readonly #options: ListenerOptions;
   readonly #desk: Desk;
-  readonly #isProxy: (address: string) => boolean;
+  readonly #proxies: TrustedProxies;
   readonly #counts: ConnectionCount;
   readonly #servers: (Server | HttpServer)[] = [];
   readonly #sockets: StratumSockets;
@@ -77,13 +77,16 @@ export class Listener implements ListenerControl {
   constructor(options: ListenerOptions, desk: Desk) {
     this.#options = options;
     this.#desk = desk;
-    this.#isProxy = addressList(options.proxies);
+    this.#proxies = new TrustedProxies(options.proxies, {
+      option: '--proxy-protocol',
+      warn: (message, fields) => desk.log('warn', message, fields),
+    });
     this.#counts = new ConnectionCount(options.counts);
     this.#logins = fullBucket(desk.limits.logins, desk.now());
     this.#sockets = new StratumSockets({
       desk,
       origins: options.wsOrigins,
-      isProxy: this.#isProxy,
+      proxies: this.#proxies,
       admit: (address) => this.#admit(address),
       onOpen: (key) => {
         this.#counts.add(key, 1);
@@ -133,11 +136,11 @@ export class Listener implements ListenerControl {
     });
   }
 
-  /** A WebSocket that somebody else's web server accepted (the pool's). */
-  handleUpgrade(service: StratumService, request: IncomingMessage, socket: Duplex, head: Bytes): void {
+  /** A WebSocket; `client` where somebody else's web server accepted it (the pool's) and knows whose it is. */
+  handleUpgrade(service: StratumService, request: IncomingMessage, socket: Duplex, head: Bytes, client?: string): void {
     this.#timer ??= setInterval(() => this.#tick(), TICK_MILLIS);
     if (!this.#accepting) socket.destroy();
-    else this.#sockets.upgrade(service, request, socket, head);
+    else this.#sockets.upgrade(service, request, socket, head, client);
   }
 
   // --- TCP ------------------------------------------------------------------------------------------------------------
@@ -147,12 +150,12 @@ export class Listener implements ListenerControl {
     const now = this.#desk.now();
     // The peer may be gone before it was accepted.
     if (address === undefined) return void socket.destroy();
-    const proxied = this.#isProxy(address);
+    const proxied = this.#proxies.has(address);
     if (!this.#admitRate(now) || (!proxied && !this.#admit(address))) {
       this.#refused++;
       return void socket.destroy();
     }
-    const key = addressKey(address);
+    const key = clientKey(address);
     socket[ARRIVAL] = {
       service,
       address,
@@ -179,7 +182,7 @@ export class Listener implements ListenerControl {
 
   #admit(address: string): boolean {
     const { connections, connectionsPerAddress } = this.#desk.limits;
-    return this.#counts.all < connections && this.#counts.of(addressKey(address)) < connectionsPerAddress;
+    return this.#counts.all < connections && this.#counts.of(clientKey(address)) < connectionsPerAddress;
   }
 
   #count(transport: string, amount: 1 | -1): void {
@@ -234,7 +237,7 @@ export class Listener implements ListenerControl {
         return;
       }
       arrival.proxied = false;
-      if (!this.#moveTo(arrival, header.address ?? arrival.address)) {
+      if (!this.#moveTo(arrival, proxiedAddress(header.address ?? arrival.address))) {
         this.#refuse(socket);
         return;
       }
@@ -276,7 +279,7 @@ export class Listener implements ListenerControl {
   /** The address the proxy names is the one that counts. */
   #moveTo(arrival: Arrival, address: string): boolean {
     if (!this.#admit(address)) return false;
-    const key = addressKey(address);
+    const key = clientKey(address);
     this.#counts.add(arrival.key, -1);
     this.#counts.add(key, 1);
     arrival.address = address;

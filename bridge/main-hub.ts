@@ -3,7 +3,8 @@
  * ended sessions, and turns candidates into blocks.
  */
 import type { Bytes } from '../protocol/bytes.ts';
-import { addressKey, type BanList, type Fault } from './ban-score.ts';
+import { clientKey } from '../runtime/client-address.ts';
+import type { BanList, Fault } from './ban-score.ts';
 import { extranonceOf } from './extranonce.ts';
 import type { FoundBlocks } from './found-blocks.ts';
 import type { Balance, Candidate, Hub, JudgedShare, ListenerControl, Member, SessionRecord } from './hub.ts';
@@ -87,8 +88,8 @@ export class MainHub implements Hub {
     const before = bans.bannedUntil(address, now());
     const until = bans.score(address, fault, now());
     if (until === undefined || until === before) return;
-    log.warn('address banned', { address: addressKey(address), until: new Date(until).toISOString() });
-    onBan(addressKey(address), until);
+    log.warn('address banned', { address: clientKey(address), until: new Date(until).toISOString() });
+    onBan(clientKey(address), until);
   }
 
   async balance(service: string, account: Bytes): Promise<Balance | null> {

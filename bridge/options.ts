@@ -4,7 +4,8 @@
  */
 import { availableParallelism } from 'node:os';
 import { duration, integer, parsed, path, repeated, text, type ValuesOf } from '../protocol/command-line.ts';
-import { addressList, BAN_DEFAULTS, type BanOptions } from './ban-score.ts';
+import { readAddressRange } from '../runtime/client-address.ts';
+import { BAN_DEFAULTS, type BanOptions } from './ban-score.ts';
 import { JOB_LIFE_DEFAULTS, type JobLife } from './job-book.ts';
 import type { BucketRate } from './token-bucket.ts';
 import { VARDIFF_DEFAULTS, type VardiffOptions } from './vardiff.ts';
@@ -68,10 +69,7 @@ const LIMITS = 'Limits';
 const SHARES = 'Jobs and shares';
 
 const addressRange = (settings: { help: string; group: string }) =>
-  parsed({ ...settings, placeholder: 'CIDR' }, (word) => {
-    addressList([word]);
-    return word;
-  });
+  parsed({ ...settings, placeholder: 'CIDR' }, readAddressRange);
 
 const works = (settings: { help: string; default: string }) =>
   parsed({ ...settings, group: SHARES, placeholder: 'HASHES' }, (word) => {

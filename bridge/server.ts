@@ -71,8 +71,8 @@ export type StratumFigures = {
 export interface StratumServer {
   readonly bootId: Bytes;
   readonly addresses: readonly BoundAddress[];
-  /** Takes over a WebSocket upgrade that another web server got for one of the services. */
-  handleUpgrade(service: string, request: IncomingMessage, socket: Duplex, head: Bytes): void;
+  /** Takes over a WebSocket upgrade that another web server got for one of the services, from the client it names. */
+  handleUpgrade(service: string, request: IncomingMessage, socket: Duplex, head: Bytes, client: string): void;
   setCertificate(certificate: CertificatePem): void;
   figures(): Promise<StratumFigures>;
   blocks(limit: number): readonly BlockEntry[];
@@ -254,10 +254,10 @@ class MainServer implements StratumServer {
     for (const listener of this.#listeners.values()) run(listener);
   }
 
-  handleUpgrade(name: string, request: IncomingMessage, socket: Duplex, head: Bytes): void {
+  handleUpgrade(name: string, request: IncomingMessage, socket: Duplex, head: Bytes, client: string): void {
     const service = this.#options.services.find((each) => each.name === name);
     if (service === undefined || this.#closing) return void socket.destroy();
-    this.#local([]).handleUpgrade(service, request, socket, head);
+    this.#local([]).handleUpgrade(service, request, socket, head, client);
   }
 
   // --- templates --------------------------------------------------------------------------------------------------------

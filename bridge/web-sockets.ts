@@ -4,13 +4,12 @@
  * would cost more than the whole connection.
  */
 import type { IncomingMessage } from 'node:http';
-import { isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
 import type { Bytes } from '../protocol/bytes.ts';
 import { MAX_LINE_BYTES } from '../protocol/stratum/line.ts';
 import { PROTOCOL_V1, PROTOCOL_V2 } from '../protocol/stratum/messages.ts';
-import { addressKey } from './ban-score.ts';
+import { clientKey, type TrustedProxies } from '../runtime/client-address.ts';
 import type { Conversation } from './conversation.ts';
 import type { Desk } from './desk.ts';
 import { WebSocketPeer } from './peers.ts';
@@ -19,7 +18,7 @@ import type { StratumService } from './service.ts';
 export type StratumSocketsDependencies = {
   readonly desk: Desk;
   readonly origins: readonly string[];
-  readonly isProxy: (address: string) => boolean;
+  readonly proxies: TrustedProxies;
   readonly admit: (address: string) => boolean;
   readonly onOpen: (key: string) => void;
   readonly onClose: (key: string) => void;
@@ -43,8 +42,9 @@ export class StratumSockets {
     this.#dependencies = dependencies;
   }
 
-  upgrade(service: StratumService, request: IncomingMessage, socket: Duplex, head: Bytes): void {
-    const { origins, isProxy, admit } = this.#dependencies;
+  /** `client`: the address, where the web server that took the request has told it already. */
+  upgrade(service: StratumService, request: IncomingMessage, socket: Duplex, head: Bytes, client?: string): void {
+    const { origins, proxies, admit } = this.#dependencies;
     const remote = (socket as Duplex & { remoteAddress?: string }).remoteAddress;
     if (remote === undefined) return void socket.destroy();
     const { origin } = request.headers;
@@ -52,11 +52,12 @@ export class StratumSockets {
       refuse(socket, '403 Forbidden');
       return;
     }
-    const address = isProxy(remote) ? forwardedFor(request) : remote;
-    if (address === undefined) {
+    const forwarded = request.headers['x-forwarded-for'];
+    if (client === undefined && proxies.hidesClients(remote, forwarded)) {
       refuse(socket, '400 Bad Request');
       return;
     }
+    const address = client ?? proxies.clientOf(remote, forwarded);
     if (!admit(address)) {
       refuse(socket, '503 Service Unavailable');
       return;
@@ -74,7 +75,7 @@ export class StratumSockets {
   #open(service: StratumService, socket: StratumSocket, address: string): void {
     const { desk, onOpen, onClose } = this.#dependencies;
     const form = socket.protocol === PROTOCOL_V2 ? 'v2' : 'v1';
-    const key = addressKey(address);
+    const key = clientKey(address);
     onOpen(key);
     socket.on('error', () => socket.terminate());
     socket.on('close', () => {
@@ -94,13 +95,6 @@ export class StratumSockets {
 
 const bytesOf = (data: RawData): Bytes =>
   Array.isArray(data) ? Buffer.concat(data) : data instanceof ArrayBuffer ? new Uint8Array(data) : data;
-
-/** The last address of the list is the one our own proxy saw. */
-function forwardedFor(request: IncomingMessage): string | undefined {
-  const header = request.headers['x-forwarded-for'];
-  const last = (Array.isArray(header) ? header.join(',') : (header ?? '')).split(',').at(-1)?.trim() ?? '';
-  return isIP(last) === 0 ? undefined : last;
-}
 
 function refuse(socket: Duplex, status: string): void {
   socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);

@@ -14,6 +14,7 @@ import {
 } from '../protocol/command-line.ts';
 import { NETWORK_NAMES, POW_EPOCH_CUTS } from '../protocol/network.ts';
 import type { Output } from '../protocol/transaction.ts';
+import { readAddressRange } from '../runtime/client-address.ts';
 import { logOptions } from '../runtime/log.ts';
 import { DEVELOPMENT_DEFAULTS } from './development.ts';
 import { NODE_DEFAULTS } from './node.ts';
@@ -38,7 +39,10 @@ export const runOptions = {
   public: flag({ help: 'serve the API with the limits of a public service', group: 'Listeners' }),
   browserOrigin: repeated(text({ help: 'web origin that may use the API', group: 'Listeners', placeholder: 'ORIGIN' })),
   trustedProxy: repeated(
-    text({ help: 'address whose X-Forwarded-For is believed', group: 'Listeners', placeholder: 'ADDRESS' }),
+    parsed(
+      { help: 'proxy that must name its clients with X-Forwarded-For', group: 'Listeners', placeholder: 'CIDR' },
+      readAddressRange,
+    ),
   ),
   miningBind: listenAddressOrOff({
     help: 'mining listener, for this machine only',

@@ -18,6 +18,7 @@ import {
 } from '../protocol/command-line.ts';
 import { NETWORK_NAMES } from '../protocol/network.ts';
 import { MAX_TAG } from '../protocol/tag.ts';
+import { readAddressRange } from '../runtime/client-address.ts';
 import { logOptions } from '../runtime/log.ts';
 
 const LISTENERS = 'Listeners';
@@ -78,7 +79,10 @@ export const poolOptions = {
     readPrefix,
   ),
   trustedProxy: repeated(
-    text({ help: 'web proxy whose X-Forwarded-* headers are believed', group: LISTENERS, placeholder: 'ADDRESS' }),
+    parsed(
+      { help: 'web proxy that must name its clients with X-Forwarded-For', group: LISTENERS, placeholder: 'CIDR' },
+      readAddressRange,
+    ),
   ),
   dashboard: path({
     help: 'folder of the built dashboard',

@@ -272,7 +272,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       metrics,
       log: log.child('web'),
       now: Date.now,
-      stratum: (service, request, socket, head) => stratum.handleUpgrade(service, request, socket, head),
+      stratum: (...upgrade) => stratum.handleUpgrade(...upgrade),
       live: (request, socket, head) => api.live.upgrade(request, socket, head),
       ready: () => figures?.ready ?? false,
     },

@@ -1,12 +1,15 @@
 /**
- * Who a client is, for limits: an IPv4 address, or the /64 of an IPv6 address, since one customer has a whole /64
- * (specification: Errors, 429). A proxy's word about the client is taken only from proxies the operator listed.
+ * Who a client is, for limits, counts and bans: the one rule of all programs (docs/security.md). An IPv4 address, also where
+ * it is written as IPv6 (::ffff:a.b.c.d), or the /64 of an IPv6 address, since one customer has a whole /64. A proxy's word
+ * about its client is taken only from proxies that the operator listed, and it never makes a client part of this machine.
  */
-import { BlockList, isIP, isIPv6 } from 'node:net';
+import { BlockList, isIPv4, isIPv6 } from 'node:net';
 
-/** The eight groups of an IPv6 address in text; undefined for anything else. */
-function groupsOf(text: string): number[] | undefined {
-  if (!isIPv6(text)) return undefined;
+/** Stands before a loopback address that a proxy named: that client is near the proxy, which need not be this machine. */
+const PROXIED = 'proxied-';
+
+/** The eight groups of an IPv6 address in text. */
+function groupsOf(text: string): number[] {
   const plain = text.split('%')[0] as string;
   // An IPv4 tail is two groups.
   const tail = /^(.*:)(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(plain);
@@ -21,55 +24,135 @@ function groupsOf(text: string): number[] | undefined {
   return [...head, ...middle, ...rest].map((group) => Number.parseInt(group, 16));
 }
 
-/** The name limits are kept under. Text that is no address shares one name: it can only come from a broken proxy. */
-export function clientKey(address: string): string {
-  if (isIP(address) === 4) return address;
-  const groups = groupsOf(address);
-  if (groups === undefined) return 'unknown';
-  if (groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff) {
-    const [high = 0, low = 0] = groups.slice(6);
-    return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`;
-  }
-  return `${groups
-    .slice(0, 4)
-    .map((group) => group.toString(16))
-    .join(':')}::/64`;
+/** An address as it is compared: dotted IPv4, or the groups of an IPv6 address that is no IPv4 address in disguise. */
+type Parsed = { readonly ipv4: string } | { readonly groups: readonly number[] };
+
+function parse(text: string): Parsed | undefined {
+  if (isIPv4(text)) return { ipv4: text };
+  if (!isIPv6(text)) return undefined;
+  const groups = groupsOf(text);
+  if (groups.slice(0, 5).some((group) => group !== 0) || groups[5] !== 0xffff) return { groups };
+  const [high = 0, low = 0] = groups.slice(6);
+  return { ipv4: `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}` };
 }
 
-export class TrustedProxies {
-  readonly #list = new BlockList();
-  readonly #any: boolean;
+const isOne = (groups: readonly number[]): boolean => groups.every((group, i) => group === (i === 7 ? 1 : 0));
+const hex = (groups: readonly number[]): string => groups.map((group) => group.toString(16)).join(':');
 
-  /** Addresses, or networks such as 10.0.0.0/8. */
-  constructor(entries: readonly string[]) {
-    this.#any = entries.length > 0;
-    for (const entry of entries) {
-      const [address = '', bits] = entry.split('/');
-      const family = isIP(address);
-      if (family === 0) throw new RangeError(`'${entry}' is not an address or a network`);
-      const type = family === 4 ? 'ipv4' : 'ipv6';
-      const length = bits === undefined ? (family === 4 ? 32 : 128) : Number(bits);
-      if (!Number.isInteger(length) || length < 0 || length > (family === 4 ? 32 : 128))
-        throw new RangeError(`'${entry}' is not an address or a network`);
-      this.#list.addSubnet(address, length, type);
-    }
+/** True for this machine's own addresses of IPv4 and IPv6; never for what a proxy named. */
+export function isLoopback(address: string): boolean {
+  const parsed = parse(address);
+  if (parsed === undefined) return false;
+  return 'ipv4' in parsed ? parsed.ipv4.startsWith('127.') : isOne(parsed.groups);
+}
+
+/**
+ * The name that limits, counts and bans are kept under; the key of a key is itself. Text that is no address shares one
+ * name: it can only come from a broken proxy.
+ */
+export function clientKey(address: string): string {
+  if (address.startsWith(PROXIED)) return `${PROXIED}${clientKey(address.slice(PROXIED.length))}`;
+  const parsed = parse(address.endsWith('/64') ? address.slice(0, -3) : address);
+  if (parsed === undefined) return 'unknown';
+  if ('ipv4' in parsed) return parsed.ipv4;
+  return isOne(parsed.groups) ? '::1' : `${hex(parsed.groups.slice(0, 4))}::/64`;
+}
+
+/** A client by the address that a proxy named, or by the proxy's own where it named none. */
+export const proxiedAddress = (address: string): string => (isLoopback(address) ? `${PROXIED}${address}` : address);
+
+/** A list of addresses and networks such as `10.0.0.0/8` or `::1`; throws a RangeError that names a wrong entry. */
+export function addressList(entries: readonly string[]): (address: string) => boolean {
+  const list = new BlockList();
+  for (const entry of entries) {
+    const [network = '', bits] = entry.split('/');
+    const parsed = parse(network);
+    const width = isIPv4(network) ? 32 : 128;
+    const length = bits === undefined ? width : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN;
+    if (parsed === undefined || !(length <= width))
+      throw new RangeError(`'${entry}' is no address or network; write 10.0.0.0/8 or ::1`);
+    // Part of the IPv4 addresses, written as IPv6.
+    if ('ipv4' in parsed && width === 32) list.addSubnet(parsed.ipv4, length, 'ipv4');
+    else if ('ipv4' in parsed && length >= 96) list.addSubnet(parsed.ipv4, length - 96, 'ipv4');
+    else list.addSubnet(network, length, 'ipv6');
+  }
+  return (address) => {
+    const parsed = parse(address);
+    if (parsed === undefined) return false;
+    return 'ipv4' in parsed ? list.check(parsed.ipv4, 'ipv4') : list.check(hex(parsed.groups), 'ipv6');
+  };
+}
+
+/** For option tables: the word as it is, once it is known to be right. */
+export function readAddressRange(word: string): string {
+  addressList([word]);
+  return word;
+}
+
+export type ProxyWarnings = {
+  /** The option that lists proxies, for the message. */
+  readonly option: string;
+  readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+};
+
+/** Proxies that are warned of; more can only come from a whole network listed as proxies. */
+const MAX_WARNINGS = 100;
+
+/** The operator's proxies, and the client behind each of their requests (X-Forwarded-For). */
+export class TrustedProxies {
+  readonly #has: (address: string) => boolean;
+  readonly #warnings: ProxyWarnings | undefined;
+  readonly #warned = new Set<string>();
+
+  constructor(entries: readonly string[], warnings?: ProxyWarnings) {
+    this.#has = addressList(entries);
+    this.#warnings = warnings;
   }
 
   has(address: string): boolean {
-    const plain = address.startsWith('::ffff:') ? address.slice(7) : address;
-    const family = isIP(plain);
-    return family !== 0 && this.#list.check(plain, family === 4 ? 'ipv4' : 'ipv6');
+    return this.#has(address);
   }
 
-  /** The client behind a peer: the last address of X-Forwarded-For that no listed proxy stands for. */
-  clientOf(peer: string, forwarded: string | undefined): string {
-    if (!this.#any || forwarded === undefined || !this.has(peer)) return peer;
-    const hops = forwarded.split(',').map((hop) => hop.trim());
+  /** The client that a listed proxy names; undefined where the peer is no listed proxy, or names nobody. */
+  namedBy(peer: string, forwarded: string | readonly string[] | undefined): string | undefined {
+    if (!this.#has(peer)) {
+      // Strangers may write what they like; what comes from this machine with such a header is a proxy that nobody listed.
+      if (forwarded !== undefined && isLoopback(peer)) this.#warn(peer, 'the proxy is not listed');
+      return undefined;
+    }
+    const hops = (typeof forwarded === 'string' ? forwarded : (forwarded ?? []).join(','))
+      .split(',')
+      .map((hop) => hop.trim());
     for (let i = hops.length - 1; i >= 0; i--) {
       const hop = hops[i] as string;
-      if (isIP(hop) === 0) return peer;
-      if (!this.has(hop)) return hop;
+      if (parse(hop) === undefined) break;
+      if (i === 0 || !this.#has(hop)) return proxiedAddress(hop);
     }
-    return peer;
+    this.#warn(peer, 'the proxy does not name its clients');
+    return undefined;
+  }
+
+  /** Who sends a request: the client that a listed proxy names, or the peer itself. */
+  clientOf(peer: string, forwarded: string | readonly string[] | undefined): string {
+    return this.namedBy(peer, forwarded) ?? (this.#has(peer) ? proxiedAddress(peer) : peer);
+  }
+
+  /** Whether the peer relays for others and does not say for whom: all of them would count as one client. */
+  hidesClients(peer: string, forwarded: string | readonly string[] | undefined): boolean {
+    if (this.namedBy(peer, forwarded) !== undefined) return false;
+    return this.#has(peer) || (forwarded !== undefined && isLoopback(peer));
+  }
+
+  /** Once for each peer: only listed proxies and this machine come here, so the set stays small. */
+  #warn(peer: string, reason: string): void {
+    const proxy = clientKey(peer);
+    const known = `${proxy} ${reason}`;
+    if (this.#warnings === undefined || this.#warned.has(known) || this.#warned.size >= MAX_WARNINGS) return;
+    this.#warned.add(known);
+    this.#warnings.warn('all clients of a proxy count as one', {
+      proxy,
+      reason,
+      remedy: `set X-Forwarded-For in the proxy, and list the proxy with ${this.#warnings.option}`,
+    });
   }
 }

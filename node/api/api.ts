@@ -67,7 +67,10 @@ export async function startApi(options: ApiOptions, dependencies: ApiDependencie
       ...shared,
       identity,
       rate: new RateLimiter(limits.rate),
-      proxies: new TrustedProxies(options.trustedProxies ?? []),
+      proxies: new TrustedProxies(options.trustedProxies ?? [], {
+        option: '--trusted-proxy',
+        warn: (message, fields) => log.warn(message, fields),
+      }),
     },
   );
   const sockets = new ApiSockets(

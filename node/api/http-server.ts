@@ -103,11 +103,8 @@ export class ApiHttp {
   }
 
   clientOf(request: IncomingMessage): string {
-    const forwarded = request.headers['x-forwarded-for'];
-    const peer = request.socket.remoteAddress ?? '';
-    return clientKey(
-      this.#dependencies.proxies.clientOf(peer, Array.isArray(forwarded) ? forwarded.join(',') : forwarded),
-    );
+    const { socket, headers } = request;
+    return clientKey(this.#dependencies.proxies.clientOf(socket.remoteAddress ?? '', headers['x-forwarded-for']));
   }
 
   /** Takes a cost from the client's allowance. */

@@ -1,6 +1,6 @@
 /** Routes for the operator, behind a token: bans, payouts, instances, config, balance sheet. Every change is logged in the books. */
 import type { FastifyRequest } from 'fastify';
-import { addressKey } from '../../bridge/ban-score.ts';
+import { clientKey } from '../../runtime/client-address.ts';
 import { balanceSheet } from '../books/sheet.ts';
 import type { Sql } from '../database/connect.ts';
 import { markVoid } from '../payout/payout-states.ts';
@@ -85,11 +85,11 @@ export function operatorRoutes({ sql, shared, now, config, wallet, isAccountant 
       },
       handle: async (request) => {
         const { key, minutes } = objectOf(request);
-        if (typeof key !== 'string' || key === '' || key.length > 64)
+        if (typeof key !== 'string' || key.length > 64 || clientKey(key) === 'unknown')
           throw new ApiRefusal('bad_request', 'key is an IPv4 or IPv6 address');
         if (typeof minutes !== 'number' || !Number.isInteger(minutes) || minutes < 1 || minutes > 525_600)
           throw new ApiRefusal('bad_request', 'minutes is a whole number from 1 to a year');
-        const ban = { key: addressKey(key), untilMillis: now() + minutes * 60_000 };
+        const ban = { key: clientKey(key), untilMillis: now() + minutes * 60_000 };
         await note(request, 'ban', { key: ban.key, minutes });
         await shared.ban(ban);
         return { api_version: 1, ...banDocument(ban) };

@@ -40,8 +40,8 @@ export type WebDependencies = {
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly now: () => number;
-  /** Takes over a stratum connection that came by the web listener. */
-  readonly stratum?: (service: string, request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  /** Takes over a stratum connection that came by the web listener, from the client it names. */
+  readonly stratum?: (service: string, request: IncomingMessage, socket: Duplex, head: Buffer, client: string) => void;
   readonly live: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   readonly ready: () => boolean;
 };
@@ -55,7 +55,10 @@ export interface WebListener {
 }
 
 export async function startWeb(options: WebOptions, dependencies: WebDependencies): Promise<WebListener> {
-  const proxies = new TrustedProxies(options.proxies);
+  const proxies = new TrustedProxies(options.proxies, {
+    option: '--trusted-proxy',
+    warn: (message, fields) => dependencies.log.warn(message, fields),
+  });
   const app = Fastify({
     bodyLimit: BODY_LIMIT,
     trustProxy: (address: string) => proxies.has(address),
@@ -66,9 +69,9 @@ export async function startWeb(options: WebOptions, dependencies: WebDependencie
     routerOptions: { maxParamLength: 256 },
     http: { headersTimeout: 10_000, maxHeaderSize: 16_384 },
   });
-  const web = new Web(app, options, dependencies, await loadStaticFiles(options.dashboard));
+  const web = new Web(app, options, dependencies, proxies, await loadStaticFiles(options.dashboard));
   web.install();
-  app.server.on('upgrade', (request, socket, head) => web.upgrade(request, socket, head, proxies));
+  app.server.on('upgrade', (request, socket, head) => web.upgrade(request, socket, head));
   try {
     await app.listen({ host: options.listen.host, port: options.listen.port });
   } catch (error) {
@@ -82,6 +85,7 @@ class Web {
   readonly #app: FastifyInstance;
   readonly #options: WebOptions;
   readonly #dependencies: WebDependencies;
+  readonly #proxies: TrustedProxies;
   readonly #files: ReadonlyMap<string, StaticFile>;
   readonly #rate: RateLimiter;
 
@@ -89,11 +93,13 @@ class Web {
     app: FastifyInstance,
     options: WebOptions,
     dependencies: WebDependencies,
+    proxies: TrustedProxies,
     files: ReadonlyMap<string, StaticFile>,
   ) {
     this.#app = app;
     this.#options = options;
     this.#dependencies = dependencies;
+    this.#proxies = proxies;
     this.#files = files;
     this.#rate = new RateLimiter(options.rate);
   }
@@ -131,7 +137,7 @@ class Web {
   async #serve(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const { token, now } = this.#dependencies;
     reply.header('x-content-type-options', 'nosniff').header('cross-origin-resource-policy', 'same-origin');
-    const verdict = this.#rate.take(clientKey(request.ip), 1, now());
+    const verdict = this.#rate.take(clientKey(this.#clientOf(request.raw)), 1, now());
     if (!verdict.ok) throw new ApiRefusal('too_many_requests', 'too many requests', verdict.retryAfterMillis);
     if (route.operator === true) {
       reply.header('cache-control', 'no-store');
@@ -139,6 +145,10 @@ class Web {
         throw new ApiRefusal('unauthorized', 'this route needs the operator token');
     }
     return route.handle(request, reply);
+  }
+
+  #clientOf({ socket, headers }: IncomingMessage): string {
+    return this.#proxies.clientOf(socket.remoteAddress ?? '', headers['x-forwarded-for']);
   }
 
   #failed(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
@@ -185,14 +195,14 @@ class Web {
   }
 
   /** WebSockets of the dashboard's own page. Its origin is this listener, so it needs no admission of its own. */
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, proxies: TrustedProxies): void {
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     const { prefix } = this.#options;
     const { stratum, live } = this.#dependencies;
     socket.on('error', () => socket.destroy());
     const path = (request.url ?? '').split('?')[0] as string;
     const { origin } = request.headers;
     const peer = (socket as Socket).remoteAddress ?? '';
-    const forwarded = proxies.has(peer) ? request.headers['x-forwarded-host'] : undefined;
+    const forwarded = this.#proxies.has(peer) ? request.headers['x-forwarded-host'] : undefined;
     const host = typeof forwarded === 'string' ? forwarded : request.headers.host;
     const isOwn = origin === undefined || (URL.canParse(origin) && new URL(origin).host === host);
     if (path === `${prefix}${API_BASE}/live` && isOwn) {
@@ -204,8 +214,13 @@ class Web {
       socket.end('HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n');
       return;
     }
+    // Behind a proxy that does not say who its clients are, all of them would share one limit and one ban.
+    if (this.#proxies.hidesClients(peer, request.headers['x-forwarded-for'])) {
+      socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n');
+      return;
+    }
     // The stratum server admits browsers by a list of origins, on which this one need not stand.
     if (isOwn) delete request.headers.origin;
-    stratum(service, request, socket, head);
+    stratum(service, request, socket, head, this.#clientOf(request));
   }
 }

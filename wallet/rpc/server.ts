@@ -5,6 +5,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { ListenAddress } from '../../protocol/command-line.ts';
+import { isLoopback } from '../../runtime/client-address.ts';
 import type { Wallet } from '../wallet.ts';
 import { WalletError } from '../wallet-error.ts';
 import { dispatch, RPC_ERRORS, readRequest, rpcError } from './dispatch.ts';
@@ -43,8 +44,7 @@ type HttpRefusal = {
   readonly retryMillis?: number;
 };
 
-const isLoopback = (host: string): boolean =>
-  host === 'localhost' || host === '::1' || /^(::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host);
+const isThisMachine = (host: string): boolean => host === 'localhost' || isLoopback(host);
 
 export class WalletServer {
   readonly #wallet: Wallet;
@@ -57,7 +57,7 @@ export class WalletServer {
   #refilled: number;
 
   constructor(wallet: Wallet, options: WalletServerOptions) {
-    if (!options.allowRemote && !isLoopback(options.listen.host))
+    if (!options.allowRemote && !isThisMachine(options.listen.host))
       throw new WalletError(
         'remote_not_allowed',
         `${options.listen.host} is not this machine: --allow-remote permits it, behind TLS`,
