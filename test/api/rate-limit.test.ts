@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { PUBLIC_RATE_LIMIT, RateLimiter } from '../../node/api/rate-limit.ts';
-import { clientKey, TrustedProxies } from '../../runtime/client-address.ts';
 
 test('nobody gets more than burst plus rate, whatever the pattern, and the table stays bounded', () => {
   const limits = { perSecond: 10, burst: 30, strikes: 1_000_000, blockMillis: 1, maxClients: 4 };
