@@ -39,7 +39,7 @@ export const STRATUM_ERRORS = [
   row(26, 26, 'bad_nonce', 'malformed nonce or wrong prefix', 'yes'),
   row(27, 27, 'too_many_requests', 'too many requests', 'excess'),
   row(28, 28, 'banned', 'banned', 'no', 'closed'),
-  row(29, 29, 'bad_address', 'address is invalid or of another network', 'no'),
+  row(29, 29, 'bad_address', 'address is invalid, of another network or cannot be paid', 'no'),
   row(30, 30, 'bad_tag', 'tag is not allowed', 'no'),
   row(31, 31, 'not_ready', 'not ready: the node is not synced or there is no job yet', 'no'),
 ] as const satisfies readonly StratumError[];

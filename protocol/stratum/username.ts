@@ -21,7 +21,14 @@ export function parseUsername(username: string, network: NetworkName): Username 
   const text = dot < 0 ? username : username.slice(0, dot);
   const worker = dot < 0 ? '' : username.slice(dot + 1);
   if (dot >= 0 && worker === '') throw new ProtocolError('username_text', 'a worker name must follow the dot');
-  return { text, address: parseAddress(text, network), worker: checkWorker(worker) };
+  const address = parseAddress(text, network);
+  // Whoever mines for it could never be paid, and a pool would try for ever. Multisig addresses can be paid like any other.
+  if (address.kind === 'burn')
+    throw new ProtocolError(
+      'address_kind',
+      'what is paid to the burn address is gone: use an address that you can spend from',
+    );
+  return { text, address, worker: checkWorker(worker) };
 }
 
 export const formatUsername = (address: string, worker: string): string =>

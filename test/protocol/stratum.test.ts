@@ -1,6 +1,6 @@
 /** Both wire forms against vectors/stratum-v1.json and stratum-v2.json, in both directions. */
 import { expect, test } from 'vitest';
-import { parseAddress } from '../../protocol/address.ts';
+import { burnAddressPayload, formatAddress, parseAddress } from '../../protocol/address.ts';
 import { concat, fromHex, toHex, utf8 } from '../../protocol/bytes.ts';
 import { attempt, ProtocolError } from '../../protocol/errors.ts';
 import { blockId, decodeHeader, NONCE_OFFSET, REWARD_ROOT_OFFSET } from '../../protocol/header.ts';
@@ -203,6 +203,12 @@ test('usernames and passwords', () => {
   expect(parseUsername(formatUsername(address, worker), 'development')).toMatchObject({ text: address, worker });
   expect(parseUsername(address, 'development').worker).toBe('');
   expect(refusalOf(() => parseUsername(address, 'mainnet'))).toBe('address_network');
+  const burn = formatAddress(burnAddressPayload(), 'development');
+  const anyBurn = formatAddress(Uint8Array.of(2, ...new Uint8Array(48).fill(9)), 'development');
+  const multisig = formatAddress(Uint8Array.of(1, ...new Uint8Array(48).fill(9)), 'development');
+  for (const gone of [burn, anyBurn, `${burn}.rig`])
+    expect(refusalOf(() => parseUsername(gone, 'development'))).toBe('address_kind');
+  expect(parseUsername(multisig, 'development').address.kind).toBe('multisig');
   expect(refusalOf(() => parseUsername(`${address}.`, 'development'))).toBe('username_text');
   expect(refusalOf(() => parseUsername(`${address}.<b>`, 'development'))).toBe('username_text');
   expect(refusalOf(() => parseUsername(`${address}.${'w'.repeat(65)}`, 'development'))).toBe('username_text');
