@@ -13,12 +13,19 @@ import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from './transaction.ts';
 
 export const PROOF_VERSION = 1;
 export const CHALLENGE_BYTES = 32;
+/** What a request is for when nobody says: the holder shows that the address is theirs, and nothing follows from it. */
+export const OWNERSHIP = 'proof of ownership';
+/** Printable ASCII: a person must be able to read it as it stands, and it must not play tricks on a terminal. */
+export const PURPOSE_PATTERN = '^[\\x20-\\x7e]{1,160}$';
+const PURPOSE = new RegExp(PURPOSE_PATTERN);
 
 /** What is asked, in the form it travels in. The asker keeps it: the answer is checked against exactly this. */
 export type AddressProofRequest = {
   readonly version: number;
   readonly network: NetworkName;
   readonly address: string;
+  /** What the answer will be used for, in words. It is signed: an answer to one question is no answer to another. */
+  readonly purpose: string;
   readonly challenge: string;
   readonly created_millis: number;
   readonly expires_millis: number;
@@ -59,6 +66,8 @@ export function readProofRequest(request: AddressProofRequest, network: NetworkN
   if (typeof request.address !== 'string' || typeof request.challenge !== 'string')
     throw new ProtocolError('bad_hex', 'address and challenge are text');
   fromHex(request.challenge, CHALLENGE_BYTES);
+  if (typeof request.purpose !== 'string' || !PURPOSE.test(request.purpose))
+    throw new ProtocolError('out_of_range', 'the purpose is 1 to 160 printable characters');
   if (!isMillis(request.created_millis) || !isMillis(request.expires_millis))
     throw new ProtocolError('out_of_range', 'times are Unix milliseconds');
   const address = parseAddress(request.address, network);
@@ -69,13 +78,14 @@ export function readProofRequest(request: AddressProofRequest, network: NetworkN
 /** The 48 bytes the key of the address signs. Its label keeps it apart from every spend message. */
 export function addressProofMessage(request: AddressProofRequest): Uint8Array<ArrayBuffer> {
   const { payload } = readProofRequest(request, request.network);
-  const writer = new ByteWriter(128)
+  const writer = new ByteWriter(320)
     .u8(PROOF_VERSION)
     .u32(NETWORKS[request.network].id)
     .raw(payload)
     .raw(fromHex(request.challenge, CHALLENGE_BYTES))
     .height(request.created_millis)
-    .height(request.expires_millis);
+    .height(request.expires_millis)
+    .text(request.purpose);
   return id(LABELS.addressProof, writer.done());
 }
 

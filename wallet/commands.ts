@@ -162,6 +162,8 @@ export const proveAddress = (context: Context, requestFile: string | undefined):
       throw new WalletError('proof_request_invalid', 'the request is not JSON');
     }
     const proof = await session.call('prove_address', { request });
+    // The daemon took the request, so its purpose is plain text: whoever signs should know for what.
+    context.terminal.err(`signed for: ${(request as { purpose: string }).purpose}\n`);
     context.terminal.out(`${JSON.stringify(proof, null, context.values.json ? 0 : 2)}\n`);
     return 0;
   });

@@ -1,6 +1,7 @@
 /**
  * A miner's own payout threshold, proven by the key of its address (protocol/address-proof.ts). The challenge itself binds
- * address, threshold and time under a secret that all instances share, so nothing is kept between the two requests.
+ * address, threshold and time under a secret that all instances share, so nothing is kept between the two requests. The
+ * books keep the time of the last change that was made, and only newer requests count: a change cannot be made twice.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { verifyMessage } from '../../node/ml-dsa.ts';
@@ -25,6 +26,8 @@ export type PayoutThresholdOptions = {
   readonly network: NetworkName;
   /** Smallest threshold: below it a payment costs more than it is worth. */
   readonly least: bigint;
+  /** Name of the pool: it stands in what the miner signs. */
+  readonly pool: string;
 };
 
 export class PayoutThreshold {
@@ -59,6 +62,17 @@ export class PayoutThreshold {
       .digest('hex');
   }
 
+  #purpose(threshold: bigint): string {
+    return `payout threshold of ${threshold} atoms at the pool "${this.#options.pool}"`;
+  }
+
+  /** Later than every change that was made, whatever a clock did meanwhile. */
+  async #created(address: string): Promise<number> {
+    const [row] = await this.#sql<{ millis: bigint | null }[]>`select payout_min_millis as millis from accounts
+      where address = ${address}`;
+    return Math.max(this.#now(), Number(row?.millis ?? -1n) + 1);
+  }
+
   #threshold(value: unknown): bigint {
     let threshold: bigint;
     try {
@@ -74,11 +88,12 @@ export class PayoutThreshold {
 
   async request(address: string, thresholdAtoms: unknown): Promise<AddressProofRequest> {
     const threshold = this.#threshold(thresholdAtoms);
-    const created = this.#now();
+    const created = await this.#created(address);
     const request: AddressProofRequest = {
       version: PROOF_VERSION,
       network: this.#options.network,
       address,
+      purpose: this.#purpose(threshold),
       challenge: await this.#challenge(address, threshold, created),
       created_millis: created,
       expires_millis: created + VALID_MILLIS,
@@ -100,7 +115,8 @@ export class PayoutThreshold {
     const expected = Buffer.from(await this.#challenge(account.address, threshold, request.created_millis));
     const given = Buffer.from(String(request.challenge));
     const isOurs = given.length === expected.length && timingSafeEqual(given, expected);
-    if (!isOurs || request.expires_millis !== request.created_millis + VALID_MILLIS)
+    const isMeant = request.purpose === this.#purpose(threshold);
+    if (!isOurs || !isMeant || request.expires_millis !== request.created_millis + VALID_MILLIS)
       throw new ApiRefusal('forbidden', 'the request was not made here, or is for another threshold');
     const verdict = verifyAddressProof(request, proof, {
       network: this.#options.network,
@@ -108,7 +124,11 @@ export class PayoutThreshold {
       verify: verifyMessage,
     });
     if (!verdict.valid) throw new ApiRefusal('forbidden', `the proof does not hold: ${verdict.reason}`);
-    await this.#sql`update accounts set payout_min = ${threshold} where id = ${account.id}`;
+    const made = await this
+      .#sql`update accounts set payout_min = ${threshold}, payout_min_millis = ${request.created_millis}
+      where id = ${account.id} and coalesce(payout_min_millis, -1) < ${request.created_millis} returning id`;
+    if (made.length === 0)
+      throw new ApiRefusal('conflict', 'this change was made already, or a newer one was: ask for a new request');
     return { address: account.address, payout_min_atoms: String(threshold) };
   }
 }

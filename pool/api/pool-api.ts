@@ -63,7 +63,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
       miners,
       charts: new ChartView({ sql, rates, now }),
       proofs: new ProofMaker({ network }, { sql }),
-      thresholds: new PayoutThreshold({ network, least: terms.payoutMin }, { sql, now }),
+      thresholds: new PayoutThreshold({ network, least: terms.payoutMin, pool: terms.name }, { sql, now }),
       connect: dependencies.connect,
       cache: new AnswerCache({}, { now }),
     }),

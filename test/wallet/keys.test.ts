@@ -147,6 +147,8 @@ test('address proofs: the vector, and every way to be refused', () => {
   const burn = formatAddress(new Uint8Array(49).fill(2, 0, 1), 'development');
   const cases: [string, Partial<AddressProofRequest>, Partial<typeof proof>, Partial<typeof edge>][] = [
     ['request_malformed', { challenge: 'zz' }, {}, {}],
+    ['request_malformed', { purpose: 'two\nlines' }, {}, {}],
+    ['wrong_signature', { purpose: 'log in' }, {}, {}],
     ['proof_malformed', {}, { signature: '00' }, {}],
     ['wrong_network', {}, {}, { network: 'development', nowMillis: 0 }],
     ['not_a_key_address', { address: burn }, {}, {}],
@@ -162,5 +164,5 @@ test('address proofs: the vector, and every way to be refused', () => {
     return [reason, verdict.valid ? 'valid' : verdict.reason];
   });
   for (const [wanted, got] of reasons) expect(got).toBe(wanted);
-  expect(reasons.map(([wanted]) => wanted).sort()).toEqual([...PROOF_REFUSALS].sort());
+  expect([...new Set(reasons.map(([wanted]) => wanted))].sort()).toEqual([...PROOF_REFUSALS].sort());
 });

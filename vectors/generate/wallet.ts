@@ -74,6 +74,7 @@ export function walletVectors() {
     version: 1,
     network: 'development' as const,
     address: formatAddress(address, 'development'),
+    purpose: 'proof of ownership',
     challenge: toHex(pattern('wallet/challenge', 32)),
     created_millis: 1_700_000_000_000,
     expires_millis: 1_700_003_600_000,

@@ -4,7 +4,9 @@ import {
   type AddressProofRequest,
   addressProofMessage,
   CHALLENGE_BYTES,
+  OWNERSHIP,
   PROOF_VERSION,
+  PURPOSE_PATTERN,
   readProofRequest,
   verifyAddressProof,
 } from '../../protocol/address-proof.ts';
@@ -18,10 +20,13 @@ import { addressField, method, readAddress } from './method.ts';
 
 const HOUR_SECONDS = 3_600;
 
+const purposeField = text({ pattern: PURPOSE_PATTERN, description: 'what the answer will be used for, in words' });
+
 const requestSchema = object({
   version: integer(),
   network: text({ maxLength: 32 }),
   address: addressField,
+  purpose: purposeField,
   challenge: text({ maxLength: 64 }),
   created_millis: integer(),
   expires_millis: integer(),
@@ -59,8 +64,12 @@ export const ownershipMethods = {
   proof_request: method(
     'Ownership',
     'A challenge for the holder of an address',
-    object({ address: addressField, valid_seconds: optional(integer({ minimum: 1, maximum: 7 * 24 * HOUR_SECONDS })) }),
-    (wallet, { address, valid_seconds: seconds = HOUR_SECONDS }) => {
+    object({
+      address: addressField,
+      purpose: optional(purposeField),
+      valid_seconds: optional(integer({ minimum: 1, maximum: 7 * 24 * HOUR_SECONDS })),
+    }),
+    (wallet, { address, purpose = OWNERSHIP, valid_seconds: seconds = HOUR_SECONDS }) => {
       const parsed = readAddress(wallet, address, 'address');
       if (parsed.kind !== 'key')
         throw new WalletError('address_invalid', 'only the address of a single key can be proven', {
@@ -72,6 +81,7 @@ export const ownershipMethods = {
         version: PROOF_VERSION,
         network: wallet.network,
         address,
+        purpose,
         challenge: toHex(wallet.randomBytes(CHALLENGE_BYTES)),
         created_millis: created,
         expires_millis: created + 1000 * seconds,
