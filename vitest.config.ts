@@ -8,6 +8,7 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     exclude: level === 'quick' ? ['test/**/*.slow.test.ts'] : [],
     globalSetup: ['test/builds.ts'],
+    setupFiles: ['test/client-faults.ts'],
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 240_000,

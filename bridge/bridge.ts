@@ -23,6 +23,7 @@ import {
 import { NETWORK_NAMES, NETWORKS } from '../protocol/network.ts';
 import { MAX_EXTRANONCE } from '../protocol/tag.ts';
 import { apiClientDependencies } from '../runtime/api-client.ts';
+import { hostNameOption } from '../runtime/door/host-name.ts';
 import type { Logger } from '../runtime/log.ts';
 import { logOptions } from '../runtime/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
@@ -65,6 +66,7 @@ export const bridgeOptions = {
   listenWs: listenAddressOrOff({ help: 'stratum over WebSocket', default: '127.0.0.1:28711' }),
   statsBind: listenAddressOrOff({ help: 'statistics as JSON', default: '127.0.0.1:28771' }),
   metricsBind: listenAddressOrOff({ help: 'metrics for Prometheus', default: '127.0.0.1:28792' }),
+  hostName: hostNameOption('Options'),
   powMode: choice({ help: 'full keeps the dataset in memory, light only its cache', default: 'full' }, [
     'full',
     'light',
@@ -161,7 +163,7 @@ export async function runBridge(values: BridgeValues, dependencies: BridgeDepend
       void server.figures().then(update);
     }, METRICS_MILLIS);
     shutdown.add('figures', () => clearInterval(timer));
-    const listener = await listenForMetrics(metrics, values.metricsBind);
+    const listener = await listenForMetrics(values.metricsBind, { metrics, log, hosts: values.hostName });
     shutdown.add('metrics', () => listener.close());
     log.info('metrics', { address: showListenAddress(listener.address) });
   }

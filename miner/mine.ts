@@ -265,5 +265,8 @@ async function listen(values: MinerValues, miner: Miner, shutdown: Shutdown, log
         resume: () => miner.resume(),
       }),
     );
-  if (metricsListen !== 'off') await open('metrics', metricsListen, () => listenForMetrics(metrics, metricsListen));
+  if (metricsListen !== 'off')
+    await open('metrics', metricsListen, () =>
+      listenForMetrics(metricsListen, { metrics, log, hosts: values.hostName }),
+    );
 }

@@ -18,6 +18,7 @@ import {
 import { NETWORK_NAMES } from '../protocol/network.ts';
 import { parseUsername, type Username } from '../protocol/stratum/username.ts';
 import { checkTag } from '../protocol/tag.ts';
+import { hostNameOption } from '../runtime/door/host-name.ts';
 import { logOptions } from '../runtime/log.ts';
 import { type Endpoint, parsePoolUrl } from './client/pool-url.ts';
 
@@ -141,6 +142,7 @@ export const minerOptions = {
     group: WATCH,
     placeholder: 'TOKEN',
   }),
+  hostName: hostNameOption(WATCH),
   metricsListen: listenAddressOrOff({
     help: 'Prometheus metrics at /metrics',
     group: WATCH,

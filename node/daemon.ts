@@ -9,7 +9,7 @@ import { readListenAddress, showListenAddress, type ValuesOf } from '../protocol
 import { NETWORKS } from '../protocol/network.ts';
 import { lockDirectory } from '../runtime/directory-lock.ts';
 import type { Logger } from '../runtime/log.ts';
-import { Metrics } from '../runtime/metrics.ts';
+import { addFaultMetric, Metrics } from '../runtime/metrics.ts';
 import { listenForMetrics } from '../runtime/metrics-listener.ts';
 import type { Shutdown } from '../runtime/shutdown.ts';
 import { type PublicApi, startApi } from './api/api.ts';
@@ -46,6 +46,7 @@ export async function runDaemon(values: RunValues, { log, shutdown, version }: D
   const lock = lockDirectory(values.dataDir);
   shutdown.add('data directory lock', () => lock.release());
   const metrics = new Metrics();
+  addFaultMetric(metrics);
   const figures = nodeMetrics(metrics, { version, network: values.network }, Date.now(), Date.now);
   const verifier = createVerifier(
     {
@@ -135,7 +136,11 @@ async function listen(
   onTemplate: (result: string) => void,
 ): Promise<void> {
   if (values.metricsBind !== undefined) {
-    const listener = await listenForMetrics(metrics, readListenAddress(values.metricsBind));
+    const listener = await listenForMetrics(readListenAddress(values.metricsBind), {
+      metrics,
+      log,
+      hosts: values.hostName,
+    });
     shutdown.add('metrics listener', () => listener.close());
     log.info('metrics listener', { address: showListenAddress(listener.address) });
   }

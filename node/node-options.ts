@@ -15,6 +15,7 @@ import {
 import { NETWORK_NAMES, POW_EPOCH_CUTS } from '../protocol/network.ts';
 import type { Output } from '../protocol/transaction.ts';
 import { readAddressRange } from '../runtime/client-address.ts';
+import { hostNameOption } from '../runtime/door/host-name.ts';
 import { logOptions } from '../runtime/log.ts';
 import { DEVELOPMENT_DEFAULTS } from './development.ts';
 import { NODE_DEFAULTS } from './node.ts';
@@ -44,6 +45,7 @@ export const runOptions = {
       readAddressRange,
     ),
   ),
+  hostName: hostNameOption('Listeners'),
   miningBind: listenAddressOrOff({
     help: 'mining listener, for this machine only',
     group: 'Listeners',

@@ -3,6 +3,7 @@
  * `maxSeries` label combinations; what comes after is added up under `other`, and the drop is itself counted, so no
  * crowd of workers can fill the memory of this program or of whoever scrapes it.
  */
+import { clientFaults } from './client-fault.ts';
 
 export type Labels<L extends string> = Readonly<Record<L, string>>;
 
@@ -184,6 +185,7 @@ export function addProcessMetrics(metrics: Metrics, version: string): void {
   const heap = metrics.gauge('svc_heap_used_bytes', { help: 'JavaScript heap in use' });
   const cpu = metrics.gauge('svc_process_cpu_seconds', { help: 'Processor time used since the start' });
   const uptime = metrics.gauge('svc_uptime_seconds', { help: 'Time since the process started' });
+  addFaultMetric(metrics);
   metrics.gauge('svc_build_info', { help: 'Version of the program', labels: ['version'] }).set(1, { version });
   metrics.beforeScrape(() => {
     const { rss, heapUsed } = process.memoryUsage();
@@ -192,5 +194,18 @@ export function addProcessMetrics(metrics: Metrics, version: string): void {
     heap.set(heapUsed);
     cpu.set((user + system) / 1e6);
     uptime.set(process.uptime());
+  });
+}
+
+/** Zero unless this program has a defect that a client met (client-fault.ts). */
+export function addFaultMetric(metrics: Metrics): void {
+  const faults = metrics.counter('svc_client_faults_total', {
+    help: 'Clients ended by a defect of this program; the log says which',
+  });
+  let counted = 0;
+  metrics.beforeScrape(() => {
+    const { total } = clientFaults;
+    faults.add(Math.max(0, total - counted));
+    counted = total;
   });
 }

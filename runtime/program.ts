@@ -13,6 +13,7 @@ import {
   type ValuesOf,
 } from '../protocol/command-line.ts';
 import { section } from '../protocol/command-line-help.ts';
+import { InvariantError } from './invariant.ts';
 import { RuntimeError } from './runtime-error.ts';
 
 export interface Terminal {
@@ -101,7 +102,22 @@ export const processTerminal: Terminal = {
   env: process.env,
 };
 
+/** Of a program that was ended by a defect of its own; a supervisor may start it again. */
+export const DEFECT_EXIT = 70;
+
+/** What is printed when an error that nobody caught ends the program: which invariant does not hold, or where the defect is. */
+export function defectText(name: string, error: unknown): string {
+  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return error instanceof InvariantError
+    ? `${name}: ended because an invariant is broken: ${error.message} [${error.code}]\n${stack}\n`
+    : `${name}: ended by a defect of its own, please report it\n${stack}\n`;
+}
+
 /** The last line of every `main.ts`. The process ends by itself once nothing is open any more. */
 export async function runProgram(program: Command): Promise<void> {
+  process.on('uncaughtException', (error) => {
+    processTerminal.err(defectText(program.spec.name, error));
+    process.exit(DEFECT_EXIT);
+  });
   process.exitCode = await program.start(process.argv.slice(2), processTerminal);
 }

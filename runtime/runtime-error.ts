@@ -4,7 +4,12 @@
  */
 import { type ListenAddress, showListenAddress } from '../protocol/command-line.ts';
 
-export const RUNTIME_ERROR_CODES = ['directory_locked', 'log_file_unwritable', 'listen_failed'] as const;
+export const RUNTIME_ERROR_CODES = [
+  'directory_locked',
+  'log_file_unwritable',
+  'listen_failed',
+  'invariant_broken',
+] as const;
 
 export type RuntimeErrorCode = (typeof RUNTIME_ERROR_CODES)[number];
 

@@ -28,6 +28,9 @@ export class Shutdown {
   readonly #done = Promise.withResolvers<number>();
   #requestedAt = 0;
   readonly #listeners: [keyof typeof SIGNALS, () => void][];
+  /** The end itself is not ours to give (program.ts); but the log must have it. */
+  readonly #defect = (error: Error): void =>
+    this.#dependencies.log.error('ended by a defect', { error, stack: error?.stack });
 
   constructor(options: ShutdownOptions, dependencies: ShutdownDependencies) {
     this.#options = options;
@@ -40,6 +43,7 @@ export class Shutdown {
       },
     ]);
     for (const [signal, listener] of this.#listeners) dependencies.process.on(signal, listener);
+    dependencies.process.on('uncaughtExceptionMonitor', this.#defect);
   }
 
   /** Aborted when the end was asked for: loops and waits watch it. */
@@ -82,6 +86,7 @@ export class Shutdown {
     }
     clearTimeout(timer);
     for (const [signal, listener] of this.#listeners) process.off(signal, listener);
+    process.off('uncaughtExceptionMonitor', this.#defect);
     log.info('stopped');
     this.#done.resolve(failed && exitCode === 0 ? 1 : exitCode);
   }

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { addProcessMetrics, Metrics } from '../../runtime/metrics.ts';
 import { listenForMetrics, METRICS_CONTENT_TYPE } from '../../runtime/metrics-listener.ts';
+import { quietLog } from '../quiet-log.ts';
 
 test('counters, gauges and histograms in the text format', () => {
   const metrics = new Metrics();
@@ -53,14 +54,15 @@ test('misuse is a bug and throws', () => {
 test('the listener serves GET /metrics and nothing else', async () => {
   const metrics = new Metrics();
   addProcessMetrics(metrics, '1.2.3');
-  const listener = await listenForMetrics(metrics, { host: '127.0.0.1', port: 0 });
+  const listener = await listenForMetrics({ host: '127.0.0.1', port: 0 }, { metrics, log: quietLog });
   const base = `http://127.0.0.1:${listener.address.port}`;
   const answer = await fetch(`${base}/metrics?x=1`);
   expect(answer.headers.get('content-type')).toBe(METRICS_CONTENT_TYPE);
   expect(await answer.text()).toContain('svc_build_info{version="1.2.3"} 1');
+  expect(metrics.text()).toContain('svc_client_faults_total 0\n');
   expect((await fetch(`${base}/`)).status).toBe(404);
   expect((await fetch(`${base}/metrics`, { method: 'POST' })).status).toBe(405);
-  await expect(listenForMetrics(metrics, listener.address)).rejects.toThrow(
+  await expect(listenForMetrics(listener.address, { metrics, log: quietLog })).rejects.toThrow(
     /^cannot listen on 127\.0\.0\.1:\d+ for metrics: another program listens there already$/,
   );
   await listener.close();

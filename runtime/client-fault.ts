@@ -1,0 +1,48 @@
+/**
+ * The last line: an error that nobody expected, met while one client was served. It ends that client and nobody else, is logged with
+ * where it came from, and is counted: each is a defect of this program, whatever the client sent. In the tests the count stays zero.
+ */
+import { InvariantError } from './invariant.ts';
+import type { Logger } from './log.ts';
+
+/** A client that finds such a defect must not fill the disk with it: so many lines a minute, the rest is only counted. */
+const LINES_PER_MINUTE = 20;
+const MINUTE_MILLIS = 60_000;
+
+export class ClientFaults {
+  readonly #now: () => number;
+  #total = 0;
+  #minute = Number.NEGATIVE_INFINITY;
+  #lines = 0;
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  get total(): number {
+    return this.#total;
+  }
+
+  /** The caller ends the client. An error that says that the program cannot go on is thrown again. */
+  report(door: string, error: unknown, log: Pick<Logger, 'error'>): void {
+    if (error instanceof InvariantError) throw error;
+    this.#total++;
+    const now = this.#now();
+    if (now - this.#minute >= MINUTE_MILLIS) {
+      this.#minute = now;
+      this.#lines = 0;
+    }
+    if (this.#lines++ >= LINES_PER_MINUTE) return;
+    log.error('a client was ended by a defect of this program', { door, error, stack: (error as Error | null)?.stack });
+  }
+
+  /** The count, which starts again from nothing. */
+  take(): number {
+    const total = this.#total;
+    this.#total = 0;
+    return total;
+  }
+}
+
+/** Those of this process: doors are many, the count is one. */
+export const clientFaults = new ClientFaults();

@@ -1,0 +1,326 @@
+/**
+ * The one HTTP listener of all programs; what differs between their doors is handed in. It owns every socket from its first moment to
+ * its last: counts it before anything is read, listens for its errors, reads its request line without a throw, checks Host and
+ * Origin, limits the time of heads, bodies, answers and idleness, and destroys what it refuses. An error in the handling of
+ * a client ends that client (client-fault.ts).
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { ListenAddress } from '../../protocol/command-line.ts';
+import type { TrustedProxies } from '../client-address.ts';
+import { clientFaults } from '../client-fault.ts';
+import type { Logger } from '../log.ts';
+import { listenError } from '../runtime-error.ts';
+import { hasBody } from './body.ts';
+import { Connection, connectionOf } from './connection.ts';
+import { admitsHost, hostNameOf } from './host-name.ts';
+import { headAndBody, lastWords, type Words } from './last-words.ts';
+import { ClientPlaces, type PlaceLimits, type Places } from './places.ts';
+import { readTarget, type Target } from './target.ts';
+
+/** What a door itself refuses, with its HTTP status. */
+export const DOOR_ERRORS = {
+  bad_request: 400,
+  origin_refused: 403,
+  request_timeout: 408,
+  host_refused: 421,
+  headers_too_large: 431,
+  internal: 500,
+} as const;
+export type DoorErrorCode = keyof typeof DOOR_ERRORS;
+
+export type DoorLimits = PlaceLimits & {
+  readonly headBytes: number;
+  /** Of a request's body; 0 where none is taken. */
+  readonly bodyBytes: number;
+  /** Until a request's head is whole, and until all of it is. */
+  readonly headMillis: number;
+  readonly requestMillis: number;
+  /** From a request's head until the client has taken the last byte of the answer. */
+  readonly answerMillis: number;
+  /** A client that takes nothing of an answer for so long is gone. */
+  readonly stallMillis: number;
+  /** Between two requests. */
+  readonly idleMillis: number;
+};
+
+/** For doors that answer a few programs with a few kilobytes. */
+export const SMALL_DOOR: DoorLimits = {
+  connections: 64,
+  perClient: 48,
+  reserved: 16,
+  headBytes: 8_192,
+  bodyBytes: 0,
+  headMillis: 5_000,
+  requestMillis: 5_000,
+  answerMillis: 30_000,
+  stallMillis: 10_000,
+  idleMillis: 60_000,
+};
+
+export type DoorOptions = {
+  /** In log lines and metrics: `api`, `mining`. */
+  readonly name: string;
+  readonly limits: DoorLimits;
+  /** Names it may be called by, besides addresses and local ones (host-name.ts); null: whatever name. */
+  readonly hosts: readonly string[] | null;
+  /** Web origins that are admitted; null: the handlers judge them. */
+  readonly origins: readonly string[] | null;
+  /** Whose word about a client is believed; they are not held to the names above. */
+  readonly proxies?: TrustedProxies;
+};
+
+export type DoorHandlers = {
+  request(request: IncomingMessage, response: ServerResponse, target: Target): void | Promise<void>;
+  /** Opens a WebSocket (web-sockets.ts) or refuses it. Without it nothing is ever upgraded. */
+  upgrade?(request: IncomingMessage, socket: Duplex, head: Buffer, target: Target): void;
+  /** How this door words what it refuses; plain text otherwise. */
+  words?(code: DoorErrorCode, message: string): Words;
+};
+
+export type DoorDependencies = {
+  readonly log: Pick<Logger, 'error'>;
+  /** Where several listeners count together; its own count otherwise. */
+  readonly places?: Places;
+};
+
+export type ListenOptions = {
+  /** What the address is for, in words, should it be taken. */
+  readonly what: string;
+  readonly backlog?: number;
+  readonly reusePort?: boolean;
+};
+
+const plainWords = (code: DoorErrorCode, message: string): Words => ({
+  status: DOOR_ERRORS[code],
+  type: 'text/plain; charset=utf-8',
+  body: `${message} [${code}]\n`,
+});
+
+const MESSAGES = {
+  bad_request: 'this is not an HTTP request that can be answered',
+  origin_refused: 'web pages of this origin are not served here',
+  request_timeout: 'the request did not arrive in time',
+  host_refused: 'this door is not called by that name',
+  headers_too_large: 'the headers are too large',
+  internal: 'the program failed to answer; nothing was wrong with the request',
+} as const satisfies Record<DoorErrorCode, string>;
+
+const LOOK_MILLIS = 1_000;
+
+export class Door {
+  readonly #options: DoorOptions;
+  readonly #handlers: DoorHandlers;
+  readonly #log: Pick<Logger, 'error'>;
+  readonly #places: Places;
+  readonly #server: Server;
+  /** Those that speak HTTP; an opened WebSocket is its owner's. */
+  readonly #connections = new Set<Connection>();
+  readonly #words: NonNullable<DoorHandlers['words']>;
+  #timer: NodeJS.Timeout | undefined;
+  #refused = 0;
+
+  constructor(options: DoorOptions, handlers: DoorHandlers, dependencies: DoorDependencies) {
+    const { limits, proxies } = options;
+    this.#options = options;
+    this.#handlers = handlers;
+    this.#log = dependencies.log;
+    this.#places = dependencies.places ?? new ClientPlaces(limits, proxies);
+    this.#words = handlers.words ?? plainWords;
+    const server = createServer({
+      requestTimeout: limits.requestMillis,
+      headersTimeout: limits.headMillis,
+      keepAliveTimeout: limits.idleMillis,
+      connectionsCheckingInterval: Math.min(LOOK_MILLIS, limits.headMillis / 2),
+      maxHeaderSize: limits.headBytes,
+      noDelay: true,
+    });
+    this.#server = server;
+    // A client that is done sending still gets the answers it asked for.
+    Object.assign(server, { httpAllowHalfOpen: true });
+    server.on('connection', (socket: Socket) => this.#arrive(socket));
+    server.on('request', (request, response) => this.#request(request, response));
+    server.on('checkContinue', (request, response) => {
+      // Whoever asks before sending too much is told so before sending it.
+      if (Number(request.headers['content-length'] ?? 0) <= limits.bodyBytes) response.writeContinue();
+      this.#request(request, response);
+    });
+    server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => this.#unreadable(error, socket));
+    if (handlers.upgrade !== undefined)
+      server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) =>
+        this.#upgrade(request, socket, head),
+      );
+  }
+
+  /** For a framework that brings its own routing and wants to know the server. */
+  get server(): Server {
+    return this.#server;
+  }
+
+  /** Connections that speak HTTP now, and those that found no place. */
+  get figures(): { readonly open: number; readonly refused: number } {
+    return { open: this.#connections.size, refused: this.#refused };
+  }
+
+  listen(address: ListenAddress, { what, ...options }: ListenOptions): Promise<ListenAddress> {
+    return new Promise((resolve, reject) => {
+      const refuse = (error: Error): void => reject(listenError(what, address, error));
+      this.#server.once('error', refuse);
+      this.#server.listen({ host: address.host, port: address.port, ...options }, () => {
+        this.#server.off('error', refuse);
+        // A connection that could not be accepted, for want of descriptors say, is no reason to end.
+        this.#server.on('error', () => this.#refused++);
+        this.#timer = setInterval(() => this.#look(), LOOK_MILLIS);
+        this.#timer.unref();
+        resolve({ host: address.host, port: (this.#server.address() as AddressInfo).port });
+      });
+    });
+  }
+
+  /** Takes no more connections; answers under way get `graceMillis`. Opened WebSockets are closed by their owner. */
+  close(graceMillis = 0): Promise<void> {
+    return new Promise((resolve) => {
+      const end = (): void => {
+        for (const connection of this.#connections) connection.socket.destroy();
+      };
+      const timer = setTimeout(end, graceMillis);
+      this.#server.close(() => {
+        clearTimeout(timer);
+        clearInterval(this.#timer);
+        resolve();
+      });
+      if (graceMillis === 0) end();
+      else for (const connection of this.#connections) if (!connection.isBusy) connection.socket.destroy();
+    });
+  }
+
+  #arrive(socket: Socket): void {
+    socket.on('error', destroyThis);
+    const { remoteAddress, localAddress = '' } = socket;
+    // The peer may be gone before it was accepted.
+    const place = remoteAddress === undefined ? undefined : this.#places.take(remoteAddress, localAddress);
+    if (place === undefined) {
+      this.#refused++;
+      socket.destroy();
+      return;
+    }
+    const connection = new Connection(socket, place, this.#connections, performance.now());
+    socket.once('close', () => {
+      this.#connections.delete(connection);
+      this.#places.giveBack(connection.place);
+    });
+  }
+
+  /** Whoever exceeds a time is destroyed, whatever node:http makes of it. */
+  #look(): void {
+    const now = performance.now();
+    for (const connection of this.#connections)
+      if (connection.isOver(this.#options.limits, now)) connection.socket.destroy();
+  }
+
+  #request(request: IncomingMessage, response: ServerResponse): void {
+    const connection = connectionOf(request.socket);
+    if (connection === undefined) return void request.socket.destroy();
+    connection.begin(performance.now());
+    response.on('close', () => connection.done(performance.now()));
+    response.on('error', () => response.destroy());
+    const target = readTarget(request.url);
+    const refused = this.#refusalOf(request, target);
+    if (refused !== undefined || target === undefined) {
+      this.#answer(request, response, this.#worded(refused ?? 'bad_request', request));
+      return;
+    }
+    try {
+      this.#handlers.request(request, response, target)?.catch((error) => this.#failed(request, response, error));
+    } catch (error) {
+      this.#failed(request, response, error);
+    }
+  }
+
+  #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const connection = connectionOf(socket);
+    // A response that is still being written would end up between the frames.
+    if (connection === undefined || connection.isBusy) return void socket.destroy();
+    connection.begin(performance.now());
+    const target = readTarget(request.url);
+    const refused = this.#refusalOf(request, target);
+    if (refused !== undefined || target === undefined) {
+      refuseUpgrade(socket, this.#worded(refused ?? 'bad_request', request));
+      return;
+    }
+    try {
+      this.#handlers.upgrade?.(request, socket, head, target);
+    } catch (error) {
+      clientFaults.report(this.#options.name, error, this.#log);
+      socket.destroy();
+    }
+  }
+
+  #refusalOf({ headers, socket }: IncomingMessage, target: Target | undefined): DoorErrorCode | undefined {
+    const { hosts, origins, proxies } = this.#options;
+    if (origins !== null && headers.origin !== undefined && !origins.includes(headers.origin)) return 'origin_refused';
+    if (hosts !== null && !admitsHost(headers.host, hosts) && proxies?.has(socket.remoteAddress ?? '') !== true)
+      return 'host_refused';
+    return target === undefined ? 'bad_request' : undefined;
+  }
+
+  #worded(code: DoorErrorCode, { headers }: IncomingMessage): Words {
+    const message =
+      code === 'host_refused'
+        ? `${MESSAGES[code]}: the operator can add --host-name ${hostNameOf(headers.host ?? '').slice(0, 253)}`
+        : MESSAGES[code];
+    return this.#words(code, message);
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse, { status, type, body }: Words): void {
+    const headers: Record<string, string | number> = {
+      'content-type': type,
+      'content-length': Buffer.byteLength(body),
+      'cache-control': 'no-store',
+    };
+    // What is left of a body is not read, and who cannot write a target is not asked for another.
+    if (status === DOOR_ERRORS.bad_request || (hasBody(request) && !request.complete)) headers.connection = 'close';
+    response.writeHead(status, headers).end(body);
+  }
+
+  /** An error that no handler expected. */
+  #failed(request: IncomingMessage, response: ServerResponse, error: unknown): void {
+    clientFaults.report(this.#options.name, error, this.#log);
+    if (response.headersSent || response.destroyed) {
+      request.socket.destroy();
+      return;
+    }
+    for (const name of response.getHeaderNames()) response.removeHeader(name);
+    response.shouldKeepAlive = false;
+    this.#answer(request, response, this.#words('internal', MESSAGES.internal));
+  }
+
+  /** What node:http could not read as a request, or not in time. */
+  #unreadable(error: NodeJS.ErrnoException, socket: Socket): void {
+    const connection = connectionOf(socket);
+    if (connection?.isLeaving === true) return;
+    // Between the parts of an answer there is nothing to be said.
+    if (connection === undefined || connection.isBusy || !socket.writable || error.code === 'ECONNRESET') {
+      socket.destroy();
+      return;
+    }
+    const code =
+      error.code === 'HPE_HEADER_OVERFLOW'
+        ? 'headers_too_large'
+        : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+          ? 'request_timeout'
+          : 'bad_request';
+    refuseUpgrade(socket, this.#words(code, MESSAGES[code]));
+  }
+}
+
+function destroyThis(this: Socket): void {
+  this.destroy();
+}
+
+/** Answers a socket that gets no WebSocket, and ends it. */
+export function refuseUpgrade(socket: Duplex, words: Words): void {
+  connectionOf(socket)?.leave(performance.now());
+  lastWords(socket, headAndBody(words));
+}

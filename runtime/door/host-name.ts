@@ -1,0 +1,37 @@
+/**
+ * Which names a door may be called by. A web page whose name is made to lead to this machine (DNS rebinding) is of one origin with
+ * the door, so its browser sends no Origin and lets it read the answers; but it has to call the door by its own name. So a name
+ * that anybody could own is admitted only where the operator listed it. Addresses and local names lead nowhere else.
+ */
+import { isIP } from 'node:net';
+import { parsed, repeated } from '../../protocol/command-line.ts';
+
+/** Names under these cannot be registered by anybody (RFC 2606, 6761, 6762, 8375 and the reservation of `internal`). */
+const LOCAL_NAMES = /^(?:[^.]+|.+\.(?:localhost|local|internal|home\.arpa|test))$/;
+
+/** The name of a Host header, in lower case and without its port. */
+export function hostNameOf(header: string): string {
+  const bracketed = /^\[([^\]]*)\](?::\d*)?$/.exec(header)?.[1];
+  if (bracketed !== undefined) return bracketed.toLowerCase();
+  const name = header.replace(/:\d*$/, '').toLowerCase();
+  return name.endsWith('.') ? name.slice(0, -1) : name;
+}
+
+/** Without a Host header the request is not a browser's. */
+export function admitsHost(header: string | undefined, names: readonly string[]): boolean {
+  if (header === undefined) return true;
+  const name = hostNameOf(header);
+  return isIP(name) !== 0 || LOCAL_NAMES.test(name) || names.includes(name);
+}
+
+/** `--host-name` of every program that has such a door. */
+export const hostNameOption = (group: string) =>
+  repeated(
+    parsed(
+      { help: 'name it may be called by, besides addresses and local names', group, placeholder: 'NAME' },
+      (word) => {
+        if (!/^[\w-]+(\.[\w-]+)*\.?$/.test(word)) throw new Error(`must be a name such as node.example, not '${word}'`);
+        return hostNameOf(word);
+      },
+    ),
+  );

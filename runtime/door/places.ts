@@ -1,0 +1,52 @@
+/**
+ * How many connections a door holds, in all and of one client, counted before anything is read. A part can be kept for the
+ * programs of this machine, so that strangers cannot shut them out by filling the rest.
+ */
+import { clientKey, type TrustedProxies } from '../client-address.ts';
+import { isSameMachine } from '../same-machine.ts';
+
+export type PlaceLimits = {
+  readonly connections: number;
+  /** Of one client; a listed proxy speaks for many and has no such limit. */
+  readonly perClient: number;
+  /** Of all, those that only this machine gets. */
+  readonly reserved?: number;
+};
+
+/** What a door asks when a connection arrives. Several threads that share a port count together behind this. */
+export interface Places {
+  /** The name the connection is counted under; undefined when there is no place for it. */
+  take(remote: string, local: string): string | undefined;
+  giveBack(name: string): void;
+}
+
+export class ClientPlaces implements Places {
+  readonly #limits: PlaceLimits;
+  readonly #proxies: TrustedProxies | undefined;
+  readonly #byClient = new Map<string, number>();
+  #all = 0;
+
+  constructor(limits: PlaceLimits, proxies?: TrustedProxies) {
+    this.#limits = limits;
+    this.#proxies = proxies;
+  }
+
+  take(remote: string, local: string): string | undefined {
+    const { connections, perClient, reserved = 0 } = this.#limits;
+    if (this.#all >= connections - reserved && (this.#all >= connections || !isSameMachine(remote, local)))
+      return undefined;
+    const name = clientKey(remote);
+    const open = this.#byClient.get(name) ?? 0;
+    if (open >= perClient && this.#proxies?.has(remote) !== true) return undefined;
+    this.#all++;
+    this.#byClient.set(name, open + 1);
+    return name;
+  }
+
+  giveBack(name: string): void {
+    this.#all--;
+    const left = (this.#byClient.get(name) ?? 1) - 1;
+    if (left === 0) this.#byClient.delete(name);
+    else this.#byClient.set(name, left);
+  }
+}
