@@ -51,9 +51,12 @@ import { poolAddress } from './pool-address.ts';
 import { PoolError } from './pool-error.ts';
 import { poolMetrics } from './pool-metrics.ts';
 import { PoolSink } from './share-sink.ts';
+import { poolSecret } from './shared/pool-secret.ts';
 import { connectRedis, redisKeys, redisReady } from './shared/redis.ts';
 import { RedisSharedState } from './shared/redis-shared-state.ts';
+import { Seal } from './shared/seal.ts';
 import { LocalSharedState, type SharedState } from './shared/shared-state.ts';
+import { UnreadValues } from './shared/unread-values.ts';
 import { Refusals } from './stats/refusals.ts';
 import { TermRunner } from './term-runner.ts';
 
@@ -81,6 +84,7 @@ const REPORT_MILLIS = 2_000;
 const FLUSH_MILLIS = 10_000;
 const CHAIN_MILLIS = 5_000;
 const REDIS_START_MILLIS = 3_000;
+const SECRET_MILLIS = 10_000;
 
 export async function createPool(values: PoolValues, dependencies: PoolDependencies): Promise<Pool> {
   const { log, started, version } = dependencies;
@@ -325,8 +329,9 @@ type SharedDependencies = PoolDependencies & { readonly sql: Sql; readonly outbo
 
 async function openShared(
   values: PoolValues,
-  { log, started, sql, outbox, bootId }: SharedDependencies,
+  dependencies: SharedDependencies,
 ): Promise<{ shared: SharedState; source: EntrySource }> {
+  const { log, started, sql, outbox, bootId } = dependencies;
   const limits = limitsOf(values);
   if (values.redis === undefined)
     return { shared: new LocalSharedState(limits, Date.now), source: new LocalFeed(outbox) };
@@ -342,7 +347,20 @@ async function openShared(
     ReturnType<typeof connectRedis>,
   ];
   await redisReady(sending, REDIS_START_MILLIS);
-  const shared = new RedisSharedState(limits, { redis, subscriber, keys, log: redisLog, now: Date.now });
+  const seal = new Seal(await poolSecret(sql), keys.feed);
+  const unread = new UnreadValues({ log: redisLog, now: Date.now });
+  // A database that was restored, or put in another's place, has another secret.
+  every(SECRET_MILLIS, async () => seal.replaceSecret(await poolSecret(sql)), 'the shared secret', dependencies);
+  const shared = new RedisSharedState(limits, {
+    redis,
+    subscriber,
+    keys,
+    instance: bootId,
+    seal,
+    unread,
+    log: redisLog,
+    now: Date.now,
+  });
   started('shared state', () => shared.close());
   const sender = new StreamSender({ keys }, { redis: sending, outbox, log: log.child('feed') });
   started('feed', async () => {

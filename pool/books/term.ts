@@ -4,6 +4,7 @@
  * newest. So an accountant that was cut off and comes back late can write nothing, whatever it believes.
  */
 import type { Sql, Transaction } from '../database/connect.ts';
+import { checkSchema } from '../database/migrate.ts';
 
 const ACCOUNTANT_LOCK = 0x5356_4302;
 
@@ -27,6 +28,7 @@ export type Term = {
  * connects anew, and the lock is not there: the server's process has another number.
  */
 export async function tryElection(sql: Sql, holder: string): Promise<Term | undefined> {
+  await checkSchema(sql);
   const [row] = await sql<{ won: boolean; pid: number }[]>`select pg_try_advisory_lock(${ACCOUNTANT_LOCK}) as won,
     pg_backend_pid() as pid`;
   if (row?.won !== true) return undefined;

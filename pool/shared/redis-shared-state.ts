@@ -2,52 +2,92 @@
  * What instances share, in Redis. While it is away each instance goes on with what it has: bans stay local and are told
  * again when it is back, ended sessions wait locally, figures of others go stale and vanish.
  */
-import { deserialize, serialize } from 'node:v8';
 import type { Redis } from 'ioredis';
 import type { SessionRecord } from '../../bridge/hub.ts';
 import { LocalSessionShelf, type SessionShelf, type SessionShelfOptions } from '../../bridge/session-shelf.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
+import { type Codec, count, decode, encode } from './codec.ts';
+import { NewsReader, NewsWriter } from './news-codec.ts';
 import type { RedisKeys } from './redis.ts';
-import { type Ban, INSTANCE_SILENT_MILLIS, type InstanceFigures, type News, type SharedState } from './shared-state.ts';
+import type { Purpose, Seal } from './seal.ts';
+import { waitingSession } from './session-codec.ts';
+import {
+  type Ban,
+  INSTANCE_SILENT_MILLIS,
+  type InstanceFigures,
+  instanceFigures,
+  type News,
+  type SharedState,
+} from './shared-state.ts';
+import type { UnreadValues } from './unread-values.ts';
 
 /** Figures of an instance that is gone for this long are removed by whoever reads them. */
 const FORGET_MILLIS = 3_600_000;
 /** Bans kept in Redis and in each instance. */
 const MAX_BANS = 65_536;
 
-export type RedisSharedDependencies = {
+/** What reads and writes the values of a pool. */
+export type Sealed = { readonly seal: Seal; readonly unread: UnreadValues };
+
+export type RedisSharedDependencies = Sealed & {
   readonly redis: Redis;
   /** A connection of its own: a subscriber can do nothing else. */
   readonly subscriber: Redis;
   readonly keys: RedisKeys;
+  /** Boot id in hex. */
+  readonly instance: string;
   readonly log: Logger;
   readonly now: () => number;
 };
+
+/** The value that an instance of this pool left under a name; undefined, and noted, for anything else. */
+function readSealed<T>(
+  codec: Codec<T>,
+  purpose: Purpose,
+  name: string,
+  bytes: Uint8Array,
+  sealed: Sealed,
+): T | undefined {
+  const opened = sealed.seal.open(purpose, name, bytes);
+  if (opened.kind !== 'payload') {
+    sealed.unread.note(purpose, opened);
+    return undefined;
+  }
+  try {
+    return decode(codec, opened.payload);
+  } catch (error) {
+    if (!(error instanceof ProtocolError)) throw error;
+    sealed.unread.note(purpose, { kind: 'damaged' });
+    return undefined;
+  }
+}
 
 export class RedisSharedState implements SharedState {
   readonly sessions: SessionShelf;
   readonly #dependencies: RedisSharedDependencies;
   readonly #bans = new Map<string, number>();
   readonly #listeners: ((news: News) => void)[] = [];
+  readonly #newsWriter: NewsWriter;
+  readonly #newsReader: NewsReader;
   #own: InstanceFigures | undefined;
 
   constructor(options: SessionShelfOptions, dependencies: RedisSharedDependencies) {
     this.#dependencies = dependencies;
+    this.#newsWriter = new NewsWriter(dependencies.instance, dependencies.seal);
+    this.#newsReader = new NewsReader(dependencies);
     this.sessions = new RedisSessionShelf(options, dependencies);
     const { subscriber, keys, redis } = dependencies;
     const listen = () => void subscriber.subscribe(keys.news).catch(() => undefined);
     subscriber.on('ready', listen);
     if (subscriber.status === 'ready') listen();
-    subscriber.on('message', (_channel, text) => this.#heard(text));
+    subscriber.on('messageBuffer', (_channel: Buffer, message: Buffer) => {
+      const news = this.#newsReader.read(message);
+      if (news !== undefined) this.#apply(news);
+    });
     const restore = () => void this.#restoreBans().catch(() => undefined);
     redis.on('ready', restore);
     if (redis.status === 'ready') restore();
-  }
-
-  #heard(text: string): void {
-    const news = readNews(text);
-    if (news === undefined) this.#dependencies.log.warn('news that cannot be read', { text: text.slice(0, 200) });
-    else this.#apply(news);
   }
 
   #apply(news: News): void {
@@ -68,19 +108,22 @@ export class RedisSharedState implements SharedState {
   /** After a connection: theirs become ours, and ours theirs. */
   async #restoreBans(): Promise<void> {
     const { redis, keys, now } = this.#dependencies;
-    const theirs = await redis.hgetall(keys.bans);
-    for (const [key, text] of Object.entries(theirs)) {
-      const untilMillis = Number(text);
-      if (untilMillis > now() && !this.#bans.has(key)) this.#apply({ kind: 'ban', key, untilMillis });
+    const theirs = new Map<string, number>();
+    for (const [key, value] of Object.entries(await redis.hgetallBuffer(keys.bans))) {
+      const untilMillis = readSealed(count, 'ban', key, value, this.#dependencies);
+      if (untilMillis !== undefined) theirs.set(key, untilMillis);
     }
+    for (const [key, untilMillis] of theirs)
+      if (untilMillis > now() && !this.#bans.has(key)) this.#apply({ kind: 'ban', key, untilMillis });
     for (const [key, until] of [...this.#bans])
-      if (until > now() && !(key in theirs)) await this.ban({ key, untilMillis: until });
+      if (until > now() && !theirs.has(key)) await this.ban({ key, untilMillis: until });
   }
 
   async ban({ key, untilMillis }: Ban): Promise<void> {
-    const { redis, keys } = this.#dependencies;
+    const { redis, keys, seal } = this.#dependencies;
     this.#remember(key, untilMillis);
-    await redis.hset(keys.bans, key, String(untilMillis)).catch(() => undefined);
+    const value = seal.seal('ban', key, encode(count, Math.floor(untilMillis)));
+    await redis.hset(keys.bans, key, value).catch(() => undefined);
     await this.publish({ kind: 'ban', key, untilMillis });
   }
 
@@ -101,15 +144,18 @@ export class RedisSharedState implements SharedState {
   }
 
   async report(figures: InstanceFigures): Promise<void> {
-    const { redis, keys } = this.#dependencies;
+    const { redis, keys, seal } = this.#dependencies;
     this.#own = figures;
-    await redis.hset(keys.instances, figures.instance, JSON.stringify(figures)).catch(() => undefined);
+    const value = seal.seal('instance', figures.instance, encode(instanceFigures, figures));
+    await redis.hset(keys.instances, figures.instance, value).catch(() => undefined);
   }
 
   async instances(): Promise<readonly InstanceFigures[]> {
     const { redis, keys, now } = this.#dependencies;
-    const rows = await redis.hgetall(keys.instances).catch((): Record<string, string> => ({}));
-    const others = Object.values(rows).map((text) => JSON.parse(text) as InstanceFigures);
+    const rows = await redis.hgetallBuffer(keys.instances).catch((): Record<string, Buffer> => ({}));
+    const others = Object.entries(rows).flatMap(
+      ([name, value]) => readSealed(instanceFigures, 'instance', name, value, this.#dependencies) ?? [],
+    );
     const gone = others.filter((figures) => now() - figures.atMillis > FORGET_MILLIS);
     if (gone.length > 0)
       await redis.hdel(keys.instances, ...gone.map((figures) => figures.instance)).catch(() => undefined);
@@ -123,7 +169,7 @@ export class RedisSharedState implements SharedState {
   async publish(news: News): Promise<void> {
     const { redis, keys } = this.#dependencies;
     // Heard back over Redis like everybody else's; while it is away, this instance still hears itself.
-    await redis.publish(keys.news, JSON.stringify(news)).catch(() => this.#apply(news));
+    await redis.publish(keys.news, this.#newsWriter.write(news)).catch(() => this.#apply(news));
   }
 
   subscribe(listener: (news: News) => void): void {
@@ -136,44 +182,43 @@ export class RedisSharedState implements SharedState {
   }
 }
 
-function readNews(text: string): News | undefined {
-  try {
-    const news = JSON.parse(text) as News;
-    return ['ban', 'unban', 'block'].includes(news.kind) ? news : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 /**
  * A session is on one shelf only, so that no two connections ever get the same: here when Redis was away before anything
  * was sent, there otherwise. Where it is not sure whether Redis took it, it is dropped; the miner begins a new session.
  */
+type ShelfDependencies = Sealed & { readonly redis: Redis; readonly keys: RedisKeys; readonly now: () => number };
+
 export class RedisSessionShelf implements SessionShelf {
   readonly #options: SessionShelfOptions;
   readonly #local: LocalSessionShelf;
-  readonly #redis: Redis;
-  readonly #keys: RedisKeys;
+  readonly #dependencies: ShelfDependencies;
 
-  constructor(options: SessionShelfOptions, dependencies: { redis: Redis; keys: RedisKeys; now: () => number }) {
+  constructor(options: SessionShelfOptions, dependencies: ShelfDependencies) {
     this.#options = options;
     this.#local = new LocalSessionShelf(options, dependencies.now);
-    this.#redis = dependencies.redis;
-    this.#keys = dependencies.keys;
+    this.#dependencies = dependencies;
+  }
+
+  /** Nobody who reads Redis learns the id, with which the session could be taken up. */
+  #name(id: string): string {
+    const { seal, keys } = this.#dependencies;
+    return `${keys.session}${seal.hiddenName('session', id)}`;
   }
 
   async put(record: SessionRecord): Promise<void> {
-    if (this.#redis.status !== 'ready') return this.#local.put(record);
-    const value = Buffer.from(serialize(record));
-    await this.#redis
-      .set(`${this.#keys.session}${record.id}`, value, 'PX', this.#options.resumeMillis)
-      .catch(() => undefined);
+    const { redis, seal } = this.#dependencies;
+    if (redis.status !== 'ready') return this.#local.put(record);
+    const value = seal.seal('session', record.id, encode(waitingSession, record));
+    await redis.set(this.#name(record.id), value, 'PX', this.#options.resumeMillis).catch(() => undefined);
   }
 
   async take(id: string): Promise<SessionRecord | null> {
+    const { redis } = this.#dependencies;
     const local = await this.#local.take(id);
-    if (local !== null || this.#redis.status !== 'ready') return local;
-    const value = await this.#redis.getdelBuffer(`${this.#keys.session}${id}`).catch(() => null);
-    return value === null ? null : (deserialize(value) as SessionRecord);
+    if (local !== null || redis.status !== 'ready') return local;
+    const value = await redis.getdelBuffer(this.#name(id)).catch(() => null);
+    if (value === null) return null;
+    const waiting = readSealed(waitingSession, 'session', id, value, this.#dependencies);
+    return waiting === undefined ? null : { id, ...waiting };
   }
 }

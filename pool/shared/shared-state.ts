@@ -4,6 +4,7 @@
  * a reconnect or a moment of stale figures.
  */
 import { LocalSessionShelf, type SessionShelf, type SessionShelfOptions } from '../../bridge/session-shelf.ts';
+import { count, dictionary, flag, struct, text } from './codec.ts';
 
 export type Ban = { readonly key: string; readonly untilMillis: number };
 
@@ -24,6 +25,21 @@ export type InstanceFigures = {
   /** Entries in the journal that the books have not taken. */
   readonly waiting: number;
 };
+
+export const instanceFigures = struct<InstanceFigures>({
+  instance: text(64),
+  name: text(255),
+  version: text(64),
+  startedMillis: count,
+  atMillis: count,
+  accountant: flag,
+  ready: flag,
+  height: count,
+  connections: dictionary(count, 16),
+  accepted: count,
+  rejected: count,
+  waiting: count,
+});
 
 export type News =
   | { readonly kind: 'ban'; readonly key: string; readonly untilMillis: number }

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { SessionRecord } from '../../bridge/hub.ts';
 import { connectRedis, redisKeys, redisReady } from '../../pool/shared/redis.ts';
 import { RedisSharedState } from '../../pool/shared/redis-shared-state.ts';
 import { type InstanceFigures, LocalSharedState, type News } from '../../pool/shared/shared-state.ts';
-import { pattern } from '../../vectors/generate/pattern.ts';
 import { quietLog } from '../quiet-log.ts';
 import { type RedisServer, startRedisServer } from './redis-server.ts';
+import { testSealed } from './sealed.ts';
+import { waiting } from './waiting-session.ts';
 
 let server: RedisServer;
 beforeAll(async () => {
@@ -15,25 +15,6 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const shelf = { resumeMillis: 60_000, resumeSessions: 10 };
-const session = (id: string): SessionRecord => ({
-  id,
-  bootId: pattern('boot', 8),
-  service: 'pplns',
-  owner: pattern('owner', 13),
-  prefix: 3,
-  tag: 'tag',
-  generation: 1,
-  spare: null,
-  account: pattern('account', 49),
-  worker: '<w>',
-  vardiff: null,
-  log: { terms: [], seen: [] },
-  accepted: 5,
-  stale: 0,
-  rejected: { stale: 1 },
-  work: 1n << 100n,
-  lastJobId: 7,
-});
 const figures = (instance: string): InstanceFigures => ({
   instance,
   name: 'pool',
@@ -49,6 +30,7 @@ const figures = (instance: string): InstanceFigures => ({
   waiting: 0,
 });
 
+let instances = 0;
 async function open(prefix: string) {
   const redis = connectRedis(server.url, 'a', quietLog);
   const subscriber = connectRedis(server.url, 'b', quietLog);
@@ -58,6 +40,8 @@ async function open(prefix: string) {
     redis,
     subscriber,
     keys: redisKeys(prefix),
+    instance: `instance ${++instances}`,
+    ...testSealed(),
     log: quietLog,
     now: Date.now,
   });
@@ -81,7 +65,7 @@ test('a single instance keeps its own bans, sessions and news', async () => {
   expect(await state.bans()).toEqual([{ key: '10.0.0.1', untilMillis: 100 }]);
   now = 100;
   expect(await state.bans()).toEqual([]);
-  await state.sessions.put(session('s'));
+  await state.sessions.put(waiting('s'));
   expect((await state.sessions.take('s'))?.work).toBe(1n << 100n);
   expect(await state.sessions.take('s')).toBeNull();
   await state.report(figures('one'));
@@ -100,9 +84,9 @@ test('instances share bans, news and figures, and a session is taken by one of t
   await until(async () => (await c.state.bans()).length === 1);
   expect(await b.state.unban('10.0.0.2')).toBe(true);
   await until(async () => (await a.state.bans()).length === 0);
-  await a.state.sessions.put(session('s'));
+  await a.state.sessions.put(waiting('s'));
   const taken = await Promise.all([b.state.sessions.take('s'), a.state.sessions.take('s'), c.state.sessions.take('s')]);
-  expect(taken.filter((record) => record !== null)).toEqual([session('s')]);
+  expect(taken.filter((record) => record !== null)).toEqual([waiting('s')]);
   await a.state.report(figures('a'));
   await b.state.report(figures('b'));
   expect((await b.state.instances()).map((each) => each.instance).sort()).toEqual(['a', 'b']);
@@ -117,7 +101,7 @@ test('while Redis is away each goes on alone, and bans are shared again when it 
   await a.state.ban({ key: '10.0.0.3', untilMillis });
   expect(await a.state.bans()).toHaveLength(1);
   expect(a.heard).toHaveLength(1);
-  await a.state.sessions.put(session('local'));
+  await a.state.sessions.put(waiting('local'));
   expect(await b.state.sessions.take('local')).toBeNull();
   await a.state.report(figures('a'));
   expect(await a.state.instances()).toHaveLength(1);
