@@ -15,7 +15,7 @@ import { ClosedWork } from './books/closed-work.ts';
 import { type CreditList, type CreditOptions, makeCredits } from './books/credits.ts';
 import { Intake, type IntakeResult, UNKNOWN_FINDER } from './books/intake.ts';
 import { expireBlocks, type PaidReward, recordAnswer, recordPaid, recordRegistered } from './books/rewards.ts';
-import { advanceSlices, openSlices, type SliceOptions } from './books/slices.ts';
+import { advanceSlices, openSlices, type SliceOptions, slicesToOpen } from './books/slices.ts';
 import { fenced } from './books/term.ts';
 import type { Chain } from './chain.ts';
 import { inBatches } from './cut-batches.ts';
@@ -45,6 +45,8 @@ export type AccountantDependencies = AccountantEvents & {
 
 /** Cuts read ahead while the books are busy: after an outage they come faster than transactions end. */
 const MAX_BATCH_CUTS = 1_000;
+/** Slices opened in one transaction after the pool was away. */
+const MAX_BATCH_SLICES = 500;
 
 type ChainReward = { block_id: string; transaction_id: string; output_index: number; amount: string };
 
@@ -145,10 +147,9 @@ export class Accountant {
     if (item.type === 'missed') return this.#reconcile(item.data.to);
     const { height } = item.data.cut;
     const adopted = await this.#adoptable(item.data.rewards);
-    const target = await this.#targetFor(height);
+    await this.#advance(height);
     const unseen = await this.#settledUnseen(height);
     const { paid, expired, lists } = await this.#fenced(async (transaction) => {
-      if (target !== undefined) await advanceSlices(transaction, this.#options, { height, target });
       for (const record of adopted) await this.#intake.adoptBlock(transaction, record);
       const paid: PaidReward[] = [];
       for (const reward of [...unseen, ...item.data.rewards.map((reward) => rewardOf(reward, height))])
@@ -172,21 +173,25 @@ export class Accountant {
     for (const list of lists) this.#dependencies.onCredits?.(list);
   }
 
+  /** Opens the slices up to a finalized height. Each needs the target of its first cut, which the chain keeps. */
   async #advance(height: number): Promise<void> {
-    const target = await this.#targetFor(height);
-    if (target !== undefined)
-      await this.#fenced((transaction) => advanceSlices(transaction, this.#options, { height, target }));
-  }
-
-  /** The network's target, asked for only when a slice is about to open. */
-  async #targetFor(height: number): Promise<bigint | undefined> {
-    const number = sliceOfHeight(height, this.#options.sliceCuts);
-    if (number <= this.#opened) return undefined;
-    const open = await this.#dependencies.sql.begin((transaction) => openSlices(transaction));
-    const isOpen = this.#options.services.every((service) => (open.get(service)?.number ?? -1) >= number);
-    if (!isOpen) return this.#dependencies.chain.target();
-    this.#opened = number;
-    return undefined;
+    const { sql, chain } = this.#dependencies;
+    if (sliceOfHeight(height, this.#options.sliceCuts) <= this.#opened) return;
+    for (;;) {
+      const open = await sql.begin((transaction) => openSlices(transaction));
+      const due = slicesToOpen(open, this.#options, height);
+      const numbers = due.slice(0, MAX_BATCH_SLICES);
+      const last = numbers.at(-1);
+      if (last === undefined) break;
+      const targets = new Map<number, bigint>();
+      for (const slice of numbers) targets.set(slice, await chain.targetAt(slice * this.#options.sliceCuts));
+      const moment = {
+        height: last === due.at(-1) ? height : last * this.#options.sliceCuts,
+        targetOf: (slice: number) => targets.get(slice) as bigint,
+      };
+      await this.#fenced((transaction) => advanceSlices(transaction, this.#options, moment));
+    }
+    this.#opened = sliceOfHeight(height, this.#options.sliceCuts);
   }
 
   /**

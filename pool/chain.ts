@@ -11,8 +11,8 @@ import { targetFromBytes } from '../protocol/target.ts';
 export interface Chain {
   /** Every finalized cut above a height, once and in order; a range that cannot be replayed is named instead. */
   cuts(afterHeight: number | undefined, signal: AbortSignal): AsyncIterable<CutStreamItem>;
-  /** The target of work on the head. */
-  target(): Promise<bigint>;
+  /** The target of work on a cut. */
+  targetAt(height: number): Promise<bigint>;
   headHeight(): Promise<number>;
   block(blockId: string): Promise<BlockDocument | undefined>;
 }
@@ -20,11 +20,10 @@ export interface Chain {
 export function chainOfApi(client: ApiClient, dependencies: StreamDependencies): Chain {
   return {
     cuts: (afterHeight, signal) => followCuts({ baseUrl: client.baseUrl, afterHeight, signal }, dependencies),
-    async target() {
-      const { cuts } = await client.cuts({ limit: 1 });
-      const [head] = cuts;
-      if (head === undefined) throw new ApiError('client_bad_answer', 200, 'the node lists no cut');
-      return targetFromBytes(fromHex(head.target));
+    async targetAt(height) {
+      const [cut] = (await client.cuts({ before: height + 1, limit: 1 })).cuts;
+      if (cut?.height !== height) throw new ApiError('client_bad_answer', 200, `the node does not show cut ${height}`);
+      return targetFromBytes(fromHex(cut.target));
     },
     async headHeight() {
       return (await client.nodeSync()).finalized_height;

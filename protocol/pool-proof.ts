@@ -1,13 +1,14 @@
 /**
- * Checking a pool's books (books rules): the proof of one account's share of a slice's rewards, and the whole list of
- * everybody's. A proof is judged by arithmetic and hashes alone; what it is compared with from outside are the slice roots
- * that the pool published when the slices closed, and the rewards, which stand on the chain. Runs in a page unchanged.
+ * The proof of one account's share of a slice's rewards, and the whole list of everybody's (books rules): documents, and
+ * whether each agrees with itself. Arithmetic and hashes alone cannot show that a document is true: books-verdict.ts
+ * compares it with the pool's terms, its slice records and the ledger. Runs in a page unchanged.
  */
 import { parseAddress } from './address.ts';
 import { parseAtoms } from './amount.ts';
+import { readWork } from './books-slice.ts';
 import { type Bytes, ByteWriter, compareBytes, equalBytes, fromHex, toHex } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
-import { ID_BYTES, id } from './identifier.ts';
+import { ID_BYTES, id, LABELS } from './identifier.ts';
 import { NETWORKS, type NetworkName } from './network.ts';
 import {
   divideWindow,
@@ -19,11 +20,10 @@ import {
   weightTotal,
   windowOf,
 } from './pplns.ts';
-import { type SumBranch, type SumNode, sumTree, verifySumBranch } from './sum-tree.ts';
+import { EMPTY_ROOT, type SumBranch, type SumRoot, sumTree, verifySumBranch } from './sum-tree.ts';
 
 export type BranchDocument = {
   readonly index: number;
-  readonly count: number;
   readonly siblings: readonly { readonly hash: string; readonly sum: string }[];
 };
 
@@ -47,6 +47,8 @@ export type ProofBlock = {
 
 export type ProofPart = {
   readonly slice: number;
+  /** Leaves of the slice's tree. */
+  readonly accounts: number;
   readonly total: string;
   readonly counted: string;
   readonly root: string;
@@ -54,7 +56,7 @@ export type ProofPart = {
 
 /** What every proof of a slice's rewards says, whoever asks. */
 export type CreditHead = {
-  readonly version: 1;
+  readonly version: 2;
   /** Names all that follows but the account's own part: two miners who see the same name see the same list. */
   readonly list_id: string;
   readonly network: NetworkName;
@@ -65,8 +67,10 @@ export type CreditHead = {
   readonly fee_ppm: number;
   readonly fee: string;
   readonly credited: string;
-  /** W, frozen when the slice opened. */
+  /** W of the slice, or of the slice that a new pool's first blocks are divided over. */
   readonly window_work: string;
+  /** Leaves of the list's tree. */
+  readonly credit_accounts: number;
   readonly credit_root: string;
 };
 
@@ -121,55 +125,42 @@ const insist = (holds: boolean, reason: PoolProofRefusal): void => {
 
 const hash = (text: string): Bytes => fromHex(text, ID_BYTES);
 
-function readWork(text: string): bigint {
-  insist(typeof text === 'string' && /^(0|[1-9]\d{0,77})$/.test(text), 'malformed');
-  return BigInt(text);
-}
-
 function readBranch(document: BranchDocument): SumBranch {
   insist(Array.isArray(document.siblings) && document.siblings.length <= 64, 'malformed');
   return {
     index: document.index,
-    count: document.count,
     siblings: document.siblings.map(({ hash: text, sum }) => ({ hash: hash(text), sum: readWork(sum) })),
   };
 }
 
 /** The value an account has under a root; zero when it is shown to be absent. */
 function valueUnder(
-  root: SumNode,
+  root: SumRoot,
   payload: Bytes,
   member: MembershipDocument,
   network: NetworkName,
   or: PoolProofRefusal,
-) {
+): bigint {
   if ('branch' in member) {
     const value = readWork(member.value);
     insist(value > 0n && verifySumBranch(root, { key: payload, value }, readBranch(member.branch)), or);
     return value;
   }
   const { before, after } = member.absent;
-  const [left, right] = [before, after].map((neighbour) => {
-    if (neighbour === null) return undefined;
+  const indexOf = (neighbour: NeighbourDocument, side: -1 | 1): number => {
     const key = parseAddress(neighbour.address, network).payload;
     const branch = readBranch(neighbour.branch);
     insist(verifySumBranch(root, { key, value: readWork(neighbour.value) }, branch), or);
-    return { key, branch };
-  });
-  if (left === undefined && right === undefined)
-    insist(root.sum === 0n && equalBytes(root.hash, sumTree([]).root.hash), or);
-  if (left !== undefined) {
-    insist(compareBytes(left.key, payload) < 0, or);
-    if (right === undefined) insist(left.branch.index === left.branch.count - 1, or);
-  }
-  if (right !== undefined) {
-    insist(compareBytes(payload, right.key) < 0, or);
-    insist(right.branch.index === (left === undefined ? 0 : left.branch.index + 1), or);
-  }
+    insist(Math.sign(compareBytes(key, payload)) === side, or);
+    return branch.index;
+  };
+  // Both are leaves of the one tree that the root commits, count included: nothing lies between neighbouring places.
+  const left = before === null ? -1 : indexOf(before, -1);
+  const right = after === null ? root.count : indexOf(after, 1);
+  insist(right === left + 1, or);
+  if (before === null && after === null) insist(equalBytes(root.hash, EMPTY_ROOT.hash) && root.sum === 0n, or);
   return 0n;
 }
-
-const LIST_LABEL = 'SVC_POOL_LIST_V1';
 
 /** The name of a credit list: everything that is the same for all who ask. Throws for a document that has no such form. */
 export function poolListId(document: Omit<CreditHead, 'list_id'> & { readonly window: readonly ProofPart[] }): string {
@@ -188,14 +179,14 @@ export function poolListId(document: Omit<CreditHead, 'list_id'> & { readonly wi
   writer.u64(parseAtoms(document.reward)).u32(document.fee_ppm).u64(parseAtoms(document.fee));
   writer.u64(parseAtoms(document.credited)).text(document.window_work).u32(document.window.length);
   for (const part of document.window)
-    writer.height(part.slice).text(part.total).text(part.counted).raw(hash(part.root));
-  return toHex(id(LIST_LABEL, writer.raw(hash(document.credit_root)).done()));
+    writer.height(part.slice).u32(part.accounts).text(part.total).text(part.counted).raw(hash(part.root));
+  return toHex(id(LABELS.booksList, writer.u32(document.credit_accounts).raw(hash(document.credit_root)).done()));
 }
 
 type Head = { readonly reward: bigint; readonly fee: bigint; readonly credited: bigint; readonly feePpm: bigint };
 
 function checkHead(document: CreditHead & { readonly window: readonly ProofPart[] }): Head {
-  insist(document.version === 1 && Array.isArray(document.blocks) && Array.isArray(document.window), 'malformed');
+  insist(document.version === 2 && Array.isArray(document.blocks) && Array.isArray(document.window), 'malformed');
   insist(Number.isInteger(document.fee_ppm) && document.fee_ppm >= 0 && document.fee_ppm <= 1_000_000, 'malformed');
   insist(document.service === 'pplns' || document.service === 'solo', 'malformed');
   const rewards = document.blocks.map((block) => parseAtoms(block.reward));
@@ -272,10 +263,10 @@ export function checkPoolProof(document: PoolProof): PoolProofVerdict {
     const { payload } = parseAddress(document.address, document.network);
     const work = new Map<number, bigint>();
     for (const part of document.window) {
-      const root = { hash: hash(part.root), sum: readWork(part.total) };
+      const root = { hash: hash(part.root), sum: readWork(part.total), count: part.accounts };
       work.set(part.slice, valueUnder(root, payload, part.leaf, document.network, 'slice_branch'));
     }
-    const root = { hash: hash(document.credit_root), sum: head.credited };
+    const root = { hash: hash(document.credit_root), sum: head.credited, count: document.credit_accounts };
     const credit = valueUnder(root, payload, document.credit, document.network, 'credit_branch');
     insist(isDue(document, head, window, work, credit), 'credit_amount');
     return { valid: true, credit, roots: rootsOf(document.window) };
@@ -312,7 +303,8 @@ export function checkPoolList(document: PoolList): PoolProofVerdict {
       const work = new Map(part.leaves.map((leaf) => [key(leaf.address), readWork(leaf.work)]));
       insist(work.size === part.leaves.length, 'malformed');
       const { root } = sumTree(leavesOf(work, fromHex));
-      insist(root.sum === readWork(part.total) && equalBytes(root.hash, hash(part.root)), 'slice_root');
+      insist(part.accounts === root.count && root.sum === readWork(part.total), 'slice_root');
+      insist(equalBytes(root.hash, hash(part.root)), 'slice_root');
       slices.set(part.slice, { slice: part.slice, total: root.sum, work });
     }
     const due = document.service === 'solo' ? soloCredits(document, head) : divideWindow(head.credited, window, slices);
@@ -321,7 +313,8 @@ export function checkPoolList(document: PoolList): PoolProofVerdict {
     for (const account of new Set([...due.keys(), ...credits.keys()]))
       insist((due.get(account) ?? 0n) === (credits.get(account) ?? 0n), 'credit_amount');
     const { root } = sumTree(leavesOf(credits, fromHex));
-    insist(root.sum === head.credited && equalBytes(root.hash, hash(document.credit_root)), 'credit_root');
+    insist(document.credit_accounts === root.count && root.sum === head.credited, 'credit_root');
+    insist(equalBytes(root.hash, hash(document.credit_root)), 'credit_root');
     return { valid: true, credit: head.credited, roots: rootsOf(document.window) };
   });
 }
@@ -338,6 +331,5 @@ function soloCredits(document: PoolList, { feePpm }: Head): Map<string, bigint> 
 
 export const branchDocument = (branch: SumBranch): BranchDocument => ({
   index: branch.index,
-  count: branch.count,
   siblings: branch.siblings.map(({ hash: bytes, sum }) => ({ hash: toHex(bytes), sum: String(sum) })),
 });

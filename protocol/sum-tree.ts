@@ -1,6 +1,7 @@
 /**
  * Merkle sum trees (books rule 1): a tree over (key, value) leaves in ascending order of key whose every node commits
- * the sum below it. Whoever knows the root knows the total, so a list cannot hide an entry or add one that is not in it.
+ * the sum below it. The root also commits the number of leaves and the total. Without the number, a branch of a large tree
+ * can pass for one of a small tree, and an account that is there can be shown to be absent.
  */
 import { type Bytes, compareBytes, equalBytes } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
@@ -8,7 +9,9 @@ import { id, LABELS } from './identifier.ts';
 
 export type SumLeaf = { readonly key: Bytes; readonly value: bigint };
 export type SumNode = { readonly hash: Bytes; readonly sum: bigint };
-export type SumBranch = { readonly index: number; readonly count: number; readonly siblings: readonly SumNode[] };
+/** `hash` covers the count, the sum and the top node. */
+export type SumRoot = { readonly hash: Bytes; readonly sum: bigint; readonly count: number };
+export type SumBranch = { readonly index: number; readonly siblings: readonly SumNode[] };
 
 const MAX_SUM = 1n << 128n;
 const LOW = 0xffff_ffff_ffff_ffffn;
@@ -48,12 +51,19 @@ function checkOrder(leaves: readonly SumLeaf[]): void {
       throw new ProtocolError('not_canonical', 'leaves are in ascending order of key without repetition');
 }
 
+/** `u32 count | u128 sum | hash of the top node`. */
+function rootOf(count: number, top: SumNode): SumRoot {
+  view.setUint32(0, count, true);
+  const end = put(putSum(4, top.sum), top.hash);
+  return { hash: id(LABELS.booksRoot, place.subarray(0, end)), sum: top.sum, count };
+}
+
 /** All rows of a tree, leaves first. Kept, it serves every branch of the tree without hashing again. */
-export type SumTree = { readonly root: SumNode; readonly rows: readonly (readonly SumNode[])[] };
+export type SumTree = { readonly root: SumRoot; readonly rows: readonly (readonly SumNode[])[] };
 
 export function sumTree(leaves: readonly SumLeaf[]): SumTree {
   checkOrder(leaves);
-  if (leaves.length === 0) return { root: { hash: id(LABELS.sumEmpty, new Uint8Array(0)), sum: 0n }, rows: [[]] };
+  if (leaves.length === 0) return { root: EMPTY_ROOT, rows: [[]] };
   const rows: SumNode[][] = [leaves.map(sumLeafNode)];
   for (let row = rows[0] as SumNode[]; row.length > 1; ) {
     const next: SumNode[] = [];
@@ -65,8 +75,11 @@ export function sumTree(leaves: readonly SumLeaf[]): SumTree {
     rows.push(next);
     row = next;
   }
-  return { root: (rows.at(-1) as SumNode[])[0] as SumNode, rows };
+  return { root: rootOf(leaves.length, (rows.at(-1) as SumNode[])[0] as SumNode), rows };
 }
+
+/** The root of a list without entries. */
+export const EMPTY_ROOT: SumRoot = rootOf(0, { hash: id(LABELS.sumEmpty, new Uint8Array(0)), sum: 0n });
 
 export function sumBranch(tree: SumTree, index: number): SumBranch {
   const count = (tree.rows[0] as readonly SumNode[]).length;
@@ -79,13 +92,15 @@ export function sumBranch(tree: SumTree, index: number): SumBranch {
     if (sibling !== undefined) siblings.push(sibling);
     at >>= 1;
   }
-  return { index, count, siblings };
+  return { index, siblings };
 }
 
-/** True when `leaf` stands at the branch's index of a tree of its count whose root is `root`, sum included. */
-export function verifySumBranch(root: SumNode, leaf: SumLeaf, branch: SumBranch): boolean {
-  const { index, count, siblings } = branch;
-  if (!Number.isSafeInteger(count) || !Number.isInteger(index) || index < 0 || index >= count) return false;
+/** True when `leaf` is entry `branch.index` of the tree that `root` commits: count, sum and hash are all checked. */
+export function verifySumBranch(root: SumRoot, leaf: SumLeaf, branch: SumBranch): boolean {
+  const { count } = root;
+  const { index, siblings } = branch;
+  if (!Number.isInteger(count) || count > 0x7fff_ffff) return false;
+  if (!Number.isInteger(index) || index < 0 || index >= count) return false;
   let node = sumLeafNode(leaf);
   let at = index;
   let used = 0;
@@ -97,5 +112,5 @@ export function verifySumBranch(root: SumNode, leaf: SumLeaf, branch: SumBranch)
     }
     at = Math.floor(at / 2);
   }
-  return used === siblings.length && node.sum === root.sum && equalBytes(node.hash, root.hash);
+  return used === siblings.length && node.sum === root.sum && equalBytes(rootOf(count, node).hash, root.hash);
 }

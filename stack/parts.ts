@@ -65,7 +65,8 @@ export function nodePart(data: string, ports: Ports, pace: Pace): Part {
     '--cut-millis',
     String(pace.cutMillis),
   ];
-  const listeners = ['--api-bind', at(ports.api), '--mining-bind', at(ports.mining)];
+  // The pool's page may ask this node, so that a miner can check the pool's books against it.
+  const listeners = ['--api-bind', at(ports.api), '--mining-bind', at(ports.mining), '--browser-origin', url(ports.web)];
   return {
     name: 'node',
     program: 'svcd',

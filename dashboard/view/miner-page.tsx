@@ -18,7 +18,7 @@ import { Chart } from './chart.tsx';
 import { Amount, type Column, Figure, MinerLink, Pager, Placeholder, Table, When } from './parts.tsx';
 import { Payments } from './payments-page.tsx';
 import { Hours } from './pool-page.tsx';
-import { ShareCheck } from './share-check.tsx';
+import { CheckNode, ShareCheck } from './share-check.tsx';
 
 const REMEMBERED = 'svc-miner-address';
 
@@ -227,8 +227,13 @@ function Credits({ path, address }: { path: string; address: string }) {
     <section class="card">
       <h2>Credits</h2>
       <p class="note">
-        Each line is your share of the blocks of one slice. ‘Check my share’ downloads the pool’s proof and verifies it
-        here, in your browser: your work in each slice of the window, the window itself, and your credit to the atom.
+        Each line is your share of the blocks of one slice. ‘Check my share’ downloads the pool’s proof and judges it
+        here, in your browser: your work in each slice of the window, the window itself, the fee, and your credit to the
+        atom. It says ‘Proven’ only when a node of your own confirms the rewards. Run svcd on this computer with the
+        option --browser-origin {location.origin} and name it here.
+      </p>
+      <p>
+        <CheckNode />
       </p>
       {rows.length === 0 ? (
         <Placeholder

@@ -1,22 +1,46 @@
-/** 'Check my share': the pool's proof of one credit, verified in the page with the same lines the pool and its audit use. */
+/** 'Check my share': the pool's proof of one credit, judged in the page by the lines that the audit and the miner use too. */
 import { useState } from 'preact/hooks';
 import type { CreditDocument } from '../../pool/api/documents.ts';
-import { checkPoolProof, type PoolProof } from '../../protocol/pool-proof.ts';
+import { gatherEvidence } from '../../protocol/books-evidence.ts';
+import { judgeProof, type NotChecked } from '../../protocol/books-verdict.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import type { PoolProof } from '../../protocol/pool-proof.ts';
 import { read } from '../data/client.ts';
+import { checkNode, nodeReads, rememberCheckNode } from '../data/node.ts';
 import { coins } from '../format.ts';
 
-type Outcome = { readonly good: boolean; readonly text: string };
+type Outcome = { readonly tone: 'good' | 'bad' | 'note'; readonly text: string };
 
-export async function checkShare(address: string, credit: CreditDocument): Promise<Outcome> {
+const MISSING: Readonly<Record<NotChecked, string>> = {
+  terms: 'the pool’s terms could not be read',
+  records: 'the pool’s slice records could not be read',
+  records_reach: 'the slice records do not reach back far enough',
+  target: 'the target was not compared with a node',
+  rewards: 'the rewards were not compared with a node',
+  other_service: 'the blocks of the other mode could not be read',
+  solo_finder: 'who found a solo block is known to the pool and the finder alone',
+};
+
+export async function checkShare(address: string, credit: CreditDocument, node: string): Promise<Outcome> {
   const path = `proofs/${credit.service}/${credit.slice}?address=${encodeURIComponent(address)}`;
   const proof = await read<PoolProof>(path);
   if (proof.address !== address || proof.slice !== credit.slice || proof.service !== credit.service)
-    return { good: false, text: 'The pool sent the proof of something else.' };
-  const verdict = checkPoolProof(proof);
-  if (!verdict.valid) return { good: false, text: `The proof does not hold: ${verdict.reason}.` };
+    return { tone: 'bad', text: 'The pool sent the proof of something else.' };
+  let evidence: Awaited<ReturnType<typeof gatherEvidence>>;
+  try {
+    evidence = await gatherEvidence(proof, { pool: read, node: node === '' ? null : nodeReads(node) });
+  } catch (error) {
+    if (!(error instanceof ProtocolError || error instanceof TypeError)) throw error;
+    return { tone: 'bad', text: 'False: the pool’s own documents cannot be read.' };
+  }
+  const verdict = judgeProof(proof, evidence);
+  if (verdict.verdict === 'false') return { tone: 'bad', text: `False: the proof does not hold (${verdict.reason}).` };
   if (verdict.credit.toString() !== credit.amount)
-    return { good: false, text: 'The proof holds for another amount than the pool shows.' };
-  return { good: true, text: `Proven: ${coins(credit.amount)} of ${coins(proof.reward)} coins.` };
+    return { tone: 'bad', text: 'False: the proof is for another amount than the pool shows.' };
+  if (verdict.verdict === 'proven')
+    return { tone: 'good', text: `Proven: ${coins(credit.amount)} of ${coins(proof.reward)} coins.` };
+  const why = verdict.missing.map((each) => MISSING[each]).join('; ');
+  return { tone: 'note', text: `No fault found, but not proven: ${why}.` };
 }
 
 export function ShareCheck({ address, credit }: { address: string; credit: CreditDocument }) {
@@ -25,7 +49,10 @@ export function ShareCheck({ address, credit }: { address: string; credit: Credi
   const run = async () => {
     setBusy(true);
     setOutcome(
-      await checkShare(address, credit).catch((error: Error) => ({ good: false, text: `No proof: ${error.message}.` })),
+      await checkShare(address, credit, checkNode()).catch((error: Error) => ({
+        tone: 'bad' as const,
+        text: `No proof: ${error.message}.`,
+      })),
     );
     setBusy(false);
   };
@@ -34,9 +61,28 @@ export function ShareCheck({ address, credit }: { address: string; credit: Credi
       <button type="button" disabled={busy} onClick={run}>
         Check my share<span class="hidden-text"> of slice {credit.slice}</span>
       </button>{' '}
-      <span role="status" class={outcome?.good ? 'good' : 'bad'}>
+      <span role="status" class={outcome?.tone ?? ''}>
         {outcome?.text ?? ''}
       </span>
     </>
+  );
+}
+
+/** Which node the rewards are compared with. */
+export function CheckNode() {
+  const [url, setUrl] = useState(checkNode());
+  return (
+    <label>
+      Node to compare with{' '}
+      <input
+        type="url"
+        value={url}
+        placeholder="http://127.0.0.1:28701"
+        onInput={(event) => {
+          setUrl(event.currentTarget.value.trim());
+          rememberCheckNode(event.currentTarget.value.trim());
+        }}
+      />
+    </label>
   );
 }

@@ -84,52 +84,6 @@ export class LedgerView {
     return row === undefined ? undefined : { api_version: 1, ...blockDocument(row) };
   }
 
-  async slices(service: number, page: Page) {
-    const from = readCursor(page.cursor);
-    const rows = await this.#sql<
-      {
-        number: number;
-        window_work: string;
-        opened_height: bigint;
-        closed_height: bigint | null;
-        total: string | null;
-        root: Buffer | null;
-        accounts: number | null;
-        reward: bigint | null;
-        fee: bigint | null;
-        credited: bigint | null;
-        credit_root: Buffer | null;
-      }[]
-    >`select s.number, s.window_work, s.opened_height, s.closed_height, s.total, s.root,
-        octet_length(s.leaves) / 20 as accounts, c.reward, c.fee, c.credited, c.root as credit_root
-      from slices s left join credit_lists c on c.service = s.service and c.slice = s.number
-      where s.service = ${service} and s.number < ${from === undefined ? 2_147_483_647 : Number(from.micros)}
-      order by s.number desc limit ${page.limit + 1}`;
-    const { rows: shown, more } = pageOf(rows, page.limit, (row) => `${row.number}-0`);
-    return {
-      api_version: 1,
-      slices: shown.map((row) => ({
-        slice: row.number,
-        window_work: row.window_work,
-        opened_height: Number(row.opened_height),
-        closed_height: row.closed_height === null ? null : Number(row.closed_height),
-        total_work: row.total,
-        root: row.root?.toString('hex') ?? null,
-        accounts: row.accounts,
-        credits:
-          row.credit_root === null
-            ? null
-            : {
-                reward_atoms: String(row.reward),
-                fee_atoms: String(row.fee),
-                credited_atoms: String(row.credited),
-                root: row.credit_root.toString('hex'),
-              },
-      })),
-      ...more,
-    };
-  }
-
   /** One row for each recipient; all of them, or those of one address. */
   async payments(page: Page, address: string | undefined): Promise<PaymentsDocument> {
     const sql = this.#sql;

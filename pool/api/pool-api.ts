@@ -6,6 +6,8 @@ import type { WalletAnswer, WalletStatus } from '../payout/payout-wallet.ts';
 import type { SharedState } from '../shared/shared-state.ts';
 import { RateBoard } from '../stats/rates.ts';
 import { AnswerCache } from './answer-cache.ts';
+import { booksRoutes } from './books-routes.ts';
+import { BooksView } from './books-view.ts';
 import { ChartView } from './chart-view.ts';
 import type { ConnectDocument, LiveFrame } from './documents.ts';
 import { EventFollower } from './event-follower.ts';
@@ -56,6 +58,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
     pool.document === undefined ? undefined : { type: 'pool', data: pool.document };
   const live = new LiveHub({}, { first: figures });
   const miners = new MinerView({ network, payoutMin: terms.payoutMin }, { sql, rates, pool, now });
+  const cache = new AnswerCache({}, { now });
   const routes = [
     ...publicRoutes({
       pool,
@@ -65,8 +68,9 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
       proofs: new ProofMaker({ network }, { sql }),
       thresholds: new PayoutThreshold({ network, least: terms.payoutMin, pool: terms.name }, { sql, now }),
       connect: dependencies.connect,
-      cache: new AnswerCache({}, { now }),
+      cache,
     }),
+    ...booksRoutes({ books: new BooksView({ network, address: terms.address }, { sql }), cache }),
     ...operatorRoutes({
       sql,
       shared,

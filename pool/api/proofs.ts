@@ -34,6 +34,8 @@ type ListRow = {
   fee_ppm: number;
   credited: bigint;
   root: Buffer;
+  accounts: number;
+  window_work: string;
   window_parts: { slice: number; total: string; counted: string }[];
 };
 
@@ -103,7 +105,8 @@ export class ProofMaker {
   }
 
   async #list(service: number, slice: number): Promise<ListRow | undefined> {
-    const [row] = await this.#sql<ListRow[]>`select reward, fee, fee_ppm, credited, root, window_parts
+    const [row] = await this.#sql<ListRow[]>`select reward, fee, fee_ppm, credited, root,
+        octet_length(credits) / 12 as accounts, window_work::text, window_parts
       from credit_lists where service = ${service} and slice = ${slice}`;
     return row;
   }
@@ -114,12 +117,8 @@ export class ProofMaker {
     >`select b.block_id, b.reward, b.reward_transaction as transaction_id, b.reward_output as output, a.address as finder
       from blocks b join accounts a on a.id = b.account_id
       where b.service = ${service} and b.slice = ${slice} and b.state = 'paid' order by b.block_id`;
-    // A new pool's first blocks are divided over a later slice, whose own W then counts.
-    const own = row.window_parts.length === 1 ? Math.max(slice, row.window_parts[0]?.slice ?? slice) : slice;
-    const [opened] = await this.#sql<{ window_work: string }[]>`select window_work from slices
-      where service = ${service} and number <= ${own} order by number desc limit 1`;
     const head = {
-      version: 1 as const,
+      version: 2 as const,
       network: this.#network,
       service: SERVICES[service] as CreditHead['service'],
       slice,
@@ -134,7 +133,8 @@ export class ProofMaker {
       fee_ppm: row.fee_ppm,
       fee: String(row.fee),
       credited: String(row.credited),
-      window_work: opened?.window_work ?? '1',
+      window_work: row.window_work,
+      credit_accounts: row.accounts,
       credit_root: row.root.toString('hex'),
     };
     return { ...head, list_id: poolListId({ ...head, window }) };
@@ -194,6 +194,7 @@ export class ProofMaker {
 
 const partDocument = (part: { slice: number; total: string; counted: string }, committed: Committed) => ({
   slice: part.slice,
+  accounts: committed.tree.root.count,
   total: part.total,
   counted: part.counted,
   root: toHex(committed.tree.root.hash),

@@ -218,14 +218,6 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
     },
     {
       method: 'GET',
-      path: '/slices/:service',
-      group: 'Proofs',
-      summary: 'Slices with their roots and credits, newest first',
-      parameters: [PARAMETERS.service, ...PAGE],
-      handle: cached(FIGURES_MILLIS, (request) => ledger.slices(serviceOfPath(request), pageOfRequest(request))),
-    },
-    {
-      method: 'GET',
       path: '/proofs/:service/:slice',
       group: 'Proofs',
       summary: "The proof of a miner's credit of a slice's rewards (protocol/pool-proof.ts checks it)",

@@ -112,7 +112,7 @@ async function auditLists(sql: Sql, compare: Compare, onProgress: Progress) {
   >`select service, slice, fee_ppm, fee, reward, root, credits, window_parts from credit_lists order by id`;
   for (const [i, row] of rows.entries()) {
     const name = `credits of slice ${row.slice}, service ${row.service}`;
-    const list = await computeCredits(sql, closed, row.service, row.slice, BigInt(row.fee_ppm));
+    const list = await computeCredits(sql, closed, row.service, row.slice);
     const booked = unpackCredits(row.credits);
     for (const { accountId, value } of booked) credited.set(accountId, (credited.get(accountId) ?? 0n) + value);
     if (list === undefined) {
@@ -120,6 +120,7 @@ async function auditLists(sql: Sql, compare: Compare, onProgress: Progress) {
       continue;
     }
     compare(`${name}: reward`, row.reward, list.reward);
+    compare(`${name}: fee rate`, row.fee_ppm, list.feePpm);
     compare(`${name}: fee`, row.fee, list.fee);
     compare(
       `${name}: window`,

@@ -31,23 +31,31 @@ export async function windowOfSlice(
   sql: Sql | Transaction,
   service: number,
   slice: number,
-): Promise<Window | undefined> {
+): Promise<{ readonly window: Window; readonly windowWork: bigint } | undefined> {
   const [own] = await sql<{ window_work: string }[]>`select window_work from slices
-    where service = ${service} and number <= ${slice} order by number desc limit 1`;
+    where service = ${service} and number = ${slice}`;
   const before = await sql<{ number: number; total: string }[]>`select number, total from (
       select number, total, sum(total) over (order by number desc) - total as newer from slices
       where service = ${service} and number < ${slice} and closed_height is not null and total > 0
     ) s where newer < ${own?.window_work ?? '0'}::numeric order by number desc`;
-  if (own !== undefined && before.length > 0)
-    return windowOf(
-      BigInt(own.window_work),
-      before.map((row) => ({ slice: row.number, total: BigInt(row.total) })),
-    );
+  if (own !== undefined && before.length > 0) {
+    const windowWork = BigInt(own.window_work);
+    const totals = before.map((row) => ({ slice: row.number, total: BigInt(row.total) }));
+    return { window: windowOf(windowWork, totals), windowWork };
+  }
   const [first] = await sql<{ number: number; total: string; window_work: string }[]>`select number, total, window_work
     from slices where service = ${service} and number >= ${slice} and closed_height is not null and total > 0
     order by number limit 1`;
   if (first === undefined) return undefined;
-  return windowOf(BigInt(first.window_work), [{ slice: first.number, total: BigInt(first.total) }]);
+  const windowWork = BigInt(first.window_work);
+  return { window: windowOf(windowWork, [{ slice: first.number, total: BigInt(first.total) }]), windowWork };
+}
+
+/** The fee that held when the slice opened; of a block before the pool's first slice, that of the first. */
+async function feePpmOf(sql: Sql | Transaction, service: number, slice: number): Promise<bigint> {
+  const [row] = await sql<{ fee_ppm: number }[]>`select fee_ppm from slices where service = ${service}
+    order by number > ${slice}, abs(number - ${slice}) limit 1`;
+  return BigInt(row?.fee_ppm ?? 0);
 }
 
 export type CreditList = {
@@ -58,6 +66,7 @@ export type CreditList = {
   readonly fee: bigint;
   readonly feePpm: bigint;
   readonly window: Window;
+  readonly windowWork: bigint;
   /** By rank among the accounts of the closed work it was made of. */
   readonly shares: readonly bigint[];
 };
@@ -71,8 +80,8 @@ export async function computeCredits(
   closed: ClosedWork,
   service: number,
   slice: number,
-  feePpm: bigint,
 ): Promise<CreditList | undefined> {
+  const feePpm = await feePpmOf(sql, service, slice);
   const blocks = await sql<{ account_id: number; reward: bigint }[]>`select account_id, reward from blocks
     where service = ${service} and slice = ${slice} and state = 'paid' order by block_id`;
   const reward = blocks.reduce((sum, block) => sum + block.reward, 0n);
@@ -89,14 +98,15 @@ export async function computeCredits(
       fee += own;
       shares[rank] = (shares[rank] as bigint) + block.reward - own;
     }
-    return { ...base, fee, shares, window: { parts: [], counted: 0n } };
+    return { ...base, fee, shares, window: { parts: [], counted: 0n }, windowWork: 1n };
   }
-  const window = await windowOfSlice(sql, service, slice);
-  if (window === undefined) return undefined;
+  const found = await windowOfSlice(sql, service, slice);
+  if (found === undefined) return undefined;
+  const { window, windowWork } = found;
   const slices = await closed.slicesOf(sql, service, window);
   const fee = feeOf(reward, feePpm);
   const shares = divideRanked(reward - fee, rankedWeights(window, slices, accounts.size));
-  return { ...base, fee, window, shares };
+  return { ...base, fee, window, windowWork, shares };
 }
 
 export const windowJson = (window: Window): object[] =>
@@ -126,10 +136,10 @@ async function writeList(
   const { root } = sumTree(credits);
   const [[row], changed] = await Promise.all([
     transaction<{ id: number }[]>`insert into credit_lists
-        (service, slice, blocks, reward, fee, fee_ppm, credited, window_parts, root, credits, made_height)
+        (service, slice, blocks, reward, fee, fee_ppm, credited, window_parts, root, credits, made_height, window_work)
       values (${list.service}, ${list.slice}, ${list.blocks}, ${list.reward}, ${list.fee}, ${Number(list.feePpm)},
         ${credited}, ${transaction.json(windowJson(list.window) as never)}, ${Buffer.from(root.hash)},
-        ${packed}, ${height}) returning id`,
+        ${packed}, ${height}, ${String(list.windowWork)}::numeric) returning id`,
     added,
   ]);
   if (changed.count !== paid.length)
@@ -138,7 +148,7 @@ async function writeList(
     where service = ${list.service} and slice = ${list.slice} and state = 'paid'`;
 }
 
-export type CreditOptions = { readonly sliceCuts: number; readonly feePpm: ReadonlyMap<number, bigint> };
+export type CreditOptions = { readonly sliceCuts: number };
 
 /** Makes every list that is due at a finalized height. Each call makes at most one list per service and slice, ever. */
 export async function makeCredits(
@@ -156,7 +166,7 @@ export async function makeCredits(
   for (const { service, slice, open } of due) {
     // A block still open here waits for its fate; the reward tracker settles it from the chain.
     if (open > 0) continue;
-    const list = await computeCredits(transaction, closed, service, slice, options.feePpm.get(service) ?? 0n);
+    const list = await computeCredits(transaction, closed, service, slice);
     if (list === undefined) continue;
     await writeList(transaction, closed.accounts, list, height);
     made.push(list);

@@ -1,50 +1,66 @@
 /**
- * Slices (docs/pool.md, books rules): shares are summed by account into the slice that is open when they are taken in. A
- * slice ends with the cuts of its number; closing it freezes its work, commits it by a Merkle sum tree and opens the next,
- * whose window work is frozen at that moment (books rule 3).
+ * Slices (docs/protocol/books.md, rules 2, 3 and 12): shares are summed by account into the slice that is open when they
+ * are taken in. A slice ends with the cuts of its number. Closing it commits its work by a Merkle sum tree, joins its
+ * record to the chain of records and opens the next. Slices that nobody watched are opened and closed empty, so that the
+ * numbers have no gaps.
  */
-import { compareBytes } from '../../protocol/bytes.ts';
+import { FIRST_CHAIN, sliceChain, WINDOW_SLICES, windowWork } from '../../protocol/books-slice.ts';
+import { compareBytes, fromHex, toHex } from '../../protocol/bytes.ts';
+import type { NetworkName } from '../../protocol/network.ts';
 import { sliceOfHeight } from '../../protocol/pplns.ts';
 import { sumTree } from '../../protocol/sum-tree.ts';
-import { workOfTarget } from '../../protocol/target.ts';
+import { targetToBytes } from '../../protocol/target.ts';
 import type { Transaction } from '../database/connect.ts';
+import { SERVICES } from '../journal-record.ts';
 import { packWork } from './packed.ts';
 
-export type OpenSlice = { readonly service: number; readonly number: number; readonly windowWork: bigint };
+export type OpenSlice = { readonly service: number; readonly number: number };
 
 export async function openSlices(transaction: Transaction): Promise<Map<number, OpenSlice>> {
-  const rows = await transaction<{ service: number; number: number; window_work: string }[]>`
-    select service, number, window_work from slices where closed_height is null`;
-  return new Map(
-    rows.map((row) => [row.service, { service: row.service, number: row.number, windowWork: BigInt(row.window_work) }]),
-  );
+  const rows = await transaction<OpenSlice[]>`select service, number from slices where closed_height is null`;
+  return new Map(rows.map(({ service, number }) => [service, { service, number }]));
 }
 
 export type SliceOptions = {
+  readonly network: { readonly name: NetworkName };
   readonly sliceCuts: number;
   /** W in expected blocks of the network, in thousandths: 4 blocks are 4000. */
   readonly windowThousandths: bigint;
   readonly services: readonly number[];
+  /** By service. */
+  readonly feePpm: ReadonlyMap<number, bigint>;
 };
 
-export type Moment = { readonly height: number; readonly target: bigint };
+export type Moment = {
+  /** Newest finalized cut. */
+  readonly height: number;
+  /** Target of work on a slice's first cut. */
+  readonly targetOf: (slice: number) => bigint;
+};
 
-/** Slices whose work a window never falls below: a window within one slice would pay for timing it. */
-export const WINDOW_SLICES = 12;
+/** The slices that are still to be opened when `height` is final, oldest first; a new pool begins with the present one. */
+export function slicesToOpen(open: ReadonlyMap<number, OpenSlice>, options: SliceOptions, height: number): number[] {
+  const number = sliceOfHeight(height, options.sliceCuts);
+  const newest = options.services.map((service) => open.get(service)?.number ?? number - 1);
+  const first = Math.min(...newest) + 1;
+  return Array.from({ length: Math.max(0, number - first + 1) }, (_, i) => first + i);
+}
 
-async function windowWork(
-  transaction: Transaction,
-  options: SliceOptions,
-  service: number,
-  target: bigint,
-): Promise<bigint> {
-  const wanted = (workOfTarget(target) * options.windowThousandths) / 1000n;
-  const [row] = await transaction<{ total: string }[]>`select coalesce(sum(total), 0)::text as total from (
-    select total from slices where service = ${service} and closed_height is not null and total > 0
-    order by number desc limit ${WINDOW_SLICES}) s`;
-  const floor = BigInt((row as { total: string }).total);
-  const work = wanted > floor ? wanted : floor;
-  return work < 1n ? 1n : work;
+async function openSlice(transaction: Transaction, options: SliceOptions, next: OpenSlice, target: bigint) {
+  const { service, number } = next;
+  const newest = await transaction<{ total: string }[]>`select total::text from slices
+    where service = ${service} and closed_height is not null and total > 0
+    order by number desc limit ${WINDOW_SLICES}`;
+  const work = windowWork(
+    target,
+    options.windowThousandths,
+    newest.map((row) => BigInt(row.total)),
+  );
+  await transaction`insert into slices (service, number, window_work, opened_height, slice_cuts, window_thousandths,
+      fee_ppm, target)
+    values (${service}, ${number}, ${String(work)}::numeric, ${number * options.sliceCuts}, ${options.sliceCuts},
+      ${Number(options.windowThousandths)}, ${Number(options.feePpm.get(service) ?? 0n)},
+      ${Buffer.from(targetToBytes(target))})`;
 }
 
 /** Brings the slices to a finalized height. Returns those that were closed. */
@@ -53,33 +69,62 @@ export async function advanceSlices(
   options: SliceOptions,
   moment: Moment,
 ): Promise<OpenSlice[]> {
-  const number = sliceOfHeight(moment.height, options.sliceCuts);
   const open = await openSlices(transaction);
   const closed: OpenSlice[] = [];
-  for (const service of options.services) {
-    const slice = open.get(service);
-    if (slice !== undefined && slice.number >= number) continue;
-    if (slice !== undefined) {
-      await closeSlice(transaction, slice, moment.height);
-      closed.push(slice);
+  for (const number of slicesToOpen(open, options, moment.height))
+    for (const service of options.services) {
+      const slice = open.get(service);
+      if (slice !== undefined && slice.number >= number) continue;
+      if (slice !== undefined) {
+        await closeSlice(transaction, options.network.name, slice);
+        closed.push(slice);
+      }
+      await openSlice(transaction, options, { service, number }, moment.targetOf(number));
+      open.set(service, { service, number });
     }
-    const window = await windowWork(transaction, options, service, moment.target);
-    await transaction`insert into slices (service, number, window_work, opened_height)
-      values (${service}, ${number}, ${String(window)}::numeric, ${moment.height})`;
-  }
   return closed;
 }
 
-async function closeSlice(transaction: Transaction, slice: OpenSlice, height: number): Promise<void> {
+type TermsRow = {
+  slice_cuts: number;
+  window_thousandths: number;
+  fee_ppm: number;
+  target: Buffer;
+  window_work: string;
+  before: Buffer | null;
+};
+
+async function closeSlice(transaction: Transaction, network: NetworkName, slice: OpenSlice): Promise<void> {
+  const { service, number } = slice;
   const rows = await transaction<{ account_id: number; payload: Buffer; work: string }[]>`
     select o.account_id, a.payload, o.work from open_work o join accounts a on a.id = o.account_id
-    where o.service = ${slice.service}`;
+    where o.service = ${service}`;
   const leaves = rows
     .map((row) => ({ accountId: row.account_id, key: new Uint8Array(row.payload), value: BigInt(row.work) }))
     .sort((a, b) => compareBytes(a.key, b.key));
   const { root } = sumTree(leaves);
-  await transaction`update slices set closed_height = ${height}, total = ${String(root.sum)}::numeric,
-    root = ${Buffer.from(root.hash)}, leaves = ${Buffer.from(packWork(leaves))}
-    where service = ${slice.service} and number = ${slice.number}`;
-  await transaction`delete from open_work where service = ${slice.service}`;
+  const [row] = await transaction<TermsRow[]>`select s.slice_cuts, s.window_thousandths, s.fee_ppm, s.target,
+      s.window_work::text, (select chain from slices b where b.service = s.service and b.number = s.number - 1) as before
+    from slices s where s.service = ${service} and s.number = ${number}`;
+  const terms = row as TermsRow;
+  const previous = terms.before?.toString('hex') ?? FIRST_CHAIN;
+  const chain = sliceChain({
+    network,
+    service: SERVICES[service] as (typeof SERVICES)[number],
+    slice: number,
+    slice_cuts: terms.slice_cuts,
+    window_thousandths: terms.window_thousandths,
+    fee_ppm: terms.fee_ppm,
+    target: terms.target.toString('hex'),
+    window_work: terms.window_work,
+    accounts: root.count,
+    total_work: String(root.sum),
+    root: toHex(root.hash),
+    previous,
+  });
+  await transaction`update slices set closed_height = ${(number + 1) * terms.slice_cuts},
+    total = ${String(root.sum)}::numeric, root = ${Buffer.from(root.hash)}, leaves = ${Buffer.from(packWork(leaves))},
+    previous = ${Buffer.from(fromHex(previous))}, chain = ${Buffer.from(fromHex(chain))}
+    where service = ${service} and number = ${number}`;
+  await transaction`delete from open_work where service = ${service}`;
 }

@@ -87,6 +87,9 @@ test('a proof is verified in the page, and one with a changed byte is refused', 
   const { page, complaints } = await open(`${stack.webUrl}/#/miner/${address}`);
   const line = page.locator('td', { has: page.getByRole('button', { name: /Check my share/ }) }).first();
   await line.getByRole('button').click();
+  await expect.poll(() => line.innerText()).toMatch(/not proven: .*rewards were not compared with a node/);
+  await page.getByLabel('Node to compare with').fill(stack.apiUrl);
+  await line.getByRole('button').click();
   await expect.poll(() => line.innerText()).toMatch(/Proven: [\d.,]+ of [\d.,]+ coins/);
 
   await page.route('**/api/v1/proofs/**', async (route) => {

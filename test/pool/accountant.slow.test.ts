@@ -33,7 +33,7 @@ class ToldChain implements Chain {
     yield* this.items.splice(0);
   }
 
-  async target(): Promise<bigint> {
+  async targetAt(): Promise<bigint> {
     return target;
   }
 

@@ -95,7 +95,7 @@ beforeAll(async () => {
         height: 100,
       }),
     );
-  const options = { sliceCuts: SLICE_CUTS, feePpm: new Map([[0, 10_000n]]) };
+  const options = { sliceCuts: SLICE_CUTS };
   await books.fenced((transaction) => makeCredits(transaction, new ClosedWork(), options, 200));
   await books.fenced((transaction) => foldStats(transaction, Date.now()));
   api = await openPoolApi(

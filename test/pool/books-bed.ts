@@ -9,6 +9,7 @@ import { connectDatabase, type Sql, type Transaction } from '../../pool/database
 import { startEmbeddedPostgres } from '../../pool/database/embedded.ts';
 import { migrate } from '../../pool/database/migrate.ts';
 import { encodeRecord, type JournalRecord } from '../../pool/journal-record.ts';
+import { NETWORKS } from '../../protocol/network.ts';
 import { targetOfWork } from '../../protocol/target.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { quietLog } from '../quiet-log.ts';
@@ -29,6 +30,12 @@ export type BooksBed = {
   close(): Promise<void>;
 };
 
+/** By service: 1 % and 0.5 %. */
+const FEES = new Map([
+  [0, 10_000n],
+  [1, 5_000n],
+]);
+
 export async function openBooks(): Promise<BooksBed> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-books-'));
   const server = await startEmbeddedPostgres(directory, quietLog);
@@ -48,8 +55,14 @@ export async function openBooks(): Promise<BooksBed> {
     fenced: run,
     height: (height) =>
       run(async (transaction) => {
-        const options = { sliceCuts: SLICE_CUTS, windowThousandths: 1000n, services: [0, 1] };
-        await advanceSlices(transaction, options, { height, target: targetOfWork(1000n) });
+        const options = {
+          network: NETWORKS.development,
+          sliceCuts: SLICE_CUTS,
+          windowThousandths: 1000n,
+          services: [0, 1],
+          feePpm: FEES,
+        };
+        await advanceSlices(transaction, options, { height, targetOf: () => targetOfWork(1000n) });
       }),
     async take(records, bootId = '00'.repeat(8)) {
       const first = sequences.get(bootId) ?? 0;

@@ -15,6 +15,7 @@ import { connectDatabase, type Sql } from '../../pool/database/connect.ts';
 import type { JournalEntry } from '../../pool/journal.ts';
 import { encodeRecord, type JournalRecord, type Service } from '../../pool/journal-record.ts';
 import { toHex } from '../../protocol/bytes.ts';
+import { NETWORKS } from '../../protocol/network.ts';
 import { targetOfWork } from '../../protocol/target.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { count, seed } from '../level.ts';
@@ -27,7 +28,13 @@ const FEES = new Map([
   [PPLNS, 10_000n],
   [SOLO, 5_000n],
 ]);
-const slices = { sliceCuts: SLICE_CUTS, windowThousandths: 2500n, services: [PPLNS, SOLO] };
+const slices = {
+  network: NETWORKS.development,
+  sliceCuts: SLICE_CUTS,
+  windowThousandths: 2500n,
+  services: [PPLNS, SOLO],
+  feePpm: FEES,
+};
 const target = targetOfWork(1_000_000n);
 
 function random(from: number): (below: number) => number {
@@ -105,7 +112,7 @@ async function live(sql: Sql, cuts: number, from: number): Promise<Model> {
   const pending: { blockId: Uint8Array; anchor: number; reward: bigint; service: Service; finder: string }[] = [];
   let blocks = 0;
   for (let height = 0; height < cuts; height++) {
-    await run((tx) => advanceSlices(tx, slices, { height, target }));
+    await run((tx) => advanceSlices(tx, slices, { height, targetOf: () => target }));
     const entries: JournalEntry[] = [];
     const push = (record: JournalRecord) => {
       const boot = sequences[draw(2)]!;
@@ -141,7 +148,7 @@ async function live(sql: Sql, cuts: number, from: number): Promise<Model> {
         model.blocks.push({ service: block.service, slice, finder: block.finder, reward });
       }
       await expireBlocks(tx, height, WINDOW);
-      await makeCredits(tx, closed, { sliceCuts: SLICE_CUTS, feePpm: FEES }, height);
+      await makeCredits(tx, closed, { sliceCuts: SLICE_CUTS }, height);
     });
   }
   return model;
@@ -236,7 +243,7 @@ test('a journal that comes after the chain names the finder that was not on reco
   const { sql } = await server.fresh();
   const intake = new Intake({ network: 'development', sliceCuts: SLICE_CUTS });
   const run = <T>(work: Parameters<typeof fenced<T>>[2]) => fenced(sql, 0n, work);
-  await run((tx) => advanceSlices(tx, slices, { height: 0, target }));
+  await run((tx) => advanceSlices(tx, slices, { height: 0, targetOf: () => target }));
   const block = {
     kind: 'block' as const,
     blockId: pattern('late', 48),

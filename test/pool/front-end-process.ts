@@ -17,6 +17,7 @@ import { StreamSource } from '../../pool/feed/stream-source.ts';
 import { Journal } from '../../pool/journal.ts';
 import { PoolSink } from '../../pool/share-sink.ts';
 import { connectRedis, redisKeys, redisReady } from '../../pool/shared/redis.ts';
+import { NETWORKS } from '../../protocol/network.ts';
 import { targetOfWork } from '../../protocol/target.ts';
 import { quietLog } from '../quiet-log.ts';
 
@@ -72,8 +73,14 @@ async function keepBooks(): Promise<void> {
   await fenced(sql, term.number, (transaction) =>
     advanceSlices(
       transaction,
-      { sliceCuts: 1_000, windowThousandths: 1_000n, services: [0, 1] },
-      { height: 0, target: targetOfWork(1_000n) },
+      {
+        network: NETWORKS.development,
+        sliceCuts: 1_000,
+        windowThousandths: 1_000n,
+        services: [0, 1],
+        feePpm: new Map(),
+      },
+      { height: 0, targetOf: () => targetOfWork(1_000n) },
     ),
   );
   await source.begin();

@@ -54,7 +54,7 @@ async function* cuts(after: number | undefined, signal: AbortSignal): AsyncGener
   }
 }
 
-const chain: Chain = { cuts, target: call('target'), headHeight: call('headHeight'), block: call('block') };
+const chain: Chain = { cuts, targetAt: call('targetAt'), headHeight: call('headHeight'), block: call('block') };
 
 // The clock is there before anything asks for it.
 await chain.headHeight();

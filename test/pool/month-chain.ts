@@ -34,11 +34,12 @@ export class MonthChain {
   #isGone = false;
   /** How far the clock is wrong. */
   skewMillis = 0;
-  #target: bigint;
+  /** What holds up to a height, ascending. */
+  readonly #targets: { readonly through: number; readonly target: bigint }[];
 
   constructor(poolAddress: Bytes, target: bigint) {
     this.#poolAddress = formatAddress(poolAddress, 'development');
-    this.#target = target;
+    this.#targets = [{ through: 0, target }];
   }
 
   get head(): number {
@@ -52,7 +53,7 @@ export class MonthChain {
   /** The chain goes on to a height; `isForgotten` when nobody can read the cuts in between any more. */
   goOn(height: number, target: bigint, isForgotten = false): void {
     this.#head = height;
-    this.#target = target;
+    this.#targets.push({ through: height, target });
     if (isForgotten) this.#forgotten = height;
     this.#wake.resolve();
     this.#wake = Promise.withResolvers();
@@ -92,8 +93,10 @@ export class MonthChain {
     return this.#answer({ to, isMissed: false, paying });
   }
 
-  async target(): Promise<bigint> {
-    return this.#answer(this.#target);
+  async targetAt(height: number): Promise<bigint> {
+    const found = this.#targets.find(({ through }) => through >= height);
+    if (found === undefined) throw new Error(`no cut ${height} yet`);
+    return this.#answer(found.target);
   }
 
   async headHeight(): Promise<number> {

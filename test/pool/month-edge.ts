@@ -18,7 +18,7 @@ export type MonthCuts = { readonly to: number; readonly isMissed: boolean; reado
 
 export type MonthEdge = {
   cuts(after: number): Promise<MonthCuts>;
-  target(): Promise<bigint>;
+  targetAt(height: number): Promise<bigint>;
   headHeight(): Promise<number>;
   block(blockId: string): Promise<BlockDocument | undefined>;
   begin(): Promise<void>;

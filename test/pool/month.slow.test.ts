@@ -68,7 +68,7 @@ class Month {
     const { chain, wallet, frontEnd } = this;
     return {
       cuts: (after) => chain.cuts(after),
-      target: () => chain.target(),
+      targetAt: (height) => chain.targetAt(height),
       headHeight: () => chain.headHeight(),
       block: (id) => chain.block(id),
       begin: () => frontEnd.begin(name),
@@ -182,9 +182,9 @@ class Month {
   /** All blocks are settled and credited, all that is due is paid out. */
   async comeToRest(): Promise<void> {
     const { chain, database } = this;
-    chain.goOn(chain.head + 3 * MONTH.sliceCuts, await chain.target());
+    chain.goOn(chain.head + 3 * MONTH.sliceCuts, await chain.targetAt(chain.head));
     await this.until('payouts', async () => {
-      chain.goOn(chain.head + 50, await chain.target());
+      chain.goOn(chain.head + 50, await chain.targetAt(chain.head));
       await this.untilRead();
       const [row] = await database.ask(
         (sql) => sql<{ n: number }[]>`select (select count(*) from accounts where balance >= ${MONTH.payoutMin})::int

@@ -68,13 +68,7 @@ beforeAll(async () => {
     await pay(`second ${slice}`, 777n, 90);
     await pay(`solo ${slice}`, 5_000_001n, 90);
   }
-  const options = {
-    sliceCuts: SLICE_CUTS,
-    feePpm: new Map([
-      [0, 10_000n],
-      [1, 5_000n],
-    ]),
-  };
+  const options = { sliceCuts: SLICE_CUTS };
   await books.fenced((transaction) => makeCredits(transaction, new ClosedWork(), options, 200));
 });
 afterAll(() => books.close());

@@ -156,3 +156,46 @@ test('emission, targets and work', () => {
     expect(workOfTarget(targetFromBytes(fromHex(target))).toString()).toBe(work);
   for (const { target, work } of target_of_work) expect(toHex(targetToBytes(targetOfWork(BigInt(work))))).toBe(target);
 });
+
+/** Books rules 1 and 12 a second time, with node:crypto and buffers alone. */
+test('roots and chains of slice records agree with node:crypto', () => {
+  type Leaf = { address: string; work: string };
+  type Row = Record<string, string> & { slice: number; slice_cuts: number; window_thousandths: number };
+  const vectors = load<{ slices: { leaves: Leaf[] }[]; records: (Row & { fee_ppm: number; accounts: number })[] }>(
+    'books.json',
+  );
+  const little = (value: bigint, bytes: number) =>
+    Buffer.from(value.toString(16).padStart(bytes * 2, '0'), 'hex')
+      .reverse()
+      .toString('hex');
+  const u32 = (value: number) => little(BigInt(value), 4);
+  const u128 = (value: bigint) => little(value, 16);
+  const text = (value: string) => little(BigInt(value.length), 1) + Buffer.from(value).toString('hex');
+  let previous = '00'.repeat(48);
+  for (const [i, record] of vectors.records.entries()) {
+    let row = (vectors.slices[i]?.leaves ?? []).map(({ address, work }) => {
+      const key = toHex(parseAddress(address, 'development').payload);
+      return { sum: BigInt(work), hash: labelled('SVC_SUM_LEAF_V1', `31${key}${u128(BigInt(work))}`) };
+    });
+    expect(record.accounts).toBe(row.length);
+    if (row.length === 0) row = [{ sum: 0n, hash: labelled('SVC_SUM_EMPTY_V1', '') }];
+    while (row.length > 1)
+      row = row.flatMap((left, at) => {
+        const right = row[at + 1];
+        if (at % 2 === 1) return [];
+        if (right === undefined) return [left];
+        const bytes = `${left.hash}${u128(left.sum)}${right.hash}${u128(right.sum)}`;
+        return [{ sum: left.sum + right.sum, hash: labelled('SVC_SUM_NODE_V1', bytes) }];
+      });
+    const top = row[0] as { sum: bigint; hash: string };
+    expect(record.root).toBe(labelled('SVC_BOOKS_ROOT_V2', `${u32(record.accounts)}${u128(top.sum)}${top.hash}`));
+    expect(record.total_work).toBe(String(top.sum));
+    const w = BigInt(record.window_work as string)
+      .toString(16)
+      .padStart(64, '0');
+    const terms = `${u32(record.slice_cuts)}${u32(record.window_thousandths)}${u32(record.fee_ppm)}${record.target}${w}`;
+    const body = `${previous}${u32(4)}${text('pplns')}${little(BigInt(record.slice), 8)}${terms}${u32(record.accounts)}`;
+    previous = labelled('SVC_BOOKS_SLICE_V2', `${body}${u128(top.sum)}${record.root}`);
+    expect(record.chain).toBe(previous);
+  }
+});

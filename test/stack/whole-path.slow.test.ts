@@ -15,8 +15,12 @@ import type {
   PoolBlock,
 } from '../../pool/api/documents.ts';
 import { parseCoins } from '../../protocol/amount.ts';
+import { createApiClient } from '../../protocol/api/client.ts';
 import type { AddressBalance, BlockDocument } from '../../protocol/api/documents.ts';
-import { checkPoolProof, type PoolProof } from '../../protocol/pool-proof.ts';
+import { gatherEvidence } from '../../protocol/books-evidence.ts';
+import { judgeProof } from '../../protocol/books-verdict.ts';
+import type { PoolProof } from '../../protocol/pool-proof.ts';
+import { apiClientDependencies } from '../../runtime/api-client.ts';
 import { walletPart } from '../../stack/parts.ts';
 import { RunningPart } from '../../stack/process.ts';
 import { MINER_ADDRESS } from '../miner/pool-fixture.ts';
@@ -128,11 +132,12 @@ test('a share becomes a block, a reward, a credit, a payout and money in the min
   const lists = await credits();
   const rewards = sum(paid.map(({ reward }) => reward));
   expect(sum(lists.map(({ reward }) => reward))).toBe(rewards);
+  const node = createApiClient({ baseUrl: stack.apiUrl }, apiClientDependencies());
   let fees = 0n;
   for (const credit of lists) {
     const proof = await api<PoolProof>(`proofs/${credit.service}/${credit.slice}?address=${address}`);
-    const verdict = checkPoolProof(proof);
-    expect(verdict).toMatchObject({ valid: true, credit: BigInt(credit.amount) });
+    const evidence = await gatherEvidence(proof, { pool: api, node });
+    expect(judgeProof(proof, evidence)).toEqual({ verdict: 'proven', credit: BigInt(credit.amount) });
     expect(sum(proof.blocks.map(({ reward }) => reward))).toBe(BigInt(credit.reward));
     expect(BigInt(proof.credited) + BigInt(proof.fee)).toBe(BigInt(credit.reward));
     fees += BigInt(proof.fee);

@@ -2,6 +2,7 @@
 import { addressVectors } from './address.ts';
 import { emissionVectors, targetVectors } from './arithmetic.ts';
 import { headerVectors, identifierVectors, merkleVectors, rewardRootVectors } from './block.ts';
+import { booksVectors } from './books.ts';
 import { chainVectors } from './chain.ts';
 import { rewardVectors } from './rewards.ts';
 import { stratumV1Vectors } from './stratum-v1.ts';
@@ -11,6 +12,7 @@ import { walletVectors } from './wallet.ts';
 
 export const vectorFiles: Record<string, () => unknown> = {
   'address.json': addressVectors,
+  'books.json': booksVectors,
   'chain.json': chainVectors,
   'emission.json': emissionVectors,
   'header.json': headerVectors,

@@ -87,8 +87,10 @@ async function fill(sql: Transaction): Promise<void> {
     const parts = (of: string) =>
       sql.unsafe(`(select jsonb_agg(jsonb_build_object('slice', p, 'total', '${root.sum}', 'counted', '${root.sum}'))
       from generate_series(${of} - 1, ${of} - 12, -1) as p)`);
-    await sql`insert into slices (service, number, window_work, opened_height, closed_height, total, root, leaves)
-      select 0, n, 12000000, n * 240, n * 240 + 240, ${String(root.sum)}::numeric, ${hash}, ${Buffer.from(packWork(list))}
+    await sql`insert into slices (service, number, window_work, opened_height, closed_height, total, root, leaves,
+        slice_cuts, window_thousandths, fee_ppm, target, previous, chain)
+      select 0, n, 12000000, n * 240, n * 240 + 240, ${String(root.sum)}::numeric, ${hash}, ${Buffer.from(packWork(list))},
+        240, 8000, 0, ${Buffer.alloc(32, 255)}, ${hash}, ${hash}
       from generate_series(${from}::int, ${to - 1}::int) as n`;
     await sql`insert into credit_lists (service, slice, blocks, reward, fee, fee_ppm, credited, window_parts, root, credits, made_height)
       select 0, n, 97, ${root.sum}, 0, 0, ${root.sum}, ${parts('n')}, ${hash}, ${Buffer.from(packCredits(list))}, n * 240 + 400

@@ -2,8 +2,8 @@
 import { ClosedWork } from '../../../pool/books/closed-work.ts';
 import { makeCredits } from '../../../pool/books/credits.ts';
 import { recordPaid } from '../../../pool/books/rewards.ts';
-import { WINDOW_SLICES } from '../../../pool/books/slices.ts';
 import type { JournalRecord } from '../../../pool/journal-record.ts';
+import { WINDOW_SLICES } from '../../../protocol/books-slice.ts';
 import { targetOfWork } from '../../../protocol/target.ts';
 import { useNativeSha384 } from '../../../runtime/native-sha384.ts';
 import { accountOf } from '../../bridge/stratum-client.ts';
@@ -46,7 +46,7 @@ export async function benchCredits(b: Bench): Promise<void> {
   useNativeSha384();
   const books = await openBooks();
   const closed = new ClosedWork();
-  const options = { sliceCuts: SLICE_CUTS, feePpm: new Map([[0, 10_000n]]) };
+  const options = { sliceCuts: SLICE_CUTS };
   const credit = async (name: string, slice: number) => {
     await addBlock(books, slice, slice * SLICE_CUTS);
     const [from, cpu] = [performance.now(), process.cpuUsage()];
@@ -67,8 +67,10 @@ export async function benchCredits(b: Bench): Promise<void> {
   b.figure('slice-close-100k', performance.now() - close, 'ms');
   await credit('credits-100k-one-slice', 1);
   // Eleven more slices like the first; a window is never less than the last twelve.
-  await books.sql`insert into slices (service, number, window_work, opened_height, closed_height, total, root, leaves)
-    select service, number + n, window_work, opened_height, closed_height, total, root, leaves
+  await books.sql`insert into slices (service, number, window_work, opened_height, closed_height, total, root, leaves,
+      slice_cuts, window_thousandths, fee_ppm, target, previous, chain)
+    select service, number + n, window_work, opened_height, closed_height, total, root, leaves,
+      slice_cuts, window_thousandths, fee_ppm, target, previous, chain
     from slices, generate_series(2, ${WINDOW_SLICES}) as n where service = 0 and number = 0`;
   await books.sql`update slices set window_work = (select sum(total) from slices where service = 0)
     where service = 0 and closed_height is null`;

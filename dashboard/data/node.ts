@@ -1,0 +1,40 @@
+/** The few reads of a node's public API that checking a proof needs. The page admits nodes on the reader's own machine only. */
+import type { BooksSources } from '../../protocol/books-evidence.ts';
+
+const REMEMBERED = 'svc-check-node';
+const TIMEOUT_MILLIS = 15_000;
+
+/** Such as http://127.0.0.1:28701; empty when no node was named. */
+export function checkNode(): string {
+  try {
+    return localStorage.getItem(REMEMBERED) ?? '';
+  } catch {
+    return '';
+  }
+}
+
+export function rememberCheckNode(url: string): void {
+  try {
+    localStorage.setItem(REMEMBERED, url);
+  } catch {
+    // Without storage it holds until the page is closed.
+  }
+}
+
+async function call<T>(base: string, path: string, body?: object): Promise<T> {
+  const response = await fetch(`${base.replace(/\/+$/, '')}${path}`, {
+    signal: AbortSignal.timeout(TIMEOUT_MILLIS),
+    redirect: 'error',
+    ...(body === undefined
+      ? {}
+      : { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+  });
+  if (!response.ok) throw new Error(`the node answered with status ${response.status}`);
+  return (await response.json()) as T;
+}
+
+export const nodeReads = (base: string): NonNullable<BooksSources['node']> => ({
+  cuts: (input) => call(base, `/v1/cuts?before=${input?.before}&limit=${input?.limit}`),
+  addressChanges: (input) => call(base, '/v1/address/changes', input),
+  block: ({ id }) => call(base, `/v1/blocks/${encodeURIComponent(id)}`),
+});

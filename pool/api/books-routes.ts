@@ -1,0 +1,53 @@
+/** Routes by which anybody recomputes the books: terms, slice records, their leaves and their blocks. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { AnswerCache } from './answer-cache.ts';
+import type { BooksView } from './books-view.ts';
+import { sendAnswer } from './public-routes.ts';
+import { PAGE, PARAMETERS, pageOfRequest, type Route, serviceOfPath, sliceOfPath } from './route.ts';
+
+const MILLIS = 5_000;
+
+export function booksRoutes({ books, cache }: { books: BooksView; cache: AnswerCache }): Route[] {
+  const cached =
+    (build: (request: FastifyRequest) => Promise<unknown>) => async (request: FastifyRequest, reply: FastifyReply) =>
+      sendAnswer(
+        request,
+        reply,
+        await cache.get(request.url, MILLIS, () => build(request)),
+        `public, max-age=${MILLIS / 1000}`,
+      );
+  const ofSlice = [PARAMETERS.service, PARAMETERS.slice];
+  return [
+    {
+      method: 'GET',
+      path: '/terms',
+      group: 'Proofs',
+      summary: 'The terms of the books and the slices from which they hold',
+      handle: cached(() => books.terms()),
+    },
+    {
+      method: 'GET',
+      path: '/slices/:service',
+      group: 'Proofs',
+      summary: 'Records of closed slices with their credits, newest first',
+      parameters: [PARAMETERS.service, ...PAGE],
+      handle: cached((request) => books.slices(serviceOfPath(request), pageOfRequest(request))),
+    },
+    {
+      method: 'GET',
+      path: '/slices/:service/:slice/leaves',
+      group: 'Proofs',
+      summary: "A closed slice's work by account, in the order of its tree",
+      parameters: [...ofSlice, ...PAGE],
+      handle: cached((request) => books.leaves(serviceOfPath(request), sliceOfPath(request), pageOfRequest(request))),
+    },
+    {
+      method: 'GET',
+      path: '/slices/:service/:slice/blocks',
+      group: 'Proofs',
+      summary: 'Paid blocks whose anchors lie in a slice, each with the slice whose list credits it',
+      parameters: ofSlice,
+      handle: cached((request) => books.blocks(serviceOfPath(request), sliceOfPath(request))),
+    },
+  ];
+}

@@ -1,0 +1,144 @@
+/**
+ * What a pool publishes about its books (docs/protocol/books.md, rules 2, 3, 12 and 13), apart from any proof: the terms by slice, the
+ * records of closed slices with their leaves, and the head of each credit list.
+ */
+import { formatAddress } from '../../protocol/address.ts';
+import type { BooksService, SliceRecord } from '../../protocol/books-slice.ts';
+import type { PublishedTerms, TermsFrom } from '../../protocol/books-verdict.ts';
+import type { NetworkName } from '../../protocol/network.ts';
+import { unpackWork } from '../books/packed.ts';
+import type { Sql } from '../database/connect.ts';
+import { SERVICES } from '../journal-record.ts';
+import { ApiRefusal } from './api-error.ts';
+import { type Page, pageOf, readCursor } from './keyset.ts';
+
+type RecordRow = {
+  number: number;
+  window_work: string;
+  slice_cuts: number;
+  window_thousandths: number;
+  fee_ppm: number;
+  target: Buffer;
+  total: string;
+  root: Buffer;
+  accounts: number;
+  previous: Buffer;
+  chain: Buffer;
+};
+
+type CreditRow = { reward: bigint | null; fee: bigint | null; credited: bigint | null; credit_root: Buffer | null };
+
+export class BooksView {
+  readonly #options: { readonly network: NetworkName; readonly address: string };
+  readonly #sql: Sql;
+
+  constructor(options: { network: NetworkName; address: string }, dependencies: { sql: Sql }) {
+    this.#options = options;
+    this.#sql = dependencies.sql;
+  }
+
+  #record(service: number, row: RecordRow): SliceRecord {
+    return {
+      network: this.#options.network,
+      service: SERVICES[service] as BooksService,
+      slice: row.number,
+      slice_cuts: row.slice_cuts,
+      window_thousandths: row.window_thousandths,
+      fee_ppm: row.fee_ppm,
+      target: row.target.toString('hex'),
+      window_work: row.window_work,
+      accounts: row.accounts,
+      total_work: row.total,
+      root: row.root.toString('hex'),
+      previous: row.previous.toString('hex'),
+      chain: row.chain.toString('hex'),
+    };
+  }
+
+  /** Closed slices, newest first, each with its record and what its rewards came to. */
+  async slices(service: number, page: Page) {
+    const from = readCursor(page.cursor);
+    const before = from === undefined ? 2_147_483_647 : Math.min(Number(from.micros), 2_147_483_647);
+    const rows = await this.#sql<(RecordRow & CreditRow)[]>`select s.number, s.window_work::text, s.slice_cuts,
+        s.window_thousandths, s.fee_ppm, s.target, s.total::text, s.root, octet_length(s.leaves) / 20 as accounts,
+        s.previous, s.chain, c.reward, c.fee, c.credited, c.root as credit_root
+      from slices s left join credit_lists c on c.service = s.service and c.slice = s.number
+      where s.service = ${service} and s.number < ${before} and s.closed_height is not null
+      order by s.number desc limit ${page.limit + 1}`;
+    const { rows: shown, more } = pageOf(rows, page.limit, (row) => `${row.number}-0`);
+    return {
+      api_version: 1,
+      slices: shown.map((row) => ({
+        ...this.#record(service, row),
+        credits:
+          row.credit_root === null
+            ? null
+            : {
+                reward_atoms: String(row.reward),
+                fee_atoms: String(row.fee),
+                credited_atoms: String(row.credited),
+                root: row.credit_root.toString('hex'),
+              },
+      })),
+      ...more,
+    };
+  }
+
+  /** A closed slice's leaves, in the order of its tree. The cursor is the place of the next one. */
+  async leaves(service: number, slice: number, page: Page) {
+    const from = Number(readCursor(page.cursor)?.micros ?? 0);
+    const [row] = await this.#sql<{ leaves: Buffer; accounts: number }[]>`select
+        substring(leaves from ${from * 20 + 1}::int for ${page.limit * 20}::int) as leaves,
+        octet_length(leaves) / 20 as accounts
+      from slices where service = ${service} and number = ${slice} and closed_height is not null`;
+    if (row === undefined) throw new ApiRefusal('not_found', 'this slice is not closed');
+    const leaves = unpackWork(row.leaves);
+    const ids = leaves.map((leaf) => leaf.accountId);
+    const accounts = await this.#sql<{ id: number; payload: Buffer }[]>`select id, payload from accounts
+      where id = any(${ids}::int[])`;
+    const payloads = new Map(accounts.map((account) => [account.id, account.payload]));
+    const end = from + leaves.length;
+    return {
+      api_version: 1,
+      service: SERVICES[service],
+      slice,
+      accounts: row.accounts,
+      leaves: leaves.map((leaf) => ({
+        address: formatAddress(payloads.get(leaf.accountId) as Buffer, this.#options.network),
+        work: String(leaf.value),
+      })),
+      ...(end < row.accounts ? { next_cursor: `${end}-0` } : {}),
+    };
+  }
+
+  /** From which slice on which terms hold; the first entry is the pool's first slice. */
+  async terms(): Promise<{ api_version: 1 } & PublishedTerms> {
+    const terms = {} as Record<BooksService, TermsFrom[]>;
+    for (const [service, name] of SERVICES.entries())
+      terms[name] = await this.#sql<
+        TermsFrom[]
+      >`select number as from_slice, slice_cuts, window_thousandths, fee_ppm from (
+          select number, slice_cuts, window_thousandths, fee_ppm,
+            lag((slice_cuts, window_thousandths, fee_ppm)) over (order by number) as before
+          from slices where service = ${service}) s
+        where before is distinct from (slice_cuts, window_thousandths, fee_ppm) order by number`.then((rows) => [
+        ...rows,
+      ]);
+    return { api_version: 1, ...this.#options, terms };
+  }
+
+  /** Blocks of a slice, by how they were credited: with its own list, or with a later one (books rule 7). */
+  async blocks(service: number, slice: number) {
+    const rows = await this.#sql<{ block_id: Buffer; slice: number }[]>`select b.block_id, b.slice from blocks b
+      join slices s on s.service = b.service and s.number = ${slice}
+      where b.service = ${service} and b.state = 'paid' and b.anchor_height >= ${slice}::bigint * s.slice_cuts
+        and b.anchor_height < (${slice}::bigint + 1) * s.slice_cuts
+      order by b.block_id`;
+    return {
+      api_version: 1,
+      service: SERVICES[service],
+      slice,
+      blocks: rows.map((row) => ({ block_id: row.block_id.toString('hex'), credited_with: row.slice })),
+    };
+  }
+}

@@ -1,0 +1,285 @@
+/**
+ * Is a proof true (books rule 13)? A document of the pool is compared with what the pool published apart from it (terms,
+ * slice records, the lists of both services) and with the ledger (targets, rewards). The verdict is `proven` only when every part was
+ * recomputed; otherwise it names what is missing or what is false. Page, miner and audit all use this file.
+ */
+import { parseAtoms } from './amount.ts';
+import {
+  type BooksService,
+  FIRST_CHAIN,
+  firstCutOf,
+  readWork,
+  recordTarget,
+  type SliceRecord,
+  type SliceTerms,
+  sliceChain,
+  WINDOW_SLICES,
+  windowWork,
+} from './books-slice.ts';
+import { fromHex, toHex } from './bytes.ts';
+import { ProtocolError } from './errors.ts';
+import { ID_BYTES, id, LABELS } from './identifier.ts';
+import {
+  checkPoolList,
+  checkPoolProof,
+  type PoolList,
+  type PoolProof,
+  type PoolProofRefusal,
+  type ProofPart,
+} from './pool-proof.ts';
+import { windowOf } from './pplns.ts';
+
+/** What holds from a slice on. */
+export type TermsFrom = SliceTerms & { readonly from_slice: number };
+
+/** What the pool publishes about itself, read apart from any proof. */
+export type PublishedTerms = {
+  readonly network: string;
+  readonly address: string;
+  /** By service, ascending. */
+  readonly terms: Readonly<Record<BooksService, readonly TermsFrom[]>>;
+};
+
+/** A reward that the ledger paid to the pool's address. */
+export type ChainReward = { readonly amount: string; readonly height: number };
+
+export type BooksEvidence = {
+  readonly terms: PublishedTerms | null;
+  /** Records of the proof's service in ascending order without gaps. They end with the proof's slice or a later one. */
+  readonly records: readonly SliceRecord[] | null;
+  /** Target of work on a cut, from a node. */
+  readonly targets: ReadonlyMap<number, string> | null;
+  /** By transaction id: all rewards of the pool's address for anchors in the proof's slice, from a node. */
+  readonly rewards: ReadonlyMap<string, ChainReward> | null;
+  /** The same for blocks that the list names and whose anchors lie before the slice. */
+  readonly lateRewards: ReadonlyMap<string, ChainReward> | null;
+  /** Blocks of the other service's list of this slice, and of those moved to later lists. */
+  readonly otherBlocks: readonly string[] | null;
+};
+
+export const NOT_CHECKED = [
+  'terms',
+  'records',
+  'records_reach',
+  'target',
+  'rewards',
+  'other_service',
+  'solo_finder',
+] as const;
+export type NotChecked = (typeof NOT_CHECKED)[number];
+
+export const BOOKS_FALSE = [
+  'network',
+  'terms',
+  'record_order',
+  'record_chain',
+  'record_target',
+  'record_window_work',
+  'window_work',
+  'window_slices',
+  'slice_record',
+  'reward_name',
+  'reward_unknown',
+  'reward_amount',
+  'reward_left_out',
+] as const;
+export type BooksFalse = PoolProofRefusal | (typeof BOOKS_FALSE)[number];
+
+export type BooksVerdict =
+  | { readonly verdict: 'proven'; readonly credit: bigint }
+  | { readonly verdict: 'unchecked'; readonly credit: bigint; readonly missing: readonly NotChecked[] }
+  | { readonly verdict: 'false'; readonly reason: BooksFalse };
+
+class False extends Error {
+  readonly reason: BooksFalse;
+
+  constructor(reason: BooksFalse) {
+    super(reason);
+    this.reason = reason;
+  }
+}
+
+const insist = (holds: boolean, reason: BooksFalse): void => {
+  if (!holds) throw new False(reason);
+};
+
+/** The transaction id of a block's reward (ledger rule 37). */
+export const rewardTransaction = (blockId: string): string => toHex(id(LABELS.workPayment, fromHex(blockId, ID_BYTES)));
+
+export const termsAt = (terms: readonly TermsFrom[], slice: number): TermsFrom | undefined =>
+  terms.findLast((each) => each.from_slice <= slice);
+
+const sameTerms = (a: SliceTerms, b: SliceTerms): boolean =>
+  a.slice_cuts === b.slice_cuts && a.window_thousandths === b.window_thousandths && a.fee_ppm === b.fee_ppm;
+
+type Records = {
+  readonly all: readonly SliceRecord[];
+  /** The first record is the pool's first: nothing came before. */
+  readonly isWhole: boolean;
+  /** Slices whose W was recomputed. */
+  readonly checked: ReadonlySet<number>;
+};
+
+/** Records must follow each other without a gap, join by their hashes, keep the published terms, and have the right W. */
+function checkRecords(all: readonly SliceRecord[], service: BooksService, terms: PublishedTerms | null): Records {
+  const isWhole = all[0]?.previous === FIRST_CHAIN;
+  const published = terms?.terms[service];
+  if (isWhole && published !== undefined) insist(published[0]?.from_slice === all[0]?.slice, 'record_order');
+  const checked = new Set<number>();
+  /** Totals of the newest slices with work. */
+  let newest: bigint[] = [];
+  let before: SliceRecord | undefined;
+  for (const record of all) {
+    insist(record.service === service && Number.isSafeInteger(record.slice), 'record_order');
+    if (before !== undefined) insist(record.slice === before.slice + 1, 'record_order');
+    if (before !== undefined) insist(record.previous === before.chain, 'record_chain');
+    insist(sliceChain(record) === record.chain, 'record_chain');
+    if (published !== undefined) {
+      const own = termsAt(published, record.slice);
+      insist(own !== undefined && sameTerms(own, record), 'terms');
+    }
+    if (isWhole || newest.length === WINDOW_SLICES) {
+      const work = windowWork(recordTarget(record), BigInt(record.window_thousandths), newest);
+      insist(work === readWork(record.window_work), 'record_window_work');
+      checked.add(record.slice);
+    }
+    const total = readWork(record.total_work);
+    if (total > 0n) newest = [total, ...newest].slice(0, WINDOW_SLICES);
+    before = record;
+  }
+  return { all, isWhole, checked };
+}
+
+type Windowed = Pick<PoolProof, 'slice' | 'window_work'> & { readonly window: readonly ProofPart[] };
+
+/**
+ * The window must be the one that W and the records give, with no slice left out, and each part as its record says.
+ * Returns the record whose W counts; undefined where the records do not reach.
+ */
+function checkWindow(document: Windowed, { all, isWhole }: Records): SliceRecord | undefined {
+  const byNumber = new Map(all.map((record) => [record.slice, record]));
+  for (const part of document.window) {
+    const record = byNumber.get(part.slice);
+    if (record === undefined) return undefined;
+    const isSame = record.root === part.root && record.total_work === part.total && record.accounts === part.accounts;
+    insist(isSame, 'slice_record');
+  }
+  const own = byNumber.get(document.slice);
+  if (own === undefined) return undefined;
+  const hasWork = (record: SliceRecord) => readWork(record.total_work) > 0n;
+  const before = all.filter((record) => record.slice < document.slice && hasWork(record)).reverse();
+  if (before.length === 0) {
+    // A new pool's first blocks go to the first slice from their own on that has work.
+    const first = all.find((record) => record.slice >= document.slice && hasWork(record));
+    if (!isWhole || first === undefined) return undefined;
+    insist(document.window.length === 1 && document.window[0]?.slice === first.slice, 'window_slices');
+    insist(document.window_work === first.window_work, 'window_work');
+    return first;
+  }
+  insist(document.window_work === own.window_work, 'window_work');
+  const work = readWork(own.window_work);
+  const due = windowOf(
+    work,
+    before.map((record) => ({ slice: record.slice, total: readWork(record.total_work) })),
+  );
+  if (due.counted < work && !isWhole) return undefined;
+  const isSame = document.window.length === due.parts.length;
+  insist(isSame && due.parts.every((part, i) => part.slice === document.window[i]?.slice), 'window_slices');
+  return own;
+}
+
+/** W, the window and the target behind them, against the records and the ledger. */
+function checkSlices(document: PoolProof | PoolList, evidence: BooksEvidence, missing: Set<NotChecked>): void {
+  if (evidence.records === null || evidence.records.length === 0) {
+    missing.add('records');
+    return;
+  }
+  insist(
+    evidence.records.every((record) => record.network === document.network),
+    'network',
+  );
+  const records = checkRecords(evidence.records, document.service, evidence.terms);
+  const own = records.all.find((record) => record.slice === document.slice);
+  if (own !== undefined) insist(own.fee_ppm === document.fee_ppm, 'terms');
+  const counted = document.service === 'solo' ? own : checkWindow(document, records);
+  if (counted === undefined || own === undefined) {
+    missing.add('records_reach');
+    return;
+  }
+  // Nothing is divided by W on solo.
+  if (document.service === 'solo') return;
+  if (!records.checked.has(counted.slice)) missing.add('records_reach');
+  const target = evidence.targets?.get(firstCutOf(counted.slice, counted.slice_cuts));
+  if (target === undefined) missing.add('target');
+  else insist(target === counted.target, 'record_target');
+}
+
+/** Every block's reward is on the ledger with this amount, and none that the pool got for this slice is left out. */
+function checkRewards(document: Pick<PoolProof, 'blocks'>, evidence: BooksEvidence, missing: Set<NotChecked>): void {
+  for (const block of document.blocks) {
+    insist(block.transaction_id === rewardTransaction(block.block_id) && block.output_index === 0, 'reward_name');
+    if (evidence.rewards === null) continue;
+    const paid = evidence.rewards.get(block.transaction_id) ?? evidence.lateRewards?.get(block.transaction_id);
+    if (paid === undefined && evidence.lateRewards === null) {
+      missing.add('rewards');
+      continue;
+    }
+    insist(paid !== undefined, 'reward_unknown');
+    insist(parseAtoms((paid as ChainReward).amount) === parseAtoms(block.reward), 'reward_amount');
+  }
+  if (evidence.rewards === null) {
+    missing.add('rewards');
+    return;
+  }
+  if (evidence.otherBlocks === null) {
+    missing.add('other_service');
+    return;
+  }
+  const named = new Set(document.blocks.map((block) => block.transaction_id));
+  const others = evidence.otherBlocks.map(rewardTransaction);
+  insist(!others.some((transaction) => named.has(transaction)), 'reward_name');
+  for (const transaction of others) named.add(transaction);
+  for (const transaction of evidence.rewards.keys()) insist(named.has(transaction), 'reward_left_out');
+}
+
+function judge(document: PoolProof | PoolList, credit: bigint, evidence: BooksEvidence): BooksVerdict {
+  const missing = new Set<NotChecked>();
+  const { terms } = evidence;
+  if (terms === null) missing.add('terms');
+  else {
+    insist(terms.network === document.network, 'network');
+    const own = termsAt(terms.terms[document.service], document.slice);
+    insist(own?.fee_ppm === document.fee_ppm, 'terms');
+  }
+  checkSlices(document, evidence, missing);
+  checkRewards(document, evidence, missing);
+  // Who found a solo block is known to the pool and to the finder alone.
+  if (document.service === 'solo' && document.blocks.length > 0) missing.add('solo_finder');
+  if (missing.size === 0) return { verdict: 'proven', credit };
+  return { verdict: 'unchecked', credit, missing: NOT_CHECKED.filter((each) => missing.has(each)) };
+}
+
+function guarded(check: () => BooksVerdict): BooksVerdict {
+  try {
+    return check();
+  } catch (error) {
+    if (error instanceof False) return { verdict: 'false', reason: error.reason };
+    if (error instanceof ProtocolError || error instanceof TypeError || error instanceof RangeError)
+      return { verdict: 'false', reason: 'malformed' };
+    throw error;
+  }
+}
+
+export function judgeProof(document: PoolProof, evidence: BooksEvidence): BooksVerdict {
+  return guarded(() => {
+    const own = checkPoolProof(document);
+    return own.valid ? judge(document, own.credit, evidence) : { verdict: 'false', reason: own.reason };
+  });
+}
+
+export function judgeList(document: PoolList, evidence: BooksEvidence): BooksVerdict {
+  return guarded(() => {
+    const own = checkPoolList(document);
+    return own.valid ? judge(document, own.credit, evidence) : { verdict: 'false', reason: own.reason };
+  });
+}
