@@ -66,7 +66,14 @@ export function nodePart(data: string, ports: Ports, pace: Pace): Part {
     String(pace.cutMillis),
   ];
   // The pool's page may ask this node, so that a miner can check the pool's books against it.
-  const listeners = ['--api-bind', at(ports.api), '--mining-bind', at(ports.mining), '--browser-origin', url(ports.web)];
+  const listeners = [
+    '--api-bind',
+    at(ports.api),
+    '--mining-bind',
+    at(ports.mining),
+    '--browser-origin',
+    url(ports.web),
+  ];
   return {
     name: 'node',
     program: 'svcd',
