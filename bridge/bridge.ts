@@ -22,13 +22,13 @@ import {
 } from '../protocol/command-line.ts';
 import { NETWORK_NAMES, NETWORKS } from '../protocol/network.ts';
 import { MAX_EXTRANONCE } from '../protocol/tag.ts';
-import { apiClientDependencies } from '../runtime/api-client.ts';
 import { hostNameOption } from '../runtime/door/host-name.ts';
 import type { Logger } from '../runtime/log.ts';
 import { logOptions } from '../runtime/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
 import { listenForMetrics } from '../runtime/metrics-listener.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
+import { nodeTransport } from '../runtime/node-transport.ts';
 import type { Shutdown } from '../runtime/shutdown.ts';
 import { BridgeError } from './bridge-error.ts';
 import { stratumMetrics } from './bridge-metrics.ts';
@@ -189,7 +189,7 @@ async function openNodes(values: BridgeValues, dependencies: BridgeDependencies)
             extranonce: toHex(PLACEHOLDER_EXTRANONCE),
             timeoutMillis: NODE_TIMEOUT_MILLIS,
           },
-          { ...apiClientDependencies(), fetch },
+          nodeTransport(),
         ),
     );
   const words = ['--network', values.network, '--data-dir', join(values.dataDir, 'node'), '--pow-mode', values.powMode];

@@ -3,16 +3,12 @@
  * A connection that goes quiet, is refused or answers nonsense makes the node `lost` until it is back.
  */
 import { parseAtoms } from '../protocol/amount.ts';
+import { type CallDependencies, parseAnswer } from '../protocol/api/client-calls.ts';
 import { followCuts } from '../protocol/api/client-events.ts';
-import {
-  parseFrame,
-  type SocketConstructor,
-  type SocketEvent,
-  type StreamDependencies,
-} from '../protocol/api/client-socket.ts';
+import type { StreamDependencies } from '../protocol/api/client-socket.ts';
 import type { CutFinalized } from '../protocol/api/frames.ts';
 import { decodeBody } from '../protocol/body.ts';
-import { type Bytes, fromHex, toHex } from '../protocol/bytes.ts';
+import { type Bytes, fromHex, toHex, utf8 } from '../protocol/bytes.ts';
 import { fromLongHex, toLongHex } from '../runtime/long-hex.ts';
 import type { TemplateAnswer } from './template.ts';
 import type { CandidateAnswer, CutNews, NodeEvents, NodeSource } from './upstream.ts';
@@ -27,10 +23,8 @@ export type HttpNodeOptions = {
   readonly timeoutMillis: number;
 };
 
-export type HttpNodeDependencies = StreamDependencies & {
-  readonly fetch: (url: string, init: RequestInit) => Promise<Response>;
-  readonly deadline: (millis: number) => AbortSignal;
-};
+/** `fetch` bounds what it reads and follows no redirect (runtime/node-transport.ts). */
+export type HttpNodeDependencies = StreamDependencies & Pick<CallDependencies, 'fetch' | 'deadline'>;
 
 /** The fields of the mining listener's answer that a template is made from. */
 type TemplateDocument = {
@@ -49,7 +43,9 @@ const readTemplate = ({ anchor, header_hex, body_hex, fees, pow }: TemplateDocum
   pow: { epoch: pow.epoch, seed: fromHex(pow.seed), epochLength: pow.epoch_length },
 });
 
-type ErrorAnswer = { readonly error?: { readonly code?: string; readonly message?: string } };
+type ErrorAnswer = { readonly error?: { readonly code?: unknown; readonly message?: unknown } | null };
+
+const RESTART_MILLIS = 1_000;
 
 export const cutNewsOf = ({ cut, rewards }: CutFinalized): CutNews => ({
   height: cut.height,
@@ -92,8 +88,9 @@ export class HttpNode implements NodeSource {
       throw new Error('the node gave no verdict');
     }
     if (status === 409) return { state: 'late' };
-    // Over capacity or stopping: the block is good, so it is sent again.
-    if (status >= 500 || status === 429) throw new Error(`the node answered ${status}: ${reasonOf(answer)}`);
+    // Over capacity, stopping, or not a node's own answer: the block is good, so it is sent again.
+    const isRefusal = status >= 400 && status < 500 && status !== 429;
+    if (!isRefusal) throw new Error(`the node answered ${status}: ${reasonOf(answer)}`);
     return { state: 'refused', reason: reasonOf(answer) };
   }
 
@@ -102,44 +99,44 @@ export class HttpNode implements NodeSource {
     const response = await fetch(`${this.#options.url.replace(/\/+$/, '')}${path}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(document),
+      body: utf8(JSON.stringify(document)),
       signal: deadline(this.#options.timeoutMillis),
     });
-    return { status: response.status, answer: await response.json() };
+    const bytes = new Uint8Array(await response.arrayBuffer());
+    const isJson = response.status === 200 || bytes.length > 0;
+    return { status: response.status, answer: isJson ? parseAnswer(bytes) : undefined };
   }
 
   follow(events: NodeEvents, signal: AbortSignal): void {
-    const { WebSocket, sleep, random } = this.#dependencies;
-    const stream = followCuts(
-      { baseUrl: this.#options.url, signal },
-      { WebSocket: watched(WebSocket, events), sleep, random },
-    );
-    void (async () => {
-      for await (const item of stream) if (item.type === 'cut_finalized') events.cut(cutNewsOf(item.data));
-    })();
+    const options = {
+      baseUrl: this.#options.url,
+      signal,
+      onConnected: ({ height, cut_id }: { height: number; cut_id: string }) => events.head(height, cut_id),
+      onLost: (reason: string) => events.lost(reason),
+    };
+    const follow = async () => {
+      for await (const item of followCuts(options, this.#dependencies))
+        if (item.type === 'cut_finalized') events.cut(cutNewsOf(item.data));
+    };
+    const goOn = async () => {
+      // Whatever a cut led to, the next one must still be heard.
+      while (!signal.aborted)
+        await follow().catch(async (error: unknown) => {
+          events.lost(String(error));
+          await this.#dependencies.sleep(RESTART_MILLIS);
+        });
+    };
+    void goOn();
   }
 
   async close(): Promise<void> {}
 }
 
-/** The same socket, which also tells when it is there and when it is gone: the stream of cuts does not. */
-function watched(Socket: SocketConstructor, events: NodeEvents): SocketConstructor {
-  return class extends Socket {
-    constructor(url: string, protocols: string[]) {
-      super(url, protocols);
-      this.addEventListener('message', ({ data }: SocketEvent) => {
-        const frame = parseFrame(data);
-        if (frame.type !== 'checkpoint') return;
-        const { cut } = frame.data as { cut: { height: number; cut_id: string } };
-        events.head(cut.height, cut.cut_id);
-      });
-      this.addEventListener('close', ({ code }: SocketEvent) => events.lost(`connection closed (${code ?? 0})`));
-      this.addEventListener('error', () => events.lost('connection failed'));
-    }
-  };
-}
+/** Shown to people and written into the pool's books: a node must not fill either. */
+const MAX_REASON = 120;
 
 const reasonOf = (answer: unknown): string => {
-  const { error } = answer as ErrorAnswer;
-  return error?.code ?? error?.message ?? 'no reason given';
+  const error = (answer as ErrorAnswer | null | undefined)?.error;
+  const reason = error?.code ?? error?.message;
+  return typeof reason === 'string' ? reason.slice(0, MAX_REASON) : 'no reason given';
 };

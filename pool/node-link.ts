@@ -11,7 +11,7 @@ import { formatAddress } from '../protocol/address.ts';
 import { toHex } from '../protocol/bytes.ts';
 import { parseCommandLine } from '../protocol/command-line.ts';
 import { MAX_EXTRANONCE } from '../protocol/tag.ts';
-import { apiClientDependencies } from '../runtime/api-client.ts';
+import { nodeTransport } from '../runtime/node-transport.ts';
 import { Shutdown } from '../runtime/shutdown.ts';
 import type { PoolValues } from './options.ts';
 import type { PoolDependencies } from './pool.ts';
@@ -39,7 +39,7 @@ export async function openPoolNode(values: PoolValues, dependencies: PoolDepende
               extranonce: toHex(PLACEHOLDER_EXTRANONCE),
               timeoutMillis: NODE_TIMEOUT_MILLIS,
             },
-            { ...apiClientDependencies(), fetch },
+            nodeTransport(),
           ),
       ),
     };

@@ -20,11 +20,11 @@ import { createApiClient } from '../protocol/api/client.ts';
 import { toHex } from '../protocol/bytes.ts';
 import type { ListenAddress } from '../protocol/command-line.ts';
 import { NETWORKS } from '../protocol/network.ts';
-import { apiClientDependencies } from '../runtime/api-client.ts';
 import { lockDirectory } from '../runtime/directory-lock.ts';
 import type { Logger } from '../runtime/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
+import { nodeTransport } from '../runtime/node-transport.ts';
 import type { ConnectDocument } from './api/documents.ts';
 import { OperatorToken } from './api/operator-token.ts';
 import { openPoolApi } from './api/pool-api.ts';
@@ -150,8 +150,8 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   });
 
   const chain = chainOfApi(
-    createApiClient({ baseUrl: node.apiUrl, attempts: 3, timeoutMillis: 10_000 }, apiClientDependencies()),
-    apiClientDependencies(),
+    createApiClient({ baseUrl: node.apiUrl, attempts: 3, timeoutMillis: 10_000 }, nodeTransport()),
+    nodeTransport(),
   );
   const walletClient = createWalletClient(wallet);
   const runner = new TermRunner(
@@ -186,7 +186,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
 
   let figures: StratumFigures | undefined;
   let view: ChainView | undefined;
-  const client = createApiClient({ baseUrl: node.apiUrl, attempts: 1, timeoutMillis: 5_000 }, apiClientDependencies());
+  const client = createApiClient({ baseUrl: node.apiUrl, attempts: 1, timeoutMillis: 5_000 }, nodeTransport());
   const look = async () => {
     const rates = await client.chainRates();
     view = {

@@ -3,10 +3,31 @@
  * browsers share. Nothing here is Node's own, so a page may import it.
  */
 import type { ClientDependencies } from '../protocol/api/client.ts';
+import type { FetchAnswer } from '../protocol/api/client-calls.ts';
 import type { SocketConstructor, StreamDependencies } from '../protocol/api/client-socket.ts';
 
+/** As much as runtime/http-fetch.ts takes. */
+const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
+
+async function readAnswer(response: Response): Promise<ArrayBuffer> {
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  for await (const part of response.body ?? []) {
+    length += part.length;
+    if (length > MAX_ANSWER_BYTES) throw new Error(`the answer is larger than ${MAX_ANSWER_BYTES} bytes`);
+    parts.push(part);
+  }
+  return new Blob(parts as BlobPart[]).arrayBuffer();
+}
+
+/** A node answers for itself: a redirect is a failed call. */
+async function boundedFetch(url: string, init: RequestInit): Promise<FetchAnswer> {
+  const response = await fetch(url, { ...init, redirect: 'error' });
+  return { status: response.status, headers: response.headers, arrayBuffer: () => readAnswer(response) };
+}
+
 export const apiClientDependencies = (): ClientDependencies & StreamDependencies => ({
-  fetch: (url, init) => fetch(url, init),
+  fetch: boundedFetch,
   WebSocket: WebSocket as unknown as SocketConstructor,
   sleep: (millis) => new Promise((resolve) => setTimeout(resolve, millis)),
   deadline: (millis) => AbortSignal.timeout(millis),

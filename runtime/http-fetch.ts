@@ -1,13 +1,16 @@
 /**
  * The `fetch` of the typed API client over node:http with connections that stay open, for programs that call one node
  * many times a second: a call costs about half the processor time of the global fetch. No redirects, no compression, no
- * repetition: the node answers for itself.
+ * repetition: the node answers for itself. An answer has a largest size: what a node sends is not believed to end.
  */
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import type { Fetch, FetchAnswer } from '../protocol/api/client-calls.ts';
 
-export function httpFetch(): Fetch {
+/** The largest answer that a node of this release gives is a page of changes or a template: about 3 MiB. */
+export const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
+
+export function httpFetch({ maxBytes = MAX_ANSWER_BYTES }: { readonly maxBytes?: number } = {}): Fetch {
   // Idle connections do not keep the process alive, and the agent gives them up before the server does.
   const agents = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true }) };
   return (url, { method, headers, body, signal }) =>
@@ -21,21 +24,27 @@ export function httpFetch(): Fetch {
       const sent = secure
         ? requestHttps(url, { ...options, agent: agents.https })
         : requestHttp(url, { ...options, agent: agents.http });
-      sent.once('error', reject);
-      sent.once('response', (response) => resolve(answerOf(response)));
+      sent.on('error', reject);
+      sent.once('response', (response) => resolve(answerOf(response, maxBytes)));
       sent.end(body);
     });
 }
 
 /** The body is taken at once: an answer that nobody reads would hold its connection. */
-function answerOf(response: IncomingMessage): FetchAnswer {
+function answerOf(response: IncomingMessage, maxBytes: number): FetchAnswer {
   const parts: Buffer[] = [];
+  let length = 0;
   const read = new Promise<ArrayBuffer>((resolve, reject) => {
-    response.on('data', (part: Buffer) => parts.push(part));
+    const giveUp = () => response.destroy(new Error(`the answer is larger than ${maxBytes} bytes`));
     response.once('error', reject);
+    response.on('data', (part: Buffer) => {
+      length += part.length;
+      if (length > maxBytes) giveUp();
+      else parts.push(part);
+    });
     response.once('close', () => {
       if (!response.complete) return reject(new Error('the connection ended in the middle of the answer'));
-      const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
+      const whole = new Uint8Array(length);
       let place = 0;
       for (const part of parts) {
         whole.set(part, place);
@@ -43,6 +52,7 @@ function answerOf(response: IncomingMessage): FetchAnswer {
       }
       resolve(whole.buffer);
     });
+    if (Number(response.headers['content-length'] ?? 0) > maxBytes) giveUp();
   });
   // Whoever asks for the body is told; whoever does not must not be surprised.
   read.catch(() => undefined);

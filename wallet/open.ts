@@ -3,11 +3,10 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { createApiClient } from '../protocol/api/client.ts';
 import type { NetworkName } from '../protocol/network.ts';
-import { apiClientDependencies } from '../runtime/api-client.ts';
 import { type DirectoryLock, lockDirectory } from '../runtime/directory-lock.ts';
-import { httpFetch } from '../runtime/http-fetch.ts';
 import type { Logger } from '../runtime/log.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
+import { nodeTransport } from '../runtime/node-transport.ts';
 import type { NodeClient } from './node-link.ts';
 import { type Unlocked, unlock } from './password.ts';
 import { Wallet, type WalletOptions } from './wallet.ts';
@@ -16,10 +15,7 @@ export const stateDirectory = (file: string): string => `${file}.state`;
 
 /** Tries are few and short: the wallet's own loop asks again, and a caller is waiting. */
 export function nodeClient(baseUrl: string): NodeClient {
-  return createApiClient(
-    { baseUrl, attempts: 2, timeoutMillis: 10_000, maxWaitMillis: 3_000 },
-    { ...apiClientDependencies(), fetch: httpFetch() },
-  );
+  return createApiClient({ baseUrl, attempts: 2, timeoutMillis: 10_000, maxWaitMillis: 3_000 }, nodeTransport());
 }
 
 export type OpenOptions = Omit<WalletOptions, 'network' | 'stateDirectory'> & {

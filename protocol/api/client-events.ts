@@ -22,7 +22,15 @@ export type CutStreamOptions = {
   readonly signal?: AbortSignal | undefined;
   /** Cuts kept for a reader that is busy; when they are full the connection is given up and resumed later. */
   readonly maxQueued?: number;
+  /** The same in characters of text. */
+  readonly maxQueuedText?: number;
+  /** A connection is there, and the node finalized up to this cut. */
+  readonly onConnected?: (head: Checkpoint['cut']) => void;
+  /** It is gone, was refused, or said something that is no frame. */
+  readonly onLost?: (reason: string) => void;
 };
+
+const QUEUE = { frames: 4_096, text: 32 * 1024 * 1024 };
 
 function checked<T>(schema: JsonSchema, data: unknown): T {
   const problem = check(schema, data, '', { unknownFields: 'ignore' });
@@ -33,19 +41,21 @@ function checked<T>(schema: JsonSchema, data: unknown): T {
 /** One connection as a queue of frames that ends when the socket does. */
 class FrameQueue {
   readonly #frames: unknown[] = [];
+  #text = 0;
   readonly #socket: SocketLike;
   readonly #signal: AbortSignal | undefined;
   readonly #abort = (): void => this.close();
   #wake: (() => void) | undefined;
   #closed = false;
 
-  constructor(socket: SocketLike, max: number, signal: AbortSignal | undefined) {
+  constructor(socket: SocketLike, max: { frames: number; text: number }, signal: AbortSignal | undefined) {
     this.#socket = socket;
     this.#signal = signal;
     socket.addEventListener('message', (event) => {
       if (this.#closed) return;
       this.#frames.push(event.data);
-      if (this.#frames.length >= max) this.close();
+      this.#text += lengthOf(event.data);
+      if (this.#frames.length >= max.frames || this.#text >= max.text) this.close();
       this.#notify();
     });
     socket.addEventListener('close', () => this.#end());
@@ -78,16 +88,21 @@ class FrameQueue {
         this.#wake = resolve;
       });
     }
-    return this.#frames.shift();
+    const frame = this.#frames.shift();
+    this.#text -= lengthOf(frame);
+    return frame;
   }
 }
+
+/** Anything but text ends the connection as soon as it is read. */
+const lengthOf = (data: unknown): number => (typeof data === 'string' ? data.length : 0);
 
 /** Every finalized cut above `afterHeight`, once and in order, across any number of lost connections. */
 export async function* followCuts(
   options: CutStreamOptions,
   dependencies: StreamDependencies,
 ): AsyncGenerator<CutStreamItem, void, undefined> {
-  const { baseUrl, signal, maxQueued = 4096 } = options;
+  const { baseUrl, signal, maxQueued = QUEUE.frames, maxQueuedText = QUEUE.text, onConnected, onLost } = options;
   const stopped = (): boolean => signal?.aborted === true;
   let last = options.afterHeight;
   /** Set after `history_unavailable`: connect at the head, and report what lies between. */
@@ -98,14 +113,16 @@ export async function* followCuts(
     const socket = new dependencies.WebSocket(socketUrl(baseUrl, `${SOCKETS.events.path}${query}`), [
       SOCKETS.events.subprotocol,
     ]);
-    const frames = new FrameQueue(socket, maxQueued, signal);
+    const frames = new FrameQueue(socket, { frames: maxQueued, text: maxQueuedText }, signal);
+    let reason = 'the connection ended';
     try {
       for (let data = await frames.next(); data !== undefined; data = await frames.next()) {
         if (stopped()) return;
         const frame = parseFrame(data);
         if (frame.type === 'checkpoint') {
-          const head = checked<Checkpoint>(checkpoint, frame.data).finalized_height;
+          const { cut, finalized_height: head } = checked<Checkpoint>(checkpoint, frame.data);
           failures = 0;
+          onConnected?.(cut);
           if (fromHead) {
             if (last !== undefined && head > last) yield { type: 'missed', data: { from: last + 1, to: head } };
             last = head;
@@ -125,10 +142,12 @@ export async function* followCuts(
       }
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
+      reason = error.message;
     } finally {
       frames.close();
     }
     if (stopped()) return;
+    onLost?.(reason);
     await dependencies.sleep(backoffMillis(failures++, dependencies.random));
   }
 }
@@ -145,7 +164,7 @@ export async function* followTransaction(
   let failures = 0;
   while (!stopped()) {
     const socket = new dependencies.WebSocket(socketUrl(baseUrl, path), [SOCKETS.transactionStatus.subprotocol]);
-    const frames = new FrameQueue(socket, 1024, signal);
+    const frames = new FrameQueue(socket, QUEUE, signal);
     try {
       for (let data = await frames.next(); data !== undefined; data = await frames.next()) {
         const frame = parseFrame(data);

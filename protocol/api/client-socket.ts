@@ -32,7 +32,8 @@ export function parseFrame(data: unknown): Frame {
     value = undefined;
   }
   const frame = value as Partial<Frame> | undefined | null;
-  if (typeof frame !== 'object' || frame === null || typeof frame.type !== 'string' || typeof frame.data !== 'object')
+  const isObject = typeof frame === 'object' && frame !== null;
+  if (!isObject || typeof frame.type !== 'string' || typeof frame.data !== 'object' || frame.data === null)
     throw new ApiError('client_bad_answer', 0, 'a frame is not {type, data}');
   return frame as Frame;
 }

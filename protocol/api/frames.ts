@@ -2,12 +2,17 @@
  * Frames of the node's WebSockets (specification: Events, Node sockets): JSON text `{type, data}`, both ways. The mining
  * listener's /v1/events speaks the frames of `eventsFrame`.
  */
+import { MAX_CUT_BLOCKS } from '../cut.ts';
+import { REGISTRATION_WINDOW } from '../network.ts';
 import * as d from './documents.ts';
 import { type Infer, integer, list, nullable, object, oneOf, optional, type Schema, text } from './schema.ts';
 
 export const REPLAY_MILLIS = 3_600_000;
 export const RESYNC_REASONS = ['stream_lagged', 'stream_restarted', 'history_unavailable'] as const;
 export type ResyncReason = (typeof RESYNC_REASONS)[number];
+
+/** A cut pays one anchor, for which every cut of its window may have registered a full number of blocks. */
+const MAX_CUT_REWARDS = MAX_CUT_BLOCKS * REGISTRATION_WINDOW;
 
 export const workReward = object(
   { block_id: d.identifier, transaction_id: d.identifier, output_index: integer(), amount: d.amount },
@@ -36,7 +41,7 @@ export const cutFinalized = object(
     cut: d.cutReference,
     registered_work: integer(),
     executed_work: integer(),
-    rewards: list(workReward),
+    rewards: list(workReward, { maxItems: MAX_CUT_REWARDS }),
     stake_rewards: d.amount,
     stake_payouts: list(stakePayout),
   },

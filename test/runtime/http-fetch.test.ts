@@ -70,3 +70,37 @@ test('nobody listening is a rejection', async () => {
   await new Promise((resolve) => server.close(resolve));
   await expect(httpFetch()(`http://127.0.0.1:${port}/`, get)).rejects.toThrow();
 });
+
+test('an answer larger than the limit is given up, with or without a stated length, and the connection with it', async () => {
+  let written = 0;
+  const stated = await serve((_, response) => {
+    response.writeHead(200, { 'content-length': String(1 << 30) });
+    response.write('a');
+  });
+  const endless = await serve((_, response) => {
+    response.writeHead(200);
+    const more = (): void => {
+      if (response.destroyed) return;
+      written += 65_536;
+      response.write(Buffer.alloc(65_536), more);
+    };
+    more();
+  });
+  const fetch = httpFetch({ maxBytes: 1 << 20 });
+  for (const { url } of [stated, endless])
+    await expect(fetch(url, get).then(text)).rejects.toThrow('larger than 1048576 bytes');
+  expect(written).toBeLessThan(64 << 20);
+  const exact = await serve((_, response) => response.end(Buffer.alloc(1 << 20)));
+  expect((await fetch(exact.url, get).then(text)).length).toBe(1 << 20);
+});
+
+test('a redirect is an answer like any other: nobody is asked in its place', async () => {
+  let asked = 0;
+  const elsewhere = await serve((_, response) => {
+    asked++;
+    response.end('elsewhere');
+  });
+  const { url } = await serve((_, response) => response.writeHead(302, { location: elsewhere.url }).end());
+  expect((await httpFetch()(url, get)).status).toBe(302);
+  expect(asked).toBe(0);
+});

@@ -1,0 +1,17 @@
+/**
+ * How the programs of this project reach a node: the client's own needs (runtime/api-client.ts) over Node's HTTP and
+ * WebSocket, with bounds on everything that comes back, and signatures checked by node:crypto.
+ */
+import type { ClientDependencies } from '../protocol/api/client.ts';
+import type { SocketConstructor, StreamDependencies } from '../protocol/api/client-socket.ts';
+import { apiClientDependencies } from './api-client.ts';
+import { httpFetch } from './http-fetch.ts';
+import { NodeSocket } from './node-socket.ts';
+
+export type NodeTransport = ClientDependencies & StreamDependencies;
+
+export const nodeTransport = (): NodeTransport => ({
+  ...apiClientDependencies(),
+  fetch: httpFetch(),
+  WebSocket: NodeSocket as unknown as SocketConstructor,
+});
