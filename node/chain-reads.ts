@@ -247,9 +247,9 @@ export abstract class ChainReads {
     return this.store.block(id)?.registeredHeight !== undefined;
   }
 
-  protected isBodyUsed(bodyId: Bytes): boolean {
+  protected isBodyUsed(bodyId: Bytes, by: Bytes): boolean {
     return (
-      this.pool.hasBody(bodyId) ||
+      this.pool.isBodyTaken(bodyId, by) ||
       this.state.windows.some((window) => window.blocks.some((block) => equalBytes(block.bodyId, bodyId)))
     );
   }

@@ -11,16 +11,17 @@ import { useNativeSha384 } from '../runtime/native-sha384.ts';
 import type { Certify } from './certificate.ts';
 import { ChainReads } from './chain-reads.ts';
 import { CutClock } from './cut-clock.ts';
-import type { BlockRecord, FullNode, NodeEvents, Origin, Submission, Template, TemplateRequest } from './full-node.ts';
+import type { FullNode, NodeEvents, Origin, Submission, Template, TemplateRequest } from './full-node.ts';
 import { type AppliedCut, applyCut } from './ledger/apply-cut.ts';
 import type { CutEffects } from './ledger/effects.ts';
 import { chooseBlocks, nameOf } from './ledger/registration.ts';
-import { readWorkBlock } from './ledger/work-block.ts';
+import { applySound } from './ledger/sound-blocks.ts';
 import { Admission } from './mempool/admission.ts';
 import { Mempool } from './mempool/mempool.ts';
 import { SignatureWorkers } from './mempool/signature-workers.ts';
 import { VerifiedTransactions } from './mempool/witness-check.ts';
-import { type CandidateContext, checkCandidate, meetsBlockTarget, recheckCandidate } from './mining/candidate.ts';
+import { BlockDoor } from './mining/block-door.ts';
+import type { CandidateContext } from './mining/candidate.ts';
 import { TemplateMaker } from './mining/template.ts';
 import { type WaitingBlock, WorkPool } from './mining/work-pool.ts';
 import { nodeError } from './node-error.ts';
@@ -98,8 +99,9 @@ class EmbeddedNode extends ChainReads implements FullNode {
     mempoolRemoved: new Set(),
     fault: new Set(),
   };
-  /** Blocks on their way through the door, so that the same one is not hashed twice. */
-  readonly #arriving = new Map<string, Promise<Submission>>();
+  readonly #door: BlockDoor;
+  /** What the cut that is being made registers. */
+  #registering: ReadonlySet<string> = new Set();
   #signers: bigint;
   #sealing: Promise<CutEffects> | undefined;
   #fault: Error | undefined;
@@ -149,19 +151,26 @@ class EmbeddedNode extends ChainReads implements FullNode {
       now: dependencies.now,
       random: dependencies.random,
     });
+    this.#door = new BlockDoor({
+      store,
+      pool: this.pool,
+      verifier: dependencies.verifier,
+      log: dependencies.log,
+      now: dependencies.now,
+      epoch: (anchorHeight) => this.epoch(anchorHeight),
+      context: () => this.#candidateContext(),
+      onAccepted: (block) => this.#onAccepted(block),
+      onLeft: ({ id, transactions }) => this.mempool.released(nameOf(id), transactions),
+      onFault: (error) => this.#stop(error),
+    });
     this.#clock =
       settings.cutMillis === 0 ? undefined : new CutClock(settings.cutMillis, async () => void (await this.seal()));
   }
 
   async start(): Promise<void> {
-    let waiting = 0;
-    for (const { hash, record, body } of await this.store.waitingBlocks()) {
-      const block = readWorkBlock(record.header, body, (wire) => this.read(wire));
-      this.pool.add({ ...block, hash, record });
-      waiting++;
-    }
+    const found = await this.#door.reload();
     await this.#dependencies.verifier.prepare(this.epoch(this.state.height));
-    this.#dependencies.log.info('chain open', { height: this.state.height, cut: this.headNow.cutId, waiting });
+    this.#dependencies.log.info('chain open', { height: this.state.height, cut: this.headNow.cutId, ...found });
     this.#clock?.start();
   }
 
@@ -177,18 +186,11 @@ class EmbeddedNode extends ChainReads implements FullNode {
 
   async submitBlock(header: Bytes, body: Bytes, origin: Origin = 'own'): Promise<Submission> {
     if (this.stopped) return STOPPED;
-    const name = nameOf(header);
-    const arriving = this.#arriving.get(name);
-    if (arriving !== undefined) {
-      const outcome = await arriving;
-      return this.#noted('block', outcome.status === 'accepted' ? { ...outcome, status: 'known' } : outcome);
-    }
-    const arrival = this.#accept(new Uint8Array(header), body, origin);
-    this.#arriving.set(name, arrival);
     try {
-      return this.#noted('block', await arrival);
-    } finally {
-      this.#arriving.delete(name);
+      return this.#noted('block', await this.#door.submit(header, body, origin));
+    } catch (error) {
+      if (this.stopped) return STOPPED;
+      throw error;
     }
   }
 
@@ -203,78 +205,24 @@ class EmbeddedNode extends ChainReads implements FullNode {
       headHeight: this.state.height,
       nowMillis: this.#dependencies.now(),
       cut: (height) => (height === this.state.height ? this.record : this.store.cut(height)),
-      isKnownBlock: (id) => this.pool.get(id) !== undefined || this.isRegistered(id),
-      isBodyUsed: (bodyId) => this.isBodyUsed(bodyId),
+      isKnownBlock: (id) =>
+        this.pool.get(id) !== undefined || this.#registering.has(nameOf(id)) || this.isRegistered(id),
+      isBodyUsed: (bodyId, by) => this.isBodyUsed(bodyId, by),
       templateTransactions: (root) => this.#templates.transactionsOf(root),
       read: (wire) => this.read(wire),
     };
   }
 
-  async #accept(header: Bytes, body: Bytes, origin: Origin): Promise<Submission> {
-    const checked = checkCandidate(header, body, this.#candidateContext());
-    if ('known' in checked) return { status: 'known', id: checked.known };
-    if ('error' in checked) return { status: 'refused', error: checked.error };
-    const { block } = checked;
-    let hash: Bytes;
-    try {
-      hash = await this.#hash(this.epoch(block.header.anchorHeight), header);
-    } catch (error) {
-      this.#dependencies.log.error('a block could not be hashed', { block: block.id, error });
-      return {
-        status: 'refused',
-        error: nodeError('verifier_unavailable', 'the hash could not be computed: try again'),
-      };
-    }
-    if (!meetsBlockTarget(hash, block.header))
-      return { status: 'refused', error: nodeError('pow_above_target', 'the hash is above the target') };
-    // A cut may have come while the hash was computed.
-    const again = recheckCandidate(block, this.#candidateContext());
-    if ('known' in again) return { status: 'known', id: again.known };
-    if ('error' in again) return { status: 'refused', error: again.error };
-    return await this.#takeIn(block, hash, origin);
-  }
-
-  /** An epoch that begins just now may not be prepared yet. */
-  async #hash(epoch: number, header: Bytes): Promise<Bytes> {
-    await this.#dependencies.verifier.prepare(epoch);
-    return await this.#dependencies.verifier.hash(epoch, header);
-  }
-
-  async #takeIn(block: Omit<WaitingBlock, 'hash' | 'record'>, hash: Bytes, origin: Origin): Promise<Submission> {
-    const leaving = this.pool.roomFor(hash, block.bodyBytes.length);
-    if (leaving === undefined)
-      return { status: 'refused', error: nodeError('block_queue_full', 'too many blocks with lower hashes wait') };
-    for (const { id } of leaving) this.#release(id);
-    const record: BlockRecord = {
-      id: block.id,
-      header: block.headerBytes,
-      anchorHeight: block.header.anchorHeight,
-      dueHeight: block.header.anchorHeight + 96,
-      acceptedMillis: this.#dependencies.now(),
-      origin,
-      payout: block.body.payout,
-      extranonce: block.body.extranonce,
-      parents: block.body.parents,
-      transactionCount: block.transactions.length,
-      reward: { state: 'waiting' },
-    };
-    const waiting = { ...block, hash, record };
-    // In the pool only once it is in the store: a cut must find the record of every block it registers.
-    try {
-      await this.store.addWaiting(record, block.bodyBytes, hash);
-    } catch (error) {
-      this.#stop(error as Error);
-      return STOPPED;
-    }
-    const final = recheckCandidate(block, this.#candidateContext());
-    if ('known' in final) return { status: 'known', id: final.known };
-    if ('error' in final) return { status: 'refused', error: final.error };
-    this.pool.add(waiting);
+  #onAccepted(block: WaitingBlock): void {
+    const { record } = block;
     this.mempool.carried(nameOf(block.id), block.transactions);
-    this.#verifyAhead(waiting);
-    this.#dependencies.log.debug('block accepted', { block: block.id, anchor: record.anchorHeight, origin });
+    this.#verifyAhead(block);
+    this.#dependencies.log.debug('block accepted', {
+      block: block.id,
+      anchor: record.anchorHeight,
+      origin: record.origin,
+    });
     this.#emit('block', record);
-    return { status: 'accepted', id: block.id };
   }
 
   /** Signatures that this node has not seen are checked in the workers now, so that the cut need not wait for them. */
@@ -283,12 +231,14 @@ class EmbeddedNode extends ChainReads implements FullNode {
       if (this.#verified.has(transaction)) continue;
       const spends = transaction.body.inputs.map((outpoint) => this.output(outpoint));
       if (spends.some((output) => output === undefined)) continue;
-      void this.#admission.verifyAhead(transaction, spends as NonNullable<(typeof spends)[number]>[]);
+      this.#admission
+        .verifyAhead(transaction, spends as NonNullable<(typeof spends)[number]>[])
+        .catch((error) => this.#dependencies.log.debug('signatures were not checked ahead', { error }));
     }
   }
 
   #release(id: Bytes): void {
-    const block = this.pool.remove(id);
+    const block = this.pool.forget(id);
     if (block !== undefined) this.mempool.released(nameOf(id), block.transactions);
   }
 
@@ -306,6 +256,7 @@ class EmbeddedNode extends ChainReads implements FullNode {
       this.#stop(error as Error);
       throw error;
     } finally {
+      this.#registering = new Set();
       this.#sealing = undefined;
     }
   }
@@ -319,22 +270,14 @@ class EmbeddedNode extends ChainReads implements FullNode {
       began = ended;
     };
     const height = this.state.height + 1;
-    const blocks = chooseBlocks(this.pool.list(), height, (id) => this.isRegistered(id));
-    const chosen = new Set(blocks.map((block) => block.id));
-    const closed = this.pool.closedAt(height).filter((block) => !chosen.has(block.id));
+    const usedBodies = new Set(this.state.windows.flatMap(({ blocks }) => blocks.map(({ bodyId }) => nameOf(bodyId))));
+    const chosen = chooseBlocks(this.pool.list(), height, (id) => this.isRegistered(id), usedBodies);
     step('choose');
-    const cut = applyCut(
-      this.view(),
-      {
-        // A clock that is set back does not stop the chain.
-        timestampMillis: Math.max(now(), this.state.timestampMillis + 1),
-        signers: this.#signers,
-        blocks,
-        expired: closed.map(({ id, header }) => ({ id, anchorHeight: header.anchorHeight })),
-        lost: (spent, at) => this.mempool.lost(spent, at),
-      },
-      this.#verified.check,
-    );
+    // A clock that is set back does not stop the chain.
+    const timestampMillis = Math.max(now(), this.state.timestampMillis + 1);
+    const { result: cut, broken } = applySound(chosen, (blocks) => this.#apply(blocks, height, timestampMillis));
+    for (const { block, error } of broken) this.#leaveOut(block, error);
+    this.#registering = new Set(cut.effects.registered.map(({ id }) => nameOf(id)));
     step('apply');
     const certificate = await certify(this.chainId, cut.effects.cutId);
     step('certify');
@@ -343,6 +286,25 @@ class EmbeddedNode extends ChainReads implements FullNode {
     this.#settle(cut, certificate);
     step('settle');
     return cut.effects;
+  }
+
+  #apply(blocks: readonly WaitingBlock[], height: number, timestampMillis: number): AppliedCut {
+    const names = new Set(blocks.map(({ id }) => nameOf(id)));
+    const input = {
+      timestampMillis,
+      signers: this.#signers,
+      blocks,
+      expired: this.pool.closedAt(height).filter(({ id }) => !names.has(nameOf(id))),
+      lost: (spent: CutEffects['spent'], at: number) => this.mempool.lost(spent, at),
+    };
+    return applyCut(this.view(), input, this.#verified.check);
+  }
+
+  #leaveOut(block: WaitingBlock, error: unknown): void {
+    this.#dependencies.log.error('a block that cannot be executed is left out', { block: block.id, error });
+    this.#dependencies.onSubmission?.('block', 'left_out');
+    this.pool.leaveOut(block);
+    this.mempool.released(nameOf(block.id), block.transactions);
   }
 
   #settle(cut: AppliedCut, certificate: Certificate): void {
@@ -402,6 +364,7 @@ class EmbeddedNode extends ChainReads implements FullNode {
     this.#closed = true;
     this.#clock?.stop();
     await this.#sealing?.catch(() => undefined);
+    await this.#door.idle();
     await this.#workers.close();
     await this.store.close();
   }

@@ -10,6 +10,7 @@ export type Registrable = {
   readonly id: Bytes;
   /** PoW hash, 32 bytes, big-endian. */
   readonly hash: Bytes;
+  readonly bodyId: Bytes;
   readonly header: { readonly anchorHeight: number };
   readonly body: { readonly parents: readonly Bytes[] };
 };
@@ -24,15 +25,21 @@ const latin1 = (Buffer.prototype as unknown as { latin1Slice(from: number, to: n
 /** Bytes as a key of maps and sets. */
 export const nameOf = (bytes: Bytes): string => latin1.call(bytes, 0, bytes.length);
 
+/** `usedBodies` are those of blocks in open windows. The doors let no second block on one body in; should one wait all the same, no cut names it. */
 export function chooseBlocks<B extends Registrable>(
   waiting: Iterable<B>,
   cutHeight: number,
   isRegistered: (id: Bytes) => boolean,
+  usedBodies: ReadonlySet<string>,
 ): B[] {
-  const open = [...waiting].filter((block) => isWindowOpen(block.header.anchorHeight, cutHeight));
+  const bodies = new Set(usedBodies);
+  const isFirstOnBody = (name: string): boolean => !bodies.has(name) && bodies.add(name).has(name);
+  const open = [...waiting]
+    .filter((block) => isWindowOpen(block.header.anchorHeight, cutHeight))
+    .sort((a, b) => compareBytes(a.hash, b.hash))
+    .filter(({ bodyId }) => isFirstOnBody(nameOf(bodyId)));
   const byName = new Map(open.map((block) => [nameOf(block.id), block]));
   const chosen = new Map<string, B>();
-  open.sort((a, b) => compareBytes(a.hash, b.hash));
   for (const block of open) {
     if (chosen.size >= MAX_CUT_BLOCKS) break;
     const family = new Map<string, B>();

@@ -23,8 +23,8 @@ export type CandidateContext = {
   cut(height: number): CutRecord | undefined;
   /** Waiting or registered. */
   isKnownBlock(id: Bytes): boolean;
-  /** By a waiting block or by one in an open window. */
-  isBodyUsed(bodyId: Bytes): boolean;
+  /** By another block that waits or by one in an open window. */
+  isBodyUsed(bodyId: Bytes, by: Bytes): boolean;
   /** The transactions of a template with this root: a block made from it need not be read again. */
   templateTransactions(transactionsRoot: Bytes): readonly ReadTransaction[] | undefined;
   read(wire: Bytes): ReadTransaction;
@@ -35,15 +35,25 @@ export type CheckedCandidate =
   | { readonly known: Bytes }
   | { readonly error: NodeError };
 
-const refuse = (code: NodeErrorCode, message: string, fields: NodeError['fields'] = {}): CheckedCandidate => ({
-  error: nodeError(code, message, fields),
-});
+const refuse = (
+  code: NodeErrorCode,
+  message: string,
+  fields: NodeError['fields'] = {},
+): { readonly error: NodeError } => ({ error: nodeError(code, message, fields) });
 
 export function checkCandidate(headerBytes: Bytes, bodyBytes: Bytes, context: CandidateContext): CheckedCandidate {
   if (headerBytes.length !== HEADER_BYTES)
     return refuse('header_malformed', `a header has ${HEADER_BYTES} bytes, this one ${headerBytes.length}`);
   const id = blockId(headerBytes);
-  if (context.isKnownBlock(id)) return { known: id };
+  return context.isKnownBlock(id) ? { known: id } : checkStored(headerBytes, bodyBytes, context);
+}
+
+/** All of it but whether the block is known: for one that is on record. */
+export function checkStored(
+  headerBytes: Bytes,
+  bodyBytes: Bytes,
+  context: CandidateContext,
+): Exclude<CheckedCandidate, { readonly known: Bytes }> {
   let header: Header;
   try {
     header = decodeHeader(headerBytes);
@@ -122,8 +132,8 @@ function checkBody(
   return undefined;
 }
 
-function checkPlace({ body, bodyId }: WorkBlock, context: CandidateContext): NodeError | undefined {
-  if (context.isBodyUsed(bodyId)) return nodeError('body_used', 'the body is that of another block');
+function checkPlace({ id, body, bodyId }: WorkBlock, context: CandidateContext): NodeError | undefined {
+  if (context.isBodyUsed(bodyId, id)) return nodeError('body_used', 'the body is that of another block');
   const unknown = body.parents.findIndex((parent) => !context.isKnownBlock(parent));
   if (unknown >= 0) return nodeError('parent_unknown', `parent ${unknown} is not known`, { parent: unknown });
   return undefined;

@@ -1,6 +1,7 @@
 /**
  * Accepted blocks that no cut has taken yet. Bounded: when it is full the block with the highest hash value leaves, which is the one a cut would
- * take last (ledger rule 35).
+ * take last (ledger rule 35). A block that had to leave is still on record and may come back with a restart, so its body stays taken until its window
+ * closes: no two blocks on record ever share a body, and what is loaded at a start is what a cut may register.
  */
 
 import { MAX_PARENTS } from '../../protocol/body.ts';
@@ -12,13 +13,18 @@ import type { WorkBlock } from '../ledger/work-block.ts';
 
 export type WaitingBlock = WorkBlock & { readonly hash: Bytes; readonly record: BlockRecord };
 
+/** What is remembered of a block that is on record and not in the pool. */
+type Outside = { readonly id: Bytes; readonly bodyId: Bytes; readonly anchorHeight: number };
+
 export type WorkPoolOptions = { readonly maxBlocks: number; readonly maxBytes: number };
 
 export class WorkPool {
   bytes = 0;
   readonly #options: WorkPoolOptions;
   readonly #blocks = new Map<string, WaitingBlock>();
-  readonly #bodies = new Set<string>();
+  readonly #outside = new Map<string, Outside>();
+  /** Which block uses a body: one that waits, is being written or had to leave. */
+  readonly #bodies = new Map<string, string>();
   /** Which waiting block was the first to carry a transaction. */
   readonly #carriers = new Map<string, WaitingBlock>();
 
@@ -38,8 +44,10 @@ export class WorkPool {
     return this.#blocks.values();
   }
 
-  hasBody(bodyId: Bytes): boolean {
-    return this.#bodies.has(nameOf(bodyId));
+  /** Whether a block other than this one uses the body. */
+  isBodyTaken(bodyId: Bytes, by: Bytes): boolean {
+    const user = this.#bodies.get(nameOf(bodyId));
+    return user !== undefined && user !== nameOf(by);
   }
 
   carrier(transactionId: Bytes): WaitingBlock | undefined {
@@ -63,26 +71,53 @@ export class WorkPool {
     return over() ? undefined : leaving;
   }
 
+  /** From now on no other block may use its body: before it is written, so that of two at once one is refused. */
+  hold({ id, bodyId }: Pick<WorkBlock, 'id' | 'bodyId'>): void {
+    this.#bodies.set(nameOf(bodyId), nameOf(id));
+  }
+
   add(block: WaitingBlock): void {
+    this.hold(block);
+    this.#outside.delete(nameOf(block.id));
     this.#blocks.set(nameOf(block.id), block);
-    this.#bodies.add(nameOf(block.bodyId));
     for (const { name } of block.transactions) if (!this.#carriers.has(name)) this.#carriers.set(name, block);
     this.bytes += block.bodyBytes.length;
   }
 
-  remove(id: Bytes): WaitingBlock | undefined {
+  /** On record and not in the pool: its body stays taken until a cut has decided about it. */
+  leaveOut({ id, bodyId, header }: Pick<WorkBlock, 'id' | 'bodyId' | 'header'>): void {
+    this.#take(id);
+    this.hold({ id, bodyId });
+    this.#outside.set(nameOf(id), { id, bodyId, anchorHeight: header.anchorHeight });
+  }
+
+  /** A cut has decided about it. */
+  forget(id: Bytes): WaitingBlock | undefined {
+    const block = this.#take(id);
+    const bodyId = block?.bodyId ?? this.#outside.get(nameOf(id))?.bodyId;
+    if (bodyId !== undefined && this.#bodies.get(nameOf(bodyId)) === nameOf(id)) this.#bodies.delete(nameOf(bodyId));
+    this.#outside.delete(nameOf(id));
+    return block;
+  }
+
+  #take(id: Bytes): WaitingBlock | undefined {
     const block = this.#blocks.get(nameOf(id));
     if (block === undefined) return undefined;
     this.#blocks.delete(nameOf(id));
-    this.#bodies.delete(nameOf(block.bodyId));
     for (const { name } of block.transactions) if (this.#carriers.get(name) === block) this.#carriers.delete(name);
     this.bytes -= block.bodyBytes.length;
     return block;
   }
 
-  /** Blocks that no cut above this height can register any more. */
-  closedAt(height: number): WaitingBlock[] {
-    return [...this.#blocks.values()].filter((block) => !isWindowOpen(block.header.anchorHeight, height + 1));
+  /** Blocks on record that no cut above this height can register any more. */
+  closedAt(height: number): { readonly id: Bytes; readonly anchorHeight: number }[] {
+    const all = [
+      ...[...this.#blocks.values()].map(({ id, header }) => ({ id, anchorHeight: header.anchorHeight })),
+      ...this.#outside.values(),
+    ];
+    return all
+      .filter(({ anchorHeight }) => !isWindowOpen(anchorHeight, height + 1))
+      .map(({ id, anchorHeight }) => ({ id, anchorHeight }));
   }
 
   /**

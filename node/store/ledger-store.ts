@@ -3,8 +3,9 @@
  * store stands at a finalized cut; blocks that wait are written when they are accepted, so a crash does not cost a miner its find.
  */
 import { ClassicLevel } from 'classic-level';
-import type { Bytes } from '../../protocol/bytes.ts';
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { type Certificate, decodeCertificate, encodeCertificate } from '../../protocol/cut.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
 import type { Outpoint } from '../../protocol/transaction.ts';
 import type { BlockRecord, CutRecord } from '../full-node.ts';
 import type { AppliedCut } from '../ledger/apply-cut.ts';
@@ -175,15 +176,39 @@ export class LedgerStore {
     return this.get(KEYS.publicKey(address));
   }
 
-  /** PoW hash, record and body of every block that waits. */
-  async waitingBlocks(): Promise<{ hash: Uint8Array; record: BlockRecord; body: Uint8Array }[]> {
-    const waiting = await this.range(...KEYS.waitingRange);
-    return waiting.flatMap(([key, hash]) => {
-      const id = key.slice(1);
+  /** Identifier and PoW hash of every block that waits. */
+  async waitingKeys(): Promise<{ id: Uint8Array; hash: Uint8Array }[]> {
+    return (await this.range(...KEYS.waitingRange)).map(([key, hash]) => ({ id: key.slice(1), hash }));
+  }
+
+  /** Undefined when a part is missing; throws when one cannot be read. */
+  waitingBlock(id: Bytes): { record: BlockRecord; body: Uint8Array } | undefined {
+    const record = this.block(id);
+    const body = this.body(id);
+    return record === undefined || body === undefined ? undefined : { record, body };
+  }
+
+  /** Blocks that no cut shall take. What a cut has decided about a block stays. */
+  async removeWaiting(ids: readonly Bytes[]): Promise<void> {
+    const registered = this.state().windows.flatMap((window) => window.blocks);
+    const operations: BatchOp[] = [];
+    for (const id of ids) {
+      operations.push({ type: 'del', key: KEYS.waiting(id) });
+      if (registered.some((block) => equalBytes(block.id, id)) || this.#isDecided(id)) continue;
+      operations.push({ type: 'del', key: KEYS.block(id) }, { type: 'del', key: KEYS.body(id) });
+    }
+    await this.#db.batch(operations, { sync: this.#durable });
+  }
+
+  /** A record that cannot be read is none. */
+  #isDecided(id: Bytes): boolean {
+    try {
       const record = this.block(id);
-      const body = this.body(id);
-      return record === undefined || body === undefined ? [] : [{ hash, record, body }];
-    });
+      return record !== undefined && (record.registeredHeight !== undefined || record.reward.state !== 'waiting');
+    } catch (error) {
+      if (error instanceof ProtocolError) return false;
+      throw error;
+    }
   }
 
   /** Not synced: it survives the process, and a machine that fails loses at most what no cut has taken. */

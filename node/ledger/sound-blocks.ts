@@ -1,0 +1,28 @@
+/**
+ * A block that passed every check and still cannot be executed is a defect of this program. It must not end the chain: the block waits in the store, so
+ * every start would fail on it again. The cut is made without it.
+ */
+
+export type BrokenBlock<B> = { readonly block: B; readonly error: unknown };
+
+/** `apply` changes nothing by itself. Where it fails without any block too, the ledger itself is broken, and that is thrown. */
+export function applySound<B, R>(
+  blocks: readonly B[],
+  apply: (blocks: readonly B[]) => R,
+): { readonly result: R; readonly broken: readonly BrokenBlock<B>[] } {
+  try {
+    return { result: apply(blocks), broken: [] };
+  } catch (error) {
+    if (blocks.length === 0) throw error;
+  }
+  const sound: B[] = [];
+  const broken: BrokenBlock<B>[] = [];
+  for (const block of blocks)
+    try {
+      apply([...sound, block]);
+      sound.push(block);
+    } catch (error) {
+      broken.push({ block, error });
+    }
+  return { result: apply(sound), broken };
+}

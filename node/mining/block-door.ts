@@ -1,0 +1,194 @@
+/**
+ * The way of a work block into the node: the checks of the door (candidate.ts), the record in the store, the pool. Everything is checked before
+ * anything is written, and its body is taken before the write begins, so nothing that was written is refused afterwards. What a crash left
+ * passes the door again at the next start: a record that is not good is set aside and named in the log, and the node starts without it.
+ */
+import type { Verifier } from '../../kernels/verifier.ts';
+import { type Bytes, compareBytes } from '../../protocol/bytes.ts';
+import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { BlockRecord, Origin, Submission } from '../full-node.ts';
+import { isWindowOpen, nameOf } from '../ledger/registration.ts';
+import type { WorkBlock } from '../ledger/work-block.ts';
+import { type NodeError, nodeError } from '../node-error.ts';
+import type { LedgerStore } from '../store/ledger-store.ts';
+import { type CandidateContext, checkCandidate, checkStored, meetsBlockTarget, recheckCandidate } from './candidate.ts';
+import type { WaitingBlock, WorkPool } from './work-pool.ts';
+
+export type BlockDoorDependencies = {
+  readonly store: Pick<LedgerStore, 'waitingKeys' | 'waitingBlock' | 'addWaiting' | 'removeWaiting'>;
+  readonly pool: WorkPool;
+  readonly verifier: Pick<Verifier, 'hash' | 'prepare'>;
+  readonly log: Logger;
+  now(): number;
+  epoch(anchorHeight: number): number;
+  context(): CandidateContext;
+  /** It waits for a cut from now on. */
+  onAccepted(block: WaitingBlock): void;
+  /** It had to leave the pool, and no cut takes it. */
+  onLeft(block: WaitingBlock): void;
+  /** The store cannot be written. */
+  onFault(error: Error): void;
+};
+
+export class BlockDoor {
+  readonly #dependencies: BlockDoorDependencies;
+  /** Blocks on their way through the door, so that the same one is not hashed twice. */
+  readonly #arriving = new Map<string, Promise<Submission>>();
+
+  constructor(dependencies: BlockDoorDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  async submit(header: Bytes, body: Bytes, origin: Origin): Promise<Submission> {
+    const name = nameOf(header);
+    const arriving = this.#arriving.get(name);
+    if (arriving !== undefined) {
+      const outcome = await arriving;
+      return outcome.status === 'accepted' ? { ...outcome, status: 'known' } : outcome;
+    }
+    const arrival = this.#accept(new Uint8Array(header), body, origin);
+    this.#arriving.set(name, arrival);
+    try {
+      return await arrival;
+    } finally {
+      this.#arriving.delete(name);
+    }
+  }
+
+  /** Until nothing that has passed the door is still being written. */
+  async idle(): Promise<void> {
+    await Promise.allSettled(this.#arriving.values());
+  }
+
+  async #accept(header: Bytes, body: Bytes, origin: Origin): Promise<Submission> {
+    const { context, epoch, log } = this.#dependencies;
+    const checked = checkCandidate(header, body, context());
+    if ('known' in checked) return { status: 'known', id: checked.known };
+    if ('error' in checked) return refused(checked.error);
+    const { block } = checked;
+    let hash: Bytes;
+    try {
+      hash = await this.#hash(epoch(block.header.anchorHeight), header);
+    } catch (error) {
+      log.error('a block could not be hashed', { block: block.id, error });
+      return refused(nodeError('verifier_unavailable', 'the hash could not be computed: try again'));
+    }
+    if (!meetsBlockTarget(hash, block.header))
+      return refused(nodeError('pow_above_target', 'the hash is above the target'));
+    // A cut, or a block with the same body, may have come while the hash was computed. From here to the write nothing can come between.
+    const again = recheckCandidate(block, context());
+    if ('known' in again) return { status: 'known', id: again.known };
+    if ('error' in again) return refused(again.error);
+    return await this.#takeIn(block, hash, origin);
+  }
+
+  /** An epoch that begins just now may not be prepared yet. */
+  async #hash(epoch: number, header: Bytes): Promise<Bytes> {
+    await this.#dependencies.verifier.prepare(epoch);
+    return await this.#dependencies.verifier.hash(epoch, header);
+  }
+
+  async #takeIn(block: WorkBlock, hash: Bytes, origin: Origin): Promise<Submission> {
+    const { pool, store, now, context, onAccepted, onFault } = this.#dependencies;
+    if (pool.roomFor(hash, block.bodyBytes.length) === undefined) return refused(queueFull());
+    pool.hold(block);
+    const record = recordOf(block, now(), origin);
+    // In the pool only once it is in the store: a cut must find the record of every block it registers.
+    try {
+      await store.addWaiting(record, block.bodyBytes, hash);
+    } catch (error) {
+      onFault(error as Error);
+      return refused(nodeError('node_stopped', 'the node is stopping'));
+    }
+    const waiting = { ...block, hash, record };
+    if (!this.#enter(waiting)) return refused(queueFull());
+    // The cut that closed its window came during the write: the next one marks it as expired.
+    const { headHeight } = context();
+    if (!isWindowOpen(block.header.anchorHeight, headHeight + 1))
+      return refused(nodeError('block_too_late', 'its window has just closed', { head_height: headHeight }));
+    onAccepted(waiting);
+    return { status: 'accepted', id: block.id };
+  }
+
+  /** False when there is no room; it stays on record until its window closes. */
+  #enter(block: WaitingBlock): boolean {
+    const { pool, onLeft } = this.#dependencies;
+    const leaving = pool.roomFor(block.hash, block.bodyBytes.length);
+    if (leaving === undefined) {
+      pool.leaveOut(block);
+      return false;
+    }
+    for (const other of leaving) {
+      pool.leaveOut(other);
+      onLeft(other);
+    }
+    pool.add(block);
+    return true;
+  }
+
+  /** Blocks that waited when the node ended, whatever ended it. Lowest hashes first: those a cut would take first. */
+  async reload(): Promise<{ readonly waiting: number; readonly setAside: number }> {
+    const { store, pool, log } = this.#dependencies;
+    const keys = await store.waitingKeys();
+    keys.sort((a, b) => compareBytes(a.hash, b.hash));
+    const onRecord = new Set(keys.map(({ id }) => nameOf(id)));
+    const bad: Bytes[] = [];
+    for (const { id, hash } of keys) {
+      const checked = this.#recheck(id, hash, onRecord);
+      if ('error' in checked) {
+        log.warn('a waiting block is set aside', {
+          block: id,
+          code: checked.error.code,
+          reason: checked.error.message,
+        });
+        bad.push(id);
+      } else this.#enter(checked.block);
+    }
+    if (bad.length > 0) await store.removeWaiting(bad);
+    return { waiting: pool.count, setAside: bad.length };
+  }
+
+  #recheck(id: Bytes, hash: Bytes, onRecord: ReadonlySet<string>) {
+    const now = this.#dependencies.context();
+    // Parents may come later in the list; whether they can be registered is looked at by every cut. Its time was good when it came.
+    const context: CandidateContext = {
+      ...now,
+      nowMillis: Number.MAX_SAFE_INTEGER,
+      isKnownBlock: (parent) => onRecord.has(nameOf(parent)) || now.isKnownBlock(parent),
+    };
+    try {
+      const stored = this.#dependencies.store.waitingBlock(id);
+      if (stored === undefined) return { error: nodeError('body_malformed', 'its record or body is missing') };
+      const { record, body } = stored;
+      if (record.registeredHeight !== undefined || record.reward.state !== 'waiting')
+        return { error: nodeError('block_too_late', 'a cut has decided about it already') };
+      const checked = checkStored(record.header, body, context);
+      if ('error' in checked) return checked;
+      const { block } = checked;
+      if (compareBytes(block.id, id) !== 0) return { error: nodeError('header_malformed', 'its header is another') };
+      if (!meetsBlockTarget(hash, block.header))
+        return { error: nodeError('pow_above_target', 'the hash is above the target') };
+      return { block: { ...block, hash, record } };
+    } catch (error) {
+      return { error: nodeError('body_malformed', `its record cannot be read: ${(error as Error).message}`) };
+    }
+  }
+}
+
+const refused = (error: NodeError): Submission => ({ status: 'refused', error });
+const queueFull = (): NodeError => nodeError('block_queue_full', 'too many blocks with lower hashes wait');
+
+const recordOf = (block: WorkBlock, acceptedMillis: number, origin: Origin): BlockRecord => ({
+  id: block.id,
+  header: block.headerBytes,
+  anchorHeight: block.header.anchorHeight,
+  dueHeight: block.header.anchorHeight + REGISTRATION_WINDOW,
+  acceptedMillis,
+  origin,
+  payout: block.body.payout,
+  extranonce: block.body.extranonce,
+  parents: block.body.parents,
+  transactionCount: block.transactions.length,
+  reward: { state: 'waiting' },
+});
