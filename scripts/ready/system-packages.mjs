@@ -1,9 +1,10 @@
 /**
  * The Debian packages that tests need and npm does not carry: a browser (also the source of a software Vulkan driver),
- * a Redis server, the Vulkan loader. Installed where that is allowed; named, with the command, where it is not.
+ * a Redis server, the Vulkan loader, nginx. Nothing is installed without a yes: from the person at the terminal, from
+ * SVC_INSTALL=yes, or from a machine that says it is for continuous integration (CI=true). Else they are named, with the command.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readSync, writeSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { NotReady, say } from './say.mjs';
 
@@ -23,6 +24,7 @@ export const TEST_PACKAGES = [
   { name: 'chromium', why: 'dashboard, browser miner and WebGPU tests', present: (look) => look.command('chromium') },
   { name: 'redis-server', why: 'tests of several pool instances', present: (look) => look.command('redis-server') },
   { name: 'libvulkan1', why: 'WebGPU tests in Node', present: (look) => look.library('libvulkan.so.1') },
+  { name: 'nginx-light', why: 'tests of the site in deploy/nginx', present: (look) => look.command('nginx') },
 ];
 
 const LIBRARY_HOMES = ['/usr/lib', '/usr/lib64', '/usr/local/lib', '/lib'];
@@ -43,8 +45,22 @@ export const lookAround = (env) => ({
  * @property {NodeJS.ProcessEnv} env
  * @property {boolean} isRoot
  * @property {(text: string) => void} say
+ * @property {(question: string) => boolean | undefined} ask undefined where there is nobody to ask
  * @property {(command: string, args: string[]) => number | null} run exit status, or null when it could not be started
  */
+
+/** @type {System['ask']} */
+function ask(question) {
+  if (!process.stdin.isTTY || !process.stderr.isTTY) return undefined;
+  const terminal = openSync('/dev/tty', 'r+');
+  try {
+    writeSync(terminal, `${question} [y/N] `);
+    const answer = Buffer.alloc(256);
+    return /^\s*y(es)?\s*$/i.test(answer.toString('utf8', 0, readSync(terminal, answer)));
+  } finally {
+    closeSync(terminal);
+  }
+}
 
 /** @type {() => System} */
 export const thisSystem = () => ({
@@ -52,6 +68,7 @@ export const thisSystem = () => ({
   env: process.env,
   isRoot: process.getuid?.() === 0,
   say,
+  ask,
   run: (command, args) =>
     spawnSync(command, args, {
       stdio: ['ignore', 2, 2],
@@ -72,8 +89,15 @@ export function bringSystemPackages(system, packages = TEST_PACKAGES) {
   const byHand = `install them yourself: ${system.isRoot ? '' : 'sudo '}${command}`;
   const refuse = (/** @type {string} */ why) => new NotReady(`the tests need ${list}; ${why}; ${byHand}`);
 
-  if (system.env.SVC_NO_INSTALL) throw refuse('SVC_NO_INSTALL is set');
+  const { SVC_INSTALL: wish = '', CI: isCi = '' } = system.env;
+  if (!['', 'yes', 'no'].includes(wish)) throw new NotReady(`SVC_INSTALL is '${wish}'; use yes or no`);
+  if (wish === 'no') throw refuse('SVC_INSTALL=no forbids to install them');
   if (!system.look.command('apt-get')) throw refuse('there is no apt-get here');
+  if (wish !== 'yes' && isCi !== 'true') {
+    const answer = system.ask(`The tests need ${list}.\nRun '${system.isRoot ? '' : 'sudo '}${command}' now?`);
+    if (answer === undefined) throw refuse('nothing is installed without a yes (SVC_INSTALL=yes says it)');
+    if (!answer) throw refuse('you said no');
+  }
   const prefix = system.isRoot ? [] : ['sudo', '-n'];
   if (!system.isRoot && (!system.look.command('sudo') || system.run('sudo', ['-n', 'true']) !== 0))
     throw refuse('this user may not install packages');

@@ -3,6 +3,9 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { onTestFinished } from 'vitest';
 import { connectDatabase, type Sql } from '../../pool/database/connect.ts';
+import { poolSecret } from '../../pool/shared/pool-secret.ts';
+import { redisKeys } from '../../pool/shared/redis.ts';
+import { Seal } from '../../pool/shared/seal.ts';
 import { runToEnd } from '../../stack/process.ts';
 import { Program } from '../bridge/program.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -84,10 +87,14 @@ export class Fleet {
   /** Whether an ended session waits to be resumed, wherever. */
   async isShelved(session: string): Promise<boolean> {
     const redis = new Redis(this.redis.url);
+    const sql = connectDatabase(this.postgres.url, { max: 1, name: 'test' });
     try {
-      return (await redis.exists(`svc-pool:development:session:${session}`)) === 1;
+      const keys = redisKeys('svc-pool:development');
+      const seal = new Seal(await poolSecret(sql), keys.feed);
+      return (await redis.exists(`${keys.session}${seal.hiddenName('session', session)}`)) === 1;
     } finally {
       redis.disconnect();
+      await sql.end({ timeout: 1 });
     }
   }
 }
