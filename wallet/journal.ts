@@ -1,10 +1,11 @@
 /**
  * The one way in which the wallet's state changes: a step is applied to the book at once and written in the order of the
  * steps; steps that come while the disk is busy share the next write. Every step is atomic. A write that fails ends the
- * wallet: going on would let memory and disk tell two stories about money.
+ * wallet: going on would let memory and disk tell two stories about money. Whether the step is on the disk is then unknown, so
+ * callers are told to repeat: the next start finds the step or does not, and either way the same request is paid once.
  */
 import type { Book } from './book.ts';
-import type { Changes, Meta, WalletStore } from './store.ts';
+import { type Changes, type Meta, unwritable, type WalletStore } from './store.ts';
 
 type Waiting = { readonly changes: Changes; readonly durable: boolean; readonly done: PromiseWithResolvers<void> };
 
@@ -67,7 +68,7 @@ export class Journal {
         for (const { done } of batch) done.resolve();
       } catch (error) {
         const first = this.#broken === undefined;
-        this.#broken ??= error instanceof Error ? error : new Error(String(error));
+        this.#broken ??= unwritable(error);
         for (const { done } of batch) done.reject(this.#broken);
         if (first) this.#with.fault(this.#broken);
       }

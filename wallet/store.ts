@@ -57,6 +57,13 @@ export type Changes = {
   readonly history?: readonly HistoryEntry[];
 };
 
+/** The disk refuses: it is full, or broken. What is on it may be whole. */
+export const unwritable = (error: unknown): WalletError =>
+  new WalletError(
+    'state_unwritable',
+    `the state of the wallet cannot be written: ${(error as Error).message ?? String(error)}`,
+  );
+
 /** Records put into a batch without a pause: about a millisecond. */
 const SLICE = 64;
 
@@ -119,6 +126,7 @@ export class WalletStore {
       const cause = (error as { cause?: { code?: string; message?: string } }).cause;
       if (cause?.code === 'LEVEL_LOCKED')
         throw new WalletError('wallet_locked', 'the wallet state is in use by another process');
+      if (cause?.code === 'LEVEL_IO_ERROR') throw unwritable(cause);
       throw new WalletError('state_damaged', `cannot open the wallet state: ${cause?.message ?? String(error)}`);
     }
     return new WalletStore(level);

@@ -111,6 +111,19 @@ export class DaemonProcess {
     this.#words = ['daemon', '--file', file, '--service', service, '--listen', '127.0.0.1:0', ...more];
   }
 
+  get pid(): number {
+    return this.#child?.pid as number;
+  }
+
+  /** Resolves when the process has ended by itself. */
+  get gone(): Promise<void> {
+    const child = this.#child as ChildProcess;
+    return new Promise((resolve) => {
+      if (child.exitCode !== null || child.signalCode !== null) resolve();
+      else child.once('exit', () => resolve());
+    });
+  }
+
   get rpc(): string {
     return `127.0.0.1:${this.#port}`;
   }
