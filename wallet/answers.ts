@@ -3,7 +3,8 @@
  * taken or refused its transactions, or that the outcome is not known yet.
  */
 import type { Book } from './book.ts';
-import type { OutgoingRecord, RequestRecord } from './records.ts';
+import type { Follower } from './follower.ts';
+import { asOf, type OutgoingRecord, type RequestRecord } from './records.ts';
 import type { WalletStore } from './store.ts';
 import { WalletError, type WalletErrorCode } from './wallet-error.ts';
 
@@ -22,6 +23,7 @@ export type AnswersOptions = {
 export type AnswersDependencies = {
   readonly book: Book;
   readonly store: Pick<WalletStore, 'request' | 'outgoing'>;
+  readonly follower: Pick<Follower, 'soundHeight'>;
   readonly now: () => number;
 };
 
@@ -45,15 +47,20 @@ export class Answers {
 
   /** What became of a request id, if it was ever used. */
   async outcome(requestId: string, duplicate: boolean): Promise<Outcome | undefined> {
-    const { store, book } = this.#with;
     const request = await this.request(requestId);
     if (request === undefined) return undefined;
-    const transactions: OutgoingRecord[] = [];
+    return { request, transactions: await this.transactions(request), duplicate };
+  }
+
+  /** The transactions of a request, as they stand now. */
+  async transactions(request: RequestRecord): Promise<OutgoingRecord[]> {
+    const { store, book, follower } = this.#with;
+    const found: OutgoingRecord[] = [];
     for (const name of request.transactions) {
       const record = book.open.get(name) ?? (await store.outgoing(name));
-      if (record !== undefined) transactions.push(record);
+      if (record !== undefined) found.push(asOf(record, follower.soundHeight));
     }
-    return { request, transactions, duplicate };
+    return found;
   }
 
   /** Something moved: whoever waits for an answer looks again. */

@@ -25,6 +25,8 @@ export type Known = {
   readonly address: (text: string) => AddressRecord | undefined;
   readonly output: (key: string) => OwnedOutput | undefined;
   readonly open: ReadonlyMap<string, OutgoingRecord>;
+  /** Every output of before this cut is known; false while the history is read again. */
+  readonly isComplete: boolean;
 };
 
 export type CutEffects = {
@@ -132,12 +134,23 @@ function fateOf(
 ): OutgoingRecord[] {
   for (const key of record.inputs) {
     const by = spender.get(key);
-    if (by === record.transaction)
-      return [{ ...record, state: 'finalized', wireHex: '', finalHeight: view.height, reason: null }];
-    if (by !== undefined)
-      return [{ ...record, state: 'void', wireHex: '', finalHeight: view.height, reason: 'conflict' }];
+    if (by === record.transaction) return [settled(record, 'finalized', view.height, null)];
+    if (by !== undefined) return [settled(record, 'void', view.height, 'conflict')];
   }
-  if (view.height > record.validUntilHeight && record.inputs.every((key) => known.output(key) !== undefined))
-    return [{ ...record, state: 'void', wireHex: '', finalHeight: view.height, reason: 'expired' }];
+  // An input that is not there can be nobody's any more, once everything was read: the transaction cannot run either way.
+  if (
+    view.height > record.validUntilHeight &&
+    (known.isComplete || record.inputs.every((key) => known.output(key) !== undefined))
+  )
+    return [settled(record, 'void', view.height, 'expired')];
   return [];
+}
+
+function settled(
+  { reopened: _, ...record }: OutgoingRecord,
+  state: 'finalized' | 'void',
+  finalHeight: number,
+  reason: string | null,
+): OutgoingRecord {
+  return { ...record, state, wireHex: '', finalHeight, reason };
 }

@@ -10,7 +10,14 @@ import type { Outcome } from './answers.ts';
 import type { Book } from './book.ts';
 import { isPayment } from './cut-effects.ts';
 import type { Quote } from './planning.ts';
-import { type AddressRecord, type HistoryEntry, type OutgoingRecord, type OwnedOutput, outpointOf } from './records.ts';
+import {
+  type AddressRecord,
+  type HistoryEntry,
+  type OutgoingRecord,
+  type OwnedOutput,
+  outpointOf,
+  type RequestRecord,
+} from './records.ts';
 
 /** `payload_text` comes from the sender: whoever shows it must escape it. Messenger payments have no payload fields. */
 function payloadFields(payloadHex: string): { payload_text?: string | null; messenger?: true } {
@@ -114,6 +121,31 @@ export function sendResult({ request, transactions, duplicate }: Outcome): Recor
     remaining_outputs: request.remainingOutputs,
     state: stateOf(transactions),
     reason: paying.find(({ state }) => state === 'void')?.reason ?? null,
+  };
+}
+
+/** A request as it stands now, in a listing. */
+export function requestDocument(
+  request: RequestRecord,
+  transactions: readonly OutgoingRecord[],
+): Record<string, unknown> {
+  const { kind, amount, fee, transaction, recipients, state, reason } = sendResult({
+    request,
+    transactions,
+    duplicate: true,
+  });
+  const heights = transactions.flatMap(({ finalHeight }) => finalHeight ?? []);
+  return {
+    request_id: request.requestId,
+    kind,
+    created_millis: request.createdMillis,
+    recipients,
+    amount,
+    fee,
+    transaction,
+    state: request.state === 'failed' ? 'void' : state,
+    reason: request.failure?.code ?? reason,
+    final_height: state === 'pending' || heights.length === 0 ? null : Math.max(...heights),
   };
 }
 

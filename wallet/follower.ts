@@ -9,6 +9,7 @@ import type { NetworkName } from '../protocol/network.ts';
 import type { Logger } from '../runtime/log.ts';
 import { missingAddresses, unsearched } from './address-book.ts';
 import type { Book } from './book.ts';
+import { compareWithNode, cutIdAt, withCheckpoint } from './checkpoints.ts';
 import { type CutEffects, effectsOf } from './cut-effects.ts';
 import type { Journal } from './journal.ts';
 import type { Keyring } from './keyring.ts';
@@ -23,8 +24,9 @@ import {
   spentGenesisOutputs,
   transactionsOfCut,
 } from './node-link.ts';
-import { type AddressRecord, outputKey } from './records.ts';
-import type { Changes } from './store.ts';
+import { type AddressRecord, type OutgoingRecord, outputKey } from './records.ts';
+import { fatesOnThisChain } from './reopening.ts';
+import { type Changes, type Meta, newRequestTable, type Stop, type WalletStore } from './store.ts';
 import { WalletError } from './wallet-error.ts';
 
 /** One read covers at most this many cuts, so that a long catch-up shows progress and survives a stop. */
@@ -42,6 +44,8 @@ export type NodeState = {
 export type FollowerEvents = {
   /** After the write, before anything else looks at the book. `live` is false while old cuts are read. */
   cut(height: number, effects: CutEffects, live: boolean): void;
+  /** Payments of this wallet that were final in the chain before and are not in this one. */
+  reopened(records: readonly OutgoingRecord[]): void;
   /** Events may have been missed or repeated: whoever listens should catch up. */
   resync(reason: 'rescanned'): void;
 };
@@ -49,7 +53,10 @@ export type FollowerEvents = {
 export type FollowerDependencies = {
   readonly client: NodeClient;
   readonly book: Book;
+  readonly store: Pick<WalletStore, 'settledOutgoing' | 'historyOf'>;
   readonly journal: Journal;
+  /** Whether this wallet signed a transaction, as far as it remembers. */
+  readonly isOnRecord: (transaction: string) => Promise<boolean>;
   readonly keyring: Keyring;
   readonly log: Logger;
   readonly now: () => number;
@@ -68,13 +75,15 @@ export class Follower {
   };
   #running: Promise<void> | undefined;
   #extending: Promise<unknown> = Promise.resolve();
-  #rescanning = false;
+  #rescanning: boolean;
   /** A rescan was asked for: the next pass begins with it. */
   #forgetFirst = false;
+  #soundHeight = Number.POSITIVE_INFINITY;
 
   constructor(network: NetworkName, dependencies: FollowerDependencies) {
     this.#network = network;
     this.#with = dependencies;
+    this.#rescanning = dependencies.book.meta.rescan !== null;
   }
 
   get node(): NodeState {
@@ -83,6 +92,11 @@ export class Follower {
 
   get rescanning(): boolean {
     return this.#rescanning;
+  }
+
+  /** Up to this height the node holds the chain that was read. What is said to be final above it may be gone. */
+  get soundHeight(): number {
+    return this.#soundHeight;
   }
 
   /** Everything the node has finalized so far is in the wallet. */
@@ -108,17 +122,19 @@ export class Follower {
   }
 
   async #pass(): Promise<void> {
+    const before = this.#state.trouble;
     try {
       await this.#meet();
-      await this.#follow();
+      if (this.#state.trouble === null) await this.#follow();
     } catch (error) {
       const trouble = nodeFailure(error);
       if (!(trouble instanceof WalletError)) throw error;
-      if (this.#state.trouble?.code !== trouble.code)
-        this.#with.log.warn('node not usable', { code: trouble.code, reason: trouble.message });
       // The manifest is asked for again: whatever answers next may be another node.
       this.#state = { ...this.#state, trouble, synced: false, manifest: null };
     }
+    const { trouble } = this.#state;
+    if (trouble !== null && before?.code !== trouble.code)
+      this.#with.log.warn('node not usable', { code: trouble.code, reason: trouble.message });
   }
 
   async #meet(): Promise<void> {
@@ -129,16 +145,52 @@ export class Follower {
     if (manifest === null || sync.finalized_height < before.finalizedHeight) {
       manifest = await client.manifest();
       checkManifest(manifest, this.#network, book.meta.chainId);
-      if (book.meta.chainId === null) await this.#write({ meta: { ...book.meta, chainId: manifest.chain_id } }, true);
+      if (book.meta.chainId === null) {
+        const met = { chainId: manifest.chain_id, pastThrough: sync.finalized_height };
+        await this.#write({ meta: { ...book.meta, ...met } }, true);
+      }
       log.info('node answers', { chain: manifest.chain_id, height: sync.finalized_height, synced: sync.synced });
     }
+    // Before anything is said of this node: a payment must not slip through on a chain that is not the one that was read.
+    const isNews = before.trouble !== null || sync.finalized_height !== before.finalizedHeight;
+    const trouble = isNews ? await this.#compare(sync.finalized_height) : null;
     this.#state = {
-      trouble: null,
-      synced: sync.synced,
+      trouble,
+      synced: sync.synced && trouble === null,
       behindBy: sync.behind_by,
       finalizedHeight: sync.finalized_height,
       manifest,
     };
+  }
+
+  /** Whether the node holds the chain that was read. */
+  async #compare(head: number): Promise<WalletError | null> {
+    if (this.#forgetFirst) return null;
+    const { client, book } = this.#with;
+    const found = await compareWithNode(client, book.meta.checkpoints, head);
+    if (found.kind === 'same') {
+      this.#soundHeight = Number.POSITIVE_INFINITY;
+      return null;
+    }
+    this.#soundHeight = found.sound;
+    const { indexedHeight } = book.meta;
+    if (found.kind === 'behind')
+      return new WalletError(
+        'node_behind_wallet',
+        `the node has finalized ${head} cuts and this wallet has read ${indexedHeight}: the node is behind, or was rolled back`,
+        { indexed_height: indexedHeight, finalized_height: head },
+      );
+    const message = `the node no longer holds cut ${indexedHeight} that this wallet has read (they agree up to ${found.sound}): it was rolled back; rescan reads its chain anew`;
+    if (book.meta.stopped === null)
+      await this.#write({ meta: this.#stop({ reason: 'chain_rolled_back', message }) }, true);
+    return new WalletError('chain_rolled_back', message, { sound_height: found.sound });
+  }
+
+  /** Old request ids are worth nothing from here on: what they paid is not what this wallet remembers. */
+  #stop(stopped: Stop): Meta {
+    const { book, log } = this.#with;
+    log.error('payments are stopped', { ...stopped });
+    return { ...book.meta, stopped, requestTable: newRequestTable() };
   }
 
   async #follow(): Promise<void> {
@@ -157,11 +209,23 @@ export class Follower {
       // An index that stands still is asked again at the next turn.
       if (!(await this.#read(after, through, !this.#rescanning))) break;
     }
-    if (this.#rescanning && !this.#forgetFirst && book.meta.indexedHeight >= this.#state.finalizedHeight) {
-      this.#rescanning = false;
-      this.#with.log.info('history read again', { height: book.meta.indexedHeight });
-      this.#with.events.resync('rescanned');
-    }
+    if (this.#rescanning && !this.#forgetFirst && book.meta.indexedHeight >= this.#state.finalizedHeight)
+      await this.#rescanned();
+  }
+
+  /** Everything was read again: what this wallet paid is what this chain holds, and payments may go on. */
+  async #rescanned(): Promise<void> {
+    const { book, journal, store, events, log } = this.#with;
+    await journal.settled();
+    const outgoing = await fatesOnThisChain(store);
+    const reopened = outgoing.filter((record) => record.reopened === true);
+    const requestTable = reopened.length > 0 ? newRequestTable() : book.meta.requestTable;
+    await this.#write({ outgoing, meta: { ...book.meta, requestTable, stopped: null, rescan: null } }, true);
+    this.#rescanning = false;
+    this.#soundHeight = Number.POSITIVE_INFINITY;
+    events.reopened(reopened);
+    log.info('history read again', { height: book.meta.indexedHeight, reopened: reopened.length });
+    events.resync('rescanned');
   }
 
   /** Watches further ahead when addresses were handed out or paid. Needs no node. */
@@ -204,7 +268,12 @@ export class Follower {
 
   async #forget(searched = this.#with.book.meta.searched): Promise<void> {
     this.#rescanning = true;
-    await this.#with.journal.forgetChain({ ...this.#with.book.meta, indexedHeight: 0, searched });
+    const { meta } = this.#with.book;
+    // Which keys the chain knows is part of what it tells.
+    const addresses = [...this.#with.book.addresses()].filter(({ registered }) => registered);
+    await this.#write({ addresses: addresses.map((record) => ({ ...record, registered: false })) }, false);
+    const pastThrough = Math.max(meta.pastThrough ?? 0, this.#state.finalizedHeight);
+    await this.#with.journal.forgetChain({ ...meta, indexedHeight: 0, checkpoints: [], pastThrough, searched });
   }
 
   /** Whether the wallet is any further than before. */
@@ -232,12 +301,29 @@ export class Follower {
       const unspent = new Set((byHeight.get(0) ?? []).map(keyOf));
       sort(spentGenesisOutputs([...byHeight.values()].flat()).filter((change) => !unspent.has(keyOf(change))));
     }
-    for (const height of [...new Set([...byHeight.keys(), Math.max(after, complete)])].sort((a, b) => a - b))
-      await this.#applyCut(height, byHeight.get(height) ?? [], live);
+    const last = Math.max(after, complete);
+    const cutId = await this.#cutIdAfter(after, last);
+    for (const height of [...new Set([...byHeight.keys(), last])].sort((a, b) => a - b))
+      await this.#applyCut(height, byHeight.get(height) ?? [], live, height === last ? cutId : undefined);
     return complete > after;
   }
 
-  async #applyCut(height: number, changes: readonly ChangeDocument[], live: boolean): Promise<void> {
+  /** The newest cut that was read, and a second look at the one before: both belong to one chain, and so does all between them. */
+  async #cutIdAfter(after: number, last: number): Promise<string | undefined> {
+    const { client, book } = this.#with;
+    const cutId = await cutIdAt(client, last);
+    const before = book.meta.checkpoints.find(({ height }) => height === after);
+    if (before !== undefined && (await cutIdAt(client, after)) !== before.cutId)
+      throw new WalletError('node_unreachable', 'the node changed its chain while it was read');
+    return cutId;
+  }
+
+  async #applyCut(
+    height: number,
+    changes: readonly ChangeDocument[],
+    live: boolean,
+    cutId: string | undefined,
+  ): Promise<void> {
     const { client, book, events } = this.#with;
     const wanted = new Set(
       changes.filter(({ source, kind }) => kind === 'spent' || source === 'regular').map((c) => c.transaction_id),
@@ -245,12 +331,34 @@ export class Follower {
     const transactions = wanted.size === 0 ? new Map() : await transactionsOfCut(client, height, wanted);
     const effects = effectsOf(
       { height, changes, transactions },
-      { address: (text) => book.address(text), output: (key) => book.outputs.get(key), open: book.open },
+      {
+        address: (text) => book.address(text),
+        output: (key) => book.outputs.get(key),
+        open: book.open,
+        isComplete: !this.#rescanning,
+      },
     );
     const registered = await this.#registered(changes, effects.addresses);
     const addresses = [...effects.addresses.filter(({ address }) => !registered.has(address)), ...registered.values()];
-    await this.#write({ ...effects, addresses, meta: { ...book.meta, indexedHeight: height } }, false);
+    const stop = await this.#unknownSpend(height, changes);
+    const checkpoints =
+      cutId === undefined ? book.meta.checkpoints : withCheckpoint(book.meta.checkpoints, { height, cutId });
+    const meta = { ...(stop === undefined ? book.meta : this.#stop(stop)), indexedHeight: height, checkpoints };
+    await this.#write({ ...effects, addresses, meta }, stop !== undefined);
     events.cut(height, effects, live);
+  }
+
+  /** A final payment out of this wallet that it does not remember: it was restored from an older copy, or another wallet has its words. */
+  async #unknownSpend(height: number, changes: readonly ChangeDocument[]): Promise<Stop | undefined> {
+    const { book, isOnRecord } = this.#with;
+    if (height <= (book.meta.pastThrough ?? 0) || book.meta.stopped !== null) return undefined;
+    for (const { kind, transaction_id: transaction } of changes)
+      if (kind === 'spent' && !(await isOnRecord(transaction)))
+        return {
+          reason: 'unknown_spend',
+          message: `transaction ${transaction} of cut ${height} spends from this wallet and is not on its record: the wallet was restored from an older copy, or another one has its words; compare, then rescan`,
+        };
+    return undefined;
   }
 
   /** Addresses that spent in this cut: their keys may be in the registry now, which only the node can say. */

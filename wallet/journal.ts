@@ -38,9 +38,9 @@ export class Journal {
 
   async forgetChain(meta: Meta): Promise<void> {
     await this.settled();
-    await this.#with.store.forgetChain(meta);
+    const reading = await this.#with.store.forgetChain(meta);
     this.#with.book.forgetOutputs();
-    this.#with.book.apply({ meta });
+    this.#with.book.apply({ meta: reading });
   }
 
   /** Everything decided so far is written. */

@@ -124,7 +124,7 @@ export class Merging {
   async #continueNow(requestId: string): Promise<void> {
     const { book, store, journal, commitment } = this.#with;
     const request = commitment.merging.get(requestId);
-    if (request === undefined || request.merge === null) return;
+    if (request === undefined || request.merge === null || book.meta.stopped !== null) return;
     await journal.settled();
     const keys = [...request.merge.held];
     let lost = false;

@@ -14,6 +14,7 @@ export type NodeClient = Pick<
   ApiClient,
   | 'nodeSync'
   | 'manifest'
+  | 'cuts'
   | 'addressChanges'
   | 'addressesUtxos'
   | 'cutChanges'

@@ -13,6 +13,7 @@ import type { Follower } from './follower.ts';
 import type { Journal } from './journal.ts';
 import type { Keyring } from './keyring.ts';
 import { Merging } from './merging.ts';
+import type { OwnSpends } from './own-spends.ts';
 import { type MoveOrder, type PayOrder, Planning, type PlanningOptions, type Quote } from './planning.ts';
 import type { OutgoingRecord, Recipient, RequestKind, RequestRecord } from './records.ts';
 import type { WalletStore } from './store.ts';
@@ -26,6 +27,7 @@ export type OutgoingDependencies = {
   readonly journal: Journal;
   readonly keyring: Keyring;
   readonly follower: Follower;
+  readonly ownSpends: OwnSpends;
   readonly submitter: Submitter;
   readonly network: NetworkName;
   readonly log: Logger;
@@ -71,6 +73,11 @@ export class Outgoing {
     return this.#commitment.merging.values();
   }
 
+  /** The transactions of a request, as they stand now. */
+  transactionsOf(request: RequestRecord): Promise<OutgoingRecord[]> {
+    return this.#answers.transactions(request);
+  }
+
   async pay(order: PayOrder): Promise<Outcome> {
     return await this.#once(order.requestId, order.params, async () => {
       const ask = this.#planning.ask(order);
@@ -108,6 +115,12 @@ export class Outgoing {
       if (record.state === 'void' && !merging) book.release(record.inputs.filter((key) => book.outputs.has(key)));
       if (merging) this.#merging.settled(record.requestId);
     }
+    this.changed();
+  }
+
+  /** Payments that were final in a chain that is gone: until they can run no more, their outputs are nobody else's. */
+  reopened(records: readonly OutgoingRecord[]): void {
+    for (const record of records) this.#commitment.reserve(record);
     this.changed();
   }
 

@@ -9,6 +9,7 @@ import type { Book } from './book.ts';
 import type { Draft } from './build.ts';
 import { gather, type Merge, merges, nextRound } from './compounding.ts';
 import type { Follower } from './follower.ts';
+import type { OwnSpends } from './own-spends.ts';
 import type { OwnedOutput, Recipient, RequestKind } from './records.ts';
 import { type Ask, type Plan, type Profile, select } from './selection.ts';
 import { WalletError } from './wallet-error.ts';
@@ -25,7 +26,11 @@ export type PlanningOptions = {
   readonly maxFeePerMass: bigint;
 };
 
-export type PlanningDependencies = { readonly book: Book; readonly follower: Follower };
+export type PlanningDependencies = {
+  readonly book: Book;
+  readonly follower: Follower;
+  readonly ownSpends: Pick<OwnSpends, 'trouble'>;
+};
 
 export type PayOrder = {
   readonly requestId: string;
@@ -179,13 +184,16 @@ export class Planning {
 
   /** The guard of every outgoing call: a wallet that does not know what it owns must not pay. */
   #feePerMass(): bigint {
-    const { follower, book } = this.#with;
+    const { follower, book, ownSpends } = this.#with;
     const { trouble, synced, behindBy, manifest, finalizedHeight } = follower.node;
+    const { stopped } = book.meta;
+    if (stopped !== null) throw new WalletError('payments_stopped', stopped.message, { reason: stopped.reason });
     if (trouble !== null) throw trouble;
     if (follower.rescanning) throw new WalletError('wallet_busy', 'the history is being read again');
     if (manifest === null || !synced)
       throw new WalletError('node_not_synced', 'the node is not synchronized yet', { behind_by: behindBy });
     if (finalizedHeight - book.meta.indexedHeight > MAX_LAG) throw this.#behind();
+    if (ownSpends.trouble !== undefined) throw ownSpends.trouble;
     const feePerMass = BigInt(manifest.min_fee_per_mass);
     if (feePerMass > this.#options.maxFeePerMass)
       throw new WalletError('fee_too_high', `the node asks for ${feePerMass} atoms per mass`, {

@@ -61,7 +61,15 @@ export type OutgoingRecord = {
   readonly finalHeight: number | null;
   /** Why it is void, or what the node said when it refused. */
   readonly reason: string | null;
+  /** It was final in a chain that is gone. Its bytes were dropped then, so nobody sends it; its fate is open until it can run no more. */
+  readonly reopened?: true;
 };
+
+/** A payment as it stands when the node holds the chain that was read only up to `soundHeight`: above that nothing is final. */
+export const asOf = (record: OutgoingRecord, soundHeight: number): OutgoingRecord =>
+  isFinal(record.state) && (record.finalHeight ?? 0) > soundHeight
+    ? { ...record, state: 'submitted', finalHeight: null, reason: null }
+    : record;
 
 /** What a payment with `compound_first` still has to do. */
 export type MergeProgress = {

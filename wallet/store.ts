@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { ClassicLevel } from 'classic-level';
+import type { Checkpoint } from './checkpoints.ts';
 import {
   type AddressRecord,
   decodeRecord,
@@ -42,9 +43,22 @@ export type Meta = {
   /** Null until the wallet has met its chain. */
   readonly chainId: string | null;
   readonly indexedHeight: number;
+  /** Cut ids of heights up to `indexedHeight`, newest first. */
+  readonly checkpoints: readonly Checkpoint[];
+  /** Up to this height spends without a record are the past of these words, read for the first time; null before the first node. */
+  readonly pastThrough: number | null;
+  /** Why no payment is made until the history was read again; null while payments are made. */
+  readonly stopped: Stop | null;
+  /** The history is being read again: first what was known is forgotten, then everything is read. */
+  readonly rescan: 'forgetting' | 'reading' | null;
   /** How many addresses of each branch have been searched for in the whole history. */
   readonly searched: { readonly receive: number; readonly change: number };
 };
+
+export const STOPS = ['chain_rolled_back', 'unknown_spend'] as const;
+export type Stop = { readonly reason: (typeof STOPS)[number]; readonly message: string };
+
+export const newRequestTable = (): string => randomBytes(16).toString('hex');
 
 /** Everything one step changes; written as a whole or not at all. */
 export type Changes = {
@@ -151,17 +165,31 @@ export class WalletStore {
   }
 
   async meta(): Promise<Meta | undefined> {
-    return await this.#get<Meta>(`${TABLE.meta}state`);
+    const meta = await this.#get<Meta>(`${TABLE.meta}state`);
+    // A state of before these fields: what it has read so far is its past.
+    return (
+      meta && {
+        ...meta,
+        checkpoints: meta.checkpoints ?? [],
+        pastThrough: meta.pastThrough ?? meta.indexedHeight,
+        stopped: meta.stopped ?? null,
+        rescan: meta.rescan ?? null,
+      }
+    );
   }
 
   /** A new wallet state has a new request table: callers learn from its id that old request ids are forgotten. */
   static firstMeta(network: string): Meta {
     return {
       version: 1,
-      requestTable: randomBytes(16).toString('hex'),
+      requestTable: newRequestTable(),
       network,
       chainId: null,
       indexedHeight: 0,
+      checkpoints: [],
+      pastThrough: null,
+      stopped: null,
+      rescan: null,
       searched: { receive: 0, change: 0 },
     };
   }
@@ -180,6 +208,16 @@ export class WalletStore {
     return keys.map((key) => Buffer.from(key.slice(TABLE.request.length), 'hex').toString('utf8'));
   }
 
+  /** Requests whose id begins with a text, in the order of their ids, after one of them. */
+  async requestsAfter(prefix: string, after: string | undefined, limit: number): Promise<RequestRecord[]> {
+    const first = `${TABLE.request}${requestKey(prefix)}`;
+    const from = after === undefined ? { gte: first } : { gt: `${TABLE.request}${requestKey(after)}` };
+    // An id from before the prefix must not bring in what does not begin with it.
+    const range = after !== undefined && requestKey(after) < requestKey(prefix) ? { gte: first } : from;
+    const texts = await this.#level.values({ ...range, lt: `${first}~`, limit }).all();
+    return texts.map((text) => decodeRecord<RequestRecord>(text));
+  }
+
   /** Whole, with their signed bytes: these are to be sent again. */
   async openOutgoing(): Promise<OutgoingRecord[]> {
     const records = await this.#named<OutgoingRecord>(TABLE.open, TABLE.outgoing);
@@ -189,10 +227,18 @@ export class WalletStore {
       if (wireHex !== undefined) this.#wires.add(record.transaction);
       // A state of before this table holds the bytes in the record.
       const whole = { ...record, wireHex: wireHex ?? record.wireHex };
-      if (whole.wireHex === '')
+      if (whole.wireHex === '' && whole.reopened !== true)
         throw new WalletError('state_damaged', `the signed transaction ${record.transaction} is missing`);
       return whole;
     });
+  }
+
+  /** Every transaction this wallet signed and that has met its fate, without the signed bytes. */
+  async *settledOutgoing(): AsyncGenerator<OutgoingRecord> {
+    for await (const text of this.#level.values({ gte: TABLE.outgoing, lt: `${TABLE.outgoing}~` })) {
+      const record = decodeRecord<OutgoingRecord>(text);
+      if (isFinal(record.state)) yield record;
+    }
   }
 
   async mergingRequests(): Promise<RequestRecord[]> {
@@ -227,13 +273,16 @@ export class WalletStore {
   }
 
   /**
-   * Forgets what the chain told, for a rescan. Requests, signed transactions, addresses and labels stay. The height goes back
-   * first: after a crash in between, everything is read again over what was not yet cleared, which changes nothing.
+   * Forgets what the chain told, for a rescan. Requests, signed transactions, addresses and labels stay. That it began is on
+   * disk first: after a crash in between the next start ends it, so that nothing is left of a chain that is gone.
    */
-  async forgetChain(meta: Meta): Promise<void> {
-    await this.write([{ meta }], true);
+  async forgetChain(meta: Meta): Promise<Meta> {
+    await this.write([{ meta: { ...meta, rescan: 'forgetting' } }], true);
     for (const table of [TABLE.output, TABLE.history, TABLE.seen])
       await this.#level.clear({ gte: table, lt: `${table}~` });
+    const reading: Meta = { ...meta, rescan: 'reading' };
+    await this.write([{ meta: reading }], true);
+    return reading;
   }
 
   async #get<T>(key: string): Promise<T | undefined> {

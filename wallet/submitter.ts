@@ -64,8 +64,11 @@ export class Submitter {
     const { client, book, now } = this.#with;
     for (const transaction of this.#next.keys()) if (!book.open.has(transaction)) this.#next.delete(transaction);
     const due = [...book.open.values()].filter(
-      ({ transaction, state }) =>
-        state !== 'refused' && !this.#sending.has(transaction) && (this.#next.get(transaction)?.at ?? 0) <= now(),
+      ({ transaction, state, reopened }) =>
+        state !== 'refused' &&
+        !reopened &&
+        !this.#sending.has(transaction) &&
+        (this.#next.get(transaction)?.at ?? 0) <= now(),
     );
     for (const batch of batches(due, STATUS_BATCH)) {
       const answer = await client.transactionStatuses({ transaction_ids: batch.map((record) => record.transaction) });

@@ -16,6 +16,7 @@ import { Keyring } from './keyring.ts';
 import { WalletRoot } from './keys.ts';
 import type { NodeClient } from './node-link.ts';
 import { Outgoing, type OutgoingOptions } from './outgoing.ts';
+import { OwnSpends } from './own-spends.ts';
 import { phraseOfEntropy } from './phrase.ts';
 import { WalletStore } from './store.ts';
 import { Submitter } from './submitter.ts';
@@ -51,12 +52,15 @@ export type WalletDependencies = {
 export class Wallet {
   readonly network: NetworkName;
   readonly confirmations: number;
+  /** Cuts that a transaction of this wallet stays valid. */
+  readonly validityCuts: number;
   readonly book: Book;
   readonly store: WalletStore;
   readonly journal: Journal;
   readonly keyring: Keyring;
   readonly events = new EventHub();
   readonly follower: Follower;
+  readonly ownSpends: OwnSpends;
   readonly outgoing: Outgoing;
   readonly incoming: Incoming;
   readonly log: Logger;
@@ -84,6 +88,7 @@ export class Wallet {
           'state_damaged',
           `the state belongs to ${meta.network}, the wallet to ${options.network}`,
         );
+      if (meta.rescan === 'forgetting') meta = await store.forgetChain(meta);
       const book = new Book(meta, await store.requestIds());
       book.apply({
         addresses: await store.addresses(),
@@ -113,6 +118,7 @@ export class Wallet {
     const settings = { ...WALLET_DEFAULTS, ...options };
     this.network = options.network;
     this.confirmations = settings.confirmations;
+    this.validityCuts = settings.validityCuts;
     this.#pollMillis = settings.pollMillis;
     this.log = log;
     this.now = now;
@@ -122,15 +128,19 @@ export class Wallet {
     this.keyring = keyring;
     this.journal = new Journal({ book, store, fault });
     this.#confirmedThrough = book.meta.indexedHeight - this.confirmations + 1;
+    this.ownSpends = new OwnSpends({ client, book, journal: this.journal, store });
     this.follower = new Follower(options.network, {
       client,
       book,
+      store,
       journal: this.journal,
+      isOnRecord: (transaction) => this.ownSpends.isOnRecord(transaction),
       keyring,
       log: log.child('follower'),
       now,
       events: {
         cut: (height, effects, live) => this.#cutApplied(height, effects, live),
+        reopened: (records) => this.outgoing.reopened(records),
         resync: (reason) => {
           this.#confirmedThrough = book.meta.indexedHeight - this.confirmations + 1;
           this.events.emit('resync_required', { reason, indexed_height: book.meta.indexedHeight });
@@ -151,6 +161,7 @@ export class Wallet {
       journal: this.journal,
       keyring,
       follower: this.follower,
+      ownSpends: this.ownSpends,
       submitter: this.#submitter,
       network: options.network,
       log: log.child('outgoing'),
@@ -179,6 +190,7 @@ export class Wallet {
     await this.follower.step();
     await this.outgoing.continueAll();
     if (this.follower.node.trouble !== null) return;
+    if (this.follower.caughtUp) await this.ownSpends.look();
     if (away) this.#submitter.retryNow();
     await this.#submitter.tick();
     await this.incoming.poll();

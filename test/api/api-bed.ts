@@ -66,10 +66,10 @@ export class ApiBed {
   }
 
   /** Stops API and node and starts both again, on the same port and store. */
-  async restart(): Promise<void> {
+  async restart(meanwhile?: (storeDirectory: string) => void): Promise<void> {
     const { port } = this.api.address;
     await this.api.close();
-    await this.bed.reopen();
+    await this.bed.reopen(meanwhile);
     this.api = await ApiBed.#start(this.bed, this.#settings, port);
     this.api.serve(this.bed.node);
   }

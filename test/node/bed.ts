@@ -113,9 +113,10 @@ export class Bed {
     );
   }
 
-  /** Stops the node and opens it again from its store. */
-  async reopen(): Promise<void> {
+  /** Stops the node and opens it again from its store; `meanwhile` may do something to that. */
+  async reopen(meanwhile?: (storeDirectory: string) => void): Promise<void> {
     await this.node.close();
+    meanwhile?.(join(this.directory, 'store'));
     await this.openNode();
   }
 

@@ -25,8 +25,8 @@ async function setUp(funds: Funds, words: string[] = []) {
   const balanceAt = async (address: string) => BigInt((await chain.api.client.addressBalance({ address })).balance);
   const caughtUp = () =>
     expect
-      .poll(async () => (await daemon.result('status')).indexed_height, { timeout: 20_000 })
-      .toBe(chain.api.bed.node.head().height);
+      .poll(() => daemon.result('status'), { timeout: 20_000 })
+      .toMatchObject({ indexed_height: chain.api.bed.node.head().height, caught_up: true });
   return { directory, files, chain, daemon, balanceAt, caughtUp };
 }
 

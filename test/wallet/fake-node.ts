@@ -17,7 +17,7 @@ import {
   transactionId,
 } from '../../protocol/transaction.ts';
 import type { NodeClient } from '../../wallet/node-link.ts';
-import { outputKey } from '../../wallet/records.ts';
+import { outpointOf, outputKey } from '../../wallet/records.ts';
 import { verifySignature } from '../../wallet/signing.ts';
 
 type FakeOutput = { address: string; amount: bigint; source: ChangeDocument['source']; height: number };
@@ -202,7 +202,7 @@ export class FakeNode {
 
   readonly #cutOf = (height: number) => ({
     height,
-    cut_id: hash(`cut ${height}`),
+    cut_id: this.#cutId(height),
     state_root: hash('state'),
     validator_set_id: hash('validators'),
   });
@@ -237,7 +237,48 @@ export class FakeNode {
     });
   }
 
+  /** Goes back to a height and on from there as another chain: what was above it is gone. */
+  rollBack(height: number): void {
+    const gone = this.cuts.splice(height + 1).flatMap(({ changes }) => changes);
+    for (const { kind, outpoint, address, amount, source } of gone.reverse()) {
+      const key = outputKey(outpoint.transaction_id, outpoint.output_index);
+      if (kind === 'received') this.outputs.delete(key);
+      // The height that made it is of no interest to any test.
+      else this.outputs.set(key, { address, amount: BigInt(amount), source, height: 1 });
+    }
+    for (const table of [this.registered, this.#final])
+      for (const [name, at] of table) if (at > height) table.delete(name);
+    this.mempool.clear();
+    this.height = height;
+    this.#forkedAbove.push(height);
+  }
+  readonly #forkedAbove: number[] = [];
+
+  /** The cut of a height is another one after each rollback below it. */
+  #cutId(height: number): string {
+    return hash(`cut ${height} of fork ${this.#forkedAbove.filter((above) => above < height).length}`);
+  }
+
   readonly client: NodeClient = {
+    cuts: ({ before = Number.MAX_SAFE_INTEGER, limit = 20 } = {}) => {
+      const newest = Math.min(this.height, before - 1);
+      const heights = Array.from({ length: Math.min(limit, newest) }, (_, i) => newest - i);
+      return this.#answer({
+        api_version: 1,
+        finalized_height: this.height,
+        cuts: heights.map((height) => ({
+          ...this.#cutOf(height),
+          previous_id: this.#cutId(height - 1),
+          finalized_at_millis: height,
+          registered_work: 0,
+          executed_work: 0,
+          transactions: 0,
+          subsidy: '0',
+          fees: '0',
+          target: 'ff'.repeat(32),
+        })),
+      });
+    },
     nodeSync: () =>
       this.#answer({
         api_version: 1,
@@ -315,23 +356,24 @@ export class FakeNode {
       }),
     mempoolPending: ({ addresses }) => {
       const wanted = new Set(addresses);
-      const pending = [...this.mempool].flatMap(([name, { body }]) =>
-        body.outputs.flatMap(({ address, amount }, output_index) => {
-          const text = formatAddress(address, NETWORK);
-          if (!wanted.has(text)) return [];
-          return [
-            {
-              address: text,
-              transaction_id: name,
-              direction: 'incoming' as const,
-              outpoint: { transaction_id: name, output_index },
-              amount: amount.toString(),
-              lifecycle: 'processing' as const,
-              first_seen_millis: 1,
-            },
-          ];
-        }),
-      );
+      const pending = [...this.mempool].flatMap(([name, transaction]) => {
+        const one = { transaction_id: name, lifecycle: 'processing' as const, first_seen_millis: 1 };
+        const made = transaction.body.outputs.map(({ address, amount }, output_index) => ({
+          ...one,
+          address: formatAddress(address, NETWORK),
+          direction: 'incoming' as const,
+          outpoint: { transaction_id: name, output_index },
+          amount: amount.toString(),
+        }));
+        const spent = this.#spentBy(transaction).map(({ key, output }) => ({
+          ...one,
+          address: output?.address ?? '',
+          direction: 'outgoing' as const,
+          outpoint: { transaction_id: outpointOf(key).transaction, output_index: outpointOf(key).output },
+          amount: String(output?.amount ?? 0n),
+        }));
+        return [...made, ...spent].filter(({ address }) => wanted.has(address));
+      });
       return this.#answer({ api_version: 1, finalized_height: this.height, pending });
     },
     transactionStatuses: ({ transaction_ids }) => {

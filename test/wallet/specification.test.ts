@@ -39,6 +39,12 @@ const METHOD_ROWS: Row[] = [
     fields: ['node_synced', 'node_behind_by', 'indexed_height', 'request_table'],
   },
   { group: 'Wallet', method: 'balance', params: () => ({}), fields: ['balance'] },
+  {
+    group: 'Outgoing',
+    method: 'requests',
+    params: () => ({ prefix: 's', limit: 10 }),
+    fields: ['requests', 'request_table', 'indexed_height'],
+  },
   { group: 'Wallet', method: 'pending', params: () => ({}), fields: ['transactions'] },
   { group: 'Addresses', method: 'new_address', params: () => ({ label: 'customer' }), fields: ['address', 'label'] },
   { group: 'Addresses', method: 'receive', params: () => ({}), fields: ['address'] },

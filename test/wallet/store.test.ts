@@ -93,3 +93,18 @@ test('all request ids are found again, whatever characters they have', async () 
   expect(await again.request('鉱夫 1')).toEqual({ ...request, requestId: '鉱夫 1' });
   await again.close();
 });
+
+test('requests are listed by the beginning of their id, page by page', async () => {
+  const store = await WalletStore.open(join(temporaryDirectory(), 'store'));
+  const ids = ['a-1', 'a-2', 'a-3', 'a', 'b-1', 'A-1'];
+  await store.write([{ requests: ids.map((requestId) => ({ ...request, requestId })) }], true);
+  const list = async (prefix: string, after?: string, limit = 10) =>
+    (await store.requestsAfter(prefix, after, limit)).map(({ requestId }) => requestId);
+  expect(await list('a-')).toEqual(['a-1', 'a-2', 'a-3']);
+  expect(await list('a')).toEqual(['a', 'a-1', 'a-2', 'a-3']);
+  expect(await list('a-', 'a-1', 1)).toEqual(['a-2']);
+  expect(await list('a-', 'A-9')).toEqual(['a-1', 'a-2', 'a-3']);
+  expect(await list('a-', 'b')).toEqual([]);
+  expect(await list('c')).toEqual([]);
+  await store.close();
+});

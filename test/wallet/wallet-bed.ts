@@ -83,11 +83,11 @@ export class ChainBed {
   }
 
   /** The node goes away for a while, between two beats, and comes back on the same port. */
-  async restart(): Promise<void> {
+  async restart(meanwhile?: (storeDirectory: string) => void): Promise<void> {
     const closed = Promise.withResolvers<void>();
     this.#gate = closed.promise;
     await new Promise((resolve) => setTimeout(resolve, 300));
-    await this.api.restart();
+    await this.api.restart(meanwhile);
     closed.resolve();
   }
 

@@ -1,6 +1,7 @@
 /** Methods of the group Incoming. */
 import { integer, object, optional, text } from '../../protocol/api/schema.ts';
 import { historyDocument, outgoingDocument, outputDocument, paymentsOf } from '../documents.ts';
+import { asOf } from '../records.ts';
 import { WalletError } from '../wallet-error.ts';
 import { addressField, cursorField, limitField, method, ownAddress } from './method.ts';
 
@@ -81,16 +82,19 @@ export const incomingMethods = {
     async (wallet, { transaction }) => {
       await wallet.journal.settled();
       const { book, store } = wallet;
+      const { soundHeight } = wallet.follower;
       const sent = book.open.get(transaction) ?? (await store.outgoing(transaction));
-      const entry = await store.historyOf(transaction);
+      const found = await store.historyOf(transaction);
+      // Above this height the node holds another chain than the one that was read, or none.
+      const entry = (found?.height ?? 0) > soundHeight ? undefined : found;
       const incoming = wallet.incoming.list().filter((one) => one.transaction === transaction);
-      if (sent === undefined && entry === undefined && incoming.length === 0)
+      if (sent === undefined && found === undefined && incoming.length === 0)
         throw new WalletError('not_found', 'this wallet does not know that transaction');
       return {
         transaction,
         finalized_height: entry?.height ?? null,
         confirmations: entry === undefined ? 0 : book.meta.indexedHeight - entry.height + 1,
-        outgoing: sent === undefined ? null : outgoingDocument(sent),
+        outgoing: sent === undefined ? null : outgoingDocument(asOf(sent, soundHeight)),
         history: entry === undefined ? null : historyDocument(entry),
         payments: entry === undefined ? [] : paymentsOf(entry, book),
         incoming,

@@ -5,12 +5,21 @@ import { toHex } from '../../protocol/bytes.ts';
 import { MAX_PAYLOAD_BYTES } from '../../protocol/transaction.ts';
 import { changeAddress } from '../address-book.ts';
 import { textPayload } from '../build.ts';
-import { quoteResult, sendResult } from '../documents.ts';
+import { quoteResult, requestDocument, sendResult } from '../documents.ts';
 import { MAX_MOVES, type MoveOrder, type PayOrder } from '../planning.ts';
 import type { OwnedOutput, Recipient } from '../records.ts';
 import type { Wallet } from '../wallet.ts';
 import { WalletError } from '../wallet-error.ts';
-import { type Answer, addressField, method, ownAddress, readAddress, readAmount, requestIdField } from './method.ts';
+import {
+  type Answer,
+  addressField,
+  limitField,
+  method,
+  ownAddress,
+  readAddress,
+  readAmount,
+  requestIdField,
+} from './method.ts';
 
 export const MAX_RECIPIENTS = 7;
 
@@ -93,6 +102,25 @@ const largestFirst = (wallet: Wallet, address: string | undefined): readonly Own
   [...wallet.book.available].filter((output) => address === undefined || output.address === address).reverse();
 
 export const outgoingMethods = {
+  requests: method(
+    'Outgoing',
+    'Requests by the beginning of their id, in the order of ids: what was paid under them',
+    object({ prefix: requestIdField, cursor: optional(requestIdField), limit: optional(limitField(100, 1000)) }),
+    async (wallet, { prefix, cursor, limit = 100 }) => {
+      await wallet.journal.settled();
+      const found = await wallet.store.requestsAfter(prefix, cursor, limit + 1);
+      const page = found.slice(0, limit);
+      const requests = await Promise.all(
+        page.map(async (request) => requestDocument(request, await wallet.outgoing.transactionsOf(request))),
+      );
+      return {
+        requests,
+        request_table: wallet.book.meta.requestTable,
+        indexed_height: wallet.book.meta.indexedHeight,
+        ...(found.length > limit ? { next_cursor: page.at(-1)?.requestId } : {}),
+      };
+    },
+  ),
   send: method('Outgoing', 'Pays one recipient', sendParams, (wallet, params) =>
     pay(wallet, payOrder('payment', [readRecipient(wallet, params)], params), params.dry_run === true),
   ),

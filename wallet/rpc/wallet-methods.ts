@@ -17,6 +17,9 @@ function refuseWhileRescanning(wallet: Wallet): void {
   if (wallet.follower.rescanning) throw new WalletError('wallet_busy', 'the history is being read again');
 }
 
+/** A node that answers, and whose chain is not the one that was read: reading it anew is the way out. */
+const RESCAN_REPAIRS: ReadonlySet<string> = new Set(['chain_rolled_back', 'node_behind_wallet']);
+
 async function giveAddress(wallet: Wallet, label: string): Promise<AddressRecord> {
   let next = nextAddress(wallet.book);
   for (; next === undefined; next = nextAddress(wallet.book)) await wallet.follower.extendAddresses();
@@ -36,14 +39,17 @@ export const walletMethods = {
       chain_id: meta.chainId,
       request_table: meta.requestTable,
       indexed_height: meta.indexedHeight,
-      caught_up: caughtUp && node.trouble === null,
+      caught_up: caughtUp && node.trouble === null && wallet.ownSpends.looked,
       rescanning,
+      payments_stopped: meta.stopped?.reason ?? null,
+      payments_stopped_message: meta.stopped?.message ?? null,
       node_reachable: node.trouble === null,
       node_trouble: node.trouble?.code ?? null,
       node_synced: node.synced,
       node_behind_by: node.behindBy,
       node_finalized_height: node.finalizedHeight,
       confirmations: wallet.confirmations,
+      validity_cuts: wallet.validityCuts,
       addresses: wallet.book.branches.receive.filter((record) => record.given).length,
       outputs: wallet.book.outputs.size,
       pending_transactions: wallet.book.open.size,
@@ -94,7 +100,8 @@ export const walletMethods = {
   })),
   rescan: method('Wallet', 'Reads the whole history again; requests and labels stay', object({}), (wallet) => {
     refuseWhileRescanning(wallet);
-    if (wallet.follower.node.trouble !== null) throw wallet.follower.node.trouble;
+    const { trouble } = wallet.follower.node;
+    if (trouble !== null && !RESCAN_REPAIRS.has(trouble.code)) throw trouble;
     wallet.follower.rescan().catch((error) => wallet.log.error('rescan failed', { error }));
     return { rescanning: true, request_table: wallet.book.meta.requestTable };
   }),
