@@ -6,6 +6,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync, unwatchFile, watchFile } from 'node:fs';
 import type { Logger } from '../runtime/log.ts';
+import { readPrivateFile } from '../runtime/private-file.ts';
 import { BridgeError } from './bridge-error.ts';
 import type { CertificatePem } from './hub.ts';
 
@@ -19,7 +20,9 @@ const SOON_DAYS = 14;
 export function readCertificate(files: CertificateFiles): ReadCertificate {
   try {
     const cert = readFileSync(files.cert, 'utf8');
-    const key = readFileSync(files.key, 'utf8');
+    const secret = readPrivateFile(files.key);
+    if (secret.kind !== 'text') throw new Error(secret.kind === 'missing' ? 'there is no key file' : secret.reason);
+    const key = secret.text;
     const parsed = new X509Certificate(cert);
     if (!parsed.checkPrivateKey(createPrivateKey(key))) throw new Error('the key is not the one of the certificate');
     return { cert, key, expiresMillis: Date.parse(parsed.validTo) };

@@ -2,9 +2,9 @@
  * The address that the pool's blocks pay. It is asked of the wallet once and then stands in the books: all instances and
  * all starts use the same, since rewards are told from others' by it.
  */
-import { readFile } from 'node:fs/promises';
 import { parseAddress } from '../protocol/address.ts';
 import type { NetworkName } from '../protocol/network.ts';
+import { privateText } from '../runtime/private-file.ts';
 import type { Sql } from './database/connect.ts';
 import { PoolError } from './pool-error.ts';
 
@@ -12,7 +12,7 @@ const SETTING = 'pool_address';
 
 async function askWallet(url: string, tokenFile: string): Promise<string> {
   try {
-    const token = (await readFile(tokenFile, 'utf8')).trim();
+    const token = privateText(tokenFile, '--wallet-token-file').trim();
     const response = await fetch(`${url}/v1/rpc`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },

@@ -4,7 +4,6 @@
  * starts and must run them in reverse.
  */
 import { randomBytes } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type CertificateFiles, readCertificate, warnOfExpiry, watchCertificate } from '../bridge/certificate.ts';
@@ -25,6 +24,7 @@ import type { Logger } from '../runtime/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
 import { nodeTransport } from '../runtime/node-transport.ts';
+import { privateText, readPrivateFile } from '../runtime/private-file.ts';
 import type { ConnectDocument } from './api/documents.ts';
 import { OperatorToken } from './api/operator-token.ts';
 import { openPoolApi } from './api/pool-api.ts';
@@ -172,7 +172,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       shareDays: values.shareDays,
       chartDays: values.chartDays,
       silentMillis: values.silentAfter,
-      webhooks: { urls: values.webhook, secret: await webhookSecret(values) },
+      webhooks: { urls: values.webhook, secret: webhookSecret(values) },
     },
     { sql, source, chain, wallet: walletClient, log: log.child('books'), now: Date.now },
   );
@@ -257,7 +257,9 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   });
   await update().catch(() => undefined);
   every(FLUSH_MILLIS / 2, update, 'metrics', dependencies);
-  const token = new OperatorToken(values.operatorTokenFile ?? join(values.dataDir, 'operator.token'));
+  const token = new OperatorToken(values.operatorTokenFile ?? join(values.dataDir, 'operator.token'), {
+    log: log.child('operator'),
+  });
   await token.ensure();
   const web = await startWeb(
     {
@@ -315,6 +317,9 @@ async function openWalletLink(values: PoolValues, nodeApi: string, { log, starte
   if (values.wallet !== undefined) {
     if (values.walletTokenFile === undefined)
       throw new PoolError('options_disagree', '--wallet needs --wallet-token-file');
+    // One that the wallet has yet to make is waited for; one that others can read is not used.
+    if (readPrivateFile(values.walletTokenFile).kind !== 'missing')
+      privateText(values.walletTokenFile, '--wallet-token-file');
     return { url: values.wallet, tokenFile: values.walletTokenFile };
   }
   const wallet = await startEmbeddedWallet(
@@ -473,9 +478,9 @@ function connectDocument(values: PoolValues, stratum: StratumServer): ConnectDoc
   };
 }
 
-async function webhookSecret({ webhook, webhookSecretFile }: PoolValues): Promise<string> {
+function webhookSecret({ webhook, webhookSecretFile }: PoolValues): string {
   if (webhook.length === 0) return '';
-  const text = webhookSecretFile === undefined ? '' : await readFile(webhookSecretFile, 'utf8').catch(() => '');
+  const text = webhookSecretFile === undefined ? '' : privateText(webhookSecretFile, '--webhook-secret-file');
   if (text.trim().length < 16)
     throw new PoolError('webhook_secret', '--webhook needs --webhook-secret-file with at least 16 characters');
   return text.trim();

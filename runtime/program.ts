@@ -14,6 +14,7 @@ import {
 } from '../protocol/command-line.ts';
 import { section } from '../protocol/command-line-help.ts';
 import { InvariantError } from './invariant.ts';
+import { readConfigText } from './private-file.ts';
 import { RuntimeError } from './runtime-error.ts';
 
 export interface Terminal {
@@ -98,7 +99,7 @@ export function version(): string {
 export const processTerminal: Terminal = {
   out: (text) => void process.stdout.write(text),
   err: (text) => void process.stderr.write(text),
-  readText: (path) => readFileSync(path, 'utf8'),
+  readText: readConfigText,
   env: process.env,
 };
 

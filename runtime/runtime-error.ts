@@ -8,6 +8,8 @@ export const RUNTIME_ERROR_CODES = [
   'directory_locked',
   'log_file_unwritable',
   'listen_failed',
+  'secret_file_exposed',
+  'secret_file_unreadable',
   'invariant_broken',
 ] as const;
 

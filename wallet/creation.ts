@@ -1,6 +1,6 @@
 /** `init`, `restore` and `change-password`: the commands that write the wallet file. */
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { ValuesOf } from '../protocol/command-line.ts';
@@ -94,8 +94,12 @@ export async function runRestore(
   prompt: Prompt,
 ): Promise<number> {
   let text: string;
-  if (values.wordsFile !== undefined) text = readFileSync(values.wordsFile, 'utf8');
-  else text = prompt.interactive ? await prompt.askHidden('The 24 words: ') : await prompt.readAll();
+  if (values.wordsFile !== undefined) {
+    const words = readPrivateFile(values.wordsFile, 'file_readable_by_others');
+    if (words === undefined)
+      throw new WalletError('file_missing', `there is no file ${values.wordsFile}`, { path: values.wordsFile });
+    text = words;
+  } else text = prompt.interactive ? await prompt.askHidden('The 24 words: ') : await prompt.readAll();
   const file = await create(values, prompt, entropyOfPhrase(text));
   if (values.json) terminal.out(`${JSON.stringify({ file, network: values.network })}\n`);
   else terminal.out(`Wallet ${file} on ${values.network}. Its history is read when it first meets its node.\n`);

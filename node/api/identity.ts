@@ -3,12 +3,12 @@
  * Signing takes about 2 ms, so it runs in the thread pool, a few at a time, and refuses work it could not finish soon.
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
-import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { serviceIdentity } from '../../protocol/api/signed-answer.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { PUBLIC_KEY_BYTES } from '../../protocol/transaction.ts';
 import { writeDurably } from '../../runtime/durable-file.ts';
+import { PRIVATE_MODE, readPrivateFile } from '../../runtime/private-file.ts';
 
 export const IDENTITY_FILE = 'api-identity.pem';
 
@@ -64,15 +64,11 @@ export const newIdentity = (): NodeIdentity => new NodeIdentity(generateKeyPairS
 
 export async function loadIdentity(dataDir: string): Promise<NodeIdentity> {
   const path = join(dataDir, IDENTITY_FILE);
-  let pem: Buffer | undefined;
-  try {
-    pem = await readFile(path);
-    if (((await stat(path)).mode & 0o077) !== 0) throw new IdentityFileExposed(path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-  }
-  if (pem !== undefined) return new NodeIdentity(createPrivateKey(pem));
+  const file = readPrivateFile(path);
+  if (file.kind === 'exposed') throw new IdentityFileExposed(path);
+  if (file.kind === 'unreadable') throw new Error(file.reason);
+  if (file.kind === 'text') return new NodeIdentity(createPrivateKey(file.text));
   const { privateKey } = generateKeyPairSync('ml-dsa-65');
-  await writeDurably(path, privateKey.export({ type: 'pkcs8', format: 'pem' }), 0o600);
+  await writeDurably(path, privateKey.export({ type: 'pkcs8', format: 'pem' }), PRIVATE_MODE);
   return new NodeIdentity(privateKey);
 }

@@ -13,6 +13,7 @@ import postgres from 'postgres';
 import { writeDurably } from '../../runtime/durable-file.ts';
 import { freePort } from '../../runtime/free-port.ts';
 import type { Logger } from '../../runtime/log.ts';
+import { privateText } from '../../runtime/private-file.ts';
 
 const NOBODY = 65_534;
 const USER = 'svc_pool';
@@ -100,7 +101,7 @@ async function prepare(directory: string, initdb: string, log: Logger): Promise<
   const data = join(directory, 'data');
   const passwordFile = join(directory, 'password');
   const ready = await readFile(join(directory, 'ready'), 'utf8').catch(() => undefined);
-  if (ready !== undefined) return (await readFile(passwordFile, 'utf8')).trim();
+  if (ready !== undefined) return privateText(passwordFile, 'the embedded database').trim();
   log.info('creating the database', { directory });
   await rm(data, { recursive: true, force: true });
   await mkdir(data, { recursive: true, mode: 0o700 });

@@ -1,6 +1,6 @@
 /** The wallet daemon over JSON-RPC (docs/wallet.md), as payouts see it: its codes become the answers of payout-wallet.ts. */
-import { readFile } from 'node:fs/promises';
 import { formatCoins, parseCoins } from '../../protocol/amount.ts';
+import { privateText } from '../../runtime/private-file.ts';
 import type { PaymentFate, PayoutWallet, WalletAnswer } from './payout-wallet.ts';
 
 export type WalletClientOptions = {
@@ -46,7 +46,8 @@ export function createWalletClient(options: WalletClientOptions): PayoutWallet {
   async function call<T>(method: string, params: object, read: (result: never) => T): Promise<WalletAnswer<T>> {
     let answer: RpcAnswer;
     try {
-      const token = (await readFile(options.tokenFile, 'utf8')).trim();
+      // Read anew each time: the wallet may have made another, and others may have got to read it.
+      const token = privateText(options.tokenFile, '--wallet-token-file').trim();
       const response = await fetch(`${options.url.replace(/\/+$/, '')}/v1/rpc`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },

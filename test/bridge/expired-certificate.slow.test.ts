@@ -28,7 +28,7 @@ test('served with a warning, refused by miners in plain words, replaced without 
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
   writeFileSync(cert, EXPIRED_CERTIFICATE.cert);
-  writeFileSync(key, EXPIRED_CERTIFICATE.key);
+  writeFileSync(key, EXPIRED_CERTIFICATE.key, { mode: 0o600 });
   // The node need not be there for TLS to be.
   const bridge = new Program('svc-bridge', [
     ...['--node', 'http://127.0.0.1:9', '--data-dir', folder, '--threads', '1', '--verify-threads', '1'],
@@ -77,7 +77,7 @@ test('the daily look needs no file: one that was removed meanwhile ends nothing'
   const folder = mkdtempSync(join(tmpdir(), 'svc-certificate-'));
   const files = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
   writeFileSync(files.cert, EXPIRED_CERTIFICATE.cert);
-  writeFileSync(files.key, EXPIRED_CERTIFICATE.key);
+  writeFileSync(files.key, EXPIRED_CERTIFICATE.key, { mode: 0o600 });
   const certificate = readCertificate(files);
   const said: string[] = [];
   const log = { ...quietLog, warn: (message: string) => void said.push(message) };

@@ -69,7 +69,7 @@ test('blocks found through a bridge are registered and paid to the miner’s own
   const certificates = folder();
   const [cert, key] = [join(certificates, 'cert.pem'), join(certificates, 'key.pem')];
   writeFileSync(cert, TEST_CERTIFICATE.cert);
-  writeFileSync(key, TEST_CERTIFICATE.key);
+  writeFileSync(key, TEST_CERTIFICATE.key, { mode: 0o600 });
   const svcBridge = bridge(folder(), '--node', mining, '--tls-cert', cert, '--tls-key', key);
   const tcp = await svcBridge.until(/kind=tcp address=127.0.0.1:(\d+)/);
   const ws = await svcBridge.until(/kind=ws address=127.0.0.1:(\d+)/);

@@ -124,7 +124,7 @@ beforeAll(async () => {
       now: Date.now,
     },
   );
-  const operator = new OperatorToken(join(directory, 'token'));
+  const operator = new OperatorToken(join(directory, 'token'), { log: quietLog });
   await operator.ensure();
   token = readFileSync(join(directory, 'token'), 'utf8').trim();
   web = await startWeb(

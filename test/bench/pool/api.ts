@@ -143,7 +143,7 @@ async function serve(sql: Sql) {
     },
     {
       routes: api.routes,
-      token: new OperatorToken('/nowhere/token'),
+      token: new OperatorToken('/nowhere/token', { log: quietLog }),
       metrics: new Metrics(),
       log: quietLog,
       now: Date.now,
