@@ -2,15 +2,17 @@
  * What a node reads: everything a FullNode answers from the last finalized state, the store, the mempool and the work pool. node.ts adds the doors
  * and the cuts, and moves this to the next state when a cut is final.
  */
+import { decodeBody } from '../protocol/body.ts';
 import { type Bytes, equalBytes } from '../protocol/bytes.ts';
 import type { Certificate } from '../protocol/cut.ts';
 import { subsidyOfCut } from '../protocol/emission.ts';
 import type { Genesis } from '../protocol/genesis.ts';
 import { INTERVAL_CUTS, NETWORKS, type Network, powEpoch } from '../protocol/network.ts';
 import { workOfTarget } from '../protocol/target.ts';
-import type { Outpoint } from '../protocol/transaction.ts';
+import { type Outpoint, transactionIdOfWire } from '../protocol/transaction.ts';
 import type {
   BlockRecord,
+  CarriedTransaction,
   CutPlace,
   CutRecord,
   Emission,
@@ -24,7 +26,7 @@ import { figuresOf, type LedgerView } from './ledger/apply-cut.ts';
 import { findOutput, proveOutput } from './ledger/output-set.ts';
 import { nameOf } from './ledger/registration.ts';
 import { encodeState, type LedgerState, targetOfState } from './ledger/state.ts';
-import { type ReadTransaction, readTransaction, readWorkBlock } from './ledger/work-block.ts';
+import { type ReadTransaction, readTransaction } from './ledger/work-block.ts';
 import type { Mempool } from './mempool/mempool.ts';
 import type { WorkPool } from './mining/work-pool.ts';
 import type { OpenedChain } from './open-chain.ts';
@@ -40,6 +42,8 @@ export abstract class ChainReads {
   abstract readonly mempool: Mempool;
   protected abstract readonly pool: WorkPool;
   protected abstract readonly stopped: boolean;
+  /** Whether its witnesses, these very bytes, were checked and found good. */
+  protected abstract isVerified(transaction: ReadTransaction): boolean;
   protected readonly store: LedgerStore;
   /** Why transactions left the mempool that no cut says anything about; the oldest are forgotten. */
   protected readonly dropped = new Map<string, 'dropped' | 'invalid'>();
@@ -122,9 +126,11 @@ export abstract class ChainReads {
       const observed = record.place === undefined ? {} : { observedBlock: record.place.blockId };
       return { id, lifecycle: 'finalized', ...observed, registeredCut: cut, finalizedCut: cut, final: true };
     }
-    const carrier = this.pool.carrier(id);
+    const waiting = this.mempool.get(id);
+    const isGood = (copy: ReadTransaction) => copy.leafName === waiting?.read.leafName || this.isVerified(copy);
+    const carrier = this.pool.carrier(id, isGood);
     if (carrier !== undefined) return { id, lifecycle: 'receiving', observedBlock: carrier.id, final: false };
-    if (this.mempool.get(id) !== undefined) return { id, lifecycle: 'processing', final: false };
+    if (waiting !== undefined) return { id, lifecycle: 'processing', final: false };
     if (record !== undefined) {
       const cut = this.#place(record.height);
       const observed = record.place === undefined ? {} : { observedBlock: record.place.blockId, registeredCut: cut };
@@ -152,30 +158,14 @@ export abstract class ChainReads {
     if (waiting !== undefined) return waiting;
     const place = this.store.transaction(id)?.place;
     const body = place === undefined ? undefined : this.store.body(place.blockId);
-    const header = place === undefined ? undefined : this.store.block(place.blockId)?.header;
-    if (place === undefined || body === undefined || header === undefined) return undefined;
-    const wire = readWorkBlock(header, body, (bytes) => this.read(bytes)).transactions[place.index]?.wire;
+    const wire = place === undefined || body === undefined ? undefined : decodeBody(body).transactions[place.index];
     // A copy: a transaction must not keep the whole body in memory.
     return wire && new Uint8Array(wire);
   }
 
-  cutTransactions(height: number) {
-    const cut = this.cut(height);
-    if (cut === undefined) return undefined;
-    const found: { id: Bytes; blockId: Bytes; index: number; outcome: 'executed' | 'repeated' | 'failed' }[] = [];
-    for (const blockId of cut.blockIds) {
-      const body = this.store.body(blockId);
-      const header = this.store.block(blockId)?.header;
-      if (body === undefined || header === undefined) return undefined;
-      for (const [index, { id }] of readWorkBlock(header, body, (wire) => this.read(wire)).transactions.entries()) {
-        const record = this.store.transaction(id);
-        const here =
-          record?.height === height && record.place?.index === index && equalBytes(record.place.blockId, blockId);
-        const outcome = record?.outcome !== 'executed' ? 'failed' : here ? 'executed' : 'repeated';
-        found.push({ id, blockId, index, outcome });
-      }
-    }
-    return found;
+  carriedTransactions(blockId: Bytes): readonly CarriedTransaction[] | undefined {
+    const body = this.store.body(blockId);
+    return body && decodeBody(body).transactions.map((wire) => ({ id: transactionIdOfWire(wire), wire }));
   }
 
   supply(): Supply {

@@ -13,7 +13,6 @@ import type {
   FailureReason,
   OutputSource,
   StakePayout,
-  TransactionEffect,
   ValueFigures,
   WorkReward,
 } from './ledger/effects.ts';
@@ -91,6 +90,9 @@ export type TransactionStatus = {
   /** Only `finalized`, and `failed` with `conflict` or `expired` in a finalized cut. */
   readonly final: boolean;
 };
+
+/** A copy in a block: only execution says whether its witnesses are good. */
+export type CarriedTransaction = { readonly id: Bytes; readonly wire: Bytes };
 
 export type PendingTransaction = {
   readonly id: Bytes;
@@ -241,12 +243,10 @@ export interface FullNode {
   stateBytes(): Bytes;
   publicKey(address: Bytes): Bytes | undefined;
   transactionStatus(id: Bytes): TransactionStatus | undefined;
-  /** Wire bytes and outcome of a transaction that waits or that a finalized cut carried, while its body is kept. */
+  /** Wire bytes of a transaction that waits or that a finalized cut decided about, while the block's body is kept. */
   transactionWire(id: Bytes): Bytes | undefined;
-  /** What the transactions of a finalized cut did, read again from its blocks; undefined where a body was pruned. */
-  cutTransactions(
-    height: number,
-  ): readonly Pick<TransactionEffect, 'id' | 'blockId' | 'index' | 'outcome'>[] | undefined;
+  /** What a block carries, copies with spoiled witnesses included; undefined where its body was pruned. */
+  carriedTransactions(blockId: Bytes): readonly CarriedTransaction[] | undefined;
   supply(): Supply;
   emission(): Emission;
   positions(): readonly Position[];

@@ -16,6 +16,7 @@ import { type AppliedCut, applyCut } from './ledger/apply-cut.ts';
 import type { CutEffects } from './ledger/effects.ts';
 import { chooseBlocks, nameOf } from './ledger/registration.ts';
 import { applySound } from './ledger/sound-blocks.ts';
+import type { ReadTransaction } from './ledger/work-block.ts';
 import { Admission } from './mempool/admission.ts';
 import { Mempool } from './mempool/mempool.ts';
 import { SignatureWorkers } from './mempool/signature-workers.ts';
@@ -320,6 +321,10 @@ class EmbeddedNode extends ChainReads implements FullNode {
         .prepare(epoch)
         .catch((error) => this.#dependencies.log.error('the next epoch could not be prepared', { epoch, error }));
     this.#emit('cut', effects);
+  }
+
+  protected isVerified(transaction: ReadTransaction): boolean {
+    return this.#verified.has(transaction);
   }
 
   protected get stopped(): boolean {

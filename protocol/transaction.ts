@@ -191,6 +191,9 @@ export function decodeTransaction(bytes: Bytes, expectedChain?: Bytes): Transact
 export const transactionId = (body: TransactionBody): Uint8Array<ArrayBuffer> =>
   id(LABELS.transaction, encodeTransactionBody(body));
 
+/** The identifier of a transaction in wire form, without reading it. */
+export const transactionIdOfWire = (wire: Bytes): Uint8Array<ArrayBuffer> => id(LABELS.transaction, bodyOfWire(wire));
+
 /** What the key of input `index` signs: the whole body, the input's place and the output it spends. */
 export const spendMessage = (bodyBytes: Bytes, index: number, spent: Output): Uint8Array<ArrayBuffer> =>
   id(LABELS.spend, concat(bodyBytes, new ByteWriter(64).u8(index).raw(spent.address).u64(spent.amount).done()));

@@ -1,12 +1,12 @@
 /** Routes about cuts and work blocks. */
 import type { BlockDocument, BlockReward, CutSummary, TransactionDocument } from '../../protocol/api/documents.ts';
 import { decodeBody } from '../../protocol/body.ts';
-import { fromHex } from '../../protocol/bytes.ts';
+import { type Bytes, fromHex } from '../../protocol/bytes.ts';
 import { decodeHeader } from '../../protocol/header.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { decodeExtranonce } from '../../protocol/tag.ts';
 import { targetToBytes } from '../../protocol/target.ts';
-import { decodeTransaction, transactionId } from '../../protocol/transaction.ts';
+import { decodeTransaction, transactionIdOfWire } from '../../protocol/transaction.ts';
 import { cutReference, hex } from '../events.ts';
 import type { BlockRecord, CutRecord } from '../full-node.ts';
 import type { IndexedTransaction } from '../index/index-reader.ts';
@@ -109,11 +109,9 @@ async function transactionDocuments(
     if (changes.length < 4096) break;
     from += changes.length;
   }
+  const wireOf = carriedWires(context);
   return entries.map((entry) => {
-    const wire = context.node.transactionWire(entry.id);
-    if (wire === undefined)
-      throw refusal('cut_pruned', 'this node has deleted the transactions of this cut; ask one that keeps them');
-    const { body } = decodeTransaction(wire);
+    const { body } = decodeTransaction(wireOf(entry));
     return {
       transaction_id: hex(entry.id),
       block_id: hex(entry.blockId),
@@ -142,6 +140,23 @@ async function transactionDocuments(
       payload_hex: hex(body.payload),
     };
   });
+}
+
+/** The bytes by the block that carried them: another block may carry the same identifier with other witnesses. Each block is read once. */
+function carriedWires(context: ApiContext): (entry: IndexedTransaction) => Bytes {
+  const blocks = new Map<string, Map<string, Bytes>>();
+  return ({ id, blockId }) => {
+    const name = hex(blockId);
+    let wires = blocks.get(name);
+    if (wires === undefined) {
+      wires = new Map(context.node.carriedTransactions(blockId)?.map((carried) => [hex(carried.id), carried.wire]));
+      blocks.set(name, wires);
+    }
+    const wire = wires.get(hex(id));
+    if (wire === undefined)
+      throw refusal('cut_pruned', 'this node has deleted the transactions of this cut; ask one that keeps them');
+    return wire;
+  };
 }
 
 export const cutRoutes: Pick<Handlers, 'cuts' | 'cutTransactions' | 'cutChanges' | 'recentBlocks' | 'block'> = {
@@ -208,9 +223,7 @@ export const cutRoutes: Pick<Handlers, 'cuts' | 'cutTransactions' | 'cutChanges'
       finalized_height: context.node.head().height,
       ...blockFields(context, block),
       transactions:
-        body === undefined
-          ? null
-          : decodeBody(body).transactions.map((wire) => hex(transactionId(decodeTransaction(wire).body))),
+        body === undefined ? null : decodeBody(body).transactions.map((wire) => hex(transactionIdOfWire(wire))),
     };
   },
 };

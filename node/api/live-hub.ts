@@ -8,7 +8,7 @@ import type { LiveEvent, Topic } from '../../protocol/api/frames.ts';
 import { decodeBody } from '../../protocol/body.ts';
 import { type Bytes, fromHex } from '../../protocol/bytes.ts';
 import { decodeExtranonce } from '../../protocol/tag.ts';
-import { decodeTransaction, transactionId } from '../../protocol/transaction.ts';
+import { transactionIdOfWire } from '../../protocol/transaction.ts';
 import { cutReference, hex, stakeRewards, workRewards } from '../events.ts';
 import type { BlockRecord, PendingTransaction, RemovalReason } from '../full-node.ts';
 import type { CreatedOutput, CutEffects, SpentOutput } from '../ledger/effects.ts';
@@ -222,7 +222,7 @@ export class LiveHub {
             block_id: hex(block.id),
             anchor_height: block.anchorHeight,
             parents: block.parents.map(hex),
-            transactions: decodeBody(body).transactions.map((wire) => hex(transactionId(decodeTransaction(wire).body))),
+            transactions: decodeBody(body).transactions.map((wire) => hex(transactionIdOfWire(wire))),
             reward_address: formatAddress(block.payout, node.network.name),
             miner_tag: decodeExtranonce(block.extranonce).tag,
             accepted_at_millis: block.acceptedMillis,

@@ -51,6 +51,16 @@ export type FailedTransaction = CarriedTransaction & {
   readonly detail: string;
 };
 
+/** Failures that follow from the witnesses or from how long they are: of the copy that the block carried, not of the transaction (ledger rule 36). */
+const COPY_FAILURES: ReadonlySet<string> = new Set([
+  'fee_below_minimum',
+  'witness_key_mismatch',
+  'witness_key_unregistered',
+  'signature_invalid',
+]);
+
+export const isFaultOfCopy = ({ detail }: FailedTransaction): boolean => COPY_FAILURES.has(detail);
+
 export type TransactionEffect = ExecutedTransaction | RepeatedTransaction | FailedTransaction;
 
 /** A transaction that waited in this node's mempool and cannot be executed after this cut. */

@@ -3,7 +3,7 @@
  * and the lowest fee rate leaves first; what a cut executed, made impossible or let expire leaves with it. Holds only what has passed
  * every check; the checks are admission.ts.
  */
-import type { Bytes } from '../../protocol/bytes.ts';
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import type { Outpoint } from '../../protocol/transaction.ts';
 import type { MempoolView, Origin, PendingTransaction, RemovalReason, UnspentOutput } from '../full-node.ts';
 import type { CutEffects, LostTransaction } from '../ledger/effects.ts';
@@ -247,7 +247,8 @@ export class Mempool implements MempoolView {
       const entry = this.get(transaction.id);
       if (entry === undefined) continue;
       if (transaction.outcome === 'executed') this.#remove(entry, 'finalized');
-      else if (transaction.outcome === 'failed' && transaction.reason === 'invalid') this.#remove(entry, 'rejected');
+      else if (transaction.outcome === 'failed' && transaction.reason === 'invalid' && isSame(entry, transaction))
+        this.#remove(entry, 'rejected');
     }
     for (const { id, reason } of this.lost(effects.spent, effects.header.height)) {
       const entry = this.get(id);
@@ -255,11 +256,11 @@ export class Mempool implements MempoolView {
     }
   }
 
-  /** Marks which waiting transactions a waiting block carries. */
+  /** Marks which waiting transactions a waiting block carries. Another copy, whose witnesses may be anything, is no reason to leave one out. */
   carried(blockName: string, transactions: readonly ReadTransaction[]): void {
-    for (const { name } of transactions) {
-      const entry = this.#entries.get(name);
-      if (entry === undefined) continue;
+    for (const transaction of transactions) {
+      const entry = this.#entries.get(transaction.name);
+      if (entry === undefined || !isSame(entry, transaction)) continue;
       entry.carriers.add(blockName);
       this.#withdraw(entry);
     }
@@ -272,3 +273,6 @@ export class Mempool implements MempoolView {
     }
   }
 }
+
+/** An identifier covers the body alone: only the same bytes are the same transaction, witnesses included. */
+const isSame = (entry: Entry, carried: { readonly wire: Bytes }): boolean => equalBytes(entry.wire, carried.wire);

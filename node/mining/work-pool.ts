@@ -9,12 +9,14 @@ import { type Bytes, compareBytes } from '../../protocol/bytes.ts';
 import { MAX_CUT_BLOCKS } from '../../protocol/cut.ts';
 import type { BlockRecord } from '../full-node.ts';
 import { isWindowOpen, nameOf } from '../ledger/registration.ts';
-import type { WorkBlock } from '../ledger/work-block.ts';
+import type { ReadTransaction, WorkBlock } from '../ledger/work-block.ts';
 
 export type WaitingBlock = WorkBlock & { readonly hash: Bytes; readonly record: BlockRecord };
 
 /** What is remembered of a block that is on record and not in the pool. */
 type Outside = { readonly id: Bytes; readonly bodyId: Bytes; readonly anchorHeight: number };
+
+type Carried = { readonly block: WaitingBlock; readonly copy: ReadTransaction };
 
 export type WorkPoolOptions = { readonly maxBlocks: number; readonly maxBytes: number };
 
@@ -25,8 +27,8 @@ export class WorkPool {
   readonly #outside = new Map<string, Outside>();
   /** Which block uses a body: one that waits, is being written or had to leave. */
   readonly #bodies = new Map<string, string>();
-  /** Which waiting block was the first to carry a transaction. */
-  readonly #carriers = new Map<string, WaitingBlock>();
+  /** What waiting blocks carry, by identifier: copies of one transaction may differ in their witnesses. */
+  readonly #carried = new Map<string, Carried[]>();
 
   constructor(options: WorkPoolOptions) {
     this.#options = options;
@@ -50,8 +52,9 @@ export class WorkPool {
     return user !== undefined && user !== nameOf(by);
   }
 
-  carrier(transactionId: Bytes): WaitingBlock | undefined {
-    return this.#carriers.get(nameOf(transactionId));
+  /** The first block that carries a copy of the transaction of which `isGood` holds. */
+  carrier(transactionId: Bytes, isGood: (copy: ReadTransaction) => boolean): WaitingBlock | undefined {
+    return this.#carried.get(nameOf(transactionId))?.find(({ copy }) => isGood(copy))?.block;
   }
 
   /** Blocks that must leave before this one fits; undefined when it would itself be the first to leave. */
@@ -80,7 +83,11 @@ export class WorkPool {
     this.hold(block);
     this.#outside.delete(nameOf(block.id));
     this.#blocks.set(nameOf(block.id), block);
-    for (const { name } of block.transactions) if (!this.#carriers.has(name)) this.#carriers.set(name, block);
+    for (const copy of block.transactions) {
+      const carried = this.#carried.get(copy.name);
+      if (carried === undefined) this.#carried.set(copy.name, [{ block, copy }]);
+      else carried.push({ block, copy });
+    }
     this.bytes += block.bodyBytes.length;
   }
 
@@ -104,7 +111,11 @@ export class WorkPool {
     const block = this.#blocks.get(nameOf(id));
     if (block === undefined) return undefined;
     this.#blocks.delete(nameOf(id));
-    for (const { name } of block.transactions) if (this.#carriers.get(name) === block) this.#carriers.delete(name);
+    for (const { name } of block.transactions) {
+      const left = (this.#carried.get(name) ?? []).filter((carried) => carried.block !== block);
+      if (left.length === 0) this.#carried.delete(name);
+      else this.#carried.set(name, left);
+    }
     this.bytes -= block.bodyBytes.length;
     return block;
   }

@@ -9,6 +9,7 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import type { Outpoint } from '../../protocol/transaction.ts';
 import type { BlockRecord, CutRecord } from '../full-node.ts';
 import type { AppliedCut } from '../ledger/apply-cut.ts';
+import { isFaultOfCopy } from '../ledger/effects.ts';
 import { KEY_LAYOUT, OUTPUT_LAYOUT } from '../ledger/output-set.ts';
 import { decodeState, type LedgerState } from '../ledger/state.ts';
 import { Trie } from '../ledger/trie.ts';
@@ -276,10 +277,17 @@ export class LedgerStore {
     );
     for (const transaction of ranked) {
       if (transaction.outcome === 'repeated') continue;
+      // A copy with bad witnesses says nothing about the transaction, and what is final stays as it was.
+      if (transaction.outcome === 'failed' && (isFaultOfCopy(transaction) || this.#isFinal(transaction.id))) continue;
       const outcome = transaction.outcome === 'executed' ? 'executed' : transaction.reason;
       const place = { blockId: transaction.blockId, index: transaction.index };
       put(KEYS.transaction(transaction.id), encodeTransactionRecord({ outcome, height: header.height, place }));
     }
+  }
+
+  #isFinal(id: Bytes): boolean {
+    const outcome = this.transaction(id)?.outcome;
+    return outcome === 'executed' || outcome === 'conflict' || outcome === 'expired';
   }
 
   #blockOperations(

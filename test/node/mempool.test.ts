@@ -175,7 +175,7 @@ function waitingRoom() {
   return { mempool, add, chosen, left };
 }
 
-const carrying = (name: string) => [{ name } as ReadTransaction];
+const carrying = (name: string, bytes = 5_000) => [{ name, wire: new Uint8Array(bytes) } as unknown as ReadTransaction];
 
 test('selection: fee rate, own before relayed, the ageing rule, a random draw inside a group', () => {
   const { mempool, add, chosen } = waitingRoom();
@@ -195,6 +195,8 @@ test('selection: fee rate, own before relayed, the ageing rule, a random draw in
   expect(orders.size).toBe(4);
   expect(chosen({ maxTransactions: 3 }).length).toBe(3);
   // What a waiting block carries is left to it, and comes back to its own group with the last block that carried it.
+  mempool.carried('other bytes under the same name', carrying('aged', 4_999));
+  expect(chosen()).toContain('aged');
   for (const block of ['a', 'b']) mempool.carried(block, carrying('aged'));
   expect(chosen()).not.toContain('aged');
   mempool.released('a', carrying('aged'));
