@@ -33,10 +33,10 @@ export const FAULT_POINTS = {
 } as const;
 export type Fault = keyof typeof FAULT_POINTS;
 
-type Score = { readonly points: number; readonly atMillis: number };
+export type Score = { readonly points: number; readonly atMillis: number };
+export const NO_POINTS: Score = { points: 0, atMillis: 0 };
 
-export function addPoints(score: Score | undefined, points: number, nowMillis: number, options: BanOptions): Score {
-  if (score === undefined) return { points, atMillis: nowMillis };
+export function addPoints(score: Score, points: number, nowMillis: number, options: BanOptions): Score {
   const age = Math.max(0, nowMillis - score.atMillis);
   return { points: score.points * 2 ** (-age / options.halfLifeMillis) + points, atMillis: nowMillis };
 }
@@ -61,7 +61,7 @@ export class BanList {
   score(address: string, fault: Fault, nowMillis: number): number | undefined {
     if (this.exempt(address)) return undefined;
     const key = clientKey(address);
-    const score = addPoints(this.#scores.get(key), FAULT_POINTS[fault], nowMillis, this.#options);
+    const score = addPoints(this.#scores.get(key) ?? NO_POINTS, FAULT_POINTS[fault], nowMillis, this.#options);
     this.#scores.delete(key);
     if (score.points < this.#options.limit) {
       this.#scores.set(key, score);

@@ -11,13 +11,14 @@ import type { Fault } from './ban-score.ts';
 import { type Conversation, type ConversationDesk, type Peer, V1Conversation, V2Conversation } from './conversation.ts';
 import { ConnectionCounter } from './extranonce.ts';
 import { FanOut } from './fan-out.ts';
-import type { Hub, ListenerFigures, Member, Publication, SessionRecord } from './hub.ts';
+import type { Hub, ListenerFigures, Member, Publication } from './hub.ts';
 import { TemplateShelf } from './job-book.ts';
 import type { StratumLimits } from './options.ts';
 import { ServedTemplate } from './served-template.ts';
 import type { StratumService } from './service.ts';
 import type { Session } from './session.ts';
 import type { ConnectionNumbers, PendingShare } from './session-desk.ts';
+import type { SessionRecord } from './session-record.ts';
 import { ShareCheck } from './share-check.ts';
 import type { RefusedShare, WorkerEvent } from './sink.ts';
 import { type Bucket, fullBucket, take } from './token-bucket.ts';
@@ -29,6 +30,8 @@ export type DeskOptions = {
   readonly limits: StratumLimits;
   readonly thread: number;
   readonly bootId: Bytes;
+  /** Shared by all threads of a server (extranonce.ts). */
+  readonly connectionNumbers: SharedArrayBuffer;
 };
 
 export type DeskDependencies = {
@@ -55,6 +58,8 @@ type Counts = Record<string, number>;
 const bump = (counts: Counts, key: string): void => {
   counts[key] = (counts[key] ?? 0) + 1;
 };
+const ofDraw = (templates: readonly ServedTemplate[], draw: number): ServedTemplate | undefined =>
+  templates[draw % Math.max(1, templates.length)];
 const conversationOf = (session: Session): Conversation => session.voice as Conversation;
 
 export class Desk implements ConversationDesk {
@@ -75,13 +80,13 @@ export class Desk implements ConversationDesk {
   readonly #check: ShareCheck;
   readonly #fanOut: FanOut;
   #newest: ServedTemplate[] = [];
+  #before: ServedTemplate[] = [];
   #touched: Conversation[] = [];
   #acknowledging = new Set<V2Conversation>();
   #owning: Session[] = [];
   #refused: RefusedShare[] = [];
   #events: WorkerEvent[] = [];
   #overall: Bucket;
-  #late: Bucket;
   #sweep: Iterator<Conversation> | null = null;
   #sweeps = 0;
   #draining = false;
@@ -98,10 +103,9 @@ export class Desk implements ConversationDesk {
     this.bootId = options.bootId;
     this.#dependencies = dependencies;
     this.shelf = new TemplateShelf(options.limits.jobs);
-    this.#counter = new ConnectionCounter(options.bootId, options.thread);
+    this.#counter = new ConnectionCounter(options.bootId, options.thread, options.connectionNumbers);
     const { hub, verifier, soon, log } = dependencies;
     this.#overall = fullBucket(options.limits.submitsOverall, dependencies.now());
-    this.#late = fullBucket(options.limits.lateSubmits, dependencies.now());
     this.#check = new ShareCheck({
       verifier,
       hub,
@@ -170,7 +174,11 @@ export class Desk implements ConversationDesk {
   // --- what sessions ask for -------------------------------------------------------------------------------------------
 
   newest(draw: number): ServedTemplate | undefined {
-    return this.#newest[draw % Math.max(1, this.#newest.length)];
+    return ofDraw(this.#newest, draw);
+  }
+
+  before(draw: number): ServedTemplate | undefined {
+    return ofDraw(this.#before, draw);
   }
 
   newNumbers(): ConnectionNumbers {
@@ -239,12 +247,10 @@ export class Desk implements ConversationDesk {
     this.#check.add(share);
   }
 
-  admits(late: boolean): boolean {
-    const rate = late ? this.limits.lateSubmits : this.limits.submitsOverall;
-    const bucket = take(late ? this.#late : this.#overall, rate, this.now());
+  admits(): boolean {
+    const bucket = take(this.#overall, this.limits.submitsOverall, this.now());
     if (bucket === undefined) return false;
-    if (late) this.#late = bucket;
-    else this.#overall = bucket;
+    this.#overall = bucket;
     return true;
   }
 
@@ -313,6 +319,7 @@ export class Desk implements ConversationDesk {
     const served = templates.map((template) => new ServedTemplate(template));
     if (served.length === 0) return;
     this.shelf.add(new Map(served.map((template) => [template.serial, template])), this.now());
+    this.#before = this.#newest;
     this.#newest = served;
     this.#fanOut.start(clean);
   }
@@ -409,7 +416,8 @@ export class Desk implements ConversationDesk {
       this.#cutOff(conversation, 'does not read');
     else if (!session.isMining) {
       if (now - conversation.sinceMillis > this.limits.loginMillis) {
-        session.fault('login_timeout');
+        // Where it waited for us, or was told to ask again, it is not to blame.
+        if (!session.isPutOff) session.fault('login_timeout');
         conversation.end('did not log in');
       }
     } else if (now - session.lastActiveMillis > this.limits.idleMillis) conversation.end('silent for too long');

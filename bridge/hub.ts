@@ -5,9 +5,8 @@
  */
 import type { Bytes } from '../protocol/bytes.ts';
 import type { Fault } from './ban-score.ts';
-import type { JobLogState } from './job-book.ts';
+import type { SessionRecord } from './session-record.ts';
 import type { Ownership, RefusedShare, WorkerEvent } from './sink.ts';
-import type { Vardiff } from './vardiff.ts';
 
 /** A template as listeners use it. The body stays with the main thread: only a block needs it. */
 export type PublishedTemplate = {
@@ -18,6 +17,8 @@ export type PublishedTemplate = {
   /** Which of how many draws of its cut. */
   readonly draw: number;
   readonly draws: number;
+  /** An earlier template had the same bytes. */
+  readonly isRepeat: boolean;
 };
 
 export type Publication = {
@@ -35,6 +36,7 @@ export type JudgedShare = {
   readonly generation: number;
   readonly work: bigint;
   readonly anchorHeight: number;
+  readonly headerDigest: Bytes;
   readonly nonce: Bytes;
   readonly atMillis: number;
 };
@@ -47,28 +49,6 @@ export type Candidate = {
   /** With its nonce. */
   readonly header: Bytes;
   readonly blockId: Bytes;
-};
-
-/** All that a resumed session gets back. */
-export type SessionRecord = {
-  readonly id: string;
-  /** The process that served it last: jobs, nonces and generation mean something to that one alone. */
-  readonly bootId: Bytes;
-  readonly service: string;
-  readonly owner: Bytes;
-  readonly prefix: number;
-  readonly tag: string;
-  readonly generation: number;
-  readonly spare: number | null;
-  readonly account: Bytes | null;
-  readonly worker: string;
-  readonly vardiff: Vardiff | null;
-  readonly log: JobLogState;
-  readonly accepted: number;
-  readonly stale: number;
-  readonly rejected: Readonly<Record<string, number>>;
-  readonly work: bigint;
-  readonly lastJobId: number;
 };
 
 export type Balance = { readonly pending: bigint; readonly paid: bigint };

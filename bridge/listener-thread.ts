@@ -5,10 +5,11 @@ import { useNativeSha384 } from '../runtime/native-sha384.ts';
 import { randomPieces } from '../runtime/random-pieces.ts';
 import { steadyNow } from './clock.ts';
 import { Desk } from './desk.ts';
-import type { Balance, Hub, SessionRecord } from './hub.ts';
+import type { Balance, Hub } from './hub.ts';
 import { Listener } from './listener.ts';
 import type { ListenerThreadOptions } from './listener-threads.ts';
 import { PortCalls } from './port-calls.ts';
+import type { SessionRecord } from './session-record.ts';
 import { packShares } from './share-batch.ts';
 
 if (parentPort === null) throw new Error('this file is the program of a worker thread');

@@ -18,10 +18,10 @@ import type {
   ListenerFigures,
   Member,
   Publication,
-  SessionRecord,
 } from './hub.ts';
 import type { ListenerOptions } from './listener.ts';
 import { PortCalls } from './port-calls.ts';
+import type { SessionRecord } from './session-record.ts';
 import { unpackShares } from './share-batch.ts';
 import type { RefusedShare, WorkerEvent } from './sink.ts';
 

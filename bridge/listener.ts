@@ -14,17 +14,11 @@ import { listenError } from '../runtime/runtime-error.ts';
 import { ConnectionCount } from './connection-count.ts';
 import type { Conversation } from './conversation.ts';
 import { type Desk, TICK_MILLIS } from './desk.ts';
-import type {
-  BoundAddress,
-  CertificatePem,
-  ListenerControl,
-  ListenerFigures,
-  Publication,
-  SessionRecord,
-} from './hub.ts';
+import type { BoundAddress, CertificatePem, ListenerControl, ListenerFigures, Publication } from './hub.ts';
 import { StreamPeer } from './peers.ts';
 import { readProxyHeader } from './proxy-header.ts';
 import type { StratumService } from './service.ts';
+import type { SessionRecord } from './session-record.ts';
 import { type Bucket, fullBucket, take } from './token-bucket.ts';
 import { StratumSockets } from './web-sockets.ts';
 

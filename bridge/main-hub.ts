@@ -7,7 +7,8 @@ import { clientKey } from '../runtime/client-address.ts';
 import type { BanList, Fault } from './ban-score.ts';
 import { extranonceOf } from './extranonce.ts';
 import type { FoundBlocks } from './found-blocks.ts';
-import type { Balance, Candidate, Hub, JudgedShare, ListenerControl, Member, SessionRecord } from './hub.ts';
+import type { Balance, Candidate, Hub, JudgedShare, ListenerControl, Member } from './hub.ts';
+import type { SessionRecord } from './session-record.ts';
 import type { SessionShelf } from './session-shelf.ts';
 import type { AcceptedShare, RefusedShare, ShareSink, WorkerEvent } from './sink.ts';
 import { bodyFor, type Template } from './template.ts';
@@ -72,6 +73,11 @@ export class MainHub implements Hub {
     const holder = this.#moved.get(id) ?? Number.parseInt(id.slice(0, 2), 16);
     const record = (await shelf.take(id)) ?? (await listener(holder)?.takeSession(id)) ?? (await shelf.take(id));
     if (record == null) return null;
+    if (record.bannedUntilMillis > this.#dependencies.now()) {
+      // It is told so, as often as it asks.
+      this.ended(record);
+      return record;
+    }
     if (thread === Number.parseInt(id.slice(0, 2), 16)) this.#moved.delete(id);
     else this.#moved.set(id, thread);
     return record;
@@ -108,13 +114,22 @@ function extranonceFor(member: Member, generation: number): Bytes {
   return extranonce;
 }
 
-const acceptedOf = ({ member, generation, work, anchorHeight, nonce, atMillis }: JudgedShare): AcceptedShare => ({
+const acceptedOf = ({
+  member,
+  generation,
+  work,
+  anchorHeight,
+  headerDigest,
+  nonce,
+  atMillis,
+}: JudgedShare): AcceptedShare => ({
   service: member.service,
   account: member.account,
   worker: member.worker,
   work,
   anchorHeight,
   extranonce: extranonceFor(member, generation),
+  headerDigest,
   nonce,
   atMillis,
 });

@@ -30,8 +30,10 @@ export type StratumLimits = {
   readonly submits: BucketRate;
   /** Submits of all connections of one thread: what the verifier is asked for at most. */
   readonly submitsOverall: BucketRate;
-  /** Submits for expired jobs, of one thread: hashed only because one may be a block. */
+  /** Submits of one connection for expired jobs: hashed only because one may be a block. */
   readonly lateSubmits: BucketRate;
+  /** Submits of one connection that are hashed whatever others send. */
+  readonly owedSubmits: BucketRate;
   /** Requests held back while one before them is being answered. */
   readonly heldRequests: number;
   /** How long, and how many, sessions are kept to be resumed. */
@@ -55,7 +57,8 @@ export const LIMIT_DEFAULTS: StratumLimits = {
   requests: { perSecond: 5, burst: 50 },
   submits: { perSecond: 100, burst: 1_000 },
   submitsOverall: { perSecond: 100_000, burst: 50_000 },
-  lateSubmits: { perSecond: 200, burst: 500 },
+  lateSubmits: { perSecond: 10, burst: 200 },
+  owedSubmits: { perSecond: 1, burst: 10 },
   heldRequests: 32,
   resumeMillis: 120_000,
   resumeSessions: 100_000,
@@ -64,6 +67,14 @@ export const LIMIT_DEFAULTS: StratumLimits = {
   bans: BAN_DEFAULTS,
   vardiff: VARDIFF_DEFAULTS,
 };
+
+/** How long miners may go on with one template while no node serves, and some more. */
+const LONGEST_TEMPLATE_MILLIS = 90_000;
+
+/** Nonces that a session can have had judged on jobs that are still known, at the pace it may submit. */
+export const judgedLimit = ({ submits, jobs }: StratumLimits): number =>
+  submits.burst +
+  Math.ceil((submits.perSecond * (jobs.graceMillis + jobs.memoryMillis + LONGEST_TEMPLATE_MILLIS)) / 1000);
 
 const LIMITS = 'Limits';
 const SHARES = 'Jobs and shares';

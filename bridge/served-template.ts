@@ -24,6 +24,7 @@ export class ServedTemplate implements JobTemplate {
   readonly epoch: number;
   readonly draw: number;
   readonly draws: number;
+  readonly isRepeat: boolean;
   readonly anchorHeight: number;
   readonly registrationWindowEnd: number;
   readonly #terms = new Map<bigint, ShareTerms>();
@@ -36,6 +37,7 @@ export class ServedTemplate implements JobTemplate {
     this.epoch = published.epoch;
     this.draw = published.draw;
     this.draws = published.draws;
+    this.isRepeat = published.isRepeat;
     this.target = published.header.slice(TARGET_OFFSET, TARGET_OFFSET + 32);
     this.blockWork = workOfTarget(bigintFromBytesBE(this.target));
     const view = new DataView(published.header.buffer, published.header.byteOffset);

@@ -13,7 +13,7 @@ import { BanList } from './ban-score.ts';
 import { steadyNow } from './clock.ts';
 import { connectionCountMemory } from './connection-count.ts';
 import { Desk } from './desk.ts';
-import { BOOT_ID_BYTES } from './extranonce.ts';
+import { BOOT_ID_BYTES, connectionNumberMemory } from './extranonce.ts';
 import { type BlockEntry, FoundBlocks } from './found-blocks.ts';
 import type { BoundAddress, CertificatePem, Hub, ListenerControl, ListenerFigures, Publication } from './hub.ts';
 import { MAX_SERIAL } from './job-book.ts';
@@ -21,6 +21,7 @@ import { Listener, type ListenerOptions } from './listener.ts';
 import { startListenerThread } from './listener-threads.ts';
 import { MainHub } from './main-hub.ts';
 import type { StratumLimits } from './options.ts';
+import { RepeatedTemplates } from './repeated-templates.ts';
 import type { StratumService } from './service.ts';
 import { LocalSessionShelf, type SessionShelf } from './session-shelf.ts';
 import type { ShareSink } from './sink.ts';
@@ -117,7 +118,9 @@ class MainServer implements StratumServer {
   readonly #blocks: FoundBlocks;
   readonly #hub: Hub;
   readonly #counts = connectionCountMemory();
+  readonly #connectionNumbers = connectionNumberMemory();
   readonly #templates = new Map<number, { readonly template: Template; readonly atMillis: number }>();
+  readonly #repeated: RepeatedTemplates;
   #certificate: CertificatePem | null;
   #serial = 0;
   #publication: Publication | null = null;
@@ -135,6 +138,8 @@ class MainServer implements StratumServer {
     this.#certificate = options.certificate;
     this.#now = dependencies.now ?? steadyNow;
     this.bootId = options.bootId ?? Uint8Array.from(randomBytes(BOOT_ID_BYTES));
+    const { graceMillis, memoryMillis } = options.limits.jobs;
+    this.#repeated = new RepeatedTemplates(2 * (graceMillis + memoryMillis));
     this.#bans = new BanList(options.limits.bans, options.allow);
     const sleep = (millis: number) => new Promise<void>((resolve) => setTimeout(resolve, millis));
     this.#blocks = new FoundBlocks({ upstream, sink, log: log.child('blocks'), sleep });
@@ -217,7 +222,7 @@ class MainServer implements StratumServer {
 
   #deskOptions(thread: number) {
     const { network, server, limits } = this.#options;
-    return { network, server, limits, thread, bootId: this.bootId };
+    return { network, server, limits, thread, bootId: this.bootId, connectionNumbers: this.#connectionNumbers };
   }
 
   #listenerOptions(services: readonly StratumService[], sharePorts: boolean): ListenerOptions {
@@ -267,6 +272,7 @@ class MainServer implements StratumServer {
     const [first] = templates;
     if (first === undefined) return;
     const serials = templates.map((template) => this.#shelve(template));
+    const repeats = templates.map(({ headerBytes }) => this.#repeated.isRepeat(headerBytes, performance.now()));
     try {
       await Promise.all([...new Set(templates.map(({ epoch }) => epoch))].map((epoch) => verifier.prepare(epoch)));
     } catch (error) {
@@ -284,6 +290,7 @@ class MainServer implements StratumServer {
         epoch,
         draw,
         draws: templates.length,
+        isRepeat: repeats[draw] as boolean,
       })),
     };
     this.#published++;

@@ -4,7 +4,8 @@ import type { Network } from '../protocol/network.ts';
 import type { RefusalCode } from '../protocol/stratum/errors.ts';
 import type { Fault } from './ban-score.ts';
 import type { Member } from './hub.ts';
-import type { TemplateShelf, Terms } from './job-book.ts';
+import type { TemplateShelf } from './job-book.ts';
+import type { Terms } from './job-log.ts';
 import type { StratumLimits } from './options.ts';
 import type { ServedTemplate } from './served-template.ts';
 import type { Session } from './session.ts';
@@ -14,12 +15,13 @@ import type { AnswerId } from './voice.ts';
 export type PendingShare = {
   readonly session: Session;
   readonly id: AnswerId;
-  readonly jobId: number;
   readonly nonce: Bytes;
   readonly template: ServedTemplate;
   readonly terms: Terms;
   /** Set when the share earns nothing (the job has expired, or the server is not ready), but may be a block. */
   readonly refusal: 21 | 31 | null;
+  /** One of the few of its connection that are hashed whatever others send. */
+  readonly isOwed: boolean;
   readonly atMillis: number;
 };
 
@@ -35,6 +37,8 @@ export interface SessionDesk {
   readonly shelf: TemplateShelf<ServedTemplate>;
   now(): number;
   newest(draw: number): ServedTemplate | undefined;
+  /** The template that came just before the newest, for the same draw. */
+  before(draw: number): ServedTemplate | undefined;
   newNumbers(): ConnectionNumbers;
   newSessionId(): string;
   /** Answered by `resumed`. */
@@ -45,8 +49,8 @@ export interface SessionDesk {
   joined(session: Session): void;
   /** Answered by `accepted`, `refused` or `found`. */
   check(share: PendingShare): void;
-  /** Whether the overall bound, or that of shares that earn nothing, lets one more be hashed. */
-  admits(late: boolean): boolean;
+  /** Whether the overall bound lets one more be hashed. */
+  admits(): boolean;
   /** A fault before authorization: it counts against the address. */
   faultOfAddress(session: Session, fault: Fault): void;
   /** Answered by `balanced`. */

@@ -1,5 +1,9 @@
-/** Sessions whose connection ended, kept for a while to be resumed (S55). Several instances may share one shelf. */
-import type { SessionRecord } from './hub.ts';
+/**
+ * Sessions whose connection ended, kept for a while to be resumed (S55). Several instances may share one shelf. Anyone can
+ * make sessions by logging in, so those that brought a share have room of their own that strangers cannot fill; a
+ * banned one is kept until its ban ends (S59).
+ */
+import type { SessionRecord } from './session-record.ts';
 
 export interface SessionShelf {
   put(record: SessionRecord): Promise<void>;
@@ -9,29 +13,66 @@ export interface SessionShelf {
 
 export type SessionShelfOptions = { readonly resumeMillis: number; readonly resumeSessions: number };
 
-export class LocalSessionShelf implements SessionShelf {
-  readonly #options: SessionShelfOptions;
-  readonly #now: () => number;
-  readonly #kept = new Map<string, { readonly record: SessionRecord; readonly atMillis: number }>();
+/** Of sessions without a share, and of banned ones, so many times fewer are kept. */
+const FEWER = 4;
 
-  constructor(options: SessionShelfOptions, now: () => number) {
-    this.#options = options;
-    this.#now = now;
+/** Whether it has done work: a record that costs nothing to make is kept with less effort. */
+export const isProven = ({ accepted }: SessionRecord): boolean => accepted > 0;
+
+/** How long from now a record is worth keeping. */
+export const keptMillis = (record: SessionRecord, resumeMillis: number, nowMillis: number): number =>
+  Math.max(resumeMillis, Math.ceil(record.bannedUntilMillis - nowMillis));
+
+/** Records of about the same life, the oldest first. */
+class Row {
+  readonly #capacity: number;
+  readonly #kept = new Map<string, { readonly record: SessionRecord; readonly untilMillis: number }>();
+
+  constructor(capacity: number) {
+    this.#capacity = capacity;
   }
 
-  async put(record: SessionRecord): Promise<void> {
-    const now = this.#now();
+  put(record: SessionRecord, untilMillis: number, nowMillis: number): void {
     this.#kept.delete(record.id);
-    this.#kept.set(record.id, { record, atMillis: now });
-    for (const [id, { atMillis }] of this.#kept) {
-      if (this.#kept.size <= this.#options.resumeSessions && now - atMillis <= this.#options.resumeMillis) break;
+    this.#kept.set(record.id, { record, untilMillis });
+    for (const [id, kept] of this.#kept) {
+      if (this.#kept.size <= this.#capacity && kept.untilMillis >= nowMillis) break;
       this.#kept.delete(id);
     }
   }
 
-  async take(id: string): Promise<SessionRecord | null> {
+  take(id: string, nowMillis: number): SessionRecord | null {
     const kept = this.#kept.get(id);
+    if (kept === undefined) return null;
     this.#kept.delete(id);
-    return kept === undefined || this.#now() - kept.atMillis > this.#options.resumeMillis ? null : kept.record;
+    return kept.untilMillis < nowMillis ? null : kept.record;
+  }
+}
+
+export class LocalSessionShelf implements SessionShelf {
+  readonly #options: SessionShelfOptions;
+  readonly #now: () => number;
+  readonly #proven: Row;
+  readonly #new: Row;
+  readonly #banned: Row;
+
+  constructor(options: SessionShelfOptions, now: () => number) {
+    this.#options = options;
+    this.#now = now;
+    const fewer = Math.ceil(options.resumeSessions / FEWER);
+    this.#proven = new Row(options.resumeSessions);
+    this.#new = new Row(fewer);
+    this.#banned = new Row(fewer);
+  }
+
+  async put(record: SessionRecord): Promise<void> {
+    const now = this.#now();
+    const row = record.bannedUntilMillis > now ? this.#banned : isProven(record) ? this.#proven : this.#new;
+    row.put(record, now + keptMillis(record, this.#options.resumeMillis, now), now);
+  }
+
+  async take(id: string): Promise<SessionRecord | null> {
+    const now = this.#now();
+    return this.#banned.take(id, now) ?? this.#proven.take(id, now) ?? this.#new.take(id, now);
   }
 }

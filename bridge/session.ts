@@ -1,5 +1,5 @@
 /**
- * A session as a state machine (docs/protocol/stratum.md, S50 to S56): connected, subscribed, authorized (its ownership is
+ * A session as a state machine (docs/protocol/stratum.md, S50 to S59): connected, subscribed, authorized (its ownership is
  * being put on record), mining, draining. Requests and verdicts come in as calls, everything goes out through the voice
  * and the desk; time, names and randomness come from the desk. So a recorded session replays byte for byte, and no test
  * of it needs a socket.
@@ -7,16 +7,20 @@
 import { formatAddress } from '../protocol/address.ts';
 import { type Bytes, equalBytes } from '../protocol/bytes.ts';
 import { ProtocolError } from '../protocol/errors.ts';
-import { answerTo, bannedReply, errorReply, type RefusalCode, stratumError } from '../protocol/stratum/errors.ts';
-import type { Authorize, RejectReason, Subscribe } from '../protocol/stratum/messages.ts';
+import { answerTo, bannedReply, errorReply, type RefusalCode } from '../protocol/stratum/errors.ts';
+import type { Authorize, Subscribe } from '../protocol/stratum/messages.ts';
 import { parsePassword, parseUsername, type Wishes } from '../protocol/stratum/username.ts';
-import { addPoints, FAULT_POINTS, type Fault } from './ban-score.ts';
+import { addPoints, FAULT_POINTS, type Fault, NO_POINTS, type Score } from './ban-score.ts';
 import { Bodies, type Body, type BodyOwner } from './bodies.ts';
-import type { Balance, Member, SessionRecord } from './hub.ts';
-import { JobLog, jobIdOf, MAX_REVISION, serialOf, type Terms } from './job-book.ts';
+import type { Balance, Member } from './hub.ts';
+import { serialOf } from './job-book.ts';
+import { JobLog, type Terms } from './job-log.ts';
+import { judgedLimit } from './options.ts';
 import type { ServedTemplate } from './served-template.ts';
 import { type StratumService, tagOf } from './service.ts';
 import type { ConnectionNumbers, PendingShare, SessionDesk } from './session-desk.ts';
+import type { SessionRecord } from './session-record.ts';
+import { Tally } from './tally.ts';
 import { type Bucket, fullBucket, take } from './token-bucket.ts';
 import { hashRate, newVardiff, onShare, retarget, type Vardiff } from './vardiff.ts';
 import type { AnswerId, Voice } from './voice.ts';
@@ -37,10 +41,9 @@ const FAULTS: Partial<Record<RefusalCode, Fault>> = {
 
 /** A miner that finds a block this often, or oftener, is a large one. */
 const LARGE_SECONDS = 60;
-const FIRST_BODY: Pick<SessionRecord, 'generation' | 'spare'> = { generation: 0, spare: null };
-
-/** What every call of `mining.stats` and every resumed session goes on counting. */
-const NO_REJECTS: Readonly<Record<string, number>> = {};
+/** A miner whose last share was taken, or not taken through a fault of ours, no longer ago than this means no harm. */
+const GOOD_FAITH_MILLIS = 10_000;
+const TOO_MANY_REQUESTS = 'more requests than one connection may send';
 
 export class Session implements BodyOwner {
   readonly service: StratumService;
@@ -62,18 +65,24 @@ export class Session implements BodyOwner {
   #log: JobLog | null = null;
   #vardiff: Vardiff | null = null;
   #wishes: Wishes | null = null;
-  #lastJobId = -1;
+  /** The newest template that a job of this connection was on. */
+  #serial = -1;
   #resumed = false;
+  /** Submits of before the resume that may come again, because their answers were lost. */
+  #forgiven = 0;
+  /** The last login request was put off by us: nothing that follows from it is the miner's fault. */
+  #isPutOff = false;
   /** The request that `busy` is about. */
   #open: AnswerId = null;
   #requests: Bucket | null = null;
   #submits: Bucket | null = null;
-  #points = 0;
-  #pointsAt = 0;
-  #accepted = 0;
-  #stale = 0;
-  #rejected: Record<string, number> | null = null;
-  work = 0n;
+  #late: Bucket | null = null;
+  #owed: Bucket | null = null;
+  #score: Score = NO_POINTS;
+  #bannedUntil = 0;
+  /** When a share was last accepted, or refused for a reason of ours. */
+  #servedMillis: number;
+  readonly #tally = new Tally();
   /** Submits that are being verified. */
   pending = 0;
   lastActiveMillis: number;
@@ -83,6 +92,11 @@ export class Session implements BodyOwner {
     this.#desk = desk;
     this.voice = voice;
     this.lastActiveMillis = desk.now();
+    this.#servedMillis = this.lastActiveMillis;
+  }
+
+  get work(): bigint {
+    return this.#tally.work;
   }
 
   get isResumed(): boolean {
@@ -102,7 +116,7 @@ export class Session implements BodyOwner {
       return;
     }
     if (!this.#desk.ready) {
-      this.refuse(id, 31);
+      this.#putOff(id, 31);
       return;
     }
     this.#agent = asked.agent;
@@ -124,22 +138,30 @@ export class Session implements BodyOwner {
       this.#begin(id);
       return;
     }
+    const banLeft = record.bannedUntilMillis - this.#desk.now();
+    if (banLeft > 0) {
+      this.ban(Math.ceil(banLeft));
+      return;
+    }
     const numbers = this.#desk.newNumbers();
     // From another instance, or from before a restart: its jobs are not known here, and neither is what was judged on them. A
     // name of our own keeps the headers apart, whoever else may come with the same record; all that is no job goes on.
-    const isOurs = equalBytes(record.bootId, this.#desk.bootId);
+    const jobs = equalBytes(record.bootId, this.#desk.bootId) ? record.jobs : null;
     this.id = record.id;
-    this.#take({ ...numbers, prefix: record.prefix, ...(isOurs ? { owner: record.owner } : {}) });
+    this.#take({ ...numbers, prefix: record.prefix, ...(jobs === null ? {} : { owner: record.owner }) });
     this.tag = record.tag;
-    this.#log = isOurs ? JobLog.restore(record.log) : null;
     this.#vardiff = record.vardiff;
-    this.#accepted = record.accepted;
-    this.#stale = record.stale;
-    this.#rejected = { ...record.rejected };
-    this.work = record.work;
-    this.#lastJobId = isOurs ? record.lastJobId : -1;
-    this.#resumed = isOurs && record.account !== null;
-    if (record.account !== null) this.#become(record.account, record.worker, isOurs ? record : FIRST_BODY);
+    this.#tally.restore(record);
+    this.#score = record.score;
+    this.#become(record.account, record.worker);
+    this.#resumed = jobs !== null;
+    if (jobs !== null) {
+      const log = JobLog.restore(jobs.log, judgedLimit(this.#desk.limits));
+      const spare = jobs.spare === null ? null : (log.termsOf(jobs.spare) as Terms);
+      this.#log = log;
+      this.#bodies = new Bodies(this, log, log.termsOf(jobs.current) as Terms, spare);
+      this.#forgiven = log.judged;
+    }
     this.#subscribed(id);
   }
 
@@ -171,9 +193,10 @@ export class Session implements BodyOwner {
       return;
     }
     if (!this.#desk.ready) {
-      this.refuse(id, 31);
+      this.#putOff(id, 31);
       return;
     }
+    this.#isPutOff = false;
     this.#wishes = wishes.fixedWork === null && wishes.minWork === null ? null : wishes;
     this.state = 'authorized';
     this.#open = id;
@@ -192,7 +215,8 @@ export class Session implements BodyOwner {
     if (this.state !== 'authorized') return;
     const { limits } = this.#desk;
     this.#vardiff ??= newVardiff(limits.vardiff, this.#desk.now(), this.#wishes?.minWork ?? limits.vardiff.startWork);
-    this.#log ??= new JobLog();
+    this.#log ??= new JobLog(judgedLimit(limits));
+    this.#bodies ??= new Bodies(this, this.#log, this.#log.begin(0, this.shareWork), null);
     this.state = 'mining';
     this.#desk.joined(this);
     this.#authorized(this.#open);
@@ -205,38 +229,31 @@ export class Session implements BodyOwner {
     if (this.state !== 'authorized') return;
     this.state = 'subscribed';
     this.member = null;
-    this.refuse(this.#open, 20);
+    this.#putOff(this.#open, 20);
   }
 
   submit(id: AnswerId, jobId: number, nonce: Bytes): void {
     const desk = this.#desk;
     const now = desk.now();
     this.lastActiveMillis = now;
-    if (this.state === 'connected') {
-      this.#reject(id, 25);
-      return;
-    }
     if (!this.isMining) {
-      this.#reject(id, 24);
+      if (this.#takeRequest(now)) this.#reject(id, this.state === 'connected' ? 25 : 24);
+      else this.#reject(id, 27, TOO_MANY_REQUESTS);
       return;
     }
     const { limits } = desk;
     const bucket = take(this.#submits ?? fullBucket(limits.submits, now), limits.submits, now);
     if (bucket === undefined) {
-      // A newcomer far faster than the first share work floods at first through no fault of its own.
-      if (this.#vardiff?.phase === 'settled' || this.#wishes?.fixedWork != null) this.fault('excess');
+      if (this.#isOwnExcess(now)) this.fault('excess');
       this.#reject(id, 27, 'more submits than one connection may send');
       return;
     }
     this.#submits = bucket;
     const log = this.#log as JobLog;
-    const terms = log.termsOf(jobId);
-    if (terms === undefined || jobId > this.#lastJobId) {
-      this.#reject(id, 21);
-      return;
-    }
-    const found = desk.shelf.find(serialOf(jobId), desk.headHeight, now);
-    if (found.state === 'unknown' || this.#draw % found.template.draws !== found.template.draw) {
+    const serial = serialOf(jobId);
+    const terms = log.find(jobId);
+    const found = desk.shelf.find(serial, desk.headHeight, now);
+    if (terms === undefined || found.state === 'unknown' || this.#draw % found.template.draws !== found.template.draw) {
       this.#reject(id, 21);
       return;
     }
@@ -245,30 +262,63 @@ export class Session implements BodyOwner {
       return;
     }
     const refusal = found.state === 'expired' ? 21 : desk.ready ? null : 31;
-    if (refusal !== null && this.#bodies?.isSpent(terms.generation) !== false) {
+    if (refusal !== null && terms.isSpent) {
       this.#reject(id, refusal);
       return;
     }
-    if (!log.judge(jobId, nonce)) {
-      this.#reject(id, 22, undefined, !this.#resumed);
+    const judged = log.judge(terms, serial, nonce);
+    if (judged === 'again') {
+      this.#reject(id, 22, undefined, this.#forgiven <= 0);
+      this.#forgiven--;
       return;
     }
-    if (!desk.admits(refusal !== null)) {
-      log.unjudge(jobId, nonce);
-      this.#reject(id, refusal ?? 27, refusal === null ? 'the server is busy; send it again' : undefined);
+    if (judged === 'full') {
+      this.#reject(id, 27, 'more shares on live jobs than one session may have');
+      return;
+    }
+    const isOwed = this.#takeOwed(now);
+    const isLate = refusal !== null;
+    if (isLate && !this.#takeLate(now)) {
+      log.unjudge(terms, serial, nonce);
+      this.#reject(id, refusal);
+      return;
+    }
+    if (!isOwed && !desk.admits()) {
+      log.unjudge(terms, serial, nonce);
+      this.#servedMillis = now;
+      this.#reject(id, refusal === 31 ? 31 : 27, 'the server is busy; send it again');
       return;
     }
     this.pending++;
-    desk.check({
-      session: this,
-      id,
-      jobId,
-      nonce,
-      template: found.template,
-      terms,
-      refusal,
-      atMillis: Math.floor(now),
-    });
+    const atMillis = Math.floor(now);
+    desk.check({ session: this, id, nonce, template: found.template, terms, refusal, isOwed, atMillis });
+  }
+
+  /**
+   * A flood is the miner's fault where it can help it. It cannot while the server is still finding its share work, or while
+   * the block target is easier than the work it would have; but its shares must be good ones.
+   */
+  #isOwnExcess(now: number): boolean {
+    const isServed = this.pending > 0 || !this.#desk.ready || now - this.#servedMillis < GOOD_FAITH_MILLIS;
+    const isEased = this.shareWork >= (this.#desk.newest(this.#draw)?.blockWork ?? 0n);
+    const isPaced = this.#vardiff?.phase === 'settled' || this.#wishes?.fixedWork != null;
+    return !isServed || (isPaced && !isEased);
+  }
+
+  /** Late shares are hashed only because one may be a block; each connection has a budget of its own for them. */
+  #takeLate(now: number): boolean {
+    const { lateSubmits } = this.#desk.limits;
+    const bucket = take(this.#late ?? fullBucket(lateSubmits, now), lateSubmits, now);
+    if (bucket !== undefined) this.#late = bucket;
+    return bucket !== undefined;
+  }
+
+  /** The few submits of a connection that are hashed whatever others send: one of them may be a block. */
+  #takeOwed(now: number): boolean {
+    const { owedSubmits } = this.#desk.limits;
+    const bucket = take(this.#owed ?? fullBucket(owedSubmits, now), owedSubmits, now);
+    if (bucket !== undefined) this.#owed = bucket;
+    return bucket !== undefined;
   }
 
   stats(id: AnswerId): void {
@@ -281,12 +331,11 @@ export class Session implements BodyOwner {
       this.#tellStats(id, null);
       return;
     }
-    this.busy = true;
+    // Nothing waits for this answer: a database that is slow holds up no submit.
     this.#desk.balance(this, id);
   }
 
   balanced(id: AnswerId, balance: Balance | null): void {
-    this.busy = false;
     this.#tellStats(id, balance);
   }
 
@@ -298,19 +347,36 @@ export class Session implements BodyOwner {
   /** What could not be read, or must not be said. */
   refuse(id: AnswerId, code: RefusalCode, message?: string): void {
     this.voice.refuse(id, errorReply(code, message));
+    this.#scoreFor(code);
+  }
+
+  /** We are not ready, or could not put the ownership on record. */
+  #putOff(id: AnswerId, code: 20 | 31): void {
+    this.#isPutOff = true;
+    this.refuse(id, code);
+  }
+
+  /** Whether the miner waits for us, or was told to ask again: then it is not at fault for not having logged in. */
+  get isPutOff(): boolean {
+    return this.busy || this.#isPutOff;
+  }
+
+  #scoreFor(code: RefusalCode): void {
     const fault = FAULTS[code];
-    if (fault !== undefined) this.fault(fault);
+    // Requests that were sent ahead, before the one in front of them was put off.
+    if (fault === undefined || (fault === 'unauthorized' && this.#isPutOff)) return;
+    this.fault(fault);
   }
 
   // --- verdicts -------------------------------------------------------------------------------------------------------
 
   accepted(share: PendingShare, work: bigint, blockId: Bytes | null): void {
     this.pending--;
-    this.#accepted++;
-    this.work += work;
+    this.#tally.accept(work);
     this.voice.accepted(share.id, work, blockId);
     const { limits } = this.#desk;
     const now = this.#desk.now();
+    this.#servedMillis = now;
     this.#vardiff = onShare(this.#vardiff as Vardiff, work, now, limits.vardiff);
     this.retarget(now);
   }
@@ -318,22 +384,23 @@ export class Session implements BodyOwner {
   /** `again`: nothing was judged, so the miner may send the nonce once more. */
   refused(share: PendingShare, code: RefusalCode, again: boolean, message?: string): void {
     this.pending--;
-    if (again) this.#log?.unjudge(share.jobId, share.nonce);
+    if (again) {
+      this.#log?.unjudge(share.terms, share.template.serial, share.nonce);
+      this.#servedMillis = this.#desk.now();
+    }
     this.#reject(share.id, code, message);
   }
 
   /** Whether a hit on these terms can be a block; asked once per hit, because a body is good for one block. */
   spend(terms: Terms): boolean {
-    const bodies = this.#bodies as Bodies;
-    if (bodies.isSpent(terms.generation)) return false;
-    bodies.spend(this, terms.generation);
+    if (terms.isSpent) return false;
+    terms.isSpent = true;
     return true;
   }
 
   /** After a block: a job on a fresh body at once (S53). */
   renew(): void {
-    if (this.#bodies?.isOver === true) this.voice.end('every body of this connection had its block');
-    else if (this.isMining) this.offer(false);
+    if (this.isMining) this.offer(false);
   }
 
   // --- jobs -----------------------------------------------------------------------------------------------------------
@@ -349,7 +416,7 @@ export class Session implements BodyOwner {
   /** Whether the newest template has gone out on this connection. */
   get isCurrent(): boolean {
     const template = this.#desk.newest(this.#draw);
-    return template === undefined || (this.#lastJobId >= 0 && serialOf(this.#lastJobId) >= template.serial);
+    return template === undefined || this.#serial >= template.serial;
   }
 
   /** Sends a job on the newest template, and before the first one a large miner's spare (S57). */
@@ -357,22 +424,26 @@ export class Session implements BodyOwner {
     const template = this.#desk.newest(this.#draw);
     if (template === undefined) return;
     const bodies = this.#bodies as Bodies;
-    const isFirst = this.#lastJobId < 0 || serialOf(this.#lastJobId) !== template.serial;
-    const spare = isFirst && this.#isLarge(template) ? bodies.keepSpare(this) : null;
+    const { shareWork } = this;
+    const isFirst = this.#log?.hasJobOn(template.serial) === false;
+    const spare = isFirst && this.#isLarge(template) ? bodies.keepSpare(this, shareWork, template) : null;
+    const body = bodies.forJob(this, shareWork, template);
+    if (bodies.isOver) {
+      this.voice.end('every body of this connection was used');
+      return;
+    }
     if (spare !== null) this.#send(template, spare, clean);
-    this.#send(template, bodies.current, clean && spare === null);
+    this.#send(template, body, clean && spare === null);
   }
 
-  /** On a template that was sent before, under the next revision of its id. */
-  #send(template: ServedTemplate, { generation, extranonce, rewardRoot }: Body, clean: boolean): void {
-    const first = jobIdOf(template.serial, 0);
-    const jobId = this.#lastJobId < first ? first : this.#lastJobId + 1;
-    if (jobId - first > MAX_REVISION) return;
-    const { shareWork, payout } = this;
-    (this.#log as JobLog).send(jobId, generation, shareWork);
-    this.#lastJobId = jobId;
-    const shareTarget = template.termsFor(shareWork).target;
-    this.voice.job(template, { jobId, rewardRoot, shareTarget, payout, extranonce, clean });
+  /** Under the next id of the template; without one left the miner goes on with what it has until the next template. */
+  #send(template: ServedTemplate, { terms, extranonce, rewardRoot }: Body, clean: boolean): void {
+    const before = this.#desk.before(this.#draw)?.serial;
+    const jobId = (this.#log as JobLog).send(template.serial, before, terms);
+    if (jobId === undefined) return;
+    this.#serial = template.serial;
+    const shareTarget = template.termsFor(terms.shareWork).target;
+    this.voice.job(template, { jobId, rewardRoot, shareTarget, payout: this.payout, extranonce, clean });
   }
 
   /** Whether it finds blocks so often that the wait for a job after each would cost it work. */
@@ -389,8 +460,8 @@ export class Session implements BodyOwner {
     return this.service.pool?.payout ?? (this.member as Member).account;
   }
 
-  bodyOf(generation: number): Body {
-    return (this.#bodies as Bodies).find(this, generation);
+  bodyOf(terms: Terms): Body {
+    return (this.#bodies as Bodies).find(this, terms);
   }
 
   /** Called after shares and about once a second: a changed share work goes out with a job of its own. */
@@ -403,7 +474,7 @@ export class Session implements BodyOwner {
 
   /** Once a minute or so: forgets what concerns only dead jobs. */
   forget(oldestSerial: number): void {
-    this.#log?.forget(oldestSerial);
+    this.#log?.forget(oldestSerial, [this.#bodies?.current.terms, this.#bodies?.spare?.terms]);
   }
 
   // --- the end --------------------------------------------------------------------------------------------------------
@@ -427,15 +498,15 @@ export class Session implements BodyOwner {
     }
     const { bans } = this.#desk.limits;
     const now = this.#desk.now();
-    const score = addPoints({ points: this.#points, atMillis: this.#pointsAt }, FAULT_POINTS[fault], now, bans);
-    this.#points = score.points;
-    this.#pointsAt = score.atMillis;
-    if (score.points >= bans.limit) this.ban(bans.banMillis);
+    this.#score = addPoints(this.#score, FAULT_POINTS[fault], now, bans);
+    if (this.#score.points < bans.limit) return;
+    this.#bannedUntil = now + bans.banMillis;
+    this.ban(bans.banMillis);
   }
 
   /** What a later connection gets back; null when there is nothing worth keeping. */
   record(): SessionRecord | null {
-    if (this.#owner === null || this.member === null || this.#log === null) return null;
+    if (this.#owner === null || this.member === null || this.#log === null || this.#bodies === null) return null;
     return {
       id: this.id,
       bootId: this.#desk.bootId,
@@ -443,17 +514,17 @@ export class Session implements BodyOwner {
       owner: this.#owner,
       prefix: this.#prefix,
       tag: this.tag,
-      generation: this.#bodies?.current.generation ?? 0,
-      spare: this.#bodies?.spare?.generation ?? null,
       account: this.member.account,
       worker: this.member.worker,
       vardiff: this.#vardiff,
-      log: this.#log.state(),
-      accepted: this.#accepted,
-      stale: this.#stale,
-      rejected: this.#rejected ?? NO_REJECTS,
-      work: this.work,
-      lastJobId: this.#lastJobId,
+      ...this.#tally.state(),
+      score: this.#score,
+      bannedUntilMillis: this.#bannedUntil,
+      jobs: {
+        log: this.#log.state(),
+        current: this.#bodies.current.terms.generation,
+        spare: this.#bodies.spare?.terms.generation ?? null,
+      },
     };
   }
 
@@ -474,6 +545,7 @@ export class Session implements BodyOwner {
 
   #subscribed(id: AnswerId): void {
     this.state = 'subscribed';
+    this.#isPutOff = false;
     const { pool } = this.service;
     this.voice.subscribed(id, {
       session: this.id,
@@ -484,7 +556,7 @@ export class Session implements BodyOwner {
     });
   }
 
-  #become(account: Bytes, worker: string, { generation, spare } = FIRST_BODY): void {
+  #become(account: Bytes, worker: string): void {
     this.member = {
       handle: this.#handle,
       owner: this.owner,
@@ -494,7 +566,6 @@ export class Session implements BodyOwner {
       tag: this.tag,
       agent: this.#agent,
     };
-    this.#bodies = new Bodies(this, generation, spare);
   }
 
   #authorized(id: AnswerId): void {
@@ -502,40 +573,33 @@ export class Session implements BodyOwner {
     this.voice.authorized(id, { address: formatAddress(account, this.#desk.network.name), worker });
   }
 
-  /** Requests other than submits are cheap but not free: each connection has a bucket of them. */
   #admit(id: AnswerId): boolean {
     const now = this.#desk.now();
     this.lastActiveMillis = now;
+    const isAdmitted = this.#takeRequest(now);
+    if (!isAdmitted) this.voice.refuse(id, errorReply(27, TOO_MANY_REQUESTS));
+    return isAdmitted;
+  }
+
+  /** Requests are cheap but not free: each connection has a bucket of them; submits have their own once it mines. */
+  #takeRequest(now: number): boolean {
     const { requests } = this.#desk.limits;
     const bucket = take(this.#requests ?? fullBucket(requests, now), requests, now);
-    if (bucket === undefined) {
-      this.voice.refuse(id, errorReply(27, 'more requests than one connection may send'));
-      this.fault('excess');
-      return false;
-    }
-    this.#requests = bucket;
-    return true;
+    if (bucket === undefined) this.fault('excess');
+    else this.#requests = bucket;
+    return bucket !== undefined;
   }
 
   #reject(id: AnswerId, code: RefusalCode, message?: string, scored = true): void {
-    if (code === 21) this.#stale++;
-    else {
-      const reason = stratumError(code).name as RejectReason;
-      this.#rejected ??= {};
-      this.#rejected[reason] = (this.#rejected[reason] ?? 0) + 1;
-    }
+    this.#tally.reject(code);
     this.voice.rejected(id, errorReply(code, message));
     if (this.member !== null) this.#desk.refusedShare(this, code);
-    const fault = scored ? FAULTS[code] : undefined;
-    if (fault !== undefined) this.fault(fault);
+    if (scored) this.#scoreFor(code);
   }
 
   #tellStats(id: AnswerId, balance: Balance | null): void {
     this.voice.stats(id, {
-      accepted: this.#accepted,
-      rejected: this.#rejected ?? {},
-      stale: this.#stale,
-      work: this.work,
+      ...this.#tally.state(),
       hashRate: BigInt(Math.round(this.#vardiff === null ? 0 : hashRate(this.#vardiff))),
       shareWork: this.shareWork,
       pool: balance === null ? null : { pendingAtoms: balance.pending, paidAtoms: balance.paid },

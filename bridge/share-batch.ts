@@ -1,16 +1,24 @@
 /**
- * Judged shares as bytes, for the way from a listener thread to the main thread: 46 bytes each instead of an object graph
+ * Judged shares as bytes, for the way from a listener thread to the main thread: 64 bytes each instead of an object graph
  * to be cloned. Who a share belongs to is named by the handle that the main thread learnt with the ownership.
  */
 import { ByteReader, type Bytes, ByteWriter } from '../protocol/bytes.ts';
+import { HEADER_DIGEST_BYTES } from '../protocol/share-identity.ts';
 import type { JudgedShare, Member } from './hub.ts';
 
-const SHARE_BYTES = 4 + 2 + 16 + 8 + 8 + 8;
+const SHARE_BYTES = 4 + 4 + 16 + 8 + HEADER_DIGEST_BYTES + 8 + 8;
 
 export function packShares(shares: readonly JudgedShare[]): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter(SHARE_BYTES * shares.length);
-  for (const { member, generation, work, anchorHeight, nonce, atMillis } of shares)
-    writer.u32(member.handle).u16(generation).u128(work).height(anchorHeight).raw(nonce).height(Math.floor(atMillis));
+  for (const { member, generation, work, anchorHeight, headerDigest, nonce, atMillis } of shares)
+    writer
+      .u32(member.handle)
+      .u32(generation)
+      .u128(work)
+      .height(anchorHeight)
+      .raw(headerDigest)
+      .raw(nonce)
+      .height(Math.floor(atMillis));
   return writer.done();
 }
 
@@ -20,9 +28,10 @@ export function unpackShares(bytes: Bytes, memberOf: (handle: number) => Member)
   while (reader.left > 0)
     shares.push({
       member: memberOf(reader.u32()),
-      generation: reader.u16(),
+      generation: reader.u32(),
       work: reader.u128(),
       anchorHeight: reader.height(),
+      headerDigest: reader.take(HEADER_DIGEST_BYTES),
       nonce: reader.take(8),
       atMillis: reader.height(),
     });

@@ -8,6 +8,7 @@ import { KernelError } from '../kernels/kernel-error.ts';
 import type { Verifier } from '../kernels/verifier.ts';
 import type { Bytes } from '../protocol/bytes.ts';
 import { blockId, HEADER_BYTES } from '../protocol/header.ts';
+import { headerDigest } from '../protocol/share-identity.ts';
 import { meetsTarget } from '../protocol/target.ts';
 import type { Candidate, Hub, JudgedShare, Member } from './hub.ts';
 import type { Session } from './session.ts';
@@ -15,6 +16,10 @@ import type { PendingShare } from './session-desk.ts';
 
 type Hashing = Pick<Verifier, 'hashMany'>;
 type Accepted = { readonly share: PendingShare; readonly judged: JudgedShare; readonly blockId: Bytes | null };
+
+/** How often, and how many times, shares that a connection is owed are offered to a verifier whose queue is full. */
+const BUSY_MILLIS = 50;
+const BUSY_TRIES = 100;
 
 export interface ShareCheckDependencies {
   readonly verifier: Hashing;
@@ -67,13 +72,13 @@ export class ShareCheck {
     for (const group of Map.groupBy(shares, (share) => share.template.epoch).values()) void this.#batch(group, false);
   }
 
-  async #batch(shares: PendingShare[], again: boolean): Promise<void> {
+  async #batch(shares: readonly PendingShare[], again: boolean, tries = BUSY_TRIES): Promise<void> {
     const headers = headersOf(shares);
     let hashes: Bytes[];
     try {
       hashes = await this.#dependencies.verifier.hashMany((shares[0] as PendingShare).template.epoch, headers);
     } catch (error) {
-      return this.#failed(shares, error);
+      return this.#failed(shares, error, again, tries);
     }
     const accepted: Accepted[] = [];
     const above: PendingShare[] = [];
@@ -97,6 +102,7 @@ export class ShareCheck {
         generation: share.terms.generation,
         work: terms.work,
         anchorHeight: template.anchorHeight,
+        headerDigest: headerDigest(headers[i] as Bytes),
         nonce: share.nonce,
         atMillis: share.atMillis,
       };
@@ -111,7 +117,7 @@ export class ShareCheck {
     }
     for (const session of finders) session.renew();
     if (above.length > 0)
-      if (again) for (const share of above) this.#refuse(share, share.refusal ?? 23);
+      if (again) for (const share of above) this.#refuse(share, 23);
       else void this.#batch(above, true);
     if (accepted.length > 0) await this.#account(accepted);
     this.#spoken();
@@ -131,11 +137,15 @@ export class ShareCheck {
     }
   }
 
-  #failed(shares: readonly PendingShare[], error: unknown): void {
+  #failed(shares: readonly PendingShare[], error: unknown, again: boolean, tries: number): void {
     const isBusy = error instanceof KernelError && error.code === 'kernel_busy';
     if (!isBusy) this.#dependencies.onFault(error);
+    // Who sends little is not refused because others send much: it waits for its turn.
+    const owed = isBusy && tries > 0 ? shares.filter(({ isOwed }) => isOwed) : [];
+    if (owed.length > 0) setTimeout(() => void this.#batch(owed, again, tries - 1), BUSY_MILLIS);
     for (const share of shares)
-      if (isBusy) this.#refuse(share, 27, true, 'the server is busy; send it again');
+      if (owed.length > 0 && share.isOwed) continue;
+      else if (isBusy) this.#refuse(share, 27, true, 'the server is busy; send it again');
       else this.#refuse(share, 20, true);
     this.#spoken();
   }
@@ -159,7 +169,7 @@ function headersOf(shares: readonly PendingShare[]): Uint8Array[] {
   const all = new Uint8Array(HEADER_BYTES * shares.length);
   return shares.map(({ session, template, terms, nonce }, i) => {
     const header = all.subarray(HEADER_BYTES * i, HEADER_BYTES * (i + 1));
-    template.putHeader(header, session.bodyOf(terms.generation).rewardRoot, nonce);
+    template.putHeader(header, session.bodyOf(terms).rewardRoot, nonce);
     return header;
   });
 }
@@ -169,7 +179,7 @@ function candidateOf(share: PendingShare, judged: JudgedShare, header: Bytes): C
     share: judged,
     serial: share.template.serial,
     payout: share.session.payout,
-    extranonce: share.session.bodyOf(share.terms.generation).extranonce,
+    extranonce: share.session.bodyOf(share.terms).extranonce,
     header,
     blockId: blockId(header),
   };

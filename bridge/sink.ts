@@ -23,6 +23,8 @@ export type AcceptedShare = {
   readonly work: bigint;
   readonly anchorHeight: number;
   readonly extranonce: Bytes;
+  /** Names the header hashed (protocol/share-identity.ts): with the nonce it is what a share is told from others by. */
+  readonly headerDigest: Bytes;
   readonly nonce: Bytes;
   readonly atMillis: number;
 };

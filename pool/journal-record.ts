@@ -6,6 +6,7 @@ import { ADDRESS_PAYLOAD_BYTES } from '../protocol/address.ts';
 import { ByteReader, type Bytes, ByteWriter } from '../protocol/bytes.ts';
 import { ProtocolError } from '../protocol/errors.ts';
 import { ID_BYTES } from '../protocol/identifier.ts';
+import { SHARE_IDENTITY_BYTES } from '../protocol/share-identity.ts';
 
 export const SERVICES = ['pplns', 'solo'] as const;
 export type Service = (typeof SERVICES)[number];
@@ -26,7 +27,12 @@ export type ShareRecord = {
   readonly worker: string;
   readonly work: bigint;
   readonly atMillis: number;
+  /** Null in records of before shares had one: those are told apart by (boot id, sequence) alone. */
+  readonly identity: ShareIdentity | null;
 };
+
+/** Header and nonce of a share (protocol/share-identity.ts), and the anchor of the header, where the books look for it. */
+export type ShareIdentity = { readonly anchorHeight: number; readonly bytes: Bytes };
 
 export type BlockRecord = {
   readonly kind: 'block';
@@ -42,16 +48,24 @@ export type BlockRecord = {
 
 export type JournalRecord = OwnershipRecord | ShareRecord | BlockRecord;
 
-const KINDS = { ownership: 1, share: 2, block: 3 } as const;
+/** `plainShare` is a share without an identity. It is still read, for journals and instances of an earlier version; none is written. */
+const KINDS = { ownership: 1, plainShare: 2, block: 3, share: 4 } as const;
+
+const kindOf = (record: JournalRecord): number =>
+  record.kind === 'share' && record.identity === null ? KINDS.plainShare : KINDS[record.kind];
 
 export function encodeRecord(record: JournalRecord): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter(160)
-    .u8(KINDS[record.kind])
+    .u8(kindOf(record))
     .u8(SERVICES.indexOf(record.service))
     .raw(record.account)
     .text(record.worker);
   if (record.kind === 'ownership') return writer.short(record.owner).done();
-  if (record.kind === 'share') return writer.u128(record.work).height(record.atMillis).done();
+  if (record.kind === 'share') {
+    writer.u128(record.work).height(record.atMillis);
+    if (record.identity !== null) writer.height(record.identity.anchorHeight).raw(record.identity.bytes);
+    return writer.done();
+  }
   return writer
     .raw(record.blockId)
     .height(record.anchorHeight)
@@ -80,7 +94,15 @@ function decodeRest(
   common: { service: Service; account: Bytes; worker: string },
 ): JournalRecord {
   if (kind === KINDS.ownership) return { kind: 'ownership', ...common, owner: reader.short() };
-  if (kind === KINDS.share) return { kind: 'share', ...common, work: reader.u128(), atMillis: reader.height() };
+  if (kind === KINDS.share || kind === KINDS.plainShare)
+    return {
+      kind: 'share',
+      ...common,
+      work: reader.u128(),
+      atMillis: reader.height(),
+      identity:
+        kind === KINDS.plainShare ? null : { anchorHeight: reader.height(), bytes: reader.take(SHARE_IDENTITY_BYTES) },
+    };
   if (kind !== KINDS.block) throw new ProtocolError('unsupported_kind', `journal record of kind ${kind}`);
   return {
     kind: 'block',

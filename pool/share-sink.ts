@@ -13,6 +13,7 @@ import type {
   WorkerEvent,
 } from '../bridge/sink.ts';
 import type { Bytes } from '../protocol/bytes.ts';
+import { shareIdentity } from '../protocol/share-identity.ts';
 import type { Logger } from '../runtime/log.ts';
 import type { Outbox } from './feed/outbox.ts';
 import type { Journal } from './journal.ts';
@@ -89,6 +90,7 @@ export class PoolSink implements ShareSink {
         worker: share.worker,
         work: share.work,
         atMillis: share.atMillis,
+        identity: { anchorHeight: share.anchorHeight, bytes: shareIdentity(share.headerDigest, share.nonce) },
       })),
     );
     this.#dependencies.listener?.shares?.(shares);

@@ -29,6 +29,7 @@ export const LABELS = {
   position: 'SVC_POSITION_V1',
   reward: 'SVC_REWARD_V1',
   serviceAnswer: 'SVC_SERVICE_ANSWER_V1',
+  shareHeader: 'SVC_SHARE_HEADER_V1',
   spend: 'SVC_SPEND_V1',
   stakePayment: 'SVC_STAKE_PAYMENT_V1',
   state: 'SVC_STATE_V1',

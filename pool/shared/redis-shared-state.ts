@@ -3,8 +3,15 @@
  * again when it is back, ended sessions wait locally, figures of others go stale and vanish.
  */
 import type { Redis } from 'ioredis';
-import type { SessionRecord } from '../../bridge/hub.ts';
-import { LocalSessionShelf, type SessionShelf, type SessionShelfOptions } from '../../bridge/session-shelf.ts';
+import type { SessionRecord } from '../../bridge/session-record.ts';
+import {
+  isProven,
+  keptMillis,
+  LocalSessionShelf,
+  type SessionShelf,
+  type SessionShelfOptions,
+} from '../../bridge/session-shelf.ts';
+import { equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { type Codec, count, decode, encode } from './codec.ts';
@@ -182,20 +189,25 @@ export class RedisSharedState implements SharedState {
   }
 }
 
-/**
- * A session is on one shelf only, so that no two connections ever get the same: here when Redis was away before anything
- * was sent, there otherwise. Where it is not sure whether Redis took it, it is dropped; the miner begins a new session.
- */
 type ShelfDependencies = Sealed & { readonly redis: Redis; readonly keys: RedisKeys; readonly now: () => number };
 
+/**
+ * A session is on one shelf only, so that no two connections ever get the same: here when Redis was away before anything
+ * was sent, or when it has done no work yet; there otherwise. Where it is not sure whether Redis took it, it is dropped; the
+ * miner begins a new session. What was sent and judged never leaves this process: others have no use for it, and who
+ * repeats an older value in Redis must not make a nonce count again.
+ */
 export class RedisSessionShelf implements SessionShelf {
   readonly #options: SessionShelfOptions;
   readonly #local: LocalSessionShelf;
+  /** Sessions that are in Redis and were served here last, for their jobs. */
+  readonly #own: LocalSessionShelf;
   readonly #dependencies: ShelfDependencies;
 
   constructor(options: SessionShelfOptions, dependencies: ShelfDependencies) {
     this.#options = options;
     this.#local = new LocalSessionShelf(options, dependencies.now);
+    this.#own = new LocalSessionShelf(options, dependencies.now);
     this.#dependencies = dependencies;
   }
 
@@ -206,19 +218,23 @@ export class RedisSessionShelf implements SessionShelf {
   }
 
   async put(record: SessionRecord): Promise<void> {
-    const { redis, seal } = this.#dependencies;
-    if (redis.status !== 'ready') return this.#local.put(record);
+    const { redis, seal, now } = this.#dependencies;
+    if (redis.status !== 'ready' || !isProven(record)) return this.#local.put(record);
+    await this.#own.put(record);
     const value = seal.seal('session', record.id, encode(waitingSession, record));
-    await redis.set(this.#name(record.id), value, 'PX', this.#options.resumeMillis).catch(() => undefined);
+    const millis = keptMillis(record, this.#options.resumeMillis, now());
+    await redis.set(this.#name(record.id), value, 'PX', millis).catch(() => undefined);
   }
 
   async take(id: string): Promise<SessionRecord | null> {
     const { redis } = this.#dependencies;
     const local = await this.#local.take(id);
+    const own = await this.#own.take(id);
     if (local !== null || redis.status !== 'ready') return local;
     const value = await redis.getdelBuffer(this.#name(id)).catch(() => null);
     if (value === null) return null;
     const waiting = readSealed(waitingSession, 'session', id, value, this.#dependencies);
-    return waiting === undefined ? null : { id, ...waiting };
+    if (waiting === undefined) return null;
+    return own !== null && equalBytes(own.bootId, waiting.bootId) ? own : { id, ...waiting, jobs: null };
   }
 }

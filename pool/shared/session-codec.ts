@@ -1,7 +1,10 @@
-/** A session that waits in Redis to be resumed. Its id is its name there, hidden, and stands nowhere in the value. */
+/**
+ * A session that waits in Redis to be resumed. Its id is its name there, hidden, and stands nowhere in the value. What was sent
+ * to it and judged stays with the process that served it.
+ */
+import type { Score } from '../../bridge/ban-score.ts';
 import { BOOT_ID_BYTES } from '../../bridge/extranonce.ts';
-import type { SessionRecord } from '../../bridge/hub.ts';
-import type { JobLogState, Terms } from '../../bridge/job-book.ts';
+import type { SessionRecord } from '../../bridge/session-record.ts';
 import type { Vardiff } from '../../bridge/vardiff.ts';
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
 import {
@@ -12,20 +15,12 @@ import {
   count,
   dictionary,
   float,
-  list,
   nullable,
-  pair,
   struct,
   text,
   u16,
-  u32,
   u128,
 } from './codec.ts';
-
-/** More than any session has that keeps to its share work; one with more is not kept. */
-const MAX_TERMS = 4_096;
-const MAX_JOBS = 16_384;
-const MAX_NONCES = 16_384;
 
 type Sums = Vardiff['long'];
 const sums = struct<Sums>({ work: float, shares: float, seconds: float });
@@ -36,13 +31,9 @@ const vardiff = struct<Vardiff>({
   short: sums,
   phase: choice(['new', 'placed', 'settled']),
 });
-const terms = struct<Terms>({ fromJobId: count, generation: u32, shareWork: u128 });
-const log = struct<JobLogState>({
-  terms: list(terms, MAX_TERMS),
-  seen: list(pair(count, list(count, MAX_NONCES)), MAX_JOBS),
-});
+const score = struct<Score>({ points: float, atMillis: float });
 
-export type WaitingSession = Omit<SessionRecord, 'id'>;
+export type WaitingSession = Omit<SessionRecord, 'id' | 'jobs'>;
 
 export const waitingSession: Codec<WaitingSession> = struct<WaitingSession>({
   bootId: bytes(BOOT_ID_BYTES),
@@ -50,15 +41,13 @@ export const waitingSession: Codec<WaitingSession> = struct<WaitingSession>({
   owner: bytesUpTo(32),
   prefix: u16,
   tag: text(64),
-  generation: u32,
-  spare: nullable(u32),
-  account: nullable(bytes(ADDRESS_PAYLOAD_BYTES)),
+  account: bytes(ADDRESS_PAYLOAD_BYTES),
   worker: text(255),
   vardiff: nullable(vardiff),
-  log,
   accepted: count,
   stale: count,
   rejected: dictionary(count, 64),
   work: u128,
-  lastJobId: count,
+  score,
+  bannedUntilMillis: float,
 });

@@ -105,10 +105,13 @@ test('a session that he writes is not taken up, and one that waits does not show
     expect(await state.sessions.take(other)).toBeNull();
   }
   expect(await state.sessions.take(id)).toEqual(waiting(id));
+  // The value of before, word for word, after its session was resumed: the jobs, and what was judged on them, do not come back.
+  await attacker.set(name, value);
+  expect(await state.sessions.take(id)).toEqual({ ...waiting(id), jobs: null });
 });
 
 test('the session codec reads back what it wrote, and answers anything else with a ProtocolError', () => {
-  const { id: _, ...record } = waiting('ab');
+  const { id: _id, jobs: _jobs, ...record } = waiting('ab');
   const whole = encode(waitingSession, record);
   expect(decode(waitingSession, whole)).toEqual(record);
   fc.assert(

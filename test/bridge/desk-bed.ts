@@ -1,8 +1,10 @@
 /** A desk without sockets, clock or randomness of its own: everything it says is recorded, and every run is the same. */
 import type { Conversation, Peer } from '../../bridge/conversation.ts';
 import { Desk } from '../../bridge/desk.ts';
-import type { Candidate, Hub, JudgedShare, SessionRecord } from '../../bridge/hub.ts';
+import { connectionNumberMemory } from '../../bridge/extranonce.ts';
+import type { Candidate, Hub, JudgedShare } from '../../bridge/hub.ts';
 import type { StratumLimits } from '../../bridge/options.ts';
+import type { SessionRecord } from '../../bridge/session-record.ts';
 import { type Bytes, utf8 } from '../../protocol/bytes.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { referenceHash } from '../miner/pool-fixture.ts';
@@ -88,7 +90,14 @@ export async function deskBed({
     balance: async () => null,
   };
   const desk = new Desk(
-    { network: NETWORKS.development, server: 'test/1.0', limits, thread: 3, bootId: new Uint8Array(8).fill(9) },
+    {
+      network: NETWORKS.development,
+      server: 'test/1.0',
+      limits,
+      thread: 3,
+      bootId: new Uint8Array(8).fill(9),
+      connectionNumbers: connectionNumberMemory(),
+    },
     {
       hub,
       verifier: { hashMany: async (_epoch, headers) => headers.map((header) => Uint8Array.from(hash(header))) },
@@ -126,7 +135,7 @@ export async function deskBed({
       const header = answer.header.slice();
       // The only parts of a template that chance or the clock chose.
       header.fill(0, 24, 80);
-      const template = { serial: ++serial, header, epoch: 0, draw: 0, draws: 1 };
+      const template = { serial: ++serial, header, epoch: 0, draw: 0, draws: 1, isRepeat: false };
       desk.publish({ templates: [template], headHeight: height, clean: false });
     },
   };

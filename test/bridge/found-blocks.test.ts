@@ -13,6 +13,7 @@ const BLOCK: FoundBlock = {
   work: 4n,
   anchorHeight: 1,
   extranonce: new Uint8Array(20),
+  headerDigest: new Uint8Array(16),
   nonce: new Uint8Array(8),
   atMillis: 0,
   blockId: new Uint8Array(48).fill(1),

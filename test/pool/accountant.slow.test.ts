@@ -14,6 +14,7 @@ import { targetOfWork } from '../../protocol/target.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { quietLog } from '../quiet-log.ts';
 import { databaseServer } from './database-fixture.ts';
+import { freshIdentity } from './fresh-identity.ts';
 
 const server = databaseServer();
 const target = targetOfWork(1_000n);
@@ -59,7 +60,15 @@ const entry = (record: JournalRecord): JournalEntry => ({
   record: encodeRecord(record),
 });
 const share = (who: number, atMillis = START): JournalEntry =>
-  entry({ kind: 'share', service: 'pplns', account: account(who), worker: 'rig', work: 100n, atMillis });
+  entry({
+    kind: 'share',
+    service: 'pplns',
+    account: account(who),
+    worker: 'rig',
+    work: 100n,
+    atMillis,
+    identity: freshIdentity(),
+  });
 const blockId = pattern('accountant/block', 48);
 const block = (anchorHeight: number, id = blockId): JournalEntry =>
   entry({

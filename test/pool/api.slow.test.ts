@@ -42,6 +42,7 @@ import { Metrics } from '../../runtime/metrics.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { quietLog } from '../quiet-log.ts';
 import { account, type BooksBed, openBooks, SLICE_CUTS } from './books-bed.ts';
+import { freshIdentity } from './fresh-identity.ts';
 
 const key = privateKeyOfSeed(pattern('key of a miner', 32));
 const keyed = keyAddressPayload(rawPublicKey(key));
@@ -60,6 +61,7 @@ const share = (payload: Uint8Array, worker: string, work: bigint): JournalRecord
   worker,
   work,
   atMillis: Date.now(),
+  identity: freshIdentity(),
 });
 const block = (n: number): JournalRecord => ({
   kind: 'block',

@@ -20,6 +20,7 @@ import { targetOfWork } from '../../protocol/target.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { count, seed } from '../level.ts';
 import { databaseServer } from './database-fixture.ts';
+import { freshIdentity } from './fresh-identity.ts';
 
 const server = databaseServer();
 const SLICE_CUTS = 10;
@@ -122,7 +123,15 @@ async function live(sql: Sql, cuts: number, from: number): Promise<Model> {
       const who = draw(12);
       const service: Service = draw(4) === 0 ? 'solo' : 'pplns';
       const work = BigInt(1 + draw(300_000));
-      push({ kind: 'share', service, account: account(who), worker: worker(draw(9)), work, atMillis: 1.7e12 + height });
+      push({
+        kind: 'share',
+        service,
+        account: account(who),
+        worker: worker(draw(9)),
+        work,
+        atMillis: 1.7e12 + height,
+        identity: freshIdentity(height),
+      });
       model.shares.push({ service, slice: Math.floor(height / SLICE_CUTS), account: toHex(account(who)), work });
     }
     if (draw(4) === 0) {

@@ -19,6 +19,7 @@ import { PoolSink } from '../../pool/share-sink.ts';
 import { connectRedis, redisKeys, redisReady } from '../../pool/shared/redis.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { targetOfWork } from '../../protocol/target.ts';
+import { pattern } from '../../vectors/generate/pattern.ts';
 import { quietLog } from '../quiet-log.ts';
 
 const [directory = '', databaseUrl = '', redisUrl = '', answeredFile = ''] = process.argv.slice(2);
@@ -55,6 +56,7 @@ async function load(): Promise<void> {
       work: BigInt(100 + i),
       anchorHeight: 1,
       extranonce: new Uint8Array(20),
+      headerDigest: pattern(`${journal.bootId} ${first + i}`, 16),
       nonce: new Uint8Array(8),
       atMillis: Date.now(),
     }));

@@ -10,13 +10,16 @@ import { pattern } from '../../vectors/generate/pattern.ts';
 import { count, seed } from '../level.ts';
 import { fuzzDecoder } from '../protocol/fuzz.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { freshIdentity } from './fresh-identity.ts';
 
 const bootId = pattern('boot', 8);
 const account = Uint8Array.of(0, ...pattern('account', 48));
 const common = { service: 'pplns', account, worker: 'rig-1' } as const;
 const records: JournalRecord[] = [
   { kind: 'ownership', ...common, owner: pattern('owner', 13) },
-  { kind: 'share', ...common, work: 123_456_789n, atMillis: 1_767_225_600_000 },
+  { kind: 'share', ...common, work: 123_456_789n, atMillis: 1_767_225_600_000, identity: freshIdentity(7) },
+  // As an earlier version wrote it.
+  { kind: 'share', ...common, work: 5n, atMillis: 1_767_225_600_000, identity: null },
   {
     kind: 'block',
     ...common,
@@ -134,7 +137,9 @@ test('records encode back to what they were decoded from', () => {
   });
   fc.assert(
     fc.property(fc.bigInt({ min: 0n, max: (1n << 128n) - 1n }), (work) => {
-      expect(decodeRecord(encodeRecord({ kind: 'share', ...common, work, atMillis: 1 }))).toMatchObject({ work });
+      expect(decodeRecord(encodeRecord({ kind: 'share', ...common, work, atMillis: 1, identity: null }))).toMatchObject(
+        { work },
+      );
     }),
     { seed },
   );

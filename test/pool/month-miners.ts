@@ -3,6 +3,7 @@ import { extranonceOf, ownerBytes } from '../../bridge/extranonce.ts';
 import type { JournalRecord, Service } from '../../pool/journal-record.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
+import { freshIdentity } from './fresh-identity.ts';
 
 type Habit = (slice: number) => boolean;
 
@@ -80,7 +81,7 @@ export class MonthMiners {
       for (let n = draw(4) === 0 ? 2 : 1; n > 0; n--) {
         const share = BigInt(1 + draw(rig.rate)) * 1_000_003n;
         const atMillis = at.nowMillis - draw(300_000);
-        records.push({ kind: 'share', service, account, worker, work: share, atMillis });
+        records.push({ kind: 'share', service, account, worker, work: share, atMillis, identity: freshIdentity() });
         if (service === 'pplns') work.set(rig.name, (work.get(rig.name) ?? 0n) + share);
       }
     }

@@ -10,6 +10,7 @@ import { targetOfWork } from '../../protocol/target.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { count } from '../level.ts';
 import { account, type BooksBed, openBooks, SLICE_CUTS } from './books-bed.ts';
+import { freshIdentity } from './fresh-identity.ts';
 
 let books: BooksBed;
 let maker: ProofMaker;
@@ -22,6 +23,7 @@ const share = (service: 'pplns' | 'solo', miner: number, work: bigint): JournalR
   worker: 'w',
   work,
   atMillis: at,
+  identity: freshIdentity(),
 });
 const block = (service: 'pplns' | 'solo', name: string, anchorHeight: number, miner: number): JournalRecord => ({
   kind: 'block',

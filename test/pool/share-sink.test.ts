@@ -1,17 +1,18 @@
 import { chmod, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { ConnectionCounter, extranonceOf } from '../../bridge/extranonce.ts';
+import { ConnectionCounter, connectionNumberMemory, extranonceOf } from '../../bridge/extranonce.ts';
 import { Outbox } from '../../pool/feed/outbox.ts';
 import { Journal, readJournal } from '../../pool/journal.ts';
 import { decodeRecord } from '../../pool/journal-record.ts';
 import { PoolSink } from '../../pool/share-sink.ts';
+import { concat } from '../../protocol/bytes.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 const bootId = pattern('boot', 8);
-const owner = new ConnectionCounter(bootId, 0).next();
+const owner = new ConnectionCounter(bootId, 0, connectionNumberMemory()).next();
 const extranonce = extranonceOf('tag', owner, 0);
 const account = Uint8Array.of(0, ...pattern('account', 48));
 const share = (service: string, atMillis: number) => ({
@@ -21,6 +22,7 @@ const share = (service: string, atMillis: number) => ({
   work: 5n,
   anchorHeight: 7,
   extranonce,
+  headerDigest: pattern('header', 16),
   nonce: pattern('nonce', 8),
   atMillis,
 });
@@ -45,7 +47,12 @@ test('ownerships, shares and blocks are in the journal when their call resolves,
   const records = read.map((entry) => decodeRecord(entry.record));
   expect(records.map((record) => record.kind)).toEqual(['ownership', 'share', 'share', 'share', 'block']);
   expect(records[0]).toMatchObject({ owner, service: 'solo' });
-  expect(records[1]).toMatchObject({ worker: '<b>"quoted"</b>', work: 5n, service: 'pplns' });
+  expect(records[1]).toMatchObject({
+    worker: '<b>"quoted"</b>',
+    work: 5n,
+    service: 'pplns',
+    identity: { anchorHeight: 7, bytes: concat(pattern('header', 16), pattern('nonce', 8)) },
+  });
   const sent = (await outbox.next(100))?.entries ?? [];
   expect(sent.map((entry) => [entry.sequence, decodeRecord(entry.record)])).toEqual(
     read.map((entry, i) => [entry.sequence, records[i]]),

@@ -4,6 +4,7 @@ import { FOLD_DEFAULTS, foldStats, pruneStats } from '../../pool/stats/fold.ts';
 import { coverage, RateBoard } from '../../pool/stats/rates.ts';
 import { noteSilentWorkers } from '../../pool/stats/silence.ts';
 import { account, type BooksBed, openBooks } from './books-bed.ts';
+import { freshIdentity } from './fresh-identity.ts';
 
 let books: BooksBed;
 beforeAll(async () => {
@@ -22,6 +23,7 @@ const share = (name: string, worker: string, work: bigint, atMillis: number): Sh
   worker,
   work,
   atMillis,
+  identity: freshIdentity(),
 });
 
 test('a window counts its oldest bucket by the part it still covers', () => {

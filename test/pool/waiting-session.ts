@@ -1,5 +1,5 @@
 /** A session as it waits to be resumed. */
-import type { SessionRecord } from '../../bridge/hub.ts';
+import type { SessionRecord } from '../../bridge/session-record.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 
 export const waiting = (id: string): SessionRecord => ({
@@ -9,8 +9,6 @@ export const waiting = (id: string): SessionRecord => ({
   owner: pattern('owner', 13),
   prefix: 3,
   tag: 'tag',
-  generation: 1,
-  spare: null,
   account: pattern('account', 49),
   worker: '<w>',
   vardiff: {
@@ -20,10 +18,19 @@ export const waiting = (id: string): SessionRecord => ({
     short: { work: 0, shares: 0, seconds: 0 },
     phase: 'placed',
   },
-  log: { terms: [{ fromJobId: 64, generation: 1, shareWork: 1n << 40n }], seen: [[65, [1, 2 ** 47]]] },
   accepted: 5,
   stale: 0,
   rejected: { stale: 1 },
   work: 1n << 100n,
-  lastJobId: 7,
+  score: { points: 12.5, atMillis: 3.25 },
+  bannedUntilMillis: 0,
+  jobs: {
+    log: {
+      lastJobId: 65,
+      terms: [{ generation: 1, shareWork: 1n << 40n, isSpent: true, seen: [[65, [1, 2 ** 47]]] }],
+      runs: [{ generation: 1, revision: 1, from: 1, to: 1 }],
+    },
+    current: 1,
+    spare: null,
+  },
 });

@@ -12,6 +12,7 @@ import { blockId, decodeHeader, encodeHeader } from '../../protocol/header.ts';
 import { merkleBranch, merkleRoot, verifyMerkleBranch } from '../../protocol/merkle.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { headerForPayout, headerPays, rewardRoot } from '../../protocol/reward.ts';
+import { headerDigest } from '../../protocol/share-identity.ts';
 import { targetFromBytes, targetOfWork, targetToBytes, workOfTarget } from '../../protocol/target.ts';
 import {
   decodeTransaction,
@@ -85,6 +86,18 @@ test('reward roots', () => {
     const length = (hex: string) => (hex.length / 2).toString(16).padStart(2, '0');
     expect(labelled('SVC_REWARD_V1', length(payout) + payout + length(extranonce) + extranonce)).toBe(reward_root);
   }
+});
+
+test('headers of shares are named without their nonce, and a share by both', () => {
+  type Vector = Record<'header' | 'header_digest' | 'nonce' | 'identity', string>;
+  const { headers } = load<{ headers: Vector[] }>('share-identity.json');
+  for (const { header, header_digest, nonce, identity } of headers) {
+    expect(toHex(headerDigest(fromHex(header)))).toBe(header_digest);
+    expect(labelled('SVC_SHARE_HEADER_V1', header.slice(0, 608)).slice(0, 32)).toBe(header_digest);
+    expect([header.slice(608), header_digest + nonce]).toEqual([nonce, identity]);
+  }
+  expect(new Set(headers.map((vector) => vector.header_digest)).size).toBe(2);
+  expect(new Set(headers.map((vector) => vector.identity)).size).toBe(headers.length);
 });
 
 type HeaderVector = Record<

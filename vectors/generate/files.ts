@@ -5,6 +5,7 @@ import { headerVectors, identifierVectors, merkleVectors, rewardRootVectors } fr
 import { booksVectors } from './books.ts';
 import { chainVectors } from './chain.ts';
 import { rewardVectors } from './rewards.ts';
+import { shareIdentityVectors } from './share-identity.ts';
 import { stratumV1Vectors } from './stratum-v1.ts';
 import { stratumV2Vectors } from './stratum-v2.ts';
 import { transactionVectors } from './transaction.ts';
@@ -20,6 +21,7 @@ export const vectorFiles: Record<string, () => unknown> = {
   'merkle.json': merkleVectors,
   'reward-root.json': rewardRootVectors,
   'rewards.json': rewardVectors,
+  'share-identity.json': shareIdentityVectors,
   'stratum-v1.json': stratumV1Vectors,
   'stratum-v2.json': stratumV2Vectors,
   'target.json': targetVectors,

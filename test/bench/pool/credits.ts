@@ -8,6 +8,7 @@ import { targetOfWork } from '../../../protocol/target.ts';
 import { useNativeSha384 } from '../../../runtime/native-sha384.ts';
 import { accountOf } from '../../bridge/stratum-client.ts';
 import { type BooksBed, openBooks, SLICE_CUTS } from '../../pool/books-bed.ts';
+import { freshIdentity } from '../../pool/fresh-identity.ts';
 import type { Bench } from '../harness.ts';
 
 const ACCOUNTS = 100_000;
@@ -20,6 +21,7 @@ const share = (number: number): JournalRecord => ({
   worker: 'w',
   work: BigInt(1_000 + ((number * 7_919) % 100_003)),
   atMillis: Date.now(),
+  identity: freshIdentity(),
 });
 
 async function addBlock(books: BooksBed, number: number, anchorHeight: number): Promise<void> {

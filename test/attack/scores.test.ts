@@ -1,0 +1,162 @@
+/**
+ * Scores are for what a miner can help (docs/protocol/stratum.md, S59), and what one client sends makes no other's possible
+ * block be refused.
+ */
+import { expect, test } from 'vitest';
+import { KernelError } from '../../kernels/kernel-error.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
+import { NONCE_OFFSET } from '../../protocol/header.ts';
+import type { Job } from '../../protocol/stratum/messages.ts';
+import { EASY } from '../bridge/bed.ts';
+import { type DeskBed, deskBed } from '../bridge/desk-bed.ts';
+import { DeskMiner } from '../bridge/desk-miner.ts';
+import { addressOf } from '../bridge/stratum-client.ts';
+
+/** The first byte of a nonce says what it is: 1 a block, 2 a share, anything else nothing. The bed's blocks take 64 hashes. */
+const hash = (header: Bytes): Bytes => {
+  const first = header[NONCE_OFFSET];
+  return new Uint8Array(32).fill(first === 1 ? 0 : first === 2 ? 0x05 : 0xff, 0, 1).fill(0xff, 1);
+};
+const SLOW = { ...EASY, submits: { perSecond: 1, burst: 20 } };
+
+async function flood(miner: DeskMiner, jobId: number, count: number, first: number): Promise<void> {
+  for (let i = 0; i < count; i++) miner.send({ method: 'mining.submit', params: { jobId, nonce: miner.nonce(first) } });
+  await miner.bed.settle();
+}
+
+test('a miner with a fixed share work that the block target eases is not banned for the flood', async () => {
+  const bed = await deskBed({ limits: SLOW, hash });
+  const miner = new DeskMiner(bed);
+  await miner.login({ password: 'd=1000000' });
+  for (let second = 0; second < 10; second++) {
+    bed.clock += 1_000;
+    await flood(miner, (miner.jobs.at(-1) as Job).jobId, 60, 1);
+  }
+  expect(miner.codes.filter((code) => code === 27).length).toBeGreaterThan(400);
+  expect(miner.codes).not.toContain(28);
+  // One that chose a work that is too easy is.
+  const greedy = new DeskMiner(bed);
+  await greedy.login({ password: 'd=32' });
+  await flood(greedy, (greedy.jobs[0] as Job).jobId, 200, 2);
+  expect(greedy.codes).toContain(28);
+});
+
+test('a newcomer is forgiven a flood of good shares, not one of nothing', async () => {
+  const bed = await deskBed({ limits: SLOW, hash });
+  const [rig, pest] = [new DeskMiner(bed), new DeskMiner(bed)];
+  await rig.login({ password: '' });
+  await pest.login({ password: '' });
+  for (let second = 0; second < 20; second++) {
+    bed.clock += 1_000;
+    await flood(rig, (rig.jobs.at(-1) as Job).jobId, 30, 2);
+    await flood(pest, 12_345, 30, 2);
+  }
+  expect(rig.codes).not.toContain(28);
+  expect(pest.codes).toContain(28);
+});
+
+test('not being ready, a slow disk or a slow database is not counted against those who wait for it', async () => {
+  const bed = await deskBed({ limits: { ...EASY, loginMillis: 5_000 }, hash });
+  bed.desk.ready = false;
+  const waits = Array.from({ length: 30 }, () => new DeskMiner(bed));
+  for (const miner of waits) {
+    const params = { username: `${addressOf(1)}.w`, password: '' };
+    // All at once, as many miners do.
+    miner.send({ method: 'mining.subscribe', params: { agent: 'x/1', tag: '', session: null } });
+    miner.send({ method: 'mining.authorize', params });
+    miner.send({ method: 'mining.submit', params: { jobId: 64, nonce: new Uint8Array(8) } });
+  }
+  await bed.settle();
+  expect(waits[0]?.codes).toEqual([31, 25, 25]);
+  for (let second = 0; second < 8; second++) {
+    bed.clock += 1_000;
+    for (let tick = 0; tick < 20; tick++) bed.desk.tick();
+  }
+  expect(waits.every(({ peer }) => peer.isClosed)).toBe(true);
+  expect(bed.faults).toEqual([]);
+  // Whoever says nothing, or speaks out of turn, is scored as ever.
+  bed.desk.ready = true;
+  const silent = new DeskMiner(bed);
+  const early = new DeskMiner(bed);
+  await early.ask({ method: 'mining.submit', params: { jobId: 64, nonce: new Uint8Array(8) } });
+  for (let second = 0; second < 8; second++) {
+    bed.clock += 1_000;
+    for (let tick = 0; tick < 20; tick++) bed.desk.tick();
+  }
+  expect(silent.peer.isClosed).toBe(true);
+  expect(bed.faults.map(({ fault }) => fault).sort()).toEqual(['login_timeout', 'login_timeout', 'unauthorized']);
+});
+
+test('a submit that is sent again after a resume is not scored, one that is sent over and over is', async () => {
+  const bed = await deskBed({ hash });
+  const first = new DeskMiner(bed);
+  const session = await first.login();
+  const { jobId } = first.jobs[0] as Job;
+  const nonces = Array.from({ length: 40 }, () => first.nonce(2));
+  for (const nonce of nonces) await first.ask({ method: 'mining.submit', params: { jobId, nonce } });
+  first.end();
+  const again = new DeskMiner(bed);
+  await again.login({ session });
+  for (const nonce of nonces) await again.ask({ method: 'mining.submit', params: { jobId, nonce } });
+  expect(again.codes).toEqual(Array(40).fill(22));
+  for (let i = 0; i < 50; i++) again.send({ method: 'mining.submit', params: { jobId, nonce: nonces[0] as Bytes } });
+  await bed.settle();
+  expect(again.codes).toContain(28);
+});
+
+const expire = async (bed: DeskBed): Promise<void> => {
+  await bed.publish(1_001);
+  await bed.settle();
+  bed.clock += EASY.jobs.graceMillis + 1_000;
+};
+
+test('garbage on expired jobs costs its sender the session, and no other its late block', async () => {
+  const bed = await deskBed({ hash });
+  const [victim, ...pests] = Array.from({ length: 41 }, () => new DeskMiner(bed));
+  for (const miner of [victim as DeskMiner, ...pests]) await miner.login();
+  const [old] = (victim as DeskMiner).jobs as [Job];
+  await expire(bed);
+  for (const pest of pests) await flood(pest, old.jobId, 600, 9);
+  for (const pest of pests) expect(pest.codes).toContain(28);
+  expect(await victim?.hit(old, 2)).toBe(21);
+  expect(await victim?.hit(old, 1)).toBeInstanceOf(Uint8Array);
+  expect(bed.blocks.length).toBe(1);
+});
+
+test('a server that others keep busy still hashes what each connection is owed', async () => {
+  const limits = { ...EASY, submitsOverall: { perSecond: 1, burst: 50 } };
+  const bed = await deskBed({ limits, hash });
+  const [victim, pest] = [new DeskMiner(bed), new DeskMiner(bed)];
+  await victim.login();
+  await pest.login();
+  await flood(pest, (pest.jobs[0] as Job).jobId, 500, 2);
+  expect(pest.codes.filter((code) => code === 27).length).toBeGreaterThan(400);
+  expect(pest.codes).not.toContain(28);
+  expect(await victim.hit(victim.jobs[0] as Job, 1)).toBeInstanceOf(Uint8Array);
+});
+
+test('a verifier whose queue others fill is asked again for what each connection is owed', async () => {
+  let isFull = true;
+  const bed = await deskBed({
+    hash: (header) => {
+      if (isFull) throw new KernelError('kernel_busy', 'full', {});
+      return hash(header);
+    },
+  });
+  const miner = new DeskMiner(bed);
+  await miner.login();
+  const job = miner.jobs[0] as Job;
+  const ids = Array.from({ length: 40 }, () =>
+    miner.send({ method: 'mining.submit', params: { jobId: job.jobId, nonce: miner.nonce(1) } }),
+  );
+  await bed.settle();
+  const owed = EASY.owedSubmits.burst;
+  expect(miner.codes).toEqual(Array(40 - owed).fill(27));
+  isFull = false;
+  await expect
+    .poll(async () => {
+      await bed.settle();
+      return ids.filter((id) => miner.answerTo(id)?.kind === 'result').length;
+    })
+    .toBe(owed);
+});

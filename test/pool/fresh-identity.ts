@@ -1,0 +1,9 @@
+/** The identity of a share that is no other's. */
+import { randomBytes } from 'node:crypto';
+import type { ShareIdentity } from '../../pool/journal-record.ts';
+import { SHARE_IDENTITY_BYTES } from '../../protocol/share-identity.ts';
+
+export const freshIdentity = (anchorHeight = 1_000): ShareIdentity => ({
+  anchorHeight,
+  bytes: Uint8Array.from(randomBytes(SHARE_IDENTITY_BYTES)),
+});
