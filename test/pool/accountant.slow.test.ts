@@ -47,9 +47,15 @@ class ToldChain implements Chain {
   }
 }
 
-function accountantOf(sql: Sql, chain: Chain): Accountant {
+async function accountantOf(sql: Sql, chain: Chain): Promise<Accountant> {
+  const [term] = await sql<{ number: bigint }[]>`select number from term`;
   const rules = { sliceCuts: 10, windowThousandths: 1000n, services: [0, 1], feePpm: new Map() };
-  const options = { ...rules, network: NETWORKS.development, poolAddress: account(99), term: 0n };
+  const options = {
+    ...rules,
+    network: NETWORKS.development,
+    poolAddress: account(99),
+    term: (term as { number: bigint }).number,
+  };
   return new Accountant(options, { sql, chain, log: quietLog });
 }
 
@@ -79,7 +85,7 @@ const follow = (accountant: Accountant) => accountant.follow(new AbortController
 
 test('a transaction that failed gave nobody an account: the next one makes it anew', async () => {
   const { sql } = await server.fresh();
-  const accountant = accountantOf(sql, new ToldChain());
+  const accountant = await accountantOf(sql, new ToldChain());
   await accountant.start();
   await sql.unsafe(`create function fail() returns trigger language plpgsql as $$ begin raise 'full'; end $$;
     create trigger fail before update on effort for each row execute function fail()`);
@@ -94,7 +100,7 @@ test('a transaction that failed gave nobody an account: the next one makes it an
 test('cuts that say nothing are read at one go, and no slice, reward or expiry is passed over', async () => {
   const { sql } = await server.fresh();
   const chain = new ToldChain();
-  const accountant = accountantOf(sql, chain);
+  const accountant = await accountantOf(sql, chain);
   await accountant.start();
   await accountant.takeIn([share(1), block(3)]);
   const paying = { block_id: toHex(blockId), transaction_id: 'ab'.repeat(48), output_index: 0, amount: '1000' };
@@ -111,7 +117,7 @@ test('cuts that say nothing are read at one go, and no slice, reward or expiry i
 test('a block is paid though its journal came after a gap in which nobody could read its reward', async () => {
   const { sql } = await server.fresh();
   const chain = new ToldChain();
-  const accountant = accountantOf(sql, chain);
+  const accountant = await accountantOf(sql, chain);
   await accountant.start();
   await accountant.takeIn([share(1), share(2)]);
   chain.items = [cut(0), { type: 'missed', data: { from: 1, to: 5_000 } }];
@@ -131,7 +137,7 @@ test('a block is paid though its journal came after a gap in which nobody could 
 test('a reward that comes to light after its slice was credited is divided with the slice that is open then', async () => {
   const { sql } = await server.fresh();
   const chain = new ToldChain();
-  const accountant = accountantOf(sql, chain);
+  const accountant = await accountantOf(sql, chain);
   await accountant.start();
   await accountant.takeIn([share(1), block(3)]);
   const paying = { block_id: toHex(blockId), transaction_id: 'ab'.repeat(48), output_index: 0, amount: '1000' };
@@ -159,7 +165,7 @@ test('a reward that comes to light after its slice was credited is divided with 
 test('a late journal loses its raw shares before its slice is old, and the audit does not take that for a difference', async () => {
   const { sql } = await server.fresh();
   const chain = new ToldChain();
-  const accountant = accountantOf(sql, chain);
+  const accountant = await accountantOf(sql, chain);
   await accountant.start();
   const days = [0, 1, 2, -5, 3, 4];
   for (const [slice, day] of days.entries()) {

@@ -251,7 +251,8 @@ test('an accountant whose connection is cut knows it, and a new one can be elect
 test('a journal that comes after the chain names the finder that was not on record', async () => {
   const { sql } = await server.fresh();
   const intake = new Intake({ network: 'development', sliceCuts: SLICE_CUTS });
-  const run = <T>(work: Parameters<typeof fenced<T>>[2]) => fenced(sql, 0n, work);
+  const [term] = await sql<{ number: bigint }[]>`select number from term`;
+  const run = <T>(work: Parameters<typeof fenced<T>>[2]) => fenced(sql, term!.number, work);
   await run((tx) => advanceSlices(tx, slices, { height: 0, targetOf: () => target }));
   const block = {
     kind: 'block' as const,
