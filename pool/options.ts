@@ -150,7 +150,7 @@ export const poolOptions = {
   ),
   redis: parsed(
     { help: 'Redis server; needed by more than one instance', group: MANY, placeholder: 'URL' },
-    url(['redis:', 'rediss:'], 'redis://127.0.0.1:6379'),
+    url(['redis:', 'rediss:'], 'redis://:PASSWORD@127.0.0.1:6379'),
   ),
   redisPrefix: text({ help: 'start of all names in Redis', group: MANY, default: 'svc-pool' }),
   operatorTokenFile: path({ help: 'token of the operator routes, made if missing (default: DATA-DIR/operator.token)' }),

@@ -343,6 +343,10 @@ async function openShared(
   const url = values.redis;
   const keys = redisKeys(`${values.redisPrefix}:${values.network}`);
   const redisLog = log.child('redis');
+  if (new URL(url).password === '')
+    redisLog.warn('redis has no password: whoever reaches it can remove what instances share', {
+      remedy: 'set requirepass, and --redis redis://:PASSWORD@HOST:PORT in the config file',
+    });
   const [redis, subscriber, sending, reading] = ['shared', 'news', 'feed', 'accountant'].map((name) =>
     connectRedis(url, `svc-pool-${name}`, redisLog),
   ) as [

@@ -5,17 +5,21 @@ import { onTestFinished } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '../..');
 
+export type ProgramOptions = { readonly uid?: number; readonly gid?: number; readonly env?: Record<string, string> };
+
 export class Program {
   readonly #child: ChildProcess;
   readonly exited: Promise<number | null>;
   output = '';
   #watchers: (() => void)[] = [];
 
-  constructor(name: string, words: readonly string[]) {
+  constructor(name: string, words: readonly string[], options: ProgramOptions = {}) {
+    const { env, ...user } = options;
     this.#child = spawn(process.execPath, [join(ROOT, 'bin', name), ...words], {
       cwd: ROOT,
-      env: { ...process.env, RUST_LOG: 'info' },
+      env: { ...process.env, RUST_LOG: 'info', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
+      ...user,
     });
     const take = (data: Buffer): void => {
       this.output += data.toString();
