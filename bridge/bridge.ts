@@ -145,9 +145,11 @@ export async function runBridge(values: BridgeValues, dependencies: BridgeDepend
     );
   if (values.statsBind !== 'off') {
     const about = { network: network.name, version, startedMillis };
-    const stats = await listenForStats(values.statsBind, () =>
-      statsDocument(server, counters, { ...about, nowMillis: steadyNow() }),
-    );
+    const stats = await listenForStats(values.statsBind, {
+      stats: () => statsDocument(server, counters, { ...about, nowMillis: steadyNow() }),
+      log,
+      hosts: values.hostName,
+    });
     shutdown.add('statistics', () => stats.close());
     log.info('statistics', { address: showListenAddress(stats.address) });
   }

@@ -260,9 +260,13 @@ async function listen(values: MinerValues, miner: Miner, shutdown: Shutdown, log
   if (apiListen !== 'off')
     await open('api', apiListen, () =>
       listenForApi(apiListen, apiToken, {
-        stats: () => statsDocument(miner.snapshot()),
-        pause: () => miner.pause(),
-        resume: () => miner.resume(),
+        actions: {
+          stats: () => statsDocument(miner.snapshot()),
+          pause: () => miner.pause(),
+          resume: () => miner.resume(),
+        },
+        log,
+        hosts: values.hostName,
       }),
     );
   if (metricsListen !== 'off')

@@ -147,7 +147,7 @@ async function listen(
   if (values.miningBind !== 'off') {
     const feed = new CutFeed({}, { node, now: Date.now });
     const listener = await listenForMining(
-      { bind: values.miningBind },
+      { bind: values.miningBind, hosts: values.hostName },
       {
         node,
         log: log.child('mining'),

@@ -10,6 +10,8 @@ const STATUS = {
   method_not_allowed: 405,
   origin_refused: 403,
   peer_refused: 403,
+  request_timeout: 408,
+  host_refused: 421,
   payout_invalid: 400,
   template_limit: 400,
   header_malformed: 400,

@@ -1,11 +1,10 @@
 /** `svc-wallet daemon`: the wallet, its loop and its listener, until a signal ends them. */
 
 import { parseAddress } from '../protocol/address.ts';
-import { type ListenAddress, showListenAddress, type ValuesOf } from '../protocol/command-line.ts';
+import { showListenAddress, type ValuesOf } from '../protocol/command-line.ts';
 import { attempt } from '../protocol/errors.ts';
 import { openLog } from '../runtime/log.ts';
 import type { Terminal } from '../runtime/program.ts';
-import { listenError } from '../runtime/runtime-error.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
 import { openWallet } from './open.ts';
 import { type daemonOptions, defaultFile } from './options.ts';
@@ -50,8 +49,14 @@ export async function runDaemon(
     );
     shutdown.add('wallet', () => wallet.close());
     const token = await readOrCreateToken(values.tokenFile ?? `${file}.token`);
-    const server = new WalletServer(wallet, { listen: values.listen, allowRemote: values.allowRemote, token });
-    const address = await listen(server, values.listen);
+    const server = new WalletServer(wallet, {
+      listen: values.listen,
+      allowRemote: values.allowRemote,
+      token,
+      proxies: values.trustedProxy,
+      hosts: values.hostName,
+    });
+    const address = await server.start();
     shutdown.add('listener', () => server.close());
     wallet.start();
     log.info('wallet daemon ready', {
@@ -67,13 +72,5 @@ export async function runDaemon(
     throw error;
   } finally {
     close();
-  }
-}
-
-async function listen(server: WalletServer, address: ListenAddress): Promise<ListenAddress> {
-  try {
-    return await server.start();
-  } catch (error) {
-    throw listenError('JSON-RPC', address, error as Error);
   }
 }

@@ -2,8 +2,10 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { parseAddress } from '../protocol/address.ts';
-import { choice, flag, integer, listenAddress, parsed, path } from '../protocol/command-line.ts';
+import { choice, flag, integer, listenAddress, parsed, path, repeated } from '../protocol/command-line.ts';
 import { NETWORK_NAMES } from '../protocol/network.ts';
+import { readAddressRange } from '../runtime/client-address.ts';
+import { hostNameOption } from '../runtime/door/host-name.ts';
 import { logOptions } from '../runtime/log.ts';
 import { WALLET_DEFAULTS } from './wallet.ts';
 
@@ -57,6 +59,10 @@ export const daemonOptions = {
   tokenFile: path({ help: 'bearer token, written on the first start (default: FILE.token)', group: FILES }),
   listen: listenAddress({ help: 'where to listen', default: '127.0.0.1:28703' }),
   allowRemote: flag({ help: 'listen beyond this machine; calls from elsewhere must come through a TLS proxy' }),
+  trustedProxy: repeated(
+    parsed({ help: 'TLS proxy on another machine, with --allow-remote', placeholder: 'CIDR' }, readAddressRange),
+  ),
+  hostName: hostNameOption('Options'),
   service: url,
   confirmations: integer({
     help: 'cuts until the event `confirmations`',

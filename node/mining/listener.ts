@@ -2,25 +2,46 @@
  * The mining listener (specification, "Mining listener"; docs/protocol/mining.md): templates and candidates for bridges and pools on the same machine,
  * and the stream of finalized cuts. A foreign peer and a browser page are refused whatever address the socket is bound to.
  */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import type { Duplex } from 'node:stream';
-import { type WebSocket, WebSocketServer } from 'ws';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { WebSocket } from 'ws';
 import { formatAddress } from '../../protocol/address.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import type { ListenAddress } from '../../protocol/command-line.ts';
+import { hasBody, readBody } from '../../runtime/door/body.ts';
+import { Door, type DoorErrorCode, type DoorLimits, refuseUpgrade } from '../../runtime/door/door.ts';
+import type { Words } from '../../runtime/door/last-words.ts';
+import type { Target } from '../../runtime/door/target.ts';
+import { protocolsOf, WebSockets } from '../../runtime/door/web-sockets.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { isSameMachine } from '../../runtime/same-machine.ts';
 import type { FullNode } from '../full-node.ts';
-import { errorDocument, type NodeError, nodeError, statusOf } from '../node-error.ts';
+import { errorDocument, type NodeError, type NodeErrorCode, nodeError, statusOf } from '../node-error.ts';
 import { AnswerRooms } from './answer-rooms.ts';
 import { readCandidate, readTemplateRequest, writeTemplate } from './requests.ts';
 
 export const MAX_REQUEST_BYTES = 4 * 1024 * 1024;
 export const EVENTS_PROTOCOL = 'svc.node-events.v1';
-const MAX_CONNECTIONS = 1_024;
+const PING_MILLIS = 30_000;
 
-export type MiningListenerOptions = { readonly bind: ListenAddress };
+const LIMITS: DoorLimits = {
+  connections: 1_024,
+  perClient: 1_024,
+  // Strangers are only told that they are; they must not take the places of bridges for that.
+  reserved: 992,
+  headBytes: 8_192,
+  bodyBytes: MAX_REQUEST_BYTES,
+  headMillis: 10_000,
+  requestMillis: 30_000,
+  answerMillis: 60_000,
+  stallMillis: 20_000,
+  idleMillis: 120_000,
+};
+
+export type MiningListenerOptions = {
+  readonly bind: ListenAddress;
+  /** Names it may be called by, besides addresses and local ones. */
+  readonly hosts?: readonly string[];
+};
 export type MiningListenerDependencies = {
   readonly node: FullNode;
   readonly log: Logger;
@@ -50,10 +71,23 @@ type Answer = {
 const rooms = new AnswerRooms();
 
 const ok = (json: string): Answer => ({ status: 200, json });
-const refusal = (error: NodeError): Answer & { readonly json: string } => ({
+const refusal = (error: NodeError): Answer => ({ status: statusOf(error), json: JSON.stringify(errorDocument(error)) });
+const words = (error: NodeError): Words => ({
   status: statusOf(error),
-  json: JSON.stringify(errorDocument(error)),
+  type: 'application/json',
+  body: JSON.stringify(errorDocument(error)),
 });
+
+/** What the door refuses by itself, in the node's words. */
+const DOOR_WORDS = {
+  bad_request: 'request_malformed',
+  origin_refused: 'origin_refused',
+  request_timeout: 'request_timeout',
+  host_refused: 'host_refused',
+  headers_too_large: 'request_too_large',
+  internal: 'internal',
+} as const satisfies Record<DoorErrorCode, NodeErrorCode>;
+const wordsOf = (code: DoorErrorCode, message: string): Words => words(nodeError(DOOR_WORDS[code], message));
 
 type Route = (dependencies: MiningListenerDependencies, json: unknown) => Answer | Promise<Answer>;
 
@@ -101,72 +135,47 @@ export async function listenForMining(
   dependencies: MiningListenerDependencies,
 ): Promise<MiningListener> {
   const { log } = dependencies;
-  const sockets = new WebSocketServer({
-    noServer: true,
-    maxPayload: 1_024,
-    perMessageDeflate: false,
-    handleProtocols: (offered) => (offered.has(EVENTS_PROTOCOL) ? EVENTS_PROTOCOL : false),
-  });
-  const server = createServer(
-    { requestTimeout: 30_000, headersTimeout: 10_000, keepAliveTimeout: 120_000, maxHeaderSize: 8_192 },
-    (request, response) => {
-      answer(request, dependencies).then(
-        (result) => send(response, result),
-        (error) => {
-          log.error('a request failed', { path: request.url, error });
-          send(response, refusal(nodeError('internal', 'the node failed to answer')));
-        },
-      );
+  const name = 'mining';
+  const sockets = new WebSockets({ name, frameBytes: 1_024, pingMillis: PING_MILLIS }, { log });
+  const door = new Door(
+    { name, limits: LIMITS, hosts: options.hosts ?? [], origins: [] },
+    {
+      words: wordsOf,
+      request: async (request, response, target) =>
+        send(request, response, await answer(request, target, dependencies)),
+      upgrade(request, socket, head, { path, query }) {
+        const after = new URLSearchParams(query).get('after_height');
+        const refused = refuseCaller(request) ?? (path === '/v1/events' ? checkEvents(after, request) : unknownRoute());
+        if (refused !== undefined) {
+          refuseUpgrade(socket, words(refused));
+          return;
+        }
+        sockets.accept(request, socket, head, { client: name, protocol: EVENTS_PROTOCOL }, (opened) => {
+          opened.on('message', (_data, binary) => {
+            if (binary) opened.close(1003, 'binary frames are not used here');
+          });
+          dependencies.follow(opened, after === null ? undefined : Number(after));
+        });
+      },
     },
+    { log },
   );
-  server.maxConnections = MAX_CONNECTIONS;
-  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    const url = new URL(request.url ?? '/', 'http://localhost');
-    const refused =
-      refuseCaller(request) ?? (url.pathname === '/v1/events' ? checkEvents(url, request) : unknownRoute());
-    if (refused !== undefined) {
-      const { status, json } = refusal(refused);
-      socket.end(
-        `HTTP/1.1 ${status} Refused\r\ncontent-type: application/json\r\ncontent-length: ${json.length}\r\nconnection: close\r\n\r\n${json}`,
-      );
-      return;
-    }
-    const after = url.searchParams.get('after_height');
-    sockets.handleUpgrade(request, socket, head, (connected) => {
-      connected.on('error', () => connected.terminate());
-      connected.on('message', (_data, binary) => {
-        if (binary) connected.close(1003, 'binary frames are not used here');
-      });
-      dependencies.follow(connected, after === null ? undefined : Number(after));
-    });
-  });
-  const { port } = await new Promise<AddressInfo>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options.bind.port, options.bind.host, () => {
-      server.off('error', reject);
-      resolve(server.address() as AddressInfo);
-    });
-  });
+  const address = await door.listen(options.bind, { what: 'mining' });
   return {
-    address: { host: options.bind.host, port },
+    address,
     close: async () => {
-      for (const socket of sockets.clients) socket.terminate();
-      await new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      });
+      sockets.close(1001, 'the node is stopping');
+      await door.close();
     },
   };
 }
 
 const unknownRoute = (): NodeError => nodeError('route_unknown', 'there is nothing at this path');
 
-function checkEvents(url: URL, request: IncomingMessage): NodeError | undefined {
-  const after = url.searchParams.get('after_height');
+function checkEvents(after: string | null, request: IncomingMessage): NodeError | undefined {
   if (after !== null && !/^(0|[1-9]\d{0,14})$/.test(after))
     return nodeError('request_malformed', 'after_height is a height');
-  const offered = (request.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
-  return offered.includes(EVENTS_PROTOCOL)
+  return protocolsOf(request).includes(EVENTS_PROTOCOL)
     ? undefined
     : nodeError('request_malformed', `the subprotocol is ${EVENTS_PROTOCOL}`);
 }
@@ -174,21 +183,24 @@ function checkEvents(url: URL, request: IncomingMessage): NodeError | undefined 
 function refuseCaller(request: IncomingMessage): NodeError | undefined {
   if (!isSameMachine(request.socket.remoteAddress, request.socket.localAddress))
     return nodeError('peer_refused', 'the mining listener serves its own machine only');
-  if (request.headers.origin !== undefined) return nodeError('origin_refused', 'browsers are not served here');
   return undefined;
 }
 
-async function answer(request: IncomingMessage, dependencies: MiningListenerDependencies): Promise<Answer> {
+async function answer(
+  request: IncomingMessage,
+  { path }: Target,
+  dependencies: MiningListenerDependencies,
+): Promise<Answer> {
   const refused = refuseCaller(request);
   if (refused !== undefined) return refusal(refused);
-  const [path = ''] = (request.url ?? '').split('?');
   const methods = ROUTES[path];
   if (methods === undefined) return refusal(unknownRoute());
   const route = methods[request.method ?? ''];
   if (route === undefined) return refusal(nodeError('method_not_allowed', `use ${Object.keys(methods).join(' or ')}`));
   if (request.method === 'GET') return await route(dependencies, undefined);
-  const body = await readBody(request);
-  if (body === undefined)
+  const body = await readBody(request, MAX_REQUEST_BYTES);
+  if (body === 'incomplete') return refusal(nodeError('request_malformed', 'the request did not arrive whole'));
+  if (body === 'too_large')
     return refusal(nodeError('request_too_large', `a request has at most ${MAX_REQUEST_BYTES} bytes`));
   let json: unknown;
   try {
@@ -199,22 +211,9 @@ async function answer(request: IncomingMessage, dependencies: MiningListenerDepe
   return await route(dependencies, json);
 }
 
-/** Undefined when it is too large; nothing above the limit is ever held. */
-async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
-  if (Number(request.headers['content-length'] ?? 0) > MAX_REQUEST_BYTES) return undefined;
-  const parts: Buffer[] = [];
-  let length = 0;
-  for await (const part of request as AsyncIterable<Buffer>) {
-    length += part.length;
-    if (length > MAX_REQUEST_BYTES) return undefined;
-    parts.push(part);
-  }
-  return Buffer.concat(parts, length);
-}
-
-function send(response: ServerResponse, { status, json, text, written }: Answer): void {
+function send(request: IncomingMessage, response: ServerResponse, { status, json, text, written }: Answer): void {
   const bytes = typeof json === 'string' ? Buffer.from(text ?? json) : json;
   const type = text === undefined ? 'application/json' : 'text/plain';
-  const close = status === 413 ? { connection: 'close' } : {};
+  const close = hasBody(request) && !request.complete ? { connection: 'close' } : {};
   response.writeHead(status, { 'content-type': type, 'content-length': bytes.length, ...close }).end(bytes, written);
 }

@@ -8,6 +8,8 @@ export type RawClient = {
   text: string;
   /** The other side said that it sends no more. */
   readonly ended: Promise<void>;
+  /** The head of an answer is there, or none will come. */
+  readonly answered: Promise<void>;
   /** The connection is gone on both sides. */
   readonly gone: Promise<void>;
   /** How it failed, if it did. */
@@ -18,8 +20,17 @@ export type RawClient = {
 export async function dial(port: number, first?: string | Uint8Array, host = '127.0.0.1'): Promise<RawClient> {
   const socket = connect({ port, host, allowHalfOpen: true });
   const ended = Promise.withResolvers<void>();
+  const answered = Promise.withResolvers<void>();
   const gone = Promise.withResolvers<void>();
-  const client: RawClient = { socket, text: '', ended: ended.promise, gone: gone.promise, error: undefined };
+  const client: RawClient = {
+    socket,
+    text: '',
+    ended: ended.promise,
+    answered: answered.promise,
+    gone: gone.promise,
+    error: undefined,
+  };
+  ended.promise.then(answered.resolve);
   await new Promise<void>((resolve) => {
     socket.on('connect', () => resolve());
     socket.on('error', (error) => {
@@ -34,16 +45,21 @@ export async function dial(port: number, first?: string | Uint8Array, host = '12
   });
   socket.on('data', (data: Buffer) => {
     client.text += data.toString('latin1');
+    if (client.text.includes('\r\n\r\n')) answered.resolve();
   });
   socket.on('end', () => ended.resolve());
   if (first !== undefined && !socket.destroyed) socket.write(first);
   return client;
 }
 
-/** Sends it and says no more; gives back what was answered. */
-export async function say(port: number, bytes: string | Uint8Array): Promise<string> {
+/** Sends it and says no more; gives back what was answered until the other side ended, or until it holds `enough`. */
+export async function say(port: number, bytes: string | Uint8Array, enough?: string): Promise<string> {
   const client = await dial(port, bytes);
-  await client.ended;
+  const heard = Promise.withResolvers<void>();
+  client.socket.on('data', () => {
+    if (enough !== undefined && client.text.includes(enough)) heard.resolve();
+  });
+  await Promise.race([client.ended, heard.promise]);
   client.socket.destroy();
   return client.text;
 }

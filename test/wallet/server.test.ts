@@ -4,6 +4,8 @@ import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
+import { TrustedProxies } from '../../runtime/client-address.ts';
+import { isSecureCall } from '../../wallet/rpc/secure-call.ts';
 import { SERVER_LIMITS, WalletServer, type WalletServerOptions } from '../../wallet/rpc/server.ts';
 import { readOrCreateToken, readToken } from '../../wallet/rpc/token.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -116,6 +118,44 @@ test('beyond this machine only with --allow-remote, and then only through TLS', 
     status: 403,
     body: { error: { code: 'tls_required' } },
   });
+});
+
+test('that a call came by TLS is believed from this machine and from listed proxies only', () => {
+  const proxies = new TrustedProxies(['10.0.0.7', '2001:db8::/32']);
+  const isSecure = (remote: string, proto?: string, local = '10.0.0.1') =>
+    isSecureCall({ remote, local, proto }, proxies);
+  expect([isSecure('127.0.0.1'), isSecure('127.0.0.1', 'https'), isSecure('127.0.0.1', 'http')]).toEqual([
+    true,
+    true,
+    false,
+  ]);
+  // This machine under its own address.
+  expect([isSecure('10.0.0.1'), isSecure('::ffff:10.0.0.1')]).toEqual([true, true]);
+  for (const stranger of ['10.0.0.8', '192.0.2.1', '::ffff:192.0.2.1', '2001:db9::1', ''])
+    for (const proto of [undefined, 'http', 'https', 'https, http'])
+      expect([stranger, proto, isSecure(stranger, proto)]).toEqual([stranger, proto, false]);
+  expect([isSecure('10.0.0.7', 'https'), isSecure('10.0.0.7'), isSecure('10.0.0.7', 'http')]).toEqual([
+    true,
+    false,
+    false,
+  ]);
+  expect(isSecure('2001:db8::1', 'https')).toBe(true);
+});
+
+test('a web page is not served, whatever it sends and whatever its name leads to', async () => {
+  const { url, port, post } = await serve(await openTestWallet(new FakeNode()));
+  const call = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'status', params: {} });
+  expect(await post(call, { origin: 'https://evil.example' })).toMatchObject({
+    status: 403,
+    body: { error: { code: 'origin_refused' } },
+  });
+  const rebound = await new Promise<number | undefined>((resolve, reject) => {
+    httpRequest({ port, path: '/health', headers: { host: 'evil.example' } }, (answer) => resolve(answer.statusCode))
+      .on('error', reject)
+      .end();
+  });
+  expect(rebound).toBe(421);
+  expect((await fetch(`${url}/v1/rpc?x=1`, { method: 'POST' })).status).toBe(404);
 });
 
 test('the token file is made once, private, and refused when others can read it', async () => {

@@ -2,13 +2,18 @@
  * The daemon's listener: `POST /v1/rpc` with the bearer token, `GET /health` without, events on `/v1/ws`. Everything a
  * client can make it hold is bounded: bodies, calls in progress, calls a second, sockets.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { ListenAddress } from '../../protocol/command-line.ts';
-import { isLoopback } from '../../runtime/client-address.ts';
+import { isLoopback, TrustedProxies } from '../../runtime/client-address.ts';
+import { readBody } from '../../runtime/door/body.ts';
+import { DOOR_ERRORS, Door, type DoorLimits, refuseUpgrade } from '../../runtime/door/door.ts';
+import type { Words } from '../../runtime/door/last-words.ts';
+import type { Target } from '../../runtime/door/target.ts';
 import type { Wallet } from '../wallet.ts';
 import { WalletError } from '../wallet-error.ts';
 import { dispatch, RPC_ERRORS, readRequest, rpcError } from './dispatch.ts';
+import { isSecureCall } from './secure-call.ts';
 import { EventSockets } from './sockets.ts';
 import { bearerCheck } from './token.ts';
 
@@ -16,18 +21,37 @@ export const SERVER_LIMITS = {
   bodyBytes: 128 * 1024,
   callsInProgress: 256,
   callsPerSecond: 500,
-  connections: 128,
   sockets: 16,
 } as const;
+
+const DOOR_LIMITS: DoorLimits = {
+  connections: 128,
+  perClient: 128,
+  // Other machines may not shut out the pool that pays through this wallet.
+  reserved: 64,
+  headBytes: 8_192,
+  bodyBytes: SERVER_LIMITS.bodyBytes,
+  headMillis: 10_000,
+  requestMillis: 30_000,
+  // A payment may wait for the node.
+  answerMillis: 300_000,
+  stallMillis: 20_000,
+  idleMillis: 30_000,
+};
 
 export type WalletServerOptions = {
   readonly listen: ListenAddress;
   readonly allowRemote: boolean;
   readonly token: string;
+  /** Proxies beyond this machine whose x-forwarded-proto is believed. */
+  readonly proxies?: readonly string[];
+  /** Names it may be called by, besides addresses and local ones. */
+  readonly hosts?: readonly string[];
 };
 
 /** Refusals before a call is a call, as `error.code` of the body, with their HTTP status. */
 export const WALLET_HTTP_ERRORS = {
+  ...DOOR_ERRORS,
   not_found: 404,
   tls_required: 403,
   unauthorized: 401,
@@ -36,7 +60,6 @@ export const WALLET_HTTP_ERRORS = {
   body_too_large: 413,
   too_many_requests: 429,
   too_busy: 503,
-  internal: 500,
 } as const;
 type HttpRefusal = {
   readonly code: keyof typeof WALLET_HTTP_ERRORS;
@@ -49,7 +72,8 @@ const isThisMachine = (host: string): boolean => host === 'localhost' || isLoopb
 export class WalletServer {
   readonly #wallet: Wallet;
   readonly #options: WalletServerOptions;
-  readonly #http: Server;
+  readonly #door: Door;
+  readonly #proxies: TrustedProxies;
   readonly #sockets: EventSockets;
   readonly #authorized: (header: string | undefined) => boolean;
   #inProgress = 0;
@@ -66,94 +90,81 @@ export class WalletServer {
     this.#options = options;
     this.#authorized = bearerCheck(options.token);
     this.#refilled = wallet.now();
-    this.#http = createServer({
-      headersTimeout: 10_000,
-      requestTimeout: 30_000,
-      keepAliveTimeout: 30_000,
-      maxHeaderSize: 8192,
-    });
-    this.#http.maxConnections = SERVER_LIMITS.connections;
-    this.#http.on('request', (request, response) => {
-      this.#serve(request, response).catch((error) => {
-        wallet.log.error('request failed', { error });
-        if (response.headersSent) response.destroy();
-        else this.#answer(response, 500, { error: { code: 'internal', message: 'internal error' } });
-      });
-    });
+    this.#proxies = new TrustedProxies(options.proxies ?? []);
     this.#sockets = new EventSockets(wallet, SERVER_LIMITS.sockets);
-    this.#http.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-      const refusal =
-        this.#refusalOf(request, '/v1/ws') ??
-        (this.#sockets.full ? ({ code: 'too_busy', message: '' } as const) : undefined);
-      if (refusal !== undefined) {
-        socket.end(
-          `HTTP/1.1 ${WALLET_HTTP_ERRORS[refusal.code]} ${refusal.code}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`,
-        );
-        return;
-      }
-      this.#sockets.accept(request, socket, head);
-    });
+    this.#door = new Door(
+      { name: 'wallet', limits: DOOR_LIMITS, hosts: options.hosts ?? [], origins: [], proxies: this.#proxies },
+      {
+        request: (request, response, target) => this.#serve(request, response, target),
+        upgrade: (request, socket, head, target) => this.#upgrade(request, socket, head, target),
+        words: (code, message) => words({ code, message }),
+      },
+      { log: wallet.log },
+    );
   }
 
-  async start(): Promise<ListenAddress> {
-    const { host, port } = this.#options.listen;
-    await new Promise<void>((resolve, reject) => {
-      this.#http.once('error', reject);
-      this.#http.listen(port, host, () => {
-        this.#http.off('error', reject);
-        resolve();
-      });
-    });
-    return { host, port: (this.#http.address() as AddressInfo).port };
+  start(): Promise<ListenAddress> {
+    return this.#door.listen(this.#options.listen, { what: 'JSON-RPC' });
   }
 
+  /** Calls in progress get their answer; whoever does not read it does not hold up the end. */
   async close(): Promise<void> {
     this.#sockets.close();
-    const closed = new Promise<void>((resolve) => this.#http.close(() => resolve()));
-    this.#http.closeIdleConnections();
-    // Calls in progress get their answer; whoever does not read it does not hold up the end.
-    const timer = setTimeout(() => this.#http.closeAllConnections(), 5_000);
-    await closed;
-    clearTimeout(timer);
+    await this.#door.close(5_000);
   }
 
-  #answer(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
+  #answer(response: ServerResponse, body: unknown): void {
     const text = typeof body === 'string' ? body : JSON.stringify(body);
-    response.writeHead(status, {
+    response.writeHead(200, {
       'content-type': typeof body === 'string' ? 'text/plain' : 'application/json',
       'content-length': Buffer.byteLength(text),
       'cache-control': 'no-store',
-      ...headers,
     });
     response.end(text);
   }
 
   #refuse(response: ServerResponse, refusal: HttpRefusal): void {
-    const { code, message, retryMillis } = refusal;
-    const status = WALLET_HTTP_ERRORS[code];
+    const { status, body } = words(refusal);
     // What is left of the body is not read.
-    this.#answer(
-      response,
-      status,
-      { error: { code, message }, ...(retryMillis === undefined ? {} : { retry_after_millis: retryMillis }) },
-      { connection: 'close' },
-    );
+    response.writeHead(status, {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+      'cache-control': 'no-store',
+      connection: 'close',
+    });
+    response.end(body);
   }
 
-  #refusalOf(request: IncomingMessage, path: string): HttpRefusal | undefined {
-    if (request.url !== path) return { code: 'not_found', message: 'offered: POST /v1/rpc, GET /health, /v1/ws' };
-    const { authorization, 'x-forwarded-proto': proto } = request.headers;
-    const fromHere = isLoopback(request.socket.remoteAddress ?? '') && proto === undefined;
-    if (this.#options.allowRemote && !fromHere && proto !== 'https')
-      return { code: 'tls_required', message: 'calls from other machines must come through a TLS proxy' };
-    if (!this.#authorized(authorization))
+  #refusalOf(request: IncomingMessage, { path, query }: Target, expected: string): HttpRefusal | undefined {
+    if (path !== expected || query !== '')
+      return { code: 'not_found', message: 'offered: POST /v1/rpc, GET /health, /v1/ws' };
+    if (this.#options.allowRemote && !this.#isSecure(request))
+      return {
+        code: 'tls_required',
+        message:
+          'calls from other machines must come through a TLS proxy on this machine, or one listed with --trusted-proxy',
+      };
+    if (!this.#authorized(request.headers.authorization))
       return { code: 'unauthorized', message: 'Authorization: Bearer TOKEN is missing or wrong' };
     return undefined;
   }
 
-  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (request.url === '/health' && request.method === 'GET') return this.#answer(response, 200, 'ok');
-    const refusal = this.#refusalOf(request, '/v1/rpc');
+  #isSecure({ headers, socket: { remoteAddress, localAddress } }: IncomingMessage): boolean {
+    const proto = headers['x-forwarded-proto'];
+    return isSecureCall({ remote: remoteAddress, local: localAddress, proto }, this.#proxies);
+  }
+
+  #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, target: Target): void {
+    const refusal =
+      this.#refusalOf(request, target, '/v1/ws') ??
+      (this.#sockets.full ? ({ code: 'too_busy', message: 'too many sockets are open' } as const) : undefined);
+    if (refusal !== undefined) refuseUpgrade(socket, words(refusal));
+    else this.#sockets.accept(request, socket, head);
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse, target: Target): Promise<void> {
+    if (target.path === '/health' && request.method === 'GET') return this.#answer(response, 'ok');
+    const refusal = this.#refusalOf(request, target, '/v1/rpc');
     if (refusal !== undefined) return this.#refuse(response, refusal);
     if (request.method !== 'POST')
       return this.#refuse(response, { code: 'method_not_allowed', message: 'calls are POST' });
@@ -167,11 +178,13 @@ export class WalletServer {
     this.#inProgress++;
     try {
       const body = await readBody(request, SERVER_LIMITS.bodyBytes);
-      if (body === undefined)
+      if (body === 'incomplete') return;
+      if (body === 'too_large')
         return this.#refuse(response, { code: 'body_too_large', message: `at most ${SERVER_LIMITS.bodyBytes} bytes` });
-      if (body === null) return this.#answer(response, 200, rpcError(null, RPC_ERRORS.parse, 'the body is not UTF-8'));
-      const parsed = readRequest(body);
-      this.#answer(response, 200, 'jsonrpc' in parsed ? parsed : await dispatch(this.#wallet, parsed));
+      const text = readText(body);
+      if (text === undefined) return this.#answer(response, rpcError(null, RPC_ERRORS.parse, 'the body is not UTF-8'));
+      const parsed = readRequest(text);
+      this.#answer(response, 'jsonrpc' in parsed ? parsed : await dispatch(this.#wallet, parsed));
     } finally {
       this.#inProgress--;
     }
@@ -191,30 +204,21 @@ export class WalletServer {
   }
 }
 
-/** Undefined when it is too long, null when it is not UTF-8. */
-function readBody(request: IncomingMessage, most: number): Promise<string | undefined | null> {
-  if (Number(request.headers['content-length'] ?? 0) > most) return Promise.resolve(undefined);
-  return new Promise((resolve, reject) => {
-    const parts: Buffer[] = [];
-    let length = 0;
-    request.on('data', (part: Buffer) => {
-      length += part.length;
-      if (length <= most) parts.push(part);
-      else {
-        request.pause();
-        resolve(undefined);
-      }
-    });
-    request.once('error', reject);
-    request.once('close', () => reject(new Error('the call ended in the middle of its body')));
-    request.once('end', () => {
-      try {
-        resolve(decoder.decode(Buffer.concat(parts)));
-      } catch {
-        resolve(null);
-      }
-    });
-  });
+const decoder = new TextDecoder('utf-8', { fatal: true });
+
+function readText(body: Buffer): string | undefined {
+  try {
+    return decoder.decode(body);
+  } catch {
+    return undefined;
+  }
 }
 
-const decoder = new TextDecoder('utf-8', { fatal: true });
+const words = ({ code, message, retryMillis }: HttpRefusal): Words => ({
+  status: WALLET_HTTP_ERRORS[code],
+  type: 'application/json',
+  body: JSON.stringify({
+    error: { code, message },
+    ...(retryMillis === undefined ? {} : { retry_after_millis: retryMillis }),
+  }),
+});

@@ -3,9 +3,10 @@
  * event is a notification whose method is its name. A reader that falls behind loses events and is told so.
  */
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
-import { type WebSocket, WebSocketServer } from 'ws';
+import type { Duplex } from 'node:stream';
+import type { WebSocket } from 'ws';
 import { check, list, object, oneOf } from '../../protocol/api/schema.ts';
+import { WebSockets } from '../../runtime/door/web-sockets.ts';
 import { EVENT_NAMES, type EventName, type WalletEvent } from '../event-hub.ts';
 import type { Wallet } from '../wallet.ts';
 import { RPC_ERRORS, type RpcAnswer, type RpcRequest, readRequest, rpcError } from './dispatch.ts';
@@ -25,48 +26,41 @@ export const SOCKET_METHODS = {
   unsubscribe: { group: 'Events', summary: 'Stops to send these events', params: eventsParams },
 } as const;
 
-type Reader = { readonly events: Set<EventName>; lagged: boolean; alive: boolean; frames: number };
+type Reader = { readonly events: Set<EventName>; lagged: boolean; frames: number };
 
 export class EventSockets {
   readonly #wallet: Wallet;
-  readonly #most: number;
-  readonly #server = new WebSocketServer({ noServer: true, maxPayload: MAX_FRAME, perMessageDeflate: false });
+  readonly #sockets: WebSockets;
   readonly #readers = new Map<WebSocket, Reader>();
   readonly #stopListening: () => void;
-  readonly #timers: NodeJS.Timeout[];
+  readonly #timer: NodeJS.Timeout;
 
   constructor(wallet: Wallet, most: number) {
     this.#wallet = wallet;
-    this.#most = most;
+    this.#sockets = new WebSockets({ name: 'wallet', frameBytes: MAX_FRAME, most, pingMillis: PING_MILLIS }, wallet);
     this.#stopListening = wallet.events.listen(
       (event) => this.#send(event),
       (name) => this.#readers.values().some(({ events }) => events.has(name)),
     );
-    this.#timers = [
-      setInterval(() => this.#ping(), PING_MILLIS),
-      setInterval(() => {
-        for (const [socket, reader] of this.#readers) {
-          reader.frames = 0;
-          if (reader.lagged) this.#catchUp(socket, reader);
-        }
-      }, 1000),
-    ];
-    for (const timer of this.#timers) timer.unref();
+    this.#timer = setInterval(() => {
+      for (const [socket, reader] of this.#readers) {
+        reader.frames = 0;
+        if (reader.lagged) this.#catchUp(socket, reader);
+      }
+    }, 1000);
+    this.#timer.unref();
   }
 
   get full(): boolean {
-    return this.#readers.size >= this.#most;
+    return this.#sockets.isFull('');
   }
 
-  accept(request: IncomingMessage, socket: Socket, head: Buffer): void {
-    this.#server.handleUpgrade(request, socket, head, (opened) => {
-      const reader: Reader = { events: new Set(), lagged: false, alive: true, frames: 0 };
+  accept(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    // Whoever has the token is one client.
+    this.#sockets.accept(request, socket, head, { client: '' }, (opened) => {
+      const reader: Reader = { events: new Set(), lagged: false, frames: 0 };
       this.#readers.set(opened, reader);
-      opened.on('pong', () => {
-        reader.alive = true;
-      });
       opened.on('close', () => this.#readers.delete(opened));
-      opened.on('error', () => opened.terminate());
       opened.on('message', (data: Buffer, binary) => {
         if (binary) return opened.close(1003, 'text frames only');
         if (++reader.frames > MAX_FRAMES_PER_SECOND) return opened.close(1008, 'too many frames');
@@ -77,11 +71,8 @@ export class EventSockets {
 
   close(): void {
     this.#stopListening();
-    for (const timer of this.#timers) clearInterval(timer);
-    for (const socket of this.#readers.keys()) socket.close(1001, 'going away');
-    setTimeout(() => {
-      for (const socket of this.#readers.keys()) socket.terminate();
-    }, 1000).unref();
+    clearInterval(this.#timer);
+    this.#sockets.close(1001, 'going away');
   }
 
   #answer(reader: Reader, text: string): RpcAnswer {
@@ -123,13 +114,5 @@ export class EventSockets {
     reader.lagged = false;
     const params = { reason: 'stream_lagged', indexed_height: this.#wallet.book.meta.indexedHeight };
     socket.send(JSON.stringify({ jsonrpc: '2.0', method: 'resync_required', params }));
-  }
-
-  #ping(): void {
-    for (const [socket, reader] of this.#readers) {
-      if (!reader.alive) socket.terminate();
-      reader.alive = false;
-      socket.ping();
-    }
   }
 }
