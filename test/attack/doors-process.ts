@@ -142,7 +142,7 @@ async function stratumDoors(): Promise<Partial<Record<DoorName, number>>> {
 
 async function webDoor(): Promise<Partial<Record<DoorName, number>>> {
   writeFileSync(join(directory, 'index.html'), '<!doctype html><title>pool</title>');
-  const token = new OperatorToken(join(directory, 'token'));
+  const token = new OperatorToken(join(directory, 'token'), { log: log.child('web') });
   await token.ensure();
   const live = new LiveHub({}, { first: () => undefined });
   const web = await startWeb(
