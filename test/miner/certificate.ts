@@ -36,8 +36,31 @@ SAAwRQIgWj1zUY8zS3EJpjzvrTnYC5e0xK8B0hjg5W0nul7IXJECIQDg2yDHX7Q3
 `,
 };
 
+/** Another key for the same name. */
+export const OTHER_CERTIFICATE = {
+  key: `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg0wFkKVwgoYif2hlJ
+H76oQhVueqoO0WZ9E5AU/yPjJE2hRANCAATy6qwFuSWNT1I9ZUy2ZR1LKpo4qF/c
+XScVYbJhtJ0WuiprmIeL3PBVl+wCT8Z3OaYipf5DrRnFXeL4lHqNLj8z
+-----END PRIVATE KEY-----
+`,
+  cert: `-----BEGIN CERTIFICATE-----
+MIIBmzCCAUGgAwIBAgIULDB4PlWs7BliX2CXiLPrWhqu+GIwCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTExNTE0NDc1N1oYDzIwOTkwOTEz
+MTQ0NzU3WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAATy6qwFuSWNT1I9ZUy2ZR1LKpo4qF/cXScVYbJhtJ0WuiprmIeL3PBV
+l+wCT8Z3OaYipf5DrRnFXeL4lHqNLj8zo28wbTAdBgNVHQ4EFgQUq3qmd8u+uzh5
+e9qircCGvf/Xwq0wHwYDVR0jBBgwFoAUq3qmd8u+uzh5e9qircCGvf/Xwq0wDwYD
+VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZI
+zj0EAwIDSAAwRQIgYBgNWyFPT7USq3TwjajpzoHnp/CFr5ZZ55gfLmJIRHUCIQDD
+yYvbqREqLtfbLrrIDOZ2nxYus82Nkefb62Vfyzm9HA==
+-----END CERTIFICATE-----
+`,
+};
+
 const fingerprint = (cert: string): string =>
   new X509Certificate(cert).fingerprint256.replaceAll(':', '').toLowerCase();
 
 export const TEST_FINGERPRINT = fingerprint(TEST_CERTIFICATE.cert);
 export const EXPIRED_FINGERPRINT = fingerprint(EXPIRED_CERTIFICATE.cert);
+export const OTHER_FINGERPRINT = fingerprint(OTHER_CERTIFICATE.cert);
