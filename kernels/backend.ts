@@ -59,7 +59,11 @@ export interface Backend {
   readonly hashes: number;
   /** Epochs that can be searched now. */
   readonly epochs: readonly number[];
-  /** Resolves when the epoch's dataset is in place. At most two epochs are kept: the oldest other one is dropped. */
+  /**
+   * Resolves when the epoch's dataset is in place. At most two epochs are kept: the one furthest away is dropped, but not the
+   * one of the job at hand. One is built at a time, and the newest wish counts: an unfinished build of another epoch may be
+   * given up, and is then rejected.
+   */
   prepare(epoch: number): Promise<void>;
   /** Takes effect within one batch (20-50 ms); hits of the job before may still come until then, under their own id. */
   setJob(job: SearchJob | undefined): void;

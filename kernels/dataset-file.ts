@@ -26,6 +26,7 @@ import type { Progress } from './backend.ts';
 import type { Layout } from './cpu/layout.ts';
 import type { DatasetStore } from './cpu/prepare-epoch.ts';
 import { threadEnvironment } from './cpu/thread.ts';
+import { DatasetUse, epochsToKeep } from './dataset-use.ts';
 
 const MAGIC = utf8('SVCDATA1');
 export const HEAD_BYTES = 64;
@@ -148,11 +149,13 @@ export class DatasetFiles implements DatasetStore {
   readonly #directory: string;
   readonly #log: Log;
   readonly #running = new Set<Worker>();
+  readonly #use: DatasetUse;
   #closed = false;
 
-  constructor(options: { directory: string }, dependencies: { log: Log }) {
+  constructor(options: { directory: string }, dependencies: { log: Log; now?: () => number }) {
     this.#directory = options.directory;
     this.#log = dependencies.log;
+    this.#use = new DatasetUse(options.directory, dependencies.now ?? Date.now);
   }
 
   #path(epoch: number, layout: Layout): string {
@@ -168,6 +171,10 @@ export class DatasetFiles implements DatasetStore {
     return result.ok;
   }
 
+  worked(epoch: number, layout: Layout, hashes: number): void {
+    this.#use.add(datasetFileName(layout, epoch), hashes);
+  }
+
   async discard(epoch: number, layout: Layout): Promise<void> {
     const path = this.#path(epoch, layout);
     this.#log('dataset file has wrong content, building it again', { path });
@@ -178,21 +185,31 @@ export class DatasetFiles implements DatasetStore {
     const path = this.#path(epoch, layout);
     const report = (done: number) => onProgress({ epoch, stage: 'store', done, total: layout.datasetBytes });
     const result = await inThread({ act: 'write', path, epoch, layout, memory }, this.#running, report);
-    if (result.ok) this.#dropOlder(epoch, layout);
+    if (result.ok) this.#dropOthers(epoch, layout);
     else if (!this.#closed) this.#log('dataset file cannot be written', { path, reason: result.reason });
   }
 
-  /** Files of epochs long gone, and halves of files that were never finished, only take up room. */
-  #dropOlder(epoch: number, layout: Layout): void {
-    const kept = new Set([-1, 0, 1].map((away) => datasetFileName(layout, epoch + away)));
+  /** Files that are no longer worth their room, and halves of files that were never finished. */
+  #dropOthers(saved: number, layout: Layout): void {
     const prefix = datasetFileName(layout, 0).replace(/0\.bin$/, '');
-    for (const name of readdirSync(this.#directory))
-      if (name.startsWith(prefix) && !kept.has(name)) rmSync(join(this.#directory, name), { force: true });
+    const names = readdirSync(this.#directory).filter((name) => name.startsWith(prefix));
+    const files = names.flatMap((name) => {
+      const epoch = Number(/^(\d+)\.bin$/.exec(name.slice(prefix.length))?.[1] ?? Number.NaN);
+      return Number.isNaN(epoch) ? [] : [{ epoch, work: this.#use.of(name) }];
+    });
+    const kept = new Set(epochsToKeep(files, saved).map((epoch) => datasetFileName(layout, epoch)));
+    for (const name of names)
+      if (!kept.has(name)) {
+        rmSync(join(this.#directory, name), { force: true });
+        this.#use.forget(name);
+      }
+    this.#use.write();
   }
 
   /** Ends what runs; a file half written stays under its other name and is replaced next time. */
   async close(): Promise<void> {
     this.#closed = true;
+    this.#use.write();
     await Promise.all([...this.#running].map((worker) => worker.terminate()));
   }
 }

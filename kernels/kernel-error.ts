@@ -7,6 +7,7 @@ export const KERNEL_ERROR_CODES = [
   'kernel_epoch_not_allowed',
   'kernel_memory_insufficient',
   'kernel_module_missing',
+  'kernel_superseded',
   'kernel_closed',
 ] as const;
 

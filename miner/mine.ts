@@ -2,19 +2,20 @@
  * `svc-miner` itself: reads its options, lists or measures devices, or mines until it is told to stop. Exit codes stand in
  * EXIT and in docs/miner.md.
  */
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { parseCommandLine, showListenAddress } from '../protocol/command-line.ts';
 import { type Logger, type OpenLog, openLog } from '../runtime/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
 import { listenForMetrics } from '../runtime/metrics-listener.ts';
 import { type Command, command, type Terminal, version } from '../runtime/program.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
+import { readSmallFile } from '../runtime/small-file.ts';
 import { listenForApi } from './api.ts';
 import { benchmark, benchmarkLines } from './benchmark.ts';
 import { watchConfig } from './config-watch.ts';
 import { chooseDevices, findGpus, type ListedDevice, listDevices } from './device-list.ts';
 import { type KeyInput, listenForKeys } from './keys.ts';
-import { Miner, type MinerSettings } from './miner.ts';
+import { Miner, type MinerSettings, realParts } from './miner.ts';
 import { MinerError } from './miner-error.ts';
 import { addMinerMetrics } from './miner-metrics.ts';
 import { openDevice } from './open-device.ts';
@@ -150,7 +151,7 @@ type Run = MineDependencies & {
 
 function readAuthorities(path: string): string {
   try {
-    return readFileSync(path, 'utf8');
+    return readSmallFile(path);
   } catch (error) {
     throw new MinerError('pool_certificate', `cannot read --tls-ca: ${(error as Error).message}`);
   }
@@ -176,11 +177,13 @@ async function mine(
   const now = () => performance.now();
   const progress = new ProgressLine({ isTerminal }, { out: terminal.out, now });
   const miner = new Miner(settings, {
+    parts: realParts(),
     log,
     progress,
     tunings,
     version: version(),
     now,
+    wall: Date.now,
     onNoDevice: () => shutdown.request('no device is left', EXIT.noDevice),
   });
   shutdown.add('miner', () => miner.stop());

@@ -9,6 +9,9 @@ export const MINER_ERROR_CODES = [
   'pool_certificate',
   'pool_silent',
   'pool_garbage',
+  'pool_flood',
+  'pool_rejects',
+  'pool_stale',
   'pool_closed',
   'pool_refused_login',
   'pool_banned',
@@ -42,4 +45,10 @@ export class MinerError extends Error {
 /** A refusal as a value: what is wrong, in words for the user, under a code of the table. */
 export type Refusal = { readonly code: MinerErrorCode; readonly message: string };
 
-export const refusal = (code: MinerErrorCode, message: string): Refusal => ({ code, message });
+/** A server's words may be part of the message; more than a line of them tells nobody anything. */
+const LONGEST_MESSAGE = 300;
+
+export const refusal = (code: MinerErrorCode, message: string): Refusal => ({
+  code,
+  message: message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}...` : message,
+});

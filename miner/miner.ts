@@ -2,24 +2,30 @@
  * The command-line miner put together: pools on one side, devices on the other, figures in between. Everything that may
  * change while it runs (pools, devices) is replaced as a whole by apply().
  */
-import { createVerifier, type Verifier } from '../kernels/verifier.ts';
+import type { Backend, BackendEvents } from '../kernels/backend.ts';
+import { createVerifier } from '../kernels/verifier.ts';
 import { NETWORKS, type NetworkName } from '../protocol/network.ts';
+import type { ErrorReply } from '../protocol/stratum/errors.ts';
 import { formatUsername } from '../protocol/stratum/username.ts';
-import type { Logger } from '../runtime/log.ts';
-import { EpochAllowance } from './client/job-check.ts';
+import type { LogFields, Logger, LogLevel } from '../runtime/log.ts';
+import { AcceptedLine } from './accepted-line.ts';
+import { EpochAllowance, type Moment } from './client/epoch-allowance.ts';
 import { PoolClient, systemClock } from './client/pool-client.ts';
 import { showEndpoint } from './client/pool-url.ts';
-import type { PoolJob, Share, Verdict } from './client/session.ts';
-import { connectFromNode } from './client/transport-node.ts';
+import type { PoolJob, Share, Verdict } from './client/session-events.ts';
+import type { Connect } from './client/transport.ts';
+import { connectFromNode, type TlsOptions } from './client/transport-node.ts';
 import type { ListedDevice } from './device-list.ts';
-import { openDevice } from './open-device.ts';
+import { readEpochs, writeEpochs } from './epoch-file.ts';
+import { LineLimit } from './line-limit.ts';
+import { type OpenDependencies, type OpenSettings, openDevice } from './open-device.ts';
 import type { MinerValues } from './options.ts';
 import type { ProgressLine } from './progress-line.ts';
 import { Sensors } from './sensors.ts';
 import type { DeviceSnapshot, Snapshot } from './stats.ts';
 import type { TuningFile } from './tuning-file.ts';
 import { AcceptedWork } from './work/accepted-work.ts';
-import { Crew } from './work/crew.ts';
+import { Crew, type HitChecker } from './work/crew.ts';
 
 export type MinerSettings = {
   readonly values: MinerValues;
@@ -29,36 +35,83 @@ export type MinerSettings = {
   readonly authorities: string | undefined;
 };
 
+type Checker = HitChecker & { close(): Promise<void> };
+
+/** What the miner reaches the world through: sockets, devices, timers. */
+export type MinerParts = {
+  readonly connect: (tls: TlsOptions) => Connect;
+  readonly openDevice: (
+    device: ListedDevice,
+    settings: OpenSettings,
+    dependencies: OpenDependencies,
+    events: BackendEvents,
+  ) => Promise<Backend>;
+  readonly makeChecker: (network: NetworkName, log: Logger) => Checker;
+  readonly random: () => number;
+  readonly every: (millis: number, act: () => void) => () => void;
+  readonly after: (millis: number, act: () => void) => void;
+  readonly sensors: Pick<Sensors, 'start' | 'stop' | 'of'>;
+};
+
+export const realParts = (): MinerParts => ({
+  connect: connectFromNode,
+  openDevice,
+  makeChecker: (network, log) =>
+    createVerifier(
+      { network: NETWORKS[network], mode: 'light', threads: 1 },
+      { log: (message, fields) => log.warn(message, fields) },
+    ),
+  random: systemClock.random,
+  every: systemClock.every,
+  after: (millis, act) => void setTimeout(act, millis).unref(),
+  sensors: new Sensors(),
+});
+
+const TOO_MANY_REQUESTS = 27;
+
 export type MinerDependencies = {
+  readonly parts: MinerParts;
   readonly log: Logger;
   readonly progress: ProgressLine;
   readonly tunings: TuningFile;
   readonly version: string;
   readonly now: () => number;
+  /** Milliseconds of the wall clock. */
+  readonly wall: () => number;
   /** No device is left to mine with. */
   readonly onNoDevice: () => void;
 };
 
 export class Miner {
   readonly #dependencies: MinerDependencies;
-  readonly #sensors = new Sensors();
   readonly #began: number;
   #settings: MinerSettings;
   #client: PoolClient;
   #crew: Crew;
-  #checker: Verifier;
+  #checker: Checker;
   #allowance: EpochAllowance;
+  readonly #lines: LineLimit;
+  readonly #accepted: AcceptedLine;
   #work = new AcceptedWork();
   #job: PoolJob | undefined;
+  /** Where the job came from, as the user named it. */
+  #pool = '';
   #blocks = 0;
   #paused = false;
-  #ticks: ReturnType<typeof setInterval> | undefined;
+  #stopTicks: (() => void) | undefined;
 
   constructor(settings: MinerSettings, dependencies: MinerDependencies) {
     this.#settings = settings;
     this.#dependencies = dependencies;
     this.#began = dependencies.now();
-    this.#allowance = new EpochAllowance(this.#network, this.#began);
+    const { now } = dependencies;
+    const write = (level: LogLevel, message: string, fields: LogFields): void => {
+      dependencies.progress.break();
+      dependencies.log[level](message, fields);
+    };
+    this.#lines = new LineLimit(write, now);
+    this.#accepted = new AcceptedLine(write, now);
+    this.#allowance = this.#makeAllowance();
     this.#checker = this.#makeChecker();
     this.#crew = this.#makeCrew();
     this.#client = this.#makeClient();
@@ -71,32 +124,50 @@ export class Miner {
   start(): void {
     this.#addDevices();
     this.#client.start();
-    this.#sensors.start();
-    this.#ticks = setInterval(() => this.#crew.tick(this.#dependencies.now()), 1_000);
+    const { parts, now } = this.#dependencies;
+    parts.sensors.start();
+    this.#stopTicks = parts.every(1_000, () => {
+      this.#crew.tick(now());
+      this.#lines.tick();
+      this.#accepted.tick();
+    });
   }
 
-  #makeChecker(): Verifier {
-    const { log } = this.#dependencies;
-    return createVerifier(
-      { network: NETWORKS[this.#network], mode: 'light', threads: 1 },
-      { log: (message, fields) => log.warn(message, fields) },
-    );
+  #moment(): Moment {
+    return { steady: this.#dependencies.now(), wall: this.#dependencies.wall() };
+  }
+
+  #makeAllowance(): EpochAllowance {
+    const { dataDir } = this.#settings;
+    const network = this.#network;
+    return new EpochAllowance(network, this.#moment(), readEpochs(dataDir, network), (pools) => {
+      writeEpochs(dataDir, network, pools).catch((error) =>
+        this.#lines.note('warn', 'the epochs of the pools cannot be saved', { error }),
+      );
+    });
+  }
+
+  #makeChecker(): Checker {
+    const { parts, log } = this.#dependencies;
+    return parts.makeChecker(this.#network, log);
   }
 
   #makeCrew(): Crew {
-    const { log, now, progress, onNoDevice } = this.#dependencies;
+    const { now, progress, onNoDevice, parts } = this.#dependencies;
     return new Crew(
-      { buildAhead: this.#network !== 'development' },
+      {},
       {
         checker: this.#checker,
         now,
-        after: (millis, act) => void setTimeout(act, millis).unref(),
-        note: (level, message, fields) => {
-          progress.break();
-          log[level](message, fields);
-        },
+        after: parts.after,
+        note: (level, message, fields) => this.#lines.note(level, message, fields),
         onProgress: (device, state) => progress.show(device.label, state),
         onShare: (share) => this.#client.submit(share),
+        ...(this.#network === 'development'
+          ? {}
+          : {
+              allowsAhead: (epoch) => this.#allowance.allowsAhead(this.#pool, epoch, this.#crew.epochs, this.#moment()),
+            }),
         onNoDevice,
       },
     );
@@ -104,19 +175,19 @@ export class Miner {
 
   #addDevices(): void {
     const { values, devices, dataDir } = this.#settings;
-    const { log, tunings } = this.#dependencies;
+    const { log, tunings, parts } = this.#dependencies;
     const settings = { network: this.#network, light: values.light, unsafeGpu: values.unsafeGpu, dataDir };
     for (const device of devices)
       this.#crew.add(
         { number: device.number, kind: device.kind, name: device.name, times: { silentMillis: values.watchdog } },
-        (events) => openDevice(device, settings, { log, tunings }, events),
+        (events) => parts.openDevice(device, settings, { log, tunings }, events),
       );
     if (this.#job !== undefined) this.#crew.setJob(this.#job);
   }
 
   #makeClient(): PoolClient {
     const { values, user, authorities } = this.#settings;
-    const { log, now, version, progress } = this.#dependencies;
+    const { now, version, parts } = this.#dependencies;
     const tls = { pins: values.tlsPin, ...(authorities === undefined ? {} : { authorities }) };
     return new PoolClient(
       {
@@ -133,50 +204,52 @@ export class Miner {
         },
       },
       {
-        onJob: (job) => this.#onJob(job),
-        onVerdict: (share, verdict, error, blockId) => this.#onVerdict(share, verdict, error?.message, blockId),
+        onJob: (job, pool) => this.#onJob(job, pool),
+        onVerdict: (share, verdict, error, blockId) => this.#onVerdict(share, verdict, error, blockId),
       },
       {
-        ...systemClock,
+        random: parts.random,
+        every: parts.every,
         now,
-        connect: connectFromNode(tls),
-        note: (level, message, fields) => {
-          progress.break();
-          log[level](message, fields);
-        },
-        allowsEpoch: (epoch) => this.#allowsEpoch(epoch),
+        connect: parts.connect(tls),
+        note: (level, message, fields) => this.#lines.note(level, message, fields),
+        refusesEpoch: (pool, { job: { epoch }, height }) =>
+          this.#allowance.refuses({ pool: this.#poolText(pool), epoch, height }, this.#crew.epochs, this.#moment()),
       },
     );
   }
 
-  #allowsEpoch(epoch: number): boolean {
-    if (epoch === this.#job?.job.epoch) return true;
-    return this.#allowance.allows(epoch, this.#crew.epochs, this.#dependencies.now());
+  #poolText(pool: number): string {
+    return this.#settings.values.pool[pool]?.text ?? '';
   }
 
-  #onJob(job: PoolJob | undefined): void {
-    const { log, now } = this.#dependencies;
-    if (job === undefined) log.warn('no work: devices wait for a pool');
+  #onJob(job: PoolJob | undefined, pool?: number): void {
+    if (job === undefined) this.#lines.note('warn', 'no work: devices wait for a pool', {});
     else {
-      this.#work.begin(now());
-      log.debug('new job', { id: job.job.jobId, epoch: job.job.epoch, shareWork: job.work, clean: job.job.clean });
+      this.#work.begin(this.#dependencies.now());
+      const { jobId, epoch, clean } = job.job;
+      this.#lines.note('debug', 'new job', { id: jobId, epoch, shareWork: job.work, clean });
     }
     this.#job = job;
+    this.#pool = pool === undefined ? '' : this.#poolText(pool);
     this.#crew.setJob(job);
   }
 
-  #onVerdict(share: Share, verdict: Verdict, reason: string | undefined, blockId: Uint8Array | undefined): void {
-    const { log, now, progress } = this.#dependencies;
+  #onVerdict(share: Share, verdict: Verdict, error: ErrorReply | undefined, blockId: Uint8Array | undefined): void {
     const device = this.#crew.devices.find(({ number }) => number === share.device);
     if (device !== undefined) device.shares[verdict]++;
-    progress.break();
+    if (error?.code === TOO_MANY_REQUESTS) this.#crew.tooManyShares();
     if (verdict === 'accepted') {
-      this.#work.add(now(), share.work);
-      log.info('share accepted', { device: share.device, work: share.work });
-    } else log.warn(`share ${verdict}`, { device: share.device, ...(reason === undefined ? {} : { reason }) });
+      this.#work.add(this.#dependencies.now(), share.work);
+      this.#accepted.add(share.device, share.work);
+    } else
+      this.#lines.note('warn', `share ${verdict}`, {
+        device: share.device,
+        ...(error === undefined ? {} : { reason: error.message, code: error.code }),
+      });
     if (blockId !== undefined) {
       this.#blocks++;
-      log.info('block found', { id: blockId });
+      this.#lines.note('info', 'block found', { id: blockId });
     }
   }
 
@@ -212,7 +285,7 @@ export class Miner {
       if (otherNetwork) {
         await this.#checker.close();
         this.#checker = this.#makeChecker();
-        this.#allowance = new EpochAllowance(this.#network, this.#dependencies.now());
+        this.#allowance = this.#makeAllowance();
       }
       this.#crew = this.#makeCrew();
       this.#addDevices();
@@ -236,7 +309,7 @@ export class Miner {
         rates: device.rates(now),
         hashes: device.hashes,
         shares: device.shares,
-        sensor: device.kind === 'webgpu' ? this.#sensors.of(card++) : undefined,
+        sensor: device.kind === 'webgpu' ? this.#dependencies.parts.sensors.of(card++) : undefined,
       }),
     );
     return {
@@ -258,8 +331,8 @@ export class Miner {
   }
 
   async stop(): Promise<void> {
-    clearInterval(this.#ticks);
-    this.#sensors.stop();
+    this.#stopTicks?.();
+    this.#dependencies.parts.sensors.stop();
     this.#client.stop();
     await this.#crew.close();
     await this.#checker.close();

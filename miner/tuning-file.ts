@@ -1,9 +1,10 @@
 /** Remembers how each graphics card runs fastest, so that it is tuned once: DIR/tuning.json, by the card's name. */
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Shape, VARIANTS } from '../kernels/gpu/search.ts';
 import type { Tuning } from '../kernels/gpu/tune.ts';
 import { writeDurably } from '../runtime/durable-file.ts';
+import { readSmallFile } from '../runtime/small-file.ts';
 
 /** A tuning of another version of the kernels says nothing. */
 const VERSION = 2;
@@ -51,7 +52,7 @@ export class TuningFile {
 
 function read(path: string): Saved {
   try {
-    const { version, devices } = JSON.parse(readFileSync(path, 'utf8')) as Saved;
+    const { version, devices } = JSON.parse(readSmallFile(path)) as Saved;
     if (version === VERSION && typeof devices === 'object' && devices !== null) return { version, devices };
   } catch {
     // Absent or damaged: the cards are tuned again.

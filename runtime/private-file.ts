@@ -6,6 +6,7 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { RuntimeError } from './runtime-error.ts';
+import { readSmall } from './small-file.ts';
 
 export const PRIVATE_MODE = 0o600;
 const OTHERS = 0o077;
@@ -65,13 +66,8 @@ const PASSWORD_IN_URL = /:\/\/[^:@/"\s]*:[^@/"\s]+@/;
  * user, as in /etc), not by everybody.
  */
 export function readConfigText(path: string): string {
-  const file = openSync(path, 'r');
-  try {
-    const text = readFileSync(file, 'utf8');
-    if (PASSWORD_IN_URL.test(text) && (fstatSync(file).mode & 0o006) !== 0)
-      throw new Error(`it holds a password and every user can read it: run chmod 640 ${path}`);
-    return text;
-  } finally {
-    closeSync(file);
-  }
+  const { text, mode } = readSmall(path);
+  if (PASSWORD_IN_URL.test(text) && (mode & 0o006) !== 0)
+    throw new Error(`it holds a password and every user can read it: run chmod 640 ${path}`);
+  return text;
 }

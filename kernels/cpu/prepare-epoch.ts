@@ -16,6 +16,8 @@ import { Thread } from './thread.ts';
 export interface DatasetStore {
   /** Fills the dataset's part of the memory from the file; false when there is none or it is damaged. */
   load(epoch: number, layout: Layout, memory: WebAssembly.Memory, onProgress: (p: Progress) => void): Promise<boolean>;
+  /** So many hashes were done with the epoch's dataset: what is worked with is kept before what was only asked for. */
+  worked?(epoch: number, layout: Layout, hashes: number): void;
   /** The file was sound by its checksum but not by its content. */
   discard(epoch: number, layout: Layout): Promise<void>;
   /** Resolves once the file is in place, or cannot be. */
@@ -62,6 +64,7 @@ export async function prepareEpoch(
     for (const thread of threads) void thread.end();
   };
   dependencies.signal?.addEventListener('abort', abort);
+  if (dependencies.signal?.aborted === true) abort();
   try {
     await Promise.all(threads.map((thread, slot) => thread.ask({ kind: 'open', epoch, module, memory, layout, slot })));
     const { stored } = await fill(epoch, layout, memory, threads, dependencies);
@@ -100,10 +103,15 @@ async function fill(
   return { stored: store?.save(epoch, layout, memory, onProgress) ?? Promise.resolve() };
 }
 
-/** Keeps at most two epochs: names the one to drop when `wanted` comes, the one furthest from it. */
-export function epochToDrop(held: readonly number[], wanted: number): number | undefined {
+/**
+ * Keeps at most two epochs: names the one to drop when `wanted` comes, the one furthest from it, but not the one that is
+ * being worked on.
+ */
+export function epochToDrop(held: readonly number[], wanted: number, inUse?: number): number | undefined {
   if (held.length < 2 || held.includes(wanted)) return undefined;
-  return held.reduce((far, epoch) => (Math.abs(epoch - wanted) > Math.abs(far - wanted) ? epoch : far));
+  return held
+    .filter((epoch) => epoch !== inUse)
+    .reduce((far, epoch) => (Math.abs(epoch - wanted) > Math.abs(far - wanted) ? epoch : far));
 }
 
 export function assertEpoch(epoch: number): void {

@@ -50,10 +50,12 @@ class WasmBackend implements Backend {
   readonly #shared: boolean;
   readonly #threads: Thread[];
   readonly #held = new Map<number, PreparedEpoch | undefined>();
-  readonly #preparing = new Map<number, Promise<void>>();
+  /** The newest build; one at a time, or several datasets would share the memory of two. */
+  #preparing: { readonly epoch: number; readonly done: Promise<void>; readonly giveUp: AbortController } | undefined;
   /** Threads that came to the end of their part of the job. */
   #finished = 0;
   #jobId = 0;
+  #epoch: number | undefined;
   #hashes = 0;
   readonly #ending = new AbortController();
   #closed = false;
@@ -83,16 +85,25 @@ class WasmBackend implements Backend {
     this.#assertOpen();
     assertEpoch(epoch);
     if (this.#held.has(epoch)) return;
-    let preparing = this.#preparing.get(epoch);
-    if (preparing === undefined) {
-      preparing = this.#prepare(epoch).finally(() => this.#preparing.delete(epoch));
-      this.#preparing.set(epoch, preparing);
+    if (this.#preparing?.epoch !== epoch) {
+      const before = this.#preparing;
+      const giveUp = new AbortController();
+      before?.giveUp.abort();
+      const build = async (): Promise<void> => {
+        await before?.done.catch(() => undefined);
+        await this.#prepare(epoch, AbortSignal.any([giveUp.signal, this.#ending.signal]));
+      };
+      const done = build().finally(() => {
+        if (this.#preparing?.giveUp === giveUp) this.#preparing = undefined;
+      });
+      this.#preparing = { epoch, done, giveUp };
     }
-    await preparing;
+    await this.#preparing.done;
   }
 
   setJob(job: SearchJob | undefined): void {
     this.#assertOpen();
+    this.#epoch = job?.epoch;
     if (job === undefined) {
       for (const thread of this.#threads) void this.#tell(thread, undefined);
       return;
@@ -139,9 +150,15 @@ class WasmBackend implements Backend {
   #take(event: ThreadEvent): void {
     if (event.event === 'searched') {
       this.#hashes += event.hashes;
+      this.#countUse(event.hashes);
       for (const { nonce, hash } of event.hits) this.#dependencies.onHit({ jobId: event.jobId, nonce, hash });
     } else if (event.jobId === this.#jobId && ++this.#finished === this.#threads.length)
       this.#dependencies.onExhausted?.(event.jobId);
+  }
+
+  #countUse(hashes: number): void {
+    const held = this.#epoch === undefined ? undefined : this.#held.get(this.#epoch);
+    if (held?.layout.mode === 'full') this.#dependencies.store?.worked?.(held.epoch, held.layout, hashes);
   }
 
   #fail(reason: string): void {
@@ -150,22 +167,25 @@ class WasmBackend implements Backend {
     this.#dependencies.onFailure?.(new KernelError('kernel_worker_failed', `a search thread ended: ${reason}`));
   }
 
-  async #prepare(epoch: number): Promise<void> {
-    const drop = epochToDrop(this.epochs, epoch);
+  async #prepare(epoch: number, signal: AbortSignal): Promise<void> {
+    if (this.#held.has(epoch)) return;
+    if (signal.aborted)
+      throw new KernelError('kernel_superseded', `epoch ${epoch} is not wanted any more: a later one was asked for`);
+    const drop = epochToDrop(this.epochs, epoch, this.#epoch);
     if (drop !== undefined) {
       this.#held.delete(drop);
       await Promise.all(this.#threads.map((thread) => thread.ask({ kind: 'close', epoch: drop })));
     }
-    this.#held.set(epoch, await (this.#shared ? this.#prepareShared(epoch) : this.#prepareAlone(epoch)));
+    this.#held.set(epoch, await (this.#shared ? this.#prepareShared(epoch, signal) : this.#prepareAlone(epoch)));
   }
 
-  async #prepareShared(epoch: number): Promise<PreparedEpoch> {
+  async #prepareShared(epoch: number, signal: AbortSignal): Promise<PreparedEpoch> {
     const { builders, mode, network } = this.#options;
     const { availableMemory, onProgress, store } = this.#dependencies;
     const dependencies = {
       now: () => performance.now(),
       random: Math.random,
-      signal: this.#ending.signal,
+      signal,
       store,
       availableMemory,
       onProgress,

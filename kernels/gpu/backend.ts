@@ -56,6 +56,8 @@ export class GpuBackend implements Backend {
   readonly #layout: Layout;
   readonly #datasets = new Map<number, GpuDataset>();
   #preparing: Promise<void> = Promise.resolve();
+  /** The epoch that was asked for last: others that still wait for their turn are not built. */
+  #wanted: number | undefined;
   #tuning: Tuning | undefined;
   #searcher: Searcher | undefined;
   #active: Active | undefined;
@@ -103,6 +105,7 @@ export class GpuBackend implements Backend {
   }
 
   prepare(epoch: number): Promise<void> {
+    this.#wanted = epoch;
     const made = this.#preparing.then(() => this.#prepare(epoch));
     this.#preparing = made.catch(() => {});
     return made;
@@ -111,6 +114,8 @@ export class GpuBackend implements Backend {
   async #prepare(epoch: number): Promise<void> {
     if (this.#datasets.has(epoch)) return;
     this.#assertOpen();
+    if (epoch !== this.#wanted)
+      throw new KernelError('kernel_superseded', `epoch ${epoch} is not wanted any more: a later one was asked for`);
     const { gpu, events, buildCache } = this.#dependencies;
     const { parameters } = this.#options;
     const report = (stage: 'cache' | 'dataset', done: number, total: number): void =>

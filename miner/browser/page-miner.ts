@@ -8,10 +8,9 @@ import { createWasmBackend } from '../../kernels/cpu/wasm-backend.ts';
 import { parseAddress } from '../../protocol/address.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { powParameters } from '../../protocol/pow.ts';
-import { EpochAllowance } from '../client/job-check.ts';
+import { EpochAllowance, type Moment } from '../client/epoch-allowance.ts';
 import { PoolClient, systemClock } from '../client/pool-client.ts';
 import { parsePoolUrl } from '../client/pool-url.ts';
-import type { PoolJob } from '../client/session.ts';
 import { connectFromBrowser } from '../client/transport-browser.ts';
 import { MinerError } from '../miner-error.ts';
 import { AcceptedWork } from '../work/accepted-work.ts';
@@ -115,11 +114,11 @@ export class PageMiner {
     const kind = wanted === 'wasm' || (wanted === 'auto' && !hasWebGpu()) ? 'wasm' : 'webgpu';
     const now = () => performance.now();
     const work = new AcceptedWork();
-    const allowance = new EpochAllowance(address.network, now());
+    const moment = (): Moment => ({ steady: performance.now(), wall: Date.now() });
+    const allowance = new EpochAllowance(address.network, moment());
     this.#paused = false;
     this.#problem = undefined;
     this.#progress = undefined;
-    let job: PoolJob | undefined;
     const note = (level: string, message: string, fields: Readonly<Record<string, unknown>>): void => {
       if (level !== 'warn' && level !== 'error') return;
       this.#problem = `${message}${fields.reason === undefined ? '' : `: ${fields.reason}`}`;
@@ -127,7 +126,7 @@ export class PageMiner {
     };
     const checker = new ThreadChecker(powParameters(network));
     const crew = new Crew(
-      { buildAhead: false },
+      {},
       {
         checker,
         now,
@@ -157,7 +156,6 @@ export class PageMiner {
       },
       {
         onJob: (next) => {
-          job = next;
           if (next !== undefined) {
             this.#problem = undefined;
             work.begin(now());
@@ -165,7 +163,8 @@ export class PageMiner {
           crew.setJob(next);
           this.#tell();
         },
-        onVerdict: (share, verdict) => {
+        onVerdict: (share, verdict, error) => {
+          if (error?.code === 27) crew.tooManyShares();
           const [device] = crew.devices;
           if (device !== undefined) device.shares[verdict]++;
           if (verdict === 'accepted') work.add(now(), share.work);
@@ -176,7 +175,8 @@ export class PageMiner {
         ...systemClock,
         connect: connectFromBrowser,
         note,
-        allowsEpoch: (epoch) => epoch === job?.job.epoch || allowance.allows(epoch, crew.epochs, now()),
+        refusesEpoch: (_pool, { job: { epoch }, height }) =>
+          allowance.refuses({ pool: options.url, epoch, height }, crew.epochs, moment()),
       },
     );
     crew.add({ number: 0, kind, name: kind }, (events) => openBackend(kind, options, events));

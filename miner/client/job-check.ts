@@ -71,33 +71,3 @@ function checkEpoch(job: Job, anchorHeight: number, network: NetworkName): Refus
     );
   return undefined;
 }
-
-/**
- * How often a pool may change the epoch: each change may cost the miner a 2 GiB dataset. A token bucket over all pools
- * together; returning to an epoch that is in place costs nothing and is always allowed.
- */
-export class EpochAllowance {
-  readonly #refillMillis: number;
-  readonly #burst: number;
-  #tokens: number;
-  #at: number;
-
-  constructor(network: NetworkName, now: number) {
-    // Development epochs may last a minute; elsewhere 30 days, and three cover a change with two pools at odds.
-    this.#refillMillis = network === 'development' ? 5_000 : 3_600_000;
-    this.#burst = network === 'development' ? 12 : 3;
-    this.#tokens = this.#burst;
-    this.#at = now;
-  }
-
-  /** Whether the epoch may be prepared. `ready` are those that need no work. */
-  allows(epoch: number, ready: readonly number[], now: number): boolean {
-    if (ready.includes(epoch)) return true;
-    const refilled = Math.max(0, now - this.#at) / this.#refillMillis;
-    this.#tokens = Math.min(this.#burst, this.#tokens + refilled);
-    this.#at = now;
-    if (this.#tokens < 1) return false;
-    this.#tokens -= 1;
-    return true;
-  }
-}

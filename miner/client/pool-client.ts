@@ -6,14 +6,14 @@
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { ErrorReply } from '../../protocol/stratum/errors.ts';
 import type { Reconnect, Subscribed } from '../../protocol/stratum/messages.ts';
-import { type Refusal, refusal } from '../miner-error.ts';
+import type { Refusal } from '../miner-error.ts';
 import { PoolOrder } from './pool-order.ts';
 import { type Endpoint, showEndpoint } from './pool-url.ts';
-import { followReconnect, LONGEST_WAIT_MILLIS } from './reconnect.ts';
+import { followReconnect } from './reconnect.ts';
+import { Session } from './session.ts';
 import {
   type PoolJob,
   SESSION_DEFAULTS,
-  Session,
   type SessionAction,
   type SessionMemory,
   type SessionOptions,
@@ -21,7 +21,7 @@ import {
   type Share,
   type Verdict,
   withShare,
-} from './session.ts';
+} from './session-events.ts';
 import { type Connect, isFramed, type Transport } from './transport.ts';
 import type { Wire } from './wire.ts';
 import { WireV1 } from './wire-v1.ts';
@@ -45,7 +45,7 @@ export type NoteLevel = 'info' | 'warn' | 'error' | 'debug';
 
 export type PoolClientEvents = {
   /** Work, or none: no pool gives any and what there was cannot be answered for any more. */
-  onJob(job: PoolJob | undefined): void;
+  onJob(job: PoolJob | undefined, pool: number | undefined): void;
   onVerdict(share: Share, verdict: Verdict, error: ErrorReply | undefined, blockId: Uint8Array | undefined): void;
 };
 
@@ -55,8 +55,8 @@ export type PoolClientDependencies = {
   readonly random: () => number;
   readonly note: (level: NoteLevel, message: string, fields: Readonly<Record<string, unknown>>) => void;
   readonly every: (millis: number, act: () => void) => () => void;
-  /** Whether the epoch may be prepared now: a dataset costs much, and a pool must not be able to ask for many. */
-  readonly allowsEpoch?: (epoch: number) => boolean;
+  /** Why a pool's job is not taken up for its epoch: a dataset costs much, and a pool must not be able to ask for many. */
+  readonly refusesEpoch?: (pool: number, job: PoolJob) => Refusal | undefined;
 };
 
 export type PoolState = {
@@ -81,9 +81,14 @@ type Link = {
   gone: boolean;
 };
 
+const REFUSED_EPOCH_PAUSE = 60_000;
+
 /** After these the job at hand is not worked on any longer: the pool is at odds with us, not merely away. */
-const isDistrust = ({ code }: Refusal): boolean =>
-  code.startsWith('job_') || code === 'pool_network' || code === 'pool_banned' || code === 'pool_refused_login';
+const isDistrust = ({ code }: Refusal): boolean => code.startsWith('job_') || DISTRUST.includes(code);
+/** What it gave was no work that pays. */
+const isWorthless = ({ code }: Refusal): boolean =>
+  code.startsWith('job_') || code === 'pool_flood' || code === 'pool_rejects' || code === 'pool_stale';
+const DISTRUST: readonly string[] = ['pool_network', 'pool_banned', 'pool_refused_login', 'pool_flood', 'pool_rejects'];
 
 export class PoolClient {
   readonly #options: PoolClientOptions;
@@ -178,7 +183,7 @@ export class PoolClient {
       const pool = this.#order.choose(now);
       if (pool !== undefined) this.#active = this.#open(pool, now);
     } else if (this.#active.pool > 0 && this.#probe === undefined && this.#active.session.phase === 'mining') {
-      const earlier = this.#order.choose(now, this.#active.pool);
+      const earlier = this.#order.better(this.#active.pool, now);
       if (earlier !== undefined) this.#probe = this.#open(earlier, now);
     }
   }
@@ -267,11 +272,12 @@ export class PoolClient {
 
   #onJob(link: Link, job: PoolJob): void {
     if (this.#draining.includes(link)) return;
-    if (this.#dependencies.allowsEpoch?.(job.job.epoch) === false) {
-      this.#onEnd(link, refusal('job_epoch', `the pool changes the epoch too often: ${job.job.epoch}`), 60_000);
+    const wrong = this.#dependencies.refusesEpoch?.(link.pool, job);
+    if (wrong !== undefined) {
+      this.#onEnd(link, wrong, REFUSED_EPOCH_PAUSE);
       return;
     }
-    this.#order.worked(link.pool);
+    this.#order.worked(link.pool, this.#dependencies.now());
     if (link === this.#probe) {
       this.#probe = undefined;
       const old = this.#active;
@@ -283,7 +289,7 @@ export class PoolClient {
       }
     }
     this.#job = { job, pool: link.pool };
-    this.#events.onJob(job);
+    this.#events.onJob(job, link.pool);
   }
 
   #onMove(link: Link, wish: Reconnect): void {
@@ -293,9 +299,16 @@ export class PoolClient {
       this.#dependencies.note('warn', 'reconnect refused', { pool, reason: to.message, code: to.code });
       return;
     }
-    const wait = Math.min(LONGEST_WAIT_MILLIS, wish.waitMillis);
-    link.move = { at: this.#dependencies.now() + wait, to };
-    this.#dependencies.note('info', 'the server asks to reconnect', { pool, to: showEndpoint(to), waitMillis: wait });
+    // Once is enough: a server that says it again and again does not move its miner more often.
+    if (link.move !== undefined) return;
+    const now = this.#dependencies.now();
+    const wait = this.#order.moves(link.pool, now, this.#dependencies.random(), wish.waitMillis);
+    link.move = { at: now + wait, to };
+    this.#dependencies.note('info', 'the server asks to reconnect', {
+      pool,
+      to: showEndpoint(to),
+      waitMillis: Math.round(wait),
+    });
   }
 
   #followMove(now: number): void {
@@ -322,6 +335,7 @@ export class PoolClient {
     const wait = link.move === undefined ? retryAfterMillis : Math.max(retryAfterMillis, link.move.at - now);
     if (link.move !== undefined) this.#moved.set(link.pool, link.move.to);
     this.#order.failed(link.pool, now, this.#dependencies.random(), wait);
+    if (isWorthless(why)) this.#order.avoid(link.pool, now);
     const first = this.#order.failures(link.pool) === 1;
     const fields = { pool: showEndpoint(link.endpoint), reason: why.message, code: why.code };
     if (isDistrust(why)) this.#dependencies.note('error', 'pool refused', fields);
@@ -361,7 +375,7 @@ export class PoolClient {
 
   #giveUpJob(): void {
     this.#job = undefined;
-    this.#events.onJob(undefined);
+    this.#events.onJob(undefined, undefined);
   }
 }
 

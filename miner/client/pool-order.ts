@@ -1,10 +1,21 @@
 /**
  * Which pool to use, and when to try again: a pure decision. Pools are in the user's order; the first one that is not
  * waiting is taken, so that work returns to the first pool as soon as it answers. Waits double from 1 s to 60 s with
- * jitter, so that a thousand rigs do not come back in the same second.
+ * jitter, so that a thousand rigs do not come back in the same second. A pool that gives work and breaks soon after has
+ * failed like any other: only one that worked for a while starts again from 1 s. A pool that was left because its work is
+ * worth nothing is not returned to soon while another one gives work.
  */
 
-export const BACKOFF = { firstMillis: 1_000, lastMillis: 60_000 } as const;
+export const BACKOFF = { firstMillis: 1_000, lastMillis: 60_000, steadyMillis: 60_000 } as const;
+
+/**
+ * The longest wait that a server can ask for, by a ban or a reconnect. On a plain connection anyone on the path can
+ * write such a line, so it must not switch a miner off for long; a ban that lasts longer is met again, at no harm.
+ */
+export const LONGEST_WAIT_MILLIS = 120_000;
+
+/** How long another pool that works is preferred to one that was left for its work: doubled each time. */
+const AVOID = { firstMillis: 600_000, lastMillis: 1_800_000, forgetMillis: 3_600_000 } as const;
 
 /** `random` is from [0, 1): half of the wait is certain, half is drawn. */
 export function backoffMillis(failures: number, random: number): number {
@@ -12,33 +23,82 @@ export function backoffMillis(failures: number, random: number): number {
   return full / 2 + (full / 2) * random;
 }
 
-type Standing = { failures: number; notBefore: number };
+type Standing = {
+  failures: number;
+  notBefore: number;
+  worksSince: number | undefined;
+  /** Times it was left for its work, and until when another one is preferred. */
+  left: number;
+  avoidUntil: number;
+};
 
 export class PoolOrder {
   readonly #pools: Standing[];
 
   constructor(count: number) {
-    this.#pools = Array.from({ length: count }, () => ({ failures: 0, notBefore: Number.NEGATIVE_INFINITY }));
+    this.#pools = Array.from({ length: count }, () => ({
+      failures: 0,
+      notBefore: Number.NEGATIVE_INFINITY,
+      worksSince: undefined,
+      left: 0,
+      avoidUntil: Number.NEGATIVE_INFINITY,
+    }));
   }
 
-  failed(pool: number, now: number, random: number, atLeastMillis = 0): void {
-    const standing = this.#pools[pool] as Standing;
+  #of(pool: number): Standing {
+    return this.#pools[pool] as Standing;
+  }
+
+  /** Its connection ended, or was refused. `asked` is how long the server wants to be left alone. */
+  failed(pool: number, now: number, random: number, asked = 0): void {
+    this.#of(pool).notBefore = now + this.#wait(pool, now, random, asked);
+  }
+
+  /** It was left because its work is worth nothing; failed() is told as well. */
+  avoid(pool: number, now: number): void {
+    const standing = this.#of(pool);
+    if (now - standing.avoidUntil > AVOID.forgetMillis) standing.left = 0;
+    standing.avoidUntil = now + Math.min(AVOID.lastMillis, AVOID.firstMillis * 2 ** Math.min(30, standing.left));
+    standing.left++;
+  }
+
+  /** It asks to be connected to anew: how long until then. The pool may be used all the time. */
+  moves(pool: number, now: number, random: number, asked: number): number {
+    return this.#wait(pool, now, random, asked);
+  }
+
+  #wait(pool: number, now: number, random: number, asked: number): number {
+    const standing = this.#of(pool);
+    if (standing.worksSince !== undefined && now - standing.worksSince >= BACKOFF.steadyMillis) standing.failures = 0;
+    standing.worksSince = undefined;
     standing.failures++;
-    standing.notBefore = now + Math.max(atLeastMillis, backoffMillis(standing.failures, random));
+    return Math.max(Math.min(asked, LONGEST_WAIT_MILLIS), backoffMillis(standing.failures, random));
   }
 
-  /** It gave work. A pool that gives work and breaks again each time still backs off once from the start. */
-  worked(pool: number): void {
-    this.#pools[pool] = { failures: 0, notBefore: Number.NEGATIVE_INFINITY };
+  /** It gave work. */
+  worked(pool: number, now: number): void {
+    const standing = this.#of(pool);
+    standing.worksSince ??= now;
+    standing.notBefore = Number.NEGATIVE_INFINITY;
   }
 
   failures(pool: number): number {
-    return (this.#pools[pool] as Standing).failures;
+    return this.#of(pool).failures;
   }
 
-  /** The pool to use now, among the first `limit`; undefined when all of them are waiting. */
-  choose(now: number, limit = this.#pools.length): number | undefined {
-    const found = this.#pools.slice(0, limit).findIndex((standing) => standing.notBefore <= now);
+  /** The pool to use now; undefined when all of them are waiting. One that is avoided is better than none. */
+  choose(now: number): number | undefined {
+    return this.better(this.#pools.length, now) ?? this.#first(({ notBefore }) => notBefore <= now);
+  }
+
+  /** A pool before `current`, which works, that is worth returning to now. */
+  better(current: number, now: number): number | undefined {
+    const found = this.#first(({ notBefore, avoidUntil }) => notBefore <= now && avoidUntil <= now);
+    return found !== undefined && found < current ? found : undefined;
+  }
+
+  #first(isFit: (standing: Standing) => boolean): number | undefined {
+    const found = this.#pools.findIndex(isFit);
     return found < 0 ? undefined : found;
   }
 

@@ -6,9 +6,6 @@ import type { Reconnect } from '../../protocol/stratum/messages.ts';
 import { type Refusal, refusal } from '../miner-error.ts';
 import { type Endpoint, isEncrypted } from './pool-url.ts';
 
-/** Longer waits are cut: a server must not be able to switch a miner off. */
-export const LONGEST_WAIT_MILLIS = 600_000;
-
 export function followReconnect(from: Endpoint, wish: Reconnect): Endpoint | Refusal {
   const host = wish.host === '' ? from.host : wish.host;
   if (host !== from.host && !isEncrypted(from))

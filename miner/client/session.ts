@@ -4,112 +4,38 @@
  * connection is of no more use. It opens no socket and reads no clock; times are milliseconds of a steady clock.
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { decodeHeader } from '../../protocol/header.ts';
 import { type NetworkName, networkById } from '../../protocol/network.ts';
 import type { ErrorReply } from '../../protocol/stratum/errors.ts';
-import type { Job, Reconnect, Subscribed } from '../../protocol/stratum/messages.ts';
+import type { Job, Subscribed } from '../../protocol/stratum/messages.ts';
 import { workOfTarget } from '../../protocol/target.ts';
 import { type Refusal, refusal } from '../miner-error.ts';
+import { FloodMeter } from './flood.ts';
+import { Heartbeat } from './heartbeat.ts';
 import { checkJob, expectationOf, type JobExpectation } from './job-check.ts';
+import {
+  SESSION_DEFAULTS,
+  type SessionAction,
+  type SessionEvent,
+  type SessionMemory,
+  type SessionOptions,
+  type SessionTimes,
+  type Share,
+  type Verdict,
+} from './session-events.ts';
 import type { FromServer, ToServer } from './wire.ts';
-
-export const SESSION_DEFAULTS = {
-  openMillis: 10_000,
-  loginMillis: 15_000,
-  /** How long a pool may take from the login to its first job before another one is tried. */
-  firstJobMillis: 60_000,
-  pingMillis: 20_000,
-  pongMillis: 20_000,
-  notReadyMillis: 5_000,
-  /** Ticks further apart than this are a sleep of the machine: no deadline passed, nobody could answer. */
-  sleepMillis: 10_000,
-  /** Shares waiting for an answer; more means that the pool judges nothing. */
-  maxPending: 4_096,
-  /** A server keeps a session this long after its connection broke (S-resume). */
-  resumeMillis: 120_000,
-} as const;
-
-export type SessionTimes = { readonly [K in keyof typeof SESSION_DEFAULTS]: number };
-
-export type SessionOptions = {
-  readonly network: NetworkName;
-  readonly address: string;
-  readonly own: Bytes;
-  readonly worker: string;
-  readonly password: string;
-  readonly agent: string;
-  readonly tag: string;
-  /** Payload of --expect-payout. */
-  readonly pinned: Bytes | undefined;
-};
-
-/** A share as the devices found it, already recomputed. */
-export type Share = {
-  readonly session: string;
-  readonly jobId: number;
-  readonly nonce: Bytes;
-  readonly work: bigint;
-  readonly device: number;
-};
-
-/** A job that passed every check, with what the session adds to it. */
-export type PoolJob = {
-  readonly job: Job;
-  readonly session: string;
-  readonly prefix: Bytes;
-  /** Work of one share of it. */
-  readonly work: bigint;
-};
-
-export type Verdict = 'accepted' | 'stale' | 'rejected' | 'lost';
-
-/** What a broken connection leaves to the next one to the same server. */
-export type SessionMemory = {
-  readonly session: string;
-  readonly prefix: Bytes;
-  readonly brokenAt: number;
-  readonly unanswered: readonly Share[];
-};
-
-/** A share found while no connection is there: kept for the one that resumes the session. */
-export function withShare(memory: SessionMemory, share: Share): SessionMemory | undefined {
-  if (share.session !== memory.session || memory.unanswered.length >= SESSION_DEFAULTS.maxPending) return undefined;
-  return { ...memory, unanswered: [...memory.unanswered, share] };
-}
-
-export type SessionEvent =
-  | { readonly kind: 'opened' }
-  | { readonly kind: 'received'; readonly message: FromServer }
-  | { readonly kind: 'garbage'; readonly reason: string }
-  | { readonly kind: 'closed'; readonly refusal: Refusal }
-  | { readonly kind: 'share'; readonly share: Share }
-  | { readonly kind: 'tick' };
-
-export type SessionAction =
-  | { readonly kind: 'send'; readonly message: ToServer }
-  | { readonly kind: 'ready'; readonly subscribed: Subscribed; readonly resumed: boolean }
-  | { readonly kind: 'job'; readonly job: PoolJob }
-  | {
-      readonly kind: 'verdict';
-      readonly share: Share;
-      readonly verdict: Verdict;
-      readonly error: ErrorReply | undefined;
-      readonly blockId: Bytes | undefined;
-    }
-  | { readonly kind: 'block'; readonly blockId: Bytes }
-  | { readonly kind: 'note'; readonly message: string; readonly fields: Readonly<Record<string, unknown>> }
-  | { readonly kind: 'move'; readonly reconnect: Reconnect }
-  /** The connection is to be closed; the pool is not to be asked again before `retryAfterMillis`. */
-  | { readonly kind: 'end'; readonly refusal: Refusal; readonly retryAfterMillis: number };
 
 type Phase = 'opening' | 'subscribing' | 'authorizing' | 'mining' | 'ended';
 type Pending = { readonly share: Share; readonly again: boolean };
 
 /** Answers that mean the share came too late rather than that it was wrong. */
 const STALE_CODES: readonly number[] = [21];
+/** Answers that say nothing about the share: the server was busy, or not ready. */
+const NO_VERDICT_CODES: readonly number[] = [20, 27, 31];
 /** A miner can check its own account: what was accepted must be credited in full. */
 const CREDITED_LESS = 'the pool credited less work than was accepted';
-const REFUSED_JOB_PAUSE = 60_000;
-const REFUSED_LOGIN_PAUSE = 60_000;
+/** A server that was refused, or that refused us, is asked again after so long: by then it may have been put right. */
+const REFUSED_PAUSE = 60_000;
 
 export class Session {
   readonly #options: SessionOptions;
@@ -125,17 +51,19 @@ export class Session {
   #early: Job | undefined;
   #resumed = false;
   #loggedIn = false;
-  #hadJob = false;
+  /** When the last job came. */
+  #jobAt: number | undefined;
+  /** Refused shares since the last accepted one. */
+  #refusedShares = 0;
   /** Shares of the broken connection before, and those found while this one logs in. */
   #held: Share[];
   #retryAuthorizeAt: number | undefined;
+  #unreadySince: number | undefined;
   readonly #pending = new Map<number, Pending>();
   #workSum: bigint | undefined;
   #sequence = 0;
-  #pingToken = 0;
-  #pingSentAt: number | undefined;
-  #nextPingAt = 0;
-  #latency: number | undefined;
+  readonly #heartbeat: Heartbeat;
+  readonly #flood: FloodMeter;
 
   constructor(options: SessionOptions, now: number, memory?: SessionMemory, times: SessionTimes = SESSION_DEFAULTS) {
     this.#options = options;
@@ -145,6 +73,8 @@ export class Session {
     this.#tag = options.tag;
     this.#lastTick = now;
     this.#deadline = now + times.openMillis;
+    this.#heartbeat = new Heartbeat(times);
+    this.#flood = new FloodMeter(now);
   }
 
   get phase(): Phase {
@@ -157,7 +87,7 @@ export class Session {
   }
 
   get latencyMillis(): number | undefined {
-    return this.#latency;
+    return this.#heartbeat.latencyMillis;
   }
 
   get unanswered(): number {
@@ -207,6 +137,8 @@ export class Session {
   }
 
   #send(message: ToServer): void {
+    // A pong is asked for by the server: it pays for nothing.
+    if (message.kind !== 'pong') this.#flood.sent();
     this.#actions.push({ kind: 'send', message });
   }
 
@@ -241,6 +173,10 @@ export class Session {
   }
 
   #received(message: FromServer, now: number): void {
+    if (!this.#flood.received(now)) {
+      this.#end(refusal('pool_flood', 'the server sends more than it was asked for, without end'), REFUSED_PAUSE);
+      return;
+    }
     switch (message.kind) {
       case 'subscribed':
         this.#onSubscribed(message.subscribed, now);
@@ -249,7 +185,7 @@ export class Session {
         this.#onAuthorized(message.authorized.address, now);
         return;
       case 'job':
-        this.#onJob(message.job);
+        this.#onJob(message.job, now);
         return;
       case 'accepted':
         this.#onAccepted(message.sequence, message.work, message.blockId);
@@ -267,7 +203,7 @@ export class Session {
         this.#onRefused(message.error, now);
         return;
       case 'pong':
-        this.#onPong(message.token, now);
+        this.#heartbeat.pong(message.token, now);
         return;
       case 'ping':
         this.#send({ kind: 'pong', token: message.token });
@@ -288,13 +224,13 @@ export class Session {
     if (named !== network) {
       this.#end(
         refusal('pool_network', `the server is on ${named ?? 'an unknown network'}, your address is of ${network}`),
-        REFUSED_LOGIN_PAUSE,
+        REFUSED_PAUSE,
       );
       return;
     }
     const expected = expectationOf({ network, own, pool: subscribed.pool, pinned });
     if ('code' in expected) {
-      this.#end(expected, REFUSED_LOGIN_PAUSE);
+      this.#end(expected, REFUSED_PAUSE);
       return;
     }
     this.#subscribed = subscribed;
@@ -313,26 +249,22 @@ export class Session {
       return;
     }
     if (address !== this.#options.address) {
-      this.#end(
-        refusal('pool_refused_login', `the server took another address for yours: ${address}`),
-        REFUSED_LOGIN_PAUSE,
-      );
+      this.#end(refusal('pool_refused_login', `the server took another address for yours: ${address}`), REFUSED_PAUSE);
       return;
     }
     this.#phase = 'mining';
     this.#deadline = now + this.#times.firstJobMillis;
-    this.#nextPingAt = now;
     this.#actions.push({ kind: 'ready', subscribed: this.#subscribed as Subscribed, resumed: this.#resumed });
     this.#loggedIn = true;
     const held = this.#held;
     this.#held = [];
     for (const share of held) this.#submit({ share, again: true });
-    if (this.#early !== undefined) this.#onJob(this.#early);
+    if (this.#early !== undefined) this.#onJob(this.#early, now);
     this.#early = undefined;
     this.#ping(now);
   }
 
-  #onJob(job: Job): void {
+  #onJob(job: Job, now: number): void {
     if (this.#phase === 'authorizing') {
       this.#early = job;
       return;
@@ -343,14 +275,20 @@ export class Session {
     }
     const wrong = checkJob(job, this.#expected as JobExpectation);
     if (wrong !== undefined) {
-      this.#end(wrong, REFUSED_JOB_PAUSE);
+      this.#end(wrong, REFUSED_PAUSE);
       return;
     }
-    this.#hadJob = true;
+    this.#jobAt = now;
     const { session, noncePrefix } = this.#subscribed as Subscribed;
     this.#actions.push({
       kind: 'job',
-      job: { job, session, prefix: noncePrefix, work: workOfTarget(job.shareTarget) },
+      job: {
+        job,
+        session,
+        prefix: noncePrefix,
+        height: decodeHeader(job.header).anchorHeight,
+        work: workOfTarget(job.shareTarget),
+      },
     });
   }
 
@@ -384,6 +322,7 @@ export class Session {
   #onAccepted(sequence: number, work: bigint, blockId: Bytes | null): void {
     const pending = this.#take(sequence);
     if (pending === undefined) return;
+    this.#refusedShares = 0;
     this.#verdict(pending, 'accepted', undefined, blockId ?? undefined);
     if (work < pending.share.work) this.#note(CREDITED_LESS, { credited: work, earned: pending.share.work });
   }
@@ -402,6 +341,7 @@ export class Session {
       accepted++;
       earned += pending.share.work;
     }
+    if (accepted > 0) this.#refusedShares = 0;
     // The sum is that of the whole session; the first one heard is where this connection begins to count.
     const credited = this.#workSum === undefined ? earned : workSum - this.#workSum;
     this.#workSum = workSum;
@@ -415,6 +355,13 @@ export class Session {
     if (error.code === 22 && pending.again) this.#verdict(pending, 'accepted');
     else this.#verdict(pending, STALE_CODES.includes(error.code) ? 'stale' : 'rejected', error);
     if (error.code === 28) this.#onRefusedLogin(error);
+    else if (!pending.again && !NO_VERDICT_CODES.includes(error.code)) this.#onRefusedShare();
+  }
+
+  /** A share of this connection was refused. Those of the one before may all have come too late. */
+  #onRefusedShare(): void {
+    if (++this.#refusedShares < this.#times.maxRefused) return;
+    this.#end(refusal('pool_rejects', `the server refused ${this.#refusedShares} shares in a row`), REFUSED_PAUSE);
   }
 
   #take(sequence: number): Pending | undefined {
@@ -440,7 +387,10 @@ export class Session {
       return;
     }
     if (error.code === 31 || error.code === 20 || error.code === 27) {
-      if (this.#phase === 'authorizing') {
+      this.#unreadySince ??= now;
+      if (this.#phase === 'authorizing' && now - this.#unreadySince < this.#times.unreadyMillis) {
+        // Nobody asked in between: it has been said already.
+        if (this.#retryAuthorizeAt !== undefined) return;
         this.#note('the server is not ready; asking again', { text: error.message });
         this.#retryAuthorizeAt = now + this.#times.notReadyMillis;
         this.#deadline = Number.POSITIVE_INFINITY;
@@ -456,13 +406,13 @@ export class Session {
     if (error.code === 28) {
       this.#end(
         refusal('pool_banned', `the server has banned this miner: ${error.message}`),
-        error.retryAfterMillis ?? REFUSED_LOGIN_PAUSE,
+        error.retryAfterMillis ?? REFUSED_PAUSE,
       );
       return;
     }
     this.#end(
       refusal('pool_refused_login', `the server refuses the login: ${error.message} (${error.code})`),
-      REFUSED_LOGIN_PAUSE,
+      REFUSED_PAUSE,
     );
   }
 
@@ -471,16 +421,7 @@ export class Session {
   }
 
   #ping(now: number): void {
-    this.#pingToken++;
-    this.#pingSentAt = now;
-    this.#send({ kind: 'ping', token: this.#pingToken });
-  }
-
-  #onPong(token: number, now: number): void {
-    if (this.#pingSentAt === undefined || token !== this.#pingToken) return;
-    this.#latency = Math.max(0, now - this.#pingSentAt);
-    this.#pingSentAt = undefined;
-    this.#nextPingAt = now + this.#times.pingMillis;
+    this.#send({ kind: 'ping', token: this.#heartbeat.ping(now) });
   }
 
   #tick(now: number): void {
@@ -495,14 +436,7 @@ export class Session {
       return;
     }
     if (this.#phase === 'mining') {
-      if (!this.#hadJob && now >= this.#deadline) {
-        this.#end(refusal('pool_not_ready', 'the server sent no job'), this.#times.notReadyMillis);
-        return;
-      }
-      if (this.#pingSentAt !== undefined) {
-        if (now - this.#pingSentAt >= this.#times.pongMillis)
-          this.#end(refusal('pool_silent', `the server did not answer for ${this.#times.pongMillis / 1_000} s`));
-      } else if (now >= this.#nextPingAt) this.#ping(now);
+      this.#watch(now);
       return;
     }
     if (now < this.#deadline) return;
@@ -510,10 +444,23 @@ export class Session {
     else this.#end(refusal('pool_silent', 'the server did not answer the login in time'));
   }
 
+  /** While mining: does the server answer, and does it follow the chain? */
+  #watch(now: number): void {
+    const { jobMillis, notReadyMillis, pongMillis } = this.#times;
+    if (this.#jobAt === undefined && now >= this.#deadline)
+      this.#end(refusal('pool_not_ready', 'the server sent no job'), notReadyMillis);
+    else if (this.#jobAt !== undefined && now - this.#jobAt >= jobMillis)
+      this.#end(refusal('pool_stale', `the server sent no new job for ${jobMillis / 1_000} s`));
+    else if (this.#heartbeat.isOverdue(now))
+      this.#end(refusal('pool_silent', `the server did not answer for ${pongMillis / 1_000} s`));
+    else if (this.#heartbeat.isDue(now)) this.#ping(now);
+  }
+
   /** The clock jumped: every wait starts anew from here, and a ping asks whether the server is still there. */
   #slept(gap: number, now: number): void {
     this.#note('the clock jumped', { millis: Math.round(gap) });
     this.#deadline += gap;
+    if (this.#jobAt !== undefined) this.#jobAt += gap;
     if (this.#retryAuthorizeAt !== undefined) this.#retryAuthorizeAt = now;
     if (this.#phase === 'mining') this.#ping(now);
   }

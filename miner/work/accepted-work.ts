@@ -1,12 +1,14 @@
 /**
  * The hash rate as the pool sees it: the work of accepted shares over a sliding 15 minutes (or since the start). It is
- * what the user is paid for, so it stands beside the devices' own figure. Pure; the time is passed in.
+ * what the user is paid for, so it stands beside the devices' own figure. Shares of one second are kept as one, so that
+ * its memory is bounded however many there are. Pure; the time is passed in.
  */
 
 const WINDOW = 900_000;
+const RESOLUTION = 1_000;
 
 export class AcceptedWork {
-  readonly #shares: { at: number; work: bigint }[] = [];
+  readonly #sums: { at: number; work: bigint }[] = [];
   #began: number | undefined;
   #total = 0n;
   #recent = 0n;
@@ -24,17 +26,19 @@ export class AcceptedWork {
     this.#began ??= now;
     this.#total += work;
     this.#recent += work;
-    this.#shares.push({ at: now, work });
     this.#forget(now);
+    const last = this.#sums.at(-1);
+    if (last !== undefined && now - last.at < RESOLUTION) last.work += work;
+    else this.#sums.push({ at: now, work });
   }
 
   #forget(now: number): void {
-    let first = this.#shares[0];
+    let first = this.#sums[0];
     // A share from the future is one from before the clock was set back.
     while (first !== undefined && (first.at <= now - WINDOW || first.at > now)) {
       this.#recent -= first.work;
-      this.#shares.shift();
-      first = this.#shares[0];
+      this.#sums.shift();
+      first = this.#sums[0];
     }
     if (this.#began !== undefined && this.#began > now) this.#began = now;
   }

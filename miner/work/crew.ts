@@ -7,9 +7,10 @@ import { freeNonces, type Hit, type SearchJob, splitNonces } from '../../kernels
 import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { ANCHOR_ID_OFFSET, NONCE_OFFSET, TARGET_OFFSET } from '../../protocol/header.ts';
 import { POW_EPOCH_CUTS } from '../../protocol/network.ts';
-import { meetsTarget, targetToBytes } from '../../protocol/target.ts';
-import type { PoolJob, Share } from '../client/session.ts';
+import { meetsTarget, targetOfWork, targetToBytes } from '../../protocol/target.ts';
+import type { PoolJob, Share } from '../client/session-events.ts';
 import { Device, type DeviceDependencies, type DeviceOptions } from './device.ts';
+import { Pace } from './pace.ts';
 
 /** The part of a Verifier that the crew needs. */
 export type HitChecker = {
@@ -31,11 +32,13 @@ export const CREW_DEFAULTS = {
   aheadCuts: 2_880,
 } as const;
 
-export type CrewOptions = { readonly badHits?: number; readonly buildAhead: boolean };
+export type CrewOptions = { readonly badHits?: number };
 
 export type CrewDependencies = Omit<DeviceDependencies, 'open' | 'onHit' | 'onStopped'> & {
   readonly checker: HitChecker;
   readonly onShare: (share: Share) => void;
+  /** Whether the next epoch's dataset may be built now. Without it none is built ahead. */
+  readonly allowsAhead?: (epoch: number) => boolean;
   /** The last device was stopped. */
   readonly onNoDevice: () => void;
 };
@@ -46,13 +49,19 @@ type KnownJob = {
   readonly pool: PoolJob;
   /** With the server's prefix in the nonce. */
   readonly header: Uint8Array<ArrayBuffer>;
+  /** What the server wants a hash to meet; the devices may have a harder target (pace.ts). */
   readonly target: Uint8Array<ArrayBuffer>;
   readonly seen: Set<string>;
+  /** Work of a hit, as the devices were told. */
+  handedWork: bigint;
+  /** How often it was handed out: each time the devices begin where they have not been. */
+  handed: number;
   /** A hit on it, or on another job with its extranonce, was a block: no second one can come of it. */
   isSpent: boolean;
-  /** It was left and taken up again: the beginning of each part of its nonces has been searched. */
-  isSpare: boolean;
 };
+
+/** Beginnings within a part of the nonces, each 2^40 nonces or more apart. */
+const BEGINNINGS = 64n;
 
 const anchorOf = ({ job: { header } }: PoolJob): Bytes => header.subarray(ANCHOR_ID_OFFSET, ANCHOR_ID_OFFSET + 48);
 
@@ -66,6 +75,7 @@ export class Crew {
   #current: KnownJob | undefined;
   #paused = false;
   #checking = 0;
+  readonly #pace = new Pace();
 
   constructor(options: CrewOptions, dependencies: CrewDependencies) {
     this.#options = options;
@@ -85,9 +95,10 @@ export class Crew {
     return this.#checking;
   }
 
-  /** Epochs that cost nothing to work on. */
+  /** Epochs that cost nothing to work on: every device has them, and so has the checker. */
   get epochs(): readonly number[] {
-    return [...new Set([...this.#devices.flatMap((device) => device.epochs), ...this.#dependencies.checker.epochs])];
+    const devices = this.#running();
+    return this.#dependencies.checker.epochs.filter((epoch) => devices.every(({ epochs }) => epochs.includes(epoch)));
   }
 
   add(options: DeviceOptions, open: DeviceDependencies['open']): Device {
@@ -136,7 +147,16 @@ export class Crew {
     header.set(pool.prefix, header.length - pool.prefix.length);
     const target = targetToBytes(pool.job.shareTarget);
     const number = ++this.#number;
-    const job = { number, pool, header, target, seen: new Set<string>(), isSpent: false, isSpare: false };
+    const job: KnownJob = {
+      number,
+      pool,
+      header,
+      target,
+      seen: new Set(),
+      handedWork: pool.work,
+      handed: 0,
+      isSpent: false,
+    };
     if (pool.job.clean) this.#jobs.clear();
     this.#jobs.set(number, job);
     for (const old of this.#jobs.keys()) {
@@ -150,14 +170,19 @@ export class Crew {
   }
 
   /** To every device at once; each one takes it up within a dispatch. */
-  #hand({ number: id, pool, header, target, isSpare }: KnownJob): void {
+  #hand(job: KnownJob): void {
     const devices = this.#running();
     if (devices.length === 0) return;
+    const { number: id, pool, header } = job;
     const prefixBytes = pool.prefix.length;
+    const beginning = BigInt(job.handed++) % BEGINNINGS;
+    const work = this.#pace.workFor(pool.work);
+    const target = work > pool.work ? targetToBytes(targetOfWork(work)) : job.target;
+    job.handedWork = work;
     const parts = splitNonces({ from: 0n, to: freeNonces(prefixBytes) }, devices.length);
     for (const [i, device] of devices.entries()) {
       const { from, to } = parts[i] as SearchJob['nonces'];
-      const nonces = { from: isSpare ? (from + to) / 2n : from, to };
+      const nonces = { from: from + ((to - from) * beginning) / BEGINNINGS, to };
       device.setJob({ id, epoch: pool.job.epoch, header, target, prefixBytes, nonces });
     }
   }
@@ -172,14 +197,15 @@ export class Crew {
     }
   }
 
-  #buildAhead({ job }: PoolJob): void {
-    if (!this.#options.buildAhead) return;
-    const height = Number(new DataView(job.header.buffer, job.header.byteOffset).getBigUint64(8, true));
+  #buildAhead({ job, height }: PoolJob): void {
+    const { allowsAhead, now } = this.#dependencies;
+    if (allowsAhead === undefined) return;
     const left = POW_EPOCH_CUTS - (height % POW_EPOCH_CUTS);
     const next = job.epoch + 1;
     if (left > CREW_DEFAULTS.aheadCuts) return;
-    for (const device of this.#running())
-      if (device.state === 'searching' && !device.epochs.includes(next)) void device.prepare(next);
+    const devices = this.#running().filter((device) => device.canBuildAhead(next, now()));
+    if (devices.length === 0 || !allowsAhead(next)) return;
+    for (const device of devices) device.buildAhead(next, now());
     void this.#prepareChecker(next);
   }
 
@@ -190,6 +216,7 @@ export class Crew {
       device.shares.stale++;
       return;
     }
+    if (this.#pace.hit(job.handedWork) && this.#current !== undefined) this.#hand(this.#current);
     const nonce = toHex(hit.nonce);
     if (job.seen.has(nonce)) return;
     // A target so easy that hits come faster than they can be checked: what is not checked is not sent.
@@ -227,11 +254,9 @@ export class Crew {
       if (known.pool.session === session && equalBytes(known.pool.job.extranonce, job.extranonce)) known.isSpent = true;
     if (this.#current?.isSpent !== true) return;
     const spare = [...this.#jobs.values()].findLast(
-      ({ pool, isSpent, isSpare }) =>
-        pool.session === session && !isSpent && !isSpare && equalBytes(anchorOf(pool), anchorOf(spent.pool)),
+      ({ pool, isSpent }) => pool.session === session && !isSpent && equalBytes(anchorOf(pool), anchorOf(spent.pool)),
     );
     if (spare === undefined) return;
-    spare.isSpare = true;
     this.#current = spare;
     this.#hand(spare);
   }
@@ -283,6 +308,28 @@ export class Crew {
 
   tick(now: number): void {
     for (const device of this.#devices) device.tick(now);
+    this.#keepPace(now);
+  }
+
+  /** The server takes no more shares than it gets. */
+  tooManyShares(): void {
+    this.#pace.refused();
+  }
+
+  #keepPace(now: number): void {
+    const rates = this.#running().map((device) => device.rates(now).short);
+    this.#pace.look(rates.includes(undefined) ? undefined : rates.reduce<number>((sum, rate) => sum + (rate ?? 0), 0));
+    const job = this.#current;
+    if (job === undefined) return;
+    const { handedWork, pool } = job;
+    const wanted = this.#pace.workFor(pool.work);
+    // Small changes wait for the next job: a device that begins anew every second gets little done.
+    if (wanted > handedWork * 2n || wanted * 2n < handedWork) this.#hand(job);
+    if (job.handedWork > pool.work)
+      this.#dependencies.note('warn', 'the share target is far too easy: only the hardest shares are sent', {
+        shareWork: pool.work,
+        sentFrom: job.handedWork,
+      });
   }
 
   async close(): Promise<void> {

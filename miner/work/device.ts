@@ -16,6 +16,8 @@ export const DEVICE_DEFAULTS = {
   forgiveMillis: 3_600_000,
   closeMillis: 5_000,
   restartMillis: 2_000,
+  /** How long after a failed attempt to build ahead the next one is made. */
+  aheadMillis: 600_000,
 } as const;
 
 /** Errors of the kernels (docs/errors.md) that will be the same next time. */
@@ -66,6 +68,10 @@ export class Device {
   #life = 0;
   #job: SearchJob | undefined;
   #preparing: number | undefined;
+  /** Counts builds: only the newest one's outcome matters. */
+  #build = 0;
+  /** When an epoch was last tried to be built ahead. */
+  #aheadAt: ReadonlyMap<number, number> = new Map();
   #paused = false;
   #stopped: MinerError | undefined;
   #troubles = 0;
@@ -168,23 +174,37 @@ export class Device {
     }
   }
 
+  /** Whether an epoch that will be needed later may be built now: beside the search, and not again and again. */
+  canBuildAhead(epoch: number, now: number): boolean {
+    const tried = this.#aheadAt.get(epoch);
+    const rested = tried === undefined || now - tried >= this.#times.aheadMillis;
+    return this.state === 'searching' && this.#preparing === undefined && rested && !this.epochs.includes(epoch);
+  }
+
+  buildAhead(epoch: number, now: number): void {
+    this.#aheadAt = new Map([[epoch, now]]);
+    void this.prepare(epoch);
+  }
+
   /** Makes the epoch's dataset and then takes up the job of that moment. */
   async prepare(epoch: number): Promise<void> {
     const backend = this.#backend;
     if (backend === undefined || this.#preparing === epoch) return;
     const life = this.#life;
+    const build = ++this.#build;
+    const isNewest = () => life === this.#life && build === this.#build && this.#stopped === undefined;
     this.#preparing = epoch;
     try {
       await backend.prepare(epoch);
     } catch (error) {
-      if (life !== this.#life || this.#stopped !== undefined) return;
+      if (!isNewest()) return;
       this.#preparing = undefined;
       if (this.#job?.epoch === epoch) return this.#fail(error as Error);
       // Only built ahead: there is time to try again.
       this.#dependencies.note('warn', 'the next dataset could not be built yet', { device: this.label, error });
       return;
     }
-    if (life !== this.#life || this.#stopped !== undefined) return;
+    if (!isNewest()) return;
     this.#preparing = undefined;
     const job = this.#job;
     if (job !== undefined && (job.epoch !== epoch || backend.epochs.includes(epoch))) this.#give(job);

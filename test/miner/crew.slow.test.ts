@@ -4,7 +4,7 @@ import type { Backend, BackendEvents, Hit, SearchJob } from '../../kernels/backe
 import { memoryInsufficient } from '../../kernels/cpu/kernel.ts';
 import { layoutOf } from '../../kernels/cpu/layout.ts';
 import { createWasmBackend } from '../../kernels/cpu/wasm-backend.ts';
-import type { PoolJob, Share } from '../../miner/client/session.ts';
+import type { PoolJob, Share } from '../../miner/client/session-events.ts';
 import { Crew } from '../../miner/work/crew.ts';
 import type { DeviceTimes } from '../../miner/work/device.ts';
 import { ThreadChecker } from '../../miner/work/thread-checker.ts';
@@ -21,7 +21,13 @@ let session = 0;
 
 function poolJob(over: Partial<PoolJob['job']> = {}): PoolJob {
   const job = { ...maker.makeJob({ username: MINER_ADDRESS } as never), ...over };
-  return { job, session: `session ${session}`, prefix: Uint8Array.of(3, 4), work: workOfTarget(job.shareTarget) };
+  return {
+    job,
+    session: `session ${session}`,
+    prefix: Uint8Array.of(3, 4),
+    height: 100,
+    work: workOfTarget(job.shareTarget),
+  };
 }
 
 type Misbehaviour = {
@@ -70,7 +76,7 @@ function crewOf(opens: readonly ((events: BackendEvents) => Promise<Backend>)[],
   let idle = 0;
   const checker = new ThreadChecker(powParameters(NETWORKS.development));
   const crew = new Crew(
-    { buildAhead: false },
+    {},
     {
       checker,
       now: () => performance.now(),

@@ -2,8 +2,7 @@
 import fc from 'fast-check';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { Throttle } from '../../miner/browser/throttle.ts';
-import { EpochAllowance } from '../../miner/client/job-check.ts';
-import { BACKOFF, backoffMillis, PoolOrder } from '../../miner/client/pool-order.ts';
+import { BACKOFF, backoffMillis, LONGEST_WAIT_MILLIS, PoolOrder } from '../../miner/client/pool-order.ts';
 import { parsePoolUrl, showEndpoint } from '../../miner/client/pool-url.ts';
 import { followReconnect } from '../../miner/client/reconnect.ts';
 import { AcceptedWork } from '../../miner/work/accepted-work.ts';
@@ -119,23 +118,39 @@ test('the first pool that may be tried is taken; a pool gone for an hour is trie
   expect(order.choose(0)).toBe(1);
   let tries = 0;
   for (let now = 0; now < 3_600_000; now += 1_000)
-    if (order.choose(now, 1) === 0) {
+    if (order.better(1, now) === 0) {
       tries++;
       order.failed(0, now, 0.99);
     }
   expect(tries).toBeLessThan(75);
   expect(tries).toBeGreaterThan(55);
-  order.worked(0);
+  order.worked(0, 3_600_000);
   expect(order.choose(3_600_000)).toBe(0);
 });
 
-test('epoch changes are rationed; an epoch at hand is always allowed', () => {
-  const mainnet = new EpochAllowance('mainnet', 0);
-  expect([1, 2, 3, 4].map((epoch) => mainnet.allows(epoch, [], 0))).toEqual([true, true, true, false]);
-  expect(mainnet.allows(4, [4], 0)).toBe(true);
-  expect(mainnet.allows(5, [], 3_600_000)).toBe(true);
-  expect(mainnet.allows(6, [], 3_600_000)).toBe(false);
-  expect(mainnet.allows(6, [], -1)).toBe(false);
+test('a pool that worked for a while starts again from one second; one that breaks each time does not', () => {
+  const order = new PoolOrder(1);
+  let now = 0;
+  const waits = Array.from({ length: 8 }, () => {
+    order.worked(0, now);
+    order.failed(0, now, 0.99);
+    const wait = order.wait(now);
+    now += wait;
+    return Math.round(wait / 1_000);
+  });
+  expect(waits).toEqual([1, 2, 4, 8, 16, 32, 60, 60]);
+  order.worked(0, now);
+  order.worked(0, now + BACKOFF.steadyMillis);
+  order.failed(0, now + BACKOFF.steadyMillis, 0.99);
+  expect(order.failures(0)).toBe(1);
+});
+
+test('no server can ask for a longer wait than two minutes, nor for a shorter one than the back-off', () => {
+  const order = new PoolOrder(1);
+  order.failed(0, 0, 0.5, 4_294_967_295);
+  expect(order.wait(0)).toBe(LONGEST_WAIT_MILLIS);
+  expect(order.moves(0, 0, 0.5, 4_294_967_295)).toBe(LONGEST_WAIT_MILLIS);
+  expect(order.moves(0, 0, 0.5, 0)).toBe(backoffMillis(3, 0.5));
 });
 
 test.each([

@@ -1,12 +1,12 @@
 /** The client against real servers: both wire forms over four transports, failover and return, resume, and every fault. */
 import { performance } from 'node:perf_hooks';
 import { expect, onTestFinished, test } from 'vitest';
-import { PoolClient, systemClock } from '../../miner/client/pool-client.ts';
+import { PoolClient, type PoolClientDependencies, systemClock } from '../../miner/client/pool-client.ts';
 import { parsePoolUrl } from '../../miner/client/pool-url.ts';
-import type { PoolJob, SessionTimes, Share, Verdict } from '../../miner/client/session.ts';
+import type { PoolJob, SessionTimes, Share, Verdict } from '../../miner/client/session-events.ts';
 import { connectFromBrowser } from '../../miner/client/transport-browser.ts';
 import { connectFromNode } from '../../miner/client/transport-node.ts';
-import type { Refusal } from '../../miner/miner-error.ts';
+import { type Refusal, refusal } from '../../miner/miner-error.ts';
 import { parseAddress } from '../../protocol/address.ts';
 import { concat, toHex, utf8 } from '../../protocol/bytes.ts';
 import { NONCE_OFFSET } from '../../protocol/header.ts';
@@ -44,7 +44,7 @@ function mine(
     times?: Partial<SessionTimes>;
     expectPayout?: string;
     browser?: boolean;
-    allowsEpoch?: (epoch: number) => boolean;
+    refusesEpoch?: PoolClientDependencies['refusesEpoch'];
   } = {},
 ): Watched {
   const watched: Omit<Watched, 'client'> = { jobs: [], verdicts: [], notes: [] };
@@ -72,7 +72,7 @@ function mine(
       ...systemClock,
       connect: over.browser ? connectFromBrowser : connectFromNode(tls),
       note: (level, message, { code, reason }) => watched.notes.push({ level, message, code, reason }),
-      ...(over.allowsEpoch === undefined ? {} : { allowsEpoch: over.allowsEpoch }),
+      ...(over.refusesEpoch === undefined ? {} : { refusesEpoch: over.refusesEpoch }),
     },
   );
   client.start();
@@ -332,7 +332,7 @@ test('a pin on the payout is obeyed, and an epoch that is not allowed is refused
   const otherwise = mine([pool.url], { expectPayout: THIEF_ADDRESS });
   await until(() => lostBy(otherwise).includes('job_pays_other'));
   expect(otherwise.jobs).toEqual([]);
-  const rationed = mine([pool.url], { allowsEpoch: () => false });
+  const rationed = mine([pool.url], { refusesEpoch: () => refusal('job_epoch', 'too often') });
   await until(() => lostBy(rationed).includes('job_epoch'));
   expect(rationed.jobs).toEqual([]);
 });

@@ -1,15 +1,15 @@
 /** The session machine: its rules one by one, and properties over random conversations. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { Session } from '../../miner/client/session.ts';
 import {
   SESSION_DEFAULTS,
-  Session,
   type SessionAction,
   type SessionEvent,
   type SessionMemory,
   type SessionOptions,
   type Share,
-} from '../../miner/client/session.ts';
+} from '../../miner/client/session-events.ts';
 import type { FromServer } from '../../miner/client/wire.ts';
 import { parseAddress } from '../../protocol/address.ts';
 import { errorReply } from '../../protocol/stratum/errors.ts';

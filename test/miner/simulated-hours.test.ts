@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { PoolClient } from '../../miner/client/pool-client.ts';
 import { parsePoolUrl } from '../../miner/client/pool-url.ts';
-import type { PoolJob, Verdict } from '../../miner/client/session.ts';
+import type { PoolJob, Verdict } from '../../miner/client/session-events.ts';
 import type { TransportEvents } from '../../miner/client/transport.ts';
 import { WireV1 } from '../../miner/client/wire-v1.ts';
 import { WireV2 } from '../../miner/client/wire-v2.ts';

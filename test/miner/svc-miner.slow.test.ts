@@ -171,8 +171,12 @@ test('log file and JSON log; the dataset is kept on disk, and built again when i
     '1KiB',
     '--log-file-count',
     '2',
+    '--log-level',
+    'debug',
   ];
   const miner = new RunningMiner(words);
+  const news = setInterval(() => pool.notify(), 500);
+  onTestFinished(() => clearInterval(news));
   await until(() => existsSync(`${log}.1`) && readdirSync(directory).some((name) => /^dataset-.*bin$/.test(name)));
   miner.child.kill('SIGTERM');
   expect(await miner.ended()).toBe(0);

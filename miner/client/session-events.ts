@@ -1,0 +1,107 @@
+/**
+ * What goes into a session and comes out of it (session.ts): events and actions, shares, jobs, and what a broken
+ * connection leaves to the next one.
+ */
+import type { Bytes } from '../../protocol/bytes.ts';
+import type { NetworkName } from '../../protocol/network.ts';
+import type { ErrorReply } from '../../protocol/stratum/errors.ts';
+import type { Job, Reconnect, Subscribed } from '../../protocol/stratum/messages.ts';
+import type { Refusal } from '../miner-error.ts';
+import type { FromServer, ToServer } from './wire.ts';
+
+export const SESSION_DEFAULTS = {
+  openMillis: 10_000,
+  loginMillis: 15_000,
+  /** How long a pool may take from the login to its first job before another one is tried. */
+  firstJobMillis: 60_000,
+  pingMillis: 20_000,
+  pongMillis: 20_000,
+  notReadyMillis: 5_000,
+  /** How long a server may say that it is not ready before another one is tried. */
+  unreadyMillis: 60_000,
+  /** A chain has a new anchor every few seconds: a server without a new job for so long follows none. */
+  jobMillis: 600_000,
+  /** Ticks further apart than this are a sleep of the machine: no deadline passed, nobody could answer. */
+  sleepMillis: 10_000,
+  /** Shares waiting for an answer; more means that the pool judges nothing. */
+  maxPending: 4_096,
+  /** Refusals in a row, without a share accepted between them, after which another pool is tried. */
+  maxRefused: 50,
+  /** A server keeps a session this long after its connection broke (S-resume). */
+  resumeMillis: 120_000,
+} as const;
+
+export type SessionTimes = { readonly [K in keyof typeof SESSION_DEFAULTS]: number };
+
+export type SessionOptions = {
+  readonly network: NetworkName;
+  readonly address: string;
+  readonly own: Bytes;
+  readonly worker: string;
+  readonly password: string;
+  readonly agent: string;
+  readonly tag: string;
+  /** Payload of --expect-payout. */
+  readonly pinned: Bytes | undefined;
+};
+
+/** A share as the devices found it, already recomputed. */
+export type Share = {
+  readonly session: string;
+  readonly jobId: number;
+  readonly nonce: Bytes;
+  readonly work: bigint;
+  readonly device: number;
+};
+
+/** A job that passed every check, with what the session adds to it. */
+export type PoolJob = {
+  readonly job: Job;
+  readonly session: string;
+  readonly prefix: Bytes;
+  /** Of its anchor, as its header says. */
+  readonly height: number;
+  /** Work of one share of it. */
+  readonly work: bigint;
+};
+
+export type Verdict = 'accepted' | 'stale' | 'rejected' | 'lost';
+
+/** What a broken connection leaves to the next one to the same server. */
+export type SessionMemory = {
+  readonly session: string;
+  readonly prefix: Bytes;
+  readonly brokenAt: number;
+  readonly unanswered: readonly Share[];
+};
+
+/** A share found while no connection is there: kept for the one that resumes the session. */
+export function withShare(memory: SessionMemory, share: Share): SessionMemory | undefined {
+  if (share.session !== memory.session || memory.unanswered.length >= SESSION_DEFAULTS.maxPending) return undefined;
+  return { ...memory, unanswered: [...memory.unanswered, share] };
+}
+
+export type SessionEvent =
+  | { readonly kind: 'opened' }
+  | { readonly kind: 'received'; readonly message: FromServer }
+  | { readonly kind: 'garbage'; readonly reason: string }
+  | { readonly kind: 'closed'; readonly refusal: Refusal }
+  | { readonly kind: 'share'; readonly share: Share }
+  | { readonly kind: 'tick' };
+
+export type SessionAction =
+  | { readonly kind: 'send'; readonly message: ToServer }
+  | { readonly kind: 'ready'; readonly subscribed: Subscribed; readonly resumed: boolean }
+  | { readonly kind: 'job'; readonly job: PoolJob }
+  | {
+      readonly kind: 'verdict';
+      readonly share: Share;
+      readonly verdict: Verdict;
+      readonly error: ErrorReply | undefined;
+      readonly blockId: Bytes | undefined;
+    }
+  | { readonly kind: 'block'; readonly blockId: Bytes }
+  | { readonly kind: 'note'; readonly message: string; readonly fields: Readonly<Record<string, unknown>> }
+  | { readonly kind: 'move'; readonly reconnect: Reconnect }
+  /** The connection is to be closed; the pool is not to be asked again before `retryAfterMillis`. */
+  | { readonly kind: 'end'; readonly refusal: Refusal; readonly retryAfterMillis: number };

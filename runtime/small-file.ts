@@ -1,0 +1,31 @@
+/**
+ * Reads a file whose size a person decides: a config, a certificate, a token. Only a regular file is read, and only up to a
+ * limit, so that a device, a pipe or a file without an end cannot hold up or fill up a program that runs.
+ */
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+
+/** More than any config file needs. */
+export const SMALL_FILE_BYTES = 1 << 20;
+
+export const readSmallFile = (path: string, mostBytes = SMALL_FILE_BYTES): string => readSmall(path, mostBytes).text;
+
+/** With the rights that the file had when it was read. */
+export function readSmall(path: string, mostBytes = SMALL_FILE_BYTES): { readonly text: string; readonly mode: number } {
+  // Opening a pipe that nobody writes to would wait for ever without O_NONBLOCK.
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const stat = fstatSync(file);
+    if (!stat.isFile()) throw new Error(`${path} is not a regular file`);
+    const tooLong = () => new Error(`${path} has more than ${mostBytes} bytes`);
+    if (stat.size > mostBytes) throw tooLong();
+    // It may grow while it is read, and some file systems tell no size: one byte more than allowed shows it.
+    const bytes = new Uint8Array(mostBytes + 1);
+    let length = 0;
+    for (let got = -1; got !== 0 && length <= mostBytes; length += got)
+      got = readSync(file, bytes, length, bytes.length - length, null);
+    if (length > mostBytes) throw tooLong();
+    return { text: new TextDecoder().decode(bytes.subarray(0, length)), mode: stat.mode };
+  } finally {
+    closeSync(file);
+  }
+}

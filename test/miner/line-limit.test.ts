@@ -1,0 +1,62 @@
+/** The log of a miner stays short: one line a minute and kind, with what was left out. */
+import { expect, test } from 'vitest';
+import { AcceptedLine } from '../../miner/accepted-line.ts';
+import { LINE_LIMIT, LineLimit } from '../../miner/line-limit.ts';
+
+function setup() {
+  const lines: string[] = [];
+  let now = 0;
+  const write = (level: string, message: string, fields: object) =>
+    void lines.push(`${now / 1_000} ${level} ${message} ${Object.values(fields).join(' ')}`.trim());
+  const clock = () => now;
+  return {
+    lines,
+    limit: new LineLimit(write, clock),
+    accepted: new AcceptedLine(write, clock),
+    to: (millis: number) => {
+      now = millis;
+    },
+  };
+}
+
+test('the first line at once, then one a minute with the number of those it stands for', () => {
+  const { lines, limit, to } = setup();
+  for (let second = 0; second <= 180; second++) {
+    to(second * 1_000);
+    if (second <= 90) for (let i = 0; i < 10; i++) limit.note('warn', 'it happened', { code: 'x', n: second });
+    limit.tick();
+  }
+  expect(lines).toEqual(['0 warn it happened x 0', '60 warn it happened x 60 600', '120 warn it happened x 90 309']);
+  to(400_000);
+  limit.note('warn', 'it happened', { code: 'x', n: 1 });
+  expect(lines.at(-1)).toBe('400 warn it happened x 1');
+});
+
+test('kinds differ by message, pool, device and code, not by what else they say', () => {
+  const { lines, limit } = setup();
+  for (let i = 0; i < 50; i++)
+    for (const pool of ['a', 'b']) limit.note('warn', 'pool lost', { pool, code: 'pool_closed', reason: `text ${i}` });
+  expect(lines.length).toBe(2);
+});
+
+test('memory is bounded, and a clock that is set back silences nothing', () => {
+  const { lines, limit, to } = setup();
+  for (let i = 0; i < 10 * LINE_LIMIT.kinds; i++) limit.note('info', 'kind', { pool: i });
+  limit.note('info', 'last', {});
+  const before = lines.length;
+  to(-3_600_000);
+  limit.note('info', 'last', {});
+  expect(lines.length).toBe(before + 1);
+});
+
+test('accepted shares are summed up', () => {
+  const { lines, accepted, to } = setup();
+  for (let second = 0; second < 125; second++) {
+    to(second * 1_000);
+    for (let i = 0; i < 100; i++) accepted.add(0, 7n);
+    accepted.tick();
+  }
+  expect(lines[0]).toBe('0 info share accepted 0 7');
+  expect(lines.length).toBe(3);
+  expect(lines[1]).toMatch(/^60 info shares accepted 6000 42000$/);
+});
