@@ -1,11 +1,13 @@
 /**
  * Starts a program of this project on a Node that can run it: in this process when it is new enough, else on the Node
- * that the project carries, passing on signals and the exit code.
+ * that the project carries, passing on signals and the exit code. Whoever is started by another ends with it, even when that
+ * one is killed.
  */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { findNode, NODE_MAJOR, noNodeMessage, runChild } from '../scripts/ready/carried-node.mjs';
+import { endThisProcess, watchParent } from '../scripts/ready/parent.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -20,6 +22,7 @@ export async function launch(name, folder) {
     process.exitCode = code;
   };
   if (!existsSync(main)) return fail('this program is not built yet (see CHANGELOG.md)', 2);
+  watchParent(endThisProcess);
   if (Number(process.versions.node.split('.')[0]) >= NODE_MAJOR) {
     process.argv[1] = main;
     await import(pathToFileURL(main).href);
@@ -27,5 +30,6 @@ export async function launch(name, folder) {
   }
   const node = findNode(root);
   if (node === undefined) return fail(noNodeMessage(root), 1);
-  process.exitCode = await runChild(root, node, [main, ...process.argv.slice(2)]);
+  // Through this launcher once more, which watches over its parent there.
+  process.exitCode = await runChild(root, node, [join(root, 'bin', name), ...process.argv.slice(2)], {}, true);
 }

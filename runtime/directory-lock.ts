@@ -4,11 +4,23 @@
  * dead owner's lock is taken over by creating `lock.N+1`, which only one process can do: a hard link to a finished file
  * either appears whole or fails. Whoever finds a higher number after that has lost and withdraws.
  *
+ * An owner that is about to end says so in its lock (leaveDirectories); whoever comes meanwhile waits for it, so that a
+ * program that was told to end can be started again at once.
+ *
  * Processes are told apart by their number and start time, so directories shared between machines or between
  * containers with separate process numbers are not protected.
  */
 import { randomBytes } from 'node:crypto';
-import { linkSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { RuntimeError } from './runtime-error.ts';
 
@@ -17,6 +29,8 @@ interface Owner {
   /** Clock ticks from the boot to the start of the process; empty where the system does not tell. */
   readonly started: string;
   readonly boot: string;
+  /** It is on its way out. */
+  readonly leaving?: boolean;
 }
 
 export class DirectoryLockedError extends RuntimeError {
@@ -32,6 +46,13 @@ export interface DirectoryLock {
   release(): void;
 }
 
+/** As long as an orderly end may take (shutdown.ts), and a little. */
+const LEAVING_MILLIS = 25_000;
+const LOOK_MILLIS = 50;
+
+/** Paths of the locks that this process has. */
+const held = new Set<string>();
+
 const NAME = /^lock\.(\d{1,15})$/;
 
 /** Creates the directory when it is missing. Throws DirectoryLockedError when a living process has it. */
@@ -39,11 +60,18 @@ export function lockDirectory(directory: string): DirectoryLock {
   mkdirSync(directory, { recursive: true, mode: 0o750 });
   const draft = join(directory, `lock-draft.${process.pid}.${randomBytes(6).toString('hex')}`);
   writeFileSync(draft, JSON.stringify(describe(process.pid)), { flag: 'wx', mode: 0o640 });
+  let waited = 0;
   try {
     for (;;) {
       const highest = Math.max(0, ...numbers(directory));
       const owner = readOwner(directory, highest);
-      if (owner !== undefined && isAlive(owner)) throw new DirectoryLockedError(directory, owner.pid);
+      if (owner !== undefined && isAlive(owner)) {
+        if (owner.leaving !== true || owner.pid === process.pid || waited >= LEAVING_MILLIS)
+          throw new DirectoryLockedError(directory, owner.pid);
+        pause(LOOK_MILLIS);
+        waited += LOOK_MILLIS;
+        continue;
+      }
       const number = highest + 1;
       const path = join(directory, `lock.${number}`);
       if (!link(draft, path)) continue;
@@ -53,6 +81,7 @@ export function lockDirectory(directory: string): DirectoryLock {
         continue;
       }
       for (const other of all) if (other < number) rmSync(join(directory, `lock.${other}`), { force: true });
+      held.add(path);
       return { release: () => release(path) };
     }
   } finally {
@@ -62,12 +91,32 @@ export function lockDirectory(directory: string): DirectoryLock {
 
 /** The file stays, without an owner: were it deleted, numbers could start again below one that a slow rival is about to take. */
 function release(path: string): void {
+  held.delete(path);
   try {
     truncateSync(path);
   } catch (error) {
     // The whole directory was removed.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
   }
+}
+
+/** Says in every lock of this process that it is about to end. A lock that cannot be marked is only not waited for. */
+export function leaveDirectories(): void {
+  for (const path of held) {
+    const draft = `${path}.leaving`;
+    try {
+      // Renamed over the lock: a reader must never see half of it, which would mean that its owner is dead.
+      writeFileSync(draft, JSON.stringify({ ...describe(process.pid), leaving: true }), { mode: 0o640 });
+      renameSync(draft, path);
+    } catch {
+      rmSync(draft, { force: true });
+    }
+  }
+}
+
+/** The program has nothing to do before it has its directory, so it may well block. */
+function pause(millis: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, millis);
 }
 
 function numbers(directory: string): number[] {
@@ -91,9 +140,9 @@ function readOwner(directory: string, number: number): Owner | undefined {
   const text = readIfThere(join(directory, `lock.${number}`));
   if (text === undefined || text === '') return undefined;
   try {
-    const { pid, started, boot } = JSON.parse(text) as Owner;
+    const { pid, started, boot, leaving } = JSON.parse(text) as Owner;
     if (typeof pid === 'number' && typeof started === 'string' && typeof boot === 'string')
-      return { pid, started, boot };
+      return { pid, started, boot, leaving: leaving === true };
   } catch {}
   // A torn file after a power cut: whoever wrote it is gone.
   return undefined;

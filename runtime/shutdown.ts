@@ -3,6 +3,7 @@
  * the reverse order of their start, within a time limit. A later signal, or the limit, ends the process at once:
  * nothing may depend on an orderly end (a kill -9 or a power cut gives none), it only makes the next start quicker.
  */
+import { leaveDirectories } from './directory-lock.ts';
 import type { Logger } from './log.ts';
 
 export interface ShutdownOptions {
@@ -38,8 +39,11 @@ export class Shutdown {
     this.#listeners = Object.entries(SIGNALS).map(([signal, code]) => [
       signal as keyof typeof SIGNALS,
       () => {
-        if (!this.signal.aborted) this.request(signal);
-        else if (dependencies.now() - this.#requestedAt >= SAME_REQUEST_MS) dependencies.process.exit(code);
+        if (!this.signal.aborted) {
+          // Whoever starts the program again at once waits for the end of this one.
+          leaveDirectories();
+          this.request(signal);
+        } else if (dependencies.now() - this.#requestedAt >= SAME_REQUEST_MS) dependencies.process.exit(code);
       },
     ]);
     for (const [signal, listener] of this.#listeners) dependencies.process.on(signal, listener);

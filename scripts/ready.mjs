@@ -20,7 +20,7 @@ process.chdir(root);
 const tasks = {
   async start(words) {
     const node = await bring();
-    return runChild(root, node, [join(root, 'stack/main.ts'), ...words]);
+    return runChild(root, node, [join(root, 'stack/main.ts'), ...words], {}, true);
   },
   async build() {
     await bring();

@@ -8,8 +8,9 @@ import { createServer } from 'node:net';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { flag, integer, path } from '../protocol/command-line.ts';
-import { lockDirectory } from '../runtime/directory-lock.ts';
+import { leaveDirectories, lockDirectory } from '../runtime/directory-lock.ts';
 import { command, runProgram, type Terminal } from '../runtime/program.ts';
+import { endThisProcess, watchParent } from '../scripts/ready/parent.mjs';
 import { readFigures } from './figures.ts';
 import { NOTHING, newsOf, type PoolFigures, summary } from './news.ts';
 import {
@@ -143,7 +144,11 @@ const start = command(
     ) as Ports;
     const data = resolve(values.dataDir);
     const abort = new AbortController();
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => abort.abort());
+    for (const signal of ['SIGINT', 'SIGTERM'] as const)
+      process.on(signal, () => {
+        leaveDirectories();
+        abort.abort();
+      });
     const stack = new Stack(terminal, abort.signal);
     await mkdir(data, { recursive: true });
     const lock = lockDirectory(data);
@@ -189,4 +194,5 @@ const start = command(
   },
 );
 
+watchParent(endThisProcess);
 await runProgram(start);

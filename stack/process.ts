@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { watchedEnvironment, watchedStream } from '../scripts/ready/parent.mjs';
 import type { Part } from './parts.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -21,9 +22,11 @@ export class RunningPart {
 
   constructor(part: Part) {
     this.part = part;
-    // A group of its own: Ctrl-C reaches this program alone, which then stops the others in order.
+    // A group of its own: Ctrl-C reaches this program alone, which then stops the others in order. Without this program
+    // the part ends by itself.
     this.#child = spawn(process.execPath, [programPath(part.program), ...part.words], {
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe', watchedStream],
+      env: { ...process.env, ...watchedEnvironment },
       detached: true,
     });
     for (const stream of [this.#child.stdout, this.#child.stderr])

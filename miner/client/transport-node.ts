@@ -8,6 +8,7 @@ import { WebSocket } from 'ws';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { PROTOCOL_V1, PROTOCOL_V2 } from '../../protocol/stratum/messages.ts';
 import { type Refusal, refusal } from '../miner-error.ts';
+import { FloodMeter } from './flood.ts';
 import { type Endpoint, showEndpoint, webSocketUrl } from './pool-url.ts';
 import type { Connect, Transport, TransportEvents } from './transport.ts';
 
@@ -142,6 +143,15 @@ function overWebSocket(endpoint: Endpoint, events: TransportEvents, tls: TlsOpti
     const bytes = data as Buffer;
     events.onData(isBinary ? (bytes as Bytes) : bytes.toString('utf8'));
   });
+  // These never reach the session, but each is read and answered.
+  const pings = new FloodMeter(performance.now());
+  const onControl = (): void => {
+    if (pings.received(performance.now())) return;
+    end.close(refusal('pool_flood', 'the server sends pings without end'));
+    socket.terminate();
+  };
+  socket.on('ping', onControl);
+  socket.on('pong', onControl);
   socket.on('error', (error) => end.close(failure(error, opened)));
   socket.on('close', (code, reason) =>
     end.close(refusal(opened ? 'pool_closed' : 'pool_unreachable', `the connection was closed (${code} ${reason})`)),

@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { watchedEnvironment, watchedStream } from './parent.mjs';
 
 export const NODE_MAJOR = 24;
 
@@ -35,14 +36,15 @@ export function noNodeMessage(root, current = process) {
 const FORWARDED = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);
 
 /**
- * Runs a program with the terminal of this one; signals are passed on. Resolves to its exit code.
+ * Runs a program with the terminal of this one; signals are passed on. Resolves to its exit code. `watched`: a program that
+ * ends when this one is gone (parent.mjs).
  * @param {string} root
  * @param {string} command
  * @param {readonly string[]} args
  * @param {Record<string, string>} env
  * @returns {Promise<number>}
  */
-export function runChild(root, command, args, env = {}) {
+export function runChild(root, command, args, env = {}, watched = false) {
   const path = `${join(root, 'node_modules', '.bin')}${delimiter}${process.env.PATH ?? ''}`;
   /** @type {import('node:child_process').ChildProcess | undefined} */
   let started;
@@ -52,8 +54,14 @@ export function runChild(root, command, args, env = {}) {
   // The programs are TypeScript: with their compiled form kept, they start in half the time.
   const cache = process.env.NODE_COMPILE_CACHE ?? join(root, 'build', 'compile-cache');
   const child = spawn(command, args, {
-    stdio: 'inherit',
-    env: { ...process.env, PATH: path, NODE_COMPILE_CACHE: cache, ...env },
+    stdio: watched ? ['inherit', 'inherit', 'inherit', watchedStream] : 'inherit',
+    env: {
+      ...process.env,
+      PATH: path,
+      NODE_COMPILE_CACHE: cache,
+      ...(watched ? watchedEnvironment : {}),
+      ...env,
+    },
   });
   started = child;
   return new Promise((resolve, reject) => {

@@ -14,7 +14,7 @@ const BELOW: Record<string, readonly string[]> = {
   miner: ['protocol', 'runtime', 'kernels'],
   dashboard: ['protocol', 'kernels', 'miner'],
   scripts: [],
-  stack: ['protocol', 'runtime'],
+  stack: ['protocol', 'runtime', 'scripts'],
   bin: ['scripts'],
 };
 

@@ -68,6 +68,8 @@ export type FixtureOptions = {
   refuseAuthorize?: StratumCode;
   /** Verdict on every share, instead of judging it. */
   refuseShares?: StratumCode;
+  /** Accepts every share without hashing. */
+  takeShares?: boolean;
   /** Takes connections and says nothing. */
   silent?: boolean;
   /** Says nothing more after the login: no pong either. */
@@ -96,6 +98,11 @@ export interface FixtureClient {
   session: Session | undefined;
   send(data: Bytes | string): void;
   drop(): void;
+  isOpen(): boolean;
+  /** Bytes that the other side has not taken yet. */
+  waiting(): number;
+  /** Bytes that were sent. */
+  sent: number;
 }
 
 export type Judged = { readonly client: FixtureClient; readonly submit: Submit; readonly code: StratumCode | 0 };
@@ -118,6 +125,8 @@ export class PoolFixture {
   webSocketPort = 0;
   secureWebSocketPort = 0;
   connections = 0;
+  /** Bytes that went to one connection, at most. */
+  mostSent = 0;
 
   constructor(options: FixtureOptions = {}) {
     this.options = options;
@@ -151,6 +160,8 @@ export class PoolFixture {
       const client = this.#client(version, request.socket instanceof TLSSocket, {
         send: (data) => socket.send(typeof data === 'string' ? data.replace(/\n$/, '') : data),
         drop: () => socket.terminate(),
+        isOpen: () => socket.readyState === socket.OPEN,
+        waiting: () => socket.bufferedAmount,
       });
       socket.on('message', (data: Buffer, binary) => {
         if (binary) this.#onFrame(client, data[2] as number, data.subarray(3));
@@ -225,6 +236,8 @@ export class PoolFixture {
     const client = this.#client(version, encrypted, {
       send: (data) => socket.write(data),
       drop: () => socket.destroy(),
+      isOpen: () => !socket.destroyed,
+      waiting: () => socket.writableLength,
     });
     socket.on('close', () => this.clients.delete(client));
     const lines = new LineSplitter();
@@ -245,15 +258,25 @@ export class PoolFixture {
     socket.on('data', take);
   }
 
-  #client(version: 1 | 2, encrypted: boolean, wire: Pick<FixtureClient, 'send' | 'drop'>): FixtureClient {
-    const client = {
+  #client(
+    version: 1 | 2,
+    encrypted: boolean,
+    wire: Pick<FixtureClient, 'send' | 'drop' | 'isOpen' | 'waiting'>,
+  ): FixtureClient {
+    const client: FixtureClient = {
       version,
       encrypted,
       subscribe: undefined,
       username: undefined,
       session: undefined,
+      sent: 0,
       ...wire,
-    } as FixtureClient;
+      send: (data) => {
+        client.sent += data.length;
+        this.mostSent = Math.max(this.mostSent, client.sent);
+        wire.send(data);
+      },
+    };
     this.clients.add(client);
     return client;
   }
@@ -409,6 +432,12 @@ export class PoolFixture {
     this.sendAsIs(client, job);
   }
 
+  /** A job that is judged like one of its own. */
+  know(client: FixtureClient, job: Job): void {
+    client.session?.jobs.set(job.jobId, job);
+    this.sendAsIs(client, job);
+  }
+
   sendAsIs(client: FixtureClient, job: Job): void {
     client.send(
       client.version === 1
@@ -440,6 +469,7 @@ export class PoolFixture {
     const key = `${jobId}/${toHex(nonce)}`;
     if (session.judged.has(key)) return 22;
     session.judged.add(key);
+    if (this.options.takeShares) return 0;
     const hash = referenceHash(job.epoch, concat(job.header.subarray(0, NONCE_OFFSET), nonce));
     return meetsTarget(hash, targetToBytes(job.shareTarget)) ? 0 : 23;
   }

@@ -4,7 +4,7 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect, onTestFinished, test } from 'vitest';
-import { DirectoryLockedError, lockDirectory } from '../../runtime/directory-lock.ts';
+import { DirectoryLockedError, leaveDirectories, lockDirectory } from '../../runtime/directory-lock.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 const module = new URL('../../runtime/directory-lock.ts', import.meta.url).href;
@@ -58,4 +58,34 @@ test('a number used again by another process does not keep the lock', () => {
     writeFileSync(join(directory, 'lock.1'), owner === 'torn' ? '{"pid":' : JSON.stringify(owner));
     lockDirectory(directory).release();
   }
+});
+
+test('an owner that is about to end is waited for, one that stays is not', async () => {
+  const directory = temporaryDirectory();
+  const leaver = `
+    import { leaveDirectories, lockDirectory } from ${JSON.stringify(module)};
+    const lock = lockDirectory(process.argv[1]);
+    leaveDirectories();
+    console.log('leaving');
+    setTimeout(() => lock.release(), 700);
+    setTimeout(() => {}, 1500);
+  `;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', leaver, directory], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  await once(createInterface(child.stdout), 'line');
+  const lock = lockDirectory(directory);
+  expect((await rival(directory)).said).toBe('directory_locked');
+  lock.release();
+  expect(readdirSync(directory)).toEqual(['lock.2']);
+});
+
+test('a process does not wait for itself', () => {
+  const directory = temporaryDirectory();
+  const lock = lockDirectory(directory);
+  leaveDirectories();
+  expect(() => lockDirectory(directory)).toThrow(DirectoryLockedError);
+  lock.release();
+  lockDirectory(directory).release();
 });
