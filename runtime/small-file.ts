@@ -10,7 +10,10 @@ export const SMALL_FILE_BYTES = 1 << 20;
 export const readSmallFile = (path: string, mostBytes = SMALL_FILE_BYTES): string => readSmall(path, mostBytes).text;
 
 /** With the rights that the file had when it was read. */
-export function readSmall(path: string, mostBytes = SMALL_FILE_BYTES): { readonly text: string; readonly mode: number } {
+export function readSmall(
+  path: string,
+  mostBytes = SMALL_FILE_BYTES,
+): { readonly text: string; readonly mode: number } {
   // Opening a pipe that nobody writes to would wait for ever without O_NONBLOCK.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
