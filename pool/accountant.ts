@@ -3,7 +3,8 @@
  * they are taken one after another: a share belongs to the slice that is open at its turn. It runs only while its
  * instance holds the term (pool/books/term.ts).
  */
-import { readExtranonce } from '../bridge/extranonce.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { BOOT_ID_BYTES, readExtranonce } from '../bridge/extranonce.ts';
 import { formatAddress } from '../protocol/address.ts';
 import type { CutStreamItem } from '../protocol/api/client-events.ts';
 import { type Bytes, fromHex, toHex } from '../protocol/bytes.ts';
@@ -20,6 +21,7 @@ import { fenced } from './books/term.ts';
 import type { Chain } from './chain.ts';
 import { inBatches } from './cut-batches.ts';
 import type { Sql, Transaction } from './database/connect.ts';
+import type { EntrySource } from './feed/entry-source.ts';
 import type { JournalEntry } from './journal.ts';
 import { type BlockRecord, SERVICES } from './journal-record.ts';
 
@@ -41,7 +43,13 @@ export type AccountantDependencies = AccountantEvents & {
   readonly sql: Sql;
   readonly chain: Chain;
   readonly log: Logger;
+  /** The journals, which may name the finder of a block that the chain has paid already. */
+  readonly source?: Pick<EntrySource, 'mayTell'>;
 };
+
+/** How long rewards wait for the journal that may name their finder. A machine that is lost must not stop the others' credits. */
+const FINDER_MILLIS = 600_000;
+const FINDER_RETRY_MILLIS = 250;
 
 /** Cuts read ahead while the books are busy: after an outage they come faster than transactions end. */
 const MAX_BATCH_CUTS = 1_000;
@@ -66,6 +74,8 @@ export class Accountant {
   #turn: Promise<unknown> = Promise.resolve();
   /** The newest slice that was seen open; nobody else opens one while the term lasts, and none is ever opened again. */
   #opened = -1;
+  /** Boots whose journals rewards have waited for, and since when. */
+  readonly #awaited = new Map<string, number>();
 
   constructor(options: AccountantOptions, dependencies: AccountantDependencies) {
     this.#options = options;
@@ -100,8 +110,11 @@ export class Accountant {
     });
   }
 
-  takeIn(entries: readonly JournalEntry[]): Promise<IntakeResult> {
-    return this.#next(() => this.#fenced((transaction) => this.#intake.take(transaction, entries)));
+  async takeIn(entries: readonly JournalEntry[]): Promise<IntakeResult> {
+    const result = await this.#next(() => this.#fenced((transaction) => this.#intake.take(transaction, entries)));
+    if (result.lost > 0)
+      this.#dependencies.log.error('the books went on without entries that no journal holds', { entries: result.lost });
+    return result;
   }
 
   /** What a node answered to a block, and its registration: shown to people, no money depends on it. */
@@ -126,7 +139,8 @@ export class Accountant {
       for await (const items of inBatches(cuts, MAX_BATCH_CUTS))
         for (const item of this.#worthTaking(items)) {
           if (signal.aborted) return;
-          await this.#next(() => this.#take(item));
+          // Meanwhile entries are taken in: among them, perhaps, the one that names the finder.
+          while (!(await this.#next(() => this.#take(item))) && !signal.aborted) await sleep(FINDER_RETRY_MILLIS);
         }
     } finally {
       over.abort();
@@ -143,10 +157,15 @@ export class Accountant {
     });
   }
 
-  async #take(item: CutStreamItem): Promise<void> {
-    if (item.type === 'missed') return this.#reconcile(item.data.to);
+  /** False while the cut must wait for a journal. */
+  async #take(item: CutStreamItem): Promise<boolean> {
+    if (item.type === 'missed') {
+      await this.#reconcile(item.data.to);
+      return true;
+    }
     const { height } = item.data.cut;
     const adopted = await this.#adoptable(item.data.rewards);
+    if (adopted === undefined) return false;
     await this.#advance(height);
     const unseen = await this.#settledUnseen(height);
     const { paid, expired, lists } = await this.#fenced(async (transaction) => {
@@ -158,6 +177,7 @@ export class Accountant {
     });
     for (const reward of paid) this.#dependencies.onPaid?.(reward);
     this.#tell(expired, lists);
+    return true;
   }
 
   async #settle(transaction: Transaction, height: number) {
@@ -196,9 +216,10 @@ export class Accountant {
 
   /**
    * Rewards of blocks that no journal named and that pay the pool: a crash came between the node's `accepted` and the
-   * journal. The extranonce names the connection, whose account was on record before its first job.
+   * journal. The extranonce names the connection, whose account was on record before its first job. Undefined while a
+   * journal that the books have not read to its end may name one of them.
    */
-  async #adoptable(rewards: readonly ChainReward[]): Promise<BlockRecord[]> {
+  async #adoptable(rewards: readonly ChainReward[]): Promise<BlockRecord[] | undefined> {
     if (rewards.length === 0) return [];
     const { sql, chain } = this.#dependencies;
     const ids = rewards.map((reward) => `\\x${reward.block_id}`);
@@ -210,16 +231,30 @@ export class Accountant {
       if (known.has(reward.block_id)) continue;
       const document = await chain.block(reward.block_id);
       if (document === undefined || document.payout !== this.#poolAddressText) continue;
-      found.push(await this.#finderOf(document));
+      const record = await this.#finderOf(document);
+      if (record === undefined) return undefined;
+      found.push(record);
     }
     return found;
+  }
+
+  /** Whether the journal of a boot is worth waiting for: it may have more to tell, and has not been waited for too long. */
+  async #isAwaited(bootId: string, block: string): Promise<boolean> {
+    const { source, log } = this.#dependencies;
+    if (source === undefined || !(await source.mayTell(bootId))) return false;
+    const since = this.#awaited.get(bootId) ?? performance.now();
+    if (!this.#awaited.has(bootId)) {
+      log.warn('a reward waits for the journal that names its finder', { block, bootId });
+      this.#awaited.set(bootId, since);
+    }
+    return performance.now() - since < FINDER_MILLIS;
   }
 
   get #poolAddressText(): string {
     return formatAddress(this.#options.poolAddress, this.#options.network.name);
   }
 
-  async #finderOf(document: NonNullable<Awaited<ReturnType<Chain['block']>>>): Promise<BlockRecord> {
+  async #finderOf(document: NonNullable<Awaited<ReturnType<Chain['block']>>>): Promise<BlockRecord | undefined> {
     const { sql, log } = this.#dependencies;
     const extranonce = fromHex(document.extranonce);
     const owner = readExtranonce(extranonce)?.owner ?? new Uint8Array(0);
@@ -239,6 +274,7 @@ export class Accountant {
       const service = SERVICES[row.service] as BlockRecord['service'];
       return { ...base, service, account: new Uint8Array(row.payload), worker: row.name };
     }
+    if (await this.#isAwaited(toHex(owner.subarray(0, BOOT_ID_BYTES)), document.block_id)) return undefined;
     // Nobody of ours: its reward is the pool's all the same, and PPLNS divides it without asking who found it.
     log.error('a block pays the pool and its finder is not on record', {
       block: document.block_id,

@@ -1,13 +1,15 @@
 /**
  * The local share journal: an accepted share is here, on disk, before it is answered. Appends of the same moment are
- * written and synced as one (group commit). Files are segments of one boot: `<boot id>/<first sequence>.journal`, each a
- * row of `u32 length | u32 crc32 | u64 sequence | record`. A torn tail, left by a crash, ends a segment; what was answered
- * is never in it, because it was synced before.
+ * written and synced as one (group commit). Sequences of a boot count 0, 1, 2, ... without a gap, so whoever misses one
+ * knows it. Files are segments of one boot: `<boot id>/<first sequence>.journal`, each a row of `u32 length | u32 crc32 |
+ * u64 sequence | record`; `.taken` instead of `.journal` says that the books had all of it at the file's time. A torn tail,
+ * left by a crash or a full disk, ends a segment; what was answered is never in it, because it was synced before. Where a
+ * tail and the next segment both have a sequence, the segment's is the one that counts.
  */
-import { type FileHandle, mkdir, open, readdir, readFile, rm } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { type Bytes, concat, toHex } from '../protocol/bytes.ts';
+import { type Bytes, toHex } from '../protocol/bytes.ts';
 import { syncDirectory } from '../runtime/durable-file.ts';
 
 const FRAME_BYTES = 16;
@@ -22,17 +24,36 @@ export type JournalOptions = {
   readonly maxPendingBytes?: number;
 };
 
-export type JournalEntry = { readonly bootId: string; readonly sequence: number; readonly record: Bytes };
+export type JournalEntry = {
+  readonly bootId: string;
+  readonly sequence: number;
+  readonly record: Bytes;
+  /** Only where the journal itself has a hole: the last sequence before this one that is still on the disk, or -1. */
+  readonly after?: number;
+};
 
-type Waiting = { readonly frames: Bytes; readonly resolve: () => void; readonly reject: (error: Error) => void };
+type Waiting = {
+  readonly records: readonly Bytes[];
+  readonly resolve: (first: number) => void;
+  readonly reject: (error: Error) => void;
+};
 
-function frame(sequence: number, record: Bytes): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(FRAME_BYTES + record.length);
+const framedBytes = (records: readonly Bytes[]): number =>
+  records.reduce((sum, record) => sum + FRAME_BYTES + record.length, 0);
+
+/** The records as frames, numbered from `first` on. */
+function framesOf(records: readonly Bytes[], first: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(framedBytes(records));
   const view = new DataView(bytes.buffer);
-  view.setUint32(0, record.length, true);
-  view.setBigUint64(8, BigInt(sequence), true);
-  bytes.set(record, FRAME_BYTES);
-  view.setUint32(4, crc32(bytes.subarray(8)), true);
+  let at = 0;
+  for (const [i, record] of records.entries()) {
+    const end = at + FRAME_BYTES + record.length;
+    view.setUint32(at, record.length, true);
+    view.setBigUint64(at + 8, BigInt(first + i), true);
+    bytes.set(record, at + FRAME_BYTES);
+    view.setUint32(at + 4, crc32(bytes.subarray(at + 8, end)), true);
+    at = end;
+  }
   return bytes;
 }
 
@@ -51,8 +72,11 @@ export function readFrames(bytes: Bytes): { entries: { sequence: number; record:
   return { entries, goodBytes: at };
 }
 
-const segmentName = (sequence: number) => `${sequence.toString().padStart(16, '0')}.journal`;
-const segmentStart = (name: string) => Number(name.slice(0, 16));
+const SEQUENCE_DIGITS = 16;
+const OPEN = '.journal';
+const TAKEN = '.taken';
+const segmentName = (sequence: number) => `${sequence.toString().padStart(SEQUENCE_DIGITS, '0')}${OPEN}`;
+const segmentStart = (name: string) => Number(name.slice(0, SEQUENCE_DIGITS));
 
 /** The writing end: one per process, in a directory of its own boot id. */
 export class Journal {
@@ -98,11 +122,9 @@ export class Journal {
 
   /** Resolves, with the first sequence, when the records are on disk. Records keep the order of the calls. */
   append(records: readonly Bytes[]): Promise<number> {
-    const first = this.#next;
-    const frames = concat(...records.map((record) => frame(this.#next++, record)));
-    this.#pendingBytes += frames.length;
+    this.#pendingBytes += framedBytes(records);
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ frames, resolve: () => resolve(first), reject });
+      this.#waiting.push({ records, resolve, reject });
       this.#writing ??= this.#drain();
     });
   }
@@ -113,11 +135,17 @@ export class Journal {
     while (this.#waiting.length > 0) {
       const batch = this.#waiting;
       this.#waiting = [];
-      const frames = concat(...batch.map((waiting) => waiting.frames));
+      const records = batch.flatMap((waiting) => waiting.records);
+      const first = this.#next;
+      const frames = framesOf(records, first);
       try {
-        await this.#write(frames);
+        await this.#write(frames, first);
         this.#failed = undefined;
-        for (const waiting of batch) waiting.resolve();
+        // Only what was written has used its numbers up: a failure leaves no gap.
+        for (const waiting of batch) {
+          waiting.resolve(this.#next);
+          this.#next += waiting.records.length;
+        }
       } catch (error) {
         this.#failed = error as Error;
         await this.#abandonSegment();
@@ -128,11 +156,11 @@ export class Journal {
     this.#writing = undefined;
   }
 
-  async #write(frames: Bytes): Promise<void> {
+  async #write(frames: Bytes, first: number): Promise<void> {
     if (this.#segment !== undefined && this.#segment.bytes >= this.#segmentBytes) await this.#closeSegment();
     if (this.#segment === undefined) {
-      const first = Number(new DataView(frames.buffer, frames.byteOffset).getBigUint64(8, true));
-      const handle = await open(join(this.#directory, segmentName(first)), 'wx');
+      // A file of this name is what a failed write left: nothing in it was answered.
+      const handle = await open(join(this.#directory, segmentName(first)), 'w');
       this.#segment = { handle, bytes: 0 };
       await syncDirectory(this.#directory);
     }
@@ -176,29 +204,89 @@ export async function journalBoots(directory: string): Promise<string[]> {
   return names.filter((entry) => entry.isDirectory() && /^[0-9a-f]{16}$/.test(entry.name)).map((entry) => entry.name);
 }
 
-async function segments(directory: string, bootId: string): Promise<string[]> {
-  const names = await readdir(join(directory, bootId));
-  return names.filter((name) => name.endsWith('.journal')).sort();
+export type Segment = {
+  readonly name: string;
+  readonly start: number;
+  /** Sequence that the next segment starts with; undefined for the newest. */
+  readonly nextStart: number | undefined;
+  /** Whether the books are known to have had all of it. */
+  readonly isTaken: boolean;
+};
+
+export async function journalSegments(directory: string, bootId: string): Promise<Segment[]> {
+  const names = (await readdir(join(directory, bootId)))
+    .filter((name) => name.endsWith(OPEN) || name.endsWith(TAKEN))
+    .sort();
+  return names.map((name, i) => {
+    const next = names[i + 1];
+    return {
+      name,
+      start: segmentStart(name),
+      nextStart: next === undefined ? undefined : segmentStart(next),
+      isTaken: name.endsWith(TAKEN),
+    };
+  });
 }
+
+async function readSegment(directory: string, bootId: string, { name, nextStart }: Segment): Promise<JournalEntry[]> {
+  const bytes = await readFile(join(directory, bootId, name)).catch((error: NodeJS.ErrnoException) => {
+    // Marked, or no longer marked, since the directory was read.
+    if (error.code !== 'ENOENT') throw error;
+    return readFile(join(directory, bootId, otherName(name)));
+  });
+  return readFrames(bytes)
+    .entries.filter(({ sequence }) => nextStart === undefined || sequence < nextStart)
+    .map((entry) => ({ bootId, ...entry }));
+}
+
+const otherName = (name: string): string => name.slice(0, SEQUENCE_DIGITS) + (name.endsWith(TAKEN) ? OPEN : TAKEN);
 
 /** Entries of one boot after `sequence` (-1 for all), in order, one batch per segment. */
 export async function* readJournal(directory: string, bootId: string, after: number): AsyncGenerator<JournalEntry[]> {
-  const names = await segments(directory, bootId);
-  for (const [i, name] of names.entries()) {
-    const next = names[i + 1];
-    if (next !== undefined && segmentStart(next) <= after + 1) continue;
-    const { entries } = readFrames(await readFile(join(directory, bootId, name)));
+  for (const segment of await journalSegments(directory, bootId)) {
+    if (segment.nextStart !== undefined && segment.nextStart <= after + 1) continue;
+    const entries = await readSegment(directory, bootId, segment);
     const fresh = entries.filter((entry) => entry.sequence > after);
-    if (fresh.length > 0) yield fresh.map((entry) => ({ bootId, ...entry }));
+    if (fresh.length > 0) yield fresh;
   }
 }
 
-/** Deletes the segments whose every record is at or before `through`; all of them, and the directory, when the boot is over. */
-export async function dropJournal(directory: string, bootId: string, through: number, ended: boolean): Promise<void> {
-  const names = await segments(directory, bootId);
-  for (const [i, name] of names.entries()) {
-    const next = names[i + 1];
-    if (next !== undefined && segmentStart(next) <= through + 1) await rm(join(directory, bootId, name));
+/** The newest sequence that a boot's journal holds, or -1. */
+export async function lastOfJournal(directory: string, bootId: string): Promise<number> {
+  for (const segment of (await journalSegments(directory, bootId)).reverse()) {
+    const last = (await readSegment(directory, bootId, segment)).at(-1);
+    if (last !== undefined) return last.sequence;
   }
-  if (ended) await rm(join(directory, bootId), { recursive: true });
+  return -1;
 }
+
+/** Notes on the disk that the books have all of a segment as of now, or that they do not. */
+export async function markSegment(
+  directory: string,
+  bootId: string,
+  segment: Segment,
+  isTaken: boolean,
+  nowMillis: number,
+): Promise<void> {
+  const path = join(directory, bootId, segment.name);
+  // The time first: a mark with an older time would let the segment go too soon.
+  if (isTaken) await utimes(path, nowMillis / 1000, nowMillis / 1000);
+  if (isTaken !== segment.isTaken) await rename(path, join(directory, bootId, otherName(segment.name)));
+}
+
+/** Bytes of a segment, and when it was marked or written last. */
+export async function segmentState(
+  directory: string,
+  bootId: string,
+  { name }: Segment,
+): Promise<{ bytes: number; atMillis: number }> {
+  const { size, mtimeMs } = await stat(join(directory, bootId, name));
+  return { bytes: size, atMillis: mtimeMs };
+}
+
+export const dropSegment = (directory: string, bootId: string, { name }: Segment): Promise<void> =>
+  rm(join(directory, bootId, name));
+
+/** Removes what is left of a boot that is over. */
+export const dropJournal = (directory: string, bootId: string): Promise<void> =>
+  rm(join(directory, bootId), { recursive: true, force: true });

@@ -13,6 +13,7 @@ import {
   parsed,
   path,
   repeated,
+  size,
   text,
   type ValuesOf,
 } from '../protocol/command-line.ts';
@@ -148,6 +149,16 @@ export const poolOptions = {
     { help: 'PostgreSQL server; without one it is embedded', group: MANY, placeholder: 'URL' },
     url(['postgres:', 'postgresql:'], 'postgres://user:password@host/pool'),
   ),
+  journalKeep: duration({
+    help: 'how long a journal stays after the books have it; a database restored from a copy as old catches up by itself',
+    group: MANY,
+    default: '1d',
+  }),
+  journalKeepSize: size({
+    help: 'most disk that journals may take which the books have',
+    group: MANY,
+    default: '16GiB',
+  }),
   redis: parsed(
     { help: 'Redis server; needed by more than one instance', group: MANY, placeholder: 'URL' },
     url(['redis:', 'rediss:'], 'redis://:PASSWORD@127.0.0.1:6379'),

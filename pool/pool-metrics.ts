@@ -12,6 +12,8 @@ export type PoolMetricsDependencies = {
   readonly connections: () => Readonly<Record<string, number>>;
   /** Entries in this instance's journals that the books have not taken. */
   readonly waiting: () => number;
+  /** Bytes of journals that the books have and that are kept for a database that might be restored. */
+  readonly kept: () => number;
   readonly isAccountant: () => boolean;
 };
 
@@ -71,6 +73,10 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
     help: 'Difference of the balance sheet; not 0 is an alarm',
   });
   const waiting = metrics.gauge('svc_pool_journal_waiting', { help: 'Journal entries that the books have not taken' });
+  const kept = metrics.gauge('svc_pool_journal_kept_bytes', { help: 'Journals kept in case the database is restored' });
+  const lost = metrics.gauge('svc_pool_journal_lost_entries', {
+    help: 'Entries that no journal holds any more and the books lack; not 0 is an alarm',
+  });
   const accountant = metrics.gauge('svc_pool_accountant', { help: '1 in the instance that keeps the books' });
   const live = metrics.gauge('svc_pool_live_pages', { help: 'Open live pages' });
 
@@ -82,6 +88,7 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
       workers.set(api.rates.service(id).workers, { service });
     }
     waiting.set(dependencies.waiting());
+    kept.set(dependencies.kept());
     accountant.set(dependencies.isAccountant() ? 1 : 0);
     live.set(api.live.pages);
   });
@@ -103,6 +110,10 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
     for (const state of ['finalized', 'void'] as const) payouts(countOf(state), state);
     for (const state of ['reserved', 'submitting', 'submitted']) open.set(countOf(state), { state });
     person.set(states.reduce((sum, row) => sum + row.person, 0));
+    const [holes] = await sql<
+      { lost: string }[]
+    >`select coalesce(sum(until - after - 1), 0)::text as lost from journal_holes`;
+    lost.set(Number(holes?.lost ?? 0));
     const sheet = await balanceSheet(sql);
     paidAtoms.set(Number(sheet.paid));
     owed.set(Number(sheet.balances + sheet.inFlight));

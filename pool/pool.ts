@@ -37,6 +37,7 @@ import { startEmbeddedPostgres } from './database/embedded.ts';
 import { migrate } from './database/migrate.ts';
 import { startEmbeddedWallet } from './embedded-wallet.ts';
 import type { EntrySource } from './feed/entry-source.ts';
+import { JournalKeep } from './feed/journal-keep.ts';
 import { LocalFeed } from './feed/local-feed.ts';
 import { Outbox } from './feed/outbox.ts';
 import { positionsOf } from './feed/positions.ts';
@@ -82,6 +83,7 @@ export interface Pool {
 
 const REPORT_MILLIS = 2_000;
 const FLUSH_MILLIS = 10_000;
+const FULL_DISK_MILLIS = 1_000;
 const CHAIN_MILLIS = 5_000;
 const REDIS_START_MILLIS = 3_000;
 const SECRET_MILLIS = 10_000;
@@ -113,6 +115,10 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   const outbox = await Outbox.open(
     { directory: join(values.dataDir, 'journal'), bootId: journal.bootId },
     { log: log.child('feed') },
+  );
+  const keep = new JournalKeep(
+    { directory: join(values.dataDir, 'journal'), keepMillis: values.journalKeep, maxBytes: values.journalKeepSize },
+    { outbox, log: log.child('journal'), now: Date.now },
   );
   const { shared, source } = await openShared(values, { ...dependencies, sql, outbox, bootId: journal.bootId });
 
@@ -218,6 +224,9 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   every(REPORT_MILLIS, report, 'figures', dependencies);
   every(CHAIN_MILLIS, look, 'the chain', dependencies);
   every(FLUSH_MILLIS, () => refusals.flush(sql), 'refused shares', dependencies);
+  every(FLUSH_MILLIS, () => keep.round(), 'journals', dependencies);
+  // A disk that is full gets room at once from what is only kept in case of a restore.
+  every(FULL_DISK_MILLIS, async () => journal.failure && keep.round(), 'room for the journal', dependencies);
 
   const api = await openPoolApi(
     {
@@ -253,6 +262,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     api,
     connections,
     waiting: () => outbox.waiting,
+    kept: () => keep.bytes,
     isAccountant: () => runner.term !== undefined,
   });
   await update().catch(() => undefined);
@@ -339,7 +349,10 @@ async function openShared(
   const { log, started, sql, outbox, bootId } = dependencies;
   const limits = limitsOf(values);
   if (values.redis === undefined)
-    return { shared: new LocalSharedState(limits, Date.now), source: new LocalFeed(outbox) };
+    return {
+      shared: new LocalSharedState(limits, Date.now),
+      source: new LocalFeed(outbox, { positions: positionsOf(sql) }),
+    };
   const url = values.redis;
   const keys = redisKeys(`${values.redisPrefix}:${values.network}`);
   const redisLog = log.child('redis');
@@ -371,14 +384,15 @@ async function openShared(
     now: Date.now,
   });
   started('shared state', () => shared.close());
-  const sender = new StreamSender({ keys }, { redis: sending, outbox, log: log.child('feed') });
+  const positions = positionsOf(sql);
+  const sender = new StreamSender({ keys }, { redis: sending, outbox, positions, log: log.child('feed') });
   started('feed', async () => {
     await sender.close();
     sending.disconnect();
   });
   const source = new StreamSource(
     { keys, consumer: bootId },
-    { redis: reading, positions: positionsOf(sql), log: log.child('feed'), now: Date.now },
+    { redis: reading, positions, log: log.child('feed'), now: Date.now },
   );
   started('share stream', () => source.close());
   return { shared, source };
@@ -498,7 +512,7 @@ function connectionsOf(figures: StratumFigures | undefined): Record<string, numb
 }
 
 /** A round that fails is tried again at the next: what it gathers is for display. */
-function every(millis: number, work: () => Promise<void>, what: string, { log, started }: PoolDependencies): void {
+function every(millis: number, work: () => Promise<unknown>, what: string, { log, started }: PoolDependencies): void {
   let isRunning = false;
   const timer = setInterval(() => {
     if (isRunning) return;

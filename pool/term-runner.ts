@@ -149,13 +149,15 @@ export class TermRunner {
   async #takeIn(accountant: Accountant, signal: AbortSignal, onCaughtUp: () => void): Promise<void> {
     const { source } = this.#dependencies;
     await source.begin();
-    while (!signal.aborted) {
+    for (let isBehind = true; !signal.aborted; ) {
       const taken = await source.take(BATCH_ENTRIES, WAIT_MILLIS);
       if (taken.entries.length > 0) {
         await accountant.takeIn(taken.entries);
         await taken.committed();
       }
-      if (taken.entries.length < BATCH_ENTRIES) onCaughtUp();
+      if (!isBehind || !(await source.isCaughtUp())) continue;
+      isBehind = false;
+      onCaughtUp();
     }
   }
 

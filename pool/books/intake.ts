@@ -1,6 +1,7 @@
 /**
  * Taking journal entries into the books: one fenced transaction per batch. Entries at or below a boot's position were
- * taken before and are passed over, so any replay, from any instance, counts each share once.
+ * taken before and are passed over, so any replay, from any instance, counts each share once; an entry that does not join
+ * the position is refused, so nothing is ever passed over unseen (books rule 11).
  */
 import { formatAddress } from '../../protocol/address.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
@@ -23,7 +24,21 @@ export type IntakeOptions = { readonly network: NetworkName; readonly sliceCuts:
 
 type Taken = { readonly bootId: string; readonly sequence: number; readonly record: JournalRecord };
 
-export type IntakeResult = { readonly taken: number; readonly repeated: number; readonly shares: number };
+export type IntakeResult = {
+  readonly taken: number;
+  readonly repeated: number;
+  readonly shares: number;
+  /** Entries that no journal holds any more, by the word of the journals themselves. */
+  readonly lost: number;
+};
+
+/** Entries are missing between the books' position and what came: they must be sent again from there. */
+export class EntryGapError extends Error {
+  constructor(bootId: string, position: number, sequence: number) {
+    super(`the books have boot ${bootId} up to ${position} and cannot take ${sequence} next`);
+    this.name = 'EntryGapError';
+  }
+}
 
 /** Ids of accounts and workers by their natural keys; filled from the database, forgotten with a failed transaction, bounded. */
 export class IdCache {
@@ -58,8 +73,8 @@ export class Intake {
   }
 
   async take(transaction: Transaction, entries: readonly JournalEntry[]): Promise<IntakeResult> {
-    const { fresh, repeated } = await this.#fresh(transaction, entries);
-    if (fresh.length === 0) return { taken: 0, repeated, shares: 0 };
+    const { fresh, repeated, lost } = await this.#fresh(transaction, entries);
+    if (fresh.length === 0) return { taken: 0, repeated, shares: 0, lost };
     await this.#resolveIds(
       transaction,
       fresh.map((entry) => entry.record),
@@ -83,7 +98,7 @@ export class Intake {
     }
     await this.#addBlocks(transaction, fresh);
     await this.#advancePositions(transaction, fresh);
-    return { taken: fresh.length, repeated, shares: shares.length };
+    return { taken: fresh.length, repeated, shares: shares.length, lost };
   }
 
   /** To be called when a transaction failed: ids that it gave were given to nobody, and may be given again. */
@@ -107,15 +122,24 @@ export class Intake {
     const positions = new Map(rows.map((row) => [row.boot_id.toString('hex'), Number(row.through)]));
     const fresh: Taken[] = [];
     let repeated = 0;
-    for (const { bootId, sequence, record } of entries) {
-      if (sequence <= (positions.get(bootId) ?? -1)) {
+    let lost = 0;
+    for (const { bootId, sequence, record, after } of entries) {
+      const position = positions.get(bootId) ?? -1;
+      if (sequence <= position) {
         repeated++;
         continue;
+      }
+      if (sequence !== position + 1) {
+        // Only the journal itself can say that there is nothing in between.
+        if (after === undefined || after > position) throw new EntryGapError(bootId, position, sequence);
+        lost += sequence - position - 1;
+        await transaction`insert into journal_holes (boot_id, after, until)
+          values (${Buffer.from(bootId, 'hex')}, ${position}, ${sequence})`;
       }
       positions.set(bootId, sequence);
       fresh.push({ bootId, sequence, record: decodeRecord(record) });
     }
-    return { fresh, repeated };
+    return { fresh, repeated, lost };
   }
 
   async #resolveIds(transaction: Transaction, records: readonly JournalRecord[]): Promise<void> {

@@ -1,7 +1,9 @@
 /**
  * The one active accountant (docs/pool.md, many instances). A PostgreSQL advisory lock on a connection of its own elects
  * it; each election raises the term, and every transaction of the books first checks that its own term is still the
- * newest. So an accountant that was cut off and comes back late can write nothing, whatever it believes.
+ * newest, and that the server is the run of it that the term was won on. So an accountant that was cut off and comes back
+ * late can write nothing, whatever it believes; nor can one whose database was replaced by an older copy under the same
+ * address, before it has begun anew from what that copy says.
  */
 import type { Sql, Transaction } from '../database/connect.ts';
 import { checkSchema } from '../database/migrate.ts';
@@ -10,7 +12,11 @@ const ACCOUNTANT_LOCK = 0x5356_4302;
 
 export class TermLostError extends Error {
   constructor(own: bigint, newest: bigint) {
-    super(`term ${own} is over: term ${newest} has begun`);
+    super(
+      newest === own
+        ? `term ${own} is over: the database server is not the one it was won on`
+        : `term ${own} is over: term ${newest} has begun`,
+    );
     this.name = 'TermLostError';
   }
 }
@@ -32,9 +38,8 @@ export async function tryElection(sql: Sql, holder: string): Promise<Term | unde
   const [row] = await sql<{ won: boolean; pid: number }[]>`select pg_try_advisory_lock(${ACCOUNTANT_LOCK}) as won,
     pg_backend_pid() as pid`;
   if (row?.won !== true) return undefined;
-  const [term] = await sql<
-    { number: bigint }[]
-  >`update term set number = number + 1, holder = ${holder}, since = now() returning number`;
+  const [term] = await sql<{ number: bigint }[]>`update term set number = number + 1, holder = ${holder}, since = now(),
+    server_started = pg_postmaster_start_time() returning number`;
   let over = false;
   const lost = (async () => {
     while (!over) {
@@ -62,9 +67,10 @@ export async function tryElection(sql: Sql, holder: string): Promise<Term | unde
 /** A transaction of the books, fenced. The lock on the row makes a newer election wait for transactions under way. */
 export async function fenced<T>(sql: Sql, term: bigint, work: (transaction: Transaction) => Promise<T>): Promise<T> {
   return (await sql.begin(async (transaction) => {
-    const [row] = await transaction<{ number: bigint }[]>`select number from term for share`;
-    const newest = (row as { number: bigint }).number;
-    if (newest !== term) throw new TermLostError(term, newest);
+    const [row] = await transaction<{ number: bigint; same: boolean }[]>`select number,
+      coalesce(server_started = pg_postmaster_start_time(), true) as same from term for share`;
+    const { number: newest, same } = row as { number: bigint; same: boolean };
+    if (newest !== term || !same) throw new TermLostError(term, newest);
     return work(transaction);
   })) as T;
 }

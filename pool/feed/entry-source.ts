@@ -1,22 +1,29 @@
 /**
- * How journal entries reach the accountant (docs/pool.md, many instances). The books pass over every entry at or below a
- * boot's position, so a source must never hand out a later entry of a boot before an earlier one: each batch says which
- * sequence stands before it, and a batch that does not join the books' position is left for the sender to repeat.
+ * How journal entries reach the accountant (docs/pool.md, many instances). Positions belong to the books: a source starts
+ * from what the database says, and the books refuse an entry that does not join their position (books rule 11). So whatever
+ * a source, Redis or a restored database forgot is asked for again, and nothing is passed over.
  */
 import type { JournalEntry } from '../journal.ts';
 
 export type TakenEntries = {
   /** In order per boot; empty when nothing came in time. */
   readonly entries: readonly JournalEntry[];
-  /** To be called once the books hold the entries durably; only then may their sender forget them. */
+  /** To be called once the books hold the entries durably. */
   committed(): Promise<void>;
 };
 
 /** The accountant's end of the feed. One batch is under way at a time. */
 export interface EntrySource {
-  /** Called when an instance becomes the accountant, and after a failed transaction: what was not committed comes again. */
+  /**
+   * Called when an instance becomes the accountant, and after a failed transaction: entries come from where the database
+   * stands now, whatever was handed out before.
+   */
   begin(): Promise<void>;
   take(maxEntries: number, waitMillis: number): Promise<TakenEntries>;
+  /** Whether the books hold what the journals that can be reached held when `begin` was called. */
+  isCaughtUp(): Promise<boolean>;
+  /** Whether the journal of a boot may hold entries that the books do not have yet. */
+  mayTell(bootId: string): Promise<boolean>;
   close(): Promise<void>;
 }
 

@@ -1,12 +1,11 @@
 /**
  * What the journals of this machine hold and the books have not taken yet: the journal being written, and those of earlier
- * boots that ended before everything was taken. Recent entries are kept in memory, bounded; older ones are read back from
- * the files. Entries of a boot always leave in order, each batch with the sequence that stands before it.
+ * boots. Where the books stand is told by the database alone (`standAt`), and may go back: a database that was restored gets
+ * again what it lost. Recent entries are kept in memory, bounded; older ones are read back from the files. Entries of a boot
+ * always leave in order, each batch with the sequence that stands before it.
  */
-import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Logger } from '../../runtime/log.ts';
-import { dropJournal, type JournalEntry, journalBoots, readJournal } from '../journal.ts';
+import { dropJournal, type JournalEntry, journalBoots, lastOfJournal, readJournal } from '../journal.ts';
 
 export type OutgoingBatch = {
   readonly bootId: string;
@@ -20,20 +19,24 @@ export type OutboxOptions = {
   readonly bootId: string;
   /** Entries kept in memory; beyond them the files are read. */
   readonly memoryEntries?: number;
-  /** Taken entries between two looks for segments that can go. */
-  readonly dropEvery?: number;
 };
 
-export const OUTBOX_DEFAULTS = { memoryEntries: 50_000, dropEvery: 50_000 } as const;
+export const OUTBOX_DEFAULTS = { memoryEntries: 50_000 } as const;
 
-/** One journal on its way. */
-type Line = {
+/** One journal on its way, for others to look at. */
+export type OutboxLine = {
   readonly bootId: string;
+  /** The boot is over: nothing is added any more. */
   readonly ended: boolean;
-  last: number;
-  sent: number;
-  taken: number;
-  dropped: number;
+  readonly last: number;
+  readonly sent: number;
+  /** How far the books have it. */
+  readonly taken: number;
+};
+
+type Line = { -readonly [K in keyof OutboxLine]: OutboxLine[K] } & {
+  /** False until the database said where the books stand: a day of old journals is not sent on a guess. */
+  isKnown: boolean;
   /** Newest entries, joined without a gap; `recentAfter` is the sequence before the first. */
   recent: JournalEntry[];
   recentAfter: number;
@@ -47,7 +50,7 @@ const newLine = (bootId: string, ended: boolean, last: number): Line => ({
   last,
   sent: -1,
   taken: -1,
-  dropped: -1,
+  isKnown: !ended,
   recent: [],
   recentAfter: ended ? Number.MAX_SAFE_INTEGER : -1,
   backlog: undefined,
@@ -56,16 +59,14 @@ const newLine = (bootId: string, ended: boolean, last: number): Line => ({
 export class Outbox {
   readonly #directory: string;
   readonly #memoryEntries: number;
-  readonly #dropEvery: number;
   readonly #own: Line;
   readonly #lines = new Map<string, Line>();
   readonly #log: Logger;
-  #wake: (() => void)[] = [];
+  readonly #waiting = new Set<() => void>();
 
   private constructor(options: OutboxOptions, log: Logger) {
     this.#directory = options.directory;
     this.#memoryEntries = options.memoryEntries ?? OUTBOX_DEFAULTS.memoryEntries;
-    this.#dropEvery = options.dropEvery ?? OUTBOX_DEFAULTS.dropEvery;
     this.#own = newLine(options.bootId, false, -1);
     this.#log = log;
   }
@@ -75,10 +76,8 @@ export class Outbox {
     const outbox = new Outbox(options, dependencies.log);
     for (const bootId of await journalBoots(options.directory)) {
       if (bootId === options.bootId) continue;
-      let last = -1;
-      for await (const entries of readJournal(options.directory, bootId, -1))
-        last = (entries.at(-1) as JournalEntry).sequence;
-      if (last === -1) await rm(join(options.directory, bootId), { recursive: true });
+      const last = await lastOfJournal(options.directory, bootId);
+      if (last === -1) await dropJournal(options.directory, bootId);
       else outbox.#lines.set(bootId, newLine(bootId, true, last));
     }
     if (outbox.#lines.size > 0) dependencies.log.info('earlier journals found', { boots: outbox.#lines.size });
@@ -97,34 +96,35 @@ export class Outbox {
     this.#wakeAll();
   }
 
-  /** Entries that the books have not taken yet, counted by sequence. */
+  lines(): readonly OutboxLine[] {
+    return [...this.#lines.values()];
+  }
+
+  /** Entries that the books have not taken yet, as far as the database has said. */
   get waiting(): number {
     let sum = 0;
-    for (const line of this.#lines.values()) sum += line.last - line.taken;
+    for (const line of this.#lines.values()) if (line.isKnown) sum += Math.max(0, line.last - line.taken);
     return sum;
-  }
-
-  has(bootId: string): boolean {
-    return this.#lines.has(bootId);
-  }
-
-  /** Boots with entries sent and not taken. */
-  underWay(): { bootId: string; taken: number; sent: number }[] {
-    return [...this.#lines.values()]
-      .filter((line) => line.sent > line.taken)
-      .map(({ bootId, taken, sent }) => ({ bootId, taken, sent }));
   }
 
   /** The next entries to send, at most `max` of one boot and no further than `maxAhead` beyond what was taken. */
   async next(max: number, maxAhead = Number.MAX_SAFE_INTEGER): Promise<OutgoingBatch | undefined> {
     for (const line of this.#lines.values()) {
-      if (line.sent >= line.last || line.sent - line.taken >= maxAhead) continue;
+      if (!line.isKnown || line.sent >= line.last || line.sent - line.taken >= maxAhead) continue;
       const after = line.sent;
       const entries = await this.#entriesAfter(line, max);
-      // Files were read: meanwhile the line may have been rewound, and these entries no longer join it.
-      if (entries.length === 0 || line.sent !== after) continue;
+      // Files were read: meanwhile the line may have been moved, and these entries no longer join it.
+      if (line.sent !== after) continue;
+      const [first] = entries;
+      if (first === undefined) {
+        if (line.ended) this.#end(line);
+        continue;
+      }
       line.sent = (entries.at(-1) as JournalEntry).sequence;
-      return { bootId: line.bootId, after, entries };
+      if (first.sequence === after + 1) return { bootId: line.bootId, after, entries };
+      const hole = { bootId: line.bootId, from: after + 1, to: first.sequence - 1 };
+      this.#log.error('the journal does not hold entries that the books lack', hole);
+      return { bootId: line.bootId, after, entries: [{ ...first, after }, ...entries.slice(1)] };
     }
     return undefined;
   }
@@ -132,7 +132,7 @@ export class Outbox {
   async #entriesAfter(line: Line, max: number): Promise<readonly JournalEntry[]> {
     if (line.sent >= line.recentAfter) {
       line.backlog = undefined;
-      return slice(line.recent, firstAfter(line.recent, line.sent), max);
+      return joined(line.recent, firstAfter(line.recent, line.sent), max);
     }
     const after = line.sent;
     if (line.backlog === undefined || line.backlog.at >= line.backlog.entries.length || line.backlog.after !== after) {
@@ -144,40 +144,51 @@ export class Outbox {
     }
     const backlog = line.backlog;
     if (backlog === undefined) return [];
-    const found = slice(backlog.entries, backlog.at, max);
+    const found = joined(backlog.entries, backlog.at, max);
     backlog.at += found.length;
     backlog.after = found.at(-1)?.sequence ?? backlog.after;
     return found;
   }
 
+  /** Somebody removed the newest files of a boot that is over: what is gone is not waited for. */
+  #end(line: Line): void {
+    const hole = { bootId: line.bootId, from: line.sent + 1, to: line.last };
+    this.#log.error('the journal does not hold entries that the books lack', hole);
+    line.last = line.sent;
+  }
+
   /** Resolves when there is something new, or after `millis`. */
   wait(millis: number): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, millis);
-      this.#wake.push(() => {
+      const wake = () => {
         clearTimeout(timer);
+        this.#waiting.delete(wake);
         resolve();
-      });
+      };
+      const timer = setTimeout(wake, millis);
+      this.#waiting.add(wake);
     });
   }
 
-  /** The books hold everything of the boot up to `through`. */
-  async taken(bootId: string, through: number): Promise<void> {
+  /** As the database says now: the books hold everything of the boot up to `through`, and nothing after it. */
+  standAt(bootId: string, through: number): void {
     const line = this.#lines.get(bootId);
-    if (line === undefined || through <= line.taken) return;
+    if (line === undefined || (line.isKnown && through === line.taken)) return;
+    const isBack = through < line.taken;
+    if (isBack) this.#log.warn('the books went back, sending again', { bootId, from: line.taken, to: through });
     line.taken = through;
-    if (line.sent < through) {
+    if (isBack || !line.isKnown || line.sent < through) {
       line.sent = through;
       line.backlog = undefined;
     }
+    line.isKnown = true;
     if (!line.ended) this.#forget(line, firstAfter(line.recent, through));
-    const over = line.ended && through >= line.last;
-    if (!over && through - line.dropped < this.#dropEvery) return;
-    line.dropped = through;
-    if (over) this.#lines.delete(bootId);
-    await dropJournal(this.#directory, bootId, through, over).catch((error: Error) =>
-      this.#log.warn('journal segments could not be removed', { bootId, reason: error.message }),
-    );
+    if (isBack) this.#wakeAll();
+  }
+
+  /** The books took entries just now: they hold everything of the boot up to `through`, and perhaps more. */
+  taken(bootId: string, through: number): void {
+    if (through > (this.#lines.get(bootId)?.taken ?? through)) this.standAt(bootId, through);
   }
 
   /** Whatever was sent and not taken goes out again. */
@@ -190,6 +201,11 @@ export class Outbox {
     this.#wakeAll();
   }
 
+  /** The journal of a boot that is over was removed. */
+  drop(bootId: string): void {
+    if (bootId !== this.#own.bootId) this.#lines.delete(bootId);
+  }
+
   #forget(line: Line, count: number): void {
     if (count === 0) return;
     line.recentAfter = (line.recent[count - 1] as JournalEntry).sequence;
@@ -197,13 +213,20 @@ export class Outbox {
   }
 
   #wakeAll(): void {
-    const waiting = this.#wake;
-    this.#wake = [];
-    for (const wake of waiting) wake();
+    for (const wake of [...this.#waiting]) wake();
   }
 }
 
-const slice = (entries: readonly JournalEntry[], from: number, max: number) => entries.slice(from, from + max);
+/** At most `max` entries, up to the first that does not follow the one before it. */
+function joined(entries: readonly JournalEntry[], from: number, max: number): readonly JournalEntry[] {
+  const found = entries.slice(from, from + max);
+  const first = found[0]?.sequence ?? 0;
+  if (found.length === 0 || found.at(-1)?.sequence === first + found.length - 1) return found;
+  return found.slice(
+    0,
+    found.findIndex((entry, i) => entry.sequence !== first + i),
+  );
+}
 
 /** Index of the first entry after a sequence. */
 function firstAfter(entries: readonly JournalEntry[], sequence: number): number {

@@ -1,4 +1,7 @@
-/** One message of the share stream: entries of one boot as `u64 sequence | u32 length | record`, packed. */
+/**
+ * What the share stream carries. A message: entries of one boot as `u64 sequence | u32 length | record`, packed, without a hole
+ * but perhaps before the first. A report of a gap: the books' position and a word that makes it unlike any other.
+ */
 import { type Bytes, concat } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { JournalEntry } from '../journal.ts';
@@ -17,7 +20,8 @@ export function packEntries(entries: readonly JournalEntry[]): Uint8Array<ArrayB
   return concat(...parts);
 }
 
-export function unpackEntries(bootId: string, bytes: Bytes): JournalEntry[] {
+/** `after` is the sequence that the sender says stands before the first entry. */
+export function unpackEntries(bootId: string, after: number, bytes: Bytes): JournalEntry[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const entries: JournalEntry[] = [];
   for (let at = 0; at < bytes.length; ) {
@@ -26,8 +30,17 @@ export function unpackEntries(bootId: string, bytes: Bytes): JournalEntry[] {
     const end = at + HEAD_BYTES + view.getUint32(at + 8, true);
     if (end > bytes.length) throw new ProtocolError('truncated', 'stream message ends inside an entry');
     if (sequence > BigInt(Number.MAX_SAFE_INTEGER)) throw new ProtocolError('out_of_range', 'sequence is too large');
-    entries.push({ bootId, sequence: Number(sequence), record: bytes.subarray(at + HEAD_BYTES, end) });
+    const entry = { bootId, sequence: Number(sequence), record: bytes.subarray(at + HEAD_BYTES, end) };
+    entries.push(entries.length === 0 && entry.sequence !== after + 1 ? { ...entry, after } : entry);
     at = end;
   }
   return entries;
+}
+
+export const gapReport = (position: number, word: string): string => `${position} ${word}`;
+
+/** The position of a report; undefined for what is none. */
+export function readGap(report: string): number | undefined {
+  const match = /^(-1|\d{1,15}) /.exec(report);
+  return match === null ? undefined : Number(match[1]);
 }

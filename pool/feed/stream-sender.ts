@@ -1,97 +1,162 @@
 /**
- * A front end's end of the share stream: sends what the outbox holds, in order, and learns from the accountant how far the
- * books came. At most `maxAhead` entries of a boot are under way, so a database that is away fills the journal on disk and
- * not Redis. After a lost connection, and when the accountant reports a gap, everything not taken is sent again.
+ * A front end's end of the share stream: sends what the outbox holds, in order. How far the books came it reads in the
+ * database, as the accountant does; Redis only carries. So a Redis that lost everything, or a database that went back,
+ * costs a second look and is made up for from the journal. At most `maxAhead` entries of a boot are under way: a database
+ * that is away fills the journal on disk and not Redis.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import type { Logger } from '../../runtime/log.ts';
 import type { RedisKeys } from '../shared/redis.ts';
-import type { Outbox } from './outbox.ts';
-import { packEntries } from './stream-message.ts';
+import type { Positions } from './entry-source.ts';
+import type { Outbox, OutboxLine } from './outbox.ts';
+import { packEntries, readGap } from './stream-message.ts';
 
 export type StreamSenderOptions = {
   readonly keys: RedisKeys;
   readonly batchEntries?: number;
   readonly maxAhead?: number;
+  /** Between two looks for gaps that the accountant reports. */
   readonly pollMillis?: number;
+  /** Between two looks at where the books stand. */
+  readonly positionMillis?: number;
 };
 
-export const STREAM_SENDER_DEFAULTS = { batchEntries: 1_000, maxAhead: 100_000, pollMillis: 100 } as const;
+export const STREAM_SENDER_DEFAULTS = {
+  batchEntries: 1_000,
+  maxAhead: 100_000,
+  pollMillis: 100,
+  positionMillis: 1_000,
+} as const;
 
 const LINGER_MILLIS = 20;
+
+export type StreamSenderDependencies = {
+  readonly redis: Redis;
+  readonly outbox: Outbox;
+  readonly positions: Positions;
+  readonly log: Logger;
+};
 
 export class StreamSender {
   readonly #options: Required<StreamSenderOptions>;
   readonly #redis: Redis;
   readonly #outbox: Outbox;
+  readonly #positions: Positions;
   readonly #log: Logger;
   readonly #gaps = new Map<string, string>();
-  #stopped = false;
+  #reported: ReadonlySet<string> = new Set();
+  #reports = 0;
+  readonly #stop = new AbortController();
   readonly #loops: Promise<void>;
 
-  constructor(options: StreamSenderOptions, dependencies: { redis: Redis; outbox: Outbox; log: Logger }) {
+  constructor(options: StreamSenderOptions, dependencies: StreamSenderDependencies) {
     this.#options = { ...STREAM_SENDER_DEFAULTS, ...options };
     this.#redis = dependencies.redis;
     this.#outbox = dependencies.outbox;
+    this.#positions = dependencies.positions;
     this.#log = dependencies.log;
     // A server that lost its memory, or another one in its place, knows nothing of what was sent.
     this.#redis.on('ready', () => this.#outbox.rewind());
-    this.#loops = Promise.all([this.#sendLoop(), this.#pollLoop()]).then(() => undefined);
+    const { pollMillis, positionMillis } = this.#options;
+    this.#loops = Promise.all([
+      this.#sendLoop(),
+      this.#every(pollMillis, () => this.#obeyGaps()),
+      this.#every(positionMillis, () => this.#lookAtBooks()),
+    ]).then(() => undefined);
+  }
+
+  get #isStopped(): boolean {
+    return this.#stop.signal.aborted;
+  }
+
+  async #pause(millis: number): Promise<void> {
+    await sleep(millis, undefined, { signal: this.#stop.signal }).catch(() => undefined);
+  }
+
+  async #every(millis: number, work: () => Promise<void>): Promise<void> {
+    for (; !this.#isStopped; await this.#pause(millis))
+      await work().catch((error: Error) => this.#log.debug('no look at the feed', { reason: error.message }));
   }
 
   async #sendLoop(): Promise<void> {
-    const { keys, batchEntries, maxAhead } = this.#options;
-    while (!this.#stopped) {
-      const batch = await this.#outbox.next(batchEntries, maxAhead);
-      if (batch === undefined) {
-        await this.#outbox.wait(this.#options.pollMillis);
-        continue;
-      }
+    while (!this.#isStopped)
       try {
-        const packed = Buffer.from(packEntries(batch.entries));
-        await this.#redis.xadd(keys.feed, '*', 'boot', batch.bootId, 'after', String(batch.after), 'entries', packed);
-        // A moment's wait gathers what is trickling in: few large messages cost the accountant less than many small ones.
-        if (batch.entries.length * 4 < batchEntries) await sleep(LINGER_MILLIS);
+        await this.#send();
       } catch (error) {
         this.#log.debug('entries not sent, trying again', { reason: (error as Error).message });
-        this.#outbox.rewind(batch.bootId);
-        if (!this.#stopped) await sleep(500);
+        this.#outbox.rewind();
+        await this.#pause(500);
       }
-    }
   }
 
-  async #pollLoop(): Promise<void> {
-    while (!this.#stopped) {
-      await sleep(this.#options.pollMillis);
-      const boots = this.#outbox.underWay().map((line) => line.bootId);
-      if (boots.length > 0) await this.#poll(boots).catch(() => undefined);
-    }
+  async #send(): Promise<void> {
+    const { keys, batchEntries, maxAhead, pollMillis } = this.#options;
+    const batch = await this.#outbox.next(batchEntries, maxAhead);
+    if (batch === undefined) return this.#outbox.wait(pollMillis);
+    const packed = Buffer.from(packEntries(batch.entries));
+    await this.#redis.xadd(keys.feed, '*', 'boot', batch.bootId, 'after', String(batch.after), 'entries', packed);
+    // A moment's wait gathers what is trickling in: few large messages cost the accountant less than many small ones.
+    if (batch.entries.length * 4 < batchEntries) await this.#pause(LINGER_MILLIS);
   }
 
-  async #poll(boots: readonly string[]): Promise<void> {
-    const { keys } = this.#options;
-    const through = await this.#redis.hmget(keys.through, ...boots);
-    const gaps = await this.#redis.hmget(keys.gaps, ...boots);
+  /** The accountant misses entries of a boot: they go out again from where the books stand. */
+  async #obeyGaps(): Promise<void> {
+    const boots = underWay(this.#outbox.lines()).map((line) => line.bootId);
+    if (boots.length === 0) return;
+    const gaps = await this.#redis.hmget(this.#options.keys.gaps, ...boots);
     for (const [i, bootId] of boots.entries()) {
-      const position = through[i];
-      if (typeof position === 'string') await this.#outbox.taken(bootId, Number(position));
-      if (!this.#outbox.has(bootId)) {
-        // The journal of an earlier boot is in the books as a whole: nobody will ask for it again.
-        await this.#redis.multi().hdel(keys.through, bootId).hdel(keys.gaps, bootId).exec();
-        continue;
-      }
       const gap = gaps[i];
       if (typeof gap !== 'string' || this.#gaps.get(bootId) === gap) continue;
       this.#gaps.set(bootId, gap);
-      this.#log.info('the accountant misses entries, sending again', { bootId });
+      const told = readGap(gap);
+      // The report may be an old one, of a Redis that was restored: the database knows better, when it answers.
+      const position = await this.#positions([bootId]).then(
+        (positions) => positions.get(bootId),
+        () => told,
+      );
+      this.#log.info('the accountant misses entries, sending again', { bootId, after: position });
+      if (position !== undefined) this.#outbox.standAt(bootId, position);
       this.#outbox.rewind(bootId);
     }
   }
 
+  async #lookAtBooks(): Promise<void> {
+    const { keys } = this.#options;
+    const before = this.#outbox.lines().map((line) => ({ ...line }));
+    // In this order: a message leaves Redis only after the database has what is in it.
+    const messages = await this.#redis.xlen(keys.feed).catch(() => undefined);
+    const positions = await this.#positions(before.map((line) => line.bootId));
+    for (const [bootId, through] of positions) this.#outbox.standAt(bootId, through);
+    if (messages === 0)
+      for (const { bootId, sent } of before) if (sent > (positions.get(bootId) ?? sent)) this.#outbox.rewind(bootId);
+    await this.#reportLasts();
+  }
+
+  /** Tells the accountant how much there is, so that it knows whether a journal has more to say. */
+  async #reportLasts(): Promise<void> {
+    const { keys } = this.#options;
+    // The count shows that whoever told it lives.
+    const count = ++this.#reports;
+    const lasts = new Map(this.#outbox.lines().map(({ bootId, last }) => [bootId, `${last} ${count}`]));
+    const gone = [...this.#reported].filter((bootId) => !lasts.has(bootId));
+    await this.#redis.hset(keys.lasts, Object.fromEntries(lasts));
+    if (gone.length > 0)
+      await this.#redis
+        .multi()
+        .hdel(keys.lasts, ...gone)
+        .hdel(keys.gaps, ...gone)
+        .exec();
+    for (const bootId of gone) this.#gaps.delete(bootId);
+    this.#reported = new Set(lasts.keys());
+  }
+
   async close(): Promise<void> {
-    this.#stopped = true;
+    this.#stop.abort();
     this.#outbox.rewind();
     await this.#loops;
   }
 }
+
+/** Boots with entries sent and not taken. */
+const underWay = (lines: readonly OutboxLine[]) => lines.filter((line) => line.sent > line.taken);

@@ -1,9 +1,10 @@
 /**
  * The accountant's end of the share stream: a Redis Stream read through a consumer group. What an earlier accountant read
  * and did not commit is claimed first. A message is acknowledged and deleted only after the books committed it; one that
- * does not join the books' position (Redis lost messages, or another accountant holds them) is dropped and reported as a
- * gap, and its front end sends again from the position.
+ * does not join the books' position (Redis lost messages, another accountant holds them, or the database went back) is
+ * dropped and reported as a gap with that position, and its front end sends again from there.
  */
+import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { ProtocolError } from '../../protocol/errors.ts';
@@ -11,12 +12,14 @@ import type { Logger } from '../../runtime/log.ts';
 import type { JournalEntry } from '../journal.ts';
 import type { RedisKeys } from '../shared/redis.ts';
 import { type EntrySource, NOTHING, type Positions, type TakenEntries } from './entry-source.ts';
-import { unpackEntries } from './stream-message.ts';
+import { gapReport, unpackEntries } from './stream-message.ts';
 
 const GROUP = 'accountant';
 const CLAIM_COUNT = 100;
 /** Messages of one read, however small they are: bounds what a batch can grow to. */
 const MAX_MESSAGES = 200;
+/** Within this time of a (re)connection every front end that lives has told Redis how much its journals hold. */
+const REPORT_MILLIS = 3_000;
 /** Messages that another reader took and never finished are claimed again after this long. */
 const RECLAIM_MILLIS = 15_000;
 
@@ -26,6 +29,7 @@ export type StreamSourceOptions = {
   readonly consumer: string;
   /** Entries in one message, as first guessed; the read asks for as many messages as make up a batch. */
   readonly messageEntries?: number;
+  readonly reportMillis?: number;
 };
 
 type Message = { readonly id: string; readonly bootId: string; readonly after: number; readonly packed: Buffer };
@@ -42,6 +46,12 @@ export class StreamSource implements EntrySource {
   #claimIdleMillis = 0;
   #lastClaim = 0;
   #usualEntries: number;
+  readonly #reportMillis: number;
+  /** When the connection came about; undefined while there is none. */
+  #readySince: number | undefined;
+  /** What front ends told of their journals after `begin`, and by which of it the books are caught up. */
+  #reports: { readonly atMillis: number; readonly texts: Readonly<Record<string, string>> } | undefined;
+  #goals: ReadonlyMap<string, number> | undefined;
 
   /** `redis` is a connection of its own: reads on it block. */
   constructor(
@@ -55,10 +65,20 @@ export class StreamSource implements EntrySource {
     this.#positions = dependencies.positions;
     this.#log = dependencies.log;
     this.#now = dependencies.now;
+    this.#reportMillis = options.reportMillis ?? REPORT_MILLIS;
+    this.#readySince = this.#redis.status === 'ready' ? this.#now() : undefined;
+    this.#redis.on('ready', () => {
+      this.#readySince = this.#now();
+    });
+    this.#redis.on('close', () => {
+      this.#readySince = undefined;
+    });
   }
 
   async begin(): Promise<void> {
     this.#known.clear();
+    this.#reports = undefined;
+    this.#goals = undefined;
     this.#claimFrom = '0-0';
     this.#claimIdleMillis = 0;
   }
@@ -114,17 +134,18 @@ export class StreamSource implements EntrySource {
     if (unknown.length > 0)
       for (const [bootId, through] of await this.#positions(unknown)) this.#known.set(bootId, through);
     const reached = new Map<string, number>();
-    const gaps = new Set<string>();
+    const gaps = new Map<string, number>();
     const entries: JournalEntry[] = [];
     for (const message of messages) {
       const position = reached.get(message.bootId) ?? this.#known.get(message.bootId) ?? -1;
       if (message.after > position) {
-        gaps.add(message.bootId);
+        gaps.set(message.bootId, position);
         continue;
       }
-      const fresh = this.#unpack(message).filter((entry) => entry.sequence > position);
-      for (const entry of fresh) entries.push(entry);
-      reached.set(message.bootId, fresh.at(-1)?.sequence ?? position);
+      // Repeated ones too: which of them count is for the books to say, who may stand further back than is remembered here.
+      const sent = this.#unpack(message);
+      for (const entry of sent) entries.push(entry);
+      reached.set(message.bootId, Math.max(position, sent.at(-1)?.sequence ?? -1));
     }
     // Messages are small while the pool is quiet: the next read asks for as many as make up a batch.
     this.#usualEntries = Math.max(1, entries.length / messages.length);
@@ -138,7 +159,7 @@ export class StreamSource implements EntrySource {
   /** A damaged message counts as missing: its front end sends it again. */
   #unpack(message: Message): JournalEntry[] {
     try {
-      return unpackEntries(message.bootId, message.packed);
+      return unpackEntries(message.bootId, message.after, message.packed);
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       this.#log.warn('a message of the share stream is damaged', { bootId: message.bootId, code: error.code });
@@ -149,18 +170,48 @@ export class StreamSource implements EntrySource {
   async #finish(
     ids: readonly string[],
     reached: ReadonlyMap<string, number>,
-    gaps: ReadonlySet<string>,
+    gaps: ReadonlyMap<string, number>,
   ): Promise<void> {
     for (const [bootId, through] of reached) this.#known.set(bootId, through);
-    const { feed, through, gaps: gapsKey } = this.#keys;
+    const { feed, gaps: gapsKey } = this.#keys;
     const change = this.#redis
       .multi()
       .xack(feed, GROUP, ...ids)
       .xdel(feed, ...ids);
-    for (const [bootId, position] of reached) change.hset(through, bootId, String(position));
-    for (const bootId of gaps) change.hincrby(gapsKey, bootId, 1);
+    for (const [bootId, position] of gaps)
+      change.hset(gapsKey, bootId, gapReport(position, randomBytes(6).toString('hex')));
     // The books have committed: where Redis is away now, the messages come again and count nothing.
     await change.exec().catch((error: Error) => this.#log.debug('entries not acknowledged', { reason: error.message }));
+  }
+
+  async isCaughtUp(): Promise<boolean> {
+    this.#goals ??= await this.#findGoals().catch(() => undefined);
+    if (this.#goals === undefined) return false;
+    const positions = await this.#positions([...this.#goals.keys()]);
+    return [...this.#goals].every(([bootId, last]) => (positions.get(bootId) ?? -1) >= last);
+  }
+
+  /** Front ends that live tell again and again how much they hold; the journals of those that do not cannot be waited for. */
+  async #findGoals(): Promise<ReadonlyMap<string, number> | undefined> {
+    const texts = await this.#redis.hgetall(this.#keys.lasts);
+    this.#reports ??= { atMillis: this.#now(), texts };
+    const { atMillis, texts: earlier } = this.#reports;
+    if (!this.#isReported(atMillis)) return undefined;
+    const living = Object.entries(texts).filter(([bootId, text]) => earlier[bootId] !== text);
+    return new Map(living.map(([bootId, text]) => [bootId, Number.parseInt(text, 10)]));
+  }
+
+  async mayTell(bootId: string): Promise<boolean> {
+    const text = await this.#redis.hget(this.#keys.lasts, bootId).catch(() => undefined);
+    if (text === undefined) return true;
+    if (text === null) return !this.#isReported(0);
+    return ((await this.#positions([bootId])).get(bootId) ?? -1) < Number.parseInt(text, 10);
+  }
+
+  /** Whether enough time has gone by, connected, for every front end to report. */
+  #isReported(sinceMillis: number): boolean {
+    const now = this.#now();
+    return this.#readySince !== undefined && now - Math.max(this.#readySince, sinceMillis) >= this.#reportMillis;
   }
 
   async close(): Promise<void> {

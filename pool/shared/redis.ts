@@ -7,8 +7,8 @@ import type { Logger } from '../../runtime/log.ts';
 
 export type RedisKeys = {
   readonly feed: string;
-  readonly through: string;
   readonly gaps: string;
+  readonly lasts: string;
   readonly bans: string;
   readonly session: string;
   readonly instances: string;
@@ -18,8 +18,8 @@ export type RedisKeys = {
 /** One Redis may serve several pools: names start with the pool's own prefix. */
 export const redisKeys = (prefix: string): RedisKeys => ({
   feed: `${prefix}:feed`,
-  through: `${prefix}:feed-through`,
   gaps: `${prefix}:feed-gaps`,
+  lasts: `${prefix}:feed-lasts`,
   bans: `${prefix}:bans`,
   session: `${prefix}:session:`,
   instances: `${prefix}:instances`,

@@ -1,16 +1,19 @@
 /** The accountant where things go wrong around it: failed transactions, gaps in the chain, journals that come late, old shares. */
 import { expect, test } from 'vitest';
+import { extranonceOf, ownerBytes } from '../../bridge/extranonce.ts';
 import { Accountant } from '../../pool/accountant.ts';
-import { audit } from '../../pool/audit/audit.ts';
+import { audit } from '../../pool/books/audit.ts';
+import { EntryGapError } from '../../pool/books/intake.ts';
 import { dropOldShares } from '../../pool/books/partitions.ts';
 import type { Chain } from '../../pool/chain.ts';
 import type { Sql } from '../../pool/database/connect.ts';
 import type { JournalEntry } from '../../pool/journal.ts';
 import { encodeRecord, type JournalRecord } from '../../pool/journal-record.ts';
+import { formatAddress } from '../../protocol/address.ts';
 import type { CutStreamItem } from '../../protocol/api/client-events.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { targetOfWork } from '../../protocol/target.ts';
+import { targetOfWork, targetToBytes } from '../../protocol/target.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { quietLog } from '../quiet-log.ts';
 import { databaseServer } from './database-fixture.ts';
@@ -47,7 +50,10 @@ class ToldChain implements Chain {
   }
 }
 
-async function accountantOf(sql: Sql, chain: Chain): Promise<Accountant> {
+type Journals = { mayTell(bootId: string): Promise<boolean> };
+
+async function accountantOf(sql: Sql, chain: Chain, source?: Journals): Promise<Accountant> {
+  sequence = 0;
   const [term] = await sql<{ number: bigint }[]>`select number from term`;
   const rules = { sliceCuts: 10, windowThousandths: 1000n, services: [0, 1], feePpm: new Map() };
   const options = {
@@ -56,7 +62,7 @@ async function accountantOf(sql: Sql, chain: Chain): Promise<Accountant> {
     poolAddress: account(99),
     term: (term as { number: bigint }).number,
   };
-  return new Accountant(options, { sql, chain, log: quietLog });
+  return new Accountant(options, { sql, chain, log: quietLog, ...(source === undefined ? {} : { source }) });
 }
 
 let sequence = 0;
@@ -92,9 +98,28 @@ test('a transaction that failed gave nobody an account: the next one makes it an
   const entries = [share(1), share(2)];
   await expect(accountant.takeIn(entries)).rejects.toThrow('full');
   await sql`drop trigger fail on effort`;
-  expect(await accountant.takeIn(entries)).toEqual({ taken: 2, repeated: 0, shares: 2 });
+  expect(await accountant.takeIn(entries)).toEqual({ taken: 2, repeated: 0, shares: 2, lost: 0 });
   const [row] = await sql`select count(*)::int as n from open_work join accounts on id = account_id`;
   expect(row?.n).toBe(2);
+});
+
+test('entries that do not join the position are refused, and only a journal can say that some are gone', async () => {
+  const { sql } = await server.fresh();
+  const accountant = await accountantOf(sql, new ToldChain());
+  await accountant.start();
+  const entries = Array.from({ length: 8 }, () => share(1)) as [JournalEntry, ...JournalEntry[]];
+  await expect(accountant.takeIn(entries.slice(1))).rejects.toThrow(EntryGapError);
+  expect(await accountant.takeIn(entries.slice(0, 3))).toMatchObject({ taken: 3 });
+  // One from the middle of a batch too, and then nothing of the batch counts.
+  await expect(accountant.takeIn([...entries.slice(2, 5), ...entries.slice(6)])).rejects.toThrow(/up to 4 .* take 6/);
+  expect(await accountant.takeIn(entries.slice(1, 5))).toMatchObject({ taken: 2, repeated: 2 });
+  const sixth = entries[6] as JournalEntry;
+  await expect(accountant.takeIn([{ ...sixth, after: 5 }])).rejects.toThrow(EntryGapError);
+  expect(await accountant.takeIn([{ ...sixth, after: 4 }, ...entries.slice(7)])).toMatchObject({ taken: 2, lost: 1 });
+  const [row] = await sql`select count(*)::int as n from shares`;
+  expect(row?.n).toBe(7);
+  const holes = await sql`select after::int, until::int from journal_holes`;
+  expect([...holes]).toEqual([{ after: 4, until: 6 }]);
 });
 
 test('cuts that say nothing are read at one go, and no slice, reward or expiry is passed over', async () => {
@@ -131,7 +156,7 @@ test('a block is paid though its journal came after a gap in which nobody could 
   expect(paid).toEqual({ state: 'paid', reward: 1001n, at: 99 });
   const balances = await sql<{ balance: bigint }[]>`select balance from accounts order by balance desc`;
   expect(balances.map((row) => row.balance)).toEqual([501n, 500n]);
-  expect((await audit(sql, { network: 'development' })).findings).toEqual([]);
+  expect((await audit(sql)).findings).toEqual([]);
 });
 
 test('a reward that comes to light after its slice was credited is divided with the slice that is open then', async () => {
@@ -159,7 +184,7 @@ test('a reward that comes to light after its slice was credited is divided with 
   ]);
   const [total] = await sql<{ total: string }[]>`select sum(balance)::text as total from accounts`;
   expect(total?.total).toBe('1501');
-  expect((await audit(sql, { network: 'development' })).findings).toEqual([]);
+  expect((await audit(sql)).findings).toEqual([]);
 });
 
 test('a late journal loses its raw shares before its slice is old, and the audit does not take that for a difference', async () => {
@@ -176,8 +201,40 @@ test('a late journal loses its raw shares before its slice is old, and the audit
   chain.items = [cut(days.length * 10)];
   await follow(accountant);
   expect(await dropOldShares(sql, START)).toEqual(['shares_2026_03_05']);
-  expect((await audit(sql, { network: 'development' })).findings).toEqual([]);
+  expect((await audit(sql)).findings).toEqual([]);
   // Slices after the one that lost shares are still checked.
   await sql`update shares set work = work + 1 where slice = 4`;
-  expect((await audit(sql, { network: 'development' })).findings.length).toBeGreaterThan(0);
+  expect((await audit(sql)).findings.length).toBeGreaterThan(0);
+});
+
+test('a reward waits for the journal that may name its finder, and a solo block is not divided', async () => {
+  const { sql } = await server.fresh();
+  const chain = new ToldChain();
+  const asked: string[] = [];
+  let isBehind = true;
+  const source = { mayTell: async (boot: string) => asked.push(boot) > 0 && isBehind };
+  const accountant = await accountantOf(sql, chain, source);
+  await accountant.start();
+  await accountant.takeIn([share(2)]);
+  const extranonce = extranonceOf(
+    '',
+    ownerBytes({ bootId: pattern('accountant/boot', 8), thread: 0, connection: 0 }),
+    0,
+  );
+  chain.documents.set(toHex(blockId), {
+    ...{ block_id: toHex(blockId), payout: formatAddress(account(99), 'development'), anchor_height: 3 },
+    ...{ extranonce: toHex(extranonce), target: toHex(targetToBytes(target)), timestamp_millis: START },
+  });
+  const paying = { block_id: toHex(blockId), transaction_id: 'ab'.repeat(48), output_index: 0, amount: '1000' };
+  chain.items = [cut(0), cut(99, [paying]), cut(200)];
+  const following = follow(accountant);
+  await expect.poll(() => asked.length, { timeout: 10_000 }).toBeGreaterThan(2);
+  expect(new Set(asked)).toEqual(new Set([toHex(pattern('accountant/boot', 8))]));
+  expect((await sql`select 1 from blocks`).length).toBe(0);
+  const record = { kind: 'block', service: 'solo', account: account(1), worker: 'rig', blockId } as const;
+  await accountant.takeIn([entry({ ...record, anchorHeight: 3, target, extranonce, atMillis: START })]);
+  isBehind = false;
+  await following;
+  const [balance] = await sql`select balance from accounts where payload = ${Buffer.from(account(1))}`;
+  expect(balance?.balance).toBe(1000n);
 });

@@ -1,6 +1,9 @@
+import { readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { EntrySource, TakenEntries } from '../../pool/feed/entry-source.ts';
+import type { EntrySource } from '../../pool/feed/entry-source.ts';
+import { JournalKeep } from '../../pool/feed/journal-keep.ts';
 import { LocalFeed } from '../../pool/feed/local-feed.ts';
 import { Outbox } from '../../pool/feed/outbox.ts';
 import { packEntries, unpackEntries } from '../../pool/feed/stream-message.ts';
@@ -21,19 +24,41 @@ beforeAll(async () => {
 });
 afterAll(() => redis.stop());
 
-/** The rule of the books, in memory: at or below a boot's position nothing counts, and the position only grows. */
-class FakePositions {
-  readonly through = new Map<string, number>();
-  readonly counted: string[] = [];
+/**
+ * The rule of the books, in memory (books rule 11): at or below a boot's position nothing counts, and what does not join it is
+ * refused. Like a database that is restored they can go back to what they were.
+ */
+class FakeBooks {
+  through = new Map<string, number>();
+  counted: string[] = [];
+  refused = 0;
+  lost = 0;
   readonly positions = async (boots: readonly string[]) =>
     new Map(boots.map((boot) => [boot, this.through.get(boot) ?? -1]));
 
-  take(entries: readonly JournalEntry[]): void {
-    for (const { bootId, sequence } of entries) {
-      if (sequence <= (this.through.get(bootId) ?? -1)) continue;
-      this.through.set(bootId, sequence);
-      this.counted.push(`${bootId}/${sequence}`);
+  /** False, and nothing taken, when an entry does not join. */
+  take(entries: readonly JournalEntry[]): boolean {
+    const [through, counted] = [new Map(this.through), [...this.counted]];
+    for (const { bootId, sequence, after = sequence - 1 } of entries) {
+      const position = through.get(bootId) ?? -1;
+      if (sequence <= position) continue;
+      if (after > position) {
+        this.refused++;
+        return false;
+      }
+      this.lost += sequence - position - 1;
+      through.set(bootId, sequence);
+      counted.push(`${bootId}/${sequence}`);
     }
+    [this.through, this.counted] = [through, counted];
+    return true;
+  }
+
+  copy(): () => void {
+    const [through, counted] = [new Map(this.through), [...this.counted]];
+    return () => {
+      [this.through, this.counted] = [new Map(through), [...counted]];
+    };
   }
 }
 
@@ -41,10 +66,7 @@ const boot = (n: number) => Uint8Array.of(n, 0, 0, 0, 0, 0, 0, n);
 
 async function frontEnd(directory: string, n: number, memoryEntries: number) {
   const journal = await Journal.open({ directory, bootId: boot(n), segmentBytes: 2_000 });
-  const outbox = await Outbox.open(
-    { directory, bootId: journal.bootId, memoryEntries, dropEvery: 50 },
-    { log: quietLog },
-  );
+  const outbox = await Outbox.open({ directory, bootId: journal.bootId, memoryEntries }, { log: quietLog });
   const kept: string[] = [];
   const add = async (size: number) => {
     const records = Array.from({ length: size }, (_, i) => utf8(`record ${journal.nextSequence + i}`));
@@ -56,7 +78,7 @@ async function frontEnd(directory: string, n: number, memoryEntries: number) {
   return { journal, outbox, kept, add };
 }
 
-test('the local feed counts everything once, through failures, a small memory and restarts', async () => {
+test('the local feed counts everything once, through failures, restarts, a small memory and books that go back', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(
@@ -64,45 +86,55 @@ test('the local feed counts everything once, through failures, a small memory an
           fc.record({ act: fc.constant('add' as const), n: fc.integer({ min: 1, max: 40 }) }),
           fc.record({ act: fc.constant('take' as const), n: fc.integer({ min: 1, max: 60 }) }),
           fc.record({ act: fc.constant('fail' as const), n: fc.integer({ min: 1, max: 60 }) }),
-          fc.record({ act: fc.constant('restart' as const), n: fc.constant(0) }),
+          fc.record({ act: fc.constantFrom('restart', 'copy', 'go back', 'keep'), n: fc.constant(0) }),
         ),
         { maxLength: 30 },
       ),
       async (acts) => {
         const directory = temporaryDirectory();
-        const books = new FakePositions();
+        const books = new FakeBooks();
+        let goBack = books.copy();
         const kept: string[] = [];
         let boots = 1;
-        let front = await frontEnd(directory, boots, 8);
-        let feed: EntrySource = new LocalFeed(front.outbox);
-        const take = async (n: number): Promise<TakenEntries> => await feed.take(n, 0);
+        const open = async () => {
+          const front = await frontEnd(directory, boots++, 8);
+          const feed: EntrySource = new LocalFeed(front.outbox, books);
+          await feed.begin();
+          const options = { directory, keepMillis: 1e9, maxBytes: 1e9 };
+          return { ...front, feed, keep: new JournalKeep(options, { ...front, log: quietLog, now: Date.now }) };
+        };
+        let front = await open();
+        const take = async (n: number): Promise<boolean> => {
+          const taken = await front.feed.take(n, 0);
+          if (books.take(taken.entries)) await taken.committed();
+          else await front.feed.begin();
+          return taken.entries.length > 0;
+        };
         for (const { act, n } of acts) {
           if (act === 'add') await front.add(n);
-          else if (act === 'restart') {
+          else if (act === 'take') await take(n);
+          else if (act === 'copy') goBack = books.copy();
+          else if (act === 'go back') goBack();
+          else if (act === 'keep') await front.keep.round();
+          else if (act === 'fail') {
+            const taken = await front.feed.take(n, 0);
+            // The transaction failed, or committed and its answer was lost.
+            if (n % 2 === 0) books.take(taken.entries);
+            await front.feed.begin();
+          } else {
             await front.journal.close();
             kept.push(...front.kept);
-            front = await frontEnd(directory, ++boots, 8);
-            feed = new LocalFeed(front.outbox);
-            await feed.begin();
-          } else {
-            const taken = await take(n);
-            if (act === 'fail') {
-              // The transaction failed, or committed and its answer was lost.
-              if (n % 2 === 0) books.take(taken.entries);
-              await feed.begin();
-            } else {
-              books.take(taken.entries);
-              await taken.committed();
-            }
+            front = await open();
           }
         }
-        for (let taken = await take(1000); taken.entries.length > 0; taken = await take(1000)) {
-          books.take(taken.entries);
-          await taken.committed();
-        }
+        // An accountant that starts anew; nobody is told that the database went back.
+        goBack();
+        await front.feed.begin();
+        while (await take(1000));
         kept.push(...front.kept);
         expect([...books.counted].sort()).toEqual([...kept].sort());
-        expect(front.outbox.waiting).toBe(0);
+        expect([front.outbox.waiting, books.lost]).toEqual([0, 0]);
+        expect(await front.feed.isCaughtUp()).toBe(true);
         await front.journal.close();
       },
     ),
@@ -110,14 +142,50 @@ test('the local feed counts everything once, through failures, a small memory an
   );
 });
 
+test('a journal that lost a part says so, and the rest of it counts', async () => {
+  const directory = temporaryDirectory();
+  const books = new FakeBooks();
+  const front = await frontEnd(directory, 1, 8);
+  for (let i = 0; i < 30; i++) await front.add(10);
+  await front.journal.close();
+  const segments = (await readdir(join(directory, front.journal.bootId))).sort();
+  expect(segments.length).toBeGreaterThan(3);
+  await rm(join(directory, front.journal.bootId, segments[1] as string));
+  const second = await frontEnd(directory, 2, 8);
+  const feed = new LocalFeed(second.outbox, books);
+  await feed.begin();
+  for (let taken = await feed.take(50, 0); taken.entries.length > 0; taken = await feed.take(50, 0)) {
+    expect(books.take(taken.entries)).toBe(true);
+    await taken.committed();
+  }
+  const missing = segments.slice(1, 3).map((name) => Number(name.slice(0, 16))) as [number, number];
+  expect(books.lost).toBe(missing[1] - missing[0]);
+  expect(books.counted.length).toBe(300 - books.lost);
+  // The newest files go as well, unseen: nobody waits for them for ever.
+  books.through.clear();
+  for (const name of segments.slice(2)) await rm(join(directory, front.journal.bootId, name));
+  await feed.begin();
+  books.counted = [];
+  for (let taken = await feed.take(500, 0); taken.entries.length > 0; taken = await feed.take(500, 0)) {
+    books.take(taken.entries);
+    await taken.committed();
+  }
+  expect(books.counted.length).toBe(missing[0]);
+  expect(second.outbox.waiting).toBe(0);
+});
+
 test('stream messages survive packing, and damaged ones are refused', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.nat(), fc.uint8Array({ maxLength: 60 }))), fc.nat(), (rows, cut) => {
       const entries = rows.map(([sequence, record]) => ({ bootId: 'b', sequence, record }));
       const packed = packEntries(entries);
-      expect(unpackEntries('b', packed)).toEqual(entries);
+      const before = (entries[0]?.sequence ?? 0) - 1;
+      expect(unpackEntries('b', before, packed)).toEqual(entries);
+      const [first, ...rest] = entries;
+      if (first !== undefined)
+        expect(unpackEntries('b', before - 1, packed)).toEqual([{ ...first, after: before - 1 }, ...rest]);
       try {
-        unpackEntries('b', packed.subarray(0, cut % (packed.length + 1)));
+        unpackEntries('b', before, packed.subarray(0, cut % (packed.length + 1)));
       } catch (error) {
         expect(error).toBeInstanceOf(ProtocolError);
       }
@@ -126,17 +194,17 @@ test('stream messages survive packing, and damaged ones are refused', () => {
   );
 });
 
-test('three front ends, two accountants in turn, a Redis that forgets everything twice: each entry counts once', async () => {
+test('three front ends, two accountants, a Redis that forgets or goes back, a database that goes back: each entry counts once', async () => {
   const keys = redisKeys(`test-${process.pid}`);
-  const books = new FakePositions();
+  const books = new FakeBooks();
   const fronts = await Promise.all([1, 2, 3].map((n) => frontEnd(temporaryDirectory(), n, 100)));
   const senders = await Promise.all(
     fronts.map(async ({ outbox }, i) => {
       const connection = connectRedis(redis.url, `front-${i}`, quietLog);
       await redisReady(connection, 5_000);
       const sender = new StreamSender(
-        { keys, batchEntries: 7, maxAhead: 60, pollMillis: 10 },
-        { redis: connection, outbox, log: quietLog },
+        { keys, batchEntries: 7, maxAhead: 60, pollMillis: 10, positionMillis: 30 },
+        { redis: connection, outbox, positions: books.positions, log: quietLog },
       );
       return { sender, connection };
     }),
@@ -145,46 +213,68 @@ test('three front ends, two accountants in turn, a Redis that forgets everything
     const connection = connectRedis(redis.url, consumer, quietLog);
     await redisReady(connection, 5_000);
     return new StreamSource(
-      { keys, consumer, messageEntries: 7 },
+      { keys, consumer, messageEntries: 7, reportMillis: 100 },
       { redis: connection, positions: books.positions, log: quietLog, now: Date.now },
     );
   };
   let source = await open('first');
   const others: EntrySource[] = [];
   await source.begin();
+  const take = async (max: number, wait: number) => {
+    const taken = await source.take(max, wait);
+    if (books.take(taken.entries)) await taken.committed();
+    else await source.begin();
+  };
   const rounds = count({ quick: 60, full: 90, deep: 600 });
+  const at = (part: number) => Math.floor(rounds * part);
+  let goBack = books.copy();
   for (let round = 0; round < rounds; round++) {
     for (const front of fronts) await front.add(1 + (round % 5));
-    const taken = await source.take(100, 20);
     if (round % 7 === 3) {
       // Fails after the books took it or before: the same entries come again either way.
+      const taken = await source.take(100, 20);
       if (round % 2 === 0) books.take(taken.entries);
       await source.begin();
       continue;
     }
-    books.take(taken.entries);
-    await taken.committed();
-    if (round === Math.floor(rounds / 3)) {
+    await take(100, 20);
+    if (round === at(0.2)) await redis.save();
+    if (round === at(0.3)) {
       // Another accountant: the old one holds messages that it read and never finished.
       await source.take(30, 20);
       others.push(source);
       source = await open('second');
       await source.begin();
     }
-    if (round === Math.floor(rounds / 2) || round === rounds - 2) {
+    if (round === at(0.4)) goBack = books.copy();
+    // Nobody is told, neither the accountant nor the front ends.
+    if (round === at(0.6)) goBack();
+    if (round === at(0.5) || round === rounds - 2) {
       await redis.kill();
       for (const front of fronts) await front.add(3);
       await redis.start();
     }
+    if (round === at(0.8)) await redis.restore();
   }
   const kept = fronts.flatMap((front) => front.kept);
-  const end = Date.now() + 30_000;
-  while (fronts.some((front) => front.outbox.waiting > 0) && Date.now() < end) {
-    const taken = await source.take(1_000, 50);
-    books.take(taken.entries);
-    await taken.committed();
-  }
-  expect([...books.counted].sort()).toEqual([...kept].sort());
+  const caughtUp = async () => {
+    const isEverything = () =>
+      fronts.every((front) => front.outbox.waiting === 0) && books.counted.length >= kept.length;
+    for (const end = Date.now() + 30_000; !isEverything() && Date.now() < end; ) await take(1_000, 50);
+    expect([...books.counted].sort()).toEqual([...kept].sort());
+  };
+  await caughtUp();
+  // All is quiet when the database goes back: nothing is on its way that could show it, and it is made up for all the same.
+  goBack();
+  expect(books.counted.length).toBeLessThan(kept.length);
+  await caughtUp();
+  expect(books.lost).toBe(0);
+  await source.begin();
+  await expect.poll(() => source.isCaughtUp(), { timeout: 10_000 }).toBe(true);
+  const boot1 = fronts[0]?.journal.bootId as string;
+  expect([await source.mayTell(boot1), await source.mayTell('nobody')]).toEqual([false, false]);
+  books.through.set(boot1, 0);
+  expect(await source.mayTell(boot1)).toBe(true);
   await Promise.all(senders.map(({ sender }) => sender.close()));
   for (const { connection } of senders) connection.disconnect();
   for (const each of [source, ...others]) await each.close();

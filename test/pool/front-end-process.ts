@@ -32,13 +32,14 @@ const sink = new PoolSink({ journal, outbox, log: quietLog, now: Date.now });
 const keys = redisKeys('instances');
 const sending = connectRedis(redisUrl, 'feed', quietLog);
 await redisReady(sending, 5_000);
-new StreamSender({ keys, batchEntries: 50 }, { redis: sending, outbox, log: quietLog });
 const sql = connectDatabase(databaseUrl, { max: 3 });
+const positions = positionsOf(sql);
+new StreamSender({ keys, batchEntries: 50 }, { redis: sending, outbox, positions, log: quietLog });
 const reading = connectRedis(redisUrl, 'accountant', quietLog);
 await redisReady(reading, 5_000);
 const source = new StreamSource(
   { keys, consumer: journal.bootId, messageEntries: 50 },
-  { redis: reading, positions: positionsOf(sql), log: quietLog, now: Date.now },
+  { redis: reading, positions, log: quietLog, now: Date.now },
 );
 
 let isLoaded = true;

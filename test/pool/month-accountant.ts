@@ -79,6 +79,8 @@ new TermRunner(
     sql: connectDatabase(databaseUrl, { max: 6 }),
     source: {
       begin: call('begin'),
+      isCaughtUp: call('isCaughtUp'),
+      mayTell: call('mayTell'),
       async take(maxEntries, waitMillis) {
         const entries = await take(maxEntries, waitMillis);
         const last = entries.at(-1);

@@ -24,6 +24,8 @@ export type MonthEdge = {
   begin(): Promise<void>;
   take(maxEntries: number, waitMillis: number): Promise<TakenEntries['entries']>;
   committed(bootId: string, through: number): Promise<void>;
+  isCaughtUp(): Promise<boolean>;
+  mayTell(bootId: string): Promise<boolean>;
 } & PayoutWallet;
 
 export type MonthCall = { readonly id: number; readonly what: keyof MonthEdge; readonly values: readonly unknown[] };

@@ -3,7 +3,7 @@
  * dies without a word and comes back under another boot id, with what its earlier boots left on the disk.
  */
 import { rmSync } from 'node:fs';
-import { NOTHING } from '../../pool/feed/entry-source.ts';
+import { NOTHING, type Positions } from '../../pool/feed/entry-source.ts';
 import { LocalFeed } from '../../pool/feed/local-feed.ts';
 import { Outbox } from '../../pool/feed/outbox.ts';
 import { Journal, type JournalEntry } from '../../pool/journal.ts';
@@ -16,6 +16,7 @@ const LEASE_MILLIS = 1_000;
 
 export class MonthFrontEnd {
   readonly #directory: string;
+  readonly #positions: Positions;
   #boots = 0;
   #journal!: Journal;
   #outbox!: Outbox;
@@ -23,12 +24,13 @@ export class MonthFrontEnd {
   #turn: Promise<unknown> = Promise.resolve();
   #reader: { readonly name: string; since: number } | undefined;
 
-  private constructor(directory: string) {
+  private constructor(directory: string, positions: Positions) {
     this.#directory = directory;
+    this.#positions = positions;
   }
 
-  static async open(directory: string): Promise<MonthFrontEnd> {
-    const frontEnd = new MonthFrontEnd(directory);
+  static async open(directory: string, positions: Positions): Promise<MonthFrontEnd> {
+    const frontEnd = new MonthFrontEnd(directory, positions);
     await frontEnd.#boot();
     return frontEnd;
   }
@@ -36,9 +38,9 @@ export class MonthFrontEnd {
   async #boot(): Promise<void> {
     const bootId = pattern(`month/boot/${this.#boots++}`, 8);
     this.#journal = await Journal.open({ directory: this.#directory, bootId, segmentBytes: 1 << 20 });
-    const options = { directory: this.#directory, bootId: this.#journal.bootId, memoryEntries: 500, dropEvery: 5_000 };
+    const options = { directory: this.#directory, bootId: this.#journal.bootId, memoryEntries: 500 };
     this.#outbox = await Outbox.open(options, { log: quietLog });
-    this.#feed = new LocalFeed(this.#outbox);
+    this.#feed = new LocalFeed(this.#outbox, { positions: this.#positions });
     this.#reader = undefined;
   }
 
@@ -91,8 +93,16 @@ export class MonthFrontEnd {
     return NOTHING.entries;
   }
 
-  committed(bootId: string, through: number): Promise<void> {
-    return this.#outbox.taken(bootId, through);
+  async committed(bootId: string, through: number): Promise<void> {
+    this.#outbox.taken(bootId, through);
+  }
+
+  isCaughtUp(): Promise<boolean> {
+    return this.#feed.isCaughtUp();
+  }
+
+  mayTell(bootId: string): Promise<boolean> {
+    return this.#feed.mayTell(bootId);
   }
 
   async close(): Promise<void> {

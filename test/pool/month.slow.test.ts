@@ -9,6 +9,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { UNKNOWN_FINDER } from '../../pool/books/intake.ts';
 import { unpackCredits } from '../../pool/books/packed.ts';
 import { balanceSheet } from '../../pool/books/sheet.ts';
+import { positionsOf } from '../../pool/feed/positions.ts';
 import type { JournalRecord } from '../../pool/journal-record.ts';
 import { SERVICES } from '../../pool/journal-record.ts';
 import { toHex } from '../../protocol/bytes.ts';
@@ -74,6 +75,8 @@ class Month {
       begin: () => frontEnd.begin(name),
       take: (max, wait) => frontEnd.take(name, max, wait),
       committed: (bootId, through) => frontEnd.committed(bootId, through),
+      isCaughtUp: () => frontEnd.isCaughtUp(),
+      mayTell: (bootId) => frontEnd.mayTell(bootId),
       status: () => wallet.status(),
       sendMany: (id, recipients) => wallet.sendMany(id, recipients),
       compound: (id) => wallet.compound(id),
@@ -326,7 +329,7 @@ test('a month of joining, leaving, hopping and dying, and every atom is where it
   const database = new MonthDatabase(temporaryDirectory());
   onTestFinished(() => database.close());
   await database.start();
-  const frontEnd = await MonthFrontEnd.open(temporaryDirectory());
+  const frontEnd = await MonthFrontEnd.open(temporaryDirectory(), (boots) => positionsOf(database.sql)(boots));
   onTestFinished(() => frontEnd.close());
   const month = new Month(database, frontEnd);
   onTestFinished(() => month.instances.close());

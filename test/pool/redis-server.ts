@@ -1,6 +1,6 @@
-/** A real redis-server for tests: its own directory, a free port, nothing saved, so a restart forgets everything. */
+/** A real redis-server for tests: its own directory, a free port, nothing saved unless asked, so a restart forgets everything. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,6 +12,10 @@ export type RedisServer = {
   /** Kills the process at once; its data is gone. */
   kill(): Promise<void>;
   start(): Promise<void>;
+  /** Keeps a copy of what it holds now. */
+  save(): Promise<void>;
+  /** Kills it and starts it with the copy. */
+  restore(): Promise<void>;
   stop(): Promise<void>;
 };
 
@@ -39,10 +43,24 @@ export async function startRedisServer(): Promise<RedisServer> {
     await sleep(20);
   };
   await start();
+  const [dump, copy] = [join(directory, 'dump.rdb'), join(directory, 'copy.rdb')];
   return {
     url,
     start,
     kill,
+    async save() {
+      const redis = new Redis(url);
+      await redis.save();
+      redis.disconnect();
+      copyFileSync(dump, copy);
+      rmSync(dump);
+    },
+    async restore() {
+      await kill();
+      copyFileSync(copy, dump);
+      await start();
+      rmSync(dump, { force: true });
+    },
     async stop() {
       await kill();
       rmSync(directory, { recursive: true, force: true });

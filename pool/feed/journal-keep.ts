@@ -1,0 +1,112 @@
+/**
+ * How long journals stay. A segment that the books have as a whole is marked, and goes only when they have had it for a
+ * stated time: a database that is restored from a copy within that time gets again what the copy lacks. What is kept for
+ * that alone is bounded: by a size, and by the last tenth of the disk, which shares to come need more.
+ */
+import { statfs } from 'node:fs/promises';
+import type { Logger } from '../../runtime/log.ts';
+import {
+  dropJournal,
+  dropSegment,
+  journalBoots,
+  journalSegments,
+  markSegment,
+  type Segment,
+  segmentState,
+} from '../journal.ts';
+import type { Outbox, OutboxLine } from './outbox.ts';
+
+export type JournalKeepOptions = {
+  readonly directory: string;
+  /** How long the books must have had a segment. */
+  readonly keepMillis: number;
+  /** Bytes that segments may take which the books have. */
+  readonly maxBytes: number;
+};
+
+/** One part in this many of the disk is left to the shares to come. */
+const FREE_PART = 10;
+const WARN_MILLIS = 3_600_000;
+
+type Kept = { readonly bootId: string; readonly segment: Segment; readonly bytes: number; readonly atMillis: number };
+
+export class JournalKeep {
+  readonly #options: JournalKeepOptions;
+  readonly #outbox: Outbox;
+  readonly #log: Logger;
+  readonly #now: () => number;
+  #warnedAt = Number.NEGATIVE_INFINITY;
+  /** What is kept only for a database that might be restored. */
+  bytes = 0;
+
+  constructor(options: JournalKeepOptions, dependencies: { outbox: Outbox; log: Logger; now: () => number }) {
+    this.#options = options;
+    this.#outbox = dependencies.outbox;
+    this.#log = dependencies.log;
+    this.#now = dependencies.now;
+  }
+
+  /** Marks what the books have, and removes what they have had for long enough or what there is no room for. */
+  async round(): Promise<void> {
+    const { directory, keepMillis, maxBytes } = this.#options;
+    const boots = new Set(await journalBoots(directory));
+    const kept: Kept[] = [];
+    for (const line of this.#outbox.lines()) if (boots.has(line.bootId)) kept.push(...(await this.#mark(line)));
+    kept.sort((a, b) => a.atMillis - b.atMillis || a.segment.start - b.segment.start);
+    let bytes = kept.reduce((sum, each) => sum + each.bytes, 0);
+    let missing = await this.#missingBytes();
+    for (const each of kept) {
+      const age = this.#now() - each.atMillis;
+      if (age < keepMillis && bytes <= maxBytes && missing <= 0) break;
+      await dropSegment(directory, each.bootId, each.segment);
+      bytes -= each.bytes;
+      missing -= each.bytes;
+      if (age < keepMillis) this.#warn(age);
+    }
+    this.bytes = bytes;
+    for (const line of this.#outbox.lines()) if (line.ended && boots.has(line.bootId)) await this.#dropEmpty(line);
+  }
+
+  #warn(ageMillis: number): void {
+    if (this.#now() - this.#warnedAt < WARN_MILLIS) return;
+    this.#warnedAt = this.#now();
+    const minutes = Math.floor(ageMillis / 60_000);
+    this.#log.warn('no room to keep journals for as long as they should be', { minutes });
+  }
+
+  /** The marked segments of a boot. The one being written is never among them. */
+  async #mark(line: OutboxLine): Promise<Kept[]> {
+    const { directory } = this.#options;
+    const { bootId } = line;
+    for (const segment of await journalSegments(directory, bootId)) {
+      const end = endOf(segment, line);
+      const isTaken = end !== undefined && end <= line.taken;
+      // A clock that was wrong must not keep a segment for ever: a time still to come is set right.
+      const isWrong = segment.isTaken && (await segmentState(directory, bootId, segment)).atMillis > this.#now();
+      if (isTaken !== segment.isTaken || isWrong) await markSegment(directory, bootId, segment, isTaken, this.#now());
+    }
+    const marked = (await journalSegments(directory, bootId)).filter((segment) => segment.isTaken);
+    return Promise.all(
+      marked.map(async (segment) => ({ bootId, segment, ...(await segmentState(directory, bootId, segment)) })),
+    );
+  }
+
+  async #dropEmpty({ bootId, last, taken }: OutboxLine): Promise<void> {
+    const { directory } = this.#options;
+    if (taken < last || (await journalSegments(directory, bootId)).length > 0) return;
+    await dropJournal(directory, bootId);
+    this.#outbox.drop(bootId);
+  }
+
+  /** Bytes that are lacking until a tenth of the disk is free. */
+  async #missingBytes(): Promise<number> {
+    const { blocks, bavail, bsize } = await statfs(this.#options.directory);
+    return Math.max(0, (blocks / FREE_PART - bavail) * bsize);
+  }
+}
+
+/** The last sequence of a segment; undefined while it is being written. */
+function endOf({ nextStart }: Segment, { ended, last }: OutboxLine): number | undefined {
+  if (nextStart !== undefined) return nextStart - 1;
+  return ended ? last : undefined;
+}
