@@ -1,13 +1,17 @@
 /** svc-pool: `run` is the pool, `audit` recomputes its books. */
 import { join } from 'node:path';
 import { BridgeError } from '../bridge/bridge-error.ts';
+import { createApiClient } from '../protocol/api/client.ts';
 import { parsed, path } from '../protocol/command-line.ts';
+import { apiClientDependencies } from '../runtime/api-client.ts';
 import { lockDirectory } from '../runtime/directory-lock.ts';
 import { logOptions, openLog } from '../runtime/log.ts';
 import { command, commandTable, runProgram, type Terminal, version } from '../runtime/program.ts';
 import { RuntimeError } from '../runtime/runtime-error.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
-import { audit } from './books/audit.ts';
+import { audit } from './audit/audit.ts';
+import { booksOf } from './audit/books-of.ts';
+import { reportText } from './audit/report.ts';
 import { connectDatabase } from './database/connect.ts';
 import { startEmbeddedPostgres } from './database/embedded.ts';
 import { poolOptions } from './options.ts';
@@ -60,17 +64,31 @@ const runCommand = command(
 const auditCommand = command(
   {
     name: 'svc-pool audit',
-    summary: 'Recomputes every balance from slices, blocks and payments; exits with 1 at one atom of difference.',
+    summary:
+      'Recomputes the books from shares, slices, blocks and payments, and with --node-api from the ledger; exits with 1 at one atom of difference.',
     options: {
       dataDir: poolOptions.dataDir,
       database: parsed(
         { help: 'PostgreSQL server; without one the embedded one, with the pool stopped', placeholder: 'URL' },
         (word) => word,
       ),
+      nodeApi: parsed(
+        {
+          help: 'public API of a node; without one rewards and payments are not compared with the ledger',
+          placeholder: 'URL',
+        },
+        (word) => word,
+      ),
       report: path({ help: 'write the findings to this file as well, as JSON', placeholder: 'FILE' }),
       ...logOptions,
     },
-    examples: [{ line: 'svc-pool audit --data-dir .data/pool', says: 'with the pool stopped' }],
+    examples: [
+      { line: 'svc-pool audit --data-dir .data/pool', says: 'with the pool stopped' },
+      {
+        line: 'svc-pool audit --database postgres://pool:secret@db/pool --node-api http://127.0.0.1:28701',
+        says: 'beside a running pool, against the ledger too',
+      },
+    ],
   },
   async (values, _operands, terminal) => {
     const { log, close } = openLog('audit', values, terminal.env);
@@ -79,17 +97,21 @@ const auditCommand = command(
       values.database === undefined ? await startEmbeddedPostgres(join(values.dataDir, 'database'), log) : undefined;
     const sql = connectDatabase(values.database ?? (server?.url as string), { max: 2, name: 'svc-pool-audit' });
     try {
-      const report = await audit(sql);
-      for (const { what, books, computed } of report.findings)
-        terminal.out(`${what}: the books say ${books}, computed ${computed}\n`);
-      terminal.out(
-        `${report.slices} slices, ${report.lists} credit lists and ${report.accounts} accounts checked: ${report.findings.length === 0 ? 'every atom is where it belongs' : `${report.findings.length} differences`}\n`,
-      );
+      const { network, poolAddress } = await booksOf(sql);
+      const node =
+        values.nodeApi === undefined
+          ? undefined
+          : createApiClient({ baseUrl: values.nodeApi, attempts: 3 }, apiClientDependencies());
+      const report = await audit(sql, { network, ...(node === undefined ? {} : { ledger: { node, poolAddress } }) });
+      terminal.out(reportText(report));
       if (values.report !== undefined) {
         const { writeDurably } = await import('../runtime/durable-file.ts');
         await writeDurably(values.report, `${JSON.stringify(report, undefined, 2)}\n`);
       }
-      return report.findings.length === 0 ? 0 : 1;
+      return report.differences === 0 ? 0 : 1;
+    } catch (error) {
+      failed('svc-pool audit', error, terminal);
+      return 1;
     } finally {
       await sql.end({ timeout: 5 });
       await server?.stop();

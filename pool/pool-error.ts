@@ -6,6 +6,7 @@ export const POOL_ERROR_CODES = [
   'wallet_unavailable',
   'pool_address',
   'webhook_secret',
+  'not_a_pool',
 ] as const;
 export type PoolErrorCode = (typeof POOL_ERROR_CODES)[number];
 

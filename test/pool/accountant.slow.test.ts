@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { extranonceOf, ownerBytes } from '../../bridge/extranonce.ts';
 import { Accountant } from '../../pool/accountant.ts';
-import { audit } from '../../pool/books/audit.ts';
+import { audit } from '../../pool/audit/audit.ts';
 import { EntryGapError } from '../../pool/books/intake.ts';
 import { dropOldShares } from '../../pool/books/partitions.ts';
 import type { Chain } from '../../pool/chain.ts';
@@ -156,7 +156,7 @@ test('a block is paid though its journal came after a gap in which nobody could 
   expect(paid).toEqual({ state: 'paid', reward: 1001n, at: 99 });
   const balances = await sql<{ balance: bigint }[]>`select balance from accounts order by balance desc`;
   expect(balances.map((row) => row.balance)).toEqual([501n, 500n]);
-  expect((await audit(sql)).findings).toEqual([]);
+  expect((await audit(sql, { network: 'development' })).findings).toEqual([]);
 });
 
 test('a reward that comes to light after its slice was credited is divided with the slice that is open then', async () => {
@@ -184,7 +184,7 @@ test('a reward that comes to light after its slice was credited is divided with 
   ]);
   const [total] = await sql<{ total: string }[]>`select sum(balance)::text as total from accounts`;
   expect(total?.total).toBe('1501');
-  expect((await audit(sql)).findings).toEqual([]);
+  expect((await audit(sql, { network: 'development' })).findings).toEqual([]);
 });
 
 test('a late journal loses its raw shares before its slice is old, and the audit does not take that for a difference', async () => {
@@ -201,10 +201,10 @@ test('a late journal loses its raw shares before its slice is old, and the audit
   chain.items = [cut(days.length * 10)];
   await follow(accountant);
   expect(await dropOldShares(sql, START)).toEqual(['shares_2026_03_05']);
-  expect((await audit(sql)).findings).toEqual([]);
+  expect((await audit(sql, { network: 'development' })).findings).toEqual([]);
   // Slices after the one that lost shares are still checked.
   await sql`update shares set work = work + 1 where slice = 4`;
-  expect((await audit(sql)).findings.length).toBeGreaterThan(0);
+  expect((await audit(sql, { network: 'development' })).findings.length).toBeGreaterThan(0);
 });
 
 test('a reward waits for the journal that may name its finder, and a solo block is not divided', async () => {

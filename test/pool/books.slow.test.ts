@@ -3,7 +3,7 @@
  * arithmetic over everything that happened say what every account must have. The audit agrees, and finds any tampering.
  */
 import { expect, test } from 'vitest';
-import { audit } from '../../pool/books/audit.ts';
+import { audit } from '../../pool/audit/audit.ts';
 import { ClosedWork } from '../../pool/books/closed-work.ts';
 import { makeCredits, PPLNS, SOLO } from '../../pool/books/credits.ts';
 import { Intake, UNKNOWN_FINDER } from '../../pool/books/intake.ts';
@@ -183,20 +183,22 @@ test('every account has its share of each window to the atom, and the audit agre
     const rows = await sql<{ payload: Buffer; balance: bigint }[]>`select payload, balance from accounts`;
     for (const row of rows) expect(row.balance).toBe(income.get(row.payload.toString('hex')) ?? 0n);
     expect((await balanceSheet(sql)).gap).toBe(0n);
-    const report = await audit(sql);
+    const report = await audit(sql, { network: 'development' });
     expect(report.findings).toEqual([]);
     expect(report.lists).toBeGreaterThan(8);
     const [expired] = await sql`select count(*)::int as n from blocks where state = 'expired' and reward is null`;
     expect(expired?.n).toBeGreaterThan(0);
     await sql`update accounts set balance = balance + 1 where id = (select min(id) from accounts)`;
-    expect((await audit(sql)).findings.map((finding) => finding.what)).toContain('the balance sheet');
+    expect((await audit(sql, { network: 'development' })).findings.map((finding) => finding.what)).toContain(
+      'the balance sheet',
+    );
   }
 });
 
 test('the audit finds a changed slice, credit list, reward and raw share', async () => {
   const { sql } = await server.fresh();
   await live(sql, 16 * SLICE_CUTS, seed + 99);
-  expect((await audit(sql)).findings).toEqual([]);
+  expect((await audit(sql, { network: 'development' })).findings).toEqual([]);
   const changes = [
     `update slices set leaves = set_byte(leaves, 4, get_byte(leaves, 4) # 1) where number = 3 and service = 0`,
     `update credit_lists set credits = set_byte(credits, 4, get_byte(credits, 4) # 1) where id = 1`,
@@ -206,8 +208,10 @@ test('the audit finds a changed slice, credit list, reward and raw share', async
   for (const change of changes) {
     await sql
       .begin(async (tx) => {
+        for (const table of ['slices', 'credit_lists', 'blocks'])
+          await tx.unsafe(`alter table ${table} disable trigger user`);
         await tx.unsafe(change);
-        const report = await audit(tx as unknown as Sql);
+        const report = await audit(tx as unknown as Sql, { network: 'development' });
         expect(report.findings.length, change).toBeGreaterThan(0);
         throw new Error('undo');
       })

@@ -1,0 +1,57 @@
+/**
+ * `svc-pool audit`: recomputes the whole history and compares it with the books, to the atom: slices and their chain from
+ * their leaves, leaves from raw shares, credit lists from slices, balances from lists and payouts; and with a node, rewards
+ * and payments from the ledger. coverage.ts says what each table is held against.
+ */
+import type { NetworkName } from '../../protocol/network.ts';
+import { balanceSheet } from '../books/sheet.ts';
+import type { Sql } from '../database/connect.ts';
+import { auditAccounts } from './accounts.ts';
+import { type Finding, Findings } from './findings.ts';
+import { auditLedger, type LedgerReads } from './ledger.ts';
+import { auditLists } from './lists.ts';
+import { auditRawShares } from './shares.ts';
+import { auditSlices, type Progress } from './slices.ts';
+
+export type AuditReport = {
+  readonly slices: number;
+  readonly lists: number;
+  readonly accounts: number;
+  /** Whether rewards and payments were compared with a node. */
+  readonly ledger: boolean;
+  /** Differences in all; `findings` holds the first of them. */
+  readonly differences: number;
+  readonly findings: readonly Finding[];
+};
+
+export type AuditOptions = {
+  readonly network: NetworkName;
+  /** The ledger, and the address that the pool's blocks pay; without them the books are held against themselves alone. */
+  readonly ledger?: { readonly node: LedgerReads; readonly poolAddress: string };
+  readonly onProgress?: Progress;
+};
+
+export async function audit(sql: Sql, options: AuditOptions): Promise<AuditReport> {
+  const findings = new Findings();
+  const { network, ledger, onProgress = () => undefined } = options;
+  const slices = await findings.section('slices', () => auditSlices(sql, network, findings, onProgress), 0);
+  await findings.section('raw shares', () => auditRawShares(sql, findings, onProgress), undefined);
+  const none = { lists: 0, credited: new Map<number, bigint>() };
+  const { lists, credited } = await findings.section('credit lists', () => auditLists(sql, findings, onProgress), none);
+  const accounts = await findings.section('accounts', () => auditAccounts(sql, network, credited, findings), 0);
+  if (ledger !== undefined)
+    await auditLedger(sql, ledger.node, { poolAddress: ledger.poolAddress }, findings, onProgress);
+  await findings.section(
+    'the balance sheet',
+    async () => findings.compare('the balance sheet', (await balanceSheet(sql)).gap, 0n),
+    undefined,
+  );
+  return {
+    slices,
+    lists,
+    accounts,
+    ledger: ledger !== undefined,
+    differences: findings.count,
+    findings: findings.list,
+  };
+}

@@ -1,0 +1,46 @@
+/** What an audit found: where, what the books say, what was computed, and what the operator does about it. */
+export type Finding = {
+  readonly what: string;
+  readonly books: string;
+  readonly computed: string;
+  readonly remedy: string;
+};
+
+/** One fault can touch every account of every list: beyond this they are counted and not kept. */
+const MAX_FINDINGS = 10_000;
+
+/** Remedies, by where the difference lies. */
+export const REMEDIES = {
+  edited: 'A row was changed outside the pool. Stop payouts, and restore the database or the row from a backup.',
+  payment:
+    'Books and ledger disagree about a payment. Stop payouts and compare with the wallet before anything is sent.',
+  block:
+    'Books and ledger disagree about a block. Stop payouts; compare with a second node before you correct the books.',
+  shares: 'Raw shares and slices disagree. Compare with the journals of the front ends; restore from a backup.',
+  failed: 'This part could not be read. Mend what the message names and audit again.',
+} as const;
+
+export class Findings {
+  readonly list: Finding[] = [];
+  count = 0;
+
+  add(what: string, books: unknown, computed: unknown, remedy: string = REMEDIES.edited): void {
+    this.count++;
+    if (this.list.length < MAX_FINDINGS)
+      this.list.push({ what, books: String(books), computed: String(computed), remedy });
+  }
+
+  compare(what: string, books: unknown, computed: unknown, remedy?: string): void {
+    if (String(books) !== String(computed)) this.add(what, books, computed, remedy);
+  }
+
+  /** A section that throws is a finding, and the others go on: an edited row must not hide the rest. */
+  async section<T>(what: string, work: () => Promise<T>, otherwise: T): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      this.add(what, 'cannot be audited', (error as Error).message, REMEDIES.failed);
+      return otherwise;
+    }
+  }
+}

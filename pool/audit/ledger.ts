@@ -1,0 +1,267 @@
+/**
+ * The books against the ledger, read from a node: every reward of the pool's address belongs to a block of the books and the
+ * other way round; every payment is a finalized transaction with these recipients and this fee, and the ledger holds none to an
+ * account that the books do not.
+ */
+import { readExtranonce } from '../../bridge/extranonce.ts';
+import type { ApiClient } from '../../protocol/api/client.ts';
+import type { TransactionDocument } from '../../protocol/api/transaction-documents.ts';
+import { rewardTransaction } from '../../protocol/books-verdict.ts';
+import { fromHex } from '../../protocol/bytes.ts';
+import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
+import type { Sql } from '../database/connect.ts';
+import { type Findings, REMEDIES } from './findings.ts';
+import type { Progress } from './slices.ts';
+
+export type LedgerReads = Pick<ApiClient, 'block' | 'addressChanges' | 'cutTransactions' | 'cuts' | 'nodeSync'>;
+
+export type LedgerAuditOptions = { readonly poolAddress: string };
+
+const SOLO = 1;
+const BATCH_ADDRESSES = 64;
+
+/** Every change of some addresses above a height, oldest first. */
+async function* changesOf(node: LedgerReads, addresses: readonly string[], afterHeight: number) {
+  for (let cursor: string | undefined; ; ) {
+    const page = await node.addressChanges({
+      addresses: [...addresses],
+      after_height: afterHeight,
+      limit: 1024,
+      ...(cursor === undefined ? {} : { cursor }),
+    });
+    yield* page.changes;
+    if (page.next_cursor === undefined) return;
+    cursor = page.next_cursor;
+  }
+}
+
+/** Transactions by id, read with the cut that executed them. */
+class CutReader {
+  readonly #node: LedgerReads;
+  #height = -1;
+  #transactions = new Map<string, TransactionDocument>();
+
+  constructor(node: LedgerReads) {
+    this.#node = node;
+  }
+
+  async find(height: number, id: string): Promise<TransactionDocument | undefined> {
+    if (this.#height !== height) {
+      const found = new Map<string, TransactionDocument>();
+      for (let cursor: string | undefined; ; ) {
+        const page = await this.#node.cutTransactions({
+          height,
+          limit: 64,
+          ...(cursor === undefined ? {} : { cursor }),
+        });
+        for (const transaction of page.transactions)
+          if (transaction.outcome === 'finalized') found.set(transaction.transaction_id, transaction);
+        if (page.next_cursor === undefined) break;
+        cursor = page.next_cursor;
+      }
+      this.#height = height;
+      this.#transactions = found;
+    }
+    return this.#transactions.get(id);
+  }
+}
+
+type BlockRow = {
+  block_id: Buffer;
+  service: number;
+  account_id: number;
+  anchor_height: bigint;
+  slice: number;
+  slice_cuts: number | null;
+  state: string;
+  reward: bigint | null;
+  reward_transaction: Buffer | null;
+  reward_output: number | null;
+  settled_height: bigint | null;
+};
+
+async function firstHeight(sql: Sql): Promise<number> {
+  const [row] = await sql<{ height: bigint | null }[]>`select min(opened_height) as height from slices`;
+  return Number(row?.height ?? 0);
+}
+
+async function auditBlocks(
+  sql: Sql,
+  node: LedgerReads,
+  options: LedgerAuditOptions,
+  findings: Findings,
+  onProgress: Progress,
+): Promise<void> {
+  const [settled] = await sql<{ value: string }[]>`select value from settings where name = 'chain_height'`;
+  const through = Number(settled?.value ?? -1);
+  const rewards = new Map<string, { amount: string; height: number }>();
+  for await (const change of changesOf(node, [options.poolAddress], (await firstHeight(sql)) - 1))
+    if (change.kind === 'received' && change.source === 'work_reward' && change.finalized_height <= through)
+      rewards.set(change.transaction_id, { amount: change.amount, height: change.finalized_height });
+  let count = 0;
+  const cursor = sql<BlockRow[]>`select b.block_id, b.service, b.account_id, b.anchor_height, b.slice, s.slice_cuts,
+      b.state, b.reward, b.reward_transaction, b.reward_output, b.settled_height
+    from blocks b left join slices s on s.service = b.service and s.number = b.slice order by b.block_id`.cursor(1_000);
+  for await (const rows of cursor)
+    for (const row of rows) {
+      const id = row.block_id.toString('hex');
+      const name = `block ${id}`;
+      const transaction = rewardTransaction(id);
+      const paid = rewards.get(transaction);
+      rewards.delete(transaction);
+      findings.compare(`${name}: paid by the ledger`, row.state === 'paid', paid !== undefined, REMEDIES.block);
+      if (paid !== undefined && row.state === 'paid') {
+        findings.compare(`${name}: reward`, row.reward, paid.amount, REMEDIES.block);
+        findings.compare(
+          `${name}: reward transaction`,
+          row.reward_transaction?.toString('hex'),
+          transaction,
+          REMEDIES.block,
+        );
+        findings.compare(`${name}: reward output`, row.reward_output, 0, REMEDIES.block);
+        findings.compare(`${name}: paid at`, row.settled_height, paid.height, REMEDIES.block);
+        findings.compare(`${name}: anchor`, row.anchor_height, paid.height - REGISTRATION_WINDOW, REMEDIES.block);
+        // A reward that came to light late is divided with a later slice, never with an earlier one.
+        if (row.slice_cuts === null || row.slice < Math.floor(Number(row.anchor_height) / row.slice_cuts))
+          findings.add(`${name}: slice`, row.slice, 'that of its anchor, or a later one');
+        if (row.service === SOLO) await auditFinder(sql, node, row, name, findings);
+      }
+      onProgress('blocks', ++count);
+    }
+  for (const [transaction, { amount, height }] of rewards)
+    findings.add(
+      `reward ${transaction} of cut ${height}`,
+      'no block',
+      `${amount} atoms paid to the pool`,
+      REMEDIES.block,
+    );
+}
+
+/** On solo the finder is money: the extranonce on the ledger names the connection, and that its account. */
+async function auditFinder(
+  sql: Sql,
+  node: LedgerReads,
+  row: BlockRow,
+  name: string,
+  findings: Findings,
+): Promise<void> {
+  const document = await node.block({ id: row.block_id.toString('hex') });
+  const owner = readExtranonce(fromHex(document.extranonce))?.owner ?? new Uint8Array(0);
+  const [owned] = await sql<{ account_id: number }[]>`select account_id from ownerships
+    where owner = ${Buffer.from(owner)}`;
+  if (owned !== undefined) findings.compare(`${name}: finder`, row.account_id, owned.account_id, REMEDIES.block);
+}
+
+type PayoutRow = {
+  id: string;
+  state: string;
+  transaction_id: Buffer | null;
+  fee: bigint | null;
+  final_height: bigint | null;
+  items: { address: string; amount: string }[];
+};
+
+async function auditPayments(
+  sql: Sql,
+  node: LedgerReads,
+  options: LedgerAuditOptions,
+  findings: Findings,
+  onProgress: Progress,
+): Promise<void> {
+  const cuts = new CutReader(node);
+  /** Addresses that the pool pays from: its own, and those its payments left change at. */
+  const ours = new Set([options.poolAddress]);
+  const known = new Set<string>();
+  const rows = await sql<PayoutRow[]>`select p.id, p.state, p.transaction_id, p.fee, p.final_height,
+      coalesce(jsonb_agg(jsonb_build_object('address', a.address, 'amount', i.amount::text)) filter (where a.id is not null),
+        '[]') as items
+    from payouts p left join payout_items i on i.payout_id = p.id left join accounts a on a.id = i.account_id
+    group by p.id order by p.final_height nulls last, p.id`;
+  let count = 0;
+  for (const row of rows) {
+    const name = `payout ${row.id}`;
+    const id = row.transaction_id?.toString('hex');
+    onProgress('payouts', ++count);
+    if (id !== undefined) known.add(id);
+    if (row.state !== 'finalized') continue;
+    if (id === undefined || row.final_height === null) {
+      findings.add(`${name}: transaction`, 'none', 'the one that paid it', REMEDIES.payment);
+      continue;
+    }
+    const paid = await findings.section(name, () => cuts.find(Number(row.final_height), id), undefined);
+    if (paid === undefined) {
+      findings.add(`${name}: transaction ${id}`, `final in cut ${row.final_height}`, 'not there', REMEDIES.payment);
+      continue;
+    }
+    findings.compare(`${name}: fee`, row.fee, paid.fee, REMEDIES.payment);
+    const made = paid.outputs.map((output) => `${output.address} ${output.amount}`);
+    for (const item of row.items) {
+      const at = made.indexOf(`${item.address} ${item.amount}`);
+      if (at === -1) findings.add(`${name}: to ${item.address}`, item.amount, 'no such output', REMEDIES.payment);
+      else made.splice(at, 1);
+    }
+    // What is left is the change.
+    for (const output of made) ours.add(output.split(' ')[0] as string);
+  }
+  await auditUnknownPayments(sql, node, { ours, known, cuts }, findings);
+}
+
+/** Payments of the pool to its accounts that the books do not hold: a deleted row, or one that a restore lost. */
+async function auditUnknownPayments(
+  sql: Sql,
+  node: LedgerReads,
+  { ours, known, cuts }: { ours: ReadonlySet<string>; known: ReadonlySet<string>; cuts: CutReader },
+  findings: Findings,
+): Promise<void> {
+  const accounts = await sql<{ address: string }[]>`select address from accounts order by id`;
+  const addresses = accounts.map((row) => row.address).filter((address) => !ours.has(address));
+  const after = (await firstHeight(sql)) - 1;
+  const told = new Set<string>();
+  for (let at = 0; at < addresses.length; at += BATCH_ADDRESSES)
+    for await (const change of changesOf(node, addresses.slice(at, at + BATCH_ADDRESSES), after)) {
+      if (change.kind !== 'received' || change.source !== 'regular') continue;
+      const id = change.transaction_id;
+      if (known.has(id) || told.has(id)) continue;
+      const paid = await cuts.find(change.finalized_height, id);
+      if (paid === undefined || !paid.inputs.some((input) => input.address !== null && ours.has(input.address)))
+        continue;
+      told.add(id);
+      const what = `transaction ${id} of cut ${change.finalized_height}`;
+      findings.add(what, 'no payout', `paid ${change.amount} atoms to ${change.address}`, REMEDIES.payment);
+    }
+}
+
+/** Targets of the slices' first cuts, on which W rests. */
+async function auditTargets(sql: Sql, node: LedgerReads, findings: Findings): Promise<void> {
+  const rows = await sql<{ number: number; slice_cuts: number; target: Buffer; service: number }[]>`select number,
+    slice_cuts, target, service from slices order by number`;
+  let read: { height: number; target: string } | undefined;
+  for (const row of rows) {
+    const height = row.number * row.slice_cuts;
+    if (read?.height !== height) {
+      const [cut] = (await node.cuts({ before: height + 1, limit: 1 })).cuts;
+      read = { height, target: cut?.height === height ? cut.target : 'no such cut' };
+    }
+    findings.compare(`slice ${row.number} of service ${row.service}: target`, row.target.toString('hex'), read.target);
+  }
+}
+
+export async function auditLedger(
+  sql: Sql,
+  node: LedgerReads,
+  options: LedgerAuditOptions,
+  findings: Findings,
+  onProgress: Progress,
+): Promise<void> {
+  await findings.section('targets against the ledger', () => auditTargets(sql, node, findings), undefined);
+  await findings.section(
+    'blocks against the ledger',
+    () => auditBlocks(sql, node, options, findings, onProgress),
+    undefined,
+  );
+  await findings.section(
+    'payments against the ledger',
+    () => auditPayments(sql, node, options, findings, onProgress),
+    undefined,
+  );
+}

@@ -1,0 +1,99 @@
+/** Credit lists (books rules 4 to 8): each is made again from slices and blocks and compared to the atom. */
+import { toHex } from '../../protocol/bytes.ts';
+import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
+import { sumTree } from '../../protocol/sum-tree.ts';
+import { ClosedWork } from '../books/closed-work.ts';
+import { computeCredits, creditsOf, windowJson } from '../books/credits.ts';
+import { unpackCredits } from '../books/packed.ts';
+import type { Sql } from '../database/connect.ts';
+import { SERVICES } from '../journal-record.ts';
+import type { Findings } from './findings.ts';
+import type { Progress } from './slices.ts';
+
+type ListRow = {
+  id: number;
+  service: number;
+  slice: number;
+  blocks: number;
+  fee_ppm: number;
+  fee: bigint;
+  reward: bigint;
+  credited: bigint;
+  window_work: string;
+  root: Buffer;
+  credits: Buffer;
+  window_parts: object[];
+};
+
+const canonical = (parts: readonly object[]): string =>
+  JSON.stringify(parts.map((part) => Object.entries(part).sort()));
+
+/** Made again from the slices; `closed` keeps what was read for the next one. */
+async function auditList(sql: Sql, closed: ClosedWork, row: ListRow, name: string, findings: Findings): Promise<void> {
+  const list = await computeCredits(sql, closed, row.service, row.slice);
+  if (list === undefined) {
+    findings.add(name, 'made', 'not due');
+    return;
+  }
+  findings.compare(`${name}: blocks`, row.blocks, list.blocks);
+  findings.compare(`${name}: reward`, row.reward, list.reward);
+  findings.compare(`${name}: fee rate`, row.fee_ppm, list.feePpm);
+  findings.compare(`${name}: fee`, row.fee, list.fee);
+  findings.compare(`${name}: credited`, row.credited, list.reward - list.fee);
+  findings.compare(`${name}: W`, row.window_work, list.windowWork);
+  findings.compare(`${name}: window`, canonical(row.window_parts), canonical(windowJson(list.window)));
+  const credits = creditsOf(closed.accounts, list.shares);
+  findings.compare(`${name}: root`, row.root.toString('hex'), toHex(sumTree(credits).root.hash));
+  const expected = new Map(credits.map((credit) => [credit.accountId, credit.value]));
+  const booked = unpackCredits(row.credits);
+  findings.compare(`${name}: accounts`, booked.length, expected.size);
+  for (const { accountId, value } of booked)
+    findings.compare(`${name}: account ${accountId}`, value, expected.get(accountId));
+  const [joined] = await sql<{ count: number }[]>`select count(*)::int as count from blocks
+    where credit_list = ${row.id} and service = ${row.service} and slice = ${row.slice} and state = 'paid'`;
+  findings.compare(`${name}: blocks that name it`, joined?.count, list.blocks);
+}
+
+export async function auditLists(sql: Sql, findings: Findings, onProgress: Progress) {
+  const credited = new Map<number, bigint>();
+  let closed = new ClosedWork();
+  const rows = await sql<
+    ListRow[]
+  >`select id, service, slice, blocks, fee_ppm, fee, reward, credited, window_work::text,
+    root, credits, window_parts from credit_lists order by id`;
+  for (const [i, row] of rows.entries()) {
+    const name = `credits of slice ${row.slice} of ${SERVICES[row.service] ?? row.service}`;
+    for (const { accountId, value } of unpackCredits(row.credits))
+      credited.set(accountId, (credited.get(accountId) ?? 0n) + value);
+    const isRead = await findings.section(
+      name,
+      async () => {
+        await auditList(sql, closed, row, name, findings);
+        return true;
+      },
+      false,
+    );
+    if (!isRead) closed = new ClosedWork();
+    onProgress('credit lists', i + 1);
+  }
+  await auditDue(sql, findings);
+  return { lists: rows.length, credited };
+}
+
+/** Every paid block is credited once its slice is settled; a block that names no list was left out. */
+async function auditDue(sql: Sql, findings: Findings): Promise<void> {
+  const [height] = await sql<{ value: string }[]>`select value from settings where name = 'chain_height'`;
+  const left = await sql<{ block_id: Buffer; service: number; slice: number; credited: number | null }[]>`select
+      b.block_id, b.service, b.slice, c.id as credited
+    from blocks b join slices s on s.service = b.service and s.number = b.slice
+    left join credit_lists c on c.service = b.service and c.slice = b.slice
+    where b.state = 'paid' and b.credit_list is null and (c.id is not null
+      or (b.slice + 1)::bigint * s.slice_cuts + ${REGISTRATION_WINDOW} + s.slice_cuts < ${height?.value ?? '0'}::bigint)
+      and exists (select from slices w where w.service = b.service and w.closed_height is not null and w.total > 0)`;
+  for (const row of left)
+    findings.add(
+      `block ${row.block_id.toString('hex')} of slice ${row.slice} of ${SERVICES[row.service]}`,
+      'not credited',
+      'credited',
+    );
+}

@@ -1,0 +1,362 @@
+/**
+ * The audit against 70 kinds of edits of a real database: each is noticed with the row named, and none ends the audit. The
+ * ledger is what the honest books say, read before any edit.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { audit } from '../../pool/audit/audit.ts';
+import { COVERAGE } from '../../pool/audit/coverage.ts';
+import type { LedgerReads } from '../../pool/audit/ledger.ts';
+import { ClosedWork } from '../../pool/books/closed-work.ts';
+import { makeCredits } from '../../pool/books/credits.ts';
+import { expireBlocks, recordPaid } from '../../pool/books/rewards.ts';
+import type { Sql } from '../../pool/database/connect.ts';
+import type { JournalRecord } from '../../pool/journal-record.ts';
+import { markFinalized, markSubmitted, markSubmitting, reservePayout } from '../../pool/payout/payout-states.ts';
+import { formatAddress } from '../../protocol/address.ts';
+import { rewardTransaction } from '../../protocol/books-verdict.ts';
+import { fromHex, toHex } from '../../protocol/bytes.ts';
+import { targetOfWork, targetToBytes } from '../../protocol/target.ts';
+import { pattern } from '../../vectors/generate/pattern.ts';
+import { account, type BooksBed, openBooks, SLICE_CUTS } from './books-bed.ts';
+
+const MINERS = 6;
+const AT = 1_767_225_600_000;
+const POOL = formatAddress(account('pool'), 'development');
+const TARGET = toHex(targetToBytes(targetOfWork(1000n)));
+const HEIGHT = 200;
+
+let books: BooksBed;
+let ledger: LedgerReads;
+
+const share = (service: 'pplns' | 'solo', miner: number, work: bigint): JournalRecord =>
+  ({
+    kind: 'share',
+    service,
+    account: account(`miner ${miner}`),
+    worker: 'w',
+    work,
+    atMillis: AT,
+    header: pattern(`h${miner}${service}${work}`, 16),
+    nonce: pattern(`n${miner}${work}`, 8),
+  }) as JournalRecord;
+const block = (service: 'pplns' | 'solo', name: string, anchorHeight: number, miner: number): JournalRecord => ({
+  kind: 'block',
+  service,
+  account: account(`miner ${miner}`),
+  worker: 'w',
+  blockId: pattern(name, 48),
+  anchorHeight,
+  target: targetOfWork(1000n),
+  extranonce: pattern('extranonce', 20),
+  atMillis: AT,
+});
+
+async function pay(name: string, amount: bigint, anchor: number): Promise<void> {
+  const blockId = pattern(name, 48);
+  const transactionId = fromHex(rewardTransaction(toHex(blockId)));
+  await books.fenced((tx) => recordPaid(tx, { blockId, transactionId, outputIndex: 0, amount, height: anchor + 96 }));
+}
+
+async function payOut(id: string, height: number): Promise<void> {
+  await books.fenced(async (tx) => {
+    await reservePayout(tx, id, { minimum: 1n, maxRecipients: 2 });
+    await markSubmitting(tx, id, 'table');
+    await markSubmitted(tx, id, toHex(pattern(`payment ${id}`, 48)), 1_000n);
+    await markFinalized(tx, id, height);
+  });
+}
+
+/** A node that tells what the books hold now. */
+async function ledgerOf(sql: Sql): Promise<LedgerReads> {
+  const blocks = await sql<{ block_id: Buffer; reward: bigint; settled_height: bigint }[]>`select block_id, reward,
+    settled_height from blocks where state = 'paid'`;
+  const payouts = await sql<
+    { transaction_id: Buffer; fee: bigint; final_height: bigint; address: string; amount: bigint }[]
+  >`
+    select p.transaction_id, p.fee, p.final_height, a.address, i.amount from payouts p
+    join payout_items i on i.payout_id = p.id join accounts a on a.id = i.account_id where p.state = 'finalized'`;
+  const cut = { cut_id: '', height: 0, state_root: '', validator_set_id: '' };
+  const rewards = blocks.map((row) => ({
+    finalized_height: Number(row.settled_height),
+    address: POOL,
+    kind: 'received' as const,
+    source: 'work_reward' as const,
+    outpoint: { transaction_id: rewardTransaction(row.block_id.toString('hex')), output_index: 0 },
+    amount: String(row.reward),
+    transaction_id: rewardTransaction(row.block_id.toString('hex')),
+  }));
+  const payments = payouts.map((row) => ({
+    finalized_height: Number(row.final_height),
+    address: row.address,
+    kind: 'received' as const,
+    source: 'regular' as const,
+    outpoint: { transaction_id: row.transaction_id.toString('hex'), output_index: 0 },
+    amount: String(row.amount),
+    transaction_id: row.transaction_id.toString('hex'),
+    fee: String(row.fee),
+  }));
+  return {
+    addressChanges: async ({ addresses }: { addresses: readonly string[] }) => ({
+      changes: [...rewards, ...payments].filter((change) => addresses.includes(change.address)),
+      indexed_height: HEIGHT,
+    }),
+    cutTransactions: async ({ height }: { height: number }) => ({
+      transactions: Object.entries(
+        Object.groupBy(
+          payments.filter((payment) => payment.finalized_height === height),
+          (payment) => payment.transaction_id,
+        ),
+      ).map(([transaction_id, outputs]) => ({
+        transaction_id,
+        outcome: 'finalized',
+        fee: outputs?.[0]?.fee,
+        inputs: [{ address: POOL, amount: '1', outpoint: cut }],
+        outputs: [...(outputs ?? []), { address: POOL, amount: '5' }],
+      })),
+    }),
+    cuts: async ({ before }: { before: number }) => ({ cuts: [{ height: before - 1, target: TARGET }] }),
+    block: async () => ({ extranonce: '00' }),
+    nodeSync: async () => ({}),
+  } as unknown as LedgerReads;
+}
+
+beforeAll(async () => {
+  books = await openBooks();
+  const { sql } = books;
+  await books.height(0);
+  for (let slice = 0; slice < 5; slice++) {
+    for (const service of ['pplns', 'solo'] as const)
+      await books.take(
+        [...Array(MINERS).keys()]
+          .filter((miner) => (miner + slice) % 3 !== 0)
+          .map((miner) => share(service, miner, BigInt(100 + 37 * miner + 11 * slice))),
+      );
+    const height = slice * SLICE_CUTS;
+    await books.take([
+      block('pplns', `first ${slice}`, height, slice),
+      block('pplns', `second ${slice}`, height + 1, slice + 1),
+      block('solo', `solo ${slice}`, height, slice % MINERS),
+      block('pplns', `lost ${slice}`, height, slice),
+    ]);
+    await books.height((slice + 1) * SLICE_CUTS);
+  }
+  for (let slice = 0; slice < 5; slice++) {
+    await pay(`first ${slice}`, 1_000_003n + BigInt(slice), slice * SLICE_CUTS);
+    await pay(`second ${slice}`, 777_000n, slice * SLICE_CUTS + 1);
+    await pay(`solo ${slice}`, 5_000_001n, slice * SLICE_CUTS);
+  }
+  await books.fenced((tx) => expireBlocks(tx, HEIGHT, 96));
+  await books.fenced((tx) => makeCredits(tx, new ClosedWork(), { sliceCuts: SLICE_CUTS }, HEIGHT));
+  await sql`insert into settings values ('chain_height', ${String(HEIGHT)}), ('pool_address', ${POOL})`;
+  await payOut('00000000-0000-4000-8000-000000000001', 150);
+  await payOut('00000000-0000-4000-8000-000000000002', 151);
+  // Fees of payments come out of the pool's fee.
+  ledger = await ledgerOf(sql);
+});
+afterAll(() => books.close());
+
+const ONE = `'00000000-0000-4000-8000-000000000001'`;
+const anAccount = '(select min(id) from accounts)';
+const another = '(select max(id) from accounts)';
+const paidBlock = `(select min(block_id) from blocks where state = 'paid')`;
+const soloBlock = `(select min(block_id) from blocks where state = 'paid' and service = 1)`;
+
+/** What is edited, and a word of the finding that names the row. */
+const EDITS: readonly (readonly [edit: string, names: RegExp])[] = [
+  [
+    `update accounts set address = '${formatAddress(account('thief'), 'development')}' where id = ${anAccount}`,
+    /account \d+: address/,
+  ],
+  [`update accounts set payload = '\\x${'00'}${toHex(pattern('thief', 48))}' where id = ${anAccount}`, /address|slice/],
+  [`update accounts set payload = set_byte(payload, 0, 9) where id = ${anAccount}`, /account \d+: address/],
+  [
+    `with two as (select id, payload, address from accounts where id in (${anAccount}, ${another})) update accounts a set payload = set_byte(a.payload, 40, get_byte(a.payload, 40) # 255) where a.id in (select id from two)`,
+    /address/,
+  ],
+  [`update accounts set balance = balance + 1 where id = ${anAccount}`, /account \d+: balance/],
+  [`update accounts set balance = balance + 1, paid = paid - 1 where paid > 0`, /account \d+: paid/],
+  [`update accounts set in_flight = in_flight + 5, balance = 0 where id = ${another}`, /in flight/],
+  [
+    `update accounts set balance = balance + 100 where id = ${anAccount}; update accounts set balance = balance - 100 where id = (select id from accounts where balance >= 100 order by id desc limit 1)`,
+    /account \d+: balance/,
+  ],
+  [`delete from slices where number = 2 and service = 0`, /slice 3 of pplns: the one before/],
+  [`delete from slices where number = 0 and service = 0`, /previous|W/],
+  [`delete from slices where closed_height is null and service = 0`, /open slice of pplns/],
+  [`update slices set window_work = window_work + 1 where number = 3 and service = 0`, /slice 3 of pplns: W/],
+  [`update slices set window_work = window_work * 2 where closed_height is null`, /W/],
+  [
+    `update slices set root = set_byte(root, 0, get_byte(root, 0) # 1) where number = 3 and service = 0`,
+    /slice 3 of pplns: root/,
+  ],
+  [`update slices set total = total + 1 where number = 3 and service = 0`, /slice 3 of pplns: total/],
+  [
+    `update slices set leaves = set_byte(leaves, 4, get_byte(leaves, 4) # 1) where number = 3 and service = 0`,
+    /slice 3 of pplns/,
+  ],
+  [`update slices set leaves = substring(leaves from 21) where number = 3 and service = 0`, /slice 3 of pplns/],
+  [`update slices set leaves = leaves || leaves where number = 3 and service = 0`, /slice 3 of pplns: leaves/],
+  [`update slices set leaves = set_byte(leaves, 0, 250) where number = 3 and service = 0`, /slice 3 of pplns: account/],
+  [`update slices set leaves = substring(leaves from 1 for 13) where number = 3 and service = 0`, /slice 3 of pplns/],
+  [
+    `update slices set target = set_byte(target, 31, 7) where number = 3 and service = 1`,
+    /slice 3 of (solo|service 1)/,
+  ],
+  [`update slices set fee_ppm = 20000 where number = 3 and service = 0`, /slice 3 of pplns/],
+  [`update slices set window_thousandths = 1 where number = 3 and service = 0`, /slice 3 of pplns: (W|chain)/],
+  [`update slices set slice_cuts = 5 where number = 3 and service = 0`, /slice 3 of pplns/],
+  [`update slices set opened_height = 13 where number = 3 and service = 0`, /slice 3 of pplns: opened/],
+  [`update slices set closed_height = 17 where number = 3 and service = 0`, /slice 3 of pplns: closed at/],
+  [`update slices set chain = previous where number = 3 and service = 0`, /slice 3 of pplns: chain/],
+  [`update slices set previous = chain where number = 3 and service = 0`, /slice 3 of pplns: previous/],
+  [
+    `insert into open_work select 0, ${anAccount}, 5 on conflict (service, account_id) do update set work = open_work.work + 5`,
+    /raw shares/,
+  ],
+  [`insert into open_work values (1, ${anAccount}, 12345)`, /raw shares/],
+  [
+    `update shares set work = work + 1 where sequence = (select min(sequence) from shares where service = 0)`,
+    /raw shares of account/,
+  ],
+  [
+    `update shares set account_id = ${another} where sequence = (select min(sequence) from shares where service = 0)`,
+    /raw shares/,
+  ],
+  [
+    `update shares set slice = slice + 1 where sequence = (select min(sequence) from shares where service = 0)`,
+    /raw shares/,
+  ],
+  [`delete from shares where sequence = (select min(sequence) from shares where service = 0)`, /raw shares/],
+  [`delete from shares where slice = 3`, /slice 3 of pplns: raw shares/],
+  [`update credit_lists set credits = set_byte(credits, 4, get_byte(credits, 4) # 1) where id = 1`, /credits of slice/],
+  [`update credit_lists set credits = substring(credits from 13) where id = 1`, /credits of slice/],
+  [`update credit_lists set credits = substring(credits from 1 for 7) where id = 1`, /credit/],
+  [
+    `update credit_lists set root = set_byte(root, 0, get_byte(root, 0) # 1) where id = 1`,
+    /credits of slice \d of \w+: root/,
+  ],
+  [`update credit_lists set fee_ppm = 0 where id = 1`, /fee rate/],
+  [`update credit_lists set fee = fee + 1, credited = credited - 1 where id = 1`, /fee/],
+  [`update credit_lists set reward = reward + 1, fee = fee + 1 where id = 1`, /reward/],
+  [`update credit_lists set window_work = window_work + 1 where id = 1`, /credits of slice \d of \w+: W/],
+  [
+    `update credit_lists set window_parts = '[]' where id = (select max(id) from credit_lists where service = 0)`,
+    /window/,
+  ],
+  [`update credit_lists set blocks = blocks + 1 where id = 1`, /blocks/],
+  [`update credit_lists set slice = 99 where id = 1`, /credit/],
+  [
+    `update blocks set credit_list = null where credit_list = 1; delete from credit_lists where id = 1`,
+    /not credited|balance|block/,
+  ],
+  [`update blocks set credit_list = null where block_id = ${paidBlock}`, /block|credits of slice/],
+  [
+    `update blocks set credit_list = (select max(id) from credit_lists) where block_id = ${paidBlock}`,
+    /credits of slice/,
+  ],
+  [`update blocks set reward = reward + 1 where block_id = ${paidBlock}`, /block [0-9a-f]+: reward/],
+  [
+    `update blocks set reward_transaction = set_byte(reward_transaction, 0, get_byte(reward_transaction, 0) # 1) where block_id = ${paidBlock}`,
+    /reward transaction/,
+  ],
+  [`update blocks set reward_output = 3 where block_id = ${paidBlock}`, /reward output/],
+  [`update blocks set settled_height = settled_height + 1 where block_id = ${paidBlock}`, /paid at/],
+  [`update blocks set anchor_height = anchor_height + 1 where block_id = ${paidBlock}`, /anchor/],
+  [`update blocks set slice = slice + 1 where block_id = ${paidBlock}`, /credits of slice|slice/],
+  [`update blocks set state = 'expired', reward = null where block_id = ${paidBlock}`, /paid by the ledger/],
+  [`update blocks set state = 'refused', reward = null where block_id = ${paidBlock}`, /paid by the ledger/],
+  [`delete from blocks where block_id = ${paidBlock}`, /reward [0-9a-f]+ of cut/],
+  [
+    `update blocks set block_id = set_byte(block_id, 0, get_byte(block_id, 0) # 1) where block_id = ${paidBlock}`,
+    /block|reward/,
+  ],
+  [
+    `update blocks set state = 'paid', reward = 5, reward_output = 0, settled_height = 96, reward_transaction = block_id where block_id = (select min(block_id) from blocks where state = 'expired')`,
+    /paid by the ledger/,
+  ],
+  [`update blocks set service = 1 - service where block_id = ${paidBlock}`, /credits of slice/],
+  [
+    `update blocks set account_id = case when account_id = ${anAccount} then ${another} else ${anAccount} end where block_id = ${soloBlock}`,
+    /credits of slice/,
+  ],
+  [
+    `delete from payout_items where payout_id = ${ONE}; delete from payouts where id = ${ONE}`,
+    /paid|no payout|transaction/,
+  ],
+  [
+    `with gone as (delete from payout_items where payout_id = ${ONE} returning account_id, amount) update accounts a set balance = a.balance + g.amount, paid = a.paid - g.amount from gone g where a.id = g.account_id; delete from payouts where id = ${ONE}`,
+    /transaction [0-9a-f]+ of cut 150/,
+  ],
+  [`update payout_items set amount = amount + 1 where payout_id = ${ONE}`, /payout .* to /],
+  [
+    `update payout_items set amount = amount + 1 where payout_id = ${ONE}; update accounts a set balance = a.balance - 1, paid = a.paid + 1 from payout_items i where i.account_id = a.id and i.payout_id = ${ONE} and a.balance > 0`,
+    /payout .* to /,
+  ],
+  [
+    `update payouts set transaction_id = set_byte(transaction_id, 0, get_byte(transaction_id, 0) # 1) where id = ${ONE}`,
+    /payout .*: transaction/,
+  ],
+  [`update payouts set transaction_id = null where id = ${ONE}`, /payout .*: transaction/],
+  [`update payouts set final_height = 151 where id = ${ONE}`, /payout .*: transaction/],
+  [`update payouts set fee = fee + 1 where id = ${ONE}`, /payout .*: fee/],
+  [`update payouts set state = 'void' where id = ${ONE}`, /account \d+: paid/],
+  [`update payouts set state = 'submitted' where id = ${ONE}`, /account \d+: (in flight|paid)/],
+  [
+    `update payout_items set account_id = (select max(id) from accounts where id not in (select account_id from payout_items where payout_id = ${ONE})) where payout_id = ${ONE} and account_id = (select min(account_id) from payout_items where payout_id = ${ONE})`,
+    /payout .* to |account/,
+  ],
+];
+
+const audited = (sql: Sql) => audit(sql, { network: 'development', ledger: { node: ledger, poolAddress: POOL } });
+/** Whoever edits a database takes its triggers away first. */
+const TABLES = ['slices', 'credit_lists', 'blocks', 'payouts', 'payout_items', 'accounts'];
+
+test('honest books have no finding, against themselves and against the ledger', async () => {
+  expect((await audited(books.sql)).findings).toEqual([]);
+  expect((await audit(books.sql, { network: 'development' })).findings).toEqual([]);
+});
+
+test('there are 70 kinds of edits', () => expect(EDITS.length).toBeGreaterThanOrEqual(70));
+
+for (const [edit, names] of EDITS)
+  test(`noticed: ${edit.replace(/\s+/g, ' ').slice(0, 150)}`, async () => {
+    await books.sql
+      .begin(async (tx) => {
+        for (const table of TABLES) await tx.unsafe(`alter table ${table} disable trigger user`);
+        await tx.unsafe('alter table payout_items drop constraint payout_items_payout_id_fkey');
+        await tx.unsafe('alter table blocks drop constraint blocks_credit_list_fkey');
+        await tx.unsafe(edit);
+        const { findings } = await audited(tx as unknown as Sql);
+        expect(
+          findings.map((finding) => finding.what).filter((what) => names.test(what)),
+          JSON.stringify(findings.slice(0, 5)),
+        ).not.toEqual([]);
+        throw new Error('undo');
+      })
+      .catch((error: Error) => expect(error.message).toBe('undo'));
+  });
+
+test('closed rows cannot be changed by a mistaken hand', async () => {
+  for (const edit of [
+    `update slices set total = total + 1 where number = 3`,
+    `delete from slices where number = 3`,
+    `update credit_lists set fee = fee + 1, credited = credited - 1`,
+    `update blocks set reward = reward + 1 where block_id = ${paidBlock}`,
+    `delete from blocks`,
+    `update payouts set fee = 0 where id = ${ONE}`,
+    `delete from payouts where id = ${ONE}`,
+    `update payout_items set amount = amount + 1`,
+    `update accounts set address = 'x' where id = ${anAccount}`,
+    `delete from accounts where id = ${another}`,
+  ])
+    await expect(books.sql.unsafe(edit), edit).rejects.toThrow(/cannot be changed/);
+});
+
+test('every table is audited or named as not audited', async () => {
+  const rows = await books.sql<{ name: string }[]>`select table_name as name from information_schema.tables
+    where table_schema = 'public' and table_type = 'BASE TABLE'`;
+  const figures =
+    /^(stats_|shares_\d|worker_days|account_days|pool_history|events|webhooks|silent_workers|refused_shares|block_totals|schema_version)/;
+  const unknown = rows.map((row) => row.name).filter((name) => !(name in COVERAGE) && !figures.test(name));
+  expect(unknown).toEqual([]);
+});
