@@ -28,17 +28,15 @@ const HEIGHT = 200;
 let books: BooksBed;
 let ledger: LedgerReads;
 
-const share = (service: 'pplns' | 'solo', miner: number, work: bigint): JournalRecord =>
-  ({
-    kind: 'share',
-    service,
-    account: account(`miner ${miner}`),
-    worker: 'w',
-    work,
-    atMillis: AT,
-    header: pattern(`h${miner}${service}${work}`, 16),
-    nonce: pattern(`n${miner}${work}`, 8),
-  }) as JournalRecord;
+const share = (service: 'pplns' | 'solo', miner: number, work: bigint): JournalRecord => ({
+  kind: 'share',
+  service,
+  account: account(`miner ${miner}`),
+  worker: 'w',
+  work,
+  atMillis: AT,
+  identity: null,
+});
 const block = (service: 'pplns' | 'solo', name: string, anchorHeight: number, miner: number): JournalRecord => ({
   kind: 'block',
   service,
