@@ -16,5 +16,6 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   journal_positions: 'not covered: how far each journal was taken in',
   effort: 'not covered: a figure for display',
   compoundings: 'not covered: fees of merging the wallet’s outputs, as the wallet named them',
+  journal_holes: 'not covered: entries that no journal holds any more',
   operator_log: 'not covered: a record for people',
 };

@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { ConnectionCounter, connectionNumberMemory, extranonceOf } from '../../bridge/extranonce.ts';
-import { audit } from '../../pool/books/audit.ts';
+import { audit } from '../../pool/audit/audit.ts';
 import { balanceSheet } from '../../pool/books/sheet.ts';
 import type { Chain } from '../../pool/chain.ts';
 import { connectDatabase, type Sql } from '../../pool/database/connect.ts';
@@ -322,7 +322,7 @@ export async function expectBooks(sql: Sql, oracle: Oracle): Promise<void> {
     { service, account: toHex(accountOf(account)), worker, reward, state: 'paid', credited: true },
   ]);
   expect(found).toEqual(new Map(expected as never));
-  expect((await audit(sql)).findings).toEqual([]);
+  expect((await audit(sql, { network: 'development' })).findings).toEqual([]);
   const sheet = await balanceSheet(sql);
   expect(sheet.gap).toBe(0n);
   const rewards = [...oracle.blocks.values()].reduce((sum, block) => sum + block.reward, 0n);
