@@ -82,6 +82,7 @@ async function listenForApi(
       network: values.network,
       browserOrigins: values.browserOrigin,
       trustedProxies: values.trustedProxy,
+      hosts: values.hostName,
       public: values.public,
     },
     { identity: await loadIdentity(values.dataDir), now: Date.now, log: log.child('api') },

@@ -22,6 +22,8 @@ export type ApiOptions = {
   readonly network: NetworkName;
   readonly browserOrigins?: readonly string[];
   readonly trustedProxies?: readonly string[];
+  /** Names it may be called by, besides addresses and local ones; a public service has any name. */
+  readonly hosts?: readonly string[];
   /** The limits of a public service instead of those of a node of one's own. */
   readonly public?: boolean;
   /** Instead of both; for tests. */
@@ -61,8 +63,23 @@ export async function startApi(options: ApiOptions, dependencies: ApiDependencie
   let context: ApiContext | undefined;
   let state: NodeState = 'starting';
   const shared = { context: () => context, now, log };
-  const http = new ApiHttp(
-    { version: options.version, network: options.network, browserOrigins: options.browserOrigins ?? [], limits },
+  const sockets = new ApiSockets(
+    {
+      limits,
+      ...(options.pingMillis === undefined ? {} : { pingMillis: options.pingMillis }),
+      ...(options.replayMillis === undefined ? {} : { replayMillis: options.replayMillis }),
+    },
+    shared,
+  );
+  const http: ApiHttp = new ApiHttp(
+    {
+      version: options.version,
+      network: options.network,
+      browserOrigins: options.browserOrigins ?? [],
+      // What a public service tells, it tells everybody.
+      hosts: options.public === true ? null : (options.hosts ?? []),
+      limits,
+    },
     {
       ...shared,
       identity,
@@ -72,14 +89,7 @@ export async function startApi(options: ApiOptions, dependencies: ApiDependencie
         warn: (message, fields) => log.warn(message, fields),
       }),
     },
-  );
-  const sockets = new ApiSockets(
-    {
-      limits,
-      ...(options.pingMillis === undefined ? {} : { pingMillis: options.pingMillis }),
-      ...(options.replayMillis === undefined ? {} : { replayMillis: options.replayMillis }),
-    },
-    { ...shared, http },
+    (request, socket, head, target) => sockets.upgrade(http, request, socket, head, target),
   );
   const address = await http.listen(options.bind);
   let stopWatching: (() => void) | undefined;

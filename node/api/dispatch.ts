@@ -3,6 +3,7 @@
  * fault ends as an error document; what is not a refusal is a bug, is logged, and is answered with `internal`.
  */
 import type { RouteName } from '../../protocol/api/routes.ts';
+import { clientFaults } from '../../runtime/client-fault.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { IndexUnavailable } from '../index/index-reader.ts';
 import { addressRoutes } from './address-routes.ts';
@@ -61,7 +62,7 @@ export async function dispatch(
   } catch (error) {
     if (error instanceof Refusal) return refusalAnswer(error);
     if (error instanceof IndexUnavailable) return refusalAnswer(notReady());
-    dependencies.log.error('a route failed', { target: request.target, error });
+    clientFaults.report('api', error, dependencies.log);
     return refusalAnswer(refusal('internal', 'the node could not answer; nothing was wrong with the request'));
   }
 }

@@ -1,22 +1,17 @@
 /**
- * The HTTP side of the public API (specification: Conventions, Authentication, Errors, Limits). Plain node:http: what a request costs here is
- * parsing and one write. Bodies are bounded before they are buffered, browsers are admitted by origin, answers are signed
- * when a nonce asks for it.
+ * The HTTP side of the public API (specification: Conventions, Authentication, Errors, Limits) behind the door of all programs (runtime/door/):
+ * what a request costs here is parsing and one write. Browsers are admitted by origin, answers are signed when a nonce asks for it.
  */
-import {
-  createServer,
-  type IncomingMessage,
-  type OutgoingHttpHeader,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http';
 import { MAX_REQUEST_BODY, MAX_TARGET, SOCKETS } from '../../protocol/api/routes.ts';
 import { ANSWER_HEADERS, answerMessage, ENVELOPE_VERSION, NONCE_BYTES } from '../../protocol/api/signed-answer.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import type { ListenAddress } from '../../protocol/command-line.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { clientKey, type TrustedProxies } from '../../runtime/client-address.ts';
+import { hasBody, readBody } from '../../runtime/door/body.ts';
+import { Door, type DoorErrorCode, type DoorHandlers } from '../../runtime/door/door.ts';
+import type { Words } from '../../runtime/door/last-words.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { ApiContext } from './api-context.ts';
 import { Refusal, refusal } from './api-error.ts';
@@ -31,8 +26,11 @@ export type HttpOptions = {
   readonly version: string;
   readonly network: NetworkName;
   readonly browserOrigins: readonly string[];
+  /** Names the API may be called by, besides addresses and local ones; null: whatever name. */
+  readonly hosts: readonly string[] | null;
   readonly limits: ApiLimits;
 };
+export type UpgradeHandler = NonNullable<DoorHandlers['upgrade']>;
 export type HttpDependencies = {
   readonly context: () => ApiContext | undefined;
   readonly identity: NodeIdentity;
@@ -45,61 +43,43 @@ export type HttpDependencies = {
 const NOTHING = new Uint8Array(0);
 const EXPOSED = Object.values(ANSWER_HEADERS).join(', ');
 
+/** Of all connections, those that the programs of this machine get even if strangers take all others. */
+const OWN_CONNECTIONS = 64;
+
 export class ApiHttp {
-  readonly server: Server;
-  readonly #options: HttpOptions;
+  readonly #door: Door;
   readonly #dependencies: HttpDependencies;
-  readonly #origins: ReadonlySet<string>;
   readonly #list: RouteList;
   readonly #listJson: string;
-  readonly #connections = new Map<string, number>();
 
-  constructor(options: HttpOptions, dependencies: HttpDependencies) {
-    this.#options = options;
+  /** `upgrade` opens the WebSockets (sockets.ts). */
+  constructor(options: HttpOptions, dependencies: HttpDependencies, upgrade: UpgradeHandler) {
     this.#dependencies = dependencies;
-    this.#origins = new Set(options.browserOrigins);
     this.#list = routesOffered(options.version, options.network);
     this.#listJson = JSON.stringify(this.#list);
-    this.server = createServer(
+    const { connections, connectionsPerClient } = options.limits;
+    this.#door = new Door(
       {
-        requestTimeout: 30_000,
-        headersTimeout: 10_000,
-        keepAliveTimeout: 75_000,
-        connectionsCheckingInterval: 5_000,
-        maxHeaderSize: 16_384,
-        noDelay: true,
+        name: 'api',
+        limits: {
+          connections,
+          perClient: connectionsPerClient,
+          reserved: Math.min(OWN_CONNECTIONS, connections >> 1),
+          headBytes: 16_384,
+          bodyBytes: MAX_REQUEST_BODY,
+          headMillis: 10_000,
+          requestMillis: 30_000,
+          answerMillis: 120_000,
+          stallMillis: 30_000,
+          idleMillis: 75_000,
+        },
+        hosts: options.hosts,
+        origins: options.browserOrigins,
+        proxies: dependencies.proxies,
       },
-      (request, response) => void this.#serve(request, response),
+      { request: (request, response) => this.#serve(request, response), upgrade, words: doorWords },
+      { log: dependencies.log },
     );
-    // A client that is done sending still gets the answers it asked for.
-    Object.assign(this.server, { httpAllowHalfOpen: true });
-    this.server.maxConnections = options.limits.connections;
-    this.server.on('connection', (socket: Socket) => this.#connected(socket));
-    this.server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => badConnection(error, socket));
-    this.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
-      // Whoever asks before sending too much is told so before sending it.
-      if (Number(request.headers['content-length'] ?? 0) <= MAX_REQUEST_BODY) response.writeContinue();
-      void this.#serve(request, response);
-    });
-  }
-
-  /** One client may not take all connections; proxies speak for many. */
-  #connected(socket: Socket): void {
-    const client = clientKey(socket.remoteAddress ?? '');
-    const open = (this.#connections.get(client) ?? 0) + 1;
-    if (
-      open > this.#options.limits.connectionsPerClient &&
-      !this.#dependencies.proxies.has(socket.remoteAddress ?? '')
-    ) {
-      socket.destroy();
-      return;
-    }
-    this.#connections.set(client, open);
-    socket.once('close', () => {
-      const left = (this.#connections.get(client) ?? 1) - 1;
-      if (left === 0) this.#connections.delete(client);
-      else this.#connections.set(client, left);
-    });
   }
 
   clientOf(request: IncomingMessage): string {
@@ -118,17 +98,9 @@ export class ApiHttp {
     throw refusal(verdict.code, message, {}, verdict.retryAfterMillis);
   }
 
-  /** A web page may call only from an origin the operator admitted; programs send no Origin. */
-  checkOrigin(origin: string | undefined): void {
-    if (origin !== undefined && !this.#origins.has(origin))
-      throw refusal('origin_refused', 'this browser origin is not admitted; the operator can add --browser-origin');
-  }
-
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    request.on('error', () => response.destroy());
     const { origin } = request.headers;
     try {
-      this.checkOrigin(origin);
       if (origin !== undefined) {
         response.setHeader('access-control-allow-origin', origin);
         response.setHeader('access-control-expose-headers', EXPOSED);
@@ -146,11 +118,7 @@ export class ApiHttp {
       const answer = await dispatch({ method, target, body }, (cost) => this.allow(client, cost), this.#dependencies);
       await this.#answer(request, response, body, answer);
     } catch (error) {
-      if (!(error instanceof Refusal)) {
-        this.#dependencies.log.error('a request failed', { target: request.url, error });
-        response.destroy();
-        return;
-      }
+      if (!(error instanceof Refusal)) throw error;
       await this.#answer(request, response, NOTHING, refusalAnswer(error));
     }
   }
@@ -210,7 +178,6 @@ export class ApiHttp {
     const length = Buffer.byteLength(json);
     // The rest of a body that was refused is not worth reading, and neither is a client that does not stop.
     const unread = hasBody(request) && !request.complete;
-    const { socket } = request;
     const headers = [
       ...(response.getHeaderNames().length === 0 ? [] : Object.entries(response.getHeaders()).flat()),
       'content-type',
@@ -228,7 +195,6 @@ export class ApiHttp {
     // Text, so that head and body leave in one write; nearly all of it is ASCII, which needs no encoding.
     if (typeof json === 'string') response.end(json, length === json.length ? 'latin1' : 'utf8');
     else response.end(json);
-    if (unread) socket.destroySoon();
   }
 
   /** The headers of a signed answer, or why it cannot be signed. */
@@ -269,27 +235,14 @@ export class ApiHttp {
   }
 
   listen(address: ListenAddress): Promise<ListenAddress> {
-    return new Promise((resolve, reject) => {
-      this.server.once('error', reject);
-      this.server.listen({ host: address.host, port: address.port, backlog: 4096 }, () => {
-        this.server.off('error', reject);
-        resolve({ host: address.host, port: (this.server.address() as AddressInfo).port });
-      });
-    });
+    return this.#door.listen(address, { what: 'the public API', backlog: 4096 });
   }
 
+  /** Answers under way get a moment; after it nobody is waited for. */
   close(): Promise<void> {
-    return new Promise((resolve) => {
-      this.server.close(() => resolve());
-      this.server.closeIdleConnections();
-      // Answers under way get a moment; after it nobody is waited for.
-      setTimeout(() => this.server.closeAllConnections(), 2_000).unref();
-    });
+    return this.#door.close(2_000);
   }
 }
-
-const hasBody = ({ headers }: IncomingMessage): boolean =>
-  headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
 
 function allowedMethods(target: string): string {
   const methods = methodsAt(target.split('?')[0] as string);
@@ -299,9 +252,8 @@ function allowedMethods(target: string): string {
 const SOCKET_PATHS = Object.values(SOCKETS).map(({ path }) => new RegExp(`^${path.replace('{id}', '[^/]+')}(\\?|$)`));
 const isSocketPath = (target: string): boolean => SOCKET_PATHS.some((path) => path.test(target));
 
-/** At most 128 KiB, as JSON, whole. Anything longer is refused before it is kept. */
+/** At most 128 KiB, as JSON, whole. */
 async function readRequestBody(request: IncomingMessage): Promise<Uint8Array> {
-  const length = request.headers['content-length'];
   if (request.method === 'GET' || request.method === 'HEAD') {
     if (hasBody(request)) throw refusal('bad_request', 'a GET request has no body');
     return NOTHING;
@@ -309,42 +261,19 @@ async function readRequestBody(request: IncomingMessage): Promise<Uint8Array> {
   if (request.method !== 'POST') return NOTHING;
   if (!/^application\/json\s*(;\s*charset=utf-8\s*)?$/i.test(request.headers['content-type'] ?? ''))
     throw refusal('media_type_unsupported', 'the body must be application/json');
-  const tooLarge = () => refusal('body_too_large', `a body has at most ${MAX_REQUEST_BODY} bytes`);
-  if (Number(length ?? 0) > MAX_REQUEST_BODY) throw tooLarge();
-  const parts: Buffer[] = [];
-  let size = 0;
-  // Not an async iterator: leaving one early would destroy the connection before the refusal is written.
-  return new Promise((resolve, reject) => {
-    const take = (part: Buffer): void => {
-      size += part.length;
-      if (size <= MAX_REQUEST_BODY) {
-        parts.push(part);
-        return;
-      }
-      request.off('data', take).pause();
-      reject(tooLarge());
-    };
-    request.on('data', take);
-    request.on('end', () => resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)));
-    request.on('error', () => reject(refusal('request_timeout', 'the request did not arrive whole')));
-  });
+  const body = await readBody(request, MAX_REQUEST_BODY);
+  if (body === 'too_large') throw refusal('body_too_large', `a body has at most ${MAX_REQUEST_BODY} bytes`);
+  if (body === 'incomplete') throw refusal('request_timeout', 'the request did not arrive whole');
+  return body;
 }
 
-/** What node:http could not read as a request. */
-function badConnection(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (!socket.writable || error.code === 'ECONNRESET') {
-    socket.destroy();
-    return;
-  }
-  const refused =
-    error.code === 'HPE_HEADER_OVERFLOW'
-      ? refusal('headers_too_large', 'the headers are too large')
-      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? refusal('request_timeout', 'the request did not arrive in time')
-        : refusal('bad_request', 'this is not an HTTP request');
-  const body = JSON.stringify(refused.document);
-  socket.end(
-    `HTTP/1.1 ${refused.status} Refused\r\ncontent-type: application/json\r\nconnection: close\r\n` +
-      `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
+export const wordsOf = ({ status, document }: Refusal): Words => ({
+  status,
+  type: 'application/json',
+  body: JSON.stringify(document),
+});
+
+function doorWords(code: DoorErrorCode, message: string): Words {
+  const remedy = code === 'origin_refused' ? '; the operator can add --browser-origin' : '';
+  return wordsOf(refusal(code, `${message}${remedy}`));
 }

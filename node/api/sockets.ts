@@ -1,21 +1,24 @@
 /**
- * The WebSockets of the public API: who may open one (path, subprotocol, origin, readiness, allowance), what each carries, and the
- * pings that find readers who are gone. Compression is off: it would cost every connection memory and one event a copy each.
+ * The WebSockets of the public API: who may open one (path, subprotocol, readiness, allowance) and what each carries. Handshakes,
+ * pings and the places of each client are the door's (runtime/door/web-sockets.ts).
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { type WebSocket, WebSocketServer } from 'ws';
+import type { WebSocket } from 'ws';
 import { CLOSE_CODES, type ResyncReason } from '../../protocol/api/frames.ts';
 import { MAX_TARGET, SOCKETS } from '../../protocol/api/routes.ts';
 import { integer, object, optional } from '../../protocol/api/schema.ts';
 import { fromHex } from '../../protocol/bytes.ts';
+import { refuseUpgrade } from '../../runtime/door/door.ts';
+import type { Target } from '../../runtime/door/target.ts';
+import { protocolsOf, WebSockets } from '../../runtime/door/web-sockets.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { CutFeed, CutReader } from '../events.ts';
 import type { ApiContext } from './api-context.ts';
 import { Refusal, refusal } from './api-error.ts';
 import type { ApiLimits } from './api-limits.ts';
 import { dispatch, NOT_READY_MILLIS } from './dispatch.ts';
-import type { ApiHttp } from './http-server.ts';
+import { type ApiHttp, wordsOf } from './http-server.ts';
 import { LiveHub } from './live-hub.ts';
 import { LiveConnection } from './live-socket.ts';
 import { readQuery } from './route-match.ts';
@@ -26,7 +29,6 @@ export type SocketsOptions = {
   readonly replayMillis?: number;
 };
 export type SocketsDependencies = {
-  readonly http: ApiHttp;
   readonly context: () => ApiContext | undefined;
   readonly now: () => number;
   readonly log: Logger;
@@ -42,28 +44,28 @@ const PING_MILLIS = 30_000;
 export class ApiSockets {
   readonly #options: SocketsOptions;
   readonly #dependencies: SocketsDependencies;
-  readonly #servers: Record<'stream' | 'live', WebSocketServer>;
-  /** Whether each socket answered the last ping. */
-  readonly #alive = new Map<WebSocket, boolean>();
-  readonly #pinger: NodeJS.Timeout;
+  readonly #sockets: Record<'stream' | 'live', WebSockets>;
   readonly #live = new Set<LiveConnection>();
   #sources: Sources | undefined;
 
   constructor(options: SocketsOptions, dependencies: SocketsDependencies) {
     this.#options = options;
     this.#dependencies = dependencies;
-    const server = (maxPayload: number) =>
-      new WebSocketServer({ noServer: true, clientTracking: false, perMessageDeflate: false, maxPayload });
-    this.#servers = { stream: server(1024), live: server(options.limits.socket.frameBytes) };
-    dependencies.http.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) =>
-      this.#upgrade(request, socket, head),
-    );
-    this.#pinger = setInterval(() => this.#ping(), options.pingMillis ?? PING_MILLIS);
-    this.#pinger.unref();
+    const sockets = (frameBytes: number) =>
+      new WebSockets(
+        {
+          name: 'api',
+          frameBytes,
+          perClient: options.limits.connectionsPerClient,
+          pingMillis: options.pingMillis ?? PING_MILLIS,
+        },
+        dependencies,
+      );
+    this.#sockets = { stream: sockets(1024), live: sockets(options.limits.socket.frameBytes) };
   }
 
   get open(): number {
-    return this.#alive.size;
+    return this.#sockets.stream.open + this.#sockets.live.open;
   }
 
   /** Feed and hub live as long as the node they listen to. */
@@ -83,43 +85,25 @@ export class ApiSockets {
     return this.#sources;
   }
 
-  #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    socket.on('error', () => socket.destroy());
-    const { http } = this.#dependencies;
+  upgrade(http: ApiHttp, request: IncomingMessage, socket: Duplex, head: Buffer, target: Target): void {
     try {
-      const target = request.url ?? '';
-      http.checkOrigin(request.headers.origin);
-      if (target.length > MAX_TARGET) throw refusal('target_too_long', `a target has at most ${MAX_TARGET} characters`);
-      http.allow(http.clientOf(request), 1);
-      const opening = this.#opening(request, target);
-      const offered = (request.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
-      if (!offered.includes(opening.subprotocol))
-        throw refusal('subprotocol_required', `this socket speaks the subprotocol ${opening.subprotocol}`);
-      // Only the spoken one is left, so that is what the handshake answers with.
-      request.headers['sec-websocket-protocol'] = opening.subprotocol;
-      const server = opening.subprotocol === SOCKETS.live.subprotocol ? this.#servers.live : this.#servers.stream;
-      server.handleUpgrade(request, socket, head, (opened) => {
-        this.#keep(opened);
-        opening.start(opened);
-      });
+      if ((request.url ?? '').length > MAX_TARGET)
+        throw refusal('target_too_long', `a target has at most ${MAX_TARGET} characters`);
+      const client = http.clientOf(request);
+      http.allow(client, 1);
+      const { subprotocol, start } = this.#opening(http, client, target);
+      if (!protocolsOf(request).includes(subprotocol))
+        throw refusal('subprotocol_required', `this socket speaks the subprotocol ${subprotocol}`);
+      const sockets = subprotocol === SOCKETS.live.subprotocol ? this.#sockets.live : this.#sockets.stream;
+      if (sockets.isFull(client)) throw refusal('too_busy', 'this address holds as many sockets as it may', {}, 10_000);
+      sockets.accept(request, socket, head, { client, protocol: subprotocol }, start);
     } catch (error) {
-      if (!(error instanceof Refusal)) {
-        this.#dependencies.log.error('a socket could not be opened', { target: request.url, error });
-        socket.destroy();
-        return;
-      }
-      const body = JSON.stringify(error.document);
-      socket.end(
-        `HTTP/1.1 ${error.status} Refused\r\ncontent-type: application/json\r\nconnection: close\r\n` +
-          `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-      );
+      if (!(error instanceof Refusal)) throw error;
+      refuseUpgrade(socket, wordsOf(error));
     }
   }
 
-  #opening(request: IncomingMessage, target: string): Opening {
-    const mark = target.indexOf('?');
-    const path = mark < 0 ? target : target.slice(0, mark);
-    const query = mark < 0 ? '' : target.slice(mark + 1);
+  #opening(http: ApiHttp, client: string, { path, query }: Target): Opening {
     if (path === SOCKETS.events.path) {
       const after = readQuery(eventsQuery, query).after_height as number | undefined;
       const { feed } = this.#ready();
@@ -136,7 +120,7 @@ export class ApiSockets {
       const { context, hub } = this.#ready();
       return {
         subprotocol: SOCKETS.live.subprotocol,
-        start: (socket) => this.#openLive(socket, request, context, hub),
+        start: (socket) => this.#openLive(socket, http, client, context, hub),
       };
     }
     const id = STATUS_PATH.exec(path)?.[1];
@@ -151,9 +135,8 @@ export class ApiSockets {
     };
   }
 
-  #openLive(socket: WebSocket, request: IncomingMessage, context: ApiContext, hub: LiveHub): void {
-    const { http, now } = this.#dependencies;
-    const client = http.clientOf(request);
+  #openLive(socket: WebSocket, http: ApiHttp, client: string, context: ApiContext, hub: LiveHub): void {
+    const { now } = this.#dependencies;
     const read = (target: string) =>
       dispatch(
         { method: 'GET', target, body: new Uint8Array(0) },
@@ -163,25 +146,6 @@ export class ApiSockets {
     const live = new LiveConnection(socket, this.#options.limits, { context, hub, read, now });
     this.#live.add(live);
     socket.on('close', () => this.#live.delete(live));
-  }
-
-  #keep(socket: WebSocket): void {
-    this.#alive.set(socket, true);
-    socket.on('pong', () => this.#alive.set(socket, true));
-    socket.on('close', () => this.#alive.delete(socket));
-    // The close that follows is all there is to do about a broken connection or frame.
-    socket.on('error', () => undefined);
-  }
-
-  #ping(): void {
-    for (const [socket, answered] of this.#alive) {
-      if (!answered) {
-        socket.terminate();
-        continue;
-      }
-      this.#alive.set(socket, false);
-      socket.ping();
-    }
   }
 
   /** The node behind the API changed: streams of cuts end, subscriptions go on with the new one. */
@@ -197,13 +161,8 @@ export class ApiSockets {
   }
 
   close(): void {
-    clearInterval(this.#pinger);
     this.#endSources();
-    for (const socket of this.#alive.keys()) socket.close(CLOSE_CODES.goingAway, 'the node is stopping');
-    // A reader that does not answer the close is not waited for.
-    setTimeout(() => {
-      for (const socket of this.#alive.keys()) socket.terminate();
-    }, 1_000).unref();
+    for (const sockets of Object.values(this.#sockets)) sockets.close(CLOSE_CODES.goingAway, 'the node is stopping');
   }
 }
 

@@ -19,6 +19,7 @@ export const API_ERRORS = {
   body_too_large: 413,
   target_too_long: 414,
   media_type_unsupported: 415,
+  host_refused: 421,
   upgrade_required: 426,
   too_many_requests: 429,
   client_blocked: 429,

@@ -125,6 +125,26 @@ test('only admitted browser origins may ask, over HTTP and over sockets', async 
   expect(refused.status).toBe(403);
 });
 
+test('a page whose name leads here is no program of this machine; a public service has any name', async () => {
+  const own = await ApiBed.forTest({ api: { hosts: ['node.example'] } });
+  const from = (bed: ApiBed, host: string) =>
+    raw(bed.api.address.port, [`GET /v1/chain/head HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`]);
+  expect(await from(own, 'evil.example')).toMatch(/^HTTP\/1\.1 421 .*"code":"host_refused"/s);
+  for (const host of ['node.example', '127.0.0.1:28701', 'localhost', 'node'])
+    expect(await from(own, host)).toMatch(/^HTTP\/1\.1 200/);
+  const service = await ApiBed.forTest({ api: { public: true } });
+  expect(await from(service, 'api.example')).toMatch(/^HTTP\/1\.1 200/);
+});
+
+test('one client behind a proxy may not hold all sockets', async () => {
+  const limits = { ...NODE_LIMITS, connectionsPerClient: 2 };
+  const bed = await ApiBed.forTest({ api: { limits, trustedProxies: ['127.0.0.1'] } });
+  const open = (client: string) => bed.socket('/v1/ws', 'svc.node-api.v1', { 'x-forwarded-for': client });
+  await Promise.all([open('192.0.2.1').opened(), open('192.0.2.1').opened()]);
+  expect((await open('192.0.2.1').refused).status).toBe(503);
+  await open('192.0.2.2').opened();
+});
+
 test('GET / is a list for programs and a page for people', async () => {
   const bed = await ApiBed.forTest();
   const list = await (await bed.get('/')).json();
