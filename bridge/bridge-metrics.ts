@@ -47,6 +47,8 @@ export function stratumMetrics(metrics: Metrics, prefix: string): (figures: Stra
   const sent = new Totals(metrics.counter(name('jobs_sent_total'), { help: 'Jobs of new templates sent' }));
   const skipped = new Totals(metrics.counter(name('jobs_skipped_total'), { help: 'Jobs held back from slow readers' }));
   const published = new Totals(metrics.counter(name('templates_total'), { help: 'Sets of templates published' }));
+  const kept = metrics.gauge(name('templates_kept'), { help: 'Templates that a block can still need' });
+  const keptBytes = metrics.gauge(name('templates_kept_bytes'), { help: 'Bytes of their transactions, each once' });
   const blocks = new Totals(metrics.counter(name('blocks_total'), { help: 'Blocks, by state', labels: ['state'] }));
   return (figures) => {
     const { listeners } = figures;
@@ -73,6 +75,8 @@ export function stratumMetrics(metrics: Metrics, prefix: string): (figures: Stra
     sent.set(sum((listener) => listener.jobsSent));
     skipped.set(sum((listener) => listener.jobsSkipped));
     published.set(figures.templates.published);
+    kept.set(figures.templates.kept.kept);
+    keptBytes.set(figures.templates.kept.bytes);
     const { found, accepted, late, refused: turned, paid, expired } = figures.blocks;
     for (const [state, count] of Object.entries({ found, accepted, late, refused: turned, paid, expired }))
       blocks.set(count, { state });

@@ -4,7 +4,9 @@
  * for the statistics.
  */
 import { type Bytes, toHex } from '../protocol/bytes.ts';
+import { MAX_CUT_BLOCKS } from '../protocol/cut.ts';
 import { registrationWindowEnd } from '../protocol/header.ts';
+import { REGISTRATION_WINDOW } from '../protocol/network.ts';
 import type { BlockFate, FoundBlock, ShareSink } from './sink.ts';
 import type { CandidateAnswer, CutNews, Upstream } from './upstream.ts';
 
@@ -37,6 +39,11 @@ const BOOK_MILLIS = 250;
 const RETRY_MILLIS = { first: 250, most: 10_000 };
 /** Finished blocks kept for the statistics. */
 const KEPT = 1_000;
+/**
+ * Blocks whose fate is open: as many as a whole window of cuts can register. Only a node that names a target which every
+ * hash meets makes more; the oldest are then given up.
+ */
+const MAX_OPEN = MAX_CUT_BLOCKS * REGISTRATION_WINDOW;
 
 export class FoundBlocks {
   readonly #dependencies: FoundBlocksDependencies;
@@ -52,12 +59,13 @@ export class FoundBlocks {
     this.#dependencies = dependencies;
   }
 
-  /** First the books, then the nodes. */
-  add(block: FoundBlock, body: Bytes): void {
+  /** First the books, then the nodes. The body is made for each sending: it is a mebibyte, and no node may be there for long. */
+  add(block: FoundBlock, body: () => Bytes): void {
     const id = toHex(block.blockId);
     const { service, account, worker, anchorHeight, atMillis } = block;
     const entry: BlockEntry = { id, service, account, worker, anchorHeight, atMillis, fate: { state: 'sent' } };
     this.#open.set(id, entry);
+    if (this.#open.size > MAX_OPEN) this.#giveUp();
     this.counts.found++;
     const booked = this.#dependencies.sink
       .block(block)
@@ -70,7 +78,14 @@ export class FoundBlocks {
     this.#dependencies.log.info('block found', { block: id, service, worker, anchor: anchorHeight });
   }
 
-  async #send(entry: BlockEntry, { header }: FoundBlock, body: Bytes): Promise<void> {
+  #giveUp(): void {
+    const [oldest] = this.#open.values();
+    if (oldest === undefined) return;
+    this.counts.expired++;
+    this.#finish(oldest, { state: 'expired', height: this.#height });
+  }
+
+  async #send(entry: BlockEntry, { header }: FoundBlock, body: () => Bytes): Promise<void> {
     for (let wait = RETRY_MILLIS.first; ; wait = Math.min(2 * wait, RETRY_MILLIS.most)) {
       const answers = await this.#dependencies.upstream.submit(header, body);
       const best = bestOf(answers.map(({ answer }) => answer));
@@ -80,7 +95,8 @@ export class FoundBlocks {
         this.counts[best.state === 'known' ? 'accepted' : best.state]++;
         return this.#tell(entry, best);
       }
-      if (this.#closed || this.#height >= registrationWindowEnd(entry.anchorHeight)) return;
+      const isOver = this.#closed || !this.#open.has(entry.id);
+      if (isOver || this.#height >= registrationWindowEnd(entry.anchorHeight)) return;
       await this.#dependencies.sleep(wait);
     }
   }

@@ -11,7 +11,7 @@ import type { Balance, Candidate, Hub, JudgedShare, ListenerControl, Member } fr
 import type { SessionRecord } from './session-record.ts';
 import type { SessionShelf } from './session-shelf.ts';
 import type { AcceptedShare, RefusedShare, ShareSink, WorkerEvent } from './sink.ts';
-import { bodyFor, type Template } from './template.ts';
+import { bodyFor, carriedBy, type KeptTemplate } from './template-store.ts';
 
 export type MainHubDependencies = {
   readonly sink: ShareSink;
@@ -19,7 +19,7 @@ export type MainHubDependencies = {
   readonly bans: BanList;
   readonly blocks: FoundBlocks;
   readonly now: () => number;
-  readonly template: (serial: number) => Template | undefined;
+  readonly template: (serial: number) => KeptTemplate | undefined;
   readonly listener: (thread: number) => ListenerControl | undefined;
   readonly onBan: (key: string, untilMillis: number) => void;
   readonly log: { warn(message: string, fields?: Readonly<Record<string, unknown>>): void };
@@ -60,8 +60,10 @@ export class MainHub implements Hub {
       log.warn('block of a forgotten template', { serial });
       return;
     }
-    const body = bodyFor(from, payout, extranonce);
-    blocks.add({ ...acceptedOf(share), blockId, payout, target: from.header.target, header }, body);
+    const carried = carriedBy(from);
+    blocks.add({ ...acceptedOf(share), blockId, payout, target: from.header.target, header, carried }, () =>
+      bodyFor(from, payout, extranonce),
+    );
   }
 
   worker(events: readonly WorkerEvent[]): void {

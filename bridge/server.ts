@@ -16,7 +16,6 @@ import { Desk } from './desk.ts';
 import { BOOT_ID_BYTES, connectionNumberMemory } from './extranonce.ts';
 import { type BlockEntry, FoundBlocks } from './found-blocks.ts';
 import type { BoundAddress, CertificatePem, Hub, ListenerControl, ListenerFigures, Publication } from './hub.ts';
-import { MAX_SERIAL } from './job-book.ts';
 import { Listener, type ListenerOptions } from './listener.ts';
 import { startListenerThread } from './listener-threads.ts';
 import { MainHub } from './main-hub.ts';
@@ -25,7 +24,7 @@ import { RepeatedTemplates } from './repeated-templates.ts';
 import type { StratumService } from './service.ts';
 import { LocalSessionShelf, type SessionShelf } from './session-shelf.ts';
 import type { ShareSink } from './sink.ts';
-import type { Template } from './template.ts';
+import { type KeptTemplate, TemplateStore } from './template-store.ts';
 import type { NodeFigures, TemplateSet, Upstream } from './upstream.ts';
 
 export type StratumServerOptions = {
@@ -65,7 +64,13 @@ export type StratumFigures = {
   readonly listeners: readonly ListenerFigures[];
   readonly nodes: readonly NodeFigures[];
   readonly blocks: FoundBlocks['counts'] & { readonly paidAtoms: bigint };
-  readonly templates: { readonly published: number; readonly fees: bigint; readonly transactions: number };
+  readonly templates: {
+    readonly published: number;
+    readonly fees: bigint;
+    readonly transactions: number;
+    /** Templates that a block can still need, their distinct transactions and the bytes of those. */
+    readonly kept: TemplateStore['figures'];
+  };
   readonly bans: number;
 };
 
@@ -119,10 +124,11 @@ class MainServer implements StratumServer {
   readonly #hub: Hub;
   readonly #counts = connectionCountMemory();
   readonly #connectionNumbers = connectionNumberMemory();
-  readonly #templates = new Map<number, { readonly template: Template; readonly atMillis: number }>();
+  readonly #templates: TemplateStore;
   readonly #repeated: RepeatedTemplates;
   #certificate: CertificatePem | null;
-  #serial = 0;
+  /** Templates that wait for their dataset. */
+  #waiting: readonly KeptTemplate[] = [];
   #publication: Publication | null = null;
   #published = 0;
   #healthy = false;
@@ -140,6 +146,7 @@ class MainServer implements StratumServer {
     this.bootId = options.bootId ?? Uint8Array.from(randomBytes(BOOT_ID_BYTES));
     const { graceMillis, memoryMillis } = options.limits.jobs;
     this.#repeated = new RepeatedTemplates(2 * (graceMillis + memoryMillis));
+    this.#templates = new TemplateStore(options.limits.jobs);
     this.#bans = new BanList(options.limits.bans, options.allow);
     const sleep = (millis: number) => new Promise<void>((resolve) => setTimeout(resolve, millis));
     this.#blocks = new FoundBlocks({ upstream, sink, log: log.child('blocks'), sleep });
@@ -149,7 +156,7 @@ class MainServer implements StratumServer {
       bans: this.#bans,
       blocks: this.#blocks,
       now: this.#now,
-      template: (serial) => this.#templates.get(serial)?.template,
+      template: (serial) => this.#templates.get(serial),
       listener: (thread) => this.#listeners.get(thread),
       onBan: (key, until) => {
         this.#each((listener) => listener.ban(key, until));
@@ -267,29 +274,43 @@ class MainServer implements StratumServer {
 
   // --- templates --------------------------------------------------------------------------------------------------------
 
-  async #publish({ templates, headHeight, clean, node }: TemplateSet): Promise<void> {
+  /** The set itself is not held on to: while a dataset is built, newer ones come. */
+  #publish({ templates, headHeight, clean, node }: TemplateSet): Promise<void> {
+    const kept = templates.map((template) => this.#templates.put(template));
+    for (const { serial } of this.#waiting) this.#templates.forget(serial);
+    this.#waiting = kept;
+    return this.#publishKept(kept, { headHeight, clean, node });
+  }
+
+  async #publishKept(
+    kept: readonly KeptTemplate[],
+    { headHeight, clean, node }: Omit<TemplateSet, 'templates'>,
+  ): Promise<void> {
     const { verifier, log } = this.#dependencies;
-    const [first] = templates;
+    const [first] = kept;
     if (first === undefined) return;
-    const serials = templates.map((template) => this.#shelve(template));
-    const repeats = templates.map(({ headerBytes }) => this.#repeated.isRepeat(headerBytes, performance.now()));
+    const repeats = kept.map(({ headerBytes }) => this.#repeated.isRepeat(headerBytes, performance.now()));
     try {
-      await Promise.all([...new Set(templates.map(({ epoch }) => epoch))].map((epoch) => verifier.prepare(epoch)));
+      await Promise.all([...new Set(kept.map(({ epoch }) => epoch))].map((epoch) => verifier.prepare(epoch)));
     } catch (error) {
       return log.error('the dataset could not be prepared', { epoch: first.epoch, error });
     }
-    // A set that had to wait for its dataset may be older than one that did not.
-    const newest = this.#publication?.templates[0]?.serial ?? 0;
-    if (newest > (serials[0] as number)) return;
+    if (this.#waiting !== kept) return;
+    this.#waiting = [];
+    this.#templates.publish(
+      kept.map(({ serial }) => serial),
+      headHeight,
+      performance.now(),
+    );
     this.#publication = {
       headHeight,
       clean,
-      templates: templates.map(({ headerBytes, epoch }, draw) => ({
-        serial: serials[draw] as number,
+      templates: kept.map(({ serial, headerBytes, epoch }, draw) => ({
+        serial,
         header: headerBytes,
         epoch,
         draw,
-        draws: templates.length,
+        draws: kept.length,
         isRepeat: repeats[draw] as boolean,
       })),
     };
@@ -297,26 +318,11 @@ class MainServer implements StratumServer {
     const publication = this.#publication;
     this.#each((listener) => listener.publish(publication));
     this.#decideReady();
-    log.debug('templates published', { node, height: headHeight, draws: templates.length, fees: first.fees });
+    log.debug('templates published', { node, height: headHeight, draws: kept.length, fees: first.fees });
     this.#prepareAhead(first);
   }
 
-  #shelve(template: Template): number {
-    const now = performance.now();
-    const { graceMillis, memoryMillis } = this.#options.limits.jobs;
-    for (const [serial, { atMillis }] of this.#templates) {
-      // As long as no newer one superseded it, a template is good however old it is.
-      const isCurrent = this.#publication?.templates.some((each) => each.serial === serial) === true;
-      if (isCurrent || now - atMillis <= 2 * (graceMillis + memoryMillis)) break;
-      this.#templates.delete(serial);
-    }
-    if (this.#serial >= MAX_SERIAL) throw new RangeError('template serials are used up: restart');
-    this.#serial++;
-    this.#templates.set(this.#serial, { template, atMillis: now });
-    return this.#serial;
-  }
-
-  #prepareAhead({ anchorHeight, epoch, epochLength }: Template): void {
+  #prepareAhead({ anchorHeight, epoch, epochLength }: KeptTemplate): void {
     if (epochLength === undefined) return;
     const ahead = Math.min(PREPARE_AHEAD_CUTS, Math.ceil(epochLength / 2));
     if (Math.floor((anchorHeight + ahead) / epochLength) <= epoch) return;
@@ -344,7 +350,7 @@ class MainServer implements StratumServer {
 
   async figures(): Promise<StratumFigures> {
     const current = this.#publication?.templates[0];
-    const template = current === undefined ? undefined : this.#templates.get(current.serial)?.template;
+    const template = current === undefined ? undefined : this.#templates.get(current.serial);
     return {
       ready: this.#isReady,
       bootId: this.bootId,
@@ -355,7 +361,8 @@ class MainServer implements StratumServer {
       templates: {
         published: this.#published,
         fees: template?.fees ?? 0n,
-        transactions: template?.body.transactions.length ?? 0,
+        transactions: template?.transactions.length ?? 0,
+        kept: this.#templates.figures,
       },
       bans: this.bans().length,
     };

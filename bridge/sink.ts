@@ -3,6 +3,7 @@
  * counters (bridge/counters.ts), the pool with its books. Calls come in batches from the main thread only.
  */
 import type { Bytes } from '../protocol/bytes.ts';
+import type { Carried } from './template-store.ts';
 
 /** Which account a connection's blocks belong to: on record before its first job, so every reward has a finder. */
 export type Ownership = {
@@ -43,6 +44,7 @@ export type FoundBlock = AcceptedShare & {
   readonly payout: Bytes;
   readonly target: bigint;
   readonly header: Bytes;
+  readonly carried: Carried;
 };
 
 /** A block's way: sent to the nodes, then paid or expired as the cuts say. */

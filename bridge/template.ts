@@ -2,13 +2,15 @@
  * A template as the bridge uses it: taken from a node's answer and checked before anyone hashes on it. It decodes, its
  * roots follow from its body, its target and anchor make sense and its dataset seed is the network's own.
  */
-import { type Body, bodyBytes, encodeBody, MAX_BODY_BYTES, parentsRoot, transactionsRoot } from '../protocol/body.ts';
+import { MAX_SUPPLY } from '../protocol/amount.ts';
+import { type Body, bodyBytes, MAX_BODY_BYTES, parentsRoot } from '../protocol/body.ts';
 import { type Bytes, equalBytes } from '../protocol/bytes.ts';
 import { ProtocolError } from '../protocol/errors.ts';
 import { decodeHeader, type Header, NONCE_OFFSET, registrationWindowEnd } from '../protocol/header.ts';
+import { merkleLeaf, merkleRootOfHashes } from '../protocol/merkle.ts';
 import type { Network } from '../protocol/network.ts';
 import { datasetSeed } from '../protocol/pow.ts';
-import { headerForPayout, headerPays } from '../protocol/reward.ts';
+import { headerPays } from '../protocol/reward.ts';
 import { MAX_EXTRANONCE } from '../protocol/tag.ts';
 import { timestampFault } from '../protocol/timestamp.ts';
 import type { JobTemplate } from './job-book.ts';
@@ -26,9 +28,12 @@ export type TemplateAnswer = {
 export type Template = JobTemplate & {
   readonly anchorHeight: number;
   readonly header: Header;
-  /** 312 bytes, nonce zero, reward root of the node's own choice: headerFor() replaces it. */
+  /** 312 bytes, nonce zero, reward root of the node's own choice: each connection's own replaces it. */
   readonly headerBytes: Bytes;
+  /** Up to a mebibyte; only what a block can still need is kept of it (template-store.ts). */
   readonly body: Body;
+  /** Hashes of its transactions, which the root was computed from. */
+  readonly leaves: readonly Bytes[];
   readonly epoch: number;
   /** Cuts of an epoch, where the node says it: the next dataset is prepared ahead of time. */
   readonly epochLength: number | undefined;
@@ -67,10 +72,12 @@ export function checkTemplate(answer: TemplateAnswer, chain: KnownChain): Templa
     if (wrongTime === 'too_late')
       return refuse('the timestamp is more than a minute ahead of this clock and of the anchor');
     if (!equalBytes(header.parentsRoot, parentsRoot(body))) return refuse('parents_root does not follow from the body');
-    if (!equalBytes(header.transactionsRoot, transactionsRoot(body)))
+    const leaves = body.transactions.map(merkleLeaf);
+    if (!equalBytes(header.transactionsRoot, merkleRootOfHashes(leaves)))
       return refuse('transactions_root does not follow from the body');
     if (!headerPays(headerBytes, body.payout, body.extranonce))
       return refuse('reward_root does not follow from the body');
+    if (answer.fees > (leaves.length === 0 ? 0n : MAX_SUPPLY)) return refuse('the fees are more than there can be');
     const { epoch, seed, epochLength } = answer.pow;
     if (!Number.isInteger(epoch) || epoch < 0 || !equalBytes(seed, datasetSeed(chain.network.id, epoch)))
       return refuse(`the dataset seed of epoch ${epoch} is not the network's`);
@@ -80,6 +87,7 @@ export function checkTemplate(answer: TemplateAnswer, chain: KnownChain): Templa
         header,
         headerBytes,
         body,
+        leaves,
         epoch,
         epochLength,
         fees: answer.fees,
@@ -92,11 +100,3 @@ export function checkTemplate(answer: TemplateAnswer, chain: KnownChain): Templa
     throw error;
   }
 }
-
-/** A connection's own header: one hash. */
-export const headerFor = (template: Template, payout: Bytes, extranonce: Bytes): Uint8Array<ArrayBuffer> =>
-  headerForPayout(template.headerBytes, payout, extranonce);
-
-/** The body that goes with it, rebuilt only when a block was found. */
-export const bodyFor = (template: Template, payout: Bytes, extranonce: Bytes): Uint8Array<ArrayBuffer> =>
-  encodeBody({ ...template.body, payout, extranonce });

@@ -82,10 +82,17 @@ type Followed = {
   readonly cuts: CutNews[];
   /** At its height another node has another cut. */
   disagrees: boolean;
+  /** Blocks on their way to it. */
+  sending: number;
+  /** Blocks that did not reach it since the last that did. */
+  unreached: number;
 };
 
 /** Cuts remembered of each node, and anchors of what was published: more than the window of a job. */
 const KEPT_CUTS = REGISTRATION_WINDOW + 32;
+
+/** Blocks on their way to one node at once; each is a body of up to a mebibyte, and its text of twice that. */
+const MAX_SENDING = 16;
 
 export type NodeFigures = {
   readonly name: string;
@@ -95,10 +102,15 @@ export type NodeFigures = {
   readonly height: number;
 };
 
+export type NodeAnswer = { readonly node: string; readonly answer: CandidateAnswer };
+
 export interface Upstream {
   start(events: UpstreamEvents): void;
-  /** What each node said; a node that could not be reached is missing. */
-  submit(header: Bytes, body: Bytes): Promise<readonly { readonly node: string; readonly answer: CandidateAnswer }[]>;
+  /**
+   * What each node said; a node that could not be reached is missing. It is over when one has accepted the block: others are
+   * told too, but not waited for.
+   */
+  submit(header: Bytes, body: () => Bytes): Promise<readonly NodeAnswer[]>;
   figures(): readonly NodeFigures[];
   close(): Promise<void>;
 }
@@ -117,6 +129,7 @@ export class NodeUpstream implements Upstream {
   #again = false;
   #lastCut = 0;
   #timer: NodeJS.Timeout | null = null;
+  readonly #submitting = new Set<Promise<unknown>>();
 
   constructor(options: UpstreamOptions, dependencies: UpstreamDependencies) {
     this.#options = options;
@@ -129,6 +142,8 @@ export class NodeUpstream implements Upstream {
       cutId: '',
       cuts: [],
       disagrees: false,
+      sending: 0,
+      unreached: 0,
     }));
   }
 
@@ -282,18 +297,40 @@ export class NodeUpstream implements Upstream {
     return checked.template;
   }
 
-  async submit(header: Bytes, body: Bytes) {
-    const answers = await Promise.all(
-      this.#nodes.map(async ({ source }) => {
-        try {
-          return [{ node: source.name, answer: await source.submit(header, body) }];
-        } catch (error) {
-          this.#dependencies.log.warn('block did not reach node', { node: source.name, error });
-          return [];
-        }
-      }),
-    );
-    return answers.flat();
+  async submit(header: Bytes, body: () => Bytes): Promise<readonly NodeAnswer[]> {
+    // A node that hangs must not gather bodies: it is passed by until some of its answers have come or are overdue.
+    const free = this.#nodes.filter((node) => node.sending < MAX_SENDING);
+    if (free.length === 0) return [];
+    const bytes = body();
+    const answers: NodeAnswer[] = [];
+    const accepted = Promise.withResolvers<void>();
+    const all = free.map(async (node) => {
+      const answer = await this.#submitTo(node, header, bytes);
+      if (answer === undefined) return;
+      answers.push({ node: node.source.name, answer });
+      if (answer.state === 'accepted' || answer.state === 'known') accepted.resolve();
+    });
+    const told = Promise.all(all);
+    this.#submitting.add(told);
+    void told.finally(() => this.#submitting.delete(told));
+    await Promise.race([accepted.promise, told]);
+    return [...answers];
+  }
+
+  async #submitTo(node: Followed, header: Bytes, body: Bytes): Promise<CandidateAnswer | undefined> {
+    node.sending++;
+    try {
+      const answer = await node.source.submit(header, body);
+      node.unreached = 0;
+      return answer;
+    } catch (error) {
+      if (node.unreached === 0)
+        this.#dependencies.log.warn('block did not reach node', { node: node.source.name, error });
+      node.unreached++;
+      return undefined;
+    } finally {
+      node.sending--;
+    }
   }
 
   figures(): readonly NodeFigures[] {
@@ -309,6 +346,7 @@ export class NodeUpstream implements Upstream {
   async close(): Promise<void> {
     this.#ending.abort();
     if (this.#timer !== null) clearInterval(this.#timer);
+    await Promise.all(this.#submitting);
     await Promise.all(this.#nodes.map(({ source }) => source.close()));
   }
 }

@@ -44,6 +44,8 @@ export type BlockRecord = {
   readonly target: bigint;
   readonly extranonce: Bytes;
   readonly atMillis: number;
+  /** What its body carried. Absent where the block is known from the chain alone. */
+  readonly carried?: { readonly fees: bigint; readonly mass: number };
 };
 
 export type JournalRecord = OwnershipRecord | ShareRecord | BlockRecord;
@@ -66,14 +68,15 @@ export function encodeRecord(record: JournalRecord): Uint8Array<ArrayBuffer> {
     if (record.identity !== null) writer.height(record.identity.anchorHeight).raw(record.identity.bytes);
     return writer.done();
   }
-  return writer
+  writer
     .raw(record.blockId)
     .height(record.anchorHeight)
     .u128(record.target >> 128n)
     .u128(record.target & ((1n << 128n) - 1n))
     .short(record.extranonce)
-    .height(record.atMillis)
-    .done();
+    .height(record.atMillis);
+  const { carried } = record;
+  return (carried === undefined ? writer.u8(0) : writer.u8(1).u64(carried.fees).u32(carried.mass)).done();
 }
 
 export function decodeRecord(bytes: Bytes): JournalRecord {
@@ -104,8 +107,8 @@ function decodeRest(
         kind === KINDS.plainShare ? null : { anchorHeight: reader.height(), bytes: reader.take(SHARE_IDENTITY_BYTES) },
     };
   if (kind !== KINDS.block) throw new ProtocolError('unsupported_kind', `journal record of kind ${kind}`);
-  return {
-    kind: 'block',
+  const block = {
+    kind: 'block' as const,
     ...common,
     blockId: reader.take(ID_BYTES),
     anchorHeight: reader.height(),
@@ -113,4 +116,7 @@ function decodeRest(
     extranonce: reader.short(),
     atMillis: reader.height(),
   };
+  const marker = reader.u8();
+  if (marker > 1) throw new ProtocolError('not_canonical', 'the marker of what a block carried is 0 or 1');
+  return marker === 0 ? block : { ...block, carried: { fees: reader.u64(), mass: reader.u32() } };
 }

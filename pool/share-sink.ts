@@ -114,6 +114,7 @@ export class PoolSink implements ShareSink {
         target: block.target,
         extranonce: block.extranonce,
         atMillis: block.atMillis,
+        carried: block.carried,
       },
     ]);
   }

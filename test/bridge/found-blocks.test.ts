@@ -5,7 +5,7 @@ import { FoundBlocks } from '../../bridge/found-blocks.ts';
 import type { FoundBlock } from '../../bridge/sink.ts';
 import { quietLog } from '../quiet-log.ts';
 
-const BODY = Uint8Array.of(7);
+const BODY = () => Uint8Array.of(7);
 const BLOCK: FoundBlock = {
   service: 'pplns',
   account: new Uint8Array(49),
@@ -20,6 +20,7 @@ const BLOCK: FoundBlock = {
   payout: new Uint8Array(49),
   target: 1n,
   header: new Uint8Array(312),
+  carried: { fees: 0n, mass: 0 },
 };
 
 function bed(book: () => Promise<void>) {

@@ -30,6 +30,17 @@ const records: JournalRecord[] = [
     extranonce: pattern('extranonce', 36),
     atMillis: 5,
   },
+  {
+    kind: 'block',
+    ...common,
+    service: 'pplns',
+    blockId: pattern('another block', 48),
+    anchorHeight: 100,
+    target: 7n,
+    extranonce: pattern('extranonce', 40),
+    atMillis: 6,
+    carried: { fees: 12_345n, mass: 1_700_000 },
+  },
 ];
 
 async function all(directory: string, boot: string, after = -1) {

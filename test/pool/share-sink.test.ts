@@ -40,7 +40,8 @@ test('ownerships, shares and blocks are in the journal when their call resolves,
   const { directory, journal, outbox, sink } = await bed();
   await sink.own([{ owner, service: 'solo', account, worker: 'w' }]);
   await Promise.all([sink.shares([share('pplns', 1), share('solo', 2)]), sink.shares([share('pplns', 3)])]);
-  const block = { ...share('solo', 4), blockId: pattern('block', 48), payout: account, target: 9n, header: extranonce };
+  const found = { blockId: pattern('block', 48), payout: account, target: 9n, header: extranonce };
+  const block = { ...share('solo', 4), ...found, carried: { fees: 77n, mass: 4_000 } };
   await sink.block(block);
   const read = [];
   for await (const entries of readJournal(directory, journal.bootId, -1)) read.push(...entries);
@@ -53,6 +54,7 @@ test('ownerships, shares and blocks are in the journal when their call resolves,
     service: 'pplns',
     identity: { anchorHeight: 7, bytes: concat(pattern('header', 16), pattern('nonce', 8)) },
   });
+  expect(records[4]).toMatchObject({ carried: { fees: 77n, mass: 4_000 } });
   const sent = (await outbox.next(100))?.entries ?? [];
   expect(sent.map((entry) => [entry.sequence, decodeRecord(entry.record)])).toEqual(
     read.map((entry, i) => [entry.sequence, records[i]]),

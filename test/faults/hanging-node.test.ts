@@ -1,0 +1,81 @@
+/** Nodes that take blocks and never answer: they gather no bodies, and hold up no other node. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { FoundBlocks } from '../../bridge/found-blocks.ts';
+import type { FoundBlock } from '../../bridge/sink.ts';
+import { NodeUpstream, UPSTREAM_DEFAULTS } from '../../bridge/upstream.ts';
+import { NETWORKS } from '../../protocol/network.ts';
+import { TemplateSource } from '../bridge/template-source.ts';
+import { quietLog } from '../quiet-log.ts';
+
+const blockOf = (n: number): FoundBlock => ({
+  ...{ service: 'pplns', account: new Uint8Array(49), worker: 'rig', work: 4n, anchorHeight: 1 },
+  ...{
+    extranonce: new Uint8Array(20),
+    headerDigest: new Uint8Array(16),
+    nonce: new Uint8Array(8),
+    atMillis: n,
+    payout: new Uint8Array(49),
+  },
+  ...{ target: 1n, header: new Uint8Array(312), carried: { fees: 0n, mass: 0 } },
+  blockId: Uint8Array.from({ length: 48 }, (_, i) => (i < 4 ? (n >> (8 * i)) & 255 : 0)),
+});
+
+class HangingSource extends TemplateSource {
+  hanging = 0;
+
+  override submit(): Promise<never> {
+    this.hanging++;
+    return new Promise(() => undefined);
+  }
+}
+
+function bed(sources: readonly TemplateSource[]) {
+  const upstream = new NodeUpstream(
+    { network: NETWORKS.development, ...UPSTREAM_DEFAULTS },
+    { sources, now: Date.now, log: quietLog },
+  );
+  const fates: string[] = [];
+  const blocks = new FoundBlocks({
+    upstream,
+    sink: {
+      block: async () => undefined,
+      blockFate: async (_, fate) => void fates.push(fate.state),
+    },
+    log: quietLog,
+    sleep: () => sleep(5),
+  });
+  let bodies = 0;
+  const body = () => {
+    bodies++;
+    return new Uint8Array(1);
+  };
+  return { blocks, fates, body, made: () => bodies };
+}
+
+test('a node that hangs holds sixteen bodies at most, however many blocks are found', async () => {
+  const source = new HangingSource('hanging');
+  const { blocks, body, made } = bed([source]);
+  for (let n = 0; n < 1_000; n++) blocks.add(blockOf(n), body);
+  await sleep(300);
+  expect(source.hanging).toBe(16);
+  expect(made()).toBe(16);
+});
+
+test('another node has every block all the same, and its answer is not waited for longer', async () => {
+  const [hanging, good] = [new HangingSource('hanging'), new TemplateSource('good')];
+  const { blocks, fates, body } = bed([hanging, good]);
+  for (let n = 0; n < 200; n++) blocks.add(blockOf(n), body);
+  await expect.poll(() => good.submitted.length).toBe(200);
+  await expect.poll(() => fates.filter((state) => state === 'accepted').length).toBe(200);
+  expect(hanging.hanging).toBe(16);
+});
+
+test('blocks without end, as from a target that every hash meets, do not gather without end', async () => {
+  const source = new HangingSource('hanging');
+  const { blocks, body } = bed([source]);
+  onTestFinished(() => blocks.onCut({ height: 1_000, cutId: '', rewards: [] }));
+  for (let n = 0; n < 7_000; n++) blocks.add(blockOf(n), body);
+  expect(blocks.counts.found - blocks.counts.expired).toBe(96 * 64);
+  expect(blocks.list(10_000).length).toBeLessThan(96 * 64 + 2_001);
+});
