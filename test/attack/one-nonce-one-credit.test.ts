@@ -114,6 +114,7 @@ test('a template that a node gives twice, byte for byte, gives no header twice',
   const { port, source, sink } = await startBed({ limits: PATIENT });
   const client = await V1Client.open(port);
   await client.login(`${addressOf(1)}.a`);
+  source.transactions = [[Uint8Array.of(1)]];
   const standing = await source.template(0);
   for (let times = 1; times <= 3; times++) {
     // Only what it says of the fees changes, so that the template is published again.

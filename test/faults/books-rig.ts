@@ -255,7 +255,8 @@ export class RigInstance {
     // Of some the journal does not know: their finder is told by the ownership of the extranonce alone.
     if (connection % 3 === 0) return;
     const share = this.#share(who, extranonce, 1n);
-    await this.#sink.block({ ...share, ...found, payout: POOL_ADDRESS, header: new Uint8Array(312) });
+    const carried = { fees: 0n, mass: 0 };
+    await this.#sink.block({ ...share, ...found, payout: POOL_ADDRESS, header: new Uint8Array(312), carried });
   }
 
   async stopLoad(): Promise<void> {
