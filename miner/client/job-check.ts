@@ -6,7 +6,7 @@ import { parseAddress } from '../../protocol/address.ts';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { decodeHeader } from '../../protocol/header.ts';
-import { NETWORKS, type NetworkName, POW_EPOCH_CUTS, powEpoch } from '../../protocol/network.ts';
+import { NETWORK_NAMES, NETWORKS, type NetworkName, POW_EPOCH_CUTS, powEpoch } from '../../protocol/network.ts';
 import { headerPays } from '../../protocol/reward.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
 import { type Refusal, refusal } from '../miner-error.ts';
@@ -26,10 +26,17 @@ export type JobExpectation = {
 export function expectationOf(session: {
   readonly network: NetworkName;
   readonly own: Bytes;
+  /** The network that the server named. */
+  readonly named: number;
   readonly pool: { readonly address: string } | null;
   readonly pinned: Bytes | undefined;
 }): JobExpectation | Refusal {
-  const { network, own, pool, pinned } = session;
+  const { network, own, named, pool, pinned } = session;
+  if (named !== NETWORKS[network].id)
+    return refusal(
+      'pool_network',
+      `the server is on ${NETWORK_NAMES[named - 1] ?? 'an unknown network'}, your address is of ${network}`,
+    );
   if (pinned !== undefined) return { network, payout: pinned, payee: 'the address of --expect-payout' };
   if (pool === null) return { network, payout: own, payee: 'your address' };
   try {

@@ -7,6 +7,7 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import type { ErrorReply } from '../../protocol/stratum/errors.ts';
 import type { Reconnect, Subscribed } from '../../protocol/stratum/messages.ts';
 import type { Refusal } from '../miner-error.ts';
+import { isDistrust, isWorthless } from './distrust.ts';
 import { PoolOrder } from './pool-order.ts';
 import { type Endpoint, showEndpoint } from './pool-url.ts';
 import { followReconnect } from './reconnect.ts';
@@ -83,13 +84,6 @@ type Link = {
 
 const REFUSED_EPOCH_PAUSE = 60_000;
 
-/** After these the job at hand is not worked on any longer: the pool is at odds with us, not merely away. */
-const isDistrust = ({ code }: Refusal): boolean => code.startsWith('job_') || DISTRUST.includes(code);
-/** What it gave was no work that pays. */
-const isWorthless = ({ code }: Refusal): boolean =>
-  code.startsWith('job_') || code === 'pool_flood' || code === 'pool_rejects' || code === 'pool_stale';
-const DISTRUST: readonly string[] = ['pool_network', 'pool_banned', 'pool_refused_login', 'pool_flood', 'pool_rejects'];
-
 export class PoolClient {
   readonly #options: PoolClientOptions;
   readonly #events: PoolClientEvents;
@@ -98,6 +92,8 @@ export class PoolClient {
   readonly #order: PoolOrder;
   readonly #memories = new Map<number, SessionMemory>();
   readonly #moved = new Map<number, Endpoint>();
+  /** The address that each pool named when it was last logged in to. */
+  readonly #payouts = new Map<number, string | undefined>();
   #active: Link | undefined;
   #probe: Link | undefined;
   #draining: Link[] = [];
@@ -251,6 +247,7 @@ export class PoolClient {
           ...(action.subscribed.pool === null ? {} : { name: action.subscribed.pool.name }),
           resumed: action.resumed,
         });
+        this.#comparePayout(link, action.subscribed.pool?.address);
         return;
       case 'job':
         this.#onJob(link, action.job);
@@ -268,6 +265,18 @@ export class PoolClient {
         this.#onEnd(link, action.refusal, action.retryAfterMillis);
         return;
     }
+  }
+
+  /** A pool may have a new address; so may somebody between it and us. Only --expect-payout settles it. */
+  #comparePayout(link: Link, now: string | undefined): void {
+    const before = this.#payouts.get(link.pool);
+    if (this.#payouts.has(link.pool) && before !== now && this.#options.session.pinned === undefined)
+      this.#dependencies.note('warn', 'the pool names another address than before', {
+        pool: showEndpoint(link.endpoint),
+        before: before ?? 'none',
+        now: now ?? 'none',
+      });
+    this.#payouts.set(link.pool, now);
   }
 
   #onJob(link: Link, job: PoolJob): void {

@@ -5,7 +5,6 @@
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { decodeHeader } from '../../protocol/header.ts';
-import { type NetworkName, networkById } from '../../protocol/network.ts';
 import type { ErrorReply } from '../../protocol/stratum/errors.ts';
 import type { Job, Subscribed } from '../../protocol/stratum/messages.ts';
 import { workOfTarget } from '../../protocol/target.ts';
@@ -13,6 +12,7 @@ import { type Refusal, refusal } from '../miner-error.ts';
 import { FloodMeter } from './flood.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { checkJob, expectationOf, type JobExpectation } from './job-check.ts';
+import { type Pending, PendingShares } from './pending-shares.ts';
 import {
   SESSION_DEFAULTS,
   type SessionAction,
@@ -26,13 +26,8 @@ import {
 import type { FromServer, ToServer } from './wire.ts';
 
 type Phase = 'opening' | 'subscribing' | 'authorizing' | 'mining' | 'ended';
-type Pending = { readonly share: Share; readonly again: boolean };
-
-/** Answers that mean the share came too late rather than that it was wrong. */
-const STALE_CODES: readonly number[] = [21];
-/** Answers that say nothing about the share: the server was busy, or not ready. */
-const NO_VERDICT_CODES: readonly number[] = [20, 27, 31];
 /** A miner can check its own account: what was accepted must be credited in full. */
+const STRAY_ANSWER = 'an answer to a share that was not sent';
 const CREDITED_LESS = 'the pool credited less work than was accepted';
 /** A server that was refused, or that refused us, is asked again after so long: by then it may have been put right. */
 const REFUSED_PAUSE = 60_000;
@@ -53,15 +48,11 @@ export class Session {
   #loggedIn = false;
   /** When the last job came. */
   #jobAt: number | undefined;
-  /** Refused shares since the last accepted one. */
-  #refusedShares = 0;
   /** Shares of the broken connection before, and those found while this one logs in. */
   #held: Share[];
   #retryAuthorizeAt: number | undefined;
   #unreadySince: number | undefined;
-  readonly #pending = new Map<number, Pending>();
-  #workSum: bigint | undefined;
-  #sequence = 0;
+  readonly #pending = new PendingShares();
   readonly #heartbeat: Heartbeat;
   readonly #flood: FloodMeter;
 
@@ -102,7 +93,7 @@ export class Session {
       session: this.#subscribed.session,
       prefix: this.#subscribed.noncePrefix,
       brokenAt: now,
-      unanswered: [...this.#pending.values()].map(({ share }) => share),
+      unanswered: this.#pending.shares,
     };
   }
 
@@ -220,15 +211,7 @@ export class Session {
       return;
     }
     const { network, own, pinned } = this.#options;
-    const named = networkName(subscribed.network);
-    if (named !== network) {
-      this.#end(
-        refusal('pool_network', `the server is on ${named ?? 'an unknown network'}, your address is of ${network}`),
-        REFUSED_PAUSE,
-      );
-      return;
-    }
-    const expected = expectationOf({ network, own, pool: subscribed.pool, pinned });
+    const expected = expectationOf({ network, own, named: subscribed.network, pool: subscribed.pool, pinned });
     if ('code' in expected) {
       this.#end(expected, REFUSED_PAUSE);
       return;
@@ -310,65 +293,38 @@ export class Session {
       this.#end(refusal('pool_silent', `the server left ${this.#pending.size} shares unanswered`));
       return;
     }
-    const sequence = ++this.#sequence;
-    this.#pending.set(sequence, pending);
-    this.#send({
-      kind: 'submit',
-      sequence,
-      submit: { jobId: pending.share.jobId, nonce: pending.share.nonce },
-    });
+    const sequence = this.#pending.add(pending);
+    this.#send({ kind: 'submit', sequence, submit: { jobId: share.jobId, nonce: share.nonce } });
   }
 
   #onAccepted(sequence: number, work: bigint, blockId: Bytes | null): void {
-    const pending = this.#take(sequence);
-    if (pending === undefined) return;
-    this.#refusedShares = 0;
-    this.#verdict(pending, 'accepted', undefined, blockId ?? undefined);
-    if (work < pending.share.work) this.#note(CREDITED_LESS, { credited: work, earned: pending.share.work });
+    const found = this.#pending.accepted(sequence, work);
+    if (found !== undefined) this.#verdict(found.pending, 'accepted', undefined, blockId ?? undefined);
+    else this.#unexpected(STRAY_ANSWER);
+    if (found?.short !== undefined) this.#note(CREDITED_LESS, found.short);
   }
 
   #onAcknowledged(through: number, count: number, workSum: bigint): void {
-    if (through > this.#sequence) {
-      this.#unexpected('an answer to a share that was not sent');
+    const found = this.#pending.acknowledged(through, count, workSum);
+    if (found === undefined) {
+      this.#unexpected(STRAY_ANSWER);
       return;
     }
-    let accepted = 0;
-    let earned = 0n;
-    for (const [sequence, pending] of this.#pending) {
-      if (sequence > through) continue;
-      this.#pending.delete(sequence);
-      this.#verdict(pending, 'accepted');
-      accepted++;
-      earned += pending.share.work;
-    }
-    if (accepted > 0) this.#refusedShares = 0;
-    // The sum is that of the whole session; the first one heard is where this connection begins to count.
-    const credited = this.#workSum === undefined ? earned : workSum - this.#workSum;
-    this.#workSum = workSum;
-    if (count < accepted || credited < earned) this.#note(CREDITED_LESS, { credited, earned, count, accepted });
+    for (const pending of found.pending) this.#verdict(pending, 'accepted');
+    if (found.short !== undefined) this.#note(CREDITED_LESS, { ...found.short, count, accepted: found.pending.length });
   }
 
   #onRejected(sequence: number, error: ErrorReply): void {
-    const pending = this.#take(sequence);
-    if (pending === undefined) return;
-    // What was sent a second time after a break was counted the first time.
-    if (error.code === 22 && pending.again) this.#verdict(pending, 'accepted');
-    else this.#verdict(pending, STALE_CODES.includes(error.code) ? 'stale' : 'rejected', error);
+    const found = this.#pending.rejected(sequence, error);
+    if (found === undefined) {
+      this.#unexpected(STRAY_ANSWER);
+      return;
+    }
+    this.#verdict(found.pending, found.verdict, found.verdict === 'accepted' ? undefined : error);
+    const refused = this.#pending.refusedInRow;
     if (error.code === 28) this.#onRefusedLogin(error);
-    else if (!pending.again && !NO_VERDICT_CODES.includes(error.code)) this.#onRefusedShare();
-  }
-
-  /** A share of this connection was refused. Those of the one before may all have come too late. */
-  #onRefusedShare(): void {
-    if (++this.#refusedShares < this.#times.maxRefused) return;
-    this.#end(refusal('pool_rejects', `the server refused ${this.#refusedShares} shares in a row`), REFUSED_PAUSE);
-  }
-
-  #take(sequence: number): Pending | undefined {
-    const pending = this.#pending.get(sequence);
-    if (pending === undefined) this.#unexpected('an answer to a share that was not sent');
-    this.#pending.delete(sequence);
-    return pending;
+    else if (refused >= this.#times.maxRefused)
+      this.#end(refusal('pool_rejects', `the server refused ${refused} shares in a row`), REFUSED_PAUSE);
   }
 
   #onRefused(error: ErrorReply, now: number): void {
@@ -463,13 +419,5 @@ export class Session {
     if (this.#jobAt !== undefined) this.#jobAt += gap;
     if (this.#retryAuthorizeAt !== undefined) this.#retryAuthorizeAt = now;
     if (this.#phase === 'mining') this.#ping(now);
-  }
-}
-
-function networkName(id: number): NetworkName | undefined {
-  try {
-    return networkById(id).name;
-  } catch {
-    return undefined;
   }
 }

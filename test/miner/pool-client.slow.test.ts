@@ -336,3 +336,15 @@ test('a pin on the payout is obeyed, and an epoch that is not allowed is refused
   await until(() => lostBy(rationed).includes('job_epoch'));
   expect(rationed.jobs).toEqual([]);
 });
+
+test('a pool that names another address than before is told, and with a pin refused', async () => {
+  const pool = await fixture({ pool: { address: POOL_ADDRESS, name: 'p' } });
+  const watched = mine([pool.url]);
+  const pinned = mine([pool.url], { expectPayout: POOL_ADDRESS });
+  await until(() => watched.jobs.length > 0 && pinned.jobs.length > 0);
+  pool.options.pool = { address: THIEF_ADDRESS, name: 'p' };
+  pool.dropAll();
+  await until(() => watched.notes.some(({ message }) => message === 'the pool names another address than before'));
+  await until(() => lostBy(pinned).includes('job_pays_other'));
+  expect(pinned.notes.some(({ message }) => message.includes('another address'))).toBe(false);
+});

@@ -24,7 +24,7 @@ function simulate(isUp: (pool: number, now: number) => boolean, pools = 1, rando
   const maker = new PoolFixture();
   let now = 0;
   let tick: () => void = () => undefined;
-  const open: { pool: number; events: TransportEvents; closed: boolean }[] = [];
+  const open: { pool: number; events: TransportEvents; closed: boolean; loggedIn: boolean }[] = [];
   const jobs: { at: number; job: PoolJob | undefined }[] = [];
   const verdicts: Verdict[] = [];
   let attempts = 0;
@@ -52,7 +52,7 @@ function simulate(isUp: (pool: number, now: number) => boolean, pools = 1, rando
         return () => undefined;
       },
       connect: ({ port }, events) => {
-        const link = { pool: port - 1, events, closed: false };
+        const link = { pool: port - 1, events, closed: false, loggedIn: false };
         attempts++;
         open.push(link);
         const later: (() => void)[] = [() => (isUp(link.pool, now) ? events.onOpen() : close())];
@@ -89,6 +89,7 @@ function simulate(isUp: (pool: number, now: number) => boolean, pools = 1, rando
               );
               const job = maker.makeJob({ username: MINER_ADDRESS } as never);
               answer(encodeNotification({ method: 'mining.notify', params: job }));
+              link.loggedIn = true;
             } else if (request.method === 'mining.ping') answer(encodeResult(request.id, { method: 'mining.ping' }));
           },
           close: () => {
@@ -107,6 +108,9 @@ function simulate(isUp: (pool: number, now: number) => boolean, pools = 1, rando
         if (!link.closed && !isUp(link.pool, now)) {
           link.closed = true;
           link.events.onClose(refusal('pool_closed', 'gone'));
+        } else if (!link.closed && link.loggedIn && now % 60_000 === 0) {
+          const job = maker.makeJob({ username: MINER_ADDRESS } as never);
+          link.events.onData(utf8(`${encodeNotification({ method: 'mining.notify', params: job })}\n`));
         }
       for (let i = 0; i < pending.length; i++) {
         const queue = pending[i] as (() => void)[];

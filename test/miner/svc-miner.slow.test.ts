@@ -1,6 +1,6 @@
 /** svc-miner as its users run it: real processes, a real pool, the processor as its device. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { mineCommand } from '../../miner/mine.ts';
@@ -130,6 +130,11 @@ test('a changed config file takes effect without a restart; a wrong one is repor
   write({ pool: [], usr: 'x' });
   await miner.says('the config file is not used');
   await miner.says('did you mean \\"user\\"?');
+  // A file without an end in its place is not read.
+  rmSync(config);
+  symlinkSync('/dev/zero', config);
+  await miner.says('is not a regular file');
+  rmSync(config);
   write({ pool: [second.url], user: `${MINER_ADDRESS}.rig2` });
   await until(() => second.accepted >= 1);
   expect([...second.clients][0]?.username).toBe(`${MINER_ADDRESS}.rig2`);

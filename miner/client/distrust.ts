@@ -1,0 +1,14 @@
+/** What the end of a connection says about the pool. */
+import type { Refusal } from '../miner-error.ts';
+
+const AT_ODDS: readonly string[] = ['pool_network', 'pool_banned', 'pool_refused_login', 'pool_flood', 'pool_rejects'];
+
+const WORTHLESS: readonly string[] = ['pool_flood', 'pool_rejects', 'pool_stale'];
+
+const isBadJob = ({ code }: Refusal): boolean => code.startsWith('job_');
+
+/** The pool is at odds with us, not merely away: the job at hand is not worked on any longer. */
+export const isDistrust = (why: Refusal): boolean => isBadJob(why) || AT_ODDS.includes(why.code);
+
+/** What it gave was no work that pays: another pool that works is preferred for a while. */
+export const isWorthless = (why: Refusal): boolean => isBadJob(why) || WORTHLESS.includes(why.code);

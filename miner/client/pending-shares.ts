@@ -1,0 +1,85 @@
+/**
+ * The shares that wait for their answers, and what the answers come to: which were accepted, whether they were credited in
+ * full, and how many were refused in a row. Pure.
+ */
+import type { ErrorReply } from '../../protocol/stratum/errors.ts';
+import type { Share, Verdict } from './session-events.ts';
+
+/** `again`: sent a second time, after a connection broke. */
+export type Pending = { readonly share: Share; readonly again: boolean };
+
+/** What was credited less than was accepted. */
+export type Shortfall = { readonly credited: bigint; readonly earned: bigint };
+
+const UNKNOWN_JOB = 21;
+const DUPLICATE = 22;
+/** Answers that say nothing about the share: the server was busy, or not ready, or does not want to hear from us. */
+const NO_VERDICT_CODES: readonly number[] = [20, 27, 28, 31];
+
+export class PendingShares {
+  readonly #pending = new Map<number, Pending>();
+  #sequence = 0;
+  #workSum: bigint | undefined;
+  #refused = 0;
+
+  get size(): number {
+    return this.#pending.size;
+  }
+
+  get shares(): readonly Share[] {
+    return [...this.#pending.values()].map(({ share }) => share);
+  }
+
+  /** Refusals since the last accepted share. Those of the connection before do not count: they may all be late. */
+  get refusedInRow(): number {
+    return this.#refused;
+  }
+
+  /** The number under which it is sent. */
+  add(pending: Pending): number {
+    this.#pending.set(++this.#sequence, pending);
+    return this.#sequence;
+  }
+
+  #take(sequence: number): Pending | undefined {
+    const pending = this.#pending.get(sequence);
+    this.#pending.delete(sequence);
+    return pending;
+  }
+
+  /** v1: one answer to one share. Undefined when it was not sent. */
+  accepted(sequence: number, work: bigint): { pending: Pending; short: Shortfall | undefined } | undefined {
+    const pending = this.#take(sequence);
+    if (pending === undefined) return undefined;
+    this.#refused = 0;
+    const earned = pending.share.work;
+    return { pending, short: work < earned ? { credited: work, earned } : undefined };
+  }
+
+  /** v2: all through this one are judged. Undefined when it was not sent. */
+  acknowledged(
+    through: number,
+    count: number,
+    workSum: bigint,
+  ): { pending: Pending[]; short: Shortfall | undefined } | undefined {
+    if (through > this.#sequence) return undefined;
+    const judged = [...this.#pending].filter(([sequence]) => sequence <= through);
+    for (const [sequence] of judged) this.#pending.delete(sequence);
+    const pending = judged.map(([, one]) => one);
+    if (pending.length > 0) this.#refused = 0;
+    const earned = pending.reduce((sum, { share }) => sum + share.work, 0n);
+    // The sum is that of the whole session; the first one heard is where this connection begins to count.
+    const credited = this.#workSum === undefined ? earned : workSum - this.#workSum;
+    this.#workSum = workSum;
+    return { pending, short: count < pending.length || credited < earned ? { credited, earned } : undefined };
+  }
+
+  rejected(sequence: number, { code }: ErrorReply): { pending: Pending; verdict: Verdict } | undefined {
+    const pending = this.#take(sequence);
+    if (pending === undefined) return undefined;
+    // What was sent a second time after a break was counted the first time.
+    if (code === DUPLICATE && pending.again) return { pending, verdict: 'accepted' };
+    if (!pending.again && !NO_VERDICT_CODES.includes(code)) this.#refused++;
+    return { pending, verdict: code === UNKNOWN_JOB ? 'stale' : 'rejected' };
+  }
+}
