@@ -22,6 +22,7 @@ import {
 } from '../protocol/command-line.ts';
 import { NETWORK_NAMES, NETWORKS } from '../protocol/network.ts';
 import { MAX_EXTRANONCE } from '../protocol/tag.ts';
+import { laterMillis, steadyNow } from '../runtime/clock.ts';
 import { hostNameOption } from '../runtime/door/host-name.ts';
 import type { Logger } from '../runtime/log.ts';
 import { logOptions } from '../runtime/log.ts';
@@ -30,10 +31,10 @@ import { listenForMetrics } from '../runtime/metrics-listener.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
 import { nodeTransport } from '../runtime/node-transport.ts';
 import type { Shutdown } from '../runtime/shutdown.ts';
+import { watchClock } from '../runtime/watched-clock.ts';
 import { BridgeError } from './bridge-error.ts';
 import { stratumMetrics } from './bridge-metrics.ts';
 import { type CertificateFiles, readCertificate, warnOfExpiry, watchCertificate } from './certificate.ts';
-import { steadyNow } from './clock.ts';
 import { Counters } from './counters.ts';
 import { EmbeddedNode } from './node-embedded.ts';
 import { HttpNode } from './node-http.ts';
@@ -91,6 +92,7 @@ export async function runBridge(values: BridgeValues, dependencies: BridgeDepend
   const { log, shutdown, version } = dependencies;
   useNativeSha384();
   const startedMillis = steadyNow();
+  shutdown.add('clock', watchClock(log.child('clock')).stop);
   const network = NETWORKS[values.network];
   const files = certificateFiles(values);
   const certificate = files === null ? null : readCertificate(files);
@@ -107,7 +109,7 @@ export async function runBridge(values: BridgeValues, dependencies: BridgeDepend
   shutdown.add('verifier', () => verifier.close());
   const upstream = new NodeUpstream(
     { network, ...UPSTREAM_DEFAULTS },
-    { sources: await openNodes(values, dependencies), now: Date.now, log: log.child('upstream') },
+    { sources: await openNodes(values, dependencies), now: laterMillis, log: log.child('upstream') },
   );
   const counters = new Counters();
   const server = await createStratumServer(

@@ -37,7 +37,7 @@ export type DeskOptions = {
 export type DeskDependencies = {
   readonly hub: Hub;
   readonly verifier: Pick<Verifier, 'hashMany'>;
-  /** Milliseconds since 1970, never going back (clock.ts). */
+  /** Milliseconds since 1970, never going back (runtime/clock.ts). */
   readonly now: () => number;
   /** After what this turn of the event loop still has to read. */
   readonly soon: (run: () => void) => void;

@@ -1,9 +1,9 @@
 /** The program of a listener thread: a desk and a listener, with the hub at the other end of the thread's port. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { attachVerifier, type VerifierTicket } from '../kernels/verifier.ts';
+import { steadyNow } from '../runtime/clock.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
 import { randomPieces } from '../runtime/random-pieces.ts';
-import { steadyNow } from './clock.ts';
 import { Desk } from './desk.ts';
 import type { Balance, Hub } from './hub.ts';
 import { Listener } from './listener.ts';

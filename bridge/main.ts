@@ -1,4 +1,6 @@
 /** svc-bridge: solo mining to each miner's own address. */
+
+import { steadyMillis } from '../runtime/clock.ts';
 import { openLog } from '../runtime/log.ts';
 import { command, runProgram, version } from '../runtime/program.ts';
 import { RuntimeError } from '../runtime/runtime-error.ts';
@@ -24,7 +26,7 @@ await runProgram(
     async (values, _operands, terminal) => {
       const { log, close } = openLog('bridge', values, terminal.env);
       const limitMs = DEFAULT_SHUTDOWN_LIMIT_MS + values.drainTime;
-      const shutdown = new Shutdown({ limitMs }, { log, process, now: Date.now });
+      const shutdown = new Shutdown({ limitMs }, { log, process, now: steadyMillis });
       shutdown.add('log', close);
       try {
         await runBridge(values, { log, shutdown, version: version() });

@@ -10,6 +10,7 @@ import { listenForMetrics } from '../runtime/metrics-listener.ts';
 import { type Command, command, type Terminal, version } from '../runtime/program.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
 import { readSmallFile } from '../runtime/small-file.ts';
+import { watchClock } from '../runtime/watched-clock.ts';
 import { listenForApi } from './api.ts';
 import { benchmark, benchmarkLines } from './benchmark.ts';
 import { watchConfig } from './config-watch.ts';
@@ -172,6 +173,7 @@ async function mine(
   { configPath, parse, terminal, log: { log }, input, isTerminal }: Run,
 ): Promise<number> {
   const shutdown = new Shutdown({ limitMs: DEFAULT_SHUTDOWN_LIMIT_MS }, { log, process, now: () => performance.now() });
+  shutdown.add('clock', watchClock(log.child('clock')).stop);
   const { dataDir, tunings } = openTunings(values);
   const settings = await settingsOf(values, dataDir, log);
   const now = () => performance.now();

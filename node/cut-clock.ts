@@ -2,6 +2,14 @@
  * Paces the cuts of a development node: one every `cutMillis`, measured from the start of the last, never two at once. A cut that
  * takes longer than the pace is followed at once, and time lost that way is not made up by a burst.
  */
+
+/**
+ * The time of the next cut. Where the clock stands behind the last one, because it was set back or was ahead for a while, cuts are half a pace apart until it has
+ * caught up: their times keep going forward, and what is measured by them (hash rates, the pace itself) is off by two at most.
+ */
+export const nextCutMillis = (nowMillis: number, lastMillis: number, cutMillis: number): number =>
+  nowMillis > lastMillis ? nowMillis : lastMillis + Math.max(1, Math.floor(cutMillis / 2));
+
 export class CutClock {
   readonly #cutMillis: number;
   readonly #seal: () => Promise<void>;

@@ -7,11 +7,13 @@ import { join } from 'node:path';
 import { createVerifier } from '../kernels/verifier.ts';
 import { readListenAddress, showListenAddress, type ValuesOf } from '../protocol/command-line.ts';
 import { NETWORKS } from '../protocol/network.ts';
+import { steadyMillis } from '../runtime/clock.ts';
 import { lockDirectory } from '../runtime/directory-lock.ts';
 import type { Logger } from '../runtime/log.ts';
-import { addFaultMetric, Metrics } from '../runtime/metrics.ts';
+import { addClockMetric, addFaultMetric, Metrics } from '../runtime/metrics.ts';
 import { listenForMetrics } from '../runtime/metrics-listener.ts';
 import type { Shutdown } from '../runtime/shutdown.ts';
+import { watchClock } from '../runtime/watched-clock.ts';
 import { type PublicApi, startApi } from './api/api.ts';
 import { chainRates, nodeSync } from './api/chain-routes.ts';
 import { loadIdentity } from './api/identity.ts';
@@ -47,7 +49,8 @@ export async function runDaemon(values: RunValues, { log, shutdown, version }: D
   shutdown.add('data directory lock', () => lock.release());
   const metrics = new Metrics();
   addFaultMetric(metrics);
-  const figures = nodeMetrics(metrics, { version, network: values.network }, Date.now(), Date.now);
+  addClockMetric(metrics);
+  const figures = nodeMetrics(metrics, { version, network: values.network }, steadyMillis(), steadyMillis);
   const verifier = createVerifier(
     {
       network: NETWORKS[values.network],
@@ -59,7 +62,9 @@ export async function runDaemon(values: RunValues, { log, shutdown, version }: D
   );
   shutdown.add('verifier', () => verifier.close());
   const api = await listenForApi(values, { log, shutdown, version });
-  const node = await openNode(values, log, verifier, figures);
+  const clock = watchClock(log.child('clock'));
+  shutdown.add('clock', () => clock.stop());
+  const node = await openNode(values, log, verifier, figures, clock.now);
   shutdown.add('node', () => node.close());
   api?.serve(node);
   shutdown.add('answers of the public API', () => api?.serve(undefined));
@@ -85,7 +90,7 @@ async function listenForApi(
       hosts: values.hostName,
       public: values.public,
     },
-    { identity: await loadIdentity(values.dataDir), now: Date.now, log: log.child('api') },
+    { identity: await loadIdentity(values.dataDir), now: steadyMillis, log: log.child('api') },
   );
   shutdown.add('public API', () => api.close());
   log.info('public API', { address: showListenAddress(api.address) });
@@ -97,10 +102,11 @@ async function openNode(
   log: Logger,
   verifier: ReturnType<typeof createVerifier>,
   figures: ReturnType<typeof nodeMetrics>,
+  now: () => number,
 ): Promise<FullNode> {
   const newGenesis = () =>
     developmentGenesis({
-      timestampMillis: Date.now(),
+      timestampMillis: now(),
       powEpochLength: values.powEpochLength,
       initialWork: BigInt(values.initialWork),
       minimumWork: BigInt(values.minimumWork),
@@ -119,7 +125,8 @@ async function openNode(
     {
       verifier,
       certify: certifyWith(keys),
-      now: Date.now,
+      now,
+      steady: steadyMillis,
       random: (limit) => randomInt(limit),
       log: log.child('chain'),
       indexers: [addressIndex],
@@ -146,7 +153,7 @@ async function listen(
     log.info('metrics listener', { address: showListenAddress(listener.address) });
   }
   if (values.miningBind !== 'off') {
-    const feed = new CutFeed({}, { node, now: Date.now });
+    const feed = new CutFeed({}, { node });
     const listener = await listenForMining(
       { bind: values.miningBind, hosts: values.hostName },
       {

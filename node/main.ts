@@ -1,6 +1,7 @@
 /** svcd: the full node as a program of its own. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { steadyMillis } from '../runtime/clock.ts';
 import { lockDirectory } from '../runtime/directory-lock.ts';
 import { openLog } from '../runtime/log.ts';
 import { command, commandTable, runProgram, type Terminal, version } from '../runtime/program.ts';
@@ -34,7 +35,7 @@ const runCommand = command(
   },
   async (values, _operands, terminal) => {
     const { log, close } = openLog('node', values, terminal.env);
-    const shutdown = new Shutdown({ limitMs: DEFAULT_SHUTDOWN_LIMIT_MS }, { log, process, now: Date.now });
+    const shutdown = new Shutdown({ limitMs: DEFAULT_SHUTDOWN_LIMIT_MS }, { log, process, now: steadyMillis });
     shutdown.add('log', close);
     try {
       await runDaemon(values, { log, shutdown, version: version() });

@@ -10,7 +10,7 @@ import type { Logger } from '../runtime/log.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
 import type { Certify } from './certificate.ts';
 import { ChainReads } from './chain-reads.ts';
-import { CutClock } from './cut-clock.ts';
+import { CutClock, nextCutMillis } from './cut-clock.ts';
 import type { FullNode, NodeEvents, Origin, Submission, Template, TemplateRequest } from './full-node.ts';
 import { type AppliedCut, applyCut } from './ledger/apply-cut.ts';
 import type { CutEffects } from './ledger/effects.ts';
@@ -57,7 +57,10 @@ export type NodeOptions = OpenOptions & {
 export type NodeDependencies = {
   readonly verifier: Pick<Verifier, 'hash' | 'prepare'>;
   readonly certify: Certify;
+  /** Milliseconds since 1970: the time of cuts, templates and blocks. */
   readonly now: () => number;
+  /** The same by a clock that never jumps, for what is measured: how long a draw is kept, what waits longest. `now` without it. */
+  readonly steady?: () => number;
   /** An integer from 0 to below `limit`. */
   readonly random: (limit: number) => number;
   readonly log: Logger;
@@ -93,6 +96,7 @@ class EmbeddedNode extends ChainReads implements FullNode {
   readonly #admission: Admission;
   readonly #templates: TemplateMaker;
   readonly #clock: CutClock | undefined;
+  readonly #cutMillis: number;
   readonly #listeners: { [E in keyof NodeEvents]: Set<NodeEvents[E]> } = {
     cut: new Set(),
     block: new Set(),
@@ -113,6 +117,8 @@ class EmbeddedNode extends ChainReads implements FullNode {
     const settings = { ...NODE_DEFAULTS, ...options };
     const { certificate, genesis } = chain;
     this.#dependencies = dependencies;
+    this.#cutMillis = settings.cutMillis;
+    const steady = dependencies.steady ?? dependencies.now;
     this.#signers = signersOf(certificate);
     this.pool = new WorkPool({ maxBlocks: settings.workPoolBlocks, maxBytes: settings.workPoolBytes });
     this.mempool = new Mempool(
@@ -121,7 +127,7 @@ class EmbeddedNode extends ChainReads implements FullNode {
         cutMillis: settings.cutMillis === 0 ? NODE_DEFAULTS.cutMillis : settings.cutMillis,
       },
       {
-        now: dependencies.now,
+        now: steady,
         onAdded: (entry) => {
           this.dropped.delete(entry.name);
           this.#emit('mempoolAdded', entry);
@@ -150,6 +156,7 @@ class EmbeddedNode extends ChainReads implements FullNode {
       mempool: this.mempool,
       pool: this.pool,
       now: dependencies.now,
+      steady,
       random: dependencies.random,
     });
     this.#door = new BlockDoor({
@@ -274,8 +281,7 @@ class EmbeddedNode extends ChainReads implements FullNode {
     const usedBodies = new Set(this.state.windows.flatMap(({ blocks }) => blocks.map(({ bodyId }) => nameOf(bodyId))));
     const chosen = chooseBlocks(this.pool.list(), height, (id) => this.isRegistered(id), usedBodies);
     step('choose');
-    // A clock that is set back does not stop the chain.
-    const timestampMillis = Math.max(now(), this.state.timestampMillis + 1);
+    const timestampMillis = nextCutMillis(now(), this.state.timestampMillis, this.#cutMillis);
     const { result: cut, broken } = applySound(chosen, (blocks) => this.#apply(blocks, height, timestampMillis));
     for (const { block, error } of broken) this.#leaveOut(block, error);
     this.#registering = new Set(cut.effects.registered.map(({ id }) => nameOf(id)));

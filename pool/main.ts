@@ -4,6 +4,7 @@ import { BridgeError } from '../bridge/bridge-error.ts';
 import { createApiClient } from '../protocol/api/client.ts';
 import { parsed, path } from '../protocol/command-line.ts';
 import { apiClientDependencies } from '../runtime/api-client.ts';
+import { steadyMillis } from '../runtime/clock.ts';
 import { lockDirectory } from '../runtime/directory-lock.ts';
 import { logOptions, openLog } from '../runtime/log.ts';
 import { command, commandTable, runProgram, type Terminal, version } from '../runtime/program.ts';
@@ -44,7 +45,7 @@ const runCommand = command(
   async (values, _operands, terminal) => {
     const { log, close } = openLog('pool', values, terminal.env);
     const limitMs = DEFAULT_SHUTDOWN_LIMIT_MS + values.drainTime;
-    const shutdown = new Shutdown({ limitMs }, { log, process, now: Date.now });
+    const shutdown = new Shutdown({ limitMs }, { log, process, now: steadyMillis });
     shutdown.add('log', close);
     try {
       await createPool(values, {

@@ -11,6 +11,7 @@ import { formatAddress } from '../protocol/address.ts';
 import { toHex } from '../protocol/bytes.ts';
 import { parseCommandLine } from '../protocol/command-line.ts';
 import { MAX_EXTRANONCE } from '../protocol/tag.ts';
+import { steadyMillis } from '../runtime/clock.ts';
 import { nodeTransport } from '../runtime/node-transport.ts';
 import { Shutdown } from '../runtime/shutdown.ts';
 import type { PoolValues } from './options.ts';
@@ -56,7 +57,10 @@ export async function openPoolNode(values: PoolValues, dependencies: PoolDepende
   if (parsedWords.kind !== 'run') throw new Error('the options of the embedded node are wrong');
   // The node stops as one part of the pool, in its turn: no signals of its own.
   const quiet = { on: () => process, off: () => process, exit: process.exit } as unknown as NodeJS.Process;
-  const shutdown = new Shutdown({ limitMs: STOP_MILLIS }, { log: log.child('node'), process: quiet, now: Date.now });
+  const shutdown = new Shutdown(
+    { limitMs: STOP_MILLIS },
+    { log: log.child('node'), process: quiet, now: steadyMillis },
+  );
   started('node', async () => {
     shutdown.request('the pool stops');
     await shutdown.done;
@@ -65,7 +69,7 @@ export async function openPoolNode(values: PoolValues, dependencies: PoolDepende
   node.on('fault', (error) => fault(`node: ${error.message}`));
   const api = await startApi(
     { bind: { host: '127.0.0.1', port: 0 }, version, network: values.network },
-    { identity: await loadIdentity(directory), now: Date.now, log: log.child('node.api') },
+    { identity: await loadIdentity(directory), now: steadyMillis, log: log.child('node.api') },
   );
   started("the node's API", () => api.close());
   api.serve(node);

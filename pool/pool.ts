@@ -19,12 +19,14 @@ import { createApiClient } from '../protocol/api/client.ts';
 import { toHex } from '../protocol/bytes.ts';
 import type { ListenAddress } from '../protocol/command-line.ts';
 import { NETWORKS } from '../protocol/network.ts';
+import { laterMillis, steadyMillis } from '../runtime/clock.ts';
 import { lockDirectory } from '../runtime/directory-lock.ts';
 import type { Logger } from '../runtime/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
 import { nodeTransport } from '../runtime/node-transport.ts';
 import { privateText, readPrivateFile } from '../runtime/private-file.ts';
+import { watchClock } from '../runtime/watched-clock.ts';
 import type { ConnectDocument } from './api/documents.ts';
 import { OperatorToken } from './api/operator-token.ts';
 import { openPoolApi } from './api/pool-api.ts';
@@ -93,7 +95,8 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   useNativeSha384();
   const network = NETWORKS[values.network];
   const bootId = Uint8Array.from(randomBytes(BOOT_ID_BYTES));
-  const startedMillis = Date.now();
+  const startedMillis = steadyMillis();
+  started('clock', watchClock(log.child('clock')).stop);
   const lock = lockDirectory(values.dataDir);
   started('data directory lock', () => lock.release());
 
@@ -118,7 +121,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   );
   const keep = new JournalKeep(
     { directory: join(values.dataDir, 'journal'), keepMillis: values.journalKeep, maxBytes: values.journalKeepSize },
-    { outbox, log: log.child('journal'), now: Date.now },
+    { outbox, log: log.child('journal'), now: steadyMillis },
   );
   const { shared, source } = await openShared(values, { ...dependencies, sql, outbox, bootId: journal.bootId });
 
@@ -129,7 +132,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     journal,
     outbox,
     log: log.child('journal'),
-    now: Date.now,
+    now: steadyMillis,
     balance: (account) => balances.of(account),
     listener: {
       shares: (shares) => {
@@ -180,7 +183,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       silentMillis: values.silentAfter,
       webhooks: { urls: values.webhook, secret: webhookSecret(values) },
     },
-    { sql, source, chain, wallet: walletClient, log: log.child('books'), now: Date.now },
+    { sql, source, chain, wallet: walletClient, log: log.child('books'), now: steadyMillis, wall: Date.now },
   );
   started('books', () => runner.close());
 
@@ -210,7 +213,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       name: hostname(),
       version,
       startedMillis,
-      atMillis: Date.now(),
+      atMillis: steadyMillis(),
       accountant: runner.term !== undefined,
       ready: figures.ready,
       height: figures.headHeight,
@@ -248,7 +251,8 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       shared,
       chain: () => view,
       log: log.child('api'),
-      now: Date.now,
+      now: steadyMillis,
+      wall: Date.now,
       connect: () => connectDocument(values, stratum),
       wallet: () => walletClient.status(),
       isAccountant: () => runner.term !== undefined,
@@ -287,7 +291,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       token,
       metrics,
       log: log.child('web'),
-      now: Date.now,
+      now: steadyMillis,
       stratum: (...upgrade) => stratum.handleUpgrade(...upgrade),
       live: (request, socket, head) => api.live.upgrade(request, socket, head),
       ready: () => figures?.ready ?? false,
@@ -350,7 +354,7 @@ async function openShared(
   const limits = limitsOf(values);
   if (values.redis === undefined)
     return {
-      shared: new LocalSharedState(limits, Date.now),
+      shared: new LocalSharedState(limits, steadyMillis),
       source: new LocalFeed(outbox, { positions: positionsOf(sql) }),
     };
   const url = values.redis;
@@ -370,7 +374,7 @@ async function openShared(
   ];
   await redisReady(sending, REDIS_START_MILLIS);
   const seal = new Seal(await poolSecret(sql), keys.feed);
-  const unread = new UnreadValues({ log: redisLog, now: Date.now });
+  const unread = new UnreadValues({ log: redisLog, now: steadyMillis });
   // A database that was restored, or put in another's place, has another secret.
   every(SECRET_MILLIS, async () => seal.replaceSecret(await poolSecret(sql)), 'the shared secret', dependencies);
   const shared = new RedisSharedState(limits, {
@@ -381,7 +385,7 @@ async function openShared(
     seal,
     unread,
     log: redisLog,
-    now: Date.now,
+    now: steadyMillis,
   });
   started('shared state', () => shared.close());
   const positions = positionsOf(sql);
@@ -392,7 +396,7 @@ async function openShared(
   });
   const source = new StreamSource(
     { keys, consumer: bootId },
-    { redis: reading, positions, log: log.child('feed'), now: Date.now },
+    { redis: reading, positions, log: log.child('feed'), now: steadyMillis },
   );
   started('share stream', () => source.close());
   return { shared, source };
@@ -426,7 +430,7 @@ async function openStratum(
   if (given === undefined) started('verifier', () => verifier.close());
   const upstream = new NodeUpstream(
     { network, ...UPSTREAM_DEFAULTS },
-    { sources, now: Date.now, log: log.child('upstream') },
+    { sources, now: laterMillis, log: log.child('upstream') },
   );
   const pool = { payout, address, name: values.poolName };
   const service = (name: string, tcp: ListenAddress | 'off', ws: ListenAddress | 'off'): StratumService => ({

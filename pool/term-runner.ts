@@ -37,6 +37,8 @@ export type TermDependencies = {
   readonly wallet: PayoutWallet;
   readonly log: Logger;
   readonly now: () => number;
+  /** The system's time, for what receivers elsewhere compare with their own; `now` without it. */
+  readonly wall?: () => number;
 };
 
 /** Entries of one transaction: enough that a batch's fixed cost is small, few enough that it ends soon. */

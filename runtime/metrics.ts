@@ -4,6 +4,7 @@
  * crowd of workers can fill the memory of this program or of whoever scrapes it.
  */
 import { clientFaults } from './client-fault.ts';
+import { clockJumps } from './watched-clock.ts';
 
 export type Labels<L extends string> = Readonly<Record<L, string>>;
 
@@ -186,6 +187,7 @@ export function addProcessMetrics(metrics: Metrics, version: string): void {
   const cpu = metrics.gauge('svc_process_cpu_seconds', { help: 'Processor time used since the start' });
   const uptime = metrics.gauge('svc_uptime_seconds', { help: 'Time since the process started' });
   addFaultMetric(metrics);
+  addClockMetric(metrics);
   metrics.gauge('svc_build_info', { help: 'Version of the program', labels: ['version'] }).set(1, { version });
   metrics.beforeScrape(() => {
     const { rss, heapUsed } = process.memoryUsage();
@@ -198,14 +200,26 @@ export function addProcessMetrics(metrics: Metrics, version: string): void {
 }
 
 /** Zero unless this program has a defect that a client met (client-fault.ts). */
-export function addFaultMetric(metrics: Metrics): void {
-  const faults = metrics.counter('svc_client_faults_total', {
+export const addFaultMetric = (metrics: Metrics): void =>
+  addTotal(metrics, 'svc_client_faults_total', {
     help: 'Clients ended by a defect of this program; the log says which',
+    source: clientFaults,
   });
+
+export const addClockMetric = (metrics: Metrics): void =>
+  addTotal(metrics, 'svc_clock_jumps_total', { help: 'Jumps of the system clock', source: clockJumps });
+
+/** A count that is kept elsewhere in the process. */
+function addTotal(
+  metrics: Metrics,
+  name: string,
+  { help, source }: { readonly help: string; readonly source: { readonly total: number } },
+): void {
+  const counter = metrics.counter(name, { help });
   let counted = 0;
   metrics.beforeScrape(() => {
-    const { total } = clientFaults;
-    faults.add(Math.max(0, total - counted));
+    const { total } = source;
+    counter.add(Math.max(0, total - counted));
     counted = total;
   });
 }

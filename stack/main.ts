@@ -113,14 +113,14 @@ class Stack {
 
 async function watch(stack: Stack, webUrl: string, signal: AbortSignal): Promise<void> {
   let before: PoolFigures = NOTHING;
-  let toldAt = Date.now();
+  let toldAt = performance.now();
   while (!signal.aborted) {
     const now = await readFigures(webUrl);
     if (now !== undefined) {
       for (const line of newsOf(before, now)) stack.say(line);
-      if (Date.now() - toldAt >= STATUS_MILLIS) {
+      if (performance.now() - toldAt >= STATUS_MILLIS) {
         stack.say(summary(now));
-        toldAt = Date.now();
+        toldAt = performance.now();
       }
       before = now;
     }

@@ -52,7 +52,7 @@ export class RunningPart {
   }
 
   async ready(signal: AbortSignal): Promise<void> {
-    for (const end = Date.now() + START_MILLIS; Date.now() < end; await sleep(100)) {
+    for (const end = performance.now() + START_MILLIS; performance.now() < end; await sleep(100)) {
       signal.throwIfAborted();
       if (this.#over) break;
       const answer = await fetch(this.part.ready, { signal: AbortSignal.timeout(2000) }).catch(() => undefined);

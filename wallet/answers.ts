@@ -24,7 +24,8 @@ export type AnswersDependencies = {
   readonly book: Book;
   readonly store: Pick<WalletStore, 'request' | 'outgoing'>;
   readonly follower: Pick<Follower, 'soundHeight'>;
-  readonly now: () => number;
+  /** A clock that never jumps: a call must not wait as long as somebody set the system's back. */
+  readonly steady: () => number;
 };
 
 export class Answers {
@@ -70,16 +71,16 @@ export class Answers {
 
   /** Waits until the request has an answer, or says that the outcome is not known yet. */
   async wait(requestId: string, duplicate: boolean): Promise<Outcome> {
-    const deadline = this.#with.now() + this.#options.answerMillis;
+    const deadline = this.#with.steady() + this.#options.answerMillis;
     for (;;) {
       const changed = Promise.withResolvers<void>();
       this.#watchers.add(changed.resolve);
-      const timer = setTimeout(changed.resolve, Math.max(0, deadline - this.#with.now()));
+      const timer = setTimeout(changed.resolve, Math.max(0, deadline - this.#with.steady()));
       try {
         const outcome = await this.outcome(requestId, duplicate);
         if (outcome === undefined) throw new Error('a request vanished');
         if (isAnswered(outcome)) return outcome;
-        if (this.#with.now() >= deadline) throw unknown(outcome);
+        if (this.#with.steady() >= deadline) throw unknown(outcome);
         await changed.promise;
       } finally {
         clearTimeout(timer);

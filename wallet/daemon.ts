@@ -3,9 +3,11 @@
 import { parseAddress } from '../protocol/address.ts';
 import { showListenAddress, type ValuesOf } from '../protocol/command-line.ts';
 import { attempt } from '../protocol/errors.ts';
+import { steadyMillis } from '../runtime/clock.ts';
 import { openLog } from '../runtime/log.ts';
 import type { Terminal } from '../runtime/program.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
+import { watchClock } from '../runtime/watched-clock.ts';
 import { openWallet } from './open.ts';
 import { type daemonOptions, defaultFile } from './options.ts';
 import type { Prompt } from './prompt.ts';
@@ -19,7 +21,8 @@ export async function runDaemon(
   prompt: Prompt,
 ): Promise<number> {
   const { log, close } = openLog('wallet', values, terminal.env);
-  const shutdown = new Shutdown({ limitMs: DEFAULT_SHUTDOWN_LIMIT_MS }, { log, process, now: Date.now });
+  const shutdown = new Shutdown({ limitMs: DEFAULT_SHUTDOWN_LIMIT_MS }, { log, process, now: steadyMillis });
+  shutdown.add('clock', watchClock(log.child('clock')).stop);
   try {
     const file = values.file ?? defaultFile();
     const wallet = await openWallet(

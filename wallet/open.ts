@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { createApiClient } from '../protocol/api/client.ts';
 import type { NetworkName } from '../protocol/network.ts';
+import { steadyMillis } from '../runtime/clock.ts';
 import { type DirectoryLock, lockDirectory } from '../runtime/directory-lock.ts';
 import type { Logger } from '../runtime/log.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
@@ -47,6 +48,7 @@ export async function openWallet(options: OpenOptions, dependencies: OpenDepende
         client: nodeClient(options.service),
         log: dependencies.log,
         now: Date.now,
+        steady: steadyMillis,
         randomBytes: (length) => new Uint8Array(randomBytes(length)),
         fault: dependencies.fault,
       },

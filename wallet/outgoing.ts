@@ -32,6 +32,7 @@ export type OutgoingDependencies = {
   readonly network: NetworkName;
   readonly log: Logger;
   readonly now: () => number;
+  readonly steady: () => number;
 };
 
 const digestOf = (params: unknown): string =>

@@ -77,11 +77,11 @@ async function localSession(file: string, values: SessionValues, prompt: Prompt)
 }
 
 async function catchUp(wallet: Wallet): Promise<void> {
-  const deadline = Date.now() + CATCH_UP_MILLIS;
+  const deadline = performance.now() + CATCH_UP_MILLIS;
   do {
     await wallet.turn();
     if (wallet.follower.node.trouble !== null) return;
-  } while (!wallet.follower.caughtUp && Date.now() < deadline);
+  } while (!wallet.follower.caughtUp && performance.now() < deadline);
 }
 
 function remoteSession(file: string, values: SessionValues): Session {

@@ -44,6 +44,8 @@ export type WalletDependencies = {
   readonly client: NodeClient;
   readonly log: Logger;
   readonly now: () => number;
+  /** The same by a clock that never jumps, for waits and allowances; `now` without it. */
+  readonly steady?: () => number;
   readonly randomBytes: (length: number) => Uint8Array;
   /** The state can no longer be written: the program must end. */
   readonly fault: (error: Error) => void;
@@ -65,6 +67,7 @@ export class Wallet {
   readonly incoming: Incoming;
   readonly log: Logger;
   readonly now: () => number;
+  readonly steady: () => number;
   readonly randomBytes: (length: number) => Uint8Array;
   readonly #submitter: Submitter;
   readonly #automation: Automation;
@@ -115,6 +118,7 @@ export class Wallet {
     dependencies: WalletDependencies,
   ) {
     const { client, log, now, fault } = dependencies;
+    this.steady = dependencies.steady ?? now;
     const settings = { ...WALLET_DEFAULTS, ...options };
     this.network = options.network;
     this.confirmations = settings.confirmations;
@@ -152,7 +156,7 @@ export class Wallet {
       book,
       journal: this.journal,
       log: log.child('submitter'),
-      now,
+      now: this.steady,
       changed: () => this.outgoing.changed(),
     });
     this.outgoing = new Outgoing(settings, {
@@ -166,6 +170,7 @@ export class Wallet {
       network: options.network,
       log: log.child('outgoing'),
       now,
+      steady: this.steady,
     });
     this.incoming = new Incoming({ client, book, store, events: this.events });
     this.#automation = new Automation(options, { book, outgoing: this.outgoing, log, randomBytes: this.randomBytes });

@@ -75,10 +75,7 @@ export class ApiSockets {
     if (this.#sources?.context !== context) {
       this.#endSources();
       const { replayMillis } = this.#options;
-      const feed = new CutFeed(replayMillis === undefined ? {} : { replayMillis }, {
-        node: context.node,
-        now: this.#dependencies.now,
-      });
+      const feed = new CutFeed(replayMillis === undefined ? {} : { replayMillis }, { node: context.node });
       this.#sources = { context, feed, hub: new LiveHub(context) };
       for (const live of this.#live) live.restart(context, this.#sources.hub);
     }

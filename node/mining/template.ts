@@ -57,6 +57,7 @@ export type TemplateDependencies = {
   readonly mempool: Mempool;
   readonly pool: WorkPool;
   readonly now: () => number;
+  readonly steady: () => number;
   random(limit: number): number;
 };
 
@@ -73,7 +74,7 @@ export class TemplateMaker {
   }
 
   make(anchor: Head, request: TemplateRequest): Template {
-    const { network, powEpochLength, pool, now } = this.#dependencies;
+    const { network, powEpochLength, pool, now, steady } = this.#dependencies;
     const draw = request.draw ?? 0;
     const kept = this.#draw(draw, request.maxTransactions, anchor.height);
     const { entries, transactions, root, fees } = kept.content;
@@ -117,7 +118,7 @@ export class TemplateMaker {
       transactionCount: transactions.length,
       fees,
       pow: { epoch, seed: this.#seed(epoch), epochLength: powEpochLength },
-      validMillis: Math.max(0, kept.at + DRAW_MILLIS - now()),
+      validMillis: Math.max(0, kept.at + DRAW_MILLIS - steady()),
     };
   }
 
@@ -147,9 +148,9 @@ export class TemplateMaker {
 
   #draw(draw: number, maxTransactions: number, anchorHeight: number): Draw {
     const name = `${draw}/${maxTransactions}`;
-    const now = this.#dependencies.now();
+    const now = this.#dependencies.steady();
     const kept = this.#draws.get(name);
-    // A clock that was set back ends a draw too.
+    // Only a clock in a test's hands goes back; that ends a draw too.
     const current = kept !== undefined && now >= kept.at && now < kept.at + DRAW_MILLIS ? kept : undefined;
     const { mempool, random } = this.#dependencies;
     if (current?.anchorHeight === anchorHeight) {

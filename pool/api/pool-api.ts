@@ -34,6 +34,8 @@ export type PoolApiDependencies = {
   readonly chain: () => ChainView | undefined;
   readonly log: Logger;
   readonly now: () => number;
+  /** The system's time, for what a wallet elsewhere compares with its own; `now` without it. */
+  readonly wall?: () => number;
   readonly connect: () => ConnectDocument;
   readonly wallet: () => Promise<WalletAnswer<WalletStatus>>;
   readonly isAccountant: () => boolean;
@@ -66,7 +68,10 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
       miners,
       charts: new ChartView({ sql, rates, now }),
       proofs: new ProofMaker({ network }, { sql }),
-      thresholds: new PayoutThreshold({ network, least: terms.payoutMin, pool: terms.name }, { sql, now }),
+      thresholds: new PayoutThreshold(
+        { network, least: terms.payoutMin, pool: terms.name },
+        { sql, now: dependencies.wall ?? now },
+      ),
       connect: dependencies.connect,
       cache,
     }),

@@ -176,7 +176,7 @@ async function start(
     await exited;
   };
   const url = `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`;
-  for (const end = Date.now() + START_MILLIS; Date.now() < end && !over; await sleep(50))
+  for (const end = performance.now() + START_MILLIS; performance.now() < end && !over; await sleep(50))
     if (await answers(url)) return { url, pid: child.pid as number, exited, stop };
   await stop();
   throw new Error(`PostgreSQL did not start: ${tail.trim().split('\n').slice(-3).join(' | ')}`);
@@ -212,7 +212,7 @@ async function endForgotten(directory: string, log: Logger): Promise<void> {
   if (!command.includes(join(directory, 'data'))) return;
   log.info('ending the database of a pool that was killed', { pid });
   process.kill(pid, 'SIGINT');
-  for (const end = Date.now() + STOP_MILLIS; Date.now() < end; await sleep(50)) {
+  for (const end = performance.now() + STOP_MILLIS; performance.now() < end; await sleep(50)) {
     const alive = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
     if (alive === '') return;
   }

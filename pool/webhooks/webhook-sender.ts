@@ -43,15 +43,20 @@ export class WebhookSender {
   readonly #sql: Sql;
   readonly #log: Logger;
   readonly #now: () => number;
+  readonly #wall: () => number;
   readonly #stop = new AbortController();
   readonly #loops: Promise<unknown>;
 
   /** Only the accountant's instance sends: one sender at a time keeps the order. */
-  constructor(options: WebhookOptions, dependencies: { sql: Sql; log: Logger; now: () => number }) {
+  constructor(
+    options: WebhookOptions,
+    dependencies: { sql: Sql; log: Logger; now: () => number; wall?: () => number },
+  ) {
     this.#options = { ...WEBHOOK_DEFAULTS, ...options };
     this.#sql = dependencies.sql;
     this.#log = dependencies.log;
     this.#now = dependencies.now;
+    this.#wall = dependencies.wall ?? dependencies.now;
     this.#loops = Promise.all(options.urls.map((url) => this.#loop(url)));
   }
 
@@ -102,7 +107,7 @@ export class WebhookSender {
         headers: {
           'content-type': 'application/json',
           'svc-pool-event': event.kind,
-          [SIGNATURE_HEADER]: signWebhook(this.#options.secret, this.#now(), body),
+          [SIGNATURE_HEADER]: signWebhook(this.#options.secret, this.#wall(), body),
         },
         body,
         signal: AbortSignal.any([AbortSignal.timeout(this.#options.timeoutMillis), this.#stop.signal]),

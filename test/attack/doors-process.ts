@@ -59,7 +59,7 @@ async function nodeDoors(): Promise<Partial<Record<DoorName, number>>> {
     { identity: newIdentity(), now, log: log.child('api') },
   );
   api.serve(bed.node);
-  const feed = new CutFeed({}, { node: bed.node, now });
+  const feed = new CutFeed({}, { node: bed.node });
   const mining = await listenForMining(
     { bind },
     {

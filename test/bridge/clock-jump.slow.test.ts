@@ -1,12 +1,10 @@
 /**
- * The system's clock jumps back. The server goes by a clock of its own that never does (clock.ts), so no job dies, no
+ * The system's clock jumps back. The server goes by a clock of its own that never does (runtime/clock.ts), so no job dies, no
  * limit starves, no ban grows, nobody is thrown out, and times in the books do not go back either.
  */
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { steadyNow } from '../../bridge/clock.ts';
 import { serialOf } from '../../bridge/job-book.ts';
+import { steadyNow } from '../../runtime/clock.ts';
 import { startBed } from './bed.ts';
 import { addressOf, mine, V1Client } from './stratum-client.ts';
 
@@ -17,13 +15,6 @@ test('the server’s clock does not follow the system’s', () => {
   const spy = vi.spyOn(Date, 'now').mockReturnValue(0);
   onTestFinished(() => spy.mockRestore());
   expect(steadyNow()).toBeGreaterThanOrEqual(before);
-});
-
-test('only what must agree with the outside reads the system’s clock', () => {
-  const folder = join(import.meta.dirname, '../../bridge');
-  const readers = readdirSync(folder).filter((file) => /\bDate\.now\b/.test(readFileSync(join(folder, file), 'utf8')));
-  // Templates carry the node's time, certificates that of their authority; shutdown and log only name times.
-  expect(readers).toEqual(['bridge.ts', 'certificate.ts', 'main.ts']);
 });
 
 test('the system’s clock goes back an hour under a running server: shares, logins, new jobs and bans go on', async () => {

@@ -16,7 +16,7 @@ export type MiningBed = { readonly bed: Bed; readonly url: string; readonly liar
 
 export async function startMiningBed(settings: BedSettings = {}): Promise<MiningBed> {
   const bed = await Bed.open(settings);
-  const feed = new CutFeed({}, { node: bed.node, now: () => bed.now });
+  const feed = new CutFeed({}, { node: bed.node });
   const listener = await listenForMining(
     { bind: { host: '127.0.0.1', port: 0 } },
     {

@@ -32,7 +32,7 @@ beforeEach(async () => {
     genesis: { initialWork: 8n },
     dependencies: { verifier: { prepare: async () => undefined, hash: realHash } },
   });
-  feed = new CutFeed({}, { node: bed.node, now: () => bed.now });
+  feed = new CutFeed({}, { node: bed.node });
   listener = await listenForMining(
     { bind: { host: '0.0.0.0', port: 0 } },
     {

@@ -89,7 +89,7 @@ export class WalletServer {
     this.#wallet = wallet;
     this.#options = options;
     this.#authorized = bearerCheck(options.token);
-    this.#refilled = wallet.now();
+    this.#refilled = wallet.steady();
     this.#proxies = new TrustedProxies(options.proxies ?? []);
     this.#sockets = new EventSockets(wallet, SERVER_LIMITS.sockets);
     this.#door = new Door(
@@ -192,7 +192,7 @@ export class WalletServer {
 
   /** Takes one call from the allowance; otherwise says how long to wait. */
   #take(): number {
-    const now = this.#wallet.now();
+    const now = this.#wallet.steady();
     const rate = SERVER_LIMITS.callsPerSecond;
     this.#allowance = Math.min(rate, this.#allowance + ((now - this.#refilled) * rate) / 1000);
     this.#refilled = now;
