@@ -293,7 +293,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       log: log.child('web'),
       now: steadyMillis,
       stratum: (...upgrade) => stratum.handleUpgrade(...upgrade),
-      live: (request, socket, head) => api.live.upgrade(request, socket, head),
+      live: (request, socket, head, client) => api.live.upgrade(request, socket, head, client),
       ready: () => figures?.ready ?? false,
     },
   );

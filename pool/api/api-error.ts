@@ -1,12 +1,15 @@
 /** Refusals of the pool's API: a status and one error document. The codes stand in docs/errors.md. */
+import type { Words } from '../../runtime/door/last-words.ts';
 
 export const POOL_API_ERRORS = {
   bad_request: 400,
   unauthorized: 401,
   forbidden: 403,
   not_found: 404,
+  request_timeout: 408,
   conflict: 409,
   too_many_requests: 429,
+  headers_too_large: 431,
   internal: 500,
   unavailable: 503,
 } as const;
@@ -35,3 +38,10 @@ export class ApiRefusal extends Error {
     };
   }
 }
+
+/** As the door tells it to a socket that gets no answer of a route. */
+export const wordsOf = ({ status, document }: ApiRefusal): Words => ({
+  status,
+  type: 'application/json; charset=utf-8',
+  body: JSON.stringify(document),
+});

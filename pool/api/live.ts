@@ -4,7 +4,11 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { type WebSocket, WebSocketServer } from 'ws';
+import type { WebSocket } from 'ws';
+import { refuseUpgrade } from '../../runtime/door/door.ts';
+import { WebSockets } from '../../runtime/door/web-sockets.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { ApiRefusal, wordsOf } from './api-error.ts';
 import type { LiveFrame } from './documents.ts';
 
 export type PoolEvent = {
@@ -15,50 +19,54 @@ export type PoolEvent = {
 };
 
 export type LiveOptions = {
+  /** In all, and of one client. */
   readonly maxPages?: number;
+  readonly maxPagesPerClient?: number;
   readonly maxQueuedBytes?: number;
   readonly pingMillis?: number;
 };
-export const LIVE_DEFAULTS = { maxPages: 5_000, maxQueuedBytes: 64 * 1024, pingMillis: 30_000 } as const;
+export const LIVE_DEFAULTS = {
+  maxPages: 5_000,
+  maxPagesPerClient: 100,
+  maxQueuedBytes: 64 * 1024,
+  pingMillis: 30_000,
+} as const;
 
-type Page = WebSocket & { isSilent?: boolean };
+export type LiveDependencies = {
+  /** What a page gets at once. */
+  readonly first: () => LiveFrame | undefined;
+  readonly log: Pick<Logger, 'error'>;
+};
+
+const RETRY_MILLIS = 30_000;
 
 export class LiveHub {
   readonly #options: Required<LiveOptions>;
-  readonly #pages = new Set<Page>();
-  readonly #server = new WebSocketServer({
-    noServer: true,
-    maxPayload: 1024,
-    perMessageDeflate: false,
-    clientTracking: false,
-  });
+  readonly #pages = new Set<WebSocket>();
+  readonly #sockets: WebSockets;
   readonly #first: () => LiveFrame | undefined;
-  readonly #timer: NodeJS.Timeout;
   dropped = 0;
 
-  /** `first` is what a page gets at once. */
-  constructor(options: LiveOptions, dependencies: { first: () => LiveFrame | undefined }) {
+  constructor(options: LiveOptions, dependencies: LiveDependencies) {
     this.#options = { ...LIVE_DEFAULTS, ...options };
     this.#first = dependencies.first;
-    this.#timer = setInterval(() => this.#ping(), this.#options.pingMillis);
+    const { maxPages: most, maxPagesPerClient: perClient, pingMillis } = this.#options;
+    this.#sockets = new WebSockets({ name: 'live', frameBytes: 1024, most, perClient, pingMillis }, dependencies);
   }
 
   get pages(): number {
     return this.#pages.size;
   }
 
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    if (this.#pages.size >= this.#options.maxPages) {
-      socket.end('HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n');
+  /** `client`: the name its pages are counted under. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, client: string): void {
+    if (this.#sockets.isFull(client)) {
+      refuseUpgrade(socket, wordsOf(new ApiRefusal('unavailable', 'too many live pages are open', RETRY_MILLIS)));
       return;
     }
-    this.#server.handleUpgrade(request, socket, head, (page: Page) => {
+    this.#sockets.accept(request, socket, head, { client }, (page) => {
       this.#pages.add(page);
       page.on('close', () => this.#pages.delete(page));
-      page.on('error', () => page.terminate());
-      page.on('pong', () => {
-        page.isSilent = false;
-      });
       // Pages only listen.
       page.on('message', () => page.close(1003, 'nothing is asked here'));
       const frame = this.#first();
@@ -77,19 +85,8 @@ export class LiveHub {
     }
   }
 
-  #ping(): void {
-    for (const page of this.#pages) {
-      if (page.isSilent === true) page.terminate();
-      else {
-        page.isSilent = true;
-        page.ping();
-      }
-    }
-  }
-
   close(): void {
-    clearInterval(this.#timer);
-    for (const page of this.#pages) page.close(1001, 'the pool stops');
+    this.#sockets.close(1001, 'the pool stops');
     this.#pages.clear();
   }
 }

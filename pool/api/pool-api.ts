@@ -58,7 +58,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
   const ledger = new LedgerView({ sql });
   const figures = (): LiveFrame | undefined =>
     pool.document === undefined ? undefined : { type: 'pool', data: pool.document };
-  const live = new LiveHub({}, { first: figures });
+  const live = new LiveHub({}, { first: figures, log });
   const miners = new MinerView({ network, payoutMin: terms.payoutMin }, { sql, rates, pool, now });
   const cache = new AnswerCache({}, { now });
   const routes = [

@@ -2,19 +2,22 @@
  * The web listener: API, metrics, dashboard, and the stratum WebSockets of the same origin, under one path prefix. Headers
  * of a proxy are believed only from proxies the operator listed.
  */
-import type { IncomingMessage } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { RateLimiter, type RateLimits } from '../../node/api/rate-limit.ts';
 import type { ListenAddress } from '../../protocol/command-line.ts';
 import { clientKey, TrustedProxies } from '../../runtime/client-address.ts';
+import { clientFaults } from '../../runtime/client-fault.ts';
+import { Door, type DoorErrorCode, type DoorLimits, refuseUpgrade } from '../../runtime/door/door.ts';
+import { isOwnOrigin } from '../../runtime/door/host-name.ts';
+import type { Words } from '../../runtime/door/last-words.ts';
+import type { Target } from '../../runtime/door/target.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { Metrics } from '../../runtime/metrics.ts';
 import { METRICS_CONTENT_TYPE } from '../../runtime/metrics-listener.ts';
-import { listenError } from '../../runtime/runtime-error.ts';
 import { SERVICES } from '../journal-record.ts';
-import { ApiRefusal } from './api-error.ts';
+import { ApiRefusal, type PoolApiErrorCode, wordsOf } from './api-error.ts';
 import { apiPage, openApiDocument } from './openapi.ts';
 import type { OperatorToken } from './operator-token.ts';
 import type { Route } from './route.ts';
@@ -42,12 +45,25 @@ export type WebDependencies = {
   readonly now: () => number;
   /** Takes over a stratum connection that came by the web listener, from the client it names. */
   readonly stratum?: (service: string, request: IncomingMessage, socket: Duplex, head: Buffer, client: string) => void;
-  readonly live: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  readonly live: (request: IncomingMessage, socket: Duplex, head: Buffer, client: string) => void;
   readonly ready: () => boolean;
 };
 
 export const API_BASE = '/api/v1';
-const BODY_LIMIT = 32 * 1024;
+
+/** Pages and programs of strangers; a proxy that is listed speaks for many of them. */
+export const WEB_LIMITS: DoorLimits = {
+  connections: 16_384,
+  perClient: 256,
+  reserved: 64,
+  headBytes: 16_384,
+  bodyBytes: 32 * 1024,
+  headMillis: 10_000,
+  requestMillis: 30_000,
+  answerMillis: 120_000,
+  stallMillis: 30_000,
+  idleMillis: 75_000,
+};
 
 export interface WebListener {
   readonly address: ListenAddress;
@@ -59,26 +75,38 @@ export async function startWeb(options: WebOptions, dependencies: WebDependencie
     option: '--trusted-proxy',
     warn: (message, fields) => dependencies.log.warn(message, fields),
   });
+  let route: ((request: IncomingMessage, response: ServerResponse) => void) | undefined;
+  const door = new Door(
+    { name: 'web', limits: WEB_LIMITS, hosts: null, origins: null, proxies },
+    {
+      request: (request, response) => route?.(request, response),
+      upgrade: (request, socket, head, target) => web.upgrade(request, socket, head, target),
+      words: doorWords,
+    },
+    dependencies,
+  );
   const app = Fastify({
-    bodyLimit: BODY_LIMIT,
+    bodyLimit: WEB_LIMITS.bodyBytes,
     trustProxy: (address: string) => proxies.has(address),
-    requestTimeout: 30_000,
-    keepAliveTimeout: 75_000,
-    forceCloseConnections: true,
     exposeHeadRoutes: true,
     routerOptions: { maxParamLength: 256 },
-    http: { headersTimeout: 10_000, maxHeaderSize: 16_384 },
+    serverFactory: (handler) => {
+      route = handler;
+      return door.server;
+    },
+    // The door's.
+    clientErrorHandler: () => undefined,
   });
   const web = new Web(app, options, dependencies, proxies, await loadStaticFiles(options.dashboard));
   web.install();
-  app.server.on('upgrade', (request, socket, head) => web.upgrade(request, socket, head));
-  try {
-    await app.listen({ host: options.listen.host, port: options.listen.port });
-  } catch (error) {
-    throw listenError('the web', options.listen, error as Error);
-  }
-  const { port } = app.server.address() as AddressInfo;
-  return { address: { host: options.listen.host, port }, close: () => app.close() };
+  await app.ready();
+  return {
+    address: await door.listen(options.listen, { what: 'the web' }),
+    close: async () => {
+      await door.close(1_000);
+      await app.close();
+    },
+  };
 }
 
 class Web {
@@ -169,7 +197,7 @@ class Web {
       return new ApiRefusal('bad_request', message);
     const isAway = /^(CONNECT|CONNECTION|ECONN|EPIPE|ENOTFOUND|57P0|08)/.test(code ?? '');
     if (isAway) return new ApiRefusal('unavailable', 'the database is away for the moment', 5_000);
-    this.#dependencies.log.error('a request failed', { route: request.routeOptions.url, error });
+    clientFaults.report(`web ${request.routeOptions.url}`, error, this.#dependencies.log);
     return new ApiRefusal('internal', 'internal error: see the log of the pool');
   }
 
@@ -195,32 +223,41 @@ class Web {
   }
 
   /** WebSockets of the dashboard's own page. Its origin is this listener, so it needs no admission of its own. */
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, { path }: Target): void {
     const { prefix } = this.#options;
     const { stratum, live } = this.#dependencies;
-    socket.on('error', () => socket.destroy());
-    const path = (request.url ?? '').split('?')[0] as string;
-    const { origin } = request.headers;
-    const peer = (socket as Socket).remoteAddress ?? '';
+    const { origin, host } = request.headers;
+    const peer = request.socket.remoteAddress ?? '';
     const forwarded = this.#proxies.has(peer) ? request.headers['x-forwarded-host'] : undefined;
-    const host = typeof forwarded === 'string' ? forwarded : request.headers.host;
-    const isOwn = origin === undefined || (URL.canParse(origin) && new URL(origin).host === host);
+    const isOwn = isOwnOrigin(origin, typeof forwarded === 'string' ? forwarded : host);
+    const client = this.#clientOf(request);
     if (path === `${prefix}${API_BASE}/live` && isOwn) {
-      live(request, socket, head);
+      live(request, socket, head, clientKey(client));
       return;
     }
     const service = SERVICES.find((name) => path === `${prefix}/stratum/${name}`);
     if (service === undefined || stratum === undefined) {
-      socket.end('HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n');
+      refuseUpgrade(socket, wordsOf(new ApiRefusal('not_found', 'there is nothing here')));
       return;
     }
     // Behind a proxy that does not say who its clients are, all of them would share one limit and one ban.
     if (this.#proxies.hidesClients(peer, request.headers['x-forwarded-for'])) {
-      socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n');
+      refuseUpgrade(socket, wordsOf(new ApiRefusal('bad_request', 'the proxy does not say who its client is')));
       return;
     }
     // The stratum server admits browsers by a list of origins, on which this one need not stand.
     if (isOwn) delete request.headers.origin;
-    stratum(service, request, socket, head, this.#clientOf(request));
+    stratum(service, request, socket, head, client);
   }
 }
+
+/** Names and origins are not the door's business here: the pool is for everybody. */
+const DOOR_WORDS = {
+  bad_request: 'bad_request',
+  origin_refused: 'forbidden',
+  request_timeout: 'request_timeout',
+  host_refused: 'forbidden',
+  headers_too_large: 'headers_too_large',
+  internal: 'internal',
+} as const satisfies Record<DoorErrorCode, PoolApiErrorCode>;
+const doorWords = (code: DoorErrorCode, message: string): Words => wordsOf(new ApiRefusal(DOOR_WORDS[code], message));

@@ -24,6 +24,11 @@ export function admitsHost(header: string | undefined, names: readonly string[])
   return isIP(name) !== 0 || LOCAL_NAMES.test(name) || names.includes(name);
 }
 
+/** Whether a page comes from the very place that it calls, by the Host it calls it by; programs send no Origin. */
+export function isOwnOrigin(origin: string | undefined, host: string | undefined): boolean {
+  return origin === undefined || (URL.canParse(origin) && new URL(origin).host === host);
+}
+
 /** `--host-name` of every program that has such a door. */
 export const hostNameOption = (group: string) =>
   repeated(

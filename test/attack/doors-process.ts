@@ -144,7 +144,7 @@ async function webDoor(): Promise<Partial<Record<DoorName, number>>> {
   writeFileSync(join(directory, 'index.html'), '<!doctype html><title>pool</title>');
   const token = new OperatorToken(join(directory, 'token'), { log: log.child('web') });
   await token.ensure();
-  const live = new LiveHub({}, { first: () => undefined });
+  const live = new LiveHub({}, { first: () => undefined, log: log.child('live') });
   const web = await startWeb(
     {
       listen: bind,
@@ -163,7 +163,7 @@ async function webDoor(): Promise<Partial<Record<DoorName, number>>> {
       log: log.child('web'),
       now: Date.now,
       ready: () => true,
-      live: (request, socket, head) => live.upgrade(request, socket, head),
+      live: (request, socket, head, client) => live.upgrade(request, socket, head, client),
     },
   );
   return { web: web.address.port };

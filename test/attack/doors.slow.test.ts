@@ -1,6 +1,6 @@
 /** Single strokes against every door: absurd targets, resets, refused and abandoned connections. Nothing ends, nothing is kept. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { count } from '../level.ts';
+import { count, level } from '../level.ts';
 import { type DoorName, Doors, HTTP_DOORS, UPGRADES } from './doors-fixture.ts';
 import { dial, handshake } from './raw-client.ts';
 

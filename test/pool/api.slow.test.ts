@@ -147,7 +147,7 @@ beforeAll(async () => {
       log: quietLog,
       now: Date.now,
       ready: () => true,
-      live: (request, socket, head) => api.live.upgrade(request, socket, head),
+      live: (request, socket, head, client) => api.live.upgrade(request, socket, head, client),
     },
   );
 });

@@ -148,7 +148,7 @@ async function serve(sql: Sql) {
       log: quietLog,
       now: Date.now,
       ready: () => true,
-      live: (request, socket, head) => api.live.upgrade(request, socket, head),
+      live: (request, socket, head, client) => api.live.upgrade(request, socket, head, client),
     },
   );
   return {
