@@ -389,14 +389,14 @@ async function openShared(
   });
   started('shared state', () => shared.close());
   const positions = positionsOf(sql);
-  const sender = new StreamSender({ keys }, { redis: sending, outbox, positions, log: log.child('feed') });
+  const sender = new StreamSender({ keys }, { redis: sending, outbox, positions, seal, unread, log: log.child('feed') });
   started('feed', async () => {
     await sender.close();
     sending.disconnect();
   });
   const source = new StreamSource(
     { keys, consumer: bootId },
-    { redis: reading, positions, log: log.child('feed'), now: steadyMillis },
+    { redis: reading, positions, seal, unread, log: log.child('feed'), now: steadyMillis },
   );
   started('share stream', () => source.close());
   return { shared, source };

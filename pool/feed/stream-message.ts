@@ -1,6 +1,7 @@
 /**
  * What the share stream carries. A message: entries of one boot as `u64 sequence | u32 length | record`, packed, without a hole
- * but perhaps before the first. A report of a gap: the books' position and a word that makes it unlike any other.
+ * but perhaps before the first. A report of a gap: the books' position and a word that makes it unlike any other. All of it is
+ * sealed (seal.ts): shares are money, and what no front end of this pool sent is not read.
  */
 import { type Bytes, concat } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
@@ -36,6 +37,9 @@ export function unpackEntries(bootId: string, after: number, bytes: Bytes): Jour
   }
   return entries;
 }
+
+/** What a message is sealed under: the same entries of another boot, or at another place, do not open. */
+export const messageName = (bootId: string, after: number): string => `${bootId} ${after}`;
 
 export const gapReport = (position: number, word: string): string => `${position} ${word}`;
 

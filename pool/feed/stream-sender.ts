@@ -6,11 +6,15 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
+import { fromUtf8, utf8 } from '../../protocol/bytes.ts';
 import type { Logger } from '../../runtime/log.ts';
+import type { JournalEntry } from '../journal.ts';
 import type { RedisKeys } from '../shared/redis.ts';
+import type { Seal } from '../shared/seal.ts';
+import type { UnreadValues } from '../shared/unread-values.ts';
 import type { Positions } from './entry-source.ts';
 import type { Outbox, OutboxLine } from './outbox.ts';
-import { packEntries, readGap } from './stream-message.ts';
+import { messageName, packEntries, readGap } from './stream-message.ts';
 
 export type StreamSenderOptions = {
   readonly keys: RedisKeys;
@@ -30,11 +34,18 @@ export const STREAM_SENDER_DEFAULTS = {
 } as const;
 
 const LINGER_MILLIS = 20;
+/** Between two rounds of sending what was refused: an accountant of another release takes nothing until it is replaced. */
+const AGAIN_MILLIS = { first: 1_000, most: 60_000 } as const;
+
+/** The newest message of a boot. While it stands in the stream, the accountant has yet to come to it. */
+type Sent = { readonly id: string; readonly through: number };
 
 export type StreamSenderDependencies = {
   readonly redis: Redis;
   readonly outbox: Outbox;
   readonly positions: Positions;
+  readonly seal: Seal;
+  readonly unread: UnreadValues;
   readonly log: Logger;
 };
 
@@ -43,8 +54,12 @@ export class StreamSender {
   readonly #redis: Redis;
   readonly #outbox: Outbox;
   readonly #positions: Positions;
+  readonly #seal: Seal;
+  readonly #unread: UnreadValues;
   readonly #log: Logger;
   readonly #gaps = new Map<string, string>();
+  readonly #sent = new Map<string, Sent>();
+  readonly #again = new Map<string, { readonly notBefore: number; readonly wait: number }>();
   #reported: ReadonlySet<string> = new Set();
   #reports = 0;
   readonly #stop = new AbortController();
@@ -55,6 +70,8 @@ export class StreamSender {
     this.#redis = dependencies.redis;
     this.#outbox = dependencies.outbox;
     this.#positions = dependencies.positions;
+    this.#seal = dependencies.seal;
+    this.#unread = dependencies.unread;
     this.#log = dependencies.log;
     // A server that lost its memory, or another one in its place, knows nothing of what was sent.
     this.#redis.on('ready', () => this.#outbox.rewind());
@@ -94,22 +111,30 @@ export class StreamSender {
     const { keys, batchEntries, maxAhead, pollMillis } = this.#options;
     const batch = await this.#outbox.next(batchEntries, maxAhead);
     if (batch === undefined) return this.#outbox.wait(pollMillis);
-    const packed = Buffer.from(packEntries(batch.entries));
-    await this.#redis.xadd(keys.feed, '*', 'boot', batch.bootId, 'after', String(batch.after), 'entries', packed);
+    const { bootId, after, entries } = batch;
+    const sealed = this.#seal.seal('entries', messageName(bootId, after), packEntries(entries));
+    const id = await this.#redis.xadd(keys.feed, '*', 'boot', bootId, 'after', String(after), 'entries', sealed);
+    if (id !== null) this.#sent.set(bootId, { id, through: (entries.at(-1) as JournalEntry).sequence });
     // A moment's wait gathers what is trickling in: few large messages cost the accountant less than many small ones.
-    if (batch.entries.length * 4 < batchEntries) await this.#pause(LINGER_MILLIS);
+    if (entries.length * 4 < batchEntries) await this.#pause(LINGER_MILLIS);
   }
 
   /** The accountant misses entries of a boot: they go out again from where the books stand. */
   async #obeyGaps(): Promise<void> {
     const boots = underWay(this.#outbox.lines()).map((line) => line.bootId);
     if (boots.length === 0) return;
-    const gaps = await this.#redis.hmget(this.#options.keys.gaps, ...boots);
+    const gaps = await this.#redis.hmgetBuffer(this.#options.keys.gaps, ...boots);
     for (const [i, bootId] of boots.entries()) {
-      const gap = gaps[i];
-      if (typeof gap !== 'string' || this.#gaps.get(bootId) === gap) continue;
+      const sealed = gaps[i] ?? undefined;
+      const gap = sealed?.toString('base64');
+      if (sealed === undefined || gap === undefined || this.#gaps.get(bootId) === gap) continue;
       this.#gaps.set(bootId, gap);
-      const told = readGap(gap);
+      const opened = this.#seal.open('gap', bootId, sealed);
+      if (opened.kind !== 'payload') {
+        this.#unread.note('gap', opened);
+        continue;
+      }
+      const told = readGap(fromUtf8(opened.payload));
       // The report may be an old one, of a Redis that was restored: the database knows better, when it answers.
       const position = await this.#positions([bootId]).then(
         (positions) => positions.get(bootId),
@@ -122,15 +147,32 @@ export class StreamSender {
   }
 
   async #lookAtBooks(): Promise<void> {
-    const { keys } = this.#options;
-    const before = this.#outbox.lines().map((line) => ({ ...line }));
     // In this order: a message leaves Redis only after the database has what is in it.
-    const messages = await this.#redis.xlen(keys.feed).catch(() => undefined);
-    const positions = await this.#positions(before.map((line) => line.bootId));
+    const gone = await this.#goneFromStream().catch((): [string, Sent][] => []);
+    const positions = await this.#positions(this.#outbox.lines().map((line) => line.bootId));
     for (const [bootId, through] of positions) this.#outbox.standAt(bootId, through);
-    if (messages === 0)
-      for (const { bootId, sent } of before) if (sent > (positions.get(bootId) ?? sent)) this.#outbox.rewind(bootId);
+    for (const [bootId, { through }] of this.#sent)
+      if ((positions.get(bootId) ?? through) >= through) this.#again.delete(bootId);
+    for (const [bootId, sent] of gone)
+      if (sent.through > (positions.get(bootId) ?? sent.through)) this.#sendAgain(bootId);
     await this.#reportLasts();
+  }
+
+  async #goneFromStream(): Promise<[string, Sent][]> {
+    const gone: [string, Sent][] = [];
+    for (const [bootId, sent] of [...this.#sent])
+      if ((await this.#redis.xrange(this.#options.keys.feed, sent.id, sent.id)).length === 0) gone.push([bootId, sent]);
+    return gone;
+  }
+
+  /** The message is gone, and its entries are not in the books: refused, or removed by somebody else. */
+  #sendAgain(bootId: string): void {
+    const now = performance.now();
+    const { notBefore, wait } = this.#again.get(bootId) ?? { notBefore: 0, wait: AGAIN_MILLIS.first };
+    if (now < notBefore) return;
+    this.#again.set(bootId, { notBefore: now + wait, wait: Math.min(2 * wait, AGAIN_MILLIS.most) });
+    this.#log.info('entries left the stream without being taken, sending again', { bootId });
+    this.#outbox.rewind(bootId);
   }
 
   /** Tells the accountant how much there is, so that it knows whether a journal has more to say. */
@@ -138,16 +180,20 @@ export class StreamSender {
     const { keys } = this.#options;
     // The count shows that whoever told it lives.
     const count = ++this.#reports;
-    const lasts = new Map(this.#outbox.lines().map(({ bootId, last }) => [bootId, `${last} ${count}`]));
+    const lasts = new Map(
+      this.#outbox
+        .lines()
+        .map(({ bootId, last }) => [bootId, this.#seal.seal('last', bootId, utf8(`${last} ${count}`))]),
+    );
     const gone = [...this.#reported].filter((bootId) => !lasts.has(bootId));
-    await this.#redis.hset(keys.lasts, Object.fromEntries(lasts));
+    await this.#redis.hset(keys.lasts, lasts);
     if (gone.length > 0)
       await this.#redis
         .multi()
         .hdel(keys.lasts, ...gone)
         .hdel(keys.gaps, ...gone)
         .exec();
-    for (const bootId of gone) this.#gaps.delete(bootId);
+    for (const bootId of gone) for (const map of [this.#gaps, this.#sent, this.#again]) map.delete(bootId);
     this.#reported = new Set(lasts.keys());
   }
 

@@ -2,17 +2,21 @@
  * The accountant's end of the share stream: a Redis Stream read through a consumer group. What an earlier accountant read
  * and did not commit is claimed first. A message is acknowledged and deleted only after the books committed it; one that
  * does not join the books' position (Redis lost messages, another accountant holds them, or the database went back) is
- * dropped and reported as a gap with that position, and its front end sends again from there.
+ * dropped and reported as a gap with that position, and its front end sends again from there. A message that no front end
+ * of this pool sealed is removed unread.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
+import { fromUtf8, utf8 } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { JournalEntry } from '../journal.ts';
 import type { RedisKeys } from '../shared/redis.ts';
+import type { Seal } from '../shared/seal.ts';
+import type { UnreadValues } from '../shared/unread-values.ts';
 import { type EntrySource, NOTHING, type Positions, type TakenEntries } from './entry-source.ts';
-import { gapReport, unpackEntries } from './stream-message.ts';
+import { gapReport, messageName, unpackEntries } from './stream-message.ts';
 
 const GROUP = 'accountant';
 const CLAIM_COUNT = 100;
@@ -32,13 +36,30 @@ export type StreamSourceOptions = {
   readonly reportMillis?: number;
 };
 
-type Message = { readonly id: string; readonly bootId: string; readonly after: number; readonly packed: Buffer };
+export type StreamSourceDependencies = {
+  readonly redis: Redis;
+  readonly positions: Positions;
+  readonly seal: Seal;
+  readonly unread: UnreadValues;
+  readonly log: Logger;
+  readonly now: () => number;
+};
+
+/** `entries` are null where nothing of the message is to be believed. */
+type Message = {
+  readonly id: string;
+  readonly bootId: string;
+  readonly after: number;
+  readonly entries: readonly JournalEntry[] | null;
+};
 
 export class StreamSource implements EntrySource {
   readonly #keys: RedisKeys;
   readonly #consumer: string;
   readonly #redis: Redis;
   readonly #positions: Positions;
+  readonly #seal: Seal;
+  readonly #unread: UnreadValues;
   readonly #log: Logger;
   readonly #now: () => number;
   readonly #known = new Map<string, number>();
@@ -54,15 +75,14 @@ export class StreamSource implements EntrySource {
   #goals: ReadonlyMap<string, number> | undefined;
 
   /** `redis` is a connection of its own: reads on it block. */
-  constructor(
-    options: StreamSourceOptions,
-    dependencies: { redis: Redis; positions: Positions; log: Logger; now: () => number },
-  ) {
+  constructor(options: StreamSourceOptions, dependencies: StreamSourceDependencies) {
     this.#keys = options.keys;
     this.#consumer = options.consumer;
     this.#usualEntries = options.messageEntries ?? 1_000;
     this.#redis = dependencies.redis;
     this.#positions = dependencies.positions;
+    this.#seal = dependencies.seal;
+    this.#unread = dependencies.unread;
     this.#log = dependencies.log;
     this.#now = dependencies.now;
     this.#reportMillis = options.reportMillis ?? REPORT_MILLIS;
@@ -119,31 +139,32 @@ export class StreamSource implements EntrySource {
       const cursor = next.toString();
       this.#claimFrom = cursor === '0-0' ? undefined : cursor;
       this.#lastClaim = this.#now();
-      const messages = rows.flatMap(readMessage);
+      const messages = rows.flatMap((row) => this.#message(row));
       if (messages.length > 0) return messages;
     }
     const answer = (await this.#redis.callBuffer(
       ...['XREADGROUP', 'GROUP', GROUP, this.#consumer, 'COUNT', String(count), 'BLOCK', String(waitMillis)],
       ...['STREAMS', this.#keys.feed, '>'],
     )) as [Buffer, StreamRow[]][] | null;
-    return answer === null ? [] : answer.flatMap(([, rows]) => rows.flatMap(readMessage));
+    return answer === null ? [] : answer.flatMap(([, rows]) => rows.flatMap((row) => this.#message(row)));
   }
 
   async #join(messages: readonly Message[]): Promise<TakenEntries> {
-    const unknown = [...new Set(messages.map((message) => message.bootId))].filter((boot) => !this.#known.has(boot));
+    const believed = messages.filter((message) => message.entries !== null);
+    const unknown = [...new Set(believed.map((message) => message.bootId))].filter((boot) => !this.#known.has(boot));
     if (unknown.length > 0)
       for (const [bootId, through] of await this.#positions(unknown)) this.#known.set(bootId, through);
     const reached = new Map<string, number>();
     const gaps = new Map<string, number>();
     const entries: JournalEntry[] = [];
-    for (const message of messages) {
+    for (const message of believed) {
       const position = reached.get(message.bootId) ?? this.#known.get(message.bootId) ?? -1;
       if (message.after > position) {
         gaps.set(message.bootId, position);
         continue;
       }
       // Repeated ones too: which of them count is for the books to say, who may stand further back than is remembered here.
-      const sent = this.#unpack(message);
+      const sent = message.entries ?? [];
       for (const entry of sent) entries.push(entry);
       reached.set(message.bootId, Math.max(position, sent.at(-1)?.sequence ?? -1));
     }
@@ -156,14 +177,30 @@ export class StreamSource implements EntrySource {
     return NOTHING;
   }
 
-  /** A damaged message counts as missing: its front end sends it again. */
-  #unpack(message: Message): JournalEntry[] {
+  #message(row: StreamRow): Message[] {
+    if (row === null) return [];
+    const [id, pairs] = row;
+    const fields = new Map<string, Buffer>();
+    for (let i = 0; pairs !== null && i + 1 < pairs.length; i += 2)
+      fields.set((pairs[i] as Buffer).toString(), pairs[i + 1] as Buffer);
+    const bootId = fields.get('boot')?.toString() ?? '';
+    const after = Number(fields.get('after')?.toString() ?? Number.NaN);
+    return [{ id: id.toString(), bootId, after, entries: this.#unpack(bootId, after, fields.get('entries')) }];
+  }
+
+  /** Null, and noted, for what no front end of this pool sent. Whose message was damaged sends it again. */
+  #unpack(bootId: string, after: number, sealed: Buffer = Buffer.alloc(0)): readonly JournalEntry[] | null {
+    const opened = this.#seal.open('entries', messageName(bootId, after), sealed);
+    if (opened.kind !== 'payload') {
+      this.#unread.note('entries', opened);
+      return null;
+    }
     try {
-      return unpackEntries(message.bootId, message.after, message.packed);
+      return unpackEntries(bootId, after, opened.payload);
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
-      this.#log.warn('a message of the share stream is damaged', { bootId: message.bootId, code: error.code });
-      return [];
+      this.#unread.note('entries', { kind: 'damaged' });
+      return null;
     }
   }
 
@@ -178,8 +215,10 @@ export class StreamSource implements EntrySource {
       .multi()
       .xack(feed, GROUP, ...ids)
       .xdel(feed, ...ids);
-    for (const [bootId, position] of gaps)
-      change.hset(gapsKey, bootId, gapReport(position, randomBytes(6).toString('hex')));
+    for (const [bootId, position] of gaps) {
+      const report = utf8(gapReport(position, randomBytes(6).toString('hex')));
+      change.hset(gapsKey, bootId, this.#seal.seal('gap', bootId, report));
+    }
     // The books have committed: where Redis is away now, the messages come again and count nothing.
     await change.exec().catch((error: Error) => this.#log.debug('entries not acknowledged', { reason: error.message }));
   }
@@ -193,7 +232,11 @@ export class StreamSource implements EntrySource {
 
   /** Front ends that live tell again and again how much they hold; the journals of those that do not cannot be waited for. */
   async #findGoals(): Promise<ReadonlyMap<string, number> | undefined> {
-    const texts = await this.#redis.hgetall(this.#keys.lasts);
+    const texts: Record<string, string> = {};
+    for (const [bootId, sealed] of Object.entries(await this.#redis.hgetallBuffer(this.#keys.lasts))) {
+      const text = this.#last(bootId, sealed);
+      if (text !== undefined) texts[bootId] = text;
+    }
     this.#reports ??= { atMillis: this.#now(), texts };
     const { atMillis, texts: earlier } = this.#reports;
     if (!this.#isReported(atMillis)) return undefined;
@@ -202,10 +245,19 @@ export class StreamSource implements EntrySource {
   }
 
   async mayTell(bootId: string): Promise<boolean> {
-    const text = await this.#redis.hget(this.#keys.lasts, bootId).catch(() => undefined);
-    if (text === undefined) return true;
-    if (text === null) return !this.#isReported(0);
+    const sealed = await this.#redis.hgetBuffer(this.#keys.lasts, bootId).catch(() => undefined);
+    if (sealed === undefined) return true;
+    const text = sealed === null ? undefined : this.#last(bootId, sealed);
+    if (text === undefined) return !this.#isReported(0);
     return ((await this.#positions([bootId])).get(bootId) ?? -1) < Number.parseInt(text, 10);
+  }
+
+  /** What a front end told of its journal. */
+  #last(bootId: string, sealed: Buffer): string | undefined {
+    const opened = this.#seal.open('last', bootId, sealed);
+    if (opened.kind === 'payload') return fromUtf8(opened.payload);
+    this.#unread.note('last', opened);
+    return undefined;
   }
 
   /** Whether enough time has gone by, connected, for every front end to report. */
@@ -220,14 +272,3 @@ export class StreamSource implements EntrySource {
 }
 
 type StreamRow = [Buffer, Buffer[] | null] | null;
-
-function readMessage(row: StreamRow): Message[] {
-  if (row === null) return [];
-  const [id, pairs] = row;
-  if (pairs === null) return [];
-  const fields = new Map<string, Buffer>();
-  for (let i = 0; i + 1 < pairs.length; i += 2) fields.set((pairs[i] as Buffer).toString(), pairs[i + 1] as Buffer);
-  const [bootId, after, packed] = [fields.get('boot')?.toString(), fields.get('after'), fields.get('entries')];
-  if (bootId === undefined || after === undefined || packed === undefined) return [];
-  return [{ id: id.toString(), bootId, after: Number(after.toString()), packed }];
-}

@@ -10,7 +10,7 @@ import { type Bytes, concat, utf8 } from '../../protocol/bytes.ts';
 /** Raised whenever any value in Redis changes its form. Instances of different formats leave each other's values alone. */
 export const SHARED_FORMAT = 1;
 
-export type Purpose = 'entries' | 'position' | 'gap' | 'ban' | 'session' | 'instance' | 'news';
+export type Purpose = 'entries' | 'gap' | 'last' | 'ban' | 'session' | 'instance' | 'news';
 
 export type Opened =
   | { readonly kind: 'payload'; readonly payload: Bytes }
