@@ -15,6 +15,8 @@ export type PoolMetricsDependencies = {
   /** Bytes of journals that the books have and that are kept for a database that might be restored. */
   readonly kept: () => number;
   readonly isAccountant: () => boolean;
+  /** Values in Redis that were left unread, by reason; undefined without a Redis. */
+  readonly unread: (() => Readonly<Record<string, number>>) | undefined;
 };
 
 /** A total that is read, told as a counter: it only ever grows, by what was added since the last look. */
@@ -80,7 +82,14 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
   const accountant = metrics.gauge('svc_pool_accountant', { help: '1 in the instance that keeps the books' });
   const live = metrics.gauge('svc_pool_live_pages', { help: 'Open live pages' });
 
+  const unreadTotal = metrics.counter('svc_pool_redis_unread_total', {
+    help: 'Values in Redis that no instance of this release wrote, by reason; not 0 is an alarm',
+    labels: ['reason'],
+  });
+  const unread = readTotals((amount, reason) => unreadTotal.add(amount, { reason }));
+
   metrics.beforeScrape(() => {
+    for (const [reason, total] of Object.entries(dependencies.unread?.() ?? {})) unread(total, reason);
     const counts = dependencies.connections();
     for (const [id, service] of SERVICES.entries()) {
       connections.set(counts[service] ?? 0, { service });

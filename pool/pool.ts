@@ -38,28 +38,19 @@ import { connectDatabase, type Sql } from './database/connect.ts';
 import { startEmbeddedPostgres } from './database/embedded.ts';
 import { migrate } from './database/migrate.ts';
 import { startEmbeddedWallet } from './embedded-wallet.ts';
-import type { EntrySource } from './feed/entry-source.ts';
 import { JournalKeep } from './feed/journal-keep.ts';
-import { LocalFeed } from './feed/local-feed.ts';
 import { Outbox } from './feed/outbox.ts';
-import { positionsOf } from './feed/positions.ts';
-import { StreamSender } from './feed/stream-sender.ts';
-import { StreamSource } from './feed/stream-source.ts';
 import { Journal } from './journal.ts';
 import { SERVICES } from './journal-record.ts';
 import { openPoolNode } from './node-link.ts';
+import { openShared } from './open-shared.ts';
 import { type PoolValues, shownConfig } from './options.ts';
 import { createWalletClient } from './payout/wallet-client.ts';
 import { poolAddress } from './pool-address.ts';
 import { PoolError } from './pool-error.ts';
 import { poolMetrics } from './pool-metrics.ts';
 import { PoolSink } from './share-sink.ts';
-import { poolSecret } from './shared/pool-secret.ts';
-import { connectRedis, redisKeys, redisReady } from './shared/redis.ts';
-import { RedisSharedState } from './shared/redis-shared-state.ts';
-import { Seal } from './shared/seal.ts';
-import { LocalSharedState, type SharedState } from './shared/shared-state.ts';
-import { UnreadValues } from './shared/unread-values.ts';
+import type { SharedState } from './shared/shared-state.ts';
 import { Refusals } from './stats/refusals.ts';
 import { TermRunner } from './term-runner.ts';
 
@@ -87,8 +78,6 @@ const REPORT_MILLIS = 2_000;
 const FLUSH_MILLIS = 10_000;
 const FULL_DISK_MILLIS = 1_000;
 const CHAIN_MILLIS = 5_000;
-const REDIS_START_MILLIS = 3_000;
-const SECRET_MILLIS = 10_000;
 
 export async function createPool(values: PoolValues, dependencies: PoolDependencies): Promise<Pool> {
   const { log, started, version } = dependencies;
@@ -123,7 +112,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     { directory: join(values.dataDir, 'journal'), keepMillis: values.journalKeep, maxBytes: values.journalKeepSize },
     { outbox, log: log.child('journal'), now: steadyMillis },
   );
-  const { shared, source } = await openShared(values, { ...dependencies, sql, outbox, bootId: journal.bootId });
+  const { shared, source, unread } = await openShared(values, { ...dependencies, sql, outbox, bootId: journal.bootId });
 
   const refusals = new Refusals();
   const balances = new Balances(BALANCE_DEFAULTS, { sql });
@@ -268,6 +257,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     waiting: () => outbox.waiting,
     kept: () => keep.bytes,
     isAccountant: () => runner.term !== undefined,
+    unread,
   });
   await update().catch(() => undefined);
   every(FLUSH_MILLIS / 2, update, 'metrics', dependencies);
@@ -342,64 +332,6 @@ async function openWalletLink(values: PoolValues, nodeApi: string, { log, starte
   );
   started('wallet', () => wallet.close());
   return wallet;
-}
-
-type SharedDependencies = PoolDependencies & { readonly sql: Sql; readonly outbox: Outbox; readonly bootId: string };
-
-async function openShared(
-  values: PoolValues,
-  dependencies: SharedDependencies,
-): Promise<{ shared: SharedState; source: EntrySource }> {
-  const { log, started, sql, outbox, bootId } = dependencies;
-  const limits = limitsOf(values);
-  if (values.redis === undefined)
-    return {
-      shared: new LocalSharedState(limits, steadyMillis),
-      source: new LocalFeed(outbox, { positions: positionsOf(sql) }),
-    };
-  const url = values.redis;
-  const keys = redisKeys(`${values.redisPrefix}:${values.network}`);
-  const redisLog = log.child('redis');
-  if (new URL(url).password === '')
-    redisLog.warn('redis has no password: whoever reaches it can remove what instances share', {
-      remedy: 'set requirepass, and --redis redis://:PASSWORD@HOST:PORT in the config file',
-    });
-  const [redis, subscriber, sending, reading] = ['shared', 'news', 'feed', 'accountant'].map((name) =>
-    connectRedis(url, `svc-pool-${name}`, redisLog),
-  ) as [
-    ReturnType<typeof connectRedis>,
-    ReturnType<typeof connectRedis>,
-    ReturnType<typeof connectRedis>,
-    ReturnType<typeof connectRedis>,
-  ];
-  await redisReady(sending, REDIS_START_MILLIS);
-  const seal = new Seal(await poolSecret(sql), keys.feed);
-  const unread = new UnreadValues({ log: redisLog, now: steadyMillis });
-  // A database that was restored, or put in another's place, has another secret.
-  every(SECRET_MILLIS, async () => seal.replaceSecret(await poolSecret(sql)), 'the shared secret', dependencies);
-  const shared = new RedisSharedState(limits, {
-    redis,
-    subscriber,
-    keys,
-    instance: bootId,
-    seal,
-    unread,
-    log: redisLog,
-    now: steadyMillis,
-  });
-  started('shared state', () => shared.close());
-  const positions = positionsOf(sql);
-  const sender = new StreamSender({ keys }, { redis: sending, outbox, positions, seal, unread, log: log.child('feed') });
-  started('feed', async () => {
-    await sender.close();
-    sending.disconnect();
-  });
-  const source = new StreamSource(
-    { keys, consumer: bootId },
-    { redis: reading, positions, seal, unread, log: log.child('feed'), now: steadyMillis },
-  );
-  started('share stream', () => source.close());
-  return { shared, source };
 }
 
 async function openStratum(

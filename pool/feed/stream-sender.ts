@@ -34,8 +34,8 @@ export const STREAM_SENDER_DEFAULTS = {
 } as const;
 
 const LINGER_MILLIS = 20;
-/** Between two rounds of sending what was refused: an accountant of another release takes nothing until it is replaced. */
-const AGAIN_MILLIS = { first: 1_000, most: 60_000 } as const;
+/** Looks between two rounds of sending what was refused, at most: an accountant of another release takes nothing until it is replaced. */
+const AGAIN_LOOKS = 60;
 
 /** The newest message of a boot. While it stands in the stream, the accountant has yet to come to it. */
 type Sent = { readonly id: string; readonly through: number };
@@ -168,9 +168,10 @@ export class StreamSender {
   /** The message is gone, and its entries are not in the books: refused, or removed by somebody else. */
   #sendAgain(bootId: string): void {
     const now = performance.now();
-    const { notBefore, wait } = this.#again.get(bootId) ?? { notBefore: 0, wait: AGAIN_MILLIS.first };
+    const { positionMillis } = this.#options;
+    const { notBefore, wait } = this.#again.get(bootId) ?? { notBefore: 0, wait: positionMillis };
     if (now < notBefore) return;
-    this.#again.set(bootId, { notBefore: now + wait, wait: Math.min(2 * wait, AGAIN_MILLIS.most) });
+    this.#again.set(bootId, { notBefore: now + wait, wait: Math.min(2 * wait, AGAIN_LOOKS * positionMillis) });
     this.#log.info('entries left the stream without being taken, sending again', { bootId });
     this.#outbox.rewind(bootId);
   }

@@ -7,6 +7,11 @@ import { serialize } from 'node:v8';
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { Outbox } from '../../pool/feed/outbox.ts';
+import { packEntries } from '../../pool/feed/stream-message.ts';
+import { StreamSender } from '../../pool/feed/stream-sender.ts';
+import { StreamSource } from '../../pool/feed/stream-source.ts';
+import { Journal, type JournalEntry } from '../../pool/journal.ts';
 import { decode, encode } from '../../pool/shared/codec.ts';
 import { connectRedis, redisKeys, redisReady } from '../../pool/shared/redis.ts';
 import { RedisSharedState } from '../../pool/shared/redis-shared-state.ts';
@@ -14,11 +19,13 @@ import { waitingSession } from '../../pool/shared/session-codec.ts';
 import type { News } from '../../pool/shared/shared-state.ts';
 import { utf8 } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
+import { createLogger, readLevelFilter } from '../../runtime/log.ts';
 import { seed } from '../level.ts';
 import { type RedisServer, startRedisServer } from '../pool/redis-server.ts';
 import { testSealed } from '../pool/sealed.ts';
 import { waiting } from '../pool/waiting-session.ts';
 import { quietLog } from '../quiet-log.ts';
+import { temporaryDirectory } from '../temporary.ts';
 
 let server: RedisServer;
 beforeAll(async () => {
@@ -39,6 +46,136 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
 }
 
 const keysOf = (name: string) => redisKeys(`attack-${name}-${process.pid}`);
+
+/** How far the books have each boot, as the database would tell. */
+class Books {
+  readonly through = new Map<string, number>();
+  readonly counted: string[] = [];
+  readonly positions = async (boots: readonly string[]) =>
+    new Map(boots.map((boot) => [boot, this.through.get(boot) ?? -1]));
+}
+
+/** The accountant's end of the stream, with books in memory. */
+async function accountant(name: string, { through, counted, positions }: Books, sealed = testSealed()) {
+  const source = new StreamSource(
+    { keys: keysOf(name), consumer: 'accountant' },
+    {
+      redis: await connected('accountant'),
+      positions,
+      ...sealed,
+      log: quietLog,
+      now: Date.now,
+    },
+  );
+  await source.begin();
+  const round = async () => {
+    const taken = await source.take(1_000, 20);
+    for (const { bootId, sequence } of taken.entries) {
+      if (sequence <= (through.get(bootId) ?? -1)) continue;
+      through.set(bootId, sequence);
+      counted.push(`${bootId}/${sequence}`);
+    }
+    await taken.committed();
+  };
+  return { round, unread: sealed.unread };
+}
+
+async function frontEnd(name: string, { positions }: Books, sealed = testSealed()) {
+  const directory = temporaryDirectory();
+  const journal = await Journal.open({ directory, bootId: Uint8Array.of(7, 0, 0, 0, 0, 0, 0, 7), segmentBytes: 500 });
+  const outbox = await Outbox.open({ directory, bootId: journal.bootId }, { log: quietLog });
+  const sender = new StreamSender(
+    { keys: keysOf(name), batchEntries: 5, pollMillis: 10, positionMillis: 50 },
+    { redis: await connected('front end'), outbox, positions, ...sealed, log: quietLog },
+  );
+  onTestFinished(async () => {
+    await sender.close();
+    await journal.close();
+  });
+  const kept: string[] = [];
+  const add = async (size: number) => {
+    const records = Array.from({ length: size }, (_, i) => utf8(`record ${journal.nextSequence + i}`));
+    const first = await journal.append(records);
+    const entries: JournalEntry[] = records.map((record, i) => ({
+      bootId: journal.bootId,
+      sequence: first + i,
+      record,
+    }));
+    outbox.push(entries);
+    kept.push(...entries.map(({ bootId, sequence }) => `${bootId}/${sequence}`));
+  };
+  return { bootId: journal.bootId, outbox, add, kept };
+}
+
+test('shares that no front end sealed are not counted, in whichever form they come', async () => {
+  const keys = keysOf('forged');
+  const books = new Books();
+  const { round, unread } = await accountant('forged', books);
+  const attacker = await connected('attacker');
+  await round();
+  const boot = 'aa'.repeat(8);
+  const packed = Buffer.from(packEntries([{ bootId: boot, sequence: 0, record: utf8('a million hashes') }]));
+  const foreign = testSealed({ secret: 'a guess' }).seal.seal('entries', `${boot} -1`, packed);
+  // A true message of this pool, for another boot and another place.
+  const moved = testSealed().seal.seal('entries', `${'bb'.repeat(8)} -1`, packed);
+  for (const value of [packed, foreign, moved, Buffer.alloc(0), Buffer.alloc(33, 1), Buffer.alloc(100_000, 255)])
+    await attacker.xadd(keys.feed, '*', 'boot', boot, 'after', '-1', 'entries', value);
+  await attacker.xadd(keys.feed, '*', 'nothing', 'of this');
+  for (let i = 0; i < 5; i++) await round();
+  expect(books.counted).toEqual([]);
+  // They are gone: nothing that cannot be read stays to be read again.
+  expect(await attacker.xlen(keys.feed)).toBe(0);
+  expect(Object.values(unread.counts).reduce((sum, n) => sum + n)).toBe(7);
+});
+
+test('a true message sent again counts nothing, one removed is sent again, and false reports of gaps are not obeyed', async () => {
+  const keys = keysOf('writer');
+  const books = new Books();
+  const front = await frontEnd('writer', books);
+  const { round } = await accountant('writer', books);
+  const attacker = await connected('attacker');
+  await front.add(20);
+  await until(async () => (await attacker.xlen(keys.feed)) > 0);
+  const copies = (await attacker.xrangeBuffer(keys.feed, '-', '+')) as [Buffer, Buffer[]][];
+  await attacker.del(keys.feed);
+  // A report that the books are far ahead: whoever believed it would never send these entries again.
+  await attacker.hset(keys.gaps, front.bootId, '1000000 word');
+  await attacker.hset(keys.lasts, 'ff'.repeat(8), '1000000 1');
+  await sleep(100);
+  expect(front.outbox.waiting).toBe(20);
+  await until(async () => {
+    await round();
+    return front.outbox.waiting === 0;
+  });
+  for (const [, fields] of copies) await attacker.xadd(keys.feed, '*', ...fields);
+  for (let i = 0; i < 3; i++) await round();
+  expect(books.counted.sort()).toEqual(front.kept.sort());
+});
+
+test('an accountant of another format leaves shares alone and says so; they are counted when it is replaced', async () => {
+  const lines: string[] = [];
+  const log = createLogger(
+    'test',
+    { filter: readLevelFilter('info'), format: 'text' },
+    { sink: { write: (line) => void lines.push(line), flush: () => {}, close: () => {} }, now: Date.now },
+  );
+  const books = new Books();
+  const front = await frontEnd('format', books);
+  const old = await accountant('format', books, testSealed({ format: 99, log }));
+  await front.add(12);
+  for (const end = Date.now() + 1_000; Date.now() < end; ) await old.round();
+  expect(books.counted).toEqual([]);
+  expect(front.outbox.waiting).toBe(12);
+  const told = lines.filter((line) => line.includes('another release') && line.includes('what=entries'));
+  expect(told).toHaveLength(1);
+  expect(told[0]).toMatch(/run the same release in all instances/);
+  const fresh = await accountant('format', books);
+  await until(async () => {
+    await fresh.round();
+    return front.outbox.waiting === 0;
+  });
+  expect(books.counted.sort()).toEqual(front.kept.sort());
+});
 
 async function instance(name: string, sealed = testSealed()) {
   const [redis, subscriber] = [await connected('shared'), await connected('news')];

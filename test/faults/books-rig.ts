@@ -29,6 +29,7 @@ import { HEADER_DIGEST_BYTES } from '../../protocol/share-identity.ts';
 import { targetOfWork } from '../../protocol/target.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { MonthChain } from '../pool/month-chain.ts';
+import { testSealed } from '../pool/sealed.ts';
 import { quietLog } from '../quiet-log.ts';
 
 const TARGET = targetOfWork(1_000_000n);
@@ -174,14 +175,17 @@ export class RigInstance {
       ];
       await redisReady(sending, 5_000);
       const times = { positionMillis: 200, batchEntries: 50 };
-      const sender = new StreamSender({ keys, ...times }, { redis: sending, outbox, positions, log: quietLog });
+      const sender = new StreamSender(
+        { keys, ...times },
+        { redis: sending, outbox, positions, ...testSealed(), log: quietLog },
+      );
       closing.push(async () => {
         await sender.close();
         sending.disconnect();
       });
       return new StreamSource(
         { keys, consumer: journal.bootId, messageEntries: 50, reportMillis: 600 },
-        { redis: reading, positions, log: quietLog, now: Date.now },
+        { redis: reading, positions, ...testSealed(), log: quietLog, now: Date.now },
       );
     };
     const source = redisUrl === undefined ? new LocalFeed(outbox, { positions }) : await openStream(redisUrl);

@@ -17,6 +17,7 @@ import { count, seed } from '../level.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { type RedisServer, startRedisServer } from './redis-server.ts';
+import { testSealed } from './sealed.ts';
 
 let redis: RedisServer;
 beforeAll(async () => {
@@ -204,7 +205,7 @@ test('three front ends, two accountants, a Redis that forgets or goes back, a da
       await redisReady(connection, 5_000);
       const sender = new StreamSender(
         { keys, batchEntries: 7, maxAhead: 60, pollMillis: 10, positionMillis: 30 },
-        { redis: connection, outbox, positions: books.positions, log: quietLog },
+        { redis: connection, outbox, positions: books.positions, ...testSealed(), log: quietLog },
       );
       return { sender, connection };
     }),
@@ -214,7 +215,7 @@ test('three front ends, two accountants, a Redis that forgets or goes back, a da
     await redisReady(connection, 5_000);
     return new StreamSource(
       { keys, consumer, messageEntries: 7, reportMillis: 100 },
-      { redis: connection, positions: books.positions, log: quietLog, now: Date.now },
+      { redis: connection, positions: books.positions, ...testSealed(), log: quietLog, now: Date.now },
     );
   };
   let source = await open('first');

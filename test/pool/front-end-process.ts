@@ -21,6 +21,7 @@ import { NETWORKS } from '../../protocol/network.ts';
 import { targetOfWork } from '../../protocol/target.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { quietLog } from '../quiet-log.ts';
+import { testSealed } from './sealed.ts';
 
 const [directory = '', databaseUrl = '', redisUrl = '', answeredFile = ''] = process.argv.slice(2);
 mkdirSync(directory, { recursive: true });
@@ -30,16 +31,17 @@ const journal = await Journal.open({ directory, bootId });
 const outbox = await Outbox.open({ directory, bootId: journal.bootId }, { log: quietLog });
 const sink = new PoolSink({ journal, outbox, log: quietLog, now: Date.now });
 const keys = redisKeys('instances');
+const sealed = testSealed();
 const sending = connectRedis(redisUrl, 'feed', quietLog);
 await redisReady(sending, 5_000);
 const sql = connectDatabase(databaseUrl, { max: 3 });
 const positions = positionsOf(sql);
-new StreamSender({ keys, batchEntries: 50 }, { redis: sending, outbox, positions, log: quietLog });
+new StreamSender({ keys, batchEntries: 50 }, { redis: sending, outbox, positions, ...sealed, log: quietLog });
 const reading = connectRedis(redisUrl, 'accountant', quietLog);
 await redisReady(reading, 5_000);
 const source = new StreamSource(
   { keys, consumer: journal.bootId, messageEntries: 50 },
-  { redis: reading, positions, log: quietLog, now: Date.now },
+  { redis: reading, positions, ...sealed, log: quietLog, now: Date.now },
 );
 
 let isLoaded = true;
