@@ -114,6 +114,9 @@ export class Accountant {
     const result = await this.#next(() => this.#fenced((transaction) => this.#intake.take(transaction, entries)));
     if (result.lost > 0)
       this.#dependencies.log.error('the books went on without entries that no journal holds', { entries: result.lost });
+    // The stratum server lets none through: a journal was copied, or something is broken.
+    if (result.doubled > 0)
+      this.#dependencies.log.error('shares came twice and count once', { shares: result.doubled });
     return result;
   }
 

@@ -1,5 +1,5 @@
 /**
- * What makes two shares the same one (docs/protocol/books.md, rule 12): the header hashed and the nonce in it, whatever
+ * What makes two shares the same one (docs/protocol/books.md, rule 14): the header hashed and the nonce in it, whatever
  * job id, connection or server they came by. A header is named by 16 bytes of an identifier over all of it but the nonce.
  */
 import { type Bytes, concat } from './bytes.ts';

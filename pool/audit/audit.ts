@@ -10,7 +10,7 @@ import { auditAccounts } from './accounts.ts';
 import { type Finding, Findings } from './findings.ts';
 import { auditLedger, type LedgerReads } from './ledger.ts';
 import { auditLists } from './lists.ts';
-import { auditRawShares } from './shares.ts';
+import { auditIdentities, auditRawShares } from './shares.ts';
 import { auditSlices, type Progress } from './slices.ts';
 
 export type AuditReport = {
@@ -36,6 +36,7 @@ export async function audit(sql: Sql, options: AuditOptions): Promise<AuditRepor
   const { network, ledger, onProgress = () => undefined } = options;
   const slices = await findings.section('slices', () => auditSlices(sql, network, findings, onProgress), 0);
   await findings.section('raw shares', () => auditRawShares(sql, findings, onProgress), undefined);
+  await findings.section('headers and nonces', () => auditIdentities(sql, findings), undefined);
   const none = { lists: 0, credited: new Map<number, bigint>() };
   const { lists, credited } = await findings.section('credit lists', () => auditLists(sql, findings, onProgress), none);
   const accounts = await findings.section('accounts', () => auditAccounts(sql, network, credited, findings), 0);

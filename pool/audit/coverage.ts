@@ -3,7 +3,7 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   accounts: 'address against payload; balance, in flight and paid against credits and payouts',
   slices: 'numbers, heights, leaves, roots, totals, W, terms and chain; targets against the ledger',
   open_work: 'against the raw shares of the open slice',
-  shares: 'summed up against slices and open work, as far as they are kept',
+  shares: 'summed up against slices and open work, and no header and nonce twice, as far as they are kept',
   blocks:
     'rewards, outputs, heights, anchors and fates against the ledger; finders of solo blocks against their extranonce',
   ownerships: 'only where they name the finder of a solo block',

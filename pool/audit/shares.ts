@@ -1,4 +1,7 @@
-/** Raw shares against slices: each closed slice's leaves, and the open slice's work, are sums of what was taken in. */
+/**
+ * Raw shares against slices: each closed slice's leaves, and the open slice's work, are sums of what was taken in. And against
+ * each other: a header and nonce count once.
+ */
 import { unpackWork } from '../books/packed.ts';
 import { prunedThrough } from '../books/partitions.ts';
 import type { Sql } from '../database/connect.ts';
@@ -52,4 +55,13 @@ export async function auditRawShares(sql: Sql, findings: Findings, onProgress: P
     }
   if (current !== undefined) await check(current);
   for (const name of expected) findings.add(`${name}: raw shares`, 'gone', 'there', REMEDIES.shares);
+}
+
+/** Of each header and nonce there is one raw share (books rule 14). */
+export async function auditIdentities(sql: Sql, findings: Findings): Promise<void> {
+  const cursor = sql<{ identity: Buffer; count: number }[]>`select identity, count(*)::int as count from shares
+    where identity is not null group by identity having count(*) > 1 order by identity`.cursor(1_000);
+  for await (const rows of cursor)
+    for (const { identity, count } of rows)
+      findings.add(`raw shares of header and nonce ${identity.toString('hex')}`, count, 1, REMEDIES.shares);
 }

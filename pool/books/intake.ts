@@ -4,7 +4,7 @@
  * the position is refused, so nothing is ever passed over unseen (books rule 11).
  */
 import { formatAddress } from '../../protocol/address.ts';
-import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
+import { type Bytes, fromHex } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { sliceOfHeight } from '../../protocol/pplns.ts';
 import { workOfTarget } from '../../protocol/target.ts';
@@ -13,6 +13,7 @@ import type { JournalEntry } from '../journal.ts';
 import { type BlockRecord, decodeRecord, type JournalRecord, SERVICES, type ShareRecord } from '../journal-record.ts';
 import { takeStats } from '../stats/take.ts';
 import { ensureSharePartitions } from './partitions.ts';
+import { ShareIdentities } from './share-identities.ts';
 import { openSlices } from './slices.ts';
 
 export const serviceNumber = (service: (typeof SERVICES)[number]): number => SERVICES.indexOf(service);
@@ -20,9 +21,13 @@ export const serviceNumber = (service: (typeof SERVICES)[number]): number => SER
 /** Worker name of a block whose finder is not on record. No miner can have it: worker names hold no brackets. */
 export const UNKNOWN_FINDER = '(unknown)';
 
+/** Under this name shares that came twice are counted beside those that miners were refused. */
+export const COUNTED_BEFORE = 'counted_before';
+
 export type IntakeOptions = { readonly network: NetworkName; readonly sliceCuts: number };
 
 type Taken = { readonly bootId: string; readonly sequence: number; readonly record: JournalRecord };
+type TakenShare = Taken & { readonly record: ShareRecord; readonly accountId: number; readonly workerId: number };
 
 export type IntakeResult = {
   readonly taken: number;
@@ -30,6 +35,8 @@ export type IntakeResult = {
   readonly shares: number;
   /** Entries that no journal holds any more, by the word of the journals themselves. */
   readonly lost: number;
+  /** Shares whose header and nonce counted before: in a sound pool there is none. */
+  readonly doubled: number;
 };
 
 /** Entries are missing between the books' position and what came: they must be sent again from there. */
@@ -67,6 +74,7 @@ export class Intake {
   readonly #options: IntakeOptions;
   readonly #accounts = new IdCache();
   readonly #workers = new IdCache();
+  readonly #identities = new ShareIdentities();
 
   constructor(options: IntakeOptions) {
     this.#options = options;
@@ -74,20 +82,16 @@ export class Intake {
 
   async take(transaction: Transaction, entries: readonly JournalEntry[]): Promise<IntakeResult> {
     const { fresh, repeated, lost } = await this.#fresh(transaction, entries);
-    if (fresh.length === 0) return { taken: 0, repeated, shares: 0, lost };
+    if (fresh.length === 0) return { taken: 0, repeated, shares: 0, lost, doubled: 0 };
     await this.#resolveIds(
       transaction,
       fresh.map((entry) => entry.record),
     );
-    const shares = fresh.filter((entry): entry is Taken & { record: ShareRecord } => entry.record.kind === 'share');
+    const shares = await this.#counted(transaction, fresh);
     await this.#addWork(transaction, shares);
     await takeStats(
       transaction,
-      shares.map(({ record }) => ({
-        workerId: this.workerId(record),
-        work: record.work,
-        atMillis: record.atMillis,
-      })),
+      shares.map(({ record, workerId }) => ({ workerId, work: record.work, atMillis: record.atMillis })),
     );
     for (const entry of fresh) {
       const { record } = entry;
@@ -98,17 +102,40 @@ export class Intake {
     }
     await this.#addBlocks(transaction, fresh);
     await this.#advancePositions(transaction, fresh);
-    return { taken: fresh.length, repeated, shares: shares.length, lost };
+    const doubled = fresh.filter(({ record }) => record.kind === 'share').length - shares.length;
+    return { taken: fresh.length, repeated, shares: shares.length, lost, doubled };
+  }
+
+  /** The shares among the entries, without those whose header and nonce counted before (rule 14). */
+  async #counted(transaction: Transaction, fresh: readonly Taken[]): Promise<TakenShare[]> {
+    const shares = fresh.filter((entry): entry is Taken & { record: ShareRecord } => entry.record.kind === 'share');
+    const counts = await this.#identities.take(
+      transaction,
+      shares.map(({ record }) => record.identity),
+    );
+    const counted: TakenShare[] = [];
+    for (const [i, { bootId, sequence, record }] of shares.entries()) {
+      if (counts[i] !== true) continue;
+      const accountId = this.accountId(record.account);
+      const workerId = this.#workers.get(workerKey(accountId, record)) as number;
+      counted.push({ bootId, sequence, record, accountId, workerId });
+    }
+    const doubled = shares.length - counted.length;
+    if (doubled > 0)
+      await transaction`insert into refused_shares (result, count) values (${COUNTED_BEFORE}, ${doubled})
+        on conflict (result) do update set count = refused_shares.count + excluded.count`;
+    return counted;
   }
 
   /** To be called when a transaction failed: ids that it gave were given to nobody, and may be given again. */
   forget(): void {
+    this.#identities.forget();
     this.#accounts.clear();
     this.#workers.clear();
   }
 
   accountId(payload: Bytes): number {
-    return this.#accounts.get(toHex(payload)) as number;
+    return this.#accounts.get(hexOf(payload)) as number;
   }
 
   workerId(record: JournalRecord): number {
@@ -145,7 +172,7 @@ export class Intake {
   async #resolveIds(transaction: Transaction, records: readonly JournalRecord[]): Promise<void> {
     const payloads = new Set<string>();
     for (const record of records) {
-      const key = toHex(record.account);
+      const key = hexOf(record.account);
       if (this.#accounts.get(key) === undefined) payloads.add(key);
     }
     if (payloads.size > 0) {
@@ -171,20 +198,19 @@ export class Intake {
     for (const row of rows) this.#workers.set(`${row.account_id}/${row.service}/${row.name}`, row.id);
   }
 
-  async #addWork(transaction: Transaction, shares: readonly (Taken & { record: ShareRecord })[]): Promise<void> {
+  async #addWork(transaction: Transaction, shares: readonly TakenShare[]): Promise<void> {
     if (shares.length === 0) return;
     const open = await openSlices(transaction);
     const byAccount = new Map<string, bigint>();
     const byWorker = new Map<number, { count: number; work: bigint; atMillis: number }>();
     const totals = new Map<number, bigint>();
-    for (const { record } of shares) {
+    for (const { record, accountId, workerId } of shares) {
       const service = serviceNumber(record.service);
-      const key = `${service}/${this.accountId(record.account)}`;
+      const key = `${service}/${accountId}`;
       byAccount.set(key, (byAccount.get(key) ?? 0n) + record.work);
       totals.set(service, (totals.get(service) ?? 0n) + record.work);
-      const id = this.workerId(record);
-      const sum = byWorker.get(id) ?? { count: 0, work: 0n, atMillis: 0 };
-      byWorker.set(id, {
+      const sum = byWorker.get(workerId) ?? { count: 0, work: 0n, atMillis: 0 };
+      byWorker.set(workerId, {
         count: sum.count + 1,
         work: sum.work + record.work,
         atMillis: Math.max(sum.atMillis, record.atMillis),
@@ -209,21 +235,22 @@ export class Intake {
 
   async #copyShares(
     transaction: Transaction,
-    shares: readonly (Taken & { record: ShareRecord })[],
+    shares: readonly TakenShare[],
     open: ReadonlyMap<number, { number: number }>,
   ): Promise<void> {
     await ensureSharePartitions(
       transaction,
       shares.map((share) => share.record.atMillis),
     );
-    const lines = shares.map(({ bootId, sequence, record }) => {
+    const lines = shares.map(({ bootId, sequence, record, accountId, workerId }) => {
       const service = serviceNumber(record.service);
       const slice = (open.get(service) as { number: number }).number;
       const at = new Date(record.atMillis).toISOString();
-      return `\\\\x${bootId}\t${sequence}\t${service}\t${this.accountId(record.account)}\t${this.workerId(record)}\t${slice}\t${record.work}\t${at}\n`;
+      const whose = `\\\\x${bootId}\t${sequence}\t${service}\t${accountId}\t${workerId}`;
+      return `${whose}\t${slice}\t${record.work}\t${at}\t${identityColumns(record)}\n`;
     });
-    const stream = await transaction`copy shares (boot_id, sequence, service, account_id, worker_id, slice, work, at)
-      from stdin`.writable();
+    const stream = await transaction`copy shares (boot_id, sequence, service, account_id, worker_id, slice, work, at,
+      identity, anchor_height) from stdin`.writable();
     await new Promise<void>((resolve, reject) => {
       stream.once('error', reject).once('finish', resolve);
       stream.end(lines.join(''));
@@ -268,6 +295,12 @@ export class Intake {
         on conflict (boot_id) do update set through = excluded.through, updated_at = now()`;
   }
 }
+
+/** By Node's own code: it is done several times for each share. */
+const hexOf = (bytes: Bytes): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
+
+const identityColumns = ({ identity }: ShareRecord): string =>
+  identity === null ? '\\N\t\\N' : `\\\\x${hexOf(identity.bytes)}\t${identity.anchorHeight}`;
 
 const workerKey = (accountId: number, record: JournalRecord): string =>
   `${accountId}/${serviceNumber(record.service)}/${record.worker}`;

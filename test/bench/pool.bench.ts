@@ -5,6 +5,7 @@
 import { bench } from './harness.ts';
 import { benchApi } from './pool/api.ts';
 import { benchCredits } from './pool/credits.ts';
+import { benchIntake } from './pool/intake.ts';
 import { benchShares, benchSoak } from './pool/shares.ts';
 
 const SECONDS = 10;
@@ -15,6 +16,7 @@ export default bench('the pool: shares into the books, credits, the API with 30 
     await benchShares(b, 'none', SECONDS);
     await benchShares(b, 'development', SECONDS);
   }
+  if (isAsked('intake')) await benchIntake(b);
   if (isAsked('credits')) await benchCredits(b);
   if (isAsked('api')) await benchApi(b);
   if (isAsked('soak')) await benchSoak(b, Number(process.env.SVC_SOAK_MINUTES ?? 1));

@@ -18,6 +18,7 @@ import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { targetOfWork, targetToBytes } from '../../protocol/target.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { account, type BooksBed, openBooks, SLICE_CUTS } from './books-bed.ts';
+import { freshIdentity } from './fresh-identity.ts';
 
 const MINERS = 6;
 const AT = 1_767_225_600_000;
@@ -35,7 +36,7 @@ const share = (service: 'pplns' | 'solo', miner: number, work: bigint): JournalR
   worker: 'w',
   work,
   atMillis: AT,
-  identity: null,
+  identity: freshIdentity(),
 });
 const block = (service: 'pplns' | 'solo', name: string, anchorHeight: number, miner: number): JournalRecord => ({
   kind: 'block',
@@ -220,6 +221,7 @@ const EDITS: readonly (readonly [edit: string, names: RegExp])[] = [
     `update shares set account_id = ${another} where sequence = (select min(sequence) from shares where service = 0)`,
     /raw shares/,
   ],
+  [`update shares set identity = (select min(identity) from shares)`, /raw shares of header and nonce/],
   [
     `update shares set slice = slice + 1 where sequence = (select min(sequence) from shares where service = 0)`,
     /raw shares/,
