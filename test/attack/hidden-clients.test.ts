@@ -1,0 +1,92 @@
+/**
+ * A proxy that does not say who its clients are, or that the operator forgot to list, before the doors that web miners come
+ * through: nobody gets in as "this machine", where nothing is ever banned; the log names the proxy and the remedy.
+ */
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { WebSocket } from 'ws';
+import { NO_RATE_LIMIT } from '../../node/api/rate-limit.ts';
+import { OperatorToken } from '../../pool/api/operator-token.ts';
+import { startWeb } from '../../pool/api/web.ts';
+import { createLogger, readLevelFilter } from '../../runtime/log.ts';
+import { Metrics } from '../../runtime/metrics.ts';
+import { startBed } from '../bridge/bed.ts';
+import { quietLog } from '../quiet-log.ts';
+import { temporaryDirectory } from '../temporary.ts';
+
+/** What an upgrade is answered with; 101 when it is a WebSocket now. */
+const upgrade = (url: string, headers: Record<string, string>): Promise<number> =>
+  new Promise((resolve) => {
+    const socket = new WebSocket(url, ['svc-mining-v1'], { headers });
+    onTestFinished(() => socket.terminate());
+    socket.on('error', () => resolve(0));
+    socket.on('open', () => resolve(101));
+    socket.on('unexpected-response', (_request, answer) => resolve(answer.statusCode ?? 0));
+  });
+
+const NAMED = { 'x-forwarded-for': '203.0.113.5' };
+
+async function web(proxies: readonly string[]) {
+  const directory = temporaryDirectory();
+  const lines: string[] = [];
+  const log = createLogger(
+    'test',
+    { filter: readLevelFilter('warn'), format: 'text' },
+    { sink: { write: (line) => void lines.push(line), flush: () => {}, close: () => {} }, now: Date.now },
+  );
+  const clients: string[] = [];
+  const listener = await startWeb(
+    {
+      listen: { host: '127.0.0.1', port: 0 },
+      prefix: '',
+      proxies,
+      dashboard: directory,
+      title: 'test',
+      version: '0',
+      metrics: false,
+      rate: NO_RATE_LIMIT,
+    },
+    {
+      routes: [],
+      token: new OperatorToken(join(directory, 'token'), { log: quietLog }),
+      metrics: new Metrics(),
+      log,
+      now: Date.now,
+      ready: () => true,
+      live: (_request, socket) => socket.destroy(),
+      stratum: (_service, _request, socket, _head, client) => {
+        clients.push(client);
+        socket.destroy();
+      },
+    },
+  );
+  onTestFinished(() => listener.close());
+  return { url: `ws://127.0.0.1:${listener.address.port}/stratum/pplns`, clients, lines };
+}
+
+test("the pool's page: a listed proxy names its clients or is refused; one that is not listed is refused and named", async () => {
+  const listed = await web(['127.0.0.1']);
+  await upgrade(listed.url, NAMED);
+  expect(listed.clients).toEqual(['203.0.113.5']);
+  expect(await upgrade(listed.url, {})).toBe(400);
+  expect(await upgrade(listed.url, { 'x-forwarded-for': 'nonsense' })).toBe(400);
+  expect(listed.clients).toHaveLength(1);
+  expect(listed.lines.join('')).toMatch(/count as one.*does not name its clients.*--trusted-proxy/);
+
+  const forgotten = await web([]);
+  expect(await upgrade(forgotten.url, NAMED)).toBe(400);
+  expect(forgotten.clients).toEqual([]);
+  expect(forgotten.lines.join('')).toMatch(/count as one.*not listed.*--trusted-proxy/);
+  // Whoever comes by himself is himself.
+  await upgrade(forgotten.url, {});
+  expect(forgotten.clients).toEqual(['127.0.0.1']);
+});
+
+test('the stratum WebSocket: the same, by the list of --proxy-protocol', async () => {
+  const listed = await startBed({ proxies: ['127.0.0.1/32'] });
+  expect(await upgrade(`ws://127.0.0.1:${listed.wsPort}`, NAMED)).toBe(101);
+  expect(await upgrade(`ws://127.0.0.1:${listed.wsPort}`, {})).toBe(400);
+  const forgotten = await startBed();
+  expect(await upgrade(`ws://127.0.0.1:${forgotten.wsPort}`, NAMED)).toBe(400);
+  expect(await upgrade(`ws://127.0.0.1:${forgotten.wsPort}`, {})).toBe(101);
+});
