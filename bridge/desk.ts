@@ -42,7 +42,11 @@ export type DeskDependencies = {
   /** After what this turn of the event loop still has to read. */
   readonly soon: (run: () => void) => void;
   readonly randomBytes: (count: number) => Bytes;
-  readonly log: (level: 'warn' | 'info' | 'debug', message: string, fields: Readonly<Record<string, unknown>>) => void;
+  readonly log: (
+    level: 'error' | 'warn' | 'info' | 'debug',
+    message: string,
+    fields: Readonly<Record<string, unknown>>,
+  ) => void;
 };
 
 /** The one timer: acknowledgements of v2 go out at each tick, every connection is looked at once in SWEEP_TICKS. */

@@ -1,6 +1,7 @@
 /** The program of a listener thread: a desk and a listener, with the hub at the other end of the thread's port. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { attachVerifier, type VerifierTicket } from '../kernels/verifier.ts';
+import { clientFaults } from '../runtime/client-fault.ts';
 import { steadyNow } from '../runtime/clock.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
 import { randomPieces } from '../runtime/random-pieces.ts';
@@ -47,6 +48,7 @@ const desk = new Desk(options.desk, {
       { ...fields, error: fields.error === undefined ? undefined : String(fields.error) },
     ]),
 });
+clientFaults.forwardTo((door, error) => calls.tell('clientFault', [door, error]));
 const listener = new Listener(options.listener, desk);
 const calls = new PortCalls(parentPort, {
   listen: () => listener.listen(),

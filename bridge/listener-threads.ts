@@ -5,6 +5,7 @@
 import { Worker } from 'node:worker_threads';
 import type { Verifier } from '../kernels/verifier.ts';
 import type { Bytes } from '../protocol/bytes.ts';
+import { clientFaults } from '../runtime/client-fault.ts';
 import type { Logger } from '../runtime/log.ts';
 import { RuntimeError } from '../runtime/runtime-error.ts';
 import type { Fault } from './ban-score.ts';
@@ -75,8 +76,9 @@ export function startListenerThread(
     ended: (record: SessionRecord) => hub.ended(record),
     fault: (address: string, fault: Fault) => hub.fault(address, fault),
     balance: (service: string, account: Bytes) => hub.balance(service, account),
-    log: (level: 'warn' | 'info' | 'debug', message: string, fields: Readonly<Record<string, unknown>>) =>
+    log: (level: 'error' | 'warn' | 'info' | 'debug', message: string, fields: Readonly<Record<string, unknown>>) =>
       log[level](message, fields),
+    clientFault: (door: string, error: Error) => clientFaults.report(door, error, log),
   });
   let isClosing = false;
   let reason = 'exited';

@@ -2,7 +2,7 @@
  * The sockets of a listener thread: accepts, tells TLS, v1 and v2 apart by the first bytes (S2), reads PROXY headers from
  * the operator's proxies (S5), keeps the connection limits, and hands bytes to conversations. The desk does the rest.
  */
-import { createServer as createHttpServer, type Server as HttpServer, type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
@@ -10,6 +10,8 @@ import { type Bytes, concat } from '../protocol/bytes.ts';
 import type { ListenAddress } from '../protocol/command-line.ts';
 import { sniff, V2_MAGIC } from '../protocol/stratum/frame.ts';
 import { clientKey, proxiedAddress, TrustedProxies } from '../runtime/client-address.ts';
+import { clientFaults } from '../runtime/client-fault.ts';
+import type { Logger } from '../runtime/log.ts';
 import { listenError } from '../runtime/runtime-error.ts';
 import { ConnectionCount } from './connection-count.ts';
 import type { Conversation } from './conversation.ts';
@@ -55,9 +57,10 @@ const BACKLOG = 16_384;
 export class Listener implements ListenerControl {
   readonly #options: ListenerOptions;
   readonly #desk: Desk;
+  readonly #log: Pick<Logger, 'error'>;
   readonly #proxies: TrustedProxies;
   readonly #counts: ConnectionCount;
-  readonly #servers: (Server | HttpServer)[] = [];
+  readonly #servers: Server[] = [];
   readonly #sockets: StratumSockets;
   /** Sockets that have not told yet what they speak. */
   readonly #arrivals = new Set<ArrivedSocket>();
@@ -71,6 +74,7 @@ export class Listener implements ListenerControl {
   constructor(options: ListenerOptions, desk: Desk) {
     this.#options = options;
     this.#desk = desk;
+    this.#log = { error: (message, fields = {}) => desk.log('error', message, fields) };
     this.#proxies = new TrustedProxies(options.proxies, {
       option: '--proxy-protocol',
       warn: (message, fields) => desk.log('warn', message, fields),
@@ -79,17 +83,16 @@ export class Listener implements ListenerControl {
     this.#logins = fullBucket(desk.limits.logins, desk.now());
     this.#sockets = new StratumSockets({
       desk,
+      log: this.#log,
       origins: options.wsOrigins,
       proxies: this.#proxies,
+      places: {
+        take: (remote) => this.#takePlace(remote),
+        add: (key) => this.#counts.add(key, 1),
+        giveBack: (key) => this.#counts.add(key, -1),
+      },
       admit: (address) => this.#admit(address),
-      onOpen: (key) => {
-        this.#counts.add(key, 1);
-        this.#count('ws', 1);
-      },
-      onClose: (key) => {
-        this.#counts.add(key, -1);
-        this.#count('ws', -1);
-      },
+      count: (amount) => this.#count('ws', amount),
     });
     if (options.certificate !== null) this.setCertificate(options.certificate);
   }
@@ -104,11 +107,9 @@ export class Listener implements ListenerControl {
         bound.push({ service: service.name, kind: 'tcp', ...(await this.#bind(server, service.listen)) });
       }
       if (service.listenWs !== undefined) {
-        const server = createHttpServer({ requestTimeout: this.#desk.limits.loginMillis }, (_request, response) => {
-          response.writeHead(426, { upgrade: 'websocket' }).end('this port speaks WebSocket\n');
-        });
-        server.on('upgrade', (request, socket, head) => this.handleUpgrade(service, request, socket, head));
-        bound.push({ service: service.name, kind: 'ws', ...(await this.#bind(server, service.listenWs)) });
+        const options = { what: 'miners', reusePort: this.#options.sharePorts, backlog: BACKLOG };
+        const address = await this.#sockets.listen(service, service.listenWs, options);
+        bound.push({ service: service.name, kind: 'ws', ...address });
       }
     }
     return bound;
@@ -130,7 +131,7 @@ export class Listener implements ListenerControl {
     });
   }
 
-  /** A WebSocket; `client` where somebody else's web server accepted it (the pool's) and knows whose it is. */
+  /** A WebSocket that somebody else's web server accepted (the pool's), which knows whose it is. */
   handleUpgrade(service: StratumService, request: IncomingMessage, socket: Duplex, head: Bytes, client?: string): void {
     this.#timer ??= setInterval(() => this.#tick(), TICK_MILLIS);
     if (!this.#accepting) socket.destroy();
@@ -144,12 +145,12 @@ export class Listener implements ListenerControl {
     const now = this.#desk.now();
     // The peer may be gone before it was accepted.
     if (address === undefined) return void socket.destroy();
-    const proxied = this.#proxies.has(address);
-    if (!this.#admitRate(now) || (!proxied && !this.#admit(address))) {
-      this.#refused++;
-      return void socket.destroy();
+    const key = this.#takePlace(address);
+    if (key === undefined) {
+      this.#refuse(socket);
+      return;
     }
-    const key = clientKey(address);
+    const proxied = this.#proxies.has(address);
     socket[ARRIVAL] = {
       service,
       address,
@@ -160,11 +161,21 @@ export class Listener implements ListenerControl {
       held: null,
       conversation: null,
     };
-    this.#counts.add(key, 1);
     this.#count('tcp', 1);
     this.#arrivals.add(socket);
     const { onData, onError, onClose } = this;
     socket.on('data', onData).on('error', onError).on('close', onClose);
+  }
+
+  /** Counts a connection before anything is read of it; undefined when there is no place. Proxies speak for many. */
+  #takePlace(address: string): string | undefined {
+    const isFull = this.#proxies.has(address)
+      ? this.#counts.all >= this.#desk.limits.connections
+      : !this.#admit(address);
+    if (!this.#accepting || isFull || !this.#admitRate(this.#desk.now())) return undefined;
+    const key = clientKey(address);
+    this.#counts.add(key, 1);
+    return key;
   }
 
   #admitRate(now: number): boolean {
@@ -206,13 +217,18 @@ export class Listener implements ListenerControl {
     if (arrival.conversation !== null) listener.#desk.gone(arrival.conversation, 'closed by the miner');
   });
 
-  /** A handler for sockets that knows its listener. */
+  /** A handler for sockets that knows its listener; what it throws ends the socket it was called for. */
   #listener<A extends unknown[]>(
     run: (this: ArrivedSocket, listener: Listener, ...args: A) => void,
   ): (this: ArrivedSocket, ...args: A) => void {
     const listener = this;
     return function (this: ArrivedSocket, ...args: A) {
-      run.call(this, listener, ...args);
+      try {
+        run.call(this, listener, ...args);
+      } catch (error) {
+        this.destroy();
+        clientFaults.report('stratum', error, listener.#log);
+      }
     };
   }
 
@@ -348,12 +364,14 @@ export class Listener implements ListenerControl {
   }
 
   async figures(): Promise<ListenerFigures> {
-    return { ...this.#desk.figures(), byTransport: { ...this.#transports }, refusedConnections: this.#refused };
+    const refusedConnections = this.#refused + this.#sockets.refused;
+    return { ...this.#desk.figures(), byTransport: { ...this.#transports }, refusedConnections };
   }
 
   async drain(): Promise<void> {
     this.#accepting = false;
     for (const server of this.#servers) server.close();
+    void this.#sockets.close();
     for (const socket of this.#arrivals) socket.destroy();
     await this.#desk.drain();
   }
@@ -363,14 +381,7 @@ export class Listener implements ListenerControl {
     if (this.#timer !== null) clearInterval(this.#timer);
     for (const socket of this.#arrivals) socket.destroy();
     this.#desk.close();
-    await Promise.all(
-      this.#servers.map(
-        (server) =>
-          new Promise<void>((resolve) => {
-            server.close(() => resolve());
-            if ('closeAllConnections' in server) server.closeAllConnections();
-          }),
-      ),
-    );
+    const closed = this.#servers.map((server) => new Promise<void>((resolve) => void server.close(() => resolve())));
+    await Promise.all([...closed, this.#sockets.close()]);
   }
 }

@@ -11,6 +11,7 @@ const MINUTE_MILLIS = 60_000;
 
 export class ClientFaults {
   readonly #now: () => number;
+  #forward: ((door: string, error: Error) => void) | undefined;
   #total = 0;
   #minute = Number.NEGATIVE_INFINITY;
   #lines = 0;
@@ -23,9 +24,18 @@ export class ClientFaults {
     return this.#total;
   }
 
+  /** In a thread: the main thread counts and logs. */
+  forwardTo(forward: (door: string, error: Error) => void): void {
+    this.#forward = forward;
+  }
+
   /** The caller ends the client. An error that says that the program cannot go on is thrown again. */
   report(door: string, error: unknown, log: Pick<Logger, 'error'>): void {
     if (error instanceof InvariantError) throw error;
+    if (this.#forward !== undefined) {
+      this.#forward(door, error instanceof Error ? error : new Error(String(error)));
+      return;
+    }
     this.#total++;
     const now = this.#now();
     if (now - this.#minute >= MINUTE_MILLIS) {

@@ -19,8 +19,8 @@ const SLACK_MILLIS = 2_000;
 
 export class Connection {
   readonly socket: Socket;
-  /** The name its place is counted under. */
-  readonly place: string;
+  /** The name its place is counted under; another one where a proxy turns out to speak for somebody (the owner moves the count). */
+  place: string;
   readonly #all: Set<Connection>;
   #since: number;
   /** Requests without an answer; more than one when they are pipelined. */

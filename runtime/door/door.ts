@@ -118,7 +118,10 @@ export class Door {
   /** Those that speak HTTP; an opened WebSocket is its owner's. */
   readonly #connections = new Set<Connection>();
   readonly #words: NonNullable<DoorHandlers['words']>;
+  /** One for all sockets: a door may hold tens of thousands. */
+  readonly #gone: (this: Socket) => void;
   #timer: NodeJS.Timeout | undefined;
+  #closed: Promise<void> | undefined;
   #refused = 0;
 
   constructor(options: DoorOptions, handlers: DoorHandlers, dependencies: DoorDependencies) {
@@ -128,6 +131,7 @@ export class Door {
     this.#log = dependencies.log;
     this.#places = dependencies.places ?? new ClientPlaces(limits, proxies);
     this.#words = handlers.words ?? plainWords;
+    this.#gone = this.#whenGone();
     const server = createServer({
       requestTimeout: limits.requestMillis,
       headersTimeout: limits.headMillis,
@@ -180,7 +184,7 @@ export class Door {
 
   /** Takes no more connections; answers under way get `graceMillis`. Opened WebSockets are closed by their owner. */
   close(graceMillis = 0): Promise<void> {
-    return new Promise((resolve) => {
+    this.#closed ??= new Promise((resolve) => {
       const end = (): void => {
         for (const connection of this.#connections) connection.socket.destroy();
       };
@@ -193,6 +197,7 @@ export class Door {
       if (graceMillis === 0) end();
       else for (const connection of this.#connections) if (!connection.isBusy) connection.socket.destroy();
     });
+    return this.#closed;
   }
 
   #arrive(socket: Socket): void {
@@ -205,11 +210,19 @@ export class Door {
       socket.destroy();
       return;
     }
-    const connection = new Connection(socket, place, this.#connections, performance.now());
-    socket.once('close', () => {
-      this.#connections.delete(connection);
-      this.#places.giveBack(connection.place);
-    });
+    new Connection(socket, place, this.#connections, performance.now());
+    socket.on('close', this.#gone);
+  }
+
+  #whenGone(): (this: Socket) => void {
+    const connections = this.#connections;
+    const places = this.#places;
+    return function (this: Socket): void {
+      const connection = connectionOf(this);
+      if (connection === undefined) return;
+      connections.delete(connection);
+      places.giveBack(connection.place);
+    };
   }
 
   /** Whoever exceeds a time is destroyed, whatever node:http makes of it. */

@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { handshake, say, socketsOf } from './raw-client.ts';
 
-export const HTTP_DOORS = ['api', 'mining', 'wallet', 'web', 'stats', 'metrics', 'miner'] as const;
-export const DOOR_NAMES = ['stratumWs', 'stratum', ...HTTP_DOORS] as const;
+export const HTTP_DOORS = ['api', 'mining', 'wallet', 'web', 'stratumWs', 'stats', 'metrics', 'miner'] as const;
+export const DOOR_NAMES = [...HTTP_DOORS, 'stratum'] as const;
 export type DoorName = (typeof DOOR_NAMES)[number];
 
 export type Figures = {
