@@ -2,8 +2,6 @@
  * The matrix of clock jumps on a node and on what a bridge makes of its templates, on simulated clocks: forward and back, 8 seconds, an hour, two days, over after
  * a moment or lasting, with the watched clock of `svcd` and with the bare one. Mining never stops, cuts stay in order, no block is lost.
  */
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { checkTemplate } from '../../bridge/template.ts';
 import { nextCutMillis } from '../../node/cut-clock.ts';
@@ -164,33 +162,4 @@ test('the cut maker keeps its pace when the system’s clock jumps: no burst, no
     const made = bed.node.head().height - from;
     expect(made).toBeLessThanOrEqual((performance.now() - began) / pace + 2);
   }
-});
-
-test('only what must agree with the outside reads the system’s clock', () => {
-  const root = join(import.meta.dirname, '../..');
-  const readers = ['bridge', 'kernels', 'miner', 'node', 'pool', 'protocol', 'runtime', 'stack', 'wallet'].flatMap(
-    (folder) =>
-      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-        .filter((file) => file.endsWith('.ts') && /\bDate\.now\b/.test(readFileSync(join(root, folder, file), 'utf8')))
-        .map((file) => `${folder}/${file}`),
-  );
-  expect(readers.sort()).toEqual([
-    // Certificates go by the time of their authority.
-    'bridge/bridge.ts',
-    'bridge/certificate.ts',
-    // Which dataset was used last, over restarts.
-    'kernels/dataset-file.ts',
-    // Whether an epoch is plausible.
-    'miner/browser/page-miner.ts',
-    'miner/mine.ts',
-    // Certificates, proofs that a wallet elsewhere signs, webhooks.
-    'pool/pool.ts',
-    // The clocks themselves, and the times of log lines.
-    'runtime/clock.ts',
-    'runtime/log.ts',
-    'runtime/watched-clock.ts',
-    // Times that people see, and requests to sign that run out.
-    'wallet/open.ts',
-    'wallet/session.ts',
-  ]);
 });

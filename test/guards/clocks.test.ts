@@ -1,0 +1,33 @@
+/** Which files may read the system's clock (docs/programs.md, Clocks). Everything else goes by runtime/clock.ts or by a clock that is handed in. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+
+test('only what must agree with the outside reads the system’s clock', () => {
+  const root = join(import.meta.dirname, '../..');
+  const readers = ['bridge', 'kernels', 'miner', 'node', 'pool', 'protocol', 'runtime', 'stack', 'wallet'].flatMap(
+    (folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+        .filter((file) => file.endsWith('.ts') && /\bDate\.now\b/.test(readFileSync(join(root, folder, file), 'utf8')))
+        .map((file) => `${folder}/${file}`),
+  );
+  expect(readers.sort()).toEqual([
+    // Certificates go by the time of their authority.
+    'bridge/bridge.ts',
+    'bridge/certificate.ts',
+    // Which dataset was used last, over restarts.
+    'kernels/dataset-file.ts',
+    // Whether an epoch is plausible.
+    'miner/browser/page-miner.ts',
+    'miner/mine.ts',
+    // Certificates, proofs that a wallet elsewhere signs, webhooks.
+    'pool/pool.ts',
+    // The clocks themselves, and the times of log lines.
+    'runtime/clock.ts',
+    'runtime/log.ts',
+    'runtime/watched-clock.ts',
+    // Times that people see, and requests to sign that run out.
+    'wallet/open.ts',
+    'wallet/session.ts',
+  ]);
+});
