@@ -53,6 +53,7 @@ export class TermRunner {
   readonly #options: TermOptions;
   readonly #dependencies: TermDependencies;
   readonly #stop = new AbortController();
+  #noElection: string | undefined;
   #held: { number: bigint; accountant: Accountant } | undefined;
   readonly #loop: Promise<void>;
 
@@ -78,13 +79,17 @@ export class TermRunner {
       const connection = connectDatabase(this.#options.databaseUrl, { max: 1, name: 'svc-pool-election' });
       try {
         const term = await tryElection(connection, this.#options.holder);
+        this.#noElection = undefined;
         if (term !== undefined) {
           log.info('this instance keeps the books', { term: term.number });
           await this.#hold(term);
           log.info('this instance keeps the books no more', { term: term.number });
         }
       } catch (error) {
-        log.warn('no election', { reason: (error as Error).message });
+        // Once for each reason: a database that a newer release has migrated stays as it is until this instance is upgraded.
+        const reason = (error as Error).message;
+        if (reason !== this.#noElection) log.warn('no election', { reason });
+        this.#noElection = reason;
       } finally {
         await connection.end({ timeout: 1 }).catch(() => undefined);
       }

@@ -20,6 +20,7 @@ import type { News } from '../../pool/shared/shared-state.ts';
 import { utf8 } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { createLogger, readLevelFilter } from '../../runtime/log.ts';
+import { pattern } from '../../vectors/generate/pattern.ts';
 import { seed } from '../level.ts';
 import { type RedisServer, startRedisServer } from '../pool/redis-server.ts';
 import { testSealed } from '../pool/sealed.ts';
@@ -172,6 +173,25 @@ test('an accountant of another format leaves shares alone and says so; they are 
   const fresh = await accountant('format', books);
   await until(async () => {
     await fresh.round();
+    return front.outbox.waiting === 0;
+  });
+  expect(books.counted.sort()).toEqual(front.kept.sort());
+});
+
+test('a database with another secret, as after a restore: what was sealed with the old one is sent again', async () => {
+  const books = new Books();
+  const [sending, reading] = [testSealed({ secret: 'before' }), testSealed({ secret: 'before' })];
+  const front = await frontEnd('secret', books, sending);
+  const { round } = await accountant('secret', books, reading);
+  await front.add(5);
+  const attacker = await connected('attacker');
+  await until(async () => (await attacker.xlen(keysOf('secret').feed)) > 0);
+  reading.seal.replaceSecret(pattern('after', 32));
+  for (let i = 0; i < 3; i++) await round();
+  expect(books.counted).toEqual([]);
+  sending.seal.replaceSecret(pattern('after', 32));
+  await until(async () => {
+    await round();
     return front.outbox.waiting === 0;
   });
   expect(books.counted.sort()).toEqual(front.kept.sort());

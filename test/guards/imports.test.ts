@@ -77,3 +77,17 @@ test('protocol/ has no clock, no randomness, no input or output', () => {
   );
   expect(wrong).toEqual([]);
 });
+
+test('who a client is, is decided in one place, and nothing that is read is turned into objects by V8', () => {
+  const HOMES = ['runtime/client-address.ts', 'runtime/same-machine.ts'];
+  const wrong = SOURCES.filter((path) => topFolder(path) !== 'test').flatMap((path) => {
+    const code = withoutComments(read(path));
+    return [
+      ...(/::ffff|startsWith\('127\./i.test(code) && !HOMES.includes(path)
+        ? [`${path} reads addresses by itself`]
+        : []),
+      ...(/\bdeserialize\b[^;]*from 'node:v8'/.test(code) ? [`${path} uses v8.deserialize`] : []),
+    ];
+  });
+  expect(wrong).toEqual([]);
+});
