@@ -1,6 +1,6 @@
 /**
  * The units of deploy/systemd and the install steps of docs/operations.md, followed with plain users: wallet and pool run as two of
- * them, the pool pays with the token that systemd hands it, and neither can read what is the other's.
+ * them, the pool calls the wallet with the token that systemd hands it, and neither can read what is the other's.
  */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -40,7 +40,7 @@ const may = (options: ProgramOptions, command: string, ...words: string[]): bool
 const canBeOthers = (): boolean =>
   process.getuid?.() === 0 && may({ uid: 64_001, gid: 64_001 }, process.execPath, join(ROOT, 'bin/svcd'), '--version');
 
-test('wallet and pool as two users: the pool pays with a token whose file it cannot read', {
+test('wallet and pool as two users: the pool calls the wallet with a token whose file it cannot read', {
   timeout: 300_000,
 }, async () => {
   const folder = temporaryDirectory();
