@@ -51,6 +51,9 @@ export type BackendEvents = {
   onProgress?(progress: Progress): void;
 };
 
+/** How long a device worked and waited for work, in milliseconds of its own clock. */
+export type DeviceUsage = { readonly busyMillis: number; readonly idleMillis: number };
+
 export interface Backend {
   /** As shown to the user, e.g. "NVIDIA H200" or "CPU, 2 threads". */
   readonly name: string;
@@ -59,6 +62,10 @@ export interface Backend {
   readonly hashes: number;
   /** Epochs that can be searched now. */
   readonly epochs: readonly number[];
+  /** Where the device times its own work, which is done for measurements. */
+  readonly usage?: DeviceUsage | undefined;
+  /** Whether forms of the search are still being tried, on real work. */
+  readonly isTuning?: boolean;
   /**
    * Resolves when the epoch's dataset is in place. At most two epochs are kept: the one furthest away is dropped, but not the
    * one of the job at hand. One is built at a time, and the newest wish counts: an unfinished build of another epoch may be

@@ -2,6 +2,7 @@
 import {
   type Backend,
   type BackendEvents,
+  type DeviceUsage,
   freeNonces,
   type NonceRange,
   type Progress,
@@ -27,12 +28,18 @@ export type BenchmarkFigures = {
     readonly kind: string;
     readonly hash_rate: number;
     readonly prepare_seconds: number;
+    /** Part of the time that the device had nothing to do; null where it does not tell. */
+    readonly idle_part: number | null;
   }[];
 };
 
 const WARM_UP_MILLIS = 2_000;
+/** A card that was never tuned tries its shapes first; they are not what is measured. */
+const LONGEST_TUNING_MILLIS = 120_000;
 /** No hash meets it, so nothing but the search is measured. */
 const IMPOSSIBLE = new Uint8Array(32);
+
+type Reading = { readonly hashes: number; readonly usage: DeviceUsage | undefined; readonly at: number };
 
 const sleep = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis));
 
@@ -70,13 +77,17 @@ export async function benchmark(
   const changing = options.jobMillis === undefined ? undefined : setInterval(nextJob, options.jobMillis);
   try {
     await sleep(WARM_UP_MILLIS);
-    const read = () => running.map(({ backend }) => ({ hashes: backend.hashes, at: performance.now() }));
+    const isTuning = () => running.some(({ backend }) => backend.isTuning === true) && failed === undefined;
+    for (const began = performance.now(); isTuning() && performance.now() - began < LONGEST_TUNING_MILLIS; )
+      await sleep(200);
+    const read = () =>
+      running.map(({ backend }) => ({ hashes: backend.hashes, usage: backend.usage, at: performance.now() }));
     const before = read();
     await sleep(options.seconds * 1_000);
     const after = read();
     if (failed !== undefined) throw failed;
     const figures = running.map(({ number, backend, prepareSeconds }, i) => {
-      const [from, to] = [before[i] as { hashes: number; at: number }, after[i] as { hashes: number; at: number }];
+      const [from, to] = [before[i] as Reading, after[i] as Reading];
       const rate = ((to.hashes - from.hashes) * 1_000) / (to.at - from.at);
       return {
         number,
@@ -84,6 +95,7 @@ export async function benchmark(
         kind: backend.kind,
         hash_rate: Math.round(rate),
         prepare_seconds: Number(prepareSeconds.toFixed(2)),
+        idle_part: idlePart(from.usage, to.usage),
       };
     });
     const total = figures.reduce((sum, { hash_rate }) => sum + hash_rate, 0);
@@ -94,9 +106,19 @@ export async function benchmark(
   }
 }
 
+function idlePart(from: DeviceUsage | undefined, to: DeviceUsage | undefined): number | null {
+  if (from === undefined || to === undefined) return null;
+  const idle = to.idleMillis - from.idleMillis;
+  const all = idle + to.busyMillis - from.busyMillis;
+  return all <= 0 ? null : Number((idle / all).toFixed(5));
+}
+
 export function benchmarkLines({ network, seconds, hash_rate, devices }: BenchmarkFigures): string[] {
   return [
-    ...devices.map((d) => `device ${d.number} ${d.name}: ${showRate(d.hash_rate)}, dataset in ${d.prepare_seconds} s`),
+    ...devices.map((d) => {
+      const idle = d.idle_part === null ? '' : `, idle ${(100 * d.idle_part).toFixed(2)} % of the time`;
+      return `device ${d.number} ${d.name}: ${showRate(d.hash_rate)}, dataset in ${d.prepare_seconds} s${idle}`;
+    }),
     `total: ${showRate(hash_rate)} over ${seconds} s on ${network}`,
   ];
 }

@@ -134,7 +134,8 @@ async function measure(
     devices.map((device) => ({
       number: device.number,
       name: device.name,
-      open: (events) => openDevice(device, { network, light, unsafeGpu, dataDir }, { log, tunings }, events),
+      open: (events) =>
+        openDevice(device, { network, light, unsafeGpu, dataDir, timed: true }, { log, tunings }, events),
     })),
     (device, state) => progress.show(device, state),
   );

@@ -15,13 +15,14 @@ export type OpenSettings = {
   readonly light: boolean;
   readonly unsafeGpu: boolean;
   readonly dataDir: string;
+  readonly timed?: boolean;
 };
 
 export type OpenDependencies = { readonly log: Logger; readonly tunings: TuningFile };
 
 export async function openDevice(
   device: ListedDevice,
-  { network, light, unsafeGpu, dataDir }: OpenSettings,
+  { network, light, unsafeGpu, dataDir, timed }: OpenSettings,
   { log, tunings }: OpenDependencies,
   events: BackendEvents,
 ): Promise<Backend> {
@@ -36,6 +37,7 @@ export async function openDevice(
     unsafe: unsafeGpu,
     autoTune: !device.software,
     tuning: tunings.of(device.name),
+    timed: timed ?? false,
   };
   const port = forkDevice<GpuSettings>(new URL('./work/gpu-process.ts', import.meta.url));
   return await openRemoteBackend({ kind: 'webgpu', settings }, port, {

@@ -1,25 +1,49 @@
 /**
- * A graphics card as a backend of the miner (kernels/backend.ts). Keeps the device fed with short dispatches, so that a new
- * job takes effect within one of them; every hit carries the hash that the device computed, and the miner checks it.
- * Loads in browsers.
+ * A graphics card as a backend of the miner (kernels/backend.ts). Keeps the device fed with two dispatches at a time; a new job
+ * takes effect with the next one. Every hit carries the hash that the device computed, and the miner checks it. A device
+ * that nobody tuned yet begins with the default shape at once and is tuned while it searches. Loads in browsers.
  */
 import { compareBytes } from '../../protocol/bytes.ts';
 import { datasetSeed, type PowParameters, powNonce, powPreHash } from '../../protocol/pow.ts';
-import type { Backend, BackendEvents, SearchJob } from '../backend.ts';
+import type { Backend, BackendEvents, DeviceUsage, SearchJob } from '../backend.ts';
 import { KernelError } from '../kernel-error.ts';
 import { buildDataset, type GpuDataset } from './dataset.ts';
 import type { Gpu } from './device.ts';
 import { chooseLayout, type Layout } from './layout.ts';
-import { compileSearch, type Outcome, type RawHit, type Run, Searcher, SLOTS, type Ticket } from './search.ts';
+import {
+  compileSearch,
+  type Kernel,
+  type Outcome,
+  type RawHit,
+  RING,
+  type Run,
+  Searcher,
+  type Shape,
+  SLOTS,
+  type Ticket,
+} from './search.ts';
 import { nonceBound, SEARCH_BAND, steer } from './steer.ts';
-import { defaultShape, type Trial, type Tuning, tune, tuningIsPossible } from './tune.ts';
+import { Timeline, UsageMeter } from './timeline.ts';
+import {
+  candidatesFor,
+  defaultShape,
+  type Trial,
+  TURN_TIMES,
+  type Tuning,
+  Turns,
+  type TurnTimes,
+  tuningIsPossible,
+} from './tune.ts';
 
 export type GpuBackendOptions = {
   readonly parameters: PowParameters;
-  /** As tune() found it before; without it, or where it no longer fits, the device is tuned at the first epoch. */
+  /** As it was found before; without it, or where it no longer fits, the device is tuned while it searches. */
   readonly tuning?: Tuning;
-  /** False runs the default shape instead of tuning, as software adapters always do. */
+  /** False stays with the default shape, as software adapters always do. */
   readonly autoTune?: boolean;
+  /** For tests: shapes to choose from, also on a software adapter, and how long each is tried. */
+  readonly candidates?: readonly Shape[];
+  readonly turnTimes?: TurnTimes;
   /** For tests: a cut of the dataset other than the adapter's best. */
   readonly layout?: Layout;
 };
@@ -45,7 +69,12 @@ type Active = {
   flying: number;
 };
 
-type Flying = { readonly ticket: Ticket; readonly active: Active };
+/** A searcher and the work of its next dispatch. */
+type Runner = { readonly searcher: Searcher; work: number };
+
+type Flying = { readonly ticket: Ticket; readonly active: Active; readonly runner: Runner };
+
+type Trials = { readonly runners: readonly Runner[]; readonly turns: Turns };
 
 const KEPT_EPOCHS = 2;
 
@@ -59,14 +88,18 @@ export class GpuBackend implements Backend {
   /** The epoch that was asked for last: others that still wait for their turn are not built. */
   #wanted: number | undefined;
   #tuning: Tuning | undefined;
-  #searcher: Searcher | undefined;
+  #runner: Runner | undefined;
+  #trials: Trials | undefined;
+  #tuningDone: Promise<void> | undefined;
+  /** Lost in a trial; destroyed once nothing of theirs is in flight. */
+  #losers: Runner[] = [];
+  readonly #timeline = new Timeline();
+  readonly #meter = new UsageMeter();
   #active: Active | undefined;
   #paused = false;
   #closed = false;
   #failed = false;
   #hashes = 0;
-  #lateHashes = 0;
-  #work = 0;
   #wake: () => void = () => {};
   readonly #running: Promise<void>;
 
@@ -90,16 +123,21 @@ export class GpuBackend implements Backend {
     return this.#hashes;
   }
 
-  /** Those of them that were spent on a job after it had been replaced. */
-  get lateHashes(): number {
-    return this.#lateHashes;
+  /** How long the device worked and had nothing to do, where its passes are timed. */
+  get usage(): DeviceUsage | undefined {
+    return this.#dependencies.gpu.timed ? this.#meter.usage : undefined;
+  }
+
+  /** Whether shapes are still being tried. */
+  get isTuning(): boolean {
+    return this.#tuningDone !== undefined && this.#tuning === undefined;
   }
 
   get epochs(): readonly number[] {
     return [...this.#datasets.keys()];
   }
 
-  /** What the device runs with; known after the first prepare(). */
+  /** What the device runs with; known once it was tuned, or need not be. */
   get tuning(): Tuning | undefined {
     return this.#tuning;
   }
@@ -122,6 +160,9 @@ export class GpuBackend implements Backend {
       events.onProgress?.({ epoch, stage, done, total });
     const items = 2 ** parameters.cacheLog2;
     report('cache', 0, items);
+    // Compiled beside it: the layout is known, and the processor is busy with the cache for a second.
+    const kernel = this.#runner === undefined ? this.#compileFirst() : undefined;
+    kernel?.catch(() => undefined);
     const cache = await buildCache(datasetSeed(parameters.networkId, epoch));
     report('cache', items, items);
     this.#assertOpen();
@@ -130,26 +171,77 @@ export class GpuBackend implements Backend {
       report('dataset', done, total),
     );
     try {
-      await this.#makeSearcher(dataset);
+      if (kernel !== undefined) this.#runner = this.#makeRunner(await kernel);
       this.#assertOpen();
     } catch (error) {
       dataset.destroy();
       throw error;
     }
     this.#datasets.set(epoch, dataset);
+    if (this.#tuning === undefined) this.#tuningDone ??= this.#tune();
     this.#wake();
   }
 
-  async #makeSearcher(dataset: GpuDataset): Promise<void> {
-    if (this.#searcher !== undefined) return;
-    const { gpu, onTrial, onTuned } = this.#dependencies;
-    if (this.#tuning === undefined && this.#options.autoTune !== false && !gpu.software) {
-      this.#tuning = await tune(gpu, dataset, {}, onTrial);
-      onTuned?.(this.#tuning);
+  #compileFirst(): Promise<Kernel> {
+    const { gpu } = this.#dependencies;
+    return compileSearch(gpu, this.#tuning?.shape ?? this.#candidates()[0] ?? defaultShape(gpu), this.#layout);
+  }
+
+  #makeRunner(kernel: Kernel): Runner {
+    const searcher = new Searcher(this.#dependencies.gpu, kernel, this.#timeline);
+    return { searcher, work: searcher.quantum };
+  }
+
+  #candidates(): readonly Shape[] {
+    const { gpu } = this.#dependencies;
+    const { candidates, autoTune } = this.#options;
+    if (candidates !== undefined) return candidates;
+    return autoTune === false || gpu.software ? [] : candidatesFor(gpu);
+  }
+
+  /** Compiles the other shapes while the first one searches, then lets all of them take turns. */
+  async #tune(): Promise<void> {
+    const { gpu } = this.#dependencies;
+    const first = this.#runner as Runner;
+    const runners = [first];
+    for (const shape of this.#candidates().slice(1)) {
+      if (this.#closed || this.#failed) return;
+      try {
+        runners.push(this.#makeRunner(await compileSearch(gpu, shape, this.#layout)));
+      } catch {
+        // A driver that refuses one shape still has the others.
+      }
     }
-    this.#tuning ??= { shape: defaultShape(gpu) };
-    const kernel = await compileSearch(gpu, this.#tuning.shape, dataset.layout);
-    this.#searcher = new Searcher(gpu, kernel);
+    // They begin near the length that the first one found, not with a single workgroup.
+    for (const runner of runners.slice(1)) {
+      const { quantum } = runner.searcher;
+      runner.work = Math.max(1, Math.floor(first.work / 2 / quantum)) * quantum;
+    }
+    this.#trials = { runners, turns: new Turns(runners.length, this.#options.turnTimes ?? TURN_TIMES) };
+    this.#endTrials();
+  }
+
+  /** Takes the best shape once it is known. */
+  #endTrials(): void {
+    if (this.#trials === undefined) return;
+    const { runners, turns } = this.#trials;
+    if (turns.result === undefined) return;
+    const best = runners[turns.result] as Runner;
+    this.#trials = undefined;
+    this.#runner = best;
+    this.#losers = runners.filter((runner) => runner !== best);
+    this.#tuning = { shape: best.searcher.kernel.shape };
+    const { onTrial, onTuned } = this.#dependencies;
+    if (runners.length < 2) return;
+    for (const [i, { searcher }] of runners.entries())
+      onTrial?.({ shape: searcher.kernel.shape, hashesPerSecond: turns.rate(i) });
+    onTuned?.(this.#tuning);
+  }
+
+  #destroyLosers(flying: readonly Flying[]): void {
+    const idle = this.#losers.filter((loser) => !flying.some(({ runner }) => runner === loser));
+    for (const { searcher } of idle) searcher.destroy();
+    if (idle.length > 0) this.#losers = this.#losers.filter((loser) => !idle.includes(loser));
   }
 
   #dropOldest(arriving: number): void {
@@ -204,7 +296,9 @@ export class GpuBackend implements Backend {
     this.#wake();
     await this.#running;
     await this.#preparing;
-    this.#searcher?.destroy();
+    await this.#tuningDone;
+    const runners = new Set([this.#runner, ...(this.#trials?.runners ?? []), ...this.#losers]);
+    for (const runner of runners) runner?.searcher.destroy();
     for (const dataset of this.#datasets.values()) dataset.destroy();
     this.#datasets.clear();
     this.#dependencies.gpu.device.destroy();
@@ -225,69 +319,81 @@ export class GpuBackend implements Backend {
   async #run(): Promise<void> {
     const flying: Flying[] = [];
     while (!this.#failed && (!this.#closed || flying.length > 0)) {
-      const searcher = this.#searcher;
-      while (searcher !== undefined && searcher.free > 0) {
-        const next = this.#launch(searcher);
+      while (flying.length < RING) {
+        const next = this.#launch();
         if (next === undefined) break;
+        if (flying.length === 0) this.#meter.rest();
         flying.push(next);
       }
       const oldest = flying.shift();
-      if (searcher === undefined || oldest === undefined) {
+      if (oldest === undefined) {
         if (!this.#closed)
           await new Promise<void>((resolve) => {
             this.#wake = resolve;
           });
         continue;
       }
+      const { searcher } = oldest.runner;
       await searcher.approach(oldest.ticket);
       this.#account(oldest, await searcher.finish(oldest.ticket));
+      this.#destroyLosers(flying);
     }
   }
 
-  #launch(searcher: Searcher): Flying | undefined {
+  #launch(): Flying | undefined {
     const active = this.#active;
-    if (active === undefined || this.#paused || this.#closed) return undefined;
+    const runner = this.#trials === undefined ? this.#runner : this.#trials.runners[this.#trials.turns.current];
+    if (active === undefined || runner === undefined || this.#paused || this.#closed) return undefined;
     const dataset = this.#datasets.get(active.job.epoch);
-    if (dataset === undefined) return undefined;
-    const part = this.#nextPart(active, searcher.quantum);
+    if (dataset === undefined || runner.searcher.free === 0) return undefined;
+    const part = this.#nextPart(active, runner.work);
     if (part === undefined) return undefined;
     active.flying++;
     const run: Run = { prefix: active.prefix, target: active.job.target, ...part };
-    return { ticket: searcher.submit(dataset, run), active };
+    return { ticket: runner.searcher.submit(dataset, run), active, runner };
   }
 
-  #nextPart(active: Active, quantum: number): { nonce: bigint; count: number } | undefined {
+  #nextPart(active: Active, work: number): { nonce: bigint; count: number } | undefined {
     const again = active.again.pop();
     if (again !== undefined) return again;
     const left = active.job.nonces.to - active.next;
     if (left <= 0n) return undefined;
-    if (this.#work === 0) this.#work = quantum;
-    const wanted = BigInt(Math.min(this.#work, active.most));
+    const wanted = BigInt(Math.min(work, active.most));
     const count = left < wanted ? left : wanted;
     const nonce = active.fixedNonce | active.next;
     active.next += count;
     return { nonce, count: Number(count) };
   }
 
-  #account({ ticket, active }: Flying, outcome: Outcome): void {
+  #account({ ticket, active, runner }: Flying, outcome: Outcome): void {
     const { count, nonce } = ticket.run;
-    const { quantum } = this.#searcher as Searcher;
     active.flying--;
-    if (count >= this.#work)
-      this.#work = steer({ work: this.#work, millis: outcome.millis }, SEARCH_BAND, quantum, 2 ** 31);
+    if (outcome.pass !== undefined) this.#meter.add(outcome.pass);
+    if (count >= runner.work) this.#learn(runner, count, outcome.millis);
     if (outcome.found > outcome.hits.length && count > 1) {
       const half = Math.floor(count / 2);
       active.again.push({ nonce, count: half }, { nonce: nonce + BigInt(half), count: count - half });
       return;
     }
     this.#hashes += count;
-    if (active !== this.#active) this.#lateHashes += count;
     for (const hit of outcome.hits) this.#report(active.job, hit);
     const { job } = active;
     if (active === this.#active && active.next >= job.nonces.to && active.again.length + active.flying === 0) {
       this.#active = undefined;
       this.#dependencies.events.onExhausted?.(job.id);
     }
+  }
+
+  /** From a dispatch of full length: how long the next one should be, and how good its shape is. */
+  #learn(runner: Runner, count: number, millis: number): void {
+    const { searcher } = runner;
+    const trials = this.#trials;
+    if (trials !== undefined) {
+      trials.turns.record(trials.runners.indexOf(runner), count, millis);
+      this.#endTrials();
+    }
+    const measured = { work: count, millis: searcher.expectedMillis(count) };
+    runner.work = steer(measured, SEARCH_BAND, searcher.quantum, 2 ** 31);
   }
 
   #report(job: SearchJob, hit: RawHit): void {

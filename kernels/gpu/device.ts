@@ -8,7 +8,14 @@ import { GpuError } from './gpu-error.ts';
 import type { BindingLimits } from './layout.ts';
 
 /** WebGPU's flag values, which Node does not have as globals. */
-export const BUFFER = { mapRead: 0x1, copySource: 0x4, copyTarget: 0x8, uniform: 0x40, storage: 0x80 } as const;
+export const BUFFER = {
+  mapRead: 0x1,
+  copySource: 0x4,
+  copyTarget: 0x8,
+  uniform: 0x40,
+  storage: 0x80,
+  queryResolve: 0x200,
+} as const;
 export const MAP_READ = 0x1;
 
 export type Clock = {
@@ -42,6 +49,8 @@ export type Gpu = {
   readonly software: boolean;
   /** Opened without the compiler's bounds checks: the kernels bring their own. */
   readonly unsafe: boolean;
+  /** Passes are timed by the device's own clock. */
+  readonly timed: boolean;
   readonly sources: Sources;
   readonly clock: Clock;
   /** Milliseconds after which a dispatch counts as hung. */
@@ -78,6 +87,8 @@ export type OpenOptions = {
   readonly patience?: number;
   /** Whether the entry was made with Dawn's checks off (webgpu.ts). */
   readonly unsafe?: boolean;
+  /** Times the passes, where the adapter can: for measurements. */
+  readonly timed?: boolean;
 };
 export type OpenDependencies = { readonly entry: GPU; readonly sources: Sources; readonly clock?: Clock };
 
@@ -102,9 +113,13 @@ export async function openGpu(options: OpenOptions, dependencies: OpenDependenci
     throw new GpuError('gpu_no_adapter', 'no usable graphics adapter: no driver, or none that WebGPU accepts');
   const { info } = adapter;
   const subgroups = adapter.features.has('subgroups');
+  const timed = options.timed === true && adapter.features.has('timestamp-query');
   const device = await adapter.requestDevice({
     label: 'svc pow',
-    requiredFeatures: subgroups ? ['subgroups'] : [],
+    requiredFeatures: [
+      ...(subgroups ? (['subgroups'] as const) : []),
+      ...(timed ? (['timestamp-query'] as const) : []),
+    ],
     requiredLimits: Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]])),
   });
   const loss = new Loss();
@@ -118,6 +133,7 @@ export async function openGpu(options: OpenOptions, dependencies: OpenDependenci
     subgroupSize: subgroups ? info.subgroupMinSize : 0,
     software: info.isFallbackAdapter || /swiftshader|llvmpipe/i.test(`${info.device} ${info.description}`),
     unsafe: options.unsafe ?? false,
+    timed,
     sources: dependencies.sources,
     clock,
     patience: options.patience ?? DEFAULT_PATIENCE,

@@ -8,6 +8,7 @@ import type { GpuDataset } from './dataset.ts';
 import { BUFFER, type Gpu, guarded, MAP_READ, scoped } from './device.ts';
 import { type Layout, layoutParameters } from './layout.ts';
 import { grid } from './steer.ts';
+import { type Pass, Speed, Timeline } from './timeline.ts';
 
 /**
  * The three forms of the search: `stream` (subgroup shuffles, invocations stay for the whole dispatch and no seed is kept),
@@ -42,8 +43,11 @@ const QUADS = 16;
 export const RING = 2;
 /** How long before the expected end of a dispatch its results are polled for. */
 const POLLING_MILLIS = 3;
-/** However wrong an expectation is, no sleep is longer. */
-const LONGEST_IDLE_MILLIS = 100;
+/** However wrong an expectation is, no sleep is longer. Dispatches of 150 ms are slept through. */
+const LONGEST_IDLE_MILLIS = 200;
+/** Two times of 64 bits: begin and end of a pass. */
+const TIMES_BYTES = 16;
+const NANOS_PER_MILLI = 1e6;
 
 /** Invocations of a `stream` dispatch: more than any card holds at once; those that find no nonce left end at once. */
 const STAYING = 2 ** 19;
@@ -122,11 +126,14 @@ export type Outcome = {
   readonly hits: readonly RawHit[];
   /** Hits found; more than hits.length where the slots did not suffice. */
   readonly found: number;
-  /** How long the device worked on it. */
+  /** How long the device worked on it, as the host saw it: a late host makes one longer and the next one shorter. */
   readonly millis: number;
+  /** When it worked, by its own clock, where passes are timed. */
+  readonly pass: Pass | undefined;
 };
 
 type Place = {
+  readonly times: { readonly queries: GPUQuerySet; readonly resolved: GPUBuffer } | undefined;
   readonly job: GPUBuffer;
   readonly results: GPUBuffer;
   readonly staging: GPUBuffer;
@@ -135,7 +142,12 @@ type Place = {
 
 export type Ticket = { readonly run: Run; readonly place: Place; readonly submitted: number };
 
-function readResults(words: Uint32Array): Omit<Outcome, 'millis'> {
+function readPass(bytes: ArrayBuffer): Pass {
+  const [began, ended] = new BigUint64Array(bytes) as unknown as [bigint, bigint];
+  return { began: Number(began) / NANOS_PER_MILLI, ended: Number(ended) / NANOS_PER_MILLI };
+}
+
+function readResults(words: Uint32Array): Pick<Outcome, 'hits' | 'found'> {
   const found = words[0] as number;
   const hits = Array.from({ length: Math.min(found, SLOTS) }, (_, n) => {
     const hit = words.slice(HEAD_WORDS + n * HIT_WORDS, HEAD_WORDS + (n + 1) * HIT_WORDS);
@@ -150,13 +162,15 @@ export class Searcher {
   readonly #gpu: Gpu;
   readonly #places: Place[] = [];
   readonly #free: Place[] = [];
-  #lastDone = 0;
-  #millisPerNonce = 0;
+  readonly #timeline: Timeline;
+  readonly #speed = new Speed();
   readonly #datasets = new WeakMap<GpuDataset, GPUBindGroup>();
 
-  constructor(gpu: Gpu, kernel: Kernel) {
+  /** Searchers of one device share a timeline. */
+  constructor(gpu: Gpu, kernel: Kernel, timeline = new Timeline()) {
     this.#gpu = gpu;
     this.kernel = kernel;
+    this.#timeline = timeline;
     for (let n = 0; n < RING; n++) this.#places.push(this.#makePlace(n));
     this.#free.push(...this.#places);
   }
@@ -167,7 +181,14 @@ export class Searcher {
       device.createBuffer({ label: `${label} ${n}`, size, usage });
     const job = buffer('job', 4 * JOB_WORDS, BUFFER.uniform | BUFFER.copyTarget);
     const results = buffer('results', RESULT_BYTES, BUFFER.storage | BUFFER.copySource | BUFFER.copyTarget);
-    const staging = buffer('staging', RESULT_BYTES, BUFFER.mapRead | BUFFER.copyTarget);
+    const timesBytes = this.#gpu.timed ? TIMES_BYTES : 0;
+    const staging = buffer('staging', RESULT_BYTES + timesBytes, BUFFER.mapRead | BUFFER.copyTarget);
+    const times = this.#gpu.timed
+      ? {
+          queries: device.createQuerySet({ label: `times ${n}`, type: 'timestamp', count: 2 }),
+          resolved: buffer('times', TIMES_BYTES, BUFFER.queryResolve | BUFFER.copySource),
+        }
+      : undefined;
     const bindings = device.createBindGroup({
       layout: this.kernel.pipeline.getBindGroupLayout(0),
       entries: [
@@ -175,12 +196,17 @@ export class Searcher {
         { binding: 1, resource: { buffer: results } },
       ],
     });
-    return { job, results, staging, bindings };
+    return { job, results, staging, bindings, times };
   }
 
   /** Nonces that one workgroup tries: runs are cheapest in multiples of it. */
   get quantum(): number {
     return this.kernel.shape.workgroup;
+  }
+
+  /** Milliseconds that so many nonces take, by the last few runs; 0 before the first. */
+  expectedMillis(count: number): number {
+    return count * this.#speed.millisPerNonce;
   }
 
   get free(): number {
@@ -211,7 +237,13 @@ export class Searcher {
     device.queue.writeBuffer(place.job, 0, job);
     const encoder = device.createCommandEncoder();
     encoder.clearBuffer(place.results, 0, 4 * HEAD_WORDS);
-    const pass = encoder.beginComputePass({ label: 'search' });
+    const { times } = place;
+    const pass = encoder.beginComputePass({
+      label: 'search',
+      ...(times === undefined
+        ? {}
+        : { timestampWrites: { querySet: times.queries, beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 } }),
+    });
     pass.setPipeline(this.kernel.pipeline);
     pass.setBindGroup(0, place.bindings);
     pass.setBindGroup(1, this.#shards(dataset));
@@ -221,6 +253,10 @@ export class Searcher {
     pass.dispatchWorkgroups(x, y);
     pass.end();
     encoder.copyBufferToBuffer(place.results, 0, place.staging, 0, RESULT_BYTES);
+    if (times !== undefined) {
+      encoder.resolveQuerySet(times.queries, 0, 2, times.resolved, 0);
+      encoder.copyBufferToBuffer(times.resolved, 0, place.staging, RESULT_BYTES, TIMES_BYTES);
+    }
     device.queue.submit([encoder.finish()]);
     return { run, place, submitted: this.#gpu.clock.now() };
   }
@@ -230,30 +266,37 @@ export class Searcher {
    * core, because Dawn polls for a mapping all the time that one is pending.
    */
   async approach(ticket: Ticket): Promise<void> {
-    const idle = this.#start(ticket) + ticket.run.count * this.#millisPerNonce - POLLING_MILLIS - this.#gpu.clock.now();
-    if (idle > 1)
+    const idle = this.#expectedEnd(ticket) - POLLING_MILLIS - this.#gpu.clock.now();
+    if (idle > 1 && !this.#timeline.isLost)
       await new Promise<void>((resolve) => this.#gpu.clock.after(Math.min(idle, LONGEST_IDLE_MILLIS), resolve));
   }
 
-  #start(ticket: Ticket): number {
-    return Math.max(ticket.submitted, this.#lastDone);
+  #expectedEnd({ submitted, run }: Ticket): number {
+    return this.#timeline.start(submitted) + this.expectedMillis(run.count);
   }
 
   /** Waits for a run and frees its place; runs are waited for in the order of their submission. */
   async finish(ticket: Ticket): Promise<Outcome> {
-    const { staging } = ticket.place;
-    const started = this.#start(ticket);
+    const { staging, times } = ticket.place;
+    const started = this.#timeline.start(ticket.submitted);
+    const expected = this.#expectedEnd(ticket);
+    const asked = this.#gpu.clock.now();
     await guarded(this.#gpu, staging.mapAsync(MAP_READ), 'a search dispatch');
-    const results = readResults(new Uint32Array(staging.getMappedRange()));
+    const mapped = staging.getMappedRange();
+    const results = readResults(new Uint32Array(mapped, 0, RESULT_BYTES / 4));
+    const pass = times === undefined ? undefined : readPass(mapped.slice(RESULT_BYTES));
     staging.unmap();
     this.#free.push(ticket.place);
-    this.#lastDone = this.#gpu.clock.now();
-    const millis = this.#lastDone - started;
-    this.#millisPerNonce = millis / ticket.run.count;
-    return { ...results, millis };
+    const millis = this.#timeline.ended(asked, this.#gpu.clock.now(), expected) - started;
+    this.#speed.add(ticket.run.count, millis);
+    return { ...results, millis, pass };
   }
 
   destroy(): void {
-    for (const place of this.#places) for (const buffer of [place.job, place.results, place.staging]) buffer.destroy();
+    for (const { job, results, staging, times } of this.#places) {
+      for (const buffer of [job, results, staging]) buffer.destroy();
+      times?.queries.destroy();
+      times?.resolved.destroy();
+    }
   }
 }

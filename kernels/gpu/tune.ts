@@ -1,13 +1,12 @@
 /**
- * Finds the fastest shape of the search on a device by trying. Big cards run at their power limit, where the clock swings for
- * seconds after every pause: so all candidates are compiled first, the device is warmed up, and the candidates take turns.
- * The result is a plain object that the miner remembers per device. Loads in browsers.
+ * Finds the fastest shape of the search on a device by trying, while it mines: the candidates take turns on real work. Big cards
+ * run at their power limit, where the clock swings for seconds after every change: so the device is warmed up first, a
+ * short heat decides who is far behind, and the others take several turns of which only the later part counts. The
+ * result is a plain object that the miner remembers per device. Pure but for what it asks of a device. Loads in browsers.
  */
-import type { GpuDataset } from './dataset.ts';
 import type { Gpu } from './device.ts';
 import { GpuError } from './gpu-error.ts';
-import { compileSearch, type Kernel, RING, Searcher, type Shape, shapeIsPossible, type Variant } from './search.ts';
-import { type Band, SEARCH_BAND, steer } from './steer.ts';
+import { type Shape, shapeIsPossible, type Variant } from './search.ts';
 
 export type Tuning = { readonly shape: Shape };
 
@@ -47,82 +46,24 @@ export function defaultShape(gpu: Gpu): Shape {
 /** A stored tuning is used only where the device can still run it. */
 export const tuningIsPossible = (tuning: Tuning, gpu: Gpu): boolean => shapeIsPossible(tuning.shape, gpu);
 
-/** Nothing hits, so that only searching is measured. */
-const NO_TARGET = new Uint8Array(32);
-const PREFIX = new Uint32Array(8);
-
-/** Keeps one kernel searching and counts. */
-export class Meter {
-  readonly #gpu: Gpu;
-  readonly #dataset: GpuDataset;
-  readonly #searcher: Searcher;
-  readonly #band: Band;
-  #nonce = 0n;
-  #work: number;
-  #hashes = 0;
-  #millis = 0;
-
-  constructor(gpu: Gpu, kernel: Kernel, dataset: GpuDataset, band: Band = SEARCH_BAND) {
-    this.#gpu = gpu;
-    this.#dataset = dataset;
-    this.#searcher = new Searcher(gpu, kernel);
-    this.#band = band;
-    this.#work = this.#searcher.quantum;
-  }
-
-  get hashesPerSecond(): number {
-    return (this.#hashes / this.#millis) * 1000;
-  }
-
-  #submit() {
-    const count = this.#work;
-    const run = { prefix: PREFIX, nonce: this.#nonce, count, target: NO_TARGET };
-    this.#nonce += BigInt(count);
-    return this.#searcher.submit(this.#dataset, run);
-  }
-
-  /** Searches for about so long after settling; the first dispatch, which starts with a pause, never counts. */
-  async run(millis: number, settleMillis = 0): Promise<void> {
-    const flying = Array.from({ length: RING }, () => this.#submit());
-    let started: number | undefined;
-    for (let current = flying.shift(); current !== undefined; current = flying.shift()) {
-      await this.#searcher.approach(current);
-      const { millis: took } = await this.#searcher.finish(current);
-      const now = this.#gpu.clock.now();
-      const { count } = current.run;
-      if (count === this.#work)
-        this.#work = steer({ work: count, millis: took }, this.#band, this.#searcher.quantum, 2 ** 31);
-      if (started === undefined) started = now;
-      else if (now - started > settleMillis) {
-        this.#hashes += count;
-        this.#millis += took;
-      }
-      if (now - started < settleMillis + millis) flying.push(this.#submit());
-    }
-  }
-
-  /** What came before was warming up. */
-  forget(): void {
-    this.#hashes = 0;
-    this.#millis = 0;
-  }
-
-  destroy(): void {
-    this.#searcher.destroy();
-  }
-}
-
 export type Trial = { readonly shape: Shape; readonly hashesPerSecond: number };
 
-export type TuneOptions = {
-  readonly candidates?: readonly Shape[];
-  readonly warmUpMillis?: number;
+export type TurnTimes = {
+  readonly warmUpMillis: number;
   /** One turn each decides who is far behind. */
-  readonly heatMillis?: number;
+  readonly heatMillis: number;
   /** The others take turns that are long enough for the clock to settle, and only what comes after that counts. */
-  readonly turns?: number;
-  readonly settleMillis?: number;
-  readonly turnMillis?: number;
+  readonly turns: number;
+  readonly settleMillis: number;
+  readonly turnMillis: number;
+};
+
+export const TURN_TIMES: TurnTimes = {
+  warmUpMillis: 2_000,
+  heatMillis: 400,
+  turns: 2,
+  settleMillis: 500,
+  turnMillis: 1_500,
 };
 
 /** Who is further behind after the heat is out. */
@@ -130,37 +71,86 @@ const OUT = 0.95;
 /** A later candidate must be this much better: noise must not choose. */
 const CLEARLY_BETTER = 1.003;
 
-export async function tune(
-  gpu: Gpu,
-  dataset: GpuDataset,
-  options: TuneOptions = {},
-  onTrial: (trial: Trial) => void = () => {},
-): Promise<Tuning> {
-  const { candidates = candidatesFor(gpu), warmUpMillis = 2000, heatMillis = 400 } = options;
-  const { turns = 2, settleMillis = 500, turnMillis = 1500 } = options;
-  if (candidates.length === 0) return { shape: defaultShape(gpu) };
-  const meters: { readonly shape: Shape; readonly meter: Meter }[] = [];
-  try {
-    for (const candidate of candidates) {
-      const kernel = await compileSearch(gpu, candidate, dataset.layout);
-      meters.push({ shape: candidate, meter: new Meter(gpu, kernel, dataset) });
+type Turn = { readonly candidate: number; readonly settle: number; readonly millis: number; readonly counts: boolean };
+
+/**
+ * Whose turn it is. Time is what the device worked, so that a pause or a lack of jobs changes nothing. The first
+ * dispatch of a turn never counts: it may have waited for another's.
+ */
+export class Turns {
+  readonly #count: number;
+  readonly #times: TurnTimes;
+  readonly #left: Turn[];
+  #isFinal = false;
+  #dispatches = 0;
+  #worked = 0;
+  #hashes: number[];
+  #millis: number[];
+  #result: number | undefined;
+
+  constructor(candidates: number, times: TurnTimes = TURN_TIMES) {
+    this.#count = candidates;
+    this.#times = times;
+    this.#hashes = new Array(candidates).fill(0);
+    this.#millis = new Array(candidates).fill(0);
+    const heat = Array.from({ length: candidates }, (_, candidate) => ({
+      candidate,
+      settle: 0,
+      millis: times.heatMillis,
+      counts: true,
+    }));
+    this.#left = [{ candidate: 0, settle: 0, millis: times.warmUpMillis, counts: false }, ...heat];
+    if (candidates < 2) this.#result = 0;
+  }
+
+  /** Who searches now. */
+  get current(): number {
+    return this.#result ?? (this.#left[0] as Turn).candidate;
+  }
+
+  /** The best, once it is known. */
+  get result(): number | undefined {
+    return this.#result;
+  }
+
+  rate(candidate: number): number {
+    const millis = this.#millis[candidate] as number;
+    return millis === 0 ? 0 : ((this.#hashes[candidate] as number) / millis) * 1_000;
+  }
+
+  /** A dispatch of full length ended. */
+  record(candidate: number, hashes: number, millis: number): void {
+    const turn = this.#left[0];
+    if (turn === undefined || this.#result !== undefined || turn.candidate !== candidate) return;
+    if (this.#dispatches++ === 0) return;
+    this.#worked += millis;
+    if (turn.counts && this.#worked > turn.settle) {
+      this.#hashes[candidate] = (this.#hashes[candidate] as number) + hashes;
+      this.#millis[candidate] = (this.#millis[candidate] as number) + millis;
     }
-    await meters[0]?.meter.run(warmUpMillis);
-    meters[0]?.meter.forget();
-    for (const { meter } of meters) await meter.run(heatMillis);
-    const bar = OUT * Math.max(...meters.map(({ meter }) => meter.hashesPerSecond));
-    const finalists = meters.filter(({ meter }) => meter.hashesPerSecond >= bar);
-    if (finalists.length > 1) {
-      for (const { meter } of finalists) meter.forget();
-      for (let turn = 0; turn < turns; turn++)
-        for (const { meter } of finalists) await meter.run(turnMillis, settleMillis);
+    if (this.#worked < turn.settle + turn.millis) return;
+    this.#left.shift();
+    this.#dispatches = 0;
+    this.#worked = 0;
+    if (this.#left.length === 0) this.#next();
+  }
+
+  #next(): void {
+    const all = Array.from({ length: this.#count }, (_, candidate) => candidate);
+    const bar = OUT * Math.max(...all.map((candidate) => this.rate(candidate)));
+    const finalists = all.filter((candidate) => this.rate(candidate) >= bar);
+    if (this.#isFinal || finalists.length < 2) {
+      this.#result = finalists.reduce((a, b) => (this.rate(b) > this.rate(a) * CLEARLY_BETTER ? b : a));
+      return;
     }
-    for (const { shape: tried, meter } of meters) onTrial({ shape: tried, hashesPerSecond: meter.hashesPerSecond });
-    const best = finalists.reduce((a, b) =>
-      b.meter.hashesPerSecond > a.meter.hashesPerSecond * CLEARLY_BETTER ? b : a,
-    );
-    return { shape: best.shape };
-  } finally {
-    for (const { meter } of meters) meter.destroy();
+    this.#isFinal = true;
+    const { turns, settleMillis, turnMillis } = this.#times;
+    for (const finalist of finalists) {
+      this.#hashes[finalist] = 0;
+      this.#millis[finalist] = 0;
+    }
+    for (let turn = 0; turn < turns; turn++)
+      for (const candidate of finalists)
+        this.#left.push({ candidate, settle: settleMillis, millis: turnMillis, counts: true });
   }
 }

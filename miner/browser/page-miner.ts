@@ -254,7 +254,14 @@ function openBackend(kind: 'webgpu' | 'wasm', options: PageMinerOptions, events:
   const { network } = parseAddress(options.address);
   if (kind === 'webgpu') {
     // A page shall begin at once: it does not tune.
-    const settings: GpuSettings = { network, adapter: undefined, unsafe: false, autoTune: false, tuning: undefined };
+    const settings: GpuSettings = {
+      network,
+      adapter: undefined,
+      unsafe: false,
+      autoTune: false,
+      tuning: undefined,
+      timed: false,
+    };
     return openRemoteBackend({ kind, settings }, workerPort(), events);
   }
   const threads = options.threads ?? Math.max(1, Math.floor((navigator.hardwareConcurrency ?? 2) / 2));

@@ -11,9 +11,9 @@ import { serveBackend, type ToDevice } from './remote-backend.ts';
 
 const serve = serveBackend<GpuSettings>(
   (message) => void process.send?.(message),
-  async ({ network, adapter, unsafe, autoTune, tuning }, events, onTuned) => {
+  async ({ network, adapter, unsafe, autoTune, tuning, timed }, events, onTuned) => {
     const entry = await nodeGpu({ unsafe, ...(adapter === undefined ? {} : { adapter }) });
-    const gpu = await openGpu({}, { entry, sources: await loadSources() });
+    const gpu = await openGpu({ timed }, { entry, sources: await loadSources() });
     const parameters = powParameters(NETWORKS[network]);
     return new GpuBackend(
       { parameters, autoTune, ...(tuning === undefined ? {} : { tuning }) },

@@ -10,4 +10,6 @@ export type GpuSettings = {
   /** Tuning compiles and tries many kernels: seconds on a card, minutes where a processor plays one. */
   readonly autoTune: boolean;
   readonly tuning: Tuning | undefined;
+  /** Times the passes of the device, for --benchmark. */
+  readonly timed: boolean;
 };

@@ -2,7 +2,15 @@
  * A backend that lives elsewhere: a graphics card has a process of its own in Node (a driver that crashes or hangs takes
  * nothing else with it) and a worker of its own in a page. Both ends speak the messages below over a port. Loads in browsers.
  */
-import type { Backend, BackendEvents, BackendKind, Hit, Progress, SearchJob } from '../../kernels/backend.ts';
+import type {
+  Backend,
+  BackendEvents,
+  BackendKind,
+  DeviceUsage,
+  Hit,
+  Progress,
+  SearchJob,
+} from '../../kernels/backend.ts';
 import { KernelError, type KernelErrorCode } from '../../kernels/kernel-error.ts';
 
 /** How often the other end reports its counter. */
@@ -21,7 +29,13 @@ export type FromDevice =
   | { readonly kind: 'refused'; readonly error: Failure }
   | { readonly kind: 'prepared'; readonly call: number; readonly epochs: readonly number[] }
   | { readonly kind: 'unprepared'; readonly call: number; readonly error: Failure }
-  | { readonly kind: 'count'; readonly hashes: number; readonly epochs: readonly number[] }
+  | {
+      readonly kind: 'count';
+      readonly hashes: number;
+      readonly epochs: readonly number[];
+      readonly usage: DeviceUsage | undefined;
+      readonly isTuning: boolean;
+    }
   | { readonly kind: 'hit'; readonly hit: Hit }
   | { readonly kind: 'exhausted'; readonly jobId: number }
   | { readonly kind: 'failure'; readonly error: Failure }
@@ -75,6 +89,8 @@ class RemoteBackend<S> implements Backend {
   name = '';
   hashes = 0;
   epochs: readonly number[] = [];
+  usage: DeviceUsage | undefined;
+  isTuning = false;
   readonly #port: DevicePort<S>;
   readonly #closeMillis: number;
   readonly #calls = new Map<number, { resolve(): void; reject(error: Error): void }>();
@@ -121,6 +137,8 @@ class RemoteBackend<S> implements Backend {
         case 'count':
           this.hashes = Math.max(this.hashes, message.hashes);
           this.epochs = message.epochs;
+          this.usage = message.usage;
+          this.isTuning = message.isTuning;
           return;
         case 'hit':
           events.onHit(message.hit);
@@ -210,7 +228,14 @@ export function serveBackend<S>(
           const opened = await open(message.settings, events, (tuning) => post({ kind: 'tuned', tuning }));
           backend = opened;
           counting = setInterval(
-            () => post({ kind: 'count', hashes: opened.hashes, epochs: opened.epochs }),
+            () =>
+              post({
+                kind: 'count',
+                hashes: opened.hashes,
+                epochs: opened.epochs,
+                usage: opened.usage,
+                isTuning: opened.isTuning ?? false,
+              }),
             COUNT_MILLIS,
           );
           post({ kind: 'opened', name: opened.name });

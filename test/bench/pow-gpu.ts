@@ -4,7 +4,7 @@
  * their power limit. The yardstick is pow.cu, in the same run.
  */
 import { execFileSync } from 'node:child_process';
-import type { SearchJob } from '../../kernels/backend.ts';
+import type { DeviceUsage, SearchJob } from '../../kernels/backend.ts';
 import { GpuBackend } from '../../kernels/gpu/backend.ts';
 import { openGpu } from '../../kernels/gpu/device.ts';
 import { loadSources } from '../../kernels/gpu/sources.ts';
@@ -28,8 +28,10 @@ export type GpuBenchFigures = {
   readonly tuning: Tuning;
   readonly trials: readonly Trial[];
   readonly hashesPerSecond: number;
-  /** Hashes of the job that was current when they were done. */
-  readonly effectivePerSecond: number;
+  /** With a new job now and then: work on the job before is paid, so all hashes count. */
+  readonly changingPerSecond: number;
+  /** Part of the time that the device had nothing to do, by its own clock; undefined where it does not tell. */
+  readonly idlePart: number | undefined;
   /** Processor time per second of mining. */
   readonly processorLoad: number;
 };
@@ -47,7 +49,7 @@ const sleep = (seconds: number): Promise<void> => new Promise((resolve) => setTi
 
 export async function measureGpu(options: GpuBenchOptions): Promise<GpuBenchFigures> {
   const gpu = await openGpu(
-    { unsafe: options.unsafe },
+    { unsafe: options.unsafe, timed: true },
     { entry: await nodeGpu({ unsafe: options.unsafe }), sources: await loadSources() },
   );
   const trials: Trial[] = [];
@@ -75,7 +77,7 @@ export async function measureGpu(options: GpuBenchOptions): Promise<GpuBenchFigu
   );
   await backend.prepare(0);
   const measured = async (work: () => Promise<void>) => {
-    const [from, late, cpu, start] = [backend.hashes, backend.lateHashes, process.cpuUsage(), performance.now()];
+    const [from, usage, cpu, start] = [backend.hashes, backend.usage, process.cpuUsage(), performance.now()];
     await work();
     if (failure !== undefined) throw failure;
     const millis = performance.now() - start;
@@ -83,12 +85,14 @@ export async function measureGpu(options: GpuBenchOptions): Promise<GpuBenchFigu
     const hashes = backend.hashes - from;
     return {
       rate: (hashes / millis) * 1000,
-      effective: ((hashes - (backend.lateHashes - late)) / millis) * 1000,
+      idlePart: idlePart(usage, backend.usage),
       load: (user + system) / 1000 / millis,
     };
   };
   backend.setJob(job(1));
   await sleep(2);
+  // Shapes are tried on the running search; the rate of the best is what is measured.
+  while (backend.isTuning && failure === undefined) await sleep(0.2);
   const steady = await measured(() => sleep(options.seconds));
   const changing = await measured(async () => {
     const rounds = Math.max(2, Math.ceil(options.seconds / options.jobSeconds));
@@ -105,9 +109,16 @@ export async function measureGpu(options: GpuBenchOptions): Promise<GpuBenchFigu
     tuning,
     trials,
     hashesPerSecond: steady.rate,
-    effectivePerSecond: changing.effective,
+    changingPerSecond: changing.rate,
+    idlePart: steady.idlePart,
     processorLoad: steady.load,
   };
+}
+
+function idlePart(from: DeviceUsage | undefined, to: DeviceUsage | undefined): number | undefined {
+  if (from === undefined || to === undefined) return undefined;
+  const idle = to.idleMillis - from.idleMillis;
+  return idle / (idle + to.busyMillis - from.busyMillis);
 }
 
 /** Runs the CUDA yardstick over a cache file: its best rate in hashes per second. */

@@ -5,7 +5,7 @@ import { GpuBackend, type GpuBackendOptions } from '../../kernels/gpu/backend.ts
 import { buildDataset } from '../../kernels/gpu/dataset.ts';
 import { type Gpu, openGpu } from '../../kernels/gpu/device.ts';
 import { evenLayout } from '../../kernels/gpu/layout.ts';
-import { tune } from '../../kernels/gpu/tune.ts';
+import type { Trial, Tuning } from '../../kernels/gpu/tune.ts';
 import { compareBytes } from '../../protocol/bytes.ts';
 import { buildCache, datasetSeed, powParameters } from '../../protocol/pow.ts';
 import { count } from '../level.ts';
@@ -170,19 +170,44 @@ test('a device that computes wrong items is not used', LONG, async () => {
   });
 });
 
-test('tuning returns one of its candidates, which can be stored', LONG, async () => {
-  const gpu = await openTestGpu();
-  onTestFinished(() => gpu.device.destroy());
-  const dataset = await buildDataset(gpu, PARAMETERS, evenLayout(PARAMETERS.pagesLog2, 1), cache);
-  const candidates = [smallShape(gpu, 'stream'), { ...smallShape(gpu, 'stream'), workgroup: 64 }];
-  const trials: number[] = [];
-  const tuning = await tune(
-    gpu,
-    dataset,
-    { candidates, warmUpMillis: 1, heatMillis: 1, turns: 1, settleMillis: 0, turnMillis: 1 },
-    (trial) => trials.push(trial.hashesPerSecond),
-  );
-  expect(candidates).toContainEqual(JSON.parse(JSON.stringify(tuning)).shape);
-  expect(trials.every((rate) => rate > 0)).toBe(true);
-  expect(trials).toHaveLength(2);
-});
+test(
+  'a device that nobody tuned searches at once, tries its candidates on real work and keeps the best',
+  LONG,
+  async () => {
+    const gpu = await openTestGpu({ timed: true });
+    const small = smallShape(gpu, 'stream');
+    const candidates = [small, { ...small, workgroup: 64 }];
+    const trials: Trial[] = [];
+    const tuned: Tuning[] = [];
+    const made = new GpuBackend(
+      {
+        parameters: PARAMETERS,
+        candidates,
+        turnTimes: { warmUpMillis: 1, heatMillis: 1, turns: 1, settleMillis: 0, turnMillis: 1 },
+      },
+      {
+        gpu,
+        buildCache: async (seed) => buildCache(seed, PARAMETERS.cacheLog2),
+        events: { onHit: () => undefined },
+        onTrial: (trial) => trials.push(trial),
+        onTuned: (tuning) => tuned.push(tuning),
+      },
+    );
+    onTestFinished(() => made.close());
+    await made.prepare(EPOCH);
+    expect(made.isTuning).toBe(true);
+    made.setJob(job(1, HARD));
+    await expect.poll(() => made.hashes, { timeout: 120_000 }).toBeGreaterThan(0);
+    await expect.poll(() => tuned.length, { timeout: 120_000 }).toBe(1);
+    expect(candidates).toContainEqual(JSON.parse(JSON.stringify(tuned[0])).shape);
+    expect(made.tuning).toEqual(tuned[0]);
+    expect(made.isTuning).toBe(false);
+    expect(trials.map(({ shape }) => shape)).toEqual(candidates);
+    expect(trials.every(({ hashesPerSecond }) => hashesPerSecond > 0)).toBe(true);
+    // It goes on with the best one, and its passes are timed where the adapter can.
+    const before = made.hashes;
+    await expect.poll(() => made.hashes, { timeout: 120_000 }).toBeGreaterThan(before);
+    if (gpu.timed) expect(made.usage?.busyMillis).toBeGreaterThan(0);
+    else expect(made.usage).toBeUndefined();
+  },
+);
