@@ -57,6 +57,12 @@ export function minerState(snapshot: Snapshot): 'mining' | 'paused' | 'connectin
   return snapshot.pool === undefined ? 'connecting' : 'preparing';
 }
 
+/** Accepted work for each hash done: what the pool credits of the work, 1 on average. Null before the first hash. */
+export function workPerHash({ acceptedWork, devices }: Snapshot): number | null {
+  const hashes = devices.reduce((sum, device) => sum + device.hashes, 0);
+  return hashes === 0 ? null : Number((Number(acceptedWork) / hashes).toFixed(5));
+}
+
 const rates = ({ short, medium, long }: Rates) => ({
   '10s': short ?? null,
   '60s': medium ?? null,
@@ -89,6 +95,7 @@ export function statsDocument(snapshot: Snapshot): Record<string, unknown> {
     hash_rate: { ...rates(totalRates(snapshot.devices)), pool: snapshot.poolRate ?? null },
     shares: totalShares(snapshot.devices),
     accepted_work: snapshot.acceptedWork.toString(),
+    work_per_hash: workPerHash(snapshot),
     blocks: snapshot.blocks,
     devices: snapshot.devices.map((device) => ({
       number: device.number,

@@ -266,6 +266,7 @@ export function MinePage() {
           </p>
         ))}
         <p role="status">{wanted && !decision.mine ? WHY_NOT[decision.why] : ''}</p>
+        {wanted && stats?.notice !== undefined ? <p class="warn">{stats.notice}</p> : null}
         {(problem ?? stats?.problem) === undefined ? null : (
           <p class="bad" role="alert">
             {problem ?? stats?.problem}

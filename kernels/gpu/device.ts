@@ -104,6 +104,12 @@ const LIMITS = [
 
 export const DEFAULT_PATIENCE = 10_000;
 
+/** Names of programs that imitate a graphics card. */
+export const SOFTWARE_NAMES = /swiftshader|llvmpipe|lavapipe|software|basic render/i;
+
+export const isSoftwareAdapter = ({ isFallbackAdapter, device, description }: GPUAdapterInfo): boolean =>
+  isFallbackAdapter || SOFTWARE_NAMES.test(`${device} ${description}`);
+
 export async function openGpu(options: OpenOptions, dependencies: OpenDependencies): Promise<Gpu> {
   const clock = dependencies.clock ?? systemClock;
   const adapter = await dependencies.entry.requestAdapter({
@@ -131,7 +137,7 @@ export async function openGpu(options: OpenOptions, dependencies: OpenDependenci
     name: info.description || info.device || info.architecture || info.vendor || 'unnamed adapter',
     limits: device.limits,
     subgroupSize: subgroups ? info.subgroupMinSize : 0,
-    software: info.isFallbackAdapter || /swiftshader|llvmpipe/i.test(`${info.device} ${info.description}`),
+    software: isSoftwareAdapter(info),
     unsafe: options.unsafe ?? false,
     timed,
     sources: dependencies.sources,

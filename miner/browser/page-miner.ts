@@ -20,14 +20,15 @@ import type { GpuSettings } from '../work/gpu-settings.ts';
 import type { Rates } from '../work/hash-rate.ts';
 import { type DevicePort, type FromDevice, openRemoteBackend } from '../work/remote-backend.ts';
 import { ThreadChecker } from '../work/thread-checker.ts';
-import { Throttle } from './throttle.ts';
+import { whyNoCard } from './choose-device.ts';
+import { CPU_RHYTHM, GPU_RHYTHM, Throttle } from './throttle.ts';
 
 export type PageMinerOptions = {
   /** ws:// or wss://, with ?protocol=v2 for the binary form. */
   readonly url: string;
   readonly address: string;
   readonly worker?: string;
-  /** `auto` takes WebGPU where the browser has it. */
+  /** `auto` takes the graphics card where there is one that can do the work, otherwise the processor, and says so. */
   readonly device?: 'auto' | 'webgpu' | 'wasm';
   /** Part of the time that is worked, from 0.05 to 1. */
   readonly throttle?: number;
@@ -61,6 +62,8 @@ export type PageMinerStats = {
   readonly progress: Progress | undefined;
   /** The last thing that went wrong, in words. */
   readonly problem: string | undefined;
+  /** Why another device than a graphics card was chosen. */
+  readonly notice: string | undefined;
 };
 
 const STATS_MILLIS = 1_000;
@@ -71,7 +74,7 @@ function workerPort(): DevicePort<GpuSettings> {
     post: (message) => worker.postMessage(message),
     listen(onMessage, onGone) {
       worker.onmessage = (event: MessageEvent<FromDevice>) => onMessage(event.data);
-      worker.onerror = (event) => onGone(event.message);
+      worker.onerror = (event) => onGone(event.message || 'it could not be loaded');
     },
     kill: () => worker.terminate(),
   };
@@ -81,16 +84,22 @@ type Running = {
   readonly client: PoolClient;
   readonly crew: Crew;
   readonly checker: ThreadChecker;
-  readonly throttle: Throttle;
-  readonly kind: 'webgpu' | 'wasm';
+  throttle: Throttle;
+  kind: 'webgpu' | 'wasm';
   readonly work: AcceptedWork;
   readonly timer: ReturnType<typeof setInterval>;
 };
 
 const isolated = (): boolean => globalThis.crossOriginIsolated === true;
 
-export const hasWebGpu = (): boolean =>
-  typeof navigator === 'object' && 'gpu' in navigator && navigator.gpu !== undefined;
+const browserGpu = (): GPU | undefined =>
+  typeof navigator === 'object' ? (navigator as Navigator & { gpu?: GPU }).gpu : undefined;
+
+export const hasWebGpu = (): boolean => browserGpu() !== undefined;
+
+const usesProcessor = (why: string): string => `The processor is used: ${why}.`;
+
+const rhythmOf = (kind: 'webgpu' | 'wasm') => (kind === 'webgpu' ? GPU_RHYTHM : CPU_RHYTHM);
 
 export class PageMiner {
   /** Called about once a second, and when something changes. */
@@ -98,6 +107,9 @@ export class PageMiner {
   #running: Running | undefined;
   #paused = false;
   #problem: string | undefined;
+  #notice: string | undefined;
+  /** Counts starts: one that was overtaken while it looked for a card ends there. */
+  #starts = 0;
   #progress: Progress | undefined;
 
   /** Throws a MinerError or ProtocolError when an option is wrong; trouble later is told by onStats. */
@@ -111,7 +123,11 @@ export class PageMiner {
     const pinned =
       options.expectPayout === undefined ? undefined : parseAddress(options.expectPayout, address.network).payload;
     const wanted = options.device ?? 'auto';
-    const kind = wanted === 'wasm' || (wanted === 'auto' && !hasWebGpu()) ? 'wasm' : 'webgpu';
+    const begun = ++this.#starts;
+    const why = wanted === 'auto' ? await whyNoCard(browserGpu(), network.pow.pagesLog2) : undefined;
+    if (begun !== this.#starts) return;
+    const kind = wanted === 'wasm' || why !== undefined ? 'wasm' : 'webgpu';
+    this.#notice = why === undefined ? undefined : usesProcessor(why);
     const now = () => performance.now();
     const work = new AcceptedWork();
     const moment = (): Moment => ({ steady: performance.now(), wall: Date.now() });
@@ -137,7 +153,10 @@ export class PageMiner {
           this.#tell();
         },
         onShare: (share) => client.submit(share),
-        onNoDevice: () => this.#tell(),
+        onNoDevice: () => {
+          if (wanted === 'auto' && this.#running?.kind === 'webgpu') this.#fallBack(this.#running, options);
+          this.#tell();
+        },
       },
     );
     const client = new PoolClient(
@@ -165,7 +184,7 @@ export class PageMiner {
         },
         onVerdict: (share, verdict, error) => {
           if (error?.code === 27) crew.tooManyShares();
-          const [device] = crew.devices;
+          const device = crew.devices.find(({ number }) => number === share.device);
           if (device !== undefined) device.shares[verdict]++;
           if (verdict === 'accepted') work.add(now(), share.work);
           this.#tell();
@@ -180,7 +199,7 @@ export class PageMiner {
       },
     );
     crew.add({ number: 0, kind, name: kind }, (events) => openBackend(kind, options, events));
-    const throttle = new Throttle(crew, options.throttle ?? 1);
+    const throttle = new Throttle(crew, options.throttle ?? 1, rhythmOf(kind));
     throttle.start();
     client.start();
     const timer = setInterval(() => {
@@ -208,7 +227,21 @@ export class PageMiner {
     if (this.#running !== undefined) this.#running.throttle.part = part;
   }
 
+  /** The card was chosen for the user and cannot be used after all. */
+  #fallBack(running: Running, options: PageMinerOptions): void {
+    const [card] = running.crew.devices;
+    this.#notice = usesProcessor(card?.stopped?.message ?? 'the graphics card failed');
+    running.kind = 'wasm';
+    const { part } = running.throttle;
+    running.throttle.stop();
+    running.crew.add({ number: 1, kind: 'wasm', name: 'wasm' }, (events) => openBackend('wasm', options, events));
+    running.throttle = new Throttle(running.crew, part, rhythmOf('wasm'));
+    if (this.#paused) running.throttle.hold();
+    else running.throttle.start();
+  }
+
   async stop(): Promise<void> {
+    this.#starts++;
     const running = this.#running;
     this.#running = undefined;
     if (running === undefined) return;
@@ -222,7 +255,7 @@ export class PageMiner {
 
   get stats(): PageMinerStats {
     const running = this.#running;
-    const device = running?.crew.devices[0];
+    const device = running?.crew.devices.at(-1);
     const pool = running?.client.state;
     const now = performance.now();
     const shares = device?.shares ?? { accepted: 0, stale: 0, rejected: 0, lost: 0, bad: 0 };
@@ -242,6 +275,7 @@ export class PageMiner {
       acceptedWork: running?.work.total ?? 0n,
       progress: this.#progress,
       problem: device?.stopped?.message ?? this.#problem,
+      notice: running === undefined ? undefined : this.#notice,
     };
   }
 

@@ -1,4 +1,5 @@
 /** Names of graphics cards, as the driver layer lists them. Pure. */
+import { SOFTWARE_NAMES } from '../../kernels/gpu/device.ts';
 
 /**
  * `adapter` is what the card is opened by. Cards of one name cannot be told apart by it: they are listed once, with their
@@ -27,6 +28,6 @@ export function readAdapters(refusal: string): FoundGpu[] {
     name,
     adapter: name,
     count,
-    software: /swiftshader|llvmpipe|lavapipe|software|basic render/i.test(name),
+    software: SOFTWARE_NAMES.test(name),
   }));
 }

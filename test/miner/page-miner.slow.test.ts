@@ -113,3 +113,53 @@ test('a thief is refused in words, and a wrong address at once', async () => {
   await expect(start(page, { url, address: 'nonsense' })).rejects.toThrow(/not an address/);
   await expect(start(page, { url: 'stratum+tcp://x:1', address: MINER_ADDRESS })).rejects.toThrow(/only ws/);
 }, 120_000);
+
+const lookAgain = { timeout: 120_000, interval: 250 };
+
+test('left to choose, a page with nothing but an imitated card uses the processor, and says so', async () => {
+  const pool = await fixture({ shareWork: 20_000n });
+  const page = await open(true);
+  await start(page, { url: `ws://127.0.0.1:${pool.webSocketPort}/`, address: MINER_ADDRESS, threads: 1 });
+  await until(() => pool.accepted >= 1, 120_000);
+  const told = JSON.parse(await shown(page)) as Record<string, unknown>;
+  expect(told).toMatchObject({ kind: 'wasm', notice: expect.stringMatching(/^The processor is used: /) });
+  expect(told.problem).toBeUndefined();
+}, 240_000);
+
+test('a card that was chosen and fails is replaced by the processor', async () => {
+  const pool = await fixture({ shareWork: 20_000n });
+  const page = await browser.newPage();
+  onTestFinished(() => page.close());
+  // A card as the page sees it; the worker that opens it gets none.
+  await page.addInitScript(() => {
+    const limits = { maxStorageBufferBindingSize: 2 ** 40, maxBufferSize: 2 ** 40, maxStorageBuffersPerShaderStage: 8 };
+    const info = { isFallbackAdapter: false, device: '', description: 'A card' };
+    Object.defineProperty(navigator, 'gpu', { value: { requestAdapter: async () => ({ info, limits }) } });
+    const Plain = Worker;
+    const broken = `self.onmessage = (event) => {
+      if (event.data.kind === 'open')
+        self.postMessage({ kind: 'refused', error: { name: 'GpuError', code: 'gpu_no_adapter', message: 'no adapter' } });
+    };`;
+    window.Worker = class extends Plain {
+      constructor(url: string | URL, options?: WorkerOptions) {
+        super(
+          options?.name === 'gpu' ? URL.createObjectURL(new Blob([broken], { type: 'text/javascript' })) : url,
+          options,
+        );
+      }
+    };
+  });
+  await page.goto(await serveBuilt(bundle, true));
+  await start(page, {
+    url: `ws://127.0.0.1:${pool.webSocketPort}/`,
+    address: MINER_ADDRESS,
+    threads: 1,
+    throttle: 0.9,
+  });
+  await until(() => pool.accepted >= 1, 120_000);
+  await vi.waitFor(async () => {
+    const told = JSON.parse(await shown(page)) as Record<string, unknown>;
+    expect(told).toMatchObject({ kind: 'wasm', state: 'searching', notice: 'The processor is used: no adapter.' });
+    expect(told.accepted).toBeGreaterThan(0);
+  }, lookAgain);
+}, 240_000);
