@@ -101,11 +101,16 @@ export class Accountant {
     return turn;
   }
 
-  /** Opens the first slices. Must have happened before shares are taken in. */
+  /**
+   * Opens a new pool's first slices, which must have happened before shares are taken in. Slices that are open stay so until
+   * the chain is followed: what waits in the journals belongs to them.
+   */
   start(): Promise<number> {
     return this.#next(async () => {
-      const height = await this.#dependencies.chain.headHeight();
-      await this.#advance(height);
+      const { sql, chain } = this.#dependencies;
+      const height = await chain.headHeight();
+      const open = await sql.begin((transaction) => openSlices(transaction));
+      if (this.#options.services.some((service) => !open.has(service))) await this.#advance(height);
       return height;
     });
   }

@@ -30,6 +30,8 @@ export type JournalEntry = {
   readonly record: Bytes;
   /** Only where the journal itself has a hole: the last sequence before this one that is still on the disk, or -1. */
   readonly after?: number;
+  /** The slice that the entry counted in before the books fell back, or the first that it can count in; see slice-marks.ts. */
+  readonly slice?: number;
 };
 
 type Waiting = {

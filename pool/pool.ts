@@ -40,6 +40,7 @@ import { migrate } from './database/migrate.ts';
 import { startEmbeddedWallet } from './embedded-wallet.ts';
 import { JournalKeep } from './feed/journal-keep.ts';
 import { Outbox } from './feed/outbox.ts';
+import { positionsOf, sliceEndsOf } from './feed/positions.ts';
 import { Journal } from './journal.ts';
 import { SERVICES } from './journal-record.ts';
 import { openPoolNode } from './node-link.ts';
@@ -77,6 +78,7 @@ export interface Pool {
 const REPORT_MILLIS = 2_000;
 const FLUSH_MILLIS = 10_000;
 const FULL_DISK_MILLIS = 1_000;
+const SLICE_MILLIS = 1_000;
 const CHAIN_MILLIS = 5_000;
 
 export async function createPool(values: PoolValues, dependencies: PoolDependencies): Promise<Pool> {
@@ -108,6 +110,10 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     { directory: join(values.dataDir, 'journal'), bootId: journal.bootId },
     { log: log.child('feed') },
   );
+  const earlier = outbox.lines().map((line) => line.bootId);
+  for (const [boot, through] of await positionsOf(sql)(earlier)) outbox.standAt(boot, through);
+  const ends = sliceEndsOf(sql);
+  await outbox.marks.look(ends);
   const keep = new JournalKeep(
     { directory: join(values.dataDir, 'journal'), keepMillis: values.journalKeep, maxBytes: values.journalKeepSize },
     { outbox, log: log.child('journal'), now: steadyMillis },
@@ -217,6 +223,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   every(CHAIN_MILLIS, look, 'the chain', dependencies);
   every(FLUSH_MILLIS, () => refusals.flush(sql), 'refused shares', dependencies);
   every(FLUSH_MILLIS, () => keep.round(), 'journals', dependencies);
+  every(SLICE_MILLIS, () => outbox.marks.look(ends), 'slices that closed', dependencies);
   // A disk that is full gets room at once from what is only kept in case of a restore.
   every(FULL_DISK_MILLIS, async () => journal.failure && keep.round(), 'room for the journal', dependencies);
 

@@ -3,6 +3,7 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   accounts: 'address against payload; balance, in flight and paid against credits and payouts',
   slices: 'numbers, heights, leaves, roots, totals, W, terms and chain; targets against the ledger',
   open_work: 'against the raw shares of the open slice',
+  later_work: 'against the raw shares of slices still to be opened',
   shares: 'summed up against slices and open work, and no header and nonce twice, as far as they are kept',
   blocks:
     'rewards, outputs, heights, anchors and fates against the ledger; finders of solo blocks against their extranonce',
@@ -16,6 +17,7 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   journal_positions: 'not covered: how far each journal was taken in',
   effort: 'not covered: a figure for display',
   compoundings: 'not covered: fees of merging the wallet’s outputs, as the wallet named them',
+  slice_ends: 'not covered: how far each journal was when slices closed',
   journal_holes: 'not covered: entries that no journal holds any more',
   operator_log: 'not covered: a record for people',
 };

@@ -14,7 +14,12 @@ type SliceSum = { readonly service: number; readonly slice: number; readonly wor
 async function bookedWork(sql: Sql, service: number, slice: number): Promise<Map<number, string>> {
   const [row] = await sql<{ leaves: Buffer | null }[]>`select leaves from slices
     where service = ${service} and number = ${slice}`;
-  if (row?.leaves != null) return new Map(unpackWork(row.leaves).map((leaf) => [leaf.accountId, String(leaf.value)]));
+  if (row === undefined) {
+    const later = await sql<{ account_id: number; work: string }[]>`select account_id, work::text from later_work
+      where service = ${service} and slice = ${slice}`;
+    return new Map(later.map((each) => [each.account_id, each.work]));
+  }
+  if (row.leaves !== null) return new Map(unpackWork(row.leaves).map((leaf) => [leaf.accountId, String(leaf.value)]));
   const open = await sql<{ account_id: number; work: string }[]>`select account_id, work::text from open_work
     where service = ${service}`;
   return new Map(open.map((each) => [each.account_id, each.work]));
@@ -25,7 +30,8 @@ export async function auditRawShares(sql: Sql, findings: Findings, onProgress: P
   const pruned = await prunedThrough(sql);
   const worked = await sql<{ service: number; number: number }[]>`select service, number from slices s
     where (closed_height is not null and octet_length(leaves) > 0)
-      or (closed_height is null and exists (select from open_work o where o.service = s.service))`;
+      or (closed_height is null and exists (select from open_work o where o.service = s.service))
+    union select service, slice from later_work`;
   const expected = new Set(
     worked
       .filter((row) => row.number > (pruned.get(row.service) ?? -1))

@@ -26,7 +26,12 @@ export const COUNTED_BEFORE = 'counted_before';
 
 export type IntakeOptions = { readonly network: NetworkName; readonly sliceCuts: number };
 
-type Taken = { readonly bootId: string; readonly sequence: number; readonly record: JournalRecord };
+type Taken = {
+  readonly bootId: string;
+  readonly sequence: number;
+  readonly record: JournalRecord;
+  readonly slice: number | undefined;
+};
 type TakenShare = Taken & { readonly record: ShareRecord; readonly accountId: number; readonly workerId: number };
 
 export type IntakeResult = {
@@ -114,11 +119,11 @@ export class Intake {
       shares.map(({ record }) => record.identity),
     );
     const counted: TakenShare[] = [];
-    for (const [i, { bootId, sequence, record }] of shares.entries()) {
+    for (const [i, { bootId, sequence, record, slice }] of shares.entries()) {
       if (counts[i] !== true) continue;
       const accountId = this.accountId(record.account);
       const workerId = this.#workers.get(workerKey(accountId, record)) as number;
-      counted.push({ bootId, sequence, record, accountId, workerId });
+      counted.push({ bootId, sequence, record, slice, accountId, workerId });
     }
     const doubled = shares.length - counted.length;
     if (doubled > 0)
@@ -150,7 +155,7 @@ export class Intake {
     const fresh: Taken[] = [];
     let repeated = 0;
     let lost = 0;
-    for (const { bootId, sequence, record, after } of entries) {
+    for (const { bootId, sequence, record, after, slice } of entries) {
       const position = positions.get(bootId) ?? -1;
       if (sequence <= position) {
         repeated++;
@@ -164,7 +169,7 @@ export class Intake {
           values (${Buffer.from(bootId, 'hex')}, ${position}, ${sequence})`;
       }
       positions.set(bootId, sequence);
-      fresh.push({ bootId, sequence, record: decodeRecord(record) });
+      fresh.push({ bootId, sequence, record: decodeRecord(record), slice });
     }
     return { fresh, repeated, lost };
   }
@@ -202,12 +207,17 @@ export class Intake {
     if (shares.length === 0) return;
     const open = await openSlices(transaction);
     const byAccount = new Map<string, bigint>();
+    const later = new Map<string, bigint>();
     const byWorker = new Map<number, { count: number; work: bigint; atMillis: number }>();
     const totals = new Map<number, bigint>();
-    for (const { record, accountId, workerId } of shares) {
+    for (const share of shares) {
+      const { record, accountId, workerId } = share;
       const service = serviceNumber(record.service);
-      const key = `${service}/${accountId}`;
-      byAccount.set(key, (byAccount.get(key) ?? 0n) + record.work);
+      const slice = sliceOfShare(share, open);
+      const isLater = slice !== openNumber(open, service);
+      const key = isLater ? `${service}/${accountId}/${slice}` : `${service}/${accountId}`;
+      const sums = isLater ? later : byAccount;
+      sums.set(key, (sums.get(key) ?? 0n) + record.work);
       totals.set(service, (totals.get(service) ?? 0n) + record.work);
       const sum = byWorker.get(workerId) ?? { count: 0, work: 0n, atMillis: 0 };
       byWorker.set(workerId, {
@@ -221,6 +231,7 @@ export class Intake {
       select * from unnest(${keys.map(([service]) => service)}::smallint[], ${keys.map(([, id]) => id)}::int[],
         ${[...byAccount.values()].map(String)}::numeric[])
       on conflict (service, account_id) do update set work = open_work.work + excluded.work`;
+    if (later.size > 0) await addLaterWork(transaction, later);
     const sums = [...byWorker.values()];
     await transaction`update workers w set accepted = w.accepted + k.n, work = w.work + k.work,
         last_share_at = greatest(w.last_share_at, k.at)
@@ -233,18 +244,15 @@ export class Intake {
     await this.#copyShares(transaction, shares, open);
   }
 
-  async #copyShares(
-    transaction: Transaction,
-    shares: readonly TakenShare[],
-    open: ReadonlyMap<number, { number: number }>,
-  ): Promise<void> {
+  async #copyShares(transaction: Transaction, shares: readonly TakenShare[], open: OpenSlices): Promise<void> {
     await ensureSharePartitions(
       transaction,
       shares.map((share) => share.record.atMillis),
     );
-    const lines = shares.map(({ bootId, sequence, record, accountId, workerId }) => {
+    const lines = shares.map((share) => {
+      const { bootId, sequence, record, accountId, workerId } = share;
       const service = serviceNumber(record.service);
-      const slice = (open.get(service) as { number: number }).number;
+      const slice = sliceOfShare(share, open);
       const at = new Date(record.atMillis).toISOString();
       const whose = `\\\\x${bootId}\t${sequence}\t${service}\t${accountId}\t${workerId}`;
       return `${whose}\t${slice}\t${record.work}\t${at}\t${identityColumns(record)}\n`;
@@ -301,6 +309,22 @@ const hexOf = (bytes: Bytes): string => Buffer.from(bytes.buffer, bytes.byteOffs
 
 const identityColumns = ({ identity }: ShareRecord): string =>
   identity === null ? '\\N\t\\N' : `\\\\x${hexOf(identity.bytes)}\t${identity.anchorHeight}`;
+
+type OpenSlices = ReadonlyMap<number, { readonly number: number }>;
+const openNumber = (open: OpenSlices, service: number): number => (open.get(service) as { number: number }).number;
+
+/** The slice that it was in before the books fell back, or the open one, whichever is later (books rule 2). */
+const sliceOfShare = ({ slice, record }: Taken, open: OpenSlices): number =>
+  Math.max(slice ?? 0, openNumber(open, serviceNumber(record.service)));
+
+/** Work of slices still to be opened; keys are `service/account/slice`. */
+async function addLaterWork(transaction: Transaction, later: ReadonlyMap<string, bigint>): Promise<void> {
+  const keys = [...later.keys()].map((key) => key.split('/').map(Number) as [number, number, number]);
+  await transaction`insert into later_work (service, account_id, slice, work)
+    select * from unnest(${keys.map(([service]) => service)}::smallint[], ${keys.map(([, id]) => id)}::int[],
+      ${keys.map(([, , slice]) => slice)}::int[], ${[...later.values()].map(String)}::numeric[])
+    on conflict (service, slice, account_id) do update set work = later_work.work + excluded.work`;
+}
 
 const workerKey = (accountId: number, record: JournalRecord): string =>
   `${accountId}/${serviceNumber(record.service)}/${record.worker}`;

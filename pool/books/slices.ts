@@ -1,6 +1,6 @@
 /**
  * Slices (docs/protocol/books.md, rules 2, 3 and 12): shares are summed by account into the slice that is open when they
- * are taken in. A slice ends with the cuts of its number. Closing it commits its work by a Merkle sum tree, joins its
+ * are taken in; those that come again, after the books fell back, into the one they were in. A slice ends with the cuts of its number. Closing it commits its work by a Merkle sum tree, joins its
  * record to the chain of records and opens the next. Slices that nobody watched are opened and closed empty, so that the
  * numbers have no gaps.
  */
@@ -13,6 +13,9 @@ import { targetToBytes } from '../../protocol/target.ts';
 import type { Transaction } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
 import { packWork } from './packed.ts';
+
+/** How long the ends of slices are kept for those who were away. */
+const ENDS_DAYS = 30;
 
 export type OpenSlice = { readonly service: number; readonly number: number };
 
@@ -61,6 +64,19 @@ async function openSlice(transaction: Transaction, options: SliceOptions, next: 
     values (${service}, ${number}, ${String(work)}::numeric, ${number * options.sliceCuts}, ${options.sliceCuts},
       ${Number(options.windowThousandths)}, ${Number(options.feePpm.get(service) ?? 0n)},
       ${Buffer.from(targetToBytes(target))})`;
+  // Work that was in this slice once, and came again while an earlier one was open.
+  await transaction`with came as (delete from later_work where service = ${service} and slice <= ${number} returning *)
+    insert into open_work (service, account_id, work) select service, account_id, sum(work) from came
+    group by service, account_id`;
+}
+
+/** How far each journal was in the books when the slice closed; read by whoever keeps the journal (feed/slice-marks.ts). */
+async function noteEnds(transaction: Transaction, slice: number): Promise<void> {
+  await transaction`insert into slice_ends (slice, boot_id, through)
+    select ${slice}, p.boot_id, p.through from journal_positions p
+    where p.through > coalesce((select max(e.through) from slice_ends e where e.boot_id = p.boot_id), -1)
+    on conflict do nothing`;
+  await transaction`delete from slice_ends where at < now() - ${ENDS_DAYS} * interval '1 day'`;
 }
 
 /** Brings the slices to a finalized height. Returns those that were closed. */
@@ -77,6 +93,7 @@ export async function advanceSlices(
       if (slice !== undefined && slice.number >= number) continue;
       if (slice !== undefined) {
         await closeSlice(transaction, options.network.name, slice);
+        if (service === options.services[0]) await noteEnds(transaction, slice.number);
         closed.push(slice);
       }
       await openSlice(transaction, options, { service, number }, moment.targetOf(number));

@@ -27,7 +27,8 @@ export class LocalFeed implements EntrySource {
       batch = await this.#outbox.next(maxEntries);
     }
     if (batch === undefined) return NOTHING;
-    const { bootId, entries } = batch;
+    const { bootId, slice } = batch;
+    const entries = slice === undefined ? batch.entries : batch.entries.map((entry) => ({ ...entry, slice }));
     const through = entries.at(-1)?.sequence ?? -1;
     return { entries, committed: async () => this.#outbox.taken(bootId, through) };
   }

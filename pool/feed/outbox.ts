@@ -6,11 +6,14 @@
  */
 import type { Logger } from '../../runtime/log.ts';
 import { dropJournal, type JournalEntry, journalBoots, lastOfJournal, readJournal } from '../journal.ts';
+import { SliceMarks } from './slice-marks.ts';
 
 export type OutgoingBatch = {
   readonly bootId: string;
   /** Sequence of the entry before the first of this batch; -1 at the start of a journal. */
   readonly after: number;
+  /** Of all entries (slice-marks.ts); undefined where it is not known. */
+  readonly slice: number | undefined;
   readonly entries: readonly JournalEntry[];
 };
 
@@ -61,6 +64,8 @@ export class Outbox {
   readonly #memoryEntries: number;
   readonly #own: Line;
   readonly #lines = new Map<string, Line>();
+  /** Which slices the entries were in. */
+  readonly marks: SliceMarks;
   readonly #log: Logger;
   readonly #waiting = new Set<() => void>();
 
@@ -68,6 +73,7 @@ export class Outbox {
     this.#directory = options.directory;
     this.#memoryEntries = options.memoryEntries ?? OUTBOX_DEFAULTS.memoryEntries;
     this.#own = newLine(options.bootId, false, -1);
+    this.marks = new SliceMarks(options.directory);
     this.#log = log;
   }
 
@@ -82,6 +88,7 @@ export class Outbox {
     }
     if (outbox.#lines.size > 0) dependencies.log.info('earlier journals found', { boots: outbox.#lines.size });
     outbox.#lines.set(options.bootId, outbox.#own);
+    for (const bootId of outbox.#lines.keys()) await outbox.marks.know(bootId);
     return outbox;
   }
 
@@ -100,10 +107,10 @@ export class Outbox {
     return [...this.#lines.values()];
   }
 
-  /** Entries that the books have not taken yet, as far as the database has said. */
+  /** Entries that the books have not taken yet; all of a journal of which the database has not said how far they are. */
   get waiting(): number {
     let sum = 0;
-    for (const line of this.#lines.values()) if (line.isKnown) sum += Math.max(0, line.last - line.taken);
+    for (const line of this.#lines.values()) sum += Math.max(0, line.last - line.taken);
     return sum;
   }
 
@@ -120,13 +127,24 @@ export class Outbox {
         if (line.ended) this.#end(line);
         continue;
       }
-      line.sent = (entries.at(-1) as JournalEntry).sequence;
-      if (first.sequence === after + 1) return { bootId: line.bootId, after, entries };
-      const hole = { bootId: line.bootId, from: after + 1, to: first.sequence - 1 };
-      this.#log.error('the journal does not hold entries that the books lack', hole);
-      return { bootId: line.bootId, after, entries: [{ ...first, after }, ...entries.slice(1)] };
+      return this.#batch(line, after, first, entries);
     }
     return undefined;
+  }
+
+  #batch(line: Line, after: number, first: JournalEntry, found: readonly JournalEntry[]): OutgoingBatch {
+    const { bootId } = line;
+    const { slice, until } = this.marks.sliceOf(bootId, first.sequence);
+    let entries = found;
+    if ((found.at(-1) as JournalEntry).sequence > until) {
+      entries = found.slice(0, firstAfter(found, until));
+      line.backlog = undefined;
+    }
+    line.sent = (entries.at(-1) as JournalEntry).sequence;
+    if (first.sequence === after + 1) return { bootId, after, slice, entries };
+    const hole = { bootId, from: after + 1, to: first.sequence - 1 };
+    this.#log.error('the journal does not hold entries that the books lack', hole);
+    return { bootId, after, slice, entries: [{ ...first, after }, ...entries.slice(1)] };
   }
 
   async #entriesAfter(line: Line, max: number): Promise<readonly JournalEntry[]> {
@@ -203,7 +221,9 @@ export class Outbox {
 
   /** The journal of a boot that is over was removed. */
   drop(bootId: string): void {
-    if (bootId !== this.#own.bootId) this.#lines.delete(bootId);
+    if (bootId === this.#own.bootId) return;
+    this.#lines.delete(bootId);
+    this.marks.drop(bootId);
   }
 
   #forget(line: Line, count: number): void {

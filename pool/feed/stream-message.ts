@@ -21,8 +21,10 @@ export function packEntries(entries: readonly JournalEntry[]): Uint8Array<ArrayB
   return concat(...parts);
 }
 
-/** `after` is the sequence that the sender says stands before the first entry. */
-export function unpackEntries(bootId: string, after: number, bytes: Bytes): JournalEntry[] {
+/** What a message says of its entries besides. `after` is the sequence that stands before the first. */
+export type MessageHead = { readonly bootId: string; readonly after: number; readonly slice?: number | undefined };
+
+export function unpackEntries({ bootId, after, slice }: MessageHead, bytes: Bytes): JournalEntry[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const entries: JournalEntry[] = [];
   for (let at = 0; at < bytes.length; ) {
@@ -31,15 +33,20 @@ export function unpackEntries(bootId: string, after: number, bytes: Bytes): Jour
     const end = at + HEAD_BYTES + view.getUint32(at + 8, true);
     if (end > bytes.length) throw new ProtocolError('truncated', 'stream message ends inside an entry');
     if (sequence > BigInt(Number.MAX_SAFE_INTEGER)) throw new ProtocolError('out_of_range', 'sequence is too large');
-    const entry = { bootId, sequence: Number(sequence), record: bytes.subarray(at + HEAD_BYTES, end) };
+    const entry: JournalEntry = {
+      bootId,
+      sequence: Number(sequence),
+      record: bytes.subarray(at + HEAD_BYTES, end),
+      ...(slice === undefined ? {} : { slice }),
+    };
     entries.push(entries.length === 0 && entry.sequence !== after + 1 ? { ...entry, after } : entry);
     at = end;
   }
   return entries;
 }
 
-/** What a message is sealed under: the same entries of another boot, or at another place, do not open. */
-export const messageName = (bootId: string, after: number): string => `${bootId} ${after}`;
+/** What a message is sealed under: the same entries of another boot, at another place or for another slice, do not open. */
+export const messageName = ({ bootId, after, slice }: MessageHead): string => `${bootId} ${after} ${slice ?? '-'}`;
 
 export const gapReport = (position: number, word: string): string => `${position} ${word}`;
 

@@ -111,9 +111,10 @@ export class StreamSender {
     const { keys, batchEntries, maxAhead, pollMillis } = this.#options;
     const batch = await this.#outbox.next(batchEntries, maxAhead);
     if (batch === undefined) return this.#outbox.wait(pollMillis);
-    const { bootId, after, entries } = batch;
-    const sealed = this.#seal.seal('entries', messageName(bootId, after), packEntries(entries));
-    const id = await this.#redis.xadd(keys.feed, '*', 'boot', bootId, 'after', String(after), 'entries', sealed);
+    const { bootId, after, slice, entries } = batch;
+    const sealed = this.#seal.seal('entries', messageName(batch), packEntries(entries));
+    const place = ['boot', bootId, 'after', String(after), ...(slice === undefined ? [] : ['slice', String(slice)])];
+    const id = await this.#redis.xadd(keys.feed, '*', ...place, 'entries', sealed);
     if (id !== null) this.#sent.set(bootId, { id, through: (entries.at(-1) as JournalEntry).sequence });
     // A moment's wait gathers what is trickling in: few large messages cost the accountant less than many small ones.
     if (entries.length * 4 < batchEntries) await this.#pause(LINGER_MILLIS);

@@ -16,7 +16,7 @@ import type { RedisKeys } from '../shared/redis.ts';
 import type { Seal } from '../shared/seal.ts';
 import type { UnreadValues } from '../shared/unread-values.ts';
 import { type EntrySource, NOTHING, type Positions, type TakenEntries } from './entry-source.ts';
-import { gapReport, messageName, unpackEntries } from './stream-message.ts';
+import { gapReport, type MessageHead, messageName, unpackEntries } from './stream-message.ts';
 
 const GROUP = 'accountant';
 const CLAIM_COUNT = 100;
@@ -185,18 +185,20 @@ export class StreamSource implements EntrySource {
       fields.set((pairs[i] as Buffer).toString(), pairs[i + 1] as Buffer);
     const bootId = fields.get('boot')?.toString() ?? '';
     const after = Number(fields.get('after')?.toString() ?? Number.NaN);
-    return [{ id: id.toString(), bootId, after, entries: this.#unpack(bootId, after, fields.get('entries')) }];
+    const slice = fields.get('slice')?.toString();
+    const head = { bootId, after, slice: slice === undefined ? undefined : Number(slice) };
+    return [{ id: id.toString(), bootId, after, entries: this.#unpack(head, fields.get('entries')) }];
   }
 
   /** Null, and noted, for what no front end of this pool sent. Whose message was damaged sends it again. */
-  #unpack(bootId: string, after: number, sealed: Buffer = Buffer.alloc(0)): readonly JournalEntry[] | null {
-    const opened = this.#seal.open('entries', messageName(bootId, after), sealed);
+  #unpack(head: MessageHead, sealed: Buffer = Buffer.alloc(0)): readonly JournalEntry[] | null {
+    const opened = this.#seal.open('entries', messageName(head), sealed);
     if (opened.kind !== 'payload') {
       this.#unread.note('entries', opened);
       return null;
     }
     try {
-      return unpackEntries(bootId, after, opened.payload);
+      return unpackEntries(head, opened.payload);
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       this.#unread.note('entries', { kind: 'damaged' });

@@ -14,7 +14,7 @@ import { connectDatabase, type Sql } from '../../pool/database/connect.ts';
 import { migrate } from '../../pool/database/migrate.ts';
 import { LocalFeed } from '../../pool/feed/local-feed.ts';
 import { Outbox } from '../../pool/feed/outbox.ts';
-import { positionsOf } from '../../pool/feed/positions.ts';
+import { positionsOf, sliceEndsOf } from '../../pool/feed/positions.ts';
 import { StreamSender } from '../../pool/feed/stream-sender.ts';
 import { StreamSource } from '../../pool/feed/stream-source.ts';
 import { Journal } from '../../pool/journal.ts';
@@ -37,6 +37,8 @@ const POOL_ADDRESS = Uint8Array.of(0, ...pattern('faults/pool', 48));
 const SLICE_CUTS = 24;
 const CUT_MILLIS = 10;
 const ACCOUNTS = 5;
+/** Between two looks at which slices closed. */
+const MARK_MILLIS = 100;
 const REWARD = 1_000_003n;
 
 export const accountOf = (i: number): Uint8Array<ArrayBuffer> =>
@@ -167,6 +169,10 @@ export class RigInstance {
     const journal = await Journal.open({ directory, bootId, segmentBytes: 20_000 });
     const outbox = await Outbox.open({ directory, bootId: journal.bootId, memoryEntries: 50 }, { log: quietLog });
     const positions = positionsOf(sql);
+    const look = () => outbox.marks.look(sliceEndsOf(sql)).catch(() => undefined);
+    await look();
+    const looking = setInterval(look, MARK_MILLIS);
+    closing.push(() => clearInterval(looking));
     const openStream = async (url: string) => {
       const keys = redisKeys('faults');
       const [sending, reading] = ['feed', 'accountant'].map((name) => connectRedis(url, name, quietLog)) as [
@@ -280,6 +286,15 @@ export class RigInstance {
 type Count = { readonly n?: number | null };
 const number = async (rows: PromiseLike<readonly Count[]>): Promise<number> => Number((await rows)[0]?.n ?? 0);
 
+/** What the pool has published of closed slices: each hash names all that is in the slice, and all slices before it. */
+export async function publishedSlices(sql: Sql): Promise<Map<string, string>> {
+  const rows = await sql<{ slice: string; chain: string }[]>`select service || '/' || number as slice,
+    encode(chain, 'hex') as chain from slices where closed_height is not null`;
+  // Every instance has read it by then.
+  await sleep(5 * MARK_MILLIS);
+  return new Map(rows.map(({ slice, chain }) => [slice, chain]));
+}
+
 /** Waits until everything that was answered is in the books and every block is credited. */
 export async function booksSettled(sql: Sql, oracle: Oracle, timeoutMillis: number): Promise<void> {
   const missing = async () => {
@@ -292,12 +307,11 @@ export async function booksSettled(sql: Sql, oracle: Oracle, timeoutMillis: numb
 }
 
 /**
- * The books after any number of rollbacks are the books without them, in this sense: every share that was answered is in them exactly
- * once with its account, worker and work; every block is in them once, paid and credited once, to its finder; everything else follows
- * from these by the rules of the books, and the audit recomputes it. Which slice a share that came again counts in is not the same:
- * books rule 2 gives it to the one that is open then.
+ * The books after any number of rollbacks are the books without them: every share that was answered is in them exactly once with its
+ * account, worker and work, every block once, paid and credited once, to its finder; everything else follows from these by the rules of
+ * the books, and the audit recomputes it. Slices that were published are the same again, with all that is in them.
  */
-export async function expectBooks(sql: Sql, oracle: Oracle): Promise<void> {
+export async function expectBooks(sql: Sql, oracle: Oracle, published: ReadonlyMap<string, string>): Promise<void> {
   const shares = await sql<{ work: string; address: string; slice: number }[]>`select s.work::text as work, s.slice
     from shares s`;
   const works = shares.map((row) => BigInt(row.work));
@@ -309,8 +323,10 @@ export async function expectBooks(sql: Sql, oracle: Oracle): Promise<void> {
   expect(String((await sql`select sum(work)::text as n from workers`)[0]?.n)).toBe(total);
   expect(await number(sql`select sum(accepted)::int as n from workers`)).toBe(works.length);
   const inSlices = await sql`select ((select coalesce(sum(total), 0) from slices where closed_height is not null)
-    + (select coalesce(sum(work), 0) from open_work))::text as n`;
+    + (select coalesce(sum(work), 0) from open_work) + (select coalesce(sum(work), 0) from later_work))::text as n`;
   expect(String(inSlices[0]?.n)).toBe(total);
+  const now = await publishedSlices(sql);
+  expect([...published].filter(([slice, chain]) => now.get(slice) !== chain)).toEqual([]);
   const blocks = await sql<
     { id: string; service: number; payload: Buffer; worker: string; state: string; reward: bigint; credited: boolean }[]
   >`select encode(b.block_id, 'hex') as id, b.service, a.payload, w.name as worker, b.state, b.reward,

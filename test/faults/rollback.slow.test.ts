@@ -12,7 +12,7 @@ import { drawing } from '../pool/month-edge.ts';
 import { startPostgresServer } from '../pool/postgres-server.ts';
 import { startRedisServer } from '../pool/redis-server.ts';
 import { temporaryDirectory } from '../temporary.ts';
-import { booksSettled, expectBooks, Oracle, PlayedChain, RigInstance } from './books-rig.ts';
+import { booksSettled, expectBooks, Oracle, PlayedChain, publishedSlices, RigInstance } from './books-rig.ts';
 import { swapIn, takeBaseBackup } from './database-swap.ts';
 
 const ROLLBACKS = count({ full: 1, deep: 50 });
@@ -43,29 +43,41 @@ async function bed(names: readonly string[], redisUrl?: string) {
   };
   const sql = connectDatabase(postgres.url, { max: 2, name: 'test' });
   onTestFinished(() => sql.end({ timeout: 1 }));
+  const published = new Map<string, string>();
+  const closed = () => sql<{ n: number }[]>`select count(*)::int as n from slices where closed_height is not null`;
+  /** Copies the database. The result lets it fall back to that, once a slice has closed and was published since. */
+  const copied = async () => {
+    const copy = await takeBaseBackup(postgres);
+    const [then] = await closed();
+    return async () => {
+      await expect.poll(async () => (await closed())[0]?.n, { timeout: 60_000 }).toBeGreaterThan(then?.n ?? 0);
+      for (const [slice, chain] of await publishedSlices(sql)) published.set(slice, chain);
+      await swapIn(postgres, copy);
+    };
+  };
   const finish = async () => {
     for (const instance of instances.values()) await instance.stopLoad();
     // These settle every block.
     chain.goOn(300);
     await booksSettled(sql, oracle, 120_000);
-    await expectBooks(sql, oracle);
+    await expectBooks(sql, oracle, published);
     expect((await sql`select 1 from journal_holes`).length).toBe(0);
     for (const instance of instances.values()) await instance.stop();
   };
-  return { postgres, restart, finish };
+  return { restart, copied, finish };
 }
 
 test('one instance: the database goes back under it, and nothing that was answered is lost', TIMEOUT, async () => {
   const draw = drawing(seed);
-  const { postgres, restart, finish } = await bed(['a']);
+  const { restart, copied, finish } = await bed(['a']);
   await sleep(500 + draw(500));
   for (let round = 0; round < ROLLBACKS; round++) {
-    const copy = await takeBaseBackup(postgres);
+    const fallBack = await copied();
     await sleep(300 + draw(1_500));
     // Sometimes the pool restarts between copy and fall, so that a whole boot is unknown to the copy.
     if (draw(2) === 0) await restart('a');
     await sleep(draw(800));
-    await swapIn(postgres, copy);
+    await fallBack();
     await sleep(draw(2_500));
   }
   await finish();
@@ -78,7 +90,7 @@ test(
     const draw = drawing(seed + 1);
     const redis = await startRedisServer();
     onTestFinished(() => redis.stop());
-    const { postgres, restart, finish } = await bed(['a', 'b'], redis.url);
+    const { restart, copied, finish } = await bed(['a', 'b'], redis.url);
     await sleep(500 + draw(500));
     const replaced = async () => {
       await redis.kill();
@@ -87,12 +99,12 @@ test(
     };
     const faults = [replaced, () => redis.restore(), () => restart('a'), () => restart('b'), async () => undefined];
     for (let round = 0; round < ROLLBACKS; round++) {
-      const copy = await takeBaseBackup(postgres);
+      const fallBack = await copied();
       await redis.save();
       await sleep(300 + draw(1_500));
       await faults[(round + draw(2)) % faults.length]?.();
       await sleep(draw(800));
-      await swapIn(postgres, copy);
+      await fallBack();
       await sleep(draw(1_500));
       await faults[draw(faults.length)]?.();
     }

@@ -181,12 +181,15 @@ test('stream messages survive packing, and damaged ones are refused', () => {
       const entries = rows.map(([sequence, record]) => ({ bootId: 'b', sequence, record }));
       const packed = packEntries(entries);
       const before = (entries[0]?.sequence ?? 0) - 1;
-      expect(unpackEntries('b', before, packed)).toEqual(entries);
+      expect(unpackEntries({ bootId: 'b', after: before }, packed)).toEqual(entries);
       const [first, ...rest] = entries;
       if (first !== undefined)
-        expect(unpackEntries('b', before - 1, packed)).toEqual([{ ...first, after: before - 1 }, ...rest]);
+        expect(unpackEntries({ bootId: 'b', after: before - 1 }, packed)).toEqual([
+          { ...first, after: before - 1 },
+          ...rest,
+        ]);
       try {
-        unpackEntries('b', before, packed.subarray(0, cut % (packed.length + 1)));
+        unpackEntries({ bootId: 'b', after: before }, packed.subarray(0, cut % (packed.length + 1)));
       } catch (error) {
         expect(error).toBeInstanceOf(ProtocolError);
       }

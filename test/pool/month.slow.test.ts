@@ -12,6 +12,7 @@ import { balanceSheet } from '../../pool/books/sheet.ts';
 import { positionsOf } from '../../pool/feed/positions.ts';
 import type { JournalRecord } from '../../pool/journal-record.ts';
 import { SERVICES } from '../../pool/journal-record.ts';
+import { formatAddress } from '../../protocol/address.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { targetOfWork } from '../../protocol/target.ts';
@@ -310,6 +311,8 @@ async function expectBooks(month: Month): Promise<void> {
   const sheet = await balanceSheet(sql);
   expect([sheet.gap, sheet.uncredited]).toEqual([0n, 0n]);
   expect(sheet.rewards).toBe(paid.reduce((sum, block) => sum + block.amount, 0n));
+  // What a pool writes at its first start: the audit takes from it whose books these are.
+  await sql`insert into settings values ('pool_address', ${formatAddress(poolAddress, 'development')})`;
   expect(await runToEnd('svc-pool', ['audit', '--database', url])).toMatch(/every atom/);
 
   // And it was not a quiet month.

@@ -1,0 +1,100 @@
+/**
+ * Which slice the entries of a journal counted in (books rule 2), kept beside the journal: for each slice that closed, the
+ * last sequence of the boot that is in it. The books say so once, and the first word counts: should the database fall back to
+ * a state before, its entries come again with the slice they were in, and every slice closes as it did.
+ */
+import { open, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** Everything of the boot up to `through`, and after the mark before, is in the slice. */
+export type SliceMark = { readonly slice: number; readonly through: number };
+
+/** A slice that closed; without `through` where the books had nothing new of the boot. */
+export type SliceEnd = { readonly slice: number; readonly through: number | undefined };
+
+/** What the books say of slices that closed after the one that is known for each boot; oldest first. */
+export type SliceEnds = (
+  known: ReadonlyMap<string, number | undefined>,
+) => Promise<ReadonlyMap<string, readonly SliceEnd[]>>;
+
+const FILE = 'slices';
+/** Marks of one boot kept in memory: two weeks of slices of ten minutes. */
+const MAX_MARKS = 2_000;
+
+const fileOf = (directory: string, bootId: string): string => join(directory, bootId, FILE);
+
+/** Whole lines `slice through`, both rising; what a crash left of a line is passed over. */
+export function readMarks(text: string): SliceMark[] {
+  const marks: SliceMark[] = [];
+  for (const line of text.split('\n').slice(0, -1)) {
+    const match = /^(\d{1,10}) (-1|\d{1,15})$/.exec(line);
+    const mark = { slice: Number(match?.[1]), through: Number(match?.[2]) };
+    const last = marks.at(-1);
+    if (match === null || (last !== undefined && (mark.slice <= last.slice || mark.through < last.through))) continue;
+    marks.push(mark);
+  }
+  return marks;
+}
+
+export class SliceMarks {
+  readonly #directory: string;
+  readonly #marks = new Map<string, SliceMark[]>();
+
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  /** Reads what is known of a boot. */
+  async know(bootId: string): Promise<void> {
+    const text = await readFile(fileOf(this.#directory, bootId), 'utf8').catch(() => '');
+    this.#marks.set(bootId, readMarks(text).slice(-MAX_MARKS));
+  }
+
+  drop(bootId: string): void {
+    this.#marks.delete(bootId);
+  }
+
+  /** Asks the books for what closed since, and keeps it. */
+  async look(ends: SliceEnds): Promise<void> {
+    const known = new Map([...this.#marks].map(([bootId, marks]) => [bootId, marks.at(-1)?.slice]));
+    for (const [bootId, marks] of await ends(known)) await this.#keep(bootId, marks);
+  }
+
+  async #keep(bootId: string, ends: readonly SliceEnd[]): Promise<void> {
+    const marks = this.#marks.get(bootId);
+    if (marks === undefined || ends.length === 0) return;
+    const added: SliceMark[] = [];
+    for (const { slice, through } of ends) {
+      const before = added.at(-1)?.through ?? marks.at(-1)?.through ?? -1;
+      added.push({ slice, through: Math.max(before, through ?? before) });
+    }
+    // The first line break ends whatever a crash left of a line.
+    const file = await open(fileOf(this.#directory, bootId), 'a');
+    try {
+      await file.appendFile(`\n${added.map(({ slice, through }) => `${slice} ${through}\n`).join('')}`);
+      await file.datasync();
+    } finally {
+      await file.close();
+    }
+    marks.push(...added);
+    if (marks.length > 2 * MAX_MARKS) marks.splice(0, marks.length - MAX_MARKS);
+  }
+
+  /** The slice of an entry, undefined where it is not known, and the last sequence of which the same is true. */
+  sliceOf(bootId: string, sequence: number): { readonly slice: number | undefined; readonly until: number } {
+    const marks = this.#marks.get(bootId) ?? [];
+    const [first, last] = [marks[0], marks.at(-1)];
+    if (first === undefined || last === undefined) return { slice: undefined, until: Number.MAX_SAFE_INTEGER };
+    // Of what stands before the first mark nobody knows where it began.
+    if (sequence <= first.through) return { slice: undefined, until: first.through };
+    if (sequence > last.through) return { slice: last.slice + 1, until: Number.MAX_SAFE_INTEGER };
+    let [low, high] = [0, marks.length - 1];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((marks[middle] as SliceMark).through < sequence) low = middle + 1;
+      else high = middle;
+    }
+    const { slice, through } = marks[low] as SliceMark;
+    return { slice, until: through };
+  }
+}
