@@ -1,0 +1,54 @@
+/** Which slice a journal's entries were in: the first word of the books counts, and a crash in the middle of a line costs that line. */
+import { appendFile, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { readMarks, SliceMarks } from '../../pool/feed/slice-marks.ts';
+import { temporaryDirectory } from '../temporary.ts';
+
+const BOOT = 'aa'.repeat(8);
+const told =
+  (...ends: { slice: number; through: number | undefined }[]) =>
+  async () =>
+    new Map([[BOOT, ends]]);
+
+test('entries are in the slice of the mark that covers them, and after the last mark in the next', async () => {
+  const directory = temporaryDirectory();
+  await mkdir(join(directory, BOOT));
+  const marks = new SliceMarks(directory);
+  await marks.know(BOOT);
+  expect(marks.sliceOf(BOOT, 0).slice).toBeUndefined();
+  await marks.look(told({ slice: 7, through: undefined }));
+  expect(marks.sliceOf(BOOT, 0)).toMatchObject({ slice: 8 });
+  await marks.look(told({ slice: 8, through: 10 }, { slice: 9, through: undefined }, { slice: 10, through: 25 }));
+  for (const each of [marks, new SliceMarks(directory)]) {
+    await each.know(BOOT);
+    expect(each.sliceOf(BOOT, 0)).toEqual({ slice: 8, until: 10 });
+    expect(each.sliceOf(BOOT, 10)).toEqual({ slice: 8, until: 10 });
+    expect(each.sliceOf(BOOT, 11)).toEqual({ slice: 10, until: 25 });
+    expect(each.sliceOf(BOOT, 26)).toMatchObject({ slice: 11 });
+  }
+  // The books are asked only for what is not known yet.
+  const asked: (number | undefined)[] = [];
+  await marks.look(async (known) => {
+    asked.push(known.get(BOOT));
+    return new Map();
+  });
+  expect(asked).toEqual([10]);
+});
+
+test('a torn line is passed over and does not swallow the next; nothing is known of what stands before the first mark', async () => {
+  const directory = temporaryDirectory();
+  await mkdir(join(directory, BOOT));
+  await appendFile(join(directory, BOOT, 'slices'), '\n5 30\n\n6 4');
+  const marks = new SliceMarks(directory);
+  await marks.know(BOOT);
+  await marks.look(told({ slice: 6, through: 44 }));
+  const again = new SliceMarks(directory);
+  await again.know(BOOT);
+  expect(again.sliceOf(BOOT, 30)).toEqual({ slice: undefined, until: 30 });
+  expect(again.sliceOf(BOOT, 31)).toEqual({ slice: 6, until: 44 });
+  expect(readMarks('5 30\n4 31\n6 20\nx y\n7 40\n')).toEqual([
+    { slice: 5, through: 30 },
+    { slice: 7, through: 40 },
+  ]);
+});
