@@ -7,6 +7,7 @@ import { type Bytes, toHex } from '../protocol/bytes.ts';
 import type { Network } from '../protocol/network.ts';
 import type { RefusalCode } from '../protocol/stratum/errors.ts';
 import { clientKey } from '../runtime/client-address.ts';
+import { clientFaults } from '../runtime/client-fault.ts';
 import type { Fault } from './ban-score.ts';
 import { type Conversation, type ConversationDesk, type Peer, V1Conversation, V2Conversation } from './conversation.ts';
 import { ConnectionCounter } from './extranonce.ts';
@@ -116,8 +117,13 @@ export class Desk implements ConversationDesk {
       soon,
       onSpoken: () => this.#flushTouched(),
       onFault: (error) => log('warn', 'shares could not be judged', { error }),
+      onDefect: (session, error) => this.#defect(conversationOf(session), error),
     });
-    this.#fanOut = new FanOut(this.#conversations, { soon, now: () => performance.now() });
+    this.#fanOut = new FanOut(this.#conversations, {
+      soon,
+      now: () => performance.now(),
+      onDefect: (conversation, error) => this.#defect(conversation, error),
+    });
   }
 
   now(): number {
@@ -205,12 +211,16 @@ export class Desk implements ConversationDesk {
       .catch(() => null)
       .then((record) => {
         const conversation = conversationOf(session);
-        if (!conversation.isEnding) {
+        if (conversation.isEnding) {
+          if (record !== null) this.#dependencies.hub.ended(record);
+          return;
+        }
+        this.#over(conversation, () => {
           session.resumed(record);
           // From here on it can be lost or taken like one that mines, though it still has to authorize.
           if (session.isResumed) this.#bySession.set(session.id, conversation);
           conversation.proceed();
-        } else if (record !== null) this.#dependencies.hub.ended(record);
+        });
       });
   }
 
@@ -235,9 +245,11 @@ export class Desk implements ConversationDesk {
         if (session.member !== null) this.#dependencies.hub.left([session.member]);
         continue;
       }
-      if (isOwned) session.owned();
-      else session.notOwned();
-      conversation.proceed();
+      this.#over(conversation, () => {
+        if (isOwned) session.owned();
+        else session.notOwned();
+        conversation.proceed();
+      });
     }
   }
 
@@ -267,10 +279,12 @@ export class Desk implements ConversationDesk {
     void this.#dependencies.hub
       .balance(session.service.name, account)
       .catch(() => null)
-      .then((balance) => {
-        session.balanced(id, balance);
-        conversationOf(session).proceed();
-      });
+      .then((balance) =>
+        this.#over(conversationOf(session), () => {
+          session.balanced(id, balance);
+          conversationOf(session).proceed();
+        }),
+      );
   }
 
   refusedShare(session: Session, code: RefusalCode): void {
@@ -297,7 +311,8 @@ export class Desk implements ConversationDesk {
   #flushTouched(): void {
     const touched = this.#touched;
     this.#touched = [];
-    for (const conversation of touched) if (conversation.isTouched) conversation.flush();
+    for (const conversation of touched)
+      if (conversation.isTouched) this.#over(conversation, () => conversation.flush());
   }
 
   #tellWorker(session: Session, kind: 'joined' | 'left'): void {
@@ -383,10 +398,11 @@ export class Desk implements ConversationDesk {
     this.#tell();
     // Also where no share comes by: what is listed here would outlive its connection.
     this.#flushTouched();
-    for (const conversation of this.#acknowledging) {
-      conversation.acknowledge();
-      conversation.flush();
-    }
+    for (const conversation of this.#acknowledging)
+      this.#over(conversation, () => {
+        conversation.acknowledge();
+        conversation.flush();
+      });
     this.#acknowledging.clear();
     for (const conversation of this.#retiring)
       if (conversation.session.pending === 0) {
@@ -403,7 +419,8 @@ export class Desk implements ConversationDesk {
         this.#sweeps++;
         break;
       }
-      this.#look(next.value, now);
+      const conversation = next.value;
+      this.#over(conversation, () => this.#look(conversation, now));
     }
     if (this.bans.size > 0) for (const [key, until] of this.bans) if (until <= now) this.bans.delete(key);
   }
@@ -435,6 +452,23 @@ export class Desk implements ConversationDesk {
   #cutOff(conversation: Conversation, reason: string): void {
     conversation.peer.destroy();
     this.gone(conversation, reason);
+  }
+
+  /** Whatever is done for one connection outside of its own messages: what goes wrong ends it, and nobody else. */
+  #over(conversation: Conversation, run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      this.#defect(conversation, error);
+    }
+  }
+
+  #defect(conversation: Conversation, error: unknown): void {
+    conversation.isEnding = true;
+    conversation.peer.destroy();
+    clientFaults.report('stratum', error, {
+      error: (message, fields = {}) => this.#dependencies.log('error', message, fields),
+    });
   }
 
   figures(): Omit<ListenerFigures, 'byTransport' | 'refusedConnections'> {

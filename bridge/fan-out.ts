@@ -9,7 +9,12 @@ const SLICE_MILLIS = 1;
 /** Reading the clock for each connection would cost more than some of the writes. */
 const CHECK_EVERY = 8;
 
-export type FanOutDependencies = { readonly soon: (run: () => void) => void; readonly now: () => number };
+export type FanOutDependencies = {
+  readonly soon: (run: () => void) => void;
+  readonly now: () => number;
+  /** Something that nobody expected, over one connection: it ends, the others get their job. */
+  readonly onDefect: (conversation: Conversation, error: unknown) => void;
+};
 
 export class FanOut {
   readonly #conversations: Set<Conversation>;
@@ -65,7 +70,11 @@ export class FanOut {
       return;
     }
     this.sent++;
-    session.offer(this.#clean);
+    try {
+      session.offer(this.#clean);
+    } catch (error) {
+      this.#dependencies.onDefect(conversation, error);
+    }
   }
 
   /** At every tick: those who have read again get the newest job. */

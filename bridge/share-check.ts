@@ -29,6 +29,8 @@ export interface ShareCheckDependencies {
   /** Verdicts of a batch are spoken: whatever they wrote may go out. */
   readonly onSpoken: () => void;
   readonly onFault: (error: unknown) => void;
+  /** Something that nobody expected, over one session: it ends, the others get their verdicts. */
+  readonly onDefect: (session: Session, error: unknown) => void;
 }
 
 export class ShareCheck {
@@ -85,42 +87,46 @@ export class ShareCheck {
     const finders: Session[] = [];
     for (let i = 0; i < shares.length; i++) {
       const share = shares[i] as PendingShare;
-      const hash = hashes[i] as Bytes;
-      const { template, session } = share;
-      const terms = template.termsFor(share.terms.shareWork);
-      if (!meetsTarget(hash, terms.target)) {
-        above.push(share);
-        continue;
+      try {
+        const verdict = this.#judge(share, hashes[i] as Bytes, headers[i] as Bytes);
+        if (verdict === 'above') above.push(share);
+        else if (verdict !== 'refused') accepted.push(verdict);
+        if (typeof verdict === 'object' && verdict.blockId !== null) finders.push(share.session);
+      } catch (error) {
+        this.#open--;
+        this.#dependencies.onDefect(share.session, error);
       }
-      const isBlock = meetsTarget(hash, template.target) && session.spend(share.terms);
-      if (!isBlock && share.refusal !== null) {
-        this.#refuse(share, share.refusal);
-        continue;
-      }
-      const judged: JudgedShare = {
-        member: session.member as Member,
-        generation: share.terms.generation,
-        work: terms.work,
-        anchorHeight: template.anchorHeight,
-        headerDigest: headerDigest(headers[i] as Bytes),
-        nonce: share.nonce,
-        atMillis: share.atMillis,
-      };
-      let found: Bytes | null = null;
-      if (isBlock) {
-        const candidate = candidateOf(share, judged, (headers[i] as Bytes).slice());
-        this.#dependencies.hub.block(candidate);
-        found = candidate.blockId;
-        finders.push(session);
-      }
-      accepted.push({ share, judged, blockId: found });
     }
-    for (const session of finders) session.renew();
+    for (const session of finders) this.#over(session, () => session.renew());
     if (above.length > 0)
       if (again) for (const share of above) this.#refuse(share, 23);
       else void this.#batch(above, true);
     if (accepted.length > 0) await this.#account(accepted);
     this.#spoken();
+  }
+
+  #judge(share: PendingShare, hash: Bytes, header: Bytes): Accepted | 'above' | 'refused' {
+    const { template, session } = share;
+    const terms = template.termsFor(share.terms.shareWork);
+    if (!meetsTarget(hash, terms.target)) return 'above';
+    const isBlock = meetsTarget(hash, template.target) && session.spend(share.terms);
+    if (!isBlock && share.refusal !== null) {
+      this.#refuse(share, share.refusal);
+      return 'refused';
+    }
+    const judged: JudgedShare = {
+      member: session.member as Member,
+      generation: share.terms.generation,
+      work: terms.work,
+      anchorHeight: template.anchorHeight,
+      headerDigest: headerDigest(header),
+      nonce: share.nonce,
+      atMillis: share.atMillis,
+    };
+    if (!isBlock) return { share, judged, blockId: null };
+    const candidate = candidateOf(share, judged, header.slice());
+    this.#dependencies.hub.block(candidate);
+    return { share, judged, blockId: candidate.blockId };
   }
 
   async #account(accepted: readonly Accepted[]): Promise<void> {
@@ -133,7 +139,7 @@ export class ShareCheck {
     }
     for (const { share, judged, blockId: found } of accepted) {
       this.#open--;
-      share.session.accepted(share, judged.work, found);
+      this.#over(share.session, () => share.session.accepted(share, judged.work, found));
     }
   }
 
@@ -152,7 +158,15 @@ export class ShareCheck {
 
   #refuse(share: PendingShare, code: 20 | 21 | 23 | 27 | 31, again = false, message?: string): void {
     this.#open--;
-    share.session.refused(share, code, again, message);
+    this.#over(share.session, () => share.session.refused(share, code, again, message));
+  }
+
+  #over(session: Session, run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      this.#dependencies.onDefect(session, error);
+    }
   }
 
   #spoken(): void {
