@@ -4,29 +4,29 @@
  * instance holds the term (pool/books/term.ts).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { BOOT_ID_BYTES, readExtranonce } from '../bridge/extranonce.ts';
-import { formatAddress } from '../protocol/address.ts';
 import type { CutStreamItem } from '../protocol/api/client-events.ts';
-import { type Bytes, fromHex, toHex } from '../protocol/bytes.ts';
+import type { Bytes } from '../protocol/bytes.ts';
 import { type Network, REGISTRATION_WINDOW } from '../protocol/network.ts';
 import { sliceOfHeight } from '../protocol/pplns.ts';
-import { targetFromBytes } from '../protocol/target.ts';
 import type { Logger } from '../runtime/log.ts';
+import { Adoption, type AdoptionDependencies } from './adoption.ts';
 import { ClosedWork } from './books/closed-work.ts';
 import { type CreditList, type CreditOptions, makeCredits } from './books/credits.ts';
-import { Intake, type IntakeResult, UNKNOWN_FINDER } from './books/intake.ts';
-import { expireBlocks, type PaidReward, recordAnswer, recordPaid, recordRegistered } from './books/rewards.ts';
+import { Intake, type IntakeResult } from './books/intake.ts';
+import type { Claim } from './books/reward-check.ts';
+import { conflictingRewards, expireBlocks, recordAnswer, recordRegistered, recordVerdict } from './books/rewards.ts';
 import { advanceSlices, openSlices, type SliceOptions, slicesToOpen } from './books/slices.ts';
 import { fenced } from './books/term.ts';
 import type { Chain } from './chain.ts';
+import { ChainWatch, noteCut, notePaidAnchor } from './chain-watch.ts';
 import { inBatches } from './cut-batches.ts';
 import type { Sql, Transaction } from './database/connect.ts';
-import type { EntrySource } from './feed/entry-source.ts';
 import type { JournalEntry } from './journal.ts';
-import { type BlockRecord, SERVICES } from './journal-record.ts';
+import { type JudgeOptions, RewardJudge, type Verdict } from './reward-judge.ts';
 
 export type AccountantOptions = SliceOptions &
-  CreditOptions & {
+  CreditOptions &
+  JudgeOptions & {
     readonly network: Network;
     /** Payload of the address that the pool's blocks pay. */
     readonly poolAddress: Bytes;
@@ -35,36 +35,24 @@ export type AccountantOptions = SliceOptions &
 
 export type AccountantEvents = {
   onCredits?(list: CreditList): void;
-  onPaid?(reward: PaidReward): void;
+  onPaid?(claim: Claim): void;
   onExpired?(blockIds: readonly string[]): void;
 };
 
-export type AccountantDependencies = AccountantEvents & {
-  readonly sql: Sql;
-  readonly chain: Chain;
-  readonly log: Logger;
-  /** The journals, which may name the finder of a block that the chain has paid already. */
-  readonly source?: Pick<EntrySource, 'mayTell'>;
-};
+export type AccountantDependencies = AccountantEvents &
+  Pick<AdoptionDependencies, 'source' | 'powHash'> & {
+    readonly sql: Sql;
+    readonly chain: Chain;
+    readonly log: Logger;
+    readonly now?: () => number;
+  };
 
-/** How long rewards wait for the journal that may name their finder. A machine that is lost must not stop the others' credits. */
-const FINDER_MILLIS = 600_000;
 const FINDER_RETRY_MILLIS = 250;
 
 /** Cuts read ahead while the books are busy: after an outage they come faster than transactions end. */
 const MAX_BATCH_CUTS = 1_000;
 /** Slices opened in one transaction after the pool was away. */
 const MAX_BATCH_SLICES = 500;
-
-type ChainReward = { block_id: string; transaction_id: string; output_index: number; amount: string };
-
-const rewardOf = (reward: ChainReward, height: number): PaidReward => ({
-  blockId: fromHex(reward.block_id),
-  transactionId: fromHex(reward.transaction_id),
-  outputIndex: reward.output_index,
-  amount: BigInt(reward.amount),
-  height,
-});
 
 export class Accountant {
   readonly #options: AccountantOptions;
@@ -74,13 +62,17 @@ export class Accountant {
   #turn: Promise<unknown> = Promise.resolve();
   /** The newest slice that was seen open; nobody else opens one while the term lasts, and none is ever opened again. */
   #opened = -1;
-  /** Boots whose journals rewards have waited for, and since when. */
-  readonly #awaited = new Map<string, number>();
+  readonly #adoption: Adoption;
+  readonly #judge: RewardJudge;
+  readonly #watch: ChainWatch;
 
   constructor(options: AccountantOptions, dependencies: AccountantDependencies) {
     this.#options = options;
     this.#dependencies = dependencies;
     this.#intake = new Intake({ network: options.network.name, sliceCuts: options.sliceCuts });
+    this.#adoption = new Adoption(options, dependencies);
+    this.#judge = new RewardJudge(options, dependencies);
+    this.#watch = new ChainWatch(options.network.name, { now: Date.now, ...dependencies });
   }
 
   async #fenced<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
@@ -108,7 +100,9 @@ export class Accountant {
   start(): Promise<number> {
     return this.#next(async () => {
       const { sql, chain } = this.#dependencies;
+      await this.#watch.checkChain();
       const height = await chain.headHeight();
+      await this.#watch.checkHeight(height);
       const open = await sql.begin((transaction) => openSlices(transaction));
       if (this.#options.services.some((service) => !open.has(service))) await this.#advance(height);
       return height;
@@ -141,6 +135,9 @@ export class Accountant {
     const { sql, chain } = this.#dependencies;
     const [row] = await sql<{ value: string }[]>`select value from settings where name = 'chain_height'`;
     const after = row === undefined ? undefined : Number(row.value);
+    await this.#watch.checkChain();
+    await this.#watch.checkPlace();
+    if (after !== undefined) await this.#next(() => this.#lookBack(after));
     const over = new AbortController();
     const cuts = chain.cuts(after, AbortSignal.any([signal, over.signal]));
     try {
@@ -171,29 +168,63 @@ export class Accountant {
       await this.#reconcile(item.data.to);
       return true;
     }
-    const { height } = item.data.cut;
-    const adopted = await this.#adoptable(item.data.rewards);
+    const { cut, rewards } = item.data;
+    const { height } = cut;
+    await this.#watch.checkHeight(height);
+    const blockIds = rewards.map((reward) => reward.block_id);
+    const adopted = await this.#adoption.adoptable(blockIds);
     if (adopted === undefined) return false;
     await this.#advance(height);
-    const unseen = await this.#settledUnseen(height);
-    const { paid, expired, lists } = await this.#fenced(async (transaction) => {
-      for (const record of adopted) await this.#intake.adoptBlock(transaction, record);
-      const paid: PaidReward[] = [];
-      for (const reward of [...unseen, ...item.data.rewards.map((reward) => rewardOf(reward, height))])
-        if (await recordPaid(transaction, reward)) paid.push(reward);
-      return { paid, ...(await this.#settle(transaction, height)) };
+    // What is adopted is judged like all others, so it has to be there first.
+    if (adopted.length > 0)
+      await this.#fenced(async (transaction) => {
+        for (const record of adopted) await this.#intake.adoptBlock(transaction, record);
+      });
+    const verdicts = await this.#verdicts({ height, sharers: rewards.length });
+    await this.#reportConflicts(rewards);
+    const { expired, lists } = await this.#fenced(async (transaction) => {
+      for (const verdict of verdicts) await recordVerdict(transaction, verdict, height);
+      if (rewards.length > 0) await notePaidAnchor(transaction, height - REGISTRATION_WINDOW);
+      return this.#settle(transaction, height, cut.cut_id);
     });
-    for (const reward of paid) this.#dependencies.onPaid?.(reward);
+    this.#tellPaid(verdicts);
     this.#tell(expired, lists);
     return true;
   }
 
-  async #settle(transaction: Transaction, height: number) {
+  async #verdicts(cut: { height: number; sharers: number }): Promise<Verdict[]> {
+    const verdicts = await this.#judge.due(cut);
+    // Only a node of the chain that the books were kept by is believed.
+    if (verdicts.some(({ kind }) => kind === 'paid')) await this.#watch.checkChain();
+    return verdicts;
+  }
+
+  /** The first word about a reward counts; another one later is the operator's to see. */
+  async #reportConflicts(rewards: readonly { block_id: string; amount: string }[]): Promise<void> {
+    const { sql, log } = this.#dependencies;
+    for (const { block, booked, said } of await conflictingRewards(sql, rewards))
+      log.error('the node names another amount for a reward that is in the books', { block, booked, said });
+  }
+
+  /** Blocks that went down as expired: a node that lied, or was of another chain, may have been replaced since. */
+  async #lookBack(height: number): Promise<void> {
+    const verdicts = await this.#judge.lately(height);
+    if (verdicts.length === 0) return;
+    await this.#fenced(async (transaction) => {
+      for (const verdict of verdicts) await recordVerdict(transaction, verdict, height);
+    });
+    this.#tellPaid(verdicts);
+  }
+
+  async #settle(transaction: Transaction, height: number, cutId: string | undefined) {
     const expired = await expireBlocks(transaction, height, REGISTRATION_WINDOW);
     const lists = await makeCredits(transaction, this.#closed, this.#options, height);
-    await transaction`insert into settings values ('chain_height', ${String(height)})
-      on conflict (name) do update set value = excluded.value`;
+    await noteCut(transaction, height, cutId);
     return { expired, lists };
+  }
+
+  #tellPaid(verdicts: readonly Verdict[]): void {
+    for (const verdict of verdicts) if (verdict.kind === 'paid') this.#dependencies.onPaid?.(verdict.claim);
   }
 
   #tell(expired: readonly Buffer[], lists: readonly CreditList[]): void {
@@ -222,103 +253,18 @@ export class Accountant {
     this.#opened = sliceOfHeight(height, this.#options.sliceCuts);
   }
 
-  /**
-   * Rewards of blocks that no journal named and that pay the pool: a crash came between the node's `accepted` and the
-   * journal. The extranonce names the connection, whose account was on record before its first job. Undefined while a
-   * journal that the books have not read to its end may name one of them.
-   */
-  async #adoptable(rewards: readonly ChainReward[]): Promise<BlockRecord[] | undefined> {
-    if (rewards.length === 0) return [];
-    const { sql, chain } = this.#dependencies;
-    const ids = rewards.map((reward) => `\\x${reward.block_id}`);
-    const rows = await sql<{ block_id: Buffer }[]>`select block_id from blocks
-      where block_id = any(${ids}::text[]::bytea[])`;
-    const known = new Set(rows.map((row) => row.block_id.toString('hex')));
-    const found: BlockRecord[] = [];
-    for (const reward of rewards) {
-      if (known.has(reward.block_id)) continue;
-      const document = await chain.block(reward.block_id);
-      if (document === undefined || document.payout !== this.#poolAddressText) continue;
-      const record = await this.#finderOf(document);
-      if (record === undefined) return undefined;
-      found.push(record);
-    }
-    return found;
-  }
-
-  /** Whether the journal of a boot is worth waiting for: it may have more to tell, and has not been waited for too long. */
-  async #isAwaited(bootId: string, block: string): Promise<boolean> {
-    const { source, log } = this.#dependencies;
-    if (source === undefined || !(await source.mayTell(bootId))) return false;
-    const since = this.#awaited.get(bootId) ?? performance.now();
-    if (!this.#awaited.has(bootId)) {
-      log.warn('a reward waits for the journal that names its finder', { block, bootId });
-      this.#awaited.set(bootId, since);
-    }
-    return performance.now() - since < FINDER_MILLIS;
-  }
-
-  get #poolAddressText(): string {
-    return formatAddress(this.#options.poolAddress, this.#options.network.name);
-  }
-
-  async #finderOf(document: NonNullable<Awaited<ReturnType<Chain['block']>>>): Promise<BlockRecord | undefined> {
-    const { sql, log } = this.#dependencies;
-    const extranonce = fromHex(document.extranonce);
-    const owner = readExtranonce(extranonce)?.owner ?? new Uint8Array(0);
-    const [row] = await sql<{ service: number; payload: Buffer; name: string }[]>`select o.service, a.payload, w.name
-      from ownerships o join accounts a on a.id = o.account_id join workers w on w.id = o.worker_id
-      where o.owner = ${Buffer.from(owner)}`;
-    const base = {
-      kind: 'block' as const,
-      blockId: fromHex(document.block_id),
-      anchorHeight: document.anchor_height,
-      target: targetFromBytes(fromHex(document.target)),
-      extranonce,
-      atMillis: document.timestamp_millis,
-    };
-    if (row !== undefined) {
-      log.info('adopted a block that no journal named', { block: document.block_id, worker: row.name });
-      const service = SERVICES[row.service] as BlockRecord['service'];
-      return { ...base, service, account: new Uint8Array(row.payload), worker: row.name };
-    }
-    if (await this.#isAwaited(toHex(owner.subarray(0, BOOT_ID_BYTES)), document.block_id)) return undefined;
-    // Nobody of ours: its reward is the pool's all the same, and PPLNS divides it without asking who found it.
-    log.error('a block pays the pool and its finder is not on record', {
-      block: document.block_id,
-      owner: toHex(owner),
-    });
-    return { ...base, service: 'pplns', account: this.#options.poolAddress, worker: UNKNOWN_FINDER };
-  }
-
   /** After a gap that the stream could not replay, each open block is asked for by name. */
   async #reconcile(height: number): Promise<void> {
     const { log } = this.#dependencies;
     log.warn('the chain went on without the pool for longer than its events reach back', { height });
-    const paid = await this.#settledUnseen(height + 1);
+    await this.#watch.checkHeight(height);
+    const verdicts = await this.#verdicts({ height, sharers: 1 });
     await this.#advance(height);
     const { expired, lists } = await this.#fenced(async (transaction) => {
-      for (const reward of paid) await recordPaid(transaction, reward);
-      return this.#settle(transaction, height);
+      for (const verdict of verdicts) await recordVerdict(transaction, verdict, height);
+      return this.#settle(transaction, height, undefined);
     });
+    this.#tellPaid(verdicts);
     this.#tell(expired, lists);
-  }
-
-  /**
-   * Rewards of open blocks whose cut is below a height: it was read before their journal came, or could not be read at all.
-   * Each is asked for by name, so that no block that the chain paid is taken for expired.
-   */
-  async #settledUnseen(height: number): Promise<PaidReward[]> {
-    const { sql, chain } = this.#dependencies;
-    const open = await sql<{ block_id: Buffer }[]>`select block_id from blocks
-      where state in ('found', 'accepted', 'registered', 'refused') and anchor_height + ${REGISTRATION_WINDOW} < ${height}`;
-    const paid: PaidReward[] = [];
-    for (const { block_id } of open) {
-      const block = block_id.toString('hex');
-      const reward = (await chain.block(block))?.reward;
-      if (reward?.state !== 'paid' || reward.outpoint === null || reward.amount === null) continue;
-      paid.push(rewardOf({ block_id: block, ...reward.outpoint, amount: reward.amount }, reward.paid_height ?? height));
-    }
-    return paid;
   }
 }

@@ -7,6 +7,7 @@ import type { StreamDependencies } from '../protocol/api/client-socket.ts';
 import type { BlockDocument } from '../protocol/api/documents.ts';
 import { fromHex } from '../protocol/bytes.ts';
 import { targetFromBytes } from '../protocol/target.ts';
+import type { BlockSource, Witness } from './reward-statements.ts';
 
 export interface Chain {
   /** Every finalized cut above a height, once and in order; a range that cannot be replayed is named instead. */
@@ -15,26 +16,49 @@ export interface Chain {
   targetAt(height: number): Promise<bigint>;
   headHeight(): Promise<number>;
   block(blockId: string): Promise<BlockDocument | undefined>;
+  /** Which chain the node follows. */
+  chainId?(): Promise<string>;
+  /** The cut of a height; undefined when the node is not there yet. */
+  cutIdAt?(height: number): Promise<string | undefined>;
+  /** Other nodes that are asked about rewards too. */
+  readonly others?: readonly Witness[];
 }
 
-export function chainOfApi(client: ApiClient, dependencies: StreamDependencies): Chain {
+const blockSource = (client: ApiClient): BlockSource => ({
+  async headHeight() {
+    return (await client.nodeSync()).finalized_height;
+  },
+  async block(blockId) {
+    try {
+      return await client.block({ id: blockId });
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return undefined;
+      throw error;
+    }
+  },
+});
+
+/** The first client is the node that is followed. */
+export function chainOfApi(
+  client: ApiClient,
+  dependencies: StreamDependencies,
+  others: readonly ApiClient[] = [],
+): Chain {
   return {
+    ...blockSource(client),
+    others: others.map((other) => ({ ...blockSource(other), name: other.baseUrl })),
     cuts: (afterHeight, signal) => followCuts({ baseUrl: client.baseUrl, afterHeight, signal }, dependencies),
     async targetAt(height) {
       const [cut] = (await client.cuts({ before: height + 1, limit: 1 })).cuts;
       if (cut?.height !== height) throw new ApiError('client_bad_answer', 200, `the node does not show cut ${height}`);
       return targetFromBytes(fromHex(cut.target));
     },
-    async headHeight() {
-      return (await client.nodeSync()).finalized_height;
+    async chainId() {
+      return (await client.chainHead()).chain_id;
     },
-    async block(blockId) {
-      try {
-        return await client.block({ id: blockId });
-      } catch (error) {
-        if (error instanceof ApiError && error.status === 404) return undefined;
-        throw error;
-      }
+    async cutIdAt(height) {
+      const [cut] = (await client.cuts({ before: height + 1, limit: 1 })).cuts;
+      return cut?.height === height ? cut.cut_id : undefined;
     },
   };
 }

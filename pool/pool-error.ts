@@ -1,4 +1,4 @@
-/** What keeps the pool from starting, through no defect of its own. The codes stand in docs/errors.md. */
+/** What keeps the pool from starting, or its books from going on, through no defect of its own. The codes stand in docs/errors.md. */
 
 export const POOL_ERROR_CODES = [
   'options_disagree',
@@ -7,6 +7,8 @@ export const POOL_ERROR_CODES = [
   'pool_address',
   'webhook_secret',
   'not_a_pool',
+  'chain_changed',
+  'chain_height',
 ] as const;
 export type PoolErrorCode = (typeof POOL_ERROR_CODES)[number];
 

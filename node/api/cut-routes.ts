@@ -56,7 +56,7 @@ function rewardDocument(block: BlockRecord): BlockReward {
 function blockFields(
   context: ApiContext,
   block: BlockRecord,
-): Omit<BlockDocument, 'api_version' | 'finalized_height' | 'transactions'> {
+): Omit<BlockDocument, 'api_version' | 'finalized_height' | 'transactions' | 'header_hex'> {
   const header = decodeHeader(block.header);
   const registered = block.registeredHeight === undefined ? undefined : context.node.cut(block.registeredHeight);
   return {
@@ -222,6 +222,7 @@ export const cutRoutes: Pick<Handlers, 'cuts' | 'cutTransactions' | 'cutChanges'
       api_version: 1,
       finalized_height: context.node.head().height,
       ...blockFields(context, block),
+      header_hex: hex(block.header),
       transactions:
         body === undefined ? null : decodeBody(body).transactions.map((wire) => hex(transactionIdOfWire(wire))),
     };

@@ -7,6 +7,7 @@ import type { Bytes } from '../../protocol/bytes.ts';
 import { blocksRoot, type CutHeader, cutId, encodeCutHeader, MAX_CUT_BLOCKS } from '../../protocol/cut.ts';
 import { nextInterval, splitHalves, subsidyOfCut } from '../../protocol/emission.ts';
 import { INTERVAL_CUTS, REGISTRATION_WINDOW } from '../../protocol/network.ts';
+import { workRewardOutpoint } from '../../protocol/work-reward.ts';
 import type { Position } from '../full-node.ts';
 import type {
   CutEffects,
@@ -21,7 +22,7 @@ import type {
 import { type CheckWitnesses, CutExecution, type LedgerReads } from './execution.ts';
 import { executionOrder, isWindowOpen, nameOf, type Registrable } from './registration.ts';
 import { blockWork, nextRate } from './retarget.ts';
-import { divideStakePool, payAnchor, stakeRewardOutpoint, workRewardOutpoint } from './rewards.ts';
+import { divideStakePool, payAnchor, stakeRewardOutpoint } from './rewards.ts';
 import {
   type AnchorWindow,
   anchorWindow,

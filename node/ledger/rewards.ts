@@ -33,12 +33,6 @@ export function payAnchor(workHalf: bigint, carried: bigint, blocks: readonly Pa
   return { shares, carry: 0n };
 }
 
-/** A block is paid once, so its reward's outpoint follows from its identifier alone. */
-export const workRewardOutpoint = (blockId: Bytes): Outpoint => ({
-  transactionId: id(LABELS.workPayment, blockId),
-  outputIndex: 0,
-});
-
 export type StakeShare = { readonly position: number; readonly amount: bigint };
 
 export type StakeDivision = { readonly shares: readonly StakeShare[]; readonly left: bigint };

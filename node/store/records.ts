@@ -9,9 +9,10 @@ import { HEADER_BYTES } from '../../protocol/header.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { targetFromBytes, targetToBytes } from '../../protocol/target.ts';
+import { workRewardOutpoint } from '../../protocol/work-reward.ts';
 import type { BlockRecord, BlockReward, CutRecord, Origin } from '../full-node.ts';
 import { type CutEffects, FAILURE_REASONS, type FailureReason } from '../ledger/effects.ts';
-import { stakeRewardOutpoint, workRewardOutpoint } from '../ledger/rewards.ts';
+import { stakeRewardOutpoint } from '../ledger/rewards.ts';
 
 export function encodeCutRecord(effects: CutEffects): Uint8Array<ArrayBuffer> {
   const { figures } = effects;

@@ -159,12 +159,13 @@ export async function makeCredits(
 ): Promise<CreditList[]> {
   const settledBefore = Math.floor((height - REGISTRATION_WINDOW + 1) / options.sliceCuts);
   const due = await transaction<{ service: number; slice: number; open: number }[]>`
-    select service, slice, count(*) filter (where state in ('found', 'accepted', 'registered'))::int as open
+    select service, slice, count(*) filter (where state in ('found', 'accepted', 'registered')
+        or (state = 'held' and settled_height + ${REGISTRATION_WINDOW} > ${height}))::int as open
     from blocks where credit_list is null and slice < ${settledBefore} and state <> 'expired' and state <> 'refused'
-    group by service, slice order by slice, service`;
+    group by service, slice having count(*) filter (where state = 'paid') > 0 order by slice, service`;
   const made: CreditList[] = [];
   for (const { service, slice, open } of due) {
-    // A block still open here waits for its fate; the reward tracker settles it from the chain.
+    // A block still open here waits for its fate. One that is held is waited for as long as a window, and then counts later (rule 7).
     if (open > 0) continue;
     const list = await computeCredits(transaction, closed, service, slice);
     if (list === undefined) continue;

@@ -275,11 +275,14 @@ export class Intake {
    */
   async addBlock(transaction: Transaction, record: BlockRecord): Promise<void> {
     const service = serviceNumber(record.service);
+    const { carried } = record;
     const [inserted] = await transaction`insert into blocks
-        (block_id, service, account_id, worker_id, anchor_height, slice, target_work, effort_work, found_at, state)
+        (block_id, service, account_id, worker_id, anchor_height, slice, target_work, effort_work, found_at, state,
+          carried_fees, carried_mass)
       select ${Buffer.from(record.blockId)}, ${service}, ${this.accountId(record.account)}, ${this.workerId(record)},
         ${record.anchorHeight}, ${sliceOfHeight(record.anchorHeight, this.#options.sliceCuts)},
-        ${String(workOfTarget(record.target))}::numeric, effort.work, ${new Date(record.atMillis)}, 'found'
+        ${String(workOfTarget(record.target))}::numeric, effort.work, ${new Date(record.atMillis)}, 'found',
+        ${carried?.fees ?? null}::bigint, ${carried?.mass ?? null}::integer
       from effort where effort.service = ${service}
       on conflict (block_id) do nothing returning 1`;
     if (inserted !== undefined) await transaction`update effort set work = 0 where service = ${service}`;
@@ -288,6 +291,9 @@ export class Intake {
           worker_id = ${this.workerId(record)}
         where block_id = ${Buffer.from(record.blockId)} and credit_list is null
           and worker_id in (select id from workers where name = ${UNKNOWN_FINDER})`;
+    if (inserted === undefined && carried !== undefined)
+      await transaction`update blocks set carried_fees = ${carried.fees}, carried_mass = ${carried.mass}
+        where block_id = ${Buffer.from(record.blockId)} and carried_fees is null and credit_list is null`;
   }
 
   /** A block that the chain paid and no journal named: its finder is known from the ownership of its extranonce. */

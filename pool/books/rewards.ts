@@ -1,35 +1,67 @@
 /** The fate of the pool's blocks, as finalized cuts tell it. A reward is taken once, with its amount and output. */
 import type { Bytes } from '../../protocol/bytes.ts';
-import type { Transaction } from '../database/connect.ts';
+import { byteaTexts, type Sql, type Transaction } from '../database/connect.ts';
+import type { Verdict } from '../reward-judge.ts';
+import type { Claim } from './reward-check.ts';
 
-export type PaidReward = {
-  readonly blockId: Bytes;
-  readonly transactionId: Bytes;
-  readonly outputIndex: number;
-  readonly amount: bigint;
-  readonly height: number;
-};
+export async function recordVerdict(transaction: Transaction, verdict: Verdict, height: number): Promise<void> {
+  if (verdict.kind === 'paid') await recordPaid(transaction, verdict.claim);
+  else {
+    if (verdict.kind === 'held') await recordHeld(transaction, verdict, height);
+    else await recordUnpaid(transaction, verdict.blockId, height);
+    const { paidBefore, sharers } = verdict.bounds;
+    await transaction`update blocks set paid_before = ${paidBefore}, sharers = ${sharers}
+      where block_id = ${Buffer.from(verdict.blockId)} and paid_before is null`;
+  }
+}
 
 /**
- * True when the block is known. A repeated word of the chain changes nothing; a different one is an error. A slice is credited
- * once: what comes to light after that is divided with the blocks of the slice that is open now (books rule 7).
+ * False when it was recorded before, or the block is not known. A slice is credited once: what comes to light after that is
+ * divided with the blocks of the slice that is open now (books rule 7).
  */
-export async function recordPaid(transaction: Transaction, reward: PaidReward): Promise<boolean> {
-  const [row] = await transaction<{ state: string; reward: bigint | null }[]>`select state, reward from blocks
-    where block_id = ${Buffer.from(reward.blockId)} for update`;
-  if (row === undefined) return false;
-  if (row.state === 'paid') {
-    if (row.reward !== reward.amount)
-      throw new Error(`a block was paid ${row.reward} atoms and now the chain says ${reward.amount}`);
-    return true;
-  }
-  await transaction`update blocks set state = 'paid', reward = ${reward.amount}, reason = null,
-    reward_transaction = ${Buffer.from(reward.transactionId)}, reward_output = ${reward.outputIndex},
-    settled_height = ${reward.height} where block_id = ${Buffer.from(reward.blockId)}`;
+export async function recordPaid(transaction: Transaction, claim: Claim): Promise<boolean> {
+  const id = Buffer.from(claim.blockId);
+  const rows = await transaction`update blocks set state = 'paid', reward = ${claim.amount}, reason = null,
+    claimed_reward = null, reward_transaction = ${Buffer.from(claim.transactionId)}, reward_output = ${claim.outputIndex},
+    settled_height = ${claim.height} where block_id = ${id} and state <> 'paid' returning 1`;
+  if (rows.length === 0) return false;
   await transaction`update blocks b set slice = s.number from slices s, credit_lists c
-    where b.block_id = ${Buffer.from(reward.blockId)} and c.service = b.service and c.slice = b.slice
+    where b.block_id = ${id} and c.service = b.service and c.slice = b.slice
       and s.service = b.service and s.closed_height is null`;
   return true;
+}
+
+/** A claim that is not believed: it credits nobody, and its block does not expire. */
+async function recordHeld(
+  transaction: Transaction,
+  { blockId, amount, reason }: Extract<Verdict, { kind: 'held' }>,
+  height: number,
+): Promise<void> {
+  await transaction`update blocks set state = 'held', reason = ${reason},
+      claimed_reward = ${amount === undefined ? null : String(amount)}::numeric,
+      settled_height = case when state = 'held' then settled_height else ${height} end
+    where block_id = ${Buffer.from(blockId)} and state <> 'paid'`;
+}
+
+/** What was held, and turned out to be nothing. All others expire with their window. */
+async function recordUnpaid(transaction: Transaction, blockId: Bytes, height: number): Promise<void> {
+  await transaction`update blocks set state = 'expired', reason = null, claimed_reward = null, settled_height = ${height}
+    where block_id = ${Buffer.from(blockId)} and state = 'held'`;
+}
+
+/** Rewards in the books for which a node now names another amount. */
+export async function conflictingRewards(
+  sql: Sql,
+  rewards: readonly { readonly block_id: string; readonly amount: string }[],
+): Promise<{ block: string; booked: bigint; said: string }[]> {
+  if (rewards.length === 0) return [];
+  const rows = await sql<{ block_id: Buffer; reward: bigint }[]>`select block_id, reward from blocks
+    where state = 'paid' and block_id = any(${byteaTexts(rewards.map((reward) => reward.block_id))}::text[]::bytea[])`;
+  const booked = new Map(rows.map((row) => [row.block_id.toString('hex'), row.reward]));
+  return rewards.flatMap(({ block_id, amount }) => {
+    const reward = booked.get(block_id);
+    return reward === undefined || String(reward) === amount ? [] : [{ block: block_id, booked: reward, said: amount }];
+  });
 }
 
 export async function recordRegistered(transaction: Transaction, blockId: Bytes): Promise<void> {

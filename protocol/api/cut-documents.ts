@@ -105,6 +105,10 @@ export const block = object(
     api_version: version,
     finalized_height: height,
     ...blockFields,
+    header_hex: text({
+      pattern: '^[0-9a-f]{624}$',
+      description: 'the 312 bytes that the block is named by and whose work was done',
+    }),
     transactions: described(nullable(list(identifier)), 'null where the body was pruned'),
   },
   'Block',

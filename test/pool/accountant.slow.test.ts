@@ -9,46 +9,18 @@ import type { Chain } from '../../pool/chain.ts';
 import type { Sql } from '../../pool/database/connect.ts';
 import type { JournalEntry } from '../../pool/journal.ts';
 import { encodeRecord, type JournalRecord } from '../../pool/journal-record.ts';
-import { formatAddress } from '../../protocol/address.ts';
-import type { CutStreamItem } from '../../protocol/api/client-events.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { targetOfWork, targetToBytes } from '../../protocol/target.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { quietLog } from '../quiet-log.ts';
 import { databaseServer } from './database-fixture.ts';
 import { freshIdentity } from './fresh-identity.ts';
+import { cut, ToldChain, TOLD_TARGET as target } from './told-chain.ts';
 
 const server = databaseServer();
-const target = targetOfWork(1_000n);
 const DAY_MILLIS = 86_400_000;
 const START = Date.UTC(2026, 2, 10);
 const account = (i: number) => Uint8Array.of(0, ...pattern(`accountant/${i}`, 48));
-
-const cut = (height: number, rewards: object[] = []) =>
-  ({ type: 'cut_finalized', data: { cut: { height }, rewards } }) as unknown as CutStreamItem;
-
-/** A chain that says what it is told to, once. */
-class ToldChain implements Chain {
-  items: CutStreamItem[] = [];
-  documents = new Map<string, object>();
-
-  async *cuts(): AsyncGenerator<CutStreamItem> {
-    yield* this.items.splice(0);
-  }
-
-  async targetAt(): Promise<bigint> {
-    return target;
-  }
-
-  async headHeight(): Promise<number> {
-    return 0;
-  }
-
-  async block(id: string): ReturnType<Chain['block']> {
-    return this.documents.get(id) as never;
-  }
-}
 
 type Journals = { mayTell(bootId: string): Promise<boolean> };
 
@@ -91,7 +63,7 @@ const follow = (accountant: Accountant) => accountant.follow(new AbortController
 
 test('a transaction that failed gave nobody an account: the next one makes it anew', async () => {
   const { sql } = await server.fresh();
-  const accountant = await accountantOf(sql, new ToldChain());
+  const accountant = await accountantOf(sql, new ToldChain(account(99)));
   await accountant.start();
   await sql.unsafe(`create function fail() returns trigger language plpgsql as $$ begin raise 'full'; end $$;
     create trigger fail before update on effort for each row execute function fail()`);
@@ -105,7 +77,7 @@ test('a transaction that failed gave nobody an account: the next one makes it an
 
 test('entries that do not join the position are refused, and only a journal can say that some are gone', async () => {
   const { sql } = await server.fresh();
-  const accountant = await accountantOf(sql, new ToldChain());
+  const accountant = await accountantOf(sql, new ToldChain(account(99)));
   await accountant.start();
   const entries = Array.from({ length: 8 }, () => share(1)) as [JournalEntry, ...JournalEntry[]];
   await expect(accountant.takeIn(entries.slice(1))).rejects.toThrow(EntryGapError);
@@ -124,11 +96,11 @@ test('entries that do not join the position are refused, and only a journal can 
 
 test('cuts that say nothing are read at one go, and no slice, reward or expiry is passed over', async () => {
   const { sql } = await server.fresh();
-  const chain = new ToldChain();
+  const chain = new ToldChain(account(99));
   const accountant = await accountantOf(sql, chain);
   await accountant.start();
   await accountant.takeIn([share(1), block(3)]);
-  const paying = { block_id: toHex(blockId), transaction_id: 'ab'.repeat(48), output_index: 0, amount: '1000' };
+  const paying = chain.pay(blockId, 3, 1000n);
   chain.items = Array.from({ length: 600 }, (_, height) => cut(height, height === 99 ? [paying] : []));
   await follow(accountant);
   const [height] = await sql`select value from settings where name = 'chain_height'`;
@@ -141,14 +113,13 @@ test('cuts that say nothing are read at one go, and no slice, reward or expiry i
 
 test('a block is paid though its journal came after a gap in which nobody could read its reward', async () => {
   const { sql } = await server.fresh();
-  const chain = new ToldChain();
+  const chain = new ToldChain(account(99));
   const accountant = await accountantOf(sql, chain);
   await accountant.start();
   await accountant.takeIn([share(1), share(2)]);
   chain.items = [cut(0), { type: 'missed', data: { from: 1, to: 5_000 } }];
   await follow(accountant);
-  const outpoint = { transaction_id: 'cd'.repeat(48), output_index: 0 };
-  chain.documents.set(toHex(blockId), { reward: { state: 'paid', amount: '1001', outpoint, paid_height: 99 } });
+  chain.pay(blockId, 3, 1001n);
   await accountant.takeIn([block(3)]);
   chain.items = [cut(5_001)];
   await follow(accountant);
@@ -161,19 +132,18 @@ test('a block is paid though its journal came after a gap in which nobody could 
 
 test('a reward that comes to light after its slice was credited is divided with the slice that is open then', async () => {
   const { sql } = await server.fresh();
-  const chain = new ToldChain();
+  const chain = new ToldChain(account(99));
   const accountant = await accountantOf(sql, chain);
   await accountant.start();
   await accountant.takeIn([share(1), block(3)]);
-  const paying = { block_id: toHex(blockId), transaction_id: 'ab'.repeat(48), output_index: 0, amount: '1000' };
+  const paying = chain.pay(blockId, 3, 1000n);
   chain.items = [cut(0), cut(10), cut(99, [paying]), cut(200)];
   await follow(accountant);
   const lists = () => sql<{ slice: number; reward: bigint }[]>`select slice, reward from credit_lists order by id`;
   expect([...(await lists())]).toEqual([{ slice: 0, reward: 1000n }]);
 
   const late = pattern('accountant/late', 48);
-  const outpoint = { transaction_id: 'cd'.repeat(48), output_index: 0 };
-  chain.documents.set(toHex(late), { reward: { state: 'paid', amount: '501', outpoint, paid_height: 99 } });
+  chain.pay(late, 4, 501n);
   await accountant.takeIn([share(2), share(2), block(4, late)]);
   // Told again and again, it counts once.
   chain.items = [cut(205), cut(206), cut(210), cut(400)];
@@ -189,7 +159,7 @@ test('a reward that comes to light after its slice was credited is divided with 
 
 test('a late journal loses its raw shares before its slice is old, and the audit does not take that for a difference', async () => {
   const { sql } = await server.fresh();
-  const chain = new ToldChain();
+  const chain = new ToldChain(account(99));
   const accountant = await accountantOf(sql, chain);
   await accountant.start();
   const days = [0, 1, 2, -5, 3, 4];
@@ -209,7 +179,7 @@ test('a late journal loses its raw shares before its slice is old, and the audit
 
 test('a reward waits for the journal that may name its finder, and a solo block is not divided', async () => {
   const { sql } = await server.fresh();
-  const chain = new ToldChain();
+  const chain = new ToldChain(account(99));
   const asked: string[] = [];
   let isBehind = true;
   const source = { mayTell: async (boot: string) => asked.push(boot) > 0 && isBehind };
@@ -221,11 +191,7 @@ test('a reward waits for the journal that may name its finder, and a solo block 
     ownerBytes({ bootId: pattern('accountant/boot', 8), thread: 0, connection: 0 }),
     0,
   );
-  chain.documents.set(toHex(blockId), {
-    ...{ block_id: toHex(blockId), payout: formatAddress(account(99), 'development'), anchor_height: 3 },
-    ...{ extranonce: toHex(extranonce), target: toHex(targetToBytes(target)), timestamp_millis: START },
-  });
-  const paying = { block_id: toHex(blockId), transaction_id: 'ab'.repeat(48), output_index: 0, amount: '1000' };
+  const paying = chain.pay(blockId, 3, 1000n, extranonce);
   chain.items = [cut(0), cut(99, [paying]), cut(200)];
   const following = follow(accountant);
   await expect.poll(() => asked.length, { timeout: 10_000 }).toBeGreaterThan(2);

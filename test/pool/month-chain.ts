@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Service } from '../../pool/journal-record.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import type { BlockDocument } from '../../protocol/api/documents.ts';
-import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
 import { targetToBytes } from '../../protocol/target.ts';
-import { pattern } from '../../vectors/generate/pattern.ts';
+import { workRewardOutpoint } from '../../protocol/work-reward.ts';
 import { MONTH, type MonthCuts, type MonthReward } from './month-edge.ts';
 
 export type MonthBlock = {
@@ -65,7 +65,7 @@ export class MonthChain {
     const { amount, height } = block.reward;
     const paying = this.#paying.get(height) ?? [];
     this.#paying.set(height, paying);
-    const { transaction_id, output_index } = outpointOf(height, paying.length);
+    const { transaction_id, output_index } = outpointOf(block.id);
     paying.push({ block_id: block.id, transaction_id, output_index, amount: String(amount) });
   }
 
@@ -107,7 +107,6 @@ export class MonthChain {
     const block = this.blocks.get(id);
     if (block === undefined) return this.#answer(undefined);
     const isPaid = block.reward !== undefined && block.reward.height <= this.#head;
-    const position = isPaid ? (this.#paying.get(block.reward.height) ?? []).findIndex((r) => r.block_id === id) : 0;
     return this.#answer({
       block_id: id,
       payout: block.finder === undefined ? 'somebody else' : this.#poolAddress,
@@ -119,7 +118,7 @@ export class MonthChain {
         ? {
             state: 'paid',
             amount: String(block.reward.amount),
-            outpoint: outpointOf(block.reward.height, position),
+            outpoint: outpointOf(id),
             paid_height: block.reward.height,
           }
         : { state: 'pending', amount: null, outpoint: null, paid_height: null },
@@ -127,7 +126,7 @@ export class MonthChain {
   }
 }
 
-const outpointOf = (height: number, position: number) => ({
-  transaction_id: toHex(pattern(`month/reward/${height}`, 48)),
-  output_index: position,
-});
+function outpointOf(blockId: string) {
+  const { transactionId, outputIndex } = workRewardOutpoint(fromHex(blockId));
+  return { transaction_id: toHex(transactionId), output_index: outputIndex };
+}

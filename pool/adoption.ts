@@ -1,0 +1,148 @@
+/**
+ * Blocks that pay the pool and that no journal named: a crash came between the node's `accepted` and the journal, or the
+ * journal has not come yet. The extranonce names the connection, whose account was on record before its first job. A node that
+ * is not this process's own is not believed that there is such a block: it must show a header with that name whose work was done.
+ */
+import { BOOT_ID_BYTES, readExtranonce } from '../bridge/extranonce.ts';
+import { formatAddress } from '../protocol/address.ts';
+import type { BlockDocument } from '../protocol/api/documents.ts';
+import { type Bytes, equalBytes, fromHex, toHex } from '../protocol/bytes.ts';
+import { ProtocolError } from '../protocol/errors.ts';
+import { blockId, decodeHeader } from '../protocol/header.ts';
+import type { NetworkName } from '../protocol/network.ts';
+import { headerPays } from '../protocol/reward.ts';
+import { meetsTarget, targetFromBytes, targetToBytes, workOfTarget } from '../protocol/target.ts';
+import type { Logger } from '../runtime/log.ts';
+import { UNKNOWN_FINDER } from './books/intake.ts';
+import type { Chain } from './chain.ts';
+import type { Sql } from './database/connect.ts';
+import type { EntrySource } from './feed/entry-source.ts';
+import { type BlockRecord, SERVICES } from './journal-record.ts';
+
+export type AdoptionOptions = { readonly network: { readonly name: NetworkName }; readonly poolAddress: Bytes };
+
+export type AdoptionDependencies = {
+  readonly sql: Sql;
+  readonly chain: Pick<Chain, 'block'>;
+  readonly log: Logger;
+  /** The journals, which may name the finder of a block that the chain has paid already. */
+  readonly source?: Pick<EntrySource, 'mayTell'>;
+  /** The proof-of-work hash of a header. Without it a node's word is enough. */
+  readonly powHash?: (header: Bytes, anchorHeight: number) => Promise<Bytes>;
+};
+
+/** How long rewards wait for the journal that may name their finder. A machine that is lost must not stop the others' credits. */
+const FINDER_MILLIS = 600_000;
+/** The target of an adopted block may be this much easier than at the first cut of its slice: what a network loses in ten minutes. */
+const EASIER = 16n;
+
+export class Adoption {
+  readonly #options: AdoptionOptions;
+  readonly #dependencies: AdoptionDependencies;
+  /** Boots whose journals rewards have waited for, and since when. */
+  readonly #awaited = new Map<string, number>();
+
+  constructor(options: AdoptionOptions, dependencies: AdoptionDependencies) {
+    this.#options = options;
+    this.#dependencies = dependencies;
+  }
+
+  /** Of the blocks that a cut pays. Undefined while a journal that the books have not read to its end may name one of them. */
+  async adoptable(blockIds: readonly string[]): Promise<BlockRecord[] | undefined> {
+    if (blockIds.length === 0) return [];
+    const { sql, chain } = this.#dependencies;
+    const rows = await sql<{ block_id: Buffer }[]>`select block_id from blocks
+      where block_id = any(${blockIds.map((id) => `\\x${id}`)}::text[]::bytea[])`;
+    const known = new Set(rows.map((row) => row.block_id.toString('hex')));
+    const found: BlockRecord[] = [];
+    for (const id of blockIds) {
+      if (known.has(id)) continue;
+      const document = await chain.block(id);
+      if (document === undefined || document.payout !== this.#poolAddressText || document.block_id !== id) continue;
+      if (!(await this.#isProven(document))) continue;
+      const record = await this.#finderOf(document);
+      if (record === undefined) return undefined;
+      found.push(record);
+    }
+    return found;
+  }
+
+  get #poolAddressText(): string {
+    return formatAddress(this.#options.poolAddress, this.#options.network.name);
+  }
+
+  async #isProven(document: BlockDocument): Promise<boolean> {
+    const { powHash, log } = this.#dependencies;
+    if (powHash === undefined) return true;
+    const flaw = await this.#flawOf(document, powHash);
+    if (flaw === undefined) return true;
+    log.error('the node names a block that pays the pool and does not prove it', { block: document.block_id, flaw });
+    return false;
+  }
+
+  async #flawOf(
+    document: BlockDocument,
+    powHash: NonNullable<AdoptionDependencies['powHash']>,
+  ): Promise<string | undefined> {
+    try {
+      const bytes = fromHex(document.header_hex);
+      const header = decodeHeader(bytes);
+      if (!equalBytes(blockId(bytes), fromHex(document.block_id))) return 'the header has another name';
+      if (!headerPays(bytes, this.#options.poolAddress, fromHex(document.extranonce))) return 'it pays somebody else';
+      if (header.anchorHeight !== document.anchor_height) return 'the header has another anchor';
+      if (!(await this.#isHardEnough(header.target, header.anchorHeight))) return 'its target is too easy';
+      const hash = await powHash(bytes, header.anchorHeight);
+      return meetsTarget(hash, targetToBytes(header.target)) ? undefined : 'the work was not done';
+    } catch (error) {
+      if (error instanceof ProtocolError) return error.message;
+      throw error;
+    }
+  }
+
+  async #isHardEnough(target: bigint, anchorHeight: number): Promise<boolean> {
+    const [slice] = await this.#dependencies.sql<{ target: Buffer }[]>`select target from slices
+      where opened_height <= ${anchorHeight} order by opened_height desc limit 1`;
+    return slice === undefined || workOfTarget(target) * EASIER >= workOfTarget(targetFromBytes(slice.target));
+  }
+
+  /** Whether the journal of a boot is worth waiting for: it may have more to tell, and has not been waited for too long. */
+  async #isAwaited(bootId: string, block: string): Promise<boolean> {
+    const { source, log } = this.#dependencies;
+    if (source === undefined || !(await source.mayTell(bootId))) return false;
+    const since = this.#awaited.get(bootId) ?? performance.now();
+    if (!this.#awaited.has(bootId)) {
+      log.warn('a reward waits for the journal that names its finder', { block, bootId });
+      this.#awaited.set(bootId, since);
+    }
+    return performance.now() - since < FINDER_MILLIS;
+  }
+
+  async #finderOf(document: BlockDocument): Promise<BlockRecord | undefined> {
+    const { sql, log } = this.#dependencies;
+    const extranonce = fromHex(document.extranonce);
+    const owner = readExtranonce(extranonce)?.owner ?? new Uint8Array(0);
+    const [row] = await sql<{ service: number; payload: Buffer; name: string }[]>`select o.service, a.payload, w.name
+      from ownerships o join accounts a on a.id = o.account_id join workers w on w.id = o.worker_id
+      where o.owner = ${Buffer.from(owner)}`;
+    const base = {
+      kind: 'block' as const,
+      blockId: fromHex(document.block_id),
+      anchorHeight: document.anchor_height,
+      target: targetFromBytes(fromHex(document.target)),
+      extranonce,
+      atMillis: document.timestamp_millis,
+    };
+    if (row !== undefined) {
+      log.info('adopted a block that no journal named', { block: document.block_id, worker: row.name });
+      const service = SERVICES[row.service] as BlockRecord['service'];
+      return { ...base, service, account: new Uint8Array(row.payload), worker: row.name };
+    }
+    if (await this.#isAwaited(toHex(owner.subarray(0, BOOT_ID_BYTES)), document.block_id)) return undefined;
+    // Nobody of ours: its reward is the pool's all the same, and PPLNS divides it without asking who found it.
+    log.error('a block pays the pool and its finder is not on record', {
+      block: document.block_id,
+      owner: toHex(owner),
+    });
+    return { ...base, service: 'pplns', account: this.#options.poolAddress, worker: UNKNOWN_FINDER };
+  }
+}

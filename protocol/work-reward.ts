@@ -1,0 +1,45 @@
+/**
+ * What a block can be paid (ledger rules 6 and 37): where its reward's output lies, and how much of the subsidy an anchor can
+ * hold. The node pays by these rules; whoever is told of a reward checks it by them.
+ */
+import type { Bytes } from './bytes.ts';
+import { type EmissionState, firstInterval, nextInterval } from './emission.ts';
+import { id, LABELS } from './identifier.ts';
+import { INTERVAL_CUTS } from './network.ts';
+import type { Outpoint } from './transaction.ts';
+
+/** A block is paid once, so its reward's outpoint follows from its identifier alone. */
+export const workRewardOutpoint = (blockId: Bytes): Outpoint => ({
+  transactionId: id(LABELS.workPayment, blockId),
+  outputIndex: 0,
+});
+
+/** Work halves of the first `cuts` cuts of an interval: a subsidy is one of two neighbouring amounts, and each is halved for itself. */
+function halvesOf(amount: bigint, cuts: bigint): bigint {
+  const all = BigInt(INTERVAL_CUTS);
+  const low = amount / all;
+  const high = (amount * cuts) / all - low * cuts;
+  return (cuts - high) * (low / 2n) + high * ((low + 1n) / 2n);
+}
+
+let known: EmissionState = firstInterval();
+
+function intervalAt(interval: number): EmissionState {
+  if (interval < known.interval) known = firstInterval();
+  while (known.interval < interval) known = nextInterval(known);
+  return known;
+}
+
+/** The work halves of the cuts `from` to `through` together: what an anchor has to pay when none since `from` had work. */
+export function workHalves(from: number, through: number): bigint {
+  let sum = 0n;
+  for (let interval = Math.floor(from / INTERVAL_CUTS); interval * INTERVAL_CUTS <= through; interval++) {
+    const { amount, remaining } = intervalAt(interval);
+    const first = interval * INTERVAL_CUTS;
+    const cutsBefore = (height: number): bigint => BigInt(Math.min(Math.max(height - first, 0), INTERVAL_CUTS));
+    sum += halvesOf(amount, cutsBefore(through + 1)) - halvesOf(amount, cutsBefore(from));
+    // The last atom has been issued.
+    if (remaining === 0n) break;
+  }
+  return sum;
+}

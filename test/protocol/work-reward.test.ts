@@ -1,0 +1,35 @@
+/** What anchors have to pay: the closed form against the rule, cut by cut. */
+import { expect, test } from 'vitest';
+import { emissionOfInterval, splitHalves, subsidyOfCut } from '../../protocol/emission.ts';
+import { INTERVAL_CUTS } from '../../protocol/network.ts';
+import { workHalves } from '../../protocol/work-reward.ts';
+
+const byRule = (from: number, through: number): bigint => {
+  let sum = 0n;
+  for (let height = from; height <= through; height++) {
+    const { amount } = emissionOfInterval(Math.floor(height / INTERVAL_CUTS));
+    sum += splitHalves(subsidyOfCut(amount, height % INTERVAL_CUTS)).work;
+  }
+  return sum;
+};
+
+test.each([
+  [0, 0],
+  [0, 95],
+  [17, 400],
+  [INTERVAL_CUTS - 3, INTERVAL_CUTS + 5],
+  [INTERVAL_CUTS * 3 - 1, INTERVAL_CUTS * 3],
+  [INTERVAL_CUTS * 2_000 + 7, INTERVAL_CUTS * 2_000 + 90],
+  [INTERVAL_CUTS * 9_000 - 50, INTERVAL_CUTS * 9_000 + 50],
+])('work halves of cuts %i to %i', (from, through) => {
+  expect(workHalves(from, through)).toBe(byRule(from, through));
+});
+
+test('nothing is nothing, after the last atom too; ranges add up whichever way they are cut', () => {
+  expect(workHalves(5, 4)).toBe(0n);
+  expect(workHalves(INTERVAL_CUTS * 20_000, INTERVAL_CUTS * 30_000)).toBe(0n);
+  const [from, middle, through] = [1_234, 5 * INTERVAL_CUTS + 17, 9 * INTERVAL_CUTS - 2];
+  expect(workHalves(from, middle) + workHalves(middle + 1, through)).toBe(workHalves(from, through));
+  // A late interval first, then an early one: nothing is remembered wrongly.
+  expect(workHalves(0, 0)).toBe(781_250_000n);
+});
