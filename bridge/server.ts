@@ -77,6 +77,8 @@ export type StratumFigures = {
 export interface StratumServer {
   readonly bootId: Bytes;
   readonly addresses: readonly BoundAddress[];
+  /** Cuts of a proof-of-work epoch, as the newest template tells it. */
+  readonly epochLength: number | undefined;
   /** Takes over a WebSocket upgrade that another web server got for one of the services, from the client it names. */
   handleUpgrade(service: string, request: IncomingMessage, socket: Duplex, head: Bytes, client: string): void;
   setCertificate(certificate: CertificatePem): void;
@@ -115,6 +117,7 @@ export async function createStratumServer(
 class MainServer implements StratumServer {
   readonly bootId: Bytes;
   addresses: readonly BoundAddress[] = [];
+  epochLength: number | undefined;
   readonly #options: StratumServerOptions;
   readonly #dependencies: StratumServerDependencies;
   readonly #now: () => number;
@@ -315,6 +318,7 @@ class MainServer implements StratumServer {
       })),
     };
     this.#published++;
+    this.epochLength = first.epochLength;
     const publication = this.#publication;
     this.#each((listener) => listener.publish(publication));
     this.#decideReady();

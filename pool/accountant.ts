@@ -172,7 +172,7 @@ export class Accountant {
     const { height } = cut;
     await this.#watch.checkHeight(height);
     const blockIds = rewards.map((reward) => reward.block_id);
-    const adopted = await this.#adoption.adoptable(blockIds);
+    const adopted = await this.#adoption.adoptable(blockIds, height - REGISTRATION_WINDOW);
     if (adopted === undefined) return false;
     await this.#advance(height);
     // What is adopted is judged like all others, so it has to be there first.

@@ -47,8 +47,8 @@ export class Adoption {
     this.#dependencies = dependencies;
   }
 
-  /** Of the blocks that a cut pays. Undefined while a journal that the books have not read to its end may name one of them. */
-  async adoptable(blockIds: readonly string[]): Promise<BlockRecord[] | undefined> {
+  /** Of the blocks that a cut pays, all of one anchor. Undefined while a journal that the books have not read to its end may name one of them. */
+  async adoptable(blockIds: readonly string[], anchorHeight: number): Promise<BlockRecord[] | undefined> {
     if (blockIds.length === 0) return [];
     const { sql, chain } = this.#dependencies;
     const rows = await sql<{ block_id: Buffer }[]>`select block_id from blocks
@@ -59,6 +59,7 @@ export class Adoption {
       if (known.has(id)) continue;
       const document = await chain.block(id);
       if (document === undefined || document.payout !== this.#poolAddressText || document.block_id !== id) continue;
+      if (document.anchor_height !== anchorHeight) continue;
       if (!(await this.#isProven(document))) continue;
       const record = await this.#finderOf(document);
       if (record === undefined) return undefined;

@@ -24,12 +24,21 @@ const STOP_MILLIS = 20_000;
 const PLACEHOLDER_PAYOUT = new Uint8Array(49);
 const PLACEHOLDER_EXTRANONCE = new Uint8Array(MAX_EXTRANONCE);
 
-export type PoolNode = { readonly sources: readonly NodeSource[]; readonly apiUrl: string };
+export type PoolNode = {
+  readonly sources: readonly NodeSource[];
+  readonly apiUrl: string;
+  /** Public APIs of other nodes. */
+  readonly otherApis: readonly string[];
+  /** It runs in this process: its word is the pool's own. */
+  readonly isEmbedded: boolean;
+};
 
 export async function openPoolNode(values: PoolValues, dependencies: PoolDependencies): Promise<PoolNode> {
   if (values.node.length > 0)
     return {
-      apiUrl: values.nodeApi,
+      apiUrl: values.nodeApi[0] as string,
+      otherApis: values.nodeApi.slice(1),
+      isEmbedded: false,
       sources: values.node.map(
         (url) =>
           new HttpNode(
@@ -75,6 +84,8 @@ export async function openPoolNode(values: PoolValues, dependencies: PoolDepende
   api.serve(node);
   return {
     apiUrl: `http://127.0.0.1:${api.address.port}`,
+    otherApis: [],
+    isEmbedded: true,
     sources: [
       new EmbeddedNode(
         {

@@ -98,9 +98,16 @@ export const poolOptions = {
       http('http://127.0.0.1:28702'),
     ),
   ),
-  nodeApi: parsed(
-    { help: 'public API of that node', group: NODE, placeholder: 'URL', default: 'http://127.0.0.1:28701' },
-    http('http://127.0.0.1:28701'),
+  nodeApi: repeated(
+    parsed(
+      {
+        help: 'public API of that node; others, named after it, must agree with it about rewards',
+        group: NODE,
+        placeholder: 'URL',
+        default: 'http://127.0.0.1:28701',
+      },
+      http('http://127.0.0.1:28701'),
+    ),
   ),
   wallet: parsed(
     {
@@ -143,6 +150,13 @@ export const poolOptions = {
       return atoms;
     },
   ),
+  maxFeePerMass: integer({
+    help: 'hold a reward with more fees than this, in atoms per mass, when one node alone names it',
+    group: MONEY,
+    min: 10,
+    max: 1_000_000_000,
+    default: 1_000,
+  }),
   payoutInterval: duration({ help: 'time between two rounds of payouts', group: MONEY, default: '1h' }),
   shareDays: integer({ help: 'days that raw shares are kept', group: MONEY, min: 1, max: 3650, default: 7 }),
   database: parsed(

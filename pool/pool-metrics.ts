@@ -62,6 +62,9 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
   const found = total('svc_pool_blocks_found_total', 'Blocks found');
   const paid = total('svc_pool_blocks_paid_total', 'Blocks that the chain paid');
   const expired = total('svc_pool_blocks_expired_total', 'Blocks whose window closed without them');
+  const held = metrics.gauge('svc_pool_rewards_held', {
+    help: "Blocks whose reward is not believed yet; what stays is the operator's",
+  });
   const payoutsTotal = metrics.counter('svc_pool_payouts_total', {
     help: 'Payouts by the state they reached',
     labels: ['state'],
@@ -103,14 +106,18 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
   });
 
   return async () => {
-    const [totals] = await sql<{ accepted: string; found: string; paid: string; expired: string }[]>`select
+    const [totals] = await sql<
+      { accepted: string; found: string; paid: string; expired: string; held: string }[]
+    >`select
       (select coalesce(sum(accepted), 0)::text from workers) as accepted,
       coalesce(sum(count), 0)::text as found, coalesce(sum(count) filter (where state = 'paid'), 0)::text as paid,
-      coalesce(sum(count) filter (where state = 'expired'), 0)::text as expired from block_totals`;
+      coalesce(sum(count) filter (where state = 'expired'), 0)::text as expired,
+      coalesce(sum(count) filter (where state = 'held'), 0)::text as held from block_totals`;
     shares(Number(totals?.accepted ?? 0), 'accepted');
     found(Number(totals?.found ?? 0));
     paid(Number(totals?.paid ?? 0));
     expired(Number(totals?.expired ?? 0));
+    held.set(Number(totals?.held ?? 0));
     const refused = await sql<{ result: string; count: bigint }[]>`select result, count from refused_shares`;
     for (const row of refused) shares(Number(row.count), row.result);
     const states = await sql<{ state: string; count: number; person: number }[]>`select state, count(*)::int as count,

@@ -16,9 +16,9 @@ import { createVerifier, type Verifier } from '../kernels/verifier.ts';
 import { PUBLIC_RATE_LIMIT } from '../node/api/rate-limit.ts';
 import { parseAddress } from '../protocol/address.ts';
 import { createApiClient } from '../protocol/api/client.ts';
-import { toHex } from '../protocol/bytes.ts';
+import { type Bytes, toHex } from '../protocol/bytes.ts';
 import type { ListenAddress } from '../protocol/command-line.ts';
-import { NETWORKS } from '../protocol/network.ts';
+import { NETWORKS, powEpoch } from '../protocol/network.ts';
 import { laterMillis, steadyMillis } from '../runtime/clock.ts';
 import { lockDirectory } from '../runtime/directory-lock.ts';
 import type { Logger } from '../runtime/log.ts';
@@ -153,10 +153,18 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     },
   });
 
-  const chain = chainOfApi(
-    createApiClient({ baseUrl: node.apiUrl, attempts: 3, timeoutMillis: 10_000 }, nodeTransport()),
-    nodeTransport(),
-  );
+  const transport = nodeTransport();
+  const clientOf = (baseUrl: string, attempts: number, timeoutMillis: number) =>
+    createApiClient({ baseUrl, attempts, timeoutMillis }, transport);
+  const others = node.otherApis.map((url) => clientOf(url, 1, 5_000));
+  const chain = chainOfApi(clientOf(node.apiUrl, 3, 10_000), transport, others);
+  const verifier = dependencies.verifier ?? openVerifier(values, dependencies);
+  const powHash = async (header: Bytes, anchorHeight: number): Promise<Bytes> => {
+    if (stratum.epochLength === undefined) throw new Error('there is no template yet that tells the epoch');
+    const epoch = powEpoch(anchorHeight, stratum.epochLength);
+    await verifier.prepare(epoch);
+    return verifier.hash(epoch, header);
+  };
   const walletClient = createWalletClient(wallet);
   const runner = new TermRunner(
     {
@@ -165,6 +173,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       sliceCuts: values.sliceCuts,
       windowThousandths: values.window,
       services: [0, 1],
+      maxFeePerMass: node.isEmbedded ? undefined : BigInt(values.maxFeePerMass),
       feePpm: new Map([
         [0, BigInt(values.feePplns)],
         [1, BigInt(values.feeSolo)],
@@ -178,11 +187,17 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       silentMillis: values.silentAfter,
       webhooks: { urls: values.webhook, secret: webhookSecret(values) },
     },
-    { sql, source, chain, wallet: walletClient, log: log.child('books'), now: steadyMillis, wall: Date.now },
+    {
+      ...{ sql, source, chain, wallet: walletClient, log: log.child('books'), now: steadyMillis, wall: Date.now },
+      ...(node.isEmbedded ? {} : { powHash }),
+    },
   );
   started('books', () => runner.close());
 
-  const stratum = await openStratum(values, payload, address, bootId, node.sources, sink, shared, dependencies);
+  const stratum = await openStratum(values, payload, address, bootId, node.sources, sink, shared, {
+    ...dependencies,
+    verifier,
+  });
   shared.subscribe((news) => {
     if (news.kind === 'ban') stratum.ban(news.key, news.untilMillis);
     if (news.kind === 'unban') stratum.unban(news.key);
@@ -190,7 +205,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
 
   let figures: StratumFigures | undefined;
   let view: ChainView | undefined;
-  const client = createApiClient({ baseUrl: node.apiUrl, attempts: 1, timeoutMillis: 5_000 }, nodeTransport());
+  const client = clientOf(node.apiUrl, 1, 5_000);
   const look = async () => {
     const rates = await client.chainRates();
     view = {
@@ -341,6 +356,20 @@ async function openWalletLink(values: PoolValues, nodeApi: string, { log, starte
   return wallet;
 }
 
+function openVerifier(values: PoolValues, { log, started }: PoolDependencies): Verifier {
+  const verifier = createVerifier(
+    {
+      network: NETWORKS[values.network],
+      mode: values.powMode,
+      dataDir: join(values.dataDir, 'datasets'),
+      ...(values.verifyThreads === undefined ? {} : { threads: values.verifyThreads }),
+    },
+    { log: (message, fields) => log.child('pow').info(message, fields) },
+  );
+  started('verifier', () => verifier.close());
+  return verifier;
+}
+
 async function openStratum(
   values: PoolValues,
   payout: Uint8Array,
@@ -349,24 +378,12 @@ async function openStratum(
   sources: ConstructorParameters<typeof NodeUpstream>[1]['sources'],
   sink: PoolSink,
   shared: SharedState,
-  { log, started, verifier: given }: PoolDependencies & { version: string },
+  { log, started, verifier }: PoolDependencies & { readonly verifier: Verifier },
 ): Promise<StratumServer> {
   const network = NETWORKS[values.network];
   const files = certificateFiles(values);
   const certificate = files === null ? null : readCertificate(files);
   if (certificate !== null) warnOfExpiry(certificate, log, Date.now());
-  const verifier =
-    given ??
-    createVerifier(
-      {
-        network,
-        mode: values.powMode,
-        dataDir: join(values.dataDir, 'datasets'),
-        ...(values.verifyThreads === undefined ? {} : { threads: values.verifyThreads }),
-      },
-      { log: (message, fields) => log.child('pow').info(message, fields) },
-    );
-  if (given === undefined) started('verifier', () => verifier.close());
   const upstream = new NodeUpstream(
     { network, ...UPSTREAM_DEFAULTS },
     { sources, now: laterMillis, log: log.child('upstream') },

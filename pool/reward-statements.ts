@@ -1,5 +1,5 @@
 /**
- * What nodes say about one block's reward, and what follows when there are several (books rule 14): they must say the same. A
+ * What nodes say about one block's reward, and what follows when there are several (books rule 15): they must say the same. A
  * node that is away or behind has said nothing yet; it is waited for a while, and then gone on without.
  */
 import type { BlockDocument } from '../protocol/api/documents.ts';

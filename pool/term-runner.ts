@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../runtime/log.ts';
 import { Accountant, type AccountantOptions } from './accountant.ts';
+import type { AdoptionDependencies } from './adoption.ts';
 import { payoutsPaused } from './api/payout-pause.ts';
 import { dropOldShares } from './books/partitions.ts';
 import { fenced, type Term, TermLostError, tryElection } from './books/term.ts';
@@ -35,6 +36,7 @@ export type TermDependencies = {
   readonly source: EntrySource;
   readonly chain: Chain;
   readonly wallet: PayoutWallet;
+  readonly powHash?: AdoptionDependencies['powHash'] & {};
   readonly log: Logger;
   readonly now: () => number;
   /** The system's time, for what receivers elsewhere compare with their own; `now` without it. */

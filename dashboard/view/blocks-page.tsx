@@ -27,7 +27,7 @@ export const blockColumns = (now: number): Column<PoolBlock>[] => [
   },
 ];
 
-const STATES = ['found', 'accepted', 'registered', 'paid', 'expired', 'refused'];
+const STATES = ['found', 'accepted', 'registered', 'held', 'paid', 'expired', 'refused'];
 
 const BLOCK_ID = /^[0-9a-f]{96}$/;
 

@@ -53,7 +53,7 @@ export type ChartDocument = {
   }[];
 };
 
-export type BlockState = 'found' | 'accepted' | 'registered' | 'paid' | 'expired' | 'refused';
+export type BlockState = 'found' | 'accepted' | 'registered' | 'held' | 'paid' | 'expired' | 'refused';
 
 export type PoolBlock = {
   readonly block_id: string;
@@ -224,6 +224,18 @@ export type QueueDocument = {
     readonly needs_person: string | null;
     readonly reason: string | null;
     readonly created_millis: number;
+  }[];
+};
+/** GET api/v1/operator/rewards: blocks whose reward is held. */
+export type HeldRewardsDocument = {
+  readonly api_version: 1;
+  readonly rewards: readonly {
+    readonly block_id: string;
+    readonly service: ServiceName;
+    readonly anchor_height: number;
+    readonly claimed: string | null;
+    readonly reason: string | null;
+    readonly accepted: string | null;
   }[];
 };
 export type OperatorLogDocument = {

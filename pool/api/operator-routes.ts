@@ -9,11 +9,13 @@ import type { SharedState } from '../shared/shared-state.ts';
 import { ApiRefusal } from './api-error.ts';
 import type {
   BansDocument,
+  HeldRewardsDocument,
   InstancesDocument,
   OperatorLogDocument,
   OperatorStatus,
   QueueDocument,
 } from './documents.ts';
+import { acceptReward, heldRewards } from './held-rewards.ts';
 import { pausePayouts, payoutsPaused } from './payout-pause.ts';
 import { PAGE, pageOfRequest, pathPart, type Route } from './route.ts';
 
@@ -140,6 +142,29 @@ export function operatorRoutes({ sql, shared, now, config, wallet, isAccountant 
       path: '/queue',
       summary: 'Payouts that are open, and those that need a person',
       handle: async (): Promise<QueueDocument> => ({ api_version: 1, payouts: await openList(sql) }),
+    }),
+    operator({
+      method: 'GET',
+      path: '/rewards',
+      summary: 'Rewards that are held: what a node claims and why it is not believed',
+      handle: async (): Promise<HeldRewardsDocument> => ({ api_version: 1, rewards: await heldRewards(sql) }),
+    }),
+    operator({
+      method: 'POST',
+      path: '/rewards/:id/accept',
+      summary: 'Accepts the amount of a held reward, after you have looked it up at a node that you trust',
+      body: { type: 'object', required: ['amount'], properties: { amount: { type: 'string' } } },
+      handle: async (request) => {
+        const id = pathPart(request, 'id');
+        const { amount } = objectOf(request);
+        if (!/^[0-9a-f]{96}$/.test(id)) throw new ApiRefusal('bad_request', 'a block is named by 96 hex characters');
+        if (typeof amount !== 'string' || !/^[1-9]\d{0,17}$/.test(amount))
+          throw new ApiRefusal('bad_request', 'amount is the claimed number of atoms');
+        if (!(await acceptReward(sql, id, BigInt(amount))))
+          throw new ApiRefusal('conflict', 'no reward of this amount is held for this block');
+        await note(request, 'reward_accept', { block: id, amount });
+        return { api_version: 1, accepted: amount };
+      },
     }),
     ...[true, false].map((isPaused) =>
       operator({

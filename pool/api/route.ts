@@ -37,7 +37,7 @@ export const PARAMETERS = {
   service: text('service', 'path', 'reward scheme', { enum: SERVICES }),
   serviceQuery: text('service', 'query', 'only this reward scheme', { enum: SERVICES }),
   state: text('state', 'query', 'only blocks in this state', {
-    enum: ['found', 'accepted', 'registered', 'paid', 'expired', 'refused'],
+    enum: ['found', 'accepted', 'registered', 'held', 'paid', 'expired', 'refused'],
   }),
   slice: { name: 'slice', in: 'path', description: 'number of the slice', schema: { type: 'integer', minimum: 0 } },
   blockId: text('id', 'path', 'block id, 96 hex characters', { pattern: '^[0-9a-f]{96}$' }),

@@ -1,5 +1,5 @@
 /**
- * What a node says a block was paid, against what the rules allow (books rule 14). Pure. The chain pays a block one output whose
+ * What a node says a block was paid, against what the rules allow (books rule 15). Pure. The chain pays a block one output whose
  * place follows from the block's identifier, 96 cuts after its anchor, and no more than: an equal part of the work halves of the
  * subsidies since the last anchor that had work, and half of the fees of the transactions it carried.
  */

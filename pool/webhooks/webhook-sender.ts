@@ -13,6 +13,7 @@ import type { Sql } from '../database/connect.ts';
 export const WEBHOOK_EVENTS = [
   'block_found',
   'block_paid',
+  'block_held',
   'payout_sent',
   'worker_silent',
   'payout_needs_person',

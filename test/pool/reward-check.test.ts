@@ -1,4 +1,4 @@
-/** What a node may say of a reward, and what is not believed (books rule 14). */
+/** What a node may say of a reward, and what is not believed (books rule 15). */
 import { expect, test } from 'vitest';
 import { type Claim, HOLD_REASONS, type RewardFacts, rewardFlaw } from '../../pool/books/reward-check.ts';
 import { agreementOf, type Statement } from '../../pool/reward-statements.ts';

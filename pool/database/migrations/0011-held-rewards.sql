@@ -1,4 +1,4 @@
--- A reward whose amount a node's word is not enough for is held (docs/protocol/books.md, rule 14): it credits nobody until it passes
+-- A reward whose amount a node's word is not enough for is held (docs/protocol/books.md, rule 15): it credits nobody until it passes
 -- the checks or the operator accepts the amount. What a block's body carried is known from its journal; a claim may be any number.
 alter table blocks add column carried_fees bigint check (carried_fees >= 0);
 alter table blocks add column carried_mass integer check (carried_mass >= 0);
