@@ -81,6 +81,8 @@ export class Desk implements ConversationDesk {
   /** Sessions that mine or were resumed, or ended with submits still being verified. */
   readonly #bySession = new Map<string, Conversation>();
   readonly #retiring = new Set<Conversation>();
+  /** Sessions that were given away before all their submits were verified. */
+  readonly #leaving = new Set<Session>();
   readonly #counter: ConnectionCounter;
   readonly #check: ShareCheck;
   readonly #fanOut: FanOut;
@@ -359,7 +361,9 @@ export class Desk implements ConversationDesk {
     }
     const until = this.now() + EXPORT_WAIT_MILLIS;
     while (session.pending > 0 && this.now() < until) await new Promise((resolve) => setTimeout(resolve, 5));
-    this.#dependencies.hub.left([session.member as Member]);
+    // A share of a member that left is refused with all that came beside it.
+    if (session.pending > 0) this.#leaving.add(session);
+    else this.#dependencies.hub.left([session.member as Member]);
     return session.record();
   }
 
@@ -408,6 +412,11 @@ export class Desk implements ConversationDesk {
       if (conversation.session.pending === 0) {
         this.#retiring.delete(conversation);
         this.#handOver(conversation.session);
+      }
+    for (const session of this.#leaving)
+      if (session.pending === 0) {
+        this.#leaving.delete(session);
+        this.#dependencies.hub.left([session.member as Member]);
       }
     this.#fanOut.pay();
     const part = Math.ceil(this.#conversations.size / SWEEP_TICKS);

@@ -55,12 +55,18 @@ export type DeskSettings = {
   readonly limits?: StratumLimits;
   readonly seed?: number;
   readonly hash?: (header: Bytes) => Bytes;
+  /** What the main thread does otherwise than here. */
+  readonly hub?: Partial<Hub>;
+  /** Hashes are known when it resolves. */
+  readonly verifying?: () => Promise<void>;
 };
 
 export async function deskBed({
   limits = EASY,
   seed = 1,
   hash = (header) => referenceHash(0, header),
+  hub: otherwise = {},
+  verifying = async () => {},
 }: DeskSettings = {}): Promise<DeskBed> {
   const random = randomOf(seed);
   const source = new TemplateSource();
@@ -88,6 +94,7 @@ export async function deskBed({
     ended: (record) => void shelf.set(record.id, record),
     fault: (address, fault) => void faults.push({ address, fault }),
     balance: async () => null,
+    ...otherwise,
   };
   const desk = new Desk(
     {
@@ -100,7 +107,12 @@ export async function deskBed({
     },
     {
       hub,
-      verifier: { hashMany: async (_epoch, headers) => headers.map((header) => Uint8Array.from(hash(header))) },
+      verifier: {
+        hashMany: async (_epoch, headers) => {
+          await verifying();
+          return headers.map((header) => Uint8Array.from(hash(header)));
+        },
+      },
       now: () => clock,
       soon: (run) => void later.push(run),
       randomBytes: (count) => Uint8Array.from({ length: count }, () => random(256)),
