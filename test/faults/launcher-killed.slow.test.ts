@@ -105,12 +105,12 @@ test('the whole stack ends when npm start is killed, and starts again at once', 
   const options = (Object.keys(PORTS) as PortName[]).flatMap((name) => [PORTS[name].option, String(ports[name])]);
   const words = [join(ROOT, 'stack/main.ts'), '--data-dir', data, '--no-miner', ...options];
   const first = new Started(words);
-  await first.says('wallet ');
+  await first.says('JSON-RPC');
   expect(left(data).length).toBeGreaterThanOrEqual(3);
   await first.kill('SIGKILL');
   await nobodyLeft(data);
   const again = new Started(words);
-  await again.says('wallet ');
+  await again.says('JSON-RPC');
   expect(again.said).not.toContain('made a wallet');
   await again.kill('SIGTERM');
   await nobodyLeft(data);
