@@ -1,0 +1,52 @@
+/**
+ * Credit for ever: whatever a miner sends, the work it is credited with is not more than the hashes it did, but for luck. The
+ * luck of a strategy has a known size: a hash at share work W earns W with a chance of 1/W, so the credit of all its hashes has
+ * the variance of the sum of their works, and five times its root is the bound.
+ */
+import { expect, onTestFinished, test } from 'vitest';
+import { toHex } from '../../protocol/bytes.ts';
+import { BRIDGE, RecordingSink } from '../bridge/bed.ts';
+import { accountOf } from '../bridge/stratum-client.ts';
+import { count } from '../level.ts';
+import { judgeByJobId, sameHeaderForAnotherWork } from './credit/mutations.ts';
+import { credit, type Ledger, play, sigmasOf, tell } from './credit/play.ts';
+
+/** What the servers accepted. */
+async function accepted(): Promise<Ledger> {
+  const sinks: RecordingSink[] = [];
+  const open = async () => {
+    const sink = new RecordingSink();
+    sinks.push(sink);
+    return sink;
+  };
+  return {
+    sinks: { service: BRIDGE, open },
+    credited: async (number) => {
+      const name = toHex(accountOf(number));
+      const shares = sinks.flatMap((sink) => sink.accepted).filter(({ account }) => toHex(account) === name);
+      return shares.reduce((sum, { work }) => sum + Number(work), 0);
+    },
+  };
+}
+
+test('over random strategies, nobody is credited with more work than hashes done', { timeout: 3_600_000 }, async () => {
+  const results = await play(accepted, { strategies: count({ quick: 4, full: 8, deep: 1_000 }) });
+  tell('credit', results);
+  for (const result of results) expect(sigmasOf(result)).toBeLessThan(5);
+  expect(credit(results)).toBeGreaterThan(0.2);
+});
+
+test.each([
+  ['duplicates by job id', judgeByJobId, {}],
+  ['two share targets for one header', sameHeaderForAnotherWork, { instances: 1, collects: true }],
+])('the hole is found when it is put back: %s', async (name, mutate, settings) => {
+  onTestFinished(mutate());
+  // A few strategies find it nearly always; on a machine that is busy with other things some come too late with everything.
+  let most = 0;
+  for (let tries = 0; tries < 3 && most < 5; tries++) {
+    const results = await play(accepted, { strategies: 4, ...settings });
+    tell(name, results);
+    most = Math.max(...results.map(sigmasOf));
+  }
+  expect(most).toBeGreaterThan(5);
+});

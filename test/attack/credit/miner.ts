@@ -1,0 +1,207 @@
+/**
+ * A miner that may do anything the wire allows, and whose every hash is counted. What it knows it keeps: every job that any of
+ * its connections was ever sent, and every nonce whose hash is small enough for the easiest target it has seen. It then claims
+ * each nonce under every id that might do: its own, others', older ones, ones that nobody was sent; first where it pays best
+ * or in any order; on every connection that is left, on either wire and either instance, and again after a resume with
+ * another share work or a restart of the server.
+ */
+import { jobIdOf, MAX_REVISION, serialOf } from '../../../bridge/job-book.ts';
+import { type Bytes, toHex } from '../../../protocol/bytes.ts';
+import { NONCE_OFFSET } from '../../../protocol/header.ts';
+import type { Job } from '../../../protocol/stratum/messages.ts';
+import { composeNonce } from '../../../protocol/stratum/nonce.ts';
+import { meetsTarget, targetOfWork, targetToBytes, workOfTarget } from '../../../protocol/target.ts';
+import { addressOf, V1Client, V2Client } from '../../bridge/stratum-client.ts';
+import { randomOf } from '../../node/bed.ts';
+import { MIN_WORK, quickHash, type World } from './world.ts';
+
+const EASIEST = targetToBytes(targetOfWork(MIN_WORK));
+const PASSWORDS = ['', 'd=8', 'd=16', 'd=64', 'd=256', 'd=100000', 'min=32', 'x'];
+const HASHES_A_STEP = 400;
+/** Each time under several ids and on all connections of its session. */
+const MAX_CLAIMS = 4;
+
+type Hit = { readonly nonce: Bytes; readonly hash: Bytes; claims: number };
+/** A header the miner was given, with all jobs that it came by. */
+type Work = {
+  readonly header: Bytes;
+  readonly prefix: Bytes;
+  readonly jobs: Job[];
+  readonly hits: Hit[];
+  tried: bigint;
+};
+type Line = { readonly client: V1Client | V2Client; isOpen: boolean; seen: number; readonly prefix: () => Bytes };
+
+export type Outcome = { readonly hashes: number; readonly variance: number; readonly submits: number };
+
+export class CountedMiner {
+  readonly #world: World;
+  readonly #account: number;
+  readonly #random: (limit: number) => number;
+  readonly #works = new Map<string, Work>();
+  readonly #lines: Line[] = [];
+  readonly #sessions = new Set<string>();
+  readonly #isGreedy: boolean;
+  /** Gathers targets before it claims anything: as many jobs on one template as it can get. */
+  readonly #isCollector: boolean;
+  #hashes = 0;
+  #variance = 0;
+  #submits = 0;
+
+  constructor(world: World, account: number, seed: number, traits: { collects?: boolean } = {}) {
+    this.#world = world;
+    this.#account = account;
+    this.#random = randomOf(seed);
+    // The xorshift's first values are near each other for seeds that are.
+    for (let i = 0; i < 20; i++) this.#random(2);
+    this.#isGreedy = this.#random(3) > 0;
+    this.#isCollector = traits.collects ?? this.#random(3) === 0;
+  }
+
+  async play(hashes: number): Promise<Outcome> {
+    await this.#connect(null);
+    while (this.#hashes < hashes) {
+      await this.#step();
+      await new Promise((resolve) => setTimeout(resolve, this.#random(8)));
+    }
+    for (const work of this.#works.values()) this.#claim(work);
+    return { hashes: this.#hashes, variance: this.#variance, submits: this.#submits };
+  }
+
+  close(): void {
+    for (const { client } of this.#lines) client.close();
+  }
+
+  async #step(): Promise<void> {
+    this.#learn();
+    if (this.#isCollector && this.#random(3) === 0) await this.#collect();
+    const draw = this.#random(100);
+    if (draw < 60) {
+      const work = this.#anyWork();
+      this.#search(work);
+      if (this.#random(5) > 0) this.#claim(work);
+    } else if (draw < 75) this.#claim(this.#anyWork());
+    else if (draw < 87) await this.#connect([...this.#sessions][this.#random(this.#sessions.size)] ?? null);
+    else if (draw < 91) await this.#connect(null);
+    else if (draw < 95) this.#drop();
+    else await new Promise((resolve) => setTimeout(resolve, this.#random(200)));
+    if (!this.#lines.some(({ isOpen }) => isOpen)) await this.#connect([...this.#sessions].at(-1) ?? null);
+  }
+
+  /** The same session with one wish after the other, and then all its hashes on the header that came with most targets. */
+  async #collect(): Promise<void> {
+    const [session, instance] = [[...this.#sessions].at(-1) ?? null, this.#random(2)];
+    for (const password of ['d=8', 'd=16', 'd=32', 'd=64']) await this.#connect(session, instance, password);
+    const newest = [...this.#works.values()].slice(-8);
+    const work = newest.reduce((best, each) => (each.jobs.length > best.jobs.length ? each : best), newest[0] as Work);
+    for (let i = 0; i < 3; i++) this.#search(work);
+    this.#claim(work);
+  }
+
+  /** On either wire, transport and instance; with a session of its own or a new one; with any wish. */
+  async #connect(
+    session: string | null,
+    instance = this.#random(2),
+    password = PASSWORDS[this.#random(PASSWORDS.length)] as string,
+  ): Promise<void> {
+    const transport = this.#random(3) === 0 ? 'ws' : 'tcp';
+    const username = `${addressOf(this.#account)}.w`;
+    try {
+      const port = this.#world.port(instance, transport);
+      const client = await (this.#random(2) === 0 ? V1Client : V2Client).open(port, transport);
+      const line: Line = { client, isOpen: true, seen: 0, prefix: () => client.prefix };
+      void client.closed.then(() => {
+        line.isOpen = false;
+      });
+      await Promise.race([client.login(username, password, session), client.closed]);
+      this.#lines.push(line);
+      this.#sessions.add(client.session);
+    } catch {
+      // The server was just being restarted.
+    }
+    this.#learn();
+  }
+
+  #drop(): void {
+    const open = this.#lines.filter(({ isOpen }) => isOpen);
+    open[this.#random(open.length)]?.client.close();
+  }
+
+  /** Every job that came since. */
+  #learn(): void {
+    for (const line of this.#lines) {
+      const jobs = line.client.jobs;
+      for (const job of jobs.slice(line.seen)) {
+        const key = toHex(job.header.subarray(0, NONCE_OFFSET));
+        const work = this.#works.get(key) ?? {
+          header: job.header,
+          prefix: line.prefix(),
+          jobs: [],
+          hits: [],
+          tried: 0n,
+        };
+        work.jobs.push(job);
+        this.#works.set(key, work);
+      }
+      line.seen = jobs.length;
+    }
+  }
+
+  /** Mostly what is new and whose session it can speak for: shares on dead jobs earn nothing. */
+  #anyWork(): Work | undefined {
+    const all = [...this.#works.values()];
+    if (this.#random(10) === 0) return all[this.#random(all.length)];
+    const open = new Set(this.#lines.filter(({ isOpen }) => isOpen).map(({ prefix }) => toHex(prefix())));
+    const live = all.slice(-40).filter(({ prefix }) => open.has(toHex(prefix)));
+    return live.at(-1 - this.#random(Math.min(live.length, 6)));
+  }
+
+  #search(work: Work | undefined): void {
+    if (work === undefined) return;
+    const header = Uint8Array.from(work.header);
+    const share = work.jobs.reduce((most, job) => (job.shareTarget < most ? job.shareTarget : most), 1n << 256n);
+    for (let i = 0; i < HASHES_A_STEP; i++) {
+      const nonce = composeNonce(work.tried++, work.prefix);
+      header.set(nonce, NONCE_OFFSET);
+      const hash = quickHash(header);
+      if ((hash[0] as number) <= (EASIEST[0] as number) && meetsTarget(hash, EASIEST))
+        work.hits.push({ nonce, hash, claims: 0 });
+    }
+    this.#hashes += HASHES_A_STEP;
+    // A hash earns its share's work with a chance of one in as many: the variance of one is about that work.
+    this.#variance += HASHES_A_STEP * Number(workOfTarget(share));
+  }
+
+  /** Some of the nonces of a header, each under every id that might do. */
+  #claim(work: Work | undefined): void {
+    if (work === undefined) return;
+    const lines = this.#lines.filter(({ isOpen, prefix }) => isOpen && toHex(prefix()) === toHex(work.prefix));
+    const others = [...this.#works.values()];
+    for (const hit of work.hits) {
+      if (hit.claims >= MAX_CLAIMS || this.#random(6) === 0) continue;
+      if (lines.length > 0) hit.claims++;
+      const ids = this.#idsFor(work, hit, others);
+      for (const { client } of lines)
+        for (const jobId of ids) {
+          this.#submits++;
+          if (client instanceof V2Client) client.submit(jobId, hit.nonce);
+          else client.send({ method: 'mining.submit', params: { jobId, nonce: hit.nonce } });
+        }
+    }
+  }
+
+  #idsFor(work: Work, { hash }: Hit, others: readonly Work[]): number[] {
+    const own = work.jobs
+      .filter(({ shareTarget }) => meetsTarget(hash, targetToBytes(shareTarget)))
+      .sort((a, b) => (a.shareTarget < b.shareTarget ? -1 : 1));
+    if (!this.#isGreedy && this.#random(2) === 0) own.reverse();
+    const ids = own.map(({ jobId }) => jobId);
+    const anyJob = others[this.#random(others.length)]?.jobs[0];
+    const serial = serialOf((work.jobs[0] as Job).jobId);
+    // Ids of the same template that were perhaps never sent, and one of anything else.
+    for (let i = 0; i < 3; i++) ids.push(jobIdOf(serial, this.#random(this.#random(2) === 0 ? 4 : MAX_REVISION + 1)));
+    if (anyJob !== undefined && this.#random(4) === 0) ids.push(anyJob.jobId);
+    if (this.#random(8) === 0) ids.push(jobIdOf(Math.max(0, serial - 3 + this.#random(8)), this.#random(3)));
+    return ids;
+  }
+}

@@ -1,0 +1,59 @@
+/** Plays strategies, some at a time on one world, and says what each was credited with. */
+import { seed } from '../../level.ts';
+import { CountedMiner, type Outcome } from './miner.ts';
+import { type Sinks, World } from './world.ts';
+
+/** At once: they share servers, and each waits most of the time. */
+const CROWD = 25;
+const HASHES = 10_000;
+const RESTART_MILLIS = 4_000;
+
+export type Result = Outcome & { readonly credited: number };
+
+/** How far beyond the hashes done, in parts of what luck explains. */
+export const sigmasOf = ({ credited, hashes, variance }: Result): number => (credited - hashes) / Math.sqrt(variance);
+
+export type Play = { readonly strategies: number; readonly instances?: number; readonly collects?: boolean };
+
+/** Where the servers of one crowd put their shares, and what was credited by then, by the number of an account. */
+export type Ledger = { readonly sinks: Sinks; credited(account: number): Promise<number> };
+
+export async function play(
+  open: () => Promise<Ledger>,
+  { strategies, instances = 2, ...traits }: Play,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  for (let from = 0; from < strategies; from += CROWD) {
+    const ledger = await open();
+    const world = await World.open(ledger.sinks, instances);
+    const numbers = Array.from({ length: Math.min(CROWD, strategies - from) }, (_, i) => from + i + 1);
+    const miners = numbers.map((number) => new CountedMiner(world, number, seed + number, traits));
+    let restarting: Promise<void> = Promise.resolve();
+    const restarts = setInterval(() => {
+      if (instances > 1) restarting = world.restart(0);
+    }, RESTART_MILLIS);
+    const outcomes = await Promise.all(miners.map((miner) => miner.play(HASHES)));
+    clearInterval(restarts);
+    await restarting;
+    await world.settle();
+    for (const miner of miners) miner.close();
+    await world.close();
+    for (const [i, outcome] of outcomes.entries())
+      results.push({ ...outcome, credited: await ledger.credited(numbers[i] as number) });
+  }
+  return results;
+}
+
+export function tell(name: string, results: readonly Result[]): void {
+  const ratios = results.map(({ credited, hashes }) => credited / hashes);
+  const submits = results.reduce((sum, each) => sum + each.submits, 0);
+  console.log(
+    `${name}: ${results.length} strategies, ${submits} submits; credited work per hash at most ` +
+      `${Math.max(...ratios).toFixed(3)}, ${Math.max(...results.map(sigmasOf)).toFixed(2)} sigma; on average ` +
+      `${(ratios.reduce((sum, ratio) => sum + ratio, 0) / ratios.length).toFixed(3)}`,
+  );
+}
+
+/** Of all hashes together, the part that was credited: a test in which nothing is accepted is none. */
+export const credit = (results: readonly Result[]): number =>
+  results.reduce((sum, { credited }) => sum + credited, 0) / results.reduce((sum, { hashes }) => sum + hashes, 0);

@@ -1,0 +1,166 @@
+/**
+ * Where a miner that may do anything is let loose: real stratum servers on real sockets, two instances that share their
+ * ended sessions, cuts a few times a second, templates that come twice, restarts, and a clock that runs eight times as
+ * fast, so that jobs expire and share works change while a strategy lasts. Only the hash is a quick one: it is not what
+ * is tested, and each is counted.
+ */
+import { createHash } from 'node:crypto';
+import { LIMIT_DEFAULTS, type StratumLimits } from '../../../bridge/options.ts';
+import { createStratumServer, type StratumServer } from '../../../bridge/server.ts';
+import type { StratumService } from '../../../bridge/service.ts';
+import { LocalSessionShelf } from '../../../bridge/session-shelf.ts';
+import type { ShareSink } from '../../../bridge/sink.ts';
+import { NodeUpstream, UPSTREAM_DEFAULTS } from '../../../bridge/upstream.ts';
+import type { Verifier } from '../../../kernels/verifier.ts';
+import type { Bytes } from '../../../protocol/bytes.ts';
+import { NETWORKS } from '../../../protocol/network.ts';
+import { TemplateSource } from '../../bridge/template-source.ts';
+import { quietLog } from '../../quiet-log.ts';
+
+export const quickHash = (header: Bytes): Bytes => createHash('sha256').update(header).digest();
+
+const verifier: Verifier = {
+  mode: 'full',
+  queued: 0,
+  epochs: [0],
+  prepare: async () => {},
+  hash: async (_epoch, header) => Uint8Array.from(quickHash(header)),
+  hashMany: async (_epoch, headers) => headers.map((header) => Uint8Array.from(quickHash(header))),
+  share: () => {
+    throw new Error('one thread has no use for tickets');
+  },
+  close: async () => {},
+};
+
+const PACE = 8;
+const CUT_MILLIS = 400;
+export const MIN_WORK = 8n;
+export const BLOCK_WORK = 512n;
+
+/** Nobody is banned or slowed down here: what is tested is what would be credited to one who gets away with everything. */
+const LIMITS: StratumLimits = {
+  ...LIMIT_DEFAULTS,
+  idleMillis: 3_600_000,
+  loginMillis: 3_600_000,
+  drainMillis: 100,
+  requests: { perSecond: 1e6, burst: 1e6 },
+  submits: { perSecond: 1e4, burst: 1e6 },
+  submitsOverall: { perSecond: 1e6, burst: 1e6 },
+  bans: { ...LIMIT_DEFAULTS.bans, limit: 1e12 },
+  vardiff: { ...LIMIT_DEFAULTS.vardiff, startWork: 16n, minWork: MIN_WORK, secondsPerShare: 2 },
+};
+
+/** A sink per start of a server, under its boot id. */
+export type Sinks = { readonly service: StratumService; open(bootId: Bytes): Promise<ShareSink> };
+
+type Instance = { server: StratumServer; readonly source: TemplateSource };
+
+export class World {
+  readonly #sinks: Sinks;
+  readonly #start = Date.now();
+  readonly #shelf = new LocalSessionShelf(LIMITS, () => this.now());
+  readonly #instances: Instance[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #cuts = 0;
+
+  private constructor(sinks: Sinks) {
+    this.#sinks = sinks;
+  }
+
+  static async open(sinks: Sinks, instances = 2): Promise<World> {
+    const world = new World(sinks);
+    for (let i = 0; i < instances; i++) {
+      const source = new TemplateSource(`node ${i}`);
+      source.blockWork = BLOCK_WORK;
+      // Two draws, and a node that both instances agree with.
+      source.transactions = [[new Uint8Array(40).fill(1)], [new Uint8Array(40).fill(2), new Uint8Array(50).fill(3)]];
+      const [first] = world.#instances;
+      if (first !== undefined) source.takeUp(first.source.height, first.source.cutId);
+      world.#instances.push({ source, server: await world.#serve(source) });
+    }
+    world.#timer = setInterval(() => world.#cut(), CUT_MILLIS);
+    return world;
+  }
+
+  now(): number {
+    return this.#start + (Date.now() - this.#start) * PACE;
+  }
+
+  async #serve(source: TemplateSource): Promise<StratumServer> {
+    const bootId = crypto.getRandomValues(new Uint8Array(8));
+    const upstream = new NodeUpstream(
+      { network: NETWORKS.development, ...UPSTREAM_DEFAULTS, retryMillis: 100 },
+      { sources: [source], now: () => Date.now(), log: quietLog },
+    );
+    const server = await createStratumServer(
+      {
+        network: NETWORKS.development,
+        server: 'test/1.0',
+        services: [this.#sinks.service],
+        threads: 0,
+        limits: LIMITS,
+        wsOrigins: [],
+        proxies: [],
+        allow: [],
+        certificate: null,
+        bootId,
+      },
+      {
+        upstream,
+        sink: await this.#sinks.open(bootId),
+        verifier,
+        log: quietLog,
+        sessions: this.#shelf,
+        now: () => this.now(),
+      },
+    );
+    while (!(await server.figures()).ready) await new Promise((resolve) => setTimeout(resolve, 5));
+    return server;
+  }
+
+  #cut(): void {
+    this.#cuts++;
+    for (const { source } of this.#instances)
+      if (this.#cuts % 3 === 0) void this.#repeat(source);
+      else {
+        source.spoil = (answer) => answer;
+        source.fees = 0n;
+        source.cut();
+      }
+  }
+
+  /** The same template once more, byte for byte; higher fees make the server publish it. */
+  async #repeat(source: TemplateSource): Promise<void> {
+    const standing = [await source.template(0), await source.template(1)];
+    let asked = 0;
+    source.spoil = () => ({ ...(standing[asked++ % 2] as (typeof standing)[0]), fees: BigInt(this.#cuts) ** 6n });
+    source.back();
+  }
+
+  /** One instance ends and is started again: another boot id, another port, the same sessions to be resumed. */
+  async restart(i: number): Promise<void> {
+    const instance = this.#instances[i % this.#instances.length] as Instance;
+    await instance.server.close();
+    instance.server = await this.#serve(instance.source);
+  }
+
+  port(i: number, kind: 'tcp' | 'ws'): number {
+    const { server } = this.#instances[i % this.#instances.length] as Instance;
+    return server.addresses.find((address) => address.kind === kind)?.port ?? 0;
+  }
+
+  /** Resolves when every submit that was sent is judged. */
+  async settle(): Promise<void> {
+    for (let quiet = 0; quiet < 3; ) {
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      const figures = await Promise.all(this.#instances.map(({ server }) => server.figures()));
+      const isQuiet = figures.every(({ listeners }) => listeners.every(({ verifying }) => verifying === 0));
+      quiet = isQuiet ? quiet + 1 : 0;
+    }
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await Promise.all(this.#instances.map(({ server }) => server.close()));
+  }
+}
