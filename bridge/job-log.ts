@@ -55,8 +55,9 @@ const sizeOf = (nonces: Nonces | undefined): number =>
 export class JobLog {
   /** Nonces remembered at most. What is beyond it is refused: forgetting one would let it count again. */
   readonly #limit: number;
-  #terms: Terms[] = [];
-  #runs: Run[] = [];
+  /** Arrays as long as they are: most sessions have one of each, and a push would make room for seventeen. */
+  #terms: readonly Terms[] = [];
+  #runs: readonly Run[] = [];
   #judged = 0;
   lastJobId = -1;
 
@@ -101,7 +102,7 @@ export class JobLog {
   /** The terms of a body that was never used before. */
   begin(generation: number, shareWork: bigint): Terms {
     const terms: Terms = { generation, shareWork, isSpent: false, seen: undefined };
-    this.#terms.push(terms);
+    this.#terms = [...this.#terms, terms];
     return terms;
   }
 
@@ -131,7 +132,7 @@ export class JobLog {
     if (last > serial || revision > MAX_REVISION) return undefined;
     this.lastJobId = jobIdOf(serial, revision);
     const run = this.#runs.findLast((each) => each.to === before && each.revision === revision && each.terms === terms);
-    if (run === undefined) this.#runs.push({ terms, revision, from: serial, to: serial });
+    if (run === undefined) this.#runs = [...this.#runs, { terms, revision, from: serial, to: serial }];
     else run.to = serial;
     return this.lastJobId;
   }
