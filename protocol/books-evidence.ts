@@ -81,13 +81,15 @@ async function readBlocks(service: BooksService, slice: number, sources: BooksSo
 }
 
 /** Blocks of the slice that this list need not name: those of the other service, and those that a later list credits. */
-async function readOtherBlocks(asked: Asked, sources: BooksSources): Promise<string[]> {
+async function readOtherBlocks(asked: Asked, sources: BooksSources) {
   const other = asked.service === 'pplns' ? 'solo' : 'pplns';
   const others = await readBlocks(other, asked.slice, sources);
-  const moved = (await readBlocks(asked.service, asked.slice, sources)).filter(
-    (block) => block.credited_with > asked.slice,
-  );
-  return [...others, ...moved].map((block) => block.block_id);
+  const own = await readBlocks(asked.service, asked.slice, sources);
+  const idOf = (block: { readonly block_id: string }) => block.block_id;
+  return {
+    otherBlocks: others.map(idOf),
+    movedBlocks: own.filter((block) => block.credited_with > asked.slice).map(idOf),
+  };
 }
 
 type Node = NonNullable<BooksSources['node']>;
@@ -156,11 +158,11 @@ async function readTargets(heights: readonly number[], node: Node): Promise<Map<
 export async function gatherEvidence(asked: Asked, sources: BooksSources): Promise<BooksEvidence> {
   const terms = await orNull(readTerms(sources));
   const records = await orNull(readRecords(asked, sources));
-  const otherBlocks = await orNull(readOtherBlocks(asked, sources));
+  const blocks = (await orNull(readOtherBlocks(asked, sources))) ?? { otherBlocks: null, movedBlocks: null };
   const own = terms === null ? undefined : termsAt(terms.terms[asked.service], asked.slice);
   const { node } = sources;
   if (node === null || terms === null || own === undefined)
-    return { terms, records, otherBlocks, targets: null, rewards: null, lateRewards: null };
+    return { terms, records, ...blocks, targets: null, rewards: null, lateRewards: null };
   const first = asked.slice * own.slice_cuts + REGISTRATION_WINDOW;
   const rewards = await orNull(readRewards(terms.address, first, first + own.slice_cuts - 1, node));
   const lateRewards =
@@ -168,5 +170,5 @@ export async function gatherEvidence(asked: Asked, sources: BooksSources): Promi
   // W is that of the slice itself, or of a later one that a new pool's first blocks are divided over.
   const counted = Math.max(asked.slice, asked.window[0]?.slice ?? 0);
   const targets = await orNull(readTargets([counted * own.slice_cuts], node));
-  return { terms, records, otherBlocks, targets, rewards, lateRewards };
+  return { terms, records, ...blocks, targets, rewards, lateRewards };
 }

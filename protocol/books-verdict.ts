@@ -53,8 +53,10 @@ export type BooksEvidence = {
   readonly rewards: ReadonlyMap<string, ChainReward> | null;
   /** The same for blocks that the list names and whose anchors lie before the slice. */
   readonly lateRewards: ReadonlyMap<string, ChainReward> | null;
-  /** Blocks of the other service's list of this slice, and of those moved to later lists. */
+  /** Blocks of the other service's list of this slice. */
   readonly otherBlocks: readonly string[] | null;
+  /** Blocks of this slice that a later list credits, by the pool's word alone. */
+  readonly movedBlocks: readonly string[] | null;
 };
 
 export const NOT_CHECKED = [
@@ -64,6 +66,7 @@ export const NOT_CHECKED = [
   'target',
   'rewards',
   'other_service',
+  'later_list',
   'solo_finder',
 ] as const;
 export type NotChecked = (typeof NOT_CHECKED)[number];
@@ -231,7 +234,7 @@ function checkRewards(document: Pick<PoolProof, 'blocks'>, evidence: BooksEviden
     missing.add('rewards');
     return;
   }
-  if (evidence.otherBlocks === null) {
+  if (evidence.otherBlocks === null || evidence.movedBlocks === null) {
     missing.add('other_service');
     return;
   }
@@ -239,7 +242,13 @@ function checkRewards(document: Pick<PoolProof, 'blocks'>, evidence: BooksEviden
   const others = evidence.otherBlocks.map(rewardTransaction);
   insist(!others.some((transaction) => named.has(transaction)), 'reward_name');
   for (const transaction of others) named.add(transaction);
-  for (const transaction of evidence.rewards.keys()) insist(named.has(transaction), 'reward_left_out');
+  const moved = new Set(evidence.movedBlocks.map(rewardTransaction));
+  for (const transaction of evidence.rewards.keys()) {
+    if (named.has(transaction)) continue;
+    insist(moved.has(transaction), 'reward_left_out');
+    // Nothing here shows that the later list, whichever it will be, has the block.
+    missing.add('later_list');
+  }
 }
 
 function judge(document: PoolProof | PoolList, credit: bigint, evidence: BooksEvidence): BooksVerdict {

@@ -18,6 +18,7 @@ const MISSING: Readonly<Record<NotChecked, string>> = {
   target: 'the target was not compared with a node',
   rewards: 'the rewards were not compared with a node',
   other_service: 'the blocks of the other mode could not be read',
+  later_list: 'the pool says that it credits a block of this slice with a later list; check that one too',
   solo_finder: 'who found a solo block is known to the pool and the finder alone',
 };
 

@@ -446,6 +446,23 @@ describe('an honest pool', () => {
     expect(missing(judged({ otherBlocks: null }))).toEqual(['other_service']);
   });
 
+  test('is not called proven on its word that a later list credits a block', () => {
+    const books = lyingBooks((decisions) => {
+      const last = decisions.blocks.findLastIndex((each) => each.slice === SLICE && each.service === 'pplns');
+      decisions.blocks.splice(last, 1);
+    });
+    const left = honest.evidence(SLICE);
+    const listed = new Set(books.proof(SLICE, VICTIM).blocks.map((block) => block.block_id));
+    const movedBlocks = honest
+      .proof(SLICE, VICTIM)
+      .blocks.flatMap((block) => (listed.has(block.block_id) ? [] : [block.block_id]));
+    expect(movedBlocks).toHaveLength(1);
+    expect(judgeProof(books.proof(SLICE, VICTIM), { ...left, movedBlocks })).toMatchObject({
+      verdict: 'unchecked',
+      missing: ['later_list'],
+    });
+  });
+
   test('may credit a late reward with a later list, which the chain confirms', () => {
     const late = lyingBooks(
       (decisions) => void decisions.blocks.push({ slice: SLICE, service: 'pplns', reward: 1_234n, finder: 1 }),

@@ -232,6 +232,7 @@ export class Books {
       rewards,
       lateRewards: new Map(),
       otherBlocks: this.blocks(slice, 'solo').map((block) => block.block_id),
+      movedBlocks: [],
     };
   }
 }
