@@ -1,6 +1,7 @@
 /**
  * Answers kept as finished bytes with their ETag. One build at a time per key, however many ask; an answer that is being
- * rebuilt is served as it was. Bounded: the least recently used go first.
+ * rebuilt is served as it was. Bounded in number and bytes: the least recently used go first. What ends in a refusal is not
+ * kept.
  */
 import { hash } from 'node:crypto';
 
@@ -8,7 +9,7 @@ export type Answer = { readonly body: Buffer; readonly etag: string };
 
 type Kept = { answer: Answer | undefined; atMillis: number; building: Promise<Answer> | undefined };
 
-export const ANSWER_CACHE_DEFAULTS = { capacity: 2_000, maxBytes: 256 * 1024 } as const;
+export const ANSWER_CACHE_DEFAULTS = { capacity: 2_000, maxBytes: 256 * 1024, totalBytes: 32 * 1024 * 1024 } as const;
 
 export const jsonAnswer = (value: unknown): Answer => {
   const body = Buffer.from(JSON.stringify(value));
@@ -18,10 +19,13 @@ export const jsonAnswer = (value: unknown): Answer => {
 export class AnswerCache {
   readonly #kept = new Map<string, Kept>();
   readonly #capacity: number;
+  readonly #totalBytes: number;
+  #bytes = 0;
   readonly #now: () => number;
 
-  constructor(options: { capacity?: number }, dependencies: { now: () => number }) {
+  constructor(options: { capacity?: number; totalBytes?: number }, dependencies: { now: () => number }) {
     this.#capacity = options.capacity ?? ANSWER_CACHE_DEFAULTS.capacity;
+    this.#totalBytes = options.totalBytes ?? ANSWER_CACHE_DEFAULTS.totalBytes;
     this.#now = dependencies.now;
   }
 
@@ -41,23 +45,39 @@ export class AnswerCache {
     return kept.building;
   }
 
+  /** How many answers are kept, and their bytes. */
+  get size(): { readonly answers: number; readonly bytes: number } {
+    return { answers: this.#kept.size, bytes: this.#bytes };
+  }
+
   async #build(key: string, kept: Kept, build: () => Promise<unknown>): Promise<Answer> {
     try {
       const answer = jsonAnswer(await build());
+      if (this.#kept.get(key) === kept) this.#bytes += answer.body.length - (kept.answer?.body.length ?? 0);
       kept.answer = answer;
       kept.atMillis = this.#now();
       // Large answers are rare, and a few thousand of them would be all memory: they are made anew.
-      if (answer.body.length > ANSWER_CACHE_DEFAULTS.maxBytes) this.#kept.delete(key);
+      if (answer.body.length > ANSWER_CACHE_DEFAULTS.maxBytes) this.#drop(key, kept);
+      this.#trim();
       return answer;
+    } catch (error) {
+      this.#drop(key, kept);
+      throw error;
     } finally {
       kept.building = undefined;
     }
   }
 
+  #drop(key: string, kept: Kept): void {
+    if (this.#kept.get(key) !== kept) return;
+    this.#kept.delete(key);
+    this.#bytes -= kept.answer?.body.length ?? 0;
+  }
+
   #trim(): void {
-    for (const key of this.#kept.keys()) {
-      if (this.#kept.size <= this.#capacity) return;
-      this.#kept.delete(key);
+    for (const [key, kept] of this.#kept) {
+      if (this.#kept.size <= this.#capacity && this.#bytes <= this.#totalBytes) return;
+      this.#drop(key, kept);
     }
   }
 }

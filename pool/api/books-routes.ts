@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AnswerCache } from './answer-cache.ts';
 import type { BooksView } from './books-view.ts';
 import { sendAnswer } from './public-routes.ts';
-import { PAGE, PARAMETERS, pageOfRequest, type Route, serviceOfPath, sliceOfPath } from './route.ts';
+import { answerKey, PAGE, PARAMETERS, pageOfRequest, type Route, serviceOfPath, sliceOfPath } from './route.ts';
 
 const MILLIS = 5_000;
 
@@ -13,7 +13,7 @@ export function booksRoutes({ books, cache }: { books: BooksView; cache: AnswerC
       sendAnswer(
         request,
         reply,
-        await cache.get(request.url, MILLIS, () => build(request)),
+        await cache.get(answerKey(request), MILLIS, () => build(request)),
         `public, max-age=${MILLIS / 1000}`,
       );
   const ofSlice = [PARAMETERS.service, PARAMETERS.slice];

@@ -10,7 +10,7 @@ import { unpackWork } from '../books/packed.ts';
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
 import { ApiRefusal } from './api-error.ts';
-import { type Page, pageOf, readCursor } from './keyset.ts';
+import { type Page, pageOf, readNumberCursor } from './keyset.ts';
 
 type RecordRow = {
   number: number;
@@ -27,6 +27,9 @@ type RecordRow = {
 };
 
 type CreditRow = { reward: bigint | null; fee: bigint | null; credited: bigint | null; credit_root: Buffer | null };
+
+/** More than any slice has; a place beyond it is beyond its end. */
+const MAX_LEAVES = 100_000_000;
 
 export class BooksView {
   readonly #options: { readonly network: NetworkName; readonly address: string };
@@ -57,8 +60,7 @@ export class BooksView {
 
   /** Closed slices, newest first, each with its record and what its rewards came to. */
   async slices(service: number, page: Page) {
-    const from = readCursor(page.cursor);
-    const before = from === undefined ? 2_147_483_647 : Math.min(Number(from.micros), 2_147_483_647);
+    const before = readNumberCursor(page.cursor) ?? 2_147_483_647;
     const rows = await this.#sql<(RecordRow & CreditRow)[]>`select s.number, s.window_work::text, s.slice_cuts,
         s.window_thousandths, s.fee_ppm, s.target, s.total::text, s.root, octet_length(s.leaves) / 20 as accounts,
         s.previous, s.chain, c.reward, c.fee, c.credited, c.root as credit_root
@@ -86,7 +88,7 @@ export class BooksView {
 
   /** A closed slice's leaves, in the order of its tree. The cursor is the place of the next one. */
   async leaves(service: number, slice: number, page: Page) {
-    const from = Number(readCursor(page.cursor)?.micros ?? 0);
+    const from = Math.min(readNumberCursor(page.cursor) ?? 0, MAX_LEAVES);
     const [row] = await this.#sql<{ leaves: Buffer; accounts: number }[]>`select
         substring(leaves from ${from * 20 + 1}::int for ${page.limit * 20}::int) as leaves,
         octet_length(leaves) / 20 as accounts

@@ -5,12 +5,28 @@ export type Page = { readonly cursor: string | undefined; readonly limit: number
 
 export const PAGE_LIMIT = { default: 50, max: 200 } as const;
 
-/** A cursor is `microseconds-key`; the key is hex, a uuid or a number. */
-export function readCursor(cursor: string | undefined): { micros: string; key: string } | undefined {
+const MAX_INTEGER = 2_147_483_647;
+/** Until the year 5138, which the database can still tell. */
+const MICROS = /^\d{1,17}$/;
+
+const refused = () => new ApiRefusal('bad_request', 'cursor is not one that this API gave');
+
+/** A cursor `microseconds-key` of rows in the order of their time; the key must look as this list's keys do. */
+export function readTimeCursor(cursor: string | undefined, key: RegExp): { micros: string; key: string } | undefined {
   if (cursor === undefined) return undefined;
-  const match = /^(\d{1,17})-([0-9a-f-]{1,96})$/.exec(cursor);
-  if (match === null) throw new ApiRefusal('bad_request', 'cursor is not one that this API gave');
-  return { micros: match[1] as string, key: match[2] as string };
+  const at = cursor.indexOf('-');
+  const parts = { micros: cursor.slice(0, Math.max(0, at)), key: cursor.slice(at + 1) };
+  if (!MICROS.test(parts.micros) || !key.test(parts.key)) throw refused();
+  return parts;
+}
+
+/** A cursor `number-0` of rows in the order of their number. */
+export function readNumberCursor(cursor: string | undefined): number | undefined {
+  if (cursor === undefined) return undefined;
+  const match = /^(0|[1-9]\d{0,9})-0$/.exec(cursor);
+  const number = match === null ? Number.NaN : Number(match[1]);
+  if (!(number <= MAX_INTEGER)) throw refused();
+  return number;
 }
 
 /** The rows of a page, and where the next one begins, if there is one. */

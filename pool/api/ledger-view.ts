@@ -2,7 +2,7 @@
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
 import type { BlockDocument, BlocksDocument, PaymentDocument, PaymentsDocument, PoolBlock } from './documents.ts';
-import { type Page, pageOf, readCursor } from './keyset.ts';
+import { type Page, pageOf, readTimeCursor } from './keyset.ts';
 import { ratio } from './pool-view.ts';
 
 type BlockRow = {
@@ -39,6 +39,9 @@ const blockDocument = (row: BlockRow): PoolBlock => ({
   credited: row.credit_list !== null,
 });
 
+/** A payout and one of its accounts. */
+const PAYMENT_KEY = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-\d{1,9}$/;
+
 export type BlockFilter = {
   readonly service: number | undefined;
   readonly state: string | undefined;
@@ -63,7 +66,7 @@ export class LedgerView {
 
   async blocks(page: Page, filter: BlockFilter): Promise<BlocksDocument> {
     const sql = this.#sql;
-    const from = readCursor(page.cursor);
+    const from = readTimeCursor(page.cursor, /^[0-9a-f]{96}$/);
     const after =
       from === undefined
         ? sql`where true`
@@ -87,7 +90,7 @@ export class LedgerView {
   /** One row for each recipient; all of them, or those of one address. */
   async payments(page: Page, address: string | undefined): Promise<PaymentsDocument> {
     const sql = this.#sql;
-    const from = readCursor(page.cursor);
+    const from = readTimeCursor(page.cursor, PAYMENT_KEY);
     const [id, account] = (from?.key ?? '').split(/-(?=\d+$)/);
     const after =
       from === undefined

@@ -15,7 +15,7 @@ import type {
   ServiceName,
   WorkersDocument,
 } from './documents.ts';
-import { type Page, pageOf, readCursor } from './keyset.ts';
+import { type Page, pageOf, readNumberCursor } from './keyset.ts';
 import { type PoolView, rateDocument } from './pool-view.ts';
 
 export type Account = {
@@ -90,7 +90,7 @@ export class MinerView {
 
   /** By falling rate of the last hour; a cursor is a rank, since the whole list is in memory. */
   async miners(page: Page): Promise<MinersDocument> {
-    const from = Number(readCursor(page.cursor)?.micros ?? 0);
+    const from = readNumberCursor(page.cursor) ?? 0;
     const ranking = this.#rates.ranking.filter((row) => row.rates.day > 0);
     const shown = ranking.slice(from, from + page.limit);
     const ids = shown.map((row) => row.accountId);
@@ -149,7 +149,7 @@ export class MinerView {
 
   async workers(address: string, page: Page): Promise<WorkersDocument> {
     const account = await this.account(address);
-    const from = Number(readCursor(page.cursor)?.micros ?? 0);
+    const from = readNumberCursor(page.cursor) ?? 0;
     const rows = await this.#sql<WorkerRow[]>`select id, service, name, accepted, stale, rejected,
         (extract(epoch from last_share_at) * 1000)::bigint::text as last_millis
       from workers where account_id = ${account.id} and id > ${from} order by id limit ${page.limit + 1}`;
@@ -173,7 +173,7 @@ export class MinerView {
   /** What the account got of the latest credit lists; each can be proven. */
   async credits(address: string, page: Page): Promise<CreditsDocument> {
     const account = await this.account(address);
-    const before = Number(readCursor(page.cursor)?.micros ?? 2_147_483_647);
+    const before = readNumberCursor(page.cursor) ?? 2_147_483_647;
     const rows = await this.#lists.before(before, CREDIT_LISTS + 1);
     const { rows: shown, more } = pageOf(rows, CREDIT_LISTS, (row) => `${row.id}-0`);
     const amounts = await this.#lists.creditsOf(

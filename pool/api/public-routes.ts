@@ -12,6 +12,7 @@ import type { PoolView } from './pool-view.ts';
 import type { ProofMaker } from './proofs.ts';
 import {
   addressOfQuery,
+  answerKey,
   choiceOfRequest,
   numberOfRequest,
   PAGE,
@@ -60,7 +61,7 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
       sendAnswer(
         request,
         reply,
-        await cache.get(request.url, millis, () => build(request)),
+        await cache.get(answerKey(request), millis, () => build(request)),
         `public, max-age=${Math.max(1, millis / 1000)}`,
       );
   const hoursOf = (request: FastifyRequest): number => numberOfRequest(request, 'hours', { ...CHART_HOURS, min: 1 });

@@ -22,6 +22,8 @@ export type Route = {
   /** An example of the answer, shown on the API page. */
   readonly answer?: string;
   readonly operator?: boolean;
+  /** Units of the client's allowance that an answer takes; 1 where it is cheap. */
+  readonly cost?: number;
   handle(request: FastifyRequest, reply: FastifyReply): Promise<unknown>;
 };
 
@@ -61,6 +63,41 @@ export const PARAMETERS = {
 
 export const PAGE = [PARAMETERS.cursor, PARAMETERS.limit];
 
+/** Longer than any value that a route knows what to do with. */
+const MAX_VALUE = 256;
+
+/** Text that the database and JSON both can hold. */
+const isText = (value: unknown): value is string =>
+  typeof value === 'string' && value.length <= MAX_VALUE && !value.includes('\0') && value.isWellFormed();
+
+/** No string anywhere in a body that the database could not hold. */
+function isStorable(value: unknown, depth = 0): boolean {
+  if (typeof value === 'string') return !value.includes('\0') && value.isWellFormed();
+  if (typeof value !== 'object' || value === null) return true;
+  return depth < 8 && Object.entries(value).every(([name, each]) => isStorable(name) && isStorable(each, depth + 1));
+}
+
+/**
+ * Refuses what a route does not know, before anything is done for it: parameters it does not have, values that are no text, bodies
+ * that cannot be kept. A misspelt parameter is told, and junk can neither pass by the answer cache nor fill it.
+ */
+export function checkRequest(route: Route, request: FastifyRequest): void {
+  const known = new Set((route.parameters ?? []).filter((each) => each.in === 'query').map((each) => each.name));
+  for (const [name, value] of Object.entries(request.query as Record<string, unknown>)) {
+    if (!known.has(name)) throw new ApiRefusal('bad_request', 'this route has no such parameter');
+    if (!isText(value)) throw new ApiRefusal('bad_request', `${name} is not a value of this parameter`);
+  }
+  for (const [name, value] of Object.entries((request.params ?? {}) as Record<string, unknown>))
+    if (!isText(value)) throw new ApiRefusal('bad_request', `${name} is not a value of this parameter`);
+  if (!isStorable(request.body)) throw new ApiRefusal('bad_request', 'the body holds text that cannot be kept');
+}
+
+/** Names an answer by what it depends on: the route and its parameters, however they were written. */
+export function answerKey(request: FastifyRequest): string {
+  const query = Object.entries(request.query as Record<string, string>).sort(([a], [b]) => (a < b ? -1 : 1));
+  return JSON.stringify([request.routeOptions.url, request.params, query]);
+}
+
 const query = (request: FastifyRequest, name: string): string | undefined => {
   const value = (request.query as Record<string, unknown>)[name];
   if (value === undefined) return undefined;
@@ -77,7 +114,7 @@ export function numberOfRequest(
   limits: { readonly default: number; readonly min: number; readonly max: number },
 ): number {
   const word = query(request, name);
-  const value = word === undefined ? limits.default : Number(word);
+  const value = word === undefined ? limits.default : /^(0|[1-9]\d{0,14})$/.test(word) ? Number(word) : Number.NaN;
   if (!Number.isInteger(value) || value < limits.min || value > limits.max)
     throw new ApiRefusal('bad_request', `${name} is a whole number from ${limits.min} to ${limits.max}`);
   return value;
@@ -120,6 +157,6 @@ export function serviceOfQuery(request: FastifyRequest): number | undefined {
 
 export function sliceOfPath(request: FastifyRequest): number {
   const word = pathPart(request, 'slice');
-  if (!/^\d{1,9}$/.test(word)) throw new ApiRefusal('bad_request', 'a slice is named by its number');
+  if (!/^(0|[1-9]\d{0,8})$/.test(word)) throw new ApiRefusal('bad_request', 'a slice is named by its number');
   return Number(word);
 }

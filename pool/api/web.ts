@@ -20,7 +20,7 @@ import { SERVICES } from '../journal-record.ts';
 import { ApiRefusal, type PoolApiErrorCode, wordsOf } from './api-error.ts';
 import { apiPage, openApiDocument } from './openapi.ts';
 import type { OperatorToken } from './operator-token.ts';
-import type { Route } from './route.ts';
+import { checkRequest, type Route } from './route.ts';
 import { loadStaticFiles, PAGE_HEADERS, type StaticFile } from './static-files.ts';
 
 export type WebOptions = {
@@ -165,13 +165,14 @@ class Web {
   async #serve(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const { token, now } = this.#dependencies;
     reply.header('x-content-type-options', 'nosniff').header('cross-origin-resource-policy', 'same-origin');
-    const verdict = this.#rate.take(clientKey(this.#clientOf(request.raw)), 1, now());
+    const verdict = this.#rate.take(clientKey(this.#clientOf(request.raw)), route.cost ?? 1, now());
     if (!verdict.ok) throw new ApiRefusal('too_many_requests', 'too many requests', verdict.retryAfterMillis);
     if (route.operator === true) {
       reply.header('cache-control', 'no-store');
       if (!(await token.admits(request.headers.authorization)))
         throw new ApiRefusal('unauthorized', 'this route needs the operator token');
     }
+    checkRequest(route, request);
     return route.handle(request, reply);
   }
 
