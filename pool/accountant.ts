@@ -8,6 +8,7 @@ import type { CutStreamItem } from '../protocol/api/client-events.ts';
 import type { Bytes } from '../protocol/bytes.ts';
 import { type Network, REGISTRATION_WINDOW } from '../protocol/network.ts';
 import { sliceOfHeight } from '../protocol/pplns.ts';
+import { laterMillis } from '../runtime/clock.ts';
 import type { Logger } from '../runtime/log.ts';
 import { Adoption, type AdoptionDependencies } from './adoption.ts';
 import { ClosedWork } from './books/closed-work.ts';
@@ -72,7 +73,7 @@ export class Accountant {
     this.#intake = new Intake({ network: options.network.name, sliceCuts: options.sliceCuts });
     this.#adoption = new Adoption(options, dependencies);
     this.#judge = new RewardJudge(options, dependencies);
-    this.#watch = new ChainWatch(options.network.name, { now: Date.now, ...dependencies });
+    this.#watch = new ChainWatch(options.network.name, { now: laterMillis, ...dependencies });
   }
 
   async #fenced<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
