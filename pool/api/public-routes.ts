@@ -153,7 +153,7 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
       path: '/miners/:address/credits',
       group: 'Miners',
       summary: 'What a miner got of each credit list; each can be proven',
-      parameters: [PARAMETERS.address, PARAMETERS.cursor],
+      parameters: [PARAMETERS.address, ...PAGE],
       handle: cached(FIGURES_MILLIS, (request) => miners.credits(pathPart(request, 'address'), pageOfRequest(request))),
     },
     {

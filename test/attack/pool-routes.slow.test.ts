@@ -1,5 +1,7 @@
 /** Whatever is put into the pool's routes, no answer is 500 and nothing is logged: a client's input is the client's fault. */
+import { readdir, readFile } from 'node:fs/promises';
 import { Agent, request as httpRequest } from 'node:http';
+import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { AnswerCache } from '../../pool/api/answer-cache.ts';
 import { answerKey, type Route } from '../../pool/api/route.ts';
@@ -172,4 +174,22 @@ test('junk neither passes by the answer cache nor fills it', async () => {
   const key = answerKey(request('/blocks', { limit: '5', state: 'paid' }));
   expect(answerKey(request('/blocks', { state: 'paid', limit: '5' }))).toBe(key);
   expect(answerKey(request('/blocks', { state: 'paid', limit: '6' }))).not.toBe(key);
+});
+
+test('every parameter that the page asks with is one that its route has', { timeout: 60_000 }, async () => {
+  const bed = await openPoolApiBed();
+  const source = (await readdir('dashboard', { recursive: true })).filter((name) => /\.tsx?$/.test(name));
+  const texts = await Promise.all(source.map((name) => readFile(join('dashboard', name), 'utf8')));
+  const parametersOf = (last: string): Set<string> =>
+    new Set(
+      bed.api.routes
+        .filter((route) => route.path.endsWith(`/${last}`))
+        .flatMap((route) => (route.parameters ?? []).filter((each) => each.in === 'query').map((each) => each.name)),
+    );
+  // Such as `blocks${query({ service, limit: 50 })}` and `${path}/credits${query({ cursor, limit: 20 })}`.
+  const asked = texts.flatMap((text) => [...text.matchAll(/(\w+)\$\{query\(\{([^}]*)\}\)\}/g)]);
+  expect(asked.length).toBeGreaterThan(4);
+  for (const [, route = '', words = ''] of asked)
+    for (const word of words.split(','))
+      expect([...parametersOf(route)], `${route}: ${word}`).toContain(word.split(':')[0]?.trim());
 });
