@@ -43,7 +43,7 @@ export class Balances {
   }
 
   async #ask(account: string): Promise<Owed> {
-    const [row] = await this.#sql<Owed[]>`select balance + in_flight as pending, paid from accounts
+    const [row] = await this.#sql<Owed[]>`select greatest(balance, 0) + in_flight as pending, paid from accounts
       where payload = decode(${account}, 'hex')`;
     return row ?? { pending: 0n, paid: 0n };
   }

@@ -1,8 +1,9 @@
-/** svc-pool: `run` is the pool, `audit` recomputes its books. */
+/** svc-pool: `run` is the pool, `audit` recomputes its books, `repair-payouts` compares them with the wallet. */
 import { join } from 'node:path';
 import { BridgeError } from '../bridge/bridge-error.ts';
+import { parseAddress } from '../protocol/address.ts';
 import { createApiClient } from '../protocol/api/client.ts';
-import { parsed, path } from '../protocol/command-line.ts';
+import { flag, parsed, path } from '../protocol/command-line.ts';
 import { apiClientDependencies } from '../runtime/api-client.ts';
 import { steadyMillis } from '../runtime/clock.ts';
 import { lockDirectory } from '../runtime/directory-lock.ts';
@@ -16,8 +17,12 @@ import { reportText } from './audit/report.ts';
 import { connectDatabase } from './database/connect.ts';
 import { startEmbeddedPostgres } from './database/embedded.ts';
 import { poolOptions } from './options.ts';
+import { payoutSeries } from './payout/payout-series.ts';
+import { repairPayouts } from './payout/repair.ts';
+import { createWalletClient } from './payout/wallet-client.ts';
 import { createPool } from './pool.ts';
 import { PoolError } from './pool-error.ts';
+import { openWalletLink } from './wallet-link.ts';
 
 /** What the operator can put right is one line; anything else is a defect and shows where it came from. */
 function failed(name: string, error: unknown, terminal: Terminal): void {
@@ -122,6 +127,70 @@ const auditCommand = command(
   },
 );
 
+const repairCommand = command(
+  {
+    name: 'svc-pool repair-payouts',
+    summary:
+      'Compares the payouts of the books with the payments of the wallet, and with --apply puts the books right.',
+    options: {
+      network: poolOptions.network,
+      dataDir: poolOptions.dataDir,
+      database: parsed(
+        { help: 'PostgreSQL server; without one the embedded one, with the pool stopped', placeholder: 'URL' },
+        (word) => word,
+      ),
+      wallet: poolOptions.wallet,
+      walletTokenFile: poolOptions.walletTokenFile,
+      nodeApi: poolOptions.nodeApi,
+      apply: flag({ help: 'put the books right; without it nothing is changed' }),
+      advance: flag({ help: 'book also what is more than the books have credited and the pool has earned' }),
+      ...logOptions,
+    },
+    examples: [
+      {
+        line: 'svc-pool repair-payouts --database postgres://pool:secret@db/pool --wallet http://127.0.0.1:28703 --wallet-token-file wallet.token',
+        says: 'beside a running pool: shows what differs',
+      },
+    ],
+  },
+  async (values, _operands, terminal) => {
+    const { log, close } = openLog('repair', values, terminal.env);
+    const stops: (() => unknown)[] = [close];
+    try {
+      if (values.database === undefined || values.wallet === undefined) {
+        const lock = lockDirectory(values.dataDir);
+        stops.push(() => lock.release());
+      }
+      const server =
+        values.database === undefined ? await startEmbeddedPostgres(join(values.dataDir, 'database'), log) : undefined;
+      stops.push(() => server?.stop());
+      const sql = connectDatabase(values.database ?? (server?.url as string), { max: 2, name: 'svc-pool-repair' });
+      stops.push(() => sql.end({ timeout: 5 }));
+      const { poolAddress } = await booksOf(sql);
+      const link = await openWalletLink(values, values.nodeApi[0] as string, {
+        log,
+        started: (_, stop) => stops.push(stop),
+        fault: (reason) => terminal.err(`svc-pool repair-payouts: ${reason}\n`),
+      });
+      const { lines, agree } = await repairPayouts(
+        { apply: values.apply, advance: values.advance },
+        { sql, wallet: createWalletClient(link), series: payoutSeries(parseAddress(poolAddress).payload) },
+      );
+      terminal.out(lines.map((line) => `${line}\n`).join(''));
+      return agree ? 0 : 1;
+    } catch (error) {
+      failed('svc-pool repair-payouts', error, terminal);
+      return 1;
+    } finally {
+      for (const stop of stops.reverse()) await stop();
+    }
+  },
+);
+
 await runProgram(
-  commandTable('svc-pool', 'A mining pool whose books its miners can check.', [runCommand, auditCommand]),
+  commandTable('svc-pool', 'A mining pool whose books its miners can check.', [
+    runCommand,
+    auditCommand,
+    repairCommand,
+  ]),
 );

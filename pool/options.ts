@@ -157,6 +157,10 @@ export const poolOptions = {
     max: 1_000_000_000,
     default: 1_000,
   }),
+  payoutsPaused: flag({
+    help: 'begin with payouts paused, until the operator resumes them: after a database was restored',
+    group: MONEY,
+  }),
   payoutInterval: duration({ help: 'time between two rounds of payouts', group: MONEY, default: '1h' }),
   shareDays: integer({ help: 'days that raw shares are kept', group: MONEY, min: 1, max: 3650, default: 7 }),
   database: parsed(

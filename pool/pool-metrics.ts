@@ -4,6 +4,7 @@ import type { PoolApi } from './api/pool-api.ts';
 import { balanceSheet } from './books/sheet.ts';
 import type { Sql } from './database/connect.ts';
 import { SERVICES } from './journal-record.ts';
+import { payoutsHeld } from './payout/payout-hold.ts';
 
 export type PoolMetricsDependencies = {
   readonly sql: Sql;
@@ -71,6 +72,7 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
   });
   const payouts = readTotals((amount, state) => payoutsTotal.add(amount, { state }));
   const open = metrics.gauge('svc_pool_payouts_open', { help: 'Payouts under way by state', labels: ['state'] });
+  const stopped = metrics.gauge('svc_pool_payouts_held', { help: '1 while the books and the wallet do not agree' });
   const person = metrics.gauge('svc_pool_payouts_need_person', { help: 'Payouts that wait for the operator' });
   const paidAtoms = metrics.gauge('svc_pool_paid_atoms', { help: 'Atoms paid to miners' });
   const owed = metrics.gauge('svc_pool_owed_atoms', { help: 'Atoms that miners have to get' });
@@ -125,6 +127,7 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
     const countOf = (state: string) => states.find((row) => row.state === state)?.count ?? 0;
     for (const state of ['finalized', 'void'] as const) payouts(countOf(state), state);
     for (const state of ['reserved', 'submitting', 'submitted']) open.set(countOf(state), { state });
+    stopped.set((await payoutsHeld(sql)) === null ? 0 : 1);
     person.set(states.reduce((sum, row) => sum + row.person, 0));
     const [holes] = await sql<
       { lost: string }[]

@@ -25,10 +25,11 @@ import type { Logger } from '../runtime/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
 import { nodeTransport } from '../runtime/node-transport.ts';
-import { privateText, readPrivateFile } from '../runtime/private-file.ts';
+import { privateText } from '../runtime/private-file.ts';
 import { watchClock } from '../runtime/watched-clock.ts';
 import type { ConnectDocument } from './api/documents.ts';
 import { OperatorToken } from './api/operator-token.ts';
+import { pausePayouts } from './api/payout-pause.ts';
 import { openPoolApi } from './api/pool-api.ts';
 import type { ChainView } from './api/pool-view.ts';
 import { startWeb } from './api/web.ts';
@@ -37,7 +38,6 @@ import { chainOfApi } from './chain.ts';
 import { connectDatabase, type Sql } from './database/connect.ts';
 import { startEmbeddedPostgres } from './database/embedded.ts';
 import { migrate } from './database/migrate.ts';
-import { startEmbeddedWallet } from './embedded-wallet.ts';
 import { JournalKeep } from './feed/journal-keep.ts';
 import { Outbox } from './feed/outbox.ts';
 import { positionsOf, sliceEndsOf } from './feed/positions.ts';
@@ -54,6 +54,7 @@ import { PoolSink } from './share-sink.ts';
 import type { SharedState } from './shared/shared-state.ts';
 import { Refusals } from './stats/refusals.ts';
 import { TermRunner } from './term-runner.ts';
+import { openWalletLink } from './wallet-link.ts';
 
 export type PoolDependencies = {
   readonly log: Logger;
@@ -165,6 +166,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     await verifier.prepare(epoch);
     return verifier.hash(epoch, header);
   };
+  if (values.payoutsPaused) await pausePayouts(sql, true);
   const walletClient = createWalletClient(wallet);
   const runner = new TermRunner(
     {
@@ -265,7 +267,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       now: steadyMillis,
       wall: Date.now,
       connect: () => connectDocument(values, stratum),
-      wallet: () => walletClient.status(),
+      wallet: walletClient,
       isAccountant: () => runner.term !== undefined,
     },
   );
@@ -337,23 +339,6 @@ async function openDatabase(values: PoolValues, { log, started, fault }: PoolDep
   } catch (error) {
     throw new PoolError('database_unavailable', (error as Error).message);
   }
-}
-
-async function openWalletLink(values: PoolValues, nodeApi: string, { log, started, fault }: PoolDependencies) {
-  if (values.wallet !== undefined) {
-    if (values.walletTokenFile === undefined)
-      throw new PoolError('options_disagree', '--wallet needs --wallet-token-file');
-    // One that the wallet has yet to make is waited for; one that others can read is not used.
-    if (readPrivateFile(values.walletTokenFile).kind !== 'missing')
-      privateText(values.walletTokenFile, '--wallet-token-file');
-    return { url: values.wallet, tokenFile: values.walletTokenFile };
-  }
-  const wallet = await startEmbeddedWallet(
-    { directory: join(values.dataDir, 'wallet'), network: values.network, nodeApi },
-    { log: log.child('wallet'), fault: (error) => fault(`the wallet's state cannot be written: ${error.message}`) },
-  );
-  started('wallet', () => wallet.close());
-  return wallet;
 }
 
 function openVerifier(values: PoolValues, { log, started }: PoolDependencies): Verifier {

@@ -14,6 +14,7 @@ import type { Chain } from './chain.ts';
 import { connectDatabase, type Sql, type Transaction } from './database/connect.ts';
 import type { EntrySource } from './feed/entry-source.ts';
 import { PAYOUT_DEFAULTS, PayoutLoop } from './payout/payout-loop.ts';
+import { payoutSeries } from './payout/payout-series.ts';
 import type { PayoutWallet } from './payout/payout-wallet.ts';
 import { foldStats, pruneStats } from './stats/fold.ts';
 import { noteSilentWorkers } from './stats/silence.ts';
@@ -113,8 +114,9 @@ export class TermRunner {
             log: this.#dependencies.log.child('webhooks'),
           });
     try {
+      let head = 0;
       await run('opening the books', async () => {
-        await accountant.start();
+        head = await accountant.start();
         await this.#dependencies.source.begin();
       });
       if (!signal.aborted) {
@@ -122,11 +124,16 @@ export class TermRunner {
         // A reward must not be read before the journal that names its finder: what waits is taken in first.
         const caughtUp = Promise.withResolvers<void>();
         signal.addEventListener('abort', () => caughtUp.resolve());
+        let isFed = false;
+        void caughtUp.promise.then(() => {
+          isFed = true;
+        });
+        const isCaughtUp = async () => isFed && (await this.#chainHeight()) >= head;
         await Promise.all([
           run('taking shares in', () => this.#takeIn(accountant, signal, () => caughtUp.resolve())),
           run('following the chain', () => caughtUp.promise.then(() => accountant.follow(signal))),
           run('statistics', () => this.#keepStats(term.number, signal)),
-          run('payouts', () => this.#pay(term.number, signal)),
+          run('payouts', () => this.#pay(term.number, signal, isCaughtUp)),
         ]);
       }
     } finally {
@@ -185,20 +192,30 @@ export class TermRunner {
     }
   }
 
-  async #pay(term: bigint, signal: AbortSignal): Promise<void> {
+  async #chainHeight(): Promise<number> {
+    const [row] = await this.#dependencies.sql<{ value: string }[]>`select value from settings
+      where name = 'chain_height'`;
+    return Number(row?.value ?? 0);
+  }
+
+  /** Begins anew with every term and after every failure: then the books are compared with the wallet before anything is paid. */
+  async #pay(term: bigint, signal: AbortSignal, isCaughtUp: () => Promise<boolean>): Promise<void> {
     const { sql, wallet, log, now } = this.#dependencies;
     const { payoutMin: minimum, payoutIntervalMillis } = this.#options;
+    const series = payoutSeries(this.#options.poolAddress);
     const loop = new PayoutLoop(
-      { term, minimum, ...PAYOUT_DEFAULTS },
-      { sql, wallet, log: log.child('payout'), newId: randomUUID },
+      { term, series, minimum, ...PAYOUT_DEFAULTS },
+      { sql, wallet, log: log.child('payout'), now, newId: randomUUID, isCaughtUp },
     );
     while (!signal.aborted) {
       const [row] = await sql<{ value: string }[]>`select value from settings where name = ${LAST_PAYOUT}`;
       const age = now() - Number(row?.value ?? 0);
       // A clock that jumped back must not stop payouts for as long as it jumped.
-      const isDue = (age >= payoutIntervalMillis || age < 0) && !(await payoutsPaused(sql));
-      await loop.round(isDue);
-      if (isDue)
+      const isDue = age >= payoutIntervalMillis || age < 0;
+      const mode = (await payoutsPaused(sql)) ? 'follow' : isDue ? 'pay' : 'send';
+      const { isComplete } = await loop.round(mode);
+      // As long as somebody is due the next round goes on, and the interval begins when everybody is served.
+      if (isComplete)
         await sql`insert into settings values (${LAST_PAYOUT}, ${String(now())})
           on conflict (name) do update set value = excluded.value`;
       await this.#pause(Math.min(FOLLOW_PAYOUTS_MILLIS, payoutIntervalMillis), signal);

@@ -106,6 +106,8 @@ export type MinerDocument = {
   readonly balance: string;
   readonly in_flight: string;
   readonly paid: string;
+  /** Paid beyond what was credited, after the database fell back to an older copy; income makes up for it first. */
+  readonly advance: string;
   /** An estimate of what the window and its blocks not credited yet will bring. */
   readonly pending_estimate: string;
   readonly payout_minimum: string;
@@ -199,6 +201,8 @@ export type OperatorStatus = {
     readonly outputs: number | null;
   };
   readonly payouts_paused: boolean;
+  /** Why the accountant pays nothing: the books and the wallet do not agree. */
+  readonly payouts_held: string | null;
   readonly accountant: { readonly term: string; readonly holder: string; readonly here: boolean };
 };
 export type InstanceDocument = {
@@ -214,16 +218,22 @@ export type BansDocument = {
   readonly api_version: 1;
   readonly bans: readonly { readonly key: string; readonly until_millis: number }[];
 };
+export type PayoutAction = 'release' | 'void' | 'sent';
 export type QueueDocument = {
   readonly api_version: 1;
   readonly payouts: readonly {
     readonly payout_id: string;
+    /** Its place in the wallet's record, once the wallet was asked. */
+    readonly number: number | null;
     readonly state: PayoutStateName;
     readonly total: string;
     readonly recipients: number;
+    readonly items: readonly { readonly address: string; readonly amount: string }[];
     readonly needs_person: string | null;
     readonly reason: string | null;
     readonly created_millis: number;
+    /** What the operator can do about it now. */
+    readonly actions: readonly PayoutAction[];
   }[];
 };
 /** GET api/v1/operator/rewards: blocks whose reward is held. */

@@ -139,9 +139,10 @@ export class MinerView {
       stale: Number(counts?.stale ?? 0),
       rejected: Number(counts?.rejected ?? 0),
       last_share_millis: counts?.last_millis == null ? null : Number(counts.last_millis),
-      balance: String(account.balance),
+      balance: String(account.balance > 0n ? account.balance : 0n),
       in_flight: String(account.inFlight),
       paid: String(account.paid),
+      advance: String(account.balance < 0n ? -account.balance : 0n),
       pending_estimate: String(this.#pool.pendingEstimate(rates) + BigInt(solo?.atoms ?? 0)),
       payout_minimum: String(account.payoutMin ?? this.#payoutMin),
     };

@@ -3,8 +3,8 @@ import type { FastifyRequest } from 'fastify';
 import { clientKey } from '../../runtime/client-address.ts';
 import { balanceSheet } from '../books/sheet.ts';
 import type { Sql } from '../database/connect.ts';
-import { markVoid } from '../payout/payout-states.ts';
-import type { WalletAnswer, WalletStatus } from '../payout/payout-wallet.ts';
+import { payoutsHeld } from '../payout/payout-hold.ts';
+import type { PayoutWallet } from '../payout/payout-wallet.ts';
 import type { SharedState } from '../shared/shared-state.ts';
 import { ApiRefusal } from './api-error.ts';
 import type {
@@ -13,11 +13,11 @@ import type {
   InstancesDocument,
   OperatorLogDocument,
   OperatorStatus,
-  QueueDocument,
 } from './documents.ts';
 import { acceptReward, heldRewards } from './held-rewards.ts';
-import { pausePayouts, payoutsPaused } from './payout-pause.ts';
-import { PAGE, pageOfRequest, pathPart, type Route } from './route.ts';
+import { payoutsPaused } from './payout-pause.ts';
+import { payoutRoutes } from './payout-routes.ts';
+import { bodyObject, PAGE, pageOfRequest, pathPart, type Route } from './route.ts';
 
 export type OperatorDependencies = {
   readonly sql: Sql;
@@ -25,7 +25,7 @@ export type OperatorDependencies = {
   readonly now: () => number;
   /** Options as they were read, secrets left out. */
   readonly config: Readonly<Record<string, unknown>>;
-  readonly wallet: () => Promise<WalletAnswer<WalletStatus>>;
+  readonly wallet: PayoutWallet;
   readonly isAccountant: () => boolean;
 };
 
@@ -40,7 +40,7 @@ export function operatorRoutes({ sql, shared, now, config, wallet, isAccountant 
   });
   const status = async (): Promise<OperatorStatus> => {
     const sheet = await balanceSheet(sql);
-    const answer = await wallet();
+    const answer = await wallet.status();
     const [term] = await sql<{ number: bigint; holder: string }[]>`select number, holder from term`;
     return {
       api_version: 1,
@@ -59,16 +59,10 @@ export function operatorRoutes({ sql, shared, now, config, wallet, isAccountant 
           ? { ready: true, reason: null, spendable: String(answer.value.spendable), outputs: answer.value.outputs }
           : { ready: false, reason: answer.reason, spendable: null, outputs: null },
       payouts_paused: await payoutsPaused(sql),
+      payouts_held: await payoutsHeld(sql),
       accountant: { term: String(term?.number ?? 0n), holder: term?.holder ?? '', here: isAccountant() },
     };
   };
-  const payoutId = (request: FastifyRequest): string => {
-    const id = pathPart(request, 'id');
-    if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id))
-      throw new ApiRefusal('bad_request', 'a payout is named by its id');
-    return id;
-  };
-
   return [
     operator({
       method: 'GET',
@@ -86,7 +80,7 @@ export function operatorRoutes({ sql, shared, now, config, wallet, isAccountant 
         properties: { key: { type: 'string' }, minutes: { type: 'integer', minimum: 1, maximum: 525_600 } },
       },
       handle: async (request) => {
-        const { key, minutes } = objectOf(request);
+        const { key, minutes } = bodyObject(request);
         if (typeof key !== 'string' || key.length > 64 || clientKey(key) === 'unknown')
           throw new ApiRefusal('bad_request', 'key is an IPv4 or IPv6 address');
         if (typeof minutes !== 'number' || !Number.isInteger(minutes) || minutes < 1 || minutes > 525_600)
@@ -103,7 +97,7 @@ export function operatorRoutes({ sql, shared, now, config, wallet, isAccountant 
       summary: 'Lifts a ban',
       body: { type: 'object', required: ['key'], properties: { key: { type: 'string' } } },
       handle: async (request) => {
-        const { key } = objectOf(request);
+        const { key } = bodyObject(request);
         if (typeof key !== 'string') throw new ApiRefusal('bad_request', 'key names a ban of the list');
         await note(request, 'unban', { key });
         return { api_version: 1, lifted: await shared.unban(key) };
@@ -137,12 +131,7 @@ export function operatorRoutes({ sql, shared, now, config, wallet, isAccountant 
       summary: 'Balance sheet (a gap that is not 0 is an alarm), wallet, and who keeps the books',
       handle: () => status(),
     }),
-    operator({
-      method: 'GET',
-      path: '/queue',
-      summary: 'Payouts that are open, and those that need a person',
-      handle: async (): Promise<QueueDocument> => ({ api_version: 1, payouts: await openList(sql) }),
-    }),
+    ...payoutRoutes({ sql, wallet, note }, operator),
     operator({
       method: 'GET',
       path: '/rewards',
@@ -156,7 +145,7 @@ export function operatorRoutes({ sql, shared, now, config, wallet, isAccountant 
       body: { type: 'object', required: ['amount'], properties: { amount: { type: 'string' } } },
       handle: async (request) => {
         const id = pathPart(request, 'id');
-        const { amount } = objectOf(request);
+        const { amount } = bodyObject(request);
         if (!/^[0-9a-f]{96}$/.test(id)) throw new ApiRefusal('bad_request', 'a block is named by 96 hex characters');
         if (typeof amount !== 'string' || !/^[1-9]\d{0,17}$/.test(amount))
           throw new ApiRefusal('bad_request', 'amount is the claimed number of atoms');
@@ -164,73 +153,6 @@ export function operatorRoutes({ sql, shared, now, config, wallet, isAccountant 
           throw new ApiRefusal('conflict', 'no reward of this amount is held for this block');
         await note(request, 'reward_accept', { block: id, amount });
         return { api_version: 1, accepted: amount };
-      },
-    }),
-    ...[true, false].map((isPaused) =>
-      operator({
-        method: 'POST',
-        path: isPaused ? '/pause' : '/resume',
-        summary: isPaused ? 'Stops new payouts; those under way are still followed' : 'Lets payouts go on',
-        handle: async (request) => {
-          await note(request, isPaused ? 'payouts_pause' : 'payouts_resume', {});
-          await pausePayouts(sql, isPaused);
-          return { api_version: 1, payouts_paused: isPaused };
-        },
-      }),
-    ),
-    operator({
-      method: 'POST',
-      path: '/payouts/:id/release',
-      summary:
-        'Lets a payout go on that waited for a person and was found unpaid: it is asked for again with the same request id',
-      handle: async (request) => {
-        const id = payoutId(request);
-        const rows = await sql`update payouts set needs_person = null, request_table = null,
-            state = case when state = 'submitting' then 'reserved' else state end, updated_at = now()
-          where id = ${id} and needs_person is not null and state in ('reserved', 'submitting') returning id`;
-        if (rows.length === 0) throw new ApiRefusal('conflict', 'this payout does not wait for a person');
-        await note(request, 'payout_release', { payout: id });
-        return { api_version: 1, released: id };
-      },
-    }),
-    operator({
-      method: 'POST',
-      path: '/payouts/:id/sent',
-      summary: 'Says by which transaction a payout was sent that waited for a person; its fate is then followed',
-      body: {
-        type: 'object',
-        required: ['transaction_id', 'fee_atoms'],
-        properties: { transaction_id: { type: 'string', pattern: '^[0-9a-f]{96}$' }, fee_atoms: { type: 'string' } },
-      },
-      handle: async (request) => {
-        const id = payoutId(request);
-        const { transaction_id, fee_atoms } = objectOf(request);
-        if (typeof transaction_id !== 'string' || !/^[0-9a-f]{96}$/.test(transaction_id))
-          throw new ApiRefusal('bad_request', 'transaction_id has 96 hex characters');
-        if (typeof fee_atoms !== 'string' || !/^\d{1,18}$/.test(fee_atoms))
-          throw new ApiRefusal('bad_request', 'fee_atoms is a decimal number');
-        const rows =
-          await sql`update payouts set state = 'submitted', transaction_id = decode(${transaction_id}, 'hex'),
-            fee = ${BigInt(fee_atoms)}, needs_person = null, updated_at = now()
-          where id = ${id} and needs_person is not null and state = 'submitting' returning id`;
-        if (rows.length === 0) throw new ApiRefusal('conflict', 'this payout does not wait for a person');
-        await note(request, 'payout_sent', { payout: id, transaction: transaction_id });
-        return { api_version: 1, sent: id };
-      },
-    }),
-    operator({
-      method: 'POST',
-      path: '/payouts/:id/void',
-      summary: 'Gives the balances of a payout back that the wallet has never been asked for',
-      handle: async (request) => {
-        const id = payoutId(request);
-        await sql.begin(async (transaction) => {
-          const [row] = await transaction`select 1 from payouts where id = ${id} and state = 'reserved' for update`;
-          if (row === undefined) throw new ApiRefusal('conflict', 'only a reserved payout can be given back');
-          await markVoid(transaction, id, 'reserved', 'by the operator');
-        });
-        await note(request, 'payout_void', { payout: id });
-        return { api_version: 1, voided: id };
       },
     }),
     operator({
@@ -260,34 +182,3 @@ const banDocument = ({ key, untilMillis }: { key: string; untilMillis: number })
   key,
   until_millis: untilMillis,
 });
-
-const objectOf = (request: FastifyRequest): Record<string, unknown> => {
-  if (typeof request.body !== 'object' || request.body === null)
-    throw new ApiRefusal('bad_request', 'the body is a JSON object');
-  return request.body as Record<string, unknown>;
-};
-
-async function openList(sql: Sql): Promise<QueueDocument['payouts']> {
-  type Row = {
-    id: string;
-    state: QueueDocument['payouts'][number]['state'];
-    needs_person: string | null;
-    reason: string | null;
-    millis: string;
-    total: string;
-    recipients: number;
-  };
-  const rows = await sql<Row[]>`select p.id, p.state, p.needs_person, p.reason, sum(i.amount)::text as total,
-      count(*)::int as recipients, (extract(epoch from p.created_at) * 1000)::bigint::text as millis
-    from payouts p join payout_items i on i.payout_id = p.id
-    where p.state in ('reserved', 'submitting', 'submitted') group by p.id order by p.created_at limit 200`;
-  return rows.map((row) => ({
-    payout_id: row.id,
-    state: row.state,
-    total: row.total,
-    recipients: row.recipients,
-    needs_person: row.needs_person,
-    reason: row.reason,
-    created_millis: Number(row.millis),
-  }));
-}

@@ -2,7 +2,7 @@
 import type { NetworkName } from '../../protocol/network.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { Sql } from '../database/connect.ts';
-import type { WalletAnswer, WalletStatus } from '../payout/payout-wallet.ts';
+import type { PayoutWallet } from '../payout/payout-wallet.ts';
 import type { SharedState } from '../shared/shared-state.ts';
 import { RateBoard } from '../stats/rates.ts';
 import { AnswerCache } from './answer-cache.ts';
@@ -37,7 +37,7 @@ export type PoolApiDependencies = {
   /** The system's time, for what a wallet elsewhere compares with its own; `now` without it. */
   readonly wall?: () => number;
   readonly connect: () => ConnectDocument;
-  readonly wallet: () => Promise<WalletAnswer<WalletStatus>>;
+  readonly wallet: PayoutWallet;
   readonly isAccountant: () => boolean;
 };
 

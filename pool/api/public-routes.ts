@@ -13,6 +13,7 @@ import type { ProofMaker } from './proofs.ts';
 import {
   addressOfQuery,
   answerKey,
+  bodyObject,
   choiceOfRequest,
   numberOfRequest,
   PAGE,
@@ -186,7 +187,7 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
       parameters: [PARAMETERS.address],
       body: { type: 'object', required: ['threshold_atoms'], properties: { threshold_atoms: { type: 'string' } } },
       handle: async (request) => {
-        const { threshold_atoms } = bodyOf(request);
+        const { threshold_atoms } = bodyObject(request);
         return thresholds.request(pathPart(request, 'address'), threshold_atoms);
       },
     },
@@ -202,7 +203,7 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
         properties: { threshold_atoms: { type: 'string' }, request: { type: 'object' }, proof: { type: 'object' } },
       },
       handle: async (request) => {
-        const { threshold_atoms, request: asked, proof } = bodyOf(request);
+        const { threshold_atoms, request: asked, proof } = bodyObject(request);
         const account = await miners.account(pathPart(request, 'address'));
         return thresholds.change(account, threshold_atoms, asked as AddressProofRequest, proof as AddressProof);
       },
@@ -251,10 +252,3 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
     },
   ];
 }
-
-const bodyOf = (request: FastifyRequest): Record<string, unknown> => {
-  const { body } = request;
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw new ApiRefusal('bad_request', 'the body is a JSON object');
-  return body as Record<string, unknown>;
-};

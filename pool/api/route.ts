@@ -160,3 +160,11 @@ export function sliceOfPath(request: FastifyRequest): number {
   if (!/^(0|[1-9]\d{0,8})$/.test(word)) throw new ApiRefusal('bad_request', 'a slice is named by its number');
   return Number(word);
 }
+
+/** A JSON body that is an object. */
+export const bodyObject = (request: FastifyRequest): Record<string, unknown> => {
+  const { body } = request;
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw new ApiRefusal('bad_request', 'the body is a JSON object');
+  return body as Record<string, unknown>;
+};

@@ -1,13 +1,14 @@
 /**
- * Paying out: one round reserves what is due, submits what is reserved, and asks for the fate of what is submitted.
- * Anything unclear is asked again with the same request id; nothing is ever sent a second time under another. A wallet
- * that forgot its request ids (restored from its words) stops the payouts it might have made before: a person looks.
+ * Paying out: one round compares the books with the wallet, reserves what is due, submits what is reserved, and asks for the fate of what is submitted.
+ * Payouts are numbered and sent one after another, and the wallet pays under each number once: a database that fell back asks for a number that is taken, and
+ * what it has forgotten is found and booked before anything else is paid (pool/payout/reconciliation.ts). Anything unclear is asked again with the same
+ * number; a recipient whom the wallet refuses waits alone for a person.
  */
 import type { Logger } from '../../runtime/log.ts';
 import { fenced } from '../books/term.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
+import { type PayoutSeries, requestIdOf } from './payout-series.ts';
 import {
-  callForPerson,
   markFinalized,
   markRefused,
   markSubmitted,
@@ -16,11 +17,14 @@ import {
   type OpenPayout,
   openPayouts,
   reservePayout,
+  setAside,
 } from './payout-states.ts';
-import type { PayoutWallet, WalletStatus } from './payout-wallet.ts';
+import { type PayoutWallet, samePayment, type WalletAnswer, type WalletStatus } from './payout-wallet.ts';
+import { Reconciliation } from './reconciliation.ts';
 
 export type PayoutOptions = {
   readonly term: bigint;
+  readonly series: PayoutSeries;
   readonly minimum: bigint;
   /** Payouts that may be open at once: bounds what a fault could touch. */
   readonly maxOpen: number;
@@ -35,95 +39,165 @@ export type PayoutDependencies = {
   readonly sql: Sql;
   readonly wallet: PayoutWallet;
   readonly log: Logger;
+  readonly now: () => number;
+  /** Names of rows; nothing outside the database hears of them. */
   readonly newId: () => string;
+  /** Shares and cuts are in the books as far as they are known. */
+  readonly isCaughtUp: () => Promise<boolean>;
   readonly onFinalized?: (payout: OpenPayout, height: number) => void;
 };
 
-export type RoundReport = { readonly reserved: number; readonly submitted: number; readonly finalized: number };
+/** `follow`: nothing is reserved or sent. `send`: what is reserved is sent. `pay`: what is due is reserved, too. */
+export type RoundMode = 'follow' | 'send' | 'pay';
+
+export type RoundReport = {
+  readonly reserved: number;
+  readonly submitted: number;
+  readonly finalized: number;
+  /** Nobody else is due. */
+  readonly isComplete: boolean;
+};
+
+/** What became of one payout in a round: whether the next number may be given, and whether this one can be tried again at once. */
+type Step = 'sent' | 'again' | 'next' | 'stop';
 
 export class PayoutLoop {
   readonly #options: PayoutOptions;
   readonly #dependencies: PayoutDependencies;
+  readonly #reconciliation: Reconciliation;
   /** A payout needed more outputs than a transaction may spend: merge, however few there are. */
   #tooManyOutputs = false;
+  /** Books and wallet were compared since this loop began: one begins with every term and after every failure of the database. */
+  #isCompared = false;
 
   constructor(options: PayoutOptions, dependencies: PayoutDependencies) {
     this.#options = options;
     this.#dependencies = dependencies;
+    this.#reconciliation = new Reconciliation(options, dependencies);
   }
 
   #fenced<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
     return fenced(this.#dependencies.sql, this.#options.term, work);
   }
 
-  /** One round. `reserve` is false while payouts are paused or the interval is not over: what is open is still followed. */
-  async round(reserve: boolean): Promise<RoundReport> {
+  async round(mode: RoundMode): Promise<RoundReport> {
     const { sql, wallet, log } = this.#dependencies;
-    const finalized = await this.#followSubmitted(await openPayouts(sql));
+    const open = await openPayouts(sql);
+    const finalized = await this.#followSubmitted(open);
+    const nothing = { reserved: 0, submitted: 0, finalized, isComplete: false };
     const status = await wallet.status();
     if (status.kind !== 'ok') {
       log.warn('the wallet is not ready', { reason: status.reason });
-      return { reserved: 0, submitted: 0, finalized };
+      return nothing;
     }
+    const isToSend = mode !== 'follow' && open.some((payout) => this.#isToSend(payout, status.value));
+    if (!this.#isCompared || mode === 'pay' || isToSend)
+      this.#isCompared = await this.#reconciliation.run(status.value);
+    if (!this.#isCompared || mode === 'follow') return nothing;
     await this.#compound(status.value);
-    const reserved = reserve ? await this.#reserveDue() : 0;
-    let submitted = 0;
-    for (const payout of await openPayouts(sql))
-      if (payout.state !== 'submitted' && payout.needsPerson === null && (await this.#submit(payout, status.value)))
-        submitted++;
-    return { reserved, submitted, finalized };
+    const { reserved, isComplete } = mode === 'pay' ? await this.#reserveDue() : { reserved: 0, isComplete: false };
+    return { reserved, submitted: await this.#sendAll(status.value), finalized, isComplete };
   }
 
-  async #reserveDue(): Promise<number> {
+  /** Open, nobody's decision, and not one that only time can tell of. */
+  #isToSend({ state, needsPerson, requestTable }: OpenPayout, status: WalletStatus): boolean {
+    if (needsPerson !== null) return false;
+    return state === 'reserved' || (state === 'submitting' && requestTable === status.requestTable);
+  }
+
+  async #reserveDue(): Promise<{ reserved: number; isComplete: boolean }> {
     const { sql, newId, log } = this.#dependencies;
-    let reserved = 0;
-    for (let open = (await openPayouts(sql)).length; open < this.#options.maxOpen; open++) {
+    const open = (await openPayouts(sql)).filter(({ needsPerson }) => needsPerson === null).length;
+    for (let reserved = 0; ; reserved++) {
+      if (open + reserved >= this.#options.maxOpen) return { reserved, isComplete: false };
       const id = newId();
       const made = await this.#fenced((transaction) =>
         reservePayout(transaction, id, { minimum: this.#options.minimum }),
       );
-      if (made === undefined) break;
+      if (made === undefined) return { reserved, isComplete: true };
       log.info('reserved a payout', { payout: id, recipients: made.recipients, atoms: made.total });
-      reserved++;
     }
-    return reserved;
   }
 
-  /** True when the wallet took it. */
-  async #submit(payout: OpenPayout, status: WalletStatus): Promise<boolean> {
-    const { wallet, log } = this.#dependencies;
-    if (payout.state === 'reserved')
-      await this.#fenced((transaction) => markSubmitting(transaction, payout.id, status.requestTable));
-    else if (payout.requestTable !== status.requestTable) {
-      await this.#person(payout, 'the wallet has another request table: it may have paid this and forgotten');
-      return false;
+  /** One after another, what is in doubt first: a number is given only when all before it are on the wallet's record. */
+  async #sendAll(status: WalletStatus): Promise<number> {
+    const { sql } = this.#dependencies;
+    let submitted = 0;
+    const tried = new Set<string>();
+    for (;;) {
+      const open = (await openPayouts(sql)).filter((payout) => this.#isToSend(payout, status));
+      const next = open.find(({ state }) => state === 'submitting') ?? open.find(({ id }) => !tried.has(id));
+      if (next === undefined) return submitted;
+      tried.add(next.id);
+      const step = await this.#submit(next, status);
+      if (step === 'sent') submitted++;
+      if (step === 'again') tried.delete(next.id);
+      if (step === 'stop') return submitted;
     }
-    const answer = await wallet.sendMany(payout.id, payout.items);
+  }
+
+  async #submit(payout: OpenPayout, status: WalletStatus): Promise<Step> {
+    const { wallet, log } = this.#dependencies;
+    const { requestTable, indexedHeight: height } = status;
+    const terms = { prefix: this.#options.series.payouts, requestTable, height };
+    const requestId =
+      payout.requestId ?? (await this.#fenced((transaction) => markSubmitting(transaction, payout.id, terms)));
+    const answer = await wallet.sendMany(requestId, payout.items);
     switch (answer.kind) {
-      case 'ok':
-        await this.#fenced((transaction) =>
-          markSubmitted(transaction, payout.id, answer.value.transactionId, answer.value.fee),
-        );
-        log.info('submitted a payout', { payout: payout.id, transaction: answer.value.transactionId });
-        return true;
+      case 'ok': {
+        const { transactionId, fee, recipients } = answer.value;
+        if (!samePayment(recipients, payout.items)) {
+          // The number was used for another payment: the books have lost that one. They are compared before anything else is sent.
+          log.error('the wallet has paid others under this number', { payout: payout.id, requestId });
+          this.#isCompared = false;
+          return 'stop';
+        }
+        await this.#fenced((transaction) => markSubmitted(transaction, payout.id, transactionId, fee));
+        log.info('submitted a payout', { payout: payout.id, transaction: transactionId });
+        return 'sent';
+      }
       case 'later':
-      case 'unknown':
         log.warn('a payout is asked for again later', { payout: payout.id, reason: answer.reason });
-        return false;
+        if (answer.isUnused) await this.#fenced((transaction) => markRefused(transaction, payout.id, answer.reason));
+        return answer.isUnused ? 'next' : 'stop';
+      case 'unknown':
+        return this.#unclear(payout, answer.transactionId, answer.reason);
       case 'refused':
         log.warn('the wallet refused a payout', { payout: payout.id, reason: answer.reason });
         this.#tooManyOutputs ||= answer.tooManyOutputs;
         await this.#fenced((transaction) => markRefused(transaction, payout.id, answer.reason));
-        return false;
+        return 'next';
       case 'wrong':
-        await this.#person(payout, answer.reason);
-        return false;
+        return this.#refusedRecipient(payout, requestId, answer);
     }
   }
 
-  async #person(payout: OpenPayout, why: string): Promise<void> {
-    this.#dependencies.log.error('a payout needs a person', { payout: payout.id, why });
-    await this.#fenced((transaction) => callForPerson(transaction, payout.id, why));
+  /** The wallet has signed it and does not know whether the node has it, or the node refused it: the chain decides. */
+  async #unclear(payout: OpenPayout, transactionId: string | null, reason: string): Promise<Step> {
+    const { log } = this.#dependencies;
+    log.warn('the fate of a payout is unclear: it is followed', { payout: payout.id, reason });
+    if (transactionId === null) return 'stop';
+    await this.#fenced((transaction) => markSubmitted(transaction, payout.id, transactionId, null, reason));
+    return 'sent';
+  }
+
+  async #refusedRecipient(
+    payout: OpenPayout,
+    requestId: string,
+    { reason, recipient }: Extract<WalletAnswer<never>, { kind: 'wrong' }>,
+  ): Promise<Step> {
+    const { wallet, log, newId } = this.#dependencies;
+    const listed = await wallet.payments(requestId);
+    // What is on record is asked for again; what cannot be told waits.
+    if (listed.kind !== 'ok' || listed.value.some((one) => one.requestId === requestId)) return 'stop';
+    const item = recipient === null ? undefined : payout.items[recipient];
+    const isLeft = await this.#fenced((transaction) =>
+      setAside(transaction, payout, item?.accountId ?? null, reason, newId),
+    );
+    const alone = payout.items.length === 1 ? payout.items[0] : item;
+    if (alone === undefined) log.warn('the wallet refuses a payout; its recipients are tried one by one', { reason });
+    else log.error('a recipient is set aside and waits for a person', { address: alone.address, reason });
+    return isLeft ? 'again' : 'next';
   }
 
   async #followSubmitted(open: readonly OpenPayout[]): Promise<number> {
@@ -135,7 +209,7 @@ export class PayoutLoop {
       if (answer.kind !== 'ok' || answer.value.state === 'open') continue;
       const fate = answer.value;
       if (fate.state === 'finalized') {
-        await this.#fenced((transaction) => markFinalized(transaction, payout.id, fate.height));
+        await this.#fenced((transaction) => markFinalized(transaction, payout.id, fate.height, fate.fee));
         onFinalized?.(payout, fate.height);
         finalized++;
       } else {
@@ -149,31 +223,37 @@ export class PayoutLoop {
   /** Thousands of small rewards a day and 8 inputs a transaction: merging is a steady job with a budget of its own. */
   async #compound(status: WalletStatus): Promise<void> {
     const { sql, newId } = this.#dependencies;
-    const rows = await sql<{ id: string }[]>`select id from compoundings where state in ('submitting', 'submitted')
-      order by created_at`;
+    const rows = await sql<{ id: string; request_id: string }[]>`select id, request_id from compoundings
+      where state in ('submitting', 'submitted') order by created_at`;
     let open = 0;
-    for (const { id } of rows) if (await this.#merge(id)) open++;
+    for (const { id, request_id } of rows) if (await this.#merge(id, request_id)) open++;
     if (status.outputs <= this.#options.compoundAbove && !this.#tooManyOutputs) return;
     this.#tooManyOutputs = false;
     for (; open < this.#options.compoundsPerRound; open++) {
       const id = newId();
-      await this.#fenced(
-        (transaction) => transaction`insert into compoundings (id, state) values (${id}, 'submitting')`,
-      );
-      if (!(await this.#merge(id))) return;
+      const requestId = await this.#fenced(async (transaction) => {
+        const [row] = await transaction<
+          { next: bigint }[]
+        >`select coalesce(max(number), 0) + 1 as next from compoundings`;
+        const number = Number((row as { next: bigint }).next);
+        const name = requestIdOf(this.#options.series.merges, number);
+        await transaction`insert into compoundings (id, state, number, request_id) values (${id}, 'submitting', ${number}, ${name})`;
+        return name;
+      });
+      if (!(await this.#merge(id, requestId))) return;
     }
   }
 
   /** Asks for a merge, or how it went: the same call. True while it is under way. */
-  async #merge(id: string): Promise<boolean> {
-    const answer = await this.#dependencies.wallet.compound(id);
-    if (answer.kind === 'later' || answer.kind === 'unknown') return true;
+  async #merge(id: string, requestId: string): Promise<boolean> {
+    const answer = await this.#dependencies.wallet.compound(requestId);
+    if (answer.kind === 'unknown' || (answer.kind === 'later' && !answer.isUnused)) return true;
     if (answer.kind !== 'ok') {
       // Refused before anything was signed: the id was never used, and nothing needs to be remembered of it.
       await this.#fenced(
         (transaction) => transaction`delete from compoundings where id = ${id} and state = 'submitting'`,
       );
-      return false;
+      return answer.kind === 'later';
     }
     const state = answer.value.state === 'open' ? 'submitted' : answer.value.state;
     await this.#fenced(

@@ -1,16 +1,21 @@
 /**
  * The durable states of a payout (docs/pool.md, payouts): reserved, submitting, submitted, finalized or void. Each step is
  * one fenced transaction; money leaves a balance when it is reserved and comes back only when a finalized cut says that
- * the transaction can never execute. The request id is the payout's own id, on record before the wallet hears of it.
+ * the transaction can never execute. The request id is made of the payout's number, on record before the wallet hears of it.
  */
 import type { Sql, Transaction } from '../database/connect.ts';
+import { requestIdOf } from './payout-series.ts';
 
 export type PayoutState = 'reserved' | 'submitting' | 'submitted' | 'finalized' | 'void';
 
 export type OpenPayout = {
   readonly id: string;
   readonly state: 'reserved' | 'submitting' | 'submitted';
+  /** Its place among the wallet's payments to this pool's miners, from the moment the wallet is asked. */
+  readonly number: number | null;
+  readonly requestId: string | null;
   readonly requestTable: string | null;
+  readonly askedHeight: number | null;
   readonly transactionId: string | null;
   readonly needsPerson: string | null;
   readonly items: readonly { readonly accountId: number; readonly address: string; readonly amount: bigint }[];
@@ -24,14 +29,18 @@ export type ReserveOptions = {
   readonly maxRecipients?: number;
 };
 
-/** Moves due balances, the largest first, into a new payout. Undefined when nobody is due. */
+/**
+ * Moves due balances, the largest first, into a new payout. Undefined when nobody is due. Who was set aside waits for the operator, and does not stand
+ * in line meanwhile.
+ */
 export async function reservePayout(
   transaction: Transaction,
   id: string,
   options: ReserveOptions,
 ): Promise<{ recipients: number; total: bigint } | undefined> {
-  const due = await transaction<{ id: number; balance: bigint }[]>`select id, balance from accounts
-    where balance >= coalesce(payout_min, ${options.minimum}) and balance > 0
+  const due = await transaction<{ id: number; balance: bigint }[]>`select id, balance from accounts a
+    where balance >= coalesce(payout_min, ${options.minimum}) and balance > 0 and not exists (select from payouts p
+      join payout_items i on i.payout_id = p.id where i.account_id = a.id and p.state = 'reserved' and p.needs_person is not null)
     order by balance desc, id limit ${options.maxRecipients ?? MAX_RECIPIENTS} for update`;
   if (due.length === 0) return undefined;
   await transaction`insert into payouts (id, state) values (${id}, 'reserved')`;
@@ -49,6 +58,9 @@ export async function openPayouts(sql: Sql | Transaction): Promise<OpenPayout[]>
     {
       id: string;
       state: OpenPayout['state'];
+      number: bigint | null;
+      request_id: string | null;
+      asked_height: bigint | null;
       request_table: string | null;
       transaction_id: Buffer | null;
       needs_person: string | null;
@@ -56,7 +68,7 @@ export async function openPayouts(sql: Sql | Transaction): Promise<OpenPayout[]>
       address: string;
       amount: bigint;
     }[]
-  >`select p.id, p.state, p.request_table, p.transaction_id, p.needs_person, i.account_id, a.address, i.amount
+  >`select p.id, p.state, p.number, p.request_id, p.asked_height, p.request_table, p.transaction_id, p.needs_person, i.account_id, a.address, i.amount
     from payouts p join payout_items i on i.payout_id = p.id join accounts a on a.id = i.account_id
     where p.state in ('reserved', 'submitting', 'submitted') order by p.created_at, p.id, i.account_id`;
   const payouts = new Map<string, OpenPayout & { items: OpenPayout['items'][number][] }>();
@@ -64,6 +76,9 @@ export async function openPayouts(sql: Sql | Transaction): Promise<OpenPayout[]>
     const payout = payouts.get(row.id) ?? {
       id: row.id,
       state: row.state,
+      number: row.number === null ? null : Number(row.number),
+      requestId: row.request_id,
+      askedHeight: row.asked_height === null ? null : Number(row.asked_height),
       requestTable: row.request_table,
       transactionId: row.transaction_id?.toString('hex') ?? null,
       needsPerson: row.needs_person,
@@ -86,46 +101,105 @@ async function step(
   if (rows.length !== 1) throw new Error(`payout ${id} is not ${from.join(' or ')}: it cannot become ${change.state}`);
 }
 
-/** On record before the wallet is asked: whatever happens next, the same id is asked again. */
-export const markSubmitting = (transaction: Transaction, id: string, requestTable: string): Promise<void> =>
-  step(transaction, id, ['reserved'], { state: 'submitting', request_table: requestTable });
+/**
+ * The next number, on record before the wallet is asked: whatever happens next, the same id is asked again. A number is given only when all before it are on
+ * the wallet's record, so the caller sends one payout after another.
+ */
+export async function markSubmitting(
+  transaction: Transaction,
+  id: string,
+  { prefix, requestTable, height }: { prefix: string; requestTable: string; height: number },
+): Promise<string> {
+  const [row] = await transaction<{ next: bigint }[]>`select coalesce(max(number), 0) + 1 as next from payouts`;
+  const number = Number((row as { next: bigint }).next);
+  const requestId = requestIdOf(prefix, number);
+  await step(transaction, id, ['reserved'], {
+    state: 'submitting',
+    number,
+    request_id: requestId,
+    request_table: requestTable,
+    asked_height: height,
+  });
+  return requestId;
+}
 
-/** The wallet refused before it signed anything, so the request id was never used: the payout waits as reserved. */
+/** The wallet signed nothing, so the request id was never used: the payout waits as reserved, and the number is free again. */
 export const markRefused = (transaction: Transaction, id: string, reason: string): Promise<void> =>
-  step(transaction, id, ['submitting'], { state: 'reserved', request_table: null, reason });
+  step(transaction, id, ['submitting'], { ...UNASKED, state: 'reserved', reason });
+
+const UNASKED = { number: null, request_id: null, request_table: null, asked_height: null };
 
 export const markSubmitted = (
   transaction: Transaction,
   id: string,
   transactionId: string,
-  fee: bigint,
+  fee: bigint | null,
+  reason: string | null = null,
 ): Promise<void> =>
   step(transaction, id, ['submitting'], {
     state: 'submitted',
     transaction_id: Buffer.from(transactionId, 'hex'),
     fee,
-    reason: null,
+    reason,
+    needs_person: null,
   });
 
-export async function markFinalized(transaction: Transaction, id: string, height: number): Promise<void> {
-  await step(transaction, id, ['submitted'], { state: 'finalized', final_height: height, needs_person: null });
+/** `fee` is told with the fate where the answer to the request did not tell it. */
+export async function markFinalized(
+  transaction: Transaction,
+  id: string,
+  height: number,
+  fee: bigint | null = null,
+): Promise<void> {
+  const told = fee === null ? {} : { fee };
+  await step(transaction, id, ['submitted'], { state: 'finalized', final_height: height, needs_person: null, ...told });
   await transaction`update accounts a set in_flight = a.in_flight - i.amount, paid = a.paid + i.amount
     from payout_items i where i.payout_id = ${id} and i.account_id = a.id`;
 }
 
-/** Only for a transaction that a finalized cut declared impossible, or one that was reserved and never submitted. */
+/**
+ * Only for a transaction that a finalized cut declared impossible, or one that the wallet does not have: `submitting` is for a payout whose request id
+ * the wallet says it never used.
+ */
 export async function markVoid(
   transaction: Transaction,
   id: string,
-  from: 'reserved' | 'submitted',
+  from: 'reserved' | 'submitting' | 'submitted',
   reason: string,
 ): Promise<void> {
-  await step(transaction, id, [from], { state: 'void', reason, needs_person: null });
+  const unasked = from === 'submitted' ? {} : UNASKED;
+  await step(transaction, id, [from], { ...unasked, state: 'void', reason, needs_person: null });
   await transaction`update accounts a set in_flight = a.in_flight - i.amount, balance = a.balance + i.amount
     from payout_items i where i.payout_id = ${id} and i.account_id = a.id`;
 }
 
-/** Puts a payout into the operator's queue. It is asked for no more until a person lets it go on. */
-export async function callForPerson(transaction: Transaction, id: string, why: string): Promise<void> {
-  await transaction`update payouts set needs_person = ${why}, updated_at = now() where id = ${id}`;
+/**
+ * Takes one recipient, whom the wallet refuses, out of a payout and into the operator's queue; the others are paid. Without `account` nobody knows who is at
+ * fault: each gets a payout of its own, and the next answers tell. True when something of it can be sent.
+ */
+export async function setAside(
+  transaction: Transaction,
+  payout: OpenPayout,
+  account: number | null,
+  why: string,
+  newId: () => string,
+): Promise<boolean> {
+  if (payout.items.length === 1) {
+    await step(transaction, payout.id, ['submitting'], {
+      ...UNASKED,
+      state: 'reserved',
+      reason: why,
+      needs_person: why,
+    });
+    return false;
+  }
+  await markRefused(transaction, payout.id, why);
+  for (const { accountId } of account === null ? payout.items.slice(1) : [{ accountId: account }]) {
+    const id = newId();
+    // An update, and not an insert that has it: the news of it are told by updates.
+    await transaction`insert into payouts (id, state, reason) values (${id}, 'reserved', ${why})`;
+    await transaction`update payout_items set payout_id = ${id} where payout_id = ${payout.id} and account_id = ${accountId}`;
+    if (account !== null) await transaction`update payouts set needs_person = ${why} where id = ${id}`;
+  }
+  return true;
 }

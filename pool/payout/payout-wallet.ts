@@ -2,30 +2,64 @@
 
 export type WalletAnswer<T> =
   | { readonly kind: 'ok'; readonly value: T }
-  /** No answer, busy or not synchronized (-32001, -32003): nothing is known; ask again with the same request id. */
-  | { readonly kind: 'later'; readonly reason: string }
-  /** Outcome unknown (-32002): the wallet keeps sending; ask again with the same request id. */
-  | { readonly kind: 'unknown'; readonly reason: string }
+  /**
+   * Not now: nothing was done. With `isUnused` the wallet said so itself, so the request id is free; without, there was no answer, and only a
+   * repetition with the same request id tells.
+   */
+  | { readonly kind: 'later'; readonly reason: string; readonly isUnused: boolean }
+  /** On the wallet's record, and whether the node has it is unknown (-32002) or it refused it (-32004): its fate is asked for like any other's. */
+  | { readonly kind: 'unknown'; readonly reason: string; readonly transactionId: string | null }
   /** Refused before anything was signed, such as not enough funds (-32000). */
   | { readonly kind: 'refused'; readonly reason: string; readonly tooManyOutputs: boolean }
-  /** The node refused the transaction (-32004), or the call was wrong (-32602): a person must look. */
-  | { readonly kind: 'wrong'; readonly reason: string };
+  /** The call was wrong (-32602), or the wallet failed over it (-32603). `recipient` is the one at fault, where the wallet names it. */
+  | { readonly kind: 'wrong'; readonly reason: string; readonly recipient: number | null };
 
 export type Recipient = { readonly address: string; readonly amount: bigint };
 
-export type SentPayment = { readonly transactionId: string; readonly fee: bigint };
+export type SentPayment = {
+  readonly transactionId: string;
+  readonly fee: bigint;
+  /** What was really paid: a request id that was used before pays what it paid then, whatever is asked now. */
+  readonly recipients: readonly Recipient[];
+};
 
 /** `void` only when a finalized cut says that the transaction can never execute. */
 export type PaymentFate =
   | { readonly state: 'open' }
-  | { readonly state: 'finalized'; readonly height: number }
+  | { readonly state: 'finalized'; readonly height: number; readonly fee: bigint | null }
   | { readonly state: 'void'; readonly reason: string };
+
+/** A payment that stands in the wallet's record under a request id. */
+export type WalletPayment = {
+  readonly requestId: string;
+  readonly recipients: readonly Recipient[];
+  /** Null when it failed before anything was signed. */
+  readonly transactionId: string | null;
+  readonly fee: bigint;
+  readonly createdMillis: number;
+  readonly fate: PaymentFate;
+};
+
+/** A final payment out of the wallet, as the chain tells of it: known also to a wallet that has forgotten its requests. */
+export type ChainPayment = {
+  readonly transactionId: string;
+  readonly height: number;
+  readonly recipients: readonly Recipient[];
+  readonly fee: bigint | null;
+};
 
 export type WalletStatus = {
   /** Names the wallet's table of request ids: another one means that old ids are forgotten. */
   readonly requestTable: string;
   readonly spendable: bigint;
   readonly outputs: number;
+  /** How far it has read the chain, and whether that is everything. */
+  readonly indexedHeight: number;
+  readonly isCaughtUp: boolean;
+  /** Cuts that a payment can still run after it was signed. */
+  readonly validityCuts: number;
+  /** Why the wallet pays nothing until a person has looked; null while it pays. */
+  readonly stopped: string | null;
 };
 
 export interface PayoutWallet {
@@ -34,4 +68,19 @@ export interface PayoutWallet {
   /** Merges small outputs. Repeated with the same id it only tells how that went; refused when there is nothing to merge. */
   compound(requestId: string): Promise<WalletAnswer<{ state: PaymentFate['state']; fee: bigint }>>;
   fate(transactionId: string): Promise<WalletAnswer<PaymentFate>>;
+  /** Whom a transaction of this wallet pays. */
+  payment(
+    transactionId: string,
+  ): Promise<WalletAnswer<Pick<SentPayment, 'recipients'> & { readonly fee: bigint | null }>>;
+  /** Everything on record under ids that begin with a text, in the order of ids, from `after` on (not included). */
+  payments(prefix: string, after?: string): Promise<WalletAnswer<readonly WalletPayment[]>>;
+  /** Final payments out of this wallet above a height. */
+  paidSince(height: number): Promise<WalletAnswer<readonly ChainPayment[]>>;
+}
+
+/** Whether two payments pay the same people the same amounts. */
+export function samePayment(a: readonly Recipient[], b: readonly Recipient[]): boolean {
+  const lines = (list: readonly Recipient[]) => list.map(({ address, amount }) => `${address} ${amount}`).sort();
+  const [left, right] = [lines(a), lines(b)];
+  return left.length === right.length && left.every((line, i) => line === right[i]);
 }

@@ -1,7 +1,15 @@
 /** The wallet daemon over JSON-RPC (docs/wallet.md), as payouts see it: its codes become the answers of payout-wallet.ts. */
 import { formatCoins, parseCoins } from '../../protocol/amount.ts';
 import { privateText } from '../../runtime/private-file.ts';
-import type { PaymentFate, PayoutWallet, WalletAnswer } from './payout-wallet.ts';
+import type {
+  ChainPayment,
+  PaymentFate,
+  PayoutWallet,
+  Recipient,
+  WalletAnswer,
+  WalletPayment,
+  WalletStatus,
+} from './payout-wallet.ts';
 
 export type WalletClientOptions = {
   /** Such as http://127.0.0.1:28703. */
@@ -10,28 +18,42 @@ export type WalletClientOptions = {
   readonly timeoutMillis?: number;
 };
 
-type RpcError = { code: number; message: string; data?: { code?: string } };
+type RpcError = {
+  code: number;
+  message: string;
+  data?: { code?: string; field?: string; transaction?: string | null };
+};
 type RpcAnswer = { result?: unknown; error?: RpcError };
 
 const TIMEOUT_MILLIS = 20_000;
 const NODE_DOWN = -32001;
 const OUTCOME_UNKNOWN = -32002;
 const WALLET_HELD = -32003;
+const NODE_REFUSED = -32004;
 const REFUSED = -32000;
 const NOT_FOUND_WORD = 'not_found';
+/** Words of -32003 and -32000 that do not mean what their code means to payouts. */
+const UNWRITABLE_WORD = 'state_unwritable';
+const STOPPED_WORD = 'payments_stopped';
+const PAGE = 1000;
 
-function answerOf<T>(error: RpcError): WalletAnswer<T> {
-  const reason = `${error.message} (${error.data?.code ?? error.code})`;
-  switch (error.code) {
+function answerOf<T>({ code, message, data }: RpcError): WalletAnswer<T> {
+  const reason = `${message} (${data?.code ?? code})`;
+  switch (code) {
     case NODE_DOWN:
     case WALLET_HELD:
-      return { kind: 'later', reason };
+      // A disk that refused may have taken the payment all the same.
+      return { kind: 'later', reason, isUnused: data?.code !== UNWRITABLE_WORD };
     case OUTCOME_UNKNOWN:
-      return { kind: 'unknown', reason };
+    case NODE_REFUSED:
+      return { kind: 'unknown', reason, transactionId: data?.transaction ?? null };
     case REFUSED:
-      return { kind: 'refused', reason, tooManyOutputs: error.data?.code === 'too_many_outputs' };
-    default:
-      return { kind: 'wrong', reason };
+      if (data?.code === STOPPED_WORD) return { kind: 'later', reason, isUnused: true };
+      return { kind: 'refused', reason, tooManyOutputs: data?.code === 'too_many_outputs' };
+    default: {
+      const index = /^recipients\[(\d+)\]/.exec(data?.field ?? '')?.[1];
+      return { kind: 'wrong', reason, recipient: index === undefined ? null : Number(index) };
+    }
   }
 }
 
@@ -40,6 +62,66 @@ const STATES: Readonly<Record<string, PaymentFate['state']>> = {
   finalized: 'finalized',
   void: 'void',
 };
+
+type RpcRecipients = readonly { to: string; amount: string }[];
+const recipientsOf = (list: RpcRecipients): Recipient[] =>
+  list.map(({ to, amount }) => ({ address: to, amount: parseCoins(amount) }));
+
+type RpcRequest = {
+  request_id: string;
+  created_millis: number;
+  recipients: RpcRecipients;
+  fee: string;
+  transaction: string | null;
+  state: string;
+  reason: string | null;
+  final_height: number | null;
+};
+
+function paymentOf(request: RpcRequest): WalletPayment {
+  const fee = parseCoins(request.fee);
+  const { state, reason, final_height: height } = request;
+  const fate: PaymentFate =
+    state === 'finalized' && height !== null
+      ? { state, height, fee }
+      : state === 'void'
+        ? { state, reason: reason ?? 'void' }
+        : { state: 'open' };
+  return {
+    requestId: request.request_id,
+    recipients: recipientsOf(request.recipients),
+    transactionId: request.transaction,
+    fee,
+    createdMillis: request.created_millis,
+    fate,
+  };
+}
+
+type RpcEntry = {
+  height: number;
+  transaction: string;
+  kind: string;
+  fee: string | null;
+  recipients: RpcRecipients;
+};
+type RpcSent = {
+  state: string;
+  final_height: number | null;
+  reason: string | null;
+  fee: string;
+  recipients: RpcRecipients;
+};
+type RpcTransaction = { outgoing: RpcSent | null; finalized_height: number | null; history: RpcEntry | null };
+
+function fateOf({ outgoing, finalized_height: seen, history }: RpcTransaction): PaymentFate {
+  if (outgoing?.state === 'finalized' && outgoing.final_height !== null)
+    return { state: 'finalized', height: outgoing.final_height, fee: parseCoins(outgoing.fee) };
+  if (outgoing?.state === 'void') return { state: 'void', reason: outgoing.reason ?? 'void' };
+  // A wallet that forgot what it signed still knows what the chain holds.
+  if (outgoing === null && seen !== null)
+    return { state: 'finalized', height: seen, fee: history?.fee == null ? null : parseCoins(history.fee) };
+  return { state: 'open' };
+}
 
 export function createWalletClient(options: WalletClientOptions): PayoutWallet {
   let id = 0;
@@ -55,24 +137,57 @@ export function createWalletClient(options: WalletClientOptions): PayoutWallet {
         signal: AbortSignal.timeout(options.timeoutMillis ?? TIMEOUT_MILLIS),
       });
       if (response.status === 401 || response.status === 403)
-        return { kind: 'later', reason: `the wallet refused the token of ${options.tokenFile}` };
+        return { kind: 'later', reason: `the wallet refused the token of ${options.tokenFile}`, isUnused: true };
       answer = (await response.json()) as RpcAnswer;
     } catch (error) {
-      return { kind: 'later', reason: `no answer from the wallet: ${(error as Error).message}` };
+      return { kind: 'later', reason: `no answer from the wallet: ${(error as Error).message}`, isUnused: false };
     }
     if (answer.error !== undefined) return answerOf(answer.error);
     return { kind: 'ok', value: read(answer.result as never) };
   }
 
+  /** Pages of a listing, until `more` has seen enough. */
+  async function pages<P extends { next_cursor?: string }>(
+    method: string,
+    params: object,
+    cursor: string | undefined,
+    more: (page: P) => boolean,
+  ): Promise<WalletAnswer<undefined>> {
+    for (let next = cursor; ; ) {
+      const from = next === undefined ? {} : { cursor: next };
+      const page = await call(method, { ...params, limit: PAGE, ...from }, (result: P) => result);
+      if (page.kind !== 'ok') return page;
+      next = more(page.value) ? page.value.next_cursor : undefined;
+      if (next === undefined) return { kind: 'ok', value: undefined };
+    }
+  }
+
   return {
     async status() {
-      const status = await call('status', {}, (result: { request_table: string; outputs: number }) => result);
+      type Status = {
+        request_table: string;
+        outputs: number;
+        indexed_height: number;
+        caught_up: boolean;
+        validity_cuts: number;
+        payments_stopped_message: string | null;
+      };
+      const status = await call('status', {}, (result: Status) => result);
       if (status.kind !== 'ok') return status;
-      return call('balance', {}, (result: { spendable: string }) => ({
-        requestTable: status.value.request_table,
-        outputs: status.value.outputs,
-        spendable: parseCoins(result.spendable),
-      }));
+      const { value } = status;
+      return call(
+        'balance',
+        {},
+        (result: { spendable: string }): WalletStatus => ({
+          requestTable: value.request_table,
+          outputs: value.outputs,
+          spendable: parseCoins(result.spendable),
+          indexedHeight: value.indexed_height,
+          isCaughtUp: value.caught_up,
+          validityCuts: value.validity_cuts,
+          stopped: value.payments_stopped_message,
+        }),
+      );
     },
     sendMany: (requestId, recipients) =>
       call(
@@ -81,9 +196,10 @@ export function createWalletClient(options: WalletClientOptions): PayoutWallet {
           request_id: requestId,
           recipients: recipients.map(({ address, amount }) => ({ to: address, amount: formatCoins(amount) })),
         },
-        (result: { transaction: string; fee: string }) => ({
+        (result: { transaction: string; fee: string; recipients: RpcRecipients }) => ({
           transactionId: result.transaction,
           fee: parseCoins(result.fee),
+          recipients: recipientsOf(result.recipients),
         }),
       ),
     compound: (requestId) =>
@@ -92,18 +208,47 @@ export function createWalletClient(options: WalletClientOptions): PayoutWallet {
         fee: parseCoins(result.fee),
       })),
     async fate(transactionId) {
-      type Known = { outgoing: { state: string; final_height: number | null; reason: string | null } | null };
-      const answer = await call('transaction', { transaction: transactionId }, (result: Known): PaymentFate => {
-        const sent = result.outgoing;
-        if (sent?.state === 'finalized' && sent.final_height !== null)
-          return { state: 'finalized', height: sent.final_height };
-        if (sent?.state === 'void') return { state: 'void', reason: sent.reason ?? 'void' };
-        return { state: 'open' };
-      });
+      const answer = await call('transaction', { transaction: transactionId }, fateOf);
       // A wallet that does not know the transaction proves nothing about it.
       return answer.kind === 'refused' && answer.reason.includes(NOT_FOUND_WORD)
-        ? { kind: 'later', reason: answer.reason }
+        ? { kind: 'later', reason: answer.reason, isUnused: false }
         : answer;
+    },
+    payment: (transactionId) =>
+      call('transaction', { transaction: transactionId }, ({ outgoing, history }: RpcTransaction) => {
+        const fee = outgoing?.fee ?? history?.fee ?? null;
+        return {
+          recipients: recipientsOf(outgoing?.recipients ?? history?.recipients ?? []),
+          fee: fee === null ? null : parseCoins(fee),
+        };
+      }),
+    async payments(prefix, after) {
+      const found: WalletPayment[] = [];
+      const done = await pages(
+        'requests',
+        { prefix },
+        after,
+        (page: { requests: RpcRequest[]; next_cursor?: string }) => {
+          found.push(...page.requests.map(paymentOf));
+          return true;
+        },
+      );
+      return done.kind === 'ok' ? { kind: 'ok', value: found } : done;
+    },
+    async paidSince(height) {
+      const found: ChainPayment[] = [];
+      const done = await pages('history', {}, undefined, (page: { entries: RpcEntry[]; next_cursor?: string }) => {
+        for (const entry of page.entries)
+          if (entry.height > height && entry.recipients.length > 0)
+            found.push({
+              transactionId: entry.transaction,
+              height: entry.height,
+              recipients: recipientsOf(entry.recipients),
+              fee: entry.fee === null ? null : parseCoins(entry.fee),
+            });
+        return (page.entries.at(-1)?.height ?? 0) > height;
+      });
+      return done.kind === 'ok' ? { kind: 'ok', value: found } : done;
     },
   };
 }

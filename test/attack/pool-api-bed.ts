@@ -16,6 +16,7 @@ import { targetOfWork } from '../../protocol/target.ts';
 import { createLogger, readLevelFilter } from '../../runtime/log.ts';
 import { Metrics } from '../../runtime/metrics.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
+import { absentWallet } from '../pool/absent-wallet.ts';
 import { account, openBooks, SLICE_CUTS } from '../pool/books-bed.ts';
 import { freshIdentity } from '../pool/fresh-identity.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -68,7 +69,7 @@ export async function openPoolApiBed(options: { accounts?: number; rate?: RateLi
       shared: new LocalSharedState({ resumeMillis: 1, resumeSessions: 1 }, Date.now),
       chain: () => ({ height: 9, targetWork: 1000n, hashesPerSecond: 5n, synced: true }),
       connect: () => ({ api_version: 1, services: [] }),
-      wallet: async () => ({ kind: 'later', reason: 'no wallet here' }),
+      wallet: absentWallet('no wallet here'),
       isAccountant: () => true,
       log,
       now: Date.now,

@@ -78,6 +78,7 @@ const MINER: MinerDocument = {
   balance: '1',
   in_flight: '0',
   paid: '0',
+  advance: '0',
   pending_estimate: '0',
   payout_minimum: '100000000',
 };

@@ -28,6 +28,7 @@ import { NETWORKS, REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { HEADER_DIGEST_BYTES } from '../../protocol/share-identity.ts';
 import { targetOfWork } from '../../protocol/target.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
+import { absentWallet } from '../pool/absent-wallet.ts';
 import { MonthChain } from '../pool/month-chain.ts';
 import { testSealed } from '../pool/sealed.ts';
 import { quietLog } from '../quiet-log.ts';
@@ -118,9 +119,6 @@ export class PlayedChain implements Chain {
     clearInterval(this.#timer);
   }
 }
-
-const LATER = async () => ({ kind: 'later', reason: 'nothing is paid here' }) as const;
-const NO_WALLET = { status: LATER, sendMany: LATER, compound: LATER, fate: LATER };
 
 export type RigOptions = { readonly directory: string; readonly databaseUrl: string; readonly redisUrl?: string };
 
@@ -213,7 +211,7 @@ export class RigInstance {
         silentMillis: 86_400_000,
         webhooks: { urls: [], secret: '' },
       },
-      { sql, source, chain, wallet: NO_WALLET, log: quietLog, now: Date.now },
+      { sql, source, chain, wallet: absentWallet('nothing is paid here'), log: quietLog, now: Date.now },
     );
     return new RigInstance({ journal, outbox, runner, bootId }, { oracle, chain, closing });
   }

@@ -29,7 +29,7 @@ import { ClosedWork } from '../../pool/books/closed-work.ts';
 import { makeCredits } from '../../pool/books/credits.ts';
 import { recordPaid } from '../../pool/books/rewards.ts';
 import type { JournalRecord } from '../../pool/journal-record.ts';
-import { callForPerson, markSubmitting, reservePayout } from '../../pool/payout/payout-states.ts';
+import { markSubmitting, reservePayout } from '../../pool/payout/payout-states.ts';
 import { LocalSharedState } from '../../pool/shared/shared-state.ts';
 import { foldStats } from '../../pool/stats/fold.ts';
 import { SIGNATURE_HEADER, WebhookSender } from '../../pool/webhooks/webhook-sender.ts';
@@ -41,6 +41,7 @@ import { targetOfWork } from '../../protocol/target.ts';
 import { Metrics } from '../../runtime/metrics.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { quietLog } from '../quiet-log.ts';
+import { absentWallet } from './absent-wallet.ts';
 import { account, type BooksBed, openBooks, SLICE_CUTS } from './books-bed.ts';
 import { freshIdentity } from './fresh-identity.ts';
 
@@ -48,6 +49,7 @@ const key = privateKeyOfSeed(pattern('key of a miner', 32));
 const keyed = keyAddressPayload(rawPublicKey(key));
 const NASTY = `<img src=x onerror=alert(1)>"';--`;
 
+const wallet = absentWallet('no wallet here');
 let books: BooksBed;
 let api: PoolApi;
 let web: WebListener;
@@ -120,7 +122,7 @@ beforeAll(async () => {
       shared: new LocalSharedState({ resumeMillis: 1, resumeSessions: 1 }, Date.now),
       chain: () => ({ height: 9, targetWork: 1000n, hashesPerSecond: 5n, synced: true }),
       connect: () => ({ api_version: 1, services: [] }),
-      wallet: async () => ({ kind: 'later', reason: 'no wallet here' }),
+      wallet,
       isAccountant: () => true,
       log: quietLog,
       now: Date.now,
@@ -273,17 +275,42 @@ test('the operator, and only with the token, sees and changes things', async () 
   expect(await call<OperatorStatus>('/status')).toMatchObject({ payouts_paused: true });
   await call('/resume', 'POST');
   const payout = '00000000-0000-4000-8000-000000000001';
-  await books.fenced((transaction) => reservePayout(transaction, payout, { minimum: 1n }));
-  await books.fenced((transaction) => markSubmitting(transaction, payout, 'table'));
-  expect(await call(`/payouts/${payout}/release`, 'POST')).toMatchObject({ error: { code: 'conflict' } });
-  await books.fenced((transaction) => callForPerson(transaction, payout, 'another table'));
-  const { payouts } = await call<QueueDocument>('/queue');
-  expect(payouts).toMatchObject([
-    { payout_id: payout, state: 'submitting', needs_person: 'another table', recipients: 7 },
-  ]);
-  expect(await call(`/payouts/${payout}/release`, 'POST')).toMatchObject({ released: payout });
-  expect(await call(`/payouts/${payout}/void`, 'POST')).toMatchObject({ voided: payout });
-  expect(await call<OperatorStatus>('/status')).toMatchObject({ sheet: { in_flight: '0', gap: '0' } });
+  const doing = (action: string, body?: object) => call(`/payouts/${payout}/${action}`, 'POST', body);
+  const queue = async () => (await call<QueueDocument>('/queue')).payouts;
+  const refused = { error: { code: 'conflict' } };
+  expect(await doing('void')).toMatchObject({ error: { code: 'not_found' } });
+  const reserve = () => books.fenced((transaction) => reservePayout(transaction, payout, { minimum: 1n }));
+  await reserve();
+  expect(await queue()).toMatchObject([{ payout_id: payout, state: 'reserved', recipients: 7, actions: ['void'] }]);
+  expect(await doing('release')).toMatchObject(refused);
+  await books.sql`update payouts set needs_person = 'the wallet refuses it' where id = ${payout}`;
+  expect(await queue()).toMatchObject([{ needs_person: 'the wallet refuses it', actions: ['release', 'void'] }]);
+  expect(await doing('release')).toMatchObject({ released: payout });
+  // Asked of the wallet, and nobody knows what it did: only the wallet's own word counts.
+  const terms = { prefix: 'payout-test-', requestTable: 'table', height: 1 };
+  await books.fenced((transaction) => markSubmitting(transaction, payout, terms));
+  for (const action of ['release', 'void']) expect(await doing(action)).toMatchObject(refused);
+  await books.sql`update payouts set needs_person = 'unclear' where id = ${payout}`;
+  const [open] = await queue();
+  expect(open).toMatchObject({ state: 'submitting', number: 1, actions: ['release', 'void', 'sent'] });
+  expect(await doing('void')).toMatchObject({ error: { code: 'unavailable' } });
+  const transaction_id = 'ab'.repeat(48);
+  expect(await doing('sent', { transaction_id })).toMatchObject(refused);
+  const recipients = (open?.items ?? []).map(({ address, amount }) => ({ address, amount: BigInt(amount) }));
+  wallet.payment = async () => ({ kind: 'ok', value: { recipients: recipients.slice(1), fee: 5n } });
+  expect(await doing('sent', { transaction_id })).toMatchObject(refused);
+  const rest = { spendable: 0n, outputs: 0, indexedHeight: 1, isCaughtUp: true, validityCuts: 1, stopped: null };
+  wallet.status = async () => ({ kind: 'ok', value: { requestTable: 'other table', ...rest } });
+  wallet.payments = async () => ({ kind: 'ok', value: [] });
+  expect(await doing('void')).toMatchObject(refused);
+  wallet.status = async () => ({ kind: 'ok', value: { requestTable: 'table', ...rest } });
+  expect(await doing('void')).toMatchObject({ voided: payout });
+  expect(await queue()).toEqual([]);
+  expect(await call<OperatorStatus>('/status')).toMatchObject({
+    sheet: { in_flight: '0', gap: '0' },
+    payouts_held: null,
+  });
+  Object.assign(wallet, absentWallet('no wallet here'));
   const { entries } = await call<OperatorLogDocument>('/log');
   expect(entries.map((row) => row.action)).toEqual([
     'payout_void',

@@ -59,7 +59,7 @@ async function pay(name: string, amount: bigint, anchor: number): Promise<void> 
 async function payOut(id: string, height: number): Promise<void> {
   await books.fenced(async (tx) => {
     await reservePayout(tx, id, { minimum: 1n, maxRecipients: 2 });
-    await markSubmitting(tx, id, 'table');
+    await markSubmitting(tx, id, { prefix: 'payout-', requestTable: 'table', height: 1 });
     await markSubmitted(tx, id, toHex(pattern(`payment ${id}`, 48)), 1_000n);
     await markFinalized(tx, id, height);
   });

@@ -3,11 +3,13 @@
  * sure: answers get lost before and after sending, some payments can never execute, and its outputs pile up.
  */
 import type {
+  ChainPayment,
   PaymentFate,
   PayoutWallet,
   Recipient,
   SentPayment,
   WalletAnswer,
+  WalletPayment,
   WalletStatus,
 } from '../../pool/payout/payout-wallet.ts';
 import { toHex } from '../../protocol/bytes.ts';
@@ -19,7 +21,7 @@ type Payment = SentPayment & {
   readonly isVoid: boolean;
 };
 
-const LOST = { kind: 'later', reason: 'no answer' } as const;
+const LOST = { kind: 'later', reason: 'no answer', isUnused: false } as const;
 
 export class MonthWallet implements PayoutWallet {
   readonly #draw: (below: number) => number;
@@ -36,7 +38,18 @@ export class MonthWallet implements PayoutWallet {
 
   async status(): Promise<WalletAnswer<WalletStatus>> {
     if (this.#draw(40) === 0) return LOST;
-    return { kind: 'ok', value: { requestTable: 'month', spendable: 10n ** 15n, outputs: 50 + this.#draw(20) } };
+    return {
+      kind: 'ok',
+      value: {
+        requestTable: 'month',
+        spendable: 10n ** 15n,
+        outputs: 50 + this.#draw(20),
+        indexedHeight: this.#head(),
+        isCaughtUp: true,
+        validityCuts: 1000,
+        stopped: null,
+      },
+    };
   }
 
   async sendMany(requestId: string, recipients: readonly Recipient[]): Promise<WalletAnswer<SentPayment>> {
@@ -57,10 +70,11 @@ export class MonthWallet implements PayoutWallet {
     // Of the first answers every fifth is lost, of the later ones some are.
     if (known === undefined ? this.#payments.size % 5 === 1 : this.#draw(10) === 0) {
       this.lost++;
-      return this.#draw(2) === 0 ? LOST : { kind: 'unknown', reason: 'sent, perhaps' };
+      const { transactionId } = this.#payments.get(requestId) as Payment;
+      return this.#draw(2) === 0 ? LOST : { kind: 'unknown', reason: 'sent, perhaps', transactionId };
     }
-    const { transactionId, fee } = this.#payments.get(requestId) as Payment;
-    return { kind: 'ok', value: { transactionId, fee } };
+    const { transactionId, fee, recipients: paid } = this.#payments.get(requestId) as Payment;
+    return { kind: 'ok', value: { transactionId, fee, recipients: paid } };
   }
 
   async compound(requestId: string): Promise<WalletAnswer<{ state: PaymentFate['state']; fee: bigint }>> {
@@ -73,10 +87,39 @@ export class MonthWallet implements PayoutWallet {
   }
 
   async fate(transactionId: string): Promise<WalletAnswer<PaymentFate>> {
-    const payment = this.#byTransaction.get(transactionId) as Payment;
-    if (payment.settledAt > this.#head()) return { kind: 'ok', value: { state: 'open' } };
-    if (payment.isVoid) return { kind: 'ok', value: { state: 'void', reason: 'an input was spent' } };
-    return { kind: 'ok', value: { state: 'finalized', height: payment.settledAt } };
+    return { kind: 'ok', value: this.#fateOf(this.#byTransaction.get(transactionId) as Payment) };
+  }
+
+  #fateOf({ settledAt, isVoid, fee }: Payment): PaymentFate {
+    if (settledAt > this.#head()) return { state: 'open' };
+    return isVoid ? { state: 'void', reason: 'an input was spent' } : { state: 'finalized', height: settledAt, fee };
+  }
+
+  async payments(prefix: string, after = ''): Promise<WalletAnswer<readonly WalletPayment[]>> {
+    if (this.#draw(40) === 0) return LOST;
+    const found = [...this.#payments].filter(([name]) => name.startsWith(prefix) && name > after);
+    const value = found
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([requestId, { recipients, transactionId, fee, ...rest }]) => {
+        const fate = this.#fateOf({ recipients, transactionId, fee, ...rest });
+        return { requestId, recipients, transactionId, fee, createdMillis: 0, fate };
+      });
+    return { kind: 'ok', value };
+  }
+
+  async paidSince(height: number): Promise<WalletAnswer<readonly ChainPayment[]>> {
+    const value = [...this.#payments.values()].flatMap((payment) => {
+      const { recipients, transactionId, fee } = payment;
+      const fate = this.#fateOf(payment);
+      const isListed = fate.state === 'finalized' && fate.height > height;
+      return isListed ? [{ transactionId, height: fate.height, recipients, fee }] : [];
+    });
+    return { kind: 'ok', value };
+  }
+
+  async payment(transactionId: string): ReturnType<PayoutWallet['payment']> {
+    const { recipients, fee } = this.#byTransaction.get(transactionId) as Payment;
+    return { kind: 'ok', value: { recipients, fee } };
   }
 
   /** What reached each address, and what that cost. */

@@ -82,6 +82,9 @@ class Month {
       sendMany: (id, recipients) => wallet.sendMany(id, recipients),
       compound: (id) => wallet.compound(id),
       fate: (id) => wallet.fate(id),
+      payment: (id) => wallet.payment(id),
+      payments: (prefix, after) => wallet.payments(prefix, after),
+      paidSince: (height) => wallet.paidSince(height),
     };
   }
 

@@ -6,9 +6,20 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { audit } from '../../pool/audit/audit.ts';
 import type { Sql } from '../../pool/database/connect.ts';
+import { payoutsHeld } from '../../pool/payout/payout-hold.ts';
 import { PAYOUT_DEFAULTS, PayoutLoop } from '../../pool/payout/payout-loop.ts';
-import { openPayouts } from '../../pool/payout/payout-states.ts';
-import type { PaymentFate, PayoutWallet, Recipient, WalletAnswer } from '../../pool/payout/payout-wallet.ts';
+import { payoutSeries } from '../../pool/payout/payout-series.ts';
+import { openPayouts, reservePayout } from '../../pool/payout/payout-states.ts';
+import type {
+  ChainPayment,
+  PaymentFate,
+  PayoutWallet,
+  Recipient,
+  SentPayment,
+  WalletAnswer,
+  WalletPayment,
+  WalletStatus,
+} from '../../pool/payout/payout-wallet.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { count, seed } from '../level.ts';
 import { quietLog } from '../quiet-log.ts';
@@ -35,16 +46,20 @@ class ShakyWallet implements PayoutWallet {
     this.#draw = draw;
   }
 
-  async status(): Promise<WalletAnswer<{ requestTable: string; spendable: bigint; outputs: number }>> {
+  height = 0;
+
+  async status(): Promise<WalletAnswer<WalletStatus>> {
+    const rest = { indexedHeight: this.height, isCaughtUp: true, validityCuts: 1000, stopped: null };
     return this.#draw() < 0.1
-      ? { kind: 'later', reason: 'away' }
-      : { kind: 'ok', value: { requestTable: this.table, spendable: 10n ** 15n, outputs: 1 } };
+      ? { kind: 'later', reason: 'away', isUnused: true }
+      : { kind: 'ok', value: { requestTable: this.table, spendable: 10n ** 15n, outputs: 1, ...rest } };
   }
 
-  async sendMany(requestId: string, recipients: readonly Recipient[]) {
+  async sendMany(requestId: string, recipients: readonly Recipient[]): Promise<WalletAnswer<SentPayment>> {
     const roll = this.#draw();
     const known = this.requests.get(requestId);
-    if (known === undefined && roll < 0.15) return { kind: 'later' as const, reason: 'node down' };
+    if (known === undefined && roll < 0.1) return { kind: 'later' as const, reason: 'node down', isUnused: true };
+    if (known === undefined && roll < 0.15) return { kind: 'later' as const, reason: 'no answer', isUnused: false };
     if (known === undefined && roll < 0.3) return { kind: 'refused' as const, reason: 'funds', tooManyOutputs: false };
     const request = known ?? {
       id: Buffer.from(pattern(requestId, 48)).toString('hex'),
@@ -52,9 +67,41 @@ class ShakyWallet implements PayoutWallet {
       fate: { state: 'open' } as PaymentFate,
     };
     this.requests.set(requestId, request);
-    if (roll < 0.5) return { kind: 'later' as const, reason: 'the answer was lost' };
-    if (roll < 0.6) return { kind: 'unknown' as const, reason: 'sent, no answer' };
-    return { kind: 'ok' as const, value: { transactionId: request.id, fee: 10n } };
+    if (roll < 0.5) return { kind: 'later' as const, reason: 'the answer was lost', isUnused: false };
+    if (roll < 0.55) return { kind: 'unknown' as const, reason: 'sent, no answer', transactionId: request.id };
+    if (roll < 0.6) return { kind: 'wrong' as const, reason: 'internal error', recipient: null };
+    const value = { transactionId: request.id, fee: 10n, recipients: request.recipients };
+    return { kind: 'ok' as const, value };
+  }
+
+  async payments(prefix: string, after = ''): Promise<WalletAnswer<readonly WalletPayment[]>> {
+    const found = [...this.requests].filter(([name]) => name.startsWith(prefix) && name > after).sort();
+    return {
+      kind: 'ok',
+      value: found.map(([requestId, { id, recipients, fate }]) => ({
+        requestId,
+        recipients,
+        transactionId: id,
+        fee: 10n,
+        createdMillis: 1,
+        fate,
+      })),
+    };
+  }
+
+  async paidSince(height: number): Promise<WalletAnswer<readonly ChainPayment[]>> {
+    const value = [...this.requests.values()].flatMap(({ id, recipients, fate }) =>
+      fate.state === 'finalized' && fate.height > height
+        ? [{ transactionId: id, height: fate.height, recipients, fee: 10n }]
+        : [],
+    );
+    return { kind: 'ok', value };
+  }
+
+  async payment(transactionId: string): ReturnType<PayoutWallet['payment']> {
+    const found = [...this.requests.values()].find(({ id }) => id === transactionId);
+    if (found === undefined) return { kind: 'refused', reason: 'not_found', tooManyOutputs: false };
+    return { kind: 'ok', value: { recipients: found.recipients, fee: 10n } };
   }
 
   async compound(): Promise<WalletAnswer<{ state: PaymentFate['state']; fee: bigint }>> {
@@ -62,14 +109,15 @@ class ShakyWallet implements PayoutWallet {
   }
 
   async fate(transactionId: string): Promise<WalletAnswer<PaymentFate>> {
-    if (this.#draw() < 0.2) return { kind: 'later', reason: 'away' };
+    if (this.#draw() < 0.2) return { kind: 'later', reason: 'away', isUnused: true };
     for (const request of this.requests.values()) {
       if (request.id !== transactionId) continue;
       if (request.fate.state === 'open' && this.#draw() < 0.5)
-        request.fate = this.#draw() < 0.2 ? { state: 'void', reason: 'expired' } : { state: 'finalized', height: 1 };
+        request.fate =
+          this.#draw() < 0.2 ? { state: 'void', reason: 'expired' } : { state: 'finalized', height: 1, fee: 10n };
       return { kind: 'ok', value: request.fate };
     }
-    return { kind: 'later', reason: 'not known' };
+    return { kind: 'later', reason: 'not known', isUnused: false };
   }
 
   received(): Map<string, bigint> {
@@ -89,8 +137,8 @@ async function accounts(sql: Sql, balances: readonly bigint[]): Promise<void> {
 
 const loopOf = (sql: Sql, wallet: PayoutWallet) =>
   new PayoutLoop(
-    { ...PAYOUT_DEFAULTS, term: 0n, minimum: MINIMUM },
-    { sql, wallet, log: quietLog, newId: () => randomUUID() },
+    { ...PAYOUT_DEFAULTS, term: 0n, minimum: MINIMUM, series: payoutSeries(new Uint8Array(49)) },
+    { sql, wallet, log: quietLog, now: Date.now, newId: () => randomUUID(), isCaughtUp: async () => true },
   );
 
 test('each balance is paid once, whatever the wallet does, and a new loop goes on where a dead one stopped', async () => {
@@ -101,7 +149,7 @@ test('each balance is paid once, whatever the wallet does, and a new loop goes o
     await accounts(sql, balances);
     const wallet = new ShakyWallet(draw);
     for (let i = 0; i < 400; i++) {
-      await loopOf(sql, wallet).round(true);
+      await loopOf(sql, wallet).round('pay');
       const [open] =
         await sql`select (select count(*) from payouts where state in ('reserved', 'submitting', 'submitted'))
         + (select count(*) from accounts where balance >= ${MINIMUM}) as n`;
@@ -124,30 +172,89 @@ test('each balance is paid once, whatever the wallet does, and a new loop goes o
   }
 });
 
-test('a wallet with another request table stops what it may have paid before, and pays what is new', async () => {
+test('a wallet that forgot its requests: what it may have paid waits until that is certain, and what is new is paid', async () => {
   const { sql } = await server.fresh();
   await accounts(sql, [5000n]);
   const lost = new ShakyWallet(() => 0.4);
-  await loopOf(sql, lost).round(true);
+  await loopOf(sql, lost).round('pay');
   expect((await openPayouts(sql))[0]?.state).toBe('submitting');
   const restored = new ShakyWallet(() => 0.9);
   restored.table = 'second';
   await addNewcomer(sql);
-  for (let i = 0; i < 3; i++) await loopOf(sql, restored).round(true);
-  const stuck = (await openPayouts(sql)).find((payout) => payout.needsPerson !== null);
-  expect(stuck?.needsPerson).toMatch(/another request table/);
-  expect([...restored.requests.values()].flatMap((request) => request.recipients.map((r) => r.address))).toEqual([
-    'new',
-  ]);
+  const paid = () => [...restored.requests.values()].flatMap((request) => request.recipients.map((r) => r.address));
+  for (let i = 0; i < 3; i++) await loopOf(sql, restored).round('pay');
+  expect(paid()).toEqual(['new']);
+  expect((await openPayouts(sql)).filter(({ state }) => state === 'submitting')).toMatchObject([{ needsPerson: null }]);
+  // Nothing that was signed then can run any more, and the chain does not hold it.
+  restored.height = 2000;
+  for (let i = 0; i < 3; i++) await loopOf(sql, restored).round('pay');
+  expect(paid()).toEqual(['new', 'address-0']);
+});
+
+test('a wallet that forgot its requests: what the chain says it paid is not paid again', async () => {
+  const { sql } = await server.fresh();
+  await accounts(sql, [5000n]);
+  await loopOf(sql, new ShakyWallet(() => 0.4)).round('pay');
+  const restored = new ShakyWallet(() => 0.9);
+  restored.table = 'second';
+  restored.height = 2000;
+  const recipients = [{ address: 'address-0', amount: 5000n }];
+  restored.requests.set('forgotten', {
+    id: 'ab'.repeat(48),
+    recipients,
+    fate: { state: 'finalized', height: 7, fee: 3n },
+  });
+  for (let i = 0; i < 3; i++) await loopOf(sql, restored).round('pay');
+  expect(restored.requests.size).toBe(1);
+  const [row] = await sql<{ state: string; fee: bigint }[]>`select state, fee from payouts`;
+  expect(row).toEqual({ state: 'finalized', fee: 3n });
+});
+
+test('a wallet that forgot its requests and paid what the books do not know holds everything', async () => {
+  const { sql } = await server.fresh();
+  const first = new ShakyWallet(() => 0.9);
+  await loopOf(sql, first).round('pay');
+  await accounts(sql, [5000n]);
+  const restored = new ShakyWallet(() => 0.9);
+  restored.table = 'second';
+  const recipients = [{ address: 'somebody', amount: 5000n }];
+  restored.requests.set('?', { id: 'ab'.repeat(48), recipients, fate: { state: 'finalized', height: 7, fee: 3n } });
+  expect(await loopOf(sql, restored).round('pay')).toMatchObject({ reserved: 0, submitted: 0 });
+  expect(await payoutsHeld(sql)).toMatch(/another request table.*not in the books: abab/);
+  restored.requests.clear();
+  expect(await loopOf(sql, restored).round('pay')).toMatchObject({ reserved: 1, submitted: 1 });
+  expect(await payoutsHeld(sql)).toBeNull();
 });
 
 async function addNewcomer(sql: Sql): Promise<void> {
   await sql`insert into accounts (payload, address, balance) values (${Buffer.from(pattern('new', 49))}, 'new', 7000)`;
 }
 
-test('paused payouts reserve nothing and still follow what is under way', async () => {
+test('paused payouts reserve and send nothing and still follow what is under way', async () => {
   const { sql } = await server.fresh();
   await accounts(sql, [5000n]);
-  expect(await loopOf(sql, new ShakyWallet(() => 0.9)).round(false)).toMatchObject({ reserved: 0 });
+  const wallet = new ShakyWallet(() => 0.9);
+  expect(await loopOf(sql, wallet).round('follow')).toMatchObject({ reserved: 0 });
   expect(await openPayouts(sql)).toEqual([]);
+  await sql.begin((transaction) => reservePayout(transaction, randomUUID(), { minimum: MINIMUM }));
+  expect(await loopOf(sql, wallet).round('follow')).toMatchObject({ submitted: 0 });
+  expect(wallet.requests.size).toBe(0);
+  expect(await loopOf(sql, wallet).round('send')).toMatchObject({ submitted: 1 });
+});
+
+test('everybody who is due is served, however many they are, before the interval begins', async () => {
+  const { sql } = await server.fresh();
+  await accounts(
+    sql,
+    Array.from({ length: 300 }, () => 5000n),
+  );
+  const wallet = new ShakyWallet(() => 0.9);
+  const loop = loopOf(sql, wallet);
+  expect(await loop.round('pay')).toMatchObject({ reserved: 20, submitted: 20, isComplete: false });
+  for (let i = 0; i < 10; i++) {
+    for (const request of wallet.requests.values()) request.fate = { state: 'finalized', height: 1, fee: 10n };
+    if ((await loop.round('pay')).isComplete) break;
+  }
+  const [row] = await sql<{ due: number }[]>`select count(*)::int as due from accounts where balance >= ${MINIMUM}`;
+  expect(row?.due).toBe(0);
 });

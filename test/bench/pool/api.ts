@@ -18,6 +18,7 @@ import { toHex } from '../../../protocol/bytes.ts';
 import { sumTree } from '../../../protocol/sum-tree.ts';
 import { Metrics } from '../../../runtime/metrics.ts';
 import { accountOf, addressOf } from '../../bridge/stratum-client.ts';
+import { absentWallet } from '../../pool/absent-wallet.ts';
 import { openBooks } from '../../pool/books-bed.ts';
 import { quietLog } from '../../quiet-log.ts';
 import type { LoadOrder, LoadResult } from '../api-load.ts';
@@ -124,7 +125,7 @@ async function serve(sql: Sql) {
       shared: new LocalSharedState({ resumeMillis: 1, resumeSessions: 1 }, Date.now),
       chain: () => ({ height: 1_000_000, targetWork: 1_000_000n, hashesPerSecond: 1_000_000n, synced: true }),
       connect: () => ({ api_version: 1, services: [] }),
-      wallet: async () => ({ kind: 'later', reason: 'none here' }),
+      wallet: absentWallet('none here'),
       isAccountant: () => true,
       log: quietLog,
       now: Date.now,

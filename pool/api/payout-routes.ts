@@ -1,0 +1,156 @@
+/**
+ * The operator's routes about payouts. What they offer is safe by itself: whether a payout may be given back or called sent is asked of the wallet, not
+ * believed. Nothing here pays; the accountant does, and the wallet pays under each number once.
+ */
+import type { FastifyRequest } from 'fastify';
+import type { Sql } from '../database/connect.ts';
+import { markSubmitted, markVoid, type OpenPayout, openPayouts } from '../payout/payout-states.ts';
+import { type PayoutWallet, samePayment } from '../payout/payout-wallet.ts';
+import { ApiRefusal } from './api-error.ts';
+import type { PayoutAction, QueueDocument } from './documents.ts';
+import { pausePayouts } from './payout-pause.ts';
+import { bodyObject, pathPart, type Route } from './route.ts';
+
+export type PayoutRoutesDependencies = {
+  readonly sql: Sql;
+  readonly wallet: PayoutWallet;
+  /** Writes what an operator did into the books. */
+  readonly note: (request: FastifyRequest, action: string, details: Record<string, unknown>) => Promise<unknown>;
+};
+
+const MOST_SHOWN = 200;
+
+/** What an operator can do with a payout; everything else is refused. */
+export function actionsOf({ state, needsPerson }: Pick<OpenPayout, 'state' | 'needsPerson'>): readonly PayoutAction[] {
+  if (state === 'reserved') return needsPerson === null ? ['void'] : ['release', 'void'];
+  return state === 'submitting' && needsPerson !== null ? ['release', 'void', 'sent'] : [];
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+export function payoutRoutes(
+  { sql, wallet, note }: PayoutRoutesDependencies,
+  operator: (route: Omit<Route, 'group' | 'operator'>) => Route,
+): Route[] {
+  const payoutFor = async (request: FastifyRequest, action: PayoutAction): Promise<OpenPayout> => {
+    const id = pathPart(request, 'id');
+    if (!UUID.test(id)) throw new ApiRefusal('bad_request', 'a payout is named by its id');
+    const payout = (await openPayouts(sql)).find((one) => one.id === id);
+    if (payout === undefined) throw new ApiRefusal('not_found', 'there is no open payout of this id');
+    if (!actionsOf(payout).includes(action))
+      throw new ApiRefusal('conflict', `a payout that is ${payout.state} and waits for nobody cannot be changed so`);
+    return payout;
+  };
+  /** The wallet's word that it has never been asked for this payout, or a refusal that says what it said. */
+  const neverAsked = async ({ requestId, requestTable }: OpenPayout): Promise<void> => {
+    const status = await wallet.status();
+    const listed = requestId === null ? undefined : await wallet.payments(requestId);
+    if (status.kind !== 'ok' || listed?.kind !== 'ok')
+      throw new ApiRefusal('unavailable', 'the wallet does not say now whether it has paid this: try again');
+    if (listed.value.some((one) => one.requestId === requestId))
+      throw new ApiRefusal('conflict', 'the wallet has this payment on record: release it, and it is followed');
+    if (status.value.requestTable !== requestTable)
+      throw new ApiRefusal('conflict', 'the wallet has forgotten its requests since: release it, and time will tell');
+  };
+  return [
+    operator({
+      method: 'GET',
+      path: '/queue',
+      summary: 'Payouts that are open, and those that need a person, with what can be done about each',
+      handle: async (): Promise<QueueDocument> => ({ api_version: 1, payouts: await openList(sql) }),
+    }),
+    ...[true, false].map((isPaused) =>
+      operator({
+        method: 'POST',
+        path: isPaused ? '/pause' : '/resume',
+        summary: isPaused ? 'Nothing is paid; what is under way is still followed' : 'Lets payouts go on',
+        handle: async (request) => {
+          await note(request, isPaused ? 'payouts_pause' : 'payouts_resume', {});
+          await pausePayouts(sql, isPaused);
+          return { api_version: 1, payouts_paused: isPaused };
+        },
+      }),
+    ),
+    operator({
+      method: 'POST',
+      path: '/payouts/:id/release',
+      summary:
+        'Lets a payout go on that waited for a person: the wallet is asked again, under the same number if it was asked',
+      handle: async (request) => {
+        const { id } = await payoutFor(request, 'release');
+        const rows = await sql`update payouts set needs_person = null, updated_at = now()
+          where id = ${id} and needs_person is not null and state in ('reserved', 'submitting') returning id`;
+        if (rows.length === 0) throw new ApiRefusal('conflict', 'this payout has changed meanwhile');
+        await note(request, 'payout_release', { payout: id });
+        return { api_version: 1, released: id };
+      },
+    }),
+    operator({
+      method: 'POST',
+      path: '/payouts/:id/sent',
+      summary:
+        'Says by which transaction a payout was sent; the wallet must know it and it must pay exactly these recipients',
+      body: {
+        type: 'object',
+        required: ['transaction_id'],
+        properties: { transaction_id: { type: 'string', pattern: '^[0-9a-f]{96}$' } },
+      },
+      handle: async (request) => {
+        const { transaction_id: name } = bodyObject(request);
+        if (typeof name !== 'string' || !/^[0-9a-f]{96}$/.test(name))
+          throw new ApiRefusal('bad_request', 'transaction_id has 96 hex characters');
+        const payout = await payoutFor(request, 'sent');
+        const paid = await wallet.payment(name);
+        if (paid.kind !== 'ok') throw new ApiRefusal('conflict', `the wallet does not know it: ${paid.reason}`);
+        if (!samePayment(paid.value.recipients, payout.items))
+          throw new ApiRefusal('conflict', 'that transaction does not pay exactly what this payout owes');
+        await sql.begin(async (transaction) => {
+          const [other] = await transaction`select 1 from payouts where transaction_id = decode(${name}, 'hex')`;
+          if (other !== undefined) throw new ApiRefusal('conflict', 'that transaction belongs to another payout');
+          await markSubmitted(transaction, payout.id, name, paid.value.fee);
+        });
+        await note(request, 'payout_sent', { payout: payout.id, transaction: name });
+        return { api_version: 1, sent: payout.id };
+      },
+    }),
+    operator({
+      method: 'POST',
+      path: '/payouts/:id/void',
+      summary: 'Gives the balances of a payout back that the wallet has not paid; they are due again',
+      handle: async (request) => {
+        const payout = await payoutFor(request, 'void');
+        const { id, state } = payout;
+        if (state === 'submitting') await neverAsked(payout);
+        await sql.begin(async (transaction) => {
+          const [row] = await transaction`select 1 from payouts where id = ${id} and state = ${state} for update`;
+          if (row === undefined) throw new ApiRefusal('conflict', 'this payout has changed meanwhile');
+          await markVoid(transaction, id, state as 'reserved' | 'submitting', 'by the operator');
+        });
+        await note(request, 'payout_void', { payout: id });
+        return { api_version: 1, voided: id };
+      },
+    }),
+  ];
+}
+
+async function openList(sql: Sql): Promise<QueueDocument['payouts']> {
+  type Row = { id: string; reason: string | null; millis: string };
+  const open = await openPayouts(sql);
+  // Who waits for a person comes first: a long queue must not hide it.
+  const shown = [...open.filter((one) => one.needsPerson !== null), ...open.filter((one) => one.needsPerson === null)];
+  const rows = await sql<Row[]>`select id, reason, (extract(epoch from created_at) * 1000)::bigint::text as millis
+    from payouts where state in ('reserved', 'submitting', 'submitted')`;
+  const notes = new Map(rows.map((row) => [row.id, row]));
+  return shown.slice(0, MOST_SHOWN).map((payout) => ({
+    payout_id: payout.id,
+    number: payout.number,
+    state: payout.state,
+    total: String(payout.items.reduce((sum, { amount }) => sum + amount, 0n)),
+    recipients: payout.items.length,
+    items: payout.items.map(({ address, amount }) => ({ address, amount: String(amount) })),
+    needs_person: payout.needsPerson,
+    reason: notes.get(payout.id)?.reason ?? null,
+    created_millis: Number(notes.get(payout.id)?.millis ?? 0),
+    actions: actionsOf(payout),
+  }));
+}

@@ -1,0 +1,163 @@
+/**
+ * Brings the books to what the wallet paid (books rule 16), after they fell back to an older copy. What was reserved is given back first: it was due, and is due again,
+ * unless the wallet has paid it. Then each payment that the books lack is booked. One that the balance does not cover is an advance: later income makes up for it.
+ */
+import { randomUUID } from 'node:crypto';
+import { parseAddress } from '../../protocol/address.ts';
+import { balanceSheet } from '../books/sheet.ts';
+import type { Sql, Transaction } from '../database/connect.ts';
+import { markRefused, markVoid } from './payout-states.ts';
+import type { ChainPayment, Recipient, WalletPayment } from './payout-wallet.ts';
+import type { BookedPayout, Comparison } from './witness.ts';
+
+export type RepairTerms = {
+  readonly requestTable: string;
+  /** Shares and cuts are taken in as far as they are known: what is not covered now will not be covered by waiting. */
+  readonly isCaughtUp: boolean;
+  /** A person has decided that advances may be larger than what the pool has earned itself. */
+  readonly isAdvanceAllowed: boolean;
+};
+
+export type Repaired = { readonly payments: number; readonly total: bigint; readonly advanced: bigint };
+
+/** Thrown to leave the books as they were. */
+export class UncoveredError extends Error {}
+
+/** A payment to be booked: by its number, or only by its transaction where the wallet has forgotten the number. */
+export type LostPayment = {
+  readonly number: number | null;
+  readonly requestId: string | null;
+  readonly transactionId: string | null;
+  readonly recipients: readonly Recipient[];
+  readonly fee: bigint | null;
+  readonly createdMillis: number | null;
+  readonly fate: WalletPayment['fate'];
+};
+
+export const lostOnChain = ({ transactionId, height, recipients, fee }: ChainPayment): LostPayment => ({
+  number: null,
+  requestId: null,
+  transactionId,
+  recipients,
+  fee,
+  createdMillis: null,
+  fate: { state: 'finalized', height, fee },
+});
+
+/** Numbered payouts from a number on. */
+export async function bookedPayouts(sql: Sql | Transaction, from: number): Promise<BookedPayout[]> {
+  type Row = {
+    id: string;
+    number: bigint;
+    state: BookedPayout['state'];
+    request_table: string | null;
+    address: string;
+    amount: bigint;
+  };
+  const rows = await sql<Row[]>`select p.id, p.number, p.state, p.request_table, a.address, i.amount
+    from payouts p join payout_items i on i.payout_id = p.id join accounts a on a.id = i.account_id
+    where p.number >= ${from} order by p.number`;
+  const found = new Map<string, BookedPayout & { items: Recipient[] }>();
+  for (const { id, number, state, request_table, address, amount } of rows) {
+    const payout = found.get(id) ?? { id, number: Number(number), state, requestTable: request_table, items: [] };
+    payout.items.push({ address, amount });
+    found.set(id, payout);
+  }
+  return [...found.values()];
+}
+
+/** Throws an UncoveredError when the balances do not cover it and nobody may advance it. */
+export async function bookLost(
+  transaction: Transaction,
+  lost: readonly LostPayment[],
+  displaced: Comparison['displaced'],
+  terms: RepairTerms,
+): Promise<Repaired> {
+  const why = 'given back while the books were compared with the wallet';
+  for (const { id } of displaced) await markRefused(transaction, id, why);
+  const reserved = await transaction<{ id: string }[]>`select id from payouts where state = 'reserved' for update`;
+  for (const { id } of reserved) await markVoid(transaction, id, 'reserved', why);
+  const before = await balanceSheet(transaction);
+  let [total, advanced] = [0n, 0n];
+  for (const payment of lost) {
+    const id = await insertPayout(transaction, payment, terms.requestTable);
+    for (const { address, amount } of payment.recipients) {
+      advanced += await bookItem(transaction, id, address, amount, payment.fate.state, terms);
+      total += amount;
+    }
+  }
+  if (advanced > 0n && !terms.isAdvanceAllowed && advanced > before.poolFees)
+    throw new UncoveredError(
+      `the wallet paid ${advanced} atoms more than the books have credited, and the pool has earned ${before.poolFees}: they have lost income`,
+    );
+  return { payments: lost.length, total, advanced };
+}
+
+async function insertPayout(transaction: Transaction, payment: LostPayment, requestTable: string): Promise<string> {
+  const id = randomUUID();
+  const { fate } = payment;
+  const row = {
+    id,
+    state: fate.state === 'open' ? 'submitted' : fate.state,
+    number: payment.number,
+    request_id: payment.requestId,
+    request_table: payment.number === null ? null : requestTable,
+    transaction_id: payment.transactionId === null ? null : Buffer.from(payment.transactionId, 'hex'),
+    fee: payment.fee,
+    final_height: fate.state === 'finalized' ? fate.height : null,
+    reason: fate.state === 'void' ? fate.reason : 'booked from the record of the wallet',
+    ...(payment.createdMillis === null ? {} : { created_at: new Date(payment.createdMillis) }),
+  };
+  await transaction`insert into payouts ${transaction(row as never)}`;
+  return id;
+}
+
+/** Returns how much of it the balance did not cover. */
+async function bookItem(
+  transaction: Transaction,
+  payout: string,
+  address: string,
+  amount: bigint,
+  state: WalletPayment['fate']['state'],
+  { isCaughtUp }: RepairTerms,
+): Promise<bigint> {
+  const account = await accountOf(transaction, address, isCaughtUp);
+  await transaction`insert into payout_items (payout_id, account_id, amount) values (${payout}, ${account.id}, ${amount})`;
+  // It was given back, or never taken: the balance has it.
+  if (state === 'void') return 0n;
+  const covered = account.balance > 0n ? account.balance : 0n;
+  const uncovered = amount > covered ? amount - covered : 0n;
+  if (uncovered > 0n && !isCaughtUp)
+    throw new UncoveredError('the wallet paid more than the books have credited so far: they are still catching up');
+  const paid = state === 'finalized' ? amount : 0n;
+  await transaction`update accounts set advance = greatest(advance, ${amount} - balance), balance = balance - ${amount},
+    in_flight = in_flight + ${amount - paid}, paid = paid + ${paid} where id = ${account.id}`;
+  return uncovered;
+}
+
+async function accountOf(transaction: Transaction, address: string, isCaughtUp: boolean) {
+  type Row = { id: number; balance: bigint };
+  const [row] = await transaction<Row[]>`select id, balance from accounts where address = ${address} for update`;
+  if (row !== undefined) return row;
+  if (!isCaughtUp)
+    throw new UncoveredError(`the wallet paid ${address}, whom the books do not know yet: they are still catching up`);
+  const { payload } = parseAddress(address);
+  const [made] = await transaction<Row[]>`insert into accounts (payload, address) values (${Buffer.from(payload)},
+    ${address}) returning id, balance`;
+  return made as Row;
+}
+
+/** A payout that is settled in the books and not in the wallet is followed again; for a person to decide. */
+export async function unsettle(transaction: Transaction, { id, state }: BookedPayout): Promise<void> {
+  // The database refuses this to everybody who does not say that it is meant.
+  await transaction`select set_config('svc_pool.unsettle', 'on', true)`;
+  await transaction`update payouts set state = 'submitted', final_height = null, reason = 'not final any more',
+    updated_at = now() where id = ${id} and state = ${state}`;
+  if (state === 'finalized')
+    await transaction`update accounts a set paid = a.paid - i.amount, in_flight = a.in_flight + i.amount
+      from payout_items i where i.payout_id = ${id} and i.account_id = a.id`;
+  else
+    await transaction`update accounts a set advance = greatest(a.advance, i.amount - a.balance),
+      balance = a.balance - i.amount, in_flight = a.in_flight + i.amount
+      from payout_items i where i.payout_id = ${id} and i.account_id = a.id`;
+}

@@ -1,0 +1,236 @@
+/**
+ * Compares the books with the wallet before anything is reserved or sent, and repairs the books where the wallet's record leaves no doubt (books rule 16). Where it
+ * does, payouts are held and everybody is told why: `svc-pool repair-payouts` shows what differs and lets a person decide.
+ */
+import type { Logger } from '../../runtime/log.ts';
+import { fenced } from '../books/term.ts';
+import type { Sql, Transaction } from '../database/connect.ts';
+import { bookedPayouts, bookLost, type LostPayment, type RepairTerms, UncoveredError } from './books-repair.ts';
+import { holdPayouts, payoutsHeld } from './payout-hold.ts';
+import type { PayoutSeries } from './payout-series.ts';
+import { requestIdOf } from './payout-series.ts';
+import { markRefused, markSubmitted, type OpenPayout, openPayouts } from './payout-states.ts';
+import { type ChainPayment, type PayoutWallet, samePayment, type WalletStatus } from './payout-wallet.ts';
+import { type Comparison, compareWithWallet } from './witness.ts';
+
+const TABLE = 'payout_request_table';
+const HEIGHT = 'payout_checked_height';
+/** Settled payouts that are compared again: a chain that was rolled back shows in the newest. */
+const LOOK_BACK = 50;
+/** A payment may be signed a few cuts after the height was noted. */
+const SLACK_CUTS = 32;
+const HELD_AGAIN_MILLIS = 300_000;
+
+export type ReconciliationOptions = { readonly term: bigint; readonly series: PayoutSeries };
+
+export type ReconciliationDependencies = {
+  readonly sql: Sql;
+  readonly wallet: PayoutWallet;
+  readonly log: Logger;
+  readonly now: () => number;
+  /** Shares and cuts are in the books as far as they are known. */
+  readonly isCaughtUp: () => Promise<boolean>;
+};
+
+/** Where the books stood when they last agreed with the wallet. */
+export async function lastAgreement(sql: Sql): Promise<{ table: string | undefined; height: number }> {
+  const rows = await sql<{ name: string; value: string }[]>`select name, value from settings
+    where name in (${TABLE}, ${HEIGHT})`;
+  const value = (name: string) => rows.find((row) => row.name === name)?.value;
+  return { table: value(TABLE), height: Number(value(HEIGHT) ?? 0) };
+}
+
+export async function noteAgreement(transaction: Transaction, table: string, height: number): Promise<void> {
+  for (const [name, value] of [
+    [TABLE, table],
+    [HEIGHT, String(height)],
+  ] as const)
+    await transaction`insert into settings values (${name}, ${value})
+      on conflict (name) do update set value = excluded.value where settings.value <> excluded.value`;
+}
+
+/** Undefined when the wallet does not say now. */
+export async function compareBooks(
+  sql: Sql,
+  wallet: PayoutWallet,
+  series: PayoutSeries,
+  requestTable: string,
+): Promise<Comparison | undefined> {
+  const [row] = await sql<{ open: bigint | null; last: bigint | null }[]>`select max(number) as last,
+    min(number) filter (where state in ('submitting', 'submitted')) as open from payouts`;
+  const last = Number(row?.last ?? 0n);
+  const from = Math.max(1, Math.min(Number(row?.open ?? last + 1), last - LOOK_BACK));
+  const listed = await wallet.payments(series.payouts, from === 1 ? undefined : requestIdOf(series.payouts, from - 1));
+  if (listed.kind !== 'ok') return undefined;
+  return compareWithWallet(series.payouts, requestTable, await bookedPayouts(sql, from), listed.value);
+}
+
+/** Payments of the chain that stand in no payout of the books. */
+export async function unknownPayments(sql: Sql, paid: readonly ChainPayment[]): Promise<ChainPayment[]> {
+  const names = paid.map(({ transactionId }) => `\\x${transactionId}`);
+  const rows = await sql<{ id: Buffer }[]>`select transaction_id as id from payouts
+    where transaction_id = any(${names}::text[]::bytea[])`;
+  const known = new Set(rows.map(({ id }) => id.toString('hex')));
+  return paid.filter(({ transactionId }) => !known.has(transactionId));
+}
+
+export class Reconciliation {
+  readonly #options: ReconciliationOptions;
+  readonly #with: ReconciliationDependencies;
+  #held: { readonly reason: string; readonly at: number } | null | undefined;
+
+  constructor(options: ReconciliationOptions, dependencies: ReconciliationDependencies) {
+    this.#options = options;
+    this.#with = dependencies;
+  }
+
+  #fenced<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    return fenced(this.#with.sql, this.#options.term, work);
+  }
+
+  /** True when books and wallet agree, perhaps after a repair. */
+  async run(status: WalletStatus): Promise<boolean> {
+    if (status.stopped !== null) return this.hold(`the wallet has stopped its payments: ${status.stopped}`);
+    const agreed = await lastAgreement(this.#with.sql);
+    if (agreed.table !== undefined && agreed.table !== status.requestTable) {
+      const explained = await this.#explainHistory(status, agreed.height);
+      if (explained !== true) return explained === undefined ? false : this.hold(explained);
+    }
+    await this.#resolveForgotten(status);
+    const compared = await this.#compare(status.requestTable);
+    if (compared === undefined) return false;
+    const problem = problemOf(compared) ?? (await this.#repair(compared, status.requestTable));
+    if (problem !== undefined) return this.hold(problem);
+    await this.#fenced(async (transaction) => {
+      await noteAgreement(transaction, status.requestTable, status.indexedHeight);
+      if (this.#held !== null) await holdPayouts(transaction, null);
+    });
+    if (this.#held != null) this.#with.log.warn('payouts go on: the books agree with the wallet', {});
+    this.#held = null;
+    return true;
+  }
+
+  /** Says why payouts are held, to the log, the operator's page and the metrics; false, for callers to return. */
+  async hold(reason: string): Promise<false> {
+    const { sql, log, now } = this.#with;
+    this.#held ??= (await payoutsHeld(sql)) === reason ? { reason, at: 0 } : undefined;
+    if (this.#held?.reason !== reason) await this.#fenced((transaction) => holdPayouts(transaction, reason));
+    if (this.#held?.reason !== reason || now() - this.#held.at > HELD_AGAIN_MILLIS) {
+      log.error('payouts are held', { reason });
+      this.#held = { reason, at: now() };
+    }
+    return false;
+  }
+
+  async #compare(requestTable: string): Promise<Comparison | undefined> {
+    const { sql, wallet } = this.#with;
+    return compareBooks(sql, wallet, this.#options.series, requestTable);
+  }
+
+  /** Undefined when the books are as the wallet says; else why they are not. */
+  async #repair({ missing, displaced }: Comparison, requestTable: string): Promise<string | undefined> {
+    if (missing.length === 0 && displaced.length === 0) return undefined;
+    const { log, isCaughtUp } = this.#with;
+    const terms: RepairTerms = { requestTable, isCaughtUp: await isCaughtUp(), isAdvanceAllowed: false };
+    const numbers = missing.map(({ number }) => number);
+    try {
+      const done = await this.#fenced(async (transaction) => {
+        const repaired = await bookLost(transaction, missing, displaced, terms);
+        await noteRepair(transaction, 'svc-pool', missing, repaired.advanced);
+        return repaired;
+      });
+      log.error('the database has lost payouts that the wallet has made; they are booked again', {
+        payments: done.payments,
+        numbers,
+        atoms: done.total,
+        advanced: done.advanced,
+      });
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof UncoveredError)) throw error;
+      return `the database has lost ${missing.length} payouts that the wallet has made (numbers ${numbers.slice(0, 20).join(', ')}): ${error.message}`;
+    }
+  }
+
+  /** The wallet has forgotten its requests; the chain has not. True when the books have every payment of it, undefined when it cannot be told now. */
+  async #explainHistory(status: WalletStatus, since: number): Promise<true | string | undefined> {
+    const { sql, wallet } = this.#with;
+    const paid = await wallet.paidSince(since);
+    if (paid.kind !== 'ok' || !status.isCaughtUp) return undefined;
+    const open = await forgotten(sql, status.requestTable);
+    const unknown = (await unknownPayments(sql, paid.value)).filter(
+      ({ recipients }) => !open.some(({ items }) => samePayment(items, recipients)),
+    );
+    if (unknown.length === 0) return true;
+    const names = unknown.slice(0, 5).map(({ transactionId }) => transactionId);
+    return `the wallet has forgotten its requests (another request table), and ${unknown.length} payments of it are not in the books: ${names.join(', ')}`;
+  }
+
+  /**
+   * Payouts that were asked of a request table that is gone. The wallet's record, or the chain, may hold the payment; once its validity is over and
+   * neither does, it was never made and never will be.
+   */
+  async #resolveForgotten(status: WalletStatus): Promise<void> {
+    const { sql, wallet, log } = this.#with;
+    for (const payout of await forgotten(sql, status.requestTable)) {
+      const listed = await wallet.payments(payout.requestId as string);
+      const asked = payout.askedHeight ?? 0;
+      const paid = await wallet.paidSince(asked - 1);
+      if (listed.kind !== 'ok' || paid.kind !== 'ok' || !status.isCaughtUp) return;
+      const recorded = listed.value.find(({ requestId }) => requestId === payout.requestId);
+      const onChain = (await unknownPayments(sql, paid.value)).find((one) => samePayment(one.recipients, payout.items));
+      const found = recorded !== undefined && samePayment(recorded.recipients, payout.items) ? recorded : onChain;
+      const { id } = payout;
+      if (found?.transactionId != null) {
+        const { transactionId, fee } = found;
+        log.warn('a payout that the wallet had forgotten was found', { payout: id, transaction: transactionId });
+        await this.#fenced((transaction) => markSubmitted(transaction, id, transactionId, fee));
+        continue;
+      }
+      const until = asked + status.validityCuts + SLACK_CUTS;
+      const isOver = payout.askedHeight !== null && status.indexedHeight > until;
+      const reason = isOver
+        ? 'the wallet forgot it and never paid it: it is paid anew'
+        : `the wallet has forgotten its requests: from height ${until} on it is certain whether this was paid`;
+      if (isOver) log.warn('a payout that the wallet had forgotten was never made', { payout: id });
+      await this.#fenced((transaction) =>
+        isOver ? markRefused(transaction, id, reason) : noteReason(transaction, id, reason),
+      );
+    }
+  }
+}
+
+async function noteReason(transaction: Transaction, id: string, reason: string): Promise<void> {
+  await transaction`update payouts set reason = ${reason} where id = ${id} and reason is distinct from ${reason}`;
+}
+
+export async function noteRepair(
+  transaction: Transaction,
+  actor: string,
+  lost: readonly LostPayment[],
+  advanced: bigint,
+): Promise<void> {
+  const details = {
+    payments: lost.map(({ number, transactionId }) => ({ number, transaction: transactionId })),
+    advanced: String(advanced),
+  };
+  await transaction`insert into operator_log (actor, action, details)
+    values (${actor}, 'payouts_repaired', ${transaction.json(details as never)})`;
+}
+
+/** Asked of a table that the wallet no longer has. */
+async function forgotten(sql: Sql, requestTable: string): Promise<OpenPayout[]> {
+  return (await openPayouts(sql)).filter(
+    ({ state, requestTable: table }) => state === 'submitting' && table !== requestTable,
+  );
+}
+
+/** What only a person can decide. */
+export function problemOf({ contradictions, unsettled }: Comparison): string | undefined {
+  const [first] = contradictions;
+  if (first !== undefined) return first;
+  const [other] = unsettled;
+  if (other === undefined) return undefined;
+  const { payout, says } = other;
+  return `payment ${payout.number} is ${payout.state} in the books, and the wallet says that it is ${says}: the chain was rolled back, or the books were changed by hand`;
+}

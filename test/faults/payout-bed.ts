@@ -1,0 +1,198 @@
+/**
+ * Payouts with everything real that money depends on: PostgreSQL that can fall back to an older copy, the wallet daemon as a process, a node with its
+ * chain. Income is a list that the test writes; the books take it from where they stand, as they take journals and cuts.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished } from 'vitest';
+import type { Chain } from '../../pool/chain.ts';
+import { connectDatabase, type Sql } from '../../pool/database/connect.ts';
+import { migrate } from '../../pool/database/migrate.ts';
+import { NOTHING } from '../../pool/feed/entry-source.ts';
+import { createWalletClient } from '../../pool/payout/wallet-client.ts';
+import { TermRunner } from '../../pool/term-runner.ts';
+import { formatAddress, parseAddress } from '../../protocol/address.ts';
+import { NETWORKS } from '../../protocol/network.ts';
+import { pattern } from '../../vectors/generate/pattern.ts';
+import { type PostgresServer, startPostgresServer } from '../pool/postgres-server.ts';
+import { quietLog } from '../quiet-log.ts';
+import { temporaryDirectory } from '../temporary.ts';
+import { ChainBed, COIN, DaemonProcess, WalletFiles } from '../wallet/wallet-bed.ts';
+
+export const MINIMUM = COIN / 10n;
+const CUT_MILLIS = 100;
+
+export const payloadOf = (account: number): Uint8Array => Uint8Array.of(0, ...pattern(`payout account ${account}`, 48));
+export const addressOf = (account: number): string => formatAddress(payloadOf(account), 'development');
+
+type Income = { readonly account: number; readonly amount: bigint };
+
+/** A chain on which this pool finds nothing. */
+const quietChain: Chain = {
+  async *cuts(_after, signal) {
+    if (signal.aborted) return;
+    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+  },
+  headHeight: async () => 0,
+  targetAt: async () => 1n << 250n,
+  block: async () => undefined,
+} as Chain;
+
+export class PayoutBed {
+  readonly files: WalletFiles;
+  readonly server: PostgresServer;
+  readonly chain: ChainBed;
+  readonly daemon: DaemonProcess;
+  readonly sql: Sql;
+  readonly income: Income[] = [];
+  #pool: { readonly runner: TermRunner; readonly sql: Sql } | undefined;
+  #taking: Promise<void> | undefined;
+  #isTaking = false;
+
+  private constructor(files: WalletFiles, server: PostgresServer, chain: ChainBed, daemon: DaemonProcess) {
+    this.files = files;
+    this.server = server;
+    this.chain = chain;
+    this.daemon = daemon;
+    this.sql = connectDatabase(server.url, { max: 4, name: 'test' });
+  }
+
+  static async open(): Promise<PayoutBed> {
+    const directory = temporaryDirectory();
+    const files = new WalletFiles(directory);
+    await files.write();
+    const server = await startPostgresServer(40);
+    const chain = await ChainBed.open(files.firstAddress, { outputs: 64, each: 1000n * COIN });
+    const daemon = new DaemonProcess(files.file, chain.base, ['--validity', '200']);
+    const bed = new PayoutBed(files, server, chain, daemon);
+    onTestFinished(() => bed.#close());
+    await migrate(bed.sql, quietLog);
+    chain.start(CUT_MILLIS);
+    await daemon.start();
+    await expect.poll(() => daemon.result('status'), { timeout: 30_000 }).toMatchObject({ caught_up: true });
+    return bed;
+  }
+
+  wallet() {
+    return createWalletClient({ url: `http://${this.daemon.rpc}`, tokenFile: `${this.files.file}.token` });
+  }
+
+  /** An accountant that pays every 100 ms what is due, on connections of its own. */
+  startPool(): void {
+    const sql = connectDatabase(this.server.url, { max: 6 });
+    const runner = new TermRunner(
+      {
+        network: NETWORKS.development,
+        poolAddress: parseAddress(this.files.firstAddress).payload,
+        sliceCuts: 240,
+        windowThousandths: 8000n,
+        services: [0, 1],
+        feePpm: new Map([
+          [0, 0n],
+          [1, 0n],
+        ]),
+        databaseUrl: this.server.url,
+        holder: 'test',
+        payoutMin: MINIMUM,
+        payoutIntervalMillis: 100,
+        shareDays: 7,
+        chartDays: 7,
+        silentMillis: 1e9,
+        webhooks: { urls: [], secret: '' },
+      } as never,
+      {
+        sql,
+        source: {
+          begin: async () => undefined,
+          take: async (_most: number, wait: number) => {
+            await sleep(wait);
+            return NOTHING;
+          },
+          close: async () => undefined,
+        },
+        chain: quietChain,
+        wallet: this.wallet(),
+        log: quietLog,
+        now: Date.now,
+      } as never,
+    );
+    this.#pool = { runner, sql };
+  }
+
+  /** Takes income into the books for as long as it runs: each once, from where the books stand, whatever they fall back to. */
+  startIncome(): void {
+    this.#isTaking = true;
+    this.#taking = (async () => {
+      while (this.#isTaking) {
+        await this.#takeIncome().catch(() => undefined);
+        await sleep(20);
+      }
+    })();
+  }
+
+  async #takeIncome(): Promise<void> {
+    await this.sql.begin(async (transaction) => {
+      const [row] = await transaction<
+        { value: string }[]
+      >`select value from settings where name = 'test_income' for update`;
+      const from = Number(row?.value ?? 0);
+      const part = this.income.slice(from, from + 20);
+      for (const { account, amount } of part)
+        await transaction`insert into accounts as a (payload, address, balance) values (${Buffer.from(payloadOf(account))},
+          ${addressOf(account)}, ${amount}) on conflict (address) do update set balance = a.balance + excluded.balance`;
+      const through = from + part.length;
+      await transaction`insert into settings values ('test_income', ${String(through)})
+        on conflict (name) do update set value = excluded.value`;
+    });
+  }
+
+  async paymentsMade(): Promise<number> {
+    const answer = await this.wallet().payments('payout-');
+    return answer.kind === 'ok' ? answer.value.length : 0;
+  }
+
+  /** Nothing is left to be taken in, reserved, sent or settled. */
+  async settled(timeoutMillis: number): Promise<void> {
+    const open = async () => {
+      const [row] = await this.sql<{ taken: number; open: number; due: number }[]>`select
+        (select value::int from settings where name = 'test_income') as taken,
+        (select count(*)::int from payouts where state in ('reserved', 'submitting', 'submitted')) as open,
+        (select count(*)::int from accounts where balance >= ${MINIMUM}) as due`;
+      return { left: this.income.length - (row?.taken ?? 0), open: row?.open, due: row?.due };
+    };
+    await expect
+      .poll(() => open().catch(() => undefined), { timeout: timeoutMillis, interval: 200 })
+      .toEqual({ left: 0, open: 0, due: 0 });
+  }
+
+  /** Everybody has on the chain what the books say was paid, and no more than was earned. */
+  async expectPaidOnce(): Promise<void> {
+    const earned = new Map<number, bigint>();
+    for (const { account, amount } of this.income) earned.set(account, (earned.get(account) ?? 0n) + amount);
+    for (const [account, total] of earned) {
+      const address = addressOf(account);
+      const onChain = BigInt((await this.chain.api.client.addressBalance({ address })).balance);
+      const [row] = await this.sql<
+        { paid: bigint; balance: bigint; in_flight: bigint }[]
+      >`select paid, balance, in_flight
+        from accounts where address = ${address}`;
+      expect({ account, onChain, ...row }).toEqual({ account, onChain: row?.paid, ...row });
+      expect({ account, total: (row?.paid ?? 0n) + (row?.balance ?? 0n) }).toEqual({ account, total });
+    }
+  }
+
+  async stopPool(): Promise<void> {
+    await this.#pool?.runner.close();
+    await this.#pool?.sql.end({ timeout: 1 });
+    this.#pool = undefined;
+  }
+
+  async #close(): Promise<void> {
+    this.#isTaking = false;
+    await this.#taking;
+    await this.stopPool();
+    await this.daemon.stop('SIGKILL');
+    await this.chain.close();
+    await this.sql.end({ timeout: 1 });
+    await this.server.stop();
+  }
+}

@@ -1,0 +1,193 @@
+/** Books that lack payments of the wallet: repaired without a person where they are covered, held where they are not, and then repaired on a person's word. */
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import type { Sql } from '../../pool/database/connect.ts';
+import { payoutsHeld } from '../../pool/payout/payout-hold.ts';
+import { PAYOUT_DEFAULTS, PayoutLoop } from '../../pool/payout/payout-loop.ts';
+import { payoutSeries, requestIdOf } from '../../pool/payout/payout-series.ts';
+import type { PaymentFate, PayoutWallet, Recipient } from '../../pool/payout/payout-wallet.ts';
+import { repairPayouts } from '../../pool/payout/repair.ts';
+import { formatAddress } from '../../protocol/address.ts';
+import { pattern } from '../../vectors/generate/pattern.ts';
+import { quietLog } from '../quiet-log.ts';
+import { absentWallet } from './absent-wallet.ts';
+import { databaseServer } from './database-fixture.ts';
+
+const server = databaseServer();
+const series = payoutSeries(new Uint8Array(49));
+const payloadOf = (i: number) => Uint8Array.of(0, ...pattern(`repaired ${i}`, 48));
+const address = (i: number) => formatAddress(payloadOf(i), 'development');
+
+type Made = { recipients: readonly Recipient[]; fate: PaymentFate };
+
+/** A wallet that pays whatever it is asked for, once under each id, and forgets nothing. */
+function recorder() {
+  const made = new Map<string, Made>();
+  const idOf = (requestId: string) => Buffer.from(pattern(requestId, 48)).toString('hex');
+  const wallet: PayoutWallet = {
+    ...absentWallet('not asked here'),
+    status: async () => ({
+      kind: 'ok',
+      value: {
+        requestTable: 'table',
+        spendable: 0n,
+        outputs: 1,
+        indexedHeight: 10,
+        isCaughtUp: true,
+        validityCuts: 10,
+        stopped: null,
+      },
+    }),
+    async sendMany(requestId, recipients) {
+      const asked = recipients.map((one) => ({ address: one.address, amount: one.amount }));
+      if (!made.has(requestId)) made.set(requestId, { recipients: asked, fate: { state: 'open' } });
+      const { recipients: paid } = made.get(requestId) as Made;
+      return { kind: 'ok', value: { transactionId: idOf(requestId), fee: 2n, recipients: paid } };
+    },
+    async fate(transactionId) {
+      const found = [...made].find(([name]) => idOf(name) === transactionId);
+      return { kind: 'ok', value: found?.[1].fate ?? { state: 'open' } };
+    },
+    async payments(prefix, after = '') {
+      const found = [...made].filter(([name]) => name.startsWith(prefix) && name > after).sort();
+      const value = found.map(([requestId, { recipients, fate }]) => ({
+        requestId,
+        recipients,
+        transactionId: idOf(requestId),
+        fee: 2n,
+        createdMillis: 1000,
+        fate,
+      }));
+      return { kind: 'ok', value };
+    },
+  };
+  /** A payment that the books have lost. */
+  const lose = (number: number, recipients: readonly Recipient[], fate: PaymentFate = { state: 'open' }) =>
+    void made.set(requestIdOf(series.payouts, number), { recipients, fate });
+  return { wallet, made, lose };
+}
+
+async function setUp(balances: readonly bigint[], isCaughtUp = true, wallets = recorder()) {
+  const { sql } = await server.fresh();
+  for (const [i, balance] of balances.entries())
+    await sql`insert into accounts (payload, address, balance) values (${Buffer.from(payloadOf(i))}, ${address(i)}, ${balance})`;
+  const { wallet, made, lose } = wallets;
+  const loop = new PayoutLoop(
+    { ...PAYOUT_DEFAULTS, term: 0n, minimum: 1000n, series },
+    { sql, wallet, log: quietLog, now: Date.now, newId: randomUUID, isCaughtUp: async () => isCaughtUp },
+  );
+  return { sql, wallet, made, lose, loop };
+}
+
+const accountsOf = (sql: Sql) =>
+  sql<
+    { balance: bigint; in_flight: bigint; paid: bigint; advance: bigint }[]
+  >`select balance, in_flight, paid, advance from accounts order by id`;
+const final: PaymentFate = { state: 'finalized', height: 4, fee: 2n };
+
+test('payments that the books lost are booked before anything else is paid', async () => {
+  const { sql, made, lose, loop } = await setUp([9000n, 5000n, 3000n]);
+  lose(1, [{ address: address(0), amount: 4000n }], final);
+  lose(2, [{ address: address(1), amount: 5000n }]);
+  lose(3, [{ address: address(2), amount: 3000n }], { state: 'void', reason: 'expired' });
+  expect(await loop.round('pay')).toMatchObject({ submitted: 1 });
+  expect([...made.keys()].at(-1)).toBe(requestIdOf(series.payouts, 4));
+  expect([...made.values()].at(-1)?.recipients).toEqual([
+    { address: address(0), amount: 5000n },
+    { address: address(2), amount: 3000n },
+  ]);
+  expect(await accountsOf(sql)).toEqual([
+    { balance: 0n, in_flight: 5000n, paid: 4000n, advance: 0n },
+    { balance: 0n, in_flight: 5000n, paid: 0n, advance: 0n },
+    { balance: 0n, in_flight: 3000n, paid: 0n, advance: 0n },
+  ]);
+  const [log] = await sql<{ actor: string; action: string }[]>`select actor, action from operator_log`;
+  expect(log).toEqual({ actor: 'svc-pool', action: 'payouts_repaired' });
+  // Its fate is followed like any other's.
+  for (const one of made.values()) if (one.fate.state === 'open') one.fate = final;
+  expect(await loop.round('pay')).toMatchObject({ finalized: 2 });
+});
+
+test('a payout that was reserved before the comparison is given back and reserved anew', async () => {
+  const { sql, made, lose, loop } = await setUp([9000n]);
+  expect(await loop.round('pay')).toMatchObject({ reserved: 1, submitted: 1 });
+  // The database falls back to the moment after the reservation, and the wallet paid another amount meanwhile.
+  await sql`update payouts set state = 'reserved', number = null, request_id = null, transaction_id = null`;
+  lose(1, [{ address: address(0), amount: 2000n }]);
+  await loop.round('send');
+  await loop.round('pay');
+  expect([...made.values()].map(({ recipients }) => recipients[0]?.amount)).toEqual([2000n, 7000n]);
+  expect(await accountsOf(sql)).toEqual([{ balance: 0n, in_flight: 9000n, paid: 0n, advance: 0n }]);
+});
+
+test('the same payout asked for again under the same number is the same payment', async () => {
+  const wallets = recorder();
+  const { loop: lost } = await setUp([9000n], true, wallets);
+  await lost.round('pay');
+  // Another database with the books of before that payout.
+  const { sql, made, loop } = await setUp([9000n], true, wallets);
+  await loop.round('pay');
+  expect(made.size).toBe(1);
+  expect(await accountsOf(sql)).toEqual([{ balance: 0n, in_flight: 9000n, paid: 0n, advance: 0n }]);
+});
+
+test('what the books have not credited is waited for; then held, until a person books it as an advance', async () => {
+  const behind = await setUp([1500n], false);
+  behind.lose(1, [{ address: address(0), amount: 4000n }], final);
+  expect(await behind.loop.round('pay')).toMatchObject({ reserved: 0, submitted: 0 });
+  expect(await payoutsHeld(behind.sql)).toMatch(/still catching up/);
+  await behind.sql`update accounts set balance = 5500`;
+  expect(await behind.loop.round('pay')).toMatchObject({ submitted: 1 });
+  expect(await payoutsHeld(behind.sql)).toBeNull();
+
+  const { sql, wallet, lose, loop, made } = await setUp([1500n]);
+  lose(1, [
+    { address: address(0), amount: 4000n },
+    { address: address(5), amount: 1n },
+  ]);
+  expect(await loop.round('pay')).toMatchObject({ reserved: 0, submitted: 0 });
+  expect(await payoutsHeld(sql)).toMatch(/2501 atoms more than the books have credited/);
+  const repair = (options: Parameters<typeof repairPayouts>[0]) => repairPayouts(options, { sql, wallet, series });
+  expect(await repair({ apply: false, advance: false })).toMatchObject({ agree: false });
+  expect(await repair({ apply: true, advance: false })).toMatchObject({ agree: false });
+  expect((await accountsOf(sql))[0]).toMatchObject({ balance: 1500n });
+  expect(await repair({ apply: true, advance: true })).toMatchObject({ agree: true });
+  expect(await repair({ apply: false, advance: false })).toMatchObject({ agree: true });
+  expect(await payoutsHeld(sql)).toBeNull();
+  const inAdvance = [
+    { balance: -2500n, in_flight: 4000n, paid: 0n, advance: 2500n },
+    { balance: -1n, in_flight: 1n, paid: 0n, advance: 1n },
+  ];
+  expect(await accountsOf(sql)).toEqual(inAdvance);
+  // Later income makes up for it, and only what is beyond is paid.
+  await sql`update accounts set balance = balance + 4000 where address = ${address(0)}`;
+  await loop.round('pay');
+  expect([...made.values()].at(-1)?.recipients).toEqual([{ address: address(0), amount: 1500n }]);
+});
+
+test('a small difference is carried by what the pool has earned itself', async () => {
+  const { sql, lose, loop } = await setUp([3990n]);
+  await sql`insert into credit_lists (service, slice, blocks, reward, fee, fee_ppm, credited, window_parts, root, credits, made_height)
+    values (0, 1, 1, 100, 100, 0, 0, '[]', '', '', 1)`;
+  lose(1, [{ address: address(0), amount: 4000n }], final);
+  await loop.round('pay');
+  expect(await payoutsHeld(sql)).toBeNull();
+  expect(await accountsOf(sql)).toEqual([{ balance: -10n, in_flight: 0n, paid: 4000n, advance: 10n }]);
+});
+
+test('what is final no more is for a person: nothing is paid until then', async () => {
+  const { sql, wallet, made, loop } = await setUp([9000n]);
+  await loop.round('pay');
+  for (const one of made.values()) one.fate = final;
+  await loop.round('pay');
+  expect(await accountsOf(sql)).toMatchObject([{ paid: 9000n }]);
+  for (const one of made.values()) one.fate = { state: 'open' };
+  await sql`update accounts set balance = 2000`;
+  expect(await loop.round('pay')).toMatchObject({ reserved: 0, submitted: 0 });
+  expect(await payoutsHeld(sql)).toMatch(/finalized in the books, and the wallet says that it is open/);
+  expect(await repairPayouts({ apply: true, advance: false }, { sql, wallet, series })).toMatchObject({ agree: true });
+  for (const one of made.values()) one.fate = { state: 'void', reason: 'expired' };
+  await loop.round('pay');
+  expect(await payoutsHeld(sql)).toBeNull();
+  expect([...made.values()].at(-1)?.recipients).toEqual([{ address: address(0), amount: 11_000n }]);
+});
