@@ -135,17 +135,17 @@ class Month {
     const target = this.#target();
     for (let n = draw(10) < 4 ? 0 : 1 + draw(3); n > 0; n--) {
       const anchor = from + draw(height - from + 1);
-      this.#find(slice, anchor, target, isForgotten ? height : anchor);
+      this.#find(slice, anchor, target);
     }
     chain.goOn(height, target, isForgotten);
     this.slices.push({ number: slice, target, work: new Map() });
   }
 
-  #find(slice: number, anchor: number, target: bigint, afterHeight: number): void {
+  #find(slice: number, anchor: number, target: bigint): void {
     const { chain, draw } = this;
     const id = pattern(`month/block/${chain.blocks.size}`, 48);
     const amount = BigInt(1 + draw(2 ** 31));
-    const height = afterHeight + 1 + draw(anchor + REGISTRATION_WINDOW - afterHeight);
+    const height = anchor + REGISTRATION_WINDOW;
     const base = { id: toHex(id), anchor, target };
     const finder = draw(10) === 0 ? undefined : this.miners.finder(slice);
     if (finder === undefined) {
