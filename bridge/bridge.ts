@@ -29,6 +29,7 @@ import { logOptions } from '../runtime/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
 import { listenForMetrics } from '../runtime/metrics-listener.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
+import { nodeIdentityOption, pinOf } from '../runtime/node-identity.ts';
 import { nodeTransport } from '../runtime/node-transport.ts';
 import type { Shutdown } from '../runtime/shutdown.ts';
 import { watchClock } from '../runtime/watched-clock.ts';
@@ -62,6 +63,7 @@ export const bridgeOptions = {
       nodeUrl,
     ),
   ),
+  nodeIdentity: nodeIdentityOption(),
   dataDir: path({ help: 'where an embedded node and datasets are kept', default: '.data/bridge', placeholder: 'DIR' }),
   listen: listenAddress({ help: 'stratum: v1, v2 and TLS on one port', default: '127.0.0.1:28710' }),
   listenWs: listenAddressOrOff({ help: 'stratum over WebSocket', default: '127.0.0.1:28711' }),
@@ -192,6 +194,7 @@ async function openNodes(values: BridgeValues, dependencies: BridgeDependencies)
             maxTransactions: MAX_TEMPLATE_TRANSACTIONS,
             extranonce: toHex(PLACEHOLDER_EXTRANONCE),
             timeoutMillis: NODE_TIMEOUT_MILLIS,
+            pin: pinOf(values.nodeIdentity),
           },
           nodeTransport(),
         ),

@@ -3,10 +3,13 @@
  * A connection that goes quiet, is refused or answers nonsense makes the node `lost` until it is back.
  */
 import { parseAtoms } from '../protocol/amount.ts';
-import { type CallDependencies, parseAnswer } from '../protocol/api/client-calls.ts';
+import type { ClientDependencies } from '../protocol/api/client.ts';
+import { parseAnswer, type RawAnswer } from '../protocol/api/client-calls.ts';
 import { followCuts } from '../protocol/api/client-events.ts';
 import type { StreamDependencies } from '../protocol/api/client-socket.ts';
 import type { CutFinalized } from '../protocol/api/frames.ts';
+import { type Pin, PinnedNode } from '../protocol/api/pinned-node.ts';
+import { ANSWER_HEADERS, NONCE_BYTES } from '../protocol/api/signed-answer.ts';
 import { decodeBody } from '../protocol/body.ts';
 import { type Bytes, fromHex, toHex, utf8 } from '../protocol/bytes.ts';
 import { fromLongHex, toLongHex } from '../runtime/long-hex.ts';
@@ -21,10 +24,13 @@ export type HttpNodeOptions = {
   /** As long as the longest one a connection can have, so that the body leaves room for it. */
   readonly extranonce: string;
   readonly timeoutMillis: number;
+  /** With it, only answers of such a node are believed. Cuts are not signed: they say when to look, and nothing more. */
+  readonly pin?: Pin | undefined;
 };
 
 /** `fetch` bounds what it reads and follows no redirect (runtime/node-transport.ts). */
-export type HttpNodeDependencies = StreamDependencies & Pick<CallDependencies, 'fetch' | 'deadline'>;
+export type HttpNodeDependencies = StreamDependencies &
+  Pick<ClientDependencies, 'fetch' | 'deadline' | 'randomBytes' | 'verify'>;
 
 /** The fields of the mining listener's answer that a template is made from. */
 type TemplateDocument = {
@@ -62,11 +68,15 @@ export class HttpNode implements NodeSource {
   readonly name: string;
   readonly #options: HttpNodeOptions;
   readonly #dependencies: HttpNodeDependencies;
+  readonly #pinned: PinnedNode | undefined;
 
   constructor(options: HttpNodeOptions, dependencies: HttpNodeDependencies) {
     this.name = options.url;
     this.#options = options;
     this.#dependencies = dependencies;
+    const { pin } = options;
+    const fetchIdentity = async () => parseAnswer((await this.#fetch('GET', '/v1/node/identity')).bytes);
+    this.#pinned = pin === undefined ? undefined : new PinnedNode(pin, fetchIdentity, dependencies.verify);
   }
 
   async template(draw: number): Promise<TemplateAnswer> {
@@ -95,16 +105,33 @@ export class HttpNode implements NodeSource {
   }
 
   async #post(path: string, document: unknown): Promise<{ status: number; answer: unknown }> {
+    const requestBody = utf8(JSON.stringify(document));
+    const nonce = this.#pinned === undefined ? undefined : this.#dependencies.randomBytes?.(NONCE_BYTES);
+    const answer = await this.#fetch('POST', path, requestBody, nonce);
+    const { status, bytes } = answer;
+    // Overload and the like are not signed, and nobody takes them for a verdict.
+    const isStatement = status < 500 && status !== 429;
+    if (this.#pinned !== undefined && isStatement)
+      await this.#pinned.prove({ method: 'POST', target: path, requestBody, nonce: nonce as Bytes }, answer);
+    return { status, answer: status === 200 || bytes.length > 0 ? parseAnswer(bytes) : undefined };
+  }
+
+  async #fetch(method: string, path: string, body?: Uint8Array<ArrayBuffer>, nonce?: Bytes): Promise<RawAnswer> {
     const { fetch, deadline } = this.#dependencies;
     const response = await fetch(`${this.#options.url.replace(/\/+$/, '')}${path}`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: utf8(JSON.stringify(document)),
+      method,
+      headers: {
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(nonce === undefined ? {} : { [ANSWER_HEADERS.nonce]: toHex(nonce) }),
+      },
+      ...(body === undefined ? {} : { body }),
       signal: deadline(this.#options.timeoutMillis),
     });
-    const bytes = new Uint8Array(await response.arrayBuffer());
-    const isJson = response.status === 200 || bytes.length > 0;
-    return { status: response.status, answer: isJson ? parseAnswer(bytes) : undefined };
+    return {
+      status: response.status,
+      header: (name) => response.headers.get(name),
+      bytes: new Uint8Array(await response.arrayBuffer()),
+    };
   }
 
   follow(events: NodeEvents, signal: AbortSignal): void {

@@ -16,7 +16,7 @@ import type { Shutdown } from '../runtime/shutdown.ts';
 import { watchClock } from '../runtime/watched-clock.ts';
 import { type PublicApi, startApi } from './api/api.ts';
 import { chainRates, nodeSync } from './api/chain-routes.ts';
-import { loadIdentity } from './api/identity.ts';
+import { loadIdentity, type NodeIdentity } from './api/identity.ts';
 import { certifyWith } from './certificate.ts';
 import { developmentGenesis, developmentKey, validatorName } from './development.ts';
 import { CutFeed, CutReader } from './events.ts';
@@ -61,7 +61,8 @@ export async function runDaemon(values: RunValues, { log, shutdown, version }: D
     { log: (message, fields) => log.child('pow').info(message, fields) },
   );
   shutdown.add('verifier', () => verifier.close());
-  const api = await listenForApi(values, { log, shutdown, version });
+  const identity = await loadIdentity(values.dataDir);
+  const api = await listenForApi(values, identity, { log, shutdown, version });
   const clock = watchClock(log.child('clock'));
   shutdown.add('clock', () => clock.stop());
   const node = await openNode(values, log, verifier, figures, clock.now);
@@ -70,13 +71,16 @@ export async function runDaemon(values: RunValues, { log, shutdown, version }: D
   shutdown.add('answers of the public API', () => api?.serve(undefined));
   figures.watch(node);
   node.on('fault', (error) => shutdown.request(`fault: ${error.message}`, 1));
-  await listen(values, node, { log, shutdown, version }, metrics, (result) => figures.submission('template', result));
+  await listen(values, node, identity, { log, shutdown, version }, metrics, (result) =>
+    figures.submission('template', result),
+  );
   return node;
 }
 
 /** Before the chain is open, which can take a while: until then it answers that the node is not ready. */
 async function listenForApi(
   values: RunValues,
+  identity: NodeIdentity,
   { log, shutdown, version }: DaemonDependencies,
 ): Promise<PublicApi | undefined> {
   if (values.apiBind === 'off') return undefined;
@@ -90,7 +94,7 @@ async function listenForApi(
       hosts: values.hostName,
       public: values.public,
     },
-    { identity: await loadIdentity(values.dataDir), now: steadyMillis, log: log.child('api') },
+    { identity, now: steadyMillis, log: log.child('api') },
   );
   shutdown.add('public API', () => api.close());
   log.info('public API', { address: showListenAddress(api.address) });
@@ -139,6 +143,7 @@ async function openNode(
 async function listen(
   values: RunValues,
   node: FullNode,
+  identity: NodeIdentity,
   { log, shutdown }: DaemonDependencies,
   metrics: Metrics,
   onTemplate: (result: string) => void,
@@ -158,6 +163,7 @@ async function listen(
       { bind: values.miningBind, hosts: values.hostName },
       {
         node,
+        identity,
         log: log.child('mining'),
         syncDocument: () => nodeSync(node),
         ratesDocument: () => chainRates(node),

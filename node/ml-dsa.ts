@@ -1,15 +1,14 @@
 /**
  * ML-DSA-65 through node:crypto. Keys travel raw in the protocol; node:crypto wants them wrapped, and the wrapping is a constant prefix.
  */
-import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
+import { createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto';
 import type { Bytes } from '../protocol/bytes.ts';
+import { PUBLIC_PREFIX } from '../runtime/ml-dsa.ts';
 
-const PUBLIC_PREFIX = Buffer.from('308207b2300b0609608648016503040312038207a100', 'hex');
+export { importPublicKey, verifyMessage } from '../runtime/ml-dsa.ts';
+
 /** A private key in its short form, the 32-byte seed. */
 const SEED_PREFIX = Buffer.from('3034020100300b060960864801650304031204228020', 'hex');
-
-export const importPublicKey = (raw: Bytes): KeyObject =>
-  createPublicKey({ key: Buffer.concat([PUBLIC_PREFIX, raw]), format: 'der', type: 'spki' });
 
 export const privateKeyOfSeed = (seed: Bytes): KeyObject =>
   createPrivateKey({ key: Buffer.concat([SEED_PREFIX, seed]), format: 'der', type: 'pkcs8' });
@@ -25,12 +24,3 @@ export const signMessageAside = (key: KeyObject, message: Bytes): Promise<Uint8A
   new Promise((resolve, reject) =>
     sign(null, message, key, (error, signature) => (error ? reject(error) : resolve(new Uint8Array(signature)))),
   );
-
-/** A key that cannot be imported verifies nothing. */
-export function verifyMessage(publicKey: Bytes, message: Bytes, signature: Bytes): boolean {
-  try {
-    return verify(null, message, importPublicKey(publicKey), signature);
-  } catch {
-    return false;
-  }
-}

@@ -32,7 +32,8 @@ const blockSource = (client: ApiClient): BlockSource => ({
     try {
       return await client.block({ id: blockId });
     } catch (error) {
-      if (error instanceof ApiError && error.status === 404) return undefined;
+      // By the code: an answer that is not proven says nothing, whatever its status.
+      if (error instanceof ApiError && error.code === 'block_unknown') return undefined;
       throw error;
     }
   },

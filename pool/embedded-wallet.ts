@@ -21,7 +21,12 @@ const PRIVATE_MODE = 0o600;
 export type EmbeddedWallet = { readonly url: string; readonly tokenFile: string; close(): Promise<void> };
 
 export async function startEmbeddedWallet(
-  options: { readonly directory: string; readonly network: NetworkName; readonly nodeApi: string },
+  options: {
+    readonly directory: string;
+    readonly network: NetworkName;
+    readonly nodeApi: string;
+    readonly nodeIdentity: readonly string[];
+  },
   dependencies: { readonly log: Logger; readonly fault: (error: Error) => void },
 ): Promise<EmbeddedWallet> {
   const { directory, network, nodeApi } = options;
@@ -39,6 +44,7 @@ export async function startEmbeddedWallet(
       file,
       passwordFile: undefined,
       service: nodeApi,
+      nodeIdentity: options.nodeIdentity,
       confirmations: WALLET_DEFAULTS.confirmations,
       validityCuts: WALLET_DEFAULTS.validityCuts,
       maxFeePerMass: WALLET_DEFAULTS.maxFeePerMass,

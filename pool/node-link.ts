@@ -12,6 +12,7 @@ import { toHex } from '../protocol/bytes.ts';
 import { parseCommandLine } from '../protocol/command-line.ts';
 import { MAX_EXTRANONCE } from '../protocol/tag.ts';
 import { steadyMillis } from '../runtime/clock.ts';
+import { pinOf } from '../runtime/node-identity.ts';
 import { nodeTransport } from '../runtime/node-transport.ts';
 import { Shutdown } from '../runtime/shutdown.ts';
 import type { PoolValues } from './options.ts';
@@ -48,6 +49,7 @@ export async function openPoolNode(values: PoolValues, dependencies: PoolDepende
               maxTransactions: MAX_TEMPLATE_TRANSACTIONS,
               extranonce: toHex(PLACEHOLDER_EXTRANONCE),
               timeoutMillis: NODE_TIMEOUT_MILLIS,
+              pin: pinOf(values.nodeIdentity),
             },
             nodeTransport(),
           ),

@@ -21,6 +21,7 @@ import { NETWORK_NAMES } from '../protocol/network.ts';
 import { MAX_TAG } from '../protocol/tag.ts';
 import { readAddressRange } from '../runtime/client-address.ts';
 import { logOptions } from '../runtime/log.ts';
+import { nodeIdentityOption } from '../runtime/node-identity.ts';
 
 const LISTENERS = 'Listeners';
 const NODE = 'Node and wallet';
@@ -109,6 +110,7 @@ export const poolOptions = {
       http('http://127.0.0.1:28701'),
     ),
   ),
+  nodeIdentity: nodeIdentityOption(NODE),
   wallet: parsed(
     {
       help: "wallet daemon that holds the pool's money; without one a wallet is embedded",

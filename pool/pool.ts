@@ -24,6 +24,7 @@ import { lockDirectory } from '../runtime/directory-lock.ts';
 import type { Logger } from '../runtime/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
+import { pinOf } from '../runtime/node-identity.ts';
 import { nodeTransport } from '../runtime/node-transport.ts';
 import { privateText } from '../runtime/private-file.ts';
 import { watchClock } from '../runtime/watched-clock.ts';
@@ -155,8 +156,9 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   });
 
   const transport = nodeTransport();
+  const pin = node.isEmbedded ? undefined : pinOf(values.nodeIdentity);
   const clientOf = (baseUrl: string, attempts: number, timeoutMillis: number) =>
-    createApiClient({ baseUrl, attempts, timeoutMillis }, transport);
+    createApiClient({ baseUrl, attempts, timeoutMillis, pin }, transport);
   const others = node.otherApis.map((url) => clientOf(url, 1, 5_000));
   const chain = chainOfApi(clientOf(node.apiUrl, 3, 10_000), transport, others);
   const verifier = dependencies.verifier ?? openVerifier(values, dependencies);

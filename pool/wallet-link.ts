@@ -8,7 +8,8 @@ import { PoolError } from './pool-error.ts';
 
 export type WalletLink = { readonly url: string; readonly tokenFile: string };
 
-export type WalletLinkValues = Pick<PoolValues, 'wallet' | 'walletTokenFile' | 'dataDir' | 'network'>;
+export type WalletLinkValues = Pick<PoolValues, 'wallet' | 'walletTokenFile' | 'dataDir' | 'network'> &
+  Partial<Pick<PoolValues, 'node' | 'nodeIdentity'>>;
 
 export type WalletLinkDependencies = {
   readonly log: Logger;
@@ -30,7 +31,11 @@ export async function openWalletLink(
     return { url: values.wallet, tokenFile: values.walletTokenFile };
   }
   const wallet = await startEmbeddedWallet(
-    { directory: join(values.dataDir, 'wallet'), network: values.network, nodeApi },
+    {
+      ...{ directory: join(values.dataDir, 'wallet'), network: values.network, nodeApi },
+      // An embedded node makes its own identity.
+      nodeIdentity: (values.node ?? []).length === 0 ? [] : (values.nodeIdentity ?? []),
+    },
     { log: log.child('wallet'), fault: (error) => fault(`the wallet's state cannot be written: ${error.message}`) },
   );
   started('wallet', () => wallet.close());

@@ -6,6 +6,7 @@ import type { ClientDependencies } from '../protocol/api/client.ts';
 import type { SocketConstructor, StreamDependencies } from '../protocol/api/client-socket.ts';
 import { apiClientDependencies } from './api-client.ts';
 import { httpFetch } from './http-fetch.ts';
+import { verifyMessage } from './ml-dsa.ts';
 import { NodeSocket } from './node-socket.ts';
 
 export type NodeTransport = ClientDependencies & StreamDependencies;
@@ -14,4 +15,5 @@ export const nodeTransport = (): NodeTransport => ({
   ...apiClientDependencies(),
   fetch: httpFetch(),
   WebSocket: NodeSocket as unknown as SocketConstructor,
+  verify: (signature, message, publicKey) => verifyMessage(publicKey, message, signature),
 });

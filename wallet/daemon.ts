@@ -30,6 +30,7 @@ export async function runDaemon(
         file,
         passwordFile: values.passwordFile,
         service: values.service,
+        nodeIdentity: values.nodeIdentity,
         confirmations: values.confirmations,
         validityCuts: values.validity,
         maxFeePerMass: BigInt(values.maxFeePerMass),

@@ -7,6 +7,7 @@ import { steadyMillis } from '../runtime/clock.ts';
 import { type DirectoryLock, lockDirectory } from '../runtime/directory-lock.ts';
 import type { Logger } from '../runtime/log.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
+import { pinOf } from '../runtime/node-identity.ts';
 import { nodeTransport } from '../runtime/node-transport.ts';
 import type { NodeClient } from './node-link.ts';
 import { type Unlocked, unlock } from './password.ts';
@@ -15,14 +16,17 @@ import { Wallet, type WalletOptions } from './wallet.ts';
 export const stateDirectory = (file: string): string => `${file}.state`;
 
 /** Tries are few and short: the wallet's own loop asks again, and a caller is waiting. */
-export function nodeClient(baseUrl: string): NodeClient {
-  return createApiClient({ baseUrl, attempts: 2, timeoutMillis: 10_000, maxWaitMillis: 3_000 }, nodeTransport());
+export function nodeClient(baseUrl: string, identities: readonly string[] = []): NodeClient {
+  const times = { attempts: 2, timeoutMillis: 10_000, maxWaitMillis: 3_000 };
+  return createApiClient({ baseUrl, ...times, pin: pinOf(identities) }, nodeTransport());
 }
 
 export type OpenOptions = Omit<WalletOptions, 'network' | 'stateDirectory'> & {
   readonly file: string;
   readonly passwordFile: string | undefined;
   readonly service: string;
+  /** Identities of nodes that are believed; none means any. */
+  readonly nodeIdentity?: readonly string[];
 };
 
 export type OpenDependencies = {
@@ -45,7 +49,7 @@ export async function openWallet(options: OpenOptions, dependencies: OpenDepende
       secrets,
       { ...options, network, stateDirectory: join(directory, 'store') },
       {
-        client: nodeClient(options.service),
+        client: nodeClient(options.service, options.nodeIdentity),
         log: dependencies.log,
         now: Date.now,
         steady: steadyMillis,

@@ -7,6 +7,7 @@ import { NETWORK_NAMES } from '../protocol/network.ts';
 import { readAddressRange } from '../runtime/client-address.ts';
 import { hostNameOption } from '../runtime/door/host-name.ts';
 import { logOptions } from '../runtime/log.ts';
+import { nodeIdentityOption } from '../runtime/node-identity.ts';
 import { WALLET_DEFAULTS } from './wallet.ts';
 
 const FILES = 'Files';
@@ -40,6 +41,7 @@ export const sessionOptions = {
   tokenFile: path({ help: 'bearer token of the daemon (default: FILE.token)', group: FILES }),
   rpc: listenAddress({ help: 'where a running daemon listens', default: '127.0.0.1:28703' }),
   service: url,
+  nodeIdentity: nodeIdentityOption(),
   ...jsonOption,
 } as const;
 
@@ -64,6 +66,7 @@ export const daemonOptions = {
   ),
   hostName: hostNameOption('Options'),
   service: url,
+  nodeIdentity: nodeIdentityOption(),
   confirmations: integer({
     help: 'cuts until the event `confirmations`',
     min: 1,

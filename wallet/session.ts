@@ -62,7 +62,7 @@ async function localSession(file: string, values: SessionValues, prompt: Prompt)
     { sink: standardErrorSink, now: Date.now },
   );
   const wallet = await openWallet(
-    { file, passwordFile: values.passwordFile, service: values.service },
+    { file, passwordFile: values.passwordFile, service: values.service, nodeIdentity: values.nodeIdentity },
     {
       log,
       ask: prompt.interactive ? () => prompt.askHidden('Password: ') : undefined,

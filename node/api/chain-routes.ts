@@ -15,6 +15,7 @@ import { hex } from '../events.ts';
 import type { FullNode, Position } from '../full-node.ts';
 import { addressText } from './address-routes.ts';
 import { type ApiContext, type Handlers, readAddresses } from './api-context.ts';
+import { identityDocument } from './signed-headers.ts';
 
 /** Pace of cuts that an estimate uses before there is one to measure. */
 const TARGET_CUT_MILLIS = 2_500;
@@ -107,14 +108,7 @@ export const chainRoutes: Pick<
   mempool: (context) => mempoolDocument(context.node),
   nodeSync: (context) => nodeSync(context.node),
 
-  nodeIdentity: (context) => ({
-    api_version: 1,
-    identity: hex(context.identity.identity),
-    public_key: hex(context.identity.publicKey),
-    algorithm: 'ML-DSA-65',
-    envelope_version: 1,
-    chain_id: hex(context.node.chainId),
-  }),
+  nodeIdentity: (context) => identityDocument(context.node, context.identity),
 
   nodeStatus: (context) => ({
     api_version: 1,

@@ -4,8 +4,7 @@
  */
 import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http';
 import { MAX_REQUEST_BODY, MAX_TARGET, SOCKETS } from '../../protocol/api/routes.ts';
-import { ANSWER_HEADERS, answerMessage, ENVELOPE_VERSION, NONCE_BYTES } from '../../protocol/api/signed-answer.ts';
-import { fromHex, toHex } from '../../protocol/bytes.ts';
+import { ANSWER_HEADERS } from '../../protocol/api/signed-answer.ts';
 import type { ListenAddress } from '../../protocol/command-line.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { clientKey, type TrustedProxies } from '../../runtime/client-address.ts';
@@ -21,6 +20,7 @@ import { frontPage, type RouteList, routesOffered } from './front-page.ts';
 import type { NodeIdentity } from './identity.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import { methodsAt } from './route-match.ts';
+import { isNonce, NONCE_RULE, signedHeaders } from './signed-headers.ts';
 
 export type HttpOptions = {
   readonly version: string;
@@ -205,33 +205,14 @@ export class ApiHttp {
     nonce: string | string[],
   ): Promise<readonly string[] | Refusal> {
     const { context, identity } = this.#dependencies;
-    if (typeof nonce !== 'string' || !/^[0-9a-f]{64}$/.test(nonce))
-      return refusal('bad_request', `${ANSWER_HEADERS.nonce} is ${NONCE_BYTES} bytes in lower-case hex`, {
-        field: ANSWER_HEADERS.nonce,
-      });
+    if (!isNonce(nonce)) return refusal('bad_request', NONCE_RULE, { field: ANSWER_HEADERS.nonce });
     const node = context()?.node;
     if (node === undefined) return [];
-    const finalizedHeight = node.head().height;
-    const signature = await identity.sign(
-      answerMessage({
-        method: request.method ?? '',
-        target: request.url ?? '',
-        requestBody,
-        status: answer.status,
-        answerBody: typeof answer.json === 'string' ? Buffer.from(answer.json) : answer.json,
-        nonce: fromHex(nonce),
-        chainId: node.chainId,
-        finalizedHeight,
-      }),
-    );
-    if (signature === undefined) return refusal('too_busy', 'too many answers are waiting to be signed', {}, 1_000);
-    return [
-      ...[ANSWER_HEADERS.version, String(ENVELOPE_VERSION)],
-      ...[ANSWER_HEADERS.identity, toHex(identity.identity)],
-      ...[ANSWER_HEADERS.nonce, nonce],
-      ...[ANSWER_HEADERS.tipHeight, String(finalizedHeight)],
-      ...[ANSWER_HEADERS.signature, toHex(signature)],
-    ];
+    const { status, json } = answer;
+    const answerBody = typeof json === 'string' ? Buffer.from(json) : json;
+    const asked = { method: request.method ?? '', target: request.url ?? '', requestBody };
+    const headers = await signedHeaders({ ...asked, status, answerBody }, nonce, identity, node);
+    return headers ?? refusal('too_busy', 'too many answers are waiting to be signed', {}, 1_000);
   }
 
   listen(address: ListenAddress): Promise<ListenAddress> {

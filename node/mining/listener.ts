@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { WebSocket } from 'ws';
 import { formatAddress } from '../../protocol/address.ts';
+import { ANSWER_HEADERS } from '../../protocol/api/signed-answer.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import type { ListenAddress } from '../../protocol/command-line.ts';
 import { hasBody, readBody } from '../../runtime/door/body.ts';
@@ -14,6 +15,8 @@ import type { Target } from '../../runtime/door/target.ts';
 import { protocolsOf, WebSockets } from '../../runtime/door/web-sockets.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { isSameMachine } from '../../runtime/same-machine.ts';
+import type { NodeIdentity } from '../api/identity.ts';
+import { identityDocument, isNonce, NONCE_RULE, signedHeaders } from '../api/signed-headers.ts';
 import type { FullNode } from '../full-node.ts';
 import { errorDocument, type NodeError, type NodeErrorCode, nodeError, statusOf } from '../node-error.ts';
 import { AnswerRooms } from './answer-rooms.ts';
@@ -52,6 +55,8 @@ export type MiningListenerDependencies = {
   follow(socket: WebSocket, afterHeight: number | undefined): void;
   /** `answered`, or the code of a refusal. */
   onTemplate?(result: string): void;
+  /** Signs the answers to requests with a nonce; without it none are signed. */
+  readonly identity?: NodeIdentity;
 };
 
 export interface MiningListener {
@@ -65,6 +70,9 @@ type Answer = {
   readonly text?: string;
   /** Call when the answer has been written. */
   readonly written?: () => void;
+  /** Of a request that was read whole: what a signature covers. */
+  readonly requestBody?: Uint8Array;
+  readonly signed?: readonly string[];
 };
 
 /** For all template answers of the process. */
@@ -96,6 +104,7 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
   '/v1/mining/candidates': { POST: answerCandidate },
   '/v1/node/sync': { GET: ({ syncDocument }) => ok(JSON.stringify(syncDocument())) },
   '/v1/chain/rates': { GET: ({ ratesDocument }) => ok(JSON.stringify(ratesDocument())) },
+  '/v1/node/identity': { GET: answerIdentity },
   '/v1/events': {
     GET: () => refusal(nodeError('request_malformed', `connect by WebSocket, subprotocol ${EVENTS_PROTOCOL}`)),
   },
@@ -106,6 +115,10 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
 function answerHealth({ node }: MiningListenerDependencies): Answer {
   if (!node.sync().synced) return refusal(nodeError('node_stopped', 'the node has stopped'));
   return { status: 200, json: '', text: 'ok' };
+}
+
+function answerIdentity({ node, identity }: MiningListenerDependencies): Answer {
+  return identity === undefined ? refusal(unknownRoute()) : ok(JSON.stringify(identityDocument(node, identity)));
 }
 
 function answerTemplate({ node, onTemplate }: MiningListenerDependencies, json: unknown): Answer {
@@ -142,7 +155,7 @@ export async function listenForMining(
     {
       words: wordsOf,
       request: async (request, response, target) =>
-        send(request, response, await answer(request, target, dependencies)),
+        send(request, response, await sign(request, await answer(request, target, dependencies), dependencies)),
       upgrade(request, socket, head, { path, query }) {
         const after = new URLSearchParams(query).get('after_height');
         const refused = refuseCaller(request) ?? (path === '/v1/events' ? checkEvents(after, request) : unknownRoute());
@@ -208,12 +221,33 @@ async function answer(
   } catch {
     return refusal(nodeError('request_malformed', 'the request is not JSON'));
   }
-  return await route(dependencies, json);
+  return { ...(await route(dependencies, json)), requestBody: body };
 }
 
-function send(request: IncomingMessage, response: ServerResponse, { status, json, text, written }: Answer): void {
-  const bytes = typeof json === 'string' ? Buffer.from(text ?? json) : json;
+const bytesOf = ({ json, text }: Answer): Buffer => (typeof json === 'string' ? Buffer.from(text ?? json) : json);
+
+/** Only for callers of this machine: nobody else gets the node to sign. */
+async function sign(
+  request: IncomingMessage,
+  answer: Answer,
+  { node, identity }: MiningListenerDependencies,
+): Promise<Answer> {
+  const nonce = request.headers[ANSWER_HEADERS.nonce];
+  if (nonce === undefined || identity === undefined || refuseCaller(request) !== undefined) return answer;
+  if (!isNonce(nonce)) return refusal(nodeError('request_malformed', NONCE_RULE));
+  const asked = { method: request.method ?? '', target: request.url ?? '' };
+  const body = { requestBody: answer.requestBody ?? new Uint8Array(0), answerBody: bytesOf(answer) };
+  const signed = await signedHeaders({ ...asked, ...body, status: answer.status }, nonce, identity, node);
+  if (signed !== undefined) return { ...answer, signed };
+  answer.written?.();
+  return refusal(nodeError('internal', 'too many answers are waiting to be signed'));
+}
+
+function send(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
+  const { status, text, written, signed = [] } = answer;
+  const bytes = bytesOf(answer);
   const type = text === undefined ? 'application/json' : 'text/plain';
   const close = hasBody(request) && !request.complete ? { connection: 'close' } : {};
+  for (let i = 0; i < signed.length; i += 2) response.setHeader(signed[i] as string, signed[i + 1] as string);
   response.writeHead(status, { 'content-type': type, 'content-length': bytes.length, ...close }).end(bytes, written);
 }

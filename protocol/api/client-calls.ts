@@ -159,16 +159,22 @@ const mayRepeat = (status: number): boolean => status === 429 || status === 503;
 export const backoffMillis = (attempt: number, random: () => number): number =>
   Math.min(15_000, 500 * 2 ** Math.min(attempt, 10)) * (0.5 + random() / 2);
 
+/** What a pinned client does with every answer that counts, refusals too. `sent` is the nonce of the request. */
+export type Proof = { nonce(): Bytes; prove(call: PreparedCall, answer: RawAnswer, sent: Bytes): Promise<void> };
+
+/** That a node is busy or away is no statement that anybody would have to vouch for. */
+const isStatement = (status: number): boolean => status < 500 && status !== 429;
+
 /** Runs a call until it has an answer of status 2xx, or a reason why it cannot have one. */
 export async function performCall(
   options: CallOptions,
   dependencies: CallDependencies,
   call: PreparedCall,
-  nonce?: () => Bytes,
-): Promise<RawAnswer & { readonly nonce: Bytes | undefined }> {
+  proof?: Proof,
+): Promise<RawAnswer> {
   for (let attempt = 0; ; attempt++) {
     const last = attempt + 1 >= options.attempts;
-    const sent = nonce?.();
+    const sent = proof?.nonce();
     let answer: RawAnswer;
     try {
       answer = await once(options, dependencies, call, sent);
@@ -179,7 +185,8 @@ export async function performCall(
       await dependencies.sleep(backoffMillis(attempt, dependencies.random));
       continue;
     }
-    if (answer.status >= 200 && answer.status < 300) return { ...answer, nonce: sent };
+    if (sent !== undefined && isStatement(answer.status)) await proof?.prove(call, answer, sent);
+    if (answer.status >= 200 && answer.status < 300) return answer;
     const { error, waitMillis } = errorOf(answer);
     // A proxy's 5xx may hide an answer that the node gave: for a submission that is a lost answer.
     if (!call.route.read && answer.status >= 500 && answer.status !== 503)

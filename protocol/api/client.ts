@@ -2,22 +2,23 @@
  * The typed client of the public API, for Node and browsers alike: a method per route, submissions that are never sent
  * twice after a lost answer, answers checked against a pinned identity on wish, and the streams of client-streams.ts.
  */
-import { type Bytes, equalBytes, fromHex, toHex } from '../bytes.ts';
+import { type Bytes, toHex } from '../bytes.ts';
 import { decodeTransaction, transactionId } from '../transaction.ts';
 import {
   ApiError,
   CALL_DEFAULTS,
   type CallDependencies,
   type CallOptions,
+  type Proof,
   parseAnswer,
   performCall,
   prepareCall,
-  type RawAnswer,
 } from './client-calls.ts';
-import { API_VERSION, nodeIdentity, type SubmissionResult } from './documents.ts';
+import { API_VERSION, type SubmissionResult } from './documents.ts';
+import { type Pin, PinnedNode } from './pinned-node.ts';
 import { ROUTE_NAMES, ROUTES, type RouteAnswer, type RouteInput, type RouteName } from './routes.ts';
-import { check, type Infer } from './schema.ts';
-import { NONCE_BYTES, serviceIdentity, type VerifySignature, verifySignedAnswer } from './signed-answer.ts';
+import { check } from './schema.ts';
+import { NONCE_BYTES, type VerifySignature } from './signed-answer.ts';
 
 export { ApiError } from './client-calls.ts';
 
@@ -42,8 +43,8 @@ export type ClientOptions = {
   readonly attempts?: number;
   readonly timeoutMillis?: number;
   readonly maxWaitMillis?: number;
-  /** With a pin every answer must be signed by that identity for that chain, or the call fails. */
-  readonly pin?: { readonly identity: string; readonly chainId: string };
+  /** With a pin every answer, refusals too, must be signed by such an identity for that chain, or the call fails. */
+  readonly pin?: Pin | undefined;
 };
 
 export type ClientDependencies = CallDependencies & {
@@ -59,50 +60,20 @@ export function createApiClient(options: ClientOptions, dependencies: ClientDepe
   const { randomBytes } = dependencies;
   if (pin !== undefined && randomBytes === undefined)
     throw new ApiError('client_bad_input', 0, 'a pinned client needs a source of random bytes');
-  const nonce = pin === undefined ? undefined : () => (randomBytes as (length: number) => Bytes)(NONCE_BYTES);
-  let publicKey: Bytes | undefined;
-
-  async function fetchKey(pinned: Bytes): Promise<Bytes> {
-    const answer = await performCall(settings, dependencies, prepareCall('nodeIdentity', {}));
-    const document = parseAnswer(answer.bytes);
-    if (check(nodeIdentity, document, '', { unknownFields: 'ignore' }) !== undefined)
-      throw new ApiError('client_bad_answer', answer.status, 'not an identity document');
-    const key = fromHex((document as Infer<typeof nodeIdentity>).public_key);
-    if (!equalBytes(serviceIdentity(key), pinned))
-      throw new ApiError(
-        'client_answer_unproven',
-        answer.status,
-        'the server has another identity than the pinned one',
-      );
-    return key;
-  }
-
-  async function prove(name: RouteName, target: string, body: Bytes | undefined, answer: RawAnswer, sent: Bytes) {
-    if (pin === undefined) return;
-    const pinnedIdentity = fromHex(pin.identity);
-    publicKey ??= await fetchKey(pinnedIdentity);
-    const verdict = verifySignedAnswer(
-      {
-        method: ROUTES[name].method,
-        target,
-        requestBody: body ?? new Uint8Array(0),
-        status: answer.status,
-        answerBody: answer.bytes,
-        nonce: sent,
-        chainId: fromHex(pin.chainId),
-        header: answer.header,
-        publicKey,
-        pinnedIdentity,
-      },
-      dependencies.verify,
-    );
-    if (!verdict.ok) throw new ApiError('client_answer_unproven', answer.status, verdict.problem);
-  }
+  const fetchIdentity = async () =>
+    parseAnswer((await performCall(settings, dependencies, prepareCall('nodeIdentity', {}))).bytes);
+  const pinned = pin === undefined ? undefined : new PinnedNode(pin, fetchIdentity, dependencies.verify);
+  const proof: Proof | undefined =
+    pinned === undefined
+      ? undefined
+      : {
+          nonce: () => (randomBytes as (length: number) => Bytes)(NONCE_BYTES),
+          prove: ({ route, target, body }, answer, nonce) =>
+            pinned.prove({ method: route.method, target, requestBody: body ?? new Uint8Array(0), nonce }, answer),
+        };
 
   async function call<N extends RouteName>(name: N, input: Readonly<Record<string, unknown>>): Promise<RouteAnswer<N>> {
-    const prepared = prepareCall(name, input);
-    const answer = await performCall(settings, dependencies, prepared, nonce);
-    if (answer.nonce !== undefined) await prove(name, prepared.target, prepared.body, answer, answer.nonce);
+    const answer = await performCall(settings, dependencies, prepareCall(name, input), proof);
     const document = parseAnswer(answer.bytes);
     const problem = check(ROUTES[name].answer, document, '', { unknownFields: 'ignore' });
     if (problem !== undefined)

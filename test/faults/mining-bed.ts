@@ -3,9 +3,11 @@ import { onTestFinished } from 'vitest';
 import { HttpNode } from '../../bridge/node-http.ts';
 import { NodeUpstream, type TemplateSet, UPSTREAM_DEFAULTS } from '../../bridge/upstream.ts';
 import { chainRates, nodeSync } from '../../node/api/chain-routes.ts';
+import type { NodeIdentity } from '../../node/api/identity.ts';
 import { CutFeed, CutReader } from '../../node/events.ts';
 import { listenForMining } from '../../node/mining/listener.ts';
 import { formatAddress } from '../../protocol/address.ts';
+import type { Pin } from '../../protocol/api/pinned-node.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { nodeTransport } from '../../runtime/node-transport.ts';
 import { Bed, type BedSettings, silentLog } from '../node/bed.ts';
@@ -14,13 +16,14 @@ import { LyingNode } from './lying-node.ts';
 
 export type MiningBed = { readonly bed: Bed; readonly url: string; readonly liar: LyingNode };
 
-export async function startMiningBed(settings: BedSettings = {}): Promise<MiningBed> {
+export async function startMiningBed(settings: BedSettings = {}, identity?: NodeIdentity): Promise<MiningBed> {
   const bed = await Bed.open(settings);
   const feed = new CutFeed({}, { node: bed.node });
   const listener = await listenForMining(
     { bind: { host: '127.0.0.1', port: 0 } },
     {
       node: bed.node,
+      ...(identity === undefined ? {} : { identity }),
       log: silentLog,
       syncDocument: () => nodeSync(bed.node),
       ratesDocument: () => chainRates(bed.node),
@@ -38,7 +41,7 @@ export async function startMiningBed(settings: BedSettings = {}): Promise<Mining
   return { bed, url, liar };
 }
 
-export const httpNode = (url: string, timeoutMillis = 300): HttpNode =>
+export const httpNode = (url: string, timeoutMillis = 300, pin?: Pin): HttpNode =>
   new HttpNode(
     {
       url,
@@ -46,6 +49,7 @@ export const httpNode = (url: string, timeoutMillis = 300): HttpNode =>
       maxTransactions: 65_536,
       extranonce: '00'.repeat(40),
       timeoutMillis,
+      pin,
     },
     // Reconnects come at once: what is under test is what follows from an answer, not the wait for the next.
     { ...nodeTransport(), sleep: (millis) => new Promise((resolve) => setTimeout(resolve, Math.min(millis, 50))) },

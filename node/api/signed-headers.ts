@@ -1,0 +1,50 @@
+/** The headers of a signed answer (specification: Authentication, rule 7), for the public API and the mining listener alike. */
+import { ANSWER_HEADERS, answerMessage, ENVELOPE_VERSION, NONCE_BYTES } from '../../protocol/api/signed-answer.ts';
+import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
+import type { FullNode } from '../full-node.ts';
+import type { NodeIdentity } from './identity.ts';
+
+export type AnswerToSign = {
+  readonly method: string;
+  readonly target: string;
+  readonly requestBody: Bytes;
+  readonly status: number;
+  readonly answerBody: Bytes;
+};
+
+export const NONCE_RULE = `${ANSWER_HEADERS.nonce} is ${NONCE_BYTES} bytes in lower-case hex`;
+
+export const isNonce = (nonce: unknown): nonce is string => typeof nonce === 'string' && /^[0-9a-f]{64}$/.test(nonce);
+
+/** Names and values in turns; undefined when too many answers wait to be signed. */
+export async function signedHeaders(
+  answer: AnswerToSign,
+  nonce: string,
+  identity: NodeIdentity,
+  node: Pick<FullNode, 'head' | 'chainId'>,
+): Promise<readonly string[] | undefined> {
+  const finalizedHeight = node.head().height;
+  const message = answerMessage({ ...answer, nonce: fromHex(nonce), chainId: node.chainId, finalizedHeight });
+  const signature = await identity.sign(message);
+  if (signature === undefined) return undefined;
+  return [
+    ...[ANSWER_HEADERS.version, String(ENVELOPE_VERSION)],
+    ...[ANSWER_HEADERS.identity, toHex(identity.identity)],
+    ...[ANSWER_HEADERS.nonce, nonce],
+    ...[ANSWER_HEADERS.tipHeight, String(finalizedHeight)],
+    ...[ANSWER_HEADERS.signature, toHex(signature)],
+  ];
+}
+
+/** What a client checks signatures with, once it found that the key has the identity it pinned. */
+export const identityDocument = (
+  node: Pick<FullNode, 'chainId'>,
+  { identity, publicKey }: Pick<NodeIdentity, 'identity' | 'publicKey'>,
+) => ({
+  api_version: 1 as const,
+  identity: toHex(identity),
+  public_key: toHex(publicKey),
+  algorithm: 'ML-DSA-65' as const,
+  envelope_version: 1 as const,
+  chain_id: toHex(node.chainId),
+});

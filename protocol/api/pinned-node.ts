@@ -1,0 +1,91 @@
+/**
+ * Answers of a node whose identity is pinned (specification: Authentication, rule 7): each must be signed by one of the pinned
+ * identities, for the request that was sent and for one chain. The key comes from the node itself and must hash to a pinned identity; the
+ * chain is the one that was named, or the first that the node names: a signature covers it, so a wrong one proves nothing.
+ */
+import { type Bytes, fromHex } from '../bytes.ts';
+import { ApiError, type RawAnswer } from './client-calls.ts';
+import { nodeIdentity } from './documents.ts';
+import { check, type Infer } from './schema.ts';
+import { serviceIdentity, type VerifySignature, verifySignedAnswer } from './signed-answer.ts';
+
+export type Pin = {
+  /** One, or as many as nodes may answer. */
+  readonly identity: string | readonly string[];
+  readonly chainId?: string;
+};
+
+export type ProvenCall = {
+  readonly method: string;
+  readonly target: string;
+  readonly requestBody: Bytes;
+  readonly nonce: Bytes;
+};
+
+type Known = { readonly identity: Bytes; readonly publicKey: Bytes };
+
+export class PinnedNode {
+  readonly #identities: ReadonlySet<string>;
+  readonly #fetchIdentity: () => Promise<unknown>;
+  readonly #verify: VerifySignature | undefined;
+  #chainId: Bytes | undefined;
+  #known: Promise<Known> | undefined;
+
+  /** `fetchIdentity` gives the document of GET /v1/node/identity, as it came. */
+  constructor(pin: Pin, fetchIdentity: () => Promise<unknown>, verify?: VerifySignature) {
+    this.#identities = new Set(typeof pin.identity === 'string' ? [pin.identity] : pin.identity);
+    this.#chainId = pin.chainId === undefined ? undefined : fromHex(pin.chainId);
+    this.#fetchIdentity = fetchIdentity;
+    this.#verify = verify;
+  }
+
+  /** Throws `client_answer_unproven` unless the answer is one of a pinned node. */
+  async prove(call: ProvenCall, answer: RawAnswer): Promise<void> {
+    const first = this.#verdict(call, answer, await this.#key());
+    if (first === undefined) return;
+    // Another of the pinned nodes may have taken its place.
+    const again = first === 'answer_identity' ? this.#verdict(call, answer, await this.#key(true)) : first;
+    if (again !== undefined) throw new ApiError('client_answer_unproven', answer.status, again);
+  }
+
+  #verdict(call: ProvenCall, answer: RawAnswer, { identity, publicKey }: Known): string | undefined {
+    const verdict = verifySignedAnswer(
+      {
+        ...call,
+        status: answer.status,
+        answerBody: answer.bytes,
+        chainId: this.#chainId as Bytes,
+        header: answer.header,
+        publicKey,
+        pinnedIdentity: identity,
+      },
+      this.#verify,
+    );
+    return verdict.ok ? undefined : verdict.problem;
+  }
+
+  #key(anew = false): Promise<Known> {
+    if (this.#known === undefined || anew) {
+      const asked = this.#askKey();
+      this.#known = asked;
+      // What could not be had is asked for again.
+      asked.catch(() => {
+        if (this.#known === asked) this.#known = undefined;
+      });
+    }
+    return this.#known;
+  }
+
+  async #askKey(): Promise<Known> {
+    const document = await this.#fetchIdentity();
+    if (check(nodeIdentity, document, '', { unknownFields: 'ignore' }) !== undefined)
+      throw new ApiError('client_bad_answer', 0, 'not an identity document');
+    const { public_key, identity, chain_id } = document as Infer<typeof nodeIdentity>;
+    const publicKey = fromHex(public_key);
+    const own = serviceIdentity(publicKey);
+    if (!this.#identities.has(identity) || !own.every((byte, i) => byte === fromHex(identity)[i]))
+      throw new ApiError('client_answer_unproven', 0, 'the server has another identity than the pinned one');
+    this.#chainId ??= fromHex(chain_id);
+    return { identity: own, publicKey };
+  }
+}

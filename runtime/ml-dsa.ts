@@ -1,0 +1,17 @@
+/** Checks ML-DSA-65 signatures through node:crypto. Keys travel raw; node:crypto wants them wrapped, and the wrapping is a constant prefix. */
+import { createPublicKey, type KeyObject, verify } from 'node:crypto';
+import type { Bytes } from '../protocol/bytes.ts';
+
+export const PUBLIC_PREFIX = Buffer.from('308207b2300b0609608648016503040312038207a100', 'hex');
+
+export const importPublicKey = (raw: Bytes): KeyObject =>
+  createPublicKey({ key: Buffer.concat([PUBLIC_PREFIX, raw]), format: 'der', type: 'spki' });
+
+/** A key that cannot be imported verifies nothing. */
+export function verifyMessage(publicKey: Bytes, message: Bytes, signature: Bytes): boolean {
+  try {
+    return verify(null, message, importPublicKey(publicKey), signature);
+  } catch {
+    return false;
+  }
+}
