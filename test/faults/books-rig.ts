@@ -289,7 +289,7 @@ export async function publishedSlices(sql: Sql): Promise<Map<string, string>> {
   const rows = await sql<{ slice: string; chain: string }[]>`select service || '/' || number as slice,
     encode(chain, 'hex') as chain from slices where closed_height is not null`;
   // Every instance has read it by then.
-  await sleep(5 * MARK_MILLIS);
+  await sleep(20 * MARK_MILLIS);
   return new Map(rows.map(({ slice, chain }) => [slice, chain]));
 }
 

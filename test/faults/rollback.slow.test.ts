@@ -45,6 +45,8 @@ async function bed(names: readonly string[], redisUrl?: string) {
   onTestFinished(() => sql.end({ timeout: 1 }));
   const published = new Map<string, string>();
   const closed = () => sql<{ n: number }[]>`select count(*)::int as n from slices where closed_height is not null`;
+  // A copy from before the first slice makes a pool that begins later, with other slices.
+  await expect.poll(async () => (await closed())[0]?.n, { timeout: 60_000 }).toBeGreaterThan(0);
   /** Copies the database. The result lets it fall back to that, once a slice has closed and was published since. */
   const copied = async () => {
     const copy = await takeBaseBackup(postgres);
