@@ -59,7 +59,7 @@ test('a restart gives no new allowance, but the epoch at hand is free', async ()
   let written: Promise<void> = Promise.resolve();
   const open = (now: Moment, saved: SavedAllowance) =>
     new EpochAllowance('testnet', now, saved, (pools) => {
-      written = writeEpochs(directory, 'testnet', pools);
+      written = written.then(() => writeEpochs(directory, 'testnet', pools));
     });
   const first = open(at(0, 1e12), readEpochs(directory, 'testnet'));
   expect(first.refuses(wish(1), [], at(0, 1e12))).toBeUndefined();
@@ -74,6 +74,7 @@ test('a restart gives no new allowance, but the epoch at hand is free', async ()
   expect(restart(1e12 + HOUR).refuses(wish(9), [], at(0, 1e12 + HOUR))).toBeUndefined();
   // A clock that was set back since refills nothing and breaks nothing.
   expect(restart(1e11).refuses(wish(20), [], at(0, 1e11))).toBeDefined();
+  await written;
 });
 
 test('a development chain may change its epoch every few seconds, to any height', () => {
