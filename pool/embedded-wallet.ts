@@ -9,12 +9,12 @@ import { join } from 'node:path';
 import type { NetworkName } from '../protocol/network.ts';
 import { writeDurably } from '../runtime/durable-file.ts';
 import type { Logger } from '../runtime/log.ts';
+import { ENTROPY_BYTES } from '../wallet/keys/phrase.ts';
+import { sealWalletFile, writeWalletFile } from '../wallet/keys/wallet-file.ts';
 import { openWallet } from '../wallet/open.ts';
-import { ENTROPY_BYTES } from '../wallet/phrase.ts';
 import { WalletServer } from '../wallet/rpc/server.ts';
 import { readOrCreateToken } from '../wallet/rpc/token.ts';
 import { WALLET_DEFAULTS } from '../wallet/wallet.ts';
-import { sealWalletFile, writeWalletFile } from '../wallet/wallet-file.ts';
 
 const PRIVATE_MODE = 0o600;
 

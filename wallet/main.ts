@@ -10,12 +10,12 @@ import {
   showBalance,
   showHistory,
   showStatus,
-} from './commands.ts';
-import { runChangePassword, runInit, runRestore } from './creation.ts';
-import { runDaemon } from './daemon.ts';
-import { creationOptions, daemonOptions, fileOptions, jsonOption, sessionOptions } from './options.ts';
-import { terminalPrompt } from './prompt.ts';
-import { CallError } from './session.ts';
+} from './command/commands.ts';
+import { runChangePassword, runInit, runRestore } from './command/creation.ts';
+import { runDaemon } from './command/daemon.ts';
+import { creationOptions, daemonOptions, fileOptions, jsonOption, sessionOptions } from './command/options.ts';
+import { terminalPrompt } from './command/prompt.ts';
+import { CallError } from './command/session.ts';
 import { WalletError } from './wallet-error.ts';
 
 const NAME = 'svc-wallet';

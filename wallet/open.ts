@@ -9,8 +9,8 @@ import type { Logger } from '../runtime/log.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
 import { pinOf } from '../runtime/node-identity.ts';
 import { nodeTransport } from '../runtime/node-transport.ts';
-import type { NodeClient } from './node-link.ts';
-import { type Unlocked, unlock } from './password.ts';
+import type { NodeClient } from './chain/node-link.ts';
+import { type Unlocked, unlock } from './keys/password.ts';
 import { Wallet, type WalletOptions } from './wallet.ts';
 
 export const stateDirectory = (file: string): string => `${file}.state`;

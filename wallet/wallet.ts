@@ -4,24 +4,24 @@
  */
 import type { NetworkName } from '../protocol/network.ts';
 import type { Logger } from '../runtime/log.ts';
-import { Automation, type AutomationOptions } from './automation.ts';
-import { Book } from './book.ts';
-import type { CutEffects } from './cut-effects.ts';
-import { outgoingDocument, paymentsOf, stateOf } from './documents.ts';
+import type { CutEffects } from './chain/cut-effects.ts';
+import { Follower } from './chain/follower.ts';
+import { Incoming } from './chain/incoming.ts';
+import type { NodeClient } from './chain/node-link.ts';
+import { OwnSpends } from './chain/own-spends.ts';
 import { EventHub } from './event-hub.ts';
-import { Follower } from './follower.ts';
-import { Incoming } from './incoming.ts';
-import { Journal } from './journal.ts';
-import { Keyring } from './keyring.ts';
-import { WalletRoot } from './keys.ts';
-import type { NodeClient } from './node-link.ts';
-import { Outgoing, type OutgoingOptions } from './outgoing.ts';
-import { OwnSpends } from './own-spends.ts';
-import { phraseOfEntropy } from './phrase.ts';
-import { WalletStore } from './store.ts';
-import { Submitter } from './submitter.ts';
+import { WalletRoot } from './keys/derivation.ts';
+import { Keyring } from './keys/keyring.ts';
+import { phraseOfEntropy } from './keys/phrase.ts';
+import type { WalletSecrets } from './keys/wallet-file.ts';
+import { Automation, type AutomationOptions } from './payments/automation.ts';
+import { Outgoing, type OutgoingOptions } from './payments/outgoing.ts';
+import { Submitter } from './payments/submitter.ts';
+import { outgoingDocument, paymentsOf, stateOf } from './rpc/documents.ts';
+import { Book } from './state/book.ts';
+import { Journal } from './state/journal.ts';
+import { WalletStore } from './state/store.ts';
 import { WalletError } from './wallet-error.ts';
-import type { WalletSecrets } from './wallet-file.ts';
 
 export const WALLET_DEFAULTS = {
   validityCuts: 1_000,

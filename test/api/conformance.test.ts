@@ -310,12 +310,12 @@ const ROWS: readonly Row[] = [
   elsewhere(
     'Methods of the wallet daemon',
     'groups Wallet, Addresses, Incoming, Outgoing, Ownership, Events',
-    'the wallet daemon; test/wallet/specification.test.ts',
+    'the wallet daemon; test/wallet/rpc/specification.test.ts',
   ),
   notYet(
     'Methods of the wallet daemon',
     'group Staking: `validators`, `positions`, `stake`, `unstake`, `withdraw`',
-    'the daemon answers -32601, method not found; test/wallet/specification.test.ts',
+    'the daemon answers -32601, method not found; test/wallet/rpc/specification.test.ts',
   ),
   elsewhere('Events: wallet daemon', 'every row', 'the wallet daemon; test/wallet'),
 

@@ -11,7 +11,7 @@ import { loadIdentity } from '../../node/api/identity.ts';
 import { OperatorToken } from '../../pool/api/operator-token.ts';
 import { createWalletClient } from '../../pool/payout/wallet-client.ts';
 import { privateText, readConfigText, readPrivateFile } from '../../runtime/private-file.ts';
-import { readPassword } from '../../wallet/password.ts';
+import { readPassword } from '../../wallet/keys/password.ts';
 import { readToken } from '../../wallet/rpc/token.ts';
 import { TEST_CERTIFICATE } from '../miner/certificate.ts';
 import { quietLog } from '../quiet-log.ts';

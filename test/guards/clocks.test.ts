@@ -27,7 +27,7 @@ test('only what must agree with the outside reads the system’s clock', () => {
     'runtime/log.ts',
     'runtime/watched-clock.ts',
     // Times that people see, and requests to sign that run out.
+    'wallet/command/session.ts',
     'wallet/open.ts',
-    'wallet/session.ts',
   ]);
 });

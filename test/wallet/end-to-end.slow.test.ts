@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { Keyring } from '../../wallet/keyring.ts';
-import { type Branch, WalletRoot } from '../../wallet/keys.ts';
+import { type Branch, WalletRoot } from '../../wallet/keys/derivation.ts';
+import { Keyring } from '../../wallet/keys/keyring.ts';
 import { readToken } from '../../wallet/rpc/token.ts';
 import { ChainBed, COIN, DaemonProcess, type Funds, runBeside, WalletFiles } from './wallet-bed.ts';
 

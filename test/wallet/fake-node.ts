@@ -16,9 +16,9 @@ import {
   type Transaction,
   transactionId,
 } from '../../protocol/transaction.ts';
-import type { NodeClient } from '../../wallet/node-link.ts';
-import { outpointOf, outputKey } from '../../wallet/records.ts';
-import { verifySignature } from '../../wallet/signing.ts';
+import type { NodeClient } from '../../wallet/chain/node-link.ts';
+import { verifySignature } from '../../wallet/keys/signing.ts';
+import { outpointOf, outputKey } from '../../wallet/state/records.ts';
 
 type FakeOutput = { address: string; amount: bigint; source: ChangeDocument['source']; height: number };
 type Cut = { changes: ChangeDocument[]; transactions: TransactionDocument[] };

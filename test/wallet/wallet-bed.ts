@@ -8,12 +8,12 @@ import { join } from 'node:path';
 import { developmentKey } from '../../node/development.ts';
 import { parseAddress } from '../../protocol/address.ts';
 import { writeDurably } from '../../runtime/durable-file.ts';
-import { Keyring } from '../../wallet/keyring.ts';
-import { WalletRoot } from '../../wallet/keys.ts';
-import { phraseOfEntropy } from '../../wallet/phrase.ts';
+import { WalletRoot } from '../../wallet/keys/derivation.ts';
+import { Keyring } from '../../wallet/keys/keyring.ts';
+import { phraseOfEntropy } from '../../wallet/keys/phrase.ts';
+import { sealWalletFile, writeWalletFile } from '../../wallet/keys/wallet-file.ts';
 import type { RpcAnswer } from '../../wallet/rpc/dispatch.ts';
 import { readToken } from '../../wallet/rpc/token.ts';
-import { sealWalletFile, writeWalletFile } from '../../wallet/wallet-file.ts';
 import { ApiBed } from '../api/api-bed.ts';
 
 export const program = new URL('../../wallet/main.ts', import.meta.url).pathname;

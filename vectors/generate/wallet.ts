@@ -10,8 +10,8 @@ import { type Bytes, toHex, utf8 } from '../../protocol/bytes.ts';
 import { id, LABELS } from '../../protocol/identifier.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { encodeTransactionBody, spendMessage, transactionId } from '../../protocol/transaction.ts';
-import { type Branch, type KeyPath, WalletRoot } from '../../wallet/keys.ts';
-import { phraseOfEntropy, seedOfPhrase } from '../../wallet/phrase.ts';
+import { type Branch, type KeyPath, WalletRoot } from '../../wallet/keys/derivation.ts';
+import { phraseOfEntropy, seedOfPhrase } from '../../wallet/keys/phrase.ts';
 import { pattern } from './pattern.ts';
 
 const wallets: { entropy: Bytes; passphrase: string; network: NetworkName }[] = [

@@ -1,8 +1,8 @@
 /** Methods of the group Incoming. */
 import { integer, object, optional, text } from '../../protocol/api/schema.ts';
-import { historyDocument, outgoingDocument, outputDocument, paymentsOf } from '../documents.ts';
-import { asOf } from '../records.ts';
+import { asOf } from '../state/records.ts';
 import { WalletError } from '../wallet-error.ts';
+import { historyDocument, outgoingDocument, outputDocument, paymentsOf } from './documents.ts';
 import { addressField, cursorField, limitField, method, ownAddress } from './method.ts';
 
 const identifier = text({ pattern: '^[0-9a-f]{96}$' });

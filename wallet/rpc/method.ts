@@ -6,7 +6,7 @@ import { type Address, parseAddress } from '../../protocol/address.ts';
 import { parseCoins } from '../../protocol/amount.ts';
 import { check, type Infer, integer, type Schema, text } from '../../protocol/api/schema.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import type { AddressRecord } from '../records.ts';
+import type { AddressRecord } from '../state/records.ts';
 import type { Wallet } from '../wallet.ts';
 import { WalletError } from '../wallet-error.ts';
 

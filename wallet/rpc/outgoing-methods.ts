@@ -3,13 +3,13 @@ import { burnAddressPayload, formatAddress } from '../../protocol/address.ts';
 import { flag, type Infer, list, object, optional, text } from '../../protocol/api/schema.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { MAX_PAYLOAD_BYTES } from '../../protocol/transaction.ts';
-import { changeAddress } from '../address-book.ts';
-import { textPayload } from '../build.ts';
-import { quoteResult, requestDocument, sendResult } from '../documents.ts';
-import { MAX_MOVES, type MoveOrder, type PayOrder } from '../planning.ts';
-import type { OwnedOutput, Recipient } from '../records.ts';
+import { textPayload } from '../payments/build.ts';
+import { MAX_MOVES, type MoveOrder, type PayOrder } from '../payments/planning.ts';
+import { changeAddress } from '../state/address-book.ts';
+import type { OwnedOutput, Recipient } from '../state/records.ts';
 import type { Wallet } from '../wallet.ts';
 import { WalletError } from '../wallet-error.ts';
+import { quoteResult, requestDocument, sendResult } from './documents.ts';
 import {
   type Answer,
   addressField,

@@ -13,7 +13,7 @@ import {
 import { integer, object, optional, text } from '../../protocol/api/schema.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { signMessage, verifySignature } from '../signing.ts';
+import { signMessage, verifySignature } from '../keys/signing.ts';
 import type { Wallet } from '../wallet.ts';
 import { WalletError } from '../wallet-error.ts';
 import { addressField, method, readAddress } from './method.ts';

@@ -4,7 +4,7 @@
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { writeDurably } from '../../runtime/durable-file.ts';
-import { PRIVATE_MODE, readPrivateFile } from '../private-file.ts';
+import { PRIVATE_MODE, readPrivateFile } from '../keys/private-file.ts';
 import { WalletError } from '../wallet-error.ts';
 
 const TOKEN = /^[\x21-\x7e]{32,512}$/;

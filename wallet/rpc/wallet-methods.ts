@@ -5,11 +5,11 @@ import { formatCoins, parseCoins } from '../../protocol/amount.ts';
 import { object, optional } from '../../protocol/api/schema.ts';
 import { attempt } from '../../protocol/errors.ts';
 import { version } from '../../runtime/program.ts';
-import { nextAddress, unusedAddress } from '../address-book.ts';
-import { addressDocument, outgoingDocument } from '../documents.ts';
-import type { AddressRecord } from '../records.ts';
+import { nextAddress, unusedAddress } from '../state/address-book.ts';
+import type { AddressRecord } from '../state/records.ts';
 import type { Wallet } from '../wallet.ts';
 import { WalletError } from '../wallet-error.ts';
+import { addressDocument, outgoingDocument } from './documents.ts';
 import { addressField, cursorField, labelField, limitField, method, ownAddress } from './method.ts';
 
 /** Whoever asks for money figures while the history is read again would get half of them. */

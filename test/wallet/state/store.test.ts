@@ -1,0 +1,110 @@
+/** The wallet's state on disk: signed bytes are kept until a fate is final, and all request ids are found again. */
+import { join } from 'node:path';
+import { ClassicLevel } from 'classic-level';
+import { expect, test } from 'vitest';
+import { encodeRecord, type OutgoingRecord, type RequestRecord } from '../../../wallet/state/records.ts';
+import { WalletStore } from '../../../wallet/state/store.ts';
+import { temporaryDirectory } from '../../temporary.ts';
+
+const signed: OutgoingRecord = {
+  transaction: 'ab'.repeat(48),
+  requestId: 'r',
+  purpose: 'pay',
+  state: 'signed',
+  wireHex: 'c0ffee',
+  inputs: ['x:0'],
+  recipients: [{ to: 'somebody', amount: 5n }],
+  change: 1n,
+  fee: 2n,
+  validUntilHeight: 9,
+  createdMillis: 1,
+  finalHeight: null,
+  reason: null,
+};
+const request: RequestRecord = {
+  requestId: 'übung/7 ~!',
+  kind: 'payment',
+  paramsDigest: '',
+  createdMillis: 1,
+  state: 'sent',
+  recipients: signed.recipients,
+  fee: 2n,
+  feePerMass: 1n,
+  transactions: [signed.transaction],
+  remainingOutputs: 0,
+  merge: null,
+  failure: null,
+};
+
+test('the signed bytes stay through every change of the record, until its fate is final', async () => {
+  const directory = join(temporaryDirectory(), 'store');
+  const submitted: OutgoingRecord = { ...signed, state: 'submitted' };
+  const final: OutgoingRecord = { ...signed, state: 'finalized', wireHex: '', finalHeight: 5 };
+  for (const [change, open] of [
+    [signed, [signed]],
+    [submitted, [submitted]],
+    [{ ...submitted, state: 'refused', reason: 'why' }, [{ ...submitted, state: 'refused', reason: 'why' }]],
+    [final, []],
+  ] as const) {
+    const store = await WalletStore.open(directory);
+    await store.openOutgoing();
+    await store.write([{ outgoing: [change] }], true);
+    expect(await store.openOutgoing()).toEqual(open);
+    await store.close();
+    const again = await WalletStore.open(directory);
+    expect(await again.openOutgoing()).toEqual(open);
+    expect(await again.outgoing(signed.transaction)).toEqual({ ...change, wireHex: '' });
+    await again.close();
+  }
+});
+
+test('bytes that stand in the record itself are found, and kept by the next change', async () => {
+  const directory = join(temporaryDirectory(), 'store');
+  const level = new ClassicLevel<string, string>(directory);
+  await level.put(`t!${signed.transaction}`, encodeRecord(signed));
+  await level.put(`p!${signed.transaction}`, '');
+  await level.close();
+  const store = await WalletStore.open(directory);
+  expect(await store.openOutgoing()).toEqual([signed]);
+  const submitted: OutgoingRecord = { ...signed, state: 'submitted' };
+  await store.write([{ outgoing: [submitted] }], true);
+  expect(await store.openOutgoing()).toEqual([submitted]);
+  await store.close();
+});
+
+test('an open transaction without its bytes is a damaged state, not a payment that is never sent', async () => {
+  const store = await WalletStore.open(join(temporaryDirectory(), 'store'));
+  await store.write([{ outgoing: [{ ...signed, wireHex: '' }] }], true);
+  await expect(store.openOutgoing()).rejects.toMatchObject({ code: 'state_damaged' });
+  await store.close();
+});
+
+test('all request ids are found again, whatever characters they have', async () => {
+  const directory = join(temporaryDirectory(), 'store');
+  const store = await WalletStore.open(directory);
+  const ids = ['a', 'übung/7 ~!', '鉱夫 1', '~', '!'];
+  await store.write(
+    ids.map((requestId) => ({ requests: [{ ...request, requestId }] })),
+    true,
+  );
+  await store.close();
+  const again = await WalletStore.open(directory);
+  expect((await again.requestIds()).sort()).toEqual([...ids].sort());
+  expect(await again.request('鉱夫 1')).toEqual({ ...request, requestId: '鉱夫 1' });
+  await again.close();
+});
+
+test('requests are listed by the beginning of their id, page by page', async () => {
+  const store = await WalletStore.open(join(temporaryDirectory(), 'store'));
+  const ids = ['a-1', 'a-2', 'a-3', 'a', 'b-1', 'A-1'];
+  await store.write([{ requests: ids.map((requestId) => ({ ...request, requestId })) }], true);
+  const list = async (prefix: string, after?: string, limit = 10) =>
+    (await store.requestsAfter(prefix, after, limit)).map(({ requestId }) => requestId);
+  expect(await list('a-')).toEqual(['a-1', 'a-2', 'a-3']);
+  expect(await list('a')).toEqual(['a', 'a-1', 'a-2', 'a-3']);
+  expect(await list('a-', 'a-1', 1)).toEqual(['a-2']);
+  expect(await list('a-', 'A-9')).toEqual(['a-1', 'a-2', 'a-3']);
+  expect(await list('a-', 'b')).toEqual([]);
+  expect(await list('c')).toEqual([]);
+  await store.close();
+});

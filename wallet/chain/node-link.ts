@@ -1,0 +1,171 @@
+/**
+ * The node as the wallet sees it: the few calls of the public API that it needs, read to the last page, with the chain
+ * checked. All that comes back was checked against its schema by the client.
+ */
+
+import type { ChangeDocument } from '../../protocol/api/address-documents.ts';
+import { type ApiClient, ApiError } from '../../protocol/api/client.ts';
+import type { Manifest, TransactionDocument } from '../../protocol/api/transaction-documents.ts';
+import { MAX_BATCH_ADDRESSES } from '../../protocol/api/values.ts';
+import type { NetworkName } from '../../protocol/network.ts';
+import { WalletError } from '../wallet-error.ts';
+
+export type NodeClient = Pick<
+  ApiClient,
+  | 'nodeSync'
+  | 'manifest'
+  | 'cuts'
+  | 'addressChanges'
+  | 'addressesUtxos'
+  | 'cutChanges'
+  | 'cutTransactions'
+  | 'registeredKeys'
+  | 'mempoolPending'
+  | 'transactionStatuses'
+  | 'submitTransaction'
+>;
+
+export function batches<T>(items: readonly T[], size = MAX_BATCH_ADDRESSES): T[][] {
+  const found: T[][] = [];
+  for (let i = 0; i < items.length; i += size) found.push(items.slice(i, i + size));
+  return found;
+}
+
+/** Reading an answer and checking it holds up calls: while the wallet keeps up, pages are small. */
+const FEW_CUTS = 16;
+const SMALL_PAGE = 256;
+/** What a long way to catch up takes. */
+const LARGE_PAGE = 4096;
+const TRANSACTION_PAGE = 16;
+
+/** The node cannot be asked now; whatever was asked may be asked again later. */
+export const isAway = (error: unknown): boolean =>
+  error instanceof ApiError && (error.status === 0 || error.status === 429 || error.status >= 500);
+
+/** What a call of the wallet answers when the node fails it. */
+export function nodeFailure(error: unknown): unknown {
+  if (!(error instanceof ApiError)) return error;
+  return new WalletError('node_unreachable', `the node does not answer: ${error.message}`, { node_code: error.code });
+}
+
+export function checkManifest(manifest: Manifest, network: NetworkName, chainId: string | null): void {
+  if (manifest.network !== network)
+    throw new WalletError('node_other_network', `the node is on ${manifest.network}, this wallet on ${network}`);
+  if (chainId !== null && manifest.chain_id !== chainId)
+    throw new WalletError('node_other_chain', 'the node follows another chain than this wallet has known');
+}
+
+/**
+ * Changes of these addresses in the cuts above `after` and up to `through`, oldest first. A node may index a little behind its
+ * head: `complete` is how far the answer really goes.
+ */
+export async function changesOfAddresses(
+  client: NodeClient,
+  addresses: readonly string[],
+  after: number,
+  through: number,
+): Promise<{ changes: ChangeDocument[]; complete: number }> {
+  const changes: ChangeDocument[] = [];
+  let complete = through;
+  for (const batch of batches(addresses)) {
+    let cursor: string | undefined;
+    do {
+      const page = await client.addressChanges({
+        addresses: batch,
+        after_height: after,
+        limit: through - after <= FEW_CUTS ? SMALL_PAGE : LARGE_PAGE,
+        ...(cursor === undefined ? {} : { cursor }),
+      });
+      for (const change of page.changes) if (change.finalized_height <= through) changes.push(change);
+      complete = Math.min(complete, page.indexed_height);
+      // Pages are in ascending order: everything after this one is newer still.
+      if ((page.changes.at(-1)?.finalized_height ?? 0) > through) break;
+      cursor = page.next_cursor;
+    } while (cursor !== undefined);
+  }
+  return { changes: changes.filter((change) => change.finalized_height <= complete), complete };
+}
+
+/** All changes of one cut, for wallets with more addresses than there are cuts to read. */
+export async function changesOfCut(client: NodeClient, height: number): Promise<ChangeDocument[]> {
+  const found: ChangeDocument[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await client.cutChanges({ height, limit: LARGE_PAGE, ...(cursor === undefined ? {} : { cursor }) });
+    found.push(...page.changes);
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+  return found;
+}
+
+/** Those transactions of a cut that are asked for. A node that pruned them still has the amounts, which are in the changes. */
+export async function transactionsOfCut(
+  client: NodeClient,
+  height: number,
+  wanted: ReadonlySet<string>,
+): Promise<Map<string, TransactionDocument>> {
+  try {
+    return await readTransactions(client, height, wanted);
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'cut_pruned') return new Map();
+    throw error;
+  }
+}
+
+async function readTransactions(
+  client: NodeClient,
+  height: number,
+  wanted: ReadonlySet<string>,
+): Promise<Map<string, TransactionDocument>> {
+  const found = new Map<string, TransactionDocument>();
+  let cursor: string | undefined;
+  while (found.size < wanted.size) {
+    const page = await client.cutTransactions({
+      height,
+      limit: TRANSACTION_PAGE,
+      ...(cursor === undefined ? {} : { cursor }),
+    });
+    // A cut may name a transaction again that an earlier block already carried; only the one that ran counts.
+    for (const document of page.transactions)
+      if (wanted.has(document.transaction_id) && document.outcome === 'finalized')
+        found.set(document.transaction_id, document);
+    cursor = page.next_cursor;
+    if (cursor === undefined) break;
+  }
+  return found;
+}
+
+/** Genesis outputs that were spent since: whoever spent them says what they were. */
+export const spentGenesisOutputs = (changes: readonly ChangeDocument[]): ChangeDocument[] =>
+  changes
+    .filter(({ kind, source }) => kind === 'spent' && source === 'genesis')
+    .map((change) => ({
+      ...change,
+      kind: 'received',
+      finalized_height: 0,
+      transaction_id: change.outpoint.transaction_id,
+    }));
+
+/** Outputs of the genesis document stand in no cut's changes. */
+export async function genesisOutputs(client: NodeClient, addresses: readonly string[]): Promise<ChangeDocument[]> {
+  const found: ChangeDocument[] = [];
+  for (const batch of batches(addresses)) {
+    let cursor: string | undefined;
+    do {
+      const page = await client.addressesUtxos({ addresses: batch, ...(cursor === undefined ? {} : { cursor }) });
+      for (const { outpoint, amount, address, source, finalized_height } of page.utxos)
+        if (finalized_height === 0)
+          found.push({
+            finalized_height,
+            address,
+            kind: 'received',
+            outpoint,
+            amount,
+            source,
+            transaction_id: outpoint.transaction_id,
+          });
+      cursor = page.next_cursor;
+    } while (cursor !== undefined);
+  }
+  return found;
+}

@@ -1,0 +1,169 @@
+/** Commands for people: status, balance, addresses, sending, history, proofs. Amounts are coins with 8 decimals. */
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { ValuesOf } from '../../protocol/command-line.ts';
+import type { Terminal } from '../../runtime/program.ts';
+import { WalletError } from '../wallet-error.ts';
+import type { sessionOptions } from './options.ts';
+import type { Prompt } from './prompt.ts';
+import { openSession, type Session } from './session.ts';
+
+type Values = ValuesOf<typeof sessionOptions>;
+type Fields = Record<string, unknown>;
+
+export type Context = { readonly values: Values; readonly terminal: Terminal; readonly prompt: Prompt };
+
+async function withSession(context: Context, run: (session: Session) => Promise<number>): Promise<number> {
+  const session = await openSession(context.values, context.prompt);
+  try {
+    return await run(session);
+  } finally {
+    await session.close();
+  }
+}
+
+const pairs = (fields: Fields): string => {
+  const width = Math.max(...Object.keys(fields).map((name) => name.length));
+  return Object.entries(fields)
+    .map(([name, value]) => `${name.replaceAll('_', ' ').padEnd(width)}  ${value ?? '-'}\n`)
+    .join('');
+};
+
+/** Text from others (labels, payloads) is shown with control characters made visible. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to be made visible
+const visible = (value: unknown): string => String(value).replace(/[\x00-\x1f\x7f-\x9f]/g, '?');
+
+function show({ values, terminal }: Context, result: Fields, text: () => string): number {
+  terminal.out(values.json ? `${JSON.stringify(result)}\n` : text());
+  return 0;
+}
+
+export const showStatus = (context: Context): Promise<number> =>
+  withSession(context, async (session) => {
+    const result = await session.call('status', {});
+    return show(context, result, () => pairs(result));
+  });
+
+export const showBalance = (context: Context): Promise<number> =>
+  withSession(context, async (session) => {
+    const result = await session.call('balance', {});
+    return show(context, result, () => pairs(result));
+  });
+
+/** Every page of a listing. */
+async function all(session: Session, method: string, field: string, most: number): Promise<Fields[]> {
+  const found: Fields[] = [];
+  let cursor: unknown;
+  do {
+    const page = await session.call(method, {
+      limit: Math.min(1000, most - found.length),
+      ...(cursor === undefined ? {} : { cursor }),
+    });
+    found.push(...(page[field] as Fields[]));
+    cursor = page.next_cursor;
+  } while (cursor !== undefined && found.length < most);
+  return found;
+}
+
+export const showAddresses = (context: Context): Promise<number> =>
+  withSession(context, async (session) => {
+    const addresses = await all(session, 'addresses', 'addresses', Number.MAX_SAFE_INTEGER);
+    return show(context, { addresses }, () =>
+      addresses.map((one) => `${one.address}  ${one.used ? 'used' : 'new '}  ${visible(one.label)}\n`).join(''),
+    );
+  });
+
+export const makeAddress = (context: Context, label: string): Promise<number> =>
+  withSession(context, async (session) => {
+    const made = await session.call('new_address', { label });
+    const checked = await session.call('validate_address', { address: made.address });
+    const words = (checked.verification_words as string[]).join(' ');
+    return show(
+      context,
+      { ...made, verification_words: checked.verification_words },
+      () => `${made.address}\nverification words: ${words}\n`,
+    );
+  });
+
+export const showHistory = (context: Context, limit: number): Promise<number> =>
+  withSession(context, async (session) => {
+    const entries = await all(session, 'history', 'entries', limit);
+    return show(context, { entries }, () =>
+      entries
+        .map(
+          (one) =>
+            `${String(one.height).padStart(10)}  ${String(one.kind).padEnd(8)}  ${String(one.amount).padStart(20)}  ${one.transaction}\n`,
+        )
+        .join(''),
+    );
+  });
+
+async function confirmed({ values, terminal, prompt }: Context, yes: boolean, question: string): Promise<boolean> {
+  if (yes) return true;
+  if (!prompt.interactive || values.json)
+    throw new WalletError('confirmation_missing', 'money moves only after a yes: answer at a terminal, or give --yes');
+  const answer = await prompt.ask(`${question} [y/N] `);
+  if (/^y(es)?$/i.test(answer.trim())) return true;
+  terminal.err('Nothing was sent.\n');
+  return false;
+}
+
+export type SendWish = {
+  readonly to: string;
+  readonly amount: string;
+  readonly yes: boolean;
+  readonly requestId: string | undefined;
+  readonly terms: Fields;
+};
+
+export const send = (context: Context, wish: SendWish): Promise<number> =>
+  withSession(context, async (session) => {
+    const { to, amount, terms } = wish;
+    // Named before anything is sent, so that a person whose terminal died can repeat the very same payment.
+    const requestId = wish.requestId ?? `cli-${randomBytes(12).toString('hex')}`;
+    const params = { to, amount, request_id: requestId, ...terms };
+    const quote = await session.call('send', { ...params, dry_run: true });
+    const { verification_words: words } = await session.call('validate_address', { address: to });
+    const question = `Send ${quote.amount} to ${to}\n(${(words as string[]).join(' ')}), fee ${quote.fee}?`;
+    if (!(await confirmed(context, wish.yes, question))) return 1;
+    if (!context.values.json) context.terminal.err(`request ${requestId}\n`);
+    const result = await session.call('send', params);
+    return show(context, result, () => `sent ${result.amount}, fee ${result.fee}\ntransaction ${result.transaction}\n`);
+  });
+
+/** Methods that move money need a yes here as well. */
+const MOVES = new Set(['send', 'send_many', 'sweep', 'burn', 'compound']);
+
+export const callMethod = (context: Context, method: string, text: string, yes: boolean): Promise<number> =>
+  withSession(context, async (session) => {
+    let params: Fields;
+    try {
+      params = JSON.parse(text) as Fields;
+    } catch {
+      throw new WalletError('params_invalid', 'the parameters are not JSON');
+    }
+    if (MOVES.has(method) && params.dry_run !== true) {
+      const quote = await session.call(method, { ...params, dry_run: true });
+      const question = `${method}: ${quote.amount} in ${quote.transaction_count} transaction(s), fee ${quote.fee}?`;
+      if (!(await confirmed(context, yes, question))) return 1;
+    }
+    const result = await session.call(method, params);
+    context.terminal.out(`${JSON.stringify(result, null, context.values.json ? 0 : 2)}\n`);
+    return 0;
+  });
+
+export const proveAddress = (context: Context, requestFile: string | undefined): Promise<number> =>
+  withSession(context, async (session) => {
+    const text = requestFile === undefined ? await context.prompt.readAll() : readFileSync(requestFile, 'utf8');
+    let request: unknown;
+    try {
+      request = JSON.parse(text);
+    } catch {
+      throw new WalletError('proof_request_invalid', 'the request is not JSON');
+    }
+    const proof = await session.call('prove_address', { request });
+    // The daemon took the request, so its purpose is plain text: whoever signs should know for what.
+    context.terminal.err(`signed for: ${(request as { purpose: string }).purpose}\n`);
+    context.terminal.out(`${JSON.stringify(proof, null, context.values.json ? 0 : 2)}\n`);
+    return 0;
+  });

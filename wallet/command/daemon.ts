@@ -1,0 +1,80 @@
+/** `svc-wallet daemon`: the wallet, its loop and its listener, until a signal ends them. */
+
+import { parseAddress } from '../../protocol/address.ts';
+import { showListenAddress, type ValuesOf } from '../../protocol/command-line.ts';
+import { attempt } from '../../protocol/errors.ts';
+import { steadyMillis } from '../../runtime/clock.ts';
+import { openLog } from '../../runtime/log.ts';
+import type { Terminal } from '../../runtime/program.ts';
+import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../../runtime/shutdown.ts';
+import { watchClock } from '../../runtime/watched-clock.ts';
+import { openWallet } from '../open.ts';
+import { WalletServer } from '../rpc/server.ts';
+import { readOrCreateToken } from '../rpc/token.ts';
+import { WalletError } from '../wallet-error.ts';
+import { type daemonOptions, defaultFile } from './options.ts';
+import type { Prompt } from './prompt.ts';
+
+export async function runDaemon(
+  values: ValuesOf<typeof daemonOptions>,
+  terminal: Terminal,
+  prompt: Prompt,
+): Promise<number> {
+  const { log, close } = openLog('wallet', values, terminal.env);
+  const shutdown = new Shutdown({ limitMs: DEFAULT_SHUTDOWN_LIMIT_MS }, { log, process, now: steadyMillis });
+  shutdown.add('clock', watchClock(log.child('clock')).stop);
+  try {
+    const file = values.file ?? defaultFile();
+    const wallet = await openWallet(
+      {
+        file,
+        passwordFile: values.passwordFile,
+        service: values.service,
+        nodeIdentity: values.nodeIdentity,
+        confirmations: values.confirmations,
+        validityCuts: values.validity,
+        maxFeePerMass: BigInt(values.maxFeePerMass),
+        ...(values.autoCompound === undefined ? {} : { autoCompound: values.autoCompound }),
+        ...(values.autoSweepTo === undefined ? {} : { autoSweepTo: values.autoSweepTo }),
+      },
+      {
+        log,
+        ask: prompt.interactive ? () => prompt.askHidden('Password: ') : undefined,
+        fault(error) {
+          log.error('the state cannot be written', { error });
+          shutdown.request('fault', 1);
+        },
+        check(network) {
+          if (values.autoSweepTo === undefined) return;
+          const sweep = attempt(() => parseAddress(values.autoSweepTo as string, network));
+          if (!sweep.ok) throw new WalletError('address_invalid', `--auto-sweep-to: ${sweep.error.message}`);
+        },
+      },
+    );
+    shutdown.add('wallet', () => wallet.close());
+    const token = await readOrCreateToken(values.tokenFile ?? `${file}.token`);
+    const server = new WalletServer(wallet, {
+      listen: values.listen,
+      allowRemote: values.allowRemote,
+      token,
+      proxies: values.trustedProxy,
+      hosts: values.hostName,
+    });
+    const address = await server.start();
+    shutdown.add('listener', () => server.close());
+    wallet.start();
+    log.info('wallet daemon ready', {
+      listen: showListenAddress(address),
+      network: wallet.network,
+      service: values.service,
+    });
+    return await shutdown.done;
+  } catch (error) {
+    // What has started is stopped in order; the caller prints the reason.
+    shutdown.request('start failed', 1);
+    await shutdown.done;
+    throw error;
+  } finally {
+    close();
+  }
+}

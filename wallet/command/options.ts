@@ -1,0 +1,97 @@
+/** The options of `svc-wallet`: names, defaults and help in one place (docs/wallet.md, Command line). */
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { parseAddress } from '../../protocol/address.ts';
+import { choice, flag, integer, listenAddress, parsed, path, repeated } from '../../protocol/command-line.ts';
+import { NETWORK_NAMES } from '../../protocol/network.ts';
+import { readAddressRange } from '../../runtime/client-address.ts';
+import { hostNameOption } from '../../runtime/door/host-name.ts';
+import { logOptions } from '../../runtime/log.ts';
+import { nodeIdentityOption } from '../../runtime/node-identity.ts';
+import { WALLET_DEFAULTS } from '../wallet.ts';
+
+const FILES = 'Files';
+
+export const defaultFile = (): string => join(homedir(), '.svc', 'wallet.json');
+
+export const fileOptions = {
+  file: path({ help: 'the wallet file (default: ~/.svc/wallet.json)', group: FILES }),
+  passwordFile: path({ help: 'holds the password (default: FILE.password, else the terminal is asked)', group: FILES }),
+} as const;
+
+export const jsonOption = { json: flag({ help: 'print JSON' }) } as const;
+
+const url = parsed(
+  {
+    help: 'the node to use; the wallet waits for it rather than ask another one',
+    placeholder: 'URL',
+    default: 'http://127.0.0.1:28701',
+  },
+  (word) => {
+    const found = URL.canParse(word) ? new URL(word) : undefined;
+    if (found === undefined || (found.protocol !== 'http:' && found.protocol !== 'https:'))
+      throw new Error(`must be a URL such as http://127.0.0.1:28701, not '${word}'`);
+    return word.replace(/\/+$/, '');
+  },
+);
+
+/** Of every command that may talk to a running daemon, or open the wallet itself when there is none. */
+export const sessionOptions = {
+  ...fileOptions,
+  tokenFile: path({ help: 'bearer token of the daemon (default: FILE.token)', group: FILES }),
+  rpc: listenAddress({ help: 'where a running daemon listens', default: '127.0.0.1:28703' }),
+  service: url,
+  nodeIdentity: nodeIdentityOption(),
+  ...jsonOption,
+} as const;
+
+export const creationOptions = {
+  ...fileOptions,
+  network: choice({ help: 'the network of the wallet', default: 'development' }, NETWORK_NAMES),
+  generatePassword: flag({ help: 'make a random password and keep it beside the wallet file' }),
+  passphraseFile: path({
+    help: 'a passphrase that belongs to the words (an extra secret; without it the words alone suffice)',
+    group: FILES,
+  }),
+  ...jsonOption,
+} as const;
+
+export const daemonOptions = {
+  ...fileOptions,
+  tokenFile: path({ help: 'bearer token, written on the first start (default: FILE.token)', group: FILES }),
+  listen: listenAddress({ help: 'where to listen', default: '127.0.0.1:28703' }),
+  allowRemote: flag({ help: 'listen beyond this machine; calls from elsewhere must come through a TLS proxy' }),
+  trustedProxy: repeated(
+    parsed({ help: 'TLS proxy on another machine, with --allow-remote', placeholder: 'CIDR' }, readAddressRange),
+  ),
+  hostName: hostNameOption('Options'),
+  service: url,
+  nodeIdentity: nodeIdentityOption(),
+  confirmations: integer({
+    help: 'cuts until the event `confirmations`',
+    min: 1,
+    max: 100_000,
+    default: WALLET_DEFAULTS.confirmations,
+  }),
+  autoCompound: integer({ help: 'merge every address that holds more than N outputs', min: 8, max: 1_000_000 }),
+  autoSweepTo: parsed(
+    { help: 'forward every finalized payment to this (cold) address', placeholder: 'ADDRESS' },
+    (word) => {
+      parseAddress(word);
+      return word;
+    },
+  ),
+  validity: integer({
+    help: 'cuts a transaction stays valid; after them its fate is known',
+    min: 10,
+    max: 100_000,
+    default: WALLET_DEFAULTS.validityCuts,
+  }),
+  maxFeePerMass: integer({
+    help: 'refuse to pay when the node asks for more atoms per mass',
+    min: 1,
+    max: 1_000_000_000,
+    default: Number(WALLET_DEFAULTS.maxFeePerMass),
+  }),
+  ...logOptions,
+} as const;

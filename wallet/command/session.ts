@@ -1,0 +1,110 @@
+/**
+ * How a command reaches the wallet: through the daemon when one holds it, else by opening it for as long as the command
+ * takes. Either way a command is a method of the daemon, so both give the same answers.
+ */
+import { randomBytes } from 'node:crypto';
+import { showListenAddress, type ValuesOf } from '../../protocol/command-line.ts';
+import { createLogger, readLevelFilter, standardErrorSink } from '../../runtime/log.ts';
+import { RuntimeError } from '../../runtime/runtime-error.ts';
+import { openWallet } from '../open.ts';
+import { dispatch, type RpcAnswer } from '../rpc/dispatch.ts';
+import { readToken } from '../rpc/token.ts';
+import type { Wallet } from '../wallet.ts';
+import { WalletError } from '../wallet-error.ts';
+import { defaultFile, type sessionOptions } from './options.ts';
+import type { Prompt } from './prompt.ts';
+
+export type Session = {
+  /** Throws a CallError when the wallet refuses. */
+  call(method: string, params: unknown): Promise<Record<string, unknown>>;
+  close(): Promise<void>;
+};
+
+export class CallError extends Error {
+  readonly rpc: number;
+  readonly code: string;
+  readonly data: unknown;
+
+  constructor(error: { code: number; message: string; data?: unknown }) {
+    super(error.message);
+    this.name = 'CallError';
+    this.rpc = error.code;
+    this.data = error.data;
+    const { code } = (error.data ?? {}) as { code?: unknown };
+    this.code = typeof code === 'string' ? code : String(error.code);
+  }
+}
+
+function resultOf(answer: RpcAnswer): Record<string, unknown> {
+  if ('error' in answer) throw new CallError(answer.error);
+  return answer.result as Record<string, unknown>;
+}
+
+/** How long a command waits for its wallet to have read everything the node has. */
+const CATCH_UP_MILLIS = 120_000;
+
+type SessionValues = ValuesOf<typeof sessionOptions>;
+
+export async function openSession(values: SessionValues, prompt: Prompt): Promise<Session> {
+  const file = values.file ?? defaultFile();
+  try {
+    return await localSession(file, values, prompt);
+  } catch (error) {
+    if (!(error instanceof RuntimeError) || error.code !== 'directory_locked') throw error;
+    return remoteSession(file, values);
+  }
+}
+
+async function localSession(file: string, values: SessionValues, prompt: Prompt): Promise<Session> {
+  const log = createLogger(
+    'wallet',
+    { filter: readLevelFilter('error'), format: 'text' },
+    { sink: standardErrorSink, now: Date.now },
+  );
+  const wallet = await openWallet(
+    { file, passwordFile: values.passwordFile, service: values.service, nodeIdentity: values.nodeIdentity },
+    {
+      log,
+      ask: prompt.interactive ? () => prompt.askHidden('Password: ') : undefined,
+      fault: (error) => log.error('the state cannot be written', { error }),
+    },
+  );
+  await catchUp(wallet);
+  return {
+    call: async (method, params) => resultOf(await dispatch(wallet, { id: 1, method, params })),
+    close: () => wallet.close(),
+  };
+}
+
+async function catchUp(wallet: Wallet): Promise<void> {
+  const deadline = performance.now() + CATCH_UP_MILLIS;
+  do {
+    await wallet.turn();
+    if (wallet.follower.node.trouble !== null) return;
+  } while (!wallet.follower.caughtUp && performance.now() < deadline);
+}
+
+function remoteSession(file: string, values: SessionValues): Session {
+  const token = readToken(values.tokenFile ?? `${file}.token`);
+  if (token === undefined)
+    throw new WalletError('wallet_locked', 'another process holds the wallet, and there is no token to ask it with');
+  const url = `http://${showListenAddress(values.rpc)}/v1/rpc`;
+  return {
+    async call(method, params) {
+      const body = JSON.stringify({ jsonrpc: '2.0', id: randomBytes(8).toString('hex'), method, params });
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+      let answer: Response;
+      try {
+        answer = await fetch(url, { method: 'POST', headers, body });
+      } catch {
+        throw new WalletError('wallet_locked', `another process holds the wallet, and no daemon answers at ${url}`);
+      }
+      if (answer.status !== 200) {
+        const { error } = (await answer.json()) as { error: { code: string; message: string } };
+        throw new CallError({ code: answer.status, message: error.message, data: { code: error.code } });
+      }
+      return resultOf((await answer.json()) as RpcAnswer);
+    },
+    close: async () => undefined,
+  };
+}

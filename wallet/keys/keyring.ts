@@ -1,0 +1,57 @@
+/**
+ * The keys of an open wallet: derives them on demand and keeps those that were used last, because a pool pays from the
+ * same few addresses all day. Also makes the address records that the wallet watches.
+ */
+import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
+import { toHex } from '../../protocol/bytes.ts';
+import type { AddressRecord } from '../state/records.ts';
+import type { Branch, KeyPath, WalletRoot } from './derivation.ts';
+import { type SigningKey, signingKey } from './signing.ts';
+
+const KEPT_KEYS = 512;
+export const ACCOUNT = 0;
+
+export class Keyring {
+  readonly #root: WalletRoot;
+  readonly #kept = new Map<string, SigningKey>();
+
+  constructor(root: WalletRoot) {
+    this.#root = root;
+  }
+
+  key(path: Omit<KeyPath, 'account'>): SigningKey {
+    const name = `${path.branch}/${path.index}`;
+    let key = this.#kept.get(name);
+    if (key === undefined) {
+      const seed = this.#root.seed({ account: ACCOUNT, ...path });
+      key = signingKey(seed);
+      seed.fill(0);
+      const oldest = this.#kept.keys().next().value;
+      if (this.#kept.size >= KEPT_KEYS && oldest !== undefined) this.#kept.delete(oldest);
+    } else this.#kept.delete(name);
+    this.#kept.set(name, key);
+    return key;
+  }
+
+  addressRecord(branch: Branch, index: number, createdMillis: number): AddressRecord {
+    const seed = this.#root.seed({ account: ACCOUNT, branch, index });
+    const payload = keyAddressPayload(signingKey(seed).publicKey);
+    seed.fill(0);
+    return {
+      address: formatAddress(payload, this.#root.network),
+      payload: toHex(payload),
+      branch,
+      index,
+      given: false,
+      label: '',
+      createdMillis,
+      used: false,
+      registered: false,
+    };
+  }
+
+  close(): void {
+    this.#kept.clear();
+    this.#root.wipe();
+  }
+}

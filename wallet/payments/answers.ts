@@ -1,0 +1,118 @@
+/**
+ * What a call for a request is answered (docs/wallet.md, Payments 2 to 5): the request as it stands, once the node has
+ * taken or refused its transactions, or that the outcome is not known yet.
+ */
+
+import type { Follower } from '../chain/follower.ts';
+import type { Book } from '../state/book.ts';
+import { asOf, type OutgoingRecord, type RequestRecord } from '../state/records.ts';
+import type { WalletStore } from '../state/store.ts';
+import { WalletError, type WalletErrorCode } from '../wallet-error.ts';
+
+/** A request with the transactions it made, as they stand now. */
+export type Outcome = {
+  readonly request: RequestRecord;
+  readonly transactions: readonly OutgoingRecord[];
+  readonly duplicate: boolean;
+};
+
+export type AnswersOptions = {
+  /** How long a call waits for the node before it answers that the outcome is unknown. */
+  readonly answerMillis: number;
+};
+
+export type AnswersDependencies = {
+  readonly book: Book;
+  readonly store: Pick<WalletStore, 'request' | 'outgoing'>;
+  readonly follower: Pick<Follower, 'soundHeight'>;
+  /** A clock that never jumps: a call must not wait as long as somebody set the system's back. */
+  readonly steady: () => number;
+};
+
+export class Answers {
+  readonly #options: AnswersOptions;
+  readonly #with: AnswersDependencies;
+  readonly #watchers = new Set<() => void>();
+
+  constructor(options: AnswersOptions, dependencies: AnswersDependencies) {
+    this.#options = options;
+    this.#with = dependencies;
+  }
+
+  /** A request id that was used before. The disk is asked only when it may know it. */
+  async request(requestId: string): Promise<RequestRecord | undefined> {
+    const { book, store } = this.#with;
+    const recent = book.recent.get(requestId);
+    if (recent !== undefined || !book.requestIds.mayHave(requestId)) return recent;
+    return await store.request(requestId);
+  }
+
+  /** What became of a request id, if it was ever used. */
+  async outcome(requestId: string, duplicate: boolean): Promise<Outcome | undefined> {
+    const request = await this.request(requestId);
+    if (request === undefined) return undefined;
+    return { request, transactions: await this.transactions(request), duplicate };
+  }
+
+  /** The transactions of a request, as they stand now. */
+  async transactions(request: RequestRecord): Promise<OutgoingRecord[]> {
+    const { store, book, follower } = this.#with;
+    const found: OutgoingRecord[] = [];
+    for (const name of request.transactions) {
+      const record = book.open.get(name) ?? (await store.outgoing(name));
+      if (record !== undefined) found.push(asOf(record, follower.soundHeight));
+    }
+    return found;
+  }
+
+  /** Something moved: whoever waits for an answer looks again. */
+  changed(): void {
+    for (const look of [...this.#watchers]) look();
+  }
+
+  /** Waits until the request has an answer, or says that the outcome is not known yet. */
+  async wait(requestId: string, duplicate: boolean): Promise<Outcome> {
+    const deadline = this.#with.steady() + this.#options.answerMillis;
+    for (;;) {
+      const changed = Promise.withResolvers<void>();
+      this.#watchers.add(changed.resolve);
+      const timer = setTimeout(changed.resolve, Math.max(0, deadline - this.#with.steady()));
+      try {
+        const outcome = await this.outcome(requestId, duplicate);
+        if (outcome === undefined) throw new Error('a request vanished');
+        if (isAnswered(outcome)) return outcome;
+        if (this.#with.steady() >= deadline) throw unknown(outcome);
+        await changed.promise;
+      } finally {
+        clearTimeout(timer);
+        this.#watchers.delete(changed.resolve);
+      }
+    }
+  }
+}
+
+function unknown({ request, transactions }: Outcome): WalletError {
+  return new WalletError(
+    'outcome_unknown',
+    request.state === 'merging'
+      ? 'outputs are being merged; the payment follows'
+      : 'the node has not confirmed that it has the transaction',
+    { request_id: request.requestId, transaction: transactions.at(-1)?.transaction ?? null },
+  );
+}
+
+/** Throws when the answer is a refusal. */
+function isAnswered({ request, transactions }: Outcome): boolean {
+  if (request.state === 'failed') {
+    const { code, message } = request.failure as NonNullable<RequestRecord['failure']>;
+    throw new WalletError(code as WalletErrorCode, message, { request_id: request.requestId });
+  }
+  if (request.state === 'merging') return false;
+  const refused = transactions.find(({ state }) => state === 'refused');
+  if (refused !== undefined)
+    throw new WalletError('node_refused', `the node refused the transaction: ${refused.reason}`, {
+      request_id: request.requestId,
+      transaction: refused.transaction,
+    });
+  return transactions.every(({ state }) => state !== 'signed');
+}

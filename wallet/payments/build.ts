@@ -1,0 +1,100 @@
+/**
+ * From a plan to a signed transaction (specification: Payment build order): body, spend message per input, signatures,
+ * wire form, and a check of the finished bytes against the plan before they may leave the program.
+ */
+import { keyAddressPayload, parseAddress } from '../../protocol/address.ts';
+import { type Bytes, concat, equalBytes, fromHex, toHex } from '../../protocol/bytes.ts';
+import type { NetworkName } from '../../protocol/network.ts';
+import {
+  decodeTransaction,
+  encodeTransaction,
+  encodeTransactionBody,
+  type Output,
+  spendMessage,
+  type TransactionBody,
+  transactionId,
+  type Witness,
+} from '../../protocol/transaction.ts';
+import { checkSignature, type SigningKey, signMessage } from '../keys/signing.ts';
+import { type OwnedOutput, outpointOf, type Recipient } from '../state/records.ts';
+import type { Profile } from './selection.ts';
+
+export type Draft = {
+  readonly inputs: readonly OwnedOutput[];
+  readonly profiles: readonly Profile[];
+  readonly recipients: readonly Recipient[];
+  readonly change: bigint;
+  readonly changeAddress: string;
+  readonly payload: Bytes;
+  readonly validFromHeight: number;
+  readonly validUntilHeight: number;
+};
+
+export type Terms = { readonly network: NetworkName; readonly chainId: Bytes };
+
+function bodyOf(draft: Draft, terms: Terms): TransactionBody {
+  const outputs: Output[] = draft.recipients.map(({ to, amount }) => ({
+    address: parseAddress(to, terms.network).payload,
+    amount,
+  }));
+  if (draft.change > 0n)
+    outputs.push({ address: parseAddress(draft.changeAddress, terms.network).payload, amount: draft.change });
+  return {
+    chainId: terms.chainId,
+    validFromHeight: draft.validFromHeight,
+    validUntilHeight: draft.validUntilHeight,
+    inputs: draft.inputs.map(({ key }) => {
+      const { transaction, output } = outpointOf(key);
+      return { transactionId: fromHex(transaction), outputIndex: output };
+    }),
+    outputs,
+    payload: draft.payload,
+  };
+}
+
+export type Signed = { readonly transaction: string; readonly wire: Uint8Array<ArrayBuffer> };
+
+export async function signDraft(draft: Draft, terms: Terms, keyOf: (address: string) => SigningKey): Promise<Signed> {
+  const body = bodyOf(draft, terms);
+  const bodyBytes = encodeTransactionBody(body);
+  const witnesses = await Promise.all(
+    draft.inputs.map(async (input, i): Promise<Witness> => {
+      const key = keyOf(input.address);
+      const spent = { address: parseAddress(input.address, terms.network).payload, amount: input.amount };
+      const signature = await signMessage(key, spendMessage(bodyBytes, i, spent));
+      return draft.profiles[i] === 'inline'
+        ? { profile: 'inline', publicKey: key.publicKey, signature }
+        : { profile: 'referenced', signature };
+    }),
+  );
+  const wire = encodeTransaction({ body, witnesses });
+  await verifyDraft(wire, draft, terms, (address) => keyOf(address).publicKey);
+  return { transaction: toHex(transactionId(body)), wire };
+}
+
+/** Reads the wire form back as a stranger would. A difference is a bug or a broken machine: nothing may be sent. */
+async function verifyDraft(
+  wire: Bytes,
+  draft: Draft,
+  terms: Terms,
+  publicKeyOf: (address: string) => Bytes,
+): Promise<void> {
+  const { body, witnesses } = decodeTransaction(wire, terms.chainId);
+  const bodyBytes = encodeTransactionBody(body);
+  if (!equalBytes(bodyBytes, encodeTransactionBody(bodyOf(draft, terms))))
+    throw new Error('the signed transaction differs from its plan');
+  const check = async (input: OwnedOutput, i: number): Promise<void> => {
+    const witness = witnesses[i] as Witness;
+    const address = parseAddress(input.address, terms.network).payload;
+    const publicKey = witness.profile === 'inline' ? witness.publicKey : publicKeyOf(input.address);
+    if (!equalBytes(keyAddressPayload(publicKey), address)) throw new Error(`input ${i} is signed by another key`);
+    const message = spendMessage(bodyBytes, i, { address, amount: input.amount });
+    if (!(await checkSignature(publicKey, message, witness.signature)))
+      throw new Error(`the signature of input ${i} does not verify`);
+  };
+  await Promise.all(draft.inputs.map(check));
+}
+
+/** Kind byte 0 and UTF-8: a text that the recipient sees. */
+export const textPayload = (text: string): Uint8Array<ArrayBuffer> =>
+  text === '' ? new Uint8Array(0) : concat(Uint8Array.of(0), new TextEncoder().encode(text));

@@ -1,0 +1,178 @@
+/**
+ * Payments (docs/wallet.md, Payments). Order of one payment: look up the request id; choose and reserve outputs; sign;
+ * write request, signed transaction and reservation as one durable step; only then send. Wherever a crash falls, the
+ * next start finds either nothing, and the id is free, or the signed transaction, and sends exactly that.
+ */
+import { createHash } from 'node:crypto';
+import type { NetworkName } from '../../protocol/network.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { Follower } from '../chain/follower.ts';
+import type { OwnSpends } from '../chain/own-spends.ts';
+import type { Keyring } from '../keys/keyring.ts';
+import type { Book } from '../state/book.ts';
+import type { Journal } from '../state/journal.ts';
+import type { OutgoingRecord, Recipient, RequestKind, RequestRecord } from '../state/records.ts';
+import type { WalletStore } from '../state/store.ts';
+import { Answers, type AnswersOptions, type Outcome } from './answers.ts';
+import { Commitment } from './commitment.ts';
+import { Merging } from './merging.ts';
+import { type MoveOrder, type PayOrder, Planning, type PlanningOptions, type Quote } from './planning.ts';
+import type { Submitter } from './submitter.ts';
+
+export type OutgoingOptions = PlanningOptions & AnswersOptions;
+
+export type OutgoingDependencies = {
+  readonly book: Book;
+  readonly store: WalletStore;
+  readonly journal: Journal;
+  readonly keyring: Keyring;
+  readonly follower: Follower;
+  readonly ownSpends: OwnSpends;
+  readonly submitter: Submitter;
+  readonly network: NetworkName;
+  readonly log: Logger;
+  readonly now: () => number;
+  readonly steady: () => number;
+};
+
+const digestOf = (params: unknown): string =>
+  createHash('sha256').update(JSON.stringify(params)).digest('hex').slice(0, 32);
+
+export class Outgoing {
+  readonly #with: OutgoingDependencies;
+  readonly #planning: Planning;
+  readonly #answers: Answers;
+  readonly #commitment: Commitment;
+  readonly #merging: Merging;
+  readonly #running = new Map<string, Promise<void>>();
+
+  constructor(options: OutgoingOptions, dependencies: OutgoingDependencies) {
+    this.#with = dependencies;
+    this.#planning = new Planning(options, dependencies);
+    this.#answers = new Answers(options, dependencies);
+    this.#commitment = new Commitment({ ...dependencies, answers: this.#answers });
+    this.#merging = new Merging({
+      ...dependencies,
+      planning: this.#planning,
+      commitment: this.#commitment,
+      answers: this.#answers,
+    });
+  }
+
+  /** Takes up what an earlier process left: reservations first, before any call is answered. */
+  async resume(): Promise<void> {
+    for (const record of this.#with.book.open.values()) this.#commitment.reserve(record);
+    await this.#merging.resume();
+  }
+
+  /** Merges that finished while nobody was there. */
+  continueAll(): Promise<void> {
+    return this.#merging.continueAll();
+  }
+
+  get mergingRequests(): IterableIterator<RequestRecord> {
+    return this.#commitment.merging.values();
+  }
+
+  /** The transactions of a request, as they stand now. */
+  transactionsOf(request: RequestRecord): Promise<OutgoingRecord[]> {
+    return this.#answers.transactions(request);
+  }
+
+  async pay(order: PayOrder): Promise<Outcome> {
+    return await this.#once(order.requestId, order.params, async () => {
+      const ask = this.#planning.ask(order);
+      const plan = this.#planning.plan(ask, order.compoundFirst);
+      const request = this.#newRequest(order, order.recipients, ask.feePerMass);
+      if ('held' in plan) return await this.#merging.start(request, order, ask, plan.held);
+      const draft = this.#planning.payDraft(plan, order.recipients, order.payload);
+      await this.#commitment.commit(request, [draft], 'pay');
+    });
+  }
+
+  async move(order: MoveOrder): Promise<Outcome> {
+    return await this.#once(order.requestId, order.params, async () => {
+      const { found, left, feePerMass } = this.#planning.moves(order);
+      const amount = found.reduce((total, one) => total + one.amount, 0n);
+      const request = this.#newRequest(order, [{ to: order.to, amount }], feePerMass);
+      const drafts = found.map((one) => this.#planning.moveDraft(one, order.to));
+      await this.#commitment.commit({ ...request, remainingOutputs: left }, drafts, 'pay');
+    });
+  }
+
+  quotePay(order: PayOrder): Quote {
+    return this.#planning.quotePay(order);
+  }
+
+  quoteMove(order: MoveOrder): Quote {
+    return this.#planning.quoteMove(order);
+  }
+
+  /** Called by the follower for every cut, right after it was applied: frees what void transactions held. */
+  cutApplied(outgoing: readonly OutgoingRecord[]): void {
+    const { book } = this.#with;
+    for (const record of outgoing) {
+      const merging = record.purpose === 'merge' && this.#merging.has(record.requestId);
+      if (record.state === 'void' && !merging) book.release(record.inputs.filter((key) => book.outputs.has(key)));
+      if (merging) this.#merging.settled(record.requestId);
+    }
+    this.changed();
+  }
+
+  /** Payments that were final in a chain that is gone: until they can run no more, their outputs are nobody else's. */
+  reopened(records: readonly OutgoingRecord[]): void {
+    for (const record of records) this.#commitment.reserve(record);
+    this.changed();
+  }
+
+  /** Something moved: whoever waits for an answer looks again. */
+  changed(): void {
+    this.#answers.changed();
+  }
+
+  #newRequest(
+    { requestId, kind, params }: { requestId: string; kind: RequestKind; params: unknown },
+    recipients: readonly Recipient[],
+    feePerMass: bigint,
+  ): RequestRecord {
+    return {
+      requestId,
+      kind,
+      paramsDigest: digestOf(params),
+      createdMillis: this.#with.now(),
+      state: 'sent',
+      recipients,
+      fee: 0n,
+      feePerMass,
+      transactions: [],
+      remainingOutputs: 0,
+      merge: null,
+      failure: null,
+    };
+  }
+
+  /** One run per request id at a time: repetitions join or find what is on disk. */
+  async #once(requestId: string, params: unknown, run: () => Promise<void>): Promise<Outcome> {
+    const joined = this.#running.get(requestId);
+    if (joined !== undefined) {
+      await joined;
+      return await this.#answers.wait(requestId, true);
+    }
+    let duplicate = true;
+    const running = (async () => {
+      const before = await this.#answers.request(requestId);
+      if (before === undefined) {
+        await run();
+        duplicate = false;
+      } else if (before.paramsDigest !== digestOf(params))
+        this.#with.log.warn('request repeated with other parameters', { requestId, kind: before.kind });
+    })();
+    this.#running.set(requestId, running);
+    try {
+      await running;
+    } finally {
+      this.#running.delete(requestId);
+    }
+    return await this.#answers.wait(requestId, duplicate);
+  }
+}

@@ -1,0 +1,223 @@
+/**
+ * What an order would do now (docs/wallet.md, Coin selection): whether the wallet may pay at all, which outputs an order
+ * takes and what it costs. Looks at the book and changes nothing; nothing in here waits, so that whoever reserves the
+ * outputs of a plan right after it was made cannot meet another plan with the same ones.
+ */
+import { formatCoins } from '../../protocol/amount.ts';
+import type { Follower } from '../chain/follower.ts';
+import type { OwnSpends } from '../chain/own-spends.ts';
+import { changeAddress } from '../state/address-book.ts';
+import type { Book } from '../state/book.ts';
+import type { OwnedOutput, Recipient, RequestKind } from '../state/records.ts';
+import { WalletError } from '../wallet-error.ts';
+import type { Draft } from './build.ts';
+import { gather, type Merge, merges, nextRound } from './compounding.ts';
+import { type Ask, type Plan, type Profile, select } from './selection.ts';
+
+/** Transactions one sweep or compound call makes; the rest is for the next call. */
+export const MAX_MOVES = 64;
+/** Further behind than this the wallet does not know what it owns. */
+const MAX_LAG = 16;
+
+export type PlanningOptions = {
+  /** How many cuts a transaction stays valid: after that its fate is known. */
+  readonly validityCuts: number;
+  /** A node that asks for more per mass is not believed. */
+  readonly maxFeePerMass: bigint;
+};
+
+export type PlanningDependencies = {
+  readonly book: Book;
+  readonly follower: Follower;
+  readonly ownSpends: Pick<OwnSpends, 'trouble'>;
+};
+
+export type PayOrder = {
+  readonly requestId: string;
+  readonly kind: 'payment' | 'burn';
+  readonly recipients: readonly Recipient[];
+  readonly payload: Uint8Array;
+  readonly subtractFee: boolean;
+  readonly compoundFirst: boolean;
+  readonly params: unknown;
+};
+
+/** Moves whole outputs to one address. */
+export type MoveOrder = {
+  readonly requestId: string;
+  readonly kind: Exclude<RequestKind, 'payment' | 'burn'>;
+  readonly to: string;
+  readonly outputs: () => readonly OwnedOutput[];
+  /** A group of one is worth moving to another address, but not into itself. */
+  readonly single: boolean;
+  readonly most: number;
+  readonly params: unknown;
+};
+
+export type Quote = {
+  readonly recipients: readonly Recipient[];
+  readonly fee: bigint;
+  readonly feePerMass: bigint;
+  readonly transactions: number;
+};
+
+/** A payment that needs its outputs merged first. */
+export type Gathering = { readonly held: readonly OwnedOutput[] };
+
+const empty = new Uint8Array(0);
+
+export class Planning {
+  readonly #options: PlanningOptions;
+  readonly #with: PlanningDependencies;
+
+  constructor(options: PlanningOptions, dependencies: PlanningDependencies) {
+    this.#options = options;
+    this.#with = dependencies;
+  }
+
+  /** What a payment would cost now. Nothing is reserved or kept. */
+  quotePay(order: PayOrder): Quote {
+    const ask = this.ask(order);
+    const plan = this.plan(ask, order.compoundFirst);
+    const { feePerMass } = ask;
+    if (!('held' in plan)) {
+      const recipients = order.recipients.map(({ to }, i) => ({ to, amount: plan.amounts[i] as bigint }));
+      return { recipients, fee: plan.fee, feePerMass, transactions: 1 };
+    }
+    const round = nextRound(plan.held, ask);
+    const fee = round.reduce((total, one) => total + one.fee, 0n);
+    return { recipients: order.recipients, fee, feePerMass, transactions: round.length + 1 };
+  }
+
+  quoteMove(order: MoveOrder): Quote {
+    const { found, feePerMass } = this.moves(order);
+    const amount = found.reduce((total, one) => total + one.amount, 0n);
+    const fee = found.reduce((total, one) => total + one.fee, 0n);
+    return { recipients: [{ to: order.to, amount }], fee, feePerMass, transactions: found.length };
+  }
+
+  readonly profileOf = (output: OwnedOutput): Profile =>
+    this.#with.book.address(output.address)?.registered === true ? 'referenced' : 'inline';
+
+  ask(order: PayOrder): Ask {
+    return {
+      amounts: order.recipients.map(({ amount }) => amount),
+      payloadBytes: order.payload.length,
+      feePerMass: this.#feePerMass(),
+      subtractFee: order.subtractFee,
+      profileOf: this.profileOf,
+    };
+  }
+
+  plan(ask: Ask, compoundFirst: boolean): Plan | Gathering {
+    const { book } = this.#with;
+    const found = select(book.available, ask);
+    if (!('refusal' in found)) return found;
+    if (found.refusal === 'amount_below_fee')
+      throw new WalletError('amount_below_fee', 'the fee is larger than an amount it is taken from');
+    const needed = found.needed;
+    // What the newest cuts brought may be enough: nobody is told that there is too little before they are read.
+    if (!this.#with.follower.caughtUp) throw this.#behind();
+    // Change and merged outputs on their way come back soon: then the same call will do.
+    const inFlight = (): boolean => this.#returning() > 0n && book.available.total + this.#returning() >= needed;
+    if (found.refusal === 'too_many_outputs') {
+      if (compoundFirst) {
+        const held = gather(book.available, ask);
+        if (!('needed' in held)) return { held };
+      }
+      if (inFlight()) throw new WalletError('funds_in_flight', 'other payments hold the outputs this one needs');
+      throw new WalletError(
+        'too_many_outputs',
+        'the payment needs more than 8 outputs: use compound_first or compound',
+        {
+          needed: formatCoins(needed),
+          reachable: formatCoins(found.reachable),
+        },
+      );
+    }
+    if (inFlight()) throw new WalletError('funds_in_flight', 'other payments hold the outputs this one needs');
+    throw new WalletError('insufficient_funds', 'not enough funds', {
+      needed: formatCoins(needed),
+      spendable: formatCoins(book.available.total),
+    });
+  }
+
+  moves(order: MoveOrder): { found: readonly Merge[]; left: number; feePerMass: bigint } {
+    const feePerMass = this.#feePerMass();
+    const terms = { feePerMass, profileOf: this.profileOf };
+    const outputs = order.outputs();
+    const found = merges(outputs, terms, order.most, order.single ? 1 : 2);
+    if (found.length === 0 && !this.#with.follower.caughtUp) throw this.#behind();
+    if (found.length === 0) throw new WalletError('nothing_to_move', 'there is no output worth moving');
+    const taken = found.reduce((total, one) => total + one.inputs.length, 0);
+    return { found, left: outputs.length - taken, feePerMass };
+  }
+
+  payDraft(plan: Plan, recipients: readonly Recipient[], payload: Uint8Array): Draft {
+    return {
+      inputs: plan.inputs,
+      profiles: plan.profiles,
+      recipients: recipients.map(({ to }, i) => ({ to, amount: plan.amounts[i] as bigint })),
+      change: plan.change,
+      changeAddress: changeAddress(this.#with.book),
+      payload,
+      ...this.#heights(),
+    };
+  }
+
+  moveDraft(merge: Merge, to: string): Draft {
+    return {
+      inputs: merge.inputs,
+      profiles: merge.profiles,
+      recipients: [{ to, amount: merge.amount }],
+      change: 0n,
+      changeAddress: to,
+      payload: empty,
+      ...this.#heights(),
+    };
+  }
+
+  #heights(): Pick<Draft, 'validFromHeight' | 'validUntilHeight'> {
+    const validFromHeight = this.#with.book.meta.indexedHeight;
+    return { validFromHeight, validUntilHeight: validFromHeight + this.#options.validityCuts };
+  }
+
+  /** The guard of every outgoing call: a wallet that does not know what it owns must not pay. */
+  #feePerMass(): bigint {
+    const { follower, book, ownSpends } = this.#with;
+    const { trouble, synced, behindBy, manifest, finalizedHeight } = follower.node;
+    const { stopped } = book.meta;
+    if (stopped !== null) throw new WalletError('payments_stopped', stopped.message, { reason: stopped.reason });
+    if (trouble !== null) throw trouble;
+    if (follower.rescanning) throw new WalletError('wallet_busy', 'the history is being read again');
+    if (manifest === null || !synced)
+      throw new WalletError('node_not_synced', 'the node is not synchronized yet', { behind_by: behindBy });
+    if (finalizedHeight - book.meta.indexedHeight > MAX_LAG) throw this.#behind();
+    if (ownSpends.trouble !== undefined) throw ownSpends.trouble;
+    const feePerMass = BigInt(manifest.min_fee_per_mass);
+    if (feePerMass > this.#options.maxFeePerMass)
+      throw new WalletError('fee_too_high', `the node asks for ${feePerMass} atoms per mass`, {
+        fee_per_mass: feePerMass.toString(),
+        max_fee_per_mass: this.#options.maxFeePerMass.toString(),
+      });
+    return feePerMass;
+  }
+
+  #behind(): WalletError {
+    return new WalletError('wallet_behind', 'the wallet is still reading finalized cuts', {
+      indexed_height: this.#with.book.meta.indexedHeight,
+      finalized_height: this.#with.follower.node.finalizedHeight,
+    });
+  }
+
+  /** What open transactions will give back to this wallet once they are final. */
+  #returning(): bigint {
+    const { book } = this.#with;
+    let total = 0n;
+    for (const { change, recipients } of book.open.values()) {
+      total += change;
+      for (const { to, amount } of recipients) if (book.address(to) !== undefined) total += amount;
+    }
+    return total;
+  }
+}

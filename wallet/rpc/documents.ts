@@ -1,0 +1,168 @@
+/**
+ * How the wallet shows its records to callers (docs/wallet.md, Results): amounts in coins with 8 decimals, names as the
+ * specification writes them.
+ */
+import { formatCoins } from '../../protocol/amount.ts';
+import { fromHex, fromUtf8 } from '../../protocol/bytes.ts';
+import { attempt } from '../../protocol/errors.ts';
+import { PAYLOAD_KINDS } from '../../protocol/transaction.ts';
+import { isPayment } from '../chain/cut-effects.ts';
+import type { Outcome } from '../payments/answers.ts';
+import type { Quote } from '../payments/planning.ts';
+import type { Book } from '../state/book.ts';
+import {
+  type AddressRecord,
+  type HistoryEntry,
+  type OutgoingRecord,
+  type OwnedOutput,
+  outpointOf,
+  type RequestRecord,
+} from '../state/records.ts';
+
+/** `payload_text` comes from the sender: whoever shows it must escape it. Messenger payments have no payload fields. */
+function payloadFields(payloadHex: string): { payload_text?: string | null; messenger?: true } {
+  const payload = fromHex(payloadHex);
+  if (payload[0] === PAYLOAD_KINDS.messenger) return { messenger: true };
+  if (payload.length === 0 || payload[0] !== PAYLOAD_KINDS.text) return { payload_text: null };
+  const text = attempt(() => fromUtf8(payload.subarray(1)));
+  return { payload_text: text.ok ? text.value : null };
+}
+
+export function paymentsOf(entry: HistoryEntry, book: Pick<Book, 'address'>): Record<string, unknown>[] {
+  return entry.outputs
+    .filter((output) => entry.kind !== 'genesis' && isPayment(entry, output))
+    .map((output) => ({
+      transaction: entry.transaction,
+      output: output.output,
+      address: output.address,
+      label: book.address(output.address)?.label ?? '',
+      amount: formatCoins(output.amount),
+      height: entry.height,
+      source: entry.kind === 'reward' ? 'reward' : 'regular',
+      ...payloadFields(entry.payloadHex),
+      senders: entry.senders,
+    }));
+}
+
+export const historyDocument = (entry: HistoryEntry): Record<string, unknown> => ({
+  height: entry.height,
+  transaction: entry.transaction,
+  kind: entry.kind,
+  amount: formatCoins(entry.received - entry.spent),
+  received: formatCoins(entry.received),
+  spent: formatCoins(entry.spent),
+  fee: entry.fee === null ? null : formatCoins(entry.fee),
+  recipients: entry.recipients.map(({ address, amount }) => ({ to: address, amount: formatCoins(amount) })),
+  request_id: entry.requestId,
+  ...payloadFields(entry.payloadHex),
+});
+
+export const addressDocument = (record: AddressRecord): Record<string, unknown> => ({
+  address: record.address,
+  label: record.label,
+  branch: record.branch,
+  index: record.index,
+  used: record.used,
+  created_millis: record.createdMillis,
+});
+
+export const outputDocument = (output: OwnedOutput, reservedFor: string | undefined): Record<string, unknown> => {
+  const { transaction, output: index } = outpointOf(output.key);
+  return {
+    transaction,
+    output: index,
+    address: output.address,
+    amount: formatCoins(output.amount),
+    height: output.height,
+    source: output.source,
+    reserved_for: reservedFor ?? null,
+  };
+};
+
+export const outgoingDocument = (record: OutgoingRecord): Record<string, unknown> => ({
+  transaction: record.transaction,
+  request_id: record.requestId,
+  purpose: record.purpose,
+  state: record.state,
+  recipients: record.recipients.map(({ to, amount }) => ({ to, amount: formatCoins(amount) })),
+  change: formatCoins(record.change),
+  fee: formatCoins(record.fee),
+  inputs: record.inputs.length,
+  valid_until_height: record.validUntilHeight,
+  created_millis: record.createdMillis,
+  final_height: record.finalHeight,
+  reason: record.reason,
+});
+
+/** Pending until every transaction is final; void as soon as one of them is. */
+export function stateOf(transactions: readonly OutgoingRecord[]): 'pending' | 'finalized' | 'void' {
+  const paying = transactions.filter(({ purpose }) => purpose === 'pay');
+  if (paying.some(({ state }) => state === 'void')) return 'void';
+  return paying.length > 0 && paying.every(({ state }) => state === 'finalized') ? 'finalized' : 'pending';
+}
+
+/** The send result of the specification, with more beside it. */
+export function sendResult({ request, transactions, duplicate }: Outcome): Record<string, unknown> {
+  const recipients = request.recipients.map(({ to, amount }) => ({ to, amount: formatCoins(amount) }));
+  const paying = transactions.filter(({ purpose }) => purpose === 'pay');
+  const total = request.recipients.reduce((sum, { amount }) => sum + amount, 0n);
+  return {
+    kind: request.kind,
+    ...(recipients.length === 1 ? { to: recipients[0]?.to } : {}),
+    amount: formatCoins(total),
+    fee: formatCoins(request.fee),
+    fee_per_mass: request.feePerMass.toString(),
+    transaction: paying.at(-1)?.transaction ?? null,
+    submitted: true,
+    duplicate,
+    request_id: request.requestId,
+    recipients,
+    transactions: transactions.map(({ transaction }) => transaction),
+    remaining_outputs: request.remainingOutputs,
+    state: stateOf(transactions),
+    reason: paying.find(({ state }) => state === 'void')?.reason ?? null,
+  };
+}
+
+/** A request as it stands now, in a listing. */
+export function requestDocument(
+  request: RequestRecord,
+  transactions: readonly OutgoingRecord[],
+): Record<string, unknown> {
+  const { kind, amount, fee, transaction, recipients, state, reason } = sendResult({
+    request,
+    transactions,
+    duplicate: true,
+  });
+  const heights = transactions.flatMap(({ finalHeight }) => finalHeight ?? []);
+  return {
+    request_id: request.requestId,
+    kind,
+    created_millis: request.createdMillis,
+    recipients,
+    amount,
+    fee,
+    transaction,
+    state: request.state === 'failed' ? 'void' : state,
+    reason: request.failure?.code ?? reason,
+    final_height: state === 'pending' || heights.length === 0 ? null : Math.max(...heights),
+  };
+}
+
+export function quoteResult(kind: string, requestId: string | null, quote: Quote): Record<string, unknown> {
+  const recipients = quote.recipients.map(({ to, amount }) => ({ to, amount: formatCoins(amount) }));
+  return {
+    kind,
+    ...(recipients.length === 1 ? { to: recipients[0]?.to } : {}),
+    amount: formatCoins(quote.recipients.reduce((sum, { amount }) => sum + amount, 0n)),
+    fee: formatCoins(quote.fee),
+    fee_per_mass: quote.feePerMass.toString(),
+    transaction: null,
+    submitted: false,
+    duplicate: false,
+    request_id: requestId,
+    recipients,
+    transactions: [],
+    transaction_count: quote.transactions,
+  };
+}
