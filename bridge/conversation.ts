@@ -30,7 +30,7 @@ export interface Peer {
   destroy(): void;
 }
 
-export interface ConversationDesk extends SessionDesk {
+export interface ConversationDesk extends SessionDesk<Session> {
   /** The conversation has bytes to be flushed at the end of a batch of verdicts. */
   touched(conversation: Conversation): void;
   /** A v2 acknowledgement is due within 250 ms. */

@@ -261,7 +261,7 @@ export class Desk implements ConversationDesk {
     this.#tellWorker(session, 'joined');
   }
 
-  check(share: PendingShare): void {
+  check(share: PendingShare<Session>): void {
     this.#check.add(share);
   }
 

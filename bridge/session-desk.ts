@@ -1,4 +1,7 @@
-/** What a session needs of the listener it lives in, and what passes between the two. */
+/**
+ * What a session needs of the listener it lives in, and what passes between the two. `S` is the session's own type: named
+ * here, it would make this file and session.ts import each other.
+ */
 import type { Bytes } from '../protocol/bytes.ts';
 import type { Network } from '../protocol/network.ts';
 import type { RefusalCode } from '../protocol/stratum/errors.ts';
@@ -8,12 +11,11 @@ import type { TemplateShelf } from './job-book.ts';
 import type { Terms } from './job-log.ts';
 import type { StratumLimits } from './options.ts';
 import type { ServedTemplate } from './served-template.ts';
-import type { Session } from './session.ts';
 import type { AnswerId } from './voice.ts';
 
 /** A submit that passed the cheap checks and waits for its hash. */
-export type PendingShare = {
-  readonly session: Session;
+export type PendingShare<S> = {
+  readonly session: S;
   readonly id: AnswerId;
   readonly nonce: Bytes;
   readonly template: ServedTemplate;
@@ -27,7 +29,7 @@ export type PendingShare = {
 
 export type ConnectionNumbers = { readonly owner: Bytes; readonly prefix: number; readonly handle: number };
 
-export interface SessionDesk {
+export interface SessionDesk<S> {
   readonly network: Network;
   readonly server: string;
   readonly limits: StratumLimits;
@@ -42,18 +44,18 @@ export interface SessionDesk {
   newNumbers(): ConnectionNumbers;
   newSessionId(): string;
   /** Answered by `resumed`. */
-  resume(session: Session, id: string): void;
+  resume(session: S, id: string): void;
   /** Answered by `owned` or `notOwned`. */
-  own(session: Session, member: Member): void;
+  own(session: S, member: Member): void;
   /** The session mines from now on. */
-  joined(session: Session): void;
+  joined(session: S): void;
   /** Answered by `accepted`, `refused` or `found`. */
-  check(share: PendingShare): void;
+  check(share: PendingShare<S>): void;
   /** Whether the overall bound lets one more be hashed. */
   admits(): boolean;
   /** A fault before authorization: it counts against the address. */
-  faultOfAddress(session: Session, fault: Fault): void;
+  faultOfAddress(session: S, fault: Fault): void;
   /** Answered by `balanced`. */
-  balance(session: Session, id: AnswerId): void;
-  refusedShare(session: Session, code: RefusalCode): void;
+  balance(session: S, id: AnswerId): void;
+  refusedShare(session: S, code: RefusalCode): void;
 }

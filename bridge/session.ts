@@ -47,7 +47,7 @@ const TOO_MANY_REQUESTS = 'more requests than one connection may send';
 
 export class Session implements BodyOwner {
   readonly service: StratumService;
-  readonly #desk: SessionDesk;
+  readonly #desk: SessionDesk<Session>;
   readonly voice: Voice;
   state: SessionState = 'connected';
   id = '';
@@ -87,7 +87,7 @@ export class Session implements BodyOwner {
   pending = 0;
   lastActiveMillis: number;
 
-  constructor(service: StratumService, desk: SessionDesk, voice: Voice) {
+  constructor(service: StratumService, desk: SessionDesk<Session>, voice: Voice) {
     this.service = service;
     this.#desk = desk;
     this.voice = voice;
@@ -370,7 +370,7 @@ export class Session implements BodyOwner {
 
   // --- verdicts -------------------------------------------------------------------------------------------------------
 
-  accepted(share: PendingShare, work: bigint, blockId: Bytes | null): void {
+  accepted(share: PendingShare<Session>, work: bigint, blockId: Bytes | null): void {
     this.pending--;
     this.#tally.accept(work);
     this.voice.accepted(share.id, work, blockId);
@@ -382,7 +382,7 @@ export class Session implements BodyOwner {
   }
 
   /** `again`: nothing was judged, so the miner may send the nonce once more. */
-  refused(share: PendingShare, code: RefusalCode, again: boolean, message?: string): void {
+  refused(share: PendingShare<Session>, code: RefusalCode, again: boolean, message?: string): void {
     this.pending--;
     if (again) {
       this.#log?.unjudge(share.terms, share.template.serial, share.nonce);

@@ -15,7 +15,8 @@ import type { Session } from './session.ts';
 import type { PendingShare } from './session-desk.ts';
 
 type Hashing = Pick<Verifier, 'hashMany'>;
-type Accepted = { readonly share: PendingShare; readonly judged: JudgedShare; readonly blockId: Bytes | null };
+type Pending = PendingShare<Session>;
+type Accepted = { readonly share: Pending; readonly judged: JudgedShare; readonly blockId: Bytes | null };
 
 /** How often, and how many times, shares that a connection is owed are offered to a verifier whose queue is full. */
 const BUSY_MILLIS = 50;
@@ -35,7 +36,7 @@ export interface ShareCheckDependencies {
 
 export class ShareCheck {
   readonly #dependencies: ShareCheckDependencies;
-  #waiting: PendingShare[] = [];
+  #waiting: Pending[] = [];
   #scheduled = false;
   #open = 0;
   #idle: (() => void)[] = [];
@@ -49,7 +50,7 @@ export class ShareCheck {
     return this.#open;
   }
 
-  add(share: PendingShare): void {
+  add(share: Pending): void {
     this.#open++;
     this.#waiting.push(share);
     if (this.#scheduled) return;
@@ -74,19 +75,19 @@ export class ShareCheck {
     for (const group of Map.groupBy(shares, (share) => share.template.epoch).values()) void this.#batch(group, false);
   }
 
-  async #batch(shares: readonly PendingShare[], again: boolean, tries = BUSY_TRIES): Promise<void> {
+  async #batch(shares: readonly Pending[], again: boolean, tries = BUSY_TRIES): Promise<void> {
     const headers = headersOf(shares);
     let hashes: Bytes[];
     try {
-      hashes = await this.#dependencies.verifier.hashMany((shares[0] as PendingShare).template.epoch, headers);
+      hashes = await this.#dependencies.verifier.hashMany((shares[0] as Pending).template.epoch, headers);
     } catch (error) {
       return this.#failed(shares, error, again, tries);
     }
     const accepted: Accepted[] = [];
-    const above: PendingShare[] = [];
+    const above: Pending[] = [];
     const finders: Session[] = [];
     for (let i = 0; i < shares.length; i++) {
-      const share = shares[i] as PendingShare;
+      const share = shares[i] as Pending;
       try {
         const verdict = this.#judge(share, hashes[i] as Bytes, headers[i] as Bytes);
         if (verdict === 'above') above.push(share);
@@ -105,7 +106,7 @@ export class ShareCheck {
     this.#spoken();
   }
 
-  #judge(share: PendingShare, hash: Bytes, header: Bytes): Accepted | 'above' | 'refused' {
+  #judge(share: Pending, hash: Bytes, header: Bytes): Accepted | 'above' | 'refused' {
     const { template, session } = share;
     const terms = template.termsFor(share.terms.shareWork);
     if (!meetsTarget(hash, terms.target)) return 'above';
@@ -143,7 +144,7 @@ export class ShareCheck {
     }
   }
 
-  #failed(shares: readonly PendingShare[], error: unknown, again: boolean, tries: number): void {
+  #failed(shares: readonly Pending[], error: unknown, again: boolean, tries: number): void {
     const isBusy = error instanceof KernelError && error.code === 'kernel_busy';
     if (!isBusy) this.#dependencies.onFault(error);
     // Who sends little is not refused because others send much: it waits for its turn.
@@ -156,7 +157,7 @@ export class ShareCheck {
     this.#spoken();
   }
 
-  #refuse(share: PendingShare, code: 20 | 21 | 23 | 27 | 31, again = false, message?: string): void {
+  #refuse(share: Pending, code: 20 | 21 | 23 | 27 | 31, again = false, message?: string): void {
     this.#open--;
     this.#over(share.session, () => share.session.refused(share, code, again, message));
   }
@@ -179,7 +180,7 @@ export class ShareCheck {
 }
 
 /** All in one piece of memory: it is what a batch costs the collector. */
-function headersOf(shares: readonly PendingShare[]): Uint8Array[] {
+function headersOf(shares: readonly Pending[]): Uint8Array[] {
   const all = new Uint8Array(HEADER_BYTES * shares.length);
   return shares.map(({ session, template, terms, nonce }, i) => {
     const header = all.subarray(HEADER_BYTES * i, HEADER_BYTES * (i + 1));
@@ -188,7 +189,7 @@ function headersOf(shares: readonly PendingShare[]): Uint8Array[] {
   });
 }
 
-function candidateOf(share: PendingShare, judged: JudgedShare, header: Bytes): Candidate {
+function candidateOf(share: Pending, judged: JudgedShare, header: Bytes): Candidate {
   return {
     share: judged,
     serial: share.template.serial,

@@ -1,8 +1,8 @@
 /** A verifier's handle in another thread: its own queue and lanes, and a control port to the creator. */
 import type { Bytes } from '../protocol/bytes.ts';
 import { KernelError } from './kernel-error.ts';
-import type { Verifier, VerifierMode, VerifierTicket } from './verifier.ts';
 import { VerifierClient } from './verifier-client.ts';
+import type { Verifier, VerifierMode, VerifierTicket } from './verifier-types.ts';
 
 /** What goes over a ticket's control port: the attached thread asks, the creator answers and brings news. */
 export type ControlQuestion = { readonly prepare: number };

@@ -9,9 +9,15 @@ import { assertEpoch, epochToDrop, type PreparedEpoch, prepareEpoch } from './cp
 import { coreCount, Thread } from './cpu/thread.ts';
 import { DatasetFiles } from './dataset-file.ts';
 import { KernelError } from './kernel-error.ts';
-import type { Verifier, VerifierDependencies, VerifierMode, VerifierOptions, VerifierTicket } from './verifier.ts';
 import type { ControlNews, ControlQuestion } from './verifier-attached.ts';
 import { VerifierClient } from './verifier-client.ts';
+import type {
+  Verifier,
+  VerifierDependencies,
+  VerifierMode,
+  VerifierOptions,
+  VerifierTicket,
+} from './verifier-types.ts';
 
 /** Headers a handle may have waiting at once. */
 export const QUEUE_LIMIT = 16_384;

@@ -16,7 +16,7 @@ import { pinOf } from '../runtime/node-identity.ts';
 import { nodeTransport } from '../runtime/node-transport.ts';
 import { Shutdown } from '../runtime/shutdown.ts';
 import type { PoolValues } from './options.ts';
-import type { PoolDependencies } from './pool.ts';
+import type { PoolDependencies } from './pool-dependencies.ts';
 
 const MAX_TEMPLATE_TRANSACTIONS = 65_536;
 const NODE_TIMEOUT_MILLIS = 10_000;

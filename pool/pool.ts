@@ -21,7 +21,6 @@ import type { ListenAddress } from '../protocol/command-line.ts';
 import { NETWORKS, powEpoch } from '../protocol/network.ts';
 import { laterMillis, steadyMillis } from '../runtime/clock.ts';
 import { lockDirectory } from '../runtime/directory-lock.ts';
-import type { Logger } from '../runtime/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
 import { pinOf } from '../runtime/node-identity.ts';
@@ -49,6 +48,7 @@ import { openShared } from './open-shared.ts';
 import { type PoolValues, shownConfig } from './options.ts';
 import { createWalletClient } from './payout/wallet-client.ts';
 import { poolAddress } from './pool-address.ts';
+import type { PoolDependencies } from './pool-dependencies.ts';
 import { PoolError } from './pool-error.ts';
 import { poolMetrics } from './pool-metrics.ts';
 import { PoolSink } from './share-sink.ts';
@@ -56,17 +56,6 @@ import type { SharedState } from './shared/shared-state.ts';
 import { Refusals } from './stats/refusals.ts';
 import { TermRunner } from './term-runner.ts';
 import { openWalletLink } from './wallet-link.ts';
-
-export type PoolDependencies = {
-  readonly log: Logger;
-  readonly version: string;
-  /** Registers what has started, to be stopped in reverse. */
-  readonly started: (name: string, stop: () => Promise<void> | void) => void;
-  /** Something the pool cannot go on without has failed. */
-  readonly fault: (reason: string) => void;
-  /** Instead of the pool's own; for tests and benchmarks. */
-  readonly verifier?: Verifier;
-};
 
 export interface Pool {
   readonly stratum: StratumServer;

@@ -5,7 +5,7 @@
  */
 import { closeSync, fstatSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { LogSink } from './log.ts';
+import type { LogSink } from './log-sink.ts';
 import { RuntimeError } from './runtime-error.ts';
 
 const FLUSH_AFTER_MS = 50;

@@ -5,6 +5,7 @@
  */
 import { choice, integer, parsed, path, size } from '../protocol/command-line.ts';
 import { openLogFile } from './log-file.ts';
+import type { LogSink } from './log-sink.ts';
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug', 'trace'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -20,13 +21,6 @@ export interface Logger {
   enabled(level: LogLevel): boolean;
   /** The logger of a part: `log.child('vardiff')` of `bridge` is `bridge.vardiff`. */
   child(module: string): Logger;
-}
-
-export interface LogSink {
-  write(line: string): void;
-  /** Everything written so far is with the operating system when this returns. */
-  flush(): void;
-  close(): void;
 }
 
 export interface LevelFilter {

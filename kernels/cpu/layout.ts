@@ -4,7 +4,7 @@
  * datasets do not fit the 4 GiB a memory may have.
  */
 import type { PowParameters } from '../../protocol/pow.ts';
-import type { VerifierMode } from '../verifier.ts';
+import type { VerifierMode } from '../verifier-types.ts';
 
 export const WASM_PAGE = 65_536;
 export const SCRATCH_BYTES = 65_536;

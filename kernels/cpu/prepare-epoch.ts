@@ -5,7 +5,7 @@
 import type { PowParameters } from '../../protocol/pow.ts';
 import type { Progress } from '../backend.ts';
 import { KernelError } from '../kernel-error.ts';
-import type { VerifierMode } from '../verifier.ts';
+import type { VerifierMode } from '../verifier-types.ts';
 import { buildCache, buildItems } from './build-dataset.ts';
 import { createMemory, memoryInsufficient } from './kernel.ts';
 import { type Layout, layoutOf } from './layout.ts';

@@ -8,39 +8,12 @@ import { answerTo, type RefusalCode } from './errors.ts';
 import { Fields } from './fields.ts';
 import { type Json, parseJson } from './json.ts';
 import { MAX_LINE_BYTES } from './line.ts';
-import {
-  type Authorize,
-  checkAuthorize,
-  checkInteger,
-  checkLength,
-  checkSubscribe,
-  type Submit,
-  type Subscribe,
-  U32_MAX,
-} from './messages.ts';
+import { checkAuthorize, checkInteger, checkLength, checkSubscribe, U32_MAX } from './messages.ts';
 import { NONCE_BYTES } from './nonce.ts';
+import { type Call, METHODS, type Method, type Request, type RequestId } from './v1-call.ts';
 import { matchSubmit } from './v1-submit.ts';
 
-/** An integer from 0 to 2^53 - 1, or text of at most 64 characters. */
-export type RequestId = number | string;
-
-export const METHODS = [
-  'mining.subscribe',
-  'mining.authorize',
-  'mining.submit',
-  'mining.stats',
-  'mining.ping',
-] as const;
-export type Method = (typeof METHODS)[number];
-
-export type Call =
-  | { method: 'mining.subscribe'; params: Subscribe }
-  | { method: 'mining.authorize'; params: Authorize }
-  | { method: 'mining.submit'; params: Submit }
-  | { method: 'mining.stats' }
-  | { method: 'mining.ping' };
-
-export type Request = { kind: 'request'; id: RequestId } & Call;
+export type { Call, Method, Request, RequestId } from './v1-call.ts';
 
 /** What the server answers instead: an error with this code to this id (null when the request's could not be read). */
 export interface Invalid {

@@ -5,7 +5,7 @@
  */
 import type { Bytes } from '../bytes.ts';
 import { utf8 } from '../bytes.ts';
-import type { Request } from './v1-request.ts';
+import type { Request } from './v1-call.ts';
 
 const HEAD = utf8('{"jsonrpc":"2.0","id":');
 const MIDDLE = utf8(',"method":"mining.submit","params":{"job_id":"');

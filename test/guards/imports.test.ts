@@ -1,4 +1,4 @@
-/** docs/architecture.md, "Imports": folders import only what stands below them, and protocol/ is pure. */
+/** docs/architecture.md, "Imports": folders import only what is below them, files make no circles, and protocol/ is pure. */
 import { posix } from 'node:path';
 import { expect, test } from 'vitest';
 import { FILES, isCode, read, SOURCES, topFolder, withoutComments } from './project-files.ts';
@@ -27,6 +27,8 @@ const EXCEPTIONS: Record<string, readonly string[]> = { 'pool/embedded-wallet.ts
 interface Import {
   readonly from: string;
   readonly typesOnly: boolean;
+  /** An import, in contrast to the URL of a file that a worker or a page is started from. */
+  readonly isModule: boolean;
 }
 
 function importsOf(path: string): Import[] {
@@ -36,6 +38,7 @@ function importsOf(path: string): Import[] {
   return [...code.matchAll(pattern)].map((match) => ({
     from: (match[2] ?? match[3] ?? match[4] ?? match[5]) as string,
     typesOnly: match[1] !== undefined,
+    isModule: match[5] === undefined,
   }));
 }
 
@@ -55,6 +58,45 @@ test('imports only point the way docs/architecture.md says', () => {
   expect(guarded.length).toBeGreaterThan(20);
   expect(guarded.flatMap(wrongImports)).toEqual([]);
 });
+
+test('no two files import each other, in a row of any length', () => {
+  const code = FILES.filter(isCode);
+  const known = new Set(code);
+  const imports = new Map(
+    code.map((path) => [
+      path,
+      importsOf(path)
+        .filter(({ from, isModule }) => isModule && from.startsWith('.'))
+        .map(({ from }) => posix.normalize(posix.join(posix.dirname(path), from)))
+        .filter((target) => known.has(target)),
+    ]),
+  );
+  expect(circlesIn(imports)).toEqual([]);
+});
+
+test('circlesIn finds the circle and nothing beside it', () => {
+  const imports = new Map([
+    ['a', ['b', 'd']],
+    ['b', ['c']],
+    ['c', ['a']],
+    ['d', []],
+  ]);
+  expect(circlesIn(imports)).toEqual(['a > b > c > a']);
+});
+
+/** One circle for each import that closes one, found by a search in depth. */
+function circlesIn(imports: ReadonlyMap<string, readonly string[]>): string[] {
+  const done = new Set<string>();
+  const circles: string[] = [];
+  const visit = (path: string, way: readonly string[]): void => {
+    if (way.includes(path)) circles.push([...way.slice(way.indexOf(path)), path].join(' > '));
+    if (way.includes(path) || done.has(path)) return;
+    for (const target of imports.get(path) ?? []) visit(target, [...way, path]);
+    done.add(path);
+  };
+  for (const path of imports.keys()) visit(path, []);
+  return circles;
+}
 
 test('protocol/ imports nothing but itself and portable packages', () => {
   const portable = /^(\.|@noble\/|@scure\/)/;

@@ -32,7 +32,8 @@ import {
   type TransactionBody,
   type Witness,
 } from '../../protocol/transaction.ts';
-import { createLogger, type LogSink, readLevelFilter } from '../../runtime/log.ts';
+import { createLogger, readLevelFilter } from '../../runtime/log.ts';
+import type { LogSink } from '../../runtime/log-sink.ts';
 
 export const START_MILLIS = 1_800_000_000_000;
 
