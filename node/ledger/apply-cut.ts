@@ -105,6 +105,12 @@ export function applyCut(view: LedgerView, input: CutInput, check: CheckWitnesse
   const keys = view.keyTrie.update(before.keys, execution.keyChanges());
   let registeredWork = 0n;
   for (const { work } of registered) registeredWork += work;
+  const newest = blocks.filter(({ header }) => header.anchorHeight === height - 1);
+  const newestWork = {
+    work: newest.reduce((sum, { work }) => sum + work, 0n),
+    blocks: newest.length,
+    blocksBefore: windows.find(({ anchorHeight }) => anchorHeight === height - 2)?.blocks.length ?? 0,
+  };
   const ownWindow = anchorWindow(height, halves.work, []);
   const state: LedgerState = {
     ...before,
@@ -119,7 +125,7 @@ export function applyCut(view: LedgerView, input: CutInput, check: CheckWitnesse
     stakeReserve: before.stakeReserve + halves.stake + stakeFees - sum(stake.payouts),
     emission,
     workCarry: payment === undefined ? before.workCarry : payment.carry,
-    workRate: nextRate(before.workRate, registeredWork, before.minimumWork),
+    workRate: nextRate(before.workRate, registeredWork, newestWork, before.minimumWork),
     stakePool: stake.pool + halves.stake + stakeFees,
     dueStake: stake.due,
     attendance: stake.attendance,

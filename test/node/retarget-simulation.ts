@@ -31,6 +31,7 @@ export function simulateRetarget(
   /** Blocks that wait, by the work of their target; the hardest stand for the lowest hashes. */
   let waiting: { work: bigint; count: number; height: number }[] = [];
   let height = 0;
+  let blocksBefore = 0;
   for (const stage of stages)
     for (let i = 0; i < stage.cuts; i++, height++) {
       const work = blockWork(rate);
@@ -39,14 +40,22 @@ export function simulateRetarget(
       waiting.sort((a, b) => (a.work > b.work ? -1 : a.work < b.work ? 1 : 0));
       let room = MAX_CUT_BLOCKS;
       let registered = 0n;
+      const newest = { work: 0n, blocks: 0, blocksBefore };
+      blocksBefore = 0;
       for (const group of waiting) {
         const taken = Math.min(room, group.count);
         group.count -= taken;
         room -= taken;
         registered += group.work * BigInt(taken);
+        if (group.height === height) {
+          newest.blocks = taken;
+          newest.work = group.work * BigInt(taken);
+          blocksBefore = taken;
+        }
+        if (group.height === height - 1) newest.blocksBefore += taken;
       }
       history.push({ work: Number(work), blocks: MAX_CUT_BLOCKS - room, rate: stage.rate });
-      rate = nextRate(rate, registered, start.minimumWork);
+      rate = nextRate(rate, registered, newest, start.minimumWork);
     }
   return history;
 }

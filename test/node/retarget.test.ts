@@ -1,6 +1,7 @@
 /** The target follows hash rate and does not swing (ledger rule 39); days of cuts with Poisson luck, jumps of 100 both ways. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { initialRate, nextRate } from '../../node/ledger/retarget.ts';
 import { count, seed } from '../level.ts';
 import { retargetPlot } from './retarget-plot.ts';
 import { simulateRetarget } from './retarget-simulation.ts';
@@ -49,6 +50,25 @@ test('days of random jumps: settled half an hour after each', () => {
     for (const cut of settled) expect(Math.abs(Math.log2(cut.work / (stage.rate / 4)))).toBeLessThan(0.75);
     from += stage.cuts;
   }
+});
+
+test('a card hundreds of thousands of times too fast for a new chain is followed within six cuts', () => {
+  for (const rate of [2.5e6, 2.5e9])
+    for (const cut of simulateRetarget([{ cuts: 400, rate }], seed + 2, {
+      initialWork: 4_096n,
+      minimumWork: 64n,
+    }).slice(6)) {
+      expect(cut.work / (rate / 4)).toBeGreaterThan(0.2);
+      expect(cut.work / (rate / 4)).toBeLessThan(2);
+    }
+});
+
+test('one late cut, or blocks saved up for a whole window, move the target by no more than the mean does', () => {
+  const rate = initialRate(1_000n);
+  const most = nextRate(rate, 64_000n, { work: 0n, blocks: 0, blocksBefore: 0 }, 64n);
+  expect(nextRate(rate, 64_000n, { work: 64_000n, blocks: 64, blocksBefore: 4 }, 64n)).toBe(most);
+  expect(nextRate(rate, 64_000n, { work: 4_000n, blocks: 4, blocksBefore: 64 }, 64n)).toBe(most);
+  expect(nextRate(rate, 64_000n, { work: 64_000n, blocks: 64, blocksBefore: 64 }, 64n)).toBe(initialRate(16_000n));
 });
 
 test('with no work at all the target falls to the least work and stays there', () => {
