@@ -239,7 +239,7 @@ export class Desk implements ConversationDesk {
       await this.#dependencies.hub.own(sessions.map((session) => session.member as Member));
     } catch (error) {
       isOwned = false;
-      this.#dependencies.log('warn', 'ownerships could not be put on record', { error });
+      this.#dependencies.log('warn', 'logins are put off: the sink cannot keep what they find', { error });
     }
     for (const session of sessions) {
       const conversation = conversationOf(session);

@@ -22,13 +22,14 @@ export type BlockEntry = {
 
 export type FoundBlocksDependencies = {
   readonly upstream: Pick<Upstream, 'submit'>;
-  readonly sink: Pick<ShareSink, 'block' | 'blockFate'>;
+  readonly sink: Pick<ShareSink, 'block' | 'blockFate' | 'knowsFinder'>;
   readonly log: {
     info(message: string, fields?: Readonly<Record<string, unknown>>): void;
     warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
     error(message: string, fields?: Readonly<Record<string, unknown>>): void;
   };
-  readonly sleep: (millis: number) => Promise<void>;
+  /** Rejects when the signal says that nobody waits any more. */
+  readonly sleep: (millis: number, signal?: AbortSignal) => Promise<unknown>;
 };
 
 /**
@@ -36,6 +37,14 @@ export type FoundBlocksDependencies = {
  * journal takes milliseconds; but a block must not be late because a disk hangs.
  */
 const BOOK_MILLIS = 250;
+/**
+ * How long they wait where the finder is not on record: the first share of a connection is a block. Sent before, its reward
+ * would be nobody's if this process ended now. It is a small part of the 96 cuts in which a block can be registered; a
+ * disk that hangs for longer has failed, and a block that is not sent is lost for certain.
+ */
+const FIRST_BOOK_MILLIS = 20_000;
+/** Between tries to book a block whose finder nothing else names. */
+const BOOK_AGAIN_MILLIS = 500;
 const RETRY_MILLIS = { first: 250, most: 10_000 };
 /** Finished blocks kept for the statistics. */
 const KEPT = 1_000;
@@ -67,15 +76,37 @@ export class FoundBlocks {
     this.#open.set(id, entry);
     if (this.#open.size > MAX_OPEN) this.#giveUp();
     this.counts.found++;
-    const booked = this.#dependencies.sink
-      .block(block)
-      .catch((error: unknown) => this.#dependencies.log.error('block could not be booked', { block: id, error }));
-    const sending = Promise.race([booked, this.#dependencies.sleep(BOOK_MILLIS)]).then(() =>
-      this.#send(entry, block, body),
-    );
+    const isKnown = this.#dependencies.sink.knowsFinder?.(block) ?? true;
+    const booked = this.#book(entry, block, isKnown);
+    const isBooked = new AbortController();
+    void booked.then(() => isBooked.abort());
+    const limit = this.#dependencies
+      .sleep(isKnown ? BOOK_MILLIS : FIRST_BOOK_MILLIS, isBooked.signal)
+      .catch(() => undefined);
+    const sending = Promise.race([booked, limit]).then(() => this.#send(entry, block, body));
     this.#sending.add(sending);
     void sending.finally(() => this.#sending.delete(sending));
     this.#dependencies.log.info('block found', { block: id, service, worker, anchor: anchorHeight });
+  }
+
+  async #book(entry: BlockEntry, block: FoundBlock, isKnown: boolean): Promise<void> {
+    const { sink, log, sleep } = this.#dependencies;
+    for (let isFirst = true; ; isFirst = false) {
+      try {
+        await sink.block(block);
+        return;
+      } catch (error) {
+        if (isFirst) log.error('block could not be booked', { block: entry.id, error });
+      }
+      if (isKnown || this.#isOver(entry)) return;
+      await sleep(BOOK_AGAIN_MILLIS);
+    }
+  }
+
+  /** No node takes it any more, or it has its fate. */
+  #isOver(entry: BlockEntry): boolean {
+    const isOpen = !this.#closed && this.#open.has(entry.id);
+    return !isOpen || this.#height >= registrationWindowEnd(entry.anchorHeight);
   }
 
   #giveUp(): void {
@@ -95,8 +126,7 @@ export class FoundBlocks {
         this.counts[best.state === 'known' ? 'accepted' : best.state]++;
         return this.#tell(entry, best);
       }
-      const isOver = this.#closed || !this.#open.has(entry.id);
-      if (isOver || this.#height >= registrationWindowEnd(entry.anchorHeight)) return;
+      if (this.#isOver(entry)) return;
       await this.#dependencies.sleep(wait);
     }
   }

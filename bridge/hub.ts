@@ -55,7 +55,7 @@ export type Balance = { readonly pending: bigint; readonly paid: bigint };
 
 /** What a listener asks of the main thread. */
 export interface Hub {
-  /** Resolves when the ownerships are durable. */
+  /** Resolves when the members may have jobs. */
   own(members: readonly Member[]): Promise<void>;
   /** A resumed session: owned before, but new to this listener. */
   rejoin(member: Member): void;

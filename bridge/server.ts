@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Verifier } from '../kernels/verifier.ts';
 import type { Bytes } from '../protocol/bytes.ts';
 import type { Network } from '../protocol/network.ts';
@@ -151,7 +152,7 @@ class MainServer implements StratumServer {
     this.#repeated = new RepeatedTemplates(2 * (graceMillis + memoryMillis));
     this.#templates = new TemplateStore(options.limits.jobs);
     this.#bans = new BanList(options.limits.bans, options.allow);
-    const sleep = (millis: number) => new Promise<void>((resolve) => setTimeout(resolve, millis));
+    const sleep = (millis: number, signal?: AbortSignal) => wait(millis, undefined, { signal });
     this.#blocks = new FoundBlocks({ upstream, sink, log: log.child('blocks'), sleep });
     this.#hub = new MainHub({
       sink,

@@ -1,6 +1,6 @@
 /**
- * A session as a state machine (docs/protocol/stratum.md, S50 to S59): connected, subscribed, authorized (its ownership is
- * being put on record), mining, draining. Requests and verdicts come in as calls, everything goes out through the voice
+ * A session as a state machine (docs/protocol/stratum.md, S50 to S59): connected, subscribed, authorized (the sink is
+ * being asked), mining, draining. Requests and verdicts come in as calls, everything goes out through the voice
  * and the desk; time, names and randomness come from the desk. So a recorded session replays byte for byte, and no test
  * of it needs a socket.
  */
@@ -209,7 +209,7 @@ export class Session implements BodyOwner {
     this.#desk.own(this, this.member as unknown as Member);
   }
 
-  /** The ownership is on record: from now on the connection may mine. */
+  /** The sink will keep what it finds: from now on the connection may mine. */
   owned(): void {
     this.busy = false;
     if (this.state !== 'authorized') return;
@@ -223,7 +223,7 @@ export class Session implements BodyOwner {
     this.offer(!this.#resumed);
   }
 
-  /** The ownership could not be put on record: nothing the miner did. */
+  /** What it finds could not be kept now: nothing the miner did. */
   notOwned(): void {
     this.busy = false;
     if (this.state !== 'authorized') return;
@@ -350,7 +350,7 @@ export class Session implements BodyOwner {
     this.#scoreFor(code);
   }
 
-  /** We are not ready, or could not put the ownership on record. */
+  /** We are not ready, or could not keep what it finds. */
   #putOff(id: AnswerId, code: 20 | 31): void {
     this.#isPutOff = true;
     this.refuse(id, code);

@@ -5,7 +5,7 @@
 import type { Bytes } from '../protocol/bytes.ts';
 import type { Carried } from './template-store.ts';
 
-/** Which account a connection's blocks belong to: on record before its first job, so every reward has a finder. */
+/** Which account a connection's blocks belong to: on record before its first block is sent, so every reward has a finder. */
 export type Ownership = {
   /** What all extranonces of the connection share (extranonce.ts, readExtranonce): boot id, thread and number. */
   readonly owner: Bytes;
@@ -73,13 +73,21 @@ export type WorkerEvent = {
 export interface ShareSink {
   /** False while the sink cannot keep more shares safe: the server answers code 31 instead of taking them. */
   readonly accepting: boolean;
-  /** Resolves when the ownerships are durable; only then do the connections get jobs. */
+  /**
+   * Connections that want jobs; rejects while nothing they find could be kept. Nothing of it need be durable yet: anyone
+   * can log in, and who sends no share leaves no trace.
+   */
   own(ownerships: readonly Ownership[]): Promise<void>;
   /** Resolves when the shares cannot be lost any more; only then are they answered. */
   shares(shares: readonly AcceptedShare[]): Promise<void>;
   refused(shares: readonly RefusedShare[]): void;
   /** Called before the nodes hear of the block; they wait for it a moment (found-blocks.ts). */
   block(block: FoundBlock): Promise<void>;
+  /**
+   * Whether the finder of a block is durably on record by its extranonce. Where it is not, the block is sent when
+   * `block` has resolved, and `block` is called again should it reject. Absent where a block itself pays its finder.
+   */
+  knowsFinder?(block: FoundBlock): boolean;
   blockFate(blockId: Bytes, fate: BlockFate): Promise<void>;
   worker(event: WorkerEvent): void;
   /** What `mining.stats` adds for an account: pending and paid atoms on a pool; undefined while that is not known. */

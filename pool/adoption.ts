@@ -1,6 +1,6 @@
 /**
  * Blocks that pay the pool and that no journal named: a crash came between the node's `accepted` and the journal, or the
- * journal has not come yet. The extranonce names the connection, whose account was on record before its first job. A node that
+ * journal has not come yet. The extranonce names the connection, whose account is on record since its first share or block. A node that
  * is not this process's own is not believed that there is such a block: it must show a header with that name whose work was done.
  */
 import { BOOT_ID_BYTES, readExtranonce } from '../bridge/extranonce.ts';

@@ -1,8 +1,11 @@
 /**
- * The pool's side of the stratum server (bridge/sink.ts): every ownership, share and block is in the local journal, on disk,
- * before its call resolves, and in the outbox right after. A journal that cannot write stops the taking of shares, and
- * nothing else does: neither the database nor Redis is asked for anything here.
+ * The pool's side of the stratum server (bridge/sink.ts): every share and block is in the local journal, on disk, before its
+ * call resolves, and in the outbox right after. With the first of a connection goes, in the same write and before it, whose
+ * extranonces they are: a login alone leaves nothing behind, and no block is sent whose finder is not on record. A journal
+ * that cannot write stops the taking of shares, and nothing else does: neither the database nor Redis is asked for
+ * anything here.
  */
+import { readExtranonce } from '../bridge/extranonce.ts';
 import type {
   AcceptedShare,
   BlockFate,
@@ -12,7 +15,7 @@ import type {
   ShareSink,
   WorkerEvent,
 } from '../bridge/sink.ts';
-import type { Bytes } from '../protocol/bytes.ts';
+import { type Bytes, toHex } from '../protocol/bytes.ts';
 import { shareIdentity } from '../protocol/share-identity.ts';
 import type { Logger } from '../runtime/log.ts';
 import type { Outbox } from './feed/outbox.ts';
@@ -21,6 +24,12 @@ import { encodeRecord, type JournalRecord, SERVICES, type Service } from './jour
 
 /** How long a journal that failed is left alone before the next share tries it again. */
 const RETRY_MILLIS = 1_000;
+
+/**
+ * Connections remembered to be on record. One that was forgotten is written once more with its next share, which changes
+ * nothing in the books.
+ */
+const MAX_ON_RECORD = 100_000;
 
 /** What the rest of the pool likes to hear at once; the books do not depend on it. */
 export type SinkListener = {
@@ -43,6 +52,10 @@ export type PoolSinkDependencies = {
 export class PoolSink implements ShareSink {
   readonly #dependencies: PoolSinkDependencies;
   #failedAt = Number.NEGATIVE_INFINITY;
+  readonly #onRecord = new Set<string>();
+  /** The same by the extranonce's own bytes: connections keep theirs, so most shares need no key made of text. */
+  readonly #known = new WeakSet<Bytes>();
+  readonly #told = new WeakSet<FoundBlock>();
 
   constructor(dependencies: PoolSinkDependencies) {
     this.#dependencies = dependencies;
@@ -69,20 +82,46 @@ export class PoolSink implements ShareSink {
     outbox.push(encoded.map((record, i) => ({ bootId: journal.bootId, sequence: first + i, record })));
   }
 
+  /**
+   * Writes nothing: strangers log in as often as they like. Only while the journal cannot be written is one of them tried on
+   * it, once a second: it may be that nobody is left to send the share that would find out that the disk is back.
+   */
   async own(ownerships: readonly Ownership[]): Promise<void> {
-    await this.#keep(
-      ownerships.map((ownership) => ({
-        kind: 'ownership',
-        owner: ownership.owner,
-        service: serviceOf(ownership.service),
-        account: ownership.account,
-        worker: ownership.worker,
-      })),
-    );
+    const { journal } = this.#dependencies;
+    if (!this.accepting) throw journal.failure ?? new Error('the journal is behind');
+    if (journal.failure !== undefined) await this.#keep(ownerships.slice(0, 1).map(recordOf));
+  }
+
+  /** Whose connections these are, as far as that is not on record yet. */
+  #unrecorded(shares: readonly AcceptedShare[]): Map<string, JournalRecord> {
+    const records = new Map<string, JournalRecord>();
+    for (const { extranonce, service, account, worker } of shares) {
+      if (this.#known.has(extranonce)) continue;
+      const owner = readExtranonce(extranonce)?.owner;
+      if (owner === undefined) continue;
+      const key = toHex(owner);
+      if (this.#onRecord.has(key)) this.#known.add(extranonce);
+      else if (!records.has(key)) records.set(key, recordOf({ owner, service, account, worker }));
+    }
+    return records;
+  }
+
+  async #keepWithOwners(shares: readonly AcceptedShare[], records: readonly JournalRecord[]): Promise<void> {
+    const owners = this.#unrecorded(shares);
+    await this.#keep([...owners.values(), ...records]);
+    for (const key of owners.keys()) this.#onRecord.add(key);
+    for (const key of this.#onRecord)
+      if (this.#onRecord.size > MAX_ON_RECORD) this.#onRecord.delete(key);
+      else break;
+  }
+
+  knowsFinder(block: FoundBlock): boolean {
+    return this.#unrecorded([block]).size === 0;
   }
 
   async shares(shares: readonly AcceptedShare[]): Promise<void> {
-    await this.#keep(
+    await this.#keepWithOwners(
+      shares,
       shares.map((share) => ({
         kind: 'share',
         service: serviceOf(share.service),
@@ -100,23 +139,30 @@ export class PoolSink implements ShareSink {
     this.#dependencies.listener?.refused?.(shares);
   }
 
-  /** Should the journal fail here, the reward still finds its owner: the ownership was on disk before the first job. */
+  /**
+   * Should the journal fail here, the reward still finds its owner where the connection is on record by an earlier share. Where
+   * it is not, this is called again.
+   */
   async block(block: FoundBlock): Promise<void> {
-    this.#dependencies.listener?.block?.(block);
-    await this.#keep([
-      {
-        kind: 'block',
-        service: serviceOf(block.service),
-        account: block.account,
-        worker: block.worker,
-        blockId: block.blockId,
-        anchorHeight: block.anchorHeight,
-        target: block.target,
-        extranonce: block.extranonce,
-        atMillis: block.atMillis,
-        carried: block.carried,
-      },
-    ]);
+    if (!this.#told.has(block)) this.#dependencies.listener?.block?.(block);
+    this.#told.add(block);
+    await this.#keepWithOwners(
+      [block],
+      [
+        {
+          kind: 'block',
+          service: serviceOf(block.service),
+          account: block.account,
+          worker: block.worker,
+          blockId: block.blockId,
+          anchorHeight: block.anchorHeight,
+          target: block.target,
+          extranonce: block.extranonce,
+          atMillis: block.atMillis,
+          carried: block.carried,
+        },
+      ],
+    );
   }
 
   async blockFate(blockId: Bytes, fate: BlockFate): Promise<void> {
@@ -131,6 +177,14 @@ export class PoolSink implements ShareSink {
     return this.#dependencies.balance?.(account);
   }
 }
+
+const recordOf = ({ owner, service, account, worker }: Ownership): JournalRecord => ({
+  kind: 'ownership',
+  owner,
+  service: serviceOf(service),
+  account,
+  worker,
+});
 
 function serviceOf(name: string): Service {
   const service = SERVICES.find((known) => known === name);

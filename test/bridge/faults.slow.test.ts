@@ -93,7 +93,7 @@ test('not ready without a node or a sink that takes shares: code 31, and good ag
   other.close();
 });
 
-test('an answer waits until the sink has the share safe, and jobs until the ownership is', async () => {
+test('an answer waits until the sink has the share safe, and jobs until the sink takes the connection', async () => {
   const { port, sink } = await startBed();
   let release = (): void => {};
   sink.hold = new Promise((resolve) => {

@@ -23,7 +23,7 @@ const BLOCK: FoundBlock = {
   carried: { fees: 0n, mass: 0 },
 };
 
-function bed(book: () => Promise<void>) {
+function bed(book: () => Promise<void>, knowsFinder?: boolean, limits: number[] = []) {
   const seen: string[] = [];
   const blocks = new FoundBlocks({
     upstream: {
@@ -37,12 +37,17 @@ function bed(book: () => Promise<void>) {
         await book();
         seen.push('booked');
       },
+      ...(knowsFinder === undefined ? {} : { knowsFinder: () => knowsFinder }),
       async blockFate(_id, fate) {
         seen.push(fate.state);
       },
     },
     log: quietLog,
-    sleep,
+    // A hundred times as fast where it is long, and noted.
+    sleep: (millis, signal) => {
+      limits.push(millis);
+      return sleep(millis > 400 ? millis / 100 : millis, undefined, { signal });
+    },
   });
   return { blocks, seen };
 }
@@ -64,6 +69,29 @@ test.each([
   const { blocks, seen } = bed(book);
   blocks.add(BLOCK, BODY);
   await expect.poll(() => seen).toEqual(['sent', 'accepted']);
+});
+
+test('where the finder is not on record, a node hears of the block when it is', async () => {
+  let tries = 0;
+  const { blocks, seen } = bed(async () => {
+    await sleep(20);
+    if (++tries < 4) throw new Error('no space left');
+  }, false);
+  blocks.add(BLOCK, BODY);
+  await expect.poll(() => seen).toEqual(['booked', 'sent', 'accepted']);
+  expect(tries).toBe(4);
+});
+
+test.each([
+  ['fails for ever', () => Promise.reject(new Error('no space left'))],
+  ['hangs', () => new Promise<void>(() => undefined)],
+])('a block whose finder is not on record is sent after a longer while over a sink that %s', async (_, book) => {
+  const limits: number[] = [];
+  const { blocks, seen } = bed(book, false, limits);
+  blocks.add(BLOCK, BODY);
+  await expect.poll(() => seen).toEqual(['sent', 'accepted']);
+  expect(limits).toContain(20_000);
+  await blocks.close();
 });
 
 test('a block found just before the end is still sent once', async () => {

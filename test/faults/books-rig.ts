@@ -216,7 +216,7 @@ export class RigInstance {
     return new RigInstance({ journal, outbox, runner, bootId }, { oracle, chain, closing });
   }
 
-  /** Connections come and go; each has its ownership on disk, then shares, and now and then a block. */
+  /** Connections come and go; each has shares, the first of which puts its ownership on record, and now and then a block. */
   async #mine(): Promise<void> {
     for (let connection = 0; this.#isLoaded; connection++) {
       const account = connection % ACCOUNTS;
@@ -226,7 +226,7 @@ export class RigInstance {
       const who = { service, account: accountOf(account), worker };
       await this.#sink.own([{ owner, ...who }]);
       const extranonce = extranonceOf('', owner, 0);
-      for (let i = 0; i < 10 && this.#isLoaded; i++) {
+      for (let i = 0; i < 10 && (i === 0 || this.#isLoaded); i++) {
         const works = Array.from({ length: 1 + (i % 4) }, () => this.#oracle.share());
         const shares = works.map((work) => this.#share(who, extranonce, work));
         for (const work of works) this.#oracle.unsure.add(work);

@@ -33,12 +33,15 @@ export class Fleet {
   readonly redis: RedisServer;
   readonly postgres: PostgresServer;
   readonly directory: string;
+  /** The node's public API. */
+  readonly api: string;
   readonly #words: readonly string[];
 
-  private constructor(redis: RedisServer, postgres: PostgresServer, directory: string, words: readonly string[]) {
-    this.redis = redis;
-    this.postgres = postgres;
-    this.directory = directory;
+  private constructor(parts: Pick<Fleet, 'redis' | 'postgres' | 'directory' | 'api'>, words: readonly string[]) {
+    this.redis = parts.redis;
+    this.postgres = parts.postgres;
+    this.directory = parts.directory;
+    this.api = parts.api;
     this.#words = words;
   }
 
@@ -59,7 +62,7 @@ export class Fleet {
     await runToEnd('svc-wallet', ['init', '--file', file, '--network', 'development', '--generate-password', '--json']);
     const wallet = new Program('svc-wallet', ['daemon', '--file', file, '--service', api, '--listen', ANY]);
     const daemon = `http://${HOST}:${await wallet.until(/wallet daemon ready listen=127.0.0.1:(\d+)/)}`;
-    return new Fleet(redis, postgres, directory, [
+    return new Fleet({ redis, postgres, directory, api }, [
       ...['--node', mining, '--node-api', api, '--wallet', daemon, '--wallet-token-file', `${file}.token`],
       ...['--database', postgres.url, '--redis', redis.url, '--slice-cuts', '12', '--payout-min', '1000'],
       ...['--pplns-listen', ANY, '--solo-listen', ANY, '--web-listen', ANY, '--pplns-listen-ws', 'off'],

@@ -36,22 +36,28 @@ async function bed() {
   return { directory, journal, outbox, sink, pass: (millis: number) => (now += millis) };
 }
 
-test('ownerships, shares and blocks are in the journal when their call resolves, and in the outbox', async () => {
-  const { directory, journal, outbox, sink } = await bed();
-  await sink.own([{ owner, service: 'solo', account, worker: 'w' }]);
-  await Promise.all([sink.shares([share('pplns', 1), share('solo', 2)]), sink.shares([share('pplns', 3)])]);
-  const found = { blockId: pattern('block', 48), payout: account, target: 9n, header: extranonce };
-  const block = { ...share('solo', 4), ...found, carried: { fees: 77n, mass: 4_000 } };
-  await sink.block(block);
+const found = { blockId: pattern('block', 48), payout: account, target: 9n, header: extranonce };
+const block = { ...share('solo', 4), ...found, carried: { fees: 77n, mass: 4_000 } };
+
+async function recordsOf(directory: string, journal: Journal) {
   const read = [];
   for await (const entries of readJournal(directory, journal.bootId, -1)) read.push(...entries);
-  const records = read.map((entry) => decodeRecord(entry.record));
+  return { read, records: read.map((entry) => decodeRecord(entry.record)) };
+}
+
+test('shares and blocks are in the journal when their call resolves, and in the outbox; whose they are before the first', async () => {
+  const { directory, journal, outbox, sink } = await bed();
+  await sink.own([{ owner, service: 'solo', account, worker: 'w' }]);
+  await sink.shares([share('solo', 1), share('pplns', 2)]);
+  await sink.shares([share('pplns', 3)]);
+  await sink.block(block);
+  const { read, records } = await recordsOf(directory, journal);
   expect(records.map((record) => record.kind)).toEqual(['ownership', 'share', 'share', 'share', 'block']);
   expect(records[0]).toMatchObject({ owner, service: 'solo' });
   expect(records[1]).toMatchObject({
     worker: '<b>"quoted"</b>',
     work: 5n,
-    service: 'pplns',
+    service: 'solo',
     identity: { anchorHeight: 7, bytes: concat(pattern('header', 16), pattern('nonce', 8)) },
   });
   expect(records[4]).toMatchObject({ carried: { fees: 77n, mass: 4_000 } });
@@ -60,6 +66,39 @@ test('ownerships, shares and blocks are in the journal when their call resolves,
     read.map((entry, i) => [entry.sequence, records[i]]),
   );
   await expect(sink.shares([share('bridge', 1)])).rejects.toThrow(/no service/);
+  await journal.close();
+});
+
+test('a login leaves nothing in the journal; a block that comes first brings its owner with it', async () => {
+  const { directory, journal, sink } = await bed();
+  for (let i = 0; i < 100; i++) await sink.own([{ owner, service: 'solo', account, worker: `w${i}` }]);
+  expect((await recordsOf(directory, journal)).records).toEqual([]);
+  expect(sink.knowsFinder(block)).toBe(false);
+  await sink.block(block);
+  expect(sink.knowsFinder(block)).toBe(true);
+  const { records } = await recordsOf(directory, journal);
+  expect(records.map((record) => record.kind)).toEqual(['ownership', 'block']);
+  expect(records[0]).toMatchObject({ owner, service: 'solo', account, worker: block.worker });
+  await journal.close();
+});
+
+test('logins are put off while the journal cannot be written, and find out that it can', async () => {
+  const { directory, journal, sink, pass } = await bed();
+  const login = () => sink.own(Array(50).fill({ owner, service: 'solo', account, worker: 'w' }));
+  const own = join(directory, journal.bootId);
+  await rm(own, { recursive: true });
+  await login();
+  await expect(sink.shares([share('pplns', 1)])).rejects.toThrow();
+  await expect(login()).rejects.toThrow();
+  pass(1_000);
+  // Nobody is left who could send a share: the login itself is tried.
+  await expect(login()).rejects.toThrow();
+  await mkdir(own);
+  pass(1_000);
+  await login();
+  await login();
+  const { records } = await recordsOf(directory, journal);
+  expect(records.map((record) => record.kind)).toEqual(['ownership']);
   await journal.close();
 });
 
@@ -74,9 +113,11 @@ test('a journal that cannot be written refuses shares, is tried again after a wh
   expect(sink.accepting).toBe(true);
   await mkdir(own);
   await chmod(own, 0o755);
+  // Of the write that failed nothing counts, whose connection it was neither.
+  expect(sink.knowsFinder(block)).toBe(false);
   await sink.shares([share('pplns', 2)]);
   expect(sink.accepting).toBe(true);
   expect(await readdir(own)).toHaveLength(1);
-  expect((await outbox.next(100))?.entries).toHaveLength(1);
+  expect((await outbox.next(100))?.entries).toHaveLength(2);
   await journal.close();
 });

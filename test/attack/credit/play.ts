@@ -5,6 +5,8 @@ import { type Sinks, World } from './world.ts';
 
 /** At once: they share servers, and each waits most of the time. */
 const CROWD = 25;
+/** Worlds at once: two use up one core. */
+const WORLDS = 2;
 const HASHES = 10_000;
 const RESTART_MILLIS = 4_000;
 
@@ -18,29 +20,41 @@ export type Play = { readonly strategies: number; readonly instances?: number; r
 /** Where the servers of one crowd put their shares, and what was credited by then, by the number of an account. */
 export type Ledger = { readonly sinks: Sinks; credited(account: number): Promise<number> };
 
-export async function play(
-  open: () => Promise<Ledger>,
-  { strategies, instances = 2, ...traits }: Play,
-): Promise<Result[]> {
+export async function play(open: () => Promise<Ledger>, { strategies, ...settings }: Play): Promise<Result[]> {
   const results: Result[] = [];
-  for (let from = 0; from < strategies; from += CROWD) {
-    const ledger = await open();
-    const world = await World.open(ledger.sinks, instances);
-    const numbers = Array.from({ length: Math.min(CROWD, strategies - from) }, (_, i) => from + i + 1);
-    const miners = numbers.map((number) => new CountedMiner(world, number, seed + number, traits));
-    let restarting: Promise<void> = Promise.resolve();
-    const restarts = setInterval(() => {
-      if (instances > 1) restarting = world.restart(0);
-    }, RESTART_MILLIS);
-    const outcomes = await Promise.all(miners.map((miner) => miner.play(HASHES)));
-    clearInterval(restarts);
-    await restarting;
-    await world.settle();
-    for (const miner of miners) miner.close();
-    await world.close();
-    for (const [i, outcome] of outcomes.entries())
-      results.push({ ...outcome, credited: await ledger.credited(numbers[i] as number) });
-  }
+  let next = 1;
+  const playOn = async (): Promise<void> => {
+    while (next <= strategies) {
+      const numbers = Array.from({ length: Math.min(CROWD, strategies - next + 1) }, (_, i) => next + i);
+      next += numbers.length;
+      results.push(...(await playCrowd(await open(), numbers, settings)));
+    }
+  };
+  await Promise.all(Array.from({ length: WORLDS }, playOn));
+  return results;
+}
+
+/** One world, from its start to its end. */
+async function playCrowd(
+  ledger: Ledger,
+  numbers: readonly number[],
+  { instances = 2, ...traits }: Omit<Play, 'strategies'>,
+): Promise<Result[]> {
+  const world = await World.open(ledger.sinks, instances);
+  const miners = numbers.map((number) => new CountedMiner(world, number, seed + number, traits));
+  let restarting: Promise<void> = Promise.resolve();
+  const restarts = setInterval(() => {
+    if (instances > 1) restarting = world.restart(0);
+  }, RESTART_MILLIS);
+  const outcomes = await Promise.all(miners.map((miner) => miner.play(HASHES)));
+  clearInterval(restarts);
+  await restarting;
+  await world.settle();
+  for (const miner of miners) miner.close();
+  await world.close();
+  const results: Result[] = [];
+  for (const [i, outcome] of outcomes.entries())
+    results.push({ ...outcome, credited: await ledger.credited(numbers[i] as number) });
   return results;
 }
 

@@ -1,0 +1,89 @@
+/**
+ * Anyone can log in, and a login costs nothing: it must leave nothing behind. What a connection owns is written with its first
+ * accepted share or block. A block that is the first share of its connection is the hard case: its finder is on record
+ * before a node hears of it, so kill -9 at that moment costs the finder nothing. Pools, Redis, PostgreSQL, node and
+ * wallet are real and processes of their own; the instance that is killed is not the one that keeps the books.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { createVerifier, type Verifier } from '../../kernels/verifier.ts';
+import { toHex } from '../../protocol/bytes.ts';
+import { blockId, decodeHeader, NONCE_OFFSET } from '../../protocol/header.ts';
+import { NETWORKS } from '../../protocol/network.ts';
+import type { Job } from '../../protocol/stratum/messages.ts';
+import { composeNonce } from '../../protocol/stratum/nonce.ts';
+import { meetsTarget, targetToBytes } from '../../protocol/target.ts';
+import { runToEnd } from '../../stack/process.ts';
+import { addressOf, V1Client, V2Client } from '../bridge/stratum-client.ts';
+import { count } from '../level.ts';
+import { Fleet } from '../pool/fleet.ts';
+
+const BATCH = 64;
+const LOGINS = count({ full: 1_000, deep: 20_000 });
+const FINDER = 4_000_000;
+
+/** A nonce whose hash is a block, and the block's name. */
+async function findBlock(verifier: Verifier, job: Job, prefix: Uint8Array) {
+  const target = targetToBytes(decodeHeader(job.header).target);
+  for (let from = 0n; ; from += BigInt(BATCH)) {
+    const headers = Array.from({ length: BATCH }, (_, i) => {
+      const header = Uint8Array.from(job.header);
+      header.set(composeNonce(from + BigInt(i), prefix), NONCE_OFFSET);
+      return header;
+    });
+    const hashes = await verifier.hashMany(job.epoch, headers);
+    const header = headers[hashes.findIndex((hash) => meetsTarget(hash, target))];
+    if (header !== undefined) return { nonce: header.slice(NONCE_OFFSET), id: toHex(blockId(header)) };
+  }
+}
+
+test("thousands of logins leave no row; a block that is a first share is its finder's, also after kill -9", {
+  timeout: 240_000,
+}, async () => {
+  const verifier = createVerifier({ network: NETWORKS.development, mode: 'full', threads: 1 });
+  onTestFinished(() => verifier.close());
+  await verifier.prepare(0);
+  const fleet = await Fleet.start({ blockWork: 200, cutMillis: 100 });
+  await fleet.add('keeps-the-books');
+  const front = await fleet.add('front');
+  const login = async (number: number) => {
+    const Client = number % 2 === 0 ? V1Client : V2Client;
+    const client = await Client.open(number % 3 === 0 ? front.ports.solo : front.ports.pplns);
+    await client.login(`${addressOf(number)}.stranger-${number}`, '');
+    expect(client.jobs.length).toBeGreaterThan(0);
+    client.close();
+  };
+  for (let next = 0; next < LOGINS; next += 20)
+    await Promise.all(Array.from({ length: 20 }, (_, i) => login(next + i)));
+
+  const finder = await V1Client.open(front.ports.solo);
+  await finder.login(`${addressOf(FINDER)}.first`, 'd=200');
+  // A template is good for minutes: what counts is that nothing was sent before.
+  const job = finder.jobs.at(-1) as Job;
+  const { nonce, id } = await findBlock(verifier, job, finder.prefix);
+  finder.send({ method: 'mining.submit', params: { jobId: job.jobId, nonce } });
+  while ((await fetch(`${fleet.api}/v1/blocks/${id}`)).status !== 200) await sleep(2);
+  await front.program.stop('SIGKILL');
+
+  const sql = fleet.books();
+  await fleet.add('front');
+  type Block = { id: string; worker: string; address: string; state: string; credited: boolean };
+  const blocks = () => sql<Block[]>`select encode(b.block_id, 'hex') as id, w.name as worker, a.address, b.state,
+      b.credit_list is not null as credited
+    from blocks b join workers w on w.id = b.worker_id join accounts a on a.id = b.account_id`;
+  const address = addressOf(FINDER);
+  await expect
+    .poll(async () => (await blocks()).map((block) => ({ ...block })), { timeout: 120_000 })
+    .toEqual([{ id, worker: 'first', address, state: 'paid', credited: true }]);
+  const [owed] = await sql<{ balance: bigint }[]>`select balance from accounts where address = ${address}`;
+  expect(Number(owed?.balance)).toBeGreaterThan(0);
+  const rows = async (table: string) =>
+    (await sql<{ n: number }[]>`select count(*)::int as n from ${sql(table)}`)[0]?.n ?? 0;
+  expect({
+    accounts: await rows('accounts'),
+    workers: await rows('workers'),
+    ownerships: await rows('ownerships'),
+  }).toEqual({ accounts: 1, workers: 1, ownerships: 1 });
+  const audited = ['audit', '--database', fleet.postgres.url, '--node-api', fleet.api];
+  expect(await runToEnd('svc-pool', audited)).toMatch(/every atom/);
+});
