@@ -8,6 +8,9 @@ import { runDaemon } from '../node/daemon.ts';
 import { runOptions } from '../node/node-options.ts';
 import { formatAddress } from '../protocol/address.ts';
 import { toHex } from '../protocol/bytes.ts';
+import { NETWORK_NAMES, NETWORKS } from '../protocol/network.ts';
+import { MAX_EXTRANONCE } from '../protocol/tag.ts';
+import { laterMillis, steadyNow } from '../runtime/clock.ts';
 import {
   choice,
   listenAddress,
@@ -19,10 +22,7 @@ import {
   repeated,
   showListenAddress,
   type ValuesOf,
-} from '../protocol/command-line.ts';
-import { NETWORK_NAMES, NETWORKS } from '../protocol/network.ts';
-import { MAX_EXTRANONCE } from '../protocol/tag.ts';
-import { laterMillis, steadyNow } from '../runtime/clock.ts';
+} from '../runtime/command-line/command-line.ts';
 import { hostNameOption } from '../runtime/door/host-name.ts';
 import type { Logger } from '../runtime/log.ts';
 import { logOptions } from '../runtime/log.ts';

@@ -7,10 +7,10 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import type { Duplex } from 'node:stream';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
 import { type Bytes, concat } from '../protocol/bytes.ts';
-import type { ListenAddress } from '../protocol/command-line.ts';
 import { sniff, V2_MAGIC } from '../protocol/stratum/frame.ts';
 import { clientKey, proxiedAddress, TrustedProxies } from '../runtime/client-address.ts';
 import { clientFaults } from '../runtime/client-fault.ts';
+import type { ListenAddress } from '../runtime/command-line/command-line.ts';
 import type { Logger } from '../runtime/log.ts';
 import { listenError } from '../runtime/runtime-error.ts';
 import { ConnectionCount } from './connection-count.ts';

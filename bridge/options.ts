@@ -3,8 +3,16 @@
  * help texts and docs/bridge.md come from here.
  */
 import { availableParallelism } from 'node:os';
-import { duration, integer, parsed, path, repeated, text, type ValuesOf } from '../protocol/command-line.ts';
 import { readAddressRange } from '../runtime/client-address.ts';
+import {
+  duration,
+  integer,
+  parsed,
+  path,
+  repeated,
+  text,
+  type ValuesOf,
+} from '../runtime/command-line/command-line.ts';
 import { BAN_DEFAULTS, type BanOptions } from './ban-score.ts';
 import { JOB_LIFE_DEFAULTS, type JobLife } from './job-book.ts';
 import type { BucketRate } from './token-bucket.ts';

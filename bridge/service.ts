@@ -3,8 +3,8 @@
  * one per reward scheme, which pay the pool. Plain data: it goes to the listener threads as it is.
  */
 import type { Bytes } from '../protocol/bytes.ts';
-import type { ListenAddress } from '../protocol/command-line.ts';
 import { MAX_TAG } from '../protocol/tag.ts';
+import type { ListenAddress } from '../runtime/command-line/command-line.ts';
 
 export type StratumService = {
   /** Such as `bridge`, `pplns` or `solo`; stands in every record handed to the sink. */

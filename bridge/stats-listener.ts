@@ -1,5 +1,5 @@
 /** `GET /v1/stats` of the bridge: its figures as JSON, for programs of the operator. Web pages are not served. */
-import type { ListenAddress } from '../protocol/command-line.ts';
+import type { ListenAddress } from '../runtime/command-line/command-line.ts';
 import { Door, SMALL_DOOR } from '../runtime/door/door.ts';
 import type { Logger } from '../runtime/log.ts';
 

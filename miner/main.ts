@@ -1,7 +1,7 @@
 /** svc-miner: mines, unless its first word is `self-test`. */
 import { cacheFromSeed } from '../kernels/gpu/cache.ts';
-import { choice, path, repeated } from '../protocol/command-line.ts';
 import { NETWORK_NAMES } from '../protocol/network.ts';
+import { choice, path, repeated } from '../runtime/command-line/command-line.ts';
 import { command, runProgram } from '../runtime/program.ts';
 import { mineCommand } from './mine.ts';
 import { MinerError } from './miner-error.ts';

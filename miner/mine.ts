@@ -3,7 +3,7 @@
  * EXIT and in docs/miner.md.
  */
 import { mkdirSync } from 'node:fs';
-import { parseCommandLine, showListenAddress } from '../protocol/command-line.ts';
+import { parseCommandLine, showListenAddress } from '../runtime/command-line/command-line.ts';
 import { type Logger, type OpenLog, openLog } from '../runtime/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
 import { listenForMetrics } from '../runtime/metrics-listener.ts';

@@ -2,6 +2,9 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type Address, parseAddress } from '../protocol/address.ts';
+import { NETWORK_NAMES } from '../protocol/network.ts';
+import { parseUsername, type Username } from '../protocol/stratum/username.ts';
+import { checkTag } from '../protocol/tag.ts';
 import {
   type CommandSpec,
   choice,
@@ -14,10 +17,7 @@ import {
   repeated,
   text,
   type ValuesOf,
-} from '../protocol/command-line.ts';
-import { NETWORK_NAMES } from '../protocol/network.ts';
-import { parseUsername, type Username } from '../protocol/stratum/username.ts';
-import { checkTag } from '../protocol/tag.ts';
+} from '../runtime/command-line/command-line.ts';
 import { hostNameOption } from '../runtime/door/host-name.ts';
 import { logOptions } from '../runtime/log.ts';
 import { type Endpoint, parsePoolUrl } from './client/pool-url.ts';

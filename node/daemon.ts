@@ -5,9 +5,9 @@
 import { randomInt } from 'node:crypto';
 import { join } from 'node:path';
 import { createVerifier } from '../kernels/verifier.ts';
-import { readListenAddress, showListenAddress, type ValuesOf } from '../protocol/command-line.ts';
 import { NETWORKS } from '../protocol/network.ts';
 import { steadyMillis } from '../runtime/clock.ts';
+import { readListenAddress, showListenAddress, type ValuesOf } from '../runtime/command-line/command-line.ts';
 import { lockDirectory } from '../runtime/directory-lock.ts';
 import type { Logger } from '../runtime/log.ts';
 import { addClockMetric, addFaultMetric, Metrics } from '../runtime/metrics.ts';

@@ -1,6 +1,9 @@
 /** The options of `svcd`: the one place of their names, defaults and help texts. */
 import { parseAddress } from '../protocol/address.ts';
 import { parseCoins } from '../protocol/amount.ts';
+import { NETWORK_NAMES, POW_EPOCH_CUTS } from '../protocol/network.ts';
+import type { Output } from '../protocol/transaction.ts';
+import { readAddressRange } from '../runtime/client-address.ts';
 import {
   choice,
   flag,
@@ -11,10 +14,7 @@ import {
   repeated,
   size,
   text,
-} from '../protocol/command-line.ts';
-import { NETWORK_NAMES, POW_EPOCH_CUTS } from '../protocol/network.ts';
-import type { Output } from '../protocol/transaction.ts';
-import { readAddressRange } from '../runtime/client-address.ts';
+} from '../runtime/command-line/command-line.ts';
 import { hostNameOption } from '../runtime/door/host-name.ts';
 import { logOptions } from '../runtime/log.ts';
 import { DEVELOPMENT_DEFAULTS } from './development.ts';

@@ -2,6 +2,9 @@
 import { stratumOptions } from '../bridge/options.ts';
 import { parseAddress } from '../protocol/address.ts';
 import { parseCoins } from '../protocol/amount.ts';
+import { NETWORK_NAMES } from '../protocol/network.ts';
+import { MAX_TAG } from '../protocol/tag.ts';
+import { readAddressRange } from '../runtime/client-address.ts';
 import {
   choice,
   duration,
@@ -16,10 +19,7 @@ import {
   size,
   text,
   type ValuesOf,
-} from '../protocol/command-line.ts';
-import { NETWORK_NAMES } from '../protocol/network.ts';
-import { MAX_TAG } from '../protocol/tag.ts';
-import { readAddressRange } from '../runtime/client-address.ts';
+} from '../runtime/command-line/command-line.ts';
 import { logOptions } from '../runtime/log.ts';
 import { nodeIdentityOption } from '../runtime/node-identity.ts';
 

@@ -3,7 +3,7 @@
  * machines, to standard error or to a file that rotates (log-file.ts). Levels are set per module in the form known from
  * RUST_LOG: `info,node=debug,bridge.vardiff=trace`; the longest module prefix wins.
  */
-import { choice, integer, parsed, path, size } from '../protocol/command-line.ts';
+import { choice, integer, parsed, path, size } from './command-line/command-line.ts';
 import { openLogFile } from './log-file.ts';
 import type { LogSink } from './log-sink.ts';
 

@@ -1,5 +1,5 @@
 /** `GET /metrics` and nothing else, for programs that have no other HTTP listener. */
-import type { ListenAddress } from '../protocol/command-line.ts';
+import type { ListenAddress } from './command-line/command-line.ts';
 import { Door, SMALL_DOOR } from './door/door.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';

@@ -1,6 +1,6 @@
 /** The option by which bridge, pool and wallet pin the nodes they believe (docs/operations.md). */
 import type { Pin } from '../protocol/api/pinned-node.ts';
-import { parsed, repeated } from '../protocol/command-line.ts';
+import { parsed, repeated } from './command-line/command-line.ts';
 
 export const nodeIdentityOption = (group?: string) =>
   repeated(

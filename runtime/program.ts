@@ -11,8 +11,8 @@ import {
   USAGE_EXIT,
   UsageError,
   type ValuesOf,
-} from '../protocol/command-line.ts';
-import { section } from '../protocol/command-line-help.ts';
+} from './command-line/command-line.ts';
+import { section } from './command-line/help.ts';
 import { InvariantError } from './invariant.ts';
 import { readConfigText } from './private-file.ts';
 import { RuntimeError } from './runtime-error.ts';

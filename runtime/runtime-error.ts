@@ -2,7 +2,7 @@
  * What keeps a program from starting or running, through no defect of its own: programs print it as one line and exit
  * with 1 (program.ts). The codes stand in docs/errors.md.
  */
-import { type ListenAddress, showListenAddress } from '../protocol/command-line.ts';
+import { type ListenAddress, showListenAddress } from './command-line/command-line.ts';
 
 export const RUNTIME_ERROR_CODES = [
   'directory_locked',

@@ -7,7 +7,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { flag, integer, path } from '../protocol/command-line.ts';
+import { flag, integer, path } from '../runtime/command-line/command-line.ts';
 import { leaveDirectories, lockDirectory } from '../runtime/directory-lock.ts';
 import { command, runProgram, type Terminal } from '../runtime/program.ts';
 import { endThisProcess, watchParent } from '../scripts/ready/parent.mjs';

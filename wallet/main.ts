@@ -1,5 +1,13 @@
 /** The program `svc-wallet`: its commands, and how their refusals are shown. */
-import { flag, integer, type OptionTable, path, text, UsageError, type ValuesOf } from '../protocol/command-line.ts';
+import {
+  flag,
+  integer,
+  type OptionTable,
+  path,
+  text,
+  UsageError,
+  type ValuesOf,
+} from '../runtime/command-line/command-line.ts';
 import { type Command, command, commandTable, runProgram, type Terminal } from '../runtime/program.ts';
 import {
   callMethod,

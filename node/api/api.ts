@@ -2,9 +2,10 @@
  * The public API of a node, put together: HTTP server, sockets, limits, identity. It may be started before the node is ready, and
  * answers 503 until it is.
  */
-import type { ListenAddress } from '../../protocol/command-line.ts';
+
 import type { NetworkName } from '../../protocol/network.ts';
 import { TrustedProxies } from '../../runtime/client-address.ts';
+import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { FullNode } from '../full-node.ts';
 import { INDEX_NAME } from '../index/index-keys.ts';

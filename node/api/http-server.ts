@@ -5,9 +5,9 @@
 import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http';
 import { MAX_REQUEST_BODY, MAX_TARGET, SOCKETS } from '../../protocol/api/routes.ts';
 import { ANSWER_HEADERS } from '../../protocol/api/signed-answer.ts';
-import type { ListenAddress } from '../../protocol/command-line.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { clientKey, type TrustedProxies } from '../../runtime/client-address.ts';
+import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { hasBody, readBody } from '../../runtime/door/body.ts';
 import { Door, type DoorErrorCode, type DoorHandlers } from '../../runtime/door/door.ts';
 import type { Words } from '../../runtime/door/last-words.ts';

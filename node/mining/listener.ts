@@ -7,7 +7,7 @@ import type { WebSocket } from 'ws';
 import { formatAddress } from '../../protocol/address.ts';
 import { ANSWER_HEADERS } from '../../protocol/api/signed-answer.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import type { ListenAddress } from '../../protocol/command-line.ts';
+import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { hasBody, readBody } from '../../runtime/door/body.ts';
 import { Door, type DoorErrorCode, type DoorLimits, refuseUpgrade } from '../../runtime/door/door.ts';
 import type { Words } from '../../runtime/door/last-words.ts';

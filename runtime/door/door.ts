@@ -7,9 +7,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { ListenAddress } from '../../protocol/command-line.ts';
 import type { TrustedProxies } from '../client-address.ts';
 import { clientFaults } from '../client-fault.ts';
+import type { ListenAddress } from '../command-line/command-line.ts';
 import type { Logger } from '../log.ts';
 import { listenError } from '../runtime-error.ts';
 import { hasBody } from './body.ts';

@@ -4,7 +4,7 @@
  * that anybody could own is admitted only where the operator listed it. Addresses and local names lead nowhere else.
  */
 import { isIP } from 'node:net';
-import { parsed, repeated } from '../../protocol/command-line.ts';
+import { parsed, repeated } from '../command-line/command-line.ts';
 
 /** Names under these cannot be registered by anybody (RFC 2606, 6761, 6762, 8375 and the reservation of `internal`). */
 const LOCAL_NAMES = /^(?:[^.]+|.+\.(?:localhost|local|internal|home\.arpa|test))$/;

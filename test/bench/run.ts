@@ -4,7 +4,7 @@
  */
 import { readdirSync } from 'node:fs';
 import { cpus } from 'node:os';
-import { nearest, USAGE_EXIT } from '../../protocol/command-line.ts';
+import { nearest, USAGE_EXIT } from '../../runtime/command-line/command-line.ts';
 import { type Benchmark, renderTable, runBenchmark } from './harness.ts';
 
 const SUFFIX = '.bench.ts';

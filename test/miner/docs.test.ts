@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { EXIT } from '../../miner/mine.ts';
 import { minerOptions } from '../../miner/options.ts';
-import { optionName } from '../../protocol/command-line.ts';
+import { optionName } from '../../runtime/command-line/command-line.ts';
 
 const text = readFileSync(new URL('../../docs/miner.md', import.meta.url), 'utf8');
 const rows = text.split('\n').filter((line) => line.startsWith('|'));

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
-import { integer } from '../../protocol/command-line.ts';
+import { integer } from '../../runtime/command-line/command-line.ts';
 import { type Command, command, commandTable, version } from '../../runtime/program.ts';
 import { RuntimeError } from '../../runtime/runtime-error.ts';
 

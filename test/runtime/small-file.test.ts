@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { parseCommandLine, text } from '../../protocol/command-line.ts';
+import { parseCommandLine, text } from '../../runtime/command-line/command-line.ts';
 import { processTerminal } from '../../runtime/program.ts';
 import { readSmallFile } from '../../runtime/small-file.ts';
 import { temporaryDirectory } from '../temporary.ts';

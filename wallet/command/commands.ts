@@ -1,7 +1,7 @@
 /** Commands for people: status, balance, addresses, sending, history, proofs. Amounts are coins with 8 decimals. */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { ValuesOf } from '../../protocol/command-line.ts';
+import type { ValuesOf } from '../../runtime/command-line/command-line.ts';
 import type { Terminal } from '../../runtime/program.ts';
 import { WalletError } from '../wallet-error.ts';
 import type { sessionOptions } from './options.ts';

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { ValuesOf } from '../../protocol/command-line.ts';
+import type { ValuesOf } from '../../runtime/command-line/command-line.ts';
 import { lockDirectory } from '../../runtime/directory-lock.ts';
 import { writeDurably } from '../../runtime/durable-file.ts';
 import type { Terminal } from '../../runtime/program.ts';

@@ -1,9 +1,9 @@
 /** `svc-wallet daemon`: the wallet, its loop and its listener, until a signal ends them. */
 
 import { parseAddress } from '../../protocol/address.ts';
-import { showListenAddress, type ValuesOf } from '../../protocol/command-line.ts';
 import { attempt } from '../../protocol/errors.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
+import { showListenAddress, type ValuesOf } from '../../runtime/command-line/command-line.ts';
 import { openLog } from '../../runtime/log.ts';
 import type { Terminal } from '../../runtime/program.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../../runtime/shutdown.ts';

@@ -2,9 +2,17 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { parseAddress } from '../../protocol/address.ts';
-import { choice, flag, integer, listenAddress, parsed, path, repeated } from '../../protocol/command-line.ts';
 import { NETWORK_NAMES } from '../../protocol/network.ts';
 import { readAddressRange } from '../../runtime/client-address.ts';
+import {
+  choice,
+  flag,
+  integer,
+  listenAddress,
+  parsed,
+  path,
+  repeated,
+} from '../../runtime/command-line/command-line.ts';
 import { hostNameOption } from '../../runtime/door/host-name.ts';
 import { logOptions } from '../../runtime/log.ts';
 import { nodeIdentityOption } from '../../runtime/node-identity.ts';

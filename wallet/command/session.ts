@@ -3,7 +3,7 @@
  * takes. Either way a command is a method of the daemon, so both give the same answers.
  */
 import { randomBytes } from 'node:crypto';
-import { showListenAddress, type ValuesOf } from '../../protocol/command-line.ts';
+import { showListenAddress, type ValuesOf } from '../../runtime/command-line/command-line.ts';
 import { createLogger, readLevelFilter, standardErrorSink } from '../../runtime/log.ts';
 import { RuntimeError } from '../../runtime/runtime-error.ts';
 import { openWallet } from '../open.ts';

@@ -4,8 +4,8 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { ListenAddress } from '../../protocol/command-line.ts';
 import { isLoopback, TrustedProxies } from '../../runtime/client-address.ts';
+import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { readBody } from '../../runtime/door/body.ts';
 import { DOOR_ERRORS, Door, type DoorLimits, refuseUpgrade } from '../../runtime/door/door.ts';
 import type { Words } from '../../runtime/door/last-words.ts';

@@ -2,8 +2,8 @@
 import { createVerifier } from '../../../kernels/verifier.ts';
 import { poolOptions } from '../../../pool/options.ts';
 import { createPool } from '../../../pool/pool.ts';
-import { parseCommandLine } from '../../../protocol/command-line.ts';
 import { NETWORKS } from '../../../protocol/network.ts';
+import { parseCommandLine } from '../../../runtime/command-line/command-line.ts';
 import { quietLog } from '../../quiet-log.ts';
 import { answerAsked } from '../stratum/asked.ts';
 import { withoutHashing } from '../stratum/without-hashing.ts';

@@ -15,7 +15,7 @@ import {
   repeated,
   size,
   text,
-} from '../../protocol/command-line.ts';
+} from '../../runtime/command-line/command-line.ts';
 import { count, seed } from '../level.ts';
 
 const command = {

@@ -1,5 +1,5 @@
 /** The `--help` text of a command, rendered from its option table: usage, options by group with defaults, examples. */
-import { type CommandSpec, type OptionSpec, type OptionTable, optionName } from './command-line-options.ts';
+import { type CommandSpec, type OptionSpec, type OptionTable, optionName } from './options.ts';
 
 const WIDTH = 110;
 const WIDEST_NAME = 34;

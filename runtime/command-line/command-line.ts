@@ -1,15 +1,15 @@
 /**
  * The command line of every program: an option table that is the one place of an option's name, type, default and help
  * text. From it come the parsed values (types inferred), the merge with a JSON config file and, in
- * command-line-help.ts, the `--help` text. Pure: the config file's text is read by a function passed in.
+ * help.ts, the `--help` text. Pure: the config file's text is read by a function passed in.
  *
  * A table is keyed by the property name; `logFile` is `--log-file` on the command line and `"log-file"` in the file.
  * What the command line says wins over the config file, which wins over the default.
  */
-import { renderHelp } from './command-line-help.ts';
-import { type CommandSpec, type OptionSpec, type OptionTable, optionName, UsageError } from './command-line-options.ts';
+import { renderHelp } from './help.ts';
+import { type CommandSpec, type OptionSpec, type OptionTable, optionName, UsageError } from './options.ts';
 
-export * from './command-line-options.ts';
+export * from './options.ts';
 
 export type ValueOf<O> = O extends OptionSpec<infer V> ? V : never;
 export type ValuesOf<T extends OptionTable> = { readonly [K in keyof T]: ValueOf<T[K]> };
