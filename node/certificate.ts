@@ -6,36 +6,51 @@
 import type { KeyObject } from 'node:crypto';
 import type { Bytes } from '../protocol/bytes.ts';
 import { type Certificate, certificateMessage } from '../protocol/cut.ts';
-import type { Position } from './full-node.ts';
-import { signMessageAside, verifyMessage } from './ml-dsa.ts';
+import { rawPublicKey, signMessageAside, verifyMessage } from './ml-dsa.ts';
+
+export type Member = { readonly publicKey: Bytes; readonly stake: bigint };
+
+/** A cut that waits for its certificate, and who can give it. */
+export type Certifiable = {
+  readonly chainId: Bytes;
+  readonly height: number;
+  readonly cutId: Bytes;
+  readonly committee: readonly Member[];
+};
 
 /** Makes the certificate of a cut. */
-export type Certify = (chainId: Bytes, cutId: Bytes) => Promise<Certificate>;
+export type Certify = (cut: Certifiable) => Promise<Certificate>;
 
-export const certifyWith =
-  (keys: ReadonlyMap<number, KeyObject>): Certify =>
-  async (chainId, cutId) => {
-    const message = certificateMessage(chainId, cutId);
-    const members = [...keys].sort(([a], [b]) => a - b);
-    return await Promise.all(
-      members.map(async ([member, key]) => ({ member, signature: await signMessageAside(key, message) })),
+/** Members inside one node agree in the first round: there is nobody to wait for. */
+const ROUND = 0;
+
+/** Signs for every member whose key is here; which members those are changes with the committee. */
+export function certifyWith(keys: Iterable<KeyObject>): Certify {
+  const byPublicKey = new Map([...keys].map((key) => [nameOfKey(rawPublicKey(key)), key]));
+  return async (cut) => {
+    const message = certificateMessage(cut.chainId, cut, ROUND);
+    const signing = cut.committee.flatMap(({ publicKey }, member) => {
+      const key = byPublicKey.get(nameOfKey(publicKey));
+      return key === undefined ? [] : [{ member, key }];
+    });
+    const signatures = await Promise.all(
+      signing.map(async ({ member, key }) => ({ member, signature: await signMessageAside(key, message) })),
     );
+    return { round: ROUND, signatures };
   };
+}
 
-export function verifyCertificate(
-  certificate: Certificate,
-  committee: readonly Pick<Position, 'principal' | 'publicKey'>[],
-  chainId: Bytes,
-  cutId: Bytes,
-): boolean {
-  const message = certificateMessage(chainId, cutId);
+const nameOfKey = (publicKey: Bytes): string => Buffer.from(publicKey).toString('latin1');
+
+export function verifyCertificate({ round, signatures }: Certificate, cut: Certifiable): boolean {
+  const message = certificateMessage(cut.chainId, cut, round);
   let total = 0n;
-  for (const { principal } of committee) total += principal;
+  for (const { stake } of cut.committee) total += stake;
   let signed = 0n;
-  for (const { member, signature } of certificate) {
-    const position = committee[member];
-    if (position === undefined || !verifyMessage(position.publicKey, message, signature)) return false;
-    signed += position.principal;
+  for (const { member, signature } of signatures) {
+    const signer = cut.committee[member];
+    if (signer === undefined || !verifyMessage(signer.publicKey, message, signature)) return false;
+    signed += signer.stake;
   }
   return signed * 3n > total * 2n;
 }

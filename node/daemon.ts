@@ -116,7 +116,7 @@ async function openNode(
       minimumWork: BigInt(values.minimumWork),
       fund: values.fund,
     });
-  const keys = new Map([0, 1, 2, 3].map((member) => [member, developmentKey(validatorName(member)).privateKey]));
+  const keys = [0, 1, 2, 3].map((member) => developmentKey(validatorName(member)).privateKey);
   return await createNode(
     {
       storeDirectory: storeDirectory(values.dataDir),

@@ -26,7 +26,7 @@ import type { CandidateContext } from './mining/candidate.ts';
 import { TemplateMaker } from './mining/template.ts';
 import { type WaitingBlock, WorkPool } from './mining/work-pool.ts';
 import { nodeError } from './node-error.ts';
-import { type OpenedChain, type OpenOptions, openChain } from './open-chain.ts';
+import { certifiable, type OpenedChain, type OpenOptions, openChain } from './open-chain.ts';
 import type { CutIndexer } from './store/cut-indexer.ts';
 import { LedgerStore } from './store/ledger-store.ts';
 
@@ -286,7 +286,7 @@ class EmbeddedNode extends ChainReads implements FullNode {
     for (const { block, error } of broken) this.#leaveOut(block, error);
     this.#registering = new Set(cut.effects.registered.map(({ id }) => nameOf(id)));
     step('apply');
-    const certificate = await certify(this.chainId, cut.effects.cutId);
+    const certificate = await certify(certifiable(cut.state, cut.effects.cutId));
     step('certify');
     await this.store.commit(cut, certificate, indexers ?? []);
     step('commit');

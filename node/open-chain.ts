@@ -1,10 +1,10 @@
 /** Opening a chain: starting a new one in an empty store, or finding the last cut of a used one whole. */
-import { equalBytes } from '../protocol/bytes.ts';
+import { type Bytes, equalBytes } from '../protocol/bytes.ts';
 import type { Certificate } from '../protocol/cut.ts';
 import { decodeGenesis, encodeGenesis, type Genesis } from '../protocol/genesis.ts';
 import type { Network } from '../protocol/network.ts';
 import type { Logger } from '../runtime/log.ts';
-import { type Certify, verifyCertificate } from './certificate.ts';
+import { type Certifiable, type Certify, verifyCertificate } from './certificate.ts';
 import type { CutRecord } from './full-node.ts';
 import { genesisCut } from './ledger/genesis-cut.ts';
 import { checkValueEquation, encodeState, type LedgerState, stateRoot } from './ledger/state.ts';
@@ -44,7 +44,7 @@ export async function openChain(
     const genesis = options.genesis ?? options.newGenesis?.();
     if (genesis === undefined) throw new StoreError('store_genesis', 'the store is empty and no genesis is given');
     const cut = genesisCut(genesis, store.outputTrie, store.keyTrie);
-    const certificate = await certify(cut.effects.chainId, cut.effects.cutId);
+    const certificate = await certify(certifiable(cut.state, cut.effects.cutId));
     await store.commit(cut, certificate, indexers ?? [], encodeGenesis(genesis));
     log.info('started a new chain', { chain: cut.effects.chainId, network: genesis.network });
   } else if (options.genesis !== undefined && !equalBytes(stored, encodeGenesis(options.genesis)))
@@ -63,7 +63,14 @@ export async function openChain(
   if (!equalBytes(record.header.stateRoot, stateRoot(encodeState(state))))
     throw new StoreError('store_damaged', `the state is not that of cut ${state.height}`);
   checkValueEquation(state);
-  if (!verifyCertificate(certificate, state.positions, state.chainId, record.cutId))
+  if (!verifyCertificate(certificate, certifiable(state, record.cutId)))
     throw new StoreError('store_damaged', `the certificate of cut ${state.height} does not verify`);
   return { genesis, state, record, certificate };
 }
+
+export const certifiable = (state: LedgerState, cutId: Bytes): Certifiable => ({
+  chainId: state.chainId,
+  height: state.height,
+  cutId,
+  committee: state.positions.map(({ publicKey, principal }) => ({ publicKey, stake: principal })),
+});

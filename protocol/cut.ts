@@ -2,12 +2,13 @@
  * Cuts (ledger rules 30 and 31): the header that names a cut and commits the state after it, the list of the work blocks it
  * registered, and the certificate with which validators make it final.
  */
-import { ByteReader, type Bytes, ByteWriter, concat } from './bytes.ts';
+import { ByteReader, type Bytes, ByteWriter } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
 import { ID_BYTES, id, LABELS } from './identifier.ts';
 import { merkleRoot } from './merkle.ts';
 import { networkById } from './network.ts';
 import { SIGNATURE_BYTES } from './transaction.ts';
+import { voteMessage } from './vote.ts';
 
 export const CUT_HEADER_BYTES = 228;
 export const CUT_VERSION = 1;
@@ -76,33 +77,39 @@ export const cutId = (header: Bytes): Uint8Array<ArrayBuffer> => id(LABELS.cut, 
 /** Block identifiers in the order of execution. */
 export const blocksRoot = (blockIds: readonly Bytes[]): Bytes => merkleRoot(blockIds);
 
-/** What a validator signs to make a cut final. */
-export const certificateMessage = (chainId: Bytes, cut: Bytes): Uint8Array<ArrayBuffer> =>
-  id(LABELS.certificate, concat(chainId, cut));
+/** What a member signs to make a cut final: its precommit of that round. */
+export const certificateMessage = (
+  chainId: Bytes,
+  cut: { readonly height: number; readonly cutId: Bytes },
+  round: number,
+): Uint8Array<ArrayBuffer> => voteMessage(chainId, { kind: 'precommit', height: cut.height, round, cutId: cut.cutId });
 
-export type Certificate = readonly { readonly member: number; readonly signature: Bytes }[];
+/** Precommits of one round: those of several rounds put together prove nothing, because a member may change its mind between them. */
+export type Certificate = { readonly round: number; readonly signatures: readonly MemberSignature[] };
+export type MemberSignature = { readonly member: number; readonly signature: Bytes };
 
-/** `u8 count`, then `u8 member | signature` in ascending order of members. */
-export function encodeCertificate(certificate: Certificate): Uint8Array<ArrayBuffer> {
-  const writer = new ByteWriter(1 + certificate.length * (1 + SIGNATURE_BYTES)).u8(certificate.length);
-  checkMembers(certificate);
-  for (const { member, signature } of certificate) writer.u8(member).raw(signature);
+/** `u32 round | u8 count`, then `u8 member | signature` in ascending order of members. */
+export function encodeCertificate({ round, signatures }: Certificate): Uint8Array<ArrayBuffer> {
+  checkMembers(signatures);
+  const writer = new ByteWriter(5 + signatures.length * (1 + SIGNATURE_BYTES)).u32(round).u8(signatures.length);
+  for (const { member, signature } of signatures) writer.u8(member).raw(signature);
   return writer.done();
 }
 
 export function decodeCertificate(bytes: Bytes): Certificate {
   const reader = new ByteReader(bytes);
-  const certificate: { member: number; signature: Bytes }[] = [];
+  const round = reader.u32();
+  const signatures: MemberSignature[] = [];
   for (let left = reader.u8(); left > 0; left--)
-    certificate.push({ member: reader.u8(), signature: reader.take(SIGNATURE_BYTES) });
+    signatures.push({ member: reader.u8(), signature: reader.take(SIGNATURE_BYTES) });
   reader.end();
-  checkMembers(certificate);
-  return certificate;
+  checkMembers(signatures);
+  return { round, signatures };
 }
 
-function checkMembers(certificate: Certificate): void {
+function checkMembers(signatures: readonly MemberSignature[]): void {
   let before = -1;
-  for (const { member, signature } of certificate) {
+  for (const { member, signature } of signatures) {
     if (member <= before || member >= MAX_COMMITTEE)
       throw new ProtocolError('not_canonical', 'members of a certificate are in ascending order, each once');
     if (signature.length !== SIGNATURE_BYTES)
@@ -113,6 +120,6 @@ function checkMembers(certificate: Certificate): void {
 
 export const signersOf = (certificate: Certificate): bigint => {
   let signers = 0n;
-  for (const { member } of certificate) signers |= 1n << BigInt(member);
+  for (const { member } of certificate.signatures) signers |= 1n << BigInt(member);
   return signers;
 };

@@ -17,7 +17,6 @@ export const LABELS = {
   booksList: 'SVC_BOOKS_LIST_V2',
   booksRoot: 'SVC_BOOKS_ROOT_V2',
   booksSlice: 'SVC_BOOKS_SLICE_V2',
-  certificate: 'SVC_CERTIFICATE_V1',
   chain: 'SVC_CHAIN_V1',
   cut: 'SVC_CUT_V1',
   genesisOutput: 'SVC_GENESIS_OUTPUT_V1',
@@ -41,6 +40,7 @@ export const LABELS = {
   transaction: 'SVC_TX_V1',
   validator: 'SVC_VALIDATOR_V1',
   validatorSet: 'SVC_VALIDATOR_SET_V1',
+  vote: 'SVC_VOTE_V1',
   window: 'SVC_WINDOW_V1',
   workPayment: 'SVC_WORK_PAYMENT_V1',
 } as const;

@@ -63,6 +63,9 @@ const unregistered = ({ registeredHeight: _, ...record }: BlockRecord): BlockRec
   reward: { state: 'waiting' },
 });
 
+/** The scratch store is thrown away: nobody asks it for certificates. */
+const UNSIGNED = { round: 0, signatures: [] };
+
 export type Progress = (height: number, of: number) => void;
 
 /** `scratch` is an empty store; it can be deleted afterwards. */
@@ -72,7 +75,7 @@ export async function rebuildIndex(store: LedgerStore, scratch: LedgerStore, pro
   const networkId = NETWORKS[genesis.network].id;
   const { check } = new VerifiedTransactions();
   let cut = genesisCut(genesis, scratch.outputTrie, scratch.keyTrie);
-  await scratch.commit(cut, [], [addressIndex], encodeGenesis(genesis));
+  await scratch.commit(cut, UNSIGNED, [addressIndex], encodeGenesis(genesis));
   const same = (record: CutRecord | undefined): record is CutRecord =>
     record !== undefined && equalBytes(record.cutId, cut.effects.cutId);
   for (let height = 1; height <= head; height++) {
@@ -94,7 +97,7 @@ export async function rebuildIndex(store: LedgerStore, scratch: LedgerStore, pro
     );
     if (!same(record))
       throw new IndexError('index_chain_differs', `cut ${height} executed again is another cut: the store is damaged`);
-    await scratch.commit(cut, [], [addressIndex]);
+    await scratch.commit(cut, UNSIGNED, [addressIndex]);
     progress(height, head);
   }
   await store.replaceIndex(INDEX_NAME, HEAD_KEY, scratch);

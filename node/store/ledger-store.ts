@@ -6,6 +6,7 @@ import { ClassicLevel } from 'classic-level';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { type Certificate, decodeCertificate, encodeCertificate } from '../../protocol/cut.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
+import { INTERVAL_CUTS } from '../../protocol/network.ts';
 import type { Outpoint } from '../../protocol/transaction.ts';
 import type { BlockRecord, CutRecord } from '../full-node.ts';
 import type { AppliedCut } from '../ledger/apply-cut.ts';
@@ -14,6 +15,7 @@ import { KEY_LAYOUT, OUTPUT_LAYOUT } from '../ledger/output-set.ts';
 import { decodeState, type LedgerState } from '../ledger/state.ts';
 import { Trie } from '../ledger/trie.ts';
 import type { BatchOp, CutIndexer, RangeOptions, StoreReader } from './cut-indexer.ts';
+import { certificatesToDrop } from './kept-certificates.ts';
 import { KEYS } from './keys.ts';
 import {
   decodeBlockRecord,
@@ -26,10 +28,6 @@ import {
 } from './records.ts';
 
 const FORMAT = '1';
-/** Certificates of the last hour; of older cuts every 96th, which vouches for all before it through the chain of cuts. */
-export const CERTIFICATES_KEPT = 1_440;
-const CERTIFICATE_STEP = 96;
-
 const MEBIBYTE = 1024 * 1024;
 
 export class StoreError extends Error {
@@ -254,8 +252,7 @@ export class LedgerStore {
     put(KEYS.state, cut.stateBytes);
     put(KEYS.cut(height), encodeCutRecord(effects));
     put(KEYS.certificate(height), encodeCertificate(certificate));
-    const old = height - CERTIFICATES_KEPT;
-    if (old > 0 && old % CERTIFICATE_STEP !== 0) del(KEYS.certificate(old));
+    for (const old of certificatesToDrop(height, INTERVAL_CUTS)) del(KEYS.certificate(old));
     for (const window of cut.windows) put(KEYS.window(window.anchorHeight), window.bytes);
     if (cut.closedAnchor !== undefined) del(KEYS.window(cut.closedAnchor));
     for (const { address, publicKey } of effects.keys) put(KEYS.publicKey(address), publicKey);

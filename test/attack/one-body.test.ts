@@ -100,9 +100,9 @@ test('a block pushed out while a cut registers it leaves its body taken', async 
   bed = await Bed.open({
     options: { workPoolBlocks: 1 },
     dependencies: {
-      certify: async (chainId, cutId) => {
+      certify: async (cut) => {
         await held;
-        return await certify(chainId, cutId);
+        return await certify(cut);
       },
     },
   });

@@ -13,6 +13,7 @@ import { genesisCut } from '../../node/ledger/genesis-cut.ts';
 import { findOutput } from '../../node/ledger/output-set.ts';
 import { nameOf } from '../../node/ledger/registration.ts';
 import type { ReadTransaction, WorkBlock } from '../../node/ledger/work-block.ts';
+import { certifiable } from '../../node/open-chain.ts';
 import { LedgerStore } from '../../node/store/ledger-store.ts';
 import { keyAddressPayload } from '../../protocol/address.ts';
 import { bodyId } from '../../protocol/body.ts';
@@ -134,11 +135,13 @@ export async function benchChain(parent: string, size: ChainSize, say: (text: st
   return directory;
 }
 
+const UNSIGNED = { round: 0, signatures: [] };
+
 async function fill(store: LedgerStore, size: ChainSize): Promise<void> {
   const genesis = benchGenesis();
   const certify = certifyWith(developmentKeys(1));
   let cut = genesisCut(genesis, store.outputTrie, store.keyTrie);
-  await store.commit(cut, [], [addressIndex], encodeGenesis(genesis));
+  await store.commit(cut, UNSIGNED, [addressIndex], encodeGenesis(genesis));
   const { chainId } = cut.effects;
   let spends = genesisOutpoint(chainId, genesis.outputs.length - 1);
   let amount = (genesis.outputs.at(-1) as { amount: bigint }).amount;
@@ -182,7 +185,7 @@ async function fill(store: LedgerStore, size: ChainSize): Promise<void> {
     const failed = cut.effects.transactions.find((transaction) => transaction.outcome !== 'executed');
     if (failed !== undefined) throw new Error(`a payment of the benchmark failed: ${JSON.stringify(failed.outcome)}`);
     // Only the last one is looked at when the store is opened.
-    const certificate = height < size.cuts ? [] : await certify(chainId, cut.effects.cutId);
+    const certificate = height < size.cuts ? UNSIGNED : await certify(certifiable(cut.state, cut.effects.cutId));
     await store.commit(cut, certificate, [addressIndex]);
   }
 }

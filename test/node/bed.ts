@@ -61,7 +61,7 @@ export const silentLog = createLogger(
 );
 
 export const developmentKeys = (count: number) =>
-  new Map(Array.from({ length: count }, (_, member) => [member, developmentKey(validatorName(member)).privateKey]));
+  Array.from({ length: count }, (_, member) => developmentKey(validatorName(member)).privateKey);
 
 export type BedSettings = {
   readonly seed?: number;

@@ -7,7 +7,7 @@ import { ClassicLevel } from 'classic-level';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { developmentKey } from '../../node/development.ts';
 import { KEYS } from '../../node/store/keys.ts';
-import { decodeCertificate, encodeCertificate } from '../../protocol/cut.ts';
+import { type Certificate, decodeCertificate, encodeCertificate } from '../../protocol/cut.ts';
 import { Bed } from './bed.ts';
 
 const alice = developmentKey('alice').address;
@@ -44,13 +44,18 @@ test('a last cut whose certificate does not verify is refused, and the store is 
   await alter(async (db) => {
     good = new Uint8Array((await db.get(KEYS.certificate(3))) as Uint8Array);
     const certificate = await certificateOf(db, 3);
-    certificate[0]?.signature.set([255], 100);
+    certificate.signatures[0]?.signature.set([255], 100);
     await db.put(KEYS.certificate(3), encodeCertificate(certificate));
   });
   const refusal = { code: 'store_damaged', message: 'the certificate of cut 3 does not verify' };
   await expect(bed.openNode()).rejects.toMatchObject(refusal);
   // Two of four members are less than two thirds.
-  await alter(async (db) => db.put(KEYS.certificate(3), encodeCertificate(decodeCertificate(good).slice(0, 2))));
+  const { round, signatures } = decodeCertificate(good);
+  const put = (certificate: Certificate) => alter((db) => db.put(KEYS.certificate(3), encodeCertificate(certificate)));
+  await put({ round, signatures: signatures.slice(0, 2) });
+  await expect(bed.openNode()).rejects.toMatchObject(refusal);
+  // The round is signed: precommits of round 0 are none of round 1.
+  await put({ round: 1, signatures });
   await expect(bed.openNode()).rejects.toMatchObject(refusal);
   // That of the cut before is no certificate of this one.
   await alter(async (db) => db.put(KEYS.certificate(3), encodeCertificate(await certificateOf(db, 2))));

@@ -57,7 +57,10 @@ export function chainVectors() {
       state_root: toHex(cut.effects.header.stateRoot),
       cut_header: toHex(cut.effects.headerBytes),
       cut_id: toHex(cut.effects.cutId),
-      certificate_message: toHex(certificateMessage(chain, cut.effects.cutId)),
+      certificate_messages: [0, 3].map((round) => ({
+        round,
+        message: toHex(certificateMessage(chain, { height: 0, cutId: cut.effects.cutId }, round)),
+      })),
     },
     cut: {
       network_id: later.networkId,
