@@ -12,7 +12,7 @@ import { ChainBed, COIN, DaemonProcess, WalletFiles } from '../wallet/wallet-bed
 
 const stranger = formatAddress(new Uint8Array(49).fill(9, 1), 'development');
 
-test('a payment that the disk has no room for is repeated, and paid once', { timeout: 120_000, retry: 2 }, async () => {
+test('a payment that the disk has no room for is repeated, and paid once', { timeout: 120_000 }, async () => {
   const directory = join(temporaryDirectory(), 'disk');
   const disk = smallDisk(directory);
   const files = new WalletFiles(directory);

@@ -35,9 +35,20 @@ export type TestWallet = {
 
 export async function openTestWallet(
   node: Pick<FakeNode, 'client'>,
-  given: Partial<WalletOptions> & { name?: string; directory?: string; now?: () => number } = {},
+  given: Partial<WalletOptions> & {
+    name?: string;
+    directory?: string;
+    now?: () => number;
+    fault?: (error: Error) => void;
+  } = {},
 ): Promise<TestWallet> {
-  const { name = 'test', directory = temporaryDirectory(), now = Date.now, ...options } = given;
+  const { name = 'test', directory = temporaryDirectory(), now = Date.now, ...rest } = given;
+  const {
+    fault = (error: Error) => {
+      throw error;
+    },
+    ...options
+  } = rest;
   const log: string[] = [];
   let counter = 0;
   const wallet = await Wallet.open(
@@ -49,9 +60,7 @@ export async function openTestWallet(
       now,
       randomBytes: (length) =>
         new Uint8Array(createHash('shake256', { outputLength: length }).update(`${name} ${counter++}`).digest()),
-      fault: (error) => {
-        throw error;
-      },
+      fault,
     },
   );
   let closed = false;

@@ -153,6 +153,8 @@ export class Outgoing {
 
   /** One run per request id at a time: repetitions join or find what is on disk. */
   async #once(requestId: string, params: unknown, run: () => Promise<void>): Promise<Outcome> {
+    // The book may hold a request that could not be written: the next start knows nothing of it.
+    this.#with.journal.check();
     const joined = this.#running.get(requestId);
     if (joined !== undefined) {
       await joined;

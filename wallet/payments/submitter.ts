@@ -61,7 +61,7 @@ export class Submitter {
 
   /** Asks how the open transactions stand and sends again those that the node does not have. */
   async tick(): Promise<void> {
-    const { client, book, now } = this.#with;
+    const { client, book, journal, now } = this.#with;
     for (const transaction of this.#next.keys()) if (!book.open.has(transaction)) this.#next.delete(transaction);
     const due = [...book.open.values()].filter(
       ({ transaction, state, reopened }) =>
@@ -70,6 +70,8 @@ export class Submitter {
         !this.#sending.has(transaction) &&
         (this.#next.get(transaction)?.at ?? 0) <= now(),
     );
+    // What only the book has yet is sent by whoever waits for its write, or by nobody when that fails.
+    if (due.length > 0) await journal.written();
     for (const batch of batches(due, STATUS_BATCH)) {
       const answer = await client.transactionStatuses({ transaction_ids: batch.map((record) => record.transaction) });
       const resend = new Set(answer.unknown);
@@ -84,9 +86,10 @@ export class Submitter {
   }
 
   async #attempt(transaction: string, first: boolean): Promise<void> {
-    const { client, book, log } = this.#with;
+    const { client, book, journal, log } = this.#with;
     const record = book.open.get(transaction);
     if (record === undefined) return;
+    journal.check();
     try {
       await client.submitTransaction(Buffer.from(record.wireHex, 'hex'));
       this.#later(transaction, false);

@@ -2,7 +2,9 @@
  * The one way in which the wallet's state changes: a step is applied to the book at once and written in the order of the
  * steps; steps that come while the disk is busy share the next write. Every step is atomic. A write that fails ends the
  * wallet: going on would let memory and disk tell two stories about money. Whether the step is on the disk is then unknown, so
- * callers are told to repeat: the next start finds the step or does not, and either way the same request is paid once.
+ * callers are told to repeat: the next start finds the step or does not, and either way the same request is paid once. For the
+ * book is ahead of the disk until a step is written, nothing that leaves this process may rest on the book alone: whoever
+ * sends or answers asks for `written` first.
  */
 import type { Book } from './book.ts';
 import { type Changes, type Meta, unwritable, type WalletStore } from './store.ts';
@@ -21,6 +23,8 @@ export class Journal {
   #waiting: Waiting[] = [];
   #writing: Promise<void> | undefined;
   #broken: Error | undefined;
+  /** Of the newest step. */
+  #newest: Promise<void> = Promise.resolve();
 
   constructor(dependencies: JournalDependencies) {
     this.#with = dependencies;
@@ -32,8 +36,20 @@ export class Journal {
     const done = Promise.withResolvers<void>();
     this.#with.book.apply(changes);
     this.#waiting.push({ changes, durable, done });
+    this.#newest = done.promise;
     this.#start();
     return done.promise;
+  }
+
+  /** Resolves when every step decided so far is written; rejects, from then on, when one could not be. */
+  async written(): Promise<void> {
+    await this.#newest;
+    this.check();
+  }
+
+  /** Throws when a step could not be written. */
+  check(): void {
+    if (this.#broken !== undefined) throw this.#broken;
   }
 
   async forgetChain(meta: Meta): Promise<void> {
