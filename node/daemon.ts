@@ -10,7 +10,7 @@ import { steadyMillis } from '../runtime/clock.ts';
 import { readListenAddress, showListenAddress, type ValuesOf } from '../runtime/command-line/command-line.ts';
 import { lockDirectory } from '../runtime/directory-lock.ts';
 import type { Logger } from '../runtime/log.ts';
-import { addClockMetric, addFaultMetric, Metrics } from '../runtime/metrics.ts';
+import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
 import { listenForMetrics } from '../runtime/metrics-listener.ts';
 import type { Shutdown } from '../runtime/shutdown.ts';
 import { watchClock } from '../runtime/watched-clock.ts';
@@ -48,8 +48,7 @@ export async function runDaemon(values: RunValues, { log, shutdown, version }: D
   const lock = lockDirectory(values.dataDir);
   shutdown.add('data directory lock', () => lock.release());
   const metrics = new Metrics();
-  addFaultMetric(metrics);
-  addClockMetric(metrics);
+  if (values.metricsBind !== undefined) addProcessMetrics(metrics, version);
   const figures = nodeMetrics(metrics, { version, network: values.network }, steadyMillis(), steadyMillis);
   const verifier = createVerifier(
     {

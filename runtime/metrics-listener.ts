@@ -1,4 +1,5 @@
 /** `GET /metrics` and nothing else, for programs that have no other HTTP listener. */
+import type { ServerResponse } from 'node:http';
 import type { ListenAddress } from './command-line/command-line.ts';
 import { Door, SMALL_DOOR } from './door/door.ts';
 import type { Logger } from './log.ts';
@@ -30,10 +31,20 @@ export async function listenForMetrics(
         if (path !== '/metrics') response.writeHead(404).end('only /metrics is here\n');
         else if (request.method !== 'GET' && request.method !== 'HEAD')
           response.writeHead(405, { allow: 'GET, HEAD' }).end('use GET\n');
-        else response.writeHead(200, { 'content-type': METRICS_CONTENT_TYPE }).end(metrics.text());
+        else void answer(metrics, response, log);
       },
     },
     { log },
   );
   return { address: await door.listen(address, { what: 'metrics' }), close: () => door.close() };
+}
+
+async function answer(metrics: Metrics, response: ServerResponse, log: Pick<Logger, 'error'>): Promise<void> {
+  try {
+    const text = await metrics.text();
+    response.writeHead(200, { 'content-type': METRICS_CONTENT_TYPE }).end(text);
+  } catch (error) {
+    log.error('metrics could not be gathered', { error });
+    response.writeHead(500).end('metrics could not be gathered\n');
+  }
 }

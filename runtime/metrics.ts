@@ -1,8 +1,9 @@
 /**
- * Figures of a program in the Prometheus text format (version 0.0.4). Labels are bounded: a metric has at most
- * `maxSeries` label combinations; what comes after is added up under `other`, and the drop is itself counted, so no
- * crowd of workers can fill the memory of this program or of whoever scrapes it.
+ * Figures of a program for Prometheus, by `prom-client`. Labels are bounded: a metric has at most `maxSeries` label
+ * combinations; what comes after is added up under `other`, and the drop is itself counted, so no crowd of workers can
+ * fill the memory of this program or of the server that scrapes it.
  */
+import * as prometheus from 'prom-client';
 import { clientFaults } from './client-fault.ts';
 import { clockJumps } from './watched-clock.ts';
 
@@ -28,65 +29,49 @@ export interface Histogram<L extends string> {
 }
 
 type LabelArgument<L extends string> = [L] extends [never] ? [] : [labels: Labels<L>];
+type LabelList<L extends string> = readonly [Labels<L>?];
 
 const DEFAULT_MAX_SERIES = 100;
 const OVERFLOW = 'other';
 const NAME = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 
-const escapeHelp = (text: string): string => text.replace(/\\/g, '\\\\').replace(/\n/g, '\\n');
-const escapeLabel = (text: string): string => escapeHelp(text).replace(/"/g, '\\"');
-const number = (value: number): string =>
-  Number.isFinite(value) ? String(value) : Number.isNaN(value) ? 'NaN' : value > 0 ? '+Inf' : '-Inf';
-
-/** The label combinations of one metric, each with a state of its own. */
-class Series<L extends string, S> {
+/** Which label combinations a metric has, so that it never has too many. */
+class LabelBound<L extends string> {
   readonly #names: readonly L[];
   readonly #limit: number;
-  readonly #make: () => S;
-  readonly #overflowed: () => void;
-  readonly #states = new Map<string, S>();
+  readonly #dropped: () => void;
+  readonly #seen = new Set<string>();
 
-  constructor(settings: Settings<L>, make: () => S, overflowed: () => void) {
+  constructor(settings: Settings<L>, dropped: () => void) {
     this.#names = settings.labels ?? [];
     this.#limit = settings.maxSeries ?? DEFAULT_MAX_SERIES;
-    this.#make = make;
-    this.#overflowed = overflowed;
-    if (this.#names.length === 0) this.#states.set('', make());
+    this.#dropped = dropped;
   }
 
-  #key(values: (name: L) => string): string {
-    return this.#names.map((name) => `${name}="${escapeLabel(values(name))}"`).join(',');
+  /** The labels to count under: those given, or `other` in each of them. */
+  admit([labels]: LabelList<L>): Record<string, string> {
+    if (labels === undefined) return {};
+    const key = this.#key(labels);
+    if (this.#seen.has(key)) return labels;
+    if (this.#seen.size < this.#limit) {
+      this.#seen.add(key);
+      return labels;
+    }
+    this.#dropped();
+    return Object.fromEntries(this.#names.map((name) => [name, OVERFLOW]));
   }
 
-  at([labels]: readonly [Labels<L>?]): S {
-    const key = this.#key((name) => labels?.[name] ?? '');
-    const found = this.#states.get(key);
-    if (found !== undefined) return found;
-    if (this.#states.size < this.#limit) return this.#add(key);
-    this.#overflowed();
-    const other = this.#key(() => OVERFLOW);
-    return this.#states.get(other) ?? this.#add(other);
+  forget([labels]: LabelList<L>): void {
+    if (labels !== undefined) this.#seen.delete(this.#key(labels));
   }
 
-  #add(key: string): S {
-    const state = this.#make();
-    this.#states.set(key, state);
-    return state;
-  }
-
-  remove([labels]: readonly [Labels<L>?]): void {
-    this.#states.delete(this.#key((name) => labels?.[name] ?? ''));
-  }
-
-  entries(): Iterable<[string, S]> {
-    return this.#states;
+  #key(labels: Labels<L>): string {
+    return JSON.stringify(this.#names.map((name) => labels[name]));
   }
 }
 
-type Render = () => string;
-
 export class Metrics {
-  readonly #families = new Map<string, Render>();
+  readonly registry = new prometheus.Registry();
   readonly #beforeScrape: (() => void)[] = [];
   readonly #dropped: Counter<'metric'>;
 
@@ -99,28 +84,25 @@ export class Metrics {
 
   /** Names end in `_total`. */
   counter<const L extends string = never>(name: string, settings: Settings<L>): Counter<L> {
-    const series = this.#series(name, settings, () => ({ value: 0 }));
-    this.#family(name, 'counter', settings.help, () =>
-      [...series.entries()].map(([key, state]) => sample(name, key, state.value)),
-    );
+    const { bound, ...own } = this.#settings(name, settings);
+    const counter = new prometheus.Counter<string>(own);
     return {
       add(amount, ...labels) {
         if (!(amount >= 0)) throw new RangeError(`counter ${name} cannot go down by ${amount}`);
-        series.at(labels).value += amount;
+        counter.inc(bound.admit(labels), amount);
       },
     };
   }
 
   gauge<const L extends string = never>(name: string, settings: Settings<L>): Gauge<L> {
-    const series = this.#series(name, settings, () => ({ value: 0 }));
-    this.#family(name, 'gauge', settings.help, () =>
-      [...series.entries()].map(([key, state]) => sample(name, key, state.value)),
-    );
+    const { bound, ...own } = this.#settings(name, settings);
+    const gauge = new prometheus.Gauge<string>(own);
     return {
-      set(value, ...labels) {
-        series.at(labels).value = value;
+      set: (value, ...labels) => gauge.set(bound.admit(labels), value),
+      remove(...labels) {
+        bound.forget(labels);
+        gauge.remove(labels[0] ?? {});
       },
-      remove: (...labels) => series.remove(labels),
     };
   }
 
@@ -129,31 +111,9 @@ export class Metrics {
     name: string,
     settings: Settings<L> & { readonly buckets: readonly number[] },
   ): Histogram<L> {
-    const { buckets } = settings;
-    const make = () => ({ counts: new Array<number>(buckets.length).fill(0), sum: 0, count: 0 });
-    const series = this.#series(name, settings, make);
-    this.#family(name, 'histogram', settings.help, () =>
-      [...series.entries()].flatMap(([key, state]) => {
-        let total = 0;
-        const prefix = key === '' ? '' : `${key},`;
-        const lines = buckets.map((bound, i) => {
-          total += state.counts[i] as number;
-          return sample(`${name}_bucket`, `${prefix}le="${number(bound)}"`, total);
-        });
-        lines.push(sample(`${name}_bucket`, `${prefix}le="+Inf"`, state.count));
-        lines.push(sample(`${name}_sum`, key, state.sum), sample(`${name}_count`, key, state.count));
-        return lines;
-      }),
-    );
-    return {
-      observe(value, ...labels) {
-        const state = series.at(labels);
-        const bucket = buckets.findIndex((bound) => value <= bound);
-        if (bucket >= 0) state.counts[bucket] = (state.counts[bucket] as number) + 1;
-        state.sum += value;
-        state.count += 1;
-      },
-    };
+    const { bound, ...own } = this.#settings(name, settings);
+    const histogram = new prometheus.Histogram<string>({ ...own, buckets: [...settings.buckets] });
+    return { observe: (value, ...labels) => histogram.observe(bound.admit(labels), value) };
   }
 
   /** Called before each scrape: the place to set gauges that are read rather than kept. */
@@ -161,52 +121,42 @@ export class Metrics {
     this.#beforeScrape.push(update);
   }
 
-  text(): string {
+  async text(): Promise<string> {
     for (const update of this.#beforeScrape) update();
-    return [...this.#families.values()].map((render) => render()).join('');
+    return await this.registry.metrics();
   }
 
-  #series<L extends string, S>(name: string, settings: Settings<L>, make: () => S): Series<L, S> {
-    if (!NAME.test(name) || this.#families.has(name)) throw new Error(`metric name '${name}' is taken or not valid`);
-    return new Series(settings, make, () => this.#dropped?.add(1, { metric: name }));
-  }
-
-  #family(name: string, type: string, help: string, lines: () => string[]): void {
-    const head = `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n`;
-    this.#families.set(name, () => head + lines().join(''));
+  #settings<L extends string>(name: string, settings: Settings<L>) {
+    if (!NAME.test(name) || this.registry.getSingleMetric(name) !== undefined)
+      throw new Error(`metric name '${name}' is taken or not valid`);
+    return {
+      name,
+      help: settings.help,
+      labelNames: [...(settings.labels ?? [])],
+      registers: [this.registry],
+      bound: new LabelBound(settings, () => this.#dropped.add(1, { metric: name })),
+    };
   }
 }
 
-const sample = (name: string, labels: string, value: number): string =>
-  `${name}${labels === '' ? '' : `{${labels}}`} ${number(value)}\n`;
-
-/** What every program tells about its own process. */
+/** What every program reports about its own process: the default metrics of prom-client, and a few of ours. Once per process. */
 export function addProcessMetrics(metrics: Metrics, version: string): void {
-  const memory = metrics.gauge('process_resident_memory_bytes', { help: 'Resident memory' });
-  const heap = metrics.gauge('svc_heap_used_bytes', { help: 'JavaScript heap in use' });
-  const cpu = metrics.gauge('svc_process_cpu_seconds', { help: 'Processor time used since the start' });
+  prometheus.collectDefaultMetrics({ register: metrics.registry });
   const uptime = metrics.gauge('svc_uptime_seconds', { help: 'Time since the process started' });
   addFaultMetric(metrics);
   addClockMetric(metrics);
   metrics.gauge('svc_build_info', { help: 'Version of the program', labels: ['version'] }).set(1, { version });
-  metrics.beforeScrape(() => {
-    const { rss, heapUsed } = process.memoryUsage();
-    const { user, system } = process.cpuUsage();
-    memory.set(rss);
-    heap.set(heapUsed);
-    cpu.set((user + system) / 1e6);
-    uptime.set(process.uptime());
-  });
+  metrics.beforeScrape(() => uptime.set(process.uptime()));
 }
 
 /** Zero unless this program has a defect that a client met (client-fault.ts). */
-export const addFaultMetric = (metrics: Metrics): void =>
+const addFaultMetric = (metrics: Metrics): void =>
   addTotal(metrics, 'svc_client_faults_total', {
     help: 'Clients ended by a defect of this program; the log says which',
     source: clientFaults,
   });
 
-export const addClockMetric = (metrics: Metrics): void =>
+const addClockMetric = (metrics: Metrics): void =>
   addTotal(metrics, 'svc_clock_jumps_total', { help: 'Jumps of the system clock', source: clockJumps });
 
 /** A count that is kept elsewhere in the process. */

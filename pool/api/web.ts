@@ -157,8 +157,8 @@ class Web {
         .send(ready() ? 'ready\n' : 'not ready\n'),
     );
     if (withMetrics)
-      app.get(`${prefix}/metrics`, (_request, reply) =>
-        reply.header('content-type', METRICS_CONTENT_TYPE).send(metrics.text()),
+      app.get(`${prefix}/metrics`, async (_request, reply) =>
+        reply.header('content-type', METRICS_CONTENT_TYPE).send(await metrics.text()),
       );
   }
 
