@@ -87,6 +87,13 @@ export type PoolList = CreditHead & {
   readonly credits: readonly { readonly address: string; readonly amount: string }[];
 };
 
+/** A list as a pool's API gives it: its credits page by page, the leaves of its window with the slices that they belong to. */
+export type PoolListPage = CreditHead & {
+  readonly window: readonly ProofPart[];
+  readonly credits: PoolList['credits'];
+  readonly next_cursor?: string;
+};
+
 export const POOL_PROOF_REFUSALS = [
   'malformed',
   'list_id',

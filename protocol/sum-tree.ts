@@ -61,21 +61,40 @@ function rootOf(count: number, top: SumNode): SumRoot {
 /** All rows of a tree, leaves first. Kept, it serves every branch of the tree without hashing again. */
 export type SumTree = { readonly root: SumRoot; readonly rows: readonly (readonly SumNode[])[] };
 
-export function sumTree(leaves: readonly SumLeaf[]): SumTree {
+/** Nodes between two pauses of `sumTreeSteps`: a millisecond or two of hashing. */
+const STEP_NODES = 256;
+
+/** Builds a tree with pauses, for a caller that has other things to do meanwhile. */
+export function* sumTreeSteps(leaves: readonly SumLeaf[]): Generator<undefined, SumTree> {
   checkOrder(leaves);
   if (leaves.length === 0) return { root: EMPTY_ROOT, rows: [[]] };
-  const rows: SumNode[][] = [leaves.map(sumLeafNode)];
-  for (let row = rows[0] as SumNode[]; row.length > 1; ) {
+  let made = 0;
+  let row: SumNode[] = [];
+  for (const leaf of leaves) {
+    row.push(sumLeafNode(leaf));
+    if (++made % STEP_NODES === 0) yield;
+  }
+  const rows: SumNode[][] = [row];
+  while (row.length > 1) {
     const next: SumNode[] = [];
     for (let i = 0; i < row.length; i += 2) {
       const left = row[i] as SumNode;
       const right = row[i + 1];
       next.push(right === undefined ? left : parent(left, right));
+      if (++made % STEP_NODES === 0) yield;
     }
     rows.push(next);
     row = next;
   }
   return { root: rootOf(leaves.length, (rows.at(-1) as SumNode[])[0] as SumNode), rows };
+}
+
+export function sumTree(leaves: readonly SumLeaf[]): SumTree {
+  const steps = sumTreeSteps(leaves);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
 }
 
 /** The root of a list without entries. */

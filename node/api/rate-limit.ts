@@ -90,4 +90,15 @@ export class RateLimiter {
     const retryAfterMillis = Math.ceil(((cost - client.tokens) * 1000) / perSecond);
     return { ok: false, code: 'too_many_requests', retryAfterMillis };
   }
+
+  /**
+   * What a request turned out to cost beyond what was taken for it. The client may owe it: the next request waits until
+   * that is paid, at most for as long as an empty allowance takes to fill.
+   */
+  charge(name: string, cost: number, now: number): void {
+    const { perSecond, burst } = this.#limits;
+    if (perSecond === 0 || cost <= 0) return;
+    const client = this.#client(name, now);
+    client.tokens = Math.max(-burst, client.tokens - cost);
+  }
 }

@@ -1,5 +1,5 @@
 /** Credit lists for reading: once made they never change, so those looked at last are kept, within a bound. */
-import { unpackCredits } from '../books/packed.ts';
+import { CREDIT_BYTES, creditOf } from '../books/packed.ts';
 import type { Sql } from '../database/connect.ts';
 
 export type CreditListRow = {
@@ -14,27 +14,10 @@ export type CreditListRow = {
 /** Credits kept: 200 lists of 10,000 accounts, 12 bytes each. */
 const KEPT_CREDITS = 2_000_000;
 
-/** The accounts in rising order, and what each got. */
-type Credits = { readonly accounts: Uint32Array; readonly amounts: BigUint64Array };
+/** As the books pack them. A look through one costs less than taking it apart, which would be most of a page's time. */
+type Credits = Buffer;
 
-function credits(packed: Buffer): Credits {
-  const rows = unpackCredits(packed).sort((a, b) => a.accountId - b.accountId);
-  return {
-    accounts: Uint32Array.from(rows, (row) => row.accountId),
-    amounts: BigUint64Array.from(rows, (row) => row.value),
-  };
-}
-
-function creditOf({ accounts, amounts }: Credits, accountId: number): bigint | undefined {
-  let low = 0;
-  let high = accounts.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((accounts[middle] as number) < accountId) low = middle + 1;
-    else high = middle;
-  }
-  return accounts[low] === accountId ? amounts[low] : undefined;
-}
+const countOf = (packed: Credits): number => packed.length / CREDIT_BYTES;
 
 export class CreditLists {
   readonly #sql: Sql;
@@ -58,12 +41,16 @@ export class CreditLists {
     return rows.map(({ made_millis, ...row }) => ({ ...row, madeMillis: Number(made_millis) }));
   }
 
-  /** What an account got of each list; lists that gave it nothing are left out. */
-  async creditsOf(accountId: number, ids: readonly number[]): Promise<Map<number, bigint>> {
+  /** What an account got of each list; lists that gave it nothing are left out. `onRead` is told how many credits had to be read. */
+  async creditsOf(
+    accountId: number,
+    ids: readonly number[],
+    onRead: (credits: number) => void = () => undefined,
+  ): Promise<Map<number, bigint>> {
     if (ids.some((id) => !this.#kept.has(id))) {
       const reading = this.#reading.then(() => this.#read(ids));
       this.#reading = reading.catch(() => undefined);
-      await reading;
+      onRead(await reading);
     }
     const found = new Map<number, bigint>();
     for (const id of ids) {
@@ -77,16 +64,17 @@ export class CreditLists {
     return found;
   }
 
-  async #read(ids: readonly number[]): Promise<void> {
+  async #read(ids: readonly number[]): Promise<number> {
     const missing = ids.filter((id) => !this.#kept.has(id));
-    if (missing.length === 0) return;
+    if (missing.length === 0) return 0;
     const rows = await this.#sql<{ id: number; credits: Buffer }[]>`select id, credits from credit_lists
       where id = any(${missing}::int[])`;
-    for (const row of rows) this.#keep(row.id, credits(row.credits));
+    for (const row of rows) this.#keep(row.id, row.credits);
+    return rows.reduce((sum, row) => sum + countOf(row.credits), 0);
   }
 
   #keep(id: number, list: Credits): void {
-    if (!this.#kept.delete(id)) this.#size += list.accounts.length;
+    if (!this.#kept.delete(id)) this.#size += countOf(list);
     this.#kept.set(id, list);
   }
 
@@ -94,7 +82,7 @@ export class CreditLists {
     for (const [id, list] of this.#kept) {
       if (this.#size <= KEPT_CREDITS) return;
       this.#kept.delete(id);
-      this.#size -= list.accounts.length;
+      this.#size -= countOf(list);
     }
   }
 }

@@ -172,7 +172,7 @@ export class MinerView {
   }
 
   /** What the account got of the latest credit lists; each can be proven. */
-  async credits(address: string, page: Page): Promise<CreditsDocument> {
+  async credits(address: string, page: Page, onRead?: (credits: number) => void): Promise<CreditsDocument> {
     const account = await this.account(address);
     const before = readNumberCursor(page.cursor) ?? 2_147_483_647;
     const rows = await this.#lists.before(before, CREDIT_LISTS + 1);
@@ -180,6 +180,7 @@ export class MinerView {
     const amounts = await this.#lists.creditsOf(
       account.id,
       shown.map((row) => row.id),
+      onRead,
     );
     const credits = shown.flatMap((row): CreditDocument[] => {
       const amount = amounts.get(row.id);

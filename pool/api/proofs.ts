@@ -2,6 +2,7 @@
  * Proofs as the API hands them out (protocol/pool-proof.ts checks them): made from closed slices and finished credit lists,
  * which never change, so trees are built once and kept.
  */
+import { setImmediate as immediate } from 'node:timers/promises';
 import { formatAddress } from '../../protocol/address.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
@@ -10,15 +11,17 @@ import {
   type CreditHead,
   type MembershipDocument,
   type NeighbourDocument,
-  type PoolList,
+  type PoolListPage,
   type PoolProof,
   type ProofPart,
   poolListId,
 } from '../../protocol/pool-proof.ts';
-import { type SumTree, sumBranch, sumTree } from '../../protocol/sum-tree.ts';
-import { unpackCredits, unpackWork } from '../books/packed.ts';
+import { type SumTree, sumBranch, sumTreeSteps } from '../../protocol/sum-tree.ts';
+import { CREDIT_BYTES, unpackCredits, unpackWork } from '../books/packed.ts';
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
+import { ApiRefusal } from './api-error.ts';
+import { type Page, readNumberCursor } from './keyset.ts';
 
 /** A list of (account, value) with its tree; never changes once made. */
 type Committed = {
@@ -39,6 +42,10 @@ type ListRow = {
   window_parts: { slice: number; total: string; counted: string }[];
 };
 
+/** Trees that may wait for their turn; who asks for one more is told to come back. */
+const MAX_WAITING = 64;
+const RETRY_MILLIS = 5_000;
+
 export const PROOF_DEFAULTS = { keptTrees: 24 } as const;
 
 export class ProofMaker {
@@ -46,6 +53,8 @@ export class ProofMaker {
   readonly #sql: Sql;
   readonly #keptTrees: number;
   readonly #trees = new Map<string, Promise<Committed>>();
+  #building: Promise<unknown> = Promise.resolve();
+  #waiting = 0;
 
   constructor(options: { network: NetworkName; keptTrees?: number }, dependencies: { sql: Sql }) {
     this.#network = options.network;
@@ -54,16 +63,23 @@ export class ProofMaker {
   }
 
   /** Undefined when the slice has no credit list (yet). */
-  async proof(service: number, slice: number, payload: Bytes, address: string): Promise<PoolProof | undefined> {
+  async proof(
+    service: number,
+    slice: number,
+    payload: Bytes,
+    address: string,
+    onBuilt: (leaves: number) => void = () => undefined,
+  ): Promise<PoolProof | undefined> {
     const row = await this.#list(service, slice);
     if (row === undefined) return undefined;
     const key = toHex(payload);
     const window = [];
     for (const part of row.window_parts) {
-      const committed = await this.#slice(service, part.slice);
-      window.push({ ...partDocument(part, committed), leaf: this.#membership(committed, key) });
+      const committed = await this.#slice(service, part.slice, onBuilt);
+      const { count: accounts, hash } = committed.tree.root;
+      window.push({ ...part, accounts, root: toHex(hash), leaf: this.#membership(committed, key) });
     }
-    const credit = this.#membership(await this.#credits(service, slice), key);
+    const credit = this.#membership(await this.#credits(service, slice, onBuilt), key);
     return { ...(await this.#head(service, slice, row, window)), address, window, credit };
   }
 
@@ -86,21 +102,36 @@ export class ProofMaker {
     };
   }
 
-  /** Everybody's: the whole list, for those who check all of it. */
-  async list(service: number, slice: number): Promise<PoolList | undefined> {
+  /**
+   * Everybody's, a page at a time. The leaves of the window are published with their slices (books-view.ts). Nothing is hashed
+   * for it: roots and counts stand in the books.
+   */
+  async list(service: number, slice: number, page: Page): Promise<PoolListPage | undefined> {
     const row = await this.#list(service, slice);
     if (row === undefined) return undefined;
-    const window = [];
-    for (const part of row.window_parts) {
-      const committed = await this.#slice(service, part.slice);
-      const leaves = this.#named(committed).map(({ address, value }) => ({ address, work: String(value) }));
-      window.push({ ...partDocument(part, committed), leaves });
-    }
-    const credits = this.#named(await this.#credits(service, slice));
+    const from = Math.min(readNumberCursor(page.cursor) ?? 0, row.accounts);
+    const roots = await this.#sql<{ number: number; accounts: number; root: Buffer }[]>`select number, root,
+        octet_length(leaves) / 20 as accounts
+      from slices where service = ${service} and number = any(${row.window_parts.map((part) => part.slice)}::int[])`;
+    const byNumber = new Map(roots.map((each) => [each.number, each]));
+    const window = row.window_parts.map((part) => {
+      const { accounts, root } = byNumber.get(part.slice) as (typeof roots)[number];
+      return { ...part, accounts, root: root.toString('hex') };
+    });
+    const [packed] = await this.#sql<{ credits: Buffer }[]>`select
+        substring(credits from ${from * CREDIT_BYTES + 1}::int for ${page.limit * CREDIT_BYTES}::int) as credits
+      from credit_lists where service = ${service} and slice = ${slice}`;
+    const credits = unpackCredits((packed as { credits: Buffer }).credits);
+    const payloads = await this.#payloads(credits.map((credit) => credit.accountId));
+    const end = from + credits.length;
     return {
       ...(await this.#head(service, slice, row, window)),
       window,
-      credits: credits.map(({ address, value }) => ({ address, amount: String(value) })),
+      credits: credits.map(({ value }, i) => ({
+        address: formatAddress(payloads[i] as Buffer, this.#network),
+        amount: String(value),
+      })),
+      ...(end < row.accounts ? { next_cursor: `${end}-0` } : {}),
     };
   }
 
@@ -140,8 +171,8 @@ export class ProofMaker {
     return { ...head, list_id: poolListId({ ...head, window }) };
   }
 
-  #slice(service: number, slice: number): Promise<Committed> {
-    return this.#kept(`slice/${service}/${slice}`, async () => {
+  #slice(service: number, slice: number, onBuilt: (leaves: number) => void): Promise<Committed> {
+    return this.#kept(`slice/${service}/${slice}`, onBuilt, async () => {
       const [row] = await this.#sql<{ leaves: Buffer }[]>`select leaves from slices
         where service = ${service} and number = ${slice} and closed_height is not null`;
       if (row === undefined) throw new Error(`slice ${slice} of a credit list is not closed`);
@@ -149,38 +180,39 @@ export class ProofMaker {
     });
   }
 
-  #credits(service: number, slice: number): Promise<Committed> {
-    return this.#kept(`credits/${service}/${slice}`, async () => {
+  #credits(service: number, slice: number, onBuilt: (leaves: number) => void): Promise<Committed> {
+    return this.#kept(`credits/${service}/${slice}`, onBuilt, async () => {
       const [row] = await this.#sql<{ credits: Buffer }[]>`select credits from credit_lists
         where service = ${service} and slice = ${slice}`;
       return this.#commit(unpackCredits((row as { credits: Buffer }).credits));
     });
   }
 
-  async #commit(rows: readonly { accountId: number; value: bigint }[]): Promise<Committed> {
-    const ids = rows.map((row) => row.accountId);
+  async #payloads(ids: readonly number[]): Promise<Buffer[]> {
     const found = await this.#sql<{ id: number; payload: Buffer }[]>`select id, payload from accounts
-      where id = any(${ids}::int[])`;
+      where id = any(${ids as number[]}::int[])`;
     const byId = new Map(found.map((row) => [row.id, row.payload]));
-    const payloads = ids.map((id) => byId.get(id) as Buffer);
+    return ids.map((id) => byId.get(id) as Buffer);
+  }
+
+  async #commit(rows: readonly { accountId: number; value: bigint }[]): Promise<Committed> {
+    const payloads = await this.#payloads(rows.map((row) => row.accountId));
+    const steps = sumTreeSteps(
+      rows.map((row, i) => ({ key: new Uint8Array(payloads[i] as Buffer), value: row.value })),
+    );
+    let step = steps.next();
+    for (; step.done !== true; step = steps.next()) await immediate();
     return {
-      tree: sumTree(rows.map((row, i) => ({ key: new Uint8Array(payloads[i] as Buffer), value: row.value }))),
+      tree: step.value,
       values: rows.map((row) => row.value),
       payloads,
       index: new Map(payloads.map((payload, i) => [payload.toString('hex'), i])),
     };
   }
 
-  #named(committed: Committed): { address: string; value: bigint }[] {
-    return committed.payloads.map((payload, i) => ({
-      address: formatAddress(payload, this.#network),
-      value: committed.values[i] as bigint,
-    }));
-  }
-
-  /** The least recently used tree goes first. */
-  #kept(key: string, make: () => Promise<Committed>): Promise<Committed> {
-    const found = this.#trees.get(key) ?? make();
+  /** The least recently used tree goes first. One is built at a time, in pieces, so that nothing else waits for it. */
+  #kept(key: string, onBuilt: (leaves: number) => void, make: () => Promise<Committed>): Promise<Committed> {
+    const found = this.#trees.get(key) ?? this.#build(make, onBuilt);
     this.#trees.delete(key);
     this.#trees.set(key, found);
     found.catch(() => this.#trees.delete(key));
@@ -190,12 +222,17 @@ export class ProofMaker {
     }
     return found;
   }
-}
 
-const partDocument = (part: { slice: number; total: string; counted: string }, committed: Committed) => ({
-  slice: part.slice,
-  accounts: committed.tree.root.count,
-  total: part.total,
-  counted: part.counted,
-  root: toHex(committed.tree.root.hash),
-});
+  #build(make: () => Promise<Committed>, onBuilt: (leaves: number) => void): Promise<Committed> {
+    if (this.#waiting >= MAX_WAITING)
+      return Promise.reject(new ApiRefusal('unavailable', 'too many proofs are being made', RETRY_MILLIS));
+    this.#waiting++;
+    const built = this.#building.then(make).finally(() => this.#waiting--);
+    this.#building = built.catch(() => undefined);
+    void built.then(
+      ({ values }) => onBuilt(values.length),
+      () => undefined,
+    );
+    return built;
+  }
+}

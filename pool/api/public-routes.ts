@@ -14,6 +14,8 @@ import {
   addressOfQuery,
   answerKey,
   bodyObject,
+  type Charge,
+  COSTS,
   choiceOfRequest,
   numberOfRequest,
   PAGE,
@@ -57,12 +59,12 @@ export function sendAnswer(
 export function publicRoutes(dependencies: PublicDependencies): Route[] {
   const { pool, ledger, miners, charts, proofs, thresholds, connect, cache } = dependencies;
   const cached =
-    (millis: number, build: (request: FastifyRequest) => Promise<unknown>) =>
-    async (request: FastifyRequest, reply: FastifyReply) =>
+    (millis: number, build: (request: FastifyRequest, charge: Charge) => Promise<unknown>) =>
+    async (request: FastifyRequest, reply: FastifyReply, charge: Charge) =>
       sendAnswer(
         request,
         reply,
-        await cache.get(answerKey(request), millis, () => build(request)),
+        await cache.get(answerKey(request), millis, () => build(request, charge)),
         `public, max-age=${Math.max(1, millis / 1000)}`,
       );
   const hoursOf = (request: FastifyRequest): number => numberOfRequest(request, 'hours', { ...CHART_HOURS, min: 1 });
@@ -88,6 +90,7 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
       group: 'Pool',
       summary: 'Hash rate and workers over time',
       parameters: [PARAMETERS.hours, PARAMETERS.serviceQuery],
+      cost: COSTS.chart,
       handle: cached(CHART_MILLIS, (request) => charts.pool(hoursOf(request), serviceOfQuery(request))),
     },
     {
@@ -103,6 +106,7 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
       group: 'Blocks',
       summary: 'Blocks, newest first',
       parameters: [PARAMETERS.serviceQuery, PARAMETERS.state, PARAMETERS.finder, ...PAGE],
+      cost: COSTS.search,
       handle: cached(FIGURES_MILLIS, (request) =>
         ledger.blocks(pageOfRequest(request), {
           service: serviceOfQuery(request),
@@ -131,6 +135,7 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
       group: 'Miners',
       summary: 'Miners by hash rate of the last hour',
       parameters: PAGE,
+      cost: COSTS.search,
       handle: cached(FIGURES_MILLIS, (request) => miners.miners(pageOfRequest(request))),
     },
     {
@@ -155,7 +160,10 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
       group: 'Miners',
       summary: 'What a miner got of each credit list; each can be proven',
       parameters: [PARAMETERS.address, ...PAGE],
-      handle: cached(FIGURES_MILLIS, (request) => miners.credits(pathPart(request, 'address'), pageOfRequest(request))),
+      cost: COSTS.search,
+      handle: cached(FIGURES_MILLIS, (request, charge) =>
+        miners.credits(pathPart(request, 'address'), pageOfRequest(request), (rows) => charge(rows / COSTS.rows)),
+      ),
     },
     {
       method: 'GET',
@@ -163,6 +171,7 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
       group: 'Miners',
       summary: "A miner's hash rate by hour",
       parameters: [PARAMETERS.address, PARAMETERS.hours],
+      cost: COSTS.chart,
       handle: cached(CHART_MILLIS, async (request) => {
         const account = await miners.account(pathPart(request, 'address'));
         return charts.account(account.id, hoursOf(request));
@@ -174,6 +183,7 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
       group: 'Miners',
       summary: "A worker's hash rate by hour",
       parameters: [PARAMETERS.address, PARAMETERS.service, PARAMETERS.worker, PARAMETERS.hours],
+      cost: COSTS.chart,
       handle: cached(CHART_MILLIS, async (request) => {
         const id = await miners.workerId(pathPart(request, 'address'), serviceOfPath(request), workerOf(request));
         return charts.worker(id, hoursOf(request));
@@ -202,6 +212,7 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
         required: ['threshold_atoms', 'request', 'proof'],
         properties: { threshold_atoms: { type: 'string' }, request: { type: 'object' }, proof: { type: 'object' } },
       },
+      cost: COSTS.signature,
       handle: async (request) => {
         const { threshold_atoms, request: asked, proof } = bodyObject(request);
         const account = await miners.account(pathPart(request, 'address'));
@@ -214,6 +225,7 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
       group: 'Payments',
       summary: 'Payments, newest first; all, or those to one address',
       parameters: [PARAMETERS.addressQuery, ...PAGE],
+      cost: COSTS.search,
       handle: cached(FIGURES_MILLIS, (request) =>
         ledger.payments(pageOfRequest(request), addressOfQuery(request, 'address')),
       ),
@@ -224,7 +236,8 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
       group: 'Proofs',
       summary: "The proof of a miner's credit of a slice's rewards (protocol/pool-proof.ts checks it)",
       parameters: [PARAMETERS.service, PARAMETERS.slice, { ...PARAMETERS.addressQuery, description: 'whose proof' }],
-      handle: async (request, reply) => {
+      cost: COSTS.proof,
+      handle: async (request, reply, charge) => {
         const address = addressOfQuery(request, 'address');
         if (address === undefined) throw new ApiRefusal('bad_request', 'address says whose proof is wanted');
         const account = await miners.account(address);
@@ -233,6 +246,7 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
           sliceOfPath(request),
           account.payload,
           account.address,
+          (leaves) => charge(leaves / COSTS.leaves),
         );
         if (proof === undefined) throw new ApiRefusal('not_found', 'this slice has no credit list yet');
         return sendAnswer(request, reply, jsonAnswer(proof), FOREVER);
@@ -242,10 +256,11 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
       method: 'GET',
       path: '/proofs/:service/:slice/list',
       group: 'Proofs',
-      summary: "The whole credit list of a slice's rewards, with every leaf of its window",
-      parameters: [PARAMETERS.service, PARAMETERS.slice],
+      summary: "Everybody's credits of a slice's rewards, page by page, with the roots of its window",
+      parameters: [PARAMETERS.service, PARAMETERS.slice, ...PAGE],
+      cost: COSTS.search,
       handle: async (request, reply) => {
-        const list = await proofs.list(serviceOfPath(request), sliceOfPath(request));
+        const list = await proofs.list(serviceOfPath(request), sliceOfPath(request), pageOfRequest(request));
         if (list === undefined) throw new ApiRefusal('not_found', 'this slice has no credit list yet');
         return sendAnswer(request, reply, jsonAnswer(list), FOREVER);
       },

@@ -22,10 +22,30 @@ export type Route = {
   /** An example of the answer, shown on the API page. */
   readonly answer?: string;
   readonly operator?: boolean;
-  /** Units of the client's allowance that an answer takes; 1 where it is cheap. */
+  /** Units of the client's allowance that are taken before anything is done; 1 where it is cheap. */
   readonly cost?: number;
-  handle(request: FastifyRequest, reply: FastifyReply): Promise<unknown>;
+  /** `charge` takes what only turned out on the way, such as lists that had to be read. The length of an answer is charged anyway. */
+  handle(request: FastifyRequest, reply: FastifyReply, charge: Charge): Promise<unknown>;
 };
+
+export type Charge = (units: number) => void;
+
+/**
+ * What work costs, in units of the allowance (50 a second for each client). One unit stands for about a millisecond of the main
+ * thread, so that no client takes up more than a twentieth of it.
+ */
+export const COSTS = {
+  /** A page that the database may have to look for. */
+  search: 4,
+  chart: 4,
+  /** A signature that is verified. */
+  signature: 16,
+  proof: 8,
+  /** Bytes of an answer, leaves of a tree that had to be built, and packed rows that had to be read, for one unit. */
+  bytes: 8 * 1024,
+  leaves: 100,
+  rows: 10_000,
+} as const;
 
 const text = (name: string, where: Parameter['in'], description: string, schema: object = {}): Parameter => ({
   name,

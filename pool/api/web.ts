@@ -20,7 +20,7 @@ import { SERVICES } from '../journal-record.ts';
 import { ApiRefusal, type PoolApiErrorCode, wordsOf } from './api-error.ts';
 import { apiPage, openApiDocument } from './openapi.ts';
 import type { OperatorToken } from './operator-token.ts';
-import { checkRequest, type Route } from './route.ts';
+import { COSTS, checkRequest, type Route } from './route.ts';
 import { loadStaticFiles, PAGE_HEADERS, type StaticFile } from './static-files.ts';
 
 export type WebOptions = {
@@ -144,6 +144,11 @@ class Web {
         method: route.method,
         url: `${base}${route.path}`,
         handler: (request, reply) => this.#serve(route, request, reply),
+        onSend: async (request, _reply, payload) => {
+          const length = typeof payload === 'string' || Buffer.isBuffer(payload) ? payload.length : 0;
+          this.#charge(request, Math.floor(length / COSTS.bytes));
+          return payload;
+        },
       });
     const document = JSON.stringify(openApiDocument(routes, { title, version, base }));
     const page = apiPage(routes, { title, base });
@@ -157,23 +162,32 @@ class Web {
         .send(ready() ? 'ready\n' : 'not ready\n'),
     );
     if (withMetrics)
-      app.get(`${prefix}/metrics`, async (_request, reply) =>
-        reply.header('content-type', METRICS_CONTENT_TYPE).send(await metrics.text()),
-      );
+      app.get(`${prefix}/metrics`, async (request, reply) => {
+        this.#take(request, COSTS.search);
+        return reply.header('content-type', METRICS_CONTENT_TYPE).send(await metrics.text());
+      });
   }
 
   async #serve(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-    const { token, now } = this.#dependencies;
+    const { token } = this.#dependencies;
     reply.header('x-content-type-options', 'nosniff').header('cross-origin-resource-policy', 'same-origin');
-    const verdict = this.#rate.take(clientKey(this.#clientOf(request.raw)), route.cost ?? 1, now());
-    if (!verdict.ok) throw new ApiRefusal('too_many_requests', 'too many requests', verdict.retryAfterMillis);
+    this.#take(request, route.cost ?? 1);
     if (route.operator === true) {
       reply.header('cache-control', 'no-store');
       if (!(await token.admits(request.headers.authorization)))
         throw new ApiRefusal('unauthorized', 'this route needs the operator token');
     }
     checkRequest(route, request);
-    return route.handle(request, reply);
+    return route.handle(request, reply, (units) => this.#charge(request, units));
+  }
+
+  #take(request: FastifyRequest, cost: number): void {
+    const verdict = this.#rate.take(clientKey(this.#clientOf(request.raw)), cost, this.#dependencies.now());
+    if (!verdict.ok) throw new ApiRefusal('too_many_requests', 'too many requests', verdict.retryAfterMillis);
+  }
+
+  #charge(request: FastifyRequest, units: number): void {
+    this.#rate.charge(clientKey(this.#clientOf(request.raw)), units, this.#dependencies.now());
   }
 
   #clientOf({ socket, headers }: IncomingMessage): string {

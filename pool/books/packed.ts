@@ -8,6 +8,8 @@ export type PackedRow = { readonly accountId: number; readonly value: bigint };
 
 /** Account id and u128. */
 const WORK_ROW_BYTES = 20;
+/** Account id and u64. */
+export const CREDIT_BYTES = 12;
 
 const pack =
   (write: (writer: ByteWriter, value: bigint) => void) =>
@@ -54,3 +56,11 @@ export const packWork = pack((writer, value) => writer.u128(value));
 export const unpackWork = unpack((reader) => reader.u128());
 export const packCredits = pack((writer, value) => writer.u64(value));
 export const unpackCredits = unpack((reader) => reader.u64());
+
+/** One account's credit of a packed list. */
+export function creditOf(bytes: Bytes, accountId: number): bigint | undefined {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let at = 0; at < bytes.length; at += CREDIT_BYTES)
+    if (view.getUint32(at, true) === accountId) return view.getBigUint64(at + 4, true);
+  return undefined;
+}

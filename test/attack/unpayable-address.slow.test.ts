@@ -61,7 +61,9 @@ test('twenty of them in the books, with more than anybody else: the others are p
     operator: true,
   }));
   const route = (path: string, id = '') =>
-    routes.find((one) => one.path === path)?.handle({ params: { id } } as unknown as FastifyRequest, {} as never);
+    routes
+      .find((one) => one.path === path)
+      ?.handle({ params: { id } } as unknown as FastifyRequest, {} as never, () => undefined);
   const queue = async () => ((await route('/queue')) as QueueDocument).payouts;
   const act = (id: string, action: PayoutAction) => route(`/payouts/:id/${action}`, id);
   const setAside = async () => (await queue()).filter(({ needs_person }) => needs_person !== null);

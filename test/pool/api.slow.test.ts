@@ -36,7 +36,8 @@ import { SIGNATURE_HEADER, WebhookSender } from '../../pool/webhooks/webhook-sen
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
 import { addressProofMessage } from '../../protocol/address-proof.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { checkPoolList, checkPoolProof, type PoolList, type PoolProof } from '../../protocol/pool-proof.ts';
+import { readPoolList } from '../../protocol/pool-list.ts';
+import { checkPoolList, checkPoolProof, type PoolProof } from '../../protocol/pool-proof.ts';
 import { targetOfWork } from '../../protocol/target.ts';
 import { Metrics } from '../../runtime/metrics.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
@@ -219,7 +220,7 @@ test('a proof downloaded over the API verifies; with one byte changed it does no
     const changed = text.slice(0, digit) + ((Number(text[digit]) + 1) % 10) + text.slice(digit + 1);
     expect(checkPoolProof(JSON.parse(changed) as PoolProof)).toMatchObject({ valid: false });
   }
-  expect(checkPoolList(await json<PoolList>('/proofs/pplns/1/list'))).toMatchObject({ valid: true });
+  expect(checkPoolList(await readPoolList('pplns', 1, (path) => json(path)))).toMatchObject({ valid: true });
   expect((await get('/api/v1/proofs/pplns/77/list')).status).toBe(404);
 });
 

@@ -15,17 +15,27 @@ export type Result = Outcome & { readonly credited: number };
 /** How far beyond the hashes done, in parts of what luck explains. */
 export const sigmasOf = ({ credited, hashes, variance }: Result): number => (credited - hashes) / Math.sqrt(variance);
 
-export type Play = { readonly strategies: number; readonly instances?: number; readonly collects?: boolean };
+/** `first`: number of the first strategy, 1 unless told. */
+export type Play = {
+  readonly strategies: number;
+  readonly first?: number;
+  readonly instances?: number;
+  readonly collects?: boolean;
+};
 
 /** Where the servers of one crowd put their shares, and what was credited by then, by the number of an account. */
 export type Ledger = { readonly sinks: Sinks; credited(account: number): Promise<number> };
 
-export async function play(open: () => Promise<Ledger>, { strategies, ...settings }: Play): Promise<Result[]> {
+export async function play(
+  open: () => Promise<Ledger>,
+  { strategies, first = 1, ...settings }: Play,
+): Promise<Result[]> {
   const results: Result[] = [];
-  let next = 1;
+  let next = first;
+  const end = first + strategies;
   const playOn = async (): Promise<void> => {
-    while (next <= strategies) {
-      const numbers = Array.from({ length: Math.min(CROWD, strategies - next + 1) }, (_, i) => next + i);
+    while (next < end) {
+      const numbers = Array.from({ length: Math.min(CROWD, end - next) }, (_, i) => next + i);
       next += numbers.length;
       results.push(...(await playCrowd(await open(), numbers, settings)));
     }
@@ -38,7 +48,7 @@ export async function play(open: () => Promise<Ledger>, { strategies, ...setting
 async function playCrowd(
   ledger: Ledger,
   numbers: readonly number[],
-  { instances = 2, ...traits }: Omit<Play, 'strategies'>,
+  { instances = 2, ...traits }: Omit<Play, 'strategies' | 'first'>,
 ): Promise<Result[]> {
   const world = await World.open(ledger.sinks, instances);
   const miners = numbers.map((number) => new CountedMiner(world, number, seed + number, traits));
