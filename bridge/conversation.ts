@@ -9,9 +9,11 @@ import { FrameSplitter, readFrame } from '../protocol/stratum/frame.ts';
 import type { JobPart } from '../protocol/stratum/job-template.ts';
 import { LineSplitter } from '../protocol/stratum/line.ts';
 import type { Authorized, Reconnect, Subscribed, WorkerStats } from '../protocol/stratum/messages.ts';
+import type { ReceiptsOffer } from '../protocol/stratum/receipt-messages.ts';
 import { encodeAccepted, encodeError, encodeNotification, encodeResult } from '../protocol/stratum/v1-answer.ts';
 import { decodeRequest, type Invalid, type Request, type RequestId } from '../protocol/stratum/v1-request.ts';
 import { type ClientFrame, decodeClientFrame, encodeServerFrame, type ServerFrame } from '../protocol/stratum/v2.ts';
+import type { ReceiptMessage } from './receipts.ts';
 import type { ServedTemplate } from './served-template.ts';
 import type { StratumService } from './service.ts';
 import { Session } from './session.ts';
@@ -123,6 +125,8 @@ export abstract class Conversation implements Voice {
   abstract pong(id: AnswerId, value: bigint): void;
   abstract job(template: ServedTemplate, part: JobPart): void;
   abstract reconnect(value: Reconnect): void;
+  abstract receipts(id: AnswerId, offer: ReceiptsOffer): void;
+  abstract receipt(message: ReceiptMessage): void;
 }
 
 export class V1Conversation extends Conversation {
@@ -178,6 +182,10 @@ export class V1Conversation extends Conversation {
       }
       case 'mining.ping': {
         session.ping(request.id, 0n);
+        return;
+      }
+      case 'mining.receipts': {
+        session.receipts(request.id);
         return;
       }
     }
@@ -254,6 +262,14 @@ export class V1Conversation extends Conversation {
 
   override reconnect(params: Reconnect): void {
     this.#say(encodeNotification({ method: 'mining.reconnect', params }));
+  }
+
+  override receipts(id: AnswerId, result: ReceiptsOffer): void {
+    this.#sayWide(encodeResult(id as RequestId, { method: 'mining.receipts', result }));
+  }
+
+  override receipt(message: ReceiptMessage): void {
+    this.#say(message.line());
   }
 }
 
@@ -337,13 +353,20 @@ export class V2Conversation extends Conversation {
         session.ping(null, frame.value);
         return;
       }
+      case 'receipts': {
+        session.receipts(null);
+        return;
+      }
       case 'pong':
         return;
     }
   }
 
   #say(frame: ServerFrame): void {
-    const bytes = encodeServerFrame(frame);
+    this.#write(encodeServerFrame(frame));
+  }
+
+  #write(bytes: Bytes): void {
     if (this.peer.framed) {
       this.peer.write(bytes, false);
       return;
@@ -425,5 +448,13 @@ export class V2Conversation extends Conversation {
 
   override reconnect(reconnect: Reconnect): void {
     this.#say({ type: 'reconnect', reconnect });
+  }
+
+  override receipts(_id: AnswerId, offer: ReceiptsOffer): void {
+    this.#say({ type: 'receiptsOffer', offer });
+  }
+
+  override receipt(message: ReceiptMessage): void {
+    for (const frame of message.frames()) this.#write(frame);
   }
 }

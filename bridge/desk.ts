@@ -15,6 +15,7 @@ import { FanOut } from './fan-out.ts';
 import type { Hub, ListenerFigures, Member, Publication } from './hub.ts';
 import { TemplateShelf } from './job-book.ts';
 import type { StratumLimits } from './options.ts';
+import { type ReceiptDelivery, ReceiptFanOut } from './receipts.ts';
 import { ServedTemplate } from './served-template.ts';
 import type { StratumService } from './service.ts';
 import type { Session } from './session.ts';
@@ -86,6 +87,7 @@ export class Desk implements ConversationDesk {
   readonly #counter: ConnectionCounter;
   readonly #check: ShareCheck;
   readonly #fanOut: FanOut;
+  readonly #receipts: ReceiptFanOut<Conversation>;
   #newest: ServedTemplate[] = [];
   #before: ServedTemplate[] = [];
   #touched: Conversation[] = [];
@@ -121,11 +123,13 @@ export class Desk implements ConversationDesk {
       onFault: (error) => log('warn', 'shares could not be judged', { error }),
       onDefect: (session, error) => this.#defect(conversationOf(session), error),
     });
-    this.#fanOut = new FanOut(this.#conversations, {
+    const fanning = {
       soon,
       now: () => performance.now(),
-      onDefect: (conversation, error) => this.#defect(conversation, error),
-    });
+      onDefect: (conversation: Conversation, error: unknown) => this.#defect(conversation, error),
+    };
+    this.#fanOut = new FanOut(this.#conversations, fanning);
+    this.#receipts = new ReceiptFanOut(fanning);
   }
 
   now(): number {
@@ -151,6 +155,7 @@ export class Desk implements ConversationDesk {
     conversation.isEnding = true;
     const { session } = conversation;
     this.#fanOut.forget(conversation);
+    this.#receipts.forget(conversation);
     if (conversation instanceof V2Conversation) this.#acknowledging.delete(conversation);
     if (!this.#bySession.has(session.id)) return;
     if (session.isMining) this.#tellWorker(session, 'left');
@@ -183,6 +188,10 @@ export class Desk implements ConversationDesk {
       }
   }
 
+  receipts(delivery: ReceiptDelivery): void {
+    this.#receipts.deliver(delivery);
+  }
+
   // --- what sessions ask for -------------------------------------------------------------------------------------------
 
   newest(draw: number): ServedTemplate | undefined {
@@ -191,6 +200,10 @@ export class Desk implements ConversationDesk {
 
   before(draw: number): ServedTemplate | undefined {
     return ofDraw(this.#before, draw);
+  }
+
+  wantsReceipts(session: Session): void {
+    this.#receipts.ask(conversationOf(session));
   }
 
   newNumbers(): ConnectionNumbers {

@@ -5,6 +5,7 @@
  */
 import type { Bytes } from '../protocol/bytes.ts';
 import type { Fault } from './ban-score.ts';
+import type { ReceiptDelivery } from './receipts.ts';
 import type { SessionRecord } from './session-record.ts';
 import type { Ownership, RefusedShare, WorkerEvent } from './sink.ts';
 
@@ -104,6 +105,8 @@ export interface ListenerControl {
   setCertificate(certificate: CertificatePem): void;
   ban(key: string, untilMillis: number): void;
   takeSession(id: string): Promise<SessionRecord | null>;
+  /** Of a slice that closed, to the connections that asked for receipts. */
+  receipts(delivery: ReceiptDelivery): void;
   figures(): Promise<ListenerFigures>;
   /** Stops accepting, asks miners to reconnect, and resolves when nothing is left half answered. */
   drain(): Promise<void>;

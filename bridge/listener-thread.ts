@@ -57,6 +57,7 @@ const calls = new PortCalls(parentPort, {
   setCertificate: listener.setCertificate.bind(listener),
   ban: listener.ban.bind(listener),
   takeSession: (id: string) => listener.takeSession(id),
+  receipts: listener.receipts.bind(listener),
   figures: () => listener.figures(),
   drain: () => listener.drain(),
   close: () => listener.close(),

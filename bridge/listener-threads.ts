@@ -102,6 +102,7 @@ export function startListenerThread(
     setCertificate: (certificate: CertificatePem) => calls.tell('setCertificate', [certificate]),
     ban: (key, untilMillis) => calls.tell('ban', [key, untilMillis]),
     takeSession: (id) => calls.call<SessionRecord | null>('takeSession', [id]).catch(() => null),
+    receipts: (delivery) => calls.tell('receipts', [delivery]),
     figures: () => calls.call<ListenerFigures>('figures', []),
     drain: () => calls.call<void>('drain', []).catch(() => {}),
     close: async () => {

@@ -19,6 +19,7 @@ import { type Desk, TICK_MILLIS } from './desk.ts';
 import type { BoundAddress, CertificatePem, ListenerControl, ListenerFigures, Publication } from './hub.ts';
 import { StreamPeer } from './peers.ts';
 import { readProxyHeader } from './proxy-header.ts';
+import type { ReceiptDelivery } from './receipts.ts';
 import type { StratumService } from './service.ts';
 import type { SessionRecord } from './session-record.ts';
 import { type Bucket, fullBucket, take } from './token-bucket.ts';
@@ -361,6 +362,10 @@ export class Listener implements ListenerControl {
 
   takeSession(id: string): Promise<SessionRecord | null> {
     return this.#desk.takeSession(id);
+  }
+
+  receipts(delivery: ReceiptDelivery): void {
+    this.#desk.receipts(delivery);
   }
 
   async figures(): Promise<ListenerFigures> {

@@ -21,6 +21,7 @@ import { Listener, type ListenerOptions } from './listener.ts';
 import { startListenerThread } from './listener-threads.ts';
 import { MainHub } from './main-hub.ts';
 import type { StratumLimits } from './options.ts';
+import type { ReceiptDelivery } from './receipts.ts';
 import { RepeatedTemplates } from './repeated-templates.ts';
 import type { StratumService } from './service.ts';
 import { LocalSessionShelf, type SessionShelf } from './session-shelf.ts';
@@ -83,6 +84,8 @@ export interface StratumServer {
   /** Takes over a WebSocket upgrade that another web server got for one of the services, from the client it names. */
   handleUpgrade(service: string, request: IncomingMessage, socket: Duplex, head: Bytes, client: string): void;
   setCertificate(certificate: CertificatePem): void;
+  /** Sends the receipts of a slice to the connections that asked for them. */
+  receipts(delivery: ReceiptDelivery): void;
   figures(): Promise<StratumFigures>;
   blocks(limit: number): readonly BlockEntry[];
   bans(): readonly { readonly key: string; readonly untilMillis: number }[];
@@ -351,6 +354,10 @@ class MainServer implements StratumServer {
   setCertificate(certificate: CertificatePem): void {
     this.#certificate = certificate;
     this.#each((listener) => listener.setCertificate(certificate));
+  }
+
+  receipts(delivery: ReceiptDelivery): void {
+    this.#each((listener) => listener.receipts(delivery));
   }
 
   async figures(): Promise<StratumFigures> {

@@ -3,6 +3,7 @@
  * one per reward scheme, which pay the pool. Plain data: it goes to the listener threads as it is.
  */
 import type { Bytes } from '../protocol/bytes.ts';
+import type { ReceiptsOffer } from '../protocol/stratum/receipt-messages.ts';
 import { MAX_TAG } from '../protocol/tag.ts';
 import type { ListenAddress } from '../runtime/command-line/command-line.ts';
 
@@ -16,6 +17,8 @@ export type StratumService = {
   readonly pool: { readonly payout: Bytes; readonly address: string; readonly name: string } | null;
   /** What stands in front of the extranonce: the miner's own tag, or this text where a miner has none. */
   readonly tag: 'miner' | { readonly otherwise: string };
+  /** The key that receipts are signed with, and where the API is; absent where none are given. */
+  readonly receipts?: NonNullable<ReceiptsOffer>;
 };
 
 export const tagOf = (service: StratumService, asked: string): string =>

@@ -58,4 +58,6 @@ export interface SessionDesk<S> {
   /** Answered by `balanced`. */
   balance(session: S, id: AnswerId): void;
   refusedShare(session: S, code: RefusalCode): void;
+  /** The session is to be sent its receipts. */
+  wantsReceipts(session: S): void;
 }

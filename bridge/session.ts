@@ -339,6 +339,18 @@ export class Session implements BodyOwner {
     this.#tellStats(id, balance);
   }
 
+  /** From now on receipts are sent to this connection, where the service gives any (S33). */
+  receipts(id: AnswerId): void {
+    if (!this.#admit(id)) return;
+    if (!this.isMining) {
+      this.refuse(id, this.state === 'connected' ? 25 : 24);
+      return;
+    }
+    const offer = this.service.receipts ?? null;
+    if (offer !== null) this.#desk.wantsReceipts(this);
+    this.voice.receipts(id, offer);
+  }
+
   ping(id: AnswerId, value: bigint): void {
     if (!this.#admit(id)) return;
     this.voice.pong(id, value);

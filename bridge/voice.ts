@@ -6,6 +6,7 @@ import type { Bytes } from '../protocol/bytes.ts';
 import type { ErrorReply } from '../protocol/stratum/errors.ts';
 import type { JobPart } from '../protocol/stratum/job-template.ts';
 import type { Authorized, Reconnect, Subscribed, WorkerStats } from '../protocol/stratum/messages.ts';
+import type { ReceiptsOffer } from '../protocol/stratum/receipt-messages.ts';
 import type { RequestId } from '../protocol/stratum/v1-request.ts';
 import type { ServedTemplate } from './served-template.ts';
 
@@ -23,6 +24,7 @@ export interface Voice {
   pong(id: AnswerId, value: bigint): void;
   job(template: ServedTemplate, part: JobPart): void;
   reconnect(value: Reconnect): void;
+  receipts(id: AnswerId, offer: ReceiptsOffer): void;
   /** Says no more and closes once everything is said. */
   end(reason: string): void;
 }

@@ -184,6 +184,14 @@ export const poolOptions = {
     url(['redis:', 'rediss:'], 'redis://:PASSWORD@127.0.0.1:6379'),
   ),
   redisPrefix: text({ help: 'start of all names in Redis', group: MANY, default: 'svc-pool' }),
+  poolKeyFile: path({
+    help: 'key that receipts are signed with, made if missing (default: DATA-DIR/pool.key); the same in all instances',
+    placeholder: 'FILE',
+  }),
+  publicUrl: parsed(
+    { help: 'where miners reach the web listener; told to those who ask for receipts', placeholder: 'URL' },
+    http('https://pool.example'),
+  ),
   operatorTokenFile: path({ help: 'token of the operator routes, made if missing (default: DATA-DIR/operator.token)' }),
   webhook: repeated(
     parsed(

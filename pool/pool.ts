@@ -51,6 +51,8 @@ import { poolAddress } from './pool-address.ts';
 import type { PoolDependencies } from './pool-dependencies.ts';
 import { PoolError } from './pool-error.ts';
 import { poolMetrics } from './pool-metrics.ts';
+import { openPoolKey, POOL_KEY_FILE } from './receipts/pool-key.ts';
+import { ReceiptMaker } from './receipts/receipt-maker.ts';
 import { PoolSink } from './share-sink.ts';
 import type { SharedState } from './shared/shared-state.ts';
 import { Refusals } from './stats/refusals.ts';
@@ -187,10 +189,26 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   );
   started('books', () => runner.close());
 
-  const stratum = await openStratum(values, payload, address, bootId, node.sources, sink, shared, {
+  const poolKey = await openPoolKey(values.poolKeyFile ?? join(values.dataDir, POOL_KEY_FILE), {
+    sql,
+    log: log.child('receipts'),
+  });
+  const offer = poolKey === null ? {} : { receipts: { key: poolKey.publicKey, api: values.publicUrl ?? '' } };
+  const pool = { pool: { payout: payload, address, name: values.poolName }, ...offer };
+  const stratum = await openStratum(values, pool, bootId, node.sources, sink, shared, {
     ...dependencies,
     verifier,
   });
+  const receipts =
+    poolKey === null
+      ? undefined
+      : new ReceiptMaker(
+          { network: network.name, directory: join(values.dataDir, 'journal') },
+          {
+            ...{ sql, outbox, key: poolKey, log: log.child('receipts') },
+            deliver: (delivery) => stratum.receipts(delivery),
+          },
+        );
   shared.subscribe((news) => {
     if (news.kind === 'ban') stratum.ban(news.key, news.untilMillis);
     if (news.kind === 'unban') stratum.unban(news.key);
@@ -232,6 +250,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   every(FLUSH_MILLIS, () => refusals.flush(sql), 'refused shares', dependencies);
   every(FLUSH_MILLIS, () => keep.round(), 'journals', dependencies);
   every(SLICE_MILLIS, () => outbox.marks.look(ends), 'slices that closed', dependencies);
+  every(SLICE_MILLIS, async () => receipts?.round(), 'receipts', dependencies);
   // A disk that is full gets room at once from what is only kept in case of a restore.
   every(FULL_DISK_MILLIS, async () => journal.failure && keep.round(), 'room for the journal', dependencies);
 
@@ -348,8 +367,7 @@ function openVerifier(values: PoolValues, { log, started }: PoolDependencies): V
 
 async function openStratum(
   values: PoolValues,
-  payout: Uint8Array,
-  address: string,
+  offer: Pick<StratumService, 'pool' | 'receipts'>,
   bootId: Uint8Array,
   sources: ConstructorParameters<typeof NodeUpstream>[1]['sources'],
   sink: PoolSink,
@@ -364,12 +382,11 @@ async function openStratum(
     { network, ...UPSTREAM_DEFAULTS },
     { sources, now: laterMillis, log: log.child('upstream') },
   );
-  const pool = { payout, address, name: values.poolName };
   const service = (name: string, tcp: ListenAddress | 'off', ws: ListenAddress | 'off'): StratumService => ({
     name,
     ...(tcp === 'off' ? {} : { listen: tcp }),
     ...(ws === 'off' ? {} : { listenWs: ws }),
-    pool,
+    ...offer,
     tag: { otherwise: values.poolName },
   });
   const server = await createStratumServer(

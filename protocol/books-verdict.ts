@@ -36,6 +36,8 @@ export type TermsFrom = SliceTerms & { readonly from_slice: number };
 export type PublishedTerms = {
   readonly network: string;
   readonly address: string;
+  /** The key that receipts are signed with; absent where there are none. */
+  readonly pool_key?: string;
   /** By service, ascending. */
   readonly terms: Readonly<Record<BooksService, readonly TermsFrom[]>>;
 };

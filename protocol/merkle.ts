@@ -10,7 +10,7 @@ export const merkleLeaf = (bytes: Bytes): Uint8Array<ArrayBuffer> => id(LABELS.m
 /** Nodes are put together in one place. */
 const pair = new Uint8Array(2 * ID_BYTES);
 
-function parent(left: Bytes, right: Bytes): Uint8Array<ArrayBuffer> {
+export function merkleParent(left: Bytes, right: Bytes): Uint8Array<ArrayBuffer> {
   pair.set(left);
   pair.set(right, ID_BYTES);
   return id(LABELS.merkleNode, pair);
@@ -21,7 +21,7 @@ function above(row: readonly Bytes[]): Bytes[] {
   for (let i = 0; i < row.length; i += 2) {
     const left = row[i] as Bytes;
     const right = row[i + 1];
-    next.push(right === undefined ? left : parent(left, right));
+    next.push(right === undefined ? left : merkleParent(left, right));
   }
   return next;
 }
@@ -62,7 +62,7 @@ export function verifyMerkleBranch(root: Bytes, leaf: Bytes, branch: MerkleBranc
     if ((at ^ 1) < width) {
       const sibling = siblings[used++];
       if (sibling?.length !== ID_BYTES) return false;
-      node = at % 2 === 0 ? parent(node, sibling) : parent(sibling, node);
+      node = at % 2 === 0 ? merkleParent(node, sibling) : merkleParent(sibling, node);
     }
     at = Math.floor(at / 2);
   }

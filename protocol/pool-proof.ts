@@ -169,6 +169,21 @@ function valueUnder(
   return 0n;
 }
 
+/** The same for those who hold a root and one leaf; undefined when nothing is shown. */
+export function leafValue(
+  root: SumRoot,
+  payload: Bytes,
+  member: MembershipDocument,
+  network: NetworkName,
+): bigint | undefined {
+  try {
+    return valueUnder(root, payload, member, network, 'slice_branch');
+  } catch (error) {
+    if (error instanceof Refused || error instanceof ProtocolError || error instanceof TypeError) return undefined;
+    throw error;
+  }
+}
+
 /** The name of a credit list: everything that is the same for all who ask. Throws for a document that has no such form. */
 export function poolListId(document: Omit<CreditHead, 'list_id'> & { readonly window: readonly ProofPart[] }): string {
   const writer = new ByteWriter(1024)

@@ -4,8 +4,10 @@
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
+import type { Receipt } from '../../protocol/receipt.ts';
 import type { ErrorReply } from '../../protocol/stratum/errors.ts';
 import type { Job, Reconnect, Subscribed } from '../../protocol/stratum/messages.ts';
+import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 import type { Refusal } from '../miner-error.ts';
 import type { FromServer, ToServer } from './wire.ts';
 
@@ -43,6 +45,8 @@ export type SessionOptions = {
   readonly tag: string;
   /** Payload of --expect-payout. */
   readonly pinned: Bytes | undefined;
+  /** Ask for receipts. */
+  readonly receipts?: boolean;
 };
 
 /** A share as the devices found it, already recomputed. */
@@ -99,7 +103,11 @@ export type SessionAction =
       readonly verdict: Verdict;
       readonly error: ErrorReply | undefined;
       readonly blockId: Bytes | undefined;
+      /** The work that the server said it accepts for it; undefined where it did not say so itself. */
+      readonly told: bigint | undefined;
     }
+  | { readonly kind: 'receipts'; readonly offer: ReceiptsOffer }
+  | { readonly kind: 'receipt'; readonly receipt: Receipt }
   | { readonly kind: 'block'; readonly blockId: Bytes }
   | { readonly kind: 'note'; readonly message: string; readonly fields: Readonly<Record<string, unknown>> }
   | { readonly kind: 'move'; readonly reconnect: Reconnect }

@@ -142,8 +142,8 @@ export class Session {
     this.#actions.push({ kind: 'end', refusal: why, retryAfterMillis });
   }
 
-  #verdict({ share }: Pending, verdict: Verdict, error?: ErrorReply, blockId?: Bytes): void {
-    this.#actions.push({ kind: 'verdict', share, verdict, error, blockId });
+  #verdict({ share }: Pending, verdict: Verdict, error?: ErrorReply, blockId?: Bytes, told?: bigint): void {
+    this.#actions.push({ kind: 'verdict', share, verdict, error, blockId, told });
   }
 
   #subscribe(now: number): void {
@@ -202,6 +202,10 @@ export class Session {
       case 'reconnect':
         this.#actions.push({ kind: 'move', reconnect: message.reconnect });
         return;
+      case 'receipts':
+      case 'receipt':
+        this.#actions.push(message);
+        return;
     }
   }
 
@@ -239,6 +243,7 @@ export class Session {
     this.#deadline = now + this.#times.firstJobMillis;
     this.#actions.push({ kind: 'ready', subscribed: this.#subscribed as Subscribed, resumed: this.#resumed });
     this.#loggedIn = true;
+    if (this.#options.receipts === true) this.#send({ kind: 'receipts' });
     const held = this.#held;
     this.#held = [];
     for (const share of held) this.#submit({ share, again: true });
@@ -299,7 +304,7 @@ export class Session {
 
   #onAccepted(sequence: number, work: bigint, blockId: Bytes | null): void {
     const found = this.#pending.accepted(sequence, work);
-    if (found !== undefined) this.#verdict(found.pending, 'accepted', undefined, blockId ?? undefined);
+    if (found !== undefined) this.#verdict(found.pending, 'accepted', undefined, blockId ?? undefined, work);
     else this.#unexpected(STRAY_ANSWER);
     if (found?.short !== undefined) this.#note(CREDITED_LESS, found.short);
   }
@@ -310,7 +315,7 @@ export class Session {
       this.#unexpected(STRAY_ANSWER);
       return;
     }
-    for (const pending of found.pending) this.#verdict(pending, 'accepted');
+    for (const pending of found.pending) this.#verdict(pending, 'accepted', undefined, undefined, pending.share.work);
     if (found.short !== undefined) this.#note(CREDITED_LESS, { ...found.short, count, accepted: found.pending.length });
   }
 

@@ -2,7 +2,7 @@
 import { type Bytes, utf8 } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { LineSplitter } from '../../protocol/stratum/line.ts';
-import { decodeServerMessage, type ServerMessage } from '../../protocol/stratum/v1-answer.ts';
+import { decodeServerMessage, type Notification, type ServerMessage } from '../../protocol/stratum/v1-answer.ts';
 import { type Call, encodeRequest, type Method, type RequestId } from '../../protocol/stratum/v1-request.ts';
 import type { FromServer, ToServer, Wire } from './wire.ts';
 
@@ -45,10 +45,7 @@ export class WireV1 implements Wire {
 
   #read(message: Bytes | string): FromServer {
     const decoded = decodeServerMessage(message, (id) => this.#asked.get(id)?.method);
-    if (decoded.kind === 'notification')
-      return decoded.method === 'mining.notify'
-        ? { kind: 'job', job: decoded.params }
-        : { kind: 'reconnect', reconnect: decoded.params };
+    if (decoded.kind === 'notification') return fromNews(decoded);
     const asked = decoded.id === null ? undefined : this.#asked.get(decoded.id);
     if (decoded.id !== null) this.#asked.delete(decoded.id);
     if (decoded.kind === 'result') return fromResult(decoded, (asked as Asked).number);
@@ -57,7 +54,20 @@ export class WireV1 implements Wire {
     if (asked?.method === 'mining.submit') return { kind: 'rejected', sequence: asked.number, error: decoded.error };
     // A server that does not know mining.ping answered nonetheless: it is there, and that is all a ping asks.
     if (asked?.method === 'mining.ping') return { kind: 'pong', token: asked.number };
+    // A server that does not know receipts gives none.
+    if (asked?.method === 'mining.receipts') return { kind: 'receipts', offer: null };
     return { kind: 'refused', error: decoded.error };
+  }
+}
+
+function fromNews(news: Notification): FromServer {
+  switch (news.method) {
+    case 'mining.notify':
+      return { kind: 'job', job: news.params };
+    case 'mining.reconnect':
+      return { kind: 'reconnect', reconnect: news.params };
+    case 'mining.receipt':
+      return { kind: 'receipt', receipt: news.params };
   }
 }
 
@@ -71,6 +81,8 @@ function toCall(message: ToServer): { call: Call; number: number } {
       return { call: { method: 'mining.submit', params: message.submit }, number: message.sequence };
     case 'ping':
       return { call: { method: 'mining.ping' }, number: message.token };
+    case 'receipts':
+      return { call: { method: 'mining.receipts' }, number: 0 };
     case 'pong':
       throw new ProtocolError('unsupported_kind', 'v1 has no ping from the server');
   }
@@ -86,6 +98,8 @@ function fromResult(result: ServerMessage & { kind: 'result' }, number: number):
       return { kind: 'accepted', sequence: number, work: result.result.work, blockId: result.result.blockId };
     case 'mining.ping':
       return { kind: 'pong', token: number };
+    case 'mining.receipts':
+      return { kind: 'receipts', offer: result.result };
     case 'mining.stats':
       throw new ProtocolError('reply_unexpected', 'statistics that were not asked for');
   }

@@ -1,8 +1,10 @@
 /** svc-mining-v2 for a miner: binary frames, after `SVC2` on a stream; one frame per binary frame on a WebSocket. */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
+import { receiptDocument } from '../../protocol/receipt.ts';
 import { stratumError } from '../../protocol/stratum/errors.ts';
 import { FrameSplitter, readFrame, V2_MAGIC } from '../../protocol/stratum/frame.ts';
+import type { SignedHead } from '../../protocol/stratum/receipt-messages.ts';
 import { decodeServerFrame, encodeClientFrame, type ServerFrame } from '../../protocol/stratum/v2.ts';
 import type { FromServer, ToServer, Wire } from './wire.ts';
 
@@ -10,6 +12,7 @@ export class WireV2 implements Wire {
   readonly opening: Bytes | undefined;
   readonly #framed: boolean;
   readonly #frames = new FrameSplitter();
+  #head: SignedHead | undefined;
 
   constructor(framed: boolean) {
     this.#framed = framed;
@@ -28,21 +31,39 @@ export class WireV2 implements Wire {
         return encodeClientFrame({ type: 'ping', value: BigInt(message.token) });
       case 'pong':
         return encodeClientFrame({ type: 'pong', value: message.token });
+      case 'receipts':
+        return encodeClientFrame({ type: 'receipts' });
     }
   }
 
   receive(data: Bytes | string, take: (message: FromServer) => void): void {
     if (typeof data === 'string') throw new ProtocolError('unsupported_kind', 'a frame of the wrong kind');
-    if (this.#framed) take(translate(decodeServerFrame(readFrame(data))));
+    const hand = (frame: ServerFrame): void => {
+      const message = this.#translate(frame);
+      if (message !== undefined) take(message);
+    };
+    if (this.#framed) hand(decodeServerFrame(readFrame(data)));
     else
       this.#frames.push(data, (type, payload) => {
-        take(translate(decodeServerFrame({ type, payload })));
+        hand(decodeServerFrame({ type, payload }));
         return true;
       });
   }
+
+  /** A receipt is read with the head that came before it; the head alone says nothing. */
+  #translate(frame: ServerFrame): FromServer | undefined {
+    if (frame.type === 'receiptHead') {
+      this.#head = frame.signed;
+      return undefined;
+    }
+    if (frame.type !== 'receipt') return translate(frame);
+    if (this.#head === undefined) throw new ProtocolError('unsupported_kind', 'a receipt without its head');
+    const { head, signature } = this.#head;
+    return { kind: 'receipt', receipt: receiptDocument(head, signature, frame.entry) };
+  }
 }
 
-function translate(frame: ServerFrame): FromServer {
+function translate(frame: Exclude<ServerFrame, { type: 'receiptHead' | 'receipt' }>): FromServer {
   switch (frame.type) {
     case 'subscribed':
       return { kind: 'subscribed', subscribed: frame.subscribed };
@@ -62,6 +83,8 @@ function translate(frame: ServerFrame): FromServer {
       return { kind: 'refused', error: frame.error };
     case 'reconnect':
       return { kind: 'reconnect', reconnect: frame.reconnect };
+    case 'receiptsOffer':
+      return { kind: 'receipts', offer: frame.offer };
     case 'ping':
       return { kind: 'ping', token: frame.value };
     case 'pong':

@@ -3,6 +3,7 @@
  * and in little else, so one session machine serves both. wire-v1.ts and wire-v2.ts translate.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
+import type { Receipt } from '../../protocol/receipt.ts';
 import type { ErrorReply } from '../../protocol/stratum/errors.ts';
 import type {
   Authorize,
@@ -13,13 +14,15 @@ import type {
   Subscribe,
   Subscribed,
 } from '../../protocol/stratum/messages.ts';
+import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 
 export type ToServer =
   | { readonly kind: 'subscribe'; readonly subscribe: Subscribe }
   | { readonly kind: 'authorize'; readonly authorize: Authorize }
   | { readonly kind: 'submit'; readonly sequence: number; readonly submit: Submit }
   | { readonly kind: 'ping'; readonly token: number }
-  | { readonly kind: 'pong'; readonly token: bigint };
+  | { readonly kind: 'pong'; readonly token: bigint }
+  | { readonly kind: 'receipts' };
 
 export type FromServer =
   | { readonly kind: 'subscribed'; readonly subscribed: Subscribed }
@@ -35,7 +38,10 @@ export type FromServer =
   | { readonly kind: 'refused'; readonly error: ErrorReply }
   | { readonly kind: 'pong'; readonly token: number }
   | { readonly kind: 'ping'; readonly token: bigint }
-  | { readonly kind: 'reconnect'; readonly reconnect: Reconnect };
+  | { readonly kind: 'reconnect'; readonly reconnect: Reconnect }
+  /** What the server says to the wish for receipts; null when it gives none. */
+  | { readonly kind: 'receipts'; readonly offer: ReceiptsOffer }
+  | { readonly kind: 'receipt'; readonly receipt: Receipt };
 
 /** One connection's translation. Both ways throw ProtocolError on what cannot be said or understood. */
 export interface Wire {

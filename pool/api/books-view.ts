@@ -5,6 +5,7 @@
 import { formatAddress } from '../../protocol/address.ts';
 import type { BooksService, SliceRecord } from '../../protocol/books-slice.ts';
 import type { PublishedTerms, TermsFrom } from '../../protocol/books-verdict.ts';
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { unpackWork } from '../books/packed.ts';
 import type { Sql } from '../database/connect.ts';
@@ -31,11 +32,18 @@ type CreditRow = { reward: bigint | null; fee: bigint | null; credited: bigint |
 /** More than any slice has; a place beyond it is beyond its end. */
 const MAX_LEAVES = 100_000_000;
 
+export type BooksViewOptions = {
+  readonly network: NetworkName;
+  readonly address: string;
+  /** The public key that receipts are signed with. */
+  readonly poolKey?: () => Promise<Bytes | undefined>;
+};
+
 export class BooksView {
-  readonly #options: { readonly network: NetworkName; readonly address: string };
+  readonly #options: BooksViewOptions;
   readonly #sql: Sql;
 
-  constructor(options: { network: NetworkName; address: string }, dependencies: { sql: Sql }) {
+  constructor(options: BooksViewOptions, dependencies: { sql: Sql }) {
     this.#options = options;
     this.#sql = dependencies.sql;
   }
@@ -86,6 +94,15 @@ export class BooksView {
     };
   }
 
+  /** The record of one closed slice. */
+  async record(service: number, slice: number): Promise<SliceRecord | undefined> {
+    const { slices } = await this.slices(service, { cursor: `${slice + 1}-0`, limit: 1 });
+    const [shown] = slices;
+    if (shown?.slice !== slice) return undefined;
+    const { credits: _, ...record } = shown;
+    return record;
+  }
+
   /** A closed slice's leaves, in the order of its tree. The cursor is the place of the next one. */
   async leaves(service: number, slice: number, page: Page) {
     const from = Math.min(readNumberCursor(page.cursor) ?? 0, MAX_LEAVES);
@@ -126,7 +143,9 @@ export class BooksView {
         where before is distinct from (slice_cuts, window_thousandths, fee_ppm) order by number`.then((rows) => [
         ...rows,
       ]);
-    return { api_version: 1, ...this.#options, terms };
+    const { network, address } = this.#options;
+    const key = await this.#options.poolKey?.();
+    return { api_version: 1, network, address, ...(key === undefined ? {} : { pool_key: toHex(key) }), terms };
   }
 
   /** Blocks of a slice, by how they were credited: with its own list, or with a later one (books rule 7). */

@@ -3,6 +3,7 @@ import type { NetworkName } from '../../protocol/network.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { Sql } from '../database/connect.ts';
 import type { PayoutWallet } from '../payout/payout-wallet.ts';
+import { publicPoolKey } from '../receipts/pool-key.ts';
 import type { SharedState } from '../shared/shared-state.ts';
 import { RateBoard } from '../stats/rates.ts';
 import { AnswerCache } from './answer-cache.ts';
@@ -19,6 +20,8 @@ import { PayoutThreshold } from './payout-threshold.ts';
 import { type ChainView, type PoolTerms, PoolView } from './pool-view.ts';
 import { ProofMaker } from './proofs.ts';
 import { publicRoutes } from './public-routes.ts';
+import { receiptRoutes } from './receipt-routes.ts';
+import { ReceiptView } from './receipt-view.ts';
 import type { Route } from './route.ts';
 
 export type PoolApiOptions = {
@@ -61,13 +64,16 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
   const live = new LiveHub({}, { first: figures, log });
   const miners = new MinerView({ network, payoutMin: terms.payoutMin }, { sql, rates, pool, now });
   const cache = new AnswerCache({}, { now });
+  const proofs = new ProofMaker({ network }, { sql });
+  const poolKey = () => publicPoolKey(sql);
+  const books = new BooksView({ network, address: terms.address, poolKey }, { sql });
   const routes = [
     ...publicRoutes({
       pool,
       ledger,
       miners,
       charts: new ChartView({ sql, rates, now }),
-      proofs: new ProofMaker({ network }, { sql }),
+      proofs,
       thresholds: new PayoutThreshold(
         { network, least: terms.payoutMin, pool: terms.name },
         { sql, now: dependencies.wall ?? now },
@@ -75,7 +81,8 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
       connect: dependencies.connect,
       cache,
     }),
-    ...booksRoutes({ books: new BooksView({ network, address: terms.address }, { sql }), cache }),
+    ...booksRoutes({ books, cache }),
+    ...receiptRoutes({ receipts: new ReceiptView({ network }, { sql, proofs, books, poolKey }), cache }),
     ...operatorRoutes({
       sql,
       shared,

@@ -83,6 +83,11 @@ export class ProofMaker {
     return { ...(await this.#head(service, slice, row, window)), address, window, credit };
   }
 
+  /** An account's leaf in a closed slice, or its absence; for slices that have no list yet too. */
+  async leaf(service: number, slice: number, payload: Bytes): Promise<MembershipDocument> {
+    return this.#membership(await this.#slice(service, slice), toHex(payload));
+  }
+
   #membership(committed: Committed, key: string): MembershipDocument {
     const at = committed.index.get(key);
     if (at !== undefined)

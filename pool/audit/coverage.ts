@@ -19,5 +19,6 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   compoundings: 'not covered: fees of merging the wallet’s outputs, as the wallet named them',
   slice_ends: 'not covered: how far each journal was when slices closed',
   journal_holes: 'not covered: entries that no journal holds any more',
+  receipt_sheets: 'not covered: what front ends signed; each miner compares its own with the slices',
   operator_log: 'not covered: a record for people',
 };

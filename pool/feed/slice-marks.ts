@@ -80,6 +80,11 @@ export class SliceMarks {
     if (marks.length > 2 * MAX_MARKS) marks.splice(0, marks.length - MAX_MARKS);
   }
 
+  /** What is known of a boot, oldest first; of what stands before the first mark nobody knows where it began. */
+  of(bootId: string): readonly SliceMark[] {
+    return this.#marks.get(bootId) ?? [];
+  }
+
   /** The slice of an entry, undefined where it is not known, and the last sequence of which the same is true. */
   sliceOf(bootId: string, sequence: number): { readonly slice: number | undefined; readonly until: number } {
     const marks = this.#marks.get(bootId) ?? [];

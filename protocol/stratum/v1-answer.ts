@@ -9,6 +9,7 @@ import { ProtocolError } from '../errors.ts';
 import { HEADER_BYTES, registrationWindowEnd } from '../header.ts';
 import { ID_BYTES } from '../identifier.ts';
 import { datasetSeed } from '../pow.ts';
+import type { Receipt } from '../receipt.ts';
 import { type ErrorReply, isStratumCode } from './errors.ts';
 import { Fields } from './fields.ts';
 import { type Json, parseJson } from './json.ts';
@@ -32,6 +33,7 @@ import {
   U32_MAX,
   type WorkerStats,
 } from './messages.ts';
+import { offerBody, type ReceiptsOffer, readOfferFields, readReceiptFields, receiptBody } from './receipt-messages.ts';
 import { isRequestId, jobIdFromText, jobIdText, type Method, messageText, type RequestId } from './v1-request.ts';
 
 export type Result =
@@ -39,9 +41,13 @@ export type Result =
   | { method: 'mining.authorize'; result: Authorized }
   | { method: 'mining.submit'; result: Accepted }
   | { method: 'mining.stats'; result: WorkerStats }
-  | { method: 'mining.ping' };
+  | { method: 'mining.ping' }
+  | { method: 'mining.receipts'; result: ReceiptsOffer };
 
-export type Notification = { method: 'mining.notify'; params: Job } | { method: 'mining.reconnect'; params: Reconnect };
+export type Notification =
+  | { method: 'mining.notify'; params: Job }
+  | { method: 'mining.reconnect'; params: Reconnect }
+  | { method: 'mining.receipt'; params: Receipt };
 
 export type ServerMessage =
   | ({ kind: 'result'; id: RequestId } & Result)
@@ -84,6 +90,8 @@ function resultBody(answer: Result): Record<string, unknown> {
       return statsBody(answer.result);
     case 'mining.ping':
       return {};
+    case 'mining.receipts':
+      return offerBody(answer.result);
   }
 }
 
@@ -154,10 +162,13 @@ function reconnectBody(value: Reconnect): Record<string, unknown> {
   return { ...(host === '' ? {} : { host }), ...(port === 0 ? {} : { port }), wait_millis: waitMillis };
 }
 
-export function encodeNotification(news: Notification): string {
-  const params = news.method === 'mining.notify' ? jobBody(news.params) : reconnectBody(news.params);
-  return JSON.stringify({ jsonrpc: '2.0', method: news.method, params });
+function newsBody(news: Notification): Record<string, unknown> {
+  if (news.method === 'mining.notify') return jobBody(news.params);
+  return news.method === 'mining.reconnect' ? reconnectBody(news.params) : receiptBody(news.params);
 }
+
+export const encodeNotification = (news: Notification): string =>
+  JSON.stringify({ jsonrpc: '2.0', method: news.method, params: newsBody(news) });
 
 function disagree(field: string): never {
   throw new ProtocolError('not_canonical', `${field} is not what the header says`);
@@ -196,6 +207,7 @@ function readReconnect(fields: Fields): Reconnect {
 function readNotification(method: string, fields: Fields): Notification {
   if (method === 'mining.notify') return { method, params: readJob(fields) };
   if (method === 'mining.reconnect') return { method, params: readReconnect(fields) };
+  if (method === 'mining.receipt') return { method, params: readReceiptFields(fields) };
   throw new ProtocolError('unsupported_kind', 'no such notification');
 }
 
@@ -249,6 +261,8 @@ function readResult(method: Method, fields: Fields): Result {
       return { method, result: readStats(fields) };
     case 'mining.ping':
       return { method };
+    case 'mining.receipts':
+      return { method, result: readOfferFields(fields) };
   }
 }
 

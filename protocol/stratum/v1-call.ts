@@ -10,6 +10,7 @@ export const METHODS = [
   'mining.submit',
   'mining.stats',
   'mining.ping',
+  'mining.receipts',
 ] as const;
 export type Method = (typeof METHODS)[number];
 
@@ -18,6 +19,7 @@ export type Call =
   | { method: 'mining.authorize'; params: Authorize }
   | { method: 'mining.submit'; params: Submit }
   | { method: 'mining.stats' }
-  | { method: 'mining.ping' };
+  | { method: 'mining.ping' }
+  | { method: 'mining.receipts' };
 
 export type Request = { kind: 'request'; id: RequestId } & Call;

@@ -69,6 +69,7 @@ function params(call: Call): Record<string, string> | undefined {
       };
     case 'mining.stats':
     case 'mining.ping':
+    case 'mining.receipts':
       return undefined;
   }
 }
@@ -82,7 +83,7 @@ export function encodeRequest(id: RequestId, call: Call): string {
 const isMethod = (text: string): text is Method => (METHODS as readonly string[]).includes(text);
 
 function readCall(method: Method, value: Json | undefined): Call {
-  const none = method === 'mining.stats' || method === 'mining.ping';
+  const none = method === 'mining.stats' || method === 'mining.ping' || method === 'mining.receipts';
   const fields = new Fields(none && value === undefined ? new Map() : value, 'params');
   const call = readParams(method, fields);
   fields.end();
@@ -109,6 +110,7 @@ function readParams(method: Method, fields: Fields): Call {
       return { method, params: { jobId: jobIdFromText(fields.text('job_id')), nonce: readNonce(fields) } };
     case 'mining.stats':
     case 'mining.ping':
+    case 'mining.receipts':
       return { method };
   }
 }

@@ -7,6 +7,7 @@ import { ByteReader, type Bytes, ByteWriter, fromHex, toHex } from '../bytes.ts'
 import { ProtocolError } from '../errors.ts';
 import { HEADER_BYTES, NONCE_OFFSET } from '../header.ts';
 import { ID_BYTES } from '../identifier.ts';
+import type { ReceiptEntry } from '../receipt.ts';
 import { MAX_EXTRANONCE } from '../tag.ts';
 import { targetFromBytes, targetToBytes } from '../target.ts';
 import { codeFromByte, type ErrorReply, type StratumCode, stratumError } from './errors.ts';
@@ -32,12 +33,24 @@ import {
   U32_MAX,
 } from './messages.ts';
 import { NONCE_BYTES, PREFIX_MAX_BYTES } from './nonce.ts';
+import {
+  type ReceiptsOffer,
+  readEntry,
+  readHead,
+  readOffer,
+  type SignedHead,
+  writeEntry,
+  writeHead,
+  writeOffer,
+} from './receipt-messages.ts';
 
 export const FRAME_TYPES = {
   subscribe: 0x01,
   subscribed: 0x02,
   authorize: 0x03,
   authorized: 0x04,
+  receipts: 0x05,
+  receiptsOffer: 0x06,
   job: 0x10,
   submit: 0x20,
   accepted: 0x21,
@@ -47,6 +60,8 @@ export const FRAME_TYPES = {
   pong: 0x31,
   error: 0x3e,
   reconnect: 0x3f,
+  receiptHead: 0x40,
+  receipt: 0x41,
 } as const;
 
 export type Ping = { type: 'ping'; value: bigint };
@@ -56,6 +71,7 @@ export type ClientFrame =
   | { type: 'subscribe'; subscribe: Subscribe }
   | { type: 'authorize'; authorize: Authorize }
   | { type: 'submit'; sequence: number; submit: Submit }
+  | { type: 'receipts' }
   | Ping
   | Pong;
 
@@ -69,7 +85,10 @@ export type ServerFrame =
   | Ping
   | Pong
   | { type: 'error'; error: ErrorReply }
-  | { type: 'reconnect'; reconnect: Reconnect };
+  | { type: 'reconnect'; reconnect: Reconnect }
+  | { type: 'receiptsOffer'; offer: ReceiptsOffer }
+  | { type: 'receiptHead'; signed: SignedHead }
+  | { type: 'receipt'; entry: ReceiptEntry };
 
 function finish(type: number, payload: ByteWriter): Uint8Array<ArrayBuffer> {
   const bytes = payload.done();
@@ -99,6 +118,8 @@ export function encodeClientFrame(frame: ClientFrame): Uint8Array<ArrayBuffer> {
     }
     case 'submit':
       return encodeSubmitFrame(frame.sequence, frame.submit);
+    case 'receipts':
+      break;
     case 'ping':
     case 'pong':
       payload.u64(frame.value);
@@ -172,6 +193,15 @@ export function encodeServerFrame(frame: ServerFrame): Uint8Array<ArrayBuffer> {
       payload.text(host).u16(port).u32(waitMillis);
       break;
     }
+    case 'receiptsOffer':
+      writeOffer(payload, frame.offer);
+      break;
+    case 'receiptHead':
+      writeHead(payload, frame.signed);
+      break;
+    case 'receipt':
+      writeEntry(payload, frame.entry);
+      break;
   }
   return finish(FRAME_TYPES[frame.type], payload);
 }
@@ -250,6 +280,8 @@ export function decodeClientFrame({ type, payload }: RawFrame): ClientFrame {
         return { type: 'ping', value: reader.u64() };
       case FRAME_TYPES.pong:
         return { type: 'pong', value: reader.u64() };
+      case FRAME_TYPES.receipts:
+        return { type: 'receipts' };
       default:
         throw new ProtocolError('unsupported_kind', `a client sends no frame of type ${type}`);
     }
@@ -283,6 +315,12 @@ export function decodeServerFrame({ type, payload }: RawFrame): ServerFrame {
           type: 'reconnect',
           reconnect: checkReconnect({ host: reader.text(), port: reader.u16(), waitMillis: reader.u32() }),
         };
+      case FRAME_TYPES.receiptsOffer:
+        return { type: 'receiptsOffer', offer: readOffer(reader) };
+      case FRAME_TYPES.receiptHead:
+        return { type: 'receiptHead', signed: readHead(reader) };
+      case FRAME_TYPES.receipt:
+        return { type: 'receipt', entry: readEntry(reader) };
       default:
         throw new ProtocolError('unsupported_kind', `a server sends no frame of type ${type}`);
     }

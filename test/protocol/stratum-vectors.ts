@@ -36,6 +36,7 @@ const METHOD_OF_ID: Record<string, Method> = {
   4: 'mining.submit',
   5: 'mining.stats',
   6: 'mining.ping',
+  8: 'mining.receipts',
 };
 
 /** What the sample miner has asked, by id. */

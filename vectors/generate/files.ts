@@ -4,6 +4,7 @@ import { emissionVectors, targetVectors } from './arithmetic.ts';
 import { headerVectors, identifierVectors, merkleVectors, rewardRootVectors } from './block.ts';
 import { booksVectors } from './books.ts';
 import { chainVectors } from './chain.ts';
+import { receiptVectors } from './receipts.ts';
 import { rewardVectors } from './rewards.ts';
 import { shareIdentityVectors } from './share-identity.ts';
 import { stratumV1Vectors } from './stratum-v1.ts';
@@ -19,6 +20,7 @@ export const vectorFiles: Record<string, () => unknown> = {
   'header.json': headerVectors,
   'identifiers.json': identifierVectors,
   'merkle.json': merkleVectors,
+  'receipts.json': receiptVectors,
   'reward-root.json': rewardRootVectors,
   'rewards.json': rewardVectors,
   'share-identity.json': shareIdentityVectors,

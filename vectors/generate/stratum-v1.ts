@@ -18,6 +18,7 @@ const requests: [string, Request][] = [
   ['submit a block', { kind: 'request', id: 4, method: 'mining.submit', params: block }],
   ['stats', { kind: 'request', id: 5, method: 'mining.stats' }],
   ['ping', { kind: 'request', id: 6, method: 'mining.ping' }],
+  ['ask for receipts', { kind: 'request', id: 8, method: 'mining.receipts' }],
 ];
 
 const answers: [string, ServerMessage][] = [
@@ -33,6 +34,7 @@ const answers: [string, ServerMessage][] = [
   ['stats of a bridge', { kind: 'result', id: 5, method: 'mining.stats', result: sample.bridgeStats }],
   ['stats of a pool', { kind: 'result', id: 5, method: 'mining.stats', result: sample.poolStats }],
   ['pong', { kind: 'result', id: 6, method: 'mining.ping' }],
+  ['no receipts here', { kind: 'result', id: 8, method: 'mining.receipts', result: null }],
   ['job of a bridge', { kind: 'notification', method: 'mining.notify', params: sample.bridgeJob }],
   ['job of a pool', { kind: 'notification', method: 'mining.notify', params: sample.poolJob }],
   ['reconnect', { kind: 'notification', method: 'mining.reconnect', params: sample.sameHost }],

@@ -14,6 +14,7 @@ const clientFrames: [string, ClientFrame][] = [
   ['submit a share', { type: 'submit', sequence: 1, submit: { jobId, nonce: sample.found.share } }],
   ['submit a block', { type: 'submit', sequence: 2, submit: { jobId, nonce: sample.found.block } }],
   ['ping', { type: 'ping', value: 1n }],
+  ['ask for receipts', { type: 'receipts' }],
   ['pong', { type: 'pong', value: 0xffff_ffff_ffff_ffffn }],
 ];
 
@@ -27,6 +28,7 @@ const serverFrames: [string, ServerFrame][] = [
   ['rejected', { type: 'rejected', sequence: 3, code: 22 }],
   ['block', { type: 'block', sequence: 2, blockId: sample.found.blockId }],
   ['ping', { type: 'ping', value: 2n }],
+  ['no receipts here', { type: 'receiptsOffer', offer: null }],
   ['pong', { type: 'pong', value: 1n }],
   ['reconnect', { type: 'reconnect', reconnect: sample.sameHost }],
   ['reconnect elsewhere', { type: 'reconnect', reconnect: sample.otherHost }],

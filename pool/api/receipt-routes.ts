@@ -1,0 +1,44 @@
+/** The route by which a miner gets the receipts that it missed, with what the books hold of it in the same slices. */
+import { parseAddress } from '../../protocol/address.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import type { AnswerCache } from './answer-cache.ts';
+import { ApiRefusal } from './api-error.ts';
+import { sendAnswer } from './public-routes.ts';
+import type { ReceiptView } from './receipt-view.ts';
+import { answerKey, numberOfRequest, PARAMETERS, type Parameter, pathPart, type Route } from './route.ts';
+
+const MILLIS = 2_000;
+const AFTER: Parameter = {
+  name: 'after',
+  in: 'query',
+  description: 'only slices after this one',
+  schema: { type: 'integer', minimum: 0 },
+};
+
+export function receiptRoutes({ receipts, cache }: { receipts: ReceiptView; cache: AnswerCache }): Route[] {
+  return [
+    {
+      method: 'GET',
+      path: '/miners/:address/receipts',
+      group: 'Proofs',
+      summary: 'Receipts of the last day, oldest first, each slice with its leaf of the account',
+      parameters: [PARAMETERS.address, AFTER],
+      cost: 5,
+      handle: async (request, reply) => {
+        const after = numberOfRequest(request, 'after', { default: 0, min: 0, max: 2_000_000_000 });
+        const { payload } = addressOf(pathPart(request, 'address'), receipts);
+        const answer = await cache.get(answerKey(request), MILLIS, () => receipts.ofAccount(payload, after));
+        return sendAnswer(request, reply, answer, `public, max-age=${MILLIS / 1000}`);
+      },
+    },
+  ];
+}
+
+function addressOf(text: string, { network }: ReceiptView) {
+  try {
+    return parseAddress(text, network);
+  } catch (error) {
+    if (error instanceof ProtocolError) throw new ApiRefusal('bad_request', error.message);
+    throw error;
+  }
+}

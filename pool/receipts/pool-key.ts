@@ -1,0 +1,60 @@
+/**
+ * The key that a pool signs receipts with: ML-DSA-65, made at the first start in a private file. The books keep its public half,
+ * and all instances sign with the same key, because miners pin it. An instance that has another key, or none while another
+ * instance made one, gives no receipts and says what to copy.
+ */
+import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { rawPublicKey, signMessageAside } from '../../node/ml-dsa.ts';
+import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
+import { poolKeyName } from '../../protocol/receipt.ts';
+import { PUBLIC_KEY_BYTES } from '../../protocol/transaction.ts';
+import { writeDurably } from '../../runtime/durable-file.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { PRIVATE_MODE, privateText, readPrivateFile } from '../../runtime/private-file.ts';
+import type { Sql } from '../database/connect.ts';
+
+const SETTING = 'pool_key';
+export const POOL_KEY_FILE = 'pool.key';
+
+export type PoolKey = { readonly publicKey: Bytes; sign(message: Bytes): Promise<Bytes> };
+
+const poolKeyOf = (key: KeyObject): PoolKey => ({
+  publicKey: rawPublicKey(key),
+  sign: (message) => signMessageAside(key, message),
+});
+
+async function known(sql: Sql): Promise<Bytes | undefined> {
+  const [row] = await sql<{ value: string }[]>`select value from settings where name = ${SETTING}`;
+  return row === undefined ? undefined : fromHex(row.value, PUBLIC_KEY_BYTES);
+}
+
+/** Null when this instance cannot sign; the log says why. Throws where others can read the file. */
+export async function openPoolKey(path: string, { sql, log }: { sql: Sql; log: Logger }): Promise<PoolKey | null> {
+  const before = await known(sql);
+  if (readPrivateFile(path).kind === 'missing') {
+    if (before !== undefined) {
+      log.error('this instance gives no receipts: it lacks the key of the pool', {
+        remedy: `copy pool.key of the instance that was started first to ${path}, and restart`,
+        key: poolKeyName(before),
+      });
+      return null;
+    }
+    const { privateKey } = generateKeyPairSync('ml-dsa-65');
+    await writeDurably(path, privateKey.export({ type: 'pkcs8', format: 'pem' }), PRIVATE_MODE);
+  }
+  const key = poolKeyOf(createPrivateKey(privateText(path, '--pool-key-file')));
+  await sql`insert into settings values (${SETTING}, ${toHex(key.publicKey)}) on conflict (name) do nothing`;
+  const registered = (await known(sql)) as Bytes;
+  if (toHex(registered) !== toHex(key.publicKey)) {
+    log.error('this instance gives no receipts: its key is not that of the pool', {
+      remedy: `copy pool.key of the instance that was started first to ${path}, and restart`,
+      key: poolKeyName(registered),
+    });
+    return null;
+  }
+  log.info('receipts are signed', { key: poolKeyName(key.publicKey) });
+  return key;
+}
+
+/** What miners are told, whichever instance they ask; undefined before there is one. */
+export const publicPoolKey = known;

@@ -1,0 +1,131 @@
+/** Receipts to connections (docs/protocol/stratum.md, S33 to S36): those who ask get their own, on both wires; nobody else hears of it. */
+import { expect, test } from 'vitest';
+import { findAccount, findEntry, sharedDelivery } from '../../bridge/receipts.ts';
+import type { FromServer } from '../../miner/client/wire.ts';
+import { WireV1 } from '../../miner/client/wire-v1.ts';
+import { WireV2 } from '../../miner/client/wire-v2.ts';
+import { toHex, utf8 } from '../../protocol/bytes.ts';
+import {
+  compareReceipts,
+  type Receipt,
+  type ReceiptHead,
+  type ReceiptLeaf,
+  receiptDocument,
+  receiptSheet,
+} from '../../protocol/receipt.ts';
+import { entryOfBytes } from '../../protocol/stratum/receipt-messages.ts';
+import { encodeClientFrame } from '../../protocol/stratum/v2.ts';
+import { BRIDGE } from './bed.ts';
+import { deskBed, RecordingPeer } from './desk-bed.ts';
+import { accountOf, addressOf } from './stratum-client.ts';
+
+const POOL = { ...BRIDGE, name: 'pplns', receipts: { key: new Uint8Array(1952).fill(3), api: 'https://pool.example' } };
+const SIGNATURE = new Uint8Array(3309).fill(5);
+
+function delivery(service: 'pplns' | 'solo', workers: readonly [number, string][]) {
+  const leaves = workers
+    .map(
+      ([account, worker]): ReceiptLeaf => ({
+        ...{ account: accountOf(account), worker, shares: 1, work: 10n, open: 0n, accountWork: 10n },
+      }),
+    )
+    .sort(compareReceipts);
+  const sheet = receiptSheet(leaves);
+  const head: ReceiptHead = {
+    ...{
+      network: 'development',
+      service,
+      slice: 5,
+      boot: '09'.repeat(8),
+      chain: '01'.repeat(48),
+      root: '02'.repeat(48),
+    },
+    ...{ accounts: 1, total_work: '10', receipts: leaves.length, receipts_root: toHex(sheet.root) },
+  };
+  const receiptOf = (account: number, worker: string): Receipt => {
+    const at = leaves.findIndex(
+      (leaf) => leaf.worker === worker && compareReceipts(leaf, { account: accountOf(account), worker }) === 0,
+    );
+    return receiptDocument(head, SIGNATURE, entryOfBytes(sheet.entries[at] as Uint8Array));
+  };
+  return { sheet: sharedDelivery(head, SIGNATURE, sheet.entries), receiptOf };
+}
+
+/** What a miner's own wire makes of everything that was written. */
+function heard(form: 'v1' | 'v2', peer: RecordingPeer, sent: number): FromServer[] {
+  const wire = form === 'v1' ? new WireV1(false) : new WireV2(false);
+  if (form === 'v1') {
+    wire.encode({ kind: 'subscribe', subscribe: { agent: 'a', tag: '', session: null } });
+    wire.encode({ kind: 'authorize', authorize: { username: 'a', password: '' } });
+    for (let i = 0; i < sent; i++) wire.encode({ kind: 'receipts' });
+  }
+  const messages: FromServer[] = [];
+  for (const bytes of peer.written) wire.receive(bytes, (message) => messages.push(message));
+  return messages;
+}
+
+for (const form of ['v1', 'v2'] as const)
+  test(`a miner of ${form} that asks gets the offer and its own receipts, one that does not gets nothing`, async () => {
+    const bed = await deskBed();
+    const miner = async (worker: string, asks: boolean, service = POOL as typeof BRIDGE) => {
+      const peer = new RecordingPeer();
+      const conversation = bed.desk.open(service, form, peer, '203.0.113.9');
+      const wire = form === 'v1' ? new WireV1(false) : new WireV2(false);
+      const say = async (message: Parameters<typeof wire.encode>[0]) => {
+        const bytes = wire.encode(message);
+        conversation.receive(typeof bytes === 'string' ? utf8(bytes) : bytes);
+        await bed.settle();
+      };
+      await say({ kind: 'subscribe', subscribe: { agent: 'a', tag: '', session: null } });
+      await say({ kind: 'authorize', authorize: { username: `${addressOf(1)}.${worker}`, password: '' } });
+      if (asks) await say({ kind: 'receipts' });
+      return { peer, conversation, said: () => heard(form, peer, asks ? 1 : 0) };
+    };
+    const [asking, silent, slow, plain] = [
+      await miner('a', true),
+      await miner('a', false),
+      await miner('a', true),
+      await miner('a', true, BRIDGE),
+    ];
+    expect(asking.said().find(({ kind }) => kind === 'receipts')).toEqual({ kind: 'receipts', offer: POOL.receipts });
+    expect(plain.said().find(({ kind }) => kind === 'receipts')).toEqual({ kind: 'receipts', offer: null });
+    slow.peer.queued = 100_000;
+    const { sheet, receiptOf } = delivery('pplns', [
+      [1, 'a'],
+      [1, 'b'],
+      [2, 'a'],
+      [3, ''],
+    ]);
+    bed.desk.receipts(sheet);
+    bed.desk.receipts(delivery('solo', [[1, 'a']]).sheet);
+    await bed.settle();
+    const receipts = (each: typeof asking) =>
+      each.said().flatMap((message) => (message.kind === 'receipt' ? [message.receipt] : []));
+    expect(receipts(asking)).toEqual([receiptOf(1, 'a')]);
+    for (const each of [silent, slow, plain]) expect(receipts(each)).toEqual([]);
+    // Gone, and a second slice: nothing is said into the void, the others go on.
+    bed.desk.gone(asking.conversation, 'closed by the miner');
+    slow.peer.queued = 0;
+    bed.desk.receipts(sheet);
+    await bed.settle();
+    expect(receipts(asking).length).toBe(1);
+    expect(receipts(slow)).toEqual([receiptOf(1, 'a')]);
+  });
+
+test('before the login nobody gets receipts', async () => {
+  const bed = await deskBed();
+  const peer = new RecordingPeer();
+  bed.desk.open(POOL, 'v2', peer, '203.0.113.9').receive(encodeClientFrame({ type: 'receipts' }));
+  await bed.settle();
+  expect(heard('v2', peer, 0)).toMatchObject([{ kind: 'refused', error: { code: 25 } }]);
+});
+
+test('an entry is found among many by account and worker', () => {
+  const workers = Array.from({ length: 300 }, (_, i): [number, string] => [i % 100, `w${i}`]);
+  const { sheet } = delivery('pplns', workers);
+  for (const [account, worker] of workers)
+    expect(entryOfBytes(findEntry(sheet, accountOf(account), worker) as Uint8Array).leaf.worker).toBe(worker);
+  expect(findEntry(sheet, accountOf(5), 'nobody')).toBeUndefined();
+  expect(findAccount(sheet, accountOf(7)).length).toBe(3);
+  expect(findAccount(sheet, accountOf(700))).toEqual([]);
+});

@@ -1,0 +1,107 @@
+/** Receipts are sums of the journal, slice by slice, exactly as its marks say; a hole leaves no receipt rather than a small one. */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { Journal } from '../../pool/journal.ts';
+import { encodeRecord, type ShareRecord } from '../../pool/journal-record.ts';
+import { rangesAfter, runSheetThread } from '../../pool/receipts/receipt-maker.ts';
+import { JournalTally } from '../../pool/receipts/tally.ts';
+import { ByteReader } from '../../protocol/bytes.ts';
+import { readReceiptLeaf } from '../../protocol/receipt.ts';
+import { accountOf } from '../bridge/stratum-client.ts';
+import { temporaryDirectory } from '../temporary.ts';
+
+const share = (account: number, worker: string, work: bigint, service: ShareRecord['service'] = 'pplns') =>
+  encodeRecord({ kind: 'share', service, account: accountOf(account), worker, work, atMillis: 1, identity: null });
+const owned = encodeRecord({
+  ...{ kind: 'ownership', owner: new Uint8Array(13), service: 'pplns', account: accountOf(1), worker: '' },
+});
+
+const RECORDS = [
+  owned,
+  share(1, 'a', 10n),
+  share(1, 'b', 20n),
+  share(2, '', 5n, 'solo'),
+  // The first slice ends here.
+  share(1, 'a', 100n),
+  share(2, '', 7n),
+  // The second.
+  share(1, 'a', 1_000n),
+];
+const RANGES = [
+  { slice: 8, after: -1, through: 3 },
+  { slice: 9, after: 3, through: 5 },
+];
+
+const shown = (
+  leaves: readonly { worker: string; shares: number; work: bigint; open: bigint; accountWork: bigint }[],
+) => leaves.map(({ worker, shares, work, open, accountWork }) => [worker, shares, work, open, accountWork]);
+
+test('work is summed by worker and slice; what comes after is open', () => {
+  const tally = new JournalTally(RANGES);
+  for (const [sequence, record] of RECORDS.entries()) tally.take(sequence, record);
+  expect(tally.holed).toEqual([]);
+  const leaves = tally.leaves();
+  expect(leaves.map(({ service, slice }) => [service, slice])).toEqual([
+    ['pplns', 8],
+    ['solo', 8],
+    ['pplns', 9],
+  ]);
+  const [eight, solo, nine] = leaves;
+  expect(shown(eight?.leaves.filter(({ worker }) => worker !== '') ?? [])).toEqual([
+    ['a', 1, 10n, 1_100n, 30n],
+    ['b', 1, 20n, 0n, 30n],
+  ]);
+  // Nothing in the slice, but work that waits: the miner is told that it is not forgotten.
+  expect(shown(eight?.leaves.filter(({ worker }) => worker === '') ?? [])).toEqual([['', 0, 0n, 7n, 0n]]);
+  expect(shown(solo?.leaves ?? [])).toEqual([['', 1, 5n, 0n, 5n]]);
+  expect(shown(nine?.leaves ?? []).sort()).toEqual([
+    ['', 1, 7n, 0n, 7n],
+    ['a', 1, 100n, 1_000n, 100n],
+  ]);
+});
+
+test('a hole in the journal costs the receipts of its slice only', () => {
+  const tally = new JournalTally(RANGES);
+  for (const [sequence, record] of RECORDS.entries()) if (sequence !== 2) tally.take(sequence, record);
+  expect(tally.holed).toEqual([8]);
+  expect(tally.leaves().map(({ slice }) => slice)).toEqual([9]);
+  const cut = new JournalTally(RANGES);
+  for (const [sequence, record] of RECORDS.slice(0, 5).entries()) cut.take(sequence, record);
+  expect(cut.holed).toEqual([9]);
+});
+
+test('ranges begin where the marks are known to', () => {
+  const marks = [
+    { slice: 4, through: 10 },
+    { slice: 5, through: 10 },
+    { slice: 6, through: 30 },
+  ];
+  expect(rangesAfter(marks, -1, undefined).map(({ slice, after }) => [slice, after])).toEqual([
+    [5, 10],
+    [6, 10],
+  ]);
+  expect(rangesAfter(marks, -1, 4)[0]).toEqual({ slice: 4, after: -1, through: 10 });
+  expect(rangesAfter(marks, 5, 4)).toEqual([{ slice: 6, after: 10, through: 30 }]);
+});
+
+test('the thread reads a journal on disk', async () => {
+  const directory = temporaryDirectory();
+  const bootId = Uint8Array.from({ length: 8 }, () => 0xab);
+  mkdirSync(join(directory, 'ab'.repeat(8)));
+  const journal = await Journal.open({ directory, bootId, segmentBytes: 200 });
+  for (const record of RECORDS) await journal.append([record]);
+  const { sheets, holed } = await runSheetThread({ directory, bootId: journal.bootId, ranges: RANGES, last: 6 });
+  expect(holed).toEqual([]);
+  expect(sheets.map(({ service, slice, count }) => [service, slice, count])).toEqual([
+    ['pplns', 8, 3],
+    ['solo', 8, 1],
+    ['pplns', 9, 2],
+  ]);
+  const reader = new ByteReader(sheets[1]?.leaves as Uint8Array);
+  expect(readReceiptLeaf(reader)).toMatchObject({ work: 5n });
+  // What is on its way to the disk does not count yet.
+  const less = await runSheetThread({ directory, bootId: journal.bootId, ranges: RANGES, last: 5 });
+  expect(less.sheets[0]?.root).not.toEqual(sheets[0]?.root);
+  await journal.close();
+});
