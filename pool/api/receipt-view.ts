@@ -41,6 +41,7 @@ export type ReceiptsDocument = {
   readonly pool_key: string | null;
   /** The oldest slice of which receipts are still kept; null when there are none. */
   readonly kept_from: number | null;
+  readonly newest: number | null;
   /** The newest slice that this answer goes up to: ask on from there. */
   readonly through: number;
   readonly more: boolean;
@@ -91,6 +92,7 @@ export class ReceiptView {
       api_version: 1,
       pool_key: key === undefined ? null : toHex(key),
       kept_from: range?.first ?? null,
+      newest: range?.last ?? null,
       through,
       more: through < (range?.last ?? through),
       slices,
