@@ -84,8 +84,13 @@ export class ProofMaker {
   }
 
   /** An account's leaf in a closed slice, or its absence; for slices that have no list yet too. */
-  async leaf(service: number, slice: number, payload: Bytes): Promise<MembershipDocument> {
-    return this.#membership(await this.#slice(service, slice), toHex(payload));
+  async leaf(
+    service: number,
+    slice: number,
+    payload: Bytes,
+    onBuilt: (leaves: number) => void = () => undefined,
+  ): Promise<MembershipDocument> {
+    return this.#membership(await this.#slice(service, slice, onBuilt), toHex(payload));
   }
 
   #membership(committed: Committed, key: string): MembershipDocument {
