@@ -9,7 +9,7 @@ import type { Sql } from './database/connect.ts';
 import type { EntrySource } from './feed/entry-source.ts';
 import { LocalFeed } from './feed/local-feed.ts';
 import type { Outbox } from './feed/outbox.ts';
-import { positionsOf } from './feed/positions.ts';
+import { positionsOf, reignOf } from './feed/positions.ts';
 import { StreamSender } from './feed/stream-sender.ts';
 import { StreamSource } from './feed/stream-source.ts';
 import type { PoolValues } from './options.ts';
@@ -73,14 +73,14 @@ async function openRedis(url: string, values: PoolValues, dependencies: OpenShar
     log: redisLog,
   });
   started('shared state', () => shared.close());
-  const positions = positionsOf(sql);
+  const books = { positions: positionsOf(sql), reign: reignOf(sql) };
   const feedLog = log.child('feed');
-  const sender = new StreamSender({ keys }, { ...common, redis: sending, outbox, positions, log: feedLog });
+  const sender = new StreamSender({ keys }, { ...common, ...books, redis: sending, outbox, log: feedLog });
   started('feed', async () => {
     await sender.close();
     sending.disconnect();
   });
-  const source = new StreamSource({ keys, consumer: bootId }, { ...common, redis: reading, positions, log: feedLog });
+  const source = new StreamSource({ keys, consumer: bootId }, { ...common, ...books, redis: reading, log: feedLog });
   started('share stream', () => source.close());
   return { shared, source, unread: () => unread.counts };
 }

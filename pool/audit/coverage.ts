@@ -18,6 +18,7 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   effort: 'not covered: a figure for display',
   compoundings: 'not covered: fees of merging the wallet’s outputs, as the wallet named them',
   slice_ends: 'not covered: how far each journal was when slices closed',
+  later_starts: 'not covered: which entries of a journal belong to slices still to be opened',
   journal_holes: 'not covered: entries that no journal holds any more',
   receipt_sheets: 'not covered: what front ends signed; each miner compares its own with the slices',
   operator_log: 'not covered: a record for people',

@@ -9,6 +9,7 @@ import type { NetworkName } from '../../protocol/network.ts';
 import { sliceOfHeight } from '../../protocol/pplns.ts';
 import { workOfTarget } from '../../protocol/target.ts';
 import { byteaTexts, type Sql, type Transaction } from '../database/connect.ts';
+import { copyIn } from '../database/copy-in.ts';
 import type { JournalEntry } from '../journal.ts';
 import { type BlockRecord, decodeRecord, type JournalRecord, SERVICES, type ShareRecord } from '../journal-record.ts';
 import { takeStats } from '../stats/take.ts';
@@ -208,6 +209,7 @@ export class Intake {
     const open = await openSlices(transaction);
     const byAccount = new Map<string, bigint>();
     const later = new Map<string, bigint>();
+    const starts = new Map<string, LaterStart>();
     const byWorker = new Map<number, { count: number; work: bigint; atMillis: number }>();
     const totals = new Map<number, bigint>();
     for (const share of shares) {
@@ -217,6 +219,7 @@ export class Intake {
       const isLater = slice !== openNumber(open, service);
       const key = isLater ? `${service}/${accountId}/${slice}` : `${service}/${accountId}`;
       const sums = isLater ? later : byAccount;
+      if (isLater) noteStart(starts, share, slice);
       sums.set(key, (sums.get(key) ?? 0n) + record.work);
       totals.set(service, (totals.get(service) ?? 0n) + record.work);
       const sum = byWorker.get(workerId) ?? { count: 0, work: 0n, atMillis: 0 };
@@ -231,7 +234,7 @@ export class Intake {
       select * from unnest(${keys.map(([service]) => service)}::smallint[], ${keys.map(([, id]) => id)}::int[],
         ${[...byAccount.values()].map(String)}::numeric[])
       on conflict (service, account_id) do update set work = open_work.work + excluded.work`;
-    if (later.size > 0) await addLaterWork(transaction, later);
+    if (later.size > 0) await addLaterWork(transaction, later, [...starts.values()]);
     const sums = [...byWorker.values()];
     await transaction`update workers w set accepted = w.accepted + k.n, work = w.work + k.work,
         last_share_at = greatest(w.last_share_at, k.at)
@@ -257,12 +260,11 @@ export class Intake {
       const whose = `\\\\x${bootId}\t${sequence}\t${service}\t${accountId}\t${workerId}`;
       return `${whose}\t${slice}\t${record.work}\t${at}\t${identityColumns(record)}\n`;
     });
-    const stream = await transaction`copy shares (boot_id, sequence, service, account_id, worker_id, slice, work, at,
-      identity, anchor_height) from stdin`.writable();
-    await new Promise<void>((resolve, reject) => {
-      stream.once('error', reject).once('finish', resolve);
-      stream.end(lines.join(''));
-    });
+    await copyIn(
+      transaction`copy shares (boot_id, sequence, service, account_id, worker_id, slice, work, at, identity, anchor_height)
+        from stdin`,
+      lines.join(''),
+    );
   }
 
   async #addBlocks(transaction: Transaction, fresh: readonly Taken[]): Promise<void> {
@@ -323,8 +325,24 @@ const openNumber = (open: OpenSlices, service: number): number => (open.get(serv
 const sliceOfShare = ({ slice, record }: Taken, open: OpenSlices): number =>
   Math.max(slice ?? 0, openNumber(open, serviceNumber(record.service)));
 
+/** The first entry of a boot that is in a slice still to be opened. */
+type LaterStart = { readonly bootId: string; readonly slice: number; readonly first: number };
+
+function noteStart(starts: Map<string, LaterStart>, { bootId, sequence }: Taken, slice: number): void {
+  const key = `${bootId}/${slice}`;
+  if (!starts.has(key)) starts.set(key, { bootId, slice, first: sequence });
+}
+
 /** Work of slices still to be opened; keys are `service/account/slice`. */
-async function addLaterWork(transaction: Transaction, later: ReadonlyMap<string, bigint>): Promise<void> {
+async function addLaterWork(
+  transaction: Transaction,
+  later: ReadonlyMap<string, bigint>,
+  starts: readonly LaterStart[],
+): Promise<void> {
+  await transaction`insert into later_starts (boot_id, slice, first)
+    select * from unnest(${byteaTexts(starts.map(({ bootId }) => bootId))}::text[]::bytea[],
+      ${starts.map(({ slice }) => slice)}::int[], ${starts.map(({ first }) => first)}::bigint[])
+    on conflict do nothing`;
   const keys = [...later.keys()].map((key) => key.split('/').map(Number) as [number, number, number]);
   await transaction`insert into later_work (service, account_id, slice, work)
     select * from unnest(${keys.map(([service]) => service)}::smallint[], ${keys.map(([, id]) => id)}::int[],

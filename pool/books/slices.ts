@@ -70,12 +70,18 @@ async function openSlice(transaction: Transaction, options: SliceOptions, next: 
     group by service, account_id`;
 }
 
-/** How far each journal was in the books when the slice closed; read by whoever keeps the journal (feed/slice-marks.ts). */
+/**
+ * How far each journal is in the slice that closes; read by whoever keeps the journal (feed/slice-marks.ts). After a fall the books have
+ * entries already that belong to slices still to come: these are not in this one.
+ */
 async function noteEnds(transaction: Transaction, slice: number): Promise<void> {
   await transaction`insert into slice_ends (slice, boot_id, through)
-    select ${slice}, p.boot_id, p.through from journal_positions p
+    select ${slice}, p.boot_id, p.through from (
+      select j.boot_id, least(j.through, (select min(l.first) - 1 from later_starts l
+        where l.boot_id = j.boot_id and l.slice > ${slice})) as through from journal_positions j) p
     where p.through > coalesce((select max(e.through) from slice_ends e where e.boot_id = p.boot_id), -1)
     on conflict do nothing`;
+  await transaction`delete from later_starts where slice <= ${slice}`;
   await transaction`delete from slice_ends where at < now() - ${ENDS_DAYS} * interval '1 day'`;
 }
 

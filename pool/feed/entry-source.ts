@@ -31,3 +31,6 @@ export const NOTHING: TakenEntries = { entries: [], committed: async () => undef
 
 /** How far the books have taken each boot's journal; -1 for a boot they do not know. */
 export type Positions = (bootIds: readonly string[]) => Promise<ReadonlyMap<string, number>>;
+
+/** The name of the term that the books are kept under. */
+export type Reign = () => Promise<string>;

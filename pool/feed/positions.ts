@@ -1,6 +1,6 @@
 /** Where the books stand, read in the database: how far each journal was taken in, and how far it was when slices closed. */
 import { byteaTexts, type Sql } from '../database/connect.ts';
-import type { Positions } from './entry-source.ts';
+import type { Positions, Reign } from './entry-source.ts';
 import type { SliceEnd, SliceEnds } from './slice-marks.ts';
 
 export const positionsOf =
@@ -10,6 +10,18 @@ export const positionsOf =
       where boot_id = any(${byteaTexts(bootIds)}::text[]::bytea[])`;
     const known = new Map(rows.map((row) => [row.boot_id.toString('hex'), Number(row.through)]));
     return new Map(bootIds.map((bootId) => [bootId, known.get(bootId) ?? -1]));
+  };
+
+/**
+ * Which election the books are kept under, and on which run of the server: after any fall of the database it is another, though the
+ * number alone may come again.
+ */
+export const reignOf =
+  (sql: Sql): Reign =>
+  async () => {
+    const [row] = await sql<{ reign: string }[]>`select number || '.' || coalesce(extract(epoch from server_started), 0)
+      as reign from term`;
+    return (row as { reign: string }).reign;
   };
 
 /** A boot that is new to the books counts from the slice that is open now: nothing of it is in those that are closed. */

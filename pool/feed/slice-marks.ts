@@ -39,6 +39,7 @@ export function readMarks(text: string): SliceMark[] {
 export class SliceMarks {
   readonly #directory: string;
   readonly #marks = new Map<string, SliceMark[]>();
+  #looking: Promise<void> = Promise.resolve();
 
   constructor(directory: string) {
     this.#directory = directory;
@@ -54,10 +55,24 @@ export class SliceMarks {
     this.#marks.delete(bootId);
   }
 
-  /** Asks the books for what closed since, and keeps it. */
-  async look(ends: SliceEnds): Promise<void> {
+  /** Asks the books for what closed since, and keeps it. One look after the other: two at once would keep the same twice, or in the wrong order. */
+  look(ends: SliceEnds): Promise<void> {
+    const look = this.#looking.then(() => this.#look(ends));
+    this.#looking = look.catch(() => undefined);
+    return look;
+  }
+
+  async #look(ends: SliceEnds): Promise<void> {
     const known = new Map([...this.#marks].map(([bootId, marks]) => [bootId, marks.at(-1)?.slice]));
-    for (const [bootId, marks] of await ends(known)) await this.#keep(bootId, marks);
+    const newest = Math.max(-1, ...[...known.values()].map((slice) => slice ?? -1));
+    const told = await ends(known);
+    for (const [bootId, slice] of known) {
+      const found = told.get(bootId) ?? [];
+      // A boot begins after every slice that this machine has known to be closed, even where the books have just fallen back to before
+      // that: nothing of it was in them.
+      const isBehind = slice === undefined && (found.at(-1)?.slice ?? -1) < newest;
+      await this.#keep(bootId, isBehind ? [...found, { slice: newest, through: undefined }] : found);
+    }
   }
 
   async #keep(bootId: string, ends: readonly SliceEnd[]): Promise<void> {

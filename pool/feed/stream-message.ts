@@ -21,10 +21,19 @@ export function packEntries(entries: readonly JournalEntry[]): Uint8Array<ArrayB
   return concat(...parts);
 }
 
-/** What a message says of its entries besides. `after` is the sequence that stands before the first. */
-export type MessageHead = { readonly bootId: string; readonly after: number; readonly slice?: number | undefined };
+/**
+ * What a message says of its entries besides. `after` is the sequence that stands before the first. `reign` names the term that it was
+ * sent for: a message of an earlier one, which a Redis that was restored brings again, may name a slice that its front end has since
+ * learnt to be another.
+ */
+export type MessageHead = {
+  readonly bootId: string;
+  readonly after: number;
+  readonly slice?: number | undefined;
+  readonly reign: string;
+};
 
-export function unpackEntries({ bootId, after, slice }: MessageHead, bytes: Bytes): JournalEntry[] {
+export function unpackEntries({ bootId, after, slice }: Omit<MessageHead, 'reign'>, bytes: Bytes): JournalEntry[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const entries: JournalEntry[] = [];
   for (let at = 0; at < bytes.length; ) {
@@ -45,8 +54,9 @@ export function unpackEntries({ bootId, after, slice }: MessageHead, bytes: Byte
   return entries;
 }
 
-/** What a message is sealed under: the same entries of another boot, at another place or for another slice, do not open. */
-export const messageName = ({ bootId, after, slice }: MessageHead): string => `${bootId} ${after} ${slice ?? '-'}`;
+/** What a message is sealed under: the same entries of another boot, at another place, for another slice or term, do not open. */
+export const messageName = ({ bootId, after, slice, reign }: MessageHead): string =>
+  `${bootId} ${after} ${slice ?? '-'} ${reign}`;
 
 export const gapReport = (position: number, word: string): string => `${position} ${word}`;
 

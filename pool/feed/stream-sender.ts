@@ -12,7 +12,7 @@ import type { JournalEntry } from '../journal.ts';
 import type { RedisKeys } from '../shared/redis.ts';
 import type { Seal } from '../shared/seal.ts';
 import type { UnreadValues } from '../shared/unread-values.ts';
-import type { Positions } from './entry-source.ts';
+import type { Positions, Reign } from './entry-source.ts';
 import type { Outbox, OutboxLine } from './outbox.ts';
 import { messageName, packEntries, readGap } from './stream-message.ts';
 
@@ -44,6 +44,7 @@ export type StreamSenderDependencies = {
   readonly redis: Redis;
   readonly outbox: Outbox;
   readonly positions: Positions;
+  readonly reign: Reign;
   readonly seal: Seal;
   readonly unread: UnreadValues;
   readonly log: Logger;
@@ -54,6 +55,9 @@ export class StreamSender {
   readonly #redis: Redis;
   readonly #outbox: Outbox;
   readonly #positions: Positions;
+  readonly #askReign: Reign;
+  /** The term that is sent for; undefined until the database has said. */
+  #reign: string | undefined;
   readonly #seal: Seal;
   readonly #unread: UnreadValues;
   readonly #log: Logger;
@@ -70,6 +74,7 @@ export class StreamSender {
     this.#redis = dependencies.redis;
     this.#outbox = dependencies.outbox;
     this.#positions = dependencies.positions;
+    this.#askReign = dependencies.reign;
     this.#seal = dependencies.seal;
     this.#unread = dependencies.unread;
     this.#log = dependencies.log;
@@ -109,12 +114,14 @@ export class StreamSender {
 
   async #send(): Promise<void> {
     const { keys, batchEntries, maxAhead, pollMillis } = this.#options;
+    this.#reign ??= await this.#askReign();
+    const reign = this.#reign;
     const batch = await this.#outbox.next(batchEntries, maxAhead);
     if (batch === undefined) return this.#outbox.wait(pollMillis);
     const { bootId, after, slice, entries } = batch;
-    const sealed = this.#seal.seal('entries', messageName(batch), packEntries(entries));
+    const sealed = this.#seal.seal('entries', messageName({ ...batch, reign }), packEntries(entries));
     const place = ['boot', bootId, 'after', String(after), ...(slice === undefined ? [] : ['slice', String(slice)])];
-    const id = await this.#redis.xadd(keys.feed, '*', ...place, 'entries', sealed);
+    const id = await this.#redis.xadd(keys.feed, '*', ...place, 'reign', reign, 'entries', sealed);
     if (id !== null) this.#sent.set(bootId, { id, through: (entries.at(-1) as JournalEntry).sequence });
     // A moment's wait gathers what is trickling in: few large messages cost the accountant less than many small ones.
     if (entries.length * 4 < batchEntries) await this.#pause(LINGER_MILLIS);
@@ -136,6 +143,8 @@ export class StreamSender {
         continue;
       }
       const told = readGap(fromUtf8(opened.payload));
+      // Perhaps they were refused because another term has begun.
+      this.#reign = await this.#askReign().catch(() => this.#reign);
       // The report may be an old one, of a Redis that was restored: the database knows better, when it answers.
       const position = await this.#positions([bootId]).then(
         (positions) => positions.get(bootId),
@@ -150,6 +159,7 @@ export class StreamSender {
   async #lookAtBooks(): Promise<void> {
     // In this order: a message leaves Redis only after the database has what is in it.
     const gone = await this.#goneFromStream().catch((): [string, Sent][] => []);
+    this.#reign = await this.#askReign();
     const positions = await this.#positions(this.#outbox.lines().map((line) => line.bootId));
     for (const [bootId, through] of positions) this.#outbox.standAt(bootId, through);
     for (const [bootId, { through }] of this.#sent)

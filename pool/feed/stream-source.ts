@@ -1,8 +1,8 @@
 /**
  * The accountant's end of the share stream: a Redis Stream read through a consumer group. What an earlier accountant read
  * and did not commit is claimed first. A message is acknowledged and deleted only after the books committed it; one that
- * does not join the books' position (Redis lost messages, another accountant holds them, or the database went back) is
- * dropped and reported as a gap with that position, and its front end sends again from there. A message that no front end
+ * does not join the books' position (Redis lost messages, another accountant holds them, or the database went back), or that
+ * was sent for an earlier term, is dropped and reported as a gap with that position, and its front end sends again from there. A message that no front end
  * of this pool sealed is removed unread.
  */
 import { randomBytes } from 'node:crypto';
@@ -15,7 +15,7 @@ import type { JournalEntry } from '../journal.ts';
 import type { RedisKeys } from '../shared/redis.ts';
 import type { Seal } from '../shared/seal.ts';
 import type { UnreadValues } from '../shared/unread-values.ts';
-import { type EntrySource, NOTHING, type Positions, type TakenEntries } from './entry-source.ts';
+import { type EntrySource, NOTHING, type Positions, type Reign, type TakenEntries } from './entry-source.ts';
 import { gapReport, type MessageHead, messageName, unpackEntries } from './stream-message.ts';
 
 const GROUP = 'accountant';
@@ -39,6 +39,7 @@ export type StreamSourceOptions = {
 export type StreamSourceDependencies = {
   readonly redis: Redis;
   readonly positions: Positions;
+  readonly reign: Reign;
   readonly seal: Seal;
   readonly unread: UnreadValues;
   readonly log: Logger;
@@ -50,6 +51,7 @@ type Message = {
   readonly id: string;
   readonly bootId: string;
   readonly after: number;
+  readonly reign: string;
   readonly entries: readonly JournalEntry[] | null;
 };
 
@@ -58,6 +60,9 @@ export class StreamSource implements EntrySource {
   readonly #consumer: string;
   readonly #redis: Redis;
   readonly #positions: Positions;
+  readonly #askReign: Reign;
+  /** The term that `begin` was called in. */
+  #reign = '';
   readonly #seal: Seal;
   readonly #unread: UnreadValues;
   readonly #log: Logger;
@@ -81,6 +86,7 @@ export class StreamSource implements EntrySource {
     this.#usualEntries = options.messageEntries ?? 1_000;
     this.#redis = dependencies.redis;
     this.#positions = dependencies.positions;
+    this.#askReign = dependencies.reign;
     this.#seal = dependencies.seal;
     this.#unread = dependencies.unread;
     this.#log = dependencies.log;
@@ -96,6 +102,7 @@ export class StreamSource implements EntrySource {
   }
 
   async begin(): Promise<void> {
+    this.#reign = await this.#askReign();
     this.#known.clear();
     this.#reports = undefined;
     this.#goals = undefined;
@@ -159,12 +166,12 @@ export class StreamSource implements EntrySource {
     const entries: JournalEntry[] = [];
     for (const message of believed) {
       const position = reached.get(message.bootId) ?? this.#known.get(message.bootId) ?? -1;
-      if (message.after > position) {
-        gaps.set(message.bootId, position);
+      const sent = message.entries ?? [];
+      if (message.after > position || message.reign !== this.#reign) {
+        if ((sent.at(-1)?.sequence ?? -1) > position) gaps.set(message.bootId, position);
         continue;
       }
       // Repeated ones too: which of them count is for the books to say, who may stand further back than is remembered here.
-      const sent = message.entries ?? [];
       for (const entry of sent) entries.push(entry);
       reached.set(message.bootId, Math.max(position, sent.at(-1)?.sequence ?? -1));
     }
@@ -186,8 +193,9 @@ export class StreamSource implements EntrySource {
     const bootId = fields.get('boot')?.toString() ?? '';
     const after = Number(fields.get('after')?.toString() ?? Number.NaN);
     const slice = fields.get('slice')?.toString();
-    const head = { bootId, after, slice: slice === undefined ? undefined : Number(slice) };
-    return [{ id: id.toString(), bootId, after, entries: this.#unpack(head, fields.get('entries')) }];
+    const reign = fields.get('reign')?.toString() ?? '';
+    const head = { bootId, after, slice: slice === undefined ? undefined : Number(slice), reign };
+    return [{ id: id.toString(), bootId, after, reign, entries: this.#unpack(head, fields.get('entries')) }];
   }
 
   /** Null, and noted, for what no front end of this pool sent. Whose message was damaged sends it again. */

@@ -54,15 +54,17 @@ class Books {
   readonly counted: string[] = [];
   readonly positions = async (boots: readonly string[]) =>
     new Map(boots.map((boot) => [boot, this.through.get(boot) ?? -1]));
+  readonly reign = async () => 'one';
 }
 
 /** The accountant's end of the stream, with books in memory. */
-async function accountant(name: string, { through, counted, positions }: Books, sealed = testSealed()) {
+async function accountant(name: string, { through, counted, positions, reign }: Books, sealed = testSealed()) {
   const source = new StreamSource(
     { keys: keysOf(name), consumer: 'accountant' },
     {
       redis: await connected('accountant'),
       positions,
+      reign,
       ...sealed,
       log: quietLog,
       now: Date.now,
@@ -81,13 +83,13 @@ async function accountant(name: string, { through, counted, positions }: Books, 
   return { round, unread: sealed.unread };
 }
 
-async function frontEnd(name: string, { positions }: Books, sealed = testSealed()) {
+async function frontEnd(name: string, { positions, reign }: Books, sealed = testSealed()) {
   const directory = temporaryDirectory();
   const journal = await Journal.open({ directory, bootId: Uint8Array.of(7, 0, 0, 0, 0, 0, 0, 7), segmentBytes: 500 });
   const outbox = await Outbox.open({ directory, bootId: journal.bootId }, { log: quietLog });
   const sender = new StreamSender(
     { keys: keysOf(name), batchEntries: 5, pollMillis: 10, positionMillis: 50 },
-    { redis: await connected('front end'), outbox, positions, ...sealed, log: quietLog },
+    { redis: await connected('front end'), outbox, positions, reign, ...sealed, log: quietLog },
   );
   onTestFinished(async () => {
     await sender.close();

@@ -14,7 +14,7 @@ import { connectDatabase, type Sql } from '../../pool/database/connect.ts';
 import { migrate } from '../../pool/database/migrate.ts';
 import { LocalFeed } from '../../pool/feed/local-feed.ts';
 import { Outbox } from '../../pool/feed/outbox.ts';
-import { positionsOf, sliceEndsOf } from '../../pool/feed/positions.ts';
+import { positionsOf, reignOf, sliceEndsOf } from '../../pool/feed/positions.ts';
 import { StreamSender } from '../../pool/feed/stream-sender.ts';
 import { StreamSource } from '../../pool/feed/stream-source.ts';
 import { Journal } from '../../pool/journal.ts';
@@ -27,6 +27,7 @@ import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { NETWORKS, REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { HEADER_DIGEST_BYTES } from '../../protocol/share-identity.ts';
 import { targetOfWork } from '../../protocol/target.ts';
+import type { Logger } from '../../runtime/log.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { absentWallet } from '../pool/absent-wallet.ts';
 import { MonthChain } from '../pool/month-chain.ts';
@@ -120,7 +121,13 @@ export class PlayedChain implements Chain {
   }
 }
 
-export type RigOptions = { readonly directory: string; readonly databaseUrl: string; readonly redisUrl?: string };
+export type RigOptions = {
+  readonly directory: string;
+  readonly databaseUrl: string;
+  readonly redisUrl?: string;
+  /** Of the books. */
+  readonly log?: Logger;
+};
 
 /** One boot of a pool instance, under load until it ends. */
 export class RigInstance {
@@ -167,6 +174,7 @@ export class RigInstance {
     const journal = await Journal.open({ directory, bootId, segmentBytes: 20_000 });
     const outbox = await Outbox.open({ directory, bootId: journal.bootId, memoryEntries: 50 }, { log: quietLog });
     const positions = positionsOf(sql);
+    const reign = reignOf(sql);
     const look = () => outbox.marks.look(sliceEndsOf(sql)).catch(() => undefined);
     await look();
     const looking = setInterval(look, MARK_MILLIS);
@@ -181,15 +189,15 @@ export class RigInstance {
       const times = { positionMillis: 200, batchEntries: 50 };
       const sender = new StreamSender(
         { keys, ...times },
-        { redis: sending, outbox, positions, ...testSealed(), log: quietLog },
+        { redis: sending, outbox, positions, reign, ...testSealed(), log: quietLog },
       );
       closing.push(async () => {
         await sender.close();
         sending.disconnect();
       });
       return new StreamSource(
-        { keys, consumer: journal.bootId, messageEntries: 50, reportMillis: 600 },
-        { redis: reading, positions, ...testSealed(), log: quietLog, now: Date.now },
+        { keys, consumer: journal.bootId, messageEntries: 50, reportMillis: 2_500 },
+        { redis: reading, positions, reign, ...testSealed(), log: quietLog, now: Date.now },
       );
     };
     const source = redisUrl === undefined ? new LocalFeed(outbox, { positions }) : await openStream(redisUrl);
@@ -211,7 +219,7 @@ export class RigInstance {
         silentMillis: 86_400_000,
         webhooks: { urls: [], secret: '' },
       },
-      { sql, source, chain, wallet: absentWallet('nothing is paid here'), log: quietLog, now: Date.now },
+      { sql, source, chain, wallet: absentWallet('nothing is paid here'), log: options.log ?? quietLog, now: Date.now },
     );
     return new RigInstance({ journal, outbox, runner, bootId }, { oracle, chain, closing });
   }

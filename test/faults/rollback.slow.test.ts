@@ -15,6 +15,7 @@ import { temporaryDirectory } from '../temporary.ts';
 import { booksSettled, expectBooks, Oracle, PlayedChain, publishedSlices, RigInstance } from './books-rig.ts';
 import { swapIn, takeBaseBackup } from './database-swap.ts';
 
+console.log(`seed ${seed}`);
 const ROLLBACKS = count({ full: 1, deep: 50 });
 const TIMEOUT = { timeout: count({ full: 180_000, deep: 3_600_000 }) };
 

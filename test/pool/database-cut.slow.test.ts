@@ -1,6 +1,7 @@
 /** The database cuts connections in the middle of everything: queries fail, the process lives, and the next ones work. */
 import { expect, test } from 'vitest';
 import { connectDatabase } from '../../pool/database/connect.ts';
+import { copyIn } from '../../pool/database/copy-in.ts';
 import { count } from '../level.ts';
 import { databaseServer } from './database-fixture.ts';
 
@@ -25,11 +26,7 @@ test('transactions and COPY survive a server that ends their connections', async
       await sql
         .begin(async (transaction) => {
           await transaction`insert into numbers select ${1} from generate_series(1, 5)`;
-          const stream = await transaction`copy numbers from stdin`.writable();
-          await new Promise<void>((resolve, reject) => {
-            stream.once('error', reject).once('finish', resolve);
-            stream.end('1\n'.repeat(2000));
-          });
+          await copyIn(transaction`copy numbers from stdin`, '1\n'.repeat(2000));
           await transaction`select pg_sleep(0.005)`;
         })
         .then(

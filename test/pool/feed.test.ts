@@ -1,7 +1,7 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { EntrySource } from '../../pool/feed/entry-source.ts';
 import { JournalKeep } from '../../pool/feed/journal-keep.ts';
 import { LocalFeed } from '../../pool/feed/local-feed.ts';
@@ -34,6 +34,8 @@ class FakeBooks {
   counted: string[] = [];
   refused = 0;
   lost = 0;
+  term = 1;
+  readonly reign = async () => `${this.term}.0`;
   readonly positions = async (boots: readonly string[]) =>
     new Map(boots.map((boot) => [boot, this.through.get(boot) ?? -1]));
 
@@ -208,7 +210,7 @@ test('three front ends, two accountants, a Redis that forgets or goes back, a da
       await redisReady(connection, 5_000);
       const sender = new StreamSender(
         { keys, batchEntries: 7, maxAhead: 60, pollMillis: 10, positionMillis: 30 },
-        { redis: connection, outbox, positions: books.positions, ...testSealed(), log: quietLog },
+        { redis: connection, outbox, positions: books.positions, reign: books.reign, ...testSealed(), log: quietLog },
       );
       return { sender, connection };
     }),
@@ -218,7 +220,14 @@ test('three front ends, two accountants, a Redis that forgets or goes back, a da
     await redisReady(connection, 5_000);
     return new StreamSource(
       { keys, consumer, messageEntries: 7, reportMillis: 100 },
-      { redis: connection, positions: books.positions, ...testSealed(), log: quietLog, now: Date.now },
+      {
+        redis: connection,
+        positions: books.positions,
+        reign: books.reign,
+        ...testSealed(),
+        log: quietLog,
+        now: Date.now,
+      },
     );
   };
   let source = await open('first');
@@ -283,4 +292,43 @@ test('three front ends, two accountants, a Redis that forgets or goes back, a da
   for (const { connection } of senders) connection.disconnect();
   for (const each of [source, ...others]) await each.close();
   await Promise.all(fronts.map((front) => front.journal.close()));
+});
+
+test('entries sent for an earlier term, which a Redis that went back brings again, are taken as they are sent for this one', async () => {
+  const keys = redisKeys(`test-reign-${process.pid}`);
+  const books = new FakeBooks();
+  const front = await frontEnd(temporaryDirectory(), 9, 100);
+  // The last mark that the front end knows: what follows is in the next slice, as far as it can tell.
+  const known = (slice: number, through: number) =>
+    front.outbox.marks.look(async () => new Map([[front.journal.bootId, [{ slice, through }]]]));
+  await known(4, -1);
+  const connect = async (name: string) => {
+    const connection = connectRedis(redis.url, name, quietLog);
+    await redisReady(connection, 5_000);
+    onTestFinished(() => connection.disconnect());
+    return connection;
+  };
+  const common = { positions: books.positions, reign: books.reign, ...testSealed(), log: quietLog };
+  const sending = await connect('front');
+  const sender = new StreamSender(
+    { keys, batchEntries: 7, pollMillis: 10, positionMillis: 30 },
+    { ...common, redis: sending, outbox: front.outbox },
+  );
+  onTestFinished(() => sender.close());
+  const source = new StreamSource({ keys, consumer: 'a' }, { ...common, redis: await connect('a'), now: Date.now });
+  await front.add(3);
+  await expect.poll(() => sending.xlen(keys.feed)).toBe(1);
+  // Before they were taken in, slice 5 closed: they were in slice 6, and the front end has read so.
+  await known(5, -1);
+  await known(6, 2);
+  books.term++;
+  await source.begin();
+  const slices: (number | undefined)[] = [];
+  for (const end = Date.now() + 15_000; slices.length < 3 && Date.now() < end; ) {
+    const taken = await source.take(100, 20);
+    for (const { slice, sequence } of taken.entries) if (sequence === slices.length) slices.push(slice);
+    books.take(taken.entries);
+    await taken.committed();
+  }
+  expect(slices).toEqual([6, 6, 6]);
 });

@@ -11,7 +11,7 @@ import { advanceSlices } from '../../pool/books/slices.ts';
 import { fenced, TermLostError, tryElection } from '../../pool/books/term.ts';
 import { connectDatabase } from '../../pool/database/connect.ts';
 import { Outbox } from '../../pool/feed/outbox.ts';
-import { positionsOf } from '../../pool/feed/positions.ts';
+import { positionsOf, reignOf } from '../../pool/feed/positions.ts';
 import { StreamSender } from '../../pool/feed/stream-sender.ts';
 import { StreamSource } from '../../pool/feed/stream-source.ts';
 import { Journal } from '../../pool/journal.ts';
@@ -35,13 +35,13 @@ const sealed = testSealed();
 const sending = connectRedis(redisUrl, 'feed', quietLog);
 await redisReady(sending, 5_000);
 const sql = connectDatabase(databaseUrl, { max: 3 });
-const positions = positionsOf(sql);
-new StreamSender({ keys, batchEntries: 50 }, { redis: sending, outbox, positions, ...sealed, log: quietLog });
+const [positions, reign] = [positionsOf(sql), reignOf(sql)];
+new StreamSender({ keys, batchEntries: 50 }, { redis: sending, outbox, positions, reign, ...sealed, log: quietLog });
 const reading = connectRedis(redisUrl, 'accountant', quietLog);
 await redisReady(reading, 5_000);
 const source = new StreamSource(
   { keys, consumer: journal.bootId, messageEntries: 50 },
-  { redis: reading, positions, ...sealed, log: quietLog, now: Date.now },
+  { redis: reading, positions, reign, ...sealed, log: quietLog, now: Date.now },
 );
 
 let isLoaded = true;

@@ -34,8 +34,12 @@ function childrenOf(parent: number): number[] {
     .map(Number);
 }
 
-export async function startPostgresServer(connections: number): Promise<PostgresServer> {
-  const directory = mkdtempSync(join(tmpdir(), 'svc-postgres-'));
+export async function startPostgresServer(
+  connections: number,
+  /** On a disk of the caller's. */
+  given?: string,
+): Promise<PostgresServer> {
+  const directory = given ?? mkdtempSync(join(tmpdir(), 'svc-postgres-'));
   const port = await freePort();
   let server: EmbeddedPostgres | undefined;
   let frozen: number[] = [];
@@ -67,13 +71,14 @@ export async function startPostgresServer(connections: number): Promise<Postgres
     },
     async kill() {
       const running = server as EmbeddedPostgres;
-      process.kill(running.pid, 'SIGQUIT');
+      // It may have ended by itself, on a full disk.
+      signal(running.pid, 'SIGQUIT');
       await running.exited;
     },
     async stop() {
       thaw();
       await server?.stop();
-      rmSync(directory, { recursive: true, force: true });
+      if (given === undefined) rmSync(directory, { recursive: true, force: true });
     },
   };
 }

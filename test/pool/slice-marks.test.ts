@@ -52,3 +52,42 @@ test('a torn line is passed over and does not swallow the next; nothing is known
     { slice: 7, through: 40 },
   ]);
 });
+
+test('a boot that begins right after a fall of the books begins after every slice that its machine knew to be closed', async () => {
+  const directory = temporaryDirectory();
+  const NEXT = 'bb'.repeat(8);
+  for (const boot of [BOOT, NEXT]) await mkdir(join(directory, boot));
+  const marks = new SliceMarks(directory);
+  await marks.know(BOOT);
+  await marks.look(told({ slice: 7, through: undefined }, { slice: 8, through: 10 }));
+  const again = new SliceMarks(directory);
+  for (const boot of [BOOT, NEXT]) await again.know(boot);
+  // The books have fallen back to before slice 6 closed.
+  await again.look(async () => new Map([[NEXT, [{ slice: 5, through: undefined }]]]));
+  expect(again.sliceOf(NEXT, 0)).toMatchObject({ slice: 9 });
+  // And where they have no closed slice at all.
+  const none = new SliceMarks(directory);
+  const LAST = 'cc'.repeat(8);
+  await mkdir(join(directory, LAST));
+  for (const boot of [BOOT, LAST]) await none.know(boot);
+  await none.look(async () => new Map());
+  expect(none.sliceOf(LAST, 0)).toMatchObject({ slice: 9 });
+});
+
+test('two looks at once keep each mark once, in order', async () => {
+  const directory = temporaryDirectory();
+  await mkdir(join(directory, BOOT));
+  const marks = new SliceMarks(directory);
+  await marks.know(BOOT);
+  const all = [4, 5, 6, 7].map((slice) => ({ slice, through: slice * 10 }));
+  let closed = 1;
+  // The first answer is slow, and tells less than the second.
+  const ends = async (known: ReadonlyMap<string, number | undefined>) => {
+    const then = all.slice(0, closed++).filter(({ slice }) => slice > (known.get(BOOT) ?? -1));
+    await new Promise((resolve) => setTimeout(resolve, 40 - 10 * closed));
+    return new Map([[BOOT, then]]);
+  };
+  await Promise.all([marks.look(ends), marks.look(ends), marks.look(ends)]);
+  expect(marks.sliceOf(BOOT, 41)).toEqual({ slice: 5, until: 50 });
+  expect(marks.sliceOf(BOOT, 61)).toMatchObject({ slice: 7 });
+});

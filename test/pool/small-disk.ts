@@ -10,13 +10,20 @@ import { onTestFinished } from 'vitest';
 export type SmallDisk = { fill(pid: number): void; free(pid: number): void };
 
 export function smallDisk(path: string): SmallDisk {
-  mkdirSync(path, { recursive: true });
-  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'tmpfs', path]).status === 0;
-  if (!mounted) {
+  const disk = mountedDisk(path, 16);
+  if (disk === undefined) {
     const limit = (pid: number, bytes: string) =>
       void execFileSync('prlimit', ['--pid', String(pid), `--fsize=${bytes}:unlimited`]);
     return { fill: (pid) => limit(pid, '0'), free: (pid) => limit(pid, 'unlimited') };
   }
+  return disk;
+}
+
+/** A small file system of its own; undefined where this user may not mount. */
+export function mountedDisk(path: string, mebibytes: number): SmallDisk | undefined {
+  mkdirSync(path, { recursive: true });
+  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'tmpfs', path]).status === 0;
+  if (!mounted) return undefined;
   onTestFinished(() => void spawnSync('umount', ['--lazy', path]));
   const filler = join(path, 'filler');
   return {
