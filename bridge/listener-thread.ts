@@ -50,15 +50,19 @@ const desk = new Desk(options.desk, {
 });
 clientFaults.forwardTo((door, error) => calls.tell('clientFault', [door, error]));
 const listener = new Listener(options.listener, desk);
-const calls = new PortCalls(parentPort, {
-  listen: () => listener.listen(),
-  publish: listener.publish.bind(listener),
-  setReady: listener.setReady.bind(listener),
-  setCertificate: listener.setCertificate.bind(listener),
-  ban: listener.ban.bind(listener),
-  takeSession: (id: string) => listener.takeSession(id),
-  receipts: listener.receipts.bind(listener),
-  figures: () => listener.figures(),
-  drain: () => listener.drain(),
-  close: () => listener.close(),
-});
+const calls = new PortCalls(
+  parentPort,
+  {
+    listen: () => listener.listen(),
+    publish: listener.publish.bind(listener),
+    setReady: listener.setReady.bind(listener),
+    setCertificate: listener.setCertificate.bind(listener),
+    ban: listener.ban.bind(listener),
+    takeSession: (id: string) => listener.takeSession(id),
+    receipts: listener.receipts.bind(listener),
+    figures: () => listener.figures(),
+    drain: () => listener.drain(),
+    close: () => listener.close(),
+  },
+  (name, error) => calls.tell('log', ['error', 'what the main thread told failed', { name, error: String(error) }]),
+);

@@ -59,27 +59,31 @@ export function startListenerThread(
     if (member === undefined) throw new Error(`no member has the handle ${handle}`);
     return member;
   };
-  const calls = new PortCalls(worker, {
-    own: (list: readonly Member[]) => {
-      for (const member of list) members.set(member.handle, member);
-      return hub.own(list);
+  const calls = new PortCalls(
+    worker,
+    {
+      own: (list: readonly Member[]) => {
+        for (const member of list) members.set(member.handle, member);
+        return hub.own(list);
+      },
+      rejoin: (member: Member) => void members.set(member.handle, member),
+      left: (handles: readonly number[]) => {
+        for (const handle of handles) members.delete(handle);
+      },
+      shares: (packed: Bytes) => hub.shares(unpackShares(packed, memberOf)),
+      refused: (shares: readonly RefusedShare[]) => hub.refused(shares),
+      block: (candidate: Candidate) => hub.block(candidate),
+      worker: (events: readonly WorkerEvent[]) => hub.worker(events),
+      resume: (id: string, thread: number) => hub.resume(id, thread),
+      ended: (record: SessionRecord) => hub.ended(record),
+      fault: (address: string, fault: Fault) => hub.fault(address, fault),
+      balance: (service: string, account: Bytes) => hub.balance(service, account),
+      log: (level: 'error' | 'warn' | 'info' | 'debug', message: string, fields: Readonly<Record<string, unknown>>) =>
+        log[level](message, fields),
+      clientFault: (door: string, error: Error) => clientFaults.report(door, error, log),
     },
-    rejoin: (member: Member) => void members.set(member.handle, member),
-    left: (handles: readonly number[]) => {
-      for (const handle of handles) members.delete(handle);
-    },
-    shares: (packed: Bytes) => hub.shares(unpackShares(packed, memberOf)),
-    refused: (shares: readonly RefusedShare[]) => hub.refused(shares),
-    block: (candidate: Candidate) => hub.block(candidate),
-    worker: (events: readonly WorkerEvent[]) => hub.worker(events),
-    resume: (id: string, thread: number) => hub.resume(id, thread),
-    ended: (record: SessionRecord) => hub.ended(record),
-    fault: (address: string, fault: Fault) => hub.fault(address, fault),
-    balance: (service: string, account: Bytes) => hub.balance(service, account),
-    log: (level: 'error' | 'warn' | 'info' | 'debug', message: string, fields: Readonly<Record<string, unknown>>) =>
-      log[level](message, fields),
-    clientFault: (door: string, error: Error) => clientFaults.report(door, error, log),
-  });
+    (name, error) => log.error('what a listener thread told failed', { name, error }),
+  );
   let isClosing = false;
   let reason = 'exited';
   worker.on('error', (error) => {

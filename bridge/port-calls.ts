@@ -1,6 +1,7 @@
 /**
  * Calls over a MessagePort: the methods of an object on one side, a proxy with the same methods on the other. A `call` is
- * answered (its promise), a `tell` is not. Messages keep their order, so calls do too.
+ * answered (its promise), a `tell` is not: one that fails is told to whoever made this end. Messages keep their order, so
+ * calls do too.
  */
 import type { MessagePort } from 'node:worker_threads';
 
@@ -25,22 +26,20 @@ export class PortCalls {
   #next = 0;
   #closed = false;
 
-  /** `methods` are what the other side may call. */
-  constructor(port: CallPort, methods: Methods) {
+  /** `methods` are what the other side may call; `failed` hears of a `tell` that threw or rejected. */
+  constructor(port: CallPort, methods: Methods, failed: (name: string, error: unknown) => void) {
     this.#port = port;
     port.on('message', (message: Message) => {
       if (message.kind === 'result') this.#settle(message.id)?.resolve(message.value as never);
       else if (message.kind === 'error') this.#settle(message.id)?.reject(new Error(message.message));
-      else void this.#run(methods, message);
+      else if (message.kind === 'call') void this.#answer(methods, message);
+      else void run(methods, message).catch((error: unknown) => failed(message.name, error));
     });
   }
 
-  async #run(methods: Methods, message: Extract<Message, { kind: 'call' | 'tell' }>): Promise<void> {
-    const method = methods[message.name];
-    if (method === undefined) throw new Error(`there is no method ${message.name}`);
-    if (message.kind === 'tell') return void method(...(message.args as never[]));
+  async #answer(methods: Methods, message: Extract<Message, { kind: 'call' }>): Promise<void> {
     try {
-      this.#post({ kind: 'result', id: message.id, value: await method(...(message.args as never[])) });
+      this.#post({ kind: 'result', id: message.id, value: await run(methods, message) });
     } catch (error) {
       this.#post({ kind: 'error', id: message.id, message: error instanceof Error ? error.message : String(error) });
     }
@@ -75,4 +74,10 @@ export class PortCalls {
     for (const { reject } of this.#waiting.values()) reject(new Error('the other thread is gone'));
     this.#waiting.clear();
   }
+}
+
+async function run(methods: Methods, { name, args }: Extract<Message, { kind: 'call' | 'tell' }>): Promise<unknown> {
+  const method = methods[name];
+  if (method === undefined) throw new Error(`there is no method ${name}`);
+  return await method(...(args as never[]));
 }
