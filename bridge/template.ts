@@ -1,6 +1,6 @@
 /**
  * A template as the bridge uses it: taken from a node's answer and checked before anyone hashes on it. It decodes, its
- * roots follow from its body, its target and anchor make sense and its dataset seed is the network's own.
+ * roots follow from its body, its target and anchor make sense, its epoch is that of its anchor and its dataset seed the network's own.
  */
 import { MAX_SUPPLY } from '../protocol/amount.ts';
 import { type Body, bodyBytes, MAX_BODY_BYTES, parentsRoot } from '../protocol/body.ts';
@@ -8,7 +8,7 @@ import { type Bytes, equalBytes } from '../protocol/bytes.ts';
 import { ProtocolError } from '../protocol/errors.ts';
 import { decodeHeader, type Header, NONCE_OFFSET, registrationWindowEnd } from '../protocol/header.ts';
 import { merkleLeaf, merkleRootOfHashes } from '../protocol/merkle.ts';
-import type { Network } from '../protocol/network.ts';
+import { type Network, POW_EPOCH_CUTS, powEpoch } from '../protocol/network.ts';
 import { datasetSeed } from '../protocol/pow.ts';
 import { headerPays } from '../protocol/reward.ts';
 import { MAX_EXTRANONCE } from '../protocol/tag.ts';
@@ -51,6 +51,22 @@ export type KnownChain = { readonly network: Network; readonly headHeight: numbe
 /** This clock and the node's may differ by as much. */
 const CLOCK_SLACK_MILLIS = 60_000;
 
+/**
+ * A right seed of a wrong epoch lets everybody hash on a dataset whose blocks no node takes. An epoch follows from the anchor's height; only
+ * a development network may have epochs of another length than the rest, and then says so.
+ */
+function epochFault(
+  { name }: Network,
+  anchorHeight: number,
+  { epoch, epochLength = POW_EPOCH_CUTS }: { epoch: number; epochLength: number | undefined },
+): string | undefined {
+  if (!Number.isSafeInteger(epochLength) || epochLength < 1) return 'the length of an epoch is no number of cuts';
+  if (name !== 'development' && epochLength !== POW_EPOCH_CUTS)
+    return `an epoch has ${POW_EPOCH_CUTS} cuts on ${name}, not ${epochLength}`;
+  const due = powEpoch(anchorHeight, epochLength);
+  return epoch === due ? undefined : `work on anchor ${anchorHeight} is of epoch ${due}, not ${epoch}`;
+}
+
 export function checkTemplate(answer: TemplateAnswer, chain: KnownChain): TemplateCheck {
   try {
     const headerBytes = answer.header;
@@ -81,6 +97,8 @@ export function checkTemplate(answer: TemplateAnswer, chain: KnownChain): Templa
     const { epoch, seed, epochLength } = answer.pow;
     if (!Number.isInteger(epoch) || epoch < 0 || !equalBytes(seed, datasetSeed(chain.network.id, epoch)))
       return refuse(`the dataset seed of epoch ${epoch} is not the network's`);
+    const misfit = epochFault(chain.network, header.anchorHeight, { epoch, epochLength });
+    if (misfit !== undefined) return refuse(misfit);
     return {
       ok: true,
       template: {
