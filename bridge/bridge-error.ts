@@ -1,13 +1,9 @@
 /** What keeps a stratum server from starting, through no defect of its own. The codes stand in docs/errors.md. */
+import { CodedError } from '../protocol/coded-error.ts';
+
 export const BRIDGE_ERROR_CODES = ['certificate_unusable', 'options_disagree'] as const;
 export type BridgeErrorCode = (typeof BRIDGE_ERROR_CODES)[number];
 
-export class BridgeError extends Error {
-  readonly code: BridgeErrorCode;
-
-  constructor(code: BridgeErrorCode, message: string) {
-    super(message);
-    this.name = 'BridgeError';
-    this.code = code;
-  }
+export class BridgeError extends CodedError<BridgeErrorCode> {
+  override readonly name = 'BridgeError';
 }

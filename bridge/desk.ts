@@ -8,6 +8,7 @@ import type { Network } from '../protocol/network.ts';
 import type { RefusalCode } from '../protocol/stratum/errors.ts';
 import { clientKey } from '../runtime/client-address.ts';
 import { clientFaults } from '../runtime/client-fault.ts';
+import { type Bucket, fullBucket, take } from '../runtime/token-bucket.ts';
 import type { Fault } from './ban-score.ts';
 import { type Conversation, type ConversationDesk, type Peer, V1Conversation, V2Conversation } from './conversation.ts';
 import { ConnectionCounter } from './extranonce.ts';
@@ -23,7 +24,6 @@ import type { ConnectionNumbers, PendingShare } from './session-desk.ts';
 import type { SessionRecord } from './session-record.ts';
 import { ShareCheck } from './share-check.ts';
 import type { RefusedShare, WorkerEvent } from './sink.ts';
-import { type Bucket, fullBucket, take } from './token-bucket.ts';
 import type { AnswerId } from './voice.ts';
 
 export type DeskOptions = {

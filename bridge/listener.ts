@@ -13,6 +13,7 @@ import { clientFaults } from '../runtime/client-fault.ts';
 import type { ListenAddress } from '../runtime/command-line/command-line.ts';
 import type { Logger } from '../runtime/log.ts';
 import { listenError } from '../runtime/runtime-error.ts';
+import { type Bucket, fullBucket, take } from '../runtime/token-bucket.ts';
 import { ConnectionCount } from './connection-count.ts';
 import type { Conversation } from './conversation.ts';
 import { type Desk, TICK_MILLIS } from './desk.ts';
@@ -22,7 +23,6 @@ import { readProxyHeader } from './proxy-header.ts';
 import type { ReceiptDelivery } from './receipts.ts';
 import type { StratumService } from './service.ts';
 import type { SessionRecord } from './session-record.ts';
-import { type Bucket, fullBucket, take } from './token-bucket.ts';
 import { StratumSockets } from './web-sockets.ts';
 
 export type ListenerOptions = {

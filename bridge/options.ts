@@ -13,9 +13,9 @@ import {
   text,
   type ValuesOf,
 } from '../runtime/command-line/command-line.ts';
+import type { BucketRate } from '../runtime/token-bucket.ts';
 import { BAN_DEFAULTS, type BanOptions } from './ban-score.ts';
 import { JOB_LIFE_DEFAULTS, type JobLife } from './job-book.ts';
-import type { BucketRate } from './token-bucket.ts';
 import { VARDIFF_DEFAULTS, type VardiffOptions } from './vardiff.ts';
 
 export type StratumLimits = {

@@ -10,6 +10,7 @@ import { ProtocolError } from '../protocol/errors.ts';
 import { answerTo, bannedReply, errorReply, type RefusalCode } from '../protocol/stratum/errors.ts';
 import type { Authorize, Subscribe } from '../protocol/stratum/messages.ts';
 import { parsePassword, parseUsername, type Wishes } from '../protocol/stratum/username.ts';
+import { type Bucket, fullBucket, take } from '../runtime/token-bucket.ts';
 import { addPoints, FAULT_POINTS, type Fault, NO_POINTS, type Score } from './ban-score.ts';
 import { Bodies, type Body, type BodyOwner } from './bodies.ts';
 import type { Balance, Member } from './hub.ts';
@@ -21,7 +22,6 @@ import { type StratumService, tagOf } from './service.ts';
 import type { ConnectionNumbers, PendingShare, SessionDesk } from './session-desk.ts';
 import type { SessionRecord } from './session-record.ts';
 import { Tally } from './tally.ts';
-import { type Bucket, fullBucket, take } from './token-bucket.ts';
 import { hashRate, newVardiff, onShare, retarget, type Vardiff } from './vardiff.ts';
 import type { AnswerId, Voice } from './voice.ts';
 

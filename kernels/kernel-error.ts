@@ -1,5 +1,7 @@
 /** The typed error of this folder. The codes stand in docs/errors.md. */
 
+import { CodedError } from '../protocol/coded-error.ts';
+
 export const KERNEL_ERROR_CODES = [
   'kernel_busy',
   'kernel_worker_failed',
@@ -13,14 +15,6 @@ export const KERNEL_ERROR_CODES = [
 
 export type KernelErrorCode = (typeof KERNEL_ERROR_CODES)[number];
 
-export class KernelError extends Error {
-  readonly code: KernelErrorCode;
-  readonly fields: Readonly<Record<string, number | string>>;
-
-  constructor(code: KernelErrorCode, message: string, fields: Readonly<Record<string, number | string>> = {}) {
-    super(message);
-    this.name = 'KernelError';
-    this.code = code;
-    this.fields = fields;
-  }
+export class KernelError extends CodedError<KernelErrorCode> {
+  override readonly name = 'KernelError';
 }

@@ -1,5 +1,7 @@
 /** The typed error of the miner. The codes stand in docs/errors.md. */
 
+import { CodedError } from '../protocol/coded-error.ts';
+
 export const MINER_ERROR_CODES = [
   'vectors_unreadable',
   'vectors_invalid',
@@ -33,14 +35,8 @@ export const MINER_ERROR_CODES = [
 
 export type MinerErrorCode = (typeof MINER_ERROR_CODES)[number];
 
-export class MinerError extends Error {
-  readonly code: MinerErrorCode;
-
-  constructor(code: MinerErrorCode, message: string) {
-    super(message);
-    this.name = 'MinerError';
-    this.code = code;
-  }
+export class MinerError extends CodedError<MinerErrorCode> {
+  override readonly name = 'MinerError';
 }
 /** A refusal as a value: what is wrong, in words for the user, under a code of the table. */
 export type Refusal = { readonly code: MinerErrorCode; readonly message: string };

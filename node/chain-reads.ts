@@ -2,6 +2,7 @@
  * What a node reads: everything a FullNode answers from the last finalized state, the store, the mempool and the work pool. node.ts adds the doors
  * and the cuts, and moves this to the next state when a cut is final.
  */
+
 import { decodeBody } from '../protocol/body.ts';
 import { type Bytes, equalBytes } from '../protocol/bytes.ts';
 import type { Certificate } from '../protocol/cut.ts';
@@ -10,6 +11,7 @@ import type { Genesis } from '../protocol/genesis.ts';
 import { INTERVAL_CUTS, NETWORKS, type Network, powEpoch } from '../protocol/network.ts';
 import { workOfTarget } from '../protocol/target.ts';
 import { type Outpoint, transactionIdOfWire } from '../protocol/transaction.ts';
+import { BoundedMap } from '../runtime/bounded-map.ts';
 import type {
   BlockRecord,
   CarriedTransaction,
@@ -34,6 +36,7 @@ import type { LedgerStore } from './store/ledger-store.ts';
 
 const RATE_CUTS = 96;
 const KEPT_PLACES = 8_192;
+const KEPT_DROPPED = 16_384;
 
 export abstract class ChainReads {
   readonly network: Network;
@@ -46,11 +49,11 @@ export abstract class ChainReads {
   protected abstract isVerified(transaction: ReadTransaction): boolean;
   protected readonly store: LedgerStore;
   /** Why transactions left the mempool that no cut says anything about; the oldest are forgotten. */
-  protected readonly dropped = new Map<string, 'dropped' | 'invalid'>();
+  protected readonly dropped = new BoundedMap<string, 'dropped' | 'invalid'>(KEPT_DROPPED);
   protected state: LedgerState;
   protected record: CutRecord;
   protected headNow: Head;
-  readonly #places = new Map<number, CutPlace>();
+  readonly #places = new BoundedMap<number, CutPlace>(KEPT_PLACES);
   readonly #recent: { timestampMillis: number; work: bigint; blocks: number }[] = [];
 
   constructor(store: LedgerStore, { genesis, state, record }: OpenedChain) {
@@ -147,7 +150,6 @@ export abstract class ChainReads {
     let place = this.#places.get(height);
     if (place === undefined) {
       place = { height, cutId: this.store.cut(height)?.cutId ?? new Uint8Array(0) };
-      if (this.#places.size >= KEPT_PLACES) this.#places.delete(this.#places.keys().next().value as number);
       this.#places.set(height, place);
     }
     return place;

@@ -15,6 +15,7 @@ import {
 } from '../protocol/api/frames.ts';
 import type { Bytes } from '../protocol/bytes.ts';
 import type { NetworkName } from '../protocol/network.ts';
+import { BoundedMap } from '../runtime/bounded-map.ts';
 import type { CutRecord, FullNode } from './full-node.ts';
 
 /** The portable toHex costs ten times as much, and documents are mostly hex. */
@@ -71,8 +72,7 @@ export type CutFeedDependencies = { readonly node: Pick<FullNode, 'head' | 'cut'
 export class CutFeed {
   readonly #node: CutFeedDependencies['node'];
   readonly #replayMillis: number;
-  readonly #maxFrames: number;
-  readonly #frames = new Map<number, Buffer>();
+  readonly #frames: BoundedMap<number, Buffer>;
   readonly #readers = new Set<CutReader>();
   readonly #stop: () => void;
   #broadcasting = false;
@@ -80,7 +80,7 @@ export class CutFeed {
   constructor(options: CutFeedOptions, dependencies: CutFeedDependencies) {
     this.#node = dependencies.node;
     this.#replayMillis = options.replayMillis ?? REPLAY_MILLIS;
-    this.#maxFrames = options.cachedFrames ?? 512;
+    this.#frames = new BoundedMap(options.cachedFrames ?? 512);
     this.#stop = this.#node.on('cut', () => this.#broadcast());
   }
 
@@ -118,7 +118,6 @@ export class CutFeed {
     if (cut === undefined) throw new Error(`cut ${height} is not in the store`);
     const frame = encode({ type: 'cut_finalized', data: cutFinalized(cut, this.#node.network.name) });
     this.#frames.set(height, frame);
-    if (this.#frames.size > this.#maxFrames) this.#frames.delete(this.#frames.keys().next().value as number);
     return frame;
   }
 

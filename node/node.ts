@@ -353,7 +353,6 @@ class EmbeddedNode extends ChainReads implements FullNode {
   }
 
   #remember(name: string, reason: 'dropped' | 'invalid'): void {
-    if (this.dropped.size >= 16_384) this.dropped.delete(this.dropped.keys().next().value as string);
     this.dropped.set(name, reason);
   }
 

@@ -1,5 +1,7 @@
 /** What keeps the pool from starting, or its books from going on, through no defect of its own. The codes stand in docs/errors.md. */
 
+import { CodedError } from '../protocol/coded-error.ts';
+
 export const POOL_ERROR_CODES = [
   'options_disagree',
   'database_unavailable',
@@ -12,12 +14,6 @@ export const POOL_ERROR_CODES = [
 ] as const;
 export type PoolErrorCode = (typeof POOL_ERROR_CODES)[number];
 
-export class PoolError extends Error {
-  readonly code: PoolErrorCode;
-
-  constructor(code: PoolErrorCode, message: string) {
-    super(message);
-    this.name = 'PoolError';
-    this.code = code;
-  }
+export class PoolError extends CodedError<PoolErrorCode> {
+  override readonly name = 'PoolError';
 }

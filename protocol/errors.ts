@@ -3,6 +3,8 @@
  * a ProtocolError; nothing else. The codes stand in docs/errors.md, and a test keeps the two lists equal.
  */
 
+import { CodedError } from './coded-error.ts';
+
 export const PROTOCOL_ERROR_CODES = [
   'truncated',
   'trailing_bytes',
@@ -37,14 +39,8 @@ export const PROTOCOL_ERROR_CODES = [
 
 export type ProtocolErrorCode = (typeof PROTOCOL_ERROR_CODES)[number];
 
-export class ProtocolError extends Error {
-  readonly code: ProtocolErrorCode;
-
-  constructor(code: ProtocolErrorCode, message: string) {
-    super(message);
-    this.name = 'ProtocolError';
-    this.code = code;
-  }
+export class ProtocolError extends CodedError<ProtocolErrorCode> {
+  override readonly name = 'ProtocolError';
 }
 
 export type Result<T> = { ok: true; value: T } | { ok: false; error: ProtocolError };

@@ -2,6 +2,7 @@
  * What keeps a program from starting or running, through no defect of its own: programs print it as one line and exit
  * with 1 (program.ts). The codes stand in docs/errors.md.
  */
+import { CodedError } from '../protocol/coded-error.ts';
 import { type ListenAddress, showListenAddress } from './command-line/command-line.ts';
 
 export const RUNTIME_ERROR_CODES = [
@@ -15,14 +16,8 @@ export const RUNTIME_ERROR_CODES = [
 
 export type RuntimeErrorCode = (typeof RUNTIME_ERROR_CODES)[number];
 
-export class RuntimeError extends Error {
-  readonly code: RuntimeErrorCode;
-
-  constructor(code: RuntimeErrorCode, message: string) {
-    super(message);
-    this.name = 'RuntimeError';
-    this.code = code;
-  }
+export class RuntimeError extends CodedError<RuntimeErrorCode> {
+  override readonly name = 'RuntimeError';
 }
 
 const LISTEN_REASONS: Readonly<Record<string, string>> = {

@@ -2,6 +2,8 @@
  * What the wallet refuses, as a code with a text for people. The codes stand in docs/errors.md with cause and remedy;
  * `rpc` is the JSON-RPC code a refusal has when it answers a call (docs/wallet.md, Errors).
  */
+import { CodedError } from '../protocol/coded-error.ts';
+
 export const WALLET_ERRORS = {
   phrase_length: -32602,
   phrase_word: -32602,
@@ -52,17 +54,8 @@ export const WALLET_ERRORS = {
 export type WalletErrorCode = keyof typeof WALLET_ERRORS;
 export const WALLET_ERROR_CODES = Object.keys(WALLET_ERRORS) as WalletErrorCode[];
 
-export class WalletError extends Error {
-  readonly code: WalletErrorCode;
-  /** Figures that belong to the refusal, for `error.data` of an answer. */
-  readonly fields: Readonly<Record<string, unknown>>;
-
-  constructor(code: WalletErrorCode, message: string, fields: Readonly<Record<string, unknown>> = {}) {
-    super(message);
-    this.name = 'WalletError';
-    this.code = code;
-    this.fields = fields;
-  }
+export class WalletError extends CodedError<WalletErrorCode> {
+  override readonly name = 'WalletError';
 
   get rpc(): number {
     return WALLET_ERRORS[this.code];

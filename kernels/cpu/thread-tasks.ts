@@ -38,7 +38,7 @@ export type ThreadTask =
 export type ThreadAnswer = {
   readonly id: number;
   readonly value?: unknown;
-  readonly error?: { code: KernelErrorCode; message: string; fields: Readonly<Record<string, number | string>> };
+  readonly error?: { code: KernelErrorCode; message: string; fields: Readonly<Record<string, unknown>> };
 };
 
 export type ThreadEvent =

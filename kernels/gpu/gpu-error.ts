@@ -1,5 +1,7 @@
 /** The typed error of this folder; its codes, causes and remedies stand in docs/errors.md. Loads in browsers. */
 
+import { CodedError } from '../../protocol/coded-error.ts';
+
 export const GPU_ERROR_CODES = [
   'gpu_no_adapter',
   'gpu_module_missing',
@@ -13,14 +15,6 @@ export const GPU_ERROR_CODES = [
 
 export type GpuErrorCode = (typeof GPU_ERROR_CODES)[number];
 
-export class GpuError extends Error {
-  readonly code: GpuErrorCode;
-  readonly fields: Readonly<Record<string, number | string>>;
-
-  constructor(code: GpuErrorCode, message: string, fields: Readonly<Record<string, number | string>> = {}) {
-    super(message);
-    this.name = 'GpuError';
-    this.code = code;
-    this.fields = fields;
-  }
+export class GpuError extends CodedError<GpuErrorCode> {
+  override readonly name = 'GpuError';
 }

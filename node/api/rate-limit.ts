@@ -2,6 +2,8 @@
  * Request allowances (specification: Errors, 429): a token bucket per client, and a block for clients that keep sending
  * into an empty one. Pure over a clock that is passed in; the number of clients kept is bounded.
  */
+import { BoundedMap } from '../../runtime/bounded-map.ts';
+import { type Bucket, fullBucket, refill, take } from '../../runtime/token-bucket.ts';
 
 export type RateLimits = {
   /** Units of cost a client gets back per second, and may save up. 0 means no limit. */
@@ -34,17 +36,17 @@ export type RateVerdict =
   | { readonly ok: true }
   | { readonly ok: false; readonly code: 'too_many_requests' | 'client_blocked'; readonly retryAfterMillis: number };
 
-type Client = { tokens: number; at: number; strikes: number; strikesSince: number; blockedUntil: number };
+type Client = { bucket: Bucket; strikes: number; strikesSince: number; blockedUntil: number };
 const STRIKE_WINDOW = 60_000;
 const ALLOWED: RateVerdict = { ok: true };
 
 export class RateLimiter {
   readonly #limits: RateLimits;
-  /** In the order of last use: the first is the one longest silent. */
-  readonly #clients = new Map<string, Client>();
+  readonly #clients: BoundedMap<string, Client>;
 
   constructor(limits: RateLimits) {
     this.#limits = limits;
+    this.#clients = new BoundedMap(limits.maxClients);
   }
 
   get clients(): number {
@@ -52,32 +54,23 @@ export class RateLimiter {
   }
 
   #client(name: string, now: number): Client {
-    const known = this.#clients.get(name);
-    if (known !== undefined) {
-      this.#clients.delete(name);
-      this.#clients.set(name, known);
-      return known;
-    }
-    if (this.#clients.size >= this.#limits.maxClients)
-      this.#clients.delete(this.#clients.keys().next().value as string);
-    const client = { tokens: this.#limits.burst, at: now, strikes: 0, strikesSince: now, blockedUntil: 0 };
+    const known = this.#clients.use(name);
+    if (known !== undefined) return known;
+    const client = { bucket: fullBucket(this.#limits, now), strikes: 0, strikesSince: now, blockedUntil: 0 };
     this.#clients.set(name, client);
     return client;
   }
 
   /** Takes `cost` from the client's allowance, or says how long to wait. A clock that went back gives nothing. */
   take(name: string, cost: number, now: number): RateVerdict {
-    const { perSecond, burst, strikes, blockMillis } = this.#limits;
+    const { perSecond, strikes, blockMillis } = this.#limits;
     if (perSecond === 0) return ALLOWED;
     const client = this.#client(name, now);
     if (client.blockedUntil > now)
       return { ok: false, code: 'client_blocked', retryAfterMillis: client.blockedUntil - now };
-    client.tokens = Math.min(burst, client.tokens + (Math.max(0, now - client.at) * perSecond) / 1000);
-    client.at = now;
-    if (client.tokens >= cost) {
-      client.tokens -= cost;
-      return ALLOWED;
-    }
+    const left = take(client.bucket, this.#limits, now, cost);
+    client.bucket = left ?? refill(client.bucket, this.#limits, now);
+    if (left !== undefined) return ALLOWED;
     if (now - client.strikesSince > STRIKE_WINDOW) {
       client.strikes = 0;
       client.strikesSince = now;
@@ -87,7 +80,7 @@ export class RateLimiter {
       client.strikes = 0;
       return { ok: false, code: 'client_blocked', retryAfterMillis: blockMillis };
     }
-    const retryAfterMillis = Math.ceil(((cost - client.tokens) * 1000) / perSecond);
+    const retryAfterMillis = Math.ceil(((cost - client.bucket.tokens) * 1000) / perSecond);
     return { ok: false, code: 'too_many_requests', retryAfterMillis };
   }
 

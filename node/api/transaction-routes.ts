@@ -1,4 +1,5 @@
 /** Routes about transactions: status, submission, manifest, proofs, and those of the newest cuts. */
+
 import type { OutpointDocument, SubmissionResult } from '../../protocol/api/documents.ts';
 import { fromHex } from '../../protocol/bytes.ts';
 import { MASS_PER_OUTPUT, MIN_FEE_PER_MASS } from '../../protocol/fee.ts';
@@ -11,6 +12,7 @@ import {
   PROTOCOL_VERSION,
   RULE_SET,
 } from '../../protocol/transaction.ts';
+import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { fromLongHex } from '../../runtime/long-hex.ts';
 import { cutReference, hex } from '../events.ts';
 import type { CutPlace, TransactionStatus } from '../full-node.ts';
@@ -25,8 +27,8 @@ const KEPT_STATUSES = 32_768;
 
 /** JSON text that does not change any more: cut references, which thousands of statuses share, and final statuses. */
 class FinalTexts {
-  readonly #texts = new Map<number, string>();
-  readonly #statuses = new Map<string, Buffer>();
+  readonly #texts = new BoundedMap<number, string>(KEPT_CUTS);
+  readonly #statuses = new BoundedMap<string, Buffer>(KEPT_STATUSES);
 
   status(id: string): Buffer | undefined {
     return this.#statuses.get(id);
@@ -34,7 +36,6 @@ class FinalTexts {
 
   keep(id: string, status: Buffer): void {
     this.#statuses.set(id, status);
-    if (this.#statuses.size > KEPT_STATUSES) this.#statuses.delete(this.#statuses.keys().next().value as string);
   }
 
   text(context: ApiContext, place: CutPlace | undefined): string {
@@ -45,7 +46,6 @@ class FinalTexts {
       if (cut === undefined) throw new Error(`cut ${place.height} of a status is not in the store`);
       text = JSON.stringify(cutReference(cut));
       this.#texts.set(place.height, text);
-      if (this.#texts.size > KEPT_CUTS) this.#texts.delete(this.#texts.keys().next().value as number);
     }
     return text;
   }

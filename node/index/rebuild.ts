@@ -3,7 +3,9 @@
  * scratch store, which must end in the same cut identifiers, so a rebuild is also a check of the whole chain. The new index then takes the
  * place of the old one; until its last record is written the API answers `not_ready` instead of half an index.
  */
+
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { CodedError } from '../../protocol/coded-error.ts';
 import { decodeGenesis, encodeGenesis } from '../../protocol/genesis.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import type { BlockRecord, CutRecord } from '../full-node.ts';
@@ -19,14 +21,8 @@ import { HEAD_KEY, INDEX_NAME } from './index-keys.ts';
 
 export const INDEX_ERROR_CODES = ['index_body_missing', 'index_chain_differs'] as const;
 
-export class IndexError extends Error {
-  readonly code: (typeof INDEX_ERROR_CODES)[number];
-
-  constructor(code: IndexError['code'], message: string) {
-    super(message);
-    this.name = 'IndexError';
-    this.code = code;
-  }
+export class IndexError extends CodedError<(typeof INDEX_ERROR_CODES)[number]> {
+  override readonly name = 'IndexError';
 }
 
 function blocksOf(store: LedgerStore, cut: CutRecord, chainId: Bytes) {

@@ -3,6 +3,7 @@
  * within them the same draw number gives the same transactions, less those that have left the mempool meanwhile. A new cut frees room, which
  * is filled at once: nobody mines an empty block because the last cut took the draw.
  */
+
 import { encodeBody, MAX_BODY_BYTES, MAX_PARENTS, parentsRoot } from '../../protocol/body.ts';
 import { type Bytes, ByteWriter } from '../../protocol/bytes.ts';
 import { splitHalves } from '../../protocol/emission.ts';
@@ -13,6 +14,7 @@ import { type Network, powEpoch } from '../../protocol/network.ts';
 import { datasetSeed } from '../../protocol/pow.ts';
 import { rewardRoot } from '../../protocol/reward.ts';
 import { encodeExtranonce, MAX_EXTRANONCE } from '../../protocol/tag.ts';
+import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type { Head, Template, TemplateRequest } from '../full-node.ts';
 import { nameOf } from '../ledger/registration.ts';
 import type { ReadTransaction } from '../ledger/work-block.ts';
@@ -63,10 +65,10 @@ export type TemplateDependencies = {
 
 export class TemplateMaker {
   readonly #dependencies: TemplateDependencies;
-  readonly #draws = new Map<string, Draw>();
+  readonly #draws = new BoundedMap<string, Draw>(MAX_DRAWS);
   readonly #seeds = new Map<number, Bytes>();
   /** Transactions of recent templates by their root: blocks made from them need not be read again. */
-  readonly #made = new Map<string, readonly ReadTransaction[]>();
+  readonly #made = new BoundedMap<string, readonly ReadTransaction[]>(MAX_MADE);
   #counter = 0n;
 
   constructor(dependencies: TemplateDependencies) {
@@ -125,7 +127,6 @@ export class TemplateMaker {
   #rememberMade(transactionsRoot: Bytes, entries: readonly Entry[]): void {
     const name = nameOf(transactionsRoot);
     if (this.#made.has(name)) return;
-    if (this.#made.size >= MAX_MADE) this.#made.delete(this.#made.keys().next().value as string);
     this.#made.set(
       name,
       entries.map((entry) => entry.read),
@@ -167,7 +168,6 @@ export class TemplateMaker {
     };
     const entries = selectTransactions(mempool.groups(), rules, still);
     this.#draws.delete(name);
-    if (this.#draws.size >= MAX_DRAWS) this.#draws.delete(this.#draws.keys().next().value as string);
     const fresh = { at: current?.at ?? now, anchorHeight, content: contentOf(entries) };
     this.#draws.set(name, fresh);
     return fresh;

@@ -2,8 +2,10 @@
  * The store of a node: one embedded key-value database. Everything a cut changes goes into one atomic, synced batch, so after any crash the
  * store stands at a finalized cut; blocks that wait are written when they are accepted, so a crash does not cost a miner its find.
  */
+
 import { ClassicLevel } from 'classic-level';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { CodedError } from '../../protocol/coded-error.ts';
 import { type Certificate, decodeCertificate, encodeCertificate } from '../../protocol/cut.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
@@ -30,17 +32,11 @@ import {
 const FORMAT = '1';
 const MEBIBYTE = 1024 * 1024;
 
-export class StoreError extends Error {
-  readonly code: 'store_format' | 'store_genesis' | 'store_damaged';
-
-  constructor(code: StoreError['code'], message: string) {
-    super(message);
-    this.name = 'StoreError';
-    this.code = code;
-  }
-}
-
 export const STORE_ERROR_CODES = ['store_format', 'store_genesis', 'store_damaged'] as const;
+
+export class StoreError extends CodedError<(typeof STORE_ERROR_CODES)[number]> {
+  override readonly name = 'StoreError';
+}
 
 export class LedgerStore {
   readonly outputTrie: Trie;

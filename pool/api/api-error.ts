@@ -1,4 +1,5 @@
 /** Refusals of the pool's API: a status and one error document. The codes stand in docs/errors.md. */
+import { CodedError } from '../../protocol/coded-error.ts';
 import type { Words } from '../../runtime/door/last-words.ts';
 
 export const POOL_API_ERRORS = {
@@ -15,14 +16,12 @@ export const POOL_API_ERRORS = {
 } as const;
 export type PoolApiErrorCode = keyof typeof POOL_API_ERRORS;
 
-export class ApiRefusal extends Error {
-  readonly code: PoolApiErrorCode;
+export class ApiRefusal extends CodedError<PoolApiErrorCode> {
+  override readonly name = 'ApiRefusal';
   readonly retryAfterMillis: number | undefined;
 
   constructor(code: PoolApiErrorCode, message: string, retryAfterMillis?: number) {
-    super(message);
-    this.name = 'ApiRefusal';
-    this.code = code;
+    super(code, message);
     this.retryAfterMillis = retryAfterMillis;
   }
 

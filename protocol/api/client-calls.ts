@@ -4,6 +4,7 @@
  */
 
 import { type Bytes, toHex, utf8 } from '../bytes.ts';
+import { CodedError } from '../coded-error.ts';
 import { type ErrorDocument, errorDocument } from './documents.ts';
 import { ROUTES, type RouteName, type RouteSpec } from './routes.ts';
 import { check } from './schema.ts';
@@ -20,17 +21,15 @@ export const CLIENT_ERRORS = [
 ] as const;
 export type ClientErrorCode = (typeof CLIENT_ERRORS)[number];
 
-export class ApiError extends Error {
-  /** A code of API_ERRORS, or of CLIENT_ERRORS. A newer server may send one that this release does not know. */
-  readonly code: string;
+/** The code is one of API_ERRORS or of CLIENT_ERRORS. A newer server may send one that this release does not know. */
+export class ApiError extends CodedError<string> {
+  override readonly name = 'ApiError';
   /** HTTP status, or 0 when there was no answer. */
   readonly status: number;
   readonly detail: ErrorDocument['error'] | undefined;
 
   constructor(code: string, status: number, message: string, detail?: ErrorDocument['error']) {
-    super(message);
-    this.name = 'ApiError';
-    this.code = code;
+    super(code, message);
     this.status = status;
     this.detail = detail;
   }

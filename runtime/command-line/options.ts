@@ -3,6 +3,8 @@
  * type of its value: `V` when it is required or has a default, `V | undefined` otherwise.
  */
 
+import { CodedError } from '../../protocol/coded-error.ts';
+
 export const USAGE_ERROR_CODES = [
   'usage_unknown_command',
   'usage_unknown_option',
@@ -21,14 +23,12 @@ export const USAGE_ERROR_CODES = [
 export type UsageErrorCode = (typeof USAGE_ERROR_CODES)[number];
 
 /** What the user typed cannot be run. Programs print `message (remedy)` and exit with USAGE_EXIT. */
-export class UsageError extends Error {
-  readonly code: UsageErrorCode;
+export class UsageError extends CodedError<UsageErrorCode> {
+  override readonly name = 'UsageError';
   readonly remedy: string;
 
   constructor(code: UsageErrorCode, message: string, remedy: string) {
-    super(message);
-    this.name = 'UsageError';
-    this.code = code;
+    super(code, message);
     this.remedy = remedy;
   }
 }

@@ -2,8 +2,10 @@
  * The keys of an open wallet: derives them on demand and keeps those that were used last, because a pool pays from the
  * same few addresses all day. Also makes the address records that the wallet watches.
  */
+
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
 import { toHex } from '../../protocol/bytes.ts';
+import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type { AddressRecord } from '../state/records.ts';
 import type { Branch, KeyPath, WalletRoot } from './derivation.ts';
 import { type SigningKey, signingKey } from './signing.ts';
@@ -13,7 +15,7 @@ export const ACCOUNT = 0;
 
 export class Keyring {
   readonly #root: WalletRoot;
-  readonly #kept = new Map<string, SigningKey>();
+  readonly #kept = new BoundedMap<string, SigningKey>(KEPT_KEYS);
 
   constructor(root: WalletRoot) {
     this.#root = root;
@@ -21,14 +23,11 @@ export class Keyring {
 
   key(path: Omit<KeyPath, 'account'>): SigningKey {
     const name = `${path.branch}/${path.index}`;
-    let key = this.#kept.get(name);
-    if (key === undefined) {
-      const seed = this.#root.seed({ account: ACCOUNT, ...path });
-      key = signingKey(seed);
-      seed.fill(0);
-      const oldest = this.#kept.keys().next().value;
-      if (this.#kept.size >= KEPT_KEYS && oldest !== undefined) this.#kept.delete(oldest);
-    } else this.#kept.delete(name);
+    const known = this.#kept.use(name);
+    if (known !== undefined) return known;
+    const seed = this.#root.seed({ account: ACCOUNT, ...path });
+    const key = signingKey(seed);
+    seed.fill(0);
     this.#kept.set(name, key);
     return key;
   }

@@ -3,6 +3,7 @@
  * reserved for one request. It changes when a step is decided, a moment before the disk has it (journal.ts), so nothing
  * leaves the program on its word alone: whoever acts on a step waits for the journal.
  */
+import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type { Branch } from '../keys/derivation.ts';
 import { type AddressRecord, isFinal, type OutgoingRecord, type OwnedOutput, type RequestRecord } from './records.ts';
 import { RequestFilter } from './request-filter.ts';
@@ -17,7 +18,7 @@ export class Book {
   readonly outputs = new Map<string, OwnedOutput>();
   readonly available = new SortedOutputs();
   readonly open = new Map<string, OutgoingRecord>();
-  readonly recent = new Map<string, RequestRecord>();
+  readonly recent = new BoundedMap<string, RequestRecord>(RECENT_REQUESTS);
   /** Every request id there is; `recent` alone forgets. */
   readonly requestIds: RequestFilter;
   readonly branches: Readonly<Record<Branch, AddressRecord[]>> = { receive: [], change: [] };
@@ -64,8 +65,6 @@ export class Book {
     for (const request of changes.requests ?? []) {
       this.requestIds.add(request.requestId);
       this.recent.set(request.requestId, request);
-      const oldest = this.recent.keys().next().value;
-      if (this.recent.size > RECENT_REQUESTS && oldest !== undefined) this.recent.delete(oldest);
     }
   }
 
