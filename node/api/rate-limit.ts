@@ -92,6 +92,6 @@ export class RateLimiter {
     const { perSecond, burst } = this.#limits;
     if (perSecond === 0 || cost <= 0) return;
     const client = this.#client(name, now);
-    client.tokens = Math.max(-burst, client.tokens - cost);
+    client.bucket = { ...client.bucket, tokens: Math.max(-burst, client.bucket.tokens - cost) };
   }
 }
