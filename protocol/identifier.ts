@@ -27,6 +27,8 @@ export const LABELS = {
   operation: 'SVC_OPERATION_V1',
   poolKey: 'SVC_POOL_KEY_V1',
   position: 'SVC_POSITION_V1',
+  proposal: 'SVC_PROPOSAL_V1',
+  proposer: 'SVC_PROPOSER_V1',
   receipts: 'SVC_RECEIPTS_V1',
   reward: 'SVC_REWARD_V1',
   serviceAnswer: 'SVC_SERVICE_ANSWER_V1',

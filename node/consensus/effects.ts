@@ -1,0 +1,123 @@
+/**
+ * What goes into the engine and what comes out of it. Whoever drives it carries effects out one after the other in the order they come, and an effect is
+ * done before the next one begins: what follows a `write` happens only when the bytes are on the disk.
+ */
+import type { Bytes } from '../../protocol/bytes.ts';
+import type { Committee } from './committee.ts';
+import type { CutName, Proof, Vote, VoteKind } from './votes.ts';
+
+/** A neighbour, as the driver calls it. */
+export type Peer = number | string;
+
+export type Proposal = {
+  readonly height: number;
+  readonly round: number;
+  /** The round of the polka for this cut, -1 for a fresh one. */
+  readonly validRound: number;
+  readonly cut: CutName;
+  /** Of the cut's header: who signed the cut before, and in which round. */
+  readonly signers: bigint;
+  readonly lastRound: number;
+  /** Cut header and block identifiers; the engine does not look inside. */
+  readonly content: Bytes;
+  /** Of the round's proposer; empty where a certificate speaks for the cut. */
+  readonly signature: Bytes;
+};
+
+/** What a member holds and lacks. It is sent to neighbours and signed by nobody. */
+export type Have = {
+  readonly height: number;
+  readonly round: number;
+  readonly prevotes: bigint;
+  readonly precommits: bigint;
+  readonly hasProposal: boolean;
+  readonly validRound: number;
+  /** A round whose polka is needed for the proposal; -1 for none. */
+  readonly wantPolka: number;
+  /** A cut that got its votes and is not here; empty for none. */
+  readonly wantCut: CutName;
+  /** Which precommits for the cut before are here, of this round. */
+  readonly lastRound: number;
+  readonly lastPrecommits: bigint;
+};
+
+/** A final cut for a member that stayed behind. */
+export type Finalized = { readonly proof: Proof; readonly proposal: Proposal };
+
+export type Message =
+  | { readonly type: 'proposal'; readonly proposal: Proposal }
+  | { readonly type: 'vote'; readonly vote: Vote }
+  | { readonly type: 'proof'; readonly proof: Proof }
+  | { readonly type: 'have'; readonly have: Have }
+  | { readonly type: 'finalized'; readonly finalized: Finalized };
+
+/** A message before its signature. */
+export type Unsigned =
+  | { readonly type: 'proposal'; readonly proposal: Proposal }
+  | { readonly type: 'vote'; readonly vote: Vote };
+
+export type TimerKind = 'propose' | 'prevote' | 'precommit';
+
+/** One batch of the write-ahead log: a signed message, the lock and the valid value, and what proves them and was not written before. */
+export type LogRecord = {
+  readonly height: number;
+  readonly message: Unsigned;
+  readonly lockedRound: number;
+  readonly locked: CutName;
+  readonly validRound: number;
+  readonly valid: CutName;
+  readonly polkas: readonly Proof[];
+  readonly proposals: readonly Proposal[];
+};
+
+/** What the log holds of its last height. */
+export type Recovered = {
+  readonly height: number;
+  /** Signed, in the order of signing. */
+  readonly messages: readonly Unsigned[];
+  readonly lockedRound: number;
+  readonly locked: CutName;
+  readonly validRound: number;
+  readonly valid: CutName;
+  readonly polkas: readonly Proof[];
+  readonly proposals: readonly Proposal[];
+};
+
+export type Event =
+  /** The height before was committed, and the next begins to collect votes. */
+  | { readonly type: 'height'; readonly height: number; readonly committee: Committee; readonly self: number }
+  /** The time of the height's first round has come (rule 4). */
+  | { readonly type: 'begin' }
+  | { readonly type: 'vote'; readonly vote: Vote }
+  /** `timely`: its timestamp is at most a second ahead of this node's clock. May come again once it is. */
+  | { readonly type: 'proposal'; readonly proposal: Proposal; readonly timely: boolean }
+  | { readonly type: 'proof'; readonly proof: Proof }
+  | { readonly type: 'finalized'; readonly finalized: Finalized }
+  | { readonly type: 'have'; readonly have: Have; readonly from: Peer }
+  | { readonly type: 'built'; readonly proposal: Proposal }
+  | { readonly type: 'checked'; readonly height: number; readonly cut: CutName; readonly valid: boolean }
+  | { readonly type: 'signed'; readonly message: Unsigned; readonly signature: Bytes }
+  | { readonly type: 'timeout'; readonly kind: TimerKind; readonly height: number; readonly round: number }
+  /** The rebroadcast timer. */
+  | { readonly type: 'tick' };
+
+/** `some`: a few neighbours, other ones each time. */
+export type Receiver = 'all' | 'some' | { readonly peer: Peer } | { readonly member: number };
+
+export type StopReason = 'key_runs_twice';
+
+export type Effect =
+  | { readonly do: 'build'; readonly height: number; readonly round: number; readonly last: Proof | undefined }
+  /** Fetch the blocks of a proposal, execute it, and say whether it is valid. */
+  | { readonly do: 'check'; readonly proposal: Proposal }
+  | { readonly do: 'sign'; readonly message: Unsigned }
+  | { readonly do: 'write'; readonly record: LogRecord }
+  | { readonly do: 'send'; readonly to: Receiver; readonly message: Message }
+  | { readonly do: 'timer'; readonly kind: TimerKind; readonly height: number; readonly round: number }
+  | { readonly do: 'decide'; readonly proof: Proof; readonly proposal: Proposal }
+  | { readonly do: 'evidence'; readonly first: Vote; readonly second: Vote }
+  /** Send a neighbour the final cut of this height from the store. */
+  | { readonly do: 'serve'; readonly to: Peer; readonly height: number }
+  | { readonly do: 'stop'; readonly reason: StopReason; readonly vote: Vote }
+  /** More than two thirds stand for a cut that this node finds invalid: it or they are broken, and it must not go on. */
+  | { readonly do: 'fault'; readonly cut: CutName; readonly kind: VoteKind; readonly round: number };

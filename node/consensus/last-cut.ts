@@ -1,0 +1,46 @@
+/**
+ * The cut before (consensus rule 9): a header names who signed it, and who prevotes for the header must hold each of those signatures. So precommits
+ * for it are still taken while the next height runs: of the round that decided here, and of one that a proposal names.
+ */
+import type { Proposal } from './effects.ts';
+import type { Rules } from './rules.ts';
+import type { ConsensusState, LastCut } from './state.ts';
+import { bitsOf, PRECOMMIT, type Proof, type Vote } from './votes.ts';
+
+export const lastCutOf = (proof: Proof, committee: LastCut['committee']): LastCut => ({
+  height: proof.height,
+  cut: proof.cut,
+  committee,
+  round: proof.round,
+  rounds: new Map([[proof.round, new Map(proof.votes.map((vote) => [vote.member, vote]))]]),
+});
+
+/** All precommits for the cut before, of the round that decided here: what a proposer puts into its header. */
+export function lastProof({ last }: ConsensusState): Proof | undefined {
+  if (last === undefined) return undefined;
+  const { height, round, cut } = last;
+  const votes = [...(last.rounds.get(round) as Map<number, Vote>).values()].sort((a, b) => a.member - b.member);
+  return { kind: PRECOMMIT, height, round, cut, votes };
+}
+
+/** Whether every signature that the header names is here, and they are a certificate. The first cut has none before it. */
+export function hasSigners({ last }: ConsensusState, { signers, lastRound }: Proposal, rules: Rules): boolean {
+  if (last === undefined) return signers === 0n;
+  const held = last.rounds.get(lastRound);
+  if (held === undefined || (bitsOf(held.values()) & signers) !== signers) return false;
+  return rules.isQuorum(last.committee.stakeOf(signers), last.committee.total);
+}
+
+/** Makes room for the round that a proposal names; one beside the decided one is kept. */
+export function watchLastRound({ last }: ConsensusState, lastRound: number): void {
+  if (last === undefined || last.rounds.has(lastRound)) return;
+  for (const round of last.rounds.keys()) if (round !== last.round) last.rounds.delete(round);
+  last.rounds.set(lastRound, new Map());
+}
+
+export function wantsLastVote({ last }: ConsensusState, vote: Vote): boolean {
+  if (last === undefined || vote.height !== last.height || vote.kind !== PRECOMMIT || vote.cut !== last.cut)
+    return false;
+  const held = last.rounds.get(vote.round);
+  return held !== undefined && vote.member < last.committee.size && !held.has(vote.member);
+}

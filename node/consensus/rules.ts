@@ -1,0 +1,40 @@
+/**
+ * The few decisions on which agreement rests, each a function of its own (docs/protocol/consensus.md). The engine is handed this table: tests replace one
+ * decision at a time by a wrong one and see the simulator find it.
+ */
+import type { Effect } from './effects.ts';
+import type { ConsensusState, Round } from './state.ts';
+import { type CutName, type Proof, proofOf, type Quorum } from './votes.ts';
+
+export type Lock = { readonly round: number; readonly cut: CutName };
+
+export type Rules = Quorum & {
+  /** At least one honest member is among them. */
+  readonly isThird: (stake: bigint, total: bigint) => boolean;
+  /** Lines 23 and 29 of the paper: whether a member with this lock may prevote for a proposal. */
+  readonly lockAllows: (lock: Lock, cut: CutName, validRound: number) => boolean;
+  /** Line 49: precommits that make a cut final, looked for in every round there is. */
+  readonly decision: (round: Round, state: ConsensusState) => Proof | undefined;
+  /** What happens with a signed message, in this order. */
+  readonly signed: (write: Effect, send: Effect) => readonly Effect[];
+  /** Line 28: a proposal with an older polka can be voted for. */
+  readonly takesReproposals: boolean;
+  /** Line 55: a member follows more than a third to a later round. */
+  readonly jumps: boolean;
+  /** Polkas and certificates of rounds that are over still count. */
+  readonly looksBack: boolean;
+  /** What a neighbour lacks is sent to it. */
+  readonly answers: boolean;
+};
+
+export const RULES: Rules = {
+  isQuorum: (stake, total) => stake * 3n > total * 2n,
+  isThird: (stake, total) => stake * 3n > total,
+  lockAllows: (lock, cut, validRound) => lock.round <= validRound || lock.cut === cut,
+  decision: (round) => proofOf(round.precommits),
+  signed: (write, send) => [write, send],
+  takesReproposals: true,
+  jumps: true,
+  looksBack: true,
+  answers: true,
+};

@@ -1,0 +1,133 @@
+/** The state of a member in one height: all that the engine knows. It changes in place, and only by `step` (engine.ts). */
+import type { Committee } from './committee.ts';
+import type { Peer, Proposal, Recovered } from './effects.ts';
+import { type CutName, emptyTally, NIL, type Tally, type Vote } from './votes.ts';
+
+/** `new`: votes are collected, the time of the first round has not come. */
+export type Step = 'new' | 'propose' | 'prevote' | 'precommit' | 'decided';
+
+export type Round = {
+  readonly round: number;
+  proposal: Proposal | undefined;
+  readonly prevotes: Tally;
+  readonly precommits: Tally;
+  prevoteTimer: boolean;
+  precommitTimer: boolean;
+};
+
+export type Value = {
+  readonly proposal: Proposal;
+  verdict: 'unknown' | 'checking' | 'valid' | 'invalid';
+  faulted: boolean;
+  timely: boolean;
+};
+
+/** The cut before: precommits for it are still collected, because the next header names who signed (rule 9). */
+export type LastCut = {
+  readonly height: number;
+  readonly cut: CutName;
+  readonly committee: Committee;
+  readonly round: number;
+  /** By round: the one that decided here, and one that a proposal named. */
+  readonly rounds: Map<number, Map<number, Vote>>;
+};
+
+export type ConsensusState = {
+  height: number;
+  committee: Committee;
+  /** This node's place in the committee; -1 when it has none. */
+  self: number;
+  round: number;
+  step: Step;
+  lockedRound: number;
+  locked: CutName;
+  validRound: number;
+  valid: CutName;
+  rounds: Map<number, Round>;
+  values: Map<CutName, Value>;
+  /** What this member signed, or is about to, at this height: place (round and kind) to cut. */
+  own: Map<number, CutName>;
+  /** Nothing at or below this place of the height is signed any more. */
+  signedPlace: number;
+  /** The latest round in which each member was seen. */
+  memberRounds: number[];
+  /** Members whose vote of a far round was looked at since the last tick. */
+  farVotes: Set<number>;
+  accused: Set<number>;
+  last: LastCut | undefined;
+  /** Votes and proposals for the next height that came early. */
+  early: Map<number, Vote>;
+  earlyProposals: Map<number, Proposal>;
+  /** What the log holds of this height. */
+  writtenPolkas: Set<number>;
+  writtenProposals: Set<CutName>;
+  /** The step that the member was in when it was stopped; taken up again when the time of the height has come. */
+  resume: Step | undefined;
+  /** What was on the disk when the node started, until its height is past. */
+  recovered: Recovered | undefined;
+  /** Signs no more: the key runs elsewhere. */
+  stopped: boolean;
+  /** Answers given to each neighbour since the last tick. */
+  answered: Map<Peer, number>;
+  /** Where the member stood at the last tick. */
+  tickPlace: string;
+  wantCut: CutName;
+};
+
+export function createState(
+  height: number,
+  committee: Committee,
+  self: number,
+  last?: LastCut,
+  recovered?: Recovered,
+): ConsensusState {
+  return {
+    height,
+    committee,
+    self,
+    round: 0,
+    step: 'new',
+    lockedRound: -1,
+    locked: NIL,
+    validRound: -1,
+    valid: NIL,
+    rounds: new Map(),
+    values: new Map(),
+    own: new Map(),
+    signedPlace: -1,
+    memberRounds: new Array<number>(committee.size).fill(-1),
+    farVotes: new Set(),
+    accused: new Set(),
+    last,
+    early: new Map(),
+    earlyProposals: new Map(),
+    writtenPolkas: new Set(),
+    writtenProposals: new Set(),
+    resume: undefined,
+    recovered,
+    stopped: false,
+    answered: new Map(),
+    tickPlace: '',
+    wantCut: NIL,
+  };
+}
+
+/** Proposal, prevote and precommit of a round in the order in which they are signed. */
+export const placeOf = (round: number, kind: 0 | 1 | 2): number => round * 3 + kind;
+
+export function roundOf(state: ConsensusState, round: number): Round {
+  let found = state.rounds.get(round);
+  if (found === undefined) {
+    const { size } = state.committee;
+    found = {
+      round,
+      proposal: undefined,
+      prevotes: emptyTally(size),
+      precommits: emptyTally(size),
+      prevoteTimer: false,
+      precommitTimer: false,
+    };
+    state.rounds.set(round, found);
+  }
+  return found;
+}

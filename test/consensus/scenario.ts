@@ -1,0 +1,155 @@
+/** What one seed means: how many nodes of which stake, which of them lie and how, whose clock is wrong, what the network and the disks do, and until when. */
+import { Committee } from '../../node/consensus/committee.ts';
+import { isQuorumOfHonest } from './checks.ts';
+import { evenLoss, type Random, randomOf, type Weather } from './world.ts';
+
+export const STRATEGIES = [
+  'silent',
+  'equivocating',
+  'proposing to halves',
+  'junk',
+  'replaying',
+  'amnesia',
+  'withholding',
+  'twins',
+  'wrecking',
+] as const;
+export type Strategy = (typeof STRATEGIES)[number];
+
+export type Scenario = {
+  readonly seed: number;
+  readonly nodes: number;
+  /** Cuts of an epoch; the committee changes after them. */
+  readonly epochCuts: number;
+  readonly committees: readonly Committee[];
+  /** Which node sits where in the committee of each epoch. */
+  readonly seats: readonly (readonly number[])[];
+  readonly liars: ReadonlyMap<number, Strategy>;
+  /** False where liars have exactly a third of the stake: then nobody promises progress. */
+  readonly mustProgress: boolean;
+  readonly clocks: readonly number[];
+  readonly weather: Weather;
+  readonly partitions: boolean;
+  /** Who decides a height first is cut off at once. */
+  readonly ambushes: boolean;
+  /** The network itself helps one node to decide alone. */
+  readonly plots: boolean;
+  /** Chance of a crash before each effect. */
+  readonly crashes: number;
+  readonly diskMillis: number;
+  readonly executionMillis: number;
+  readonly chaosMillis: number;
+  /** Cuts that every honest node must add after the network healed. */
+  readonly cutsAfter: number;
+};
+
+const HOUR = 3_600_000;
+const EPOCHS = 24;
+
+export function scenarioOf(seed: number): Scenario {
+  const random = randomOf(seed);
+  const plots = random(10) === 0;
+  const nodes = plots ? 4 : 4 + random(random(4) === 0 ? 7 : 3);
+  const epochCuts = 2 + random(6);
+  const isThirds = !plots && random(12) === 0;
+  const stakes = isThirds ? thirds(nodes) : Array.from({ length: nodes }, () => BigInt(plots ? 10 : stakeOf(random)));
+  const changes = !isThirds && !plots && random(3) === 0;
+  const order = shuffled(nodes, random);
+  const faulty = isThirds ? [nodes - 1] : weakest(order, stakes, random);
+  const wrongClock = !isThirds && !plots && random(4) === 0 ? faulty.pop() : undefined;
+  const liars = new Map<number, Strategy>(
+    faulty.map((node) => [node, plots ? 'wrecking' : (STRATEGIES[random(STRATEGIES.length)] as Strategy)]),
+  );
+  const seats: number[][] = [];
+  const committees: Committee[] = [];
+  for (let epoch = 0; epoch < EPOCHS; epoch++) {
+    let seated = changes && epoch > 0 ? seatsOf(nodes, random) : [...Array(nodes).keys()];
+    const out = [...liars.keys(), ...(wrongClock === undefined ? [] : [wrongClock])];
+    if (!isThirds && !isQuorumOfHonest(seated, stakes, out)) seated = [...Array(nodes).keys()];
+    seats.push(seated);
+    const setId = new Uint8Array(48).fill(changes ? epoch + 1 : 1);
+    setId[0] = seed & 255;
+    setId[1] = (seed >> 8) & 255;
+    committees.push(
+      new Committee(
+        setId,
+        seated.map((node) => ({ publicKey: setId, stake: stakes[node] as bigint })),
+      ),
+    );
+  }
+  const isCalm = plots || random(8) === 0;
+  return {
+    seed,
+    nodes,
+    epochCuts,
+    committees,
+    seats,
+    liars,
+    mustProgress: !isThirds,
+    clocks: Array.from({ length: nodes }, (_, node) =>
+      node === wrongClock ? (random(2) === 0 ? HOUR : -HOUR) : random(600) - 300,
+    ),
+    weather: isCalm
+      ? { loss: { ...evenLoss(0), again: plots ? 0.9 : 0 }, twice: 0, slowest: 50, stray: 0 }
+      : {
+          loss: lossOf(random),
+          twice: random(20) / 100,
+          slowest: [30, 200, 800, 2_000][random(4)] as number,
+          stray: random(3) === 0 ? 0.1 : 0,
+        },
+    partitions: !isCalm && !plots && random(2) === 0,
+    ambushes: plots || (!isCalm && random(3) === 0),
+    plots,
+    crashes: isCalm || random(3) === 0 ? 0 : ([0.002, 0.01, 0.04][random(3)] as number),
+    diskMillis: random(4) === 0 ? 30 : 0,
+    executionMillis: [5, 100, 1_200][random(3)] as number,
+    chaosMillis: 8_000 + random(14_000),
+    cutsAfter: 2,
+  };
+}
+
+/** Loss of all alike, or the worst: votes that let some lock and hardly anyone decide, and little that comes again. */
+function lossOf(random: Random): Weather['loss'] {
+  if (random(3) === 0)
+    return {
+      proposal: random(20) / 100,
+      prevote: random(50) / 100,
+      precommit: 0.3 + random(50) / 100,
+      again: 0.5 + random(50) / 100,
+    };
+  return evenLoss(random(3) === 0 ? 0.3 + random(30) / 100 : random(25) / 100);
+}
+
+const stakeOf = (random: Random): number => (random(2) === 0 ? 10 : 1 + random(20));
+
+/** The last node has exactly a third. */
+const thirds = (nodes: number): bigint[] =>
+  Array.from({ length: nodes }, (_, node) => BigInt(node === nodes - 1 ? nodes - 1 : 2));
+
+function shuffled(nodes: number, random: Random): number[] {
+  const order = [...Array(nodes).keys()];
+  for (let i = nodes - 1; i > 0; i--) {
+    const j = random(i + 1);
+    [order[i], order[j]] = [order[j] as number, order[i] as number];
+  }
+  return order;
+}
+
+/** Nodes with less than a third of the stake together. */
+function weakest(order: readonly number[], stakes: readonly bigint[], random: Random): number[] {
+  const total = stakes.reduce((sum, stake) => sum + stake, 0n);
+  const faulty: number[] = [];
+  let sum = 0n;
+  const most = random(5) === 0 ? 0 : order.length;
+  for (const node of order) {
+    if (faulty.length >= most || (sum + (stakes[node] as bigint)) * 3n >= total) continue;
+    sum += stakes[node] as bigint;
+    faulty.push(node);
+  }
+  return faulty;
+}
+
+const seatsOf = (nodes: number, random: Random): number[] => {
+  const away = random(nodes);
+  return random(2) === 0 ? shuffled(nodes, random).filter((node) => node !== away) : shuffled(nodes, random);
+};
