@@ -206,8 +206,8 @@ export class Desk implements ConversationDesk {
     this.#receipts.ask(conversationOf(session));
   }
 
-  newNumbers(): ConnectionNumbers {
-    const owner = this.#counter.next();
+  newNumbers(mark = 0): ConnectionNumbers {
+    const owner = this.#counter.next(mark);
     const view = new DataView(owner.buffer, owner.byteOffset + owner.length - 4);
     const number = view.getUint32(0, true);
     return { owner, prefix: number & 0xffff, handle: number };

@@ -1,15 +1,15 @@
 /**
  * Extranonces by counter (ledger rule 8): `boot id 8 | u8 thread | u32 connection | u32 generation`, after the tag. The
  * boot id is random per process start, the rest only counts up, so no two connections of any instance ever hash the same
- * header. All but the generation name the connection; after a block, and for another share work, a connection moves to
+ * header. A service's mark stands in the byte of the thread (protocol/block-service.ts). All but the generation name the connection; after a block, and for another share work, a connection moves to
  * the next generation.
  */
+import { UNIQUE_BYTES } from '../protocol/block-service.ts';
 import { ByteReader, type Bytes, ByteWriter } from '../protocol/bytes.ts';
 import { decodeExtranonce, encodeExtranonce } from '../protocol/tag.ts';
 
 export const BOOT_ID_BYTES = 8;
 const OWNER_BYTES = BOOT_ID_BYTES + 1 + 4;
-const UNIQUE_BYTES = OWNER_BYTES + 4;
 const MAX_GENERATION = 0xffffffff;
 const MAX_CONNECTION = 0xffffffff;
 
@@ -48,11 +48,12 @@ export class ConnectionCounter {
     this.#next = new Uint32Array(memory);
   }
 
-  next(): Uint8Array<ArrayBuffer> {
+  /** `mark` is the service's, told by the extranonce. */
+  next(mark = 0): Uint8Array<ArrayBuffer> {
     const connection = Atomics.load(this.#next, this.#thread);
     if (connection >= MAX_CONNECTION) throw new RangeError('connection numbers are used up: restart for a new boot id');
     Atomics.store(this.#next, this.#thread, connection + 1);
-    return ownerBytes({ bootId: this.#bootId, thread: this.#thread, connection });
+    return ownerBytes({ bootId: this.#bootId, thread: this.#thread | mark, connection });
   }
 }
 

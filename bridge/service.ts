@@ -19,6 +19,8 @@ export type StratumService = {
   readonly tag: 'miner' | { readonly otherwise: string };
   /** The key that receipts are signed with, and where the API is; absent where none are given. */
   readonly receipts?: NonNullable<ReceiptsOffer>;
+  /** What its extranonces carry in the byte of the thread, so that the ledger tells the services of a pool apart; 0 without. */
+  readonly mark?: number;
 };
 
 export const tagOf = (service: StratumService, asked: string): string =>

@@ -41,7 +41,7 @@ export interface SessionDesk<S> {
   newest(draw: number): ServedTemplate | undefined;
   /** The template that came just before the newest, for the same draw. */
   before(draw: number): ServedTemplate | undefined;
-  newNumbers(): ConnectionNumbers;
+  newNumbers(mark?: number): ConnectionNumbers;
   newSessionId(): string;
   /** Answered by `resumed`. */
   resume(session: S, id: string): void;

@@ -143,7 +143,7 @@ export class Session implements BodyOwner {
       this.ban(Math.ceil(banLeft));
       return;
     }
-    const numbers = this.#desk.newNumbers();
+    const numbers = this.#desk.newNumbers(this.service.mark);
     // From another instance, or from before a restart: its jobs are not known here, and neither is what was judged on them. A
     // name of our own keeps the headers apart, whoever else may come with the same record; all that is no job goes on.
     const jobs = equalBytes(record.bootId, this.#desk.bootId) ? record.jobs : null;
@@ -544,7 +544,7 @@ export class Session implements BodyOwner {
 
   #begin(id: AnswerId): void {
     this.id = this.#desk.newSessionId();
-    this.#take(this.#desk.newNumbers());
+    this.#take(this.#desk.newNumbers(this.service.mark));
     this.#subscribed(id);
   }
 

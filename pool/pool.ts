@@ -16,6 +16,7 @@ import { createVerifier, type Verifier } from '../kernels/verifier.ts';
 import { PUBLIC_RATE_LIMIT } from '../node/api/rate-limit.ts';
 import { parseAddress } from '../protocol/address.ts';
 import { createApiClient } from '../protocol/api/client.ts';
+import { SOLO_MARK } from '../protocol/block-service.ts';
 import { type Bytes, toHex } from '../protocol/bytes.ts';
 import { NETWORKS, powEpoch } from '../protocol/network.ts';
 import { laterMillis, steadyMillis } from '../runtime/clock.ts';
@@ -388,6 +389,7 @@ async function openStratum(
     ...(ws === 'off' ? {} : { listenWs: ws }),
     ...offer,
     tag: { otherwise: values.poolName },
+    mark: name === 'solo' ? SOLO_MARK : 0,
   });
   const server = await createStratumServer(
     {

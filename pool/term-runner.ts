@@ -13,6 +13,7 @@ import { fenced, type Term, TermLostError, tryElection } from './books/term.ts';
 import type { Chain } from './chain.ts';
 import { connectDatabase, type Sql, type Transaction } from './database/connect.ts';
 import type { EntrySource } from './feed/entry-source.ts';
+import { AccountCheck } from './payout/account-check.ts';
 import { PAYOUT_DEFAULTS, PayoutLoop } from './payout/payout-loop.ts';
 import { payoutSeries } from './payout/payout-series.ts';
 import type { PayoutWallet } from './payout/payout-wallet.ts';
@@ -203,9 +204,13 @@ export class TermRunner {
     const { sql, wallet, log, now } = this.#dependencies;
     const { payoutMin: minimum, payoutIntervalMillis } = this.#options;
     const series = payoutSeries(this.#options.poolAddress);
+    const check = new AccountCheck({ network: this.#options.network.name }, { sql });
     const loop = new PayoutLoop(
       { term, series, minimum, ...PAYOUT_DEFAULTS },
-      { sql, wallet, log: log.child('payout'), now, newId: randomUUID, isCaughtUp },
+      {
+        ...{ sql, wallet, log: log.child('payout'), now, newId: randomUUID, isCaughtUp },
+        failures: (accounts) => check.failures(accounts),
+      },
     );
     while (!signal.aborted) {
       const [row] = await sql<{ value: string }[]>`select value from settings where name = ${LAST_PAYOUT}`;

@@ -4,6 +4,8 @@
  * program alike. What cannot be had is null: the verdict then says what was not checked.
  */
 import type { ApiClient } from './api/client.ts';
+import { serviceOfExtranonce } from './block-service.ts';
+import { type LedgerCommitment, readCommitment } from './books-commitment.ts';
 import { type BooksService, readWork, type SliceRecord, WINDOW_SLICES } from './books-slice.ts';
 import {
   type BooksEvidence,
@@ -12,6 +14,7 @@ import {
   rewardTransaction,
   termsAt,
 } from './books-verdict.ts';
+import { fromHex } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
 import { REGISTRATION_WINDOW } from './network.ts';
 import type { CreditHead, ProofPart } from './pool-proof.ts';
@@ -20,7 +23,9 @@ export type BooksSources = {
   /** Reads `api/v1/PATH` of the pool. */
   pool(path: string): Promise<unknown>;
   /** A node that the checker trusts; null when there is none. */
-  readonly node: Pick<ApiClient, 'cuts' | 'addressChanges' | 'block'> | null;
+  readonly node: Pick<ApiClient, 'cuts' | 'addressChanges' | 'block' | 'cutTransactions'> | null;
+  /** The address that the checker's own jobs pay, where it mines. */
+  readonly poolAddress?: string | null;
 };
 
 type Asked = Pick<CreditHead, 'service' | 'slice' | 'blocks' | 'window_work'> & {
@@ -32,6 +37,10 @@ const MAX_PAGES = 50;
 const PAGE_RECORDS = 200;
 const PAGE_CHANGES = 1024;
 const MAX_CHANGES_PAGES = 200;
+/** Blocks of the other service that a node is asked for. */
+const MAX_BLOCKS = 500;
+const MAX_COMMITMENTS = 2;
+const MAX_SPENDS = 4;
 
 const orNull = async <T>(work: Promise<T>): Promise<T | null> => {
   try {
@@ -53,9 +62,10 @@ async function readTerms(sources: BooksSources): Promise<PublishedTerms> {
   return terms;
 }
 
-/** Records from the newest back, until the window and W can both be recomputed. Ascending. */
-async function readRecords(asked: Asked, sources: BooksSources): Promise<SliceRecord[]> {
-  const newest = Math.max(asked.slice, ...asked.window.map((part) => part.slice));
+const newestOf = (asked: Asked): number => Math.max(asked.slice, ...asked.window.map((part) => part.slice));
+
+/** Records from `newest` back, until the window and W can both be recomputed. Ascending. */
+async function readRecords(asked: Asked, newest: number, sources: BooksSources): Promise<SliceRecord[]> {
   const oldest = Math.min(asked.slice, ...asked.window.map((part) => part.slice));
   const records: SliceRecord[] = [];
   let cursor = `${newest + 1}-0`;
@@ -74,13 +84,13 @@ async function readRecords(asked: Asked, sources: BooksSources): Promise<SliceRe
 
 async function readBlocks(service: BooksService, slice: number, sources: BooksSources) {
   const answer = (await sources.pool(`slices/${service}/${slice}/blocks`)) as {
-    blocks: { block_id: string; credited_with: number }[];
+    blocks: { block_id: string; credited_with: number | null }[];
   };
   insistShape(Array.isArray(answer?.blocks), 'blocks');
   return answer.blocks;
 }
 
-/** Blocks of the slice that this list need not name: those of the other service, and those that a later list credits. */
+/** Blocks of the slice that this list need not name: those of the other service, and those that are held or that a later list credits. */
 async function readOtherBlocks(asked: Asked, sources: BooksSources) {
   const other = asked.service === 'pplns' ? 'solo' : 'pplns';
   const others = await readBlocks(other, asked.slice, sources);
@@ -88,7 +98,7 @@ async function readOtherBlocks(asked: Asked, sources: BooksSources) {
   const idOf = (block: { readonly block_id: string }) => block.block_id;
   return {
     otherBlocks: others.map(idOf),
-    movedBlocks: own.filter((block) => block.credited_with > asked.slice).map(idOf),
+    movedBlocks: own.filter(({ credited_with: list }) => list === null || list > asked.slice).map(idOf),
   };
 }
 
@@ -154,21 +164,128 @@ async function readTargets(heights: readonly number[], node: Node): Promise<Map<
   return targets;
 }
 
+/** What the ledger says of the blocks that the pool calls the other service's. Null when there are too many to ask for. */
+async function readServices(blocks: readonly string[], node: Node): Promise<Map<string, BooksService> | null> {
+  if (blocks.length > MAX_BLOCKS) return null;
+  const services = new Map<string, BooksService>();
+  for (const id of blocks) {
+    const found = await node.block({ id }).catch(() => undefined);
+    const service = found === undefined ? undefined : serviceOfExtranonce(fromHex(found.extranonce));
+    if (service !== undefined) services.set(id, service);
+  }
+  return services;
+}
+
+/** A transaction's payload, from the cut that executed it; null when it is not there. */
+export async function payloadOnLedger(
+  node: Pick<Node, 'cutTransactions'>,
+  height: number,
+  transaction: string,
+): Promise<string | null> {
+  for (let cursor: string | undefined; ; ) {
+    const page = await node.cutTransactions({ height, limit: 64, ...(cursor === undefined ? {} : { cursor }) });
+    const found = page.transactions.find((each) => each.transaction_id === transaction);
+    if (found !== undefined) return found.outcome === 'finalized' ? found.payload_hex : null;
+    if (page.next_cursor === undefined) return null;
+    cursor = page.next_cursor;
+  }
+}
+
+/** A row of the pool's list of commitments. */
+export type CommitmentRow = {
+  readonly number: number;
+  readonly state: 'pending' | 'finalized' | 'void';
+  readonly transaction_id: string | null;
+  readonly final_height: number | null;
+  readonly slice: number | null;
+  readonly head: string | null;
+};
+
+/** The first payouts, at most `limit`, whose commitments cover a slice and are final: what they carry is read from the ledger. */
+async function readCommitments(slice: number, sources: BooksSources, node: Node): Promise<LedgerCommitment[]> {
+  const answer = (await sources.pool(`commitments?slice=${slice}&limit=${MAX_COMMITMENTS}`)) as {
+    commitments: CommitmentRow[];
+  };
+  insistShape(Array.isArray(answer?.commitments), 'commitments');
+  const found: LedgerCommitment[] = [];
+  for (const { state, transaction_id: transaction, final_height: height } of answer.commitments) {
+    if (state !== 'finalized' || transaction === null || height === null) continue;
+    insistShape(typeof transaction === 'string' && Number.isSafeInteger(height) && height >= 0, 'commitments');
+    found.push({
+      transaction_id: transaction,
+      height,
+      payload_hex: await payloadOnLedger(node, height, transaction),
+    });
+  }
+  return found;
+}
+
+/**
+ * Commitments in the first transactions that spent from the pool's address after a height. The pool's key signed them, so they count whether the
+ * pool lists them or not.
+ */
+async function readSpends(address: string, after: number, node: Node): Promise<LedgerCommitment[]> {
+  const { changes } = await node.addressChanges({ addresses: [address], after_height: after, limit: PAGE_CHANGES });
+  const spends = new Map(
+    changes.filter(({ kind }) => kind === 'spent').map((each) => [each.transaction_id, each.finalized_height]),
+  );
+  const found: LedgerCommitment[] = [];
+  for (const [transaction, height] of [...spends].slice(0, MAX_SPENDS)) {
+    const payload = await payloadOnLedger(node, height, transaction);
+    if (payload !== null && readCommitment(payload) !== undefined)
+      found.push({ transaction_id: transaction, height, payload_hex: payload });
+  }
+  return found;
+}
+
+/** Records of the other service, of the slices that the commitments name. */
+async function readOtherRecords(
+  asked: Asked,
+  slices: readonly number[],
+  sources: BooksSources,
+): Promise<SliceRecord[]> {
+  const other = asked.service === 'pplns' ? 'solo' : 'pplns';
+  const records: SliceRecord[] = [];
+  for (const slice of new Set(slices)) {
+    const answer = (await sources.pool(`slices/${other}?limit=1&cursor=${slice + 1}-0`)) as { slices: SliceRecord[] };
+    insistShape(Array.isArray(answer?.slices), 'slice records');
+    records.push(...answer.slices);
+  }
+  return records;
+}
+
+const slicesOf = (commitments: readonly LedgerCommitment[]): number[] =>
+  commitments.flatMap(({ payload_hex: payload }) => (payload === null ? [] : (readCommitment(payload)?.slice ?? [])));
+
 /** Throws a ProtocolError when the pool's own documents have no such form. */
 export async function gatherEvidence(asked: Asked, sources: BooksSources): Promise<BooksEvidence> {
+  const { node, poolAddress = null } = sources;
   const terms = await orNull(readTerms(sources));
-  const records = await orNull(readRecords(asked, sources));
-  const blocks = (await orNull(readOtherBlocks(asked, sources))) ?? { otherBlocks: null, movedBlocks: null };
+  const newest = newestOf(asked);
   const own = terms === null ? undefined : termsAt(terms.terms[asked.service], asked.slice);
-  const { node } = sources;
+  const readAll = async (reads: Node, address: string, sliceCuts: number) => {
+    const listed = await readCommitments(newest, sources, reads);
+    const spends = await readSpends(address, (newest + 1) * sliceCuts, reads);
+    return [...new Map([...listed, ...spends].map((each) => [each.transaction_id, each])).values()];
+  };
+  const commitments =
+    node === null || terms === null || own === undefined
+      ? null
+      : await orNull(readAll(node, terms.address, own.slice_cuts));
+  const committed = slicesOf(commitments ?? []);
+  const records = await orNull(readRecords(asked, Math.max(newest, ...committed), sources));
+  const otherRecords = await orNull(readOtherRecords(asked, committed, sources));
+  const blocks = (await orNull(readOtherBlocks(asked, sources))) ?? { otherBlocks: null, movedBlocks: null };
+  const published = { terms, records, ...blocks, commitments, otherRecords, poolAddress };
   if (node === null || terms === null || own === undefined)
-    return { terms, records, ...blocks, targets: null, rewards: null, lateRewards: null };
+    return { ...published, targets: null, rewards: null, lateRewards: null, blockServices: null };
   const first = asked.slice * own.slice_cuts + REGISTRATION_WINDOW;
   const rewards = await orNull(readRewards(terms.address, first, first + own.slice_cuts - 1, node));
   const lateRewards =
     rewards === null ? null : await orNull(readLate(asked, rewards, terms.address, asked.slice * own.slice_cuts, node));
+  const blockServices = blocks.otherBlocks === null ? null : await orNull(readServices(blocks.otherBlocks, node));
   // W is that of the slice itself, or of a later one that a new pool's first blocks are divided over.
   const counted = Math.max(asked.slice, asked.window[0]?.slice ?? 0);
   const targets = await orNull(readTargets([counted * own.slice_cuts], node));
-  return { terms, records, ...blocks, targets, rewards, lateRewards };
+  return { ...published, targets, rewards, lateRewards, blockServices };
 }

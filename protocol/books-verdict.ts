@@ -4,6 +4,7 @@
  * recomputed; otherwise it names what is missing or what is false. Page, miner and audit all use this file.
  */
 import { parseAtoms } from './amount.ts';
+import { checkCommitment, type LedgerCommitment } from './books-commitment.ts';
 import {
   type BooksService,
   FIRST_CHAIN,
@@ -57,8 +58,16 @@ export type BooksEvidence = {
   readonly lateRewards: ReadonlyMap<string, ChainReward> | null;
   /** Blocks of the other service's list of this slice. */
   readonly otherBlocks: readonly string[] | null;
-  /** Blocks of this slice that a later list credits, by the pool's word alone. */
+  /** Blocks of this slice that the pool holds, or credits with a later list, by its word alone. */
   readonly movedBlocks: readonly string[] | null;
+  /** Services that the ledger shows of `otherBlocks`, by block id; one that it does not tell is left out. */
+  readonly blockServices: ReadonlyMap<string, BooksService> | null;
+  /** Payouts that commit the proof's slice or a later one, as the ledger has them, and the records that they are compared with. */
+  readonly commitments: readonly LedgerCommitment[] | null;
+  /** Records of the other service, of the slices that the commitments name. */
+  readonly otherRecords: readonly SliceRecord[] | null;
+  /** The address that the checker's own jobs pay, where it has any. */
+  readonly poolAddress: string | null;
 };
 
 export const NOT_CHECKED = [
@@ -68,13 +77,16 @@ export const NOT_CHECKED = [
   'target',
   'rewards',
   'other_service',
+  'block_service',
   'later_list',
+  'commitments',
   'solo_finder',
 ] as const;
 export type NotChecked = (typeof NOT_CHECKED)[number];
 
 export const BOOKS_FALSE = [
   'network',
+  'pool_address',
   'terms',
   'record_order',
   'record_chain',
@@ -87,11 +99,17 @@ export const BOOKS_FALSE = [
   'reward_unknown',
   'reward_amount',
   'reward_left_out',
+  'block_service',
+  'commitment',
+  'commitment_missing',
 ] as const;
 export type BooksFalse = PoolProofRefusal | (typeof BOOKS_FALSE)[number];
 
+/** The payout by which the ledger holds the head of the books that a proof rests on; null while there is none. */
+export type CommittedBy = { readonly transaction_id: string; readonly height: number } | null;
+
 export type BooksVerdict =
-  | { readonly verdict: 'proven'; readonly credit: bigint }
+  | { readonly verdict: 'proven'; readonly credit: bigint; readonly committed: CommittedBy }
   | { readonly verdict: 'unchecked'; readonly credit: bigint; readonly missing: readonly NotChecked[] }
   | { readonly verdict: 'false'; readonly reason: BooksFalse };
 
@@ -220,7 +238,11 @@ function checkSlices(document: PoolProof | PoolList, evidence: BooksEvidence, mi
 }
 
 /** Every block's reward is on the ledger with this amount, and none that the pool got for this slice is left out. */
-function checkRewards(document: Pick<PoolProof, 'blocks'>, evidence: BooksEvidence, missing: Set<NotChecked>): void {
+function checkRewards(
+  document: Pick<PoolProof, 'blocks' | 'service'>,
+  evidence: BooksEvidence,
+  missing: Set<NotChecked>,
+): void {
   for (const block of document.blocks) {
     insist(block.transaction_id === rewardTransaction(block.block_id) && block.output_index === 0, 'reward_name');
     if (evidence.rewards === null) continue;
@@ -243,6 +265,7 @@ function checkRewards(document: Pick<PoolProof, 'blocks'>, evidence: BooksEviden
   const named = new Set(document.blocks.map((block) => block.transaction_id));
   const others = evidence.otherBlocks.map(rewardTransaction);
   insist(!others.some((transaction) => named.has(transaction)), 'reward_name');
+  checkServices(document, evidence, missing);
   for (const transaction of others) named.add(transaction);
   const moved = new Set(evidence.movedBlocks.map(rewardTransaction));
   for (const transaction of evidence.rewards.keys()) {
@@ -253,6 +276,47 @@ function checkRewards(document: Pick<PoolProof, 'blocks'>, evidence: BooksEviden
   }
 }
 
+/** Blocks that the pool says are the other service's: their headers say so themselves, and were made before anybody hashed. */
+function checkServices(
+  document: Pick<PoolProof, 'service'>,
+  { otherBlocks, rewards, blockServices }: BooksEvidence,
+  missing: Set<NotChecked>,
+): void {
+  const paid = (otherBlocks ?? []).filter((block) => rewards?.has(rewardTransaction(block)) === true);
+  for (const block of paid) {
+    const service = blockServices?.get(block);
+    if (service === undefined) missing.add('block_service');
+    else insist(service !== document.service, 'block_service');
+  }
+}
+
+/** Every payout that was looked up carries the head that the records give. */
+function checkCommitments(
+  document: Pick<PoolProof, 'slice' | 'service'> & { readonly window: readonly ProofPart[] },
+  { commitments, records, otherRecords }: BooksEvidence,
+  missing: Set<NotChecked>,
+): CommittedBy {
+  if (commitments === null || otherRecords === null || records === null) {
+    missing.add('commitments');
+    return null;
+  }
+  for (const record of otherRecords) insist(sliceChain(record) === record.chain, 'record_chain');
+  const recordAt = (service: BooksService, slice: number) =>
+    (service === document.service ? records : otherRecords).find(
+      (record) => record.slice === slice && record.service === service,
+    );
+  const newest = Math.max(document.slice, ...document.window.map((part) => part.slice));
+  let committed: CommittedBy = null;
+  for (const commitment of commitments) {
+    const found = checkCommitment(commitment, recordAt);
+    if (found === undefined) missing.add('commitments');
+    else if (typeof found === 'string') throw new False(found);
+    else if (found.slice >= newest)
+      committed ??= { transaction_id: commitment.transaction_id, height: commitment.height };
+  }
+  return committed;
+}
+
 function judge(document: PoolProof | PoolList, credit: bigint, evidence: BooksEvidence): BooksVerdict {
   const missing = new Set<NotChecked>();
   const { terms } = evidence;
@@ -261,12 +325,15 @@ function judge(document: PoolProof | PoolList, credit: bigint, evidence: BooksEv
     insist(terms.network === document.network, 'network');
     const own = termsAt(terms.terms[document.service], document.slice);
     insist(own?.fee_ppm === document.fee_ppm, 'terms');
+    // Rewards are looked up under the address of the terms: it must be the one that the checker works for.
+    if (evidence.poolAddress !== null) insist(terms.address === evidence.poolAddress, 'pool_address');
   }
   checkSlices(document, evidence, missing);
   checkRewards(document, evidence, missing);
+  const committed = checkCommitments(document, evidence, missing);
   // Who found a solo block is known to the pool and to the finder alone.
   if (document.service === 'solo' && document.blocks.length > 0) missing.add('solo_finder');
-  if (missing.size === 0) return { verdict: 'proven', credit };
+  if (missing.size === 0) return { verdict: 'proven', credit, committed };
   return { verdict: 'unchecked', credit, missing: NOT_CHECKED.filter((each) => missing.has(each)) };
 }
 

@@ -36,5 +36,10 @@ async function call<T>(base: string, path: string, body?: object): Promise<T> {
 export const nodeReads = (base: string): NonNullable<BooksSources['node']> => ({
   cuts: (input) => call(base, `/v1/cuts?before=${input?.before}&limit=${input?.limit}`),
   addressChanges: (input) => call(base, '/v1/address/changes', input),
+  cutTransactions: ({ height, limit, cursor }) =>
+    call(
+      base,
+      `/v1/cuts/${height}/transactions?limit=${limit}${cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`}`,
+    ),
   block: ({ id }) => call(base, `/v1/blocks/${encodeURIComponent(id)}`),
 });

@@ -206,6 +206,12 @@ function Queue({ payouts, status, act }: { payouts: QueueDocument['payouts']; st
           Nothing is paid: {held}. Run svc-pool repair-payouts to see what differs.
         </p>
       )}
+      {status.accounts_refused.length === 0 ? null : (
+        <p class="banner" role="alert">
+          {status.accounts_refused.length} accounts are not paid: their books fail the audit. Run svc-pool audit, put
+          the books right, then release their payouts below.
+        </p>
+      )}
       <div class="row">
         <strong class={paused || held !== null ? 'warn' : 'good'}>
           {paused ? 'paused' : held === null ? 'running' : 'held'}

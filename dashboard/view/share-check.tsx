@@ -18,7 +18,9 @@ const MISSING: Readonly<Record<NotChecked, string>> = {
   target: 'the target was not compared with a node',
   rewards: 'the rewards were not compared with a node',
   other_service: 'the blocks of the other mode could not be read',
-  later_list: 'the pool says that it credits a block of this slice with a later list; check that one too',
+  block_service: 'which mode a block of the other mode was found in could not be compared with a node',
+  later_list: 'the pool says that it holds a block of this slice, or credits it with a later list; check that one too',
+  commitments: 'what payouts say of the books could not be compared with a node',
   solo_finder: 'who found a solo block is known to the pool and the finder alone',
 };
 
@@ -38,8 +40,17 @@ export async function checkShare(address: string, credit: CreditDocument, node: 
   if (verdict.verdict === 'false') return { tone: 'bad', text: `False: the proof does not hold (${verdict.reason}).` };
   if (verdict.credit.toString() !== credit.amount)
     return { tone: 'bad', text: 'False: the proof is for another amount than the pool shows.' };
-  if (verdict.verdict === 'proven')
-    return { tone: 'good', text: `Proven: ${coins(credit.amount)} of ${coins(proof.reward)} coins.` };
+  if (verdict.verdict === 'proven') {
+    const fixed =
+      verdict.committed === null
+        ? 'No payout has written these books to the ledger yet.'
+        : `A payout of cut ${verdict.committed.height} wrote these books to the ledger.`;
+    const paid = `Blocks of this pool pay ${evidence.terms?.address}: your miner names the same address.`;
+    return {
+      tone: 'good',
+      text: `Proven: ${coins(credit.amount)} of ${coins(proof.reward)} coins. ${fixed} ${paid}`,
+    };
+  }
   const why = verdict.missing.map((each) => MISSING[each]).join('; ');
   return { tone: 'note', text: `No fault found, but not proven: ${why}.` };
 }

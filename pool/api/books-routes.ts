@@ -3,9 +3,25 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AnswerCache } from './answer-cache.ts';
 import type { BooksView } from './books-view.ts';
 import { sendAnswer } from './public-routes.ts';
-import { answerKey, PAGE, PARAMETERS, pageOfRequest, type Route, serviceOfPath, sliceOfPath } from './route.ts';
+import {
+  answerKey,
+  PAGE,
+  PARAMETERS,
+  type Parameter,
+  pageOfRequest,
+  type Route,
+  serviceOfPath,
+  sliceOfPath,
+  sliceOfQuery,
+} from './route.ts';
 
 const MILLIS = 5_000;
+const COVERED: Parameter = {
+  name: 'slice',
+  in: 'query',
+  description: 'only payouts that carry the head of this slice or a later one',
+  schema: { type: 'integer', minimum: 0 },
+};
 
 export function booksRoutes({ books, cache }: { books: BooksView; cache: AnswerCache }): Route[] {
   const cached =
@@ -45,9 +61,18 @@ export function booksRoutes({ books, cache }: { books: BooksView; cache: AnswerC
       method: 'GET',
       path: '/slices/:service/:slice/blocks',
       group: 'Proofs',
-      summary: 'Paid blocks whose anchors lie in a slice, each with the slice whose list credits it',
+      summary: 'Paid and held blocks whose anchors lie in a slice, each with the slice whose list credits it',
       parameters: ofSlice,
       handle: cached((request) => books.blocks(serviceOfPath(request), sliceOfPath(request))),
+    },
+    {
+      method: 'GET',
+      path: '/commitments',
+      group: 'Proofs',
+      summary:
+        'Payouts by number with the head of the books that each carries to the ledger; all, or those that cover a slice',
+      parameters: [COVERED, ...PAGE],
+      handle: cached((request) => books.commitments(pageOfRequest(request), sliceOfQuery(request))),
     },
   ];
 }

@@ -3,6 +3,7 @@
  * records of closed slices with their leaves, and the head of each credit list.
  */
 import { formatAddress } from '../../protocol/address.ts';
+import type { CommitmentRow } from '../../protocol/books-evidence.ts';
 import type { BooksService, SliceRecord } from '../../protocol/books-slice.ts';
 import type { PublishedTerms, TermsFrom } from '../../protocol/books-verdict.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
@@ -25,6 +26,15 @@ type RecordRow = {
   accounts: number;
   previous: Buffer;
   chain: Buffer;
+};
+
+type CommitmentDbRow = {
+  number: bigint;
+  state: 'submitted' | 'finalized' | 'void';
+  transaction_id: Buffer | null;
+  final_height: bigint | null;
+  books_slice: number | null;
+  books_head: Buffer | null;
 };
 
 type CreditRow = { reward: bigint | null; fee: bigint | null; credited: bigint | null; credit_root: Buffer | null };
@@ -148,18 +158,51 @@ export class BooksView {
     return { api_version: 1, network, address, ...(key === undefined ? {} : { pool_key: toHex(key) }), terms };
   }
 
-  /** Blocks of a slice, by how they were credited: with its own list, or with a later one (books rule 7). */
+  /**
+   * Blocks of a slice whose rewards the ledger may have paid, by how they were credited: with its own list, or with a later one (books rule 7).
+   * One that is held (rule 15) is with no list yet.
+   */
   async blocks(service: number, slice: number) {
-    const rows = await this.#sql<{ block_id: Buffer; slice: number }[]>`select b.block_id, b.slice from blocks b
+    const rows = await this.#sql<{ block_id: Buffer; slice: number; state: 'paid' | 'held' }[]>`select b.block_id,
+        b.slice, b.state from blocks b
       join slices s on s.service = b.service and s.number = ${slice}
-      where b.service = ${service} and b.state = 'paid' and b.anchor_height >= ${slice}::bigint * s.slice_cuts
+      where b.service = ${service} and b.state in ('paid', 'held') and b.anchor_height >= ${slice}::bigint * s.slice_cuts
         and b.anchor_height < (${slice}::bigint + 1) * s.slice_cuts
       order by b.block_id`;
     return {
       api_version: 1,
       service: SERVICES[service],
       slice,
-      blocks: rows.map((row) => ({ block_id: row.block_id.toString('hex'), credited_with: row.slice })),
+      blocks: rows.map((row) => ({
+        block_id: row.block_id.toString('hex'),
+        state: row.state,
+        credited_with: row.state === 'held' ? null : row.slice,
+      })),
+    };
+  }
+
+  /** Payouts by number, each with the head of the books that it carries (books rule 21). With a slice: those that cover it. */
+  async commitments(page: Page, slice: number | undefined) {
+    const after = readNumberCursor(page.cursor) ?? 0;
+    const covering = slice === undefined ? this.#sql`` : this.#sql`and books_slice >= ${slice}`;
+    const rows = await this.#sql<CommitmentDbRow[]>`select number, state, transaction_id, final_height, books_slice,
+        books_head
+      from payouts where number > ${after} and state in ('submitted', 'finalized', 'void') ${covering}
+      order by number limit ${page.limit + 1}`;
+    const { rows: shown, more } = pageOf(rows, page.limit, (row) => `${row.number}-0`);
+    return {
+      api_version: 1,
+      commitments: shown.map(
+        (row): CommitmentRow => ({
+          number: Number(row.number),
+          state: row.state === 'submitted' ? 'pending' : row.state,
+          transaction_id: row.transaction_id?.toString('hex') ?? null,
+          final_height: row.final_height === null ? null : Number(row.final_height),
+          slice: row.books_slice,
+          head: row.books_head?.toString('hex') ?? null,
+        }),
+      ),
+      ...more,
     };
   }
 }

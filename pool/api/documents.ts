@@ -203,6 +203,8 @@ export type OperatorStatus = {
   readonly payouts_paused: boolean;
   /** Why the accountant pays nothing: the books and the wallet do not agree. */
   readonly payouts_held: string | null;
+  /** Accounts that are not paid because their books fail the audit before a payout, and why. */
+  readonly accounts_refused: readonly { readonly account: number; readonly address: string; readonly why: string }[];
   readonly accountant: { readonly term: string; readonly holder: string; readonly here: boolean };
 };
 export type InstanceDocument = {

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { clientKey } from '../../runtime/client-address.ts';
 import { balanceSheet } from '../books/sheet.ts';
 import type { Sql } from '../database/connect.ts';
-import { payoutsHeld } from '../payout/payout-hold.ts';
+import { payoutsHeld, refusedAccounts } from '../payout/payout-hold.ts';
 import type { PayoutWallet } from '../payout/payout-wallet.ts';
 import type { SharedState } from '../shared/shared-state.ts';
 import { ApiRefusal } from './api-error.ts';
@@ -60,6 +60,7 @@ export function operatorRoutes({ sql, shared, now, config, wallet, isAccountant 
           : { ready: false, reason: answer.reason, spendable: null, outputs: null },
       payouts_paused: await payoutsPaused(sql),
       payouts_held: await payoutsHeld(sql),
+      accounts_refused: await refusedAccounts(sql),
       accountant: { term: String(term?.number ?? 0n), holder: term?.holder ?? '', here: isAccountant() },
     };
   };

@@ -175,6 +175,11 @@ export function serviceOfQuery(request: FastifyRequest): number | undefined {
   return name === undefined ? undefined : SERVICES.indexOf(name);
 }
 
+export function sliceOfQuery(request: FastifyRequest): number | undefined {
+  if (query(request, 'slice') === undefined) return undefined;
+  return numberOfRequest(request, 'slice', { default: 0, min: 0, max: 999_999_999 });
+}
+
 export function sliceOfPath(request: FastifyRequest): number {
   const word = pathPart(request, 'slice');
   if (!/^(0|[1-9]\d{0,8})$/.test(word)) throw new ApiRefusal('bad_request', 'a slice is named by its number');

@@ -7,6 +7,7 @@ import type { NetworkName } from '../../protocol/network.ts';
 import { balanceSheet } from '../books/sheet.ts';
 import type { Sql } from '../database/connect.ts';
 import { auditAccounts } from './accounts.ts';
+import { auditCommitments } from './commitments.ts';
 import { type Finding, Findings } from './findings.ts';
 import { auditLedger, type LedgerReads } from './ledger.ts';
 import { auditLists } from './lists.ts';
@@ -40,6 +41,7 @@ export async function audit(sql: Sql, options: AuditOptions): Promise<AuditRepor
   const none = { lists: 0, credited: new Map<number, bigint>() };
   const { lists, credited } = await findings.section('credit lists', () => auditLists(sql, findings, onProgress), none);
   const accounts = await findings.section('accounts', () => auditAccounts(sql, network, credited, findings), 0);
+  await findings.section('commitments', () => auditCommitments(sql, findings), undefined);
   if (ledger !== undefined)
     await auditLedger(sql, ledger.node, { poolAddress: ledger.poolAddress }, findings, onProgress);
   await findings.section(

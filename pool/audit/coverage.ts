@@ -9,7 +9,8 @@ export const COVERAGE: Readonly<Record<string, string>> = {
     'rewards, outputs, heights, anchors and fates against the ledger; finders of solo blocks against their extranonce',
   ownerships: 'only where they name the finder of a solo block',
   credit_lists: 'made again from slices and blocks, to the atom',
-  payouts: 'transaction, height and fee against the ledger; payments that the books lack',
+  payouts:
+    'numbers without a gap; the head of the books against the slices; transaction, height, fee and payload against the ledger; payments that the books lack',
   payout_items: 'recipients and amounts against the outputs on the ledger',
   settings: 'not covered: the pool’s own marks; the height it has read is used as it stands',
   term: 'not covered: holds no money',

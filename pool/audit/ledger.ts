@@ -10,6 +10,7 @@ import { rewardTransaction } from '../../protocol/books-verdict.ts';
 import { fromHex } from '../../protocol/bytes.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import type { Sql } from '../database/connect.ts';
+import { auditCarried, Heads } from './commitments.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 import type { Progress } from './slices.ts';
 
@@ -154,6 +155,9 @@ async function auditFinder(
 
 type PayoutRow = {
   id: string;
+  number: bigint | null;
+  books_slice: number | null;
+  books_head: Buffer | null;
   state: string;
   transaction_id: Buffer | null;
   fee: bigint | null;
@@ -169,10 +173,12 @@ async function auditPayments(
   onProgress: Progress,
 ): Promise<void> {
   const cuts = new CutReader(node);
+  const heads = new Heads(sql);
   /** Addresses that the pool pays from: its own, and those its payments left change at. */
   const ours = new Set([options.poolAddress]);
   const known = new Set<string>();
-  const rows = await sql<PayoutRow[]>`select p.id, p.state, p.transaction_id, p.fee, p.final_height,
+  const rows = await sql<PayoutRow[]>`select p.id, p.number, p.books_slice, p.books_head, p.state,
+      p.transaction_id, p.fee, p.final_height,
       coalesce(jsonb_agg(jsonb_build_object('address', a.address, 'amount', i.amount::text)) filter (where a.id is not null),
         '[]') as items
     from payouts p left join payout_items i on i.payout_id = p.id left join accounts a on a.id = i.account_id
@@ -194,6 +200,7 @@ async function auditPayments(
       continue;
     }
     findings.compare(`${name}: fee`, row.fee, paid.fee, REMEDIES.payment);
+    await auditCarried(name, row, paid.payload_hex, heads, findings);
     const made = paid.outputs.map((output) => `${output.address} ${output.amount}`);
     for (const item of row.items) {
       const at = made.indexOf(`${item.address} ${item.amount}`);

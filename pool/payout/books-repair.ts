@@ -51,16 +51,17 @@ export async function bookedPayouts(sql: Sql | Transaction, from: number): Promi
     number: bigint;
     state: BookedPayout['state'];
     request_table: string | null;
+    account_id: number;
     address: string;
     amount: bigint;
   };
-  const rows = await sql<Row[]>`select p.id, p.number, p.state, p.request_table, a.address, i.amount
+  const rows = await sql<Row[]>`select p.id, p.number, p.state, p.request_table, i.account_id, a.address, i.amount
     from payouts p join payout_items i on i.payout_id = p.id join accounts a on a.id = i.account_id
     where p.number >= ${from} order by p.number`;
-  const found = new Map<string, BookedPayout & { items: Recipient[] }>();
-  for (const { id, number, state, request_table, address, amount } of rows) {
+  const found = new Map<string, BookedPayout & { items: BookedPayout['items'][number][] }>();
+  for (const { id, number, state, request_table, account_id: accountId, address, amount } of rows) {
     const payout = found.get(id) ?? { id, number: Number(number), state, requestTable: request_table, items: [] };
-    payout.items.push({ address, amount });
+    payout.items.push({ accountId, address, amount });
     found.set(id, payout);
   }
   return [...found.values()];

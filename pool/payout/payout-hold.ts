@@ -17,3 +17,15 @@ export async function holdPayouts(transaction: Transaction | Sql, reason: string
     await transaction`insert into settings values (${SETTING}, ${reason})
       on conflict (name) do update set value = excluded.value`;
 }
+
+/** Begins the reason of a payout whose recipient's books failed the audit (account-check.ts). */
+export const AUDIT_FAILED = 'not paid, the audit of account ';
+
+export async function refusedAccounts(sql: Sql): Promise<{ account: number; address: string; why: string }[]> {
+  return sql<{ account: number; address: string; why: string }[]>`select i.account_id as account, a.address,
+      p.needs_person as why
+    from payouts p join payout_items i on i.payout_id = p.id join accounts a on a.id = i.account_id
+    where p.state = 'reserved' and p.needs_person like ${`${AUDIT_FAILED}%`} order by i.account_id limit 200`.then(
+    (rows) => [...rows],
+  );
+}

@@ -7,6 +7,7 @@
 import type { Logger } from '../../runtime/log.ts';
 import { fenced } from '../books/term.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
+import { AUDIT_FAILED } from './payout-hold.ts';
 import { type PayoutSeries, requestIdOf } from './payout-series.ts';
 import {
   markFinalized,
@@ -18,6 +19,7 @@ import {
   openPayouts,
   reservePayout,
   setAside,
+  setAsideFailing,
 } from './payout-states.ts';
 import { type PayoutWallet, samePayment, type WalletAnswer, type WalletStatus } from './payout-wallet.ts';
 import { Reconciliation } from './reconciliation.ts';
@@ -44,6 +46,8 @@ export type PayoutDependencies = {
   readonly newId: () => string;
   /** Shares and cuts are in the books as far as they are known. */
   readonly isCaughtUp: () => Promise<boolean>;
+  /** Why accounts are not to be paid, by account: their books are audited before each request to the wallet (account-check.ts). */
+  readonly failures?: (accountIds: readonly number[]) => Promise<ReadonlyMap<number, string>>;
   readonly onFinalized?: (payout: OpenPayout, height: number) => void;
 };
 
@@ -136,13 +140,44 @@ export class PayoutLoop {
     }
   }
 
+  /** Undefined when everybody's books add up; else what became of those whose do not. */
+  async #refuseFailing(payout: OpenPayout): Promise<Step | undefined> {
+    const { wallet, log, newId, failures } = this.#dependencies;
+    const found = (await failures?.(payout.items.map(({ accountId }) => accountId))) ?? new Map<number, string>();
+    if (found.size === 0) return undefined;
+    if (payout.requestId !== null) {
+      const { requestId } = payout;
+      const listed = await wallet.payments(requestId);
+      if (listed.kind !== 'ok') return 'stop';
+      // On record: asked for again it pays nothing, and only tells how it went.
+      if (listed.value.some((one) => one.requestId === requestId)) return undefined;
+      await this.#fenced((transaction) =>
+        markRefused(transaction, payout.id, 'the books of its recipients failed an audit'),
+      );
+    }
+    const whys = new Map([...found].map(([account, why]) => [account, `${AUDIT_FAILED}${account} failed: ${why}`]));
+    const isLeft = await this.#fenced((transaction) => setAsideFailing(transaction, payout, whys, newId));
+    for (const { accountId, address } of payout.items)
+      if (found.has(accountId))
+        log.error('an account is not paid: its books fail the audit', {
+          account: accountId,
+          address,
+          reason: found.get(accountId),
+        });
+    return isLeft ? 'again' : 'next';
+  }
+
   async #submit(payout: OpenPayout, status: WalletStatus): Promise<Step> {
     const { wallet, log } = this.#dependencies;
+    const refused = await this.#refuseFailing(payout);
+    if (refused !== undefined) return refused;
     const { requestTable, indexedHeight: height } = status;
     const terms = { prefix: this.#options.series.payouts, requestTable, height };
-    const requestId =
-      payout.requestId ?? (await this.#fenced((transaction) => markSubmitting(transaction, payout.id, terms)));
-    const answer = await wallet.sendMany(requestId, payout.items);
+    const { requestId, payloadText } =
+      payout.requestId === null
+        ? await this.#fenced((transaction) => markSubmitting(transaction, payout.id, terms))
+        : { requestId: payout.requestId, payloadText: payout.payloadText };
+    const answer = await wallet.sendMany(requestId, payout.items, payloadText);
     switch (answer.kind) {
       case 'ok': {
         const { transactionId, fee, recipients } = answer.value;

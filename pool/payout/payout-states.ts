@@ -4,6 +4,7 @@
  * the transaction can never execute. The request id is made of the payout's number, on record before the wallet hears of it.
  */
 import type { Sql, Transaction } from '../database/connect.ts';
+import { newestHead, payloadTextOf } from './commitment.ts';
 import { requestIdOf } from './payout-series.ts';
 
 export type PayoutState = 'reserved' | 'submitting' | 'submitted' | 'finalized' | 'void';
@@ -15,6 +16,8 @@ export type OpenPayout = {
   readonly number: number | null;
   readonly requestId: string | null;
   readonly requestTable: string | null;
+  /** What the transaction carries (books rule 21), the same for every repetition of the request. */
+  readonly payloadText: string | null;
   readonly askedHeight: number | null;
   readonly transactionId: string | null;
   readonly needsPerson: string | null;
@@ -63,12 +66,15 @@ export async function openPayouts(sql: Sql | Transaction): Promise<OpenPayout[]>
       asked_height: bigint | null;
       request_table: string | null;
       transaction_id: Buffer | null;
+      books_slice: number | null;
+      books_head: Buffer | null;
       needs_person: string | null;
       account_id: number;
       address: string;
       amount: bigint;
     }[]
-  >`select p.id, p.state, p.number, p.request_id, p.asked_height, p.request_table, p.transaction_id, p.needs_person, i.account_id, a.address, i.amount
+  >`select p.id, p.state, p.number, p.request_id, p.asked_height, p.request_table, p.transaction_id, p.books_slice,
+      p.books_head, p.needs_person, i.account_id, a.address, i.amount
     from payouts p join payout_items i on i.payout_id = p.id join accounts a on a.id = i.account_id
     where p.state in ('reserved', 'submitting', 'submitted') order by p.created_at, p.id, i.account_id`;
   const payouts = new Map<string, OpenPayout & { items: OpenPayout['items'][number][] }>();
@@ -80,6 +86,7 @@ export async function openPayouts(sql: Sql | Transaction): Promise<OpenPayout[]>
       requestId: row.request_id,
       askedHeight: row.asked_height === null ? null : Number(row.asked_height),
       requestTable: row.request_table,
+      payloadText: payloadTextOf(row.number === null ? null : Number(row.number), row.books_slice, row.books_head),
       transactionId: row.transaction_id?.toString('hex') ?? null,
       needsPerson: row.needs_person,
       items: [],
@@ -102,32 +109,42 @@ async function step(
 }
 
 /**
- * The next number, on record before the wallet is asked: whatever happens next, the same id is asked again. A number is given only when all before it are on
+ * The next number, on record before the wallet is asked: whatever happens next, the same request is made again. A number is given only when all before it are on
  * the wallet's record, so the caller sends one payout after another.
  */
 export async function markSubmitting(
   transaction: Transaction,
   id: string,
   { prefix, requestTable, height }: { prefix: string; requestTable: string; height: number },
-): Promise<string> {
+): Promise<{ requestId: string; payloadText: string | null }> {
   const [row] = await transaction<{ next: bigint }[]>`select coalesce(max(number), 0) + 1 as next from payouts`;
   const number = Number((row as { next: bigint }).next);
   const requestId = requestIdOf(prefix, number);
+  const books = await newestHead(transaction);
   await step(transaction, id, ['reserved'], {
     state: 'submitting',
     number,
     request_id: requestId,
     request_table: requestTable,
     asked_height: height,
+    books_slice: books?.slice ?? null,
+    books_head: books?.head ?? null,
   });
-  return requestId;
+  return { requestId, payloadText: payloadTextOf(number, books?.slice ?? null, books?.head ?? null) };
 }
 
 /** The wallet signed nothing, so the request id was never used: the payout waits as reserved, and the number is free again. */
 export const markRefused = (transaction: Transaction, id: string, reason: string): Promise<void> =>
   step(transaction, id, ['submitting'], { ...UNASKED, state: 'reserved', reason });
 
-const UNASKED = { number: null, request_id: null, request_table: null, asked_height: null };
+const UNASKED = {
+  number: null,
+  request_id: null,
+  request_table: null,
+  asked_height: null,
+  books_slice: null,
+  books_head: null,
+};
 
 export const markSubmitted = (
   transaction: Transaction,
@@ -171,6 +188,32 @@ export async function markVoid(
   await step(transaction, id, [from], { ...unasked, state: 'void', reason, needs_person: null });
   await transaction`update accounts a set in_flight = a.in_flight - i.amount, balance = a.balance + i.amount
     from payout_items i where i.payout_id = ${id} and i.account_id = a.id`;
+}
+
+/**
+ * Takes accounts whose books do not add up out of a payout that is reserved, each into a payout of its own that waits for the operator. True when
+ * something of it can be sent.
+ */
+export async function setAsideFailing(
+  transaction: Transaction,
+  payout: OpenPayout,
+  failures: ReadonlyMap<number, string>,
+  newId: () => string,
+): Promise<boolean> {
+  const [row] = await transaction`select 1 from payouts where id = ${payout.id} and state = 'reserved' for update`;
+  if (row === undefined) throw new Error(`payout ${payout.id} is not reserved: nobody can be taken out of it`);
+  let left = payout.items.length;
+  for (const [account, why] of failures) {
+    const id = left === 1 ? payout.id : newId();
+    if (id !== payout.id) {
+      await transaction`insert into payouts (id, state) values (${id}, 'reserved')`;
+      await transaction`update payout_items set payout_id = ${id} where payout_id = ${payout.id} and account_id = ${account}`;
+    }
+    // An update, and not an insert that has it: the news of it are told by updates.
+    await transaction`update payouts set needs_person = ${why}, reason = ${why}, updated_at = now() where id = ${id}`;
+    left--;
+  }
+  return left > 0;
 }
 
 /**

@@ -64,7 +64,12 @@ export type WalletStatus = {
 
 export interface PayoutWallet {
   status(): Promise<WalletAnswer<WalletStatus>>;
-  sendMany(requestId: string, recipients: readonly Recipient[]): Promise<WalletAnswer<SentPayment>>;
+  /** `payloadText` is carried by the transaction, for everybody to read (books rule 21). */
+  sendMany(
+    requestId: string,
+    recipients: readonly Recipient[],
+    payloadText?: string | null,
+  ): Promise<WalletAnswer<SentPayment>>;
   /** Merges small outputs. Repeated with the same id it only tells how that went; refused when there is nothing to merge. */
   compound(requestId: string): Promise<WalletAnswer<{ state: PaymentFate['state']; fee: bigint }>>;
   fate(transactionId: string): Promise<WalletAnswer<PaymentFate>>;
@@ -83,4 +88,25 @@ export function samePayment(a: readonly Recipient[], b: readonly Recipient[]): b
   const lines = (list: readonly Recipient[]) => list.map(({ address, amount }) => `${address} ${amount}`).sort();
   const [left, right] = [lines(a), lines(b)];
   return left.length === right.length && left.every((line, i) => line === right[i]);
+}
+
+/** Whether two payments are the same but for whom some of the first are to: the amounts are. */
+export function samePaymentBut<R extends Recipient>(
+  items: readonly R[],
+  paid: readonly Recipient[],
+  isExcepted: (item: R) => boolean,
+): boolean {
+  const left = [...paid];
+  const take = (is: (one: Recipient) => boolean): boolean => {
+    const at = left.findIndex(is);
+    if (at !== -1) left.splice(at, 1);
+    return at !== -1;
+  };
+  const others = items.filter((item) => !isExcepted(item));
+  const excepted = items.filter(isExcepted);
+  return (
+    others.every(({ address, amount }) => take((one) => one.address === address && one.amount === amount)) &&
+    excepted.every(({ amount }) => take((one) => one.amount === amount)) &&
+    left.length === 0
+  );
 }

@@ -30,6 +30,8 @@ export type ReconciliationDependencies = {
   readonly now: () => number;
   /** Shares and cuts are in the books as far as they are known. */
   readonly isCaughtUp: () => Promise<boolean>;
+  /** Why accounts are not to be paid (account-check.ts). */
+  readonly failures?: (accountIds: readonly number[]) => Promise<ReadonlyMap<number, string>>;
 };
 
 /** Where the books stood when they last agreed with the wallet. */
@@ -55,14 +57,22 @@ export async function compareBooks(
   wallet: PayoutWallet,
   series: PayoutSeries,
   requestTable: string,
+  failures?: ReconciliationDependencies['failures'],
 ): Promise<Comparison | undefined> {
-  const [row] = await sql<{ open: bigint | null; last: bigint | null }[]>`select max(number) as last,
-    min(number) filter (where state in ('submitting', 'submitted')) as open from payouts`;
+  const [row] = await sql<{ open: bigint | null; last: bigint | null; count: number }[]>`select max(number) as last,
+    count(number)::int as count, min(number) filter (where state in ('submitting', 'submitted')) as open from payouts`;
   const last = Number(row?.last ?? 0n);
-  const from = Math.max(1, Math.min(Number(row?.open ?? last + 1), last - LOOK_BACK));
+  // A number that is missing was deleted by hand: everything is compared, however old.
+  const isWhole = row?.count === last;
+  const from = isWhole ? Math.max(1, Math.min(Number(row?.open ?? last + 1), last - LOOK_BACK)) : 1;
   const listed = await wallet.payments(series.payouts, from === 1 ? undefined : requestIdOf(series.payouts, from - 1));
   if (listed.kind !== 'ok') return undefined;
-  return compareWithWallet(series.payouts, requestTable, await bookedPayouts(sql, from), listed.value);
+  const booked = await bookedPayouts(sql, from);
+  const compared = compareWithWallet(series.payouts, requestTable, booked, listed.value);
+  if (compared.contradictions.length === 0 || failures === undefined) return compared;
+  const accounts = booked.flatMap(({ items }) => items.flatMap(({ accountId }) => accountId ?? []));
+  const failing = new Set((await failures([...new Set(accounts)])).keys());
+  return compareWithWallet(series.payouts, requestTable, booked, listed.value, failing);
 }
 
 /** Payments of the chain that stand in no payout of the books. */
@@ -123,8 +133,8 @@ export class Reconciliation {
   }
 
   async #compare(requestTable: string): Promise<Comparison | undefined> {
-    const { sql, wallet } = this.#with;
-    return compareBooks(sql, wallet, this.#options.series, requestTable);
+    const { sql, wallet, failures } = this.#with;
+    return compareBooks(sql, wallet, this.#options.series, requestTable, failures);
   }
 
   /** Undefined when the books are as the wallet says; else why they are not. */

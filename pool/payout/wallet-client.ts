@@ -189,12 +189,13 @@ export function createWalletClient(options: WalletClientOptions): PayoutWallet {
         }),
       );
     },
-    sendMany: (requestId, recipients) =>
+    sendMany: (requestId, recipients, payloadText) =>
       call(
         'send_many',
         {
           request_id: requestId,
           recipients: recipients.map(({ address, amount }) => ({ to: address, amount: formatCoins(amount) })),
+          ...(payloadText == null ? {} : { payload_text: payloadText }),
         },
         (result: { transaction: string; fee: string; recipients: RpcRecipients }) => ({
           transactionId: result.transaction,

@@ -3,14 +3,14 @@
  * payouts and nothing else, so whatever the wallet has beyond the books is what they lost.
  */
 import { numberOf } from './payout-series.ts';
-import { type PaymentFate, type Recipient, samePayment, type WalletPayment } from './payout-wallet.ts';
+import { type PaymentFate, type Recipient, samePayment, samePaymentBut, type WalletPayment } from './payout-wallet.ts';
 
 export type BookedPayout = {
   readonly id: string;
   readonly number: number;
   readonly state: 'submitting' | 'submitted' | 'finalized' | 'void';
   readonly requestTable: string | null;
-  readonly items: readonly Recipient[];
+  readonly items: readonly (Recipient & { readonly accountId?: number })[];
 };
 
 export type Comparison = {
@@ -24,12 +24,16 @@ export type Comparison = {
   readonly contradictions: readonly string[];
 };
 
-/** `books` are the numbered payouts from a number on, `wallet` what it lists from there. */
+/**
+ * `books` are the numbered payouts from a number on, `wallet` what it lists from there. `failing` are accounts whose books fail the audit: they are not
+ * paid (account-check.ts), and what was paid to them before says nothing about the others.
+ */
 export function compareWithWallet(
   prefix: string,
   requestTable: string,
   books: readonly BookedPayout[],
   wallet: readonly WalletPayment[],
+  failing: ReadonlySet<number> = new Set(),
 ): Comparison {
   const byNumber = new Map(books.map((payout) => [payout.number, payout]));
   const listed = new Set<number>();
@@ -43,7 +47,10 @@ export function compareWithWallet(
     listed.add(number);
     const payout = byNumber.get(number);
     if (payout === undefined) missing.push({ ...payment, number });
-    else if (samePayment(payout.items, payment.recipients)) {
+    else if (
+      samePayment(payout.items, payment.recipients) ||
+      samePaymentBut(payout.items, payment.recipients, ({ accountId }) => failing.has(accountId ?? -1))
+    ) {
       if (isSettledOtherwise(payout, payment)) unsettled.push({ payout, says: payment.fate.state });
     } else if (payout.state === 'submitting') {
       displaced.push(payout);

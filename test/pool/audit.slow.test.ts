@@ -10,45 +10,23 @@ import { ClosedWork } from '../../pool/books/closed-work.ts';
 import { makeCredits } from '../../pool/books/credits.ts';
 import { expireBlocks, recordPaid } from '../../pool/books/rewards.ts';
 import type { Sql } from '../../pool/database/connect.ts';
-import type { JournalRecord } from '../../pool/journal-record.ts';
 import { markFinalized, markSubmitted, markSubmitting, reservePayout } from '../../pool/payout/payout-states.ts';
 import { formatAddress } from '../../protocol/address.ts';
+import { commitmentPayload } from '../../protocol/books-commitment.ts';
 import { rewardTransaction } from '../../protocol/books-verdict.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { targetOfWork, targetToBytes } from '../../protocol/target.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
+import { blockRecord as block, shareRecord as share } from './book-records.ts';
 import { account, type BooksBed, openBooks, SLICE_CUTS } from './books-bed.ts';
-import { freshIdentity } from './fresh-identity.ts';
 
 const MINERS = 6;
-const AT = 1_767_225_600_000;
 const POOL = formatAddress(account('pool'), 'development');
 const TARGET = toHex(targetToBytes(targetOfWork(1000n)));
 const HEIGHT = 200;
 
 let books: BooksBed;
 let ledger: LedgerReads;
-
-const share = (service: 'pplns' | 'solo', miner: number, work: bigint): JournalRecord => ({
-  kind: 'share',
-  service,
-  account: account(`miner ${miner}`),
-  worker: 'w',
-  work,
-  atMillis: AT,
-  identity: freshIdentity(),
-});
-const block = (service: 'pplns' | 'solo', name: string, anchorHeight: number, miner: number): JournalRecord => ({
-  kind: 'block',
-  service,
-  account: account(`miner ${miner}`),
-  worker: 'w',
-  blockId: pattern(name, 48),
-  anchorHeight,
-  target: targetOfWork(1000n),
-  extranonce: pattern('extranonce', 20),
-  atMillis: AT,
-});
 
 async function pay(name: string, amount: bigint, anchor: number): Promise<void> {
   const blockId = pattern(name, 48);
@@ -70,9 +48,18 @@ async function ledgerOf(sql: Sql): Promise<LedgerReads> {
   const blocks = await sql<{ block_id: Buffer; reward: bigint; settled_height: bigint }[]>`select block_id, reward,
     settled_height from blocks where state = 'paid'`;
   const payouts = await sql<
-    { transaction_id: Buffer; fee: bigint; final_height: bigint; address: string; amount: bigint }[]
+    {
+      transaction_id: Buffer;
+      fee: bigint;
+      final_height: bigint;
+      address: string;
+      amount: bigint;
+      number: bigint;
+      books_slice: number;
+      books_head: Buffer;
+    }[]
   >`
-    select p.transaction_id, p.fee, p.final_height, a.address, i.amount from payouts p
+    select p.transaction_id, p.fee, p.final_height, a.address, i.amount, p.number, p.books_slice, p.books_head from payouts p
     join payout_items i on i.payout_id = p.id join accounts a on a.id = i.account_id where p.state = 'finalized'`;
   const cut = { cut_id: '', height: 0, state_root: '', validator_set_id: '' };
   const rewards = blocks.map((row) => ({
@@ -93,6 +80,11 @@ async function ledgerOf(sql: Sql): Promise<LedgerReads> {
     amount: String(row.amount),
     transaction_id: row.transaction_id.toString('hex'),
     fee: String(row.fee),
+    payload: commitmentPayload({
+      number: Number(row.number),
+      slice: row.books_slice,
+      head: row.books_head.toString('hex'),
+    }),
   }));
   return {
     addressChanges: async ({ addresses }: { addresses: readonly string[] }) => ({
@@ -111,6 +103,7 @@ async function ledgerOf(sql: Sql): Promise<LedgerReads> {
         fee: outputs?.[0]?.fee,
         inputs: [{ address: POOL, amount: '1', outpoint: cut }],
         outputs: [...(outputs ?? []), { address: POOL, amount: '5' }],
+        payload_hex: outputs?.[0]?.payload,
       })),
     }),
     cuts: async ({ before }: { before: number }) => ({ cuts: [{ height: before - 1, target: TARGET }] }),
@@ -299,6 +292,21 @@ const EDITS: readonly (readonly [edit: string, names: RegExp])[] = [
   [`update payouts set transaction_id = null where id = ${ONE}`, /payout .*: transaction/],
   [`update payouts set final_height = 151 where id = ${ONE}`, /payout .*: transaction/],
   [`update payouts set fee = fee + 1 where id = ${ONE}`, /payout .*: fee/],
+  [
+    `update payouts set books_head = set_byte(books_head, 0, get_byte(books_head, 0) # 1) where id = ${ONE}`,
+    /payout .*: head of the books/,
+  ],
+  [`update payouts set books_slice = books_slice - 1 where id = ${ONE}`, /payout .*: head of the books/],
+  [`update payouts set books_slice = 99 where id = ${ONE}`, /payout .*: head of the books/],
+  [
+    `update payouts set books_slice = null, books_head = null, number = null where id = ${ONE}`,
+    /payouts between number/,
+  ],
+  [
+    `update payouts p set books_slice = 3, books_head = q.books_head from payouts q where p.id = ${ONE} and q.id <> ${ONE}`,
+    /payout .*: head of the books/,
+  ],
+  [`update payouts set number = 7 where number = 2`, /payouts between number|commitment/],
   [`update payouts set state = 'void' where id = ${ONE}`, /account \d+: paid/],
   [`update payouts set state = 'submitted' where id = ${ONE}`, /account \d+: (in flight|paid)/],
   [
@@ -344,6 +352,7 @@ test('closed rows cannot be changed by a mistaken hand', async () => {
     `update blocks set reward = reward + 1 where block_id = ${paidBlock}`,
     `delete from blocks`,
     `update payouts set fee = 0 where id = ${ONE}`,
+    `update payouts set books_head = null, books_slice = null where id = ${ONE}`,
     `delete from payouts where id = ${ONE}`,
     `update payout_items set amount = amount + 1`,
     `update accounts set address = 'x' where id = ${anAccount}`,

@@ -8,36 +8,14 @@ import { type JournalRecord, SERVICES } from '../../pool/journal-record.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { readPoolList } from '../../protocol/pool-list.ts';
 import { checkPoolList, checkPoolProof, type PoolList, type PoolProof } from '../../protocol/pool-proof.ts';
-import { targetOfWork } from '../../protocol/target.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { count } from '../level.ts';
+import { blockRecord as block, shareRecord as share } from './book-records.ts';
 import { account, type BooksBed, openBooks, SLICE_CUTS } from './books-bed.ts';
-import { freshIdentity } from './fresh-identity.ts';
 
 let books: BooksBed;
 let maker: ProofMaker;
 const MINERS = 9;
-const at = 1_767_225_600_000;
-const share = (service: 'pplns' | 'solo', miner: number, work: bigint): JournalRecord => ({
-  kind: 'share',
-  service,
-  account: account(`miner ${miner}`),
-  worker: 'w',
-  work,
-  atMillis: at,
-  identity: freshIdentity(),
-});
-const block = (service: 'pplns' | 'solo', name: string, anchorHeight: number, miner: number): JournalRecord => ({
-  kind: 'block',
-  service,
-  account: account(`miner ${miner}`),
-  worker: 'w',
-  blockId: pattern(name, 48),
-  anchorHeight,
-  target: targetOfWork(1000n),
-  extranonce: pattern('extranonce', 20),
-  atMillis: at,
-});
 
 async function pay(name: string, amount: bigint, height: number): Promise<void> {
   await books.fenced((transaction) =>

@@ -1,5 +1,6 @@
 /** Books rules 1 to 13: slices with their leaves, records, a gap, the blocks of the chain, one list and two proofs of it. */
 import { formatAddress } from '../../protocol/address.ts';
+import { type BooksCommitment, commitmentText, readCommitment } from '../../protocol/books-commitment.ts';
 import { booksHead } from '../../protocol/books-slice.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { addressOf, Books, honestDecisions, NETWORK } from './honest-books.ts';
@@ -20,6 +21,11 @@ export function booksVectors() {
     })),
     records: books.records,
     head_with_an_unused_solo: toHex(booksHead({ pplns: last, solo: '00'.repeat(48) })),
+    solo_records: books.solo,
+    commitments: evidence.commitments?.map((each) => {
+      const { number, slice, head } = readCommitment(each.payload_hex as string) as BooksCommitment;
+      return { ...each, number, slice, head, text: commitmentText({ number, slice, head }) };
+    }),
     rewards: Object.fromEntries(evidence.rewards ?? []),
     other_blocks: evidence.otherBlocks,
     list: books.list(SLICE),

@@ -3,6 +3,7 @@
  * that the verifier is not tested against the code it checks.
  */
 import { formatAddress } from '../../protocol/address.ts';
+import { commitmentPayload, headAt, type LedgerCommitment } from '../../protocol/books-commitment.ts';
 import {
   type BooksService,
   FIRST_CHAIN,
@@ -26,7 +27,7 @@ import {
   poolListId,
 } from '../../protocol/pool-proof.ts';
 import { divideWindow, feeOf, leavesOf, type Window, windowOf } from '../../protocol/pplns.ts';
-import { type SumTree, sumBranch, sumTree } from '../../protocol/sum-tree.ts';
+import { EMPTY_ROOT, type SumTree, sumBranch, sumTree } from '../../protocol/sum-tree.ts';
 import { targetOfWork, targetToBytes } from '../../protocol/target.ts';
 import { pattern } from './pattern.ts';
 
@@ -47,7 +48,7 @@ export type Decisions = {
 export const payload = (miner: number): Bytes => Uint8Array.of(0, ...pattern(`miner ${miner}`, 48));
 export const addressOf = (miner: number): string => formatAddress(payload(miner), NETWORK);
 export const keyOf = (miner: number): string => toHex(payload(miner));
-const poolAddress = formatAddress(Uint8Array.of(0, ...pattern('pool', 48)), NETWORK);
+export const poolAddress = formatAddress(Uint8Array.of(0, ...pattern('pool', 48)), NETWORK);
 
 export const blockIdOf = (slice: number, service: string, i: number): string =>
   toHex(pattern(`block ${slice} ${service} ${i}`, 48));
@@ -69,12 +70,17 @@ export function honestDecisions(slices = 20, miners = 7): Decisions {
   return { firstSlice: 3, slices: work, blocks, feePpm: 10_000, pays: structuredClone(blocks) };
 }
 
+const soloWork = (slice: number): string =>
+  String(windowWork(targetOfWork(9_000n + BigInt(slice * 10)), BigInt(WINDOW_THOUSANDTHS), []));
+
 const targetOf = (slice: number): string => toHex(targetToBytes(targetOfWork(9_000n + BigInt(slice * 10))));
 
 export class Books {
   readonly decisions: Decisions;
   readonly trees: SumTree[];
   readonly records: SliceRecord[] = [];
+  /** Nobody works for themselves here: the records of solo are of empty slices. */
+  readonly solo: SliceRecord[] = [];
 
   constructor(decisions: Decisions) {
     this.decisions = decisions;
@@ -104,7 +110,26 @@ export class Books {
       this.records.push(record);
       previous = record.chain;
       totals.unshift(root.sum);
+      const before = this.solo.at(-1)?.chain ?? FIRST_CHAIN;
+      const empty = { accounts: 0, total_work: '0', root: toHex(EMPTY_ROOT.hash), previous: before };
+      const alone = { ...body, ...empty, service: 'solo' as const, window_work: soloWork(slice) };
+      this.solo.push({ ...alone, chain: sliceChain(alone) });
     }
+  }
+
+  get #newest(): number {
+    return (this.records.at(-1) as SliceRecord).slice;
+  }
+
+  /** What the ledger has of a payout that was made when `slice` was the newest closed one. */
+  commitment(slice: number, number: number): LedgerCommitment {
+    const at = this.#index(slice);
+    const head = headAt({ pplns: this.records[at]?.chain as string, solo: this.solo[at]?.chain as string });
+    return {
+      transaction_id: toHex(pattern(`payout ${number}`, 48)),
+      height: (slice + 1) * SLICE_CUTS + number,
+      payload_hex: commitmentPayload({ number, slice, head }),
+    };
   }
 
   #index(slice: number): number {
@@ -233,6 +258,10 @@ export class Books {
       lateRewards: new Map(),
       otherBlocks: this.blocks(slice, 'solo').map((block) => block.block_id),
       movedBlocks: [],
+      blockServices: new Map(this.blocks(slice, 'solo').map((block) => [block.block_id, 'solo'])),
+      commitments: [this.commitment(Math.min(slice + 1, this.#newest), 1), this.commitment(this.#newest, 2)],
+      otherRecords: this.solo,
+      poolAddress,
     };
   }
 }

@@ -1,0 +1,74 @@
+/** Commitments (books rule 21): the head that each payout carries is the one that the slices give, in the books and on the ledger. */
+import { commitmentPayload, headAt, readCommitment } from '../../protocol/books-commitment.ts';
+import type { Sql } from '../database/connect.ts';
+import { type Findings, REMEDIES } from './findings.ts';
+
+/** Heads by slice, from the chains of both services; asked for in the order of payouts, so one is kept. */
+export class Heads {
+  readonly #sql: Sql;
+  #kept: { readonly slice: number; readonly head: string | undefined } | undefined;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  async at(slice: number): Promise<string | undefined> {
+    if (this.#kept?.slice === slice) return this.#kept.head;
+    const rows = await this.#sql<{ service: number; chain: Buffer }[]>`select service, chain from slices
+      where number = ${slice} and closed_height is not null`;
+    const chain = (service: number) => rows.find((row) => row.service === service)?.chain.toString('hex');
+    const [pplns, solo] = [chain(0), chain(1)];
+    const head = pplns === undefined || solo === undefined ? undefined : headAt({ pplns, solo });
+    this.#kept = { slice, head };
+    return head;
+  }
+}
+
+export async function auditCommitments(sql: Sql, findings: Findings): Promise<void> {
+  const heads = new Heads(sql);
+  const rows = await sql<{ id: string; number: bigint | null; books_slice: number; books_head: Buffer }[]>`select id,
+    number, books_slice, books_head from payouts where books_slice is not null order by books_slice, number`;
+  for (const row of rows) {
+    const head = (await heads.at(row.books_slice)) ?? 'no such slice';
+    findings.compare(`payout ${row.id}: head of the books`, row.books_head.toString('hex'), head);
+  }
+  await auditNumbers(sql, findings);
+}
+
+/** Payouts are numbered from 1 on without a gap (books rule 16). */
+async function auditNumbers(sql: Sql, findings: Findings): Promise<void> {
+  const gaps = await sql<{ after: bigint; number: bigint }[]>`select coalesce(before, 0) as after, number from (
+      select number, lag(number) over (order by number) as before from payouts where number is not null) p
+    where number <> coalesce(before, 0) + 1 order by number`;
+  for (const { after, number } of gaps)
+    findings.add(
+      `payouts between number ${after} and number ${number}`,
+      'none',
+      'a payout for each number',
+      REMEDIES.payment,
+    );
+}
+
+type Carried = {
+  readonly number: bigint | null;
+  readonly books_slice: number | null;
+  readonly books_head: Buffer | null;
+};
+
+/** What the transaction carries on the ledger. A payout that was booked again from the wallet's record has no head of its own. */
+export async function auditCarried(
+  name: string,
+  { number, books_slice: slice, books_head: head }: Carried,
+  payloadHex: string,
+  heads: Heads,
+  findings: Findings,
+): Promise<void> {
+  if (slice !== null && head !== null) {
+    const due = commitmentPayload({ number: Number(number), slice, head: head.toString('hex') });
+    findings.compare(`${name}: commitment`, due, payloadHex, REMEDIES.payment);
+    return;
+  }
+  const carried = readCommitment(payloadHex);
+  if (carried === undefined) findings.add(`${name}: commitment`, 'none', 'a head of the books', REMEDIES.payment);
+  else findings.compare(`${name}: head of the books`, await heads.at(carried.slice), carried.head);
+}

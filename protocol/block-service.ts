@@ -1,0 +1,21 @@
+/**
+ * Which service of a pool a block was found for (books rule 22). The extranonce says it: it is in the header's reward root, so it was there before
+ * anybody hashed, every job shows it to its miner, and the ledger keeps it with the block.
+ */
+import type { BooksService } from './books-slice.ts';
+import type { Bytes } from './bytes.ts';
+import { attempt } from './errors.ts';
+import { decodeExtranonce } from './tag.ts';
+
+/** Unique bytes of an extranonce: boot id 8, thread 1, connection 4, generation 4. */
+export const UNIQUE_BYTES = 17;
+const THREAD_AT = 8;
+/** Set in the byte of the thread on connections of solo. Threads are numbered up to 64. */
+export const SOLO_MARK = 0x80;
+
+/** Undefined for an extranonce of another form: it says nothing. */
+export function serviceOfExtranonce(extranonce: Bytes): BooksService | undefined {
+  const read = attempt(() => decodeExtranonce(extranonce));
+  if (!read.ok || read.value.unique.length !== UNIQUE_BYTES) return undefined;
+  return ((read.value.unique[THREAD_AT] as number) & SOLO_MARK) === 0 ? 'pplns' : 'solo';
+}

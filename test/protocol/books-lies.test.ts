@@ -1,0 +1,40 @@
+/** Books rule 13: a pool that lies, however consistently, is never called proven. */
+import { describe, expect, test } from 'vitest';
+import { judgeList, judgeProof } from '../../protocol/books-verdict.ts';
+import type { PoolList, PoolProof } from '../../protocol/pool-proof.ts';
+import { LEDGER_LIES, unmarkedBlock } from './books-ledger-lies.ts';
+import { copy, honest, SLICE, VICTIM } from './books-liar.ts';
+import { LIES } from './books-lies.ts';
+
+const ALL = { ...LIES, ...LEDGER_LIES };
+
+describe('a pool that lies is never called proven', () => {
+  test('there are seventy lies', () => expect(Object.keys(ALL).length).toBeGreaterThanOrEqual(70));
+
+  for (const [name, lie] of Object.entries(ALL))
+    test(name, () => {
+      const { proof, evidence } = lie();
+      expect(judgeProof(JSON.parse(JSON.stringify(proof)) as PoolProof, evidence).verdict).toBe('false');
+    });
+
+  test('two lies at once', () => {
+    const lies = Object.values(LIES).map((lie) => lie());
+    const truth = JSON.stringify(honest.proof(SLICE, VICTIM));
+    const proofs = lies.filter(({ proof }) => JSON.stringify(proof) !== truth);
+    expect(proofs.length).toBeGreaterThan(40);
+    for (const { proof } of proofs)
+      for (const { evidence } of lies) expect(judgeProof(proof, evidence).verdict).not.toBe('proven');
+  });
+
+  test('one atom moved in a list', () => {
+    const list = copy(honest.list(SLICE));
+    list.credits[0]!.amount = String(BigInt(list.credits[0]!.amount) + 1n);
+    list.credits[1]!.amount = String(BigInt(list.credits[1]!.amount) - 1n);
+    expect(judgeList(list as PoolList, honest.evidence(SLICE))).toEqual({ verdict: 'false', reason: 'credit_amount' });
+  });
+
+  test('a block whose service the ledger does not tell is not proven to be of the other one', () => {
+    const { proof, evidence } = unmarkedBlock();
+    expect(judgeProof(proof, evidence)).toMatchObject({ verdict: 'unchecked', missing: ['block_service'] });
+  });
+});
