@@ -13,7 +13,9 @@ import { RuntimeError } from '../runtime/runtime-error.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
 import { audit } from './audit/audit.ts';
 import { booksOf } from './audit/books-of.ts';
-import { reportText } from './audit/report.ts';
+import { auditPublic } from './audit/public.ts';
+import { publicPool } from './audit/public-reads.ts';
+import { publicReportText, reportText } from './audit/report.ts';
 import { connectDatabase } from './database/connect.ts';
 import { startEmbeddedPostgres } from './database/embedded.ts';
 import { poolOptions } from './options.ts';
@@ -85,6 +87,19 @@ const auditCommand = command(
         },
         (word) => word,
       ),
+      wallet: parsed(
+        { help: 'wallet that pays; without one payouts are not compared with its record', placeholder: 'URL' },
+        (word) => word,
+      ),
+      walletTokenFile: poolOptions.walletTokenFile,
+      public: parsed(
+        {
+          help: 'audit what the pool at this address publishes, without its database: slices, roots, W, fees, lists, commitments; with --node-api against the ledger too',
+          placeholder: 'URL',
+        },
+        (word) => word,
+      ),
+      json: flag({ help: 'print the report as JSON' }),
       report: path({ help: 'write the findings to this file as well, as JSON', placeholder: 'FILE' }),
       ...logOptions,
     },
@@ -94,9 +109,25 @@ const auditCommand = command(
         line: 'svc-pool audit --database postgres://pool:secret@db/pool --node-api http://127.0.0.1:28701',
         says: 'beside a running pool, against the ledger too',
       },
+      {
+        line: 'svc-pool audit --public https://pool.example/ --node-api http://127.0.0.1:28701',
+        says: 'any pool, from what it publishes',
+      },
     ],
   },
   async (values, _operands, terminal) => {
+    const nodeOf = (baseUrl: string) => createApiClient({ baseUrl, attempts: 3 }, apiClientDependencies());
+    if (values.public !== undefined) {
+      try {
+        const node = values.nodeApi === undefined ? null : nodeOf(values.nodeApi);
+        const report = await auditPublic({ pool: publicPool(values.public), node });
+        terminal.out(values.json ? `${JSON.stringify(report, undefined, 2)}\n` : publicReportText(report));
+        return report.differences === 0 ? 0 : 1;
+      } catch (error) {
+        failed('svc-pool audit', error, terminal);
+        return 1;
+      }
+    }
     const { log, close } = openLog('audit', values, terminal.env);
     const lock = values.database === undefined ? lockDirectory(values.dataDir) : undefined;
     const server =
@@ -104,12 +135,22 @@ const auditCommand = command(
     const sql = connectDatabase(values.database ?? (server?.url as string), { max: 2, name: 'svc-pool-audit' });
     try {
       const { network, poolAddress } = await booksOf(sql);
-      const node =
-        values.nodeApi === undefined
-          ? undefined
-          : createApiClient({ baseUrl: values.nodeApi, attempts: 3 }, apiClientDependencies());
-      const report = await audit(sql, { network, ...(node === undefined ? {} : { ledger: { node, poolAddress } }) });
-      terminal.out(reportText(report));
+      if (values.wallet !== undefined && values.walletTokenFile === undefined)
+        throw new PoolError('options_disagree', '--wallet needs --wallet-token-file');
+      const series = payoutSeries(parseAddress(poolAddress).payload);
+      const report = await audit(sql, {
+        network,
+        ...(values.nodeApi === undefined ? {} : { ledger: { node: nodeOf(values.nodeApi), poolAddress } }),
+        ...(values.wallet === undefined || values.walletTokenFile === undefined
+          ? {}
+          : {
+              wallet: {
+                reads: createWalletClient({ url: values.wallet, tokenFile: values.walletTokenFile }),
+                series,
+              },
+            }),
+      });
+      terminal.out(values.json ? `${JSON.stringify(report, undefined, 2)}\n` : reportText(report));
       if (values.report !== undefined) {
         const { writeDurably } = await import('../runtime/durable-file.ts');
         await writeDurably(values.report, `${JSON.stringify(report, undefined, 2)}\n`);

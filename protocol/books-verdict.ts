@@ -173,6 +173,19 @@ function checkRecords(all: readonly SliceRecord[], service: BooksService, terms:
   return { all, isWhole, checked };
 }
 
+/** Why a pool's records are false by themselves and by its terms; undefined when they are not. Ascending, from the first on. */
+export function recordsFault(
+  records: readonly SliceRecord[],
+  service: BooksService,
+  terms: PublishedTerms | null,
+): BooksFalse | undefined {
+  const verdict = guarded(() => {
+    checkRecords(records, service, terms);
+    return { verdict: 'proven', credit: 0n, committed: null };
+  });
+  return verdict.verdict === 'false' ? verdict.reason : undefined;
+}
+
 type Windowed = Pick<PoolProof, 'slice' | 'window_work'> & { readonly window: readonly ProofPart[] };
 
 /**

@@ -6,6 +6,7 @@
 import type { NetworkName } from '../../protocol/network.ts';
 import { balanceSheet } from '../books/sheet.ts';
 import type { Sql } from '../database/connect.ts';
+import type { PayoutSeries } from '../payout/payout-series.ts';
 import { auditAccounts } from './accounts.ts';
 import { auditCommitments } from './commitments.ts';
 import { type Finding, Findings } from './findings.ts';
@@ -13,6 +14,7 @@ import { auditLedger, type LedgerReads } from './ledger.ts';
 import { auditLists } from './lists.ts';
 import { auditIdentities, auditRawShares } from './shares.ts';
 import { auditSlices, type Progress } from './slices.ts';
+import { auditWallet, type WalletReads } from './wallet.ts';
 
 export type AuditReport = {
   readonly slices: number;
@@ -20,6 +22,8 @@ export type AuditReport = {
   readonly accounts: number;
   /** Whether rewards and payments were compared with a node. */
   readonly ledger: boolean;
+  /** Whether payouts and merges were compared with the wallet's record. */
+  readonly wallet: boolean;
   /** Differences in all; `findings` holds the first of them. */
   readonly differences: number;
   readonly findings: readonly Finding[];
@@ -29,12 +33,14 @@ export type AuditOptions = {
   readonly network: NetworkName;
   /** The ledger, and the address that the pool's blocks pay; without them the books are held against themselves alone. */
   readonly ledger?: { readonly node: LedgerReads; readonly poolAddress: string };
+  /** The wallet that pays, and the names of the pool's requests at it. */
+  readonly wallet?: { readonly reads: WalletReads; readonly series: PayoutSeries };
   readonly onProgress?: Progress;
 };
 
 export async function audit(sql: Sql, options: AuditOptions): Promise<AuditReport> {
   const findings = new Findings();
-  const { network, ledger, onProgress = () => undefined } = options;
+  const { network, ledger, wallet, onProgress = () => undefined } = options;
   const slices = await findings.section('slices', () => auditSlices(sql, network, findings, onProgress), 0);
   await findings.section('raw shares', () => auditRawShares(sql, findings, onProgress), undefined);
   await findings.section('headers and nonces', () => auditIdentities(sql, findings), undefined);
@@ -44,6 +50,7 @@ export async function audit(sql: Sql, options: AuditOptions): Promise<AuditRepor
   await findings.section('commitments', () => auditCommitments(sql, findings), undefined);
   if (ledger !== undefined)
     await auditLedger(sql, ledger.node, { poolAddress: ledger.poolAddress }, findings, onProgress);
+  if (wallet !== undefined) await auditWallet(sql, wallet.reads, wallet.series, findings);
   await findings.section(
     'the balance sheet',
     async () => findings.compare('the balance sheet', (await balanceSheet(sql)).gap, 0n),
@@ -54,6 +61,7 @@ export async function audit(sql: Sql, options: AuditOptions): Promise<AuditRepor
     lists,
     accounts,
     ledger: ledger !== undefined,
+    wallet: wallet !== undefined,
     differences: findings.count,
     findings: findings.list,
   };

@@ -17,6 +17,8 @@ export const REMEDIES = {
   block:
     'Books and ledger disagree about a block. Stop payouts; compare with a second node before you correct the books.',
   shares: 'Raw shares and slices disagree. Compare with the journals of the front ends; restore from a backup.',
+  published:
+    'What the pool publishes does not hold. Keep this report and ask the operator; do not mine on until it is explained.',
   failed: 'This part could not be read. Mend what the message names and audit again.',
 } as const;
 

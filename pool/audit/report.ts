@@ -1,6 +1,7 @@
 /** An audit's report in words: each difference on a line, then what to do about them, then what was checked. */
 import type { AuditReport } from './audit.ts';
 import { COVERAGE } from './coverage.ts';
+import type { PublicReport } from './public.ts';
 
 export function reportText(report: AuditReport): string {
   const lines = report.findings.map(
@@ -16,7 +17,29 @@ export function reportText(report: AuditReport): string {
       ? 'Rewards and payments were compared with the ledger.'
       : 'Rewards and payments were not compared with the ledger: name a node with --node-api.',
   );
-  const left = Object.entries(COVERAGE).filter(([, how]) => how.startsWith('not covered'));
-  lines.push(`Not audited: ${left.map(([table]) => table).join(', ')}, and the tables of figures and news.`);
+  if (!report.wallet)
+    lines.push('Payouts were not compared with the wallet: name it with --wallet and --wallet-token-file.');
+  const left = Object.entries(COVERAGE).filter(
+    ([table, how]) => how.startsWith('not covered') || (table === 'compoundings' && !report.wallet),
+  );
+  lines.push(`Not audited: ${left.map(([table]) => table).join(', ')}.`);
+  return `${lines.join('\n')}\n`;
+}
+
+export function publicReportText(report: PublicReport): string {
+  const lines = report.findings.map(
+    ({ what, books, computed }) => `${what}: the pool says ${books}, computed ${computed}`,
+  );
+  if (report.differences > report.findings.length)
+    lines.push(`and ${report.differences - report.findings.length} more`);
+  for (const remedy of new Set(report.findings.map((finding) => finding.remedy))) lines.push(`What to do: ${remedy}`);
+  const { proven, unchecked, false: wrong } = report.lists;
+  lines.push(
+    `The pool whose blocks pay ${report.address} (${report.network}): ${report.slices} slices, ${report.commitments} commitments, ${report.payments} payments`,
+    `Credit lists: ${proven} proven, ${unchecked} not to be proven from here, ${wrong} false`,
+  );
+  for (const [why, count] of Object.entries(report.missing)) lines.push(`Not checked in ${count} lists: ${why}`);
+  if (!report.ledger) lines.push('Nothing was compared with the ledger: name a node with --node-api.');
+  lines.push(report.differences === 0 ? 'No difference was found.' : `${report.differences} differences`);
   return `${lines.join('\n')}\n`;
 }

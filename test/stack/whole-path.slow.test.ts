@@ -14,6 +14,7 @@ import type {
   PaymentsDocument,
   PoolBlock,
 } from '../../pool/api/documents.ts';
+import { auditPublic } from '../../pool/audit/public.ts';
 import { parseCoins } from '../../protocol/amount.ts';
 import { createApiClient } from '../../protocol/api/client.ts';
 import type { AddressBalance, BlockDocument } from '../../protocol/api/documents.ts';
@@ -137,7 +138,7 @@ test('a share becomes a block, a reward, a credit, a payout and money in the min
   for (const credit of lists) {
     const proof = await api<PoolProof>(`proofs/${credit.service}/${credit.slice}?address=${address}`);
     const evidence = await gatherEvidence(proof, { pool: api, node });
-    expect(judgeProof(proof, evidence)).toEqual({ verdict: 'proven', credit: BigInt(credit.amount) });
+    expect(judgeProof(proof, evidence)).toMatchObject({ verdict: 'proven', credit: BigInt(credit.amount) });
     expect(sum(proof.blocks.map(({ reward }) => reward))).toBe(BigInt(credit.reward));
     expect(BigInt(proof.credited) + BigInt(proof.fee)).toBe(BigInt(credit.reward));
     fees += BigInt(proof.fee);
@@ -149,6 +150,12 @@ test('a share becomes a block, a reward, a credit, a payout and money in the min
   expect(new Set(paidOut.map(({ state }) => state))).toEqual(new Set(['finalized']));
   expect(sum(paidOut.map(({ amount }) => amount))).toBe(credited);
   expect(BigInt(account.paid)).toBe(credited);
+
+  // What anybody can audit: every list, every commitment that the wallet really wrote to the ledger, every payment.
+  const report = await auditPublic({ pool: api, node });
+  expect(report.findings).toEqual([]);
+  expect(report.commitments).toBe(new Set(paidOut.map(({ payout_id }) => payout_id)).size);
+  expect(report.lists).toMatchObject({ proven: lists.length, false: 0 });
 
   const { sheet } = await operatorStatus();
   expect(sheet).toMatchObject({ rewards: rewards.toString(), paid: credited.toString(), balances: '0', gap: '0' });

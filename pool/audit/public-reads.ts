@@ -1,0 +1,37 @@
+/** Reading another pool's public API: page by page, with patience. */
+import type { BooksSources } from '../../protocol/books-evidence.ts';
+
+const PAGE = 200;
+const TIMEOUT_MILLIS = 30_000;
+const MAX_TRIES = 20;
+
+/** Reads a pool's API; one that asks for patience gets it. */
+export function publicPool(url: string): BooksSources['pool'] {
+  const base = url.replace(/\/+$/, '');
+  return async (path) => {
+    for (let tries = 1; ; tries++) {
+      const response = await fetch(`${base}/api/v1/${path}`, { signal: AbortSignal.timeout(TIMEOUT_MILLIS) });
+      if (response.ok) return response.json();
+      if (response.status !== 429 || tries === MAX_TRIES)
+        throw new Error(`${path}: the pool answered with status ${response.status}`);
+      const seconds = Math.min(30, Math.max(1, Number(response.headers.get('retry-after') ?? 1)));
+      await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+    }
+  };
+}
+
+/** All rows of a list, page by page. */
+export async function* pagesOf<T>(
+  pool: BooksSources['pool'],
+  path: string,
+  rows: (answer: never) => readonly T[],
+): AsyncGenerator<T> {
+  for (let cursor: string | undefined; ; ) {
+    const from = cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`;
+    const answer = (await pool(`${path}?limit=${PAGE}${from}`)) as { next_cursor?: string };
+    yield* rows(answer as never);
+    if (answer.next_cursor === undefined) return;
+    if (answer.next_cursor === cursor) throw new Error(`${path}: the pool gives the same page again`);
+    cursor = answer.next_cursor;
+  }
+}

@@ -1,0 +1,155 @@
+/**
+ * `svc-pool audit --public`: what a pool publishes out of a real database, against a node. Honest books have no finding; whatever the pool changes in its
+ * database afterwards shows in what it publishes, because the ledger and the payouts stay as they are.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { BooksView } from '../../pool/api/books-view.ts';
+import { LedgerView } from '../../pool/api/ledger-view.ts';
+import { ProofMaker } from '../../pool/api/proofs.ts';
+import type { LedgerReads } from '../../pool/audit/ledger.ts';
+import { auditPublic } from '../../pool/audit/public.ts';
+import { publicReportText } from '../../pool/audit/report.ts';
+import type { Sql } from '../../pool/database/connect.ts';
+import { SERVICES } from '../../pool/journal-record.ts';
+import { formatAddress } from '../../protocol/address.ts';
+import { FIRST_CHAIN, type SliceRecord, sliceChain, windowWork } from '../../protocol/books-slice.ts';
+import type { PublishedTerms } from '../../protocol/books-verdict.ts';
+import { fromHex } from '../../protocol/bytes.ts';
+import { targetFromBytes } from '../../protocol/target.ts';
+import { openAuditBed, POOL } from './audit-bed.ts';
+import { account, type BooksBed } from './books-bed.ts';
+
+let books: BooksBed;
+let ledger: LedgerReads;
+beforeAll(async () => {
+  ({ books, ledger } = await openAuditBed());
+});
+afterAll(() => books.close());
+
+/** The pool's API without the web server around it. */
+function poolOf(sql: Sql, liar: (path: string, answer: unknown) => unknown = (_, answer) => answer) {
+  const network = 'development';
+  const view = new BooksView({ network, address: POOL }, { sql });
+  const proofs = new ProofMaker({ network }, { sql });
+  const payments = new LedgerView({ sql });
+  const answer = async (path: string): Promise<unknown> => {
+    const [route = '', words = ''] = path.split('?');
+    const query = new URLSearchParams(words);
+    const page = { cursor: query.get('cursor') ?? undefined, limit: Number(query.get('limit') ?? 50) };
+    const [kind, name = '', number, what] = route.split('/');
+    const service = SERVICES.indexOf(name as never);
+    if (kind === 'terms') return view.terms();
+    if (kind === 'commitments') {
+      const slice = query.get('slice');
+      return view.commitments(page, slice === null ? undefined : Number(slice));
+    }
+    if (kind === 'payments') return payments.payments(page, undefined);
+    if (kind === 'proofs') return proofs.list(service, Number(number));
+    if (what === 'leaves') return view.leaves(service, Number(number), page);
+    if (what === 'blocks') return view.blocks(service, Number(number));
+    return view.slices(service, page);
+  };
+  return async (path: string) => liar(path, JSON.parse(JSON.stringify(await answer(path))));
+}
+const auditOf = (sql: Sql, liar?: (path: string, answer: unknown) => unknown) =>
+  auditPublic({ pool: poolOf(sql, liar), node: ledger as never });
+
+test('an honest pool: every PPLNS list is proven, solo but for the finder, no difference', async () => {
+  const report = await auditOf(books.sql);
+  expect(report.findings).toEqual([]);
+  expect(report).toMatchObject({
+    lists: { proven: 5, unchecked: 5, false: 0 },
+    missing: { solo_finder: 5 },
+    ...{ slices: 10, commitments: 2, ledger: true, differences: 0 },
+  });
+  expect(report.payments).toBeGreaterThan(0);
+  expect(publicReportText(report)).toMatch(
+    /5 proven, 5 not to be proven from here, 0 false[\s\S]*No difference was found/,
+  );
+});
+
+test('without a node nothing is called proven', async () => {
+  const report = await auditPublic({ pool: poolOf(books.sql), node: null });
+  expect(report).toMatchObject({ lists: { proven: 0, false: 0 }, ledger: false, differences: 0 });
+});
+
+const thief = formatAddress(account('thief'), 'development');
+const paidBlock = `(select min(block_id) from blocks where state = 'paid' and service = 0)`;
+const EDITS: readonly (readonly [edit: string, names: RegExp])[] = [
+  [`update slices set leaves = substring(leaves from 21) where number = 3 and service = 0`, /slice 3 of pplns: root/],
+  [
+    `update slices set root = set_byte(root, 0, get_byte(root, 0) # 1) where number = 3 and service = 0`,
+    /slice 3 of pplns/,
+  ],
+  [`update slices set fee_ppm = 20000 where number = 3 and service = 0`, /records of pplns/],
+  [`update slices set window_work = window_work + 1 where number = 3 and service = 0`, /records of pplns/],
+  [`update slices set target = set_byte(target, 31, 7) where number = 3 and service = 1`, /slice 3 of solo: target/],
+  [`delete from slices where number = 2 and service = 0`, /records of pplns/],
+  [`delete from slices where number = 0 and service = 0`, /slices of pplns|records of pplns/],
+  [`update credit_lists set credits = set_byte(credits, 4, get_byte(credits, 4) # 1) where id = 1`, /credits of slice/],
+  [`update credit_lists set fee = fee + 1, credited = credited - 1 where service = 0`, /credits of slice/],
+  [`update blocks set reward = reward + 1 where block_id = ${paidBlock}`, /credits of slice/],
+  [`update blocks set service = 1 where block_id = ${paidBlock}`, /credits of slice/],
+  [`update blocks set state = 'expired', reward = null where block_id = ${paidBlock}`, /credits of slice/],
+  [`update payout_items set amount = amount + 1`, /payment of \d+ atoms/],
+  [
+    `update accounts set payload = '\\x${Buffer.from(account('thief')).toString('hex')}', address = '${thief}' where id = (select min(account_id) from payout_items)`,
+    /slice|payment/,
+  ],
+  [`update payouts set transaction_id = set_byte(transaction_id, 0, 1)`, /payout \d: what transaction|payment/],
+  [
+    `update payouts set books_head = set_byte(books_head, 0, get_byte(books_head, 0) # 1) where number = 1`,
+    /payout 1: head/,
+  ],
+  [`update payouts set number = 7 where number = 2`, /payout 7: the one before/],
+  [`delete from payouts where number = 1`, /payout 2: the one before/],
+  [`update payouts set final_height = 152 where number = 2`, /payout 2: what transaction|payment/],
+];
+for (const [edit, names] of EDITS)
+  test(`noticed: ${edit.slice(0, 120)}`, async () => {
+    await books.sql
+      .begin(async (tx) => {
+        for (const table of ['slices', 'credit_lists', 'blocks', 'payouts', 'payout_items', 'accounts'])
+          await tx.unsafe(`alter table ${table} disable trigger user`);
+        await tx.unsafe('alter table payout_items drop constraint payout_items_payout_id_fkey');
+        await tx.unsafe(edit);
+        const { findings } = await auditOf(tx as unknown as Sql);
+        const named = findings.map(({ what }) => what).filter((what) => names.test(what));
+        expect(named, JSON.stringify(findings.slice(0, 5))).not.toEqual([]);
+        throw new Error('undo');
+      })
+      .catch((error: Error) => expect(error.message).toBe('undo'));
+  });
+
+test('history told anew, consistently in every document, is contradicted by the payouts alone', async () => {
+  // Another factor of W for solo, from the first slice on: nothing is divided by it, and every record is made to fit.
+  const retold = (records: readonly SliceRecord[]): SliceRecord[] => {
+    const totals: bigint[] = [];
+    let previous = FIRST_CHAIN;
+    return [...records]
+      .reverse()
+      .map((record) => {
+        const target = targetFromBytes(fromHex(record.target));
+        const body = { ...record, window_thousandths: 77_000, previous };
+        const joined = { ...body, window_work: String(windowWork(target, 77_000n, totals)) };
+        totals.unshift(BigInt(record.total_work));
+        previous = sliceChain(joined);
+        return { ...joined, chain: previous };
+      })
+      .reverse();
+  };
+  const { slices } = (await poolOf(books.sql)('slices/solo?limit=200')) as { slices: SliceRecord[] };
+  const told = new Map(retold(slices).map((record) => [record.slice, record]));
+  const report = await auditOf(books.sql, (path, answer) => {
+    if (path === 'terms') {
+      const terms = answer as PublishedTerms;
+      const solo = terms.terms.solo.map((each) => ({ ...each, window_thousandths: 77_000 }));
+      return { ...terms, terms: { ...terms.terms, solo } };
+    }
+    if (!path.startsWith('slices/solo?')) return answer;
+    const page = answer as { slices: SliceRecord[] };
+    return { ...page, slices: page.slices.map((record) => told.get(record.slice)) };
+  });
+  expect(report.findings.length).toBeGreaterThan(0);
+  for (const { computed } of report.findings) expect(computed).toBe('false: commitment');
+});
