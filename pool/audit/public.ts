@@ -1,5 +1,5 @@
 /**
- * `svc-pool audit --public`: what a pool publishes, recomputed by anybody, without its database (books rule 20). Slices from their leaves, records and W from
+ * `svc-pool audit --public`: what a pool publishes, recomputed by anybody, without its database (books rule 24). Slices from their leaves, records and W from
  * each other, every credit list by the one verifier, commitments and payments against a node of the auditor's choice.
  */
 import { parseAddress } from '../../protocol/address.ts';
@@ -13,7 +13,7 @@ import {
 import { type BooksService, FIRST_CHAIN, type SliceRecord } from '../../protocol/books-slice.ts';
 import { judgeList, type NotChecked, type PublishedTerms, recordsFault } from '../../protocol/books-verdict.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import type { PoolList } from '../../protocol/pool-proof.ts';
+import { readPoolList } from '../../protocol/pool-list.ts';
 import { sumTree } from '../../protocol/sum-tree.ts';
 import { SERVICES } from '../journal-record.ts';
 import { type Finding, Findings, REMEDIES } from './findings.ts';
@@ -130,7 +130,7 @@ class PublicAudit {
   }
 
   async #list(record: SliceRecord): Promise<void> {
-    const list = (await this.#sources.pool(`proofs/${record.service}/${record.slice}/list`)) as PoolList;
+    const list = await readPoolList(record.service, record.slice, (path) => this.#pool(path.replace(/^\//, '')));
     const name = `credits of ${nameOf(record)}`;
     if (list.slice !== record.slice || list.service !== record.service) {
       this.#findings.add(name, 'the list of something else', 'this list', REMEDIES.published);

@@ -44,7 +44,7 @@ function poolOf(sql: Sql, liar: (path: string, answer: unknown) => unknown = (_,
       return view.commitments(page, slice === null ? undefined : Number(slice));
     }
     if (kind === 'payments') return payments.payments(page, undefined);
-    if (kind === 'proofs') return proofs.list(service, Number(number));
+    if (kind === 'proofs') return proofs.list(service, Number(number), page);
     if (what === 'leaves') return view.leaves(service, Number(number), page);
     if (what === 'blocks') return view.blocks(service, Number(number));
     return view.slices(service, page);
