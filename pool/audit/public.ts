@@ -136,6 +136,9 @@ class PublicAudit {
       this.#findings.add(name, 'the list of something else', 'this list', REMEDIES.published);
       return;
     }
+    // False or not, this is what the pool says that it credited: payments are held against it.
+    for (const { address, amount } of list.credits)
+      this.#credited.set(address, (this.#credited.get(address) ?? 0n) + BigInt(amount));
     const evidence = await gatherEvidence(list, { ...this.#sources, pool: this.#pool });
     const verdict = judgeList(list, evidence);
     this.#lists[verdict.verdict]++;
@@ -145,8 +148,6 @@ class PublicAudit {
     }
     if (verdict.verdict === 'unchecked')
       for (const each of verdict.missing) this.#missing[each] = (this.#missing[each] ?? 0) + 1;
-    for (const { address, amount } of list.credits)
-      this.#credited.set(address, (this.#credited.get(address) ?? 0n) + BigInt(amount));
   }
 
   async #commitments(terms: PublishedTerms): Promise<number> {
