@@ -45,6 +45,12 @@ export class AnswerCache {
     return kept.building;
   }
 
+  /** Nothing that was built before is given any more; what is being built is not kept. */
+  clear(): void {
+    this.#kept.clear();
+    this.#bytes = 0;
+  }
+
   /** How many answers are kept, and their bytes. */
   get size(): { readonly answers: number; readonly bytes: number } {
     return { answers: this.#kept.size, bytes: this.#bytes };

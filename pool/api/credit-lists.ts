@@ -31,6 +31,12 @@ export class CreditLists {
     this.#sql = dependencies.sql;
   }
 
+  /** The books are other books: after a fall of the database an id may be another's. */
+  forget(): void {
+    this.#kept.clear();
+    this.#size = 0;
+  }
+
   /** The latest before an id, newest first. */
   async before(id: number, limit: number): Promise<CreditListRow[]> {
     const rows = await this.#sql<

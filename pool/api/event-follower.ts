@@ -49,6 +49,13 @@ export class EventFollower {
     this.#timer = setInterval(() => this.look(), LOOK_MILLIS);
   }
 
+  /** The books fell back: events come again under numbers that were given before. */
+  async goBack(): Promise<void> {
+    const [row] = await this.#sql<{ last: bigint | null }[]>`select max(id) as last from events`;
+    this.#last = Math.min(this.#last ?? 0, Number(row?.last ?? 0));
+    this.look();
+  }
+
   look(): void {
     this.#again = true;
     this.#reading ??= this.#read().finally(() => {

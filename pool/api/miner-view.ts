@@ -50,7 +50,7 @@ export class MinerView {
   readonly #pool: PoolView;
   readonly #lists: CreditLists;
   readonly #now: () => number;
-  /** Addresses never change their id. */
+  /** Addresses never change their id, as long as the books do not fall back. */
   readonly #addresses = new Map<number, string>();
 
   constructor(
@@ -64,6 +64,12 @@ export class MinerView {
     this.#rates = dependencies.rates;
     this.#pool = dependencies.pool;
     this.#now = dependencies.now;
+  }
+
+  /** The books are other books: after a fall of the database an id may be another's. */
+  forget(): void {
+    this.#addresses.clear();
+    this.#lists.forget();
   }
 
   async account(address: string): Promise<Account> {

@@ -1,7 +1,9 @@
 /** The API put together: views over the database, the board of hash rates, live events, and the loop that keeps them fresh. */
+
 import type { NetworkName } from '../../protocol/network.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { Sql } from '../database/connect.ts';
+import { reignOf } from '../feed/positions.ts';
 import type { PayoutWallet } from '../payout/payout-wallet.ts';
 import { publicPoolKey } from '../receipts/pool-key.ts';
 import type { SharedState } from '../shared/shared-state.ts';
@@ -110,8 +112,20 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
     log,
     onEvent: (event) => void tell(event).catch(() => undefined),
   });
+  const reignNow = reignOf(sql);
+  let reign: string | undefined;
+  /** With every term, for it may be that the database fell back before it: what was read of other books is forgotten. */
+  const followReign = async () => {
+    const before = reign;
+    reign = await reignNow();
+    if (before === undefined || before === reign) return;
+    for (const part of [rates, miners, proofs]) part.forget();
+    cache.clear();
+    await follower.goBack();
+  };
   const refresh = async () => {
     try {
+      await followReign();
       await pool.refresh();
       const frame = figures();
       if (frame !== undefined) live.send(frame);

@@ -62,6 +62,11 @@ export class ProofMaker {
     this.#sql = dependencies.sql;
   }
 
+  /** The books are other books: after a fall of the database an id may be another's. */
+  forget(): void {
+    this.#trees.clear();
+  }
+
   /** Undefined when the slice has no credit list (yet). */
   async proof(
     service: number,

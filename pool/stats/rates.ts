@@ -49,6 +49,14 @@ export class RateBoard {
     this.#now = dependencies.now;
   }
 
+  /** The books are other books: after a fall of the database an id may be another's. */
+  forget(): void {
+    this.#version = 0n;
+    for (const buckets of this.#buckets.values()) buckets.clear();
+    this.#owners.clear();
+    this.#workersOf.clear();
+  }
+
   async refresh(): Promise<void> {
     const rows = await this.#sql<{ tier: Tier; bucket: number; version: bigint; packed: Buffer }[]>`select tier, bucket,
       version, packed from stats_recent where version > ${this.#version} order by version`;

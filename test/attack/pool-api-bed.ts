@@ -9,6 +9,7 @@ import { startWeb } from '../../pool/api/web.ts';
 import { ClosedWork } from '../../pool/books/closed-work.ts';
 import { makeCredits } from '../../pool/books/credits.ts';
 import { recordPaid } from '../../pool/books/rewards.ts';
+import type { Sql } from '../../pool/database/connect.ts';
 import { LocalSharedState } from '../../pool/shared/shared-state.ts';
 import { foldStats } from '../../pool/stats/fold.ts';
 import { formatAddress } from '../../protocol/address.ts';
@@ -25,6 +26,7 @@ export type PoolApiBed = {
   readonly base: string;
   readonly port: number;
   readonly api: PoolApi;
+  readonly sql: Sql;
   readonly token: string;
   readonly address: string;
   /** Lines of level warning and above. */
@@ -93,6 +95,7 @@ export async function openPoolApiBed(options: { accounts?: number; rate?: RateLi
     base: `http://127.0.0.1:${web.address.port}/api/v1`,
     port: web.address.port,
     api,
+    sql: books.sql,
     token: readFileSync(join(directory, 'token'), 'utf8').trim(),
     address: formatAddress(names[0] as Uint8Array, 'development'),
     lines,

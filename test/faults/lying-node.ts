@@ -1,8 +1,6 @@
 /**
  * A node that lies: an HTTP and WebSocket server in front of a real one, which passes everything on and changes what a lie tells
- * it to. For tests, and as a program to try a bridge, a pool or a wallet by hand:
- *
- *   node test/faults/lying-node.ts http://127.0.0.1:28702 amounts
+ * it to. As a program: lying-node-program.ts.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

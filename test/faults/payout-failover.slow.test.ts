@@ -12,7 +12,7 @@ import { PayoutBed } from './payout-bed.ts';
 
 const FAILOVERS = count({ full: 2, deep: 50 });
 
-test(`${FAILOVERS} failovers at random instants: everybody is paid once`, {
+test(`${FAILOVERS} failovers at random instants: everybody is paid once (seed ${seed})`, {
   timeout: count({ full: 120_000, deep: 1_800_000 }),
 }, async () => {
   const bed = await PayoutBed.open();

@@ -15,7 +15,6 @@ import { temporaryDirectory } from '../temporary.ts';
 import { booksSettled, expectBooks, Oracle, PlayedChain, publishedSlices, RigInstance } from './books-rig.ts';
 import { swapIn, takeBaseBackup } from './database-swap.ts';
 
-console.log(`seed ${seed}`);
 const ROLLBACKS = count({ full: 1, deep: 50 });
 const TIMEOUT = { timeout: count({ full: 180_000, deep: 3_600_000 }) };
 
@@ -70,24 +69,28 @@ async function bed(names: readonly string[], redisUrl?: string) {
   return { restart, copied, finish };
 }
 
-test('one instance: the database goes back under it, and nothing that was answered is lost', TIMEOUT, async () => {
-  const draw = drawing(seed);
-  const { restart, copied, finish } = await bed(['a']);
-  await sleep(500 + draw(500));
-  for (let round = 0; round < ROLLBACKS; round++) {
-    const fallBack = await copied();
-    await sleep(300 + draw(1_500));
-    // Sometimes the pool restarts between copy and fall, so that a whole boot is unknown to the copy.
-    if (draw(2) === 0) await restart('a');
-    await sleep(draw(800));
-    await fallBack();
-    await sleep(draw(2_500));
-  }
-  await finish();
-});
+test(
+  `one instance: the database goes back under it, and nothing that was answered is lost (seed ${seed})`,
+  TIMEOUT,
+  async () => {
+    const draw = drawing(seed);
+    const { restart, copied, finish } = await bed(['a']);
+    await sleep(500 + draw(500));
+    for (let round = 0; round < ROLLBACKS; round++) {
+      const fallBack = await copied();
+      await sleep(300 + draw(1_500));
+      // Sometimes the pool restarts between copy and fall, so that a whole boot is unknown to the copy.
+      if (draw(2) === 0) await restart('a');
+      await sleep(draw(800));
+      await fallBack();
+      await sleep(draw(2_500));
+    }
+    await finish();
+  },
+);
 
 test(
-  'two instances over Redis: database and Redis go back, and nothing that was answered is lost',
+  `two instances over Redis: database and Redis go back, and nothing that was answered is lost (seed ${seed})`,
   TIMEOUT,
   async () => {
     const draw = drawing(seed + 1);

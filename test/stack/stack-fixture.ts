@@ -37,6 +37,8 @@ export type StackOptions = {
   readonly pace?: Partial<Pace>;
   /** Options of svc-pool beside those of `npm start`. */
   readonly poolWords?: readonly string[];
+  /** Ports at which the other parts meet the node, where something stands in between. */
+  readonly nodeSeenAt?: () => Promise<Pick<Ports, 'api' | 'mining'>>;
 };
 
 export class StackFixture {
@@ -44,6 +46,8 @@ export class StackFixture {
   readonly ports: Ports;
   readonly #pace: Pace;
   readonly #poolWords: readonly string[];
+  readonly #nodeSeenAt: StackOptions['nodeSeenAt'];
+  #seen: Ports;
   readonly #running = new Map<string, RunningPart>();
 
   constructor(ports: Ports, options: StackOptions) {
@@ -51,6 +55,8 @@ export class StackFixture {
     this.ports = ports;
     this.#pace = { ...PACE, ...options.pace };
     this.#poolWords = options.poolWords ?? [];
+    this.#nodeSeenAt = options.nodeSeenAt;
+    this.#seen = ports;
   }
 
   get files(): ReturnType<typeof files> {
@@ -69,14 +75,15 @@ export class StackFixture {
   async start(): Promise<this> {
     await mkdir(this.files.logs, { recursive: true });
     await this.#run(nodePart(this.data, this.ports, this.#pace));
+    this.#seen = { ...this.ports, ...(await this.#nodeSeenAt?.()) };
     await ensureWallet(this.files.poolWallet);
-    await this.#run(walletPart(this.data, this.ports));
+    await this.#run(walletPart(this.data, this.#seen));
     await this.startPool();
     return this;
   }
 
   startPool(): Promise<void> {
-    const part = poolPart(this.data, this.ports, this.#pace);
+    const part = poolPart(this.data, this.#seen, this.#pace);
     return this.#run({ ...part, words: [...part.words, ...this.#poolWords] });
   }
 
@@ -89,7 +96,7 @@ export class StackFixture {
 
   /** A bridge, and a miner at it that is paid to another address: the chain goes on without the pool. */
   async startStranger(address: string): Promise<void> {
-    await this.#run(bridgePart(this.data, this.ports));
+    await this.#run(bridgePart(this.data, this.#seen));
     const part = minerPart(this.data, { ...this.ports, pplns: this.ports.bridge }, address, false);
     await this.#run({ ...part, name: 'stranger' });
   }
@@ -97,6 +104,11 @@ export class StackFixture {
   async minerAddress(): Promise<string> {
     await ensureWallet(this.files.minerWallet);
     return minerAddress(this.files.minerWallet, this.apiUrl);
+  }
+
+  /** Parts that have ended by themselves. */
+  get ended(): string[] {
+    return [...this.#running].filter(([, part]) => part.over).map(([name]) => name);
   }
 
   async stopPart(name: string): Promise<void> {
