@@ -13,6 +13,13 @@ const ANY = `${HOST}:0`;
 export const VICTIMS = ['pool', 'wallet', 'node', 'database'] as const;
 export type Victim = (typeof VICTIMS)[number];
 
+export type KillableOptions = {
+  readonly cutMillis: number;
+  /** Work of a block at the start, and at least. */
+  readonly initialWork: number;
+  readonly minimumWork: number;
+};
+
 export class KillableStack {
   readonly poolDirectory: string;
   readonly #nodeDirectory: string;
@@ -24,8 +31,13 @@ export class KillableStack {
   readonly #fixed = { api: ANY, mining: ANY, wallet: ANY };
   /** Where miners connect; new at every start of the pool. */
   ports = { pplns: 0, solo: 0 };
+  /** The pool's page and API; new at every start of the pool. */
+  web = '';
 
-  constructor() {
+  readonly #options: KillableOptions;
+
+  constructor(options: Partial<KillableOptions> = {}) {
+    this.#options = { cutMillis: 200, initialWork: 100, minimumWork: 50, ...options };
     const directory = temporaryDirectory();
     this.poolDirectory = join(directory, 'pool');
     this.#nodeDirectory = join(directory, 'node');
@@ -35,6 +47,14 @@ export class KillableStack {
       const pid = this.#databasePid();
       if (pid !== undefined) process.kill(pid, 'SIGQUIT');
     });
+  }
+
+  get mining(): string {
+    return `http://${this.#fixed.mining}`;
+  }
+
+  get wallet(): string {
+    return `http://${this.#fixed.wallet}`;
   }
 
   get api(): string {
@@ -51,8 +71,9 @@ export class KillableStack {
 
   async #startNode(): Promise<void> {
     this.#node = new Program('svcd', [
-      ...['run', '--data-dir', this.#nodeDirectory, '--cut-millis', '200'],
-      ...['--initial-work', '100', '--minimum-work', '50'],
+      ...['run', '--data-dir', this.#nodeDirectory, '--cut-millis', String(this.#options.cutMillis)],
+      ...['--initial-work', String(this.#options.initialWork)],
+      ...['--minimum-work', String(this.#options.minimumWork)],
       ...['--api-bind', this.#fixed.api, '--mining-bind', this.#fixed.mining],
     ]);
     this.#fixed.api = `${HOST}:${await this.#node.until(/public API address=127.0.0.1:(\d+)/)}`;
@@ -77,7 +98,7 @@ export class KillableStack {
     const port = async (service: string) =>
       Number(await this.#pool?.until(new RegExp(`stratum listener service=${service} kind=tcp host=\\S+ port=(\\d+)`)));
     this.ports = { pplns: await port('pplns'), solo: await port('solo') };
-    await this.#pool.until(/(web) host=/);
+    this.web = `http://${HOST}:${await this.#pool.until(/web host=127.0.0.1 port=(\d+)/)}`;
   }
 
   /** kill -9, and a new start of what ended. */
