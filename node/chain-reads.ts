@@ -8,7 +8,7 @@ import { type Bytes, equalBytes } from '../protocol/bytes.ts';
 import type { Certificate } from '../protocol/cut.ts';
 import { subsidyOfCut } from '../protocol/emission.ts';
 import type { Genesis } from '../protocol/genesis.ts';
-import { INTERVAL_CUTS, NETWORKS, type Network, powEpoch } from '../protocol/network.ts';
+import { NETWORKS, type Network, powEpoch } from '../protocol/network.ts';
 import { workOfTarget } from '../protocol/target.ts';
 import { type Outpoint, transactionIdOfWire } from '../protocol/transaction.ts';
 import { BoundedMap } from '../runtime/bounded-map.ts';
@@ -20,6 +20,7 @@ import type {
   Emission,
   Head,
   Rates,
+  Staking,
   Supply,
   Sync,
   TransactionStatus,
@@ -27,6 +28,8 @@ import type {
 import { figuresOf, type LedgerView } from './ledger/apply-cut.ts';
 import { findOutput, proveOutput } from './ledger/output-set.ts';
 import { nameOf } from './ledger/registration.ts';
+import type { Position } from './ledger/staking/position.ts';
+import type { Validator } from './ledger/staking/validator.ts';
 import { encodeState, type LedgerState, targetOfState } from './ledger/state.ts';
 import { type ReadTransaction, readTransaction } from './ledger/work-block.ts';
 import type { Mempool } from './mempool/mempool.ts';
@@ -176,12 +179,32 @@ export abstract class ChainReads {
 
   emission(): Emission {
     const { emission, height } = this.state;
-    const subsidy = subsidyOfCut(emission.amount, height % INTERVAL_CUTS);
-    return { state: emission, subsidy, nextReductionHeight: (emission.interval + 1) * INTERVAL_CUTS };
+    const { intervalCuts } = this.state;
+    const subsidy = subsidyOfCut(emission.amount, height % intervalCuts, intervalCuts);
+    return { state: emission, subsidy, intervalCuts, nextReductionHeight: (emission.interval + 1) * intervalCuts };
   }
 
-  positions() {
-    return this.state.positions;
+  staking(): Staking {
+    const { staking } = this.store;
+    const { stake, intervalCuts } = this.state;
+    const reads = staking.reads(this.state);
+    return {
+      epoch: stake.committee.epoch,
+      intervalCuts,
+      stake,
+      ...reads,
+      delegationCount: (validator) => staking.delegationCount(validator),
+    };
+  }
+
+  validators(): Promise<readonly Validator[]> {
+    return this.store.validators();
+  }
+
+  async positionsOf(owner: Bytes): Promise<readonly Position[]> {
+    const ids = await this.store.ownedPositions(owner);
+    const { position } = this.store.staking.reads(this.state);
+    return ids.map((id) => position(id)).filter((found) => found !== undefined);
   }
 
   rates(): Rates {
@@ -225,8 +248,7 @@ export abstract class ChainReads {
       state,
       cutId: this.headNow.cutId,
       networkId: this.network.id,
-      outputTrie: store.outputTrie,
-      keyTrie: store.keyTrie,
+      ...store.sets(state),
       output: (outpoint) => findOutput(store.outputTrie, state.outputs, outpoint),
       spender: (outpoint) => store.spender(outpoint),
       isExecuted: (id) => store.transaction(id)?.outcome === 'executed',
@@ -259,7 +281,7 @@ const headOf = (state: LedgerState, record: CutRecord): Head => ({
   height: state.height,
   cutId: record.cutId,
   stateRoot: record.header.stateRoot,
-  validatorSetId: state.validatorSetId,
+  validatorSetId: record.header.validatorSetId,
   timestampMillis: state.timestampMillis,
   target: targetOfState(state),
 });

@@ -9,7 +9,8 @@ import { type Bytes, utf8 } from '../protocol/bytes.ts';
 import { GENESIS_SUPPLY } from '../protocol/emission.ts';
 import type { Genesis } from '../protocol/genesis.ts';
 import { id } from '../protocol/identifier.ts';
-import { POW_EPOCH_CUTS } from '../protocol/network.ts';
+import { INTERVAL_CUTS, POW_EPOCH_CUTS } from '../protocol/network.ts';
+import { encodeEndpoint } from '../protocol/staking/endpoint.ts';
 import type { Output } from '../protocol/transaction.ts';
 import { privateKeyOfSeed, rawPublicKey } from './ml-dsa.ts';
 
@@ -23,6 +24,7 @@ export const DEVELOPMENT_DEFAULTS = {
   powEpochLength: POW_EPOCH_CUTS,
   initialWork: 4_096n,
   minimumWork: 64n,
+  intervalCuts: INTERVAL_CUTS,
 } as const;
 
 /** The key called `name` is the ML-DSA-65 key of the first 32 bytes of id("SVC_DEVELOPMENT_KEY_V1", name). */
@@ -51,12 +53,16 @@ export type DevelopmentGenesis = {
   readonly initialWork?: bigint;
   readonly minimumWork?: bigint;
   readonly validators?: number;
+  readonly intervalCuts?: number;
   /** Outputs for addresses that a developer wants to have coins. */
   readonly fund?: readonly Output[];
 };
 
 export function developmentGenesis(settings: DevelopmentGenesis): Genesis {
-  const { validators, powEpochLength, initialWork, minimumWork } = { ...DEVELOPMENT_DEFAULTS, ...settings };
+  const { validators, powEpochLength, initialWork, minimumWork, intervalCuts } = {
+    ...DEVELOPMENT_DEFAULTS,
+    ...settings,
+  };
   const fund = settings.fund ?? [];
   let left = GENESIS_SUPPLY - BigInt(validators) * BOND;
   for (const { amount } of fund) left -= amount;
@@ -75,9 +81,11 @@ export function developmentGenesis(settings: DevelopmentGenesis): Genesis {
     powEpochLength,
     initialWork: initialWork < minimumWork ? minimumWork : initialWork,
     minimumWork,
+    intervalCuts,
     validators: Array.from({ length: validators }, (_, member) => {
       const { publicKey, address } = developmentKey(validatorName(member));
-      return { publicKey, principal: BOND, rewardAddress: address };
+      const endpoint = encodeEndpoint({ overlayKey: developmentSeed(`${validatorName(member)} overlay`), routes: [] });
+      return { publicKey, principal: BOND, owner: address, rewardAddress: address, commission: 0, endpoint };
     }),
     outputs,
   };

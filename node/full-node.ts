@@ -16,6 +16,10 @@ import type {
   ValueFigures,
   WorkReward,
 } from './ledger/effects.ts';
+import type { StakeState } from './ledger/staking/epoch.ts';
+import type { StakingReads } from './ledger/staking/layer.ts';
+import type { Position } from './ledger/staking/position.ts';
+import type { Validator } from './ledger/staking/validator.ts';
 import type { NodeError } from './node-error.ts';
 import type { StoreReader } from './store/cut-indexer.ts';
 
@@ -126,18 +130,19 @@ export type MempoolView = {
 
 export type Supply = ValueFigures & { readonly height: number; readonly outputCount: number };
 
-export type Position = {
-  readonly id: Bytes;
-  readonly validatorId: Bytes;
-  readonly kind: 'self_bond';
-  readonly principal: bigint;
-  readonly rewardAddress: Bytes;
-  readonly publicKey: Bytes;
+/** The staking records at the finalized head. */
+export type Staking = StakingReads & {
+  /** Of the next cut. */
+  readonly epoch: number;
+  readonly intervalCuts: number;
+  readonly stake: StakeState;
+  delegationCount(validator: Bytes): number;
 };
 
 export type Emission = {
   readonly state: EmissionState;
   readonly subsidy: bigint;
+  readonly intervalCuts: number;
   readonly nextReductionHeight: number;
 };
 
@@ -249,7 +254,11 @@ export interface FullNode {
   carriedTransactions(blockId: Bytes): readonly CarriedTransaction[] | undefined;
   supply(): Supply;
   emission(): Emission;
-  positions(): readonly Position[];
+  staking(): Staking;
+  /** All that ever registered, in no order. */
+  validators(): Promise<readonly Validator[]>;
+  /** Positions that an address owns, by identifier. */
+  positionsOf(owner: Bytes): Promise<readonly Position[]>;
   rates(): Rates;
   sync(): Sync;
 

@@ -18,6 +18,7 @@ import { chooseBlocks, nameOf } from './ledger/registration.ts';
 import { applySound } from './ledger/sound-blocks.ts';
 import type { ReadTransaction } from './ledger/work-block.ts';
 import { Admission } from './mempool/admission.ts';
+import { operationsToRecheck } from './mempool/impossible-operations.ts';
 import { Mempool } from './mempool/mempool.ts';
 import { SignatureWorkers } from './mempool/signature-workers.ts';
 import { VerifiedTransactions } from './mempool/witness-check.ts';
@@ -286,7 +287,7 @@ class EmbeddedNode extends ChainReads implements FullNode {
     for (const { block, error } of broken) this.#leaveOut(block, error);
     this.#registering = new Set(cut.effects.registered.map(({ id }) => nameOf(id)));
     step('apply');
-    const certificate = await certify(certifiable(cut.state, cut.effects.cutId));
+    const certificate = await certify(certifiable(cut.state, this.state.stake.committee, cut.effects.cutId));
     step('certify');
     await this.store.commit(cut, certificate, indexers ?? []);
     step('commit');
@@ -321,12 +322,22 @@ class EmbeddedNode extends ChainReads implements FullNode {
     for (const { id } of effects.registered) this.#release(id);
     for (const { id } of effects.expired) this.#release(id);
     this.mempool.settle(effects);
+    this.#dropImpossible(effects);
     const epoch = this.epoch(this.state.height);
     if (this.epoch(this.state.height - 1) !== epoch)
       void this.#dependencies.verifier
         .prepare(epoch)
         .catch((error) => this.#dependencies.log.error('the next epoch could not be prepared', { epoch, error }));
     this.#emit('cut', effects);
+  }
+
+  #dropImpossible(effects: CutEffects): void {
+    const { staking } = this.store;
+    const { intervalCuts } = this.state;
+    for (const entry of operationsToRecheck(effects, this.mempool, (id) => staking.validator(id), intervalCuts)) {
+      const refusal = this.#admission.operationRefusal(entry.read, entry.spends);
+      if (refusal !== undefined) this.mempool.drop(entry, refusal.reason === 'invalid' ? 'rejected' : 'evicted');
+    }
   }
 
   protected isVerified(transaction: ReadTransaction): boolean {

@@ -3,10 +3,12 @@ import { type Bytes, equalBytes } from '../protocol/bytes.ts';
 import type { Certificate } from '../protocol/cut.ts';
 import { decodeGenesis, encodeGenesis, type Genesis } from '../protocol/genesis.ts';
 import type { Network } from '../protocol/network.ts';
+import { epochOf } from '../protocol/staking/limits.ts';
 import type { Logger } from '../runtime/log.ts';
 import { type Certifiable, type Certify, verifyCertificate } from './certificate.ts';
 import type { CutRecord } from './full-node.ts';
 import { genesisCut } from './ledger/genesis-cut.ts';
+import type { Committee } from './ledger/staking/committee.ts';
 import { checkValueEquation, encodeState, type LedgerState, stateRoot } from './ledger/state.ts';
 import type { CutIndexer } from './store/cut-indexer.ts';
 import { type LedgerStore, StoreError } from './store/ledger-store.ts';
@@ -43,8 +45,8 @@ export async function openChain(
   if (stored === undefined) {
     const genesis = options.genesis ?? options.newGenesis?.();
     if (genesis === undefined) throw new StoreError('store_genesis', 'the store is empty and no genesis is given');
-    const cut = genesisCut(genesis, store.outputTrie, store.keyTrie);
-    const certificate = await certify(certifiable(cut.state, cut.effects.cutId));
+    const cut = genesisCut(genesis, store.tries);
+    const certificate = await certify(certifiable(cut.state, cut.state.stake.committee, cut.effects.cutId));
     await store.commit(cut, certificate, indexers ?? [], encodeGenesis(genesis));
     log.info('started a new chain', { chain: cut.effects.chainId, network: genesis.network });
   } else if (options.genesis !== undefined && !equalBytes(stored, encodeGenesis(options.genesis)))
@@ -63,14 +65,15 @@ export async function openChain(
   if (!equalBytes(record.header.stateRoot, stateRoot(encodeState(state))))
     throw new StoreError('store_damaged', `the state is not that of cut ${state.height}`);
   checkValueEquation(state);
-  if (!verifyCertificate(certificate, certifiable(state, record.cutId)))
+  const committee = store.committee(epochOf(state.height, state.intervalCuts));
+  if (committee === undefined || !verifyCertificate(certificate, certifiable(state, committee, record.cutId)))
     throw new StoreError('store_damaged', `the certificate of cut ${state.height} does not verify`);
   return { genesis, state, record, certificate };
 }
 
-export const certifiable = (state: LedgerState, cutId: Bytes): Certifiable => ({
-  chainId: state.chainId,
-  height: state.height,
-  cutId,
-  committee: state.positions.map(({ publicKey, principal }) => ({ publicKey, stake: principal })),
-});
+/** A cut and the committee that certifies it: of the last cut of an epoch that is not the committee that its state holds. */
+export const certifiable = (
+  { chainId, height }: Pick<LedgerState, 'chainId' | 'height'>,
+  { members }: Committee,
+  cutId: Bytes,
+): Certifiable => ({ chainId, height, cutId, committee: members });

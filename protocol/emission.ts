@@ -34,8 +34,8 @@ export function emissionOfInterval(interval: number): EmissionState {
 }
 
 /** The subsidy of cut k (from 0) of an interval that emits `amount`: the cuts of an interval add up to it exactly. */
-export function subsidyOfCut(amount: bigint, k: number): bigint {
-  const cuts = BigInt(INTERVAL_CUTS);
+export function subsidyOfCut(amount: bigint, k: number, intervalCuts: number = INTERVAL_CUTS): bigint {
+  const cuts = BigInt(intervalCuts);
   return (amount * BigInt(k + 1)) / cuts - (amount * BigInt(k)) / cuts;
 }
 

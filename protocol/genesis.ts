@@ -4,23 +4,32 @@
  */
 import { ADDRESS_PAYLOAD_BYTES, payloadKind } from './address.ts';
 import { checkAmount, MAX_SUPPLY } from './amount.ts';
-import { ByteReader, type Bytes, ByteWriter, concat } from './bytes.ts';
-import { MAX_COMMITTEE } from './cut.ts';
+import { ByteReader, type Bytes, ByteWriter, concat, toHex } from './bytes.ts';
 import { GENESIS_SUPPLY } from './emission.ts';
 import { ProtocolError } from './errors.ts';
 import { id, LABELS } from './identifier.ts';
-import { NETWORKS, type NetworkName, networkById } from './network.ts';
+import { INTERVAL_CUTS, NETWORKS, type NetworkName, networkById } from './network.ts';
+import { decodeEndpoint } from './staking/endpoint.ts';
+import { ATTENDANCE_WINDOWS, MIN_SELF_BOND } from './staking/limits.ts';
+import { checkCommission, checkOwner } from './staking/operation.ts';
 import { type Outpoint, type Output, PUBLIC_KEY_BYTES } from './transaction.ts';
 
-export const GENESIS_VERSION = 1;
-export const MIN_SELF_BOND = 100_000n * 100_000_000n;
+export const GENESIS_VERSION = 2;
+/** As many as 20,000,000 coins can bond. */
+export const MAX_GENESIS_VALIDATORS = 200;
+/** Shortest interval of a development network, and what every interval is a multiple of: an epoch has 12 attendance windows. */
+export const MIN_INTERVAL_CUTS = 24;
 /** A guard for readers, far above what any genesis needs. */
 const MAX_GENESIS_OUTPUTS = 2_000_000;
 
 export type GenesisValidator = {
   readonly publicKey: Bytes;
   readonly principal: bigint;
+  readonly owner: Bytes;
   readonly rewardAddress: Bytes;
+  /** Basis points. */
+  readonly commission: number;
+  readonly endpoint: Bytes;
 };
 
 export type Genesis = {
@@ -31,24 +40,34 @@ export type Genesis = {
   /** Work of a block anchored at cut 0, and the least work a block may ever have. */
   readonly initialWork: bigint;
   readonly minimumWork: bigint;
+  /** Cuts of an interval: 34,560 on every network but development. */
+  readonly intervalCuts: number;
   readonly validators: readonly GenesisValidator[];
   readonly outputs: readonly Output[];
 };
 
 function check(genesis: Genesis): void {
-  if (genesis.validators.length < 1 || genesis.validators.length > MAX_COMMITTEE)
-    throw new ProtocolError('out_of_range', `a chain starts with 1 to ${MAX_COMMITTEE} validators`);
+  if (genesis.validators.length < 1 || genesis.validators.length > MAX_GENESIS_VALIDATORS)
+    throw new ProtocolError('out_of_range', `a chain starts with 1 to ${MAX_GENESIS_VALIDATORS} validators`);
+  checkInterval(genesis);
   if (genesis.outputs.length > MAX_GENESIS_OUTPUTS) throw new ProtocolError('too_long', 'too many genesis outputs');
   if (genesis.powEpochLength < 1) throw new ProtocolError('out_of_range', 'a PoW epoch has at least one cut');
   if (genesis.minimumWork < 1n || genesis.initialWork < genesis.minimumWork)
     throw new ProtocolError('out_of_range', 'the first work is below the least work');
   let sum = 0n;
-  for (const { principal, rewardAddress } of genesis.validators) {
+  const keys = new Set<string>();
+  for (const { publicKey, principal, owner, rewardAddress, commission, endpoint } of genesis.validators) {
+    keys.add(toHex(publicKey));
+    checkOwner(owner);
     payloadKind(rewardAddress);
+    checkCommission(commission);
+    decodeEndpoint(endpoint);
     if (principal < MIN_SELF_BOND || principal > MAX_SUPPLY)
       throw new ProtocolError('amount_range', 'a validator bonds at least 100,000 coins');
     sum += principal;
   }
+  if (keys.size !== genesis.validators.length)
+    throw new ProtocolError('duplicate_entry', 'two validators have one consensus key');
   for (const { address, amount } of genesis.outputs) {
     payloadKind(address);
     if (amount < 1n) throw new ProtocolError('amount_range', 'an output holds at least one atom');
@@ -56,6 +75,16 @@ function check(genesis: Genesis): void {
   }
   if (sum !== GENESIS_SUPPLY)
     throw new ProtocolError('amount_range', `genesis hands out ${sum} atoms instead of ${GENESIS_SUPPLY}`);
+}
+
+function checkInterval({ network, intervalCuts }: Genesis): void {
+  if (network !== 'development' && intervalCuts !== INTERVAL_CUTS)
+    throw new ProtocolError('out_of_range', `an interval of ${network} has ${INTERVAL_CUTS} cuts`);
+  if (intervalCuts < MIN_INTERVAL_CUTS || intervalCuts % ATTENDANCE_WINDOWS !== 0 || intervalCuts > INTERVAL_CUTS)
+    throw new ProtocolError(
+      'out_of_range',
+      `an interval has ${MIN_INTERVAL_CUTS} to ${INTERVAL_CUTS} cuts, a multiple of ${ATTENDANCE_WINDOWS}`,
+    );
 }
 
 export function encodeGenesis(genesis: Genesis): Uint8Array<ArrayBuffer> {
@@ -67,11 +96,13 @@ export function encodeGenesis(genesis: Genesis): Uint8Array<ArrayBuffer> {
     .height(genesis.powEpochLength)
     .u64(genesis.initialWork)
     .u64(genesis.minimumWork)
+    .u32(genesis.intervalCuts)
     .u8(genesis.validators.length);
-  for (const { publicKey, principal, rewardAddress } of genesis.validators) {
+  for (const { publicKey, principal, owner, rewardAddress, commission, endpoint } of genesis.validators) {
     if (publicKey.length !== PUBLIC_KEY_BYTES)
       throw new ProtocolError('out_of_range', `a public key has ${PUBLIC_KEY_BYTES} bytes`);
-    writer.raw(publicKey).u64(principal).raw(rewardAddress);
+    writer.raw(publicKey).u64(principal).raw(owner).raw(rewardAddress);
+    writer.u16(commission).u16(endpoint.length).raw(endpoint);
   }
   writer.u32(genesis.outputs.length);
   for (const { address, amount } of genesis.outputs) writer.raw(address).u64(amount);
@@ -81,20 +112,28 @@ export function encodeGenesis(genesis: Genesis): Uint8Array<ArrayBuffer> {
 export function decodeGenesis(bytes: Bytes): Genesis {
   const reader = new ByteReader(bytes);
   const version = reader.u32();
-  if (version !== GENESIS_VERSION) throw new ProtocolError('unsupported_version', `genesis version ${version}`);
+  if (version !== GENESIS_VERSION)
+    throw new ProtocolError(
+      'unsupported_version',
+      `genesis version ${version}: this release reads version ${GENESIS_VERSION} only; start a new chain`,
+    );
   const base = {
     network: networkById(reader.u32()).name,
     timestampMillis: reader.height(),
     powEpochLength: reader.height(),
     initialWork: reader.u64(),
     minimumWork: reader.u64(),
+    intervalCuts: reader.u32(),
   };
   const validators: GenesisValidator[] = [];
   for (let left = reader.u8(); left > 0; left--)
     validators.push({
       publicKey: reader.take(PUBLIC_KEY_BYTES),
       principal: reader.u64(),
+      owner: reader.take(ADDRESS_PAYLOAD_BYTES),
       rewardAddress: reader.take(ADDRESS_PAYLOAD_BYTES),
+      commission: reader.u16(),
+      endpoint: reader.take(reader.u16()),
     });
   const count = reader.u32();
   if (count > MAX_GENESIS_OUTPUTS) throw new ProtocolError('too_long', 'too many genesis outputs');
@@ -113,7 +152,3 @@ export const genesisOutpoint = (chain: Bytes, index: number): Outpoint => ({
   transactionId: id(LABELS.genesisOutput, concat(chain, new ByteWriter(4).u32(index).done())),
   outputIndex: 0,
 });
-
-export const validatorId = (publicKey: Bytes): Uint8Array<ArrayBuffer> => id(LABELS.validator, publicKey);
-/** The position of a validator's own bond. */
-export const selfBondId = (validator: Bytes): Uint8Array<ArrayBuffer> => id(LABELS.position, validator);

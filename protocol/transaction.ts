@@ -7,15 +7,19 @@ import { checkAmount } from './amount.ts';
 import { ByteReader, type Bytes, ByteWriter, concat, equalBytes } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
 import { ID_BYTES, id, LABELS } from './identifier.ts';
+import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from './key-sizes.ts';
+import { decodeOperation, MAX_OPERATION_BYTES, type Operation } from './staking/operation.ts';
+
+export { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from './key-sizes.ts';
+export type { Operation } from './staking/operation.ts';
 
 export const PROTOCOL_VERSION = 1;
 export const RULE_SET = 1;
-export const MAX_TRANSACTION_BYTES = 64 * 1024;
+/** So that its hex fits a request of 128 KiB. */
+export const MAX_TRANSACTION_BYTES = 65_000;
 export const MAX_INPUTS = 8;
 export const MAX_OUTPUTS = 8;
 export const MAX_PAYLOAD_BYTES = 2048;
-export const PUBLIC_KEY_BYTES = 1952;
-export const SIGNATURE_BYTES = 3309;
 
 export const PAYLOAD_KINDS = { text: 0, perRecipient: 1, messenger: 2 } as const;
 /** Multisig profiles (2 inline, 3 referenced) have their bytes reserved and are refused until they exist. */
@@ -23,8 +27,6 @@ export const WITNESS_PROFILES = { inline: 0, referenced: 1 } as const;
 
 export type Outpoint = { readonly transactionId: Bytes; readonly outputIndex: number };
 export type Output = { readonly address: Bytes; readonly amount: bigint };
-/** One staking operation: a type byte and its data, both opaque here. */
-export type Operation = { readonly type: number; readonly data: Bytes };
 
 export type TransactionBody = {
   readonly chainId: Bytes;
@@ -42,8 +44,6 @@ export type Witness =
   | { readonly profile: 'referenced'; readonly signature: Bytes };
 
 export type Transaction = { readonly body: TransactionBody; readonly witnesses: readonly Witness[] };
-
-const MAX_OPERATION_BYTES = 8192;
 
 export const outpointBytes = (outpoint: Outpoint): Uint8Array<ArrayBuffer> =>
   new ByteWriter(52).raw(outpoint.transactionId).u32(outpoint.outputIndex).done();
@@ -73,6 +73,7 @@ function checkBody(body: TransactionBody): void {
     throw new ProtocolError('too_long', `a payload has at most ${MAX_PAYLOAD_BYTES} bytes`);
   if (body.payload.length > 0 && (body.payload[0] as number) > PAYLOAD_KINDS.messenger)
     throw new ProtocolError('unsupported_kind', `payload kind ${body.payload[0]} is not known`);
+  if (body.operation !== undefined) decodeOperation(body.operation);
 }
 
 export function encodeTransactionBody(body: TransactionBody): Uint8Array<ArrayBuffer> {

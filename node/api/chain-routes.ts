@@ -1,20 +1,12 @@
-/** Routes about the chain head, rates, mempool, node, supply and staking. */
+/** Routes about the chain head, rates, mempool, node and supply. */
 import { MAX_SUPPLY } from '../../protocol/amount.ts';
-import type {
-  ChainHead,
-  ChainRates,
-  MempoolDocument,
-  NodeSync,
-  StakingPosition,
-} from '../../protocol/api/documents.ts';
+import type { ChainHead, ChainRates, MempoolDocument, NodeSync } from '../../protocol/api/documents.ts';
 import { nextInterval, splitHalves } from '../../protocol/emission.ts';
 import { MIN_FEE_PER_MASS } from '../../protocol/fee.ts';
-import { INTERVAL_CUTS } from '../../protocol/network.ts';
 import { targetToBytes } from '../../protocol/target.ts';
 import { hex } from '../events.ts';
-import type { FullNode, Position } from '../full-node.ts';
-import { addressText } from './address-routes.ts';
-import { type ApiContext, type Handlers, readAddresses } from './api-context.ts';
+import type { FullNode } from '../full-node.ts';
+import type { Handlers } from './api-context.ts';
 import { identityDocument } from './signed-headers.ts';
 
 /** Pace of cuts that an estimate uses before there is one to measure. */
@@ -74,34 +66,9 @@ export function nodeSync(node: FullNode): NodeSync {
   };
 }
 
-const positionDocument = (context: ApiContext, position: Position): StakingPosition => ({
-  position_id: hex(position.id),
-  kind: position.kind,
-  validator: hex(position.validatorId),
-  // Genesis names one address for a validator: it owns the bond and is paid its rewards.
-  owner_address: addressText(context, position.rewardAddress),
-  reward_address: addressText(context, position.rewardAddress),
-  principal: position.principal.toString(),
-  state: 'bonded',
-  since_height: 0,
-});
-
-const bondedOf = (positions: readonly Position[]): bigint =>
-  positions.reduce((sum, position) => sum + position.principal, 0n);
-
 export const chainRoutes: Pick<
   Handlers,
-  | 'chainHead'
-  | 'chainRates'
-  | 'mempool'
-  | 'nodeIdentity'
-  | 'nodeSync'
-  | 'nodeStatus'
-  | 'supply'
-  | 'emission'
-  | 'stakingEstimate'
-  | 'stakingPositions'
-  | 'stakingValidators'
+  'chainHead' | 'chainRates' | 'mempool' | 'nodeIdentity' | 'nodeSync' | 'nodeStatus' | 'supply' | 'emission'
 > = {
   chainHead: (context) => chainHead(context.node),
   chainRates: (context) => chainRates(context.node),
@@ -144,7 +111,7 @@ export const chainRoutes: Pick<
   },
 
   emission(context) {
-    const { state, subsidy, nextReductionHeight } = context.node.emission();
+    const { state, subsidy, intervalCuts, nextReductionHeight } = context.node.emission();
     const { height, cutMillis } = context.node.rates();
     const halves = splitHalves(subsidy);
     const pace = cutMillis > 0 ? cutMillis : TARGET_CUT_MILLIS;
@@ -152,7 +119,7 @@ export const chainRoutes: Pick<
       api_version: 1,
       finalized_height: height,
       interval: state.interval,
-      interval_cuts: INTERVAL_CUTS,
+      interval_cuts: intervalCuts,
       interval_amount: state.amount.toString(),
       subsidy: subsidy.toString(),
       work_half: halves.work.toString(),
@@ -164,48 +131,4 @@ export const chainRoutes: Pick<
       remaining: context.node.supply().unscheduled.toString(),
     };
   },
-
-  stakingEstimate(context, { query }) {
-    const amount = BigInt(query.amount);
-    const stakeHalf = splitHalves(context.node.emission().state.amount).stake;
-    const bonded = bondedOf(context.node.positions());
-    // The amount joins what is bonded: a reward counted without its own weight would promise too much.
-    const reward = amount === 0n ? 0n : (stakeHalf * amount) / (bonded + amount);
-    return {
-      api_version: 1,
-      finalized_height: context.node.head().height,
-      amount: query.amount,
-      total_bonded: bonded.toString(),
-      stake_half_per_day: stakeHalf.toString(),
-      reward_per_day: reward.toString(),
-    };
-  },
-
-  stakingPositions(context, { body }) {
-    const wanted = new Set(readAddresses(context, body.addresses).map(({ payload }) => hex(payload)));
-    return {
-      api_version: 1,
-      finalized_height: context.node.head().height,
-      positions: context.node
-        .positions()
-        .filter((position) => wanted.has(hex(position.rewardAddress)))
-        .map((position) => positionDocument(context, position)),
-    };
-  },
-
-  stakingValidators: (context) => ({
-    api_version: 1,
-    finalized_height: context.node.head().height,
-    validator_set_id: hex(context.node.head().validatorSetId),
-    validators: context.node.positions().map((position) => ({
-      validator_id: hex(position.validatorId),
-      owner_address: addressText(context, position.rewardAddress),
-      reward_address: addressText(context, position.rewardAddress),
-      state: 'live',
-      committee: true,
-      self_bond: position.principal.toString(),
-      delegated: '0',
-      commission_bps: 0,
-    })),
-  }),
 };

@@ -12,9 +12,10 @@ import { Refusal, refusal } from './api-error.ts';
 import { chainRoutes } from './chain-routes.ts';
 import { cutRoutes } from './cut-routes.ts';
 import { matchRoute, readBody, readParams, readQuery } from './route-match.ts';
+import { stakingRoutes } from './staking-routes.ts';
 import { transactionRoutes } from './transaction-routes.ts';
 
-const HANDLERS: Handlers = { ...addressRoutes, ...cutRoutes, ...transactionRoutes, ...chainRoutes };
+const HANDLERS: Handlers = { ...addressRoutes, ...cutRoutes, ...transactionRoutes, ...chainRoutes, ...stakingRoutes };
 
 /** `json` as bytes is ASCII. */
 export type ApiAnswer = { readonly status: number; readonly json: string | Buffer; readonly waitMillis?: number };

@@ -44,8 +44,7 @@ function viewOf(scratch: LedgerStore, state: LedgerState, cutId: Bytes, networkI
     state,
     cutId,
     networkId,
-    outputTrie: scratch.outputTrie,
-    keyTrie: scratch.keyTrie,
+    ...scratch.sets(state),
     output: (outpoint) => findOutput(scratch.outputTrie, state.outputs, outpoint),
     spender: (outpoint) => scratch.spender(outpoint),
     isExecuted: (id) => scratch.transaction(id)?.outcome === 'executed',
@@ -70,7 +69,7 @@ export async function rebuildIndex(store: LedgerStore, scratch: LedgerStore, pro
   const head = store.state().height;
   const networkId = NETWORKS[genesis.network].id;
   const { check } = new VerifiedTransactions();
-  let cut = genesisCut(genesis, scratch.outputTrie, scratch.keyTrie);
+  let cut = genesisCut(genesis, scratch.tries);
   await scratch.commit(cut, UNSIGNED, [addressIndex], encodeGenesis(genesis));
   const same = (record: CutRecord | undefined): record is CutRecord =>
     record !== undefined && equalBytes(record.cutId, cut.effects.cutId);

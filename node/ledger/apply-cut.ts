@@ -6,15 +6,13 @@
 import type { Bytes } from '../../protocol/bytes.ts';
 import { blocksRoot, type CutHeader, cutId, encodeCutHeader, MAX_CUT_BLOCKS } from '../../protocol/cut.ts';
 import { nextInterval, splitHalves, subsidyOfCut } from '../../protocol/emission.ts';
-import { INTERVAL_CUTS, REGISTRATION_WINDOW } from '../../protocol/network.ts';
+import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { workRewardOutpoint } from '../../protocol/work-reward.ts';
-import type { Position } from '../full-node.ts';
 import type {
   CutEffects,
   ExpiredBlock,
   LostTransaction,
   RegisteredBlock,
-  StakePayout,
   TransactionEffect,
   ValueFigures,
   WorkReward,
@@ -22,12 +20,15 @@ import type {
 import { type CheckWitnesses, CutExecution, type LedgerReads } from './execution.ts';
 import { executionOrder, isWindowOpen, nameOf, type Registrable } from './registration.ts';
 import { blockWork, nextRate } from './retarget.ts';
-import { divideStakePool, payAnchor, stakeRewardOutpoint } from './rewards.ts';
+import { payAnchor } from './rewards.ts';
+import type { Committee } from './staking/committee.ts';
+import { advanceStake } from './staking/epoch.ts';
+import { StakingLayer, type StakingReads } from './staking/layer.ts';
+import { isPaymentDue } from './staking/payment.ts';
 import {
   type AnchorWindow,
   anchorWindow,
   checkValueEquation,
-  type DueStake,
   encodeState,
   type LedgerState,
   stateRoot,
@@ -37,11 +38,6 @@ import {
 import type { Trie, TrieUpdate } from './trie.ts';
 import type { WorkBlock } from './work-block.ts';
 
-export const ATTENDANCE_WINDOWS = 12;
-export const ATTENDANCE_NEEDED = 9;
-const ATTENDANCE_CUTS = INTERVAL_CUTS / ATTENDANCE_WINDOWS;
-const STAKE_PAYMENTS_PER_CUT = 64;
-
 export interface LedgerView extends LedgerReads {
   readonly state: LedgerState;
   /** Identifier of the cut that this state is the state after. */
@@ -49,8 +45,13 @@ export interface LedgerView extends LedgerReads {
   readonly networkId: number;
   readonly outputTrie: Trie;
   readonly keyTrie: Trie;
+  readonly staking: StakingReads;
+  readonly stakingTries: StakingTries;
   isRegistered(blockId: Bytes): boolean;
 }
+
+/** The committed sets of staking. */
+export type StakingTries = { readonly validators: Trie; readonly positions: Trie; readonly usedKeys: Trie };
 
 export type CutInput = {
   readonly timestampMillis: number;
@@ -62,12 +63,21 @@ export type CutInput = {
   lost(spent: CutEffects['spent'], height: number): readonly LostTransaction[];
 };
 
+export type StakingUpdate = {
+  readonly validators: TrieUpdate;
+  readonly positions: TrieUpdate;
+  readonly usedKeys: TrieUpdate;
+};
+
 export type AppliedCut = {
   readonly state: LedgerState;
   readonly stateBytes: Bytes;
   readonly effects: CutEffects;
   readonly outputs: TrieUpdate;
   readonly keys: TrieUpdate;
+  readonly staking: StakingUpdate;
+  /** The committee that this cut fixed. */
+  readonly committee?: Committee;
   /** Windows that are new or changed, and the one that closed. */
   readonly windows: readonly AnchorWindow[];
   readonly closedAnchor?: number;
@@ -79,13 +89,22 @@ export function applyCut(view: LedgerView, input: CutInput, check: CheckWitnesse
   const blocks = executionOrder(input.blocks);
   checkBlocks(view, blocks, height);
 
-  const execution = new CutExecution(height, view, check);
+  const layer = new StakingLayer(view.staking);
+  const { intervalCuts, chainId, stake: stakeBefore } = before;
+  const part = {
+    layer,
+    intervalCuts,
+    chainId,
+    sweeps: stakeBefore.sweeps,
+    isPaymentDue: (validator: Bytes) => isPaymentDue(stakeBefore.walk, stakeBefore.previous, validator),
+  };
+  const execution = new CutExecution(height, view, part, check);
   const { registered, transactions, fees, workFees, feeShares } = executeBlocks(blocks, execution);
   const windows = registerInWindows(before.windows, blocks, feeShares);
 
-  const k = height % INTERVAL_CUTS;
+  const k = height % intervalCuts;
   const emission = k === 0 ? nextInterval(before.emission) : before.emission;
-  const subsidy = subsidyOfCut(emission.amount, k);
+  const subsidy = subsidyOfCut(emission.amount, k, intervalCuts);
   const halves = splitHalves(subsidy);
   const stakeFees = fees - workFees;
 
@@ -96,13 +115,20 @@ export function applyCut(view: LedgerView, input: CutInput, check: CheckWitnesse
   for (const { outpoint, payout, amount } of rewards)
     if (outpoint !== undefined) execution.create({ outpoint, address: payout, amount, source: 'work_reward' });
 
-  const stake = payStake(before, height, input.signers);
-  for (const { outpoint, rewardAddress, amount } of stake.payouts)
+  const { stake, payouts } = advanceStake(stakeBefore, layer, {
+    height,
+    intervalCuts,
+    signers: input.signers,
+    earned: halves.stake + stakeFees,
+    begun: execution.begun,
+  });
+  for (const { outpoint, rewardAddress, amount } of payouts)
     execution.create({ outpoint, address: rewardAddress, amount, source: 'stake_reward' });
 
   const paidWork = sum(rewards);
   const outputs = view.outputTrie.update(before.outputs, execution.outputChanges());
   const keys = view.keyTrie.update(before.keys, execution.keyChanges());
+  const staking = updateStaking(view.stakingTries, before, layer);
   let registeredWork = 0n;
   for (const { work } of registered) registeredWork += work;
   const newest = blocks.filter(({ header }) => header.anchorHeight === height - 1);
@@ -119,16 +145,19 @@ export function applyCut(view: LedgerView, input: CutInput, check: CheckWitnesse
     timestampMillis: input.timestampMillis,
     outputs: outputs.root,
     keys: keys.root,
+    validators: staking.validators.root,
+    positions: staking.positions.root,
+    usedKeys: staking.usedKeys.root,
     minted: before.minted + subsidy,
-    burned: before.burned + execution.burned,
+    burned: before.burned + execution.burned + layer.burned,
+    bonded: before.bonded + layer.bonded,
+    unbonding: before.unbonding + layer.unbonding,
     workReserve: before.workReserve + halves.work + workFees - paidWork,
-    stakeReserve: before.stakeReserve + halves.stake + stakeFees - sum(stake.payouts),
+    stakeReserve: before.stakeReserve + halves.stake + stakeFees - sum(payouts),
     emission,
     workCarry: payment === undefined ? before.workCarry : payment.carry,
     workRate: nextRate(before.workRate, registeredWork, newestWork, before.minimumWork),
-    stakePool: stake.pool + halves.stake + stakeFees,
-    dueStake: stake.due,
-    attendance: stake.attendance,
+    stake,
     windows: [...(closing === undefined ? windows : windows.slice(1)), ownWindow],
   };
   checkValueEquation(state);
@@ -141,7 +170,7 @@ export function applyCut(view: LedgerView, input: CutInput, check: CheckWitnesse
     previousId: view.cutId,
     blocksRoot: blocksRoot(blocks.map((block) => block.id)),
     stateRoot: stateRoot(stateBytes),
-    validatorSetId: state.validatorSetId,
+    validatorSetId: stakeBefore.committee.setId,
     blockCount: blocks.length,
     signers: input.signers,
   };
@@ -158,8 +187,9 @@ export function applyCut(view: LedgerView, input: CutInput, check: CheckWitnesse
     registered,
     expired: input.expired,
     rewards,
-    stakePayouts: stake.payouts,
+    stakePayouts: payouts,
     keys: execution.keys,
+    staking: layer.changes(),
     subsidy,
     fees,
     interval: emission.interval,
@@ -169,7 +199,8 @@ export function applyCut(view: LedgerView, input: CutInput, check: CheckWitnesse
     nextTarget: targetOfState(state),
   };
   const changed = state.windows.filter((window, i) => window !== before.windows[i + (closing === undefined ? 0 : 1)]);
-  const result = { state, stateBytes, effects, outputs, keys, windows: changed };
+  const fixed = stake.committee === stakeBefore.committee ? {} : { committee: stake.committee };
+  const result = { state, stateBytes, effects, outputs, keys, staking, ...fixed, windows: changed };
   return closing === undefined ? result : { ...result, closedAnchor: closing.anchorHeight };
 }
 
@@ -264,39 +295,16 @@ function workReward(
   return share.amount === 0n ? reward : { ...reward, outpoint: workRewardOutpoint(share.id) };
 }
 
-/** Attendance, the division of an ended interval's pool and the payments of this cut. `pool` is before this cut's own halves. */
-function payStake(before: LedgerState, height: number, signers: bigint) {
-  const k = height % INTERVAL_CUTS;
-  let { signed, windows } = before.attendance;
-  let pool = before.stakePool;
-  let due: readonly DueStake[] = before.dueStake;
-  if (k % ATTENDANCE_CUTS === 0) {
-    windows = windows.map((attended, member) => attended + Number((signed >> BigInt(member)) & 1n));
-    signed = 0n;
-  }
-  if (k === 0) {
-    const interval = height / INTERVAL_CUTS - 1;
-    const division = divideStakePool(
-      pool,
-      before.positions.map(({ principal }, i) => ({ principal, earns: (windows[i] ?? 0) >= ATTENDANCE_NEEDED })),
-    );
-    due = [...due, ...division.shares.map((share) => ({ interval, ...share }))];
-    pool = division.left;
-    windows = windows.map(() => 0);
-  }
-  const payouts = due.slice(0, STAKE_PAYMENTS_PER_CUT).map(({ interval, position, amount }): StakePayout => {
-    const { id, validatorId, rewardAddress } = before.positions[position] as Position;
-    return {
-      positionId: id,
-      validatorId,
-      interval,
-      rewardAddress,
-      amount,
-      outpoint: stakeRewardOutpoint(interval, id),
-    };
-  });
-  return { payouts, due: due.slice(payouts.length), pool, attendance: { signed: signed | signers, windows } };
-}
+/** The updates of the three sets of staking. */
+export const updateStaking = (
+  tries: StakingTries,
+  before: Pick<LedgerState, 'validators' | 'positions' | 'usedKeys'>,
+  layer: StakingLayer,
+): StakingUpdate => ({
+  validators: tries.validators.update(before.validators, layer.validatorChanges()),
+  positions: tries.positions.update(before.positions, layer.positionChanges()),
+  usedKeys: tries.usedKeys.update(before.usedKeys, layer.keyChanges()),
+});
 
 function sum(payments: readonly { readonly amount: bigint }[]): bigint {
   let total = 0n;
@@ -306,8 +314,8 @@ function sum(payments: readonly { readonly amount: bigint }[]): bigint {
 
 /** Emission of the running interval that later cuts will issue, and everything after it. */
 export function unscheduledEmission(state: LedgerState): bigint {
-  const k = state.height % INTERVAL_CUTS;
-  const issued = (state.emission.amount * BigInt(k + 1)) / BigInt(INTERVAL_CUTS);
+  const k = state.height % state.intervalCuts;
+  const issued = (state.emission.amount * BigInt(k + 1)) / BigInt(state.intervalCuts);
   return state.emission.remaining + state.emission.amount - issued;
 }
 

@@ -6,8 +6,9 @@
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { CutHeader } from '../../protocol/cut.ts';
 import type { Outpoint, TransactionBody } from '../../protocol/transaction.ts';
+import type { StakingChanges } from './staking/layer.ts';
 
-export const OUTPUT_SOURCES = ['regular', 'work_reward', 'stake_reward', 'genesis'] as const;
+export const OUTPUT_SOURCES = ['regular', 'work_reward', 'stake_reward', 'genesis', 'stake_withdrawal'] as const;
 export type OutputSource = (typeof OUTPUT_SOURCES)[number];
 
 export type CreatedOutput = {
@@ -137,6 +138,8 @@ export type CutEffects = {
   readonly rewards: readonly WorkReward[];
   readonly stakePayouts: readonly StakePayout[];
   readonly keys: readonly RegisteredKey[];
+  /** Staking records that the cut made, changed or removed. */
+  readonly staking: StakingChanges;
   /** Subsidy of this cut and what its transactions paid. */
   readonly subsidy: bigint;
   readonly fees: bigint;

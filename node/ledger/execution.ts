@@ -5,11 +5,15 @@
 import { ADDRESS_KINDS } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { minimumFee } from '../../protocol/fee.ts';
+import { bondedBy } from '../../protocol/staking/operation.ts';
 import type { Outpoint } from '../../protocol/transaction.ts';
 import type { UnspentOutput } from '../full-node.ts';
 import type { CreatedOutput, FailedTransaction, RegisteredKey, SpentOutput } from './effects.ts';
 import { outpointKey, outputEntry } from './output-set.ts';
 import { nameOf } from './registration.ts';
+import type { StakingLayer } from './staking/layer.ts';
+import { type OperationContext, type Prepared, prepare } from './staking/operations.ts';
+import type { Sweep } from './staking/slashing.ts';
 import type { TrieChange } from './trie.ts';
 import type { ReadTransaction } from './work-block.ts';
 
@@ -23,14 +27,28 @@ export interface LedgerReads {
   publicKey(address: Bytes): Bytes | undefined;
 }
 
-export type WitnessCheck = 'valid' | 'witness_key_mismatch' | 'witness_key_unregistered' | 'signature_invalid';
+export type WitnessCheck =
+  | 'valid'
+  | 'witness_key_mismatch'
+  | 'witness_key_unregistered'
+  | 'signature_invalid'
+  | 'operation_proof_invalid';
 
-/** Checks the witnesses of a transaction against the outputs it spends. */
+/** Who signs a transaction's operation, and the signatures inside it. */
+export type OperationSignatures = Pick<Prepared, 'signer' | 'proofs'>;
+
+/** Checks the witnesses of a transaction against the outputs it spends, and the signatures of its operation. */
 export type CheckWitnesses = (
   transaction: ReadTransaction,
   spends: readonly UnspentOutput[],
   publicKey: (address: Bytes) => Bytes | undefined,
+  operation?: OperationSignatures,
 ) => WitnessCheck;
+
+/** What operations are carried out on. */
+export type StakingPart = Pick<OperationContext, 'intervalCuts' | 'chainId' | 'sweeps' | 'isPaymentDue'> & {
+  readonly layer: StakingLayer;
+};
 
 export type Executed = { readonly fee: bigint; readonly burned: bigint };
 type Failed = { readonly reason: FailedTransaction['reason']; readonly detail: string };
@@ -46,15 +64,19 @@ export class CutExecution {
   readonly #height: number;
   readonly #reads: LedgerReads;
   readonly #check: CheckWitnesses;
+  readonly #staking: StakingPart;
+  /** Slashings that this cut began. */
+  readonly begun: Sweep[] = [];
   /** Outputs made by this cut and still unspent. */
   readonly #fresh = new Map<string, CreatedOutput>();
   readonly #spenders = new Map<string, Bytes>();
   readonly #executed = new Set<string>();
   readonly #newKeys = new Set<string>();
 
-  constructor(height: number, reads: LedgerReads, check: CheckWitnesses) {
+  constructor(height: number, reads: LedgerReads, staking: StakingPart, check: CheckWitnesses) {
     this.#height = height;
     this.#reads = reads;
+    this.#staking = staking;
     this.#check = check;
   }
 
@@ -68,7 +90,6 @@ export class CutExecution {
     if (this.#executed.has(nameOf(id)) || this.#reads.isExecuted(id)) return 'repeated';
     if (this.#height > body.validUntilHeight) return { reason: 'expired', detail: 'transaction_expired' };
     if (this.#height < body.validFromHeight) return { reason: 'no_effect', detail: 'transaction_not_valid_yet' };
-    if (body.operation !== undefined) return { reason: 'invalid', detail: 'operation_unsupported' };
     const spends: UnspentOutput[] = [];
     let paidIn = 0n;
     for (const outpoint of body.inputs) {
@@ -78,16 +99,41 @@ export class CutExecution {
       spends.push(output);
       paidIn += output.amount;
     }
-    let paidOut = 0n;
+    const operation = this.#prepare(transaction, spends);
+    if (operation !== undefined && 'reason' in operation) return operation;
+    let paidOut = bondedBy(transaction.operation);
     for (const { amount } of body.outputs) paidOut += amount;
     if (paidOut > paidIn) return { reason: 'invalid', detail: 'amounts_exceed_inputs' };
     const fee = paidIn - paidOut;
     if (fee < minimumFee(transaction.mass)) return { reason: 'invalid', detail: 'fee_below_minimum' };
-    const check = this.#check(transaction, spends, this.#reads.publicKey);
+    const check = this.#check(transaction, spends, this.#reads.publicKey, operation);
     // A key may be registered later; a wrong signature never becomes right.
     if (check !== 'valid')
       return { reason: check === 'witness_key_unregistered' ? 'no_effect' : 'invalid', detail: check };
-    return { fee, burned: this.#carryOut(transaction, spends) };
+    const burned = this.#carryOut(transaction, spends);
+    if (operation !== undefined) this.#operate(transaction, operation);
+    return { fee, burned };
+  }
+
+  #prepare({ id, operation }: ReadTransaction, spends: readonly UnspentOutput[]) {
+    if (operation === undefined) return undefined;
+    const { layer, sweeps, ...rest } = this.#staking;
+    return prepare(operation, {
+      ...rest,
+      staking: layer,
+      sweeps: [...sweeps, ...this.begun],
+      height: this.#height,
+      transactionId: id,
+      payer: (spends[0] as UnspentOutput).address,
+    });
+  }
+
+  #operate({ body, witnesses }: ReadTransaction, { signer, withdrawal, sweep, apply }: Prepared): void {
+    apply(this.#staking.layer);
+    if (withdrawal !== undefined) this.create({ ...withdrawal, source: 'stake_withdrawal' });
+    if (sweep !== undefined) this.begun.push(sweep);
+    const witness = witnesses[body.inputs.length];
+    if (witness?.profile === 'inline') this.#registerKey(signer.address, witness.publicKey);
   }
 
   #find(outpoint: Outpoint): UnspentOutput | 'input_spent' | 'input_unknown' {

@@ -2,40 +2,33 @@
  * Cut 0 (ledger rule 32): the genesis document made into a state. It is a cut like any other: it issues the first subsidy and is an
  * anchor that work can build on.
  */
-import { ByteWriter, concat } from '../../protocol/bytes.ts';
-import { blocksRoot, type CutHeader, cutId, encodeCutHeader } from '../../protocol/cut.ts';
+import { blocksRoot, type CutHeader, cutId, encodeCutHeader, MAX_COMMITTEE } from '../../protocol/cut.ts';
 import { firstInterval, GENESIS_SUPPLY, splitHalves, subsidyOfCut } from '../../protocol/emission.ts';
 import {
   chainId,
   encodeGenesis,
   type Genesis,
+  type GenesisValidator,
   genesisOutpoint,
-  selfBondId,
-  validatorId,
 } from '../../protocol/genesis.ts';
-import { id, LABELS } from '../../protocol/identifier.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import type { Position } from '../full-node.ts';
-import { type AppliedCut, figuresOf } from './apply-cut.ts';
+import { consensusKeyHash, selfBondId, validatorId } from '../../protocol/staking/names.ts';
+import { type AppliedCut, figuresOf, type LedgerView, updateStaking } from './apply-cut.ts';
 import type { CreatedOutput } from './effects.ts';
 import { outpointKey, outputEntry } from './output-set.ts';
 import { blockWork, initialRate } from './retarget.ts';
+import { nobodyYet } from './staking/attendance.ts';
+import { byStake, type Committee, committeeOf } from './staking/committee.ts';
+import { StakingLayer, type StakingReads } from './staking/layer.ts';
+import { newPosition } from './staking/operations.ts';
 import { anchorWindow, checkValueEquation, encodeState, type LedgerState, stateRoot, targetOfState } from './state.ts';
-import { EMPTY_TRIE, type Trie } from './trie.ts';
+import { EMPTY_TRIE } from './trie.ts';
 
-export function genesisCut(genesis: Genesis, outputTrie: Trie, keyTrie: Trie): AppliedCut {
+export function genesisCut(genesis: Genesis, tries: LedgerTries): AppliedCut {
   const chain = chainId(encodeGenesis(genesis));
-  const positions = genesis.validators.map((validator): Position => {
-    const validatorIdentifier = validatorId(validator.publicKey);
-    return {
-      id: selfBondId(validatorIdentifier),
-      validatorId: validatorIdentifier,
-      kind: 'self_bond',
-      principal: validator.principal,
-      rewardAddress: validator.rewardAddress,
-      publicKey: validator.publicKey,
-    };
-  });
+  const layer = new StakingLayer(NOTHING_YET);
+  for (const validator of genesis.validators) bondAtGenesis(layer, validator);
+  const committee = firstCommittee(layer);
   const created = genesis.outputs.map(
     ({ address, amount }, i): CreatedOutput => ({
       outpoint: genesisOutpoint(chain, i),
@@ -44,17 +37,20 @@ export function genesisCut(genesis: Genesis, outputTrie: Trie, keyTrie: Trie): A
       source: 'genesis',
     }),
   );
-  const outputs = outputTrie.update(
+  const outputs = tries.outputTrie.update(
     EMPTY_TRIE,
     created.map((output) => ({ key: outpointKey(output.outpoint), entry: outputEntry(output) })),
   );
-  const keys = keyTrie.update(EMPTY_TRIE, []);
+  const keys = tries.keyTrie.update(EMPTY_TRIE, []);
+  const staking = updateStaking(
+    tries.stakingTries,
+    { validators: EMPTY_TRIE, positions: EMPTY_TRIE, usedKeys: EMPTY_TRIE },
+    layer,
+  );
   const emission = firstInterval();
-  const subsidy = subsidyOfCut(emission.amount, 0);
+  const subsidy = subsidyOfCut(emission.amount, 0, genesis.intervalCuts);
   const halves = splitHalves(subsidy);
   const window = anchorWindow(0, halves.work, []);
-  let bonded = 0n;
-  for (const { principal } of positions) bonded += principal;
   const state: LedgerState = {
     chainId: chain,
     height: 0,
@@ -62,9 +58,12 @@ export function genesisCut(genesis: Genesis, outputTrie: Trie, keyTrie: Trie): A
     timestampMillis: genesis.timestampMillis,
     outputs: outputs.root,
     keys: keys.root,
+    validators: staking.validators.root,
+    positions: staking.positions.root,
+    usedKeys: staking.usedKeys.root,
     minted: GENESIS_SUPPLY + subsidy,
     burned: 0n,
-    bonded,
+    bonded: layer.bonded,
     unbonding: 0n,
     workReserve: halves.work,
     stakeReserve: halves.stake,
@@ -72,11 +71,14 @@ export function genesisCut(genesis: Genesis, outputTrie: Trie, keyTrie: Trie): A
     workCarry: 0n,
     workRate: initialRate(genesis.initialWork),
     minimumWork: genesis.minimumWork,
-    stakePool: halves.stake,
-    dueStake: [],
-    attendance: { signed: 0n, windows: positions.map(() => 0) },
-    positions,
-    validatorSetId: validatorSetId(positions),
+    intervalCuts: genesis.intervalCuts,
+    stake: {
+      pool: halves.stake,
+      committee,
+      previous: committee,
+      attendance: nobodyYet(committee.members.length),
+      sweeps: [],
+    },
     windows: [window],
   };
   checkValueEquation(state);
@@ -88,7 +90,7 @@ export function genesisCut(genesis: Genesis, outputTrie: Trie, keyTrie: Trie): A
     previousId: chain,
     blocksRoot: blocksRoot([]),
     stateRoot: stateRoot(stateBytes),
-    validatorSetId: state.validatorSetId,
+    validatorSetId: committee.setId,
     blockCount: 0,
     signers: 0n,
   };
@@ -98,6 +100,8 @@ export function genesisCut(genesis: Genesis, outputTrie: Trie, keyTrie: Trie): A
     stateBytes,
     outputs,
     keys,
+    staking,
+    committee,
     windows: [window],
     effects: {
       chainId: chain,
@@ -113,6 +117,7 @@ export function genesisCut(genesis: Genesis, outputTrie: Trie, keyTrie: Trie): A
       rewards: [],
       stakePayouts: [],
       keys: [],
+      staking: layer.changes(),
       subsidy,
       fees: 0n,
       interval: 0,
@@ -124,11 +129,53 @@ export function genesisCut(genesis: Genesis, outputTrie: Trie, keyTrie: Trie): A
   };
 }
 
-/** Members in the order of the committee, with what they have at stake. */
-const validatorSetId = (positions: readonly Position[]) =>
-  id(
-    LABELS.validatorSet,
-    concat(
-      ...positions.map(({ validatorId: member, principal }) => new ByteWriter(56).raw(member).u64(principal).done()),
-    ),
+/** All committed sets. */
+export type LedgerTries = Pick<LedgerView, 'outputTrie' | 'keyTrie' | 'stakingTries'>;
+
+const NOTHING_YET: StakingReads = {
+  validator: () => undefined,
+  position: () => undefined,
+  isKeyUsed: () => false,
+  activeValidators: () => [],
+  delegations: () => [],
+};
+
+function bondAtGenesis(layer: StakingLayer, registered: GenesisValidator): void {
+  const { publicKey, principal, owner, rewardAddress, commission, endpoint } = registered;
+  const id = validatorId(publicKey);
+  layer.useKey(consensusKeyHash(publicKey));
+  layer.putValidator({
+    id,
+    owner,
+    key: publicKey,
+    keyFrom: 0,
+    formerKeys: [],
+    endpoint,
+    commission,
+    seatFrom: 0,
+    heartbeatEpoch: 0,
+    jailedUntil: 0,
+    stake: principal,
+    exitHeight: 0,
+    slashHeight: 0,
+  });
+  const who = { id: selfBondId(id), kind: 'self_bond' as const, validator: id, owner, rewardAddress };
+  // The first interval starts with genesis itself.
+  layer.putPosition({ ...newPosition(who, principal, 0), atStart: principal });
+  layer.bonded += principal;
+}
+
+const firstCommittee = (layer: StakingLayer): Committee =>
+  committeeOf(
+    0,
+    [...layer.activeValidators()]
+      .sort(byStake)
+      .slice(0, MAX_COMMITTEE)
+      .map(({ id, key, stake, commission }) => ({
+        validatorId: id,
+        publicKey: key,
+        stake,
+        earning: stake,
+        commission,
+      })),
   );

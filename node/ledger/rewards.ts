@@ -1,5 +1,5 @@
 /**
- * Who gets what of an anchor's work half and of an interval's stake pool (ledger rules 37 and 38). Whole atoms; what a division
+ * Who gets what of an anchor's work half (ledger rule 37); where rewards lie. Whole atoms; what a division
  * leaves over is handed out or kept, never lost. vectors/rewards.json has tables to check by hand.
  */
 import { type Bytes, ByteWriter, compareBytes, concat } from '../../protocol/bytes.ts';
@@ -31,28 +31,6 @@ export function payAnchor(workHalf: bigint, carried: bigint, blocks: readonly Pa
       return { ...block, subsidy, amount: subsidy + block.feeShare };
     });
   return { shares, carry: 0n };
-}
-
-export type StakeShare = { readonly position: number; readonly amount: bigint };
-
-export type StakeDivision = { readonly shares: readonly StakeShare[]; readonly left: bigint };
-
-/** In proportion to principal, rounded down; what is left goes into the pool of the interval that runs. */
-export function divideStakePool(
-  pool: bigint,
-  positions: readonly { readonly principal: bigint; readonly earns: boolean }[],
-): StakeDivision {
-  let total = 0n;
-  for (const { principal, earns } of positions) if (earns) total += principal;
-  if (total === 0n) return { shares: [], left: pool };
-  const shares: StakeShare[] = [];
-  let left = pool;
-  positions.forEach(({ principal, earns }, position) => {
-    const amount = earns ? (pool * principal) / total : 0n;
-    if (amount > 0n) shares.push({ position, amount });
-    left -= amount;
-  });
-  return { shares, left };
 }
 
 export const stakeRewardOutpoint = (interval: number, positionId: Bytes): Outpoint => ({

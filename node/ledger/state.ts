@@ -3,14 +3,17 @@
  * are open. Its canonical bytes are hashed into the state root and are what the store keeps.
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
-import { ByteReader, type Bytes, ByteWriter, concat } from '../../protocol/bytes.ts';
+import { ByteReader, type Bytes, ByteWriter, concat, equalBytes } from '../../protocol/bytes.ts';
 import type { EmissionState } from '../../protocol/emission.ts';
 import { ID_BYTES, id, LABELS } from '../../protocol/identifier.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import { PUBLIC_KEY_BYTES } from '../../protocol/transaction.ts';
-import type { Position } from '../full-node.ts';
+import { epochOf } from '../../protocol/staking/limits.ts';
 import { targetOfRate, type WorkRate } from './retarget.ts';
 import type { PaidBlock } from './rewards.ts';
+import { type Committee, decodeCommittee } from './staking/committee.ts';
+import type { StakeState } from './staking/epoch.ts';
+import type { PaymentWalk } from './staking/payment.ts';
+import type { Sweep } from './staking/slashing.ts';
 import type { TrieRoot } from './trie.ts';
 
 /** A registered block inside its anchor's window. `bodyId` keeps its body from being used twice. */
@@ -25,12 +28,6 @@ export type AnchorWindow = {
   readonly digest: Bytes;
 };
 
-/** A payment of an interval's stake pool that is due; a cut pays at most 64 of them. */
-export type DueStake = { readonly interval: number; readonly position: number; readonly amount: bigint };
-
-/** Attendance of the running interval: who signed in the running window, and windows attended so far, by member. */
-export type Attendance = { readonly signed: bigint; readonly windows: readonly number[] };
-
 export type LedgerState = {
   readonly chainId: Bytes;
   readonly height: number;
@@ -38,6 +35,10 @@ export type LedgerState = {
   readonly timestampMillis: number;
   readonly outputs: TrieRoot;
   readonly keys: TrieRoot;
+  /** The sets of validators, positions and consensus keys ever used. */
+  readonly validators: TrieRoot;
+  readonly positions: TrieRoot;
+  readonly usedKeys: TrieRoot;
   readonly minted: bigint;
   readonly burned: bigint;
   readonly bonded: bigint;
@@ -49,11 +50,9 @@ export type LedgerState = {
   readonly workCarry: bigint;
   readonly workRate: WorkRate;
   readonly minimumWork: bigint;
-  readonly stakePool: bigint;
-  readonly dueStake: readonly DueStake[];
-  readonly attendance: Attendance;
-  readonly positions: readonly Position[];
-  readonly validatorSetId: Bytes;
+  /** Cuts of an interval. */
+  readonly intervalCuts: number;
+  readonly stake: StakeState;
   /** Ascending anchors, the last is this cut. At most 96. */
   readonly windows: readonly AnchorWindow[];
 };
@@ -93,32 +92,75 @@ const readRoot = (reader: ByteReader): TrieRoot => ({
 /** Rates can pass 64 bits; 32 bytes hold any work of a 256-bit target at 64 blocks a cut, scaled. */
 const RATE_WORDS = 3;
 
-const positionBytes = new WeakMap<readonly Position[], Uint8Array<ArrayBuffer>>();
-
-function encodePositions(positions: readonly Position[]): Uint8Array<ArrayBuffer> {
-  const known = positionBytes.get(positions);
-  if (known !== undefined) return known;
-  const writer = new ByteWriter(2200 * positions.length + 4).u32(positions.length);
-  for (const position of positions)
-    writer
-      .raw(position.id)
-      .raw(position.validatorId)
-      .u64(position.principal)
-      .raw(position.rewardAddress)
-      .raw(position.publicKey);
-  const bytes = writer.done();
-  positionBytes.set(positions, bytes);
-  return bytes;
+const NO_CURSOR = new Uint8Array(ID_BYTES);
+const writeCursor = (writer: ByteWriter, reached: Bytes | undefined): ByteWriter => writer.raw(reached ?? NO_CURSOR);
+/** No position has the identifier zero. */
+function readCursor(reader: ByteReader): Bytes | undefined {
+  const reached = reader.take(ID_BYTES);
+  return equalBytes(reached, NO_CURSOR) ? undefined : reached;
 }
 
-/** Everything but the windows, which stand in it by their digests and in the store by their anchors. */
+function writeStake(
+  writer: ByteWriter,
+  { pool, committee, previous, attendance, walk, sweeps }: StakeState,
+): ByteWriter {
+  writer.u64(pool).raw(committee.digest).raw(previous.digest);
+  writer.u64(attendance.signed).u8(attendance.windows.length);
+  for (const windows of attendance.windows) writer.u8(windows);
+  writer.u8(walk === undefined ? 0 : 1);
+  if (walk !== undefined)
+    writeCursor(
+      writer
+        .height(walk.interval)
+        .u64(walk.pool)
+        .u64(walk.paid)
+        .u64(walk.earned)
+        .u64(walk.total)
+        .u8(walk.member)
+        .u64(walk.gathered),
+      walk.reached,
+    );
+  writer.u32(sweeps.length);
+  for (const sweep of sweeps) writeCursor(writer.raw(sweep.validator).height(sweep.height), sweep.reached);
+  return writer;
+}
+
+function readStake(reader: ByteReader, committee: Committee, previous: Committee): StakeState {
+  const pool = reader.u64();
+  for (const { digest } of [committee, previous])
+    if (!equalBytes(reader.take(ID_BYTES), digest))
+      throw new Error('the committees in the store are not those of its state');
+  const signed = reader.u64();
+  const windows: number[] = [];
+  for (let left = reader.u8(); left > 0; left--) windows.push(reader.u8());
+  const walk = reader.u8() === 1 ? readWalk(reader) : undefined;
+  const sweeps: Sweep[] = [];
+  for (let left = reader.u32(); left > 0; left--)
+    sweeps.push({ validator: reader.take(ID_BYTES), height: reader.height(), reached: readCursor(reader) });
+  return { pool, committee, previous, attendance: { signed, windows }, ...(walk && { walk }), sweeps };
+}
+
+const readWalk = (reader: ByteReader): PaymentWalk => ({
+  interval: reader.height(),
+  pool: reader.u64(),
+  paid: reader.u64(),
+  earned: reader.u64(),
+  total: reader.u64(),
+  member: reader.u8(),
+  gathered: reader.u64(),
+  reached: readCursor(reader),
+});
+
+/** Everything but windows and committees, which stand in it by their digests and in the store by their anchors and epochs. */
 export function encodeState(state: LedgerState): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter(16_384)
     .raw(state.chainId)
     .height(state.height)
     .raw(state.previousId)
     .height(state.timestampMillis);
-  writeRoot(writeRoot(writer, state.outputs), state.keys)
+  for (const root of [state.outputs, state.keys, state.validators, state.positions, state.usedKeys])
+    writeRoot(writer, root);
+  writer
     .u64(state.minted)
     .u64(state.burned)
     .u64(state.bonded)
@@ -132,17 +174,19 @@ export function encodeState(state: LedgerState): Uint8Array<ArrayBuffer> {
     .u64(state.workCarry);
   for (let word = 0; word < RATE_WORDS; word++)
     writer.u128((state.workRate >> BigInt(128 * word)) & ((1n << 128n) - 1n));
-  writer.u64(state.minimumWork).u64(state.stakePool).u32(state.dueStake.length);
-  for (const due of state.dueStake) writer.height(due.interval).u32(due.position).u64(due.amount);
-  writer.u64(state.attendance.signed).u8(state.attendance.windows.length);
-  for (const windows of state.attendance.windows) writer.u8(windows);
-  writer.raw(state.validatorSetId).raw(encodePositions(state.positions)).u32(state.windows.length);
+  writeStake(writer.u64(state.minimumWork).u32(state.intervalCuts), state.stake).u32(state.windows.length);
   for (const window of state.windows) writer.raw(window.digest);
   return writer.done();
 }
 
-/** `window(anchor)` gives the stored bytes of an open window; a state that names another digest is refused. */
-export function decodeState(bytes: Bytes, window: (anchorHeight: number) => Bytes): LedgerState {
+/** Where the parts lie that stand in a state by their digests. */
+export type StateParts = {
+  window(anchorHeight: number): Bytes;
+  committee(epoch: number): Bytes;
+};
+
+/** A state that names other digests than its parts have is refused. */
+export function decodeState(bytes: Bytes, parts: StateParts): LedgerState {
   const reader = new ByteReader(bytes);
   const head = {
     chainId: reader.take(ID_BYTES),
@@ -151,6 +195,9 @@ export function decodeState(bytes: Bytes, window: (anchorHeight: number) => Byte
     timestampMillis: reader.height(),
     outputs: readRoot(reader),
     keys: readRoot(reader),
+    validators: readRoot(reader),
+    positions: readRoot(reader),
+    usedKeys: readRoot(reader),
     minted: reader.u64(),
     burned: reader.u64(),
     bonded: reader.u64(),
@@ -163,34 +210,22 @@ export function decodeState(bytes: Bytes, window: (anchorHeight: number) => Byte
   let workRate = 0n;
   for (let word = 0; word < RATE_WORDS; word++) workRate |= reader.u128() << BigInt(128 * word);
   const minimumWork = reader.u64();
-  const stakePool = reader.u64();
-  const dueStake: DueStake[] = [];
-  for (let left = reader.u32(); left > 0; left--)
-    dueStake.push({ interval: reader.height(), position: reader.u32(), amount: reader.u64() });
-  const signed = reader.u64();
-  const windowsAttended: number[] = [];
-  for (let left = reader.u8(); left > 0; left--) windowsAttended.push(reader.u8());
-  const validatorSetId = reader.take(ID_BYTES);
-  const positions: Position[] = [];
-  for (let left = reader.u32(); left > 0; left--)
-    positions.push({
-      kind: 'self_bond',
-      id: reader.take(ID_BYTES),
-      validatorId: reader.take(ID_BYTES),
-      principal: reader.u64(),
-      rewardAddress: reader.take(ADDRESS_PAYLOAD_BYTES),
-      publicKey: reader.take(PUBLIC_KEY_BYTES),
-    });
+  const intervalCuts = reader.u32();
+  const epoch = epochOf(head.height + 1, intervalCuts);
+  const committeeAt = (at: number): Committee => decodeCommittee(parts.committee(at));
+  const stake = readStake(reader, committeeAt(epoch), committeeAt(previousEpoch(epoch)));
   const windows: AnchorWindow[] = [];
   const count = reader.u32();
-  for (let i = 0; i < count; i++) windows.push(decodeWindow(window(head.height - count + 1 + i)));
+  for (let i = 0; i < count; i++) windows.push(decodeWindow(parts.window(head.height - count + 1 + i)));
   const digests = reader.take(ID_BYTES * count);
   reader.end();
   if (Buffer.compare(digests, concat(...windows.map((open) => open.digest))) !== 0)
     throw new Error('the open windows in the store are not those of its state');
-  const attendance = { signed, windows: windowsAttended };
-  return { ...head, workRate, minimumWork, stakePool, dueStake, attendance, positions, validatorSetId, windows };
+  return { ...head, workRate, minimumWork, intervalCuts, stake, windows };
 }
+
+/** The first epoch has none before it, and nobody to pay for it. */
+export const previousEpoch = (epoch: number): number => Math.max(0, epoch - 1);
 
 export const stateRoot = (stateBytes: Bytes): Uint8Array<ArrayBuffer> => id(LABELS.state, stateBytes);
 
@@ -213,5 +248,9 @@ export function checkValueEquation(state: LedgerState): void {
   if (held !== state.minted)
     throw new LedgerFault(
       `the value equation fails at cut ${state.height}: ${held} atoms held, ${state.minted} minted`,
+    );
+  if (state.positions.sum !== state.bonded + state.unbonding)
+    throw new LedgerFault(
+      `positions hold ${state.positions.sum} atoms at cut ${state.height}, ${state.bonded + state.unbonding} are bonded or unbonding`,
     );
 }

@@ -7,13 +7,12 @@
  */
 import { type Bytes, compareBytes } from '../../protocol/bytes.ts';
 import { ID_BYTES, id, LABELS } from '../../protocol/identifier.ts';
-import type { BatchOp } from '../store/cut-indexer.ts';
+import type { BatchOp } from '../store/batch.ts';
 import { NODE_BYTES, ROOT_PLACE, TrieMemory } from './trie-memory.ts';
 
 export const LEAF_ENTRIES = 16;
 const MAX_DEPTH = 8 * ID_BYTES;
 
-/** What a side of the tree commits to. */
 export type TrieRoot = { readonly digest: Bytes; readonly sum: bigint; readonly count: number };
 
 export const EMPTY_TRIE: TrieRoot = { digest: new Uint8Array(ID_BYTES), sum: 0n, count: 0 };
@@ -26,7 +25,8 @@ export type EntryLayout = {
   amount(entry: Bytes): bigint;
 };
 
-export type TrieChange = { readonly key: Bytes; readonly entry?: Bytes };
+/** Without an entry the key is removed; `replaces` when another entry stands under it. */
+export type TrieChange = { readonly key: Bytes; readonly entry?: Bytes; readonly replaces?: boolean };
 
 export type ReadNode = (key: Bytes) => Uint8Array | undefined;
 
@@ -336,7 +336,7 @@ export class TrieUpdate {
     let at = 0;
     let copied = 0;
     for (let i = from; i < to; i++) {
-      const { key, entry } = changes[i] as TrieChange;
+      const { key, entry, replaces = false } = changes[i] as TrieChange;
       let order = 1;
       while (at < before.length) {
         order = compareBytes(before.subarray(at, at + keyBytes), key);
@@ -344,11 +344,11 @@ export class TrieUpdate {
         at += entryBytes;
       }
       const present = at < before.length && order === 0;
-      if (present === (entry !== undefined))
+      if (present !== (entry === undefined || replaces))
         throw new Error('a state entry is added twice or removed without being there');
       if (copied < at) parts.push(before.subarray(copied, at));
-      if (entry === undefined) at += entryBytes;
-      else parts.push(entry);
+      if (present) at += entryBytes;
+      if (entry !== undefined) parts.push(entry);
       copied = at;
     }
     parts.push(before.subarray(copied));

@@ -8,6 +8,7 @@ import { transactionMass } from '../../protocol/fee.ts';
 import { blockId, decodeHeader, type Header } from '../../protocol/header.ts';
 import { id, LABELS } from '../../protocol/identifier.ts';
 import { merkleLeaf } from '../../protocol/merkle.ts';
+import { decodeOperation, type StakingOperation } from '../../protocol/staking/operation.ts';
 import { workOfTarget } from '../../protocol/target.ts';
 import { bodyOfWire, decodeTransaction, type Transaction } from '../../protocol/transaction.ts';
 import { nameOf } from './registration.ts';
@@ -23,6 +24,7 @@ export type ReadTransaction = Transaction & {
   readonly leaf: Bytes;
   readonly leafName: string;
   readonly mass: number;
+  readonly operation?: StakingOperation;
 };
 
 /** Throws a ProtocolError when the bytes are no transaction of this chain. */
@@ -31,6 +33,7 @@ export function readTransaction(wire: Bytes, chainId: Bytes): ReadTransaction {
   const bodyBytes = bodyOfWire(wire);
   const transactionId = id(LABELS.transaction, bodyBytes);
   const leaf = merkleLeaf(wire);
+  const { operation } = transaction.body;
   return {
     ...transaction,
     id: transactionId,
@@ -40,6 +43,7 @@ export function readTransaction(wire: Bytes, chainId: Bytes): ReadTransaction {
     leaf,
     leafName: nameOf(leaf),
     mass: transactionMass(wire.length, transaction.body.outputs.length),
+    ...(operation && { operation: decodeOperation(operation) }),
   };
 }
 

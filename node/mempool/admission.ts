@@ -6,8 +6,17 @@
 import type { Bytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { minimumFee } from '../../protocol/fee.ts';
+import { bondedBy } from '../../protocol/staking/operation.ts';
 import type { Origin, Submission, UnspentOutput } from '../full-node.ts';
+import type { LedgerView } from '../ledger/apply-cut.ts';
 import type { LedgerReads } from '../ledger/execution.ts';
+import {
+  type OperationRefusal,
+  type OperationRefusalCode,
+  type Prepared,
+  prepare,
+} from '../ledger/staking/operations.ts';
+import { isPaymentDue } from '../ledger/staking/payment.ts';
 import { type ReadTransaction, readTransaction } from '../ledger/work-block.ts';
 import { type NodeError, type NodeErrorCode, nodeError } from '../node-error.ts';
 import type { Mempool } from './mempool.ts';
@@ -20,18 +29,46 @@ export type AdmissionDependencies = {
   readonly workers: SignatureWorkers;
   readonly verified: VerifiedTransactions;
   /** The ledger at the finalized head. */
-  ledger(): LedgerReads & { readonly state: { readonly height: number } };
+  ledger(): DoorLedger;
   /** The cut that is being made, if one is. */
   sealing(): Promise<unknown> | undefined;
 };
 
-type Funds = { readonly spends: readonly UnspentOutput[]; readonly fee: bigint };
+/** What the doors see of the ledger. */
+export type DoorLedger = LedgerReads & Pick<LedgerView, 'state' | 'staking'>;
+
+type Funds = {
+  readonly spends: readonly UnspentOutput[];
+  readonly fee: bigint;
+  readonly operation?: Prepared;
+};
 
 const WITNESS_TEXT = {
   witness_key_mismatch: 'a public key does not belong to the address it spends from',
   witness_key_unregistered: 'a referenced key is not in the registry of a finalized cut',
   signature_invalid: 'a signature does not verify',
+  operation_proof_invalid: 'a signature inside the staking operation does not verify',
 } as const;
+
+const OPERATION_TEXT: Readonly<Record<OperationRefusalCode, string>> = {
+  validator_unknown: 'no validator has this identifier',
+  validator_inactive: 'the validator exits or is slashed',
+  validator_slashed: 'the validator is slashed already',
+  consensus_key_used: 'a validator has or had this consensus key',
+  change_pending: 'a change that was announced is not in force yet',
+  position_unknown: 'no position has this identifier',
+  position_self_bond: 'a self-bond leaves with the exit of its validator only',
+  position_unbonding: 'the position is unbonding',
+  position_bonded: 'the position is bonded: unbond it first',
+  position_locked: 'the position is not released yet',
+  position_empty: 'nothing is left of the position',
+  unbond_amount: 'both parts must hold at least 100 coins; 0 unbonds all',
+  heartbeat_epoch: 'the heartbeat is for another epoch than the running one',
+  heartbeat_repeated: 'the validator has its heartbeat of this epoch',
+  evidence_expired: 'the votes are too old',
+  evidence_early: 'the votes are for a cut that is still to come',
+  evidence_key_unknown: 'the validator had no key in the epoch of the votes',
+};
 
 export class Admission {
   readonly #options: AdmissionOptions;
@@ -72,34 +109,70 @@ export class Admission {
   }
 
   async #admit(transaction: ReadTransaction, origin: Origin): Promise<Submission> {
-    const { mempool, workers, verified, ledger } = this.#dependencies;
+    const { mempool, ledger } = this.#dependencies;
     const before = await this.#fundsNow(transaction);
     if ('code' in before) return this.#refuse(transaction, before);
     const { state } = ledger();
-    if (!verified.has(transaction)) {
-      const checks = signaturesOf(transaction, before.spends, (address) => ledger().publicKey(address));
-      if (typeof checks === 'string') return refused(checks, WITNESS_TEXT[checks]);
-      if (!(await workers.verify(checks))) return refused('signature_invalid', WITNESS_TEXT.signature_invalid);
-      verified.add(transaction);
-    }
+    const fault = await this.#faultOfSignatures(transaction, before);
+    if (fault !== undefined) return refused(fault, WITNESS_TEXT[fault]);
     if (mempool.get(transaction.id) !== undefined) return { status: 'known', id: transaction.id };
     // Without a cut in between only a rival can have come.
     const funds = ledger().state === state ? (this.#rival(transaction) ?? before) : this.#funds(transaction);
     if ('code' in funds) return this.#refuse(transaction, funds);
-    if (!mempool.add(transaction, funds.spends, funds.fee, origin))
+    // A cut in between may have changed who must sign.
+    if (funds !== before && funds.operation !== undefined) {
+      const late = await this.#faultOfSignatures(transaction, funds);
+      if (late !== undefined) return refused(late, WITNESS_TEXT[late]);
+    }
+    if (!mempool.add(transaction, funds.spends, funds.fee, origin, funds.operation?.validator))
       return refused('mempool_full', 'the mempool is full of transactions that pay a higher rate', {
         fee_rate: (funds.fee / BigInt(transaction.mass)).toString(),
       });
     return { status: 'accepted', id: transaction.id };
   }
 
+  async #faultOfSignatures(
+    transaction: ReadTransaction,
+    { spends, operation }: Funds,
+  ): Promise<keyof typeof WITNESS_TEXT | undefined> {
+    const { workers, verified, ledger } = this.#dependencies;
+    if (operation === undefined && verified.has(transaction)) return undefined;
+    const checks = signaturesOf(transaction, spends, (address) => ledger().publicKey(address), operation);
+    if (typeof checks === 'string') return checks;
+    if (verified.has(transaction, checks)) return undefined;
+    if (!(await workers.verify(checks.witnesses))) return 'signature_invalid';
+    if (!(await workers.verify(checks.proofs))) return 'operation_proof_invalid';
+    verified.add(transaction, checks);
+    return undefined;
+  }
+
+  /** Why the operation of a waiting transaction cannot be carried out by the next cut any more. */
+  operationRefusal(transaction: ReadTransaction, spends: readonly UnspentOutput[]): OperationRefusal | undefined {
+    const prepared = this.#operation(transaction, spends);
+    return prepared !== undefined && 'reason' in prepared ? prepared : undefined;
+  }
+
+  #operation({ id, operation }: ReadTransaction, spends: readonly UnspentOutput[]) {
+    if (operation === undefined) return undefined;
+    const { state, staking } = this.#dependencies.ledger();
+    const { walk, previous, sweeps } = state.stake;
+    return prepare(operation, {
+      staking,
+      height: state.height + 1,
+      intervalCuts: state.intervalCuts,
+      chainId: this.#options.chainId,
+      transactionId: id,
+      payer: (spends[0] as UnspentOutput).address,
+      sweeps,
+      isPaymentDue: (validator) => isPaymentDue(walk, previous, validator),
+    });
+  }
+
   /** Checks the signatures of a transaction that came in a block; whatever the outcome, execution decides. */
   async verifyAhead(transaction: ReadTransaction, spends: readonly UnspentOutput[]): Promise<void> {
-    const { workers, verified, ledger } = this.#dependencies;
-    const checks = signaturesOf(transaction, spends, (address) => ledger().publicKey(address));
-    if (typeof checks === 'string') return;
-    const valid = await workers.verify(checks).catch(() => false);
-    if (valid) verified.add(transaction);
+    const operation = this.#operation(transaction, spends);
+    if (operation !== undefined && 'reason' in operation) return;
+    await this.#faultOfSignatures(transaction, { spends, fee: 0n, ...(operation && { operation }) });
   }
 
   /** An executed transaction is not refused but known. It has spent its inputs, so it never gets past the checks, and only here need it be asked for. */
@@ -107,9 +180,11 @@ export class Admission {
     return this.#dependencies.ledger().isExecuted(id) ? { status: 'known', id } : { status: 'refused', error };
   }
 
-  #rival({ body }: ReadTransaction): NodeError | undefined {
-    const index = body.inputs.findIndex((outpoint) => this.#dependencies.mempool.spender(outpoint) !== undefined);
-    return index < 0 ? undefined : conflictOf(index);
+  #rival({ body, operation }: ReadTransaction): NodeError | undefined {
+    const { mempool } = this.#dependencies;
+    const index = body.inputs.findIndex((outpoint) => mempool.spender(outpoint) !== undefined);
+    if (index >= 0) return conflictOf(index);
+    return mempool.isSlotTaken(operation) ? OPERATION_CONFLICT : undefined;
   }
 
   /**
@@ -124,7 +199,8 @@ export class Admission {
     return this.#funds(transaction);
   }
 
-  #funds({ body, mass }: ReadTransaction): Funds | NodeError {
+  #funds(transaction: ReadTransaction): Funds | NodeError {
+    const { body, mass } = transaction;
     const { mempool, ledger } = this.#dependencies;
     const reads = ledger();
     const next = reads.state.height + 1;
@@ -134,8 +210,6 @@ export class Admission {
       return nodeError('transaction_not_valid_yet', `it is valid from cut ${body.validFromHeight}`, {
         next_height: next,
       });
-    if (body.operation !== undefined)
-      return nodeError('operation_unsupported', 'staking operations are not supported by this release');
     const spends: UnspentOutput[] = [];
     let paidIn = 0n;
     for (const [index, outpoint] of body.inputs.entries()) {
@@ -148,18 +222,25 @@ export class Admission {
       spends.push(output);
       paidIn += output.amount;
     }
-    let paidOut = 0n;
+    const operation = this.#operation(transaction, spends);
+    if (operation !== undefined && 'reason' in operation)
+      return nodeError(operation.detail, OPERATION_TEXT[operation.detail], { next_height: next });
+    if (mempool.isSlotTaken(transaction.operation)) return OPERATION_CONFLICT;
+    let paidOut = bondedBy(transaction.operation);
     for (const { amount } of body.outputs) paidOut += amount;
-    if (paidOut > paidIn) return nodeError('amounts_exceed_inputs', 'the outputs are more than the inputs');
+    if (paidOut > paidIn)
+      return nodeError('amounts_exceed_inputs', 'the outputs, and what is bonded, are more than the inputs');
     const fee = paidIn - paidOut;
     const least = minimumFee(mass);
     if (fee < least)
       return nodeError('fee_below_minimum', `the fee is ${fee} atoms, at least ${least} are needed`, {
         minimum_fee: least.toString(),
       });
-    return { spends, fee };
+    return { spends, fee, ...(operation && { operation }) };
   }
 }
+
+const OPERATION_CONFLICT = nodeError('operation_conflict', 'an operation of this kind waits already');
 
 const conflictOf = (index: number): NodeError =>
   nodeError('input_conflict', `input ${index} is spent by a transaction that waits`, { input: index });

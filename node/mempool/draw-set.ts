@@ -30,6 +30,10 @@ export class DrawSet<T> {
     this.#places.set(member, place);
   }
 
+  [Symbol.iterator](): Iterator<T> {
+    return this.#members[Symbol.iterator]();
+  }
+
   /** Draws without putting back, until the set is changed. */
   drawing(): Drawing<T> {
     let drawn = 0;

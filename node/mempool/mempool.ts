@@ -4,6 +4,7 @@
  * every check; the checks are admission.ts.
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import type { StakingOperation } from '../../protocol/staking/operation.ts';
 import type { Outpoint } from '../../protocol/transaction.ts';
 import type { MempoolView, Origin, PendingTransaction, RemovalReason, UnspentOutput } from '../full-node.ts';
 import type { CutEffects, LostTransaction } from '../ledger/effects.ts';
@@ -11,6 +12,7 @@ import { outpointKey } from '../ledger/output-set.ts';
 import { nameOf } from '../ledger/registration.ts';
 import type { ReadTransaction } from '../ledger/work-block.ts';
 import { DrawSet } from './draw-set.ts';
+import { hasRoomKept, slotsOf } from './operation-slots.ts';
 
 export type Entry = PendingTransaction & {
   readonly read: ReadTransaction;
@@ -19,6 +21,10 @@ export type Entry = PendingTransaction & {
   readonly rate: bigint;
   /** Waiting blocks that carry it. */
   readonly carriers: Set<string>;
+  /** It stands in the room that is kept for heartbeats and evidence. */
+  readonly kept: boolean;
+  /** The validator that its operation is about. */
+  readonly subject?: string;
 };
 
 /** What a template may take of one fee rate: no waiting block carries it. Own transactions and those that count as own come first. */
@@ -38,6 +44,9 @@ export type MempoolDependencies = {
   onRemoved(entry: Entry, reason: RemovalReason): void;
 };
 
+/** So much of its size is kept for heartbeats and evidence, beside the rest. */
+const KEPT_PART = 8;
+
 export class Mempool implements MempoolView {
   readonly maxBytes: number;
   bytes = 0;
@@ -53,6 +62,12 @@ export class Mempool implements MempoolView {
   readonly #cutMillis: number;
   readonly #byExpiry = new Map<number, Set<Entry>>();
   #lastSeen = 0;
+  /** Who holds the slots of operations, and all operations by the validator they are about. */
+  readonly #slots = new Map<string, Entry>();
+  readonly #bySubject = new Map<string, Set<Entry>>();
+  /** Heartbeats and evidence: taken first by templates, pushed out by nobody. */
+  readonly #kept: RateGroup = { first: new DrawSet<Entry>(), second: new DrawSet<Entry>() };
+  #keptBytes = 0;
 
   constructor(options: MempoolOptions, dependencies: MempoolDependencies) {
     this.maxBytes = options.maxBytes;
@@ -76,6 +91,26 @@ export class Mempool implements MempoolView {
     return this.#spenders.get(nameOf(outpointKey(outpoint)));
   }
 
+  /** Does an operation wait that this one would stand in the way of? */
+  isSlotTaken(operation: StakingOperation | undefined): boolean {
+    return slotsOf(operation).some((slot) => this.#slots.has(slot));
+  }
+
+  /** Operations that are about a validator. */
+  about(validator: Bytes): Iterable<Entry> {
+    return [...(this.#bySubject.get(nameOf(validator)) ?? [])];
+  }
+
+  /** What has room kept for it. */
+  get reserved(): RateGroup {
+    return this.#kept;
+  }
+
+  /** Takes out an operation that a cut made impossible. */
+  drop(entry: Entry, reason: 'rejected' | 'evicted'): void {
+    if (this.holds(entry)) this.#remove(entry, reason);
+  }
+
   /** Whether it has stayed since it was chosen. */
   holds(entry: Entry): boolean {
     return this.#entries.get(entry.name) === entry;
@@ -94,17 +129,26 @@ export class Mempool implements MempoolView {
     for (const entry of this.#young) {
       if (entry.seenMillis + this.#cutMillis > oldestOwn) return;
       this.#young.delete(entry);
+      if (entry.kept) continue;
       const { first, second } = this.#groups.get(entry.rate) as Rate;
       if (second.delete(entry)) first.add(entry);
     }
   }
 
   #offer(entry: Entry): void {
+    if (entry.kept) {
+      this.#kept.first.add(entry);
+      return;
+    }
     const { first, second } = this.#groups.get(entry.rate) as Rate;
     (this.#young.has(entry) ? second : first).add(entry);
   }
 
   #withdraw(entry: Entry): void {
+    if (entry.kept) {
+      this.#kept.first.delete(entry);
+      return;
+    }
     const { first, second } = this.#groups.get(entry.rate) as Rate;
     if (!first.delete(entry)) second.delete(entry);
   }
@@ -115,9 +159,16 @@ export class Mempool implements MempoolView {
   }
 
   /** False when it pays less than everything that would have to leave for it. The caller has made sure that it conflicts with nothing. */
-  add(read: ReadTransaction, spends: readonly UnspentOutput[], fee: bigint, origin: Origin): boolean {
+  add(
+    read: ReadTransaction,
+    spends: readonly UnspentOutput[],
+    fee: bigint,
+    origin: Origin,
+    validator?: Bytes,
+  ): boolean {
     const rate = fee / BigInt(read.mass);
-    if (!this.#makeRoom(read.wire.length, rate)) return false;
+    const kept = hasRoomKept(read.operation) && this.#keptBytes + read.wire.length <= this.maxBytes / KEPT_PART;
+    if (!kept && !this.#makeRoom(read.wire.length, rate)) return false;
     // A clock that is set back must not make a newcomer older than those before it.
     this.#lastSeen = Math.max(this.#lastSeen, this.#dependencies.now());
     const entry: Entry = {
@@ -133,12 +184,19 @@ export class Mempool implements MempoolView {
       name: read.name,
       rate,
       carriers: new Set(),
+      kept,
+      ...(validator && { subject: nameOf(validator) }),
     };
     this.#entries.set(entry.name, entry);
     for (const { outpoint } of spends) this.#spenders.set(nameOf(outpointKey(outpoint)), entry);
-    const group = this.#groupOf(rate);
-    group.count++;
-    group.arrived[origin].push(entry);
+    for (const slot of slotsOf(read.operation)) this.#slots.set(slot, entry);
+    this.#noteSubject(entry);
+    if (kept) this.#keptBytes += read.wire.length;
+    else {
+      const group = this.#groupOf(rate);
+      group.count++;
+      group.arrived[origin].push(entry);
+    }
     (origin === 'own' ? this.#own : this.#young).add(entry);
     this.#offer(entry);
     const { validUntilHeight } = read.body;
@@ -148,6 +206,13 @@ export class Mempool implements MempoolView {
     this.bytes += read.wire.length;
     this.#dependencies.onAdded(entry);
     return true;
+  }
+
+  #noteSubject(entry: Entry): void {
+    if (entry.subject === undefined) return;
+    const about = this.#bySubject.get(entry.subject);
+    if (about === undefined) this.#bySubject.set(entry.subject, new Set([entry]));
+    else about.add(entry);
   }
 
   #groupOf(rate: bigint): Rate {
@@ -177,7 +242,7 @@ export class Mempool implements MempoolView {
 
   #makeRoom(bytes: number, rate: bigint): boolean {
     if (bytes > this.maxBytes) return false;
-    while (this.bytes + bytes > this.maxBytes) {
+    while (this.bytes - this.#keptBytes + bytes > this.maxBytes) {
       const lowest = this.#rates.at(-1);
       if (lowest === undefined || lowest >= rate) return false;
       const { arrived } = this.#groups.get(lowest) as Rate;
@@ -202,7 +267,12 @@ export class Mempool implements MempoolView {
     this.#withdraw(entry);
     this.#own.delete(entry);
     this.#young.delete(entry);
-    this.#leaveRate(entry);
+    for (const slot of slotsOf(entry.read.operation)) this.#slots.delete(slot);
+    const about = this.#bySubject.get(entry.subject ?? '');
+    about?.delete(entry);
+    if (about?.size === 0) this.#bySubject.delete(entry.subject ?? '');
+    if (entry.kept) this.#keptBytes -= entry.wire.length;
+    else this.#leaveRate(entry);
     const expiring = this.#byExpiry.get(entry.body.validUntilHeight);
     expiring?.delete(entry);
     if (expiring?.size === 0) this.#byExpiry.delete(entry.body.validUntilHeight);

@@ -13,11 +13,15 @@ export type SelectionRules = {
   readonly maxBytes: number;
   /** Whether a transaction submitted to this node waits. If none does, no relayed one comes before another of its rate. */
   readonly ownWaits: boolean;
+  /** Heartbeats and evidence: they come first in a part of the room, whatever they pay. */
+  readonly reserved?: RateGroup;
   /** An integer from 0 to below `limit`. */
   random(limit: number): number;
 };
 
 const LENGTH_BYTES = 4;
+/** This part of a body is for heartbeats and evidence first. */
+const RESERVED_PART = 4;
 /** One input, no output, referenced: nothing smaller exists, so less room than this is no room. */
 const SMALLEST = 3_400;
 /**
@@ -37,6 +41,15 @@ export function selectTransactions(
   let misfits = 0;
   let room = rules.maxBytes;
   for (const entry of kept) room -= entry.wire.length + LENGTH_BYTES;
+  let reservedRoom = Math.min(room, rules.maxBytes / RESERVED_PART);
+  for (const entry of rules.reserved === undefined ? [] : drawn([rules.reserved.first], rules.random)) {
+    const bytes = entry.wire.length + LENGTH_BYTES;
+    if (taken.has(entry) || bytes > reservedRoom || chosen.length >= rules.maxTransactions) continue;
+    chosen.push(entry);
+    taken.add(entry);
+    reservedRoom -= bytes;
+    room -= bytes;
+  }
   for (const { first, second } of groups)
     for (const tier of rules.ownWaits ? [[first], [second]] : [[first, second]])
       for (const entry of drawn(tier, rules.random)) {

@@ -164,6 +164,7 @@ export class TemplateMaker {
       maxTransactions,
       maxBytes: MAX_BODY_BYTES - BODY_OVERHEAD,
       ownWaits: mempool.oldestOwnMillis() !== undefined,
+      reserved: mempool.reserved,
       random,
     };
     const entries = selectTransactions(mempool.groups(), rules, still);

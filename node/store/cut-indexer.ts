@@ -4,10 +4,9 @@
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { CutEffects } from '../ledger/effects.ts';
+import type { BatchOp } from './batch.ts';
 
-export type BatchOp =
-  | { readonly type: 'put'; readonly key: Bytes; readonly value: Bytes }
-  | { readonly type: 'del'; readonly key: Bytes };
+export type { BatchOp } from './batch.ts';
 
 /** Synchronous reads of what the last finalized cut left. An iterator sees one moment of the store. */
 export interface StoreReader {

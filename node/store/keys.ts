@@ -28,6 +28,13 @@ export const KEYS = {
   waitingRange: [Buffer.from('Q'), Buffer.from('R')] as const,
   transaction: (id: Bytes) => prefixed('T', id),
   spender: (outpoint: Outpoint) => prefixed('X', outpointKey(outpoint)),
+  /** Committees by epoch, for certificates and for the state. */
+  committee: (epoch: number) => heightKey('E', epoch),
+  validator: (id: Bytes) => prefixed('V', id),
+  validatorRange: [Buffer.from('V'), Buffer.from('W')] as const,
+  delegation: (validator: Bytes, id: Bytes) => prefixed('J', Buffer.concat([validator, id])),
+  delegationRange: [Buffer.from('J'), Buffer.from('K')] as const,
+  owned: (owner: Bytes, id: Bytes) => prefixed('O', Buffer.concat([owner, id])),
   publicKey: (address: Bytes) => prefixed('P', address),
   /** Index spaces: `I | name | 0`. */
   index: (name: string) => Buffer.from(`I${name}\0`, 'latin1'),

@@ -8,12 +8,15 @@ import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { CodedError } from '../../protocol/coded-error.ts';
 import { type Certificate, decodeCertificate, encodeCertificate } from '../../protocol/cut.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { INTERVAL_CUTS } from '../../protocol/network.ts';
+import { ID_BYTES } from '../../protocol/identifier.ts';
 import type { Outpoint } from '../../protocol/transaction.ts';
 import type { BlockRecord, CutRecord } from '../full-node.ts';
 import type { AppliedCut } from '../ledger/apply-cut.ts';
 import { isFaultOfCopy } from '../ledger/effects.ts';
+import type { LedgerTries } from '../ledger/genesis-cut.ts';
 import { KEY_LAYOUT, OUTPUT_LAYOUT } from '../ledger/output-set.ts';
+import { type Committee, decodeCommittee } from '../ledger/staking/committee.ts';
+import { decodeValidator, type Validator } from '../ledger/staking/validator.ts';
 import { decodeState, type LedgerState } from '../ledger/state.ts';
 import { Trie } from '../ledger/trie.ts';
 import type { BatchOp, CutIndexer, RangeOptions, StoreReader } from './cut-indexer.ts';
@@ -28,8 +31,9 @@ import {
   encodeTransactionRecord,
   type TransactionRecord,
 } from './records.ts';
+import { StakingSets } from './staking-sets.ts';
 
-const FORMAT = '1';
+const FORMAT = '2';
 const MEBIBYTE = 1024 * 1024;
 
 export const STORE_ERROR_CODES = ['store_format', 'store_genesis', 'store_damaged'] as const;
@@ -41,6 +45,7 @@ export class StoreError extends CodedError<(typeof STORE_ERROR_CODES)[number]> {
 export class LedgerStore {
   readonly outputTrie: Trie;
   readonly keyTrie: Trie;
+  readonly staking: StakingSets;
   readonly #db: ClassicLevel<Uint8Array, Uint8Array>;
   readonly #durable: boolean;
 
@@ -50,6 +55,7 @@ export class LedgerStore {
     const read = (key: Bytes) => this.get(key);
     this.outputTrie = new Trie(OUTPUT_LAYOUT, read);
     this.keyTrie = new Trie(KEY_LAYOUT, read);
+    this.staking = new StakingSets(read);
   }
 
   /** A store that is not `durable` waits for no disk: for one that can be made again. */
@@ -68,6 +74,7 @@ export class LedgerStore {
       await db.close();
       throw new StoreError('store_format', `the data directory has the format ${Buffer.from(format)}, not ${FORMAT}`);
     }
+    await store.staking.load((from, to) => store.range(from, to));
     return store;
   }
 
@@ -132,11 +139,46 @@ export class LedgerStore {
   state(): LedgerState {
     const bytes = this.get(KEYS.state);
     if (bytes === undefined) throw new StoreError('store_damaged', 'the store has a genesis and no state');
-    return decodeState(bytes, (anchor) => {
-      const window = this.get(KEYS.window(anchor));
-      if (window === undefined) throw new StoreError('store_damaged', `the window of anchor ${anchor} is missing`);
-      return window;
+    return decodeState(bytes, {
+      window: (anchor) => this.#part(KEYS.window(anchor), `the window of anchor ${anchor}`),
+      committee: (epoch) => this.#part(KEYS.committee(epoch), `the committee of epoch ${epoch}`),
     });
+  }
+
+  #part(key: Bytes, name: string): Uint8Array {
+    const bytes = this.get(key);
+    if (bytes === undefined) throw new StoreError('store_damaged', `${name} is missing`);
+    return bytes;
+  }
+
+  committee(epoch: number): Committee | undefined {
+    const bytes = this.get(KEYS.committee(epoch));
+    return bytes === undefined ? undefined : decodeCommittee(bytes);
+  }
+
+  async validators(): Promise<Validator[]> {
+    return (await this.values(...KEYS.validatorRange)).map(decodeValidator);
+  }
+
+  /** Identifiers of the positions that an address owns. */
+  async ownedPositions(owner: Bytes): Promise<Uint8Array[]> {
+    const from = KEYS.owned(owner, new Uint8Array(0));
+    const to = Buffer.concat([from, new Uint8Array(ID_BYTES + 1).fill(0xff)]);
+    return (await this.range(from, to)).map(([key]) => key.slice(from.length));
+  }
+
+  /** The sets as execution reads them at a state. */
+  sets(state: LedgerState) {
+    return {
+      outputTrie: this.outputTrie,
+      keyTrie: this.keyTrie,
+      stakingTries: this.staking.tries,
+      staking: this.staking.reads(state),
+    };
+  }
+
+  get tries(): LedgerTries {
+    return { outputTrie: this.outputTrie, keyTrie: this.keyTrie, stakingTries: this.staking.tries };
   }
 
   cut(height: number): CutRecord | undefined {
@@ -237,18 +279,24 @@ export class LedgerStore {
     await this.#db.batch(operations, { sync: this.#durable });
     this.outputTrie.committed(cut.outputs);
     this.keyTrie.committed(cut.keys);
+    this.staking.committed(cut.staking, cut.effects.staking);
   }
 
   #operations(cut: AppliedCut, certificate: Certificate): BatchOp[] {
     const { effects } = cut;
     const { height } = effects.header;
-    const operations: BatchOp[] = [...cut.outputs.operations, ...cut.keys.operations];
+    const operations: BatchOp[] = [
+      ...cut.outputs.operations,
+      ...cut.keys.operations,
+      ...this.staking.operations(cut.staking, effects.staking),
+    ];
     const put = (key: Bytes, value: Bytes) => operations.push({ type: 'put', key, value });
     const del = (key: Bytes) => operations.push({ type: 'del', key });
     put(KEYS.state, cut.stateBytes);
     put(KEYS.cut(height), encodeCutRecord(effects));
     put(KEYS.certificate(height), encodeCertificate(certificate));
-    for (const old of certificatesToDrop(height, INTERVAL_CUTS)) del(KEYS.certificate(old));
+    for (const old of certificatesToDrop(height, cut.state.intervalCuts)) del(KEYS.certificate(old));
+    if (cut.committee !== undefined) put(KEYS.committee(cut.committee.epoch), cut.committee.bytes);
     for (const window of cut.windows) put(KEYS.window(window.anchorHeight), window.bytes);
     if (cut.closedAnchor !== undefined) del(KEYS.window(cut.closedAnchor));
     for (const { address, publicKey } of effects.keys) put(KEYS.publicKey(address), publicKey);

@@ -25,7 +25,7 @@ export function encodeCutRecord(effects: CutEffects): Uint8Array<ArrayBuffer> {
   for (const block of effects.registered) writer.raw(block.id);
   writer.u32(effects.transactions.length).u8(executed.size).u32(effects.rewards.length);
   for (const reward of effects.rewards) writer.raw(reward.blockId).u64(reward.amount);
-  writer.u8(effects.stakePayouts.length);
+  writer.u32(effects.stakePayouts.length);
   for (const payout of effects.stakePayouts)
     writer.height(payout.interval).raw(payout.positionId).raw(payout.rewardAddress).u64(payout.amount);
   writer.u64(effects.subsidy).u64(effects.fees);
@@ -63,7 +63,7 @@ export function decodeCutRecord(bytes: Bytes): CutRecord {
     rewards.push(amount === 0n ? { blockId, amount } : { blockId, amount, outpoint: workRewardOutpoint(blockId) });
   }
   const stakePayouts: CutRecord['stakePayouts'][number][] = [];
-  for (let left = reader.u8(); left > 0; left--) {
+  for (let left = reader.u32(); left > 0; left--) {
     const interval = reader.height();
     const positionId = reader.take(ID_BYTES);
     const rewardAddress = reader.take(ADDRESS_PAYLOAD_BYTES);

@@ -41,15 +41,3 @@ export const emission = object(
   },
   'Emission',
 );
-
-export const stakingEstimate = object(
-  {
-    api_version: version,
-    finalized_height: height,
-    amount,
-    total_bonded: amount,
-    stake_half_per_day: described(amount, 'stake half of the running interval, without fees'),
-    reward_per_day: amount,
-  },
-  'StakingEstimate',
-);

@@ -13,6 +13,7 @@ export const API_ERRORS = {
   cut_unknown: 404,
   block_unknown: 404,
   transaction_unknown: 404,
+  validator_unknown: 404,
   method_not_allowed: 405,
   request_timeout: 408,
   cut_pruned: 410,

@@ -300,8 +300,18 @@ export const ROUTES = {
   stakingValidators: route({
     method: 'GET',
     path: '/v1/staking/validators',
-    summary: 'Validators and their state (beyond the specification)',
+    summary: 'Validators and their state, most stake first (beyond the specification)',
+    query: object({ state: optional(d.validatorState) }),
     answer: d.stakingValidators,
+    cost: 8,
+  }),
+  stakingValidator: route({
+    method: 'GET',
+    path: '/v1/staking/validators/{id}',
+    summary: 'One validator (beyond the specification)',
+    params: byTransaction,
+    answer: d.stakingValidator,
+    errors: ['validator_unknown'],
   }),
 } as const;
 

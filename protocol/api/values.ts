@@ -44,7 +44,7 @@ export const cutReference = object(
 );
 export type CutReference = Infer<typeof cutReference>;
 
-export const SOURCES = ['regular', 'work_reward', 'stake_reward', 'genesis'] as const;
+export const SOURCES = ['regular', 'work_reward', 'stake_reward', 'genesis', 'stake_withdrawal'] as const;
 export const source = oneOf(SOURCES, 'how the output came to be');
 export type OutputSource = (typeof SOURCES)[number];
 export const CHANGE_KINDS = ['received', 'spent'] as const;

@@ -3,6 +3,7 @@
  * node's public API has a check here that runs against a real node; rows of other programs, and what has no meaning on a
  * development chain yet, are named with where they belong. docs/conformance.md is made from this list.
  */
+import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { NODE_LIMITS, PUBLIC_LIMITS } from '../../node/api/api-limits.ts';
 import { developmentKey } from '../../node/development.ts';
@@ -70,6 +71,13 @@ const route = (row: string, ...names: RouteName[]): Row => ({
       await answers(name);
     }
   },
+});
+/** Shown by a test of its own. */
+const shownBy = (table: string, row: string, file: string): Row => ({
+  table,
+  row,
+  note: file,
+  check: async () => expect(existsSync(new URL(`../../${file}`, import.meta.url))).toBe(true),
 });
 const pages = (row: string, name: RouteName, standard: number, maximum: number): Row => ({
   table: 'Endpoints: page sizes',
@@ -429,21 +437,26 @@ const ROWS: readonly Row[] = [
     'Node sync: `best_peer_height`, `peers`',
     'a node of a development chain has no peers: null and 0',
   ),
-  notYet(
+  shownBy(
     'Resources',
     'History `source` of withdrawn stake; positions of kind `delegation`; state `unbonding`',
-    'staking operations are refused by the ledger (`operation_unsupported`), so none exist',
+    'test/staking/node.test.ts',
   ),
-  notYet(
-    'Validator liveness',
-    'lapsed, jailed, exited; heartbeats',
-    'embedded validators are always live; `GET /v1/staking/validators` (beyond the specification) lists them',
-  ),
+  shownBy('Validator liveness', 'live, lapsed, jailed, eligible, exit; heartbeats', 'test/staking/story.test.ts'),
   tested(
     'Documents beyond the specification',
     '`GET /v1/staking/validators`',
     'test/api/routes.test.ts',
     async () => void (await answers('stakingValidators')),
+  ),
+  tested(
+    'Documents beyond the specification',
+    '`GET /v1/staking/validators/{id}`',
+    'test/api/routes.test.ts',
+    async () => {
+      const [first] = (await bed.client.stakingValidators({})).validators;
+      await answers('stakingValidator', { id: first?.validator_id });
+    },
   ),
 ];
 

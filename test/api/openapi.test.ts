@@ -205,6 +205,7 @@ test('a client made from the document reads every route', async () => {
     transactionStatus: { id },
     block: { id: block },
     stakingEstimate: { amount: '100' },
+    stakingValidator: { id: (await bed.client.stakingValidators({})).validators[0]?.validator_id ?? '' },
   };
   for (const { operation } of operations) {
     const answer = await callByDocument(bed.base, operation.operationId, inputs[operation.operationId] ?? {});

@@ -64,7 +64,10 @@ test('every answer fits the schema of its route', async () => {
     supply: await client.supply(),
     emission: await client.emission(),
     stakingEstimate: await client.stakingEstimate({ amount: '100000000' }),
-    stakingValidators: await client.stakingValidators(),
+    stakingValidators: await client.stakingValidators({}),
+    stakingValidator: await client.stakingValidator({
+      id: (await client.stakingValidators({})).validators[0]?.validator_id ?? '',
+    }),
   };
   for (const [name, answer] of Object.entries(answers))
     expect(check(ROUTES[name as RouteName].answer, answer), name).toBeUndefined();
@@ -252,7 +255,7 @@ test('the supply adds up, and the estimate counts its own weight', async () => {
   expect(BigInt(emission.work_half) + BigInt(emission.stake_half)).toBe(BigInt(emission.subsidy));
   expect(emission.next_reduction_height).toBe(34_560);
   const estimate = await bed.client.stakingEstimate({ amount: '1' });
-  expect(BigInt(estimate.reward_per_day)).toBeLessThan(BigInt(estimate.stake_half_per_day));
+  expect(BigInt(estimate.reward_per_day)).toBeLessThan(BigInt(estimate.pool_per_day));
   const positions = await bed.client.stakingPositions({ addresses: [addressOf('validator 0')] });
   expect(positions.positions.reduce((sum, { principal }) => sum + BigInt(principal), 0n).toString()).toBe(
     supply.bonded,

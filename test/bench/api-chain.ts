@@ -140,7 +140,7 @@ const UNSIGNED = { round: 0, signatures: [] };
 async function fill(store: LedgerStore, size: ChainSize): Promise<void> {
   const genesis = benchGenesis();
   const certify = certifyWith(developmentKeys(1));
-  let cut = genesisCut(genesis, store.outputTrie, store.keyTrie);
+  let cut = genesisCut(genesis, store.tries);
   await store.commit(cut, UNSIGNED, [addressIndex], encodeGenesis(genesis));
   const { chainId } = cut.effects;
   let spends = genesisOutpoint(chainId, genesis.outputs.length - 1);
@@ -152,8 +152,7 @@ async function fill(store: LedgerStore, size: ChainSize): Promise<void> {
       state,
       cutId: cut.effects.cutId,
       networkId: 4,
-      outputTrie: store.outputTrie,
-      keyTrie: store.keyTrie,
+      ...store.sets(state),
       output: (outpoint) => findOutput(store.outputTrie, state.outputs, outpoint),
       spender: () => undefined,
       isExecuted: () => false,
@@ -185,7 +184,8 @@ async function fill(store: LedgerStore, size: ChainSize): Promise<void> {
     const failed = cut.effects.transactions.find((transaction) => transaction.outcome !== 'executed');
     if (failed !== undefined) throw new Error(`a payment of the benchmark failed: ${JSON.stringify(failed.outcome)}`);
     // Only the last one is looked at when the store is opened.
-    const certificate = height < size.cuts ? UNSIGNED : await certify(certifiable(cut.state, cut.effects.cutId));
+    const certificate =
+      height < size.cuts ? UNSIGNED : await certify(certifiable(cut.state, state.stake.committee, cut.effects.cutId));
     await store.commit(cut, certificate, [addressIndex]);
   }
 }

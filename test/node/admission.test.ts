@@ -14,7 +14,7 @@ test('an input that the cut under way brings is not called unknown', async () =>
     output: () => (settled ? { address: body.outputs[0]!.address, amount: 1n } : undefined),
   };
   const dependencies = {
-    mempool: { get: () => undefined, spender: () => undefined },
+    mempool: { get: () => undefined, spender: () => undefined, isSlotTaken: () => false },
     ledger: () => ledger,
     sealing: () => (settled ? undefined : cut.promise),
   } as unknown as AdmissionDependencies;
@@ -29,7 +29,7 @@ test('an input that the cut under way brings is not called unknown', async () =>
 test('without a cut under way an unknown input is refused at once', async () => {
   const { body, wire } = sampleTransactions()[0]!;
   const dependencies = {
-    mempool: { get: () => undefined, spender: () => undefined },
+    mempool: { get: () => undefined, spender: () => undefined, isSlotTaken: () => false },
     ledger: () => ({
       state: { height: body.validFromHeight },
       isExecuted: () => false,

@@ -4,8 +4,10 @@ import type { CutEffects } from '../../node/ledger/effects.ts';
 import { genesisCut } from '../../node/ledger/genesis-cut.ts';
 import { findOutput, KEY_LAYOUT, OUTPUT_LAYOUT } from '../../node/ledger/output-set.ts';
 import { nameOf } from '../../node/ledger/registration.ts';
+import type { StakingReads } from '../../node/ledger/staking/layer.ts';
 import type { LedgerState } from '../../node/ledger/state.ts';
 import { Trie } from '../../node/ledger/trie.ts';
+import { StakingSets } from '../../node/store/staking-sets.ts';
 import type { Genesis } from '../../protocol/genesis.ts';
 
 export class MemoryLedger {
@@ -15,22 +17,29 @@ export class MemoryLedger {
   readonly #publicKeys = new Map<string, Uint8Array>();
   readonly #outputs = new Trie(OUTPUT_LAYOUT, (key) => this.#nodes.get(nameOf(key)));
   readonly #keys = new Trie(KEY_LAYOUT, (key) => this.#nodes.get(nameOf(key)));
+  readonly #sets = new StakingSets((key) => this.#nodes.get(nameOf(key)));
 
   constructor(genesis: Genesis) {
-    this.#take(genesisCut(genesis, this.#outputs, this.#keys));
+    this.#take(genesisCut(genesis, { outputTrie: this.#outputs, keyTrie: this.#keys, stakingTries: this.#sets.tries }));
   }
 
   #take(cut: AppliedCut): CutEffects {
-    for (const update of [cut.outputs, cut.keys])
-      for (const operation of update.operations)
+    const staking = this.#sets.operations(cut.staking, cut.effects.staking);
+    for (const operations of [cut.outputs.operations, cut.keys.operations, staking])
+      for (const operation of operations)
         if (operation.type === 'put') this.#nodes.set(nameOf(operation.key), operation.value);
         else this.#nodes.delete(nameOf(operation.key));
     this.#outputs.committed(cut.outputs);
     this.#keys.committed(cut.keys);
+    this.#sets.committed(cut.staking, cut.effects.staking);
     for (const { address, publicKey } of cut.effects.keys) this.#publicKeys.set(nameOf(address), publicKey);
     this.state = cut.state;
     this.#cutId = cut.effects.cutId;
     return cut.effects;
+  }
+
+  staking(): StakingReads {
+    return this.#sets.reads(this.state);
   }
 
   next(input: Partial<CutInput> = {}): CutEffects {
@@ -41,6 +50,8 @@ export class MemoryLedger {
       networkId: 4,
       outputTrie: this.#outputs,
       keyTrie: this.#keys,
+      stakingTries: this.#sets.tries,
+      staking: this.staking(),
       output: (outpoint) => findOutput(this.#outputs, state.outputs, outpoint),
       spender: () => undefined,
       isExecuted: () => false,

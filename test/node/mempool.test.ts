@@ -9,6 +9,7 @@ import { type SelectionRules, selectTransactions } from '../../node/mempool/sele
 import { burnAddressPayload } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { utf8 } from '../../protocol/bytes.ts';
+import { encodeOperation } from '../../protocol/staking/operation.ts';
 import { decodeTransaction, encodeTransaction, encodeTransactionBody } from '../../protocol/transaction.ts';
 import { Bed, randomOf } from './bed.ts';
 
@@ -47,10 +48,8 @@ test('what is wrong with a transaction is said at the door', async () => {
   expect(await send(encodeTransaction({ ...signed, witnesses: [{ ...witness, signature: broken }] }))).toBe(
     'signature_invalid',
   );
-  const operation = { ...signed.body, operation: { type: 1, data: new Uint8Array(1) } };
-  expect(await send(encodeTransaction({ body: operation, witnesses: [witness, witness] }))).toBe(
-    'operation_unsupported',
-  );
+  const operation = { ...signed.body, operation: encodeOperation({ name: 'exit', validator: new Uint8Array(48) }) };
+  expect(await send(encodeTransaction({ body: operation, witnesses: [witness, witness] }))).toBe('validator_unknown');
   const elsewhere = { ...signed.body, chainId: new Uint8Array(48) };
   expect(encodeTransactionBody(elsewhere).length).toBeGreaterThan(0);
   expect(await send(encodeTransaction({ ...signed, body: elsewhere }))).toBe('transaction_malformed');

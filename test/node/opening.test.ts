@@ -72,7 +72,7 @@ test('a state that is not that of the last cut is refused', async () => {
   await alter(async (db) => {
     const state = new Uint8Array((await db.get(KEYS.state)) as Uint8Array);
     // The first byte of `minted`.
-    const at = 48 + 8 + 48 + 8 + 2 * 64;
+    const at = 48 + 8 + 48 + 8 + 5 * 64;
     state.set([(state[at] as number) ^ 1], at);
     await db.put(KEYS.state, state);
   });

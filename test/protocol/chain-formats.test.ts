@@ -1,5 +1,6 @@
 /** Cut headers, certificates and genesis documents: vectors, round trips, refusals. */
 import { expect, test } from 'vitest';
+import { burnAddressPayload } from '../../protocol/address.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import {
   cutId,
@@ -33,7 +34,19 @@ test('a genesis document reads back, and one that does not add up is refused', (
   expect(() => encodeGenesis({ ...genesis, outputs: [{ ...first, amount: first.amount + 1n }, ...rest] })).toThrow(
     /hands out/,
   );
-  expect(() => encodeGenesis({ ...genesis, validators: [] })).toThrow(/1 to 64/);
+  expect(() => encodeGenesis({ ...genesis, validators: [] })).toThrow(/1 to 200/);
+  const [validator] = genesis.validators as [(typeof genesis.validators)[number]];
+  const two = [validator, validator];
+  expect(() => encodeGenesis({ ...genesis, validators: two })).toThrow(/one consensus key/);
+  for (const wrong of [{ commission: 7 }, { endpoint: new Uint8Array(3) }, { owner: burnAddressPayload() }])
+    expect(() => encodeGenesis({ ...genesis, validators: [{ ...validator, ...wrong }] })).toThrow();
+  for (const intervalCuts of [0, 12, 25, 34_572])
+    expect(() => encodeGenesis({ ...genesis, intervalCuts })).toThrow(/multiple of 12/);
+  expect(() => encodeGenesis({ ...genesis, network: 'testnet' })).toThrow(/34560/);
+  // There is no chain of version 1 to read.
+  const old = Uint8Array.from(document);
+  old[0] = 1;
+  expect(() => decodeGenesis(old)).toThrow(/version 2 only/);
 });
 
 test('members of a certificate stand in order, each once', () => {

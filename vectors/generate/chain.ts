@@ -2,11 +2,14 @@
 import { genesisCut } from '../../node/ledger/genesis-cut.ts';
 import { KEY_LAYOUT, OUTPUT_LAYOUT } from '../../node/ledger/output-set.ts';
 import { Trie } from '../../node/ledger/trie.ts';
+import { StakingSets } from '../../node/store/staking-sets.ts';
 import { keyAddressPayload } from '../../protocol/address.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { type CutHeader, certificateMessage, cutId, encodeCutHeader } from '../../protocol/cut.ts';
 import { GENESIS_SUPPLY } from '../../protocol/emission.ts';
-import { chainId, encodeGenesis, type Genesis, genesisOutpoint, validatorId } from '../../protocol/genesis.ts';
+import { chainId, encodeGenesis, type Genesis, genesisOutpoint } from '../../protocol/genesis.ts';
+import { encodeEndpoint } from '../../protocol/staking/endpoint.ts';
+import { validatorId } from '../../protocol/staking/names.ts';
 import { PUBLIC_KEY_BYTES } from '../../protocol/transaction.ts';
 import { pattern } from './pattern.ts';
 
@@ -24,13 +27,30 @@ export function chainVectors() {
     powEpochLength: 1_000,
     initialWork: 4_096n,
     minimumWork: 64n,
-    validators: [{ publicKey, principal: BOND, rewardAddress: keyAddressPayload(publicKey) }],
+    intervalCuts: 24,
+    validators: [
+      {
+        publicKey,
+        principal: BOND,
+        owner: keyAddressPayload(pattern('chain/validator owner', PUBLIC_KEY_BYTES)),
+        rewardAddress: keyAddressPayload(publicKey),
+        commission: 500,
+        endpoint: encodeEndpoint({
+          overlayKey: pattern('chain/overlay', 32),
+          routes: [{ kind: 'ipv4', host: Uint8Array.of(192, 0, 2, 1), port: 28_704 }],
+        }),
+      },
+    ],
     outputs,
   };
   const document = encodeGenesis(genesis);
   const chain = chainId(document);
   const nothing = () => undefined;
-  const cut = genesisCut(genesis, new Trie(OUTPUT_LAYOUT, nothing), new Trie(KEY_LAYOUT, nothing));
+  const cut = genesisCut(genesis, {
+    outputTrie: new Trie(OUTPUT_LAYOUT, nothing),
+    keyTrie: new Trie(KEY_LAYOUT, nothing),
+    stakingTries: new StakingSets(nothing).tries,
+  });
   const later: CutHeader = {
     networkId: 4,
     height: 12_345_678,
@@ -53,6 +73,8 @@ export function chainVectors() {
         sum: cut.state.outputs.sum.toString(),
         count: cut.state.outputs.count,
       },
+      committee: toHex(cut.state.stake.committee.bytes),
+      validator_set_id: toHex(cut.state.stake.committee.setId),
       state: toHex(cut.stateBytes),
       state_root: toHex(cut.effects.header.stateRoot),
       cut_header: toHex(cut.effects.headerBytes),

@@ -7,6 +7,7 @@ import { chainVectors } from './chain.ts';
 import { receiptVectors } from './receipts.ts';
 import { rewardVectors } from './rewards.ts';
 import { shareIdentityVectors } from './share-identity.ts';
+import { stakingVectors } from './staking.ts';
 import { stratumV1Vectors } from './stratum-v1.ts';
 import { stratumV2Vectors } from './stratum-v2.ts';
 import { transactionVectors } from './transaction.ts';
@@ -24,6 +25,7 @@ export const vectorFiles: Record<string, () => unknown> = {
   'reward-root.json': rewardRootVectors,
   'rewards.json': rewardVectors,
   'share-identity.json': shareIdentityVectors,
+  'staking.json': stakingVectors,
   'stratum-v1.json': stratumV1Vectors,
   'stratum-v2.json': stratumV2Vectors,
   'target.json': targetVectors,

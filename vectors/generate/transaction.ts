@@ -3,6 +3,7 @@ import { burnAddressPayload } from '../../protocol/address.ts';
 import { concat, toHex, utf8 } from '../../protocol/bytes.ts';
 import { massOf, minimumFee, shapeOf } from '../../protocol/fee.ts';
 import { id, LABELS } from '../../protocol/identifier.ts';
+import { encodeOperation } from '../../protocol/staking/operation.ts';
 import {
   encodeTransaction,
   encodeTransactionBody,
@@ -43,7 +44,7 @@ const bodies: TransactionBody[] = [
     inputs: [{ transactionId: pattern('input/9', 48), outputIndex: 4_294_967_295 }],
     outputs: [{ address: burnAddressPayload(), amount: 20_000_000_000_000_000n }],
     payload: new Uint8Array(0),
-    operation: { type: 1, data: pattern('operation', 40) },
+    operation: encodeOperation({ name: 'withdraw', position: pattern('operation', 48) }),
   },
 ];
 

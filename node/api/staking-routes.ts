@@ -1,0 +1,151 @@
+/** Routes about stake: positions, validators, and what an amount may earn (ledger rules 60 to 69). */
+import { keyAddressPayload } from '../../protocol/address.ts';
+import type { StakingPosition, ValidatorDocument } from '../../protocol/api/documents.ts';
+import type { VALIDATOR_STATES } from '../../protocol/api/staking-documents.ts';
+import { equalBytes } from '../../protocol/bytes.ts';
+import { splitHalves } from '../../protocol/emission.ts';
+import { idFromHex } from '../../protocol/identifier.ts';
+import { selfBondId } from '../../protocol/staking/names.ts';
+import { hex } from '../events.ts';
+import type { Staking } from '../full-node.ts';
+import { byStake, isEligible } from '../ledger/staking/committee.ts';
+import { type Position, releaseOf } from '../ledger/staking/position.ts';
+import { sweepReached } from '../ledger/staking/slashing.ts';
+import { asOf, isActive, type Validator } from '../ledger/staking/validator.ts';
+import { addressText } from './address-routes.ts';
+import { type ApiContext, type Handlers, readAddresses } from './api-context.ts';
+import { refusal } from './api-error.ts';
+
+type ValidatorState = (typeof VALIDATOR_STATES)[number];
+
+function positionDocument(context: ApiContext, staking: Staking, position: Position): StakingPosition {
+  const validator = staking.validator(position.validator) as Validator;
+  const release = releaseOf(position, validator, staking.intervalCuts);
+  const next = context.node.head().height + 1;
+  const withdrawable =
+    release !== undefined && release <= next && position.principal > 0n && sweepReached(staking.stake.sweeps, position);
+  return {
+    position_id: hex(position.id),
+    kind: position.kind,
+    validator: hex(position.validator),
+    owner_address: addressText(context, position.owner),
+    reward_address: addressText(context, position.rewardAddress),
+    principal: position.principal.toString(),
+    state: release === undefined ? 'bonded' : 'unbonding',
+    release_height: release ?? null,
+    withdrawable,
+  };
+}
+
+const memberIndex = ({ stake }: Staking, validator: Validator): number =>
+  stake.committee.members.findIndex(({ validatorId }) => equalBytes(validatorId, validator.id));
+
+function stateOf(staking: Staking, validator: Validator): ValidatorState {
+  if (validator.slashHeight !== 0) return 'slashed';
+  if (validator.exitHeight !== 0) return 'exiting';
+  if (memberIndex(staking, validator) >= 0) return 'committee';
+  if (validator.jailedUntil > staking.epoch) return 'jailed';
+  // New ones wait for their seat, and are eligible for it.
+  const seat = Math.max(staking.epoch + 1, validator.seatFrom);
+  return isEligible(validator, seat) || validator.heartbeatEpoch >= staking.epoch - 1 ? 'eligible' : 'lapsed';
+}
+
+function validatorDocument(context: ApiContext, staking: Staking, record: Validator): ValidatorDocument {
+  const validator = asOf(record, staking.epoch);
+  const member = memberIndex(staking, validator);
+  const own = staking.position(selfBondId(validator.id));
+  const selfBond = own?.principal ?? 0n;
+  const { nextCommission, nextEndpoint, nextKey } = validator;
+  return {
+    validator_id: hex(validator.id),
+    owner_address: addressText(context, validator.owner),
+    reward_address: own === undefined ? null : addressText(context, own.rewardAddress),
+    state: stateOf(staking, validator),
+    committee: member >= 0,
+    stake: validator.stake.toString(),
+    self_bond: selfBond.toString(),
+    delegated: (isActive(validator) ? validator.stake - selfBond : 0n).toString(),
+    delegations: staking.delegationCount(validator.id),
+    commission_bps: validator.commission,
+    pending_commission:
+      nextCommission === undefined ? null : { commission_bps: nextCommission.value, epoch: nextCommission.epoch },
+    consensus_key_address: addressText(context, keyAddressPayload(validator.key)),
+    pending_consensus_key_epoch: nextKey?.epoch ?? null,
+    endpoint: hex(validator.endpoint),
+    pending_endpoint:
+      nextEndpoint === undefined ? null : { endpoint: hex(nextEndpoint.value), epoch: nextEndpoint.epoch },
+    heartbeat_epoch: validator.heartbeatEpoch,
+    seat_from_epoch: validator.seatFrom,
+    jailed_until_epoch: validator.jailedUntil > staking.epoch ? validator.jailedUntil : null,
+    attended_windows: member < 0 ? null : (staking.stake.attendance.windows[member] as number),
+    exit_height: validator.exitHeight || null,
+    slash_height: validator.slashHeight || null,
+  };
+}
+
+const placeOf = (context: ApiContext, staking: Staking) => ({
+  api_version: 1 as const,
+  finalized_height: context.node.head().height,
+  epoch: staking.epoch,
+  interval_cuts: staking.intervalCuts,
+  validator_set_id: hex(staking.stake.committee.setId),
+});
+
+export const stakingRoutes: Pick<
+  Handlers,
+  'stakingEstimate' | 'stakingPositions' | 'stakingValidators' | 'stakingValidator'
+> = {
+  stakingEstimate(context, { query }) {
+    const amount = BigInt(query.amount);
+    const { stake, intervalCuts } = context.node.staking();
+    const { height, bonded } = context.node.supply();
+    const cuts = (height + 1) % intervalCuts;
+    const pool =
+      cuts === 0
+        ? splitHalves(context.node.emission().state.amount).stake
+        : (stake.pool * BigInt(intervalCuts)) / BigInt(cuts);
+    let sharing = 0n;
+    for (const { earning } of stake.committee.members) sharing += earning;
+    // The amount joins what shares: a reward counted without its own weight would promise too much.
+    const reward = amount === 0n ? 0n : (pool * amount) / (sharing + amount);
+    return {
+      api_version: 1,
+      finalized_height: height,
+      amount: query.amount,
+      total_bonded: bonded.toString(),
+      sharing_stake: sharing.toString(),
+      pool_per_day: pool.toString(),
+      reward_per_day: reward.toString(),
+    };
+  },
+
+  async stakingPositions(context, { body }) {
+    const { node } = context;
+    const owned = await Promise.all(
+      readAddresses(context, body.addresses).map(({ payload }) => node.positionsOf(payload)),
+    );
+    const staking = node.staking();
+    return {
+      api_version: 1,
+      finalized_height: node.head().height,
+      positions: owned.flat().map((position) => positionDocument(context, staking, position)),
+    };
+  },
+
+  async stakingValidators(context, { query }) {
+    const staking = context.node.staking();
+    const all = await context.node.validators();
+    const documents = [...all].sort(byStake).map((record) => validatorDocument(context, staking, record));
+    return {
+      ...placeOf(context, staking),
+      validators: documents.filter(({ state }) => query.state === undefined || state === query.state),
+    };
+  },
+
+  stakingValidator(context, { params }) {
+    const staking = context.node.staking();
+    const record = staking.validator(idFromHex(params.id));
+    if (record === undefined) throw refusal('validator_unknown', 'no validator has this identifier');
+    return { ...placeOf(context, staking), validator: validatorDocument(context, staking, record) };
+  },
+};
