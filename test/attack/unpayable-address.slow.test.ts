@@ -8,6 +8,7 @@ import type { PayoutAction, QueueDocument } from '../../pool/api/documents.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { startBed } from '../bridge/bed.ts';
 import { addressOf as minerAddress, V1Client, V2Client } from '../bridge/stratum-client.ts';
+import { creditAccount } from '../faults/credit-account.ts';
 import { PayoutBed } from '../faults/payout-bed.ts';
 import { COIN } from '../wallet/wallet-bed.ts';
 
@@ -48,8 +49,7 @@ test('twenty of them in the books, with more than anybody else: the others are p
   for (let i = 0; i < 20; i++) {
     const payload = withKind(i % 5 === 4 ? 0 : 2, 100 + i);
     const address = formatAddress(payload, i % 5 === 4 ? 'mainnet' : 'development');
-    await bed.sql`insert into accounts (payload, address, balance) values (${Buffer.from(payload)}, ${address},
-      ${50n * COIN + BigInt(i)})`;
+    await creditAccount(bed.sql, { payload, address, amount: 50n * COIN + BigInt(i) });
   }
   for (let i = 0; i < 40; i++) bed.income.push({ account: i, amount: COIN + BigInt(i) });
   bed.startIncome();

@@ -17,6 +17,7 @@ import { type PostgresServer, startPostgresServer } from '../pool/postgres-serve
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { ChainBed, COIN, DaemonProcess, WalletFiles } from '../wallet/wallet-bed.ts';
+import { creditAccount } from './credit-account.ts';
 
 export const MINIMUM = COIN / 10n;
 const CUT_MILLIS = 100;
@@ -137,8 +138,7 @@ export class PayoutBed {
       const from = Number(row?.value ?? 0);
       const part = this.income.slice(from, from + 20);
       for (const { account, amount } of part)
-        await transaction`insert into accounts as a (payload, address, balance) values (${Buffer.from(payloadOf(account))},
-          ${addressOf(account)}, ${amount}) on conflict (address) do update set balance = a.balance + excluded.balance`;
+        await creditAccount(transaction, { payload: payloadOf(account), address: addressOf(account), amount });
       const through = from + part.length;
       await transaction`insert into settings values ('test_income', ${String(through)})
         on conflict (name) do update set value = excluded.value`;
