@@ -79,7 +79,8 @@ test('twenty of them in the books, with more than anybody else: the others are p
   for (const payout of waiting) {
     expect(payout).toMatchObject({ state: 'reserved', recipients: 1, actions: ['release', 'void'] });
     expect(payout.items[0]?.address).toMatch(/^d?svc1/);
-    expect(payout.needs_person).toMatch(/burn|of mainnet/);
+    // An address of another network is found by the audit already, before the wallet is asked.
+    expect(payout.needs_person).toMatch(/burn|of mainnet|its address is not that of its payload/);
   }
   // Both buttons work, for every one of them. Asked again, the wallet refuses again; given back, the balance is due again: they wait alone once more.
   const ids = new Set(waiting.map(({ payout_id }) => payout_id));
