@@ -2,7 +2,6 @@
  * `svcd run`, put together: lock, verifier, chain, listeners, metrics, in this order, each handed to the shutdown as it starts. Everything it needs
  * comes from options and from the process it runs in.
  */
-import { randomInt } from 'node:crypto';
 import { join } from 'node:path';
 import { createVerifier } from '../kernels/verifier.ts';
 import { NETWORKS } from '../protocol/network.ts';
@@ -17,33 +16,18 @@ import { watchClock } from '../runtime/watched-clock.ts';
 import { type PublicApi, startApi } from './api/api.ts';
 import { chainRates, nodeSync } from './api/chain-routes.ts';
 import { loadIdentity, type NodeIdentity } from './api/identity.ts';
-import { certifyWith } from './certificate.ts';
-import { developmentGenesis, developmentKey, validatorName } from './development.ts';
 import { CutFeed, CutReader } from './events.ts';
 import type { FullNode } from './full-node.ts';
-import { addressIndex } from './index/address-index.ts';
 import { listenForMining } from './mining/listener.ts';
-import { createNode } from './node.ts';
 import { nodeMetrics } from './node-metrics.ts';
 import type { runOptions } from './node-options.ts';
-import { StoreError } from './store/ledger-store.ts';
+import { checkNetwork, openNode } from './open-node.ts';
 
 export type RunValues = ValuesOf<typeof runOptions>;
 
 export type DaemonDependencies = { readonly log: Logger; readonly shutdown: Shutdown; readonly version: string };
 
-export const storeDirectory = (dataDir: string): string => join(dataDir, 'store');
-
-/** Only the development network has a genesis; inventing one for another would make a chain that nobody else is on. */
-export function checkNetwork(network: RunValues['network']): void {
-  if (network !== 'development')
-    throw new StoreError(
-      'store_genesis',
-      `no ${network} genesis is defined yet: only --network development can be run`,
-    );
-}
-
-export async function runDaemon(values: RunValues, { log, shutdown, version }: DaemonDependencies): Promise<FullNode> {
+export async function runDaemon(values: RunValues, { log, shutdown, version }: DaemonDependencies): Promise<void> {
   checkNetwork(values.network);
   const lock = lockDirectory(values.dataDir);
   shutdown.add('data directory lock', () => lock.release());
@@ -64,16 +48,19 @@ export async function runDaemon(values: RunValues, { log, shutdown, version }: D
   const api = await listenForApi(values, identity, { log, shutdown, version });
   const clock = watchClock(log.child('clock'));
   shutdown.add('clock', () => clock.stop());
-  const node = await openNode(values, log, verifier, figures, clock.now);
-  shutdown.add('node', () => node.close());
+  const node = await openNode(values, {
+    verifier,
+    log,
+    now: clock.now,
+    started: (name, stop) => shutdown.add(name, stop),
+    fault: (reason) => shutdown.request(reason, 1),
+    figures,
+  });
   api?.serve(node);
   shutdown.add('answers of the public API', () => api?.serve(undefined));
-  figures.watch(node);
-  node.on('fault', (error) => shutdown.request(`fault: ${error.message}`, 1));
   await listen(values, node, identity, { log, shutdown, version }, metrics, (result) =>
     figures.submission('template', result),
   );
-  return node;
 }
 
 /** Before the chain is open, which can take a while: until then it answers that the node is not ready. */
@@ -98,45 +85,6 @@ async function listenForApi(
   shutdown.add('public API', () => api.close());
   log.info('public API', { address: showListenAddress(api.address) });
   return api;
-}
-
-async function openNode(
-  values: RunValues,
-  log: Logger,
-  verifier: ReturnType<typeof createVerifier>,
-  figures: ReturnType<typeof nodeMetrics>,
-  now: () => number,
-): Promise<FullNode> {
-  const newGenesis = () =>
-    developmentGenesis({
-      timestampMillis: now(),
-      powEpochLength: values.powEpochLength,
-      initialWork: BigInt(values.initialWork),
-      minimumWork: BigInt(values.minimumWork),
-      fund: values.fund,
-    });
-  const keys = [0, 1, 2, 3].map((member) => developmentKey(validatorName(member)).privateKey);
-  return await createNode(
-    {
-      storeDirectory: storeDirectory(values.dataDir),
-      network: NETWORKS[values.network],
-      cutMillis: values.cutMillis,
-      mempoolBytes: values.mempoolSize,
-      signatureThreads: values.signatureThreads,
-      newGenesis,
-    },
-    {
-      verifier,
-      certify: certifyWith(keys),
-      now,
-      steady: steadyMillis,
-      random: (limit) => randomInt(limit),
-      log: log.child('chain'),
-      indexers: [addressIndex],
-      onCutStep: figures.cutStep,
-      onSubmission: figures.submission,
-    },
-  );
 }
 
 async function listen(

@@ -6,9 +6,10 @@ import { lockDirectory } from '../runtime/directory-lock.ts';
 import { openLog } from '../runtime/log.ts';
 import { command, commandTable, runProgram, type Terminal, version } from '../runtime/program.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
-import { runDaemon, storeDirectory } from './daemon.ts';
+import { runDaemon } from './daemon.ts';
 import { rebuildIndex } from './index/rebuild.ts';
 import { pruneOptions, rebuildOptions, runOptions } from './node-options.ts';
+import { storeDirectory } from './open-node.ts';
 import { LedgerStore } from './store/ledger-store.ts';
 
 /** A failure with a code is told in one line; anything else is a defect and shows where it came from. */

@@ -6,20 +6,15 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { type CertificateFiles, readCertificate, warnOfExpiry, watchCertificate } from '../bridge/certificate.ts';
 import { BOOT_ID_BYTES } from '../bridge/extranonce.ts';
-import { limitsOf, threadsOf } from '../bridge/options.ts';
-import { createStratumServer, type StratumFigures, type StratumServer } from '../bridge/server.ts';
-import type { StratumService } from '../bridge/service.ts';
-import { NodeUpstream, UPSTREAM_DEFAULTS } from '../bridge/upstream.ts';
-import { createVerifier, type Verifier } from '../kernels/verifier.ts';
+import type { StratumFigures, StratumServer } from '../bridge/server.ts';
+import { openVerifier } from '../bridge/start-stratum.ts';
 import { PUBLIC_RATE_LIMIT } from '../node/api/rate-limit.ts';
 import { parseAddress } from '../protocol/address.ts';
 import { createApiClient } from '../protocol/api/client.ts';
-import { SOLO_MARK } from '../protocol/block-service.ts';
 import { type Bytes, toHex } from '../protocol/bytes.ts';
 import { NETWORKS, powEpoch } from '../protocol/network.ts';
-import { laterMillis, steadyMillis } from '../runtime/clock.ts';
+import { steadyMillis } from '../runtime/clock.ts';
 import type { ListenAddress } from '../runtime/command-line/command-line.ts';
 import { lockDirectory } from '../runtime/directory-lock.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
@@ -36,13 +31,9 @@ import type { ChainView } from './api/pool-view.ts';
 import { startWeb } from './api/web.ts';
 import { BALANCE_DEFAULTS, Balances } from './balances.ts';
 import { chainOfApi } from './chain.ts';
-import { connectDatabase, type Sql } from './database/connect.ts';
-import { startEmbeddedPostgres } from './database/embedded.ts';
-import { migrate } from './database/migrate.ts';
-import { JournalKeep } from './feed/journal-keep.ts';
-import { Outbox } from './feed/outbox.ts';
-import { positionsOf, sliceEndsOf } from './feed/positions.ts';
-import { Journal } from './journal.ts';
+import type { Sql } from './database/connect.ts';
+import { openDatabase } from './database/open-database.ts';
+import { openFeed } from './feed/open-feed.ts';
 import { SERVICES } from './journal-record.ts';
 import { openPoolNode } from './node-link.ts';
 import { openShared } from './open-shared.ts';
@@ -52,10 +43,11 @@ import { poolAddress } from './pool-address.ts';
 import type { PoolDependencies } from './pool-dependencies.ts';
 import { PoolError } from './pool-error.ts';
 import { poolMetrics } from './pool-metrics.ts';
+import { startPoolStratum } from './pool-stratum.ts';
 import { openPoolKey, POOL_KEY_FILE } from './receipts/pool-key.ts';
 import { ReceiptMaker } from './receipts/receipt-maker.ts';
+import { every } from './rounds.ts';
 import { PoolSink } from './share-sink.ts';
-import type { SharedState } from './shared/shared-state.ts';
 import { Refusals } from './stats/refusals.ts';
 import { TermRunner } from './term-runner.ts';
 import { openWalletLink } from './wallet-link.ts';
@@ -81,37 +73,20 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   const network = NETWORKS[values.network];
   const bootId = Uint8Array.from(randomBytes(BOOT_ID_BYTES));
   const startedMillis = steadyMillis();
-  started('clock', watchClock(log.child('clock')).stop);
+  const clock = watchClock(log.child('clock'));
+  started('clock', clock.stop);
   const lock = lockDirectory(values.dataDir);
   started('data directory lock', () => lock.release());
 
-  const databaseUrl = await openDatabase(values, dependencies);
-  const sql = connectDatabase(databaseUrl, { max: 10 });
-  started('database connections', () => sql.end({ timeout: 5 }));
-  await migrate(sql, log.child('database')).catch((error: Error) => {
-    throw new PoolError('database_unavailable', `the database cannot be used: ${error.message}`);
-  });
-
-  const node = await openPoolNode(values, dependencies);
+  const { sql, databaseUrl } = await openDatabase(values, dependencies);
+  const verifier = dependencies.verifier ?? openVerifier(values, dependencies);
+  const node = await openPoolNode(values, { ...dependencies, verifier, now: clock.now });
   const wallet = await openWalletLink(values, node.apiUrl, dependencies);
   const address = await poolAddress(sql, { network: network.name, given: values.poolAddress, wallet });
   const payload = parseAddress(address, network.name).payload;
   log.info('blocks pay the pool', { address });
 
-  const journal = await Journal.open({ directory: join(values.dataDir, 'journal'), bootId });
-  started('journal', () => journal.close());
-  const outbox = await Outbox.open(
-    { directory: join(values.dataDir, 'journal'), bootId: journal.bootId },
-    { log: log.child('feed') },
-  );
-  const earlier = outbox.lines().map((line) => line.bootId);
-  for (const [boot, through] of await positionsOf(sql)(earlier)) outbox.standAt(boot, through);
-  const ends = sliceEndsOf(sql);
-  await outbox.marks.look(ends);
-  const keep = new JournalKeep(
-    { directory: join(values.dataDir, 'journal'), keepMillis: values.journalKeep, maxBytes: values.journalKeepSize },
-    { outbox, log: log.child('journal'), now: steadyMillis },
-  );
+  const { journal, outbox, ends, keep } = await openFeed(values, { ...dependencies, sql, bootId });
   const { shared, source, unread } = await openShared(values, { ...dependencies, sql, outbox, bootId: journal.bootId });
 
   const refusals = new Refusals();
@@ -153,7 +128,6 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     createApiClient({ baseUrl, attempts, timeoutMillis, pin }, transport);
   const others = node.otherApis.map((url) => clientOf(url, 1, 5_000));
   const chain = chainOfApi(clientOf(node.apiUrl, 3, 10_000), transport, others);
-  const verifier = dependencies.verifier ?? openVerifier(values, dependencies);
   const powHash = async (header: Bytes, anchorHeight: number): Promise<Bytes> => {
     if (stratum.epochLength === undefined) throw new Error('there is no template yet that tells the epoch');
     const epoch = powEpoch(anchorHeight, stratum.epochLength);
@@ -196,10 +170,8 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   });
   const offer = poolKey === null ? {} : { receipts: { key: poolKey.publicKey, api: values.publicUrl ?? '' } };
   const pool = { pool: { payout: payload, address, name: values.poolName }, ...offer };
-  const stratum = await openStratum(values, pool, bootId, node.sources, sink, shared, {
-    ...dependencies,
-    verifier,
-  });
+  const { sources } = node;
+  const stratum = await startPoolStratum(values, pool, { ...dependencies, bootId, verifier, sources, sink, shared });
   const receipts =
     poolKey === null
       ? undefined
@@ -210,10 +182,6 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
             deliver: (delivery) => stratum.receipts(delivery),
           },
         );
-  shared.subscribe((news) => {
-    if (news.kind === 'ban') stratum.ban(news.key, news.untilMillis);
-    if (news.kind === 'unban') stratum.unban(news.key);
-  });
 
   let figures: StratumFigures | undefined;
   let view: ChainView | undefined;
@@ -334,108 +302,6 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   };
 }
 
-async function openDatabase(values: PoolValues, { log, started, fault }: PoolDependencies): Promise<string> {
-  if (values.database !== undefined) return values.database;
-  try {
-    const server = await startEmbeddedPostgres(join(values.dataDir, 'database'), log.child('database'));
-    let isStopping = false;
-    started('database', () => {
-      isStopping = true;
-      return server.stop();
-    });
-    void server.exited.then(() => {
-      if (!isStopping) fault('the embedded database ended');
-    });
-    return server.url;
-  } catch (error) {
-    throw new PoolError('database_unavailable', (error as Error).message);
-  }
-}
-
-function openVerifier(values: PoolValues, { log, started }: PoolDependencies): Verifier {
-  const verifier = createVerifier(
-    {
-      network: NETWORKS[values.network],
-      mode: values.powMode,
-      dataDir: join(values.dataDir, 'datasets'),
-      ...(values.verifyThreads === undefined ? {} : { threads: values.verifyThreads }),
-    },
-    { log: (message, fields) => log.child('pow').info(message, fields) },
-  );
-  started('verifier', () => verifier.close());
-  return verifier;
-}
-
-async function openStratum(
-  values: PoolValues,
-  offer: Pick<StratumService, 'pool' | 'receipts'>,
-  bootId: Uint8Array,
-  sources: ConstructorParameters<typeof NodeUpstream>[1]['sources'],
-  sink: PoolSink,
-  shared: SharedState,
-  { log, started, verifier }: PoolDependencies & { readonly verifier: Verifier },
-): Promise<StratumServer> {
-  const network = NETWORKS[values.network];
-  const files = certificateFiles(values);
-  const certificate = files === null ? null : readCertificate(files);
-  if (certificate !== null) warnOfExpiry(certificate, log, Date.now());
-  const upstream = new NodeUpstream(
-    { network, ...UPSTREAM_DEFAULTS },
-    { sources, now: laterMillis, log: log.child('upstream') },
-  );
-  const service = (name: string, tcp: ListenAddress | 'off', ws: ListenAddress | 'off'): StratumService => ({
-    name,
-    ...(tcp === 'off' ? {} : { listen: tcp }),
-    ...(ws === 'off' ? {} : { listenWs: ws }),
-    ...offer,
-    tag: { otherwise: values.poolName },
-    mark: name === 'solo' ? SOLO_MARK : 0,
-  });
-  const server = await createStratumServer(
-    {
-      network,
-      server: 'svc-pool',
-      services: [
-        service('pplns', values.pplnsListen, values.pplnsListenWs),
-        service('solo', values.soloListen, values.soloListenWs),
-      ],
-      threads: threadsOf(values),
-      limits: limitsOf(values),
-      wsOrigins: values.wsOrigin,
-      proxies: values.proxyProtocol,
-      allow: values.allow,
-      certificate,
-      bootId,
-    },
-    {
-      upstream,
-      sink,
-      verifier,
-      log: log.child('stratum'),
-      sessions: shared.sessions,
-      onBan: (key, untilMillis) => void shared.ban({ key, untilMillis }),
-    },
-  );
-  started('stratum server', async () => {
-    await server.drain();
-    await server.close();
-  });
-  for (const { service: name, kind, host, port } of server.addresses)
-    log.info('stratum listener', { service: name, kind, host, port, tls: certificate !== null });
-  if (files !== null && certificate !== null)
-    started(
-      'certificate',
-      watchCertificate(files, certificate, log, (news) => server.setCertificate(news)),
-    );
-  return server;
-}
-
-function certificateFiles({ tlsCert: cert, tlsKey: key }: PoolValues): CertificateFiles | null {
-  if ((cert === undefined) !== (key === undefined))
-    throw new PoolError('options_disagree', '--tls-cert and --tls-key come together');
-  return cert === undefined || key === undefined ? null : { cert, key };
-}
-
 function connectDocument(values: PoolValues, stratum: StratumServer): ConnectDocument {
   const port = (service: string, kind: 'tcp' | 'ws') =>
     stratum.addresses.find((address) => address.service === service && address.kind === kind)?.port ?? null;
@@ -464,19 +330,4 @@ function connectionsOf(figures: StratumFigures | undefined): Record<string, numb
   for (const listener of figures?.listeners ?? [])
     for (const [service, count] of Object.entries(listener.byService)) counts[service] = (counts[service] ?? 0) + count;
   return counts;
-}
-
-/** A round that fails is tried again at the next: what it gathers is for display. */
-function every(millis: number, work: () => Promise<unknown>, what: string, { log, started }: PoolDependencies): void {
-  let isRunning = false;
-  const timer = setInterval(() => {
-    if (isRunning) return;
-    isRunning = true;
-    work()
-      .catch((error: Error) => log.debug('not gathered', { what, reason: error.message }))
-      .finally(() => {
-        isRunning = false;
-      });
-  }, millis);
-  started(what, () => clearInterval(timer));
 }

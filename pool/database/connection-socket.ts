@@ -3,6 +3,9 @@
  * waiting queries afterwards; what they do next, such as a rollback, it then writes to nothing, which throws outside any
  * promise and would end the process. This socket says 'error' first, and 'close' only when what followed was written (to
  * a dead socket, which is harmless) and can be refused in order.
+ *
+ * No setting of the driver avoids it: the defect is its issue 1208 (also 1154), open as of 3.4.9; the proposed fix is its
+ * pull request 1209. When a release has that, this file goes and connect.ts needs no `socket`.
  */
 import { Socket } from 'node:net';
 

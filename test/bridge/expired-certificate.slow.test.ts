@@ -36,7 +36,7 @@ test('served with a warning, refused by miners in plain words, replaced without 
     ...['--tls-cert', cert, '--tls-key', key],
   ]);
   await bridge.until(/the certificate has (expired): only miners that pin it connect at=2001-01-01/);
-  const port = await bridge.until(/kind=tcp address=127.0.0.1:(\d+)/);
+  const port = await bridge.until(/kind=tcp host=127.0.0.1 port=(\d+)/);
   const trusting = { pins: [], authorities: EXPIRED_CERTIFICATE.cert };
   expect(await attempt(port, trusting)).toMatch(
     /^pool_certificate: stratum\+tls:\/\/localhost:\d+: certificate has expired/,

@@ -71,8 +71,8 @@ test('blocks found through a bridge are registered and paid to the miner’s own
   writeFileSync(cert, TEST_CERTIFICATE.cert);
   writeFileSync(key, TEST_CERTIFICATE.key, { mode: 0o600 });
   const svcBridge = bridge(folder(), '--node', mining, '--tls-cert', cert, '--tls-key', key);
-  const tcp = await svcBridge.until(/kind=tcp address=127.0.0.1:(\d+)/);
-  const ws = await svcBridge.until(/kind=ws address=127.0.0.1:(\d+)/);
+  const tcp = await svcBridge.until(/kind=tcp host=127.0.0.1 port=(\d+)/);
+  const ws = await svcBridge.until(/kind=ws host=127.0.0.1 port=(\d+)/);
   const stats = `http://127.0.0.1:${await svcBridge.until(/statistics address=127.0.0.1:(\d+)/)}/v1/stats`;
   await svcBridge.until(/(ready) healthy=true/);
   const miners = [
@@ -98,7 +98,7 @@ test('blocks found through a bridge are registered and paid to the miner’s own
 
 test('a bridge with an embedded node serves miners', { timeout: 120_000 }, async () => {
   const svcBridge = bridge(folder());
-  const tcp = await svcBridge.until(/kind=tcp address=127.0.0.1:(\d+)/);
+  const tcp = await svcBridge.until(/kind=tcp host=127.0.0.1 port=(\d+)/);
   const stats = `http://127.0.0.1:${await svcBridge.until(/statistics address=127.0.0.1:(\d+)/)}/v1/stats`;
   await svcBridge.until(/(ready) healthy=true/);
   const rig = miner(`stratum+tcp://127.0.0.1:${tcp}`, 3, 'rig');
@@ -109,7 +109,7 @@ test('a bridge with an embedded node serves miners', { timeout: 120_000 }, async
 
 test('two bridges cannot listen on one port, and it says so in one line', { timeout: 60_000 }, async () => {
   const svcBridge = bridge(folder(), '--node', 'http://127.0.0.1:1');
-  const tcp = await svcBridge.until(/kind=ws address=127.0.0.1:(\d+)/);
+  const tcp = await svcBridge.until(/kind=ws host=127.0.0.1 port=(\d+)/);
   const second = new Program('svc-bridge', [
     ...['--listen', `127.0.0.1:${tcp}`, '--listen-ws', 'off', '--stats-bind', 'off', '--metrics-bind', 'off'],
     ...['--data-dir', folder(), '--threads', '0', '--node', 'http://127.0.0.1:1'],

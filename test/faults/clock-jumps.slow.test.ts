@@ -119,7 +119,7 @@ class Machines {
     this.ports = {
       first: Number(await first.until(stratum)),
       second: Number(await second.until(stratum)),
-      bridge: Number(await bridge.until(/kind=tcp address=127.0.0.1:(\d+)/)),
+      bridge: Number(await bridge.until(/kind=tcp host=127.0.0.1 port=(\d+)/)),
     };
     const miner = this.#run('miner', 'svc-miner', [
       ...['-o', `stratum+tcp://${HOST}:${this.ports.second}`, '-u', `${addressOf(9)}.real`, '--no-gpu', '--light'],

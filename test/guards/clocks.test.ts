@@ -13,8 +13,8 @@ test('only what must agree with the outside reads the system’s clock', () => {
   );
   expect(readers.sort()).toEqual([
     // Certificates go by the time of their authority.
-    'bridge/bridge.ts',
     'bridge/certificate.ts',
+    'bridge/start-stratum.ts',
     // Which dataset was used last, over restarts.
     'kernels/dataset-file.ts',
     // Whether an epoch is plausible.

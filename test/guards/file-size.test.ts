@@ -11,7 +11,6 @@ const EXCEPTIONS = [
   'bridge/session.ts',
   'kernels/gpu/backend.ts',
   'miner/client/session.ts',
-  'pool/pool.ts',
   'test/api/conformance.test.ts',
   'test/miner/pool-fixture.ts',
   'test/pool/api.slow.test.ts',

@@ -127,7 +127,7 @@ export class KillableStack {
       ...['--listen', ANY, '--listen-ws', 'off', '--stats-bind', 'off', '--metrics-bind', 'off'],
       ...['--threads', '0', '--verify-threads', '1', '--min-work', '1'],
     ]);
-    return Number(await bridge.until(/kind=tcp address=127.0.0.1:(\d+)/));
+    return Number(await bridge.until(/kind=tcp host=127.0.0.1 port=(\d+)/));
   }
 
   stopPool(): Promise<number | null> {

@@ -1,0 +1,100 @@
+/**
+ * A stratum server with all that belongs to it, started: certificate and its renewal, templates of the nodes, listeners.
+ * Used by svc-bridge and svc-pool.
+ */
+import { join } from 'node:path';
+import { createVerifier, type Verifier, type VerifierMode } from '../kernels/verifier.ts';
+import type { Bytes } from '../protocol/bytes.ts';
+import { NETWORKS, type NetworkName } from '../protocol/network.ts';
+import { laterMillis } from '../runtime/clock.ts';
+import type { Logger } from '../runtime/log.ts';
+import { BridgeError } from './bridge-error.ts';
+import { type CertificateFiles, readCertificate, warnOfExpiry, watchCertificate } from './certificate.ts';
+import { limitsOf, type StratumValues, threadsOf } from './options.ts';
+import { createStratumServer, type StratumServer, type StratumServerDependencies } from './server.ts';
+import type { StratumService } from './service.ts';
+import { type NodeSource, NodeUpstream, UPSTREAM_DEFAULTS } from './upstream.ts';
+
+type Started = (name: string, stop: () => Promise<void> | void) => void;
+
+export type StratumOptions = {
+  readonly network: NetworkName;
+  /** How the server calls itself to miners. */
+  readonly server: string;
+  readonly services: readonly StratumService[];
+  readonly values: StratumValues;
+  readonly bootId?: Bytes;
+};
+
+export type StratumDependencies = Pick<StratumServerDependencies, 'sink' | 'verifier' | 'sessions' | 'onBan'> & {
+  readonly sources: readonly NodeSource[];
+  readonly log: Logger;
+  readonly started: Started;
+};
+
+export async function startStratum(
+  { network, server: name, services, values, bootId }: StratumOptions,
+  { sources, log, started, ...dependencies }: StratumDependencies,
+): Promise<StratumServer> {
+  const files = certificateFiles(values);
+  const certificate = files === null ? null : readCertificate(files);
+  if (certificate !== null) warnOfExpiry(certificate, log, Date.now());
+  const upstream = new NodeUpstream(
+    { network: NETWORKS[network], ...UPSTREAM_DEFAULTS },
+    { sources, now: laterMillis, log: log.child('upstream') },
+  );
+  const server = await createStratumServer(
+    {
+      network: NETWORKS[network],
+      server: name,
+      services,
+      threads: threadsOf(values),
+      limits: limitsOf(values),
+      wsOrigins: values.wsOrigin,
+      proxies: values.proxyProtocol,
+      allow: values.allow,
+      certificate,
+      ...(bootId === undefined ? {} : { bootId }),
+    },
+    { upstream, log: log.child('stratum'), ...dependencies },
+  );
+  started('stratum server', async () => {
+    await server.drain();
+    await server.close();
+  });
+  for (const { service, kind, host, port } of server.addresses)
+    log.info('stratum listener', { service, kind, host, port, tls: certificate !== null });
+  if (files !== null && certificate !== null)
+    started(
+      'certificate',
+      watchCertificate(files, certificate, log, (news) => server.setCertificate(news)),
+    );
+  return server;
+}
+
+function certificateFiles({ tlsCert: cert, tlsKey: key }: StratumValues): CertificateFiles | null {
+  if ((cert === undefined) !== (key === undefined))
+    throw new BridgeError('options_disagree', '--tls-cert and --tls-key come together');
+  return cert === undefined || key === undefined ? null : { cert, key };
+}
+
+export type VerifierValues = Pick<StratumValues, 'verifyThreads'> & {
+  readonly network: NetworkName;
+  readonly powMode: VerifierMode;
+  readonly dataDir: string;
+};
+
+/** The one verifier of a process: shares and the blocks of an embedded node are checked with the same dataset. */
+export function openVerifier(values: VerifierValues, { log, started }: { log: Logger; started: Started }): Verifier {
+  const verifier = createVerifier(
+    {
+      network: NETWORKS[values.network],
+      mode: values.powMode,
+      dataDir: join(values.dataDir, 'datasets'),
+      ...(values.verifyThreads === undefined ? {} : { threads: values.verifyThreads }),
+    },
+    { log: (message, fields) => log.child('pow').info(message, fields) },
+  );
+  started('verifier', () => verifier.close());
+  return verifier;
+}

@@ -1,0 +1,41 @@
+/** The pool's database, ready to be used: a server named by --database, or the embedded one under the data directory. */
+import { join } from 'node:path';
+import type { PoolValues } from '../options.ts';
+import type { PoolDependencies } from '../pool-dependencies.ts';
+import { PoolError } from '../pool-error.ts';
+import { connectDatabase, type Sql } from './connect.ts';
+import { startEmbeddedPostgres } from './embedded.ts';
+import { migrate } from './migrate.ts';
+
+const CONNECTIONS = 10;
+
+export async function openDatabase(
+  values: PoolValues,
+  dependencies: PoolDependencies,
+): Promise<{ readonly sql: Sql; readonly databaseUrl: string }> {
+  const { log, started } = dependencies;
+  const databaseUrl = values.database ?? (await startServer(values, dependencies));
+  const sql = connectDatabase(databaseUrl, { max: CONNECTIONS });
+  started('database connections', () => sql.end({ timeout: 5 }));
+  await migrate(sql, log.child('database')).catch((error: Error) => {
+    throw new PoolError('database_unavailable', `the database cannot be used: ${error.message}`);
+  });
+  return { sql, databaseUrl };
+}
+
+async function startServer(values: PoolValues, { log, started, fault }: PoolDependencies): Promise<string> {
+  try {
+    const server = await startEmbeddedPostgres(join(values.dataDir, 'database'), log.child('database'));
+    let isStopping = false;
+    started('database', () => {
+      isStopping = true;
+      return server.stop();
+    });
+    void server.exited.then(() => {
+      if (!isStopping) fault('the embedded database ended');
+    });
+    return server.url;
+  } catch (error) {
+    throw new PoolError('database_unavailable', (error as Error).message);
+  }
+}
