@@ -201,10 +201,12 @@ test('after every attack and kill -9: all start again, the books balance and the
   for (const [i, [, { hits, make }]] of all.entries()) {
     await make(stack, node);
     for (const victim of hits) killed.add(victim);
-    // Those that hit the same program are followed by one kill, except at the deep level.
-    const next = all[i + 1]?.[1].hits;
-    if (level !== 'deep' && next !== undefined && next.join() === hits.join()) continue;
-    for (const victim of level === 'deep' ? (['node', 'wallet', 'pool'] as const) : killed) await stack.kill(victim);
+    // When the next attack hits these programs too, one kill follows both, except at the deep level.
+    const next = all[i + 1]?.[1].hits ?? [];
+    if (level !== 'deep' && hits.every((victim) => next.includes(victim))) continue;
+    const victims = level === 'deep' ? (['node', 'wallet', 'pool'] as const) : [...killed];
+    // All at once, as when a plug is pulled.
+    await Promise.all(victims.map((victim) => stack.kill(victim)));
     killed.clear();
     await expectServed(stack, node);
   }

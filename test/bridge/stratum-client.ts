@@ -162,6 +162,7 @@ export class V1Client {
 export class V2Client {
   readonly #line: Line;
   readonly frames: ServerFrame[] = [];
+  readonly jobs: Job[] = [];
   #watchers: (() => void)[] = [];
   #sequence = 0;
   prefix: Bytes = new Uint8Array(2);
@@ -171,7 +172,9 @@ export class V2Client {
     this.#line = line;
     const splitter = new FrameSplitter();
     const take = (type: number, payload: Bytes): boolean => {
-      this.frames.push(decodeServerFrame({ type, payload: payload.slice() }));
+      const frame = decodeServerFrame({ type, payload: payload.slice() });
+      this.frames.push(frame);
+      if (frame.type === 'job') this.jobs.push(frame.job);
       const watchers = this.#watchers;
       this.#watchers = [];
       for (const wake of watchers) wake();
@@ -227,10 +230,6 @@ export class V2Client {
       }
       await new Promise<void>((resolve) => this.#watchers.push(resolve));
     }
-  }
-
-  get jobs(): Job[] {
-    return this.frames.flatMap((frame) => (frame.type === 'job' ? [frame.job] : []));
   }
 
   close(): void {
