@@ -71,6 +71,8 @@ export class StreamSource implements EntrySource {
   #claimFrom: string | undefined = '0-0';
   #claimIdleMillis = 0;
   #lastClaim = 0;
+  /** Why the last read failed. */
+  #unreadable: string | undefined;
   #usualEntries: number;
   readonly #reportMillis: number;
   /** When the connection came about; undefined while there is none. */
@@ -114,11 +116,12 @@ export class StreamSource implements EntrySource {
     try {
       const count = Math.min(MAX_MESSAGES, Math.max(1, Math.floor(maxEntries / this.#usualEntries)));
       const messages = await this.#read(count, waitMillis);
+      this.#unreadable = undefined;
       return messages.length === 0 ? NOTHING : await this.#join(messages);
     } catch (error) {
       if (/NOGROUP/.test((error as Error).message)) await this.#createGroup().catch(() => undefined);
       else {
-        this.#log.debug('the share stream cannot be read', { reason: (error as Error).message });
+        this.#noteUnreadable((error as Error).message);
         // What was read and not handed out stays pending in the group: claim it again.
         this.#claimFrom = '0-0';
         this.#claimIdleMillis = 0;
@@ -126,6 +129,13 @@ export class StreamSource implements EntrySource {
       }
       return NOTHING;
     }
+  }
+
+  /** A Redis that is away is told of elsewhere; one that is there and cannot be read is a fault, told once for each reason. */
+  #noteUnreadable(reason: string): void {
+    const isNews = this.#redis.status === 'ready' && reason !== this.#unreadable;
+    this.#log[isNews ? 'warn' : 'debug']('the share stream cannot be read', { reason });
+    this.#unreadable = reason;
   }
 
   async #createGroup(): Promise<void> {
@@ -149,10 +159,11 @@ export class StreamSource implements EntrySource {
       const messages = rows.flatMap((row) => this.#message(row));
       if (messages.length > 0) return messages;
     }
-    const answer = (await this.#redis.callBuffer(
-      ...['XREADGROUP', 'GROUP', GROUP, this.#consumer, 'COUNT', String(count), 'BLOCK', String(waitMillis)],
-      ...['STREAMS', this.#keys.feed, '>'],
-    )) as [Buffer, StreamRow[]][] | null;
+    // By the client's own method: the answer to a raw call has the form of the protocol's version, a list in one and a map in the other.
+    const answer: [Buffer, StreamRow[]][] | null = await this.#redis.xreadgroupBuffer(
+      ...(['GROUP', GROUP, this.#consumer, 'COUNT', count, 'BLOCK', waitMillis] as const),
+      ...(['STREAMS', this.#keys.feed, '>'] as const),
+    );
     return answer === null ? [] : answer.flatMap(([, rows]) => rows.flatMap((row) => this.#message(row)));
   }
 

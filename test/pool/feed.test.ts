@@ -13,6 +13,7 @@ import { Journal, type JournalEntry } from '../../pool/journal.ts';
 import { connectRedis, redisKeys, redisReady } from '../../pool/shared/redis.ts';
 import { utf8 } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
+import { createLogger, readLevelFilter } from '../../runtime/log.ts';
 import { count, seed } from '../level.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -331,4 +332,39 @@ test('entries sent for an earlier term, which a Redis that went back brings agai
     await taken.committed();
   }
   expect(slices).toEqual([6, 6, 6]);
+});
+
+test('what is new in the stream is read as it comes, and nothing has to be claimed back for it', async () => {
+  const keys = redisKeys(`test-read-${process.pid}`);
+  const books = new FakeBooks();
+  const front = await frontEnd(temporaryDirectory(), 10, 100);
+  const connect = async (name: string) => {
+    const connection = connectRedis(redis.url, name, quietLog);
+    await redisReady(connection, 5_000);
+    onTestFinished(() => connection.disconnect());
+    return connection;
+  };
+  const lines: string[] = [];
+  const options = { filter: readLevelFilter('debug'), format: 'text' } as const;
+  const sink = { write: (line: string) => void lines.push(line), flush: () => undefined, close: () => undefined };
+  const log = createLogger('test', options, { sink, now: Date.now });
+  const common = { positions: books.positions, reign: books.reign, ...testSealed(), log };
+  const sender = new StreamSender(
+    { keys, batchEntries: 7, pollMillis: 10, positionMillis: 30 },
+    { ...common, redis: await connect('front'), outbox: front.outbox },
+  );
+  onTestFinished(() => sender.close());
+  const source = new StreamSource({ keys, consumer: 'a' }, { ...common, redis: await connect('a'), now: Date.now });
+  await source.begin();
+  // Makes the group.
+  await source.take(100, 20);
+  for (let round = 0; round < 5; round++) {
+    const reading = source.take(100, 5_000);
+    await front.add(3);
+    const taken = await reading;
+    expect(taken.entries.map(({ sequence }) => sequence)).toEqual([3 * round, 3 * round + 1, 3 * round + 2]);
+    books.take(taken.entries);
+    await taken.committed();
+  }
+  expect(lines).toEqual([]);
 });
