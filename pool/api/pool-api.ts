@@ -69,6 +69,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
   const proofs = new ProofMaker({ network }, { sql });
   const poolKey = () => publicPoolKey(sql);
   const books = new BooksView({ network, address: terms.address, poolKey }, { sql });
+  const receipts = new ReceiptView({ network }, { sql, proofs, books, poolKey });
   const routes = [
     ...publicRoutes({
       pool,
@@ -84,7 +85,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
       cache,
     }),
     ...booksRoutes({ books, cache }),
-    ...receiptRoutes({ receipts: new ReceiptView({ network }, { sql, proofs, books, poolKey }), cache }),
+    ...receiptRoutes({ receipts, cache }),
     ...operatorRoutes({
       sql,
       shared,
@@ -116,12 +117,15 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
   let reign: string | undefined;
   /** With every term, for it may be that the database fell back before it: what was read of other books is forgotten. */
   const followReign = async () => {
-    const before = reign;
-    reign = await reignNow();
-    if (before === undefined || before === reign) return;
-    for (const part of [rates, miners, proofs]) part.forget();
-    cache.clear();
-    await follower.goBack();
+    const now = await reignNow();
+    if (now === reign) return;
+    if (reign !== undefined) {
+      for (const part of [rates, miners, proofs, receipts]) part.forget();
+      cache.clear();
+      await follower.goBack();
+    }
+    // Last: what failed is done again with the next look.
+    reign = now;
   };
   const refresh = async () => {
     try {

@@ -67,6 +67,11 @@ export class ReceiptView {
     this.#poolKey = dependencies.poolKey;
   }
 
+  /** The books are other books: after a fall of the database the sheets of a slice are made again, with what is open then. */
+  forget(): void {
+    this.#sheets.clear();
+  }
+
   get network(): NetworkName {
     return this.#network;
   }

@@ -11,6 +11,7 @@ import { encodeReceiptHead, type ReceiptHead, receiptMessage } from '../../proto
 import type { Logger } from '../../runtime/log.ts';
 import type { Sql } from '../database/connect.ts';
 import type { Outbox, OutboxLine } from '../feed/outbox.ts';
+import { reignOf } from '../feed/positions.ts';
 import type { SliceMark } from '../feed/slice-marks.ts';
 import { SERVICES } from '../journal-record.ts';
 import type { PoolKey } from './pool-key.ts';
@@ -39,8 +40,9 @@ type SliceRow = { number: number; service: number; chain: Buffer; root: Buffer; 
 export class ReceiptMaker {
   readonly #options: ReceiptMakerOptions;
   readonly #dependencies: ReceiptMakerDependencies;
-  /** Newest slice that is dealt with, by boot. */
+  /** Newest slice that is dealt with, by boot, and the term that this is true of. */
   readonly #done = new Map<string, number>();
+  #reign: string | undefined;
   /** Receipts made since the start. */
   made = 0;
 
@@ -51,7 +53,11 @@ export class ReceiptMaker {
 
   /** To be called again and again, after the marks were looked at. */
   async round(): Promise<void> {
-    const { outbox } = this.#dependencies;
+    const { sql, outbox } = this.#dependencies;
+    const reign = await reignOf(sql)();
+    // Perhaps the database fell back: sheets that it does not have are made again, of the same slices.
+    if (reign !== this.#reign) this.#done.clear();
+    this.#reign = reign;
     for (const line of outbox.lines()) await this.#boot(line, outbox.marks.of(line.bootId));
   }
 
