@@ -1,7 +1,7 @@
 /**
  * The two interfaces between a listener and the main thread. Listeners own sockets, sessions and checks; the main thread
  * owns the nodes, the sink, bans and sessions that may be resumed. In one thread both sides call each other directly; over
- * a MessagePort (hub-port.ts) the same calls are messages. Which of the two is a choice of deployment, not of design.
+ * a MessagePort (port-calls.ts) the same calls are messages. Which of the two is a choice of deployment, not of design.
  */
 import type { Bytes } from '../protocol/bytes.ts';
 import type { Fault } from './ban-score.ts';

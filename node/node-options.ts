@@ -1,7 +1,7 @@
 /** The options of `svcd`: the one place of their names, defaults and help texts. */
 import { parseAddress } from '../protocol/address.ts';
 import { parseCoins } from '../protocol/amount.ts';
-import { NETWORK_NAMES, POW_EPOCH_CUTS } from '../protocol/network.ts';
+import { NETWORK_NAMES, POW_EPOCH_CUTS, REGISTRATION_WINDOW } from '../protocol/network.ts';
 import type { Output } from '../protocol/transaction.ts';
 import { readAddressRange } from '../runtime/client-address.ts';
 import {
@@ -109,5 +109,10 @@ export const rebuildOptions = storeOptions;
 
 export const pruneOptions = {
   ...storeOptions,
-  keepCuts: integer({ help: 'keep the bodies of this many cuts', min: 96, max: 1_000_000_000, default: 34_560 }),
+  keepCuts: integer({
+    help: 'keep the bodies of this many cuts',
+    min: REGISTRATION_WINDOW,
+    max: 1_000_000_000,
+    default: 34_560,
+  }),
 } as const;

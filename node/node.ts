@@ -3,9 +3,11 @@
  * doors (mempool/admission.ts, mining/candidate.ts), the ledger (ledger/apply-cut.ts), the store, and the order in which a cut becomes
  * final: apply, certify, write, then tell.
  */
+
 import type { Verifier } from '../kernels/verifier.ts';
 import type { Bytes } from '../protocol/bytes.ts';
 import { type Certificate, signersOf } from '../protocol/cut.ts';
+import { REGISTRATION_WINDOW } from '../protocol/network.ts';
 import type { Logger } from '../runtime/log.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
 import type { Certify } from './certificate.ts';
@@ -377,7 +379,7 @@ class EmbeddedNode extends ChainReads implements FullNode {
   }
 
   async pruneBodies(height: number): Promise<number> {
-    return await this.store.pruneBodies(Math.min(height, this.state.height - 96));
+    return await this.store.pruneBodies(Math.min(height, this.state.height - REGISTRATION_WINDOW));
   }
 
   async close(): Promise<void> {

@@ -12,9 +12,8 @@ import { laterMillis } from '../runtime/clock.ts';
 import type { Logger } from '../runtime/log.ts';
 import { Adoption, type AdoptionDependencies } from './adoption.ts';
 import { ClosedWork } from './books/closed-work.ts';
-import { type CreditList, type CreditOptions, makeCredits } from './books/credits.ts';
+import { type CreditOptions, makeCredits } from './books/credits.ts';
 import { Intake, type IntakeResult } from './books/intake.ts';
-import type { Claim } from './books/reward-check.ts';
 import { conflictingRewards, expireBlocks, recordAnswer, recordRegistered, recordVerdict } from './books/rewards.ts';
 import { advanceSlices, openSlices, type SliceOptions, slicesToOpen } from './books/slices.ts';
 import { fenced } from './books/term.ts';
@@ -34,19 +33,12 @@ export type AccountantOptions = SliceOptions &
     readonly term: bigint;
   };
 
-export type AccountantEvents = {
-  onCredits?(list: CreditList): void;
-  onPaid?(claim: Claim): void;
-  onExpired?(blockIds: readonly string[]): void;
+export type AccountantDependencies = Pick<AdoptionDependencies, 'source' | 'powHash'> & {
+  readonly sql: Sql;
+  readonly chain: Chain;
+  readonly log: Logger;
+  readonly now?: () => number;
 };
-
-export type AccountantDependencies = AccountantEvents &
-  Pick<AdoptionDependencies, 'source' | 'powHash'> & {
-    readonly sql: Sql;
-    readonly chain: Chain;
-    readonly log: Logger;
-    readonly now?: () => number;
-  };
 
 const FINDER_RETRY_MILLIS = 250;
 
@@ -183,13 +175,11 @@ export class Accountant {
       });
     const verdicts = await this.#verdicts({ height, sharers: rewards.length });
     await this.#reportConflicts(rewards);
-    const { expired, lists } = await this.#fenced(async (transaction) => {
+    await this.#fenced(async (transaction) => {
       for (const verdict of verdicts) await recordVerdict(transaction, verdict, height);
       if (rewards.length > 0) await notePaidAnchor(transaction, height - REGISTRATION_WINDOW);
-      return this.#settle(transaction, height, cut.cut_id);
+      await this.#settle(transaction, height, cut.cut_id);
     });
-    this.#tellPaid(verdicts);
-    this.#tell(expired, lists);
     return true;
   }
 
@@ -214,23 +204,12 @@ export class Accountant {
     await this.#fenced(async (transaction) => {
       for (const verdict of verdicts) await recordVerdict(transaction, verdict, height);
     });
-    this.#tellPaid(verdicts);
   }
 
-  async #settle(transaction: Transaction, height: number, cutId: string | undefined) {
-    const expired = await expireBlocks(transaction, height, REGISTRATION_WINDOW);
-    const lists = await makeCredits(transaction, this.#closed, this.#options, height);
+  async #settle(transaction: Transaction, height: number, cutId: string | undefined): Promise<void> {
+    await expireBlocks(transaction, height, REGISTRATION_WINDOW);
+    await makeCredits(transaction, this.#closed, this.#options, height);
     await noteCut(transaction, height, cutId);
-    return { expired, lists };
-  }
-
-  #tellPaid(verdicts: readonly Verdict[]): void {
-    for (const verdict of verdicts) if (verdict.kind === 'paid') this.#dependencies.onPaid?.(verdict.claim);
-  }
-
-  #tell(expired: readonly Buffer[], lists: readonly CreditList[]): void {
-    if (expired.length > 0) this.#dependencies.onExpired?.(expired.map((id) => id.toString('hex')));
-    for (const list of lists) this.#dependencies.onCredits?.(list);
   }
 
   /** Opens the slices up to a finalized height. Each needs the target of its first cut, which the chain keeps. */
@@ -261,11 +240,9 @@ export class Accountant {
     await this.#watch.checkHeight(height);
     const verdicts = await this.#verdicts({ height, sharers: 1 });
     await this.#advance(height);
-    const { expired, lists } = await this.#fenced(async (transaction) => {
+    await this.#fenced(async (transaction) => {
       for (const verdict of verdicts) await recordVerdict(transaction, verdict, height);
-      return this.#settle(transaction, height, undefined);
+      await this.#settle(transaction, height, undefined);
     });
-    this.#tellPaid(verdicts);
-    this.#tell(expired, lists);
   }
 }

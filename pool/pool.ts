@@ -30,6 +30,7 @@ import { openPoolApi } from './api/pool-api.ts';
 import type { ChainView } from './api/pool-view.ts';
 import { startWeb } from './api/web.ts';
 import { BALANCE_DEFAULTS, Balances } from './balances.ts';
+import { serviceNumber } from './books/intake.ts';
 import { chainOfApi } from './chain.ts';
 import type { Sql } from './database/connect.ts';
 import { openDatabase } from './database/open-database.ts';
@@ -142,11 +143,11 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       poolAddress: payload,
       sliceCuts: values.sliceCuts,
       windowThousandths: values.window,
-      services: [0, 1],
+      services: SERVICES.map(serviceNumber),
       maxFeePerMass: node.isEmbedded ? undefined : BigInt(values.maxFeePerMass),
       feePpm: new Map([
-        [0, BigInt(values.feePplns)],
-        [1, BigInt(values.feeSolo)],
+        [serviceNumber('pplns'), BigInt(values.feePplns)],
+        [serviceNumber('solo'), BigInt(values.feeSolo)],
       ]),
       databaseUrl,
       holder: `${hostname()} ${journal.bootId}`,

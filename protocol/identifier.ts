@@ -55,8 +55,6 @@ export const LABELS = {
   workPayment: 'SVC_WORK_PAYMENT_V1',
 } as const;
 
-export type Label = (typeof LABELS)[keyof typeof LABELS];
-
 /** The hash is passed in where a program has a faster SHA-384 than the portable one (node:crypto). Every digest is new memory. */
 export type Sha384 = (bytes: Bytes) => Uint8Array<ArrayBuffer>;
 /** The same over two pieces, as if they stood side by side: a body of a mebibyte is not copied only to stand behind its label. */

@@ -3,7 +3,7 @@
  * whole slices strictly before that one, newest first, that make up W of work, the oldest counted in part. It lives in
  * this folder because three programs must agree on it to the atom: the pool, its audit, and the miner who checks both.
  */
-import { type Bytes, compareBytes, toHex } from './bytes.ts';
+import { type Bytes, compareBytes } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
 
 /** A closed slice's work by account, named by its payload in hex. */
@@ -145,5 +145,3 @@ export const leavesOf = (values: ReadonlyMap<string, bigint>, payload: (account:
     .filter(([, value]) => value > 0n)
     .map(([account, value]) => ({ key: payload(account), value }))
     .sort((a, b) => compareBytes(a.key, b.key));
-
-export const accountOf = (addressPayload: Bytes): string => toHex(addressPayload);

@@ -45,9 +45,6 @@ export type Witness =
 
 export type Transaction = { readonly body: TransactionBody; readonly witnesses: readonly Witness[] };
 
-export const outpointBytes = (outpoint: Outpoint): Uint8Array<ArrayBuffer> =>
-  new ByteWriter(52).raw(outpoint.transactionId).u32(outpoint.outputIndex).done();
-
 function checkBody(body: TransactionBody): void {
   if (body.inputs.length < 1 || body.inputs.length > MAX_INPUTS)
     throw new ProtocolError('out_of_range', `a transaction spends 1 to ${MAX_INPUTS} outputs`);

@@ -52,7 +52,6 @@ export const WALLET_ERRORS = {
 } as const;
 
 export type WalletErrorCode = keyof typeof WALLET_ERRORS;
-export const WALLET_ERROR_CODES = Object.keys(WALLET_ERRORS) as WalletErrorCode[];
 
 export class WalletError extends CodedError<WalletErrorCode> {
   override readonly name = 'WalletError';

@@ -19,7 +19,6 @@ export const CLIENT_ERRORS = [
   'client_closed',
   'client_answer_unproven',
 ] as const;
-export type ClientErrorCode = (typeof CLIENT_ERRORS)[number];
 
 /** The code is one of API_ERRORS or of CLIENT_ERRORS. A newer server may send one that this release does not know. */
 export class ApiError extends CodedError<string> {

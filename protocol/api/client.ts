@@ -1,6 +1,6 @@
 /**
  * The typed client of the public API, for Node and browsers alike: a method per route, submissions that are never sent
- * twice after a lost answer, answers checked against a pinned identity on wish, and the streams of client-streams.ts.
+ * twice after a lost answer, answers checked against a pinned identity on wish, and the streams of client-live.ts and client-events.ts.
  */
 import { type Bytes, toHex } from '../bytes.ts';
 import { decodeTransaction, transactionId } from '../transaction.ts';

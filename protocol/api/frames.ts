@@ -73,7 +73,6 @@ export type Topic = (typeof TOPICS)[number];
 const frameId = { anyOf: [integer(), text({ maxLength: 64 })] } as Schema<number | string>;
 const subscription = integer();
 
-export const MAX_WATCHED_ADDRESSES = 512;
 export const MAX_REQUEST_PATH = 1024;
 
 export const CLIENT_FRAMES = {
@@ -129,7 +128,6 @@ export const addressChanged = object(
   'AddressChanged',
 );
 export const REMOVAL_REASONS = ['finalized', 'expired', 'evicted', 'conflict', 'rejected', 'unknown'] as const;
-export type RemovalReason = (typeof REMOVAL_REASONS)[number];
 export const mempoolTxSeen = object(
   { transaction_id: d.identifier, payments: list(d.pendingPayment) },
   'MempoolTransactionSeen',
@@ -184,28 +182,11 @@ export const TOPIC_EVENTS: Readonly<Record<Topic, readonly LiveEventType[]>> = {
   mempool_transactions: ['mempool_transaction', 'mempool_transaction_removed'],
 };
 
-type FrameId = number | string;
-export type ServerFrame =
-  | { readonly type: 'subscribed'; readonly data: { id: FrameId; subscription: number; topic: Topic } }
-  | { readonly type: 'unsubscribed'; readonly data: { id: FrameId; subscription: number } }
-  | { readonly type: 'response'; readonly data: { id: FrameId; status: number; body: unknown } }
-  | { readonly type: 'pong'; readonly data: { id: FrameId } }
-  | { readonly type: 'notification'; readonly data: { subscription: number; event: LiveEvent } }
-  | { readonly type: 'resync_required'; readonly data: { subscription: number; reason: ResyncReason } }
-  | { readonly type: 'error'; readonly data: FrameError };
-
 export const frameError = object(
   { id: nullable(frameId), code: text(), message: text(), retry_after_millis: optional(integer()) },
   'FrameError',
 );
 export type FrameError = Infer<typeof frameError>;
-
-// --- /v1/transactions/{id}/status/stream ---------------------------------------------------------------------------------
-
-export type StatusFrame =
-  | { readonly type: 'snapshot'; readonly data: d.TransactionStatus }
-  | { readonly type: 'update'; readonly data: d.TransactionStatus }
-  | { readonly type: 'error'; readonly data: FrameError };
 
 /** Why a server ended a socket: RFC 6455 codes and what each means here. */
 export const CLOSE_CODES = {

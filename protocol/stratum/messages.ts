@@ -1,6 +1,6 @@
 /**
  * The messages of the mining protocol as plain values, shared by both wire forms (docs/protocol/stratum.md, S20 to S32):
- * v1.ts writes them as JSON lines, v2.ts as binary frames. The limits every field obeys stand here, once.
+ * v1-request.ts and v1-answer.ts write them as JSON lines, v2.ts as binary frames. The limits every field obeys stand here, once.
  */
 import { ADDRESS_PAYLOAD_BYTES, parseAddress } from '../address.ts';
 import { type Bytes, utf8 } from '../bytes.ts';
