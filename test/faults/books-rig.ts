@@ -37,7 +37,7 @@ import { quietLog } from '../quiet-log.ts';
 const TARGET = targetOfWork(1_000_000n);
 const POOL_ADDRESS = Uint8Array.of(0, ...pattern('faults/pool', 48));
 const SLICE_CUTS = 24;
-const CUT_MILLIS = 10;
+const CUT_MILLIS = 20;
 const ACCOUNTS = 5;
 /** Between two looks at which slices closed. */
 const MARK_MILLIS = 100;
@@ -125,7 +125,6 @@ export type RigOptions = {
   readonly directory: string;
   readonly databaseUrl: string;
   readonly redisUrl?: string;
-  /** Of the books. */
   readonly log?: Logger;
 };
 
@@ -158,12 +157,12 @@ export class RigInstance {
   }
 
   static async start(options: RigOptions, oracle: Oracle, chain: PlayedChain): Promise<RigInstance> {
-    const { directory, databaseUrl, redisUrl } = options;
+    const { directory, databaseUrl, redisUrl, log = quietLog } = options;
     const closing: (() => Promise<void> | void)[] = [];
     const sql = connectDatabase(databaseUrl, { max: 6 });
     for (let attempt = 0; ; attempt++)
       try {
-        await migrate(sql, quietLog);
+        await migrate(sql, log);
         break;
       } catch (error) {
         if (attempt === 100) throw error;
@@ -172,7 +171,7 @@ export class RigInstance {
     closing.push(() => sql.end({ timeout: 1 }));
     const bootId = randomBytes(8);
     const journal = await Journal.open({ directory, bootId, segmentBytes: 20_000 });
-    const outbox = await Outbox.open({ directory, bootId: journal.bootId, memoryEntries: 50 }, { log: quietLog });
+    const outbox = await Outbox.open({ directory, bootId: journal.bootId, memoryEntries: 50 }, { log });
     const positions = positionsOf(sql);
     const reign = reignOf(sql);
     const look = () => outbox.marks.look(sliceEndsOf(sql)).catch(() => undefined);
@@ -181,7 +180,7 @@ export class RigInstance {
     closing.push(() => clearInterval(looking));
     const openStream = async (url: string) => {
       const keys = redisKeys('faults');
-      const [sending, reading] = ['feed', 'accountant'].map((name) => connectRedis(url, name, quietLog)) as [
+      const [sending, reading] = ['feed', 'accountant'].map((name) => connectRedis(url, name, log)) as [
         ReturnType<typeof connectRedis>,
         ReturnType<typeof connectRedis>,
       ];
@@ -189,7 +188,7 @@ export class RigInstance {
       const times = { positionMillis: 200, batchEntries: 50 };
       const sender = new StreamSender(
         { keys, ...times },
-        { redis: sending, outbox, positions, reign, ...testSealed(), log: quietLog },
+        { redis: sending, outbox, positions, reign, ...testSealed(), log },
       );
       closing.push(async () => {
         await sender.close();
@@ -197,7 +196,7 @@ export class RigInstance {
       });
       return new StreamSource(
         { keys, consumer: journal.bootId, messageEntries: 50, reportMillis: 2_500 },
-        { redis: reading, positions, reign, ...testSealed(), log: quietLog, now: Date.now },
+        { redis: reading, positions, reign, ...testSealed(), log, now: Date.now },
       );
     };
     const source = redisUrl === undefined ? new LocalFeed(outbox, { positions }) : await openStream(redisUrl);
@@ -219,7 +218,7 @@ export class RigInstance {
         silentMillis: 86_400_000,
         webhooks: { urls: [], secret: '' },
       },
-      { sql, source, chain, wallet: absentWallet('nothing is paid here'), log: options.log ?? quietLog, now: Date.now },
+      { sql, source, chain, wallet: absentWallet('nothing is paid here'), log, now: Date.now },
     );
     return new RigInstance({ journal, outbox, runner, bootId }, { oracle, chain, closing });
   }
@@ -240,9 +239,10 @@ export class RigInstance {
         for (const work of works) this.#oracle.unsure.add(work);
         await this.#sink.shares(shares);
         for (const work of works) this.#oracle.answered.add(work);
-        await sleep(3);
+        await sleep(10);
       }
-      if (connection % 4 < 2) await this.#find(who, account, extranonce, connection);
+      // Few: each is several transactions of the books, and all of them come again after every fall.
+      if (connection % 7 === 0) await this.#find(who, account, extranonce, connection);
     }
   }
 
@@ -301,15 +301,18 @@ export async function publishedSlices(sql: Sql): Promise<Map<string, string>> {
   return new Map(rows.map(({ slice, chain }) => [slice, chain]));
 }
 
-/** Waits until everything that was answered is in the books and every block is credited. */
-export async function booksSettled(sql: Sql, oracle: Oracle, timeoutMillis: number): Promise<void> {
-  const missing = async () => {
+/** Waits until everything that was answered is in the books and every block is credited, for as long as something moves. */
+export async function booksSettled(sql: Sql, oracle: Oracle, stallMillis: number): Promise<void> {
+  let [seen, since] = ['', Date.now()];
+  for (; ; await sleep(200)) {
     const [row] = await sql<{ shares: number; credited: number }[]>`select (select count(*)::int from shares) as shares,
       (select count(*)::int from blocks where credit_list is not null) as credited`.catch(() => []);
     const { shares = 0, credited = 0 } = row ?? {};
-    return { shares: Math.max(0, oracle.answered.size - shares), blocks: oracle.blocks.size - credited };
-  };
-  await expect.poll(missing, { timeout: timeoutMillis, interval: 200 }).toEqual({ shares: 0, blocks: 0 });
+    const missing = { shares: Math.max(0, oracle.answered.size - shares), blocks: oracle.blocks.size - credited };
+    if (missing.shares === 0 && missing.blocks === 0) return;
+    if (JSON.stringify(missing) !== seen) [seen, since] = [JSON.stringify(missing), Date.now()];
+    if (Date.now() - since > stallMillis) throw new Error(`the books stand, and lack ${seen}`);
+  }
 }
 
 /**

@@ -51,3 +51,8 @@ export async function swapIn(server: PostgresServer, copy: DatabaseCopy): Promis
   await run('cp', ['-a', join(copy.path, 'data'), data]);
   await server.start();
 }
+
+/** Copies of fifty rounds would fill a small disk. */
+export function removeCopy(copy: DatabaseCopy): void {
+  rmSync(copy.path, { recursive: true, force: true });
+}

@@ -108,6 +108,7 @@ export class PayoutBed {
             await sleep(wait);
             return NOTHING;
           },
+          isCaughtUp: async () => (await this.#taken()) >= this.income.length,
           close: async () => undefined,
         },
         chain: quietChain,
@@ -128,6 +129,11 @@ export class PayoutBed {
         await sleep(20);
       }
     })();
+  }
+
+  async #taken(): Promise<number> {
+    const [row] = await this.sql<{ value: string }[]>`select value from settings where name = 'test_income'`;
+    return Number(row?.value ?? 0);
   }
 
   async #takeIncome(): Promise<void> {

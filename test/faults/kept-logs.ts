@@ -1,0 +1,34 @@
+/** Logs of the programs of one test, at level debug, in a folder of their own. A test that fails names the folder and leaves it; one that passes removes it. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { createLogger, type Logger, readLevelFilter } from '../../runtime/log.ts';
+import { openLogFile } from '../../runtime/log-file.ts';
+
+export type KeptLogs = {
+  /** One file for each name, however often it is asked for. */
+  logOf(name: string): Logger;
+};
+
+export function keptLogs(): KeptLogs {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-logs-'));
+  const logs = new Map<string, Logger>();
+  const closing: (() => void)[] = [];
+  onTestFinished(({ task }) => {
+    for (const close of closing) close();
+    if (task.result?.state === 'fail') process.stderr.write(`the logs of the failed test are in ${folder}\n`);
+    else rmSync(folder, { recursive: true, force: true });
+  });
+  return {
+    logOf(name) {
+      const found = logs.get(name);
+      if (found !== undefined) return found;
+      const sink = openLogFile({ path: join(folder, `${name}.log`), maxBytes: 20_000_000, keep: 1 });
+      closing.push(() => sink.close());
+      const log = createLogger(name, { filter: readLevelFilter('debug'), format: 'text' }, { sink, now: Date.now });
+      logs.set(name, log);
+      return log;
+    },
+  };
+}
