@@ -20,6 +20,10 @@ export function addMinerMetrics(metrics: Metrics, snapshot: () => Snapshot): voi
   const connections = gauge('connections', 'Connections opened since the start');
   const mining = gauge('mining', '1 while at least one device searches');
   const work = gauge('accepted_work', 'Work of accepted shares since the start, in hashes');
+  const alarms = gauge(
+    'books_alarms',
+    "Times that the pool's books did not agree with its receipts, or those with its answers",
+  );
   metrics.beforeScrape(() => {
     const now = snapshot();
     for (const device of now.devices) {
@@ -38,5 +42,6 @@ export function addMinerMetrics(metrics: Metrics, snapshot: () => Snapshot): voi
     connections.set(now.connections);
     mining.set(minerState(now) === 'mining' ? 1 : 0);
     work.set(Number(now.acceptedWork));
+    alarms.set(now.books?.alarms ?? 0);
   });
 }

@@ -9,6 +9,7 @@ import type { ErrorReply } from '../protocol/stratum/errors.ts';
 import { formatUsername } from '../protocol/stratum/username.ts';
 import type { LogFields, Logger, LogLevel } from '../runtime/log.ts';
 import { AcceptedLine } from './accepted-line.ts';
+import { PoolBooks } from './books/pool-books.ts';
 import { EpochAllowance, type Moment } from './client/epoch-allowance.ts';
 import { PoolClient, systemClock } from './client/pool-client.ts';
 import { showEndpoint } from './client/pool-url.ts';
@@ -86,6 +87,7 @@ export class Miner {
   readonly #dependencies: MinerDependencies;
   readonly #began: number;
   #settings: MinerSettings;
+  #books: PoolBooks | undefined;
   #client: PoolClient;
   #crew: Crew;
   #checker: Checker;
@@ -114,6 +116,7 @@ export class Miner {
     this.#allowance = this.#makeAllowance();
     this.#checker = this.#makeChecker();
     this.#crew = this.#makeCrew();
+    this.#books = this.#makeBooks();
     this.#client = this.#makeClient();
   }
 
@@ -123,6 +126,7 @@ export class Miner {
 
   start(): void {
     this.#addDevices();
+    this.#books?.start();
     this.#client.start();
     const { parts, now } = this.#dependencies;
     parts.sensors.start();
@@ -185,6 +189,19 @@ export class Miner {
     if (this.#job !== undefined) this.#crew.setJob(this.#job);
   }
 
+  #makeBooks(): PoolBooks | undefined {
+    const { values, user, dataDir } = this.#settings;
+    const { now, parts } = this.#dependencies;
+    if (!values.checkBooks) return undefined;
+    return new PoolBooks(
+      {
+        ...{ dataDir, network: this.#network, pools: values.pool.map(({ text }) => text) },
+        ...{ address: user.text, worker: user.worker, api: values.poolApi, poolKey: values.poolKey },
+      },
+      { now, random: parts.random, note: (level, message, fields) => this.#lines.note(level, message, fields) },
+    );
+  }
+
   #makeClient(): PoolClient {
     const { values, user, authorities } = this.#settings;
     const { now, version, parts } = this.#dependencies;
@@ -206,6 +223,7 @@ export class Miner {
       {
         onJob: (job, pool) => this.#onJob(job, pool),
         onVerdict: (share, verdict, error, blockId) => this.#onVerdict(share, verdict, error, blockId),
+        ...(this.#books === undefined ? {} : { books: this.#books }),
       },
       {
         random: parts.random,
@@ -277,6 +295,9 @@ export class Miner {
       log.info('pools changed', { pools: settings.values.pool.map(({ text }) => text) });
       this.#client.stop();
       this.#onJob(undefined);
+      await this.#books?.stop();
+      this.#books = this.#makeBooks();
+      this.#books?.start();
       this.#client = this.#makeClient();
     }
     if (otherDevices) {
@@ -326,6 +347,7 @@ export class Miner {
       poolRate: this.#work.rate(now),
       acceptedWork: this.#work.total,
       blocks: this.#blocks,
+      books: this.#books?.figures,
       devices,
     };
   }
@@ -334,6 +356,7 @@ export class Miner {
     this.#stopTicks?.();
     this.#dependencies.parts.sensors.stop();
     this.#client.stop();
+    await this.#books?.stop();
     await this.#crew.close();
     await this.#checker.close();
   }
@@ -347,6 +370,7 @@ const poolKey = ({ values, user, authorities }: MinerSettings): string =>
     values.tag,
     values.expectPayout === undefined ? null : [...values.expectPayout.payload],
     values.tlsPin,
+    [values.poolApi ?? null, values.poolKey ?? null, values.checkBooks],
     authorities ?? null,
   ]);
 

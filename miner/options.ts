@@ -43,6 +43,18 @@ function readPin(word: string): string {
   return hex;
 }
 
+function readUrl(word: string): string {
+  const isUrl = URL.canParse(word) && ['http:', 'https:'].includes(new URL(word).protocol);
+  if (!isUrl) throw new Error('must be a URL such as https://pool.example');
+  return word;
+}
+
+function readPoolKey(word: string): string {
+  if (!/^([0-9a-f]{32}|[0-9a-f]{3904})$/.test(word))
+    throw new Error('must be a key of 3,904 hex characters, or its short name of 32');
+  return word;
+}
+
 /** `0,2` or `all`: numbers as --list-devices shows them. */
 function readDevices(word: string): readonly number[] | 'all' {
   if (word === 'all') return 'all';
@@ -95,6 +107,23 @@ export const minerOptions = {
     ),
   ),
   tlsCa: path({ help: 'authorities to trust in place of the system’s, as PEM', group: POOL }),
+  poolApi: parsed(
+    { help: 'where the API of the pool is, when it does not say so itself', group: POOL, placeholder: 'URL' },
+    readUrl,
+  ),
+  poolKey: parsed(
+    {
+      help: 'key that the pool signs receipts with, or its short name; otherwise the first one seen',
+      group: POOL,
+      placeholder: 'KEY',
+    },
+    readPoolKey,
+  ),
+  checkBooks: flag({
+    help: 'ask the pool for receipts and compare its books with them',
+    group: POOL,
+    default: true,
+  }),
   devices: parsed(
     {
       help: 'numbers of --list-devices; by default all graphics cards, or the processor where there is none',

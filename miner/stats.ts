@@ -31,6 +31,8 @@ export type Snapshot = {
   readonly poolRate: number | undefined;
   readonly acceptedWork: bigint;
   readonly blocks: number;
+  /** Slices of the pool's books that were compared, the newest of them, and what was wrong; undefined without --check-books. */
+  readonly books: { readonly compared: number; readonly newest: number; readonly alarms: number } | undefined;
   readonly devices: readonly DeviceSnapshot[];
 };
 
@@ -97,6 +99,14 @@ export function statsDocument(snapshot: Snapshot): Record<string, unknown> {
     accepted_work: snapshot.acceptedWork.toString(),
     work_per_hash: workPerHash(snapshot),
     blocks: snapshot.blocks,
+    books:
+      snapshot.books === undefined
+        ? null
+        : {
+            compared_slices: snapshot.books.compared,
+            newest_slice: snapshot.books.newest,
+            alarms: snapshot.books.alarms,
+          },
     devices: snapshot.devices.map((device) => ({
       number: device.number,
       name: device.name,

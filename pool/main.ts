@@ -1,4 +1,4 @@
-/** svc-pool: `run` is the pool, `audit` recomputes its books, `repair-payouts` compares them with the wallet. */
+/** svc-pool: `run` is the pool, `audit` recomputes its books, `repair-payouts` compares them with the wallet, `verify-evidence` judges a miner's complaint. */
 import { join } from 'node:path';
 import { BridgeError } from '../bridge/bridge-error.ts';
 import { parseAddress } from '../protocol/address.ts';
@@ -24,6 +24,7 @@ import { repairPayouts } from './payout/repair.ts';
 import { createWalletClient } from './payout/wallet-client.ts';
 import { createPool } from './pool.ts';
 import { PoolError } from './pool-error.ts';
+import { verifyEvidence } from './verify-evidence.ts';
 import { openWalletLink } from './wallet-link.ts';
 
 /** What the operator can put right is one line; anything else is a defect and shows where it came from. */
@@ -228,10 +229,42 @@ const repairCommand = command(
   },
 );
 
+const evidenceCommand = command(
+  {
+    name: 'svc-pool verify-evidence',
+    summary:
+      'Judges a miner’s evidence against a pool; exits with 0 when it convicts the pool, with 1 when it does not.',
+    operands: [{ name: 'FILE', help: 'evidence-*.json of a miner' }],
+    options: {
+      poolKey: parsed(
+        { help: 'public key of the pool in hex, or its short name; otherwise the one in the file', placeholder: 'KEY' },
+        (word) => {
+          if (!/^([0-9a-f]{32}|[0-9a-f]{3904})$/.test(word))
+            throw new Error('must be a key of 3,904 hex characters, or its short name of 32');
+          return word;
+        },
+      ),
+      poolApi: parsed(
+        { help: 'API of the pool: says also whether it publishes this key and this slice', placeholder: 'URL' },
+        (word) => word,
+      ),
+      json: flag({ help: 'answer in JSON' }),
+    },
+    examples: [
+      {
+        line: 'svc-pool verify-evidence evidence-books-less-pplns-812.json --pool-api https://pool.example',
+        says: 'with what the pool publishes',
+      },
+    ],
+  },
+  (values, [file], terminal) => verifyEvidence(file as string, values, terminal),
+);
+
 await runProgram(
   commandTable('svc-pool', 'A mining pool whose books its miners can check.', [
     runCommand,
     auditCommand,
     repairCommand,
+    evidenceCommand,
   ]),
 );

@@ -8,6 +8,7 @@ import type { ErrorReply } from '../../protocol/stratum/errors.ts';
 import type { Reconnect, Subscribed } from '../../protocol/stratum/messages.ts';
 import type { Refusal } from '../miner-error.ts';
 import { isDistrust, isWorthless } from './distrust.ts';
+import { type BooksEvents, LinkBooks } from './link-books.ts';
 import { PoolOrder } from './pool-order.ts';
 import { type Endpoint, showEndpoint } from './pool-url.ts';
 import { followReconnect } from './reconnect.ts';
@@ -48,6 +49,7 @@ export type PoolClientEvents = {
   /** Work, or none: no pool gives any and what there was cannot be answered for any more. */
   onJob(job: PoolJob | undefined, pool: number | undefined): void;
   onVerdict(share: Share, verdict: Verdict, error: ErrorReply | undefined, blockId: Uint8Array | undefined): void;
+  readonly books?: BooksEvents;
 };
 
 export type PoolClientDependencies = {
@@ -74,6 +76,7 @@ type Link = {
   readonly endpoint: Endpoint;
   readonly session: Session;
   readonly wire: Wire;
+  readonly books: LinkBooks;
   transport: Transport | undefined;
   subscribed: Subscribed | undefined;
   connectedAt: number;
@@ -104,7 +107,7 @@ export class PoolClient {
   #lastRefusal: Refusal | undefined;
 
   constructor(options: PoolClientOptions, events: PoolClientEvents, dependencies: PoolClientDependencies) {
-    this.#options = options;
+    this.#options = { ...options, session: { ...options.session, receipts: events.books !== undefined } };
     this.#events = events;
     this.#dependencies = dependencies;
     this.#times = { ...SESSION_DEFAULTS, ...CLIENT_DEFAULTS, ...options.times };
@@ -192,6 +195,7 @@ export class PoolClient {
       endpoint,
       session: new Session(this.#options.session, now, this.#memories.get(pool), this.#times),
       wire: endpoint.version === 2 ? new WireV2(framed) : new WireV1(framed),
+      books: new LinkBooks(pool, this.#events.books),
       transport: undefined,
       subscribed: undefined,
       connectedAt: now,
@@ -230,6 +234,7 @@ export class PoolClient {
   }
 
   #act(link: Link, action: SessionAction): void {
+    link.books.act(action);
     switch (action.kind) {
       case 'send':
         link.transport?.send(link.wire.encode(action.message));
@@ -388,12 +393,4 @@ export class PoolClient {
   }
 }
 
-/** What every part but a test passes in. */
-export const systemClock: Pick<PoolClientDependencies, 'now' | 'random' | 'every'> = {
-  now: () => performance.now(),
-  random: Math.random,
-  every: (millis, act) => {
-    const timer = setInterval(act, millis);
-    return () => clearInterval(timer);
-  },
-};
+export { systemClock } from './system-clock.ts';

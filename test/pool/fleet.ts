@@ -65,14 +65,17 @@ export class Fleet {
     return new Fleet({ redis, postgres, directory, api }, [
       ...['--node', mining, '--node-api', api, '--wallet', daemon, '--wallet-token-file', `${file}.token`],
       ...['--database', postgres.url, '--redis', redis.url, '--slice-cuts', '12', '--payout-min', '1000'],
-      ...['--pplns-listen', ANY, '--solo-listen', ANY, '--web-listen', ANY, '--pplns-listen-ws', 'off'],
+      ...['--solo-listen', ANY, '--pplns-listen-ws', 'off'],
       ...['--solo-listen-ws', 'off', '--threads', '1', '--verify-threads', '1', '--min-work', '1'],
     ]);
   }
 
   /** A name is a data directory: starting it again takes up what its last process left. */
-  async add(name: string): Promise<Instance> {
-    const program = new Program('svc-pool', ['run', '--data-dir', join(this.directory, name), ...this.#words]);
+  async add(name: string, { pplns = 0, web: webPort = 0 } = {}): Promise<Instance> {
+    const program = new Program('svc-pool', [
+      ...['run', '--data-dir', join(this.directory, name), ...this.#words],
+      ...['--pplns-listen', `${HOST}:${pplns}`, '--web-listen', `${HOST}:${webPort}`],
+    ]);
     const port = async (service: string) =>
       Number(await program.until(new RegExp(`stratum listener service=${service} kind=tcp host=\\S+ port=(\\d+)`)));
     const ports = { pplns: await port('pplns'), solo: await port('solo') };

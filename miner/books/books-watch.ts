@@ -1,0 +1,320 @@
+/**
+ * Watches a pool's books for a miner (docs/miner.md, "The pool's books"): holds receipts against what the miner was told, and the books of every closed
+ * slice against the receipts. What it finds is said once, with evidence where the pool's own signature shows it; mining goes on.
+ * Reads, times and storage come in as calls, so a page uses it too.
+ */
+
+import type { VerifySignature } from '../../protocol/api/signed-answer.ts';
+import type { SliceRecord } from '../../protocol/books-slice.ts';
+import { fromHex, toHex } from '../../protocol/bytes.ts';
+import type { MembershipDocument } from '../../protocol/pool-proof.ts';
+import { poolKeyName, type Receipt, receiptRefusal } from '../../protocol/receipt.ts';
+import { EVIDENCE_FORMAT, type Evidence, isSignedRecord, judgeEvidence } from '../../protocol/receipt-evidence.ts';
+import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
+import { accounted, type Shortfall, ToldLedger } from './told-ledger.ts';
+
+export const BOOKS_ALARMS = [
+  'key_changed',
+  'receipt_bad',
+  'receipts_less',
+  'late',
+  'books_less',
+  'two_books',
+  'other_books',
+  'books_hidden',
+] as const;
+export type BooksAlarmKind = (typeof BOOKS_ALARMS)[number];
+
+export type BooksAlarm = {
+  readonly kind: BooksAlarmKind;
+  readonly message: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly evidence: Evidence | undefined;
+};
+
+const MESSAGES: Readonly<Record<BooksAlarmKind, string>> = {
+  key_changed: 'the pool has another key than before: its receipts are not believed',
+  receipt_bad: 'the pool sent a receipt that its key did not sign',
+  receipts_less: 'the pool signs less work than it said it accepted',
+  late: 'work that the pool accepted long ago is in none of its slices',
+  books_less: 'THE POOL BOOKED LESS WORK THAN IT SIGNED FOR',
+  two_books: 'THE POOL SIGNED TWO DIFFERENT RECORDS OF ONE SLICE',
+  other_books: 'the pool shows other books than it signed',
+  books_hidden: 'the pool does not show the books of a slice that it signed a receipt for',
+};
+
+/** The answer of `miners/ADDRESS/receipts`. */
+type Answer = {
+  readonly kept_from: number | null;
+  readonly newest: number | null;
+  readonly through: number;
+  readonly more: boolean;
+  readonly slices: readonly {
+    readonly service: string;
+    readonly slice: number;
+    readonly receipts: readonly Receipt[];
+    readonly leaf: MembershipDocument;
+    readonly record: SliceRecord;
+  }[];
+};
+
+export type BooksWatchOptions = {
+  readonly address: string;
+  readonly worker: string;
+  /** Where the user says the API is; otherwise where the pool says. */
+  readonly api: string | undefined;
+  /** The key that the user expects, in hex, or its short name. */
+  readonly expectedKey: string | undefined;
+};
+
+export type BooksWatchDependencies = {
+  /** Reads a JSON document. */
+  readonly read: (url: string) => Promise<unknown>;
+  readonly alarm: (alarm: BooksAlarm) => void;
+  readonly note: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+  readonly nowMillis: () => number;
+  readonly verify?: VerifySignature;
+};
+
+type Waiting = { readonly receipt: Receipt; rounds: number };
+
+/** Slices that are asked for again each time: another front end's receipts may come later. */
+const OVERLAP = 3;
+const MAX_PAGES = 64;
+/** Receipts kept until their slices were compared, and rounds that a pool may take to show them. */
+const MAX_KEPT = 96;
+const HIDDEN_ROUNDS = 5;
+const MAX_ALARMS = 256;
+
+export class BooksWatch {
+  readonly #options: BooksWatchOptions;
+  readonly #dependencies: BooksWatchDependencies;
+  #ledger = new ToldLedger();
+  #key: Uint8Array | undefined;
+  #api = '';
+  /** Receipts that came by the connection and whose slices the API has not shown yet. */
+  #waiting: Waiting[] = [];
+  readonly #alarmed = new Set<string>();
+  #isChecking = false;
+  /** Slices that were compared, and the newest of them. */
+  compared = 0;
+  newest = -1;
+  isChanged = false;
+
+  constructor(options: BooksWatchOptions, dependencies: BooksWatchDependencies) {
+    this.#options = options;
+    this.#dependencies = dependencies;
+  }
+
+  get alarms(): number {
+    return this.#alarmed.size;
+  }
+
+  get api(): string {
+    return this.#options.api ?? this.#api;
+  }
+
+  /** What the pool answered to the wish for receipts. */
+  offered(offer: ReceiptsOffer): void {
+    if (offer === null) return;
+    const { expectedKey } = this.#options;
+    const names = [toHex(offer.key), poolKeyName(offer.key)];
+    const isExpected = expectedKey !== undefined && names.includes(expectedKey);
+    const isKnown = expectedKey === undefined && (this.#key === undefined || toHex(this.#key) === names[0]);
+    if (!isExpected && !isKnown) {
+      const before = expectedKey ?? poolKeyName(this.#key as Uint8Array);
+      this.#alarm('key_changed', names[1] as string, { before, now: names[1] });
+      return;
+    }
+    if (this.#key === undefined) this.#dependencies.note('the key of the pool', { key: names[1] });
+    this.isChanged ||= this.#key === undefined || this.#api !== offer.api;
+    this.#key = offer.key;
+    this.#api = offer.api;
+    if (this.api === '')
+      this.#dependencies.note('the pool does not say where its API is: its books are not checked (--pool-api)', {});
+  }
+
+  /** `boot` names the front end that answered. */
+  told(boot: string, work: bigint): void {
+    // Until the pool has said how far its slices are, nobody knows which receipts are of what was told.
+    if (this.#key === undefined || this.#ledger.through === undefined) return;
+    this.#ledger.tell(boot, work);
+    this.isChanged = true;
+  }
+
+  /** A receipt that came by the connection. */
+  received(receipt: Receipt): void {
+    if (this.#key === undefined || !this.#isGood(receipt)) return;
+    this.#count(receipt);
+    if (this.#waiting.some(({ receipt: other }) => nameOf(other) === nameOf(receipt))) return;
+    this.#waiting.push({ receipt, rounds: 0 });
+    if (this.#waiting.length > MAX_KEPT) this.#waiting.shift();
+    this.isChanged = true;
+  }
+
+  #count(receipt: Receipt): void {
+    if (receipt.worker === this.#options.worker && this.#ledger.receive(receipt)) this.isChanged = true;
+  }
+
+  #isGood(receipt: Receipt): boolean {
+    const refusal = receiptRefusal(receipt, this.#key as Uint8Array, this.#dependencies.verify);
+    if (refusal === undefined && receipt.address === this.#options.address) return true;
+    this.#alarm('receipt_bad', `${receipt.slice}`, { slice: receipt.slice, reason: refusal ?? 'address' });
+    return false;
+  }
+
+  /** Asks the pool for what closed since, and compares. A pool that does not answer is asked again the next time. */
+  async check(): Promise<void> {
+    if (this.#isChecking || this.#key === undefined || this.api === '') return;
+    this.#isChecking = true;
+    try {
+      await this.#round();
+    } finally {
+      this.#isChecking = false;
+    }
+  }
+
+  async #round(): Promise<void> {
+    const began = this.#dependencies.nowMillis();
+    if (this.#ledger.through === undefined) {
+      const { newest } = await this.#read(2_000_000_000);
+      this.#ledger.close(newest ?? 0, began);
+      this.isChanged = true;
+      return;
+    }
+    const oldest = Math.min(this.#ledger.through - OVERLAP, ...this.#waiting.map(({ receipt }) => receipt.slice - 1));
+    const answers = await this.#readAll(Math.max(0, oldest));
+    const keptFrom = answers[0]?.kept_from ?? null;
+    // This miner was away for longer than receipts are kept.
+    if (this.#ledger.through > 0 && keptFrom !== null && keptFrom > this.#ledger.through + 1) this.#ledger.forgetAll();
+    const through = Math.max(this.#ledger.through, ...answers.map((answer) => answer.through));
+    for (const answer of answers) for (const slice of answer.slices) this.#compare(slice);
+    for (const short of this.#ledger.close(through, began)) await this.#missing(short);
+    this.#hidden(through);
+    this.isChanged = true;
+  }
+
+  async #read(after: number): Promise<Answer> {
+    const base = this.api.replace(/\/+$/, '');
+    const { address } = this.#options;
+    const answer = (await this.#dependencies.read(
+      `${base}/api/v1/miners/${address}/receipts?after=${after}`,
+    )) as Answer;
+    const isAnswer = Array.isArray(answer?.slices) && Number.isSafeInteger(answer.through);
+    if (!isAnswer) throw new Error('the pool’s answer has no such form');
+    return answer;
+  }
+
+  async #readAll(after: number): Promise<Answer[]> {
+    const answers: Answer[] = [];
+    for (let page = 0, at = after; page < MAX_PAGES; page++) {
+      const answer = await this.#read(at);
+      answers.push(answer);
+      if (!answer.more || answer.through <= at) break;
+      at = answer.through;
+    }
+    return answers;
+  }
+
+  #compare({ service, slice, receipts: shown, leaf, record }: Answer['slices'][number]): void {
+    const isOf = (receipt: Receipt) => receipt.service === service && receipt.slice === slice;
+    const kept = this.#waiting.filter(({ receipt }) => isOf(receipt)).map(({ receipt }) => receipt);
+    const receipts = [...kept, ...shown.filter((receipt) => isOf(receipt) && this.#isGood(receipt))];
+    for (const receipt of receipts) this.#count(receipt);
+    const [first] = receipts;
+    if (first === undefined) return;
+    const evidence: Evidence = {
+      ...{ format: EVIDENCE_FORMAT, pool_key: toHex(this.#key as Uint8Array) },
+      ...{ receipts: distinct(receipts), leaf, record },
+    };
+    const verdict = judgeEvidence(evidence, this.#key as Uint8Array, this.#dependencies.verify);
+    const at = { slice, service };
+    if (verdict.verdict === 'convicts' && verdict.charge === 'books_less')
+      this.#alarm(
+        'books_less',
+        `${service}/${slice}`,
+        { ...at, signed: verdict.signed, booked: verdict.booked },
+        evidence,
+      );
+    else if (verdict.verdict === 'convicts') this.#alarm('two_books', `${service}/${slice}`, at, evidence);
+    else if (verdict.why !== 'books_suffice' || !isSignedRecord(record, first))
+      this.#alarm('other_books', `${service}/${slice}`, { ...at, reason: verdict.why }, evidence);
+    this.#waiting = this.#waiting.filter(({ receipt }) => !isOf(receipt));
+    if (slice > this.newest) {
+      this.newest = slice;
+      this.compared++;
+    }
+  }
+
+  /** Perhaps a receipt was not seen: everything that the pool still keeps is asked for before it is called short. */
+  async #missing(short: Shortfall): Promise<void> {
+    const boot = this.#ledger.boots.get(short.boot);
+    if (boot === undefined) return;
+    for (const answer of await this.#readAll(Math.max(0, boot.from)))
+      for (const { receipts } of answer.slices)
+        for (const receipt of receipts) if (receipt.boot === short.boot && this.#isGood(receipt)) this.#count(receipt);
+    const received = short.kind === 'late' ? boot.received : accounted(boot);
+    if (short.told <= received) return;
+    const missing = short.told - received;
+    this.#alarm(short.kind, `${short.boot}/${short.slice}`, { ...short, received, missing });
+  }
+
+  #hidden(through: number): void {
+    for (const waiting of this.#waiting) {
+      const { receipt } = waiting;
+      if (receipt.slice > through || ++waiting.rounds !== HIDDEN_ROUNDS) continue;
+      const evidence = {
+        format: EVIDENCE_FORMAT,
+        pool_key: toHex(this.#key as Uint8Array),
+        receipts: [receipt],
+        leaf: null,
+        record: null,
+      } as const;
+      this.#alarm('books_hidden', nameOf(receipt), { slice: receipt.slice, service: receipt.service }, evidence);
+    }
+  }
+
+  /** Each thing is said once. */
+  #alarm(kind: BooksAlarmKind, what: string, fields: Readonly<Record<string, unknown>>, evidence?: Evidence): void {
+    const key = `${kind} ${what}`;
+    if (this.#alarmed.has(key) || this.#alarmed.size >= MAX_ALARMS) return;
+    this.#alarmed.add(key);
+    this.isChanged = true;
+    this.#dependencies.alarm({ kind, message: MESSAGES[kind], fields, evidence });
+  }
+
+  save(): unknown {
+    this.isChanged = false;
+    return {
+      ...{ key: this.#key === undefined ? null : toHex(this.#key), api: this.#api, ledger: this.#ledger.save() },
+      ...{ waiting: this.#waiting, alarmed: [...this.#alarmed], newest: this.newest },
+    };
+  }
+
+  /** Throws for what it cannot read; the caller begins anew then. */
+  restore(saved: unknown): void {
+    const state = saved as {
+      key: string | null;
+      api: string;
+      ledger: unknown;
+      waiting: Waiting[];
+      alarmed: string[];
+      newest: number;
+    };
+    const ledger = ToldLedger.restore(state.ledger, this.#dependencies.nowMillis());
+    const key = state.key === null ? undefined : fromHex(state.key);
+    this.#waiting = [...state.waiting];
+    for (const each of state.alarmed) this.#alarmed.add(each);
+    this.newest = state.newest;
+    this.#ledger = ledger;
+    this.#key = key;
+    this.#api = state.api;
+  }
+}
+
+const nameOf = ({ service, slice, boot, worker }: Receipt): string => `${service}/${slice}/${boot}/${worker}`;
+
+/** Two of one name stay when they say different things: that is for the judge. */
+const distinct = (receipts: readonly Receipt[]): Receipt[] => [
+  ...new Map(receipts.map((receipt) => [JSON.stringify(receipt), receipt])).values(),
+];

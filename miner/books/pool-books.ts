@@ -1,0 +1,156 @@
+/**
+ * svc-miner's watch over the books of all its pools: one BooksWatch for each pool, address and worker, kept in a file, looked after every minute and soon
+ * after receipts came. It never holds up mining: whatever fails is tried again.
+ */
+import type { NetworkName } from '../../protocol/network.ts';
+import { apiClientDependencies } from '../../runtime/api-client.ts';
+import { verifyMessage } from '../../runtime/ml-dsa.ts';
+import type { BooksEvents } from '../client/link-books.ts';
+import type { NoteLevel } from '../client/pool-client.ts';
+import { readBooks, type SavedBooks, writeBooks, writeEvidence } from './books-file.ts';
+import { type BooksAlarm, BooksWatch } from './books-watch.ts';
+
+export type PoolBooksOptions = {
+  readonly dataDir: string;
+  readonly network: NetworkName;
+  /** As the user named them. */
+  readonly pools: readonly string[];
+  readonly address: string;
+  readonly worker: string;
+  readonly api: string | undefined;
+  readonly poolKey: string | undefined;
+};
+
+export type PoolBooksDependencies = {
+  readonly note: (level: NoteLevel, message: string, fields: Readonly<Record<string, unknown>>) => void;
+  readonly now: () => number;
+  readonly random: () => number;
+};
+
+export type BooksFigures = { readonly compared: number; readonly newest: number; readonly alarms: number };
+
+const CHECK_MILLIS = 60_000;
+const SAVE_MILLIS = 2_000;
+const READ_MILLIS = 15_000;
+/** Ten thousand miners get their receipts at once; they do not all ask in the same moment. */
+const SPREAD_MILLIS = 10_000;
+/** Watches of pools that are not in use any more are kept for so many. */
+const MAX_KEPT = 32;
+
+export class PoolBooks implements BooksEvents {
+  readonly #options: PoolBooksOptions;
+  readonly #dependencies: PoolBooksDependencies;
+  readonly #watches: readonly BooksWatch[];
+  readonly #others: SavedBooks;
+  #timers: NodeJS.Timeout[] = [];
+  #soon: NodeJS.Timeout | undefined;
+  #saving: Promise<void> = Promise.resolve();
+
+  constructor(options: PoolBooksOptions, dependencies: PoolBooksDependencies) {
+    this.#options = options;
+    this.#dependencies = dependencies;
+    this.#others = readBooks(options.dataDir, options.network);
+    this.#watches = options.pools.map((pool, i) => this.#open(pool, i));
+  }
+
+  #nameOf(pool: number): string {
+    return `${this.#options.pools[pool]} ${this.#options.address}.${this.#options.worker}`;
+  }
+
+  #open(pool: string, i: number): BooksWatch {
+    const { address, worker, api, poolKey } = this.#options;
+    const make = (): BooksWatch =>
+      new BooksWatch(
+        { address, worker, api, expectedKey: poolKey },
+        {
+          read,
+          alarm: (alarm) => void this.#alarm(pool, alarm),
+          note: (message, fields) => this.#dependencies.note('info', message, { pool, ...fields }),
+          nowMillis: this.#dependencies.now,
+          verify: (signature, message, key) => verifyMessage(key, message, signature),
+        },
+      );
+    const watch = make();
+    const saved = this.#others[this.#nameOf(i)];
+    if (saved === undefined) return watch;
+    try {
+      watch.restore(saved);
+      return watch;
+    } catch {
+      return make();
+    }
+  }
+
+  async #alarm(pool: string, { kind, message, fields, evidence }: BooksAlarm): Promise<void> {
+    const { note } = this.#dependencies;
+    const { dataDir } = this.#options;
+    const name = `${kind}-${fields.service ?? ''}-${fields.slice ?? ''}-${new URL(pool.includes('://') ? pool : `x://${pool}`).host}`;
+    const file =
+      evidence === undefined ? undefined : await writeEvidence(dataDir, name, evidence).catch(() => undefined);
+    note('error', message, { pool, alarm: kind, ...fields, ...(file === undefined ? {} : { evidence: file }) });
+  }
+
+  start(): void {
+    this.#timers = [setInterval(() => this.check(), CHECK_MILLIS), setInterval(() => this.#save(), SAVE_MILLIS)];
+  }
+
+  /** A figure over all pools. */
+  get figures(): BooksFigures {
+    const sum = (of: (watch: BooksWatch) => number): number => this.#watches.reduce((all, each) => all + of(each), 0);
+    return {
+      compared: sum((watch) => watch.compared),
+      newest: Math.max(-1, ...this.#watches.map((watch) => watch.newest)),
+      alarms: sum((watch) => watch.alarms),
+    };
+  }
+
+  onOffer(pool: number, offer: Parameters<BooksEvents['onOffer']>[1]): void {
+    this.#watches[pool]?.offered(offer);
+    // At once: what is told counts only from the first answer on.
+    if (offer !== null) this.check();
+  }
+
+  onReceipt(pool: number, receipt: Parameters<BooksEvents['onReceipt']>[1]): void {
+    this.#watches[pool]?.received(receipt);
+    this.#soon ??= setTimeout(() => this.check(), this.#dependencies.random() * SPREAD_MILLIS);
+  }
+
+  onTold(pool: number, boot: string, work: bigint): void {
+    this.#watches[pool]?.told(boot, work);
+  }
+
+  check(): void {
+    clearTimeout(this.#soon);
+    this.#soon = undefined;
+    for (const watch of this.#watches)
+      watch
+        .check()
+        .catch((error: Error) =>
+          this.#dependencies.note('debug', 'the books could not be read', { api: watch.api, reason: error.message }),
+        );
+  }
+
+  #save(): void {
+    if (!this.#watches.some((watch) => watch.isChanged)) return;
+    const { dataDir, network } = this.#options;
+    const own = this.#watches.map((watch, i) => [this.#nameOf(i), watch.save()] as const);
+    const others = Object.entries(this.#others).slice(-MAX_KEPT);
+    this.#saving = writeBooks(dataDir, network, Object.fromEntries([...others, ...own])).catch((error) =>
+      this.#dependencies.note('warn', 'what the pool said of its books cannot be saved', { error }),
+    );
+  }
+
+  async stop(): Promise<void> {
+    for (const timer of this.#timers) clearInterval(timer);
+    clearTimeout(this.#soon);
+    this.#save();
+    await this.#saving;
+  }
+}
+
+async function read(url: string): Promise<unknown> {
+  const signal = AbortSignal.timeout(READ_MILLIS);
+  const answer = await apiClientDependencies().fetch(url, { method: 'GET', headers: {}, signal });
+  if (answer.status !== 200) throw new Error(`status ${answer.status}`);
+  return JSON.parse(new TextDecoder().decode(await answer.arrayBuffer()));
+}

@@ -1,0 +1,185 @@
+/**
+ * What a miner was told was accepted, and what receipts say of it (docs/miner.md, "The pool's books"), for one pool, address and worker. Pure,
+ * small and bounded, so that it is written often; the same in a page. Work is kept by boot, which names one start of one front end of the
+ * pool: a receipt speaks of one boot only.
+ *
+ * What was told can be ahead of the receipts in three honest ways: it is not in a closed slice yet (`open` of a receipt names it), it was told after
+ * the receipt was made, or its receipt was not seen. So a new receipt is held against what was told a while before the last time that the pool was asked and
+ * did not show it yet.
+ */
+import type { Receipt } from '../../protocol/receipt.ts';
+
+/** What had been told when a slice was seen to have closed, less the last minutes. */
+type Note = { readonly slice: number; readonly told: bigint };
+type Sample = { readonly atMillis: number; readonly told: bigint };
+type Service = Receipt['service'];
+
+export type Boot = {
+  told: bigint;
+  shares: number;
+  received: bigint;
+  /** Slice of the newest receipt, and what waited then, by service. */
+  slice: number;
+  open: Partial<Record<Service, { readonly slice: number; readonly work: bigint }>>;
+  /** `slice` at the last comparison. */
+  seen: number;
+  /** Receipts of later slices count. */
+  from: number;
+  notes: Note[];
+  samples: Sample[];
+};
+
+/** A front end makes a receipt within half of this time; what was told before that was in its journal. */
+export const NOTE_MILLIS = 60_000;
+/** Slices after which accepted work must be in one, whatever waited for what. */
+export const LATE_SLICES = 36;
+const MAX_NOTES = 48;
+const MAX_SAMPLES = 64;
+const MAX_BOOTS = 64;
+const MAX_COUNTED = 512;
+
+export type Shortfall = {
+  /** `receipts_less`: less than was told; `late`: named as waiting, for far too long. */
+  readonly kind: 'receipts_less' | 'late';
+  readonly boot: string;
+  readonly slice: number;
+  readonly told: bigint;
+  readonly received: bigint;
+};
+
+export class ToldLedger {
+  readonly boots = new Map<string, Boot>();
+  /** Newest slice up to which receipts were asked for; undefined before the first answer. */
+  through: number | undefined;
+  /** `service/slice/boot` of receipts that were added up, oldest first. */
+  readonly #counted = new Set<string>();
+  /** When the last comparison asked the pool. */
+  #began: number | undefined;
+
+  #boot(name: string): Boot {
+    let boot = this.boots.get(name);
+    if (boot === undefined) {
+      boot = {
+        ...{ told: 0n, shares: 0, received: 0n, slice: -1, seen: -1, open: {}, notes: [], samples: [] },
+        // One slice more: the answer that was read may have been a moment old.
+        from: (this.through ?? 0) - 1,
+      };
+      this.boots.set(name, boot);
+      const [oldest] = this.boots.keys();
+      if (this.boots.size > MAX_BOOTS && oldest !== undefined) this.boots.delete(oldest);
+    }
+    return boot;
+  }
+
+  /** The pool answered a share with `accepted`. */
+  tell(name: string, work: bigint): void {
+    const boot = this.#boot(name);
+    boot.told += work;
+    boot.shares++;
+  }
+
+  /** A good receipt of this worker. Says whether it is new. */
+  receive(receipt: Receipt): boolean {
+    const key = `${receipt.service}/${receipt.slice}/${receipt.boot}`;
+    if (this.#counted.has(key)) return false;
+    this.#counted.add(key);
+    const [oldest] = this.#counted;
+    if (this.#counted.size > MAX_COUNTED && oldest !== undefined) this.#counted.delete(oldest);
+    const boot = this.boots.get(receipt.boot);
+    // Nothing was told by that front end: there is nothing to compare.
+    if (boot === undefined || receipt.slice <= boot.from) return true;
+    boot.received += BigInt(receipt.work);
+    boot.slice = Math.max(boot.slice, receipt.slice);
+    if (receipt.slice > (boot.open[receipt.service]?.slice ?? -1))
+      boot.open[receipt.service] = { slice: receipt.slice, work: BigInt(receipt.open) };
+    return true;
+  }
+
+  /** After all receipts up to `through` were asked for: what is missing. `beganMillis` is when they were asked for. */
+  close(through: number, beganMillis: number): Shortfall[] {
+    const found: Shortfall[] = [];
+    // A receipt that is new now was not there the last time, so it was made after that, or not long before.
+    const madeMillis = (this.#began ?? Number.NEGATIVE_INFINITY) - NOTE_MILLIS;
+    for (const [name, boot] of this.boots) {
+      const known = boot.samples.findLast((sample) => sample.atMillis <= madeMillis);
+      const isNew = boot.slice > boot.seen;
+      boot.seen = boot.slice;
+      const short = late(name, boot, through) ?? (isNew && known !== undefined ? less(name, boot, known) : undefined);
+      if (short !== undefined) found.push(short);
+      const slice = Math.max(through, boot.slice);
+      if (known !== undefined && slice > (boot.notes.at(-1)?.slice ?? -1)) boot.notes.push({ slice, told: known.told });
+      if (boot.notes.length > MAX_NOTES) boot.notes.splice(0, boot.notes.length - MAX_NOTES);
+      boot.samples = boot.samples.filter((sample) => sample === known || sample.atMillis > madeMillis);
+      const last = boot.samples.at(-1);
+      if (last === undefined || beganMillis - last.atMillis >= NOTE_MILLIS / 10)
+        boot.samples.push({ atMillis: beganMillis, told: boot.told });
+      if (boot.samples.length > MAX_SAMPLES) boot.samples.splice(1, boot.samples.length - MAX_SAMPLES);
+    }
+    this.#began = beganMillis;
+    this.through = Math.max(this.through ?? -1, through);
+    return found;
+  }
+
+  /** Receipts that the count needs are kept nowhere any more: it begins anew. */
+  forgetAll(): void {
+    this.boots.clear();
+  }
+
+  save(): unknown {
+    return {
+      through: this.through ?? null,
+      counted: [...this.#counted],
+      boots: [...this.boots].map(([name, { told, shares, received, slice, open, from, notes }]) => ({
+        ...{ name, told: String(told), shares, received: String(received), slice, from },
+        open: Object.entries(open).map(([service, each]) => ({ service, slice: each.slice, work: String(each.work) })),
+        notes: notes.map((note) => ({ slice: note.slice, told: String(note.told) })),
+      })),
+    };
+  }
+
+  /** Throws for what it cannot read. */
+  static restore(saved: unknown, nowMillis: number): ToldLedger {
+    const { through, counted, boots } = saved as Saved;
+    const ledger = new ToldLedger();
+    ledger.through = through ?? undefined;
+    for (const key of counted) ledger.#counted.add(key);
+    for (const { name, told, received, open, notes, shares, slice, from } of boots)
+      ledger.boots.set(name, {
+        ...{ told: BigInt(told), received: BigInt(received), shares, slice, seen: slice, from },
+        open: Object.fromEntries(open.map((each) => [each.service, { slice: each.slice, work: BigInt(each.work) }])),
+        notes: notes.map((note) => ({ slice: note.slice, told: BigInt(note.told) })),
+        samples: [{ atMillis: nowMillis, told: BigInt(told) }],
+      });
+    return ledger;
+  }
+}
+
+type Saved = {
+  readonly through: number | null;
+  readonly counted: readonly string[];
+  readonly boots: readonly {
+    readonly name: string;
+    readonly told: string;
+    readonly shares: number;
+    readonly received: string;
+    readonly slice: number;
+    readonly from: number;
+    readonly open: readonly { readonly service: Service; readonly slice: number; readonly work: string }[];
+    readonly notes: readonly { readonly slice: number; readonly told: string }[];
+  }[];
+};
+
+/** What the receipts of a boot account for, with what they say is waiting. */
+export const accounted = ({ received, open }: Boot): bigint =>
+  Object.values(open).reduce((sum, { work }) => sum + work, received);
+
+function late(name: string, { received, notes }: Boot, through: number): Shortfall | undefined {
+  const old = notes.findLast((note) => through - note.slice >= LATE_SLICES);
+  if (old === undefined || old.told <= received) return undefined;
+  return { kind: 'late', boot: name, slice: old.slice, told: old.told, received };
+}
+
+function less(name: string, boot: Boot, { told }: Sample): Shortfall | undefined {
+  const received = accounted(boot);
+  return told <= received ? undefined : { kind: 'receipts_less', boot: name, slice: boot.slice, told, received };
+}

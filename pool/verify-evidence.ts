@@ -1,0 +1,123 @@
+/**
+ * `svc-pool verify-evidence FILE`: judges a miner's evidence against a pool (books rule 20). Needs the file and the pool's public key, and nothing else;
+ * with the pool's API it also says whether the pool publishes that key and that slice.
+ */
+import { readFileSync } from 'node:fs';
+import type { SliceRecord } from '../protocol/books-slice.ts';
+import { fromHex } from '../protocol/bytes.ts';
+import { poolKeyName } from '../protocol/receipt.ts';
+import {
+  type Evidence,
+  type EvidenceShortcoming,
+  type EvidenceVerdict,
+  judgeEvidence,
+} from '../protocol/receipt-evidence.ts';
+import { apiClientDependencies } from '../runtime/api-client.ts';
+import { verifyMessage } from '../runtime/ml-dsa.ts';
+import type { Terminal } from '../runtime/program.ts';
+
+const MAX_BYTES = 8 * 1024 * 1024;
+
+export type VerifyEvidenceValues = {
+  readonly poolKey: string | undefined;
+  readonly poolApi: string | undefined;
+  readonly json: boolean;
+};
+
+const WHY: Readonly<Record<EvidenceShortcoming, string>> = {
+  malformed: 'the file is not evidence of this form',
+  key: 'a receipt is not signed with the pool’s key',
+  receipt: 'a receipt does not belong to what was signed',
+  other_slice: 'the receipts are of different accounts or slices',
+  no_leaf: 'the file lacks the leaf of the books: it shows only that the pool signed the receipts',
+  leaf: 'the leaf is not one of the books that the receipts name',
+  books_suffice: 'the books hold at least what the pool signed for',
+};
+
+function wordsOf(verdict: EvidenceVerdict): string {
+  if (verdict.verdict === 'does_not') {
+    const figures =
+      verdict.signed === undefined ? '' : ` (signed for ${verdict.signed}, booked ${verdict.booked}, in hashes)`;
+    return `The evidence does not convict the pool: ${WHY[verdict.why]}${figures}.`;
+  }
+  return verdict.charge === 'two_books'
+    ? 'The evidence CONVICTS the pool: it signed two different records of one closed slice.'
+    : `The evidence CONVICTS the pool: it signed for ${verdict.signed} hashes of accepted work, and its books of the same slice hold ${verdict.booked}.`;
+}
+
+type Published = { readonly key: boolean | null; readonly record: boolean | null };
+
+/** Whether the pool says the same in public now; null where it could not be asked. */
+async function publishedOf(evidence: Evidence, key: string, api: string | undefined): Promise<Published> {
+  const read = async (path: string): Promise<unknown> => {
+    const url = `${(api as string).replace(/\/+$/, '')}/api/v1/${path}`;
+    const answer = await apiClientDependencies().fetch(url, {
+      ...{ method: 'GET', headers: {}, signal: AbortSignal.timeout(15_000) },
+    });
+    if (answer.status !== 200) throw new Error(`${url}: status ${answer.status}`);
+    return JSON.parse(new TextDecoder().decode(await answer.arrayBuffer()));
+  };
+  if (api === undefined) return { key: null, record: null };
+  const terms = (await read('terms').catch(() => undefined)) as { pool_key?: string } | undefined;
+  const [first] = evidence.receipts;
+  const path = `slices/${first?.service}?limit=1&cursor=${(first?.slice ?? 0) + 1}-0`;
+  const page = (await read(path).catch(() => undefined)) as { slices: SliceRecord[] } | undefined;
+  const record = page?.slices.find(({ slice }) => slice === first?.slice);
+  return {
+    key: terms === undefined ? null : terms.pool_key === key,
+    record: record === undefined ? null : record.chain === first?.chain && record.root === first?.root,
+  };
+}
+
+const publicWords = ({ key, record }: Published): string[] => [
+  ...(key === null ? [] : [key ? 'The pool publishes this key.' : 'The pool publishes another key now.']),
+  ...(record === null
+    ? []
+    : [
+        record
+          ? 'The pool publishes this slice as it signed it.'
+          : 'The pool publishes another record of this slice than it signed.',
+      ]),
+];
+
+/** 0: convicts; 1: does not; 2: the file cannot be read. */
+export async function verifyEvidence(path: string, values: VerifyEvidenceValues, terminal: Terminal): Promise<number> {
+  let evidence: Evidence;
+  try {
+    const bytes = readFileSync(path);
+    if (bytes.length > MAX_BYTES) throw new Error('it is larger than any evidence');
+    evidence = JSON.parse(bytes.toString('utf8')) as Evidence;
+  } catch (error) {
+    terminal.err(`svc-pool verify-evidence: cannot read ${path}: ${(error as Error).message}\n`);
+    return 2;
+  }
+  const named =
+    typeof evidence?.pool_key === 'string' && /^([0-9a-f]{2})*$/.test(evidence.pool_key) ? evidence.pool_key : '';
+  // A short name stands for the key in the file, when it is that key's name.
+  const isShort = values.poolKey !== undefined && values.poolKey.length === 32;
+  const isNamed = isShort && poolKeyName(fromHex(named)) === values.poolKey;
+  const key = values.poolKey === undefined || isNamed ? named : isShort ? '' : values.poolKey;
+  const verdict = judgeEvidence(evidence, fromHex(key), (signature, message, publicKey) =>
+    verifyMessage(publicKey, message, signature),
+  );
+  const published = await publishedOf(evidence, key, values.poolApi);
+  const first = Array.isArray(evidence?.receipts) ? evidence.receipts[0] : undefined;
+  if (values.json)
+    terminal.out(
+      `${JSON.stringify({ ...verdict, key: poolKeyName(fromHex(key)), key_given: values.poolKey !== undefined, published }, (_, value) => (typeof value === 'bigint' ? String(value) : value))}\n`,
+    );
+  else
+    terminal.out(
+      `${[
+        wordsOf(verdict),
+        ...(first === undefined
+          ? []
+          : [`Account ${first.address}, ${first.service}, slice ${first.slice}, network ${first.network}.`]),
+        values.poolKey === undefined
+          ? `The key is the one in the file (${poolKeyName(fromHex(key))}): compare it with the pool’s own, or give --pool-key.`
+          : `The key is the one given (${poolKeyName(fromHex(key))}).`,
+        ...publicWords(published),
+      ].join('\n')}\n`,
+    );
+  return verdict.verdict === 'convicts' ? 0 : 1;
+}
