@@ -6,6 +6,7 @@ import { bench } from './harness.ts';
 import { benchApi } from './pool/api.ts';
 import { benchCredits } from './pool/credits.ts';
 import { benchIntake } from './pool/intake.ts';
+import { benchReceipts } from './pool/receipts.ts';
 import { benchShares, benchSoak } from './pool/shares.ts';
 
 const SECONDS = 10;
@@ -18,6 +19,7 @@ export default bench('the pool: shares into the books, credits, the API with 30 
   }
   if (isAsked('intake')) await benchIntake(b);
   if (isAsked('credits')) await benchCredits(b);
+  if (isAsked('receipts')) await benchReceipts(b);
   if (isAsked('api')) await benchApi(b);
   if (isAsked('soak')) await benchSoak(b, Number(process.env.SVC_SOAK_MINUTES ?? 1));
 });

@@ -1,0 +1,121 @@
+/**
+ * Receipts of a slice for 10,000 sessions: the thread that sums up the journal and builds the tree, and the sending by a listener, each
+ * with the longest time that the event loop stood still meanwhile. The yardstick is the same sending in one go.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ReceiptFanOut, type ReceiptMessage, type ReceiptTaker } from '../../../bridge/receipts.ts';
+import { Journal } from '../../../pool/journal.ts';
+import { encodeRecord } from '../../../pool/journal-record.ts';
+import { runSheetThread } from '../../../pool/receipts/receipt-maker.ts';
+import type { ReceiptHead } from '../../../protocol/receipt.ts';
+import { useNativeSha384 } from '../../../runtime/native-sha384.ts';
+import { accountOf } from '../../bridge/stratum-client.ts';
+import type { Bench } from '../harness.ts';
+
+const SESSIONS = 10_000;
+const SHARES_EACH = 24;
+
+/** The longest wait between two turns of the event loop while `work` runs. */
+async function longestStall(work: () => Promise<void>): Promise<{ stall: number; millis: number }> {
+  let longest = 0;
+  let isRunning = true;
+  let last = performance.now();
+  const turn = (): void => {
+    const now = performance.now();
+    longest = Math.max(longest, now - last);
+    last = now;
+    if (isRunning) setImmediate(turn);
+  };
+  setImmediate(turn);
+  const began = performance.now();
+  await work();
+  const millis = performance.now() - began;
+  isRunning = false;
+  await new Promise((resolve) => setImmediate(resolve));
+  return { stall: longest, millis };
+}
+
+class Taker implements ReceiptTaker {
+  readonly isEnding = false;
+  readonly peer = { queued: 0 };
+  readonly session: ReceiptTaker['session'];
+  readonly #form: 1 | 2;
+  bytes = 0;
+
+  constructor(number: number, form: 1 | 2) {
+    this.session = { member: { service: 'pplns', account: accountOf(number % 2_000), worker: `rig${number}` } };
+    this.#form = form;
+  }
+
+  receipt(message: ReceiptMessage): void {
+    // As a socket takes it: the bytes are made and copied.
+    if (this.#form === 1) this.bytes += Buffer.from(`${message.line()}\n`, 'latin1').length;
+    else for (const frame of message.frames()) this.bytes += Buffer.from(frame).length;
+  }
+
+  flush(): void {}
+}
+
+export async function benchReceipts(b: Bench): Promise<void> {
+  useNativeSha384();
+  const directory = mkdtempSync(join(tmpdir(), 'svc-receipts-'));
+  try {
+    const journal = await Journal.open({ directory, bootId: new Uint8Array(8).fill(1) });
+    for (let round = 0; round < SHARES_EACH; round++)
+      await journal.append(
+        Array.from({ length: SESSIONS }, (_, i) =>
+          encodeRecord({
+            ...{ kind: 'share', service: 'pplns', account: accountOf(i % 2_000), worker: `rig${i}`, work: 1_000n },
+            ...{ atMillis: 1, identity: { anchorHeight: 1, bytes: new Uint8Array(24) } },
+          }),
+        ),
+      );
+    const last = SESSIONS * SHARES_EACH - 1;
+    const order = { directory, bootId: journal.bootId, ranges: [{ slice: 1, after: -1, through: last }], last };
+    const idle = await longestStall(() => new Promise((resolve) => setTimeout(resolve, 2_000)));
+    b.figure('receipts/idle: longest stall', idle.stall, 'ms');
+    let answer: Awaited<ReturnType<typeof runSheetThread>> | undefined;
+    const made = await longestStall(async () => {
+      answer = await runSheetThread(order);
+    });
+    await journal.close();
+    b.figure(`receipts/sheet of ${SESSIONS} from ${last + 1} shares`, made.millis, 'ms');
+    b.figure('receipts/sheet: longest stall of the main thread', made.stall, 'ms');
+    const sheet = answer?.sheets[0];
+    if (sheet === undefined) throw new Error('no sheet was made');
+    const head: ReceiptHead = {
+      ...{ network: 'development', service: 'pplns', slice: 1, boot: journal.bootId, chain: '00'.repeat(48) },
+      ...{ root: '00'.repeat(48), accounts: 1, total_work: '1', receipts: sheet.count, receipts_root: '00'.repeat(48) },
+    };
+    const signature = new Uint8Array(3309);
+    const delivery = { head, signature, entries: sheet.entries, offsets: sheet.offsets };
+    for (const form of [1, 2] as const) {
+      const send = async (soon: (run: () => void) => void, now: () => number) => {
+        const takers = Array.from({ length: SESSIONS }, (_, i) => new Taker(i, form));
+        const out = new ReceiptFanOut<Taker>({ soon, now, onDefect: (_, error) => Promise.reject(error) });
+        for (const taker of takers) out.ask(taker);
+        const measured = await longestStall(async () => {
+          out.deliver(delivery);
+          while (out.sent < SESSIONS) await new Promise((resolve) => setImmediate(resolve));
+        });
+        return { ...measured, bytes: takers.reduce((sum, taker) => sum + taker.bytes, 0) };
+      };
+      await send(setImmediate, () => performance.now());
+      const sliced = await send(setImmediate, () => performance.now());
+      const whole = await send(
+        (run) => run(),
+        () => 0,
+      );
+      b.figure(`receipts/v${form} to ${SESSIONS}`, sliced.millis, 'ms');
+      b.figure(`receipts/v${form}: longest stall`, sliced.stall, 'ms', {
+        ...{ ratio: sliced.stall / whole.stall, yardstick: 'all in one go' },
+      });
+      b.figure(`receipts/v${form}: bytes each`, sliced.bytes / SESSIONS, 'B');
+    }
+    b.note(`a sheet in the database has ${Math.round(sheet.leaves.length / sheet.count)} bytes a receipt`);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
