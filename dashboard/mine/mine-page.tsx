@@ -7,6 +7,7 @@ import { count, duration, hashRate, percent } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { Chart, type Point } from '../view/chart.tsx';
 import { Figure, Placeholder } from '../view/parts.tsx';
+import { BooksWatched, storageOf } from './books-watched.tsx';
 import { type Circumstances, claimMining, mayMine, WHY_NOT, watchCircumstances } from './consent.ts';
 
 type Device = 'auto' | 'webgpu' | 'wasm' | 'light';
@@ -129,6 +130,7 @@ export function MinePage() {
         light: settings.device === 'light',
         threads: settings.threads,
         throttle: settings.throttle,
+        books: { api: new URL('.', document.baseURI).href, storage: storageOf() },
       });
       setWanted(true);
     } catch (error) {
@@ -303,6 +305,7 @@ function Running({ stats, points, address }: { stats: PageMinerStats; points: re
         <Figure label="Stale" value={count(stats.stale)} note={`${count(stats.rejected)} rejected`} />
         <Figure label="As the pool sees it" value={stats.poolRate === undefined ? '–' : hashRate(stats.poolRate)} />
       </div>
+      <BooksWatched books={stats.books} />
       <section class="card">
         <Chart points={points} label="Hash rate of this browser" />
         <p>

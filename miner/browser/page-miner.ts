@@ -21,6 +21,7 @@ import type { Rates } from '../work/hash-rate.ts';
 import { type DevicePort, type FromDevice, openRemoteBackend } from '../work/remote-backend.ts';
 import { ThreadChecker } from '../work/thread-checker.ts';
 import { whyNoCard } from './choose-device.ts';
+import { PageBooks, type PageBooksFigures, type PageStorage } from './page-books.ts';
 import { CPU_RHYTHM, GPU_RHYTHM, Throttle } from './throttle.ts';
 
 export type PageMinerOptions = {
@@ -38,6 +39,8 @@ export type PageMinerOptions = {
   readonly light?: boolean;
   readonly expectPayout?: string;
   readonly agent?: string;
+  /** Where the pool's API is, to compare its books; and where the page keeps what it knows of them. */
+  readonly books?: { readonly api: string; readonly storage: PageStorage | undefined };
 };
 
 export type PageMinerStats = {
@@ -64,6 +67,8 @@ export type PageMinerStats = {
   readonly problem: string | undefined;
   /** Why another device than a graphics card was chosen. */
   readonly notice: string | undefined;
+  /** The watch over the pool's books; undefined without one. */
+  readonly books: PageBooksFigures | undefined;
 };
 
 const STATS_MILLIS = 1_000;
@@ -82,6 +87,7 @@ function workerPort(): DevicePort<GpuSettings> {
 
 type Running = {
   readonly client: PoolClient;
+  readonly books: PageBooks | undefined;
   readonly crew: Crew;
   readonly checker: ThreadChecker;
   throttle: Throttle;
@@ -159,6 +165,11 @@ export class PageMiner {
         },
       },
     );
+    const { url: pool, worker = '' } = options;
+    const books =
+      options.books === undefined
+        ? undefined
+        : new PageBooks({ ...options.books, pool, address: options.address, worker }, () => this.#tell());
     const client = new PoolClient(
       {
         pools: [endpoint],
@@ -189,6 +200,7 @@ export class PageMiner {
           if (verdict === 'accepted') work.add(now(), share.work);
           this.#tell();
         },
+        ...(books === undefined ? {} : { books }),
       },
       {
         ...systemClock,
@@ -206,7 +218,7 @@ export class PageMiner {
       crew.tick(now());
       this.#tell();
     }, STATS_MILLIS);
-    this.#running = { client, crew, checker, throttle, kind, work, timer };
+    this.#running = { client, books, crew, checker, throttle, kind, work, timer };
     this.#tell();
   }
 
@@ -248,6 +260,7 @@ export class PageMiner {
     clearInterval(running.timer);
     running.throttle.stop();
     running.client.stop();
+    running.books?.stop();
     await running.crew.close();
     await running.checker.close();
     this.#tell();
@@ -276,6 +289,7 @@ export class PageMiner {
       progress: this.#progress,
       problem: device?.stopped?.message ?? this.#problem,
       notice: running === undefined ? undefined : this.#notice,
+      books: running?.books?.figures,
     };
   }
 

@@ -11,7 +11,7 @@ const rows = text.split('\n').filter((line) => line.startsWith('|'));
 test('every option stands in the table, and nothing else does', () => {
   const documented = rows.flatMap((row) => /^\| (?:`-\w`, )?`--([\w-]+)/.exec(row)?.slice(1) ?? []);
   const known = Object.entries(minerOptions).map(([property, option]) =>
-    option.fallback === true ? `no-${property}` : optionName(property),
+    option.fallback === true ? `no-${optionName(property)}` : optionName(property),
   );
   expect(documented.sort()).toEqual([...known, 'config'].sort());
 });

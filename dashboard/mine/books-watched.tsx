@@ -1,0 +1,37 @@
+/** What the browser miner found when it compared the pool's books with its receipts. */
+import type { PageBooksFigures, PageStorage } from '../../miner/browser/page-books.ts';
+
+/** A page that may keep nothing has none. */
+export function storageOf(): PageStorage | undefined {
+  try {
+    return window.localStorage;
+  } catch {
+    return undefined;
+  }
+}
+
+export function BooksWatched({ books }: { books: PageBooksFigures | undefined }) {
+  if (books === undefined || (books.compared === 0 && books.alarms.length === 0)) return null;
+  return (
+    <section class="card" data-testid="books-watched">
+      {books.alarms.length === 0 ? (
+        <p>The pool's books hold all that it signed for, up to slice {books.newest}.</p>
+      ) : (
+        books.alarms.map(({ message, slice, evidence }) => (
+          <p class="error" role="alert" key={`${message} ${slice}`}>
+            {message}
+            {slice === undefined ? '' : `, slice ${slice}`}.{' '}
+            {evidence === undefined ? null : (
+              <a
+                href={`data:application/json,${encodeURIComponent(JSON.stringify(evidence))}`}
+                download={`evidence-${slice}.json`}
+              >
+                Save the evidence
+              </a>
+            )}
+          </p>
+        ))
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,125 @@
+/**
+ * The watch over the pool's books in a page (docs/miner.md, "The pool's books"): the same as the command line's, kept in the page's own storage. What it finds
+ * is shown, with its evidence to be saved.
+ */
+import type { Evidence } from '../../protocol/receipt-evidence.ts';
+import { type BooksAlarm, BooksWatch } from '../books/books-watch.ts';
+import type { BooksEvents } from '../client/link-books.ts';
+
+/** Where a page keeps text between visits; localStorage has this form. */
+export type PageStorage = Pick<Storage, 'getItem' | 'setItem'>;
+
+export type PageBooksOptions = {
+  /** Below which `api/v1` lies. */
+  readonly api: string;
+  readonly pool: string;
+  readonly address: string;
+  readonly worker: string;
+  readonly storage: PageStorage | undefined;
+};
+
+export type PageBooksFigures = {
+  readonly compared: number;
+  readonly newest: number;
+  /** What was found since the page was opened. */
+  readonly alarms: readonly {
+    readonly message: string;
+    readonly slice: unknown;
+    readonly evidence: Evidence | undefined;
+  }[];
+};
+
+const CHECK_MILLIS = 60_000;
+const SAVE_MILLIS = 5_000;
+const READ_MILLIS = 15_000;
+const MAX_SHOWN = 20;
+const MAX_BYTES = 1_000_000;
+
+export class PageBooks implements BooksEvents {
+  readonly #options: PageBooksOptions;
+  readonly #watch: BooksWatch;
+  readonly #timers: ReturnType<typeof setInterval>[];
+  readonly #onChange: () => void;
+  #alarms: BooksAlarm[] = [];
+
+  constructor(options: PageBooksOptions, onChange: () => void) {
+    this.#options = options;
+    this.#onChange = onChange;
+    const make = (): BooksWatch =>
+      new BooksWatch(
+        { address: options.address, worker: options.worker, api: options.api, expectedKey: undefined },
+        { read, alarm: (alarm) => this.#alarm(alarm), note: () => {}, nowMillis: () => performance.now() },
+      );
+    const watch = make();
+    this.#watch = this.#restored(watch) ? watch : make();
+    this.#timers = [setInterval(() => this.#check(), CHECK_MILLIS), setInterval(() => this.#save(), SAVE_MILLIS)];
+  }
+
+  get #name(): string {
+    const { pool, address, worker } = this.#options;
+    return `svc-books ${pool} ${address}.${worker}`;
+  }
+
+  #restored(watch: BooksWatch): boolean {
+    try {
+      const text = this.#options.storage?.getItem(this.#name) ?? null;
+      if (text !== null) watch.restore(JSON.parse(text));
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  #alarm(alarm: BooksAlarm): void {
+    this.#alarms = [...this.#alarms, alarm].slice(-MAX_SHOWN);
+    this.#onChange();
+  }
+
+  get figures(): PageBooksFigures {
+    return {
+      compared: this.#watch.compared,
+      newest: this.#watch.newest,
+      alarms: this.#alarms.map(({ message, fields, evidence }) => ({ message, slice: fields.slice, evidence })),
+    };
+  }
+
+  onOffer(_pool: number, offer: Parameters<BooksEvents['onOffer']>[1]): void {
+    this.#watch.offered(offer);
+    this.#check();
+  }
+
+  onReceipt(_pool: number, receipt: Parameters<BooksEvents['onReceipt']>[1]): void {
+    this.#watch.received(receipt);
+    setTimeout(() => this.#check(), Math.random() * 10_000);
+  }
+
+  onTold(_pool: number, boot: string, work: bigint): void {
+    this.#watch.told(boot, work);
+  }
+
+  #check(): void {
+    // A pool that does not answer is asked again the next time.
+    this.#watch.check().catch(() => undefined);
+  }
+
+  #save(): void {
+    if (!this.#watch.isChanged) return;
+    try {
+      const text = JSON.stringify(this.#watch.save());
+      if (text.length <= MAX_BYTES) this.#options.storage?.setItem(this.#name, text);
+    } catch {
+      // No room: the next visit begins anew.
+    }
+  }
+
+  stop(): void {
+    for (const timer of this.#timers) clearInterval(timer);
+    this.#save();
+  }
+}
+
+async function read(url: string): Promise<unknown> {
+  const answer = await fetch(url, { signal: AbortSignal.timeout(READ_MILLIS) });
+  if (!answer.ok) throw new Error(`status ${answer.status}`);
+  return answer.json();
+}
