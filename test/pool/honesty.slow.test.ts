@@ -17,8 +17,8 @@ import { RunningMiner, until } from '../miner/running-miner.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { Fleet, type Instance } from './fleet.ts';
 
-/** Slices of three seconds; shares of a few hashes. */
-const CHAIN = { blockWork: 3_000, cutMillis: 250 };
+/** Slices of three seconds; shares of a few thousand hashes. */
+const CHAIN = { blockWork: 500_000, cutMillis: 250 };
 
 type Books = { compared_slices: number; newest_slice: number; alarms: number };
 
@@ -31,7 +31,7 @@ class Miner {
     this.dataDir = temporaryDirectory();
     this.#words = [
       ...urls.flatMap((url) => ['-o', url]),
-      ...['-u', user, '-p', 'd=200', '--no-gpu', '--cpu-threads', '1', '--data-dir', this.dataDir, '--pool-api', api],
+      ...['-u', user, '-p', 'd=4000', '--no-gpu', '--cpu-threads', '1', '--data-dir', this.dataDir, '--pool-api', api],
       ...['--api-listen', '127.0.0.1:0', '--metrics-listen', 'off', ...more],
     ];
     this.running = new RunningMiner(this.#words);
