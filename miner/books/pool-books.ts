@@ -84,7 +84,7 @@ export class PoolBooks implements BooksEvents {
   async #alarm(pool: string, { kind, message, fields, evidence }: BooksAlarm): Promise<void> {
     const { note } = this.#dependencies;
     const { dataDir } = this.#options;
-    const name = `${kind}-${fields.service ?? ''}-${fields.slice ?? ''}-${new URL(pool.includes('://') ? pool : `x://${pool}`).host}`;
+    const name = `${kind}-${fields.service ?? ''}-${fields.slice ?? ''}-${pool.replace(/^.*:[/][/]/, '')}`;
     const file =
       evidence === undefined ? undefined : await writeEvidence(dataDir, name, evidence).catch(() => undefined);
     note('error', message, { pool, alarm: kind, ...fields, ...(file === undefined ? {} : { evidence: file }) });
