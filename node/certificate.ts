@@ -47,7 +47,11 @@ export function verifyCertificate({ round, signatures }: Certificate, cut: Certi
   let total = 0n;
   for (const { stake } of cut.committee) total += stake;
   let signed = 0n;
+  let last = -1;
   for (const { member, signature } of signatures) {
+    // Members stand in ascending order, so none counts twice.
+    if (member <= last) return false;
+    last = member;
     const signer = cut.committee[member];
     if (signer === undefined || !verifyMessage(signer.publicKey, message, signature)) return false;
     signed += signer.stake;
