@@ -112,8 +112,12 @@ function voteOnProposal(state: ConsensusState, rules: Rules, out: Effect[]): boo
   const { cut, validRound } = proposal;
   check(value, out);
   if (value.verdict === 'invalid') return vote(state, PREVOTE, NIL, out);
-  if (value.verdict !== 'valid' || !hasSigners(state, proposal, rules)) return false;
-  if (validRound === -1 ? !value.timely : !hasPolka(state, validRound, cut, rules)) return false;
+  if (value.verdict !== 'valid') return false;
+  // A polka speaks for signers and timestamp: honest members held and saw them. After restarts nobody may hold those signatures any more.
+  if (
+    validRound === -1 ? !value.timely || !hasSigners(state, proposal, rules) : !hasPolka(state, validRound, cut, rules)
+  )
+    return false;
   const allowed = rules.lockAllows({ round: state.lockedRound, cut: state.locked }, cut, validRound);
   return vote(state, PREVOTE, allowed ? cut : NIL, out);
 }

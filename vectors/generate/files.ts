@@ -4,6 +4,7 @@ import { emissionVectors, targetVectors } from './arithmetic.ts';
 import { headerVectors, identifierVectors, merkleVectors, rewardRootVectors } from './block.ts';
 import { booksVectors } from './books.ts';
 import { chainVectors } from './chain.ts';
+import { consensusVectors } from './consensus.ts';
 import { receiptVectors } from './receipts.ts';
 import { rewardVectors } from './rewards.ts';
 import { shareIdentityVectors } from './share-identity.ts';
@@ -17,6 +18,7 @@ export const vectorFiles: Record<string, () => unknown> = {
   'address.json': addressVectors,
   'books.json': booksVectors,
   'chain.json': chainVectors,
+  'consensus.json': consensusVectors,
   'emission.json': emissionVectors,
   'header.json': headerVectors,
   'identifiers.json': identifierVectors,

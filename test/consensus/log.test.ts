@@ -1,0 +1,196 @@
+/** The write-ahead log (consensus rules 11 and 12) on a real disk: torn at every byte, damaged, foreign, full, and what a restarted member takes up from it. */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { Committee } from '../../node/consensus/committee.ts';
+import type { Event, LogRecord } from '../../node/consensus/effects.ts';
+import { step } from '../../node/consensus/engine.ts';
+import { ConsensusLog, readLog } from '../../node/consensus/log-file.ts';
+import { readFrames } from '../../node/consensus/log-frames.ts';
+import { decodeRecord, encodeRecord } from '../../node/consensus/log-record.ts';
+import { openState, recover } from '../../node/consensus/recovery.ts';
+import { RULES } from '../../node/consensus/rules.ts';
+import { createState } from '../../node/consensus/state.ts';
+import { NIL, PRECOMMIT, PREVOTE, type Vote } from '../../node/consensus/votes.ts';
+import { smallDisk } from '../pool/small-disk.ts';
+import { fuzzDecoder } from '../protocol/fuzz.ts';
+import { temporaryDirectory } from '../temporary.ts';
+
+const owner = { chainId: new Uint8Array(48).fill(1), validatorId: new Uint8Array(48).fill(2) };
+const committee = new Committee(
+  new Uint8Array(48),
+  Array.from({ length: 4 }, () => ({ publicKey: new Uint8Array(0), stake: 10n })),
+);
+const CUT = 'a cut'.padEnd(48, '.');
+const SIGNATURE = Uint8Array.of(7);
+const HEIGHT = 5;
+const SELF = 0;
+
+const vote = (kind: 1 | 2, round: number, member: number, cut = CUT): Vote => ({
+  kind,
+  height: HEIGHT,
+  round,
+  cut,
+  member,
+  signature: SIGNATURE,
+});
+
+/** A member that locks in round 0, signs on into round 1, and what it wrote. */
+function lockedMember(): LogRecord[] {
+  const state = createState(HEIGHT, committee, SELF);
+  const records: LogRecord[] = [];
+  const feed = (event: Event): void => {
+    for (const effect of step(state, event)) {
+      if (effect.do === 'write') records.push(effect.record);
+      if (effect.do === 'sign') feed({ type: 'signed', message: effect.message, signature: SIGNATURE });
+      if (effect.do === 'check') feed({ type: 'checked', height: HEIGHT, cut: effect.proposal.cut, valid: true });
+    }
+  };
+  feed({ type: 'begin' });
+  const proposal = { height: HEIGHT, round: 0, validRound: -1, cut: CUT, signers: 0n, lastRound: 0 };
+  feed({ type: 'proposal', timely: true, proposal: { ...proposal, content: SIGNATURE, signature: SIGNATURE } });
+  for (const member of [1, 2]) feed({ type: 'vote', vote: vote(PREVOTE, 0, member) });
+  for (const member of [1, 2]) feed({ type: 'vote', vote: vote(PRECOMMIT, 0, member, NIL) });
+  feed({ type: 'timeout', kind: 'precommit', height: HEIGHT, round: 0 });
+  feed({ type: 'timeout', kind: 'propose', height: HEIGHT, round: 1 });
+  return records;
+}
+
+async function written(records: readonly LogRecord[]): Promise<{ directory: string; file: string; bytes: Buffer }> {
+  const directory = temporaryDirectory();
+  const { log } = await ConsensusLog.open(directory, owner);
+  for (const record of records) await log.append(record);
+  await log.close();
+  const file = join(directory, readdirSync(directory)[0] as string);
+  return { directory, file, bytes: readFileSync(file) };
+}
+
+async function reopened(directory: string) {
+  const { log, recovered } = await ConsensusLog.open(directory, owner);
+  await log.close();
+  return recovered;
+}
+
+test('a restarted member has its lock, its valid value and its place, and signs nothing at or below it', async () => {
+  const records = lockedMember();
+  expect(
+    records.map(({ message }) => (message.type === 'vote' ? [message.vote.round, message.vote.kind] : [])),
+  ).toEqual([
+    [0, PREVOTE],
+    [0, PRECOMMIT],
+    [1, PREVOTE],
+  ]);
+  const { directory } = await written(records);
+  const recovered = await reopened(directory);
+  expect(recovered).toEqual(recover(records));
+  const state = openState(HEIGHT, committee, SELF, undefined, recovered, RULES);
+  expect(state).toMatchObject({ lockedRound: 0, locked: CUT, validRound: 0, valid: CUT, round: 1 });
+  const effects = step(state, { type: 'begin' });
+  expect(state.step).toBe('prevote');
+  // The same bytes again, and nothing new.
+  expect(effects.filter((effect) => effect.do === 'sign')).toEqual([]);
+  expect(effects.filter((effect) => effect.do === 'send').map(({ message }) => message)).toEqual(
+    records.map(({ message }) => message),
+  );
+  // The next step is signed.
+  const later = [1, 2].flatMap((member) => step(state, { type: 'vote', vote: vote(PREVOTE, 1, member, NIL) }));
+  expect(later.flatMap((effect) => (effect.do === 'sign' ? [effect.message] : []))).toMatchObject([
+    { type: 'vote', vote: { kind: PRECOMMIT, round: 1, cut: NIL } },
+  ]);
+});
+
+test('a log that was cut at every byte opens with the records that are whole, and never with anything else', async () => {
+  const records = lockedMember();
+  const { directory, file, bytes } = await written(records);
+  let last = 0;
+  for (let length = 0; length <= bytes.length; length++) {
+    const recovered = recover(readLog(bytes.subarray(0, length), HEIGHT, owner).records);
+    const whole = recovered?.messages.length ?? 0;
+    expect(whole === last || whole === last + 1).toBe(true);
+    last = whole;
+    expect(recovered).toEqual(recover(records.slice(0, whole)));
+    // Syncing takes its time: the file itself is cut at some of the places.
+    if (length % 16 !== 0) continue;
+    writeFileSync(file, bytes.subarray(0, length));
+    expect(await reopened(directory)).toEqual(recovered);
+    // The torn part is gone, and whole records follow each other again.
+    if (whole > 0) expect(readFrames(readFileSync(file)).goodBytes).toBe(readFileSync(file).length);
+  }
+  expect(last).toBe(records.length);
+});
+
+test('a byte that changed in the middle of the log keeps the validator from signing; at its end it is a torn write', async () => {
+  const records = lockedMember();
+  const { directory, file, bytes } = await written(records);
+  const lastFrame = bytes.length - (20 + encodeRecord(records.at(-1) as LogRecord).length);
+  for (let at = 0; at < bytes.length; at += 7) {
+    const changed = Buffer.from(bytes);
+    changed[at] = (changed[at] as number) ^ 0x55;
+    writeFileSync(file, changed);
+    if (at < lastFrame) await expect(reopened(directory)).rejects.toMatchObject({ code: 'log_damaged' });
+    else expect((await reopened(directory))?.messages.length).toBe(records.length - 1);
+  }
+});
+
+test('a lock without its proof, and a log of another validator or chain, are refused', async () => {
+  const records = lockedMember();
+  const bare = records.map((record) => ({ ...record, polkas: [] }));
+  const { directory } = await written(bare);
+  await expect(reopened(directory)).rejects.toMatchObject({ code: 'log_lock_unproven' });
+  // Votes of less than two thirds prove nothing.
+  const weak = recover(
+    records.map((record) => ({
+      ...record,
+      polkas: record.polkas.map((polka) => ({ ...polka, votes: polka.votes.slice(0, 2) })),
+    })),
+  );
+  expect(() => openState(HEIGHT, committee, SELF, undefined, weak, RULES)).toThrow(/does not prove/);
+  const other = await written(records);
+  for (const foreign of [{ chainId: new Uint8Array(48) }, { validatorId: new Uint8Array(48) }])
+    await expect(ConsensusLog.open(other.directory, { ...owner, ...foreign })).rejects.toMatchObject({
+      code: 'log_foreign',
+    });
+});
+
+test('the file of the height before stays until the next one has its first record', async () => {
+  const records = lockedMember();
+  const { directory } = await written(records);
+  const next = { ...(records[0] as LogRecord), height: HEIGHT + 1 };
+  const { log } = await ConsensusLog.open(directory, owner);
+  await log.append(next);
+  expect(readdirSync(directory)).toEqual(['0000000000000006.log']);
+  await expect(log.append(records[0] as LogRecord)).rejects.toThrow(/below/);
+  await log.close();
+  const bytes = readFileSync(join(directory, '0000000000000006.log'));
+  // A crash while the next file was begun: only a part of it is there, and the one before still counts.
+  for (let length = 0; length < bytes.length; length += 5) {
+    const { directory: both } = await written(records);
+    writeFileSync(join(both, '0000000000000006.log'), bytes.subarray(0, length));
+    expect((await reopened(both))?.height).toBe(HEIGHT);
+  }
+});
+
+test('a full disk refuses the record, keeps what was written, and takes it once there is room', async () => {
+  const directory = join(temporaryDirectory(), 'disk');
+  const disk = smallDisk(directory);
+  const records = lockedMember();
+  const { log } = await ConsensusLog.open(join(directory, 'log'), owner);
+  await log.append(records[0] as LogRecord);
+  const large = {
+    ...(records[1] as LogRecord),
+    proposals: [{ ...(records[1]?.proposals[0] as LogRecord['proposals'][0]), content: new Uint8Array(256 * 1024) }],
+  };
+  disk.fill(process.pid);
+  await expect(log.append(large)).rejects.toThrow();
+  expect((await reopened(join(directory, 'log')))?.messages.length).toBe(1);
+  disk.free(process.pid);
+  await log.append(large);
+  await log.close();
+  expect((await reopened(join(directory, 'log')))?.messages.length).toBe(2);
+});
+
+test('records are read as they were written, and nothing else is read', () => {
+  const samples = lockedMember().map(encodeRecord);
+  for (const [i, record] of lockedMember().entries()) expect(decodeRecord(samples[i] as Uint8Array)).toEqual(record);
+  fuzzDecoder({ name: 'log record', decode: decodeRecord, encode: encodeRecord, samples });
+});

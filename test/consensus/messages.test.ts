@@ -1,0 +1,91 @@
+/** Messages between validators: vectors, the decoders' property, sizes, and what a relay cannot spoil. */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { decodeMessage, encodeMessage, MAX_MESSAGE_BYTES } from '../../node/consensus/messages.ts';
+import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import { consensusMessages } from '../../vectors/generate/consensus.ts';
+import { fuzzDecoder } from '../protocol/fuzz.ts';
+
+type Vectors = {
+  proposers: {
+    validator_set_id: string;
+    stakes: string[];
+    turns: { height: number; round: number; point: string; member: number }[];
+  };
+  messages: { name: string; hex: string }[];
+};
+const vectors: Vectors = JSON.parse(
+  readFileSync(new URL('../../vectors/consensus.json', import.meta.url), 'utf8'),
+) as Vectors;
+
+test('messages are read as they were written', () => {
+  for (const [i, { name, message }] of consensusMessages().entries()) {
+    const { hex } = vectors.messages[i] as { hex: string };
+    expect(toHex(encodeMessage(message)), name).toBe(hex);
+    const read = decodeMessage(fromHex(hex));
+    // The round of a final cut's proposal is its certificate's.
+    expect(read, name).toEqual(message);
+  }
+});
+
+test('who proposes follows from SHA-384 and the stakes alone', () => {
+  const { validator_set_id, stakes, turns } = vectors.proposers;
+  const total = stakes.reduce((sum, stake) => sum + BigInt(stake), 0n);
+  for (const { height, round, point, member } of turns) {
+    const bytes = Buffer.alloc(60);
+    Buffer.from(validator_set_id, 'hex').copy(bytes);
+    bytes.writeBigUInt64LE(BigInt(height), 48);
+    bytes.writeUInt32LE(round, 56);
+    const digest = createHash('sha384').update('SVC_PROPOSER_V1\0').update(bytes).digest();
+    const value = BigInt(`0x${Buffer.from(digest.subarray(0, 16)).reverse().toString('hex')}`);
+    expect(String(value)).toBe(point);
+    let left = value % total;
+    let at = 0;
+    while (left >= BigInt(stakes[at] as string)) left -= BigInt(stakes[at++] as string);
+    expect(at).toBe(member);
+  }
+});
+
+test('every decoder gives back the same bytes or refuses', () => {
+  const samples = consensusMessages().map(({ message }) => encodeMessage(message));
+  fuzzDecoder({ name: 'consensus message', decode: decodeMessage, encode: encodeMessage, samples });
+});
+
+const refusal = (bytes: Bytes): string => {
+  try {
+    decodeMessage(bytes);
+    return 'read';
+  } catch (error) {
+    if (error instanceof ProtocolError) return error.code;
+    throw error;
+  }
+};
+
+test('junk of 64 MiB is refused by its length, and block identifiers that were changed on the way by their root', () => {
+  const junk = new Uint8Array(64 * 1024 * 1024);
+  junk[0] = 1;
+  expect(refusal(junk)).toBe('too_long');
+  const [proposal] = consensusMessages();
+  const bytes = encodeMessage((proposal as { message: Parameters<typeof encodeMessage>[0] }).message);
+  const changed = bytes.slice();
+  const firstBlock = 1 + 16 + 228;
+  changed[firstBlock] = (changed[firstBlock] as number) ^ 1;
+  expect(refusal(changed)).toBe('not_canonical');
+  // A valid round that is not before the round.
+  const later = bytes.slice();
+  later[13] = 2;
+  expect(refusal(later)).toBe('not_canonical');
+});
+
+test('the largest message fits', () => {
+  const final = consensusMessages().find(({ name }) => name === 'final cut')?.message;
+  if (final?.type !== 'finalized') throw new Error('no final cut');
+  const votes = Array.from({ length: 64 }, (_, member) => ({ ...final.finalized.proof.votes[0]!, member }));
+  const bytes = encodeMessage({
+    type: 'finalized',
+    finalized: { ...final.finalized, proof: { ...final.finalized.proof, votes } },
+  });
+  expect(bytes.length + 62 * 48).toBeLessThanOrEqual(MAX_MESSAGE_BYTES);
+});
