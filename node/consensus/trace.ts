@@ -1,0 +1,55 @@
+/**
+ * A recorded trace: how a member began and every event it was given, as lines of JSON. The engine is a function of those, so a trace replayed gives the same effects, with or
+ * without the network that made it. Cut names and bytes are hex, stakes and bitmaps decimal text.
+ */
+import { fromHex, toHex } from '../../protocol/bytes.ts';
+import { Committee } from './committee.ts';
+import type { Effect, Event } from './effects.ts';
+import { step } from './engine.ts';
+import { RULES, type Rules } from './rules.ts';
+import { type ConsensusState, createState } from './state.ts';
+
+const FORMAT = 'svc-consensus-trace-1';
+
+type Start = { readonly height: number; readonly committee: Committee; readonly self: number };
+
+const CUT_FIELDS = new Set(['cut', 'wantCut']);
+
+function replacer(this: unknown, key: string, value: unknown): unknown {
+  if (value instanceof Committee) return { $committee: { setId: value.setId, members: value.members } };
+  if (typeof value === 'bigint') return { $integer: value.toString() };
+  if (value instanceof Uint8Array) return { $hex: toHex(value) };
+  if (CUT_FIELDS.has(key)) return toHex(Buffer.from(value as string, 'latin1'));
+  return value;
+}
+
+function reviver(key: string, value: unknown): unknown {
+  if (CUT_FIELDS.has(key)) return Buffer.from(value as string, 'hex').toString('latin1');
+  if (typeof value !== 'object' || value === null) return value;
+  if ('$integer' in value) return BigInt(value.$integer as string);
+  if ('$hex' in value) return fromHex(value.$hex as string);
+  if ('$committee' in value) {
+    const { setId, members } = value.$committee as Pick<Committee, 'setId' | 'members'>;
+    return new Committee(setId, members);
+  }
+  return value;
+}
+
+export function encodeTrace(start: Start, events: readonly Event[]): string {
+  const lines = [{ format: FORMAT, ...start }, ...events];
+  return lines.map((line) => `${JSON.stringify(line, replacer)}\n`).join('');
+}
+
+export function decodeTrace(text: string): { start: Start; events: Event[] } {
+  const [first = '{}', ...rest] = text.trimEnd().split('\n');
+  const { format, ...start } = JSON.parse(first, reviver) as Start & { format?: string };
+  if (format !== FORMAT) throw new TypeError(`not a trace of the format ${FORMAT}`);
+  return { start, events: rest.map((line) => JSON.parse(line, reviver) as Event) };
+}
+
+/** Runs the engine over a trace. */
+export function replay(text: string, rules: Rules = RULES): { state: ConsensusState; effects: Effect[][] } {
+  const { start, events } = decodeTrace(text);
+  const state = createState(start.height, start.committee, start.self);
+  return { state, effects: events.map((event) => step(state, event, rules)) };
+}

@@ -1,0 +1,98 @@
+/** What is sent to a member in bad faith: strangers, other heights and rounds, floods, its own key elsewhere (consensus rules 10, 13, 14 and 16). */
+import { expect, test } from 'vitest';
+import { ANSWERS_PER_TICK } from '../../node/consensus/anti-entropy.ts';
+import { judgeProof, judgeProposal, judgeVote } from '../../node/consensus/intake.ts';
+import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/votes.ts';
+import { BenchMember, cutNamed, follower, HEIGHT, proposal, vote } from './bench-member.ts';
+
+const A = cutNamed('a');
+const B = cutNamed('b');
+const self = follower(2);
+const [one, two] = [0, 1, 2, 3].filter((member) => member !== self) as [number, number];
+
+test('votes are refused before their signature is looked at', () => {
+  const { state } = new BenchMember(self);
+  expect(judgeVote(state, vote(PREVOTE, 0, one, A))).toBe('wanted');
+  expect(judgeVote(state, vote(PREVOTE, 0, 4, A))).toBe('stranger');
+  expect(judgeVote(state, vote(PREVOTE, 0, 255, A))).toBe('stranger');
+  expect(judgeVote(state, vote(PREVOTE, 0, one, A, HEIGHT - 1))).toBe('old');
+  expect(judgeVote(state, vote(PREVOTE, 0, one, A, HEIGHT + 2))).toBe('far');
+  expect(judgeVote(state, vote(PREVOTE, 2, one, A, HEIGHT + 1))).toBe('far');
+  expect(judgeProposal(state, proposal(9, A))).toBe('far');
+  expect(judgeProposal(state, { ...proposal(0, A), height: HEIGHT - 1 })).toBe('old');
+  expect(judgeProof(state, { kind: PREVOTE, height: HEIGHT, round: 0, cut: NIL, votes: [] })).toBe('old');
+});
+
+test('a flood of votes of far rounds and of the next height leaves nothing behind', () => {
+  const member = new BenchMember(self);
+  for (let i = 0; i < 20_000; i++) {
+    member.feed({ type: 'vote', vote: vote(PREVOTE, 10 + i, one, cutNamed(`far ${i}`)) });
+    member.feed({ type: 'vote', vote: vote(PRECOMMIT, i, one, cutNamed(`early ${i}`), HEIGHT + 1) });
+  }
+  const { rounds, early, values, round } = member.state;
+  expect([rounds.size, early.size, values.size, round]).toEqual([1, 2, 0, 0]);
+  // One far vote a member is looked at between two ticks.
+  expect(judgeVote(member.state, vote(PREVOTE, 1_000_000, one, A))).toBe('far');
+  member.feed({ type: 'tick' });
+  expect(judgeVote(member.state, vote(PREVOTE, 1_000_000, one, A))).toBe('wanted');
+});
+
+test('a thousand rounds without a decision are not remembered', () => {
+  const member = new BenchMember(self);
+  for (let round = 0; round < 1_000; round++) {
+    member.votes(PREVOTE, round, cutNamed(`junk ${round}`), one);
+    member.votes(PREVOTE, round, NIL, two);
+    member.votes(PRECOMMIT, round, NIL, one, two);
+    member.timeout('propose', round);
+    member.timeout('precommit', round);
+  }
+  expect(member.state.round).toBe(1_000);
+  expect(member.state.rounds.size).toBeLessThanOrEqual(6);
+});
+
+test('two different votes of one member are evidence, once; the first one counts', () => {
+  const member = new BenchMember(self);
+  member.votes(PREVOTE, 0, A, one);
+  member.votes(PREVOTE, 0, A, one);
+  expect(member.effect('evidence')).toEqual([]);
+  member.votes(PREVOTE, 0, B, one);
+  member.votes(PREVOTE, 0, NIL, one);
+  expect(member.effect('evidence')).toMatchObject([{ first: { cut: A }, second: { cut: B } }]);
+  expect(member.state.rounds.get(0)?.prevotes.byCut).toEqual(new Map([[A, 10n]]));
+});
+
+test('a vote of the own key that it did not make stops the signing; a replay of an own one does not', () => {
+  const member = new BenchMember(self);
+  member.timeout('propose', 0);
+  member.votes(PREVOTE, 0, NIL, self);
+  expect(member.effect('stop')).toEqual([]);
+  member.feed({ type: 'vote', vote: vote(PREVOTE, 0, self, A, HEIGHT - 1) });
+  expect(member.effect('stop')).toEqual([]);
+  member.votes(PREVOTE, 1, A, self);
+  expect(member.effect('stop')).toMatchObject([{ reason: 'key_runs_twice' }]);
+  const before = member.signed.length;
+  member.votes(PREVOTE, 0, NIL, one, two);
+  expect(member.state.step).toBe('precommit');
+  expect(member.signed.length).toBe(before);
+});
+
+test('a neighbour that asks without end is answered a few times a tick', () => {
+  const member = new BenchMember(self);
+  member.votes(PREVOTE, 0, A, one, two);
+  const have = {
+    height: HEIGHT,
+    round: 0,
+    prevotes: 0n,
+    precommits: 0n,
+    hasProposal: false,
+    validRound: -1,
+    wantPolka: -1,
+    wantCut: NIL,
+    lastRound: 0,
+    lastPrecommits: 0n,
+  };
+  for (let i = 0; i < 1_000; i++) member.feed({ type: 'have', have, from: 'greedy' });
+  expect(member.effect('send').length).toBeLessThanOrEqual(ANSWERS_PER_TICK * 3);
+  member.feed({ type: 'have', have: { ...have, height: 3 }, from: 'behind' });
+  expect(member.effect('serve')).toEqual([{ do: 'serve', to: 'behind', height: 3 }]);
+});
