@@ -45,7 +45,11 @@ const isErrorTable = (name: string): boolean => /_(ERROR_CODES|ERRORS)$/.test(na
 const isOtherLanguage = (path: string): boolean => path.startsWith('kernels/cpu/assembly/');
 
 /** Written for a part that is to come. */
-const NOT_YET = ['protocol/receipt-evidence.ts exports isSignedRecord'];
+/** Waiting for what will use them. */
+const NOT_YET = [
+  'protocol/receipt-evidence.ts exports isSignedRecord',
+  'protocol/proposal.ts exports decodeProposedCut',
+];
 
 test('what is exported is imported somewhere, or at least used where it is', () => {
   const code = new Map(FILES.filter(isCode).map((path) => [path, withoutComments(read(path))]));
