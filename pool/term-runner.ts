@@ -204,7 +204,7 @@ export class TermRunner {
     const { sql, wallet, log, now } = this.#dependencies;
     const { payoutMin: minimum, payoutIntervalMillis } = this.#options;
     const series = payoutSeries(this.#options.poolAddress);
-    const check = new AccountCheck({ network: this.#options.network.name }, { sql });
+    const check = new AccountCheck({ network: this.#options.network.name }, { sql, log: log.child('payout') });
     const loop = new PayoutLoop(
       { term, series, minimum, ...PAYOUT_DEFAULTS },
       {

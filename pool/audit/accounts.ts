@@ -9,6 +9,7 @@ type AccountRow = {
   id: number;
   payload: Buffer;
   address: string;
+  name: Buffer | null;
   balance: bigint;
   in_flight: bigint;
   paid: bigint;
@@ -24,11 +25,12 @@ export async function auditAccounts(
 ): Promise<number> {
   let count = 0;
   const known = new Set<number>();
-  const cursor = sql<AccountRow[]>`select a.id, a.payload, a.address, a.balance, a.in_flight, a.paid,
+  const cursor = sql<AccountRow[]>`select a.id, a.payload, a.address, n.payload as name, a.balance, a.in_flight, a.paid,
       coalesce(sum(i.amount) filter (where p.state in ('reserved', 'submitting', 'submitted')), 0)::text as flying,
       coalesce(sum(i.amount) filter (where p.state = 'finalized'), 0)::text as settled
     from accounts a left join payout_items i on i.account_id = a.id left join payouts p on p.id = i.payout_id
-    group by a.id order by a.id`.cursor(5_000);
+      left join account_names n on n.account_id = a.id
+    group by a.id, n.payload order by a.id`.cursor(5_000);
   for await (const rows of cursor)
     for (const row of rows) {
       count++;
@@ -36,6 +38,11 @@ export async function auditAccounts(
       const name = `account ${row.id}`;
       const address = attempt(() => formatAddress(row.payload, network));
       findings.compare(`${name}: address`, row.address, address.ok ? address.value : 'no address at all');
+      findings.compare(
+        `${name}: payload`,
+        row.payload.toString('hex'),
+        row.name?.toString('hex') ?? 'no name on record',
+      );
       findings.compare(`${name}: in flight`, row.in_flight, row.flying);
       findings.compare(`${name}: paid`, row.paid, row.settled);
       const balance = (credited.get(row.id) ?? 0n) - BigInt(row.flying) - BigInt(row.settled);

@@ -1,6 +1,7 @@
 /** Every table of the books, and what the audit makes of it. A test holds this against the schema. */
 export const COVERAGE: Readonly<Record<string, string>> = {
   accounts: 'address against payload; balance, in flight and paid against credits and payouts',
+  account_names: 'against the accounts',
   slices: 'numbers, heights, leaves, roots, totals, W, terms and chain; targets against the ledger',
   open_work: 'against the raw shares of the open slice',
   later_work: 'against the raw shares of slices still to be opened',
@@ -9,6 +10,7 @@ export const COVERAGE: Readonly<Record<string, string>> = {
     'rewards, outputs, heights, anchors and fates against the ledger; finders of solo blocks against their extranonce',
   ownerships: 'only where they name the finder of a solo block',
   credit_lists: 'made again from slices and blocks, to the atom',
+  credit_totals: 'against the credit lists',
   payouts:
     'numbers without a gap; the head of the books against the slices; transaction, height, fee and payload against the ledger; payments that the books lack; requests, transactions and fates against the wallet',
   payout_items: 'recipients and amounts against the outputs on the ledger',

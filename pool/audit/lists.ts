@@ -1,5 +1,6 @@
 /** Credit lists (books rules 4 to 8): each is made again from slices and blocks and compared to the atom. */
 import { toHex } from '../../protocol/bytes.ts';
+import { attempt } from '../../protocol/errors.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { sumTree } from '../../protocol/sum-tree.ts';
 import { ClosedWork } from '../books/closed-work.ts';
@@ -54,6 +55,28 @@ async function auditList(sql: Sql, closed: ClosedWork, row: ListRow, name: strin
   findings.compare(`${name}: blocks that name it`, joined?.count, list.blocks);
 }
 
+/** What the pool noted of everybody's credits through a list, where it did. */
+async function auditTotals(
+  sql: Sql,
+  list: number,
+  credited: ReadonlyMap<number, bigint>,
+  findings: Findings,
+): Promise<void> {
+  const [row] = await sql<{ credited: bigint; totals: Buffer }[]>`select credited, totals from credit_totals
+    where list_id = ${list}`;
+  if (row === undefined) return;
+  const name = `totals through credit list ${list}`;
+  const noted = attempt(() => new Map(unpackCredits(row.totals).map(({ accountId, value }) => [accountId, value])));
+  if (!noted.ok) return findings.add(name, 'cannot be read', 'the credits of all accounts');
+  findings.compare(
+    `${name}: credited`,
+    row.credited,
+    [...credited.values()].reduce((sum, value) => sum + value, 0n),
+  );
+  findings.compare(`${name}: accounts`, noted.value.size, credited.size);
+  for (const [account, sum] of credited) findings.compare(`${name}: account ${account}`, noted.value.get(account), sum);
+}
+
 export async function auditLists(sql: Sql, findings: Findings, onProgress: Progress) {
   const credited = new Map<number, bigint>();
   let closed = new ClosedWork();
@@ -65,6 +88,7 @@ export async function auditLists(sql: Sql, findings: Findings, onProgress: Progr
     const name = `credits of slice ${row.slice} of ${SERVICES[row.service] ?? row.service}`;
     for (const { accountId, value } of unpackCredits(row.credits))
       credited.set(accountId, (credited.get(accountId) ?? 0n) + value);
+    await auditTotals(sql, row.id, credited, findings);
     const isRead = await findings.section(
       name,
       async () => {

@@ -24,8 +24,8 @@ export class AccountOrder {
   async know(sql: Sql | Transaction, ids: readonly number[]): Promise<void> {
     const unknown = ids.filter((id) => (this.#rankById[id] ?? -1) < 0);
     if (unknown.length === 0) return;
-    const rows = await sql<{ id: number; payload: Buffer }[]>`select id, payload from accounts
-      where id = any(${unknown}::int[])`;
+    const rows = await sql<{ id: number; payload: Buffer }[]>`select a.id, coalesce(n.payload, a.payload) as payload
+      from accounts a left join account_names n on n.account_id = a.id where a.id = any(${unknown}::int[])`;
     if (rows.length !== unknown.length)
       throw new Error(`${unknown.length - rows.length} accounts are not in the books`);
     this.#payloads = Buffer.concat([this.#payloads, ...rows.map((row) => row.payload)]);

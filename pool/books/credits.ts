@@ -10,6 +10,7 @@ import { sumTree } from '../../protocol/sum-tree.ts';
 import { integerArray, type Sql, type Transaction } from '../database/connect.ts';
 import type { AccountOrder } from './account-order.ts';
 import type { ClosedWork } from './closed-work.ts';
+import { LISTS_A_NOTE, noteTotals } from './credit-totals.ts';
 import { packCredits } from './packed.ts';
 
 /** One account's part of a list. */
@@ -148,7 +149,11 @@ async function writeList(
     where service = ${list.service} and slice = ${list.slice} and state = 'paid'`;
 }
 
-export type CreditOptions = { readonly sliceCuts: number };
+export type CreditOptions = {
+  readonly sliceCuts: number;
+  /** Lists from one note of all credits to the next. */
+  readonly listsANote?: number;
+};
 
 /** Makes every list that is due at a finalized height. Each call makes at most one list per service and slice, ever. */
 export async function makeCredits(
@@ -172,5 +177,6 @@ export async function makeCredits(
     await writeList(transaction, closed.accounts, list, height);
     made.push(list);
   }
+  if (made.length > 0) await noteTotals(transaction, options.listsANote ?? LISTS_A_NOTE);
   return made;
 }

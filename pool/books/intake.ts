@@ -360,8 +360,9 @@ export async function ensureAccounts(
 ): Promise<[string, number][]> {
   const bytes = byteaTexts(payloads);
   const addresses = payloads.map((payload) => formatAddress(fromHex(payload), network));
-  await sql`insert into accounts (payload, address)
-    select * from unnest(${bytes}::text[]::bytea[], ${addresses}::text[]) on conflict do nothing`;
+  await sql`with made as (insert into accounts (payload, address)
+      select * from unnest(${bytes}::text[]::bytea[], ${addresses}::text[]) on conflict do nothing returning id, payload)
+    insert into account_names (account_id, payload) select id, payload from made`;
   const rows = await sql<{ id: number; payload: Buffer }[]>`select id, payload from accounts
     where payload = any(${bytes}::text[]::bytea[])`;
   return rows.map((row) => [row.payload.toString('hex'), row.id]);

@@ -120,8 +120,8 @@ type TermsRow = {
 async function closeSlice(transaction: Transaction, network: NetworkName, slice: OpenSlice): Promise<void> {
   const { service, number } = slice;
   const rows = await transaction<{ account_id: number; payload: Buffer; work: string }[]>`
-    select o.account_id, a.payload, o.work from open_work o join accounts a on a.id = o.account_id
-    where o.service = ${service}`;
+    select o.account_id, coalesce(n.payload, a.payload) as payload, o.work from open_work o
+    join accounts a on a.id = o.account_id left join account_names n on n.account_id = a.id where o.service = ${service}`;
   const leaves = rows
     .map((row) => ({ accountId: row.account_id, key: new Uint8Array(row.payload), value: BigInt(row.work) }))
     .sort((a, b) => compareBytes(a.key, b.key));

@@ -1,20 +1,30 @@
 /**
  * The books of a payout's recipients, audited before anything is sent (books rule 23): an account whose row does not follow from its credits and
- * payments is not paid, and the others are. Costs a few rows a payout: credit lists never change, so each is read once, when it is new.
+ * payments is not paid, and the others are. Costs a few rows a payout: credit lists never change, so each is read once, when it is new, and at the start only
+ * those after the newest note of everybody's credits.
  */
 import { formatAddress } from '../../protocol/address.ts';
 import { equalBytes } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import { sumTree } from '../../protocol/sum-tree.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { addCredits, type CreditTotal, creditsOfList, listsAfter, readTotals, treeOf } from '../books/credit-totals.ts';
 import { unpackCredits } from '../books/packed.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 
-type ListRow = { id: number; reward: bigint; fee: bigint; credited: bigint; root: Buffer; credits: Buffer };
+/** A list that failed is read again after this time and not for every recipient: it may have been put right. */
+export const RETRY_MILLIS = 10_000;
+
+type Committing = { root: Buffer; credits: Buffer };
+
+/** In place of a list: the note of all credits that the reading began with. */
+const NOTE = 0;
+
 type AccountRow = {
   id: number;
   payload: Buffer;
   address: string;
+  name: Buffer | null;
   balance: bigint;
   in_flight: bigint;
   paid: bigint;
@@ -22,21 +32,39 @@ type AccountRow = {
   settled: string;
 };
 
+export type AccountCheckDependencies = {
+  readonly sql: Sql;
+  readonly log?: Pick<Logger, 'error'>;
+  /** Milliseconds of a clock that does not jump. */
+  readonly now?: () => number;
+};
+
 export class AccountCheck {
   readonly #network: NetworkName;
   readonly #sql: Sql;
+  readonly #log: Pick<Logger, 'error'> | undefined;
+  readonly #now: () => number;
   /** By account: all credits, and the newest list that has one. Summed up when a list is first read: a later edit of it changes nothing here. */
-  readonly #credits = new Map<number, { sum: bigint; list: number }>();
+  readonly #credits = new Map<number, CreditTotal>();
+  /** By account: the first list that has a credit of it; NOTE where the note has. */
+  readonly #first = new Map<number, number>();
   /** Lists whose amounts do not add up, and their accounts. */
   readonly #broken = new Map<number, ReadonlySet<number>>();
-  /** Address payloads that a list's root was found to commit. */
-  readonly #payloads = new Map<number, Buffer>();
+  /** Lists that were found to give their root, or not. */
   readonly #rooted = new Map<number, boolean>();
-  #through = 0;
+  /** Address payloads that a list's root was found to commit. */
+  readonly #committed = new Map<number, Buffer>();
+  /** Accounts all of whose lists, of those that are looked at, gave their roots. */
+  readonly #passed = new Set<number>();
+  #through: number | undefined;
+  #note = 0;
+  #retryAt = 0;
 
-  constructor(options: { readonly network: NetworkName }, dependencies: { readonly sql: Sql }) {
+  constructor(options: { readonly network: NetworkName }, dependencies: AccountCheckDependencies) {
     this.#network = options.network;
     this.#sql = dependencies.sql;
+    this.#log = dependencies.log;
+    this.#now = dependencies.now ?? (() => performance.now());
   }
 
   /** Why accounts are not to be paid; those that may be are left out. */
@@ -47,14 +75,18 @@ export class AccountCheck {
 
   async #failures(sql: Transaction, accountIds: readonly number[]): Promise<Map<number, string>> {
     await this.#readLists(sql);
-    const rows = await sql<AccountRow[]>`select a.id, a.payload, a.address, a.balance, a.in_flight, a.paid,
+    const rows = await sql<
+      AccountRow[]
+    >`select a.id, a.payload, a.address, n.payload as name, a.balance, a.in_flight, a.paid,
         coalesce(sum(i.amount) filter (where p.state in ('reserved', 'submitting', 'submitted')), 0)::text as flying,
         coalesce(sum(i.amount) filter (where p.state = 'finalized'), 0)::text as settled
       from accounts a left join payout_items i on i.account_id = a.id left join payouts p on p.id = i.payout_id
-      where a.id = any(${[...accountIds]}::int[]) group by a.id`;
+        left join account_names n on n.account_id = a.id
+      where a.id = any(${[...accountIds]}::int[]) group by a.id, n.payload`;
+    const byId = new Map(rows.map((row) => [row.id, row]));
     const found = new Map<number, string>();
     for (const id of accountIds) {
-      const row = rows.find((each) => each.id === id);
+      const row = byId.get(id);
       const why = row === undefined ? 'the account is gone' : ((await this.#identity(sql, row)) ?? this.#amounts(row));
       if (why !== undefined) found.set(id, why);
     }
@@ -74,58 +106,100 @@ export class AccountCheck {
     );
   }
 
-  /** Who the account is: its address and its payload are one, and the payload is the one that its newest credits were committed with. */
-  async #identity(sql: Transaction, { id, payload, address }: AccountRow): Promise<string | undefined> {
+  /**
+   * Who the account is: its payload is the one that it was made with, its address is that of the payload, and lists from before and of now were
+   * committed with it. The first names the one account that was edited; the last is for somebody who edited both tables.
+   */
+  async #identity(sql: Transaction, { id, payload, address, name }: AccountRow): Promise<string | undefined> {
     const own = attempt(() => formatAddress(payload, this.#network));
     if (!own.ok || own.value !== address) return 'its address is not that of its payload';
-    const known = this.#payloads.get(id);
-    if (known !== undefined) return known.equals(payload) ? undefined : 'its payload was changed';
-    const list = this.#credits.get(id)?.list;
-    if (list === undefined || (await this.#isRooted(sql, list))) return undefined;
-    return `credit list ${list} does not give its root: an account or an amount in it was changed`;
+    if (name === null) return 'the payload that it was made with is not on record';
+    if (!name.equals(payload)) return 'its payload was changed';
+    const lists = this.#passed.has(id) ? [] : this.#listsOf(id);
+    for (const list of lists)
+      if (!(await this.#isRooted(sql, list, id)))
+        return `${this.#nameOf(list)} does not give its root: an account or an amount in it was changed`;
+    const committed = this.#committed.get(id);
+    // Without credits there is nothing that could be paid: the amounts tell.
+    if (committed === undefined) return lists.length === 0 ? undefined : 'the lists that credit it do not have it';
+    if (!committed.equals(payload)) return 'its payload was changed';
+    this.#passed.add(id);
+    return undefined;
   }
 
-  async #isRooted(sql: Transaction, id: number): Promise<boolean> {
-    const known = this.#rooted.get(id);
-    if (known === true) return true;
-    const [row] = await sql<ListRow[]>`select root, credits from credit_lists where id = ${id}`;
-    const credits = unpackCredits(row?.credits ?? Buffer.alloc(0));
-    const accounts = await sql<{ id: number; payload: Buffer }[]>`select id, payload from accounts
-      where id = any(${credits.map(({ accountId }) => accountId)}::int[])`;
-    const payloads = new Map(accounts.map((account) => [account.id, account.payload]));
-    const tree = attempt(() =>
-      sumTree(credits.map(({ accountId, value }) => ({ key: payloads.get(accountId) ?? new Uint8Array(0), value }))),
-    );
-    const isRooted = row !== undefined && tree.ok && equalBytes(tree.value.root.hash, row.root);
-    if (isRooted) for (const [account, payload] of payloads) this.#payloads.set(account, payload);
-    this.#rooted.set(id, isRooted);
+  #listsOf(id: number): number[] {
+    const newest = this.#credits.get(id)?.list;
+    return newest === undefined ? [] : [...new Set([this.#first.get(id) ?? newest, newest])];
+  }
+
+  #nameOf(list: number): string {
+    return list === NOTE ? `the note of all credits through list ${this.#note}` : `credit list ${list}`;
+  }
+
+  async #isRooted(sql: Transaction, list: number, account: number): Promise<boolean> {
+    const known = this.#rooted.get(list);
+    // An account that was edited when the list was looked at, and is not any more, was not committed then.
+    if (known !== undefined && (!known || this.#committed.has(account))) return known;
+    const isRooted = await this.#proves(sql, list);
+    this.#rooted.set(list, isRooted);
     return isRooted;
   }
 
-  /** Lists that are new since the last look, and those that did not add up then. */
-  async #readLists(sql: Transaction): Promise<void> {
-    const again = [...this.#broken.keys()];
-    const cursor = sql<ListRow[]>`select id, reward, fee, credited, credits from credit_lists
-      where id > ${this.#through} or id = any(${again}::int[]) order by id`.cursor(8);
-    for await (const rows of cursor) for (const row of rows) this.#takeList(row);
+  /** Whether a list gives its root with the payloads that its accounts were made with, or with those that they have: an edit in one table is one account's. */
+  async #proves(sql: Transaction, list: number): Promise<boolean> {
+    const [row] =
+      list === NOTE
+        ? await sql<Committing[]>`select root, totals as credits from credit_totals where list_id = ${this.#note}`
+        : await sql<Committing[]>`select root, credits from credit_lists where id = ${list}`;
+    const credits = attempt(() => unpackCredits(row?.credits ?? Buffer.alloc(0)));
+    if (row === undefined || !credits.ok) return false;
+    const ids = credits.value.map(({ accountId }) => accountId);
+    const accounts = await sql<{ id: number; payload: Buffer; name: Buffer }[]>`select a.id, a.payload,
+        coalesce(n.payload, a.payload) as name
+      from accounts a left join account_names n on n.account_id = a.id where a.id = any(${ids}::int[])`;
+    const isOne = accounts.every(({ payload, name }) => name.equals(payload));
+    for (const of of isOne ? (['name'] as const) : (['name', 'payload'] as const)) {
+      const payloads = new Map(accounts.map((account) => [account.id, account[of]]));
+      const leaves = credits.value.map(({ accountId, value }) => ({
+        key: payloads.get(accountId) ?? new Uint8Array(0),
+        value,
+      }));
+      const tree = await treeOf(leaves);
+      if (tree === undefined || !equalBytes(tree.root.hash, row.root)) continue;
+      for (const { id, payload, name } of accounts)
+        if (name.equals(payload) && !this.#committed.has(id)) this.#committed.set(id, payload);
+      return true;
+    }
+    return false;
   }
 
-  #takeList({ id, reward, fee, credited, credits: packed }: ListRow): void {
-    this.#through = Math.max(this.#through, id);
-    const read = attempt(() => unpackCredits(packed));
-    const credits = read.ok ? read.value : [];
-    const sum = credits.reduce((total, { value }) => total + value, 0n);
-    if (sum !== credited || reward - fee !== credited) {
-      this.#broken.set(id, new Set(credits.map(({ accountId }) => accountId)));
-      return;
+  /** Lists that are new since the last look, and from time to time those that did not add up then. */
+  async #readLists(sql: Transaction): Promise<void> {
+    if (this.#through === undefined) await this.#readNote(sql);
+    const isRetry = this.#now() >= this.#retryAt;
+    if (isRetry) {
+      this.#retryAt = this.#now() + RETRY_MILLIS;
+      for (const [list, isRooted] of this.#rooted) if (!isRooted) this.#rooted.delete(list);
     }
-    this.#broken.delete(id);
-    for (const { accountId, value } of credits) {
-      const before = this.#credits.get(accountId);
-      this.#credits.set(accountId, {
-        sum: (before?.sum ?? 0n) + value,
-        list: Math.max(before?.list ?? 0, id),
-      });
+    const again = isRetry ? [...this.#broken.keys()] : [];
+    for await (const list of listsAfter(sql, this.#through ?? 0, { again })) {
+      this.#through = Math.max(this.#through ?? 0, list.id);
+      const { credits, addsUp } = creditsOfList(list);
+      if (addsUp) {
+        this.#broken.delete(list.id);
+        addCredits(this.#credits, list.id, credits);
+        for (const { accountId } of credits) if (!this.#first.has(accountId)) this.#first.set(accountId, list.id);
+      } else this.#broken.set(list.id, new Set(credits.map(({ accountId }) => accountId)));
     }
+  }
+
+  async #readNote(sql: Transaction): Promise<void> {
+    const { through, rows, wrong } = await readTotals(sql);
+    for (const list of wrong)
+      this.#log?.error('the note of all credits does not add up: an older one is taken', { list });
+    addCredits(this.#credits, NOTE, rows);
+    for (const { accountId } of rows) this.#first.set(accountId, NOTE);
+    this.#note = through;
+    this.#through = through;
   }
 }

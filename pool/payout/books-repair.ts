@@ -143,8 +143,10 @@ async function accountOf(transaction: Transaction, address: string, isCaughtUp: 
   if (!isCaughtUp)
     throw new UncoveredError(`the wallet paid ${address}, whom the books do not know yet: they are still catching up`);
   const { payload } = parseAddress(address);
-  const [made] = await transaction<Row[]>`insert into accounts (payload, address) values (${Buffer.from(payload)},
-    ${address}) returning id, balance`;
+  const [made] = await transaction<Row[]>`with made as (insert into accounts (payload, address)
+      values (${Buffer.from(payload)}, ${address}) returning id, payload, balance),
+    named as (insert into account_names (account_id, payload) select id, payload from made)
+    select id, balance from made`;
   return made as Row;
 }
 

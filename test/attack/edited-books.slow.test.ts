@@ -7,7 +7,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ClosedWork } from '../../pool/books/closed-work.ts';
 import { makeCredits } from '../../pool/books/credits.ts';
 import { recordPaid } from '../../pool/books/rewards.ts';
-import { AccountCheck } from '../../pool/payout/account-check.ts';
+import { AccountCheck, RETRY_MILLIS } from '../../pool/payout/account-check.ts';
 import { PAYOUT_DEFAULTS, PayoutLoop } from '../../pool/payout/payout-loop.ts';
 import { payoutSeries } from '../../pool/payout/payout-series.ts';
 import { openPayouts } from '../../pool/payout/payout-states.ts';
@@ -22,6 +22,7 @@ import { account, type BooksBed, openBooks, SLICE_CUTS } from '../pool/books-bed
 import { quietLog } from '../quiet-log.ts';
 
 const MINERS = 5;
+const LISTS_A_NOTE = 8;
 const addressOf = (name: string) => formatAddress(account(name), 'development');
 const THIEF = addressOf('thief');
 
@@ -72,9 +73,9 @@ let loop: PayoutLoop;
 let said: { message: string; fields: Record<string, unknown> }[];
 
 /** A pool that has just come up: nothing is remembered of before. */
-function startPool(): void {
-  const check = new AccountCheck({ network: 'development' }, { sql: books.sql });
+function startPool(now: () => number = () => performance.now()): void {
   const log = { ...quietLog, error: (message: string, fields = {}) => void said.push({ message, fields }) };
+  const check = new AccountCheck({ network: 'development' }, { sql: books.sql, log: log as never, now });
   loop = new PayoutLoop(
     { ...PAYOUT_DEFAULTS, term: books.term, minimum: 1n, series: payoutSeries(account('pool')) },
     {
@@ -95,13 +96,24 @@ async function earn(): Promise<void> {
   await books.fenced((tx) =>
     recordPaid(tx, { blockId, transactionId, outputIndex: 0, amount: 1_000_003n, height: 96 }),
   );
-  await books.fenced((tx) => makeCredits(tx, new ClosedWork(), { sliceCuts: SLICE_CUTS }, 10_000));
+  await books.fenced((tx) =>
+    makeCredits(tx, new ClosedWork(), { sliceCuts: SLICE_CUTS, listsANote: LISTS_A_NOTE }, 10_000),
+  );
 }
 
 beforeAll(async () => {
   books = await openBooks();
   await books.height(0);
-  for (const table of ['slices', 'credit_lists', 'blocks', 'payouts', 'payout_items', 'accounts'])
+  for (const table of [
+    'slices',
+    'credit_lists',
+    'blocks',
+    'payouts',
+    'payout_items',
+    'accounts',
+    'account_names',
+    'credit_totals',
+  ])
     await books.sql.unsafe(`alter table ${table} disable trigger user`);
   await books.sql.unsafe('alter table payout_items drop constraint payout_items_payout_id_fkey');
   wallet = new Wallet();
@@ -202,6 +214,61 @@ test('edited: address and payload together, between reserving and sending', asyn
   );
 });
 
+const rename = (table: string, from: string, to: string) =>
+  `update ${table} set ${table === 'accounts' ? `address = '${addressOf(to)}',` : ''} payload = '\\x${toHex(account(to))}'
+    where payload = '\\x${toHex(account(from))}'`;
+/** A miner whom nobody has paid yet, with credits: the wallet's record has no word of it. */
+async function newcomer(miner: number): Promise<void> {
+  await payRounds();
+  await books.take([shareRecord('pplns', miner, 100n)]);
+  for (let i = 0; i < 2; i++) await earn();
+}
+const payRounds = async () => {
+  for (let i = 0; i < 3; i++) await loop.round('pay');
+};
+const saidOf = () => said.map(({ fields }) => fields.reason);
+
+test('edited: address and payload together, and the pool starts anew: the others are paid', async () => {
+  const before = wallet.addresses.length;
+  await books.sql.unsafe(rename('accounts', 'miner 1', 'thief'));
+  startPool();
+  await payRounds();
+  expect(wallet.addresses).not.toContain(THIEF);
+  expect(wallet.addresses.length).toBe(before + MINERS - 1);
+  expect(saidOf()).toEqual(['its payload was changed']);
+  await mend(rename('accounts', 'thief', 'miner 1'));
+});
+
+test('edited: the payload that an account was made with: that account waits, the others are paid, and it is paid when it was mended', async () => {
+  const before = wallet.addresses.length;
+  await books.sql.unsafe(rename('account_names', 'miner 1', 'thief'));
+  let now = 0;
+  startPool(() => now);
+  await payRounds();
+  expect(wallet.addresses.length).toBe(before + MINERS - 1);
+  expect(saidOf()).toEqual(['its payload was changed']);
+  await books.sql.unsafe(rename('account_names', 'thief', 'miner 1'));
+  await books.sql`update payouts set needs_person = null where needs_person is not null`;
+  now += RETRY_MILLIS;
+  await payRounds();
+  expect(wallet.addresses.length).toBe(before + MINERS);
+});
+
+test('edited: address and payload of an account that was never paid, before one more list is made and the pool starts anew', async () => {
+  await newcomer(MINERS);
+  await books.sql.unsafe(rename('accounts', `miner ${MINERS}`, 'thief'));
+  await earn();
+  const before = wallet.addresses.length;
+  startPool();
+  await payRounds();
+  expect(wallet.addresses).not.toContain(THIEF);
+  expect(wallet.addresses.length).toBe(before + MINERS);
+  expect(saidOf()).toEqual(['its payload was changed']);
+  // The list that was made meanwhile names the true owner: once the account is put right, everybody is paid.
+  await mend(rename('accounts', 'thief', `miner ${MINERS}`));
+  expect(wallet.addresses).toContain(addressOf(`miner ${MINERS}`));
+});
+
 test('edited: a list, its account and its balance, with the pool stopped: the list does not give its root', async () => {
   const value = 'set_byte(credits, 9, get_byte(credits, 9) # 1)';
   await books.sql.unsafe(`create table kept as select id, credits from credit_lists;
@@ -226,4 +293,50 @@ test('a payment row that is deleted, with the money put back, is not paid again'
   expect(wallet.addresses.length).toBe(before);
   const [again] = await books.sql<{ id: string }[]>`select id from payouts where number = 1`;
   expect(again).toBeDefined();
+});
+
+test('the lists before the newest note of all credits are not read again', async () => {
+  for (let i = 0; i < LISTS_A_NOTE; i++) await earn();
+  await payRounds();
+  await earn();
+  const [note] = await books.sql<{ list: number; newest: number }[]>`select max(list_id) as list,
+    (select max(id) from credit_lists) as newest from credit_totals`;
+  expect((note?.newest ?? 0) - (note?.list ?? 0)).toBeLessThan(LISTS_A_NOTE);
+  await books.sql`create table kept as select id, credits from credit_lists`;
+  await books.sql`update credit_lists set credits = '\\x00' where id < ${(note?.list ?? 0) - 1}`;
+  const before = wallet.addresses.length;
+  startPool();
+  await payRounds();
+  expect(said).toEqual([]);
+  expect(wallet.addresses.length).toBe(before + MINERS);
+  await mend('update credit_lists c set credits = k.credits from kept k where k.id = c.id; drop table kept');
+});
+
+test('edited: a note of all credits: an older one is taken, and it is told', async () => {
+  await books.sql`update credit_totals set credited = credited + 1 where list_id = (select max(list_id) from credit_totals)`;
+  const before = wallet.addresses.length;
+  startPool();
+  await payRounds();
+  expect(said).toMatchObject([{ message: 'the note of all credits does not add up: an older one is taken' }]);
+  expect(wallet.addresses.length).toBe(before + MINERS);
+  await mend(
+    'update credit_totals set credited = credited - 1 where list_id = (select max(list_id) from credit_totals)',
+  );
+});
+
+// The last one: the lists that it leaves have another payload.
+test('edited: both tables that say whose account it is, before one more list is made: nobody steals, and the list is named', async () => {
+  await newcomer(MINERS + 1);
+  for (const table of ['account_names', 'accounts'])
+    await books.sql.unsafe(rename(table, `miner ${MINERS + 1}`, 'thief'));
+  // However many lists and notes come after it.
+  for (const lists of [1, 2 * LISTS_A_NOTE]) {
+    for (let i = 0; i < lists; i++) await earn();
+    await books.sql`update payouts set needs_person = null where needs_person is not null`;
+    said = [];
+    startPool();
+    await payRounds();
+    expect(wallet.addresses).not.toContain(THIEF);
+    expect(saidOf()).toContainEqual(expect.stringMatching(/does not give its root/));
+  }
 });

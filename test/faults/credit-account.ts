@@ -15,6 +15,7 @@ export async function creditAccount(
     values (${Buffer.from(payload)}, ${address}, ${amount})
     on conflict (address) do update set balance = a.balance + excluded.balance returning id`;
   const accountId = (row as { id: number }).id;
+  await sql`insert into account_names values (${accountId}, ${Buffer.from(payload)}) on conflict do nothing`;
   const root = Buffer.from(sumTree([{ key: payload, value: amount }]).root.hash);
   const credits = Buffer.from(packCredits([{ accountId, value: amount }]));
   await sql`insert into credit_lists (service, slice, blocks, reward, fee, fee_ppm, credited, window_parts, root, credits, made_height)

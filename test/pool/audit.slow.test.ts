@@ -39,6 +39,15 @@ const EDITS: readonly (readonly [edit: string, names: RegExp])[] = [
     `with two as (select id, payload, address from accounts where id in (${anAccount}, ${another})) update accounts a set payload = set_byte(a.payload, 40, get_byte(a.payload, 40) # 255) where a.id in (select id from two)`,
     /address/,
   ],
+  [
+    `update account_names set payload = set_byte(payload, 40, get_byte(payload, 40) # 255) where account_id = ${anAccount}`,
+    /account \d+: payload/,
+  ],
+  [`delete from account_names where account_id = ${another}`, /account \d+: payload/],
+  [
+    `insert into credit_totals select max(id), sum(credited), '', '' from credit_lists`,
+    /totals through credit list \d+: accounts/,
+  ],
   [`update accounts set balance = balance + 1 where id = ${anAccount}`, /account \d+: balance/],
   [`update accounts set balance = balance + 1, paid = paid - 1 where paid > 0`, /account \d+: paid/],
   [`update accounts set in_flight = in_flight + 5, balance = 0 where id = ${another}`, /in flight/],
@@ -191,7 +200,7 @@ const EDITS: readonly (readonly [edit: string, names: RegExp])[] = [
 
 const audited = (sql: Sql) => audit(sql, { network: 'development', ledger: { node: ledger, poolAddress: POOL } });
 /** Whoever edits a database takes its triggers away first. */
-const TABLES = ['slices', 'credit_lists', 'blocks', 'payouts', 'payout_items', 'accounts'];
+const TABLES = ['slices', 'credit_lists', 'blocks', 'payouts', 'payout_items', 'accounts', 'account_names'];
 
 test('honest books have no finding, against themselves and against the ledger', async () => {
   expect((await audited(books.sql)).findings).toEqual([]);
@@ -231,6 +240,8 @@ test('closed rows cannot be changed by a mistaken hand', async () => {
     `update payout_items set amount = amount + 1`,
     `update accounts set address = 'x' where id = ${anAccount}`,
     `delete from accounts where id = ${another}`,
+    `update account_names set payload = payload where account_id = ${another}`,
+    `delete from account_names where account_id = ${another}`,
   ])
     await expect(books.sql.unsafe(edit), edit).rejects.toThrow(/cannot be changed/);
 });
