@@ -53,15 +53,28 @@ const shortOf = (why: EvidenceShortcoming, more: object = {}): EvidenceVerdict =
   ...more,
 });
 
-/** What the front ends signed for the account, each front end counted once, whichever of its receipts says most. */
+/**
+ * What the front ends signed for the account. Each front end counts once: with the most that one of its receipts says of the account, or with
+ * its workers' work added up, whichever is more. A worker counts once, with the most that was signed for it.
+ */
 export function signedWork(receipts: readonly Receipt[]): bigint {
-  const byBoot = new Map<string, bigint>();
+  const byBoot = new Map<string, { account: bigint; readonly workers: Map<string, bigint> }>();
   for (const receipt of receipts) {
-    const work = readWork(receipt.account_work);
-    if (work > (byBoot.get(receipt.boot) ?? -1n)) byBoot.set(receipt.boot, work);
+    const boot = byBoot.get(receipt.boot) ?? { account: 0n, workers: new Map<string, bigint>() };
+    byBoot.set(receipt.boot, boot);
+    boot.account = most(boot.account, readWork(receipt.account_work));
+    boot.workers.set(receipt.worker, most(boot.workers.get(receipt.worker) ?? 0n, readWork(receipt.work)));
   }
-  return [...byBoot.values()].reduce((sum, work) => sum + work, 0n);
+  let signed = 0n;
+  for (const { account, workers } of byBoot.values())
+    signed += most(
+      account,
+      [...workers.values()].reduce((sum, work) => sum + work, 0n),
+    );
+  return signed;
 }
+
+const most = (a: bigint, b: bigint): bigint => (a > b ? a : b);
 
 /** The root that a receipt names, as a leaf is checked against it. */
 export const signedRoot = (receipt: Receipt) => ({

@@ -209,12 +209,12 @@ export function receiptLeafOf(receipt: Receipt): ReceiptLeaf {
   };
 }
 
-export const RECEIPT_REFUSALS = ['malformed', 'signature', 'branch', 'sum'] as const;
+export const RECEIPT_REFUSALS = ['malformed', 'signature', 'branch'] as const;
 export type ReceiptRefusal = (typeof RECEIPT_REFUSALS)[number];
 
 const nobleVerify: VerifySignature = (signature, message, publicKey) => ml_dsa65.verify(signature, message, publicKey);
 
-/** Why a receipt is not the word of the pool that has this key; undefined when it is. */
+/** Why a receipt is not the word of the pool that has this key; undefined when it is, even where it contradicts itself. */
 export function receiptRefusal(
   receipt: Receipt,
   publicKey: Bytes,
@@ -231,8 +231,7 @@ export function receiptRefusal(
       bytes.subarray(i * ID_BYTES, (i + 1) * ID_BYTES),
     );
     const branch = { index: receipt.index, count: receipt.receipts, siblings };
-    if (!verifyMerkleBranch(hash(receipt.receipts_root), encodeReceiptLeaf(leaf), branch)) return 'branch';
-    return leaf.work > leaf.accountWork ? 'sum' : undefined;
+    return verifyMerkleBranch(hash(receipt.receipts_root), encodeReceiptLeaf(leaf), branch) ? undefined : 'branch';
   } catch (error) {
     if (error instanceof ProtocolError || error instanceof TypeError || error instanceof RangeError) return 'malformed';
     throw error;

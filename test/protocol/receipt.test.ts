@@ -163,3 +163,28 @@ test('the vectors hold: each receipt under the key, the evidence as it says', ()
   for (const { evidence: made, verdict, signed, booked } of file.evidence)
     expect(judgeEvidence(made, publicKey)).toMatchObject({ verdict, signed: BigInt(signed), booked: BigInt(booked) });
 });
+
+test('workers of a front end add up, whatever is signed for the account: a pool cannot say less there', () => {
+  const split = pool([[1, 100n]], [leaf(1, 'a', 100n, 100n), leaf(1, 'b', 100n, 100n)]);
+  const both = [split.receiptOf(1, 'a'), split.receiptOf(1, 'b'), split.receiptOf(1, 'a')];
+  const convicts = { verdict: 'convicts', charge: 'books_less', signed: 200n, booked: 100n };
+  expect(judgeEvidence(evidence(both, split.leafOf(1)), key.publicKey)).toEqual(convicts);
+  // One of them alone does not: the books hold as much.
+  expect(judgeEvidence(evidence(both.slice(0, 1), split.leafOf(1)), key.publicKey)).toMatchObject({
+    why: 'books_suffice',
+  });
+  // A receipt that contradicts itself is still the pool's word.
+  const odd = pool([[1, 60n]], [leaf(1, 'a', 100n, 0n)]);
+  expect(receiptRefusal(odd.receiptOf(1, 'a'), key.publicKey)).toBeUndefined();
+  expect(judgeEvidence(evidence([odd.receiptOf(1, 'a')], odd.leafOf(1)), key.publicKey)).toMatchObject({
+    charge: 'books_less',
+    signed: 100n,
+    booked: 60n,
+  });
+  // A sheet that was made again says the same of a worker, and that counts once.
+  const again = pool([[1, 100n]], [leaf(1, 'a', 60n, 100n), leaf(1, 'b', 40n, 100n), leaf(2, 'c', 1n)]);
+  const before = pool([[1, 100n]], [leaf(1, 'a', 60n, 100n), leaf(1, 'b', 40n, 100n)]);
+  const names = ['a', 'b'];
+  const all = [...names.map((name) => before.receiptOf(1, name)), ...names.map((name) => again.receiptOf(1, name))];
+  expect(signedWork(all)).toBe(100n);
+});

@@ -55,13 +55,21 @@ export function receiptVectors() {
   };
   const signature = ml_dsa65.sign(receiptMessage(head), keys.secretKey, { extraEntropy: false });
   const receipts = sheet.entries.map((entry) => receiptDocument(head, signature, entryOfBytes(entry)));
-  const evidenceOf = (number: number): Evidence => {
+  // A pool that names too little for the account: its workers' receipts add up to more, and one says more than the account's.
+  const small = receiptSheet([leaf(2, 'rig1', 1_200n, 1_200n), leaf(2, 'rig2', 900n, 1_200n)]);
+  const odd = receiptSheet([leaf(9, '', 100n, 0n)]);
+  const signedAs = (made: typeof sheet) => {
+    const own = { ...head, receipts: made.entries.length, receipts_root: toHex(made.root) };
+    const by = ml_dsa65.sign(receiptMessage(own), keys.secretKey, { extraEntropy: false });
+    return made.entries.map((entry) => receiptDocument(own, by, entryOfBytes(entry)));
+  };
+  const evidenceOf = (number: number, of: readonly Receipt[] = receipts): Evidence => {
     const address = formatAddress(account(number), 'development');
     const at = booked.findIndex((row) => compareBytes(row.key, account(number)) === 0);
     return {
       format: EVIDENCE_FORMAT,
       pool_key: toHex(keys.publicKey),
-      receipts: receipts.filter((receipt) => receipt.address === address),
+      receipts: of.filter((receipt) => receipt.address === address),
       leaf: { value: String(booked[at]?.value), branch: branchDocument(sumBranch(tree, at)) },
       record: null,
     };
@@ -81,6 +89,8 @@ export function receiptVectors() {
     evidence: [
       { evidence: evidenceOf(1), verdict: 'convicts', signed: '1000', booked: '950' },
       { evidence: evidenceOf(2), verdict: 'does_not', signed: '2000', booked: '2000' },
+      { evidence: evidenceOf(2, signedAs(small)), verdict: 'convicts', signed: '2100', booked: '2000' },
+      { evidence: evidenceOf(9, signedAs(odd)), verdict: 'convicts', signed: '100', booked: '70' },
     ],
   };
 }
