@@ -85,21 +85,6 @@ export function findEntry(delivery: ReceiptDelivery, account: Bytes, worker: str
   return undefined;
 }
 
-/** All entries of an account, which stand beside each other. */
-export function findAccount(delivery: ReceiptDelivery, account: Bytes): Bytes[] {
-  const count = delivery.offsets.length - 1;
-  const orderAt = (i: number): number => compareBytes(entryAt(delivery, i).subarray(0, ADDRESS_PAYLOAD_BYTES), account);
-  let [low, high] = [0, count];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (orderAt(middle) < 0) low = middle + 1;
-    else high = middle;
-  }
-  const found: Bytes[] = [];
-  for (let i = low; i < count && orderAt(i) === 0; i++) found.push(entryAt(delivery, i));
-  return found;
-}
-
 export type ReceiptFanOutDependencies<T> = {
   readonly soon: (run: () => void) => void;
   readonly now: () => number;

@@ -120,7 +120,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
     const now = await reignNow();
     if (now === reign) return;
     if (reign !== undefined) {
-      for (const part of [rates, miners, proofs, receipts]) part.forget();
+      for (const part of [rates, miners, proofs]) part.forget();
       cache.clear();
       await follower.goBack();
     }

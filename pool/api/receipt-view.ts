@@ -1,31 +1,34 @@
 /**
  * Receipts for those who were away when they were sent (books rule 18), each slice with what the books hold of the account. Sheets are
- * kept as leaves; their trees are built again where they are asked for, and a few stay in memory.
+ * kept in pages (receipts/sheet-pages.ts): only those that the account stands in are read and hashed, so nothing is kept in memory, and who has
+ * no receipts costs a lookup.
  */
-import { findAccount, type ReceiptDelivery, sharedDelivery } from '../../bridge/receipts.ts';
+import { setImmediate as immediate } from 'node:timers/promises';
 import type { SliceRecord } from '../../protocol/books-slice.ts';
 import { ByteReader, type Bytes, toHex } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import type { MembershipDocument } from '../../protocol/pool-proof.ts';
-import {
-  type Receipt,
-  type ReceiptLeaf,
-  readReceiptHead,
-  readReceiptLeaf,
-  receiptDocument,
-  receiptSheet,
-} from '../../protocol/receipt.ts';
-import { entryOfBytes } from '../../protocol/stratum/receipt-messages.ts';
+import { type Receipt, readReceiptHead, receiptDocument } from '../../protocol/receipt.ts';
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
+import { entriesOfPage } from '../receipts/sheet-pages.ts';
 import type { BooksView } from './books-view.ts';
 import type { ProofMaker } from './proofs.ts';
 
 /** Slices of one answer. */
 const PAGE_SLICES = 8;
-const KEPT_SHEETS = 8;
+/** An answer with this many receipts ends with the slice: an account may have thousands of workers. */
+const ENOUGH_RECEIPTS = 256;
 
-type SheetRow = { boot_id: Buffer; slice: number; service: number };
+type PageRow = {
+  slice: number;
+  service: number;
+  page: number;
+  leaves: Buffer;
+  above: Buffer;
+  head: Buffer;
+  signature: Buffer;
+};
 
 export type ReceiptSlice = {
   readonly service: string;
@@ -54,7 +57,6 @@ export class ReceiptView {
   readonly #proofs: ProofMaker;
   readonly #books: BooksView;
   readonly #poolKey: () => Promise<Bytes | undefined>;
-  readonly #sheets = new Map<string, Promise<ReceiptDelivery>>();
 
   constructor(
     options: { readonly network: NetworkName },
@@ -67,32 +69,41 @@ export class ReceiptView {
     this.#poolKey = dependencies.poolKey;
   }
 
-  /** The books are other books: after a fall of the database the sheets of a slice are made again, with what is open then. */
-  forget(): void {
-    this.#sheets.clear();
-  }
-
   get network(): NetworkName {
     return this.#network;
   }
 
-  /** Receipts of an account in slices after `after`, oldest first. */
-  async ofAccount(payload: Bytes, after: number): Promise<ReceiptsDocument> {
+  /** Receipts of an account in slices after `after`, oldest first. `onBuilt` hears of leaves that had to be hashed. */
+  async ofAccount(
+    payload: Bytes,
+    after: number,
+    onBuilt: (leaves: number) => void = () => undefined,
+  ): Promise<ReceiptsDocument> {
     const key = await this.#poolKey();
     const [range] = await this.#sql<{ first: number | null; last: number | null }[]>`select min(slice) as first,
       max(slice) as last from receipt_sheets`;
     const numbers = await this.#sql<{ slice: number }[]>`select distinct slice from receipt_sheets
       where slice > ${after} order by slice limit ${PAGE_SLICES}`;
-    const rows = await this.#sql<SheetRow[]>`select boot_id, slice, service from receipt_sheets
-      where slice = any(${numbers.map(({ slice }) => slice)}::int[]) order by slice, service, boot_id`;
-    const through = numbers.at(-1)?.slice ?? after;
+    const account = Buffer.from(payload);
+    const rows = await this.#sql<PageRow[]>`select p.slice, p.service, p.page, p.leaves, p.above, s.head, s.signature
+      from receipt_pages p join receipt_sheets s using (slice, service, boot_id)
+      where p.slice = any(${numbers.map(({ slice }) => slice)}::int[])
+        and p.first_account <= ${account} and p.last_account >= ${account}
+      order by p.slice, p.service, p.boot_id, p.page`;
     const slices: ReceiptSlice[] = [];
-    for (const { slice } of numbers)
+    let through = numbers.at(-1)?.slice ?? after;
+    let count = 0;
+    for (const { slice } of numbers) {
       for (const service of SERVICES.keys()) {
         const own = rows.filter((row) => row.slice === slice && row.service === service);
-        const found = await this.#slice(service, slice, own, payload);
+        const found = await this.#slice(service, slice, own, payload, onBuilt);
         if (found !== undefined) slices.push(found);
+        count += found?.receipts.length ?? 0;
       }
+      if (count < ENOUGH_RECEIPTS) continue;
+      through = slice;
+      break;
+    }
     return {
       api_version: 1,
       pool_key: key === undefined ? null : toHex(key),
@@ -107,42 +118,23 @@ export class ReceiptView {
   async #slice(
     service: number,
     slice: number,
-    rows: readonly SheetRow[],
+    rows: readonly PageRow[],
     payload: Bytes,
+    onBuilt: (leaves: number) => void,
   ): Promise<ReceiptSlice | undefined> {
     const receipts: Receipt[] = [];
     for (const row of rows) {
-      const sheet = await this.#sheet(row);
-      for (const entry of findAccount(sheet, payload))
-        receipts.push(receiptDocument(sheet.head, sheet.signature, entryOfBytes(entry)));
+      const { entries, built } = entriesOfPage(row, payload);
+      const head = readReceiptHead(new ByteReader(row.head));
+      for (const entry of entries) receipts.push(receiptDocument(head, row.signature, entry));
+      onBuilt(built);
+      // Others have their turn between two pages.
+      await immediate();
     }
     if (receipts.length === 0) return undefined;
     const record = await this.#books.record(service, slice);
     if (record === undefined) return undefined;
-    const leaf = await this.#proofs.leaf(service, slice, payload);
+    const leaf = await this.#proofs.leaf(service, slice, payload, onBuilt);
     return { service: SERVICES[service] as string, slice, receipts, leaf, record };
-  }
-
-  #sheet(row: SheetRow): Promise<ReceiptDelivery> {
-    const key = `${row.slice} ${row.service} ${row.boot_id.toString('hex')}`;
-    const kept = this.#sheets.get(key);
-    if (kept !== undefined) return kept;
-    const sheet = this.#read(row);
-    this.#sheets.set(key, sheet);
-    sheet.catch(() => this.#sheets.delete(key));
-    const [oldest] = this.#sheets.keys();
-    if (this.#sheets.size > KEPT_SHEETS && oldest !== undefined) this.#sheets.delete(oldest);
-    return sheet;
-  }
-
-  async #read({ boot_id, slice, service }: SheetRow): Promise<ReceiptDelivery> {
-    const [row] = await this.#sql<{ head: Buffer; signature: Buffer; leaves: Buffer }[]>`select head, signature, leaves
-      from receipt_sheets where slice = ${slice} and service = ${service} and boot_id = ${boot_id}`;
-    if (row === undefined) throw new Error('the receipts were removed');
-    const reader = new ByteReader(row.leaves);
-    const leaves: ReceiptLeaf[] = [];
-    while (reader.left > 0) leaves.push(readReceiptLeaf(reader));
-    const { entries } = receiptSheet(leaves);
-    return sharedDelivery(readReceiptHead(new ByteReader(row.head)), new Uint8Array(row.signature), entries);
   }
 }

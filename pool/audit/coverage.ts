@@ -24,6 +24,7 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   later_starts: 'not covered: which entries of a journal belong to slices still to be opened',
   journal_holes: 'not covered: entries that no journal holds any more',
   receipt_sheets: 'not covered: what front ends signed; each miner compares its own with the slices',
+  receipt_pages: 'not covered: the receipts under those signatures',
   operator_log: 'not covered: a record for people',
   events: 'not covered: news for pages and webhooks',
   webhooks: 'not covered: how far each receiver was told',

@@ -2,25 +2,27 @@
  * Makes the receipts of a front end once slices have closed (books rules 17 to 19): reads its journals in a thread of its own, signs
  * one head for each slice and service, keeps the sheet in the database for those who were away, and sends it to the connections.
  * A journal of an earlier start is treated alike: what it accepted before a crash gets its receipts from the next start.
+ *
+ * Slices are dealt with one after the other, and what is done stays done. Nothing is signed that the books do not hold, and no slice is signed
+ * with two records (signed-slices.ts): a database that fell back may have closed it otherwise.
  */
-import { Worker } from 'node:worker_threads';
 import type { ReceiptDelivery } from '../../bridge/receipts.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import { encodeReceiptHead, type ReceiptHead, receiptMessage } from '../../protocol/receipt.ts';
+import { type ReceiptHead, receiptMessage } from '../../protocol/receipt.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { Sql } from '../database/connect.ts';
 import type { Outbox, OutboxLine } from '../feed/outbox.ts';
 import { reignOf } from '../feed/positions.ts';
 import type { SliceMark } from '../feed/slice-marks.ts';
-import { SERVICES } from '../journal-record.ts';
+import type { Service } from '../journal-record.ts';
 import type { PoolKey } from './pool-key.ts';
-import type { MadeSheet, SheetAnswer, SheetOrder } from './sheet-thread.ts';
+import { type MadeSheet, runSheetThread, type SheetDesk } from './run-sheets.ts';
+import { SheetStore } from './sheet-store.ts';
+import { type SignedBooks, SignedSlices } from './signed-slices.ts';
 import type { SliceRange } from './tally.ts';
 
-/** How long receipts can be asked for. */
-export const RECEIPT_HOURS = 24;
-/** Slices of one boot that are caught up with in one go. */
+/** Slices of one boot that are caught up with. */
 const MAX_SLICES = 256;
 /** A sheet that took longer from the reading of the journal is made again: `open` would be of too long ago. */
 const MAX_MAKING_MILLIS = 30_000;
@@ -35,48 +37,72 @@ export type ReceiptMakerDependencies = {
   readonly deliver: (delivery: ReceiptDelivery) => void;
 };
 
-type SliceRow = { number: number; service: number; chain: Buffer; root: Buffer; accounts: number; total: string };
+/** By the journal's marks; what the books have is not looked up yet. */
+type MarkedRange = Omit<SliceRange, 'held'>;
 
 export class ReceiptMaker {
   readonly #options: ReceiptMakerOptions;
   readonly #dependencies: ReceiptMakerDependencies;
+  readonly #store: SheetStore;
+  #signed: SignedSlices | undefined;
   /** Newest slice that is dealt with, by boot, and the term that this is true of. */
   readonly #done = new Map<string, number>();
   #reign: string | undefined;
+  /** Fewer slices than usual, where those before could not be made in time. */
+  readonly #most = new Map<string, number>();
+  /** What failed last, by boot, so that it is told once. */
+  readonly #failures = new Map<string, string>();
   /** Receipts made since the start. */
   made = 0;
 
   constructor(options: ReceiptMakerOptions, dependencies: ReceiptMakerDependencies) {
     this.#options = options;
     this.#dependencies = dependencies;
+    this.#store = new SheetStore(dependencies.sql);
   }
 
-  /** To be called again and again, after the marks were looked at. */
+  /** To be called again and again, after the marks were looked at. Never fails: what did is in the log and is tried again. */
   async round(): Promise<void> {
     const { sql, outbox } = this.#dependencies;
-    const reign = await reignOf(sql)();
-    // Perhaps the database fell back: sheets that it does not have are made again, of the same slices.
-    if (reign !== this.#reign) this.#done.clear();
-    this.#reign = reign;
-    for (const line of outbox.lines()) await this.#boot(line, outbox.marks.of(line.bootId));
+    await this.#trying('', async () => {
+      const reign = await reignOf(sql)();
+      // Perhaps the database fell back: sheets that it does not have are made again, of the same slices.
+      if (reign !== this.#reign) this.#done.clear();
+      this.#reign = reign;
+      this.#signed ??= SignedSlices.open(this.#options.directory);
+    });
+    if (this.#signed === undefined || this.#failures.has('')) return;
+    for (const line of outbox.lines())
+      await this.#trying(line.bootId, () => this.#boot(line, outbox.marks.of(line.bootId)));
+  }
+
+  async #trying(boot: string, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+      this.#failures.delete(boot);
+    } catch (error) {
+      const reason = (error as Error).message;
+      if (this.#failures.get(boot) !== reason) this.#dependencies.log.warn('receipts were not made', { boot, reason });
+      this.#failures.set(boot, reason);
+    }
   }
 
   async #boot(line: OutboxLine, marks: readonly SliceMark[]): Promise<void> {
+    const { bootId } = line;
     const newest = marks.at(-1);
     if (newest === undefined) return;
-    const done = this.#done.get(line.bootId) ?? (await this.#lastMade(line.bootId));
+    const done = this.#done.get(bootId) ?? (await this.#store.doneOf(bootId));
     if (newest.slice <= done) return;
-    const ranges = rangesAfter(marks, done, await this.#firstSlice(marks)).slice(-MAX_SLICES);
+    const marked = rangesAfter(marks, done, await this.#firstSlice(marks)).slice(
+      -(this.#most.get(bootId) ?? MAX_SLICES),
+    );
+    const ranges = await this.#store.closed(bootId, marked);
     const [first] = ranges;
+    if (first === undefined && marked.length > 0) return;
     // Nothing of the boot in these slices, and nothing after them.
-    if (first !== undefined && line.last > first.after && !(await this.#make(line, ranges))) return;
-    this.#done.set(line.bootId, newest.slice);
-  }
-
-  async #lastMade(bootId: string): Promise<number> {
-    const [row] = await this.#dependencies.sql<{ slice: number | null }[]>`select max(slice) as slice
-      from receipt_sheets where boot_id = ${Buffer.from(bootId, 'hex')}`;
-    return row?.slice ?? -1;
+    const isEmpty = first === undefined || line.last <= first.after;
+    const through = isEmpty ? (ranges.at(-1)?.slice ?? newest.slice) : await this.#make(line, ranges);
+    if (through !== undefined) this.#done.set(bootId, through);
   }
 
   /** The pool's first slice, when the first mark is of it: then everything up to the mark is in it. */
@@ -87,56 +113,83 @@ export class ReceiptMaker {
     return row?.first === first.slice ? first.slice : undefined;
   }
 
-  /** False when it is to be tried again. */
-  async #make(line: OutboxLine, ranges: readonly SliceRange[]): Promise<boolean> {
-    const { sql, log, key, deliver } = this.#dependencies;
-    const began = performance.now();
-    const rows = await sql<SliceRow[]>`select number, service, chain, root, octet_length(leaves) / 20 as accounts,
-        total::text as total
-      from slices where number = any(${ranges.map(({ slice }) => slice)}::int[]) and closed_height is not null`;
-    const order = { directory: this.#options.directory, bootId: line.bootId, ranges, last: line.last };
-    const { sheets, holed } = await runSheetThread(order);
-    for (const slice of holed) log.warn('no receipts: the journal lacks entries of the slice', { slice });
-    const ready: { sheet: MadeSheet; head: ReceiptHead; signature: Uint8Array }[] = [];
-    for (const sheet of sheets) {
-      const row = rows.find((each) => each.number === sheet.slice && SERVICES[each.service] === sheet.service);
-      if (row === undefined) return false;
-      const head = this.#head(line.bootId, sheet, row);
-      ready.push({ sheet, head, signature: await key.sign(receiptMessage(head)) });
-    }
-    if (performance.now() - began > MAX_MAKING_MILLIS) {
-      log.warn('receipts took too long and are made again', { slices: ranges.length });
-      return false;
-    }
-    await sql.begin(async (transaction) => {
-      for (const { sheet, head, signature } of ready)
-        await transaction`insert into receipt_sheets (boot_id, slice, service, head, signature, leaves)
-          values (${Buffer.from(line.bootId, 'hex')}, ${sheet.slice}, ${SERVICES.indexOf(sheet.service)},
-            ${Buffer.from(encodeReceiptHead(head))}, ${Buffer.from(signature)}, ${Buffer.from(sheet.leaves)})
-          on conflict do nothing`;
-      await transaction`delete from receipt_sheets where made_at < now() - ${RECEIPT_HOURS} * interval '1 hour'`;
-    });
-    for (const { sheet, head, signature } of ready) {
-      this.made += sheet.count;
-      deliver({ head, signature, entries: sheet.entries, offsets: sheet.offsets });
-      log.info('receipts made', { service: head.service, slice: head.slice, boot: head.boot, receipts: sheet.count });
-    }
-    return true;
+  /** The newest slice that is dealt with; undefined when that is none. */
+  async #make(line: OutboxLine, ranges: readonly SliceRange[]): Promise<number | undefined> {
+    const { log } = this.#dependencies;
+    const { bootId } = line;
+    const until = performance.now() + MAX_MAKING_MILLIS;
+    const isLate = () => performance.now() > until;
+    let through: number | undefined;
+    let isStopped = false;
+    let books: SignedBooks | undefined;
+    let asked: { service: Service; slice: number } | undefined;
+    const desk: SheetDesk = {
+      ask: async (service, slice) => {
+        asked = { service, slice };
+        // Everything of the slices before is dealt with.
+        through = ranges.findLast((range) => range.slice < slice)?.slice;
+        const found = isLate() ? undefined : await this.#store.books(service, slice);
+        if (found === undefined) {
+          isStopped = true;
+          return 'stop';
+        }
+        if (await this.#store.has(bootId, service, slice)) return 'skip';
+        if (!(this.#signed as SignedSlices).allows(service, slice, found.signed)) {
+          log.error('no receipts: another record of the slice was signed before', { service, slice, boot: bootId });
+          return 'skip';
+        }
+        books = found.signed;
+        return found.booked;
+      },
+      take: async (sheet, less) => {
+        if (less > 0)
+          log.error('no receipts: the books hold less than the journal', { ...asked, boot: bootId, receipts: less });
+        if (sheet === null) return 'go';
+        if (await this.#finish(bootId, sheet, books as SignedBooks, isLate)) return 'go';
+        isStopped = true;
+        return 'stop';
+      },
+    };
+    const { holed, unheld } = await runSheetThread(
+      { directory: this.#options.directory, bootId, ranges, last: line.last },
+      desk,
+    );
+    if (!isStopped) through = (ranges.at(-1) as SliceRange).slice;
+    const isDone = (slice: number) => through !== undefined && slice <= through;
+    for (const slice of holed.filter(isDone))
+      log.warn('no receipts: the journal lacks entries of the slice', { slice, boot: bootId });
+    for (const slice of unheld.filter(isDone))
+      log.error('no receipts: the books do not have the slice as the journal has it', { slice, boot: bootId });
+    if (through !== undefined) this.#most.delete(bootId);
+    else if (isLate()) this.#giveUpOldest(bootId, ranges);
+    return through;
   }
 
-  #head(boot: string, { service, slice, count, root }: MadeSheet, row: SliceRow): ReceiptHead {
-    return {
-      network: this.#options.network,
-      service,
-      slice,
-      boot,
-      chain: row.chain.toString('hex'),
-      root: row.root.toString('hex'),
-      accounts: row.accounts,
-      total_work: row.total,
-      receipts: count,
-      receipts_root: toHex(root),
+  /** What follows a slice has to be read for its receipts too. Where that takes too long, the newest slices are made at least. */
+  #giveUpOldest(bootId: string, ranges: readonly SliceRange[]): void {
+    const most = Math.max(1, ranges.length >> 1);
+    this.#most.set(bootId, most);
+    this.#dependencies.log.warn('receipts take too long', { boot: bootId, slices: ranges.length, next: most });
+  }
+
+  /** Signs, keeps and sends. False when it is too late for that. */
+  async #finish(boot: string, sheet: MadeSheet, books: SignedBooks, isLate: () => boolean): Promise<boolean> {
+    const { key, log, deliver } = this.#dependencies;
+    const { service, slice, count, root } = sheet;
+    if (isLate()) return false;
+    const head: ReceiptHead = {
+      ...{ network: this.#options.network, service, slice, boot },
+      ...books,
+      ...{ receipts: count, receipts_root: toHex(root) },
     };
+    await (this.#signed as SignedSlices).keep(service, slice, books);
+    const signature = await key.sign(receiptMessage(head));
+    if (isLate()) return false;
+    await this.#store.keep(head, signature, sheet);
+    this.made += count;
+    deliver({ head, signature, entries: sheet.entries, offsets: sheet.offsets });
+    log.info('receipts made', { service, slice, boot, receipts: count });
+    return true;
   }
 }
 
@@ -145,21 +198,11 @@ export function rangesAfter(
   marks: readonly SliceMark[],
   done: number,
   firstSlice: number | undefined,
-): readonly SliceRange[] {
-  const ranges: SliceRange[] = [];
+): readonly MarkedRange[] {
+  const ranges: MarkedRange[] = [];
   for (const [i, { slice, through }] of marks.entries()) {
     const after = i === 0 ? (slice === firstSlice ? -1 : undefined) : marks[i - 1]?.through;
     if (slice > done && after !== undefined) ranges.push({ slice, after, through });
   }
   return ranges;
-}
-
-/** Runs the thread once; it ends by itself. */
-export function runSheetThread(order: SheetOrder): Promise<SheetAnswer> {
-  return new Promise((resolve, reject) => {
-    const worker = new Worker(new URL('./sheet-thread.ts', import.meta.url), { name: 'receipts', workerData: order });
-    worker.once('message', resolve);
-    worker.once('error', reject);
-    worker.once('exit', (code) => reject(new Error(`the thread ended with ${code}`)));
-  });
 }

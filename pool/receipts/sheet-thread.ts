@@ -1,57 +1,63 @@
-/** A thread of its own reads the journal, sums it up and builds the trees: a slice of ten thousand miners takes it a second. */
-import { parentPort, workerData } from 'node:worker_threads';
+/**
+ * A thread of its own reads the journal, sums it up and builds the trees: a slice of ten thousand miners takes it a second. It asks for
+ * what the books hold before it builds a sheet, and waits until the sheet is dealt with: one sheet is in memory at a time.
+ */
+import { once } from 'node:events';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
+import { ByteReader } from '../../protocol/bytes.ts';
 import { receiptSheet } from '../../protocol/receipt.ts';
 import { useNativeSha384 } from '../../runtime/native-sha384.ts';
 import { readJournal } from '../journal.ts';
-import type { Service } from '../journal-record.ts';
-import { JournalTally, type SliceRange } from './tally.ts';
+import type { SheetAnswer, SheetMessage, SheetOrder } from './run-sheets.ts';
+import { pagesOf } from './sheet-pages.ts';
+import { JournalTally, type SliceLeaves, type SliceRange } from './tally.ts';
 
-export type SheetOrder = {
-  readonly directory: string;
-  readonly bootId: string;
-  readonly ranges: readonly SliceRange[];
-  /** The newest sequence that is on disk for sure. */
-  readonly last: number;
-};
-
-export type MadeSheet = {
-  readonly service: Service;
-  readonly slice: number;
-  readonly root: Uint8Array;
-  readonly count: number;
-  /** Leaves one behind the other, to be kept. */
-  readonly leaves: Uint8Array;
-  /** Entries in shared memory, and where each begins. */
-  readonly entries: Uint8Array;
-  readonly offsets: Uint32Array;
-};
-
-export type SheetAnswer = { readonly sheets: readonly MadeSheet[]; readonly holed: readonly number[] };
-
-async function make({ directory, bootId, ranges, last }: SheetOrder): Promise<SheetAnswer> {
+async function run({ directory, bootId, ranges, last }: SheetOrder, port: MessagePort): Promise<void> {
+  const send = async (message: SheetMessage): Promise<SheetAnswer> => {
+    port.postMessage(message);
+    const [answer] = await once(port, 'message');
+    return answer as SheetAnswer;
+  };
   const tally = new JournalTally(ranges);
   const after = (ranges[0] as SliceRange).after;
   for await (const entries of readJournal(directory, bootId, after))
     for (const { sequence, record } of entries) if (sequence <= last) tally.take(sequence, record);
-  const sheets = tally.leaves().map(({ service, slice, leaves }): MadeSheet => {
-    const sheet = receiptSheet(leaves);
-    return {
-      service,
-      slice,
-      root: sheet.root,
-      count: leaves.length,
-      leaves: packed(sheet.leaves, () => new ArrayBuffer(lengthOf(sheet.leaves))),
-      entries: packed(sheet.entries, () => new SharedArrayBuffer(lengthOf(sheet.entries))),
-      offsets: offsetsOf(sheet.entries),
-    };
-  });
-  return { sheets, holed: tally.holed };
+  for (const made of tally.leaves()) {
+    const { service, slice } = made;
+    const booked = await send({ kind: 'ask', service, slice });
+    if (booked === 'stop') break;
+    if (booked === 'skip' || booked === 'go') continue;
+    if ((await send(sheetOf(made, readBooked(booked)))) === 'stop') break;
+  }
+  port.postMessage({ kind: 'end', holed: tally.holed, unheld: tally.unheld } satisfies SheetMessage);
 }
 
-const lengthOf = (parts: readonly Uint8Array[]): number => parts.reduce((sum, part) => sum + part.length, 0);
+function sheetOf({ service, slice, leaves }: SliceLeaves, booked: ReadonlyMap<string, bigint>): SheetMessage {
+  // The books may hold no less of an account than is signed.
+  const held = leaves.filter(({ account, accountWork }) => (booked.get(textOf(account)) ?? 0n) >= accountWork);
+  const less = leaves.length - held.length;
+  if (held.length === 0) return { kind: 'sheet', sheet: null, less };
+  const sheet = receiptSheet(held);
+  const made = {
+    ...{ service, slice, root: sheet.root, count: held.length, pages: pagesOf(sheet) },
+    entries: shared(sheet.entries),
+    offsets: offsetsOf(sheet.entries),
+  };
+  return { kind: 'sheet', sheet: made, less };
+}
 
-function packed(parts: readonly Uint8Array[], memory: () => ArrayBuffer | SharedArrayBuffer): Uint8Array {
-  const bytes = new Uint8Array(memory());
+const textOf = (account: Uint8Array): string => Buffer.from(account).toString('latin1');
+
+function readBooked(bytes: Uint8Array): Map<string, bigint> {
+  const reader = new ByteReader(bytes);
+  const booked = new Map<string, bigint>();
+  while (reader.left > 0) booked.set(textOf(reader.take(ADDRESS_PAYLOAD_BYTES)), reader.u128());
+  return booked;
+}
+
+function shared(parts: readonly Uint8Array[]): Uint8Array {
+  const bytes = new Uint8Array(new SharedArrayBuffer(parts.reduce((sum, part) => sum + part.length, 0)));
   let at = 0;
   for (const part of parts) {
     bytes.set(part, at);
@@ -67,4 +73,4 @@ function offsetsOf(parts: readonly Uint8Array[]): Uint32Array {
 }
 
 useNativeSha384();
-parentPort?.postMessage(await make(workerData as SheetOrder));
+await run(workerData as SheetOrder, parentPort as MessagePort);

@@ -4,10 +4,14 @@
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { compareReceipts, type ReceiptLeaf } from '../../protocol/receipt.ts';
-import { decodeRecord, SERVICES, type Service } from '../journal-record.ts';
+import { IdentitySet } from '../books/identity-set.ts';
+import { decodeRecord, SERVICES, type Service, type ShareIdentity } from '../journal-record.ts';
 
-/** The entries after `after` up to `through` are in the slice. */
-export type SliceRange = { readonly slice: number; readonly after: number; readonly through: number };
+/** Entries after `after` up to `through`. */
+type Entries = { readonly after: number; readonly through: number };
+
+/** The entries that are in the slice by the journal's marks, and those that the books have in it (null: not known). */
+export type SliceRange = Entries & { readonly slice: number; readonly held: Entries | null };
 
 type Sum = { readonly account: Bytes; readonly worker: string; shares: number; work: bigint };
 type Sums = Map<string, Sum>;
@@ -18,14 +22,20 @@ export type SliceLeaves = {
   readonly leaves: readonly ReceiptLeaf[];
 };
 
+/** Anchors whose identities are forgotten together, and how many such groups are remembered: far more than shares lie apart that are alike. */
+const ANCHORS = 16;
+const KEPT_GROUPS = 64;
+
 export class JournalTally {
   readonly #ranges: readonly SliceRange[];
   /** By service, for each range; one more for what is in no closed slice. */
   readonly #sums: readonly (readonly Sums[])[];
+  readonly #identities = new Map<number, IdentitySet>();
   #at = 0;
   /** The last sequence taken; entries that are missing leave the slice that they are in without receipts. */
   #last: number;
   readonly #holed = new Set<number>();
+  readonly #unheld = new Set<number>();
 
   /** Ranges are joined, oldest first. */
   constructor(ranges: readonly SliceRange[]) {
@@ -41,7 +51,11 @@ export class JournalTally {
     this.#last = sequence;
     while (this.#at < this.#ranges.length && sequence > (this.#ranges[this.#at] as SliceRange).through) this.#at++;
     const record = decodeRecord(bytes);
-    if (record.kind !== 'share') return;
+    if (record.kind !== 'share' || !this.#isFirst(record.identity)) return;
+    const range = this.#ranges[this.#at];
+    const held = range?.held ?? null;
+    if (range !== undefined && held !== null && (sequence <= held.after || sequence > held.through))
+      this.#unheld.add(range.slice);
     const sums = this.#sums[SERVICES.indexOf(record.service)]?.[this.#at] as Sums;
     const key = keyOf(record.account, record.worker);
     const sum = sums.get(key);
@@ -51,6 +65,19 @@ export class JournalTally {
       sum.shares++;
       sum.work += record.work;
     }
+  }
+
+  /** As in the books (rule 14): a header and nonce that comes again does not count again. */
+  #isFirst(identity: ShareIdentity | null): boolean {
+    if (identity === null) return true;
+    const group = Math.floor(identity.anchorHeight / ANCHORS);
+    let known = this.#identities.get(group);
+    if (known === undefined) {
+      known = new IdentitySet();
+      this.#identities.set(group, known);
+      if (this.#identities.size > KEPT_GROUPS) this.#identities.delete(Math.min(...this.#identities.keys()));
+    }
+    return known.add(identity.bytes);
   }
 
   #miss(from: number, to: number): void {
@@ -64,22 +91,26 @@ export class JournalTally {
     return [...this.#holed];
   }
 
-  /** The leaves of each slice, in their order; nothing for one in which nobody has any. */
-  leaves(): SliceLeaves[] {
-    const holed = new Set(this.holed);
-    const found: SliceLeaves[] = [];
-    for (const [number, service] of SERVICES.entries()) {
-      const sums = this.#sums[number] as readonly Sums[];
-      const open = new Map<string, Sum>();
-      add(open, sums.at(-1) as Sums);
-      for (let i = this.#ranges.length - 1; i >= 0; i--) {
-        const { slice } = this.#ranges[i] as SliceRange;
-        const own = sums[i] as Sums;
-        if (!holed.has(slice) && own.size + open.size > 0) found.push({ service, slice, leaves: leavesOf(own, open) });
-        add(open, own);
+  /** Slices that have shares by the marks which the books do not have in them: their receipts would say too much. */
+  get unheld(): readonly number[] {
+    return [...this.#unheld];
+  }
+
+  /** The leaves of each slice, in their order, the oldest slice first; nothing for one in which nobody has any. */
+  *leaves(): Generator<SliceLeaves> {
+    const without = new Set([...this.holed, ...this.unheld]);
+    const opens = SERVICES.map((_, number) => {
+      const open: Sums = new Map();
+      for (const sums of this.#sums[number] as readonly Sums[]) add(open, sums);
+      return open;
+    });
+    for (const [i, { slice }] of this.#ranges.entries())
+      for (const [number, service] of SERVICES.entries()) {
+        const own = this.#sums[number]?.[i] as Sums;
+        const open = opens[number] as Sums;
+        subtract(open, own);
+        if (!without.has(slice) && own.size + open.size > 0) yield { service, slice, leaves: leavesOf(own, open) };
       }
-    }
-    return found.sort((a, b) => a.slice - b.slice);
   }
 }
 
@@ -90,6 +121,14 @@ function add(into: Sums, sums: Sums): void {
     const before = into.get(key);
     if (before === undefined) into.set(key, { ...sum });
     else before.work += sum.work;
+  }
+}
+
+function subtract(from: Sums, sums: Sums): void {
+  for (const [key, sum] of sums) {
+    const left = from.get(key) as Sum;
+    left.work -= sum.work;
+    if (left.work === 0n) from.delete(key);
   }
 }
 

@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { Journal } from '../../pool/journal.ts';
 import { encodeRecord, type ShareRecord } from '../../pool/journal-record.ts';
-import { rangesAfter, runSheetThread } from '../../pool/receipts/receipt-maker.ts';
+import { rangesAfter } from '../../pool/receipts/receipt-maker.ts';
+import { type MadeSheet, runSheetThread, type SheetOrder } from '../../pool/receipts/run-sheets.ts';
 import { JournalTally } from '../../pool/receipts/tally.ts';
-import { ByteReader } from '../../protocol/bytes.ts';
+import { ByteReader, ByteWriter } from '../../protocol/bytes.ts';
 import { readReceiptLeaf } from '../../protocol/receipt.ts';
 import { accountOf } from '../bridge/stratum-client.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -29,8 +30,8 @@ const RECORDS = [
   share(1, 'a', 1_000n),
 ];
 const RANGES = [
-  { slice: 8, after: -1, through: 3 },
-  { slice: 9, after: 3, through: 5 },
+  { slice: 8, after: -1, through: 3, held: null },
+  { slice: 9, after: 3, through: 5, held: null },
 ];
 
 const shown = (
@@ -41,7 +42,7 @@ test('work is summed by worker and slice; what comes after is open', () => {
   const tally = new JournalTally(RANGES);
   for (const [sequence, record] of RECORDS.entries()) tally.take(sequence, record);
   expect(tally.holed).toEqual([]);
-  const leaves = tally.leaves();
+  const leaves = [...tally.leaves()];
   expect(leaves.map(({ service, slice }) => [service, slice])).toEqual([
     ['pplns', 8],
     ['solo', 8],
@@ -65,7 +66,7 @@ test('a hole in the journal costs the receipts of its slice only', () => {
   const tally = new JournalTally(RANGES);
   for (const [sequence, record] of RECORDS.entries()) if (sequence !== 2) tally.take(sequence, record);
   expect(tally.holed).toEqual([8]);
-  expect(tally.leaves().map(({ slice }) => slice)).toEqual([9]);
+  expect([...tally.leaves()].map(({ slice }) => slice)).toEqual([9]);
   const cut = new JournalTally(RANGES);
   for (const [sequence, record] of RECORDS.slice(0, 5).entries()) cut.take(sequence, record);
   expect(cut.holed).toEqual([9]);
@@ -85,23 +86,79 @@ test('ranges begin where the marks are known to', () => {
   expect(rangesAfter(marks, 5, 4)).toEqual([{ slice: 6, after: 10, through: 30 }]);
 });
 
+const BOOKED = new ByteWriter(200).raw(accountOf(1)).u128(130n).raw(accountOf(2)).u128(7n).done();
+
+/** All sheets of an order; the books hold the same in every slice. */
+async function sheetsOf(order: SheetOrder, booked: Uint8Array = BOOKED) {
+  const sheets: MadeSheet[] = [];
+  let less = 0;
+  const end = await runSheetThread(order, {
+    ask: async () => booked,
+    take: async (sheet, left) => {
+      if (sheet !== null) sheets.push(sheet);
+      less += left;
+      return 'go';
+    },
+  });
+  return { sheets, less, ...end };
+}
+
+test('a share that comes again counts once, as in the books', () => {
+  const identity = { anchorHeight: 5, bytes: new Uint8Array(24).fill(9) };
+  const twice = encodeRecord({
+    ...{ kind: 'share', service: 'pplns', account: accountOf(1), worker: 'a', work: 10n, atMillis: 1, identity },
+  });
+  const tally = new JournalTally([
+    { slice: 1, after: -1, through: 1, held: null },
+    { slice: 2, after: 1, through: 2, held: null },
+  ]);
+  for (const sequence of [0, 1, 2]) tally.take(sequence, twice);
+  expect([...tally.leaves()].map(({ slice, leaves }) => [slice, ...shown(leaves)])).toEqual([
+    [1, ['a', 1, 10n, 0n, 10n]],
+  ]);
+});
+
+test('a slice with shares that the books have elsewhere has no receipts', () => {
+  const [eight, nine] = RANGES.map((range) => ({ ...range, held: { after: range.after, through: range.through } }));
+  const take = (ranges: typeof RANGES) => {
+    const tally = new JournalTally(ranges as never);
+    for (const [sequence, record] of RECORDS.entries()) tally.take(sequence, record);
+    return { unheld: tally.unheld, slices: new Set([...tally.leaves()].map(({ slice }) => slice)) };
+  };
+  expect(take([eight, nine] as never)).toEqual({ unheld: [], slices: new Set([8, 9]) });
+  const late = { ...nine, held: { after: 4, through: 6 } };
+  expect(take([eight, late] as never)).toEqual({ unheld: [9], slices: new Set([8]) });
+  // An entry that is no share may stand on either side.
+  const wide = { ...eight, held: { after: 0, through: 3 } };
+  expect(take([wide, nine] as never).unheld).toEqual([]);
+});
+
 test('the thread reads a journal on disk', async () => {
   const directory = temporaryDirectory();
   const bootId = Uint8Array.from({ length: 8 }, () => 0xab);
   mkdirSync(join(directory, 'ab'.repeat(8)));
   const journal = await Journal.open({ directory, bootId, segmentBytes: 200 });
   for (const record of RECORDS) await journal.append([record]);
-  const { sheets, holed } = await runSheetThread({ directory, bootId: journal.bootId, ranges: RANGES, last: 6 });
-  expect(holed).toEqual([]);
+  const order = { directory, bootId: journal.bootId, ranges: RANGES, last: 6 };
+  const { sheets, holed, less } = await sheetsOf(order);
+  expect({ holed, less }).toEqual({ holed: [], less: 0 });
   expect(sheets.map(({ service, slice, count }) => [service, slice, count])).toEqual([
     ['pplns', 8, 3],
     ['solo', 8, 1],
     ['pplns', 9, 2],
   ]);
-  const reader = new ByteReader(sheets[1]?.leaves as Uint8Array);
+  const reader = new ByteReader(sheets[1]?.pages[0]?.leaves as Uint8Array);
   expect(readReceiptLeaf(reader)).toMatchObject({ work: 5n });
   // What is on its way to the disk does not count yet.
-  const less = await runSheetThread({ directory, bootId: journal.bootId, ranges: RANGES, last: 5 });
-  expect(less.sheets[0]?.root).not.toEqual(sheets[0]?.root);
+  const before = await sheetsOf({ ...order, last: 5 });
+  expect(before.sheets[0]?.root).not.toEqual(sheets[0]?.root);
+  // Of an account that the books hold less of nothing is signed.
+  const poor = await sheetsOf(order, new ByteWriter(100).raw(accountOf(2)).u128(7n).done());
+  expect(poor.sheets.map(({ slice, count }) => [slice, count])).toEqual([
+    [8, 1],
+    [8, 1],
+    [9, 1],
+  ]);
+  expect(poor.less).toBe(3);
   await journal.close();
 });

@@ -8,13 +8,15 @@ import { join } from 'node:path';
 import { ReceiptFanOut, type ReceiptMessage, type ReceiptTaker } from '../../../bridge/receipts.ts';
 import { Journal } from '../../../pool/journal.ts';
 import { encodeRecord } from '../../../pool/journal-record.ts';
-import { runSheetThread } from '../../../pool/receipts/receipt-maker.ts';
+import { type MadeSheet, runSheetThread } from '../../../pool/receipts/run-sheets.ts';
+import { ByteWriter } from '../../../protocol/bytes.ts';
 import type { ReceiptHead } from '../../../protocol/receipt.ts';
 import { useNativeSha384 } from '../../../runtime/native-sha384.ts';
 import { accountOf } from '../../bridge/stratum-client.ts';
 import type { Bench } from '../harness.ts';
 
 const SESSIONS = 10_000;
+const ACCOUNTS = 2_000;
 const SHARES_EACH = 24;
 
 /** The longest wait between two turns of the event loop while `work` runs. */
@@ -45,7 +47,7 @@ class Taker implements ReceiptTaker {
   bytes = 0;
 
   constructor(number: number, form: 1 | 2) {
-    this.session = { member: { service: 'pplns', account: accountOf(number % 2_000), worker: `rig${number}` } };
+    this.session = { member: { service: 'pplns', account: accountOf(number % ACCOUNTS), worker: `rig${number}` } };
     this.#form = form;
   }
 
@@ -67,23 +69,36 @@ export async function benchReceipts(b: Bench): Promise<void> {
       await journal.append(
         Array.from({ length: SESSIONS }, (_, i) =>
           encodeRecord({
-            ...{ kind: 'share', service: 'pplns', account: accountOf(i % 2_000), worker: `rig${i}`, work: 1_000n },
-            ...{ atMillis: 1, identity: { anchorHeight: 1, bytes: new Uint8Array(24) } },
+            ...{ kind: 'share', service: 'pplns', account: accountOf(i % ACCOUNTS), worker: `rig${i}`, work: 1_000n },
+            ...{ atMillis: 1, identity: null },
           }),
         ),
       );
     const last = SESSIONS * SHARES_EACH - 1;
-    const order = { directory, bootId: journal.bootId, ranges: [{ slice: 1, after: -1, through: last }], last };
+    const order = {
+      directory,
+      bootId: journal.bootId,
+      ranges: [{ slice: 1, after: -1, through: last, held: null }],
+      last,
+    };
     const idle = await longestStall(() => new Promise((resolve) => setTimeout(resolve, 2_000)));
     b.figure('receipts/idle: longest stall', idle.stall, 'ms');
-    let answer: Awaited<ReturnType<typeof runSheetThread>> | undefined;
+    const booked = new ByteWriter(200_000);
+    for (let i = 0; i < ACCOUNTS; i++) booked.raw(accountOf(i)).u128(1n << 64n);
+    const sheets: MadeSheet[] = [];
     const made = await longestStall(async () => {
-      answer = await runSheetThread(order);
+      await runSheetThread(order, {
+        ask: async () => booked.done(),
+        take: async (each) => {
+          if (each !== null) sheets.push(each);
+          return 'go';
+        },
+      });
     });
     await journal.close();
     b.figure(`receipts/sheet of ${SESSIONS} from ${last + 1} shares`, made.millis, 'ms');
     b.figure('receipts/sheet: longest stall of the main thread', made.stall, 'ms');
-    const sheet = answer?.sheets[0];
+    const [sheet] = sheets;
     if (sheet === undefined) throw new Error('no sheet was made');
     const head: ReceiptHead = {
       ...{ network: 'development', service: 'pplns', slice: 1, boot: journal.bootId, chain: '00'.repeat(48) },
@@ -114,7 +129,8 @@ export async function benchReceipts(b: Bench): Promise<void> {
       });
       b.figure(`receipts/v${form}: bytes each`, sliced.bytes / SESSIONS, 'B');
     }
-    b.note(`a sheet in the database has ${Math.round(sheet.leaves.length / sheet.count)} bytes a receipt`);
+    const kept = sheet.pages.reduce((sum, { leaves, above }) => sum + leaves.length + above.length, 0);
+    b.note(`a sheet in the database has ${Math.round(kept / sheet.count)} bytes a receipt`);
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }

@@ -1,0 +1,62 @@
+/** Runs the thread that makes sheets of a journal (sheet-thread.ts), and answers it. */
+import { Worker } from 'node:worker_threads';
+import type { Service } from '../journal-record.ts';
+import type { SheetPage } from './sheet-pages.ts';
+import type { SliceRange } from './tally.ts';
+
+export type SheetOrder = {
+  readonly directory: string;
+  readonly bootId: string;
+  readonly ranges: readonly SliceRange[];
+  /** The newest sequence that is on disk for sure. */
+  readonly last: number;
+};
+
+export type MadeSheet = {
+  readonly service: Service;
+  readonly slice: number;
+  readonly root: Uint8Array;
+  readonly count: number;
+  /** To be kept. */
+  readonly pages: readonly SheetPage[];
+  /** Entries in shared memory, and where each begins. */
+  readonly entries: Uint8Array;
+  readonly offsets: Uint32Array;
+};
+
+/** Slices that the journal lacks entries of, and those that the books do not have as the journal's marks say. */
+export type SheetEnd = { readonly holed: readonly number[]; readonly unheld: readonly number[] };
+
+export type SheetMessage =
+  | { readonly kind: 'ask'; readonly service: Service; readonly slice: number }
+  /** `less`: receipts that are left out, because the books hold less of the account; null when none is left. */
+  | { readonly kind: 'sheet'; readonly sheet: MadeSheet | null; readonly less: number }
+  | ({ readonly kind: 'end' } & SheetEnd);
+
+/** To a question: rows of `account 49 || u128 work`, or that no such sheet is wanted. To a sheet: go on. Stop: nothing more is wanted. */
+export type SheetAnswer = Uint8Array | 'skip' | 'go' | 'stop';
+
+export type SheetDesk = {
+  /** What the books hold of the accounts in a slice. Sheets come oldest first. */
+  ask(service: Service, slice: number): Promise<Uint8Array | 'skip' | 'stop'>;
+  take(sheet: MadeSheet | null, less: number): Promise<'go' | 'stop'>;
+};
+
+export function runSheetThread(order: SheetOrder, desk: SheetDesk): Promise<SheetEnd> {
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(new URL('./sheet-thread.ts', import.meta.url), { name: 'receipts', workerData: order });
+    const answer = async (message: SheetMessage): Promise<void> => {
+      if (message.kind === 'end') resolve(message);
+      else if (message.kind === 'ask') worker.postMessage(await desk.ask(message.service, message.slice));
+      else worker.postMessage(await desk.take(message.sheet, message.less));
+    };
+    worker.on('message', (message: SheetMessage) => {
+      answer(message).catch((error) => {
+        reject(error);
+        void worker.terminate();
+      });
+    });
+    worker.once('error', reject);
+    worker.once('exit', (code) => reject(new Error(`the thread ended with ${code}`)));
+  });
+}

@@ -1,0 +1,58 @@
+/**
+ * A sheet of receipts as the database keeps it: pages of a few leaves, each with the part of the branch that all of them share. An account's
+ * receipts are then made from the pages that it stands in, however many others there are. A page is a whole subtree of the
+ * sheet's tree, because its size is a power of two.
+ */
+import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
+import { ByteReader, type Bytes, concat, equalBytes } from '../../protocol/bytes.ts';
+import { ID_BYTES } from '../../protocol/identifier.ts';
+import { type ReceiptEntry, type ReceiptLeaf, readReceiptLeaf, receiptSheet } from '../../protocol/receipt.ts';
+import { entryOfBytes } from '../../protocol/stratum/receipt-messages.ts';
+
+/** Leaves of a page: about a millisecond of hashing. */
+const PAGE_LEAVES = 32;
+
+export type SheetPage = {
+  readonly firstAccount: Bytes;
+  readonly lastAccount: Bytes;
+  readonly leaves: Bytes;
+  /** Siblings above the page. */
+  readonly above: Bytes;
+};
+
+type Sheet = { readonly leaves: readonly Bytes[]; readonly entries: readonly Bytes[] };
+
+export function pagesOf(sheet: Sheet): SheetPage[] {
+  const pages: SheetPage[] = [];
+  for (let at = 0; at < sheet.leaves.length; at += PAGE_LEAVES) {
+    const leaves = sheet.leaves.slice(at, at + PAGE_LEAVES);
+    const accountOf = (leaf: Bytes): Bytes => leaf.subarray(0, ADDRESS_PAYLOAD_BYTES);
+    // The first leaf of a page has a sibling in it on every level.
+    const inside = Math.ceil(Math.log2(leaves.length));
+    pages.push({
+      firstAccount: accountOf(leaves[0] as Bytes),
+      lastAccount: accountOf(leaves.at(-1) as Bytes),
+      leaves: concat(...leaves),
+      above: entryOfBytes(sheet.entries[at] as Bytes).siblings.subarray(inside * ID_BYTES),
+    });
+  }
+  return pages;
+}
+
+/** The entries of an account that stand in a page; `built` leaves were hashed for it. */
+export function entriesOfPage(
+  page: { readonly page: number; readonly leaves: Bytes; readonly above: Bytes },
+  account: Bytes,
+): { readonly entries: readonly ReceiptEntry[]; readonly built: number } {
+  const reader = new ByteReader(page.leaves);
+  const leaves: ReceiptLeaf[] = [];
+  while (reader.left > 0) leaves.push(readReceiptLeaf(reader));
+  const made = leaves.some((leaf) => equalBytes(leaf.account, account)) ? receiptSheet(leaves).entries : [];
+  const entries: ReceiptEntry[] = [];
+  for (const bytes of made) {
+    const { leaf, index, siblings } = entryOfBytes(bytes);
+    if (!equalBytes(leaf.account, account)) continue;
+    entries.push({ leaf, index: page.page * PAGE_LEAVES + index, siblings: concat(siblings, page.above) });
+  }
+  return { entries, built: made.length };
+}

@@ -1,0 +1,67 @@
+/**
+ * Which record of a closed slice this front end has signed, on its own disk beside the journals: a database can fall back and close a slice
+ * otherwise, and two signed records of one slice convict the pool (books rule 20). A slice that was signed is signed again only as it was.
+ */
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import { writeDurably } from '../../runtime/durable-file.ts';
+import { PRIVATE_MODE, readPrivateFile } from '../../runtime/private-file.ts';
+import type { Service } from '../journal-record.ts';
+
+const FILE = 'signed-slices';
+/** Slices that are remembered: several times as many as receipts are ever made for. */
+const KEPT_SLICES = 1_024;
+
+/** What receipts say of the books, as they are signed. */
+export type SignedBooks = {
+  readonly chain: string;
+  readonly root: string;
+  readonly accounts: number;
+  readonly total_work: string;
+};
+
+const nameOf = ({ chain, root, accounts, total_work }: SignedBooks): string =>
+  createHash('sha256').update(`${chain} ${root} ${accounts} ${total_work}`).digest('hex').slice(0, 32);
+
+export class SignedSlices {
+  readonly #path: string;
+  /** By `service slice`. */
+  readonly #known: Map<string, string>;
+
+  private constructor(path: string, known: Map<string, string>) {
+    this.#path = path;
+    this.#known = known;
+  }
+
+  /** Throws for a file that cannot be read: what was signed is not known then. */
+  static open(directory: string): SignedSlices {
+    const path = join(directory, FILE);
+    const found = readPrivateFile(path);
+    if (found.kind === 'missing') return new SignedSlices(path, new Map());
+    if (found.kind !== 'text') throw new Error(found.reason);
+    const known = new Map<string, string>();
+    for (const line of found.text.split('\n').slice(0, -1)) {
+      const match = /^((?:pplns|solo) \d{1,10}) ([0-9a-f]{32})$/.exec(line);
+      if (match === null) throw new Error(`${path} is damaged: without it nothing is signed a second time`);
+      known.set(match[1] as string, match[2] as string);
+    }
+    return new SignedSlices(path, known);
+  }
+
+  /** False when another record of the slice was signed. */
+  allows(service: Service, slice: number, books: SignedBooks): boolean {
+    const known = this.#known.get(`${service} ${slice}`);
+    return known === undefined || known === nameOf(books);
+  }
+
+  /** To be called before the signature is made. */
+  async keep(service: Service, slice: number, books: SignedBooks): Promise<void> {
+    const key = `${service} ${slice}`;
+    if (this.#known.has(key)) return;
+    const next = new Map([...this.#known].filter(([each]) => Number(each.split(' ')[1]) > slice - KEPT_SLICES));
+    next.set(key, nameOf(books));
+    await writeDurably(this.#path, [...next].map(([each, name]) => `${each} ${name}\n`).join(''), PRIVATE_MODE);
+    this.#known.clear();
+    for (const [each, name] of next) this.#known.set(each, name);
+  }
+}

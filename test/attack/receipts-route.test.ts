@@ -1,0 +1,77 @@
+/** Receipts that are asked for cost what they cost: a stranger nothing, an account the few leaves beside its own, and the client pays for those. */
+import { expect, onTestFinished, test } from 'vitest';
+import { useSha384 } from '../../protocol/identifier.ts';
+import { receiptRefusal } from '../../protocol/receipt.ts';
+import { judgeEvidence } from '../../protocol/receipt-evidence.ts';
+import { nativeSha384, nativeSha384OfTwo, useNativeSha384 } from '../../runtime/native-sha384.ts';
+import { account, SLICE_CUTS } from '../pool/books-bed.ts';
+import { freshIdentity } from '../pool/fresh-identity.ts';
+import { newPoolKey, openFrontEnd, openReceipts } from '../pool/receipts-bed.ts';
+
+const MINERS = 700;
+const share = (miner: number, worker = 'rig', service: 'pplns' | 'solo' = 'pplns') => ({
+  ...{ kind: 'share' as const, service, account: account(`miner ${miner}`), worker, work: 10n },
+  ...{ atMillis: Date.now(), identity: freshIdentity() },
+});
+
+test('a request hashes and is charged for what is near the account’s own receipts', { timeout: 120_000 }, async () => {
+  const key = newPoolKey();
+  const end = await openFrontEnd();
+  const bed = await openReceipts(key, [end]);
+  await bed.books.height(0);
+  await bed.books.height(SLICE_CUTS);
+  await bed.look();
+  for (let slice = 1; slice <= 2; slice++) {
+    await end.write([
+      ...Array.from({ length: MINERS }, (_, i) => share(i)),
+      ...Array.from({ length: 90 }, (_, i) => share(3, `rig ${i}`)),
+      share(5, 'alone', 'solo'),
+    ]);
+    await bed.take(end);
+    await bed.books.height((slice + 1) * SLICE_CUTS);
+    await bed.look();
+  }
+  await bed.maker.round();
+  expect(bed.delivered.length).toBe(4);
+
+  let hashes = 0;
+  const counting = (run: typeof nativeSha384) => (bytes: Uint8Array) => {
+    hashes++;
+    return run(bytes);
+  };
+  useSha384(counting(nativeSha384), (head, rest) => {
+    hashes++;
+    return nativeSha384OfTwo(head, rest);
+  });
+  onTestFinished(useNativeSha384);
+  const ask = async (name: string) => {
+    hashes = 0;
+    let leaves = 0;
+    const { slices } = await bed.view.ofAccount(account(name), 0, (built) => {
+      leaves += built;
+    });
+    return { slices, hashes, leaves };
+  };
+  const stranger = await ask('a stranger');
+  expect(stranger).toMatchObject({ slices: [], hashes: 0, leaves: 0 });
+  // The first question builds the trees of both slices of the books; from then on only the branches are made.
+  const first = await ask('miner 7');
+  expect(first.leaves).toBeGreaterThan(2 * MINERS);
+  const again = await ask('miner 7');
+  expect(again.slices.map(({ receipts }) => receipts.length)).toEqual([1, 1]);
+  expect(again.leaves).toBeGreaterThan(0);
+  expect(again.leaves).toBeLessThan(MINERS / 2);
+  expect(again.hashes).toBeLessThan(MINERS / 2);
+  // Every receipt is good, wherever it stands: in the first place, the last, across pages, alone in its tree.
+  for (const miner of [3, 5, 7, ...Array.from({ length: 12 }, (_, i) => i * 57 + 1)]) {
+    const { slices } = await ask(`miner ${miner}`);
+    const wanted = miner === 3 ? [91, 91] : miner === 5 ? [1, 1, 1, 1] : [1, 1];
+    expect(slices.map(({ receipts }) => receipts.length)).toEqual(wanted);
+    for (const { receipts, leaf, record } of slices) {
+      const few = receipts.length > 2 ? [receipts[0], receipts[40], receipts.at(-1)] : receipts;
+      for (const receipt of few) expect(receiptRefusal(receipt as (typeof receipts)[0], key.publicKey)).toBeUndefined();
+      const evidence = { format: 'svc-pool-evidence-1' as const, pool_key: '', receipts: few as typeof receipts };
+      expect(judgeEvidence({ ...evidence, leaf, record }, key.publicKey)).toMatchObject({ why: 'books_suffice' });
+    }
+  }
+});

@@ -1,0 +1,123 @@
+/** An honest pool signs nothing that convicts it, whatever state its database comes back in (books rules 17 and 20). */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { PoolKey } from '../../pool/receipts/pool-key.ts';
+import type { Receipt } from '../../protocol/receipt.ts';
+import { EVIDENCE_FORMAT, judgeEvidence } from '../../protocol/receipt-evidence.ts';
+import { account, SLICE_CUTS } from '../pool/books-bed.ts';
+import { freshIdentity } from '../pool/fresh-identity.ts';
+import { type FrontEnd, newPoolKey, openFrontEnd, openReceipts, type ReceiptsBed } from '../pool/receipts-bed.ts';
+
+const share = (miner: number, work: bigint) => ({
+  ...{ kind: 'share' as const, service: 'pplns' as const, account: account(`miner ${miner}`), worker: 'rig', work },
+  ...{ atMillis: Date.now(), identity: freshIdentity() },
+});
+
+/** What a miner holds after asking, and whether anything of it convicts. */
+async function collect(bed: ReceiptsBed, key: PoolKey, held: Receipt[]): Promise<string[]> {
+  const charges: string[] = [];
+  const { slices } = await bed.view.ofAccount(account('miner 0'), 0);
+  for (const { receipts, leaf, record } of slices) {
+    held.push(...receipts);
+    const verdict = judgeEvidence({ format: EVIDENCE_FORMAT, pool_key: '', receipts, leaf, record }, key.publicKey);
+    if (verdict.verdict === 'convicts') charges.push(`${record.slice} ${verdict.charge}`);
+  }
+  for (const { slice } of held) {
+    const receipts = held.filter((each) => each.slice === slice);
+    const all = { format: EVIDENCE_FORMAT, pool_key: '', receipts, leaf: null, record: null } as const;
+    if (judgeEvidence(all, key.publicKey).verdict === 'convicts') charges.push(`${slice} all`);
+  }
+  return charges;
+}
+
+/** Slices 0 and 1: the second has the work of the front ends. */
+async function first(bed: ReceiptsBed, ends: readonly FrontEnd[]): Promise<void> {
+  await bed.books.height(0);
+  await bed.books.height(SLICE_CUTS);
+  await bed.look();
+  for (const end of ends) await end.write([share(0, 100n), share(0, 101n), share(1, 102n)]);
+  for (const end of ends) await bed.take(end);
+  await bed.books.height(2 * SLICE_CUTS);
+  await bed.look();
+  await bed.maker.round();
+}
+
+test.each([{ remembers: true }, { remembers: false }])(
+  'the books fell back while a front end was away: its old slice is not signed anew (%o)',
+  { timeout: 120_000 },
+  async ({ remembers }) => {
+    const key = newPoolKey();
+    const end = await openFrontEnd();
+    const held: Receipt[] = [];
+    const before = await openReceipts(key, [end]);
+    await first(before, [end]);
+    expect(before.delivered).toEqual([`pplns/1/${end.bootId}`]);
+    expect(await collect(before, key, held)).toEqual([]);
+    // Without the memory the miner's first receipts were lost too: what is signed now must be right by itself.
+    if (!remembers) {
+      rmSync(join(end.directory, 'signed-slices'), { force: true });
+      held.length = 0;
+    }
+    // A copy from when slice 1 was open; slices close by height, and the entries come when 3 is open.
+    const after = await openReceipts(key, [end]);
+    await after.books.height(0);
+    await after.books.height(SLICE_CUTS);
+    await after.books.height(3 * SLICE_CUTS);
+    await after.take(end, { marked: true });
+    await after.books.height(4 * SLICE_CUTS);
+    await after.look();
+    await after.maker.round();
+    expect(await collect(after, key, held)).toEqual([]);
+    expect(after.logged.join('\n')).toContain('no receipts');
+    // The next slices are signed as ever.
+    await end.write([share(0, 7n)]);
+    await after.take(end, { marked: true });
+    await after.books.height(5 * SLICE_CUTS);
+    await after.look();
+    await after.maker.round();
+    expect(after.delivered.at(-1)).toBe(`pplns/4/${end.bootId}`);
+    expect(await collect(after, key, held)).toEqual([]);
+  },
+);
+
+test('what one front end sent in time does not cover what another sent too late', { timeout: 120_000 }, async () => {
+  const key = newPoolKey();
+  const early = await openFrontEnd();
+  const away = await openFrontEnd(early.directory, 0xcd);
+  const before = await openReceipts(key, [early, away]);
+  await first(before, [early, away]);
+  expect(before.delivered.length).toBe(2);
+  rmSync(join(early.directory, 'signed-slices'), { force: true });
+  const after = await openReceipts(key, [early, away]);
+  await after.books.height(0);
+  await after.books.height(SLICE_CUTS);
+  await after.take(early, { marked: true });
+  await after.books.height(2 * SLICE_CUTS);
+  await after.take(away, { marked: true });
+  await after.books.height(3 * SLICE_CUTS);
+  await after.look();
+  await after.maker.round();
+  expect(await collect(after, key, [])).toEqual([]);
+  expect(after.delivered).toContain(`pplns/1/${early.bootId}`);
+  expect(after.delivered).not.toContain(`pplns/1/${away.bootId}`);
+});
+
+test('a fall after which the slice closes as it did costs no receipt', { timeout: 120_000 }, async () => {
+  const key = newPoolKey();
+  const end = await openFrontEnd();
+  const held: Receipt[] = [];
+  const before = await openReceipts(key, [end]);
+  await first(before, [end]);
+  await collect(before, key, held);
+  const after = await openReceipts(key, [end]);
+  await after.books.height(0);
+  await after.books.height(SLICE_CUTS);
+  await after.take(end, { marked: true });
+  await after.books.height(2 * SLICE_CUTS);
+  await after.look();
+  await after.maker.round();
+  expect(after.delivered).toEqual([`pplns/1/${end.bootId}`]);
+  expect(await collect(after, key, held)).toEqual([]);
+  expect(held.length).toBe(2);
+});
