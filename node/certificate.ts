@@ -42,11 +42,25 @@ export function certifyWith(keys: Iterable<KeyObject>): Certify {
 
 const nameOfKey = (publicKey: Bytes): string => Buffer.from(publicKey).toString('latin1');
 
+/** More than two thirds of the stake, by the members that a certificate names; its signatures are another question. */
+export function isQuorum({ signatures }: Pick<Certificate, 'signatures'>, committee: readonly Member[]): boolean {
+  let total = 0n;
+  for (const { stake } of committee) total += stake;
+  let signed = 0n;
+  for (const { member } of signatures) signed += committee[member]?.stake ?? 0n;
+  return signed * 3n > total * 2n;
+}
+
+/** Could a certificate be made with the keys that are here? Without `isSigner` they all are. */
+export function holdsQuorum(members: readonly Member[], isSigner: (publicKey: Bytes) => boolean = () => true): boolean {
+  const held = members.flatMap(({ publicKey }, member) =>
+    isSigner(publicKey) ? [{ member, signature: publicKey }] : [],
+  );
+  return isQuorum({ signatures: held }, members);
+}
+
 export function verifyCertificate({ round, signatures }: Certificate, cut: Certifiable): boolean {
   const message = certificateMessage(cut.chainId, cut, round);
-  let total = 0n;
-  for (const { stake } of cut.committee) total += stake;
-  let signed = 0n;
   let last = -1;
   for (const { member, signature } of signatures) {
     // Members stand in ascending order, so none counts twice.
@@ -54,7 +68,6 @@ export function verifyCertificate({ round, signatures }: Certificate, cut: Certi
     last = member;
     const signer = cut.committee[member];
     if (signer === undefined || !verifyMessage(signer.publicKey, message, signature)) return false;
-    signed += signer.stake;
   }
-  return signed * 3n > total * 2n;
+  return isQuorum({ signatures }, cut.committee);
 }

@@ -21,14 +21,13 @@ import type { FullNode } from './full-node.ts';
 import { listenForMining } from './mining/listener.ts';
 import { nodeMetrics } from './node-metrics.ts';
 import type { runOptions } from './node-options.ts';
-import { checkNetwork, openNode } from './open-node.ts';
+import { openNode } from './open-node.ts';
 
 export type RunValues = ValuesOf<typeof runOptions>;
 
 export type DaemonDependencies = { readonly log: Logger; readonly shutdown: Shutdown; readonly version: string };
 
 export async function runDaemon(values: RunValues, { log, shutdown, version }: DaemonDependencies): Promise<void> {
-  checkNetwork(values.network);
   const lock = lockDirectory(values.dataDir);
   shutdown.add('data directory lock', () => lock.release());
   const metrics = new Metrics();

@@ -7,7 +7,7 @@ import { keyAddressPayload } from '../protocol/address.ts';
 import { ATOMS_PER_COIN } from '../protocol/amount.ts';
 import { type Bytes, utf8 } from '../protocol/bytes.ts';
 import { GENESIS_SUPPLY } from '../protocol/emission.ts';
-import type { Genesis } from '../protocol/genesis.ts';
+import type { Genesis, GenesisValidator } from '../protocol/genesis.ts';
 import { id } from '../protocol/identifier.ts';
 import { INTERVAL_CUTS, POW_EPOCH_CUTS } from '../protocol/network.ts';
 import { encodeEndpoint } from '../protocol/staking/endpoint.ts';
@@ -16,6 +16,8 @@ import { privateKeyOfSeed, rawPublicKey } from './ml-dsa.ts';
 
 const LABEL = 'SVC_DEVELOPMENT_KEY_V1';
 const BOND = 1_000_000n * ATOMS_PER_COIN;
+/** Keys that a node holds besides: so many validators of a chain for trials can live in it. */
+export const EMBEDDED_VALIDATORS = 16;
 /** The treasury is split so that tests and a faucet can spend many outputs in one cut. */
 const TREASURY_OUTPUTS = 64n;
 
@@ -46,6 +48,13 @@ export function developmentKey(name: string): DevelopmentKey {
 
 export const TREASURY = 'treasury';
 export const validatorName = (member: number): string => `validator ${member}`;
+
+/** A validator whose key everybody can derive. It dials nobody and is dialled by nobody. */
+export function developmentValidator(member: number): GenesisValidator {
+  const { publicKey, address } = developmentKey(validatorName(member));
+  const endpoint = encodeEndpoint({ overlayKey: developmentSeed(`${validatorName(member)} overlay`), routes: [] });
+  return { publicKey, principal: BOND, owner: address, rewardAddress: address, commission: 0, endpoint };
+}
 
 export type DevelopmentGenesis = {
   readonly timestampMillis: number;
@@ -82,11 +91,7 @@ export function developmentGenesis(settings: DevelopmentGenesis): Genesis {
     initialWork: initialWork < minimumWork ? minimumWork : initialWork,
     minimumWork,
     intervalCuts,
-    validators: Array.from({ length: validators }, (_, member) => {
-      const { publicKey, address } = developmentKey(validatorName(member));
-      const endpoint = encodeEndpoint({ overlayKey: developmentSeed(`${validatorName(member)} overlay`), routes: [] });
-      return { publicKey, principal: BOND, owner: address, rewardAddress: address, commission: 0, endpoint };
-    }),
+    validators: Array.from({ length: validators }, (_, member) => developmentValidator(member)),
     outputs,
   };
 }

@@ -1,5 +1,5 @@
 /** svcd: the full node as a program of its own. */
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { steadyMillis } from '../runtime/clock.ts';
 import { lockDirectory } from '../runtime/directory-lock.ts';
@@ -8,7 +8,8 @@ import { command, commandTable, runProgram, type Terminal, version } from '../ru
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
 import { runDaemon } from './daemon.ts';
 import { rebuildIndex } from './index/rebuild.ts';
-import { pruneOptions, rebuildOptions, runOptions } from './node-options.ts';
+import { makeGenesis, writeGenesis } from './make-genesis.ts';
+import { genesisOptions, pruneOptions, rebuildOptions, runOptions } from './node-options.ts';
 import { storeDirectory } from './open-node.ts';
 import { LedgerStore } from './store/ledger-store.ts';
 
@@ -105,4 +106,36 @@ const rebuildCommand = command(
   },
 );
 
-await runProgram(commandTable('svcd', 'A full node of the ledger.', [runCommand, pruneCommand, rebuildCommand]));
+const genesisCommand = command(
+  {
+    name: 'svcd genesis',
+    summary: 'Makes the genesis document of a new chain from registrations and funded addresses.',
+    options: genesisOptions,
+    examples: [
+      {
+        line: 'svcd genesis --network testnet --validator a.json --validator b.json --fund tsvc1...=19000000 --out genesis.json',
+        says: 'principals and funds must add up to 20,000,000 coins',
+      },
+    ],
+  },
+  async (values, _operands, terminal) => {
+    try {
+      const { out, validator, timestampMillis, initialWork, minimumWork, ...rest } = values;
+      const genesis = makeGenesis({
+        ...rest,
+        timestampMillis: timestampMillis === 0 ? steadyMillis() : timestampMillis,
+        initialWork: BigInt(initialWork),
+        minimumWork: BigInt(minimumWork),
+        registrations: validator.map((file) => readFileSync(file, 'utf8')),
+      });
+      terminal.out(`chain ${writeGenesis(out, genesis)}\n`);
+      return 0;
+    } catch (error) {
+      return failed('svcd genesis', error, terminal);
+    }
+  },
+);
+
+await runProgram(
+  commandTable('svcd', 'A full node of the ledger.', [runCommand, genesisCommand, pruneCommand, rebuildCommand]),
+);

@@ -1,7 +1,8 @@
 /** The options of `svcd`: the one place of their names, defaults and help texts. */
 import { parseAddress } from '../protocol/address.ts';
 import { parseCoins } from '../protocol/amount.ts';
-import { NETWORK_NAMES, POW_EPOCH_CUTS, REGISTRATION_WINDOW } from '../protocol/network.ts';
+import { MIN_INTERVAL_CUTS } from '../protocol/genesis.ts';
+import { INTERVAL_CUTS, NETWORK_NAMES, POW_EPOCH_CUTS, REGISTRATION_WINDOW } from '../protocol/network.ts';
 import type { Output } from '../protocol/transaction.ts';
 import { readAddressRange } from '../runtime/client-address.ts';
 import {
@@ -17,7 +18,7 @@ import {
 } from '../runtime/command-line/command-line.ts';
 import { hostNameOption } from '../runtime/door/host-name.ts';
 import { logOptions } from '../runtime/log.ts';
-import { DEVELOPMENT_DEFAULTS } from './development.ts';
+import { DEVELOPMENT_DEFAULTS, EMBEDDED_VALIDATORS } from './development.ts';
 import { NODE_DEFAULTS } from './node.ts';
 
 const CHAIN = 'Development chain';
@@ -34,8 +35,17 @@ function readFund(word: string): Output {
   return { address: parseAddress(address, 'development').payload, amount: parseCoins(coins) };
 }
 
+const intervalCuts = integer({
+  help: 'cuts of an interval, a multiple of 12; 34560 on every other network',
+  group: CHAIN,
+  min: MIN_INTERVAL_CUTS,
+  max: INTERVAL_CUTS,
+  default: INTERVAL_CUTS,
+});
+
 export const runOptions = {
   ...storeOptions,
+  genesis: path({ help: 'genesis document of the chain (svcd genesis)', placeholder: 'FILE' }),
   apiBind: listenAddressOrOff({ help: 'public API', group: 'Listeners', default: '127.0.0.1:28701' }),
   public: flag({ help: 'serve the API with the limits of a public service', group: 'Listeners' }),
   browserOrigin: repeated(text({ help: 'web origin that may use the API', group: 'Listeners', placeholder: 'ORIGIN' })),
@@ -99,6 +109,7 @@ export const runOptions = {
     max: 1_000_000_000_000,
     default: Number(DEVELOPMENT_DEFAULTS.minimumWork),
   }),
+  intervalCuts,
   fund: repeated(
     parsed({ help: 'coins for an address in a new chain', group: CHAIN, placeholder: 'ADDRESS=COINS' }, readFund),
   ),
@@ -106,6 +117,31 @@ export const runOptions = {
 } as const;
 
 export const rebuildOptions = storeOptions;
+
+/** ADDRESS=COINS of whatever network the genesis is for. */
+function readGrant(word: string): { address: string; amount: bigint } {
+  const [address = '', coins = '', ...more] = word.split('=');
+  if (more.length > 0 || coins === '') throw new Error('must be ADDRESS=COINS');
+  return { address, amount: parseCoins(coins) };
+}
+
+export const genesisOptions = {
+  network: storeOptions.network,
+  out: path({ help: 'file to write; one that exists is left alone', default: 'genesis.json', placeholder: 'FILE' }),
+  validator: repeated(text({ help: 'registration of a validator, as svc-wallet writes it', placeholder: 'FILE' })),
+  developmentValidators: integer({
+    help: 'validators of 1,000,000 coins with keys that everybody knows, for trials',
+    min: 0,
+    max: EMBEDDED_VALIDATORS,
+    default: 0,
+  }),
+  fund: repeated(parsed({ help: 'coins for an address', placeholder: 'ADDRESS=COINS' }, readGrant)),
+  timestampMillis: integer({ help: 'time of cut 0; now when 0', min: 0, max: Number.MAX_SAFE_INTEGER, default: 0 }),
+  powEpochLength: runOptions.powEpochLength,
+  initialWork: runOptions.initialWork,
+  minimumWork: runOptions.minimumWork,
+  intervalCuts,
+} as const;
 
 export const pruneOptions = {
   ...storeOptions,

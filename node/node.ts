@@ -10,7 +10,7 @@ import { type Certificate, signersOf } from '../protocol/cut.ts';
 import { REGISTRATION_WINDOW } from '../protocol/network.ts';
 import type { Logger } from '../runtime/log.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
-import type { Certify } from './certificate.ts';
+import { type Certify, holdsQuorum, isQuorum } from './certificate.ts';
 import { ChainReads } from './chain-reads.ts';
 import { CutClock, nextCutMillis } from './cut-clock.ts';
 import type { FullNode, NodeEvents, Origin, Submission, Template, TemplateRequest } from './full-node.ts';
@@ -60,6 +60,8 @@ export type NodeOptions = OpenOptions & {
 export type NodeDependencies = {
   readonly verifier: Pick<Verifier, 'hash' | 'prepare'>;
   readonly certify: Certify;
+  /** Whether the key of a member is here. A node that holds too few makes no cuts; without this it holds all. */
+  readonly isSigner?: (publicKey: Bytes) => boolean;
   /** Milliseconds since 1970: the time of cuts, templates and blocks. */
   readonly now: () => number;
   /** The same by a clock that never jumps, for what is measured: how long a draw is kept, what waits longest. `now` without it. */
@@ -182,7 +184,8 @@ class EmbeddedNode extends ChainReads implements FullNode {
     const found = await this.#door.reload();
     await this.#dependencies.verifier.prepare(this.epoch(this.state.height));
     this.#dependencies.log.info('chain open', { height: this.state.height, cut: this.headNow.cutId, ...found });
-    this.#clock?.start();
+    if (holdsQuorum(this.state.stake.committee.members, this.#dependencies.isSigner)) this.#clock?.start();
+    else this.#dependencies.log.warn('no cuts are made: the keys of the committee are elsewhere');
   }
 
   async submitTransaction(wire: Bytes, origin: Origin = 'own'): Promise<Submission> {
@@ -290,6 +293,8 @@ class EmbeddedNode extends ChainReads implements FullNode {
     this.#registering = new Set(cut.effects.registered.map(({ id }) => nameOf(id)));
     step('apply');
     const certificate = await certify(certifiable(cut.state, this.state.stake.committee, cut.effects.cutId));
+    if (!isQuorum(certificate, this.state.stake.committee.members))
+      throw new Error(`cut ${height} is signed by too little of the stake: the keys of the committee are elsewhere`);
     step('certify');
     await this.store.commit(cut, certificate, indexers ?? []);
     step('commit');
@@ -334,9 +339,8 @@ class EmbeddedNode extends ChainReads implements FullNode {
   }
 
   #dropImpossible(effects: CutEffects): void {
-    const { staking } = this.store;
-    const { intervalCuts } = this.state;
-    for (const entry of operationsToRecheck(effects, this.mempool, (id) => staking.validator(id), intervalCuts)) {
+    const validator = (id: Bytes) => this.store.staking.validator(id);
+    for (const entry of operationsToRecheck(effects, this.mempool, validator, this.state.intervalCuts)) {
       const refusal = this.#admission.operationRefusal(entry.read, entry.spends);
       if (refusal !== undefined) this.mempool.drop(entry, refusal.reason === 'invalid' ? 'rejected' : 'evicted');
     }

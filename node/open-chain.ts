@@ -44,7 +44,11 @@ export async function openChain(
   const stored = store.genesis();
   if (stored === undefined) {
     const genesis = options.genesis ?? options.newGenesis?.();
-    if (genesis === undefined) throw new StoreError('store_genesis', 'the store is empty and no genesis is given');
+    if (genesis === undefined)
+      throw new StoreError(
+        'store_genesis',
+        `there is no chain in the data directory: get the genesis document of ${options.network?.name ?? 'the chain'} from its operators, or make one with svcd genesis, and start with --genesis FILE`,
+      );
     const cut = genesisCut(genesis, store.tries);
     const certificate = await certify(certifiable(cut.state, cut.state.stake.committee, cut.effects.cutId));
     await store.commit(cut, certificate, indexers ?? [], encodeGenesis(genesis));

@@ -10,12 +10,22 @@ import type { Output } from '../protocol/transaction.ts';
 import { steadyMillis } from '../runtime/clock.ts';
 import type { Logger } from '../runtime/log.ts';
 import { certifyWith } from './certificate.ts';
-import { DEVELOPMENT_DEFAULTS, developmentGenesis, developmentKey, validatorName } from './development.ts';
+import {
+  DEVELOPMENT_DEFAULTS,
+  developmentGenesis,
+  developmentKey,
+  EMBEDDED_VALIDATORS,
+  validatorName,
+} from './development.ts';
 import type { FullNode } from './full-node.ts';
+import { Heartbeats } from './heartbeats.ts';
 import { addressIndex } from './index/address-index.ts';
+import { INDEX_NAME } from './index/index-keys.ts';
+import { IndexReader } from './index/index-reader.ts';
+import { nameOf } from './ledger/registration.ts';
+import { loadGenesis } from './make-genesis.ts';
 import { createNode, NODE_DEFAULTS } from './node.ts';
 import type { NodeMetrics } from './node-metrics.ts';
-import { StoreError } from './store/ledger-store.ts';
 
 type ChainSettings = {
   readonly cutMillis: number;
@@ -25,6 +35,7 @@ type ChainSettings = {
   readonly powEpochLength: number;
   readonly initialWork: number;
   readonly minimumWork: number;
+  readonly intervalCuts: number;
   readonly fund: readonly Output[];
 };
 
@@ -35,6 +46,7 @@ const DEFAULTS: ChainSettings = {
   powEpochLength: DEVELOPMENT_DEFAULTS.powEpochLength,
   initialWork: Number(DEVELOPMENT_DEFAULTS.initialWork),
   minimumWork: Number(DEVELOPMENT_DEFAULTS.minimumWork),
+  intervalCuts: DEVELOPMENT_DEFAULTS.intervalCuts,
   fund: [],
 };
 
@@ -42,6 +54,8 @@ export type NodeSettings = {
   readonly network: NetworkName;
   /** Locked by the caller. */
   readonly dataDir: string;
+  /** File of a genesis document; a network other than development needs one for a new data directory. */
+  readonly genesis?: string | undefined;
 } & Partial<ChainSettings>;
 
 export type NodeDependencies = {
@@ -58,17 +72,23 @@ export type NodeDependencies = {
 
 export const storeDirectory = (dataDir: string): string => join(dataDir, 'store');
 
-/** Only the development network has a genesis; inventing one for another would make a chain that nobody else is on. */
-export function checkNetwork(network: NetworkName): void {
-  if (network !== 'development')
-    throw new StoreError(
-      'store_genesis',
-      `no ${network} genesis is defined yet: only --network development can be run`,
-    );
+/** The keys that live in every node: those that everybody knows. */
+const embeddedKeys = () =>
+  Array.from({ length: EMBEDDED_VALIDATORS }, (_, member) => developmentKey(validatorName(member)));
+
+function beat(node: FullNode, log: Logger): Heartbeats {
+  const index = new IndexReader(node.reader(INDEX_NAME), () => node.head().height);
+  const heartbeats = new Heartbeats({
+    node,
+    keys: embeddedKeys(),
+    unspent: async (address) => (await index.unspent(address, undefined, 64)).value,
+    log: log.child('validator'),
+  });
+  node.on('cut', () => void heartbeats.tick().catch((error) => log.warn('no heartbeat could be sent', { error })));
+  return heartbeats;
 }
 
 export async function openNode(given: NodeSettings, dependencies: NodeDependencies): Promise<FullNode> {
-  checkNetwork(given.network);
   const settings = { ...DEFAULTS, ...given };
   const { verifier, log, now, started, fault, figures } = dependencies;
   const newGenesis = () =>
@@ -77,9 +97,11 @@ export async function openNode(given: NodeSettings, dependencies: NodeDependenci
       powEpochLength: settings.powEpochLength,
       initialWork: BigInt(settings.initialWork),
       minimumWork: BigInt(settings.minimumWork),
+      intervalCuts: settings.intervalCuts,
       fund: settings.fund,
     });
-  const keys = [0, 1, 2, 3].map((member) => developmentKey(validatorName(member)).privateKey);
+  const keys = embeddedKeys();
+  const names = new Set(keys.map(({ publicKey }) => nameOf(publicKey)));
   const node = await createNode(
     {
       storeDirectory: storeDirectory(settings.dataDir),
@@ -87,11 +109,14 @@ export async function openNode(given: NodeSettings, dependencies: NodeDependenci
       cutMillis: settings.cutMillis,
       mempoolBytes: settings.mempoolSize,
       signatureThreads: settings.signatureThreads,
-      newGenesis,
+      // Inventing a genesis for another network would make a chain that nobody else is on.
+      ...(settings.network === 'development' && { newGenesis }),
+      ...(settings.genesis !== undefined && { genesis: loadGenesis(settings.genesis, settings.network) }),
     },
     {
       verifier,
-      certify: certifyWith(keys),
+      certify: certifyWith(keys.map(({ privateKey }) => privateKey)),
+      isSigner: (publicKey) => names.has(nameOf(publicKey)),
       now,
       steady: steadyMillis,
       random: (limit) => randomInt(limit),
@@ -101,6 +126,8 @@ export async function openNode(given: NodeSettings, dependencies: NodeDependenci
     },
   );
   started('node', () => node.close());
+  const heartbeats = beat(node, log);
+  started('heartbeats', () => heartbeats.stop());
   figures?.watch(node);
   node.on('fault', (error) => fault(`fault: ${error.message}`));
   return node;

@@ -1,22 +1,32 @@
 /**
  * The process that crash.slow.test.ts kills: a node that makes cuts, mines and pays without pause, and says on standard output what is final.
- * Words: store directory, seed.
+ * Words: store directory, seed, and cuts of an interval: with short ones it delegates too.
  */
 
 import { certifyWith } from '../../node/certificate.ts';
-import { developmentGenesis, developmentKey, TREASURY } from '../../node/development.ts';
+import { developmentGenesis, developmentKey, TREASURY, validatorName } from '../../node/development.ts';
 import type { UnspentOutput } from '../../node/full-node.ts';
 import { createNode } from '../../node/node.ts';
 import { genesisOutpoint } from '../../protocol/genesis.ts';
+import { INTERVAL_CUTS } from '../../protocol/network.ts';
+import { validatorId } from '../../protocol/staking/names.ts';
 import type { Output } from '../../protocol/transaction.ts';
+import { operationTransaction } from '../staking/signed.ts';
 import { developmentKeys, payment, quickHash, randomOf, START_MILLIS, searchNonce, silentLog } from './bed.ts';
 
-const [storeDirectory = '', seed = '1'] = process.argv.slice(2);
+const [storeDirectory = '', seed = '1', interval = `${INTERVAL_CUTS}`] = process.argv.slice(2);
+const intervalCuts = Number(interval);
 const random = randomOf(Number(seed));
 const node = await createNode(
   {
     storeDirectory,
-    genesis: developmentGenesis({ timestampMillis: START_MILLIS, initialWork: 1n, minimumWork: 1n, validators: 1 }),
+    genesis: developmentGenesis({
+      timestampMillis: START_MILLIS,
+      initialWork: 1n,
+      minimumWork: 1n,
+      validators: 1,
+      intervalCuts,
+    }),
     cutMillis: 20,
     signatureThreads: 1,
   },
@@ -51,11 +61,25 @@ node.on('cut', (effects) => {
 });
 process.stdout.write('open\n');
 
+const key = developmentKey(TREASURY);
+const validator = validatorId(developmentKey(validatorName(0)).publicKey);
+const delegation = (spend: UnspentOutput) =>
+  operationTransaction(
+    node,
+    { key, spend },
+    { name: 'bond', validator, owner: treasury, rewardAddress: treasury, amount: 10_000_000_000n },
+    { signer: key },
+  );
+
 const payout = developmentKey('alice').address;
 for (;;) {
   const unspent = [...purse.values()].find(({ outpoint }) => node.mempool.spender(outpoint) === undefined);
   if (unspent !== undefined && node.mempool.count < 8)
-    await node.submitTransaction(payment(node, [unspent], [{ address: payout, amount: 1n }]));
+    await node.submitTransaction(
+      intervalCuts < INTERVAL_CUTS && random(2) === 0
+        ? delegation(unspent)
+        : payment(node, [unspent], [{ address: payout, amount: 1n }]),
+    );
   const template = node.template({ payout, maxTransactions: 20, draw: random(1_000_000) });
   const block = await node.submitBlock(searchNonce(template.header, template.target), template.body);
   if (block.status === 'accepted') process.stdout.write(`block ${Buffer.from(block.id).toString('hex')}\n`);

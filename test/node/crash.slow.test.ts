@@ -9,7 +9,9 @@ import { expect, test } from 'vitest';
 import { certifyWith } from '../../node/certificate.ts';
 import { developmentGenesis } from '../../node/development.ts';
 import type { FullNode } from '../../node/full-node.ts';
+import { rebuildIndex } from '../../node/index/rebuild.ts';
 import { createNode, type NodeDependencies } from '../../node/node.ts';
+import { LedgerStore } from '../../node/store/ledger-store.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { count, seed } from '../level.ts';
@@ -34,8 +36,14 @@ type Death =
   | { readonly fileKilobytes: number };
 
 /** Runs the child until it dies; what it said is what it had promised. */
-function runChild(store: string, childSeed: number, seen: Seen, dies: Death): Promise<number | null> {
-  const node = [process.execPath, CHILD, store, String(childSeed)];
+function runChild(
+  store: string,
+  childSeed: number,
+  seen: Seen,
+  dies: Death,
+  more: readonly string[] = [],
+): Promise<number | null> {
+  const node = [process.execPath, CHILD, store, String(childSeed), ...more];
   const limited = 'fileKilobytes' in dies;
   const child = limited
     ? spawn('bash', ['-c', `trap '' XFSZ; ulimit -f ${dies.fileKilobytes}; exec "$@"`, 'bash', ...node])
@@ -129,6 +137,35 @@ test('killed at random moments while mining and paying, the chain goes on where 
     height = await check(store, seen, height);
   }
   expect(height).toBeGreaterThanOrEqual(promised);
+}, 14_400_000);
+
+test('killed around changes of epochs, with delegations, it ends on the state that its blocks make', async () => {
+  const directory = temporaryDirectory();
+  const store = join(directory, 'store');
+  const random = randomOf(seed + 1);
+  const seen: Seen = { cuts: new Map(), accepted: new Set() };
+  const interval = 24;
+  let height = 0;
+  for (let kill = 0; kill < count({ full: 5, deep: 100 }); kill++) {
+    // The last cut of the epoch, the first of the next, or one beside them, at any point of its making.
+    const left = interval - 1 - (height % interval);
+    const cuts = Math.max(0, left + random(4) - 2);
+    await runChild(store, kill + 1, seen, { cuts, millis: random(60) }, [String(interval)]);
+    height = await check(store, seen, height);
+  }
+  expect(height).toBeGreaterThan(interval);
+  // All cuts a second time, from genesis: every state root must come out the same.
+  const [kept, scratch] = [await LedgerStore.open(store), await LedgerStore.open(join(directory, 'scratch'))];
+  try {
+    expect(kept.state().positions.count).toBeGreaterThan(1);
+    expect(await rebuildIndex(kept, scratch, () => undefined)).toBe(height);
+    expect(toHex(scratch.cut(height)?.header.stateRoot ?? new Uint8Array())).toBe(
+      toHex(kept.cut(height)?.header.stateRoot ?? new Uint8Array()),
+    );
+  } finally {
+    await kept.close();
+    await scratch.close();
+  }
 }, 14_400_000);
 
 test('a disk that is full stops the node with its reason; with room again it goes on', async () => {

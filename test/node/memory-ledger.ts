@@ -1,10 +1,17 @@
 /** The bare ledger over maps: applyCut without store, doors or clock, for tests of many cuts. */
-import { type AppliedCut, applyCut, type CutInput, type LedgerView } from '../../node/ledger/apply-cut.ts';
+import {
+  type AppliedCut,
+  applyCut,
+  type CutInput,
+  type LedgerView,
+  updateStaking,
+} from '../../node/ledger/apply-cut.ts';
 import type { CutEffects } from '../../node/ledger/effects.ts';
 import { genesisCut } from '../../node/ledger/genesis-cut.ts';
 import { findOutput, KEY_LAYOUT, OUTPUT_LAYOUT } from '../../node/ledger/output-set.ts';
 import { nameOf } from '../../node/ledger/registration.ts';
-import type { StakingReads } from '../../node/ledger/staking/layer.ts';
+import type { StakeState } from '../../node/ledger/staking/epoch.ts';
+import { StakingLayer, type StakingReads } from '../../node/ledger/staking/layer.ts';
 import type { LedgerState } from '../../node/ledger/state.ts';
 import { Trie } from '../../node/ledger/trie.ts';
 import { StakingSets } from '../../node/store/staking-sets.ts';
@@ -36,6 +43,24 @@ export class MemoryLedger {
     this.state = cut.state;
     this.#cutId = cut.effects.cutId;
     return cut.effects;
+  }
+
+  /** Puts staking records into the ledger that no cut made, with the coins that they hold: for more than genesis could bond. */
+  inject(change: (layer: StakingLayer) => void, stake: (state: LedgerState) => StakeState): void {
+    const layer = new StakingLayer(this.staking());
+    change(layer);
+    const update = updateStaking(this.#sets.tries, this.state, layer);
+    for (const operation of this.#sets.operations(update, layer.changes()))
+      if (operation.type === 'put') this.#nodes.set(nameOf(operation.key), operation.value);
+    this.#sets.committed(update, layer.changes());
+    const roots = {
+      validators: update.validators.root,
+      positions: update.positions.root,
+      usedKeys: update.usedKeys.root,
+    };
+    const { bonded, minted } = this.state;
+    this.state = { ...this.state, ...roots, bonded: bonded + layer.bonded, minted: minted + layer.bonded };
+    this.state = { ...this.state, stake: stake(this.state) };
   }
 
   staking(): StakingReads {

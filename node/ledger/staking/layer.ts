@@ -67,7 +67,7 @@ export class StakingLayer implements StakingReads {
     // As many more as this cut may have removed.
     const found = this.#reads
       .delegations(validator, after, limit + changed.size)
-      .filter((id) => changed.get(nameOf(id))?.added !== false);
+      .filter((id) => !changed.has(nameOf(id)));
     const added = [...changed.values()].filter(
       ({ id, added }) => added && (after === undefined || compareBytes(id, after) > 0),
     );

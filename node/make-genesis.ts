@@ -1,0 +1,83 @@
+/** `svcd genesis`: a genesis document from the registrations of validators and from funded addresses (ledger rule 32). */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { parseAddress } from '../protocol/address.ts';
+import { formatCoins } from '../protocol/amount.ts';
+import { toHex } from '../protocol/bytes.ts';
+import { GENESIS_SUPPLY } from '../protocol/emission.ts';
+import { ProtocolError } from '../protocol/errors.ts';
+import { chainId, encodeGenesis, type Genesis, type GenesisValidator } from '../protocol/genesis.ts';
+import { readGenesis, readRegistration, showGenesis } from '../protocol/genesis-file.ts';
+import type { NetworkName } from '../protocol/network.ts';
+import { GENESIS_CHAIN_ID, possessionMessage } from '../protocol/staking/names.ts';
+import type { Output } from '../protocol/transaction.ts';
+import { developmentValidator } from './development.ts';
+import { verifyMessage } from './ml-dsa.ts';
+import { StoreError } from './store/ledger-store.ts';
+
+export type GenesisSettings = {
+  readonly network: NetworkName;
+  readonly timestampMillis: number;
+  readonly powEpochLength: number;
+  readonly initialWork: bigint;
+  readonly minimumWork: bigint;
+  readonly intervalCuts: number;
+  /** Texts of registrations. */
+  readonly registrations: readonly string[];
+  /** Validators with keys that everybody can derive: for trials. */
+  readonly developmentValidators: number;
+  readonly fund: readonly { readonly address: string; readonly amount: bigint }[];
+};
+
+function registered(source: string, network: NetworkName): GenesisValidator {
+  const { network: named, possession, ...validator } = readRegistration(source);
+  if (named !== network)
+    throw new ProtocolError('wrong_network', `a registration is for ${named}, the genesis for ${network}`);
+  const message = possessionMessage(GENESIS_CHAIN_ID, validator.owner, validator.publicKey);
+  if (!verifyMessage(validator.publicKey, message, possession))
+    throw new ProtocolError(
+      'not_canonical',
+      `the proof of possession of key ${toHex(validator.publicKey).slice(0, 16)}... does not verify`,
+    );
+  return validator;
+}
+
+/** Throws a ProtocolError that says what is wrong. */
+export function makeGenesis(settings: GenesisSettings): Genesis {
+  const { network, registrations, developmentValidators, fund, ...numbers } = settings;
+  const validators = [
+    ...registrations.map((source) => registered(source, network)),
+    ...Array.from({ length: developmentValidators }, (_, member) => developmentValidator(member)),
+  ];
+  const outputs = fund.map(
+    ({ address, amount }): Output => ({ address: parseAddress(address, network).payload, amount }),
+  );
+  let left = GENESIS_SUPPLY;
+  for (const { principal } of validators) left -= principal;
+  for (const { amount } of outputs) left -= amount;
+  if (left !== 0n)
+    throw new ProtocolError(
+      'amount_range',
+      left > 0n
+        ? `${formatCoins(left)} coins are not given to anybody: add --fund ADDRESS=COINS`
+        : `${formatCoins(-left)} coins more are given than the 20,000,000 there are`,
+    );
+  const genesis = { network, ...numbers, validators, outputs };
+  encodeGenesis(genesis);
+  return genesis;
+}
+
+/** A file that is there is another chain's: it is not written over. */
+export function writeGenesis(path: string, genesis: Genesis): string {
+  writeFileSync(path, showGenesis(genesis), { flag: 'wx' });
+  return toHex(chainId(encodeGenesis(genesis)));
+}
+
+export function loadGenesis(path: string, network: NetworkName): Genesis {
+  const genesis = readGenesis(readFileSync(path, 'utf8'));
+  if (genesis.network !== network)
+    throw new StoreError(
+      'store_genesis',
+      `${path} is a genesis of ${genesis.network}: run it with --network ${genesis.network}`,
+    );
+  return genesis;
+}

@@ -1,0 +1,174 @@
+/**
+ * Genesis documents and registrations as people read and send them: JSON with amounts in coins, from which the canonical bytes follow (ledger rule 32).
+ * A registration is what a validator sends to whoever puts a genesis together; its proof of possession names no chain (rule 62).
+ */
+import { formatAddress, parseAddress } from './address.ts';
+import { formatCoins, parseCoins } from './amount.ts';
+import { fromHex, toHex } from './bytes.ts';
+import { ProtocolError } from './errors.ts';
+import { chainId, encodeGenesis, GENESIS_VERSION, type Genesis, type GenesisValidator } from './genesis.ts';
+import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from './key-sizes.ts';
+import { NETWORK_NAMES, type NetworkName } from './network.ts';
+
+type Json = Record<string, unknown>;
+
+export type Registration = GenesisValidator & { readonly network: NetworkName; readonly possession: Uint8Array };
+
+function parse(text: string, what: string): Json {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new ProtocolError('json_text', `the ${what} is not JSON`);
+  }
+  return asObject(value, what);
+}
+
+function asObject(value: unknown, what: string): Json {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new ProtocolError('field_type', `the ${what} is not an object`);
+  return value as Json;
+}
+
+function text(from: Json, field: string): string {
+  const value = from[field];
+  if (typeof value !== 'string')
+    throw new ProtocolError(value === undefined ? 'field_missing' : 'field_type', `'${field}' must be text`);
+  return value;
+}
+
+function whole(from: Json, field: string): number {
+  const value = from[field];
+  if (!Number.isSafeInteger(value) || (value as number) < 0)
+    throw new ProtocolError(value === undefined ? 'field_missing' : 'field_type', `'${field}' must be a whole number`);
+  return value as number;
+}
+
+function list(from: Json, field: string): Json[] {
+  const value = from[field];
+  if (!Array.isArray(value)) throw new ProtocolError('field_type', `'${field}' must be a list`);
+  return value.map((entry) => asObject(entry, `entry of '${field}'`));
+}
+
+function only(from: Json, fields: readonly string[]): void {
+  for (const field of Object.keys(from))
+    if (!fields.includes(field)) throw new ProtocolError('field_unknown', `'${field}' is not known here`);
+}
+
+function readNetwork(from: Json): NetworkName {
+  const name = text(from, 'network');
+  const network = NETWORK_NAMES.find((known) => known === name);
+  if (network === undefined) throw new ProtocolError('wrong_network', `there is no network '${name}'`);
+  return network;
+}
+
+const VALIDATOR_FIELDS = [
+  'consensus_key',
+  'amount',
+  'owner_address',
+  'reward_address',
+  'commission_bps',
+  'endpoint',
+] as const;
+
+const readValidator = (from: Json, network: NetworkName): GenesisValidator => ({
+  publicKey: fromHex(text(from, 'consensus_key'), PUBLIC_KEY_BYTES),
+  principal: parseCoins(text(from, 'amount')),
+  owner: parseAddress(text(from, 'owner_address'), network).payload,
+  rewardAddress: parseAddress(text(from, 'reward_address'), network).payload,
+  commission: whole(from, 'commission_bps'),
+  endpoint: fromHex(text(from, 'endpoint')),
+});
+
+const showValidator = (validator: GenesisValidator, network: NetworkName) => ({
+  consensus_key: toHex(validator.publicKey),
+  amount: formatCoins(validator.principal),
+  owner_address: formatAddress(validator.owner, network),
+  reward_address: formatAddress(validator.rewardAddress, network),
+  commission_bps: validator.commission,
+  endpoint: toHex(validator.endpoint),
+});
+
+export function showRegistration({ network, possession, ...validator }: Registration): string {
+  const document = { network, ...showValidator(validator, network), possession: toHex(possession) };
+  return `${JSON.stringify(document, null, 1)}\n`;
+}
+
+export function readRegistration(source: string): Registration {
+  const from = parse(source, 'registration');
+  only(from, ['network', 'possession', ...VALIDATOR_FIELDS]);
+  const network = readNetwork(from);
+  return { network, ...readValidator(from, network), possession: fromHex(text(from, 'possession'), SIGNATURE_BYTES) };
+}
+
+const GENESIS_FIELDS = [
+  'version',
+  'chain_id',
+  'network',
+  'timestamp_millis',
+  'pow_epoch_length',
+  'initial_work',
+  'minimum_work',
+  'interval_cuts',
+  'validators',
+  'outputs',
+];
+
+export function showGenesis(genesis: Genesis): string {
+  const { network } = genesis;
+  const document = {
+    version: GENESIS_VERSION,
+    chain_id: toHex(chainId(encodeGenesis(genesis))),
+    network,
+    timestamp_millis: genesis.timestampMillis,
+    pow_epoch_length: genesis.powEpochLength,
+    initial_work: genesis.initialWork.toString(),
+    minimum_work: genesis.minimumWork.toString(),
+    interval_cuts: genesis.intervalCuts,
+    validators: genesis.validators.map((validator) => showValidator(validator, network)),
+    outputs: genesis.outputs.map(({ address, amount }) => ({
+      address: formatAddress(address, network),
+      amount: formatCoins(amount),
+    })),
+  };
+  return `${JSON.stringify(document, null, 1)}\n`;
+}
+
+const readWork = (from: Json, field: string): bigint => {
+  const value = text(from, field);
+  if (!/^[1-9]\d{0,18}$/.test(value)) throw new ProtocolError('field_type', `'${field}' must be a decimal integer`);
+  return BigInt(value);
+};
+
+/** Refused when it is not the chain that it says it is: a file that was changed by hand names another one. */
+export function readGenesis(source: string): Genesis {
+  const from = parse(source, 'genesis');
+  only(from, GENESIS_FIELDS);
+  const version = whole(from, 'version');
+  if (version !== GENESIS_VERSION)
+    throw new ProtocolError('unsupported_version', `genesis version ${version}; this release reads ${GENESIS_VERSION}`);
+  const network = readNetwork(from);
+  const genesis: Genesis = {
+    network,
+    timestampMillis: whole(from, 'timestamp_millis'),
+    powEpochLength: whole(from, 'pow_epoch_length'),
+    initialWork: readWork(from, 'initial_work'),
+    minimumWork: readWork(from, 'minimum_work'),
+    intervalCuts: whole(from, 'interval_cuts'),
+    validators: list(from, 'validators').map((entry) => {
+      only(entry, VALIDATOR_FIELDS);
+      return readValidator(entry, network);
+    }),
+    outputs: list(from, 'outputs').map((entry) => {
+      only(entry, ['address', 'amount']);
+      return {
+        address: parseAddress(text(entry, 'address'), network).payload,
+        amount: parseCoins(text(entry, 'amount')),
+      };
+    }),
+  };
+  const chain = toHex(chainId(encodeGenesis(genesis)));
+  if (chain !== text(from, 'chain_id'))
+    throw new ProtocolError('wrong_chain', `the file says chain ${text(from, 'chain_id')}, but it is ${chain}`);
+  return genesis;
+}

@@ -1,0 +1,103 @@
+/** `svcd genesis` and `--genesis` as an operator uses them: files, checks, chain id, and what is said without a document. */
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { developmentKey } from '../../node/development.ts';
+import { makeGenesis } from '../../node/make-genesis.ts';
+import { signMessage } from '../../node/ml-dsa.ts';
+import { formatAddress } from '../../protocol/address.ts';
+import { toHex } from '../../protocol/bytes.ts';
+import { chainId, encodeGenesis } from '../../protocol/genesis.ts';
+import { readGenesis, showGenesis, showRegistration } from '../../protocol/genesis-file.ts';
+import { GENESIS_CHAIN_ID, possessionMessage } from '../../protocol/staking/names.ts';
+import { anEndpoint } from './signed.ts';
+
+const COIN = 100_000_000n;
+const MAIN = fileURLToPath(new URL('../../node/main.ts', import.meta.url));
+const owner = developmentKey('bert');
+const consensus = developmentKey('bert consensus');
+const bank = formatAddress(developmentKey('bank').address, 'testnet');
+
+let directory: string;
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'svc-genesis-'));
+});
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+const registration = (chain = GENESIS_CHAIN_ID): string =>
+  showRegistration({
+    network: 'testnet',
+    publicKey: consensus.publicKey,
+    principal: 100_000n * COIN,
+    owner: owner.address,
+    rewardAddress: owner.address,
+    commission: 500,
+    endpoint: anEndpoint(7),
+    possession: signMessage(consensus.privateKey, possessionMessage(chain, owner.address, consensus.publicKey)),
+  });
+
+const settings = {
+  network: 'testnet' as const,
+  timestampMillis: 1_800_000_000_000,
+  powEpochLength: 1_036_800,
+  initialWork: 4_096n,
+  minimumWork: 64n,
+  intervalCuts: 34_560,
+  registrations: [registration()],
+  developmentValidators: 1,
+  fund: [{ address: bank, amount: 18_900_000n * COIN }],
+};
+
+test('a genesis reads back from its file, and a changed one is refused', () => {
+  const genesis = makeGenesis(settings);
+  const file = showGenesis(genesis);
+  expect(encodeGenesis(readGenesis(file))).toEqual(encodeGenesis(genesis));
+  expect(() => readGenesis(file.replace('"commission_bps": 500', '"commission_bps": 0'))).toThrow(/but it is/);
+  expect(() => readGenesis(file.replace('"version": 2', '"version": 1'))).toThrow(/version 1/);
+  expect(() => readGenesis(file.replace('"outputs"', '"output"'))).toThrow(/not known/);
+  expect(() => readGenesis(file.replace('18900000.00000000', '18900000.00000001'))).toThrow(/hands out/);
+  expect(() => readGenesis('{')).toThrow(/not JSON/);
+});
+
+test('registrations are checked: proof, network, and what all of it adds up to', () => {
+  expect(() => makeGenesis({ ...settings, registrations: [registration(new Uint8Array(48).fill(1))] })).toThrow(
+    /does not verify/,
+  );
+  expect(() => makeGenesis({ ...settings, registrations: [registration(), registration()] })).toThrow(/more are given/);
+  expect(() => makeGenesis({ ...settings, fund: [] })).toThrow(/18900000.00000000 coins are not given to anybody/);
+  expect(() => makeGenesis({ ...settings, network: 'mainnet' })).toThrow();
+  expect(() => makeGenesis({ ...settings, intervalCuts: 24 })).toThrow(/34560/);
+  const twice = { ...settings, fund: [{ address: bank, amount: 18_800_000n * COIN }] };
+  expect(() => makeGenesis({ ...twice, registrations: [registration(), registration()] })).toThrow(/one consensus key/);
+});
+
+test('the commands: one makes the document and prints the chain id, the other runs it or says what is missing', async () => {
+  const [file, out] = [join(directory, 'bert.json'), join(directory, 'genesis.json')];
+  writeFileSync(file, registration());
+  const run = (words: readonly string[]) =>
+    promisify(execFile)(process.execPath, [MAIN, ...words], { timeout: 60_000 });
+  const words = ['genesis', '--network', 'testnet', '--validator', file, '--development-validators', '1', '--out', out];
+  await expect(run(words)).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/are not given to anybody/),
+  });
+  expect(existsSync(out)).toBe(false);
+  const { stdout } = await run([...words, '--fund', `${bank}=18900000`]);
+  const genesis = readGenesis(readFileSync(out, 'utf8'));
+  expect(stdout).toBe(`chain ${toHex(chainId(encodeGenesis(genesis)))}\n`);
+  // A document that exists is never written over.
+  await expect(run([...words, '--fund', `${bank}=18900000`])).rejects.toMatchObject({ code: 1 });
+  const data = ['--data-dir', join(directory, 'data'), '--api-bind', 'off', '--mining-bind', 'off'];
+  await expect(run(['run', '--network', 'testnet', ...data])).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/svcd genesis, and start with --genesis FILE/),
+  });
+  await expect(run(['run', '--network', 'mainnet', '--genesis', out, ...data])).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/--network testnet/),
+  });
+});

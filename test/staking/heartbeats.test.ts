@@ -1,0 +1,63 @@
+/** Validators inside a node: heartbeats from their own rewards keep them in the committee; without them the committee stays all the same. */
+import { afterEach, expect, test } from 'vitest';
+import { developmentKey, validatorName } from '../../node/development.ts';
+import { Heartbeats } from '../../node/heartbeats.ts';
+import { addressIndex } from '../../node/index/address-index.ts';
+import { INDEX_NAME } from '../../node/index/index-keys.ts';
+import { IndexReader } from '../../node/index/index-reader.ts';
+import { Bed, silentLog } from '../node/bed.ts';
+
+const INTERVAL = 24;
+const miner = developmentKey('miner').address;
+let bed: Bed | undefined;
+afterEach(() => bed?.close());
+
+async function open(): Promise<{ bed: Bed; heartbeats: Heartbeats }> {
+  const opened = await Bed.open({
+    genesis: { validators: 3, intervalCuts: INTERVAL },
+    dependencies: { indexers: [addressIndex] },
+  });
+  bed = opened;
+  const { node } = opened;
+  const index = new IndexReader(node.reader(INDEX_NAME), () => node.head().height);
+  const heartbeats = new Heartbeats({
+    node,
+    keys: [0, 1, 2, 3].map((member) => developmentKey(validatorName(member))),
+    unspent: async (address) => (await index.unspent(address, undefined, 8)).value,
+    log: silentLog,
+  });
+  return { bed: opened, heartbeats };
+}
+
+const heartbeatEpochs = async (of: Bed) => (await of.node.validators()).map(({ heartbeatEpoch }) => heartbeatEpoch);
+
+test('one heartbeat an epoch each, paid from stake rewards', async () => {
+  const { bed, heartbeats } = await open();
+  let sent = 0;
+  for (let height = 1; height < 5 * INTERVAL; height++) {
+    await heartbeats.tick();
+    const { epoch } = bed.node.staking();
+    // In epoch 0 genesis counts, and there are no rewards to pay with.
+    if (epoch === 0) expect(bed.node.mempool.count).toBe(0);
+    if (bed.node.mempool.count > 0) await bed.mine(miner);
+    const effects = await bed.seal();
+    sent += effects.transactions.filter(({ outcome }) => outcome === 'executed').length;
+    expect(effects.transactions.every(({ outcome }) => outcome === 'executed')).toBe(true);
+  }
+  expect(sent).toBe(3 * 4);
+  expect(await heartbeatEpochs(bed)).toEqual([4, 4, 4]);
+  expect(bed.node.staking().stake.committee.members.length).toBe(3);
+});
+
+test('a chain without work, so without heartbeats, keeps its committee', async () => {
+  const { bed, heartbeats } = await open();
+  for (let height = 1; height < 6 * INTERVAL; height++) {
+    await heartbeats.tick();
+    await bed.seal();
+  }
+  expect(await heartbeatEpochs(bed)).toEqual([0, 0, 0]);
+  expect(bed.node.staking().stake.committee).toMatchObject({ epoch: 6 });
+  expect(bed.node.staking().stake.committee.members.length).toBe(3);
+  // The waiting ones are of the running epoch: those of the epochs before have left.
+  expect([...bed.node.mempool.list()].length).toBeLessThanOrEqual(3);
+});
