@@ -143,8 +143,11 @@ export class ReceiptMaker {
       },
       take: async (sheet, less) => {
         if (less > 0)
-          log.error('no receipts: the books hold less than the journal', { ...asked, boot: bootId, receipts: less });
-        if (sheet === null) return 'go';
+          log.error('the books hold less work than was accepted: run svc-pool audit', {
+            ...asked,
+            boot: bootId,
+            receipts: less,
+          });
         if (await this.#finish(bootId, sheet, books as SignedBooks, isLate)) return 'go';
         isStopped = true;
         return 'stop';

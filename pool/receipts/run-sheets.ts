@@ -29,8 +29,8 @@ export type SheetEnd = { readonly holed: readonly number[]; readonly unheld: rea
 
 export type SheetMessage =
   | { readonly kind: 'ask'; readonly service: Service; readonly slice: number }
-  /** `less`: receipts that are left out, because the books hold less of the account; null when none is left. */
-  | { readonly kind: 'sheet'; readonly sheet: MadeSheet | null; readonly less: number }
+  /** `less`: receipts of accounts of which the books hold less. */
+  | { readonly kind: 'sheet'; readonly sheet: MadeSheet; readonly less: number }
   | ({ readonly kind: 'end' } & SheetEnd);
 
 /** To a question: rows of `account 49 || u128 work`, or that no such sheet is wanted. To a sheet: go on. Stop: nothing more is wanted. */
@@ -39,7 +39,7 @@ export type SheetAnswer = Uint8Array | 'skip' | 'go' | 'stop';
 export type SheetDesk = {
   /** What the books hold of the accounts in a slice. Sheets come oldest first. */
   ask(service: Service, slice: number): Promise<Uint8Array | 'skip' | 'stop'>;
-  take(sheet: MadeSheet | null, less: number): Promise<'go' | 'stop'>;
+  take(sheet: MadeSheet, less: number): Promise<'go' | 'stop'>;
 };
 
 export function runSheetThread(order: SheetOrder, desk: SheetDesk): Promise<SheetEnd> {

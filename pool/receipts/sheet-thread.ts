@@ -34,13 +34,11 @@ async function run({ directory, bootId, ranges, last }: SheetOrder, port: Messag
 }
 
 function sheetOf({ service, slice, leaves }: SliceLeaves, booked: ReadonlyMap<string, bigint>): SheetMessage {
-  // The books may hold no less of an account than is signed.
-  const held = leaves.filter(({ account, accountWork }) => (booked.get(textOf(account)) ?? 0n) >= accountWork);
-  const less = leaves.length - held.length;
-  if (held.length === 0) return { kind: 'sheet', sheet: null, less };
-  const sheet = receiptSheet(held);
+  // Signed all the same: who takes work out of the books answers for it. The operator is told.
+  const less = leaves.filter(({ account, accountWork }) => (booked.get(textOf(account)) ?? 0n) < accountWork).length;
+  const sheet = receiptSheet(leaves);
   const made = {
-    ...{ service, slice, root: sheet.root, count: held.length, pages: pagesOf(sheet) },
+    ...{ service, slice, root: sheet.root, count: leaves.length, pages: pagesOf(sheet) },
     entries: shared(sheet.entries),
     offsets: offsetsOf(sheet.entries),
   };

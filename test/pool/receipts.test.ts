@@ -152,13 +152,9 @@ test('the thread reads a journal on disk', async () => {
   // What is on its way to the disk does not count yet.
   const before = await sheetsOf({ ...order, last: 5 });
   expect(before.sheets[0]?.root).not.toEqual(sheets[0]?.root);
-  // Of an account that the books hold less of nothing is signed.
+  // An account that the books hold less of has its receipts all the same, and is counted.
   const poor = await sheetsOf(order, new ByteWriter(100).raw(accountOf(2)).u128(7n).done());
-  expect(poor.sheets.map(({ slice, count }) => [slice, count])).toEqual([
-    [8, 1],
-    [8, 1],
-    [9, 1],
-  ]);
+  expect(poor.sheets.map(({ root }) => root)).toEqual(sheets.map(({ root }) => root));
   expect(poor.less).toBe(3);
   await journal.close();
 });
