@@ -45,7 +45,6 @@ const isErrorTable = (name: string): boolean => /_(ERROR_CODES|ERRORS)$/.test(na
 const isOtherLanguage = (path: string): boolean => path.startsWith('kernels/cpu/assembly/');
 
 /** Written for a part that is to come. */
-/** Waiting for what will use them. */
 const NOT_YET = [
   'protocol/receipt-evidence.ts exports isSignedRecord',
   'protocol/proposal.ts exports decodeProposedCut',
