@@ -248,23 +248,38 @@ test('a defect in what a WebSocket’s listener does ends that WebSocket', async
   expect(clientFaults.take()).toBe(2);
 });
 
-test('WebSockets: places of one client, silent readers, broken frames, broken handshakes', async () => {
-  const made = sockets({ perClient: 2, most: 3, pingMillis: 200 });
-  const { port, door } = await open({
+/** A door whose WebSockets belong to the client that the path names. */
+const openSockets = async (options: Partial<WebSocketsOptions>) => {
+  const made = sockets(options);
+  const opened = await open({
     upgrade: (request, socket, head, { path }) => {
       if (made.isFull(path)) refuseUpgrade(socket, { status: 503, type: 'text/plain', body: '' });
       else made.accept(request, socket, head, { client: path }, () => undefined);
     },
   });
+  return { ...opened, made };
+};
+
+test('WebSockets: places of one client and of all', async () => {
+  const { port } = await openSockets({ perClient: 2, most: 3 });
   const codes: number[] = [];
   const clients: RawClient[] = [];
   for (const client of ['/a', '/a', '/a', '/b', '/b']) {
-    clients.push(await dial(port, handshake(client)));
-    await expect.poll(() => clients.at(-1)?.text).toMatch(/\r\n\r\n/);
-    codes.push(status(clients.at(-1)?.text ?? ''));
+    const dialled = await dial(port, handshake(client));
+    clients.push(dialled);
+    await expect.poll(() => dialled.text).toMatch(/\r\n\r\n/);
+    codes.push(status(dialled.text));
   }
   expect(codes).toEqual([101, 101, 503, 101, 503]);
-  // They answer no ping.
+  for (const { socket } of clients) socket.destroy();
+});
+
+test('WebSockets: silent readers, broken frames, broken handshakes', async () => {
+  const { port, door, made } = await openSockets({ perClient: 2, most: 3, pingMillis: 200 });
+  const silent = await dial(port, handshake('/a'));
+  await expect.poll(() => status(silent.text)).toBe(101);
+  // It answers no ping.
+  await silent.ended;
   await expect.poll(() => made.open).toBe(0);
   expect(status(await say(port, handshake('/a', { 'sec-websocket-key': '' })))).toBe(400);
   expect(status(await say(port, handshake('/a', { 'sec-websocket-version': '7' })))).toBe(400);
@@ -273,7 +288,7 @@ test('WebSockets: places of one client, silent readers, broken frames, broken ha
   broken.socket.write(Buffer.from([0xff, 0xff, 0xff]));
   await broken.ended;
   await expect.poll(() => made.open + door.figures.open, { timeout: 8_000 }).toBe(0);
-  for (const { socket } of [...clients, broken]) socket.destroy();
+  for (const { socket } of [silent, broken]) socket.destroy();
 });
 
 test('a stop does not wait for those who do not close', async () => {
