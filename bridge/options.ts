@@ -14,9 +14,9 @@ import {
   type ValuesOf,
 } from '../runtime/command-line/command-line.ts';
 import type { BucketRate } from '../runtime/token-bucket.ts';
-import { BAN_DEFAULTS, type BanOptions } from './ban-score.ts';
-import { JOB_LIFE_DEFAULTS, type JobLife } from './job-book.ts';
-import { VARDIFF_DEFAULTS, type VardiffOptions } from './vardiff.ts';
+import { BAN_DEFAULTS, type BanOptions } from './session/ban-score.ts';
+import { JOB_LIFE_DEFAULTS, type JobLife } from './session/job-book.ts';
+import { VARDIFF_DEFAULTS, type VardiffOptions } from './session/vardiff.ts';
 
 export type StratumLimits = {
   /** Connections of the whole server, and of one address (IPv6: of one /64). */

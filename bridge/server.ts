@@ -11,23 +11,30 @@ import type { Bytes } from '../protocol/bytes.ts';
 import type { Network } from '../protocol/network.ts';
 import { steadyNow } from '../runtime/clock.ts';
 import type { Logger } from '../runtime/log.ts';
-import { BanList } from './ban-score.ts';
-import { connectionCountMemory } from './connection-count.ts';
-import { Desk } from './desk.ts';
-import { BOOT_ID_BYTES, connectionNumberMemory } from './extranonce.ts';
-import { type BlockEntry, FoundBlocks } from './found-blocks.ts';
-import type { BoundAddress, CertificatePem, Hub, ListenerControl, ListenerFigures, Publication } from './hub.ts';
-import { Listener, type ListenerOptions } from './listener.ts';
-import { startListenerThread } from './listener-threads.ts';
-import { MainHub } from './main-hub.ts';
+import { connectionCountMemory } from './connection/connection-count.ts';
+import { Desk } from './connection/desk.ts';
+import { Listener, type ListenerOptions } from './connection/listener.ts';
+import { RepeatedTemplates } from './nodes/repeated-templates.ts';
+import { type KeptTemplate, TemplateStore } from './nodes/template-store.ts';
+import type { NodeFigures, TemplateSet, Upstream } from './nodes/upstream.ts';
 import type { StratumLimits } from './options.ts';
-import type { ReceiptDelivery } from './receipts.ts';
-import { RepeatedTemplates } from './repeated-templates.ts';
 import type { StratumService } from './service.ts';
-import { LocalSessionShelf, type SessionShelf } from './session-shelf.ts';
-import type { ShareSink } from './sink.ts';
-import { type KeptTemplate, TemplateStore } from './template-store.ts';
-import type { NodeFigures, TemplateSet, Upstream } from './upstream.ts';
+import { BanList } from './session/ban-score.ts';
+import { BOOT_ID_BYTES, connectionNumberMemory } from './session/extranonce.ts';
+import { LocalSessionShelf, type SessionShelf } from './session/session-shelf.ts';
+import { type BlockEntry, FoundBlocks } from './shares/found-blocks.ts';
+import type { ReceiptDelivery } from './shares/receipts.ts';
+import type { ShareSink } from './shares/sink.ts';
+import type {
+  BoundAddress,
+  CertificatePem,
+  Hub,
+  ListenerControl,
+  ListenerFigures,
+  Publication,
+} from './threads/hub.ts';
+import { startListenerThread } from './threads/listener-threads.ts';
+import { MainHub } from './threads/main-hub.ts';
 
 export type StratumServerOptions = {
   readonly network: Network;

@@ -9,11 +9,11 @@ import { NETWORKS, type NetworkName } from '../protocol/network.ts';
 import { laterMillis } from '../runtime/clock.ts';
 import type { Logger } from '../runtime/log.ts';
 import { BridgeError } from './bridge-error.ts';
-import { type CertificateFiles, readCertificate, warnOfExpiry, watchCertificate } from './certificate.ts';
+import { type CertificateFiles, readCertificate, warnOfExpiry, watchCertificate } from './connection/certificate.ts';
+import { type NodeSource, NodeUpstream, UPSTREAM_DEFAULTS } from './nodes/upstream.ts';
 import { limitsOf, type StratumValues, threadsOf } from './options.ts';
 import { createStratumServer, type StratumServer, type StratumServerDependencies } from './server.ts';
 import type { StratumService } from './service.ts';
-import { type NodeSource, NodeUpstream, UPSTREAM_DEFAULTS } from './upstream.ts';
 
 type Started = (name: string, stop: () => Promise<void> | void) => void;
 

@@ -3,7 +3,7 @@
  * journal has not come yet. The extranonce names the connection, whose account is on record since its first share or block. A node that
  * is not this process's own is not believed that there is such a block: it must show a header with that name whose work was done.
  */
-import { BOOT_ID_BYTES, readExtranonce } from '../bridge/extranonce.ts';
+import { BOOT_ID_BYTES, readExtranonce } from '../bridge/session/extranonce.ts';
 import { formatAddress } from '../protocol/address.ts';
 import type { BlockDocument } from '../protocol/api/documents.ts';
 import { type Bytes, equalBytes, fromHex, toHex } from '../protocol/bytes.ts';

@@ -1,7 +1,7 @@
 /** The pool's node: those named by --node, or one embedded in this process with its API on a loopback port. */
-import { openNodeSources } from '../bridge/node-sources.ts';
+import { openNodeSources } from '../bridge/nodes/node-sources.ts';
+import type { NodeSource } from '../bridge/nodes/upstream.ts';
 import { threadsOf } from '../bridge/options.ts';
-import type { NodeSource } from '../bridge/upstream.ts';
 import type { Verifier } from '../kernels/verifier.ts';
 import { startApi } from '../node/api/api.ts';
 import { loadIdentity } from '../node/api/identity.ts';

@@ -6,8 +6,8 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { BOOT_ID_BYTES } from '../bridge/extranonce.ts';
 import type { StratumFigures, StratumServer } from '../bridge/server.ts';
+import { BOOT_ID_BYTES } from '../bridge/session/extranonce.ts';
 import { openVerifier } from '../bridge/start-stratum.ts';
 import { PUBLIC_RATE_LIMIT } from '../node/api/rate-limit.ts';
 import { parseAddress } from '../protocol/address.ts';

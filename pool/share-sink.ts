@@ -1,11 +1,11 @@
 /**
- * The pool's side of the stratum server (bridge/sink.ts): every share and block is in the local journal, on disk, before its
+ * The pool's side of the stratum server (bridge/shares/sink.ts): every share and block is in the local journal, on disk, before its
  * call resolves, and in the outbox right after. With the first of a connection goes, in the same write and before it, whose
  * extranonces they are: a login alone leaves nothing behind, and no block is sent whose finder is not on record. A journal
  * that cannot write stops the taking of shares, and nothing else does: neither the database nor Redis is asked for
  * anything here.
  */
-import { readExtranonce } from '../bridge/extranonce.ts';
+import { readExtranonce } from '../bridge/session/extranonce.ts';
 import type {
   AcceptedShare,
   BlockFate,
@@ -14,7 +14,7 @@ import type {
   RefusedShare,
   ShareSink,
   WorkerEvent,
-} from '../bridge/sink.ts';
+} from '../bridge/shares/sink.ts';
 import { type Bytes, toHex } from '../protocol/bytes.ts';
 import { shareIdentity } from '../protocol/share-identity.ts';
 import type { Logger } from '../runtime/log.ts';

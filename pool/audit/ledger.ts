@@ -3,7 +3,7 @@
  * other way round; every payment is a finalized transaction with these recipients and this fee, and the ledger holds none to an
  * account that the books do not.
  */
-import { readExtranonce } from '../../bridge/extranonce.ts';
+import { readExtranonce } from '../../bridge/session/extranonce.ts';
 import type { ApiClient } from '../../protocol/api/client.ts';
 import type { TransactionDocument } from '../../protocol/api/transaction-documents.ts';
 import { rewardTransaction } from '../../protocol/books-verdict.ts';

@@ -6,7 +6,7 @@
  * Slices are dealt with one after the other, and what is done stays done. Nothing is signed that the books do not hold, and no slice is signed
  * with two records (signed-slices.ts): a database that fell back may have closed it otherwise.
  */
-import type { ReceiptDelivery } from '../../bridge/receipts.ts';
+import type { ReceiptDelivery } from '../../bridge/shares/receipts.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { type ReceiptHead, receiptMessage } from '../../protocol/receipt.ts';

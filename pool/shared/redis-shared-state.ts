@@ -3,14 +3,14 @@
  * again when it is back, ended sessions wait locally, figures of others go stale and vanish.
  */
 import type { Redis } from 'ioredis';
-import type { SessionRecord } from '../../bridge/session-record.ts';
+import type { SessionRecord } from '../../bridge/session/session-record.ts';
 import {
   isProven,
   keptMillis,
   LocalSessionShelf,
   type SessionShelf,
   type SessionShelfOptions,
-} from '../../bridge/session-shelf.ts';
+} from '../../bridge/session/session-shelf.ts';
 import { equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { Logger } from '../../runtime/log.ts';

@@ -2,10 +2,10 @@
  * A session that waits in Redis to be resumed. Its id is its name there, hidden, and stands nowhere in the value. What was sent
  * to it and judged stays with the process that served it.
  */
-import type { Score } from '../../bridge/ban-score.ts';
-import { BOOT_ID_BYTES } from '../../bridge/extranonce.ts';
-import type { SessionRecord } from '../../bridge/session-record.ts';
-import type { Vardiff } from '../../bridge/vardiff.ts';
+import type { Score } from '../../bridge/session/ban-score.ts';
+import { BOOT_ID_BYTES } from '../../bridge/session/extranonce.ts';
+import type { SessionRecord } from '../../bridge/session/session-record.ts';
+import type { Vardiff } from '../../bridge/session/vardiff.ts';
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
 import {
   bytes,

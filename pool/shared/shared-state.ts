@@ -3,7 +3,7 @@
  * news of blocks. A single instance has the same things in its own process; nothing of it is money, and losing it costs
  * a reconnect or a moment of stale figures.
  */
-import { LocalSessionShelf, type SessionShelf, type SessionShelfOptions } from '../../bridge/session-shelf.ts';
+import { LocalSessionShelf, type SessionShelf, type SessionShelfOptions } from '../../bridge/session/session-shelf.ts';
 import { count, dictionary, flag, struct, text } from './codec.ts';
 
 export type Ban = { readonly key: string; readonly untilMillis: number };

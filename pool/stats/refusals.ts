@@ -2,7 +2,7 @@
  * Shares that were refused: counted in memory, bounded, and added to the database every few seconds. They are figures, not
  * money: a crash may lose the last seconds of them.
  */
-import type { RefusedShare } from '../../bridge/sink.ts';
+import type { RefusedShare } from '../../bridge/shares/sink.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { STRATUM_ERRORS } from '../../protocol/stratum/errors.ts';
 import type { Sql } from '../database/connect.ts';

@@ -6,7 +6,7 @@
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { jobIdOf, MAX_REVISION, serialOf } from '../../bridge/job-book.ts';
+import { jobIdOf, MAX_REVISION, serialOf } from '../../bridge/session/job-book.ts';
 import { balanceSheet } from '../../pool/books/sheet.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { decodeBody, encodeBody } from '../../protocol/body.ts';

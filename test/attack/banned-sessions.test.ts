@@ -1,6 +1,6 @@
 /** A ban of a session lasts (docs/protocol/stratum.md, S59): neither a resume nor another instance ends it, and its score is kept. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { LocalSessionShelf, type SessionShelf } from '../../bridge/session-shelf.ts';
+import { LocalSessionShelf, type SessionShelf } from '../../bridge/session/session-shelf.ts';
 import { connectRedis, redisKeys, redisReady } from '../../pool/shared/redis.ts';
 import { RedisSessionShelf } from '../../pool/shared/redis-shared-state.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';

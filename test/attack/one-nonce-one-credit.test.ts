@@ -3,8 +3,8 @@
  * unknown, a nonce counts once per header, and a header has one share target for ever.
  */
 import { expect, test } from 'vitest';
-import { ConnectionCounter, connectionNumberMemory, readExtranonce } from '../../bridge/extranonce.ts';
-import { jobIdOf, MAX_REVISION, serialOf } from '../../bridge/job-book.ts';
+import { ConnectionCounter, connectionNumberMemory, readExtranonce } from '../../bridge/session/extranonce.ts';
+import { jobIdOf, MAX_REVISION, serialOf } from '../../bridge/session/job-book.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { NONCE_OFFSET } from '../../protocol/header.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';

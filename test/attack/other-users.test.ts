@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { readCertificate } from '../../bridge/certificate.ts';
+import { readCertificate } from '../../bridge/connection/certificate.ts';
 import { loadIdentity } from '../../node/api/identity.ts';
 import { OperatorToken } from '../../pool/api/operator-token.ts';
 import { createWalletClient } from '../../pool/payout/wallet-client.ts';

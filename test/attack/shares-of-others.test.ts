@@ -3,13 +3,13 @@
  * takes its session away while the verifier is behind must not spoil the message for the others.
  */
 import { expect, test } from 'vitest';
-import type { Member } from '../../bridge/hub.ts';
-import { packShares, unpackShares } from '../../bridge/share-batch.ts';
+import { packShares, unpackShares } from '../../bridge/shares/share-batch.ts';
+import type { Member } from '../../bridge/threads/hub.ts';
 import { deskBed } from '../bridge/desk-bed.ts';
 import { DeskMiner } from '../bridge/desk-miner.ts';
 
 test('a session that is resumed before its share is verified costs nobody else a share', async () => {
-  // As in bridge/listener-threads.ts.
+  // As in bridge/threads/listener-threads.ts.
   const members = new Map<number, Member>();
   const memberOf = (handle: number): Member => {
     const member = members.get(handle);

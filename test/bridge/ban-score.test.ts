@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { BAN_DEFAULTS, BanList } from '../../bridge/ban-score.ts';
+import { BAN_DEFAULTS, BanList } from '../../bridge/session/ban-score.ts';
 import { proxiedAddress } from '../../runtime/client-address.ts';
 import { fullBucket, take } from '../../runtime/token-bucket.ts';
 

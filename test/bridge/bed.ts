@@ -1,9 +1,10 @@
 /** A stratum server on free ports of this machine, with templates from a TemplateSource and the real verifier. */
 import { afterAll, onTestFinished } from 'vitest';
+import { NodeUpstream, UPSTREAM_DEFAULTS } from '../../bridge/nodes/upstream.ts';
 import { LIMIT_DEFAULTS, type StratumLimits } from '../../bridge/options.ts';
 import { createStratumServer, type StratumServer, type StratumServerOptions } from '../../bridge/server.ts';
 import type { StratumService } from '../../bridge/service.ts';
-import type { SessionShelf } from '../../bridge/session-shelf.ts';
+import type { SessionShelf } from '../../bridge/session/session-shelf.ts';
 import type {
   AcceptedShare,
   BlockFate,
@@ -12,8 +13,7 @@ import type {
   RefusedShare,
   ShareSink,
   WorkerEvent,
-} from '../../bridge/sink.ts';
-import { NodeUpstream, UPSTREAM_DEFAULTS } from '../../bridge/upstream.ts';
+} from '../../bridge/shares/sink.ts';
 import { createVerifier, type Verifier } from '../../kernels/verifier.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { NETWORKS } from '../../protocol/network.ts';

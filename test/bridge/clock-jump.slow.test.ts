@@ -3,7 +3,7 @@
  * limit starves, no ban grows, nobody is thrown out, and times in the books do not go back either.
  */
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { serialOf } from '../../bridge/job-book.ts';
+import { serialOf } from '../../bridge/session/job-book.ts';
 import { steadyNow } from '../../runtime/clock.ts';
 import { startBed } from './bed.ts';
 import { addressOf, mine, V1Client } from './stratum-client.ts';

@@ -1,10 +1,10 @@
 /** A desk without sockets, clock or randomness of its own: everything it says is recorded, and every run is the same. */
-import type { Conversation, Peer } from '../../bridge/conversation.ts';
-import { Desk } from '../../bridge/desk.ts';
-import { connectionNumberMemory } from '../../bridge/extranonce.ts';
-import type { Candidate, Hub, JudgedShare } from '../../bridge/hub.ts';
+import type { Conversation, Peer } from '../../bridge/connection/conversation.ts';
+import { Desk } from '../../bridge/connection/desk.ts';
 import type { StratumLimits } from '../../bridge/options.ts';
-import type { SessionRecord } from '../../bridge/session-record.ts';
+import { connectionNumberMemory } from '../../bridge/session/extranonce.ts';
+import type { SessionRecord } from '../../bridge/session/session-record.ts';
+import type { Candidate, Hub, JudgedShare } from '../../bridge/threads/hub.ts';
 import { type Bytes, utf8 } from '../../protocol/bytes.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { referenceHash } from '../miner/pool-fixture.ts';

@@ -1,5 +1,5 @@
 /** A v1 miner on a desk without sockets. What its nonces are worth is for the bed's hash to say. */
-import type { Conversation } from '../../bridge/conversation.ts';
+import type { Conversation } from '../../bridge/connection/conversation.ts';
 import { type Bytes, utf8 } from '../../protocol/bytes.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
 import { decodeServerMessage, type ServerMessage } from '../../protocol/stratum/v1-answer.ts';

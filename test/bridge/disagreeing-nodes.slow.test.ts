@@ -1,6 +1,6 @@
 /** Two nodes that disagree: the first that is well decides, blocks still go to both, and another chain's rewards pay nobody. */
 import { expect, test } from 'vitest';
-import { serialOf } from '../../bridge/job-book.ts';
+import { serialOf } from '../../bridge/session/job-book.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { blockId } from '../../protocol/header.ts';
 import { targetOfWork, targetToBytes } from '../../protocol/target.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { readCertificate, warnOfExpiry, watchCertificate } from '../../bridge/certificate.ts';
+import { readCertificate, warnOfExpiry, watchCertificate } from '../../bridge/connection/certificate.ts';
 import { parsePoolUrl } from '../../miner/client/pool-url.ts';
 import { connectFromNode, type TlsOptions } from '../../miner/client/transport-node.ts';
 import { EXPIRED_CERTIFICATE, EXPIRED_FINGERPRINT, TEST_CERTIFICATE } from '../miner/certificate.ts';

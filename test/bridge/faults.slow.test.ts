@@ -1,8 +1,8 @@
 /** What goes wrong around a server: nodes, the verifier, clocks, sinks, restarts of connections. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { readExtranonce } from '../../bridge/extranonce.ts';
-import { serialOf } from '../../bridge/job-book.ts';
+import { readExtranonce } from '../../bridge/session/extranonce.ts';
+import { serialOf } from '../../bridge/session/job-book.ts';
 import { createVerifier } from '../../kernels/verifier.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { NETWORKS } from '../../protocol/network.ts';

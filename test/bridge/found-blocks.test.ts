@@ -1,8 +1,8 @@
 /** The order of a found block's way: the books, then the nodes; and what a sink that fails or hangs does to it. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { FoundBlocks } from '../../bridge/found-blocks.ts';
-import type { FoundBlock } from '../../bridge/sink.ts';
+import { FoundBlocks } from '../../bridge/shares/found-blocks.ts';
+import type { FoundBlock } from '../../bridge/shares/sink.ts';
 import { quietLog } from '../quiet-log.ts';
 
 const BODY = () => Uint8Array.of(7);

@@ -1,6 +1,6 @@
 /** No header is ever given twice, whatever bridge, thread, connection, draw, cut or block; no body is used for two blocks. */
 import { expect, test } from 'vitest';
-import { LocalSessionShelf } from '../../bridge/session-shelf.ts';
+import { LocalSessionShelf } from '../../bridge/session/session-shelf.ts';
 import { bodyId } from '../../protocol/body.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { count } from '../level.ts';

@@ -1,5 +1,12 @@
 import { expect, test } from 'vitest';
-import { jobIdOf, MAX_REVISION, MAX_SERIAL, revisionOf, serialOf, TemplateShelf } from '../../bridge/job-book.ts';
+import {
+  jobIdOf,
+  MAX_REVISION,
+  MAX_SERIAL,
+  revisionOf,
+  serialOf,
+  TemplateShelf,
+} from '../../bridge/session/job-book.ts';
 
 const life = { graceMillis: 30_000, memoryMillis: 120_000 };
 const template = (registrationWindowEnd: number) => ({ registrationWindowEnd });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { jobIdOf, MAX_REVISION } from '../../bridge/job-book.ts';
-import { JobLog } from '../../bridge/job-log.ts';
+import { jobIdOf, MAX_REVISION } from '../../bridge/session/job-book.ts';
+import { JobLog } from '../../bridge/session/job-log.ts';
 
 const nonce = (value: number) => Uint8Array.of(value & 255, (value >> 8) & 255, 0, 0, 0, 0, 0, 0);
 

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MessageChannel } from 'node:worker_threads';
 import { expect, onTestFinished, test } from 'vitest';
-import { PortCalls } from '../../bridge/port-calls.ts';
+import { PortCalls } from '../../bridge/threads/port-calls.ts';
 import { fatalErrors } from '../faults/mining-bed.ts';
 
 test('a tell that throws or rejects, or of which there is no method, is heard of; calls are answered with the reason', async () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { readProxyHeader } from '../../bridge/proxy-header.ts';
+import { readProxyHeader } from '../../bridge/connection/proxy-header.ts';
 import { utf8 } from '../../protocol/bytes.ts';
 import { seed } from '../level.ts';
 

@@ -1,6 +1,6 @@
 /** Receipts to connections (docs/protocol/stratum.md, S33 to S36): those who ask get their own, on both wires; nobody else hears of it. */
 import { expect, test } from 'vitest';
-import { findEntry, sharedDelivery } from '../../bridge/receipts.ts';
+import { findEntry, sharedDelivery } from '../../bridge/shares/receipts.ts';
 import type { FromServer } from '../../miner/client/wire.ts';
 import { WireV1 } from '../../miner/client/wire-v1.ts';
 import { WireV2 } from '../../miner/client/wire-v2.ts';

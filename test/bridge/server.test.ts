@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readExtranonce } from '../../bridge/extranonce.ts';
+import { readExtranonce } from '../../bridge/session/extranonce.ts';
 import { decodeBody } from '../../protocol/body.ts';
 import { equalBytes, toHex } from '../../protocol/bytes.ts';
 import { blockId } from '../../protocol/header.ts';

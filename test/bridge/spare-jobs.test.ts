@@ -1,8 +1,8 @@
 /** Bodies and spare jobs (docs/protocol/stratum.md, S53 and S57): a body is good for one block, and a large miner has a second one. */
 import { expect, test } from 'vitest';
-import { Bodies, type Body, type BodyOwner } from '../../bridge/bodies.ts';
-import { readExtranonce } from '../../bridge/extranonce.ts';
-import { JobLog } from '../../bridge/job-log.ts';
+import { Bodies, type Body, type BodyOwner } from '../../bridge/session/bodies.ts';
+import { readExtranonce } from '../../bridge/session/extranonce.ts';
+import { JobLog } from '../../bridge/session/job-log.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { blockId, NONCE_OFFSET } from '../../protocol/header.ts';
 import { headerPays } from '../../protocol/reward.ts';

@@ -3,8 +3,8 @@
  * as the test wants, cuts made by hand. What it does wrong is switched on by the test.
  */
 import { randomBytes } from 'node:crypto';
-import type { TemplateAnswer } from '../../bridge/template.ts';
-import type { CandidateAnswer, NodeEvents, NodeSource, WorkReward } from '../../bridge/upstream.ts';
+import type { TemplateAnswer } from '../../bridge/nodes/template.ts';
+import type { CandidateAnswer, NodeEvents, NodeSource, WorkReward } from '../../bridge/nodes/upstream.ts';
 import { parentsRoot, transactionsRoot } from '../../protocol/body.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { encodeHeader } from '../../protocol/header.ts';

@@ -1,9 +1,9 @@
 /** What the server keeps of templates: what a block can still need, each transaction once, within a stated number of bytes. */
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { JOB_LIFE_DEFAULTS } from '../../bridge/job-book.ts';
-import type { Template } from '../../bridge/template.ts';
-import { bodyFor, carriedBy, MAX_BYTES, TemplateStore } from '../../bridge/template-store.ts';
+import type { Template } from '../../bridge/nodes/template.ts';
+import { bodyFor, carriedBy, MAX_BYTES, TemplateStore } from '../../bridge/nodes/template-store.ts';
+import { JOB_LIFE_DEFAULTS } from '../../bridge/session/job-book.ts';
 import { decodeBody, encodeBody } from '../../protocol/body.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { merkleLeaf } from '../../protocol/merkle.ts';

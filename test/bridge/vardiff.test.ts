@@ -1,6 +1,13 @@
 /** Vardiff under a fake clock and simulated Poisson miners, over hours. */
 import { describe, expect, test } from 'vitest';
-import { hashRate, newVardiff, onShare, retarget, VARDIFF_DEFAULTS, type Vardiff } from '../../bridge/vardiff.ts';
+import {
+  hashRate,
+  newVardiff,
+  onShare,
+  retarget,
+  VARDIFF_DEFAULTS,
+  type Vardiff,
+} from '../../bridge/session/vardiff.ts';
 import { count, seed } from '../level.ts';
 
 function random(state: number): () => number {

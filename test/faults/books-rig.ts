@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { ConnectionCounter, connectionNumberMemory, extranonceOf } from '../../bridge/extranonce.ts';
+import { ConnectionCounter, connectionNumberMemory, extranonceOf } from '../../bridge/session/extranonce.ts';
 import { audit } from '../../pool/audit/audit.ts';
 import { balanceSheet } from '../../pool/books/sheet.ts';
 import type { Chain } from '../../pool/chain.ts';

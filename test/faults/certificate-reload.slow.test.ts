@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type PeerCertificate } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
-import { readCertificate, watchCertificate } from '../../bridge/certificate.ts';
+import { readCertificate, watchCertificate } from '../../bridge/connection/certificate.ts';
 import { EASY, startBed } from '../bridge/bed.ts';
 import { addressOf, mine, V1Client } from '../bridge/stratum-client.ts';
 import { count } from '../level.ts';

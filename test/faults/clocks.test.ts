@@ -3,7 +3,7 @@
  * a moment or lasting, with the watched clock of `svcd` and with the bare one. Mining never stops, cuts stay in order, no block is lost.
  */
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { checkTemplate } from '../../bridge/template.ts';
+import { checkTemplate } from '../../bridge/nodes/template.ts';
 import { nextCutMillis } from '../../node/cut-clock.ts';
 import { developmentKey } from '../../node/development.ts';
 import { NETWORKS } from '../../protocol/network.ts';

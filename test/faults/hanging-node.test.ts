@@ -1,9 +1,9 @@
 /** Nodes that take blocks and never answer: they gather no bodies, and hold up no other node. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { FoundBlocks } from '../../bridge/found-blocks.ts';
-import type { FoundBlock } from '../../bridge/sink.ts';
-import { NodeUpstream, UPSTREAM_DEFAULTS } from '../../bridge/upstream.ts';
+import { NodeUpstream, UPSTREAM_DEFAULTS } from '../../bridge/nodes/upstream.ts';
+import { FoundBlocks } from '../../bridge/shares/found-blocks.ts';
+import type { FoundBlock } from '../../bridge/shares/sink.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { TemplateSource } from '../bridge/template-source.ts';
 import { quietLog } from '../quiet-log.ts';

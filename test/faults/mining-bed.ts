@@ -1,7 +1,7 @@
 /** A real node with its mining listener on a free port, its clock and cuts in the test's hands, behind a LyingNode. */
 import { onTestFinished } from 'vitest';
-import { HttpNode } from '../../bridge/node-http.ts';
-import { NodeUpstream, type TemplateSet, UPSTREAM_DEFAULTS } from '../../bridge/upstream.ts';
+import { HttpNode } from '../../bridge/nodes/node-http.ts';
+import { NodeUpstream, type TemplateSet, UPSTREAM_DEFAULTS } from '../../bridge/nodes/upstream.ts';
 import { chainRates, nodeSync } from '../../node/api/chain-routes.ts';
 import type { NodeIdentity } from '../../node/api/identity.ts';
 import { CutFeed, CutReader } from '../../node/events.ts';

@@ -1,6 +1,6 @@
 /** A template with the right seed of the wrong epoch is refused: blocks found on it would be nobody's. */
 import { expect, test } from 'vitest';
-import { checkTemplate } from '../../bridge/template.ts';
+import { checkTemplate } from '../../bridge/nodes/template.ts';
 import { NETWORKS, POW_EPOCH_CUTS } from '../../protocol/network.ts';
 import { datasetSeed } from '../../protocol/pow.ts';
 import { LIES } from './lies.ts';

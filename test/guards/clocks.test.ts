@@ -13,7 +13,7 @@ test('only what must agree with the outside reads the system’s clock', () => {
   );
   expect(readers.sort()).toEqual([
     // Certificates go by the time of their authority.
-    'bridge/certificate.ts',
+    'bridge/connection/certificate.ts',
     'bridge/start-stratum.ts',
     // Which dataset was used last, over restarts.
     'kernels/dataset-file.ts',

@@ -15,7 +15,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   'no other server is opened': {
     pattern: /\bcreate(?:Secure|Tls|Http|Net)?Server\(/g,
     exceptions: {
-      'bridge/listener.ts': 'stratum over TCP and TLS is not HTTP; it destroys what it refuses',
+      'bridge/connection/listener.ts': 'stratum over TCP and TLS is not HTTP; it destroys what it refuses',
       'runtime/free-port.ts': 'holds a port for a moment and serves nobody',
       'stack/main.ts': 'looks whether a port is free',
     },
@@ -28,7 +28,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   'no socket is ended without being destroyed': {
     pattern: /socket\.end\(|\ballowHalfOpen\b/gi,
     exceptions: {
-      'bridge/peers.ts': 'the goodbye of a conversation; the desk destroys the socket after three seconds',
+      'bridge/connection/peers.ts': 'the goodbye of a conversation; the desk destroys the socket after three seconds',
     },
   },
   'no text becomes a URL unchecked': {

@@ -1,6 +1,6 @@
 /** The accountant where things go wrong around it: failed transactions, gaps in the chain, journals that come late, old shares. */
 import { expect, test } from 'vitest';
-import { extranonceOf, ownerBytes } from '../../bridge/extranonce.ts';
+import { extranonceOf, ownerBytes } from '../../bridge/session/extranonce.ts';
 import { Accountant } from '../../pool/accountant.ts';
 import { audit } from '../../pool/audit/audit.ts';
 import { EntryGapError } from '../../pool/books/intake.ts';

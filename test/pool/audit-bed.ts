@@ -1,5 +1,5 @@
 /** Books with everything in them that an audit looks at, in a real PostgreSQL, and a node that tells what they held when they were honest. */
-import { extranonceOf, ownerBytes } from '../../bridge/extranonce.ts';
+import { extranonceOf, ownerBytes } from '../../bridge/session/extranonce.ts';
 import type { LedgerReads } from '../../pool/audit/ledger.ts';
 import { ClosedWork } from '../../pool/books/closed-work.ts';
 import { makeCredits } from '../../pool/books/credits.ts';

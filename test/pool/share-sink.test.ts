@@ -1,7 +1,7 @@
 import { chmod, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { ConnectionCounter, connectionNumberMemory, extranonceOf } from '../../bridge/extranonce.ts';
+import { ConnectionCounter, connectionNumberMemory, extranonceOf } from '../../bridge/session/extranonce.ts';
 import { Outbox } from '../../pool/feed/outbox.ts';
 import { Journal, readJournal } from '../../pool/journal.ts';
 import { decodeRecord } from '../../pool/journal-record.ts';

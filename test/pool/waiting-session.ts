@@ -1,5 +1,5 @@
 /** A session as it waits to be resumed. */
-import type { SessionRecord } from '../../bridge/session-record.ts';
+import type { SessionRecord } from '../../bridge/session/session-record.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 
 export const waiting = (id: string): SessionRecord => ({

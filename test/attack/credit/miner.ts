@@ -5,7 +5,7 @@
  * or in any order; on every connection that is left, on either wire and either instance, and again after a resume with
  * another share work or a restart of the server.
  */
-import { jobIdOf, MAX_REVISION, serialOf } from '../../../bridge/job-book.ts';
+import { jobIdOf, MAX_REVISION, serialOf } from '../../../bridge/session/job-book.ts';
 import { type Bytes, toHex } from '../../../protocol/bytes.ts';
 import { NONCE_OFFSET } from '../../../protocol/header.ts';
 import type { Job } from '../../../protocol/stratum/messages.ts';

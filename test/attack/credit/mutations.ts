@@ -2,9 +2,9 @@
  * The holes that the credit test is there for, put back for the length of a test: it must find them. Both change what the
  * running server does and nothing else.
  */
-import { Bodies, type Body } from '../../../bridge/bodies.ts';
-import { serialOf } from '../../../bridge/job-book.ts';
-import { JobLog, type Terms } from '../../../bridge/job-log.ts';
+import { Bodies, type Body } from '../../../bridge/session/bodies.ts';
+import { serialOf } from '../../../bridge/session/job-book.ts';
+import { JobLog, type Terms } from '../../../bridge/session/job-log.ts';
 import { type Bytes, toHex } from '../../../protocol/bytes.ts';
 
 /** Any id of a template that was sent is taken, and a nonce counts once per id. */

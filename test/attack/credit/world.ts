@@ -5,12 +5,12 @@
  * is tested, and each is counted.
  */
 import { createHash } from 'node:crypto';
+import { NodeUpstream, UPSTREAM_DEFAULTS } from '../../../bridge/nodes/upstream.ts';
 import { LIMIT_DEFAULTS, type StratumLimits } from '../../../bridge/options.ts';
 import { createStratumServer, type StratumServer } from '../../../bridge/server.ts';
 import type { StratumService } from '../../../bridge/service.ts';
-import { LocalSessionShelf } from '../../../bridge/session-shelf.ts';
-import type { ShareSink } from '../../../bridge/sink.ts';
-import { NodeUpstream, UPSTREAM_DEFAULTS } from '../../../bridge/upstream.ts';
+import { LocalSessionShelf } from '../../../bridge/session/session-shelf.ts';
+import type { ShareSink } from '../../../bridge/shares/sink.ts';
 import type { Verifier } from '../../../kernels/verifier.ts';
 import type { Bytes } from '../../../protocol/bytes.ts';
 import { NETWORKS } from '../../../protocol/network.ts';

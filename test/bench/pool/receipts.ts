@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ReceiptFanOut, type ReceiptMessage, type ReceiptTaker } from '../../../bridge/receipts.ts';
+import { ReceiptFanOut, type ReceiptMessage, type ReceiptTaker } from '../../../bridge/shares/receipts.ts';
 import { Journal } from '../../../pool/journal.ts';
 import { encodeRecord } from '../../../pool/journal-record.ts';
 import { type MadeSheet, runSheetThread } from '../../../pool/receipts/run-sheets.ts';

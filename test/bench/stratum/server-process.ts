@@ -1,8 +1,9 @@
 /** The stratum server as a process of its own for the benchmark: templates made here, hashing real or taken out. */
-import { Counters } from '../../../bridge/counters.ts';
+
+import { NodeUpstream, UPSTREAM_DEFAULTS } from '../../../bridge/nodes/upstream.ts';
 import { LIMIT_DEFAULTS } from '../../../bridge/options.ts';
 import { createStratumServer } from '../../../bridge/server.ts';
-import { NodeUpstream, UPSTREAM_DEFAULTS } from '../../../bridge/upstream.ts';
+import { Counters } from '../../../bridge/shares/counters.ts';
 import { createVerifier } from '../../../kernels/verifier.ts';
 import { NETWORKS } from '../../../protocol/network.ts';
 import { useNativeSha384 } from '../../../runtime/native-sha384.ts';

@@ -1,0 +1,392 @@
+/**
+ * The sockets of a listener thread: accepts, tells TLS, v1 and v2 apart by the first bytes (S2), reads PROXY headers from
+ * the operator's proxies (S5), keeps the connection limits, and hands bytes to conversations. The desk does the rest.
+ */
+import type { IncomingMessage } from 'node:http';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
+import { type Bytes, concat } from '../../protocol/bytes.ts';
+import { sniff, V2_MAGIC } from '../../protocol/stratum/frame.ts';
+import { clientKey, proxiedAddress, TrustedProxies } from '../../runtime/client-address.ts';
+import { clientFaults } from '../../runtime/client-fault.ts';
+import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { listenError } from '../../runtime/runtime-error.ts';
+import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
+import type { StratumService } from '../service.ts';
+import type { SessionRecord } from '../session/session-record.ts';
+import type { ReceiptDelivery } from '../shares/receipts.ts';
+import type { BoundAddress, CertificatePem, ListenerControl, ListenerFigures, Publication } from '../threads/hub.ts';
+import { ConnectionCount } from './connection-count.ts';
+import type { Conversation } from './conversation.ts';
+import { type Desk, TICK_MILLIS } from './desk.ts';
+import { StreamPeer } from './peers.ts';
+import { readProxyHeader } from './proxy-header.ts';
+import { StratumSockets } from './web-sockets.ts';
+
+export type ListenerOptions = {
+  readonly services: readonly StratumService[];
+  readonly wsOrigins: readonly string[];
+  readonly proxies: readonly string[];
+  /** Several threads listen on the same ports. */
+  readonly sharePorts: boolean;
+  readonly counts: SharedArrayBuffer;
+  readonly certificate: CertificatePem | null;
+};
+
+/** What a socket is before its conversation begins; then `conversation` takes over. */
+type Arrival = {
+  readonly service: StratumService;
+  address: string;
+  key: string;
+  readonly sinceMillis: number;
+  /** Set while a PROXY header is still owed. */
+  proxied: boolean;
+  secure: boolean;
+  held: Bytes | null;
+  conversation: Conversation | null;
+};
+
+const ARRIVAL = Symbol('arrival');
+type ArrivedSocket = Socket & { [ARRIVAL]?: Arrival };
+
+/** What one connection's first bytes may hold back before they tell what it speaks. */
+const MAX_FIRST_BYTES = 2_048;
+const BACKLOG = 16_384;
+
+export class Listener implements ListenerControl {
+  readonly #options: ListenerOptions;
+  readonly #desk: Desk;
+  readonly #log: Pick<Logger, 'error'>;
+  readonly #proxies: TrustedProxies;
+  readonly #counts: ConnectionCount;
+  readonly #servers: Server[] = [];
+  readonly #sockets: StratumSockets;
+  /** Sockets that have not told yet what they speak. */
+  readonly #arrivals = new Set<ArrivedSocket>();
+  readonly #transports: Record<string, number> = { tcp: 0, tls: 0, ws: 0 };
+  #tls: TlsServer | null = null;
+  #logins: Bucket;
+  #refused = 0;
+  #timer: NodeJS.Timeout | null = null;
+  #accepting = true;
+
+  constructor(options: ListenerOptions, desk: Desk) {
+    this.#options = options;
+    this.#desk = desk;
+    this.#log = { error: (message, fields = {}) => desk.log('error', message, fields) };
+    this.#proxies = new TrustedProxies(options.proxies, {
+      option: '--proxy-protocol',
+      warn: (message, fields) => desk.log('warn', message, fields),
+    });
+    this.#counts = new ConnectionCount(options.counts);
+    this.#logins = fullBucket(desk.limits.logins, desk.now());
+    this.#sockets = new StratumSockets({
+      desk,
+      log: this.#log,
+      origins: options.wsOrigins,
+      proxies: this.#proxies,
+      places: {
+        take: (remote) => this.#takePlace(remote),
+        add: (key) => this.#counts.add(key, 1),
+        giveBack: (key) => this.#counts.add(key, -1),
+      },
+      admit: (address) => this.#admit(address),
+      count: (amount) => this.#count('ws', amount),
+    });
+    if (options.certificate !== null) this.setCertificate(options.certificate);
+  }
+
+  async listen(): Promise<readonly BoundAddress[]> {
+    this.#timer = setInterval(() => this.#tick(), TICK_MILLIS);
+    const bound: BoundAddress[] = [];
+    for (const service of this.#options.services) {
+      if (service.listen !== undefined) {
+        const server = createServer({ noDelay: true }, (socket) => this.#accept(socket, service));
+        server.on('drop', () => this.#refused++);
+        bound.push({ service: service.name, kind: 'tcp', ...(await this.#bind(server, service.listen)) });
+      }
+      if (service.listenWs !== undefined) {
+        const options = { what: 'miners', reusePort: this.#options.sharePorts, backlog: BACKLOG };
+        const address = await this.#sockets.listen(service, service.listenWs, options);
+        bound.push({ service: service.name, kind: 'ws', ...address });
+      }
+    }
+    return bound;
+  }
+
+  #bind(server: Server, address: ListenAddress): Promise<ListenAddress> {
+    this.#servers.push(server);
+    return new Promise((resolve, reject) => {
+      const refuse = (error: Error): void => reject(listenError('miners', address, error));
+      server.once('error', refuse);
+      server.listen(
+        { port: address.port, host: address.host, reusePort: this.#options.sharePorts, backlog: BACKLOG },
+        () => {
+          server.off('error', refuse);
+          server.on('error', () => this.#refused++);
+          resolve({ host: address.host, port: (server.address() as AddressInfo).port });
+        },
+      );
+    });
+  }
+
+  /** A WebSocket that somebody else's web server accepted (the pool's), which knows whose it is. */
+  handleUpgrade(service: StratumService, request: IncomingMessage, socket: Duplex, head: Bytes, client?: string): void {
+    this.#timer ??= setInterval(() => this.#tick(), TICK_MILLIS);
+    if (!this.#accepting) socket.destroy();
+    else this.#sockets.upgrade(service, request, socket, head, client);
+  }
+
+  // --- TCP ------------------------------------------------------------------------------------------------------------
+
+  #accept(socket: ArrivedSocket, service: StratumService): void {
+    const address = socket.remoteAddress;
+    const now = this.#desk.now();
+    // The peer may be gone before it was accepted.
+    if (address === undefined) return void socket.destroy();
+    const key = this.#takePlace(address);
+    if (key === undefined) {
+      this.#refuse(socket);
+      return;
+    }
+    const proxied = this.#proxies.has(address);
+    socket[ARRIVAL] = {
+      service,
+      address,
+      key,
+      sinceMillis: now,
+      proxied,
+      secure: false,
+      held: null,
+      conversation: null,
+    };
+    this.#count('tcp', 1);
+    this.#arrivals.add(socket);
+    const { onData, onError, onClose } = this;
+    socket.on('data', onData).on('error', onError).on('close', onClose);
+  }
+
+  /** Counts a connection before anything is read of it; undefined when there is no place. Proxies speak for many. */
+  #takePlace(address: string): string | undefined {
+    const isFull = this.#proxies.has(address)
+      ? this.#counts.all >= this.#desk.limits.connections
+      : !this.#admit(address);
+    if (!this.#accepting || isFull || !this.#admitRate(this.#desk.now())) return undefined;
+    const key = clientKey(address);
+    this.#counts.add(key, 1);
+    return key;
+  }
+
+  #admitRate(now: number): boolean {
+    const { logins } = this.#desk.limits;
+    const bucket = take(this.#logins, logins, now);
+    if (bucket !== undefined) this.#logins = bucket;
+    return bucket !== undefined;
+  }
+
+  #admit(address: string): boolean {
+    const { connections, connectionsPerAddress } = this.#desk.limits;
+    return this.#counts.all < connections && this.#counts.of(clientKey(address)) < connectionsPerAddress;
+  }
+
+  #count(transport: string, amount: 1 | -1): void {
+    this.#transports[transport] = (this.#transports[transport] ?? 0) + amount;
+  }
+
+  // One function each for all sockets: a closure per connection would be a tenth of what a connection may cost.
+  readonly onData = this.#listener(function (this: ArrivedSocket, listener, chunk: Bytes) {
+    const arrival = this[ARRIVAL];
+    if (arrival === undefined) return;
+    if (arrival.conversation !== null) {
+      if (!arrival.conversation.isEnding) arrival.conversation.receive(chunk);
+    } else listener.#arrive(this, arrival, chunk);
+  });
+
+  readonly onError = this.#listener(function (this: ArrivedSocket) {
+    this.destroy();
+  });
+
+  readonly onClose = this.#listener(function (this: ArrivedSocket, listener) {
+    const arrival = this[ARRIVAL];
+    if (arrival === undefined) return;
+    delete this[ARRIVAL];
+    listener.#arrivals.delete(this);
+    listener.#counts.add(arrival.key, -1);
+    listener.#count(arrival.secure ? 'tls' : 'tcp', -1);
+    if (arrival.conversation !== null) listener.#desk.gone(arrival.conversation, 'closed by the miner');
+  });
+
+  /** A handler for sockets that knows its listener; what it throws ends the socket it was called for. */
+  #listener<A extends unknown[]>(
+    run: (this: ArrivedSocket, listener: Listener, ...args: A) => void,
+  ): (this: ArrivedSocket, ...args: A) => void {
+    const listener = this;
+    return function (this: ArrivedSocket, ...args: A) {
+      try {
+        run.call(this, listener, ...args);
+      } catch (error) {
+        this.destroy();
+        clientFaults.report('stratum', error, listener.#log);
+      }
+    };
+  }
+
+  /** The first bytes: a PROXY header where one is owed, then what the connection speaks. */
+  #arrive(socket: ArrivedSocket, arrival: Arrival, chunk: Bytes): void {
+    let bytes = arrival.held === null ? chunk : concat(arrival.held, chunk);
+    arrival.held = null;
+    if (arrival.proxied) {
+      const header = readProxyHeader(bytes);
+      if (header.kind === 'more') {
+        this.#hold(socket, arrival, bytes);
+        return;
+      }
+      if (header.kind === 'invalid') {
+        this.#refuse(socket);
+        return;
+      }
+      arrival.proxied = false;
+      if (!this.#moveTo(arrival, proxiedAddress(header.address ?? arrival.address))) {
+        this.#refuse(socket);
+        return;
+      }
+      bytes = bytes.subarray(header.length);
+      if (bytes.length === 0) return;
+    }
+    const form = sniff(bytes);
+    if (form === 'more') {
+      this.#hold(socket, arrival, bytes);
+      return;
+    }
+    if (form === 'tls' && !arrival.secure && this.#tls !== null) {
+      this.#secure(socket, bytes);
+      return;
+    }
+    if (form !== 'v1' && form !== 'v2') {
+      this.#refuse(socket);
+      return;
+    }
+    this.#arrivals.delete(socket);
+    arrival.conversation = this.#desk.open(arrival.service, form, new StreamPeer(socket), arrival.address);
+    const rest = form === 'v2' ? bytes.subarray(V2_MAGIC.length) : bytes;
+    if (rest.length > 0 && !arrival.conversation.isEnding) arrival.conversation.receive(rest);
+  }
+
+  #hold(socket: ArrivedSocket, arrival: Arrival, bytes: Bytes): void {
+    if (bytes.length > MAX_FIRST_BYTES) {
+      this.#refuse(socket);
+      return;
+    }
+    arrival.held = bytes.slice();
+  }
+
+  #refuse(socket: ArrivedSocket): void {
+    this.#refused++;
+    socket.destroy();
+  }
+
+  /** The address the proxy names is the one that counts. */
+  #moveTo(arrival: Arrival, address: string): boolean {
+    if (!this.#admit(address)) return false;
+    const key = clientKey(address);
+    this.#counts.add(arrival.key, -1);
+    this.#counts.add(key, 1);
+    arrival.address = address;
+    arrival.key = key;
+    return true;
+  }
+
+  // --- TLS ------------------------------------------------------------------------------------------------------------
+
+  setCertificate({ cert, key }: CertificatePem): void {
+    if (this.#tls !== null) {
+      this.#tls.setSecureContext({ cert, key });
+      return;
+    }
+    this.#tls = createTlsServer({ cert, key, handshakeTimeout: this.#desk.limits.loginMillis });
+    this.#tls.on('secureConnection', (socket) => this.#secured(socket));
+    this.#tls.on('tlsClientError', (_error, socket) => socket.destroy());
+  }
+
+  /** Gives the socket, with what was read of it, to the TLS server; it comes back as a new socket. */
+  #secure(socket: ArrivedSocket, bytes: Bytes): void {
+    socket.off('data', this.onData);
+    socket.pause();
+    socket.unshift(bytes);
+    this.#tls?.emit('connection', socket);
+  }
+
+  #secured(secure: TLSSocket): void {
+    // The public name of the socket underneath does not exist; the server set its arrival before wrapping it.
+    const under = (secure as unknown as { _parent?: ArrivedSocket })._parent;
+    const arrival = under?.[ARRIVAL];
+    if (under === undefined || arrival === undefined) return void secure.destroy();
+    delete under[ARRIVAL];
+    this.#arrivals.delete(under);
+    const socket = secure as ArrivedSocket;
+    arrival.secure = true;
+    this.#count('tcp', -1);
+    this.#count('tls', 1);
+    socket[ARRIVAL] = arrival;
+    this.#arrivals.add(socket);
+    const { onData, onError, onClose } = this;
+    socket.on('data', onData).on('error', onError).on('close', onClose);
+  }
+
+  // --- control ----------------------------------------------------------------------------------------------------------
+
+  #tick(): void {
+    this.#desk.tick();
+    // Sockets arrive in order of time, so the first that is young enough ends the search.
+    const before = this.#desk.now() - this.#desk.limits.loginMillis;
+    for (const socket of this.#arrivals) {
+      if ((socket[ARRIVAL]?.sinceMillis ?? 0) > before) break;
+      this.#refuse(socket);
+      this.#arrivals.delete(socket);
+    }
+  }
+
+  publish(publication: Publication): void {
+    this.#desk.publish(publication);
+  }
+
+  setReady(ready: boolean): void {
+    this.#desk.ready = ready;
+  }
+
+  ban(key: string, untilMillis: number): void {
+    this.#desk.ban(key, untilMillis);
+  }
+
+  takeSession(id: string): Promise<SessionRecord | null> {
+    return this.#desk.takeSession(id);
+  }
+
+  receipts(delivery: ReceiptDelivery): void {
+    this.#desk.receipts(delivery);
+  }
+
+  async figures(): Promise<ListenerFigures> {
+    const refusedConnections = this.#refused + this.#sockets.refused;
+    return { ...this.#desk.figures(), byTransport: { ...this.#transports }, refusedConnections };
+  }
+
+  async drain(): Promise<void> {
+    this.#accepting = false;
+    for (const server of this.#servers) server.close();
+    void this.#sockets.close();
+    for (const socket of this.#arrivals) socket.destroy();
+    await this.#desk.drain();
+  }
+
+  async close(): Promise<void> {
+    this.#accepting = false;
+    if (this.#timer !== null) clearInterval(this.#timer);
+    for (const socket of this.#arrivals) socket.destroy();
+    this.#desk.close();
+    const closed = this.#servers.map((server) => new Promise<void>((resolve) => void server.close(() => resolve())));
+    await Promise.all([...closed, this.#sockets.close()]);
+  }
+}

@@ -1,0 +1,32 @@
+/**
+ * Which templates are the same as an earlier one, byte for byte: a node whose clock stands, or one that serves again after
+ * another, may give the same twice. A name is not the thing: under a new serial it would still be the same headers, so
+ * every session takes a fresh body on such a template (bodies.ts).
+ */
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import { REWARD_ROOT_OFFSET } from '../../protocol/header.ts';
+import { ID_BYTES } from '../../protocol/identifier.ts';
+import { headerDigest } from '../../protocol/share-identity.ts';
+
+export class RepeatedTemplates {
+  readonly #memoryMillis: number;
+  readonly #seen = new Map<string, number>();
+
+  /** `memoryMillis`: longer than any session knows a job. */
+  constructor(memoryMillis: number) {
+    this.#memoryMillis = memoryMillis;
+  }
+
+  isRepeat(header: Bytes, nowMillis: number): boolean {
+    for (const [digest, atMillis] of this.#seen) {
+      if (nowMillis - atMillis <= this.#memoryMillis) break;
+      this.#seen.delete(digest);
+    }
+    // The reward root is each session's own.
+    const common = Uint8Array.from(header).fill(0, REWARD_ROOT_OFFSET, REWARD_ROOT_OFFSET + ID_BYTES);
+    const digest = toHex(headerDigest(common));
+    const isKnown = this.#seen.delete(digest);
+    this.#seen.set(digest, nowMillis);
+    return isKnown;
+  }
+}

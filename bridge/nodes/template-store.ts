@@ -1,0 +1,110 @@
+/**
+ * The templates that a block can still need, for the main thread: the published ones, and those before them as long as a
+ * listener may know a job of theirs and a cut could still register a block. Their bodies share transactions. Bounded:
+ *
+ * - a template leaves when its jobs are forgotten (grace and memory of docs/bridge.md after a newer one superseded it), or
+ *   when its registration window has closed;
+ * - all of them together hold at most MAX_BYTES of transactions, else the oldest leave.
+ */
+import { encodeBody } from '../../protocol/body.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
+import { transactionMass } from '../../protocol/fee.ts';
+import type { Header } from '../../protocol/header.ts';
+import { MAX_OUTPUTS } from '../../protocol/transaction.ts';
+import { type JobLife, MAX_SERIAL } from '../session/job-book.ts';
+import { type SharedTransaction, SharedTransactions } from './shared-transactions.ts';
+import type { Template } from './template.ts';
+
+/** 64 cuts of four full bodies that have no transaction in common. */
+export const MAX_BYTES = 256 * 1024 * 1024;
+/** Until listener threads have heard of a publication, and what they sent before that has been read. */
+const MESSAGE_MILLIS = 5_000;
+
+/** A checked template without its body's bytes. */
+export type KeptTemplate = {
+  readonly serial: number;
+  readonly anchorHeight: number;
+  readonly registrationWindowEnd: number;
+  readonly header: Header;
+  readonly headerBytes: Bytes;
+  readonly epoch: number;
+  readonly epochLength: number | undefined;
+  readonly fees: bigint;
+  readonly parents: readonly Bytes[];
+  readonly transactions: readonly SharedTransaction[];
+};
+
+type Entry = { readonly template: KeptTemplate; supersededAtMillis: number | undefined };
+
+export class TemplateStore {
+  readonly #life: JobLife;
+  readonly #maxBytes: number;
+  readonly #shared = new SharedTransactions();
+  /** Oldest first. */
+  readonly #entries = new Map<number, Entry>();
+  #serial = 0;
+
+  constructor(life: JobLife, maxBytes = MAX_BYTES) {
+    this.#life = life;
+    this.#maxBytes = maxBytes;
+  }
+
+  get(serial: number): KeptTemplate | undefined {
+    return this.#entries.get(serial)?.template;
+  }
+
+  get figures(): { readonly kept: number; readonly transactions: number; readonly bytes: number } {
+    return { kept: this.#entries.size, transactions: this.#shared.count, bytes: this.#shared.bytes };
+  }
+
+  put(template: Template): KeptTemplate {
+    if (this.#serial >= MAX_SERIAL) throw new RangeError('template serials are used up: restart');
+    const { header, headerBytes, epoch, epochLength, fees, anchorHeight, registrationWindowEnd, body, leaves } =
+      template;
+    const serial = ++this.#serial;
+    const kept = {
+      ...{ serial, anchorHeight, registrationWindowEnd, header, headerBytes, epoch, epochLength, fees },
+      parents: body.parents,
+      transactions: this.#shared.take(leaves, body.transactions),
+    };
+    this.#entries.set(serial, { template: kept, supersededAtMillis: undefined });
+    return kept;
+  }
+
+  /** These are published, in place of all before them. */
+  publish(serials: readonly number[], headHeight: number, nowMillis: number): void {
+    const newest = Math.min(...serials);
+    const { graceMillis, memoryMillis } = this.#life;
+    for (const [serial, entry] of this.#entries) {
+      if (serial >= newest) break;
+      entry.supersededAtMillis ??= nowMillis;
+      const isForgotten = nowMillis - entry.supersededAtMillis > graceMillis + memoryMillis + MESSAGE_MILLIS;
+      const isClosed = entry.template.registrationWindowEnd <= headHeight;
+      if (isForgotten || isClosed || this.#shared.bytes > this.#maxBytes) this.forget(serial);
+    }
+  }
+
+  /** A template that nobody was given a job of, or that no block can need any more. */
+  forget(serial: number): void {
+    const entry = this.#entries.get(serial);
+    if (entry === undefined) return;
+    this.#entries.delete(serial);
+    this.#shared.give(entry.template.transactions);
+  }
+}
+
+/** The body of a connection's block, made only when it was found. */
+export const bodyFor = ({ parents, transactions }: KeptTemplate, payout: Bytes, extranonce: Bytes) =>
+  encodeBody({ payout, extranonce, parents, transactions: transactions.map(({ wire }) => wire) });
+
+/**
+ * A block's part of its transactions' fees, as the node said before anyone hashed on them, and what they weigh at most: they
+ * are not read here, so each counts with as many outputs as it may have.
+ */
+export type Carried = { readonly fees: bigint; readonly mass: number };
+
+export function carriedBy({ fees, transactions }: KeptTemplate): Carried {
+  let mass = 0;
+  for (const { wire } of transactions) mass += transactionMass(wire.length, MAX_OUTPUTS);
+  return { fees, mass };
+}

@@ -1,0 +1,107 @@
+/**
+ * Scores and bans (docs/bridge.md). Misbehaviour adds to a score that halves every few minutes; at the limit its owner
+ * is banned for a while. Before authorization the owner is an address (IPv6 by /64), after it the session alone: many
+ * rigs share an address, and a user name proves nothing. Loopback and the operator's allow-list are never banned.
+ */
+import { addressList, clientKey, isLoopback } from '../../runtime/client-address.ts';
+
+export type BanOptions = {
+  readonly limit: number;
+  readonly halfLifeMillis: number;
+  readonly banMillis: number;
+  /** Owners remembered at once; the least recently touched are forgotten first. */
+  readonly capacity: number;
+};
+
+export const BAN_DEFAULTS: BanOptions = {
+  limit: 100,
+  halfLifeMillis: 120_000,
+  banMillis: 600_000,
+  capacity: 65_536,
+};
+
+/** What a fault costs. A ban takes many honest mistakes or a few seconds of abuse. */
+export const FAULT_POINTS = {
+  malformed: 5,
+  duplicate: 2,
+  above_target: 5,
+  bad_nonce: 2,
+  unauthorized: 2,
+  excess: 1,
+  protocol_violation: 20,
+  login_timeout: 5,
+} as const;
+export type Fault = keyof typeof FAULT_POINTS;
+
+export type Score = { readonly points: number; readonly atMillis: number };
+export const NO_POINTS: Score = { points: 0, atMillis: 0 };
+
+export function addPoints(score: Score, points: number, nowMillis: number, options: BanOptions): Score {
+  const age = Math.max(0, nowMillis - score.atMillis);
+  return { points: score.points * 2 ** (-age / options.halfLifeMillis) + points, atMillis: nowMillis };
+}
+
+/** Scores and bans by owner. Memory is bounded; a restart of the server forgets everything, so it bans nobody. */
+export class BanList {
+  readonly #options: BanOptions;
+  readonly #allowed: (address: string) => boolean;
+  readonly #scores = new Map<string, Score>();
+  readonly #bans = new Map<string, number>();
+
+  constructor(options: BanOptions, allowList: readonly string[] = []) {
+    this.#options = options;
+    this.#allowed = addressList(allowList);
+  }
+
+  exempt(address: string): boolean {
+    return isLoopback(address) || this.#allowed(address);
+  }
+
+  /** Adds a fault of an address. Returns until when it is now banned, if it is. */
+  score(address: string, fault: Fault, nowMillis: number): number | undefined {
+    if (this.exempt(address)) return undefined;
+    const key = clientKey(address);
+    const score = addPoints(this.#scores.get(key) ?? NO_POINTS, FAULT_POINTS[fault], nowMillis, this.#options);
+    this.#scores.delete(key);
+    if (score.points < this.#options.limit) {
+      this.#scores.set(key, score);
+      this.#trim(this.#scores);
+      return this.bannedUntil(address, nowMillis);
+    }
+    this.ban(address, nowMillis + this.#options.banMillis);
+    return nowMillis + this.#options.banMillis;
+  }
+
+  ban(address: string, untilMillis: number): void {
+    if (this.exempt(address)) return;
+    const key = clientKey(address);
+    this.#bans.delete(key);
+    this.#bans.set(key, untilMillis);
+    this.#trim(this.#bans);
+  }
+
+  unban(key: string): boolean {
+    this.#scores.delete(key);
+    return this.#bans.delete(key);
+  }
+
+  bannedUntil(address: string, nowMillis: number): number | undefined {
+    const key = clientKey(address);
+    const until = this.#bans.get(key);
+    if (until === undefined) return undefined;
+    if (until > nowMillis) return until;
+    this.#bans.delete(key);
+    return undefined;
+  }
+
+  bans(nowMillis: number): { key: string; untilMillis: number }[] {
+    return [...this.#bans].filter(([, until]) => until > nowMillis).map(([key, untilMillis]) => ({ key, untilMillis }));
+  }
+
+  #trim(map: Map<string, unknown>): void {
+    for (const key of map.keys()) {
+      if (map.size <= this.#options.capacity) return;
+      map.delete(key);
+    }
+  }
+}

@@ -1,0 +1,74 @@
+/**
+ * The bodies of one connection (docs/protocol/stratum.md, S53, S57 and S58). A body is good for one block and has one share
+ * work, so the connection has a current one that new jobs are on; after a block on it, or for another share work, the next.
+ * A large miner holds a second one in advance, the spare: it moves there by itself the moment it finds a block, instead of
+ * searching a spent body until the answer and the next job have come. Generations only count up. A body that was left
+ * without a block is not spent: a hit that was under way then is still a block.
+ */
+import type { Bytes } from '../../protocol/bytes.ts';
+import { rewardRoot } from '../../protocol/reward.ts';
+import { extranonceOf, nextGeneration } from './extranonce.ts';
+import type { JobLog, Terms } from './job-log.ts';
+
+export type Body = { readonly terms: Terms; readonly extranonce: Bytes; readonly rewardRoot: Bytes };
+
+/** What the extranonces of a connection have in common, and whom its blocks pay. */
+export type BodyOwner = { readonly tag: string; readonly owner: Bytes; readonly payout: Bytes };
+
+/** A template as a place for a job. A repeat has the bytes of an earlier one: what was sent on that may be the same header. */
+export type JobPlace = { readonly serial: number; readonly isRepeat: boolean };
+
+const bodyOf = ({ tag, owner, payout }: BodyOwner, terms: Terms): Body => {
+  const extranonce = extranonceOf(tag, owner, terms.generation);
+  return { terms, extranonce, rewardRoot: rewardRoot(payout, extranonce) };
+};
+
+export class Bodies {
+  readonly #log: JobLog;
+  current: Body;
+  spare: Body | null;
+  /** There is no generation after the current one, and one is needed. */
+  isOver = false;
+
+  constructor(owner: BodyOwner, log: JobLog, current: Terms, spare: Terms | null) {
+    this.#log = log;
+    this.current = bodyOf(owner, current);
+    this.spare = spare === null ? null : bodyOf(owner, spare);
+  }
+
+  find(owner: BodyOwner, terms: Terms): Body {
+    if (terms === this.current.terms) return this.current;
+    if (terms === this.spare?.terms) return this.spare;
+    return bodyOf(owner, terms);
+  }
+
+  /** What the next job on a template is on: the current body, or a fresh one where that cannot be. */
+  forJob(owner: BodyOwner, shareWork: bigint, on: JobPlace): Body {
+    if (!this.#suits(this.current, shareWork, on)) this.#freshen(owner, shareWork);
+    return this.current;
+  }
+
+  /** The spare for a template; where there is none that will do, the current body becomes it. */
+  keepSpare(owner: BodyOwner, shareWork: bigint, on: JobPlace): Body {
+    if (this.spare !== null && this.#suits(this.spare, shareWork, on)) return this.spare;
+    this.spare = this.forJob(owner, shareWork, on);
+    this.#freshen(owner, shareWork);
+    return this.spare;
+  }
+
+  /** Not spent, of this share work, and its header on this template is still to be sent. */
+  #suits({ terms }: Body, shareWork: bigint, { serial, isRepeat }: JobPlace): boolean {
+    return !isRepeat && !terms.isSpent && terms.shareWork === shareWork && !this.#log.isSent(serial, terms);
+  }
+
+  #freshen(owner: BodyOwner, shareWork: bigint): void {
+    const generation = nextGeneration(this.newest);
+    if (generation === undefined) this.isOver = true;
+    else this.current = bodyOf(owner, this.#log.begin(generation, shareWork));
+  }
+
+  /** Generations only count up; the current body is the newest. */
+  get newest(): number {
+    return this.current.terms.generation;
+  }
+}

@@ -1,0 +1,62 @@
+/**
+ * Extranonces by counter (ledger rule 8): `boot id 8 | u8 thread | u32 connection | u32 generation`, after the tag. The
+ * boot id is random per process start, the rest only counts up, so no two connections of any instance ever hash the same
+ * header. A service's mark stands in the byte of the thread (protocol/block-service.ts). All but the generation name the connection; after a block, and for another share work, a connection moves to
+ * the next generation.
+ */
+import { UNIQUE_BYTES } from '../../protocol/block-service.ts';
+import { ByteReader, type Bytes, ByteWriter } from '../../protocol/bytes.ts';
+import { decodeExtranonce, encodeExtranonce } from '../../protocol/tag.ts';
+
+export const BOOT_ID_BYTES = 8;
+const OWNER_BYTES = BOOT_ID_BYTES + 1 + 4;
+const MAX_GENERATION = 0xffffffff;
+const MAX_CONNECTION = 0xffffffff;
+
+export type ConnectionName = { readonly bootId: Bytes; readonly thread: number; readonly connection: number };
+
+/** The bytes that name a connection in an extranonce: the key under which its account is on record. */
+export const ownerBytes = (name: ConnectionName): Uint8Array<ArrayBuffer> =>
+  new ByteWriter(OWNER_BYTES).raw(name.bootId).u8(name.thread).u32(name.connection).done();
+
+export const extranonceOf = (tag: string, owner: Bytes, generation: number): Uint8Array<ArrayBuffer> =>
+  encodeExtranonce(tag, new ByteWriter(UNIQUE_BYTES).raw(owner).u32(generation).done());
+
+/** Owner and generation of an extranonce that this program made; undefined for anybody else's. */
+export function readExtranonce(extranonce: Bytes): { owner: Bytes; generation: number; tag: string } | undefined {
+  const { tag, unique } = decodeExtranonce(extranonce);
+  if (unique.length !== UNIQUE_BYTES) return undefined;
+  const reader = new ByteReader(unique);
+  return { owner: reader.take(OWNER_BYTES), generation: reader.u32(), tag };
+}
+
+/**
+ * How far each listener thread has counted, in memory that outlives it: a thread that takes the place of one that died
+ * goes on from there. From 0 again it would give two connections the same name, and so the same headers.
+ */
+export const connectionNumberMemory = (): SharedArrayBuffer => new SharedArrayBuffer(4 * 256);
+
+/** Hands out connection numbers of one thread. Numbers are never used again in the life of a boot id. */
+export class ConnectionCounter {
+  readonly #bootId: Bytes;
+  readonly #thread: number;
+  readonly #next: Uint32Array;
+
+  constructor(bootId: Bytes, thread: number, memory: SharedArrayBuffer) {
+    this.#bootId = bootId;
+    this.#thread = thread;
+    this.#next = new Uint32Array(memory);
+  }
+
+  /** `mark` is the service's, told by the extranonce. */
+  next(mark = 0): Uint8Array<ArrayBuffer> {
+    const connection = Atomics.load(this.#next, this.#thread);
+    if (connection >= MAX_CONNECTION) throw new RangeError('connection numbers are used up: restart for a new boot id');
+    Atomics.store(this.#next, this.#thread, connection + 1);
+    return ownerBytes({ bootId: this.#bootId, thread: this.#thread | mark, connection });
+  }
+}
+
+/** Undefined after the last: such a connection needs a new number. */
+export const nextGeneration = (generation: number): number | undefined =>
+  generation < MAX_GENERATION ? generation + 1 : undefined;

@@ -1,0 +1,182 @@
+/**
+ * What one session was sent and what it has submitted (docs/protocol/stratum.md, S51, S52 and S58). The identity of work is
+ * the header, and a header is a template with a body: so terms belong to the body's generation, nonces are kept by
+ * (generation, template), and each header goes out under one job id. An id that is not on record here was never sent.
+ *
+ * A job costs no memory of its own: as long as a session gets each template as it comes, under the same revision and on
+ * the same body, its jobs are one run.
+ */
+import type { Bytes } from '../../protocol/bytes.ts';
+import { jobIdOf, MAX_REVISION, revisionOf, serialOf } from './job-book.ts';
+
+type Nonces = number | Set<number>;
+
+/** What holds for one body of a session, for ever. Another share work takes another body. */
+export type Terms = {
+  readonly generation: number;
+  readonly shareWork: bigint;
+  /** It had its block: hits on it are shares and nothing more. */
+  isSpent: boolean;
+  /** Nonces judged, by the serial of the template. Most headers see one share or none: a set is made for the second. */
+  seen: Map<number, Nonces> | undefined;
+};
+
+/** The jobs of one revision on one body, one for every template of the session's draw from the first serial to the last. */
+type Run = { readonly terms: Terms; readonly revision: number; readonly from: number; to: number };
+
+export type JobLogState = {
+  readonly lastJobId: number;
+  readonly terms: readonly {
+    readonly generation: number;
+    readonly shareWork: bigint;
+    readonly isSpent: boolean;
+    readonly seen: readonly (readonly [serial: number, nonces: readonly number[]])[];
+  }[];
+  readonly runs: readonly {
+    readonly generation: number;
+    readonly revision: number;
+    readonly from: number;
+    readonly to: number;
+  }[];
+};
+
+/** The six bytes that are the miner's to fill, as a number: the last two are the session's prefix and never differ. */
+const nonceKey = (nonce: Bytes): number =>
+  (nonce[0] as number) +
+  (nonce[1] as number) * 0x100 +
+  (nonce[2] as number) * 0x1_0000 +
+  (nonce[3] as number) * 0x100_0000 +
+  (nonce[4] as number) * 0x1_0000_0000 +
+  (nonce[5] as number) * 0x100_0000_0000;
+
+const sizeOf = (nonces: Nonces | undefined): number =>
+  nonces === undefined ? 0 : typeof nonces === 'number' ? 1 : nonces.size;
+
+export class JobLog {
+  /** Nonces remembered at most. What is beyond it is refused: forgetting one would let it count again. */
+  readonly #limit: number;
+  /** Arrays as long as they are: most sessions have one of each, and a push would make room for seventeen. */
+  #terms: readonly Terms[] = [];
+  #runs: readonly Run[] = [];
+  #judged = 0;
+  lastJobId = -1;
+
+  constructor(limit = Number.POSITIVE_INFINITY) {
+    this.#limit = limit;
+  }
+
+  static restore(state: JobLogState, limit?: number): JobLog {
+    const log = new JobLog(limit);
+    log.lastJobId = state.lastJobId;
+    log.#terms = state.terms.map(({ generation, shareWork, isSpent, seen }) => ({
+      generation,
+      shareWork,
+      isSpent,
+      seen: seen.length === 0 ? undefined : new Map(seen.map(([serial, nonces]) => [serial, new Set(nonces)])),
+    }));
+    log.#runs = state.runs.map(({ generation, ...run }) => ({ ...run, terms: log.termsOf(generation) as Terms }));
+    for (const { seen } of state.terms) for (const [, nonces] of seen) log.#judged += nonces.length;
+    return log;
+  }
+
+  state(): JobLogState {
+    return {
+      lastJobId: this.lastJobId,
+      terms: this.#terms.map(({ generation, shareWork, isSpent, seen }) => ({
+        generation,
+        shareWork,
+        isSpent,
+        seen: [...(seen ?? [])].map(([serial, nonces]) => [
+          serial,
+          typeof nonces === 'number' ? [nonces] : [...nonces],
+        ]),
+      })),
+      runs: this.#runs.map(({ terms, revision, from, to }) => ({ generation: terms.generation, revision, from, to })),
+    };
+  }
+
+  get judged(): number {
+    return this.#judged;
+  }
+
+  /** The terms of a body that was never used before. */
+  begin(generation: number, shareWork: bigint): Terms {
+    const terms: Terms = { generation, shareWork, isSpent: false, seen: undefined };
+    this.#terms = [...this.#terms, terms];
+    return terms;
+  }
+
+  termsOf(generation: number): Terms | undefined {
+    return this.#terms.findLast((terms) => terms.generation === generation);
+  }
+
+  /** Whether any job on this template went out. */
+  hasJobOn(serial: number): boolean {
+    return this.lastJobId >= 0 && serialOf(this.lastJobId) >= serial;
+  }
+
+  /** Whether the header of this template on this body went out. */
+  isSent(serial: number, terms: Terms): boolean {
+    return this.hasJobOn(serial) && this.#runs.some((run) => run.terms === terms && run.to >= serial);
+  }
+
+  /**
+   * The id of a job on the template `serial`, from now on a known one; undefined when the template has no more ids, or the
+   * session had a newer one already, from another thread. `before` is the serial of the template that came just before it,
+   * for this session's draw: with a gap in between a new run begins.
+   */
+  send(serial: number, before: number | undefined, terms: Terms): number | undefined {
+    if (this.isSent(serial, terms)) throw new Error('a header is sent once');
+    const last = this.lastJobId < 0 ? -1 : serialOf(this.lastJobId);
+    const revision = last < serial ? 0 : revisionOf(this.lastJobId) + 1;
+    if (last > serial || revision > MAX_REVISION) return undefined;
+    this.lastJobId = jobIdOf(serial, revision);
+    const run = this.#runs.findLast((each) => each.to === before && each.revision === revision && each.terms === terms);
+    if (run === undefined) this.#runs = [...this.#runs, { terms, revision, from: serial, to: serial }];
+    else run.to = serial;
+    return this.lastJobId;
+  }
+
+  /** The terms of a job that was sent to this session; its template must be known, and of the session's draw. */
+  find(jobId: number): Terms | undefined {
+    const [serial, revision] = [serialOf(jobId), revisionOf(jobId)];
+    return this.#runs.findLast((run) => run.revision === revision && run.from <= serial && serial <= run.to)?.terms;
+  }
+
+  /** Marks a nonce, whose prefix was checked before, as judged. */
+  judge(terms: Terms, serial: number, nonce: Bytes): 'fresh' | 'again' | 'full' {
+    const key = nonceKey(nonce);
+    const seen = terms.seen?.get(serial);
+    if (seen === key || (typeof seen === 'object' && seen.has(key))) return 'again';
+    if (this.#judged >= this.#limit) return 'full';
+    terms.seen ??= new Map();
+    if (seen === undefined) terms.seen.set(serial, key);
+    else if (typeof seen === 'number') terms.seen.set(serial, new Set([seen, key]));
+    else seen.add(key);
+    this.#judged++;
+    return 'fresh';
+  }
+
+  /** Takes a judgement back: the verifier was too busy, so the miner may send the nonce again. */
+  unjudge(terms: Terms, serial: number, nonce: Bytes): void {
+    const seen = terms.seen?.get(serial);
+    const key = nonceKey(nonce);
+    if (typeof seen === 'object' ? !seen.delete(key) : seen !== key) return;
+    if (typeof seen === 'number') terms.seen?.delete(serial);
+    this.#judged--;
+  }
+
+  /** Drops what concerns only templates before `oldestSerial`; `kept` are bodies that jobs will be on. */
+  forget(oldestSerial: number, kept: readonly (Terms | undefined)[]): void {
+    this.#runs = this.#runs.filter((run) => run.to >= oldestSerial);
+    const known = new Set<Terms | undefined>([...kept, ...this.#runs.map((run) => run.terms)]);
+    this.#terms = this.#terms.filter((terms) => known.has(terms));
+    for (const terms of this.#terms) {
+      if (terms.seen === undefined) continue;
+      for (const serial of terms.seen.keys()) if (serial < oldestSerial) terms.seen.delete(serial);
+      if (terms.seen.size === 0) terms.seen = undefined;
+    }
+    this.#judged = 0;
+    for (const { seen } of this.#terms) for (const nonces of seen?.values() ?? []) this.#judged += sizeOf(nonces);
+  }
+}

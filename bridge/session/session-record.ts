@@ -1,0 +1,31 @@
+/** All that a resumed session gets back (docs/protocol/stratum.md, S55 and S59). */
+import type { Bytes } from '../../protocol/bytes.ts';
+import type { Score } from './ban-score.ts';
+import type { JobLogState } from './job-log.ts';
+import type { TallyState } from './tally.ts';
+import type { Vardiff } from './vardiff.ts';
+
+/** What was sent and judged: it means something to the process that served the session, and to no other. */
+export type SessionJobs = {
+  readonly log: JobLogState;
+  /** Generations of the current body and the spare. */
+  readonly current: number;
+  readonly spare: number | null;
+};
+
+export type SessionRecord = TallyState & {
+  readonly id: string;
+  /** The process that served it last. */
+  readonly bootId: Bytes;
+  readonly service: string;
+  readonly owner: Bytes;
+  readonly prefix: number;
+  readonly tag: string;
+  readonly account: Bytes;
+  readonly worker: string;
+  readonly vardiff: Vardiff | null;
+  readonly score: Score;
+  /** 0 when it is not banned. */
+  readonly bannedUntilMillis: number;
+  readonly jobs: SessionJobs | null;
+};

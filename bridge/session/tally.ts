@@ -1,0 +1,46 @@
+/** What a session has done so far: for `mining.stats`, and for the connection that resumes it. */
+import { type RefusalCode, stratumError } from '../../protocol/stratum/errors.ts';
+import type { RejectReason } from '../../protocol/stratum/messages.ts';
+
+export type TallyState = {
+  readonly accepted: number;
+  readonly stale: number;
+  readonly rejected: Readonly<Record<string, number>>;
+  readonly work: bigint;
+};
+
+/** Most sessions are never refused anything: they share this. */
+const NO_REJECTS: Readonly<Record<string, number>> = {};
+
+export class Tally {
+  #accepted = 0;
+  #stale = 0;
+  #rejected: Record<string, number> | null = null;
+  work = 0n;
+
+  restore(state: TallyState): void {
+    this.#accepted = state.accepted;
+    this.#stale = state.stale;
+    this.#rejected = { ...state.rejected };
+    this.work = state.work;
+  }
+
+  accept(work: bigint): void {
+    this.#accepted++;
+    this.work += work;
+  }
+
+  reject(code: RefusalCode): void {
+    if (code === 21) {
+      this.#stale++;
+      return;
+    }
+    const reason = stratumError(code).name as RejectReason;
+    this.#rejected ??= {};
+    this.#rejected[reason] = (this.#rejected[reason] ?? 0) + 1;
+  }
+
+  state(): TallyState {
+    return { accepted: this.#accepted, stale: this.#stale, rejected: this.#rejected ?? NO_REJECTS, work: this.work };
+  }
+}

@@ -1,0 +1,131 @@
+/**
+ * The plain bridge's sink: counters per worker, bounded, for its statistics. Every miner is paid by the chain itself to
+ * its own address, so nothing here needs to survive a restart.
+ */
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import { type StratumCode, stratumError } from '../../protocol/stratum/errors.ts';
+import type { AcceptedShare, BlockFate, FoundBlock, Ownership, RefusedShare, ShareSink, WorkerEvent } from './sink.ts';
+
+export type WorkerCounters = {
+  readonly account: Bytes;
+  readonly worker: string;
+  connections: number;
+  agent: string;
+  accepted: number;
+  stale: number;
+  rejected: Record<string, number>;
+  work: bigint;
+  blocks: number;
+  lastShareMillis: number;
+  /** Work per minute of the last minutes, newest last: what the hash rate is estimated from. */
+  readonly minutes: { minute: number; work: bigint }[];
+};
+
+const MINUTES = 10;
+/** Workers remembered; the least recently seen without a connection are forgotten first. */
+const MAX_WORKERS = 100_000;
+
+export class Counters implements ShareSink {
+  readonly accepting = true;
+  readonly #workers = new Map<string, WorkerCounters>();
+  /** The same by the account's own bytes: members keep theirs, so most shares need no key made of text. */
+  readonly #byAccount = new WeakMap<Bytes, WorkerCounters>();
+  readonly totals = { accepted: 0, stale: 0, work: 0n, rejected: {} as Record<string, number> };
+
+  async own(_ownerships: readonly Ownership[]): Promise<void> {}
+
+  async shares(shares: readonly AcceptedShare[]): Promise<void> {
+    for (const { account, worker, work, atMillis } of shares) {
+      const counters = this.#of(account, worker);
+      counters.accepted++;
+      counters.work += work;
+      counters.lastShareMillis = atMillis;
+      const minute = Math.floor(atMillis / 60_000);
+      const last = counters.minutes.at(-1);
+      if (last !== undefined && last.minute >= minute) last.work += work;
+      else if (counters.minutes.push({ minute, work }) > MINUTES) counters.minutes.shift();
+      this.totals.accepted++;
+      this.totals.work += work;
+    }
+  }
+
+  refused(shares: readonly RefusedShare[]): void {
+    for (const { account, worker, code } of shares) {
+      const counters = this.#of(account, worker);
+      if (code === 21) {
+        counters.stale++;
+        this.totals.stale++;
+        continue;
+      }
+      const { name } = stratumError(code as StratumCode);
+      counters.rejected[name] = (counters.rejected[name] ?? 0) + 1;
+      this.totals.rejected[name] = (this.totals.rejected[name] ?? 0) + 1;
+    }
+  }
+
+  async block({ account, worker }: FoundBlock): Promise<void> {
+    this.#of(account, worker).blocks++;
+  }
+
+  async blockFate(_blockId: Bytes, _fate: BlockFate): Promise<void> {}
+
+  worker({ kind, account, worker, agent }: WorkerEvent): void {
+    const counters = this.#of(account, worker);
+    counters.connections = Math.max(0, counters.connections + (kind === 'joined' ? 1 : -1));
+    counters.agent = agent;
+  }
+
+  /** Most work first. */
+  list(limit: number): readonly WorkerCounters[] {
+    return [...this.#workers.values()].sort((a, b) => (a.work < b.work ? 1 : a.work > b.work ? -1 : 0)).slice(0, limit);
+  }
+
+  get workerCount(): number {
+    return this.#workers.size;
+  }
+
+  #of(account: Bytes, worker: string): WorkerCounters {
+    const near = this.#byAccount.get(account);
+    if (near?.worker === worker) return near;
+    const found = this.#find(account, worker);
+    this.#byAccount.set(account, found);
+    return found;
+  }
+
+  #find(account: Bytes, worker: string): WorkerCounters {
+    const key = `${toHex(account)}.${worker}`;
+    const known = this.#workers.get(key);
+    if (known !== undefined) return known;
+    const counters: WorkerCounters = {
+      account,
+      worker,
+      connections: 0,
+      agent: '',
+      accepted: 0,
+      stale: 0,
+      rejected: {},
+      work: 0n,
+      blocks: 0,
+      lastShareMillis: 0,
+      minutes: [],
+    };
+    this.#workers.set(key, counters);
+    if (this.#workers.size > MAX_WORKERS)
+      for (const [old, { connections }] of this.#workers)
+        if (connections === 0) {
+          this.#workers.delete(old);
+          break;
+        }
+    return counters;
+  }
+}
+
+/** Hashes per second over the last whole minutes; 0 when nothing is known yet. */
+export function hashRateOf({ minutes }: Pick<WorkerCounters, 'minutes'>, nowMillis: number): bigint {
+  const now = Math.floor(nowMillis / 60_000);
+  const recent = minutes.filter(({ minute }) => minute > now - MINUTES && minute <= now);
+  const first = recent[0];
+  if (first === undefined) return 0n;
+  const seconds = Math.max(60, Math.round(nowMillis / 1000 - first.minute * 60));
+  return recent.reduce((sum, { work }) => sum + work, 0n) / BigInt(seconds);
+}

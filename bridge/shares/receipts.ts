@@ -1,0 +1,169 @@
+/**
+ * Receipts to connections (docs/protocol/stratum.md, S33 to S36). A pool hands over a finished sheet: the signed head and all
+ * receipts with their branches, in one piece of shared memory, so that no thread copies it. Each listener looks up
+ * those of its own connections and sends them in slices of about a millisecond: jobs and answers go between them. A connection
+ * that does not read gets none; it can ask the pool's API later.
+ */
+
+import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
+import { type Bytes, compareBytes, utf8 } from '../../protocol/bytes.ts';
+import type { ReceiptHead } from '../../protocol/receipt.ts';
+import { entryOfBytes, receiptLines } from '../../protocol/stratum/receipt-messages.ts';
+import { encodeServerFrame } from '../../protocol/stratum/v2.ts';
+
+/** Entries (protocol/receipt.ts) one behind the other in their order; entry i is at `offsets[i]` to `offsets[i + 1]`. */
+export type ReceiptDelivery = {
+  readonly head: ReceiptHead;
+  readonly signature: Bytes;
+  readonly entries: Bytes;
+  readonly offsets: Uint32Array;
+};
+
+/** One receipt, for whichever wire the connection speaks. */
+export type ReceiptMessage = { line(): string; frames(): readonly Bytes[] };
+
+/** Writes the receipts of a sheet; what is the same in all of them is written once. */
+function writerOf({ head, signature }: ReceiptDelivery): (entry: Bytes) => ReceiptMessage {
+  const line = receiptLines(head, signature);
+  let headFrame: Bytes | undefined;
+  return (entry) => ({
+    line: () => line(entryOfBytes(entry)),
+    frames: () => {
+      headFrame ??= encodeServerFrame({ type: 'receiptHead', signed: { head, signature } });
+      return [headFrame, encodeServerFrame({ type: 'receipt', entry: entryOfBytes(entry) })];
+    },
+  });
+}
+
+/** A connection, as far as receipts are concerned. */
+export interface ReceiptTaker {
+  readonly isEnding: boolean;
+  readonly peer: { readonly queued: number };
+  readonly session: {
+    readonly member: { readonly service: string; readonly account: Bytes; readonly worker: string } | null;
+  };
+  receipt(message: ReceiptMessage): void;
+  flush(): void;
+}
+
+const SLICE_MILLIS = 1;
+const CHECK_EVERY = 4;
+/** Bytes that a connection may have unread and still be sent a receipt. */
+const MAX_QUEUED = 32_768;
+
+/** In memory that threads share. */
+export function sharedDelivery(head: ReceiptHead, signature: Bytes, entries: readonly Bytes[]): ReceiptDelivery {
+  const offsets = new Uint32Array(new SharedArrayBuffer(4 * (entries.length + 1)));
+  let length = 0;
+  for (const [i, entry] of entries.entries()) {
+    length += entry.length;
+    offsets[i + 1] = length;
+  }
+  const bytes = new Uint8Array(new SharedArrayBuffer(length));
+  for (const [i, entry] of entries.entries()) bytes.set(entry, offsets[i]);
+  return { head, signature, entries: bytes, offsets };
+}
+
+const entryAt = ({ entries, offsets }: ReceiptDelivery, i: number): Bytes =>
+  entries.subarray(offsets[i] as number, offsets[i + 1] as number);
+
+/** By halving: entries are in ascending order of account and worker. */
+export function findEntry(delivery: ReceiptDelivery, account: Bytes, worker: string): Bytes | undefined {
+  const name = utf8(worker);
+  let [low, high] = [0, delivery.offsets.length - 2];
+  while (low <= high) {
+    const middle = (low + high) >> 1;
+    const entry = entryAt(delivery, middle);
+    const end = ADDRESS_PAYLOAD_BYTES + 1 + (entry[ADDRESS_PAYLOAD_BYTES] as number);
+    const order =
+      compareBytes(entry.subarray(0, ADDRESS_PAYLOAD_BYTES), account) ||
+      compareBytes(entry.subarray(ADDRESS_PAYLOAD_BYTES + 1, end), name);
+    if (order === 0) return entry;
+    if (order < 0) low = middle + 1;
+    else high = middle - 1;
+  }
+  return undefined;
+}
+
+export type ReceiptFanOutDependencies<T> = {
+  readonly soon: (run: () => void) => void;
+  readonly now: () => number;
+  readonly onDefect: (conversation: T, error: unknown) => void;
+};
+
+export class ReceiptFanOut<T extends ReceiptTaker> {
+  readonly #dependencies: ReceiptFanOutDependencies<T>;
+  /** Connections that asked for receipts. */
+  readonly #asked = new Set<T>();
+  #waiting: ReceiptDelivery[] = [];
+  #isRunning = false;
+  sent = 0;
+  skipped = 0;
+
+  constructor(dependencies: ReceiptFanOutDependencies<T>) {
+    this.#dependencies = dependencies;
+  }
+
+  ask(conversation: T): void {
+    this.#asked.add(conversation);
+  }
+
+  forget(conversation: T): void {
+    this.#asked.delete(conversation);
+  }
+
+  deliver(delivery: ReceiptDelivery): void {
+    if (this.#asked.size === 0) return;
+    this.#waiting.push(delivery);
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    this.#next();
+  }
+
+  #next(): void {
+    const delivery = this.#waiting.shift();
+    if (delivery === undefined) {
+      this.#isRunning = false;
+      return;
+    }
+    const write = writerOf(delivery);
+    const cursor = [...this.#asked].values();
+    const { now, soon } = this.#dependencies;
+    const slice = (): void => {
+      const until = now() + SLICE_MILLIS;
+      for (let i = 1; ; i++) {
+        const { done, value: conversation } = cursor.next();
+        if (done === true) {
+          soon(() => this.#next());
+          return;
+        }
+        this.#send(conversation, delivery, write);
+        if (i % CHECK_EVERY === 0 && now() >= until) {
+          soon(slice);
+          return;
+        }
+      }
+    };
+    slice();
+  }
+
+  #send(conversation: T, delivery: ReceiptDelivery, write: (entry: Bytes) => ReceiptMessage): void {
+    const { session, peer } = conversation;
+    const { member } = session;
+    if (conversation.isEnding || member === null || member.service !== delivery.head.service) return;
+    if (!this.#asked.has(conversation)) return;
+    const entry = findEntry(delivery, member.account, member.worker);
+    if (entry === undefined) return;
+    if (peer.queued > MAX_QUEUED) {
+      this.skipped++;
+      return;
+    }
+    try {
+      conversation.receipt(write(entry));
+      conversation.flush();
+      this.sent++;
+    } catch (error) {
+      this.#dependencies.onDefect(conversation, error);
+    }
+  }
+}

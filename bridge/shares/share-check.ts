@@ -1,0 +1,201 @@
+/**
+ * From pending shares to verdicts: all that came in one turn of the event loop are hashed as one batch off the loop. A
+ * possible block goes to the nodes before anything is accounted; a hash that fails is computed once more before it
+ * counts against the miner; accepted shares are answered once the sink has them safe. A fault of ours is never the
+ * miner's: what was not judged may be sent again.
+ */
+import { KernelError } from '../../kernels/kernel-error.ts';
+import type { Verifier } from '../../kernels/verifier.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
+import { blockId, HEADER_BYTES } from '../../protocol/header.ts';
+import { headerDigest } from '../../protocol/share-identity.ts';
+import { meetsTarget } from '../../protocol/target.ts';
+import type { Session } from '../session/session.ts';
+import type { PendingShare } from '../session/session-desk.ts';
+import type { Candidate, Hub, JudgedShare, Member } from '../threads/hub.ts';
+
+type Hashing = Pick<Verifier, 'hashMany'>;
+type Pending = PendingShare<Session>;
+type Accepted = { readonly share: Pending; readonly judged: JudgedShare; readonly blockId: Bytes | null };
+
+/** How often, and how many times, shares that a connection is owed are offered to a verifier whose queue is full. */
+const BUSY_MILLIS = 50;
+const BUSY_TRIES = 100;
+
+export interface ShareCheckDependencies {
+  readonly verifier: Hashing;
+  readonly hub: Pick<Hub, 'shares' | 'block'>;
+  /** Runs after the reads of this turn; setImmediate outside tests. */
+  readonly soon: (run: () => void) => void;
+  /** Verdicts of a batch are spoken: whatever they wrote may go out. */
+  readonly onSpoken: () => void;
+  readonly onFault: (error: unknown) => void;
+  /** Something that nobody expected, over one session: it ends, the others get their verdicts. */
+  readonly onDefect: (session: Session, error: unknown) => void;
+}
+
+export class ShareCheck {
+  readonly #dependencies: ShareCheckDependencies;
+  #waiting: Pending[] = [];
+  #scheduled = false;
+  #open = 0;
+  #idle: (() => void)[] = [];
+
+  constructor(dependencies: ShareCheckDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** Shares that have no verdict yet. */
+  get open(): number {
+    return this.#open;
+  }
+
+  add(share: Pending): void {
+    this.#open++;
+    this.#waiting.push(share);
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    this.#dependencies.soon(() => this.#start());
+  }
+
+  /** Resolves when every share added so far has its verdict. */
+  idle(): Promise<void> {
+    if (this.#open === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#idle.push(resolve));
+  }
+
+  #start(): void {
+    this.#scheduled = false;
+    const shares = this.#waiting;
+    this.#waiting = [];
+    const first = shares[0];
+    if (first === undefined) return;
+    if (shares.every((share) => share.template.epoch === first.template.epoch)) return void this.#batch(shares, false);
+    // Around a change of epoch there are two.
+    for (const group of Map.groupBy(shares, (share) => share.template.epoch).values()) void this.#batch(group, false);
+  }
+
+  async #batch(shares: readonly Pending[], again: boolean, tries = BUSY_TRIES): Promise<void> {
+    const headers = headersOf(shares);
+    let hashes: Bytes[];
+    try {
+      hashes = await this.#dependencies.verifier.hashMany((shares[0] as Pending).template.epoch, headers);
+    } catch (error) {
+      return this.#failed(shares, error, again, tries);
+    }
+    const accepted: Accepted[] = [];
+    const above: Pending[] = [];
+    const finders: Session[] = [];
+    for (let i = 0; i < shares.length; i++) {
+      const share = shares[i] as Pending;
+      try {
+        const verdict = this.#judge(share, hashes[i] as Bytes, headers[i] as Bytes);
+        if (verdict === 'above') above.push(share);
+        else if (verdict !== 'refused') accepted.push(verdict);
+        if (typeof verdict === 'object' && verdict.blockId !== null) finders.push(share.session);
+      } catch (error) {
+        this.#open--;
+        this.#dependencies.onDefect(share.session, error);
+      }
+    }
+    for (const session of finders) this.#over(session, () => session.renew());
+    if (above.length > 0)
+      if (again) for (const share of above) this.#refuse(share, 23);
+      else void this.#batch(above, true);
+    if (accepted.length > 0) await this.#account(accepted);
+    this.#spoken();
+  }
+
+  #judge(share: Pending, hash: Bytes, header: Bytes): Accepted | 'above' | 'refused' {
+    const { template, session } = share;
+    const terms = template.termsFor(share.terms.shareWork);
+    if (!meetsTarget(hash, terms.target)) return 'above';
+    const isBlock = meetsTarget(hash, template.target) && session.spend(share.terms);
+    if (!isBlock && share.refusal !== null) {
+      this.#refuse(share, share.refusal);
+      return 'refused';
+    }
+    const judged: JudgedShare = {
+      member: session.member as Member,
+      generation: share.terms.generation,
+      work: terms.work,
+      anchorHeight: template.anchorHeight,
+      headerDigest: headerDigest(header),
+      nonce: share.nonce,
+      atMillis: share.atMillis,
+    };
+    if (!isBlock) return { share, judged, blockId: null };
+    const candidate = candidateOf(share, judged, header.slice());
+    this.#dependencies.hub.block(candidate);
+    return { share, judged, blockId: candidate.blockId };
+  }
+
+  async #account(accepted: readonly Accepted[]): Promise<void> {
+    try {
+      await this.#dependencies.hub.shares(accepted.map(({ judged }) => judged));
+    } catch (error) {
+      this.#dependencies.onFault(error);
+      for (const { share } of accepted) this.#refuse(share, 31, true);
+      return;
+    }
+    for (const { share, judged, blockId: found } of accepted) {
+      this.#open--;
+      this.#over(share.session, () => share.session.accepted(share, judged.work, found));
+    }
+  }
+
+  #failed(shares: readonly Pending[], error: unknown, again: boolean, tries: number): void {
+    const isBusy = error instanceof KernelError && error.code === 'kernel_busy';
+    if (!isBusy) this.#dependencies.onFault(error);
+    // Who sends little is not refused because others send much: it waits for its turn.
+    const owed = isBusy && tries > 0 ? shares.filter(({ isOwed }) => isOwed) : [];
+    if (owed.length > 0) setTimeout(() => void this.#batch(owed, again, tries - 1), BUSY_MILLIS);
+    for (const share of shares)
+      if (owed.length > 0 && share.isOwed) continue;
+      else if (isBusy) this.#refuse(share, 27, true, 'the server is busy; send it again');
+      else this.#refuse(share, 20, true);
+    this.#spoken();
+  }
+
+  #refuse(share: Pending, code: 20 | 21 | 23 | 27 | 31, again = false, message?: string): void {
+    this.#open--;
+    this.#over(share.session, () => share.session.refused(share, code, again, message));
+  }
+
+  #over(session: Session, run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      this.#dependencies.onDefect(session, error);
+    }
+  }
+
+  #spoken(): void {
+    this.#dependencies.onSpoken();
+    if (this.#open > 0) return;
+    const waiting = this.#idle;
+    this.#idle = [];
+    for (const resolve of waiting) resolve();
+  }
+}
+
+/** All in one piece of memory: it is what a batch costs the collector. */
+function headersOf(shares: readonly Pending[]): Uint8Array[] {
+  const all = new Uint8Array(HEADER_BYTES * shares.length);
+  return shares.map(({ session, template, terms, nonce }, i) => {
+    const header = all.subarray(HEADER_BYTES * i, HEADER_BYTES * (i + 1));
+    template.putHeader(header, session.bodyOf(terms).rewardRoot, nonce);
+    return header;
+  });
+}
+
+function candidateOf(share: Pending, judged: JudgedShare, header: Bytes): Candidate {
+  return {
+    share: judged,
+    serial: share.template.serial,
+    payout: share.session.payout,
+    extranonce: share.session.bodyOf(share.terms).extranonce,
+    header,
+    blockId: blockId(header),
+  };
+}

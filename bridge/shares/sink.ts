@@ -1,0 +1,95 @@
+/**
+ * What the stratum server hands on, and to whom. The server owns this interface; the plain bridge implements it with
+ * counters (bridge/shares/counters.ts), the pool with its books. Calls come in batches from the main thread only.
+ */
+import type { Bytes } from '../../protocol/bytes.ts';
+import type { Carried } from '../nodes/template-store.ts';
+
+/** Which account a connection's blocks belong to: on record before its first block is sent, so every reward has a finder. */
+export type Ownership = {
+  /** What all extranonces of the connection share (extranonce.ts, readExtranonce): boot id, thread and number. */
+  readonly owner: Bytes;
+  /** The listener group that the miner connected to, such as `bridge`, `pplns` or `solo`. */
+  readonly service: string;
+  /** Address payload of the miner. */
+  readonly account: Bytes;
+  readonly worker: string;
+};
+
+export type AcceptedShare = {
+  readonly service: string;
+  readonly account: Bytes;
+  readonly worker: string;
+  /** Work of the job's own share target: what the share is worth. */
+  readonly work: bigint;
+  readonly anchorHeight: number;
+  readonly extranonce: Bytes;
+  /** Names the header hashed (protocol/share-identity.ts): with the nonce it is what a share is told from others by. */
+  readonly headerDigest: Bytes;
+  readonly nonce: Bytes;
+  readonly atMillis: number;
+};
+
+export type RefusedShare = {
+  readonly service: string;
+  readonly account: Bytes;
+  readonly worker: string;
+  /** Code of the stratum error table. */
+  readonly code: number;
+  readonly atMillis: number;
+};
+
+export type FoundBlock = AcceptedShare & {
+  readonly blockId: Bytes;
+  readonly payout: Bytes;
+  readonly target: bigint;
+  readonly header: Bytes;
+  readonly carried: Carried;
+};
+
+/** A block's way: sent to the nodes, then paid or expired as the cuts say. */
+export type BlockFate =
+  | { readonly state: 'accepted' | 'known' | 'late' | 'refused'; readonly reason?: string }
+  | { readonly state: 'registered'; readonly height: number }
+  | {
+      readonly state: 'paid';
+      readonly height: number;
+      readonly transactionId: string;
+      readonly outputIndex: number;
+      readonly amount: bigint;
+    }
+  | { readonly state: 'expired'; readonly height: number };
+
+export type WorkerEvent = {
+  readonly kind: 'joined' | 'left';
+  readonly service: string;
+  readonly account: Bytes;
+  readonly worker: string;
+  readonly agent: string;
+  readonly connection: string;
+  readonly atMillis: number;
+};
+
+export interface ShareSink {
+  /** False while the sink cannot keep more shares safe: the server answers code 31 instead of taking them. */
+  readonly accepting: boolean;
+  /**
+   * Connections that want jobs; rejects while nothing they find could be kept. Nothing of it need be durable yet: anyone
+   * can log in, and who sends no share leaves no trace.
+   */
+  own(ownerships: readonly Ownership[]): Promise<void>;
+  /** Resolves when the shares cannot be lost any more; only then are they answered. */
+  shares(shares: readonly AcceptedShare[]): Promise<void>;
+  refused(shares: readonly RefusedShare[]): void;
+  /** Called before the nodes hear of the block; they wait for it a moment (found-blocks.ts). */
+  block(block: FoundBlock): Promise<void>;
+  /**
+   * Whether the finder of a block is durably on record by its extranonce. Where it is not, the block is sent when
+   * `block` has resolved, and `block` is called again should it reject. Absent where a block itself pays its finder.
+   */
+  knowsFinder?(block: FoundBlock): boolean;
+  blockFate(blockId: Bytes, fate: BlockFate): Promise<void>;
+  worker(event: WorkerEvent): void;
+  /** What `mining.stats` adds for an account: pending and paid atoms on a pool; undefined while that is not known. */
+  balance?(service: string, account: Bytes): Promise<{ pending: bigint; paid: bigint } | undefined>;
+}

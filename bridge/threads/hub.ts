@@ -1,0 +1,114 @@
+/**
+ * The two interfaces between a listener and the main thread. Listeners own sockets, sessions and checks; the main thread
+ * owns the nodes, the sink, bans and sessions that may be resumed. In one thread both sides call each other directly; over
+ * a MessagePort (port-calls.ts) the same calls are messages. Which of the two is a choice of deployment, not of design.
+ */
+import type { Bytes } from '../../protocol/bytes.ts';
+import type { Fault } from '../session/ban-score.ts';
+import type { SessionRecord } from '../session/session-record.ts';
+import type { ReceiptDelivery } from '../shares/receipts.ts';
+import type { Ownership, RefusedShare, WorkerEvent } from '../shares/sink.ts';
+
+/** A template as listeners use it. The body stays with the main thread: only a block needs it. */
+export type PublishedTemplate = {
+  readonly serial: number;
+  /** 312 bytes; the reward root and the nonce are replaced for each connection. */
+  readonly header: Bytes;
+  readonly epoch: number;
+  /** Which of how many draws of its cut. */
+  readonly draw: number;
+  readonly draws: number;
+  /** An earlier template had the same bytes. */
+  readonly isRepeat: boolean;
+};
+
+export type Publication = {
+  readonly templates: readonly PublishedTemplate[];
+  readonly headHeight: number;
+  /** Older work is worthless: the chain is another one. */
+  readonly clean: boolean;
+};
+
+/** Who a share belongs to: one per session, named by a number between threads. */
+export type Member = Ownership & { readonly handle: number; readonly tag: string; readonly agent: string };
+
+export type JudgedShare = {
+  readonly member: Member;
+  readonly generation: number;
+  readonly work: bigint;
+  readonly anchorHeight: number;
+  readonly headerDigest: Bytes;
+  readonly nonce: Bytes;
+  readonly atMillis: number;
+};
+
+export type Candidate = {
+  readonly share: JudgedShare;
+  readonly serial: number;
+  readonly payout: Bytes;
+  readonly extranonce: Bytes;
+  /** With its nonce. */
+  readonly header: Bytes;
+  readonly blockId: Bytes;
+};
+
+export type Balance = { readonly pending: bigint; readonly paid: bigint };
+
+/** What a listener asks of the main thread. */
+export interface Hub {
+  /** Resolves when the members may have jobs. */
+  own(members: readonly Member[]): Promise<void>;
+  /** A resumed session: owned before, but new to this listener. */
+  rejoin(member: Member): void;
+  /** No share of these members comes any more. */
+  left(members: readonly Member[]): void;
+  shares(shares: readonly JudgedShare[]): Promise<void>;
+  refused(shares: readonly RefusedShare[]): void;
+  block(candidate: Candidate): void;
+  worker(events: readonly WorkerEvent[]): void;
+  /** The session, wherever it is; its older connection is closed first. */
+  resume(id: string, thread: number): Promise<SessionRecord | null>;
+  ended(record: SessionRecord): void;
+  fault(address: string, fault: Fault): void;
+  balance(service: string, account: Bytes): Promise<Balance | null>;
+}
+
+export type ListenerFigures = {
+  readonly thread: number;
+  readonly connections: number;
+  readonly mining: number;
+  readonly byTransport: Readonly<Record<string, number>>;
+  readonly byService: Readonly<Record<string, number>>;
+  readonly opened: number;
+  readonly refusedConnections: number;
+  readonly closed: Readonly<Record<string, number>>;
+  readonly jobsSent: number;
+  readonly jobsSkipped: number;
+  readonly fanOutMillis: number;
+  readonly verifying: number;
+  readonly answers: Readonly<Record<string, number>>;
+};
+
+export type BoundAddress = {
+  readonly service: string;
+  readonly kind: 'tcp' | 'ws';
+  readonly host: string;
+  readonly port: number;
+};
+export type CertificatePem = { readonly cert: string; readonly key: string };
+
+/** What the main thread asks of a listener. */
+export interface ListenerControl {
+  listen(): Promise<readonly BoundAddress[]>;
+  publish(publication: Publication): void;
+  setReady(ready: boolean): void;
+  setCertificate(certificate: CertificatePem): void;
+  ban(key: string, untilMillis: number): void;
+  takeSession(id: string): Promise<SessionRecord | null>;
+  /** Of a slice that closed, to the connections that asked for receipts. */
+  receipts(delivery: ReceiptDelivery): void;
+  figures(): Promise<ListenerFigures>;
+  /** Stops accepting, asks miners to reconnect, and resolves when nothing is left half answered. */
+  drain(): Promise<void>;
+  close(): Promise<void>;
+}

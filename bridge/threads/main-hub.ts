@@ -1,0 +1,137 @@
+/**
+ * The main thread's side of the hub: what every listener, in whichever thread, calls. Feeds the sink, keeps bans and
+ * ended sessions, and turns candidates into blocks.
+ */
+import type { Bytes } from '../../protocol/bytes.ts';
+import { clientKey } from '../../runtime/client-address.ts';
+import { bodyFor, carriedBy, type KeptTemplate } from '../nodes/template-store.ts';
+import type { BanList, Fault } from '../session/ban-score.ts';
+import { extranonceOf } from '../session/extranonce.ts';
+import type { SessionRecord } from '../session/session-record.ts';
+import type { SessionShelf } from '../session/session-shelf.ts';
+import type { FoundBlocks } from '../shares/found-blocks.ts';
+import type { AcceptedShare, RefusedShare, ShareSink, WorkerEvent } from '../shares/sink.ts';
+import type { Balance, Candidate, Hub, JudgedShare, ListenerControl, Member } from './hub.ts';
+
+export type MainHubDependencies = {
+  readonly sink: ShareSink;
+  readonly shelf: SessionShelf;
+  readonly bans: BanList;
+  readonly blocks: FoundBlocks;
+  readonly now: () => number;
+  readonly template: (serial: number) => KeptTemplate | undefined;
+  readonly listener: (thread: number) => ListenerControl | undefined;
+  readonly onBan: (key: string, untilMillis: number) => void;
+  readonly log: { warn(message: string, fields?: Readonly<Record<string, unknown>>): void };
+};
+
+export class MainHub implements Hub {
+  readonly #dependencies: MainHubDependencies;
+  /** Sessions that a thread resumed from another one: their id still names the first. */
+  readonly #moved = new Map<string, number>();
+
+  constructor(dependencies: MainHubDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  own(members: readonly Member[]): Promise<void> {
+    return this.#dependencies.sink.own(members);
+  }
+
+  /** Members are kept by the port of a thread (listener-threads.ts); in one thread they come with their shares. */
+  rejoin(): void {}
+
+  left(): void {}
+
+  async shares(shares: readonly JudgedShare[]): Promise<void> {
+    const { sink } = this.#dependencies;
+    if (!sink.accepting) throw new Error('the sink takes no shares now');
+    await sink.shares(shares.map(acceptedOf));
+  }
+
+  refused(shares: readonly RefusedShare[]): void {
+    this.#dependencies.sink.refused(shares);
+  }
+
+  block({ share, serial, payout, extranonce, header, blockId }: Candidate): void {
+    const { template, blocks, log } = this.#dependencies;
+    const from = template(serial);
+    if (from === undefined) {
+      log.warn('block of a forgotten template', { serial });
+      return;
+    }
+    const carried = carriedBy(from);
+    blocks.add({ ...acceptedOf(share), blockId, payout, target: from.header.target, header, carried }, () =>
+      bodyFor(from, payout, extranonce),
+    );
+  }
+
+  worker(events: readonly WorkerEvent[]): void {
+    for (const event of events) this.#dependencies.sink.worker(event);
+  }
+
+  async resume(id: string, thread: number): Promise<SessionRecord | null> {
+    const { shelf, listener } = this.#dependencies;
+    const holder = this.#moved.get(id) ?? Number.parseInt(id.slice(0, 2), 16);
+    const record = (await shelf.take(id)) ?? (await listener(holder)?.takeSession(id)) ?? (await shelf.take(id));
+    if (record == null) return null;
+    if (record.bannedUntilMillis > this.#dependencies.now()) {
+      // It is told so, as often as it asks.
+      this.ended(record);
+      return record;
+    }
+    if (thread === Number.parseInt(id.slice(0, 2), 16)) this.#moved.delete(id);
+    else this.#moved.set(id, thread);
+    return record;
+  }
+
+  ended(record: SessionRecord): void {
+    this.#moved.delete(record.id);
+    const { shelf, log } = this.#dependencies;
+    shelf.put(record).catch((error: unknown) => log.warn('session could not be kept', { error }));
+  }
+
+  fault(address: string, fault: Fault): void {
+    const { bans, now, onBan, log } = this.#dependencies;
+    const before = bans.bannedUntil(address, now());
+    const until = bans.score(address, fault, now());
+    if (until === undefined || until === before) return;
+    log.warn('address banned', { address: clientKey(address), until: new Date(until).toISOString() });
+    onBan(clientKey(address), until);
+  }
+
+  async balance(service: string, account: Bytes): Promise<Balance | null> {
+    return (await this.#dependencies.sink.balance?.(service, account)) ?? null;
+  }
+}
+
+/** Of each member's newest generation: a share costs no encoding. */
+const extranonces = new WeakMap<Member, { readonly generation: number; readonly extranonce: Bytes }>();
+
+function extranonceFor(member: Member, generation: number): Bytes {
+  const known = extranonces.get(member);
+  if (known?.generation === generation) return known.extranonce;
+  const extranonce = extranonceOf(member.tag, member.owner, generation);
+  extranonces.set(member, { generation, extranonce });
+  return extranonce;
+}
+
+const acceptedOf = ({
+  member,
+  generation,
+  work,
+  anchorHeight,
+  headerDigest,
+  nonce,
+  atMillis,
+}: JudgedShare): AcceptedShare => ({
+  service: member.service,
+  account: member.account,
+  worker: member.worker,
+  work,
+  anchorHeight,
+  extranonce: extranonceFor(member, generation),
+  headerDigest,
+  nonce,
+  atMillis,
+});
