@@ -6,13 +6,11 @@ import { Intake } from '../../pool/books/intake.ts';
 import { advanceSlices } from '../../pool/books/slices.ts';
 import { fenced, tryElection } from '../../pool/books/term.ts';
 import { connectDatabase, type Sql, type Transaction } from '../../pool/database/connect.ts';
-import { startEmbeddedPostgres } from '../../pool/database/embedded.ts';
-import { migrate } from '../../pool/database/migrate.ts';
 import { encodeRecord, type JournalRecord } from '../../pool/journal-record.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { targetOfWork } from '../../protocol/target.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
-import { quietLog } from '../quiet-log.ts';
+import { booksOf, startReadyPostgres } from './ready-cluster.ts';
 
 export const SLICE_CUTS = 4;
 
@@ -38,17 +36,17 @@ const FEES = new Map([
 
 export async function openBooks(): Promise<BooksBed> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-books-'));
-  const server = await startEmbeddedPostgres(directory, quietLog);
-  const sql = connectDatabase(server.url, { max: 6 });
-  await migrate(sql, quietLog);
-  const election = connectDatabase(server.url, { max: 1 });
+  const server = await startReadyPostgres(directory);
+  const url = booksOf(server);
+  const sql = connectDatabase(url, { max: 6 });
+  const election = connectDatabase(url, { max: 1 });
   const term = await tryElection(election, 'test');
   if (term === undefined) throw new Error('no other accountant can hold the term here');
   const intake = new Intake({ network: 'development', sliceCuts: SLICE_CUTS });
   const run = <T>(work: (transaction: Transaction) => Promise<T>) => fenced(sql, term.number, work);
   const sequences = new Map<string, number>();
   return {
-    url: server.url,
+    url,
     sql,
     term: term.number,
     intake,

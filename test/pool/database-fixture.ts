@@ -4,9 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
 import { connectDatabase, type Sql } from '../../pool/database/connect.ts';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../pool/database/embedded.ts';
-import { migrate } from '../../pool/database/migrate.ts';
-import { quietLog } from '../quiet-log.ts';
+import type { EmbeddedPostgres } from '../../pool/database/embedded.ts';
+import { createBooks, startReadyPostgres } from './ready-cluster.ts';
 
 export type DatabaseFixture = { readonly sql: Sql; readonly url: string };
 
@@ -17,7 +16,7 @@ export function databaseServer(): { fresh(): Promise<DatabaseFixture> } {
   const open: Sql[] = [];
   let made = 0;
   beforeAll(async () => {
-    server = await startEmbeddedPostgres(directory, quietLog);
+    server = await startReadyPostgres(directory);
   });
   afterAll(async () => {
     await Promise.all(open.map((sql) => sql.end({ timeout: 1 })));
@@ -26,16 +25,9 @@ export function databaseServer(): { fresh(): Promise<DatabaseFixture> } {
   });
   return {
     async fresh() {
-      const admin = connectDatabase((server as EmbeddedPostgres).url, { max: 1 });
-      const name = `test_${++made}`;
-      await admin.unsafe(`create database ${name}`);
-      // Durability is the business of the kill tests; here it would only be slow.
-      await admin.unsafe(`alter database ${name} set synchronous_commit = off`);
-      await admin.end();
-      const url = (server as EmbeddedPostgres).url.replace(/\/postgres$/, `/${name}`);
+      const url = await createBooks(server as EmbeddedPostgres, `test_${++made}`);
       const sql = connectDatabase(url);
       open.push(sql);
-      await migrate(sql, quietLog);
       // Each migration raised the term; tests count from 0.
       await sql`update term set number = 0`;
       return { sql, url };

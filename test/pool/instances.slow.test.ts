@@ -9,10 +9,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { connectDatabase } from '../../pool/database/connect.ts';
-import { startEmbeddedPostgres } from '../../pool/database/embedded.ts';
 import { migrate } from '../../pool/database/migrate.ts';
 import { count } from '../level.ts';
 import { quietLog } from '../quiet-log.ts';
+import { startReadyPostgres } from './ready-cluster.ts';
 import { startRedisServer } from './redis-server.ts';
 
 /** Waits for a value, however slow the machine is; the test's own limit ends it. */
@@ -29,7 +29,7 @@ const PROGRAM = new URL('./front-end-process.ts', import.meta.url).pathname;
 test('three instances, one killed, one added, Redis wiped: every answered share is in the books once', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'svc-instances-'));
   const redis = await startRedisServer();
-  const postgres = await startEmbeddedPostgres(join(directory, 'database'), quietLog);
+  const postgres = await startReadyPostgres(join(directory, 'database'));
   const sql = connectDatabase(postgres.url, { max: 2 });
   await migrate(sql, quietLog);
   const children: ChildProcess[] = [];

@@ -6,6 +6,7 @@ import { connectDatabase, type Sql } from '../../pool/database/connect.ts';
 import { runToEnd } from '../../stack/process.ts';
 import { Program } from '../bridge/program.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { bringCluster } from './ready-cluster.ts';
 
 const HOST = '127.0.0.1';
 const ANY = `${HOST}:0`;
@@ -62,6 +63,7 @@ export class KillableStack {
   }
 
   async start(): Promise<void> {
+    await bringCluster(join(this.poolDirectory, 'database'));
     await this.#startNode();
     const made = ['init', '--file', this.#walletFile, '--network', 'development', '--generate-password', '--json'];
     await runToEnd('svc-wallet', made);

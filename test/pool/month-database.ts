@@ -10,6 +10,7 @@ import { connectDatabase, type Sql } from '../../pool/database/connect.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../pool/database/embedded.ts';
 import { migrate } from '../../pool/database/migrate.ts';
 import { quietLog } from '../quiet-log.ts';
+import { bringCluster } from './ready-cluster.ts';
 
 const HOST = '127.0.0.1';
 const START_ATTEMPTS = 10;
@@ -29,6 +30,7 @@ export class MonthDatabase {
   }
 
   async start(): Promise<void> {
+    await bringCluster(this.#directory);
     await this.#startServer();
     await migrate(this.sql, quietLog);
     await new Promise<void>((resolve) => this.#relay.listen(0, HOST, resolve));

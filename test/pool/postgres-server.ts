@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../pool/database/embedded.ts';
 import { freePort } from '../../runtime/free-port.ts';
 import { quietLog } from '../quiet-log.ts';
+import { bringCluster } from './ready-cluster.ts';
 
 export type PostgresServer = {
   readonly url: string;
@@ -56,6 +57,7 @@ export async function startPostgresServer(
   const thaw = () => {
     for (const pid of frozen.splice(0)) signal(pid, 'SIGCONT');
   };
+  if (given === undefined) await bringCluster(directory);
   await start();
   const { url } = server as unknown as EmbeddedPostgres;
   return {

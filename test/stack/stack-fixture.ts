@@ -23,6 +23,7 @@ import {
 } from '../../stack/parts.ts';
 import { RunningPart } from '../../stack/process.ts';
 import { ensureWallet, minerAddress } from '../../stack/wallets.ts';
+import { bringCluster } from '../pool/ready-cluster.ts';
 
 const PACE: Pace = { cutMillis: 150, sliceCuts: 12, payoutInterval: '2s' };
 
@@ -74,6 +75,7 @@ export class StackFixture {
   /** Node, wallet and pool; a miner is started by whoever wants one. */
   async start(): Promise<this> {
     await mkdir(this.files.logs, { recursive: true });
+    await bringCluster(join(this.files.pool, 'database'));
     await this.#run(nodePart(this.data, this.ports, this.#pace));
     this.#seen = { ...this.ports, ...(await this.#nodeSeenAt?.()) };
     await ensureWallet(this.files.poolWallet);

@@ -1,0 +1,89 @@
+/**
+ * PostgreSQL for tests without the seconds that initdb takes: a cluster is made once per checkout and copied for every server. Beside
+ * the empty database `postgres` it has `books`, which every migration has run in.
+ */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { appendFile, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { connectDatabase } from '../../pool/database/connect.ts';
+import {
+  type EmbeddedPostgres,
+  type EmbeddedPostgresOptions,
+  startEmbeddedPostgres,
+} from '../../pool/database/embedded.ts';
+import { MIGRATIONS, migrate } from '../../pool/database/migrate.ts';
+import { quietLog } from '../quiet-log.ts';
+
+const run = promisify(execFile);
+const READY = fileURLToPath(new URL('../../.ready/', import.meta.url));
+
+/** Owners and modes stay as they are: the server refuses other ones. */
+const copy = (from: string, to: string) => run('cp', ['-a', from, to]);
+
+/** Another release of PostgreSQL (package.json names it) or another migration makes another cluster. */
+function nameOfCluster(): string {
+  const hash = createHash('sha256');
+  hash.update(readFileSync(new URL('../../package.json', import.meta.url)));
+  for (const name of readdirSync(MIGRATIONS).sort()) hash.update(name).update(readFileSync(new URL(name, MIGRATIONS)));
+  return `postgres-${hash.digest('hex').slice(0, 16)}`;
+}
+
+const databaseOf = (url: string, name: string): string => url.replace(/\/postgres$/, `/${name}`);
+
+async function makeCluster(path: string): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), 'svc-postgres-'));
+  try {
+    const server = await startEmbeddedPostgres(directory, quietLog);
+    const admin = connectDatabase(server.url, { max: 1 });
+    await admin`create database books`;
+    await admin.end();
+    const books = connectDatabase(databaseOf(server.url, 'books'), { max: 1 });
+    await migrate(books, quietLog);
+    await books.end();
+    await server.stop();
+    await mkdir(READY, { recursive: true });
+    const near = `${path}.${process.pid}`;
+    await copy(directory, near);
+    // Whoever is first: another process may have made the same one meanwhile.
+    await rename(near, path).catch(() => rm(near, { recursive: true, force: true }));
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+/** Puts a cluster where `startEmbeddedPostgres` of that directory finds one. */
+export async function bringCluster(directory: string): Promise<void> {
+  if (existsSync(join(directory, 'ready'))) return;
+  const path = join(READY, nameOfCluster());
+  if (!existsSync(path)) await makeCluster(path);
+  await mkdir(directory, { recursive: true });
+  for (const name of ['data', 'password', 'ready']) await copy(join(path, name), directory);
+  // A killed server loses nothing that it handed to the system. Benchmarks use the same beds and measure the disk too.
+  if (process.env.VITEST !== undefined) await appendFile(join(directory, 'data', 'postgresql.conf'), '\nfsync = off\n');
+}
+
+export async function startReadyPostgres(
+  directory: string,
+  options: EmbeddedPostgresOptions = {},
+): Promise<EmbeddedPostgres> {
+  await bringCluster(directory);
+  return startEmbeddedPostgres(directory, quietLog, options);
+}
+
+/** A new database with every migration; returns its URL. */
+export async function createBooks(server: EmbeddedPostgres, name: string): Promise<string> {
+  const admin = connectDatabase(server.url, { max: 1 });
+  await admin.unsafe(`create database ${name} template books`);
+  // Durability is the business of the kill tests; here it would only be slow.
+  await admin.unsafe(`alter database ${name} set synchronous_commit = off`);
+  await admin.end();
+  return databaseOf(server.url, name);
+}
+
+/** The one that came with the cluster. */
+export const booksOf = (server: EmbeddedPostgres): string => databaseOf(server.url, 'books');
