@@ -3,6 +3,7 @@ import { stratumOptions } from '../bridge/options.ts';
 import { parseAddress } from '../protocol/address.ts';
 import { parseCoins } from '../protocol/amount.ts';
 import { NETWORK_NAMES } from '../protocol/network.ts';
+import { isApiUrl } from '../protocol/stratum/receipt-messages.ts';
 import { MAX_TAG } from '../protocol/tag.ts';
 import { readAddressRange } from '../runtime/client-address.ts';
 import {
@@ -34,6 +35,13 @@ const url = (protocols: readonly string[], example: string) => (word: string) =>
   return word.replace(/\/+$/, '');
 };
 const http = (example: string) => url(['http:', 'https:'], example);
+
+/** As miners take it (stratum S33). */
+const publicUrl = (word: string): string => {
+  if (word === '' || !isApiUrl(word))
+    throw new Error('must be a URL such as https://pool.example, without user, query or fragment');
+  return word.replace(/\/+$/, '');
+};
 
 /** Percent with up to four decimals, kept in parts per million. */
 const percent = (settings: { help: string; default: string }) =>
@@ -190,7 +198,7 @@ export const poolOptions = {
   }),
   publicUrl: parsed(
     { help: 'where miners reach the web listener; told to those who ask for receipts', placeholder: 'URL' },
-    http('https://pool.example'),
+    publicUrl,
   ),
   operatorTokenFile: path({ help: 'token of the operator routes, made if missing (default: DATA-DIR/operator.token)' }),
   webhook: repeated(

@@ -8,7 +8,8 @@ import type { Evidence } from '../../protocol/receipt-evidence.ts';
 import { writeDurably } from '../../runtime/durable-file.ts';
 import { readSmallFile } from '../../runtime/small-file.ts';
 
-const MOST_BYTES = 8 * 1024 * 1024;
+/** Far more than all pools of a file come to: one that is too large to be read would take the keys of all of them with it. */
+const MOST_BYTES = 64 * 1024 * 1024;
 
 export type SavedBooks = Readonly<Record<string, unknown>>;
 

@@ -5,12 +5,11 @@
  */
 
 import type { VerifySignature } from '../../protocol/api/signed-answer.ts';
-import type { SliceRecord } from '../../protocol/books-slice.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
-import type { MembershipDocument } from '../../protocol/pool-proof.ts';
 import { poolKeyName, type Receipt, receiptRefusal } from '../../protocol/receipt.ts';
 import { EVIDENCE_FORMAT, type Evidence, isSignedRecord, judgeEvidence } from '../../protocol/receipt-evidence.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
+import { type AnsweredSlice, type ReceiptsAnswer, readReceiptsAnswer } from './receipts-answer.ts';
 import { accounted, type Shortfall, ToldLedger } from './told-ledger.ts';
 
 export const BOOKS_ALARMS = [
@@ -43,21 +42,6 @@ const MESSAGES: Readonly<Record<BooksAlarmKind, string>> = {
   books_hidden: 'the pool does not show the books of a slice that it signed a receipt for',
 };
 
-/** The answer of `miners/ADDRESS/receipts`. */
-type Answer = {
-  readonly kept_from: number | null;
-  readonly newest: number | null;
-  readonly through: number;
-  readonly more: boolean;
-  readonly slices: readonly {
-    readonly service: string;
-    readonly slice: number;
-    readonly receipts: readonly Receipt[];
-    readonly leaf: MembershipDocument;
-    readonly record: SliceRecord;
-  }[];
-};
-
 export type BooksWatchOptions = {
   readonly address: string;
   readonly worker: string;
@@ -84,6 +68,8 @@ const MAX_PAGES = 64;
 /** Receipts kept until their slices were compared, and rounds that a pool may take to show them. */
 const MAX_KEPT = 96;
 const HIDDEN_ROUNDS = 5;
+/** Slices that may close while the pool's answers cannot be had or read, before that is told. */
+const UNREAD_SLICES = 12;
 const MAX_ALARMS = 256;
 
 export class BooksWatch {
@@ -183,40 +169,52 @@ export class BooksWatch {
       return;
     }
     const oldest = Math.min(this.#ledger.through - OVERLAP, ...this.#waiting.map(({ receipt }) => receipt.slice - 1));
-    const answers = await this.#readAll(Math.max(0, oldest));
-    const keptFrom = answers[0]?.kept_from ?? null;
-    // This miner was away for longer than receipts are kept.
-    if (this.#ledger.through > 0 && keptFrom !== null && keptFrom > this.#ledger.through + 1) this.#ledger.forgetAll();
-    const through = Math.max(this.#ledger.through, ...answers.map((answer) => answer.through));
-    for (const answer of answers) for (const slice of answer.slices) this.#compare(slice);
+    let through = this.#ledger.through;
+    let isFirst = true;
+    for await (const answer of this.#answers(Math.max(0, oldest))) {
+      // This miner was away for longer than receipts are kept.
+      if (isFirst && through > 0 && (answer.kept_from ?? 0) > through + 1) this.#ledger.forgetAll();
+      isFirst = false;
+      through = Math.max(through, answer.through);
+      for (const slice of answer.slices) this.#compare(slice);
+    }
     for (const short of this.#ledger.close(through, began)) await this.#missing(short);
     this.#hidden(through);
     this.isChanged = true;
   }
 
-  async #read(after: number): Promise<Answer> {
+  async #read(after: number, cursor?: string): Promise<ReceiptsAnswer> {
     const base = this.api.replace(/\/+$/, '');
     const { address } = this.#options;
-    const answer = (await this.#dependencies.read(
-      `${base}/api/v1/miners/${address}/receipts?after=${after}`,
-    )) as Answer;
-    const isAnswer = Array.isArray(answer?.slices) && Number.isSafeInteger(answer.through);
-    if (!isAnswer) throw new Error('the pool’s answer has no such form');
-    return answer;
-  }
-
-  async #readAll(after: number): Promise<Answer[]> {
-    const answers: Answer[] = [];
-    for (let page = 0, at = after; page < MAX_PAGES; page++) {
-      const answer = await this.#read(at);
-      answers.push(answer);
-      if (!answer.more || answer.through <= at) break;
-      at = answer.through;
+    const place = cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`;
+    try {
+      const url = `${base}/api/v1/miners/${address}/receipts?after=${after}${place}`;
+      return readReceiptsAnswer(await this.#dependencies.read(url));
+    } catch (error) {
+      this.#unread();
+      throw error;
     }
-    return answers;
   }
 
-  #compare({ service, slice, receipts: shown, leaf, record }: Answer['slices'][number]): void {
+  /** One at a time: nothing of an answer is kept until the next has come, for the pool says how many there are. */
+  async *#answers(after: number): AsyncGenerator<ReceiptsAnswer> {
+    let cursor: string | undefined;
+    for (let page = 0, at = after; page < MAX_PAGES; page++) {
+      const answer = await this.#read(at, cursor);
+      yield answer;
+      if (!answer.more || (answer.through <= at && answer.next_cursor === undefined)) return;
+      [at, cursor] = [answer.through, answer.next_cursor];
+    }
+  }
+
+  /** A pool that cannot be read for a while is late; one that never can be hides what it signed. */
+  #unread(): void {
+    const slices = this.#waiting.map(({ receipt }) => receipt.slice);
+    const [oldest, newest] = [Math.min(...slices), Math.max(...slices)];
+    if (newest - oldest >= UNREAD_SLICES) this.#alarm('books_hidden', 'unread', { slice: oldest, newest });
+  }
+
+  #compare({ service, slice, receipts: shown, leaf, record }: AnsweredSlice): void {
     const isOf = (receipt: Receipt) => receipt.service === service && receipt.slice === slice;
     const kept = this.#waiting.filter(({ receipt }) => isOf(receipt)).map(({ receipt }) => receipt);
     const receipts = [...kept, ...shown.filter((receipt) => isOf(receipt) && this.#isGood(receipt))];
@@ -250,7 +248,7 @@ export class BooksWatch {
   async #missing(short: Shortfall): Promise<void> {
     const boot = this.#ledger.boots.get(short.boot);
     if (boot === undefined) return;
-    for (const answer of await this.#readAll(Math.max(0, boot.from)))
+    for await (const answer of this.#answers(Math.max(0, boot.from)))
       for (const { receipts } of answer.slices)
         for (const receipt of receipts) if (receipt.boot === short.boot && this.#isGood(receipt)) this.#count(receipt);
     const received = short.kind === 'late' ? boot.received : accounted(boot);
@@ -316,5 +314,5 @@ const nameOf = ({ service, slice, boot, worker }: Receipt): string => `${service
 
 /** Two of one name stay when they say different things: that is for the judge. */
 const distinct = (receipts: readonly Receipt[]): Receipt[] => [
-  ...new Map(receipts.map((receipt) => [JSON.stringify(receipt), receipt])).values(),
+  ...new Map(receipts.map((receipt) => [JSON.stringify(Object.entries(receipt).sort()), receipt])).values(),
 ];

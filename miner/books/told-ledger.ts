@@ -25,6 +25,8 @@ export type Boot = {
   seen: number;
   /** Receipts of later slices count. */
   from: number;
+  /** How many did not count for that reason, though they came after work was told. */
+  before: number;
   notes: Note[];
   samples: Sample[];
 };
@@ -37,6 +39,8 @@ const MAX_NOTES = 48;
 const MAX_SAMPLES = 64;
 const MAX_BOOTS = 64;
 const MAX_COUNTED = 512;
+/** Receipts of slices that the pool said were past; more than come late. */
+const MAX_BEFORE = 6;
 
 export type Shortfall = {
   /** `receipts_less`: less than was told; `late`: named as waiting, for far too long. */
@@ -60,7 +64,7 @@ export class ToldLedger {
     let boot = this.boots.get(name);
     if (boot === undefined) {
       boot = {
-        ...{ told: 0n, shares: 0, received: 0n, slice: -1, seen: -1, open: {}, notes: [], samples: [] },
+        ...{ told: 0n, shares: 0, received: 0n, slice: -1, seen: -1, open: {}, before: 0, notes: [], samples: [] },
         // One slice more: the answer that was read may have been a moment old.
         from: (this.through ?? 0) - 1,
       };
@@ -87,12 +91,27 @@ export class ToldLedger {
     if (this.#counted.size > MAX_COUNTED && oldest !== undefined) this.#counted.delete(oldest);
     const boot = this.boots.get(receipt.boot);
     // Nothing was told by that front end: there is nothing to compare.
-    if (boot === undefined || receipt.slice <= boot.from) return true;
+    if (boot === undefined) return true;
+    if (receipt.slice <= boot.from) {
+      this.#before(boot, receipt);
+      return true;
+    }
     boot.received += BigInt(receipt.work);
     boot.slice = Math.max(boot.slice, receipt.slice);
     if (receipt.slice > (boot.open[receipt.service]?.slice ?? -1))
       boot.open[receipt.service] = { slice: receipt.slice, work: BigInt(receipt.open) };
     return true;
+  }
+
+  /**
+   * The pool says which slices were past when work was first told. Receipts of a few of them may come later; if they go on coming, it named slices
+   * that were still to come, and no receipt would ever be held against anything: the count begins anew from there.
+   */
+  #before(boot: Boot, { slice }: Receipt): void {
+    if (++boot.before < MAX_BEFORE) return;
+    Object.assign(boot, { told: 0n, shares: 0, received: 0n, slice: -1, seen: -1, open: {}, before: 0 });
+    Object.assign(boot, { notes: [], samples: [], from: slice });
+    this.through = slice;
   }
 
   /** After all receipts up to `through` were asked for: what is missing. `beganMillis` is when they were asked for. */
@@ -149,6 +168,7 @@ export class ToldLedger {
         open: Object.fromEntries(open.map((each) => [each.service, { slice: each.slice, work: BigInt(each.work) }])),
         notes: notes.map((note) => ({ slice: note.slice, told: BigInt(note.told) })),
         samples: [{ atMillis: nowMillis, told: BigInt(told) }],
+        before: 0,
       });
     return ledger;
   }

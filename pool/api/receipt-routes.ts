@@ -5,7 +5,16 @@ import type { AnswerCache } from './answer-cache.ts';
 import { ApiRefusal } from './api-error.ts';
 import { sendAnswer } from './public-routes.ts';
 import type { ReceiptView } from './receipt-view.ts';
-import { answerKey, COSTS, numberOfRequest, PARAMETERS, type Parameter, pathPart, type Route } from './route.ts';
+import {
+  answerKey,
+  COSTS,
+  numberOfRequest,
+  PARAMETERS,
+  type Parameter,
+  pageOfRequest,
+  pathPart,
+  type Route,
+} from './route.ts';
 
 const MILLIS = 2_000;
 const AFTER: Parameter = {
@@ -22,13 +31,14 @@ export function receiptRoutes({ receipts, cache }: { receipts: ReceiptView; cach
       path: '/miners/:address/receipts',
       group: 'Proofs',
       summary: 'Receipts of the last day, oldest first, each slice with its leaf of the account',
-      parameters: [PARAMETERS.address, AFTER],
+      parameters: [PARAMETERS.address, AFTER, PARAMETERS.cursor],
       cost: 5,
       handle: async (request, reply, charge) => {
         const after = numberOfRequest(request, 'after', { default: 0, min: 0, max: 2_000_000_000 });
         const { payload } = addressOf(pathPart(request, 'address'), receipts);
+        const { cursor } = pageOfRequest(request);
         const answer = await cache.get(answerKey(request), MILLIS, () =>
-          receipts.ofAccount(payload, after, (leaves) => charge(leaves / COSTS.leaves)),
+          receipts.ofAccount(payload, after, (leaves) => charge(leaves / COSTS.leaves), cursor),
         );
         return sendAnswer(request, reply, answer, `public, max-age=${MILLIS / 1000}`);
       },

@@ -12,17 +12,20 @@ import { type Receipt, readReceiptHead, receiptDocument } from '../../protocol/r
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
 import { entriesOfPage } from '../receipts/sheet-pages.ts';
+import { ApiRefusal } from './api-error.ts';
 import type { BooksView } from './books-view.ts';
 import type { ProofMaker } from './proofs.ts';
 
-/** Slices of one answer. */
+/** Slices of one answer, and pages of sheets that are read for it. */
 const PAGE_SLICES = 8;
-/** An answer with this many receipts ends with the slice: an account may have thousands of workers. */
-const ENOUGH_RECEIPTS = 256;
+const PAGE_ROWS = 32;
+/** No page is read after this many receipts, of which each is some 8 KB: an account may have thousands of workers in one slice. */
+const ENOUGH_RECEIPTS = 224;
 
 type PageRow = {
   slice: number;
   service: number;
+  boot_id: Buffer;
   page: number;
   leaves: Buffer;
   above: Buffer;
@@ -45,9 +48,11 @@ export type ReceiptsDocument = {
   /** The oldest slice of which receipts are still kept; null when there are none. */
   readonly kept_from: number | null;
   readonly newest: number | null;
-  /** The newest slice that this answer goes up to: ask on from there. */
+  /** The newest slice that is in this answer, or was in those before it, as a whole: ask on from there, and with the cursor where there is one. */
   readonly through: number;
   readonly more: boolean;
+  /** The answer ends within a slice, of which an account of many workers has more receipts. */
+  readonly next_cursor?: string;
   readonly slices: readonly ReceiptSlice[];
 };
 
@@ -73,64 +78,71 @@ export class ReceiptView {
     return this.#network;
   }
 
-  /** Receipts of an account in slices after `after`, oldest first. `onBuilt` hears of leaves that had to be hashed. */
+  /**
+   * Receipts of an account in slices after `after`, oldest first, at most some 250 of them. `onBuilt` hears of leaves that had to be hashed; `cursor` is
+   * that of the answer before.
+   */
   async ofAccount(
     payload: Bytes,
     after: number,
     onBuilt: (leaves: number) => void = () => undefined,
+    cursor?: string,
   ): Promise<ReceiptsDocument> {
+    const place = readPlace(cursor);
     const key = await this.#poolKey();
     const [range] = await this.#sql<{ first: number | null; last: number | null }[]>`select min(slice) as first,
       max(slice) as last from receipt_sheets`;
     const numbers = await this.#sql<{ slice: number }[]>`select distinct slice from receipt_sheets
       where slice > ${after} order by slice limit ${PAGE_SLICES}`;
     const account = Buffer.from(payload);
-    const rows = await this.#sql<PageRow[]>`select p.slice, p.service, p.page, p.leaves, p.above, s.head, s.signature
+    const rows = await this.#sql<PageRow[]>`select p.slice, p.service, p.boot_id, p.page, p.leaves, p.above, s.head,
+        s.signature
       from receipt_pages p join receipt_sheets s using (slice, service, boot_id)
       where p.slice = any(${numbers.map(({ slice }) => slice)}::int[])
         and p.first_account <= ${account} and p.last_account >= ${account}
-      order by p.slice, p.service, p.boot_id, p.page`;
-    const slices: ReceiptSlice[] = [];
-    let through = numbers.at(-1)?.slice ?? after;
+        and (p.slice, p.service, p.boot_id, p.page) > (${place.slice}, ${place.service}, ${place.boot}, ${place.page})
+      order by p.slice, p.service, p.boot_id, p.page limit ${PAGE_ROWS + 1}`;
+    const found: Found[] = [];
     let count = 0;
-    for (const { slice } of numbers) {
-      for (const service of SERVICES.keys()) {
-        const own = rows.filter((row) => row.slice === slice && row.service === service);
-        const found = await this.#slice(service, slice, own, payload, onBuilt);
-        if (found !== undefined) slices.push(found);
-        count += found?.receipts.length ?? 0;
-      }
-      if (count < ENOUGH_RECEIPTS) continue;
-      through = slice;
-      break;
+    let read = 0;
+    for (; read < Math.min(rows.length, PAGE_ROWS) && count <= ENOUGH_RECEIPTS; read++) {
+      const row = rows[read] as PageRow;
+      const { entries, built } = entriesOfPage(row, payload);
+      const head = readReceiptHead(new ByteReader(row.head));
+      const receipts = entries.map((entry) => receiptDocument(head, row.signature, entry));
+      const last = found.at(-1);
+      if (last?.slice === row.slice && last.service === row.service) last.receipts.push(...receipts);
+      else found.push({ slice: row.slice, service: row.service, receipts });
+      count += receipts.length;
+      onBuilt(built);
+      // Others have their turn between two pages.
+      await immediate();
     }
+    const slices: ReceiptSlice[] = [];
+    for (const each of found) {
+      const slice = await this.#slice(each, payload, onBuilt);
+      if (slice !== undefined) slices.push(slice);
+    }
+    const next = rows[read];
+    const whole = next === undefined ? numbers : numbers.filter(({ slice }) => slice < next.slice);
+    const through = whole.at(-1)?.slice ?? after;
     return {
       api_version: 1,
       pool_key: key === undefined ? null : toHex(key),
       kept_from: range?.first ?? null,
       newest: range?.last ?? null,
       through,
-      more: through < (range?.last ?? through),
+      more: next !== undefined || through < (range?.last ?? through),
+      ...(next === undefined ? {} : { next_cursor: placeAfter(rows[read - 1] as PageRow) }),
       slices,
     };
   }
 
   async #slice(
-    service: number,
-    slice: number,
-    rows: readonly PageRow[],
+    { service, slice, receipts }: Found,
     payload: Bytes,
     onBuilt: (leaves: number) => void,
   ): Promise<ReceiptSlice | undefined> {
-    const receipts: Receipt[] = [];
-    for (const row of rows) {
-      const { entries, built } = entriesOfPage(row, payload);
-      const head = readReceiptHead(new ByteReader(row.head));
-      for (const entry of entries) receipts.push(receiptDocument(head, row.signature, entry));
-      onBuilt(built);
-      // Others have their turn between two pages.
-      await immediate();
-    }
     if (receipts.length === 0) return undefined;
     const record = await this.#books.record(service, slice);
     if (record === undefined) return undefined;
@@ -138,3 +150,21 @@ export class ReceiptView {
     return { service: SERVICES[service] as string, slice, receipts, leaf, record };
   }
 }
+
+type Found = { readonly slice: number; readonly service: number; readonly receipts: Receipt[] };
+
+const placeAfter = ({ slice, service, boot_id, page }: PageRow): string =>
+  `${slice}-${service}-${boot_id.toString('hex')}-${page}`;
+
+/** The last page of a sheet that was read; without a cursor a place before all. */
+function readPlace(cursor: string | undefined) {
+  if (cursor === undefined) return { slice: -1, service: 0, boot: Buffer.alloc(0), page: 0 };
+  const [, slice, service, boot = '', page] = CURSOR.exec(cursor) ?? [];
+  const place = { slice: Number(slice), service: Number(service), boot: Buffer.from(boot, 'hex'), page: Number(page) };
+  if (!(place.slice <= MAX_INTEGER && place.page <= MAX_INTEGER))
+    throw new ApiRefusal('bad_request', 'cursor is not one that this API gave');
+  return place;
+}
+
+const CURSOR = /^(\d{1,10})-([01])-([0-9a-f]{16})-(\d{1,10})$/;
+const MAX_INTEGER = 2_147_483_647;

@@ -23,12 +23,17 @@ import { checkInteger, checkLength, checkText, checkWorker, U32_MAX } from './me
 /** The pool's public key, and where its API is ('' where it does not say). Null: this server gives no receipts. */
 export type ReceiptsOffer = { readonly key: Bytes; readonly api: string } | null;
 
-const API = /^(https?:\/\/[\x21-\x7e]+)?$/;
+/** Host, port and path alone: with a query or a fragment at its end, what a miner puts behind it would be no path, and the pool could have it call anything. */
+const API = /^(https?:\/\/[A-Za-z0-9.:_[\]-]+(\/[\w.~%/-]*)?)?$/;
+
+export const isApiUrl = (text: string): boolean => API.test(text) && (text === '' || URL.canParse(text));
 
 export function checkOffer(offer: ReceiptsOffer): ReceiptsOffer {
   if (offer === null) return null;
   checkLength('key', offer.key, PUBLIC_KEY_BYTES);
-  if (!API.test(checkText('api', offer.api))) throw new ProtocolError('out_of_range', 'api must be a URL');
+  const api = checkText('api', offer.api);
+  if (!API.test(api) || (api !== '' && !URL.canParse(api)))
+    throw new ProtocolError('out_of_range', 'api must be a URL');
   return offer;
 }
 

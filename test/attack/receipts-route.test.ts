@@ -9,6 +9,7 @@ import { freshIdentity } from '../pool/fresh-identity.ts';
 import { newPoolKey, openFrontEnd, openReceipts } from '../pool/receipts-bed.ts';
 
 const MINERS = 700;
+const WORKERS = 700;
 const share = (miner: number, worker = 'rig', service: 'pplns' | 'solo' = 'pplns') => ({
   ...{ kind: 'share' as const, service, account: account(`miner ${miner}`), worker, work: 10n },
   ...{ atMillis: Date.now(), identity: freshIdentity() },
@@ -74,4 +75,25 @@ test('a request hashes and is charged for what is near the account’s own recei
       expect(judgeEvidence({ ...evidence, leaf, record }, key.publicKey)).toMatchObject({ why: 'books_suffice' });
     }
   }
+
+  // An account with many workers gets its receipts page by page: each is some 8 KB, and nobody may have the pool make them all at once.
+  await end.write(Array.from({ length: WORKERS }, (_, i) => share(0, `rig ${i}`)));
+  await bed.take(end);
+  await bed.books.height(4 * SLICE_CUTS);
+  await bed.look();
+  await bed.maker.round();
+  const workers: string[] = [];
+  let [after, cursor, asked]: [number, string | undefined, number] = [2, undefined, 0];
+  for (;;) {
+    const page = await bed.view.ofAccount(account('miner 0'), after, undefined, cursor);
+    asked++;
+    const receipts = page.slices.flatMap((slice) => slice.receipts);
+    expect(receipts.length).toBeLessThanOrEqual(256);
+    expect(JSON.stringify(page).length).toBeLessThan(3 * 1024 * 1024);
+    workers.push(...receipts.map(({ worker }) => worker));
+    if (!page.more) break;
+    expect(page.next_cursor !== undefined || page.through > after).toBe(true);
+    [after, cursor] = [page.through, page.next_cursor];
+  }
+  expect([workers.length, new Set(workers).size, asked >= 3]).toEqual([WORKERS, WORKERS, true]);
 });

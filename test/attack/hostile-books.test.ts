@@ -1,0 +1,90 @@
+/**
+ * A pool that answers the miner's questions about its books with whatever it likes: the miner's memory and files stay small, what one pool says
+ * changes nothing that is known of others, and no answer makes the watch look away.
+ */
+import { expect, test } from 'vitest';
+import { checkOffer } from '../../protocol/stratum/receipt-messages.ts';
+import { ALL, mine, Played, PlayedPool, SLICE_MILLIS } from '../miner/played-pool.ts';
+
+const LONG = 'x'.repeat(1_000_000);
+
+test('answers without end are dealt with one by one', async () => {
+  const known: number[] = [];
+  let asked = 0;
+  const answers = (url: URL) => {
+    const after = Number(url.searchParams.get('after'));
+    if (after === 2_000_000_000) return undefined;
+    known.push(played.alarms.length);
+    const slice = 100 + asked++;
+    const receipts = [{ ...bad, slice }];
+    return { kept_from: 1, newest: 9_999, through: slice, more: true, slices: [{ service: 'pplns', slice, receipts }] };
+  };
+  const pool: PlayedPool = new PlayedPool({ answers });
+  const played = new Played(pool);
+  played.share(1n);
+  const [bad] = pool.close(ALL, 0) as unknown as [Record<string, unknown>];
+  bad.network = 'none';
+  await played.watch.check();
+  await played.watch.check();
+  expect(asked).toBeGreaterThan(10);
+  // What was wrong with an answer is known before the next is asked for: so none is kept until the last has come.
+  expect(known).toEqual(known.map((_, i) => i));
+});
+
+test('nothing that is kept or told grows with what the pool says', async () => {
+  for (const slice of [LONG, Number.NaN, -1, 1e300, { toString: LONG }, null]) {
+    const receipts = [{ service: 'pplns', slice, worker: LONG, boot: LONG, signature: LONG }, null, 7];
+    const of = { service: 'pplns', slice, receipts, leaf: LONG, record: null };
+    const through = 10 ** 6;
+    const played = new Played(
+      new PlayedPool({
+        answers: () => ({ kept_from: LONG, newest: LONG, through, more: false, slices: [of, null] }),
+      }),
+    );
+    for (let i = 0; i < 3; i++) await played.watch.check().catch(() => undefined);
+    expect(JSON.stringify(played.watch.save()).length).toBeLessThan(100_000);
+    expect(JSON.stringify(played.alarms).length).toBeLessThan(100_000);
+  }
+});
+
+test('a pool that never shows the books of what it signed is told of, whatever it answers instead', async () => {
+  const refuses = () => {
+    throw new Error('status 500');
+  };
+  for (const answer of [refuses, () => ({}), () => ({ through: 1e6, more: false, slices: [null] })]) {
+    let isHiding = false;
+    const pool = new PlayedPool({ booksPart: 50n, answers: () => (isHiding ? answer() : undefined) });
+    const played = new Played(pool);
+    await played.watch.check();
+    isHiding = true;
+    for (let i = 0; i < 24; i++) {
+      played.now += SLICE_MILLIS;
+      played.share(1_000n);
+      for (const receipt of pool.close(ALL, played.now)) played.watch.received(receipt);
+      await played.watch.check().catch(() => undefined);
+    }
+    expect(played.kinds()).toEqual(['books_hidden']);
+  }
+});
+
+test('a pool that says that later slices are past signs no less for it', async () => {
+  const first = { kept_from: 1, newest: 2_000_000_000, through: 2_000_000_000, more: false, slices: [] };
+  const pool = new PlayedPool({
+    ...{ signsPart: 50n, booksPart: 50n },
+    answers: (url) => (url.searchParams.get('after') === '2000000000' ? first : undefined),
+  });
+  const played = new Played(pool);
+  await mine(played, 24);
+  expect(played.kinds()).toContain('receipts_less');
+});
+
+test('a pool names its API, and nothing else that the miner would fetch for it', () => {
+  const key = new Uint8Array(1952);
+  for (const api of ['', 'https://pool.example', 'http://10.0.0.1:28740/pool/'])
+    expect(checkOffer({ key, api })).toMatchObject({ api });
+  for (const api of [
+    ...['http://192.168.1.1/reboot?', 'http://192.168.1.1/reboot?x=', 'http://router/#', 'http://me:you@router/'],
+    ...['http://router/a?b#', 'http://[::1', 'http://', 'https://a b'],
+  ])
+    expect(() => checkOffer({ key, api }), api).toThrow('api must be a URL');
+});

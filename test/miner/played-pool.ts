@@ -1,0 +1,172 @@
+/** A pool with one miner of its own, played in memory, honest or with lies of its choice, and the miner's watch over its books. */
+import { type BooksAlarm, BooksWatch } from '../../miner/books/books-watch.ts';
+import { type SliceRecord, sliceChain } from '../../protocol/books-slice.ts';
+import { toHex } from '../../protocol/bytes.ts';
+import { branchDocument } from '../../protocol/pool-proof.ts';
+import { type Receipt, type ReceiptHead, receiptDocument, receiptSheet } from '../../protocol/receipt.ts';
+import { entryOfBytes } from '../../protocol/stratum/receipt-messages.ts';
+import { sumBranch, sumTree } from '../../protocol/sum-tree.ts';
+import { accountOf, addressOf } from '../bridge/stratum-client.ts';
+
+const KEY = new Uint8Array(1952).fill(1);
+const SIGNATURE = new Uint8Array(3309);
+export const SLICE_MILLIS = 600_000;
+
+type Entry = { readonly work: bigint; readonly atMillis: number; slice: number | undefined };
+type Lies = {
+  readonly signsPart?: bigint;
+  readonly booksPart?: bigint;
+  readonly forgets?: boolean;
+  readonly hides?: boolean;
+  /** What it answers instead, where that is not undefined. */
+  readonly answers?: (url: URL) => unknown;
+};
+
+/** A pool with one miner of its own: journals by boot, slices, receipts, books. Parts are in hundredths. */
+export class PlayedPool {
+  readonly journals = new Map<string, Entry[]>();
+  readonly answers: { slice: number; receipts: Receipt[]; leaf: unknown; record: unknown }[] = [];
+  readonly lies: Lies;
+  newest = 10;
+  boot = 'b0'.repeat(8);
+
+  constructor(lies: Lies = {}) {
+    this.lies = lies;
+  }
+
+  accept(work: bigint, atMillis: number): void {
+    const journal = this.journals.get(this.boot) ?? [];
+    journal.push({ work, atMillis, slice: undefined });
+    this.journals.set(this.boot, journal);
+  }
+
+  restart(number: number): void {
+    this.boot = number.toString(16).padStart(16, '0');
+  }
+
+  /** Entries up to `taken` of what is waiting are in the slice that closes. Receipts are of what was there at `madeMillis`. */
+  close(takes: (boot: string, waiting: number) => number, madeMillis: number): Receipt[] {
+    const slice = ++this.newest;
+    for (const [boot, journal] of this.journals) {
+      const waiting = journal.filter((entry) => entry.slice === undefined && entry.atMillis <= madeMillis);
+      for (const entry of waiting.slice(0, takes(boot, waiting.length))) entry.slice = slice;
+    }
+    const all = [...this.journals.values()].flat().filter((entry) => entry.slice === slice);
+    const booked = (sum(all) * (this.lies.booksPart ?? 100n)) / 100n;
+    const rows = booked > 0n ? [{ key: accountOf(1), value: booked }] : [{ key: accountOf(2), value: 1n }];
+    const tree = sumTree(rows);
+    const base: Omit<SliceRecord, 'chain'> = {
+      ...{ network: 'development', service: 'pplns', slice, slice_cuts: 240, window_thousandths: 8000, fee_ppm: 0 },
+      ...{ target: 'ff'.repeat(32), window_work: '1', accounts: 1, total_work: String(tree.root.sum) },
+      ...{ root: toHex(tree.root.hash), previous: '00'.repeat(48) },
+    };
+    const record = { ...base, chain: sliceChain(base) };
+    const receipts: Receipt[] = [];
+    for (const [boot, journal] of this.journals) {
+      const own = sum(journal.filter((entry) => entry.slice === slice));
+      const open = sum(journal.filter((entry) => entry.slice === undefined && entry.atMillis <= madeMillis));
+      if (own + open === 0n) continue;
+      const signed = (own * (this.lies.signsPart ?? 100n)) / 100n;
+      const leaf = {
+        account: accountOf(1),
+        worker: 'w',
+        shares: 1,
+        work: signed,
+        open: this.lies.forgets ? 0n : open,
+        accountWork: signed,
+      };
+      const sheet = receiptSheet([leaf]);
+      const head: ReceiptHead = {
+        ...{ network: 'development', service: 'pplns', slice, boot, chain: record.chain, root: record.root },
+        ...{ accounts: 1, total_work: record.total_work, receipts: 1, receipts_root: toHex(sheet.root) },
+      };
+      receipts.push(receiptDocument(head, SIGNATURE, entryOfBytes(sheet.entries[0] as Uint8Array)));
+    }
+    const branch = branchDocument(sumBranch(tree, 0));
+    const leaf =
+      booked > 0n
+        ? { value: String(booked), branch }
+        : { absent: { before: null, after: { address: addressOf(2), value: '1', branch } } };
+    if (receipts.length > 0 && this.lies.hides !== true) this.answers.push({ slice, receipts, leaf, record });
+    return receipts;
+  }
+
+  /** As the API answers: eight slices at a time. */
+  readonly read = async (url: string): Promise<unknown> => {
+    const lie = this.lies.answers?.(new URL(url));
+    if (lie !== undefined) return lie;
+    const after = Number(new URL(url).searchParams.get('after'));
+    const later = this.answers.filter(({ slice }) => slice > after);
+    const slices = later.slice(0, 8).map((each) => ({ service: 'pplns', ...each }));
+    const through = slices.at(-1)?.slice ?? (this.lies.hides === true ? this.newest : after);
+    const newest = this.answers.at(-1)?.slice ?? null;
+    return JSON.parse(
+      JSON.stringify({ kept_from: this.answers[0]?.slice ?? null, newest, through, more: later.length > 8, slices }),
+    );
+  };
+}
+
+const sum = (entries: readonly Entry[]): bigint => entries.reduce((all, { work }) => all + work, 0n);
+
+export class Played {
+  readonly alarms: BooksAlarm[] = [];
+  now = 0;
+  readonly pool: PlayedPool;
+  watch: BooksWatch;
+
+  constructor(pool: PlayedPool) {
+    this.pool = pool;
+    this.watch = this.#make();
+  }
+
+  #make(): BooksWatch {
+    const watch = new BooksWatch(
+      { address: addressOf(1), worker: 'w', api: undefined, expectedKey: undefined },
+      {
+        read: this.pool.read,
+        alarm: (alarm) => void this.alarms.push(alarm),
+        note: () => {},
+        nowMillis: () => this.now,
+        verify: () => true,
+      },
+    );
+    watch.offered({ key: KEY, api: 'https://pool.example' });
+    return watch;
+  }
+
+  /** kill -9: what was not saved is gone. */
+  restart(saved: unknown): void {
+    this.watch = this.#make();
+    this.watch.restore(JSON.parse(JSON.stringify(saved)));
+    this.watch.offered({ key: KEY, api: 'https://pool.example' });
+  }
+
+  share(work: bigint, isAnswered = true): void {
+    this.pool.accept(work, this.now);
+    if (isAnswered) this.watch.told(this.pool.boot, work);
+  }
+
+  async slice(takes: Parameters<PlayedPool['close']>[0], isPushed = true, ageMillis = 0): Promise<void> {
+    const receipts = this.pool.close(takes, this.now - ageMillis);
+    if (isPushed) for (const receipt of receipts) this.watch.received(receipt);
+    await this.watch.check();
+  }
+
+  kinds(): string[] {
+    return this.alarms.map(({ kind }) => kind);
+  }
+}
+
+export const ALL = (_: string, waiting: number): number => waiting;
+
+export async function mine(played: Played, slices: number): Promise<void> {
+  await played.watch.check();
+  for (let i = 0; i < slices; i++) {
+    for (let minute = 0; minute < SLICE_MILLIS / 60_000; minute++) {
+      played.now += 60_000;
+      played.share(1_000n);
+      await played.watch.check();
+    }
+    await played.slice(ALL);
+  }
+}
