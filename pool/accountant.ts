@@ -1,6 +1,6 @@
 /**
  * The one writer of the books. Journal entries and finalized cuts come in, each becomes one fenced transaction, and
- * they are taken one after another: a share belongs to the slice that is open at its turn. It runs only while its
+ * they are taken one after another. A share is in the slice of its anchor, or in the open one where that is closed. It runs only while its
  * instance holds the term (pool/books/term.ts).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -22,6 +22,7 @@ import { ChainWatch, noteCut, notePaidAnchor } from './chain-watch.ts';
 import { inBatches } from './cut-batches.ts';
 import type { Sql, Transaction } from './database/connect.ts';
 import type { JournalEntry } from './journal.ts';
+import { anchorOfShare } from './journal-record.ts';
 import { type JudgeOptions, RewardJudge, type Verdict } from './reward-judge.ts';
 
 export type AccountantOptions = SliceOptions &
@@ -47,6 +48,9 @@ const MAX_BATCH_CUTS = 1_000;
 /** Slices opened in one transaction after the pool was away. */
 const MAX_BATCH_SLICES = 500;
 
+/** Nodes of front ends may be ahead of the one that is followed here, by no more slices than these. */
+const SLICES_AHEAD = 2;
+
 export class Accountant {
   readonly #options: AccountantOptions;
   readonly #dependencies: AccountantDependencies;
@@ -55,6 +59,10 @@ export class Accountant {
   #turn: Promise<unknown> = Promise.resolve();
   /** The newest slice that was seen open; nobody else opens one while the term lasts, and none is ever opened again. */
   #opened = -1;
+  /** The newest final height that the node is known to have. */
+  #head = 0;
+  /** The newest slice that an anchor named and that was not believed. */
+  #unbelieved = -1;
   readonly #adoption: Adoption;
   readonly #judge: RewardJudge;
   readonly #watch: ChainWatch;
@@ -96,6 +104,7 @@ export class Accountant {
       await this.#watch.checkChain();
       const height = await chain.headHeight();
       await this.#watch.checkHeight(height);
+      this.#head = height;
       const open = await sql.begin((transaction) => openSlices(transaction));
       if (this.#options.services.some((service) => !open.has(service))) await this.#advance(height);
       return height;
@@ -103,13 +112,42 @@ export class Accountant {
   }
 
   async takeIn(entries: readonly JournalEntry[]): Promise<IntakeResult> {
-    const result = await this.#next(() => this.#fenced((transaction) => this.#intake.take(transaction, entries)));
+    const result = await this.#next(async () => {
+      const newest = await this.#newestSlice(entries);
+      return this.#fenced((transaction) => this.#intake.take(transaction, entries, newest));
+    });
     if (result.lost > 0)
       this.#dependencies.log.error('the books went on without entries that no journal holds', { entries: result.lost });
     // The stratum server lets none through: a journal was copied, or something is broken.
     if (result.doubled > 0)
       this.#dependencies.log.error('shares came twice and count once', { shares: result.doubled });
     return result;
+  }
+
+  /**
+   * The newest slice that anchors are believed of. Entries that name a later one wait until the node can be asked how far the chain is:
+   * in the open slice they would be paid for blocks that were found before them.
+   */
+  async #newestSlice(entries: readonly JournalEntry[]): Promise<number> {
+    const { chain, log } = this.#dependencies;
+    const { sliceCuts } = this.#options;
+    const believed = () => sliceOfHeight(this.#head, sliceCuts) + SLICES_AHEAD;
+    let anchor = 0;
+    for (const { record } of entries) anchor = Math.max(anchor, anchorOfShare(record) ?? 0);
+    const named = sliceOfHeight(anchor, sliceCuts);
+    if (named > believed()) {
+      const height = await chain.headHeight();
+      await this.#watch.checkHeight(height);
+      this.#head = Math.max(this.#head, height);
+    }
+    if (named > believed() && named > this.#unbelieved) {
+      log.error('shares name an anchor far beyond the chain: the node of a front end is of another one, or lies', {
+        anchor,
+        head: this.#head,
+      });
+      this.#unbelieved = named;
+    }
+    return believed();
   }
 
   /** What a node answered to a block, and its registration: shown to people, no money depends on it. */
@@ -164,6 +202,7 @@ export class Accountant {
     const { cut, rewards } = item.data;
     const { height } = cut;
     await this.#watch.checkHeight(height);
+    this.#head = Math.max(this.#head, height);
     const blockIds = rewards.map((reward) => reward.block_id);
     const adopted = await this.#adoption.adoptable(blockIds, height - REGISTRATION_WINDOW);
     if (adopted === undefined) return false;

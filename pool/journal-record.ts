@@ -53,6 +53,8 @@ export type JournalRecord = OwnershipRecord | ShareRecord | BlockRecord;
 /** `plainShare` is a share without an identity. It is still read, for journals and instances of an earlier version; none is written. */
 const KINDS = { ownership: 1, plainShare: 2, block: 3, share: 4 } as const;
 
+const HEIGHT_BYTES = 8;
+
 const kindOf = (record: JournalRecord): number =>
   record.kind === 'share' && record.identity === null ? KINDS.plainShare : KINDS[record.kind];
 
@@ -89,6 +91,12 @@ export function decodeRecord(bytes: Bytes): JournalRecord {
   const record = decodeRest(kind, reader, { service, account, worker });
   reader.end();
   return record;
+}
+
+/** The anchor of a share's header, read without the rest; undefined for what has none. */
+export function anchorOfShare(bytes: Bytes): number | undefined {
+  if (bytes[0] !== KINDS.share) return undefined;
+  return new ByteReader(bytes.subarray(-SHARE_IDENTITY_BYTES - HEIGHT_BYTES)).height();
 }
 
 function decodeRest(

@@ -15,6 +15,7 @@ import { type BlockRecord, decodeRecord, type JournalRecord, SERVICES, type Shar
 import { takeStats } from '../stats/take.ts';
 import { ensureSharePartitions } from './partitions.ts';
 import { ShareIdentities } from './share-identities.ts';
+import { LaterWork, SharePlaces } from './share-slice.ts';
 import { openSlices } from './slices.ts';
 
 export const serviceNumber = (service: (typeof SERVICES)[number]): number => SERVICES.indexOf(service);
@@ -33,7 +34,9 @@ type Taken = {
   readonly record: JournalRecord;
   readonly slice: number | undefined;
 };
-type TakenShare = Taken & { readonly record: ShareRecord; readonly accountId: number; readonly workerId: number };
+type CountedShare = Taken & { readonly record: ShareRecord; readonly accountId: number; readonly workerId: number };
+/** With the slice that it is in. */
+type TakenShare = CountedShare & { readonly slice: number };
 
 export type IntakeResult = {
   readonly taken: number;
@@ -86,7 +89,12 @@ export class Intake {
     this.#options = options;
   }
 
-  async take(transaction: Transaction, entries: readonly JournalEntry[]): Promise<IntakeResult> {
+  /** Anchors beyond the slice `newest` are not believed. */
+  async take(
+    transaction: Transaction,
+    entries: readonly JournalEntry[],
+    newest = Number.POSITIVE_INFINITY,
+  ): Promise<IntakeResult> {
     const { fresh, repeated, lost } = await this.#fresh(transaction, entries);
     if (fresh.length === 0) return { taken: 0, repeated, shares: 0, lost, doubled: 0 };
     await this.#resolveIds(
@@ -94,7 +102,7 @@ export class Intake {
       fresh.map((entry) => entry.record),
     );
     const shares = await this.#counted(transaction, fresh);
-    await this.#addWork(transaction, shares);
+    await this.#addWork(transaction, shares, newest);
     await takeStats(
       transaction,
       shares.map(({ record, workerId }) => ({ workerId, work: record.work, atMillis: record.atMillis })),
@@ -113,13 +121,13 @@ export class Intake {
   }
 
   /** The shares among the entries, without those whose header and nonce counted before (rule 14). */
-  async #counted(transaction: Transaction, fresh: readonly Taken[]): Promise<TakenShare[]> {
+  async #counted(transaction: Transaction, fresh: readonly Taken[]): Promise<CountedShare[]> {
     const shares = fresh.filter((entry): entry is Taken & { record: ShareRecord } => entry.record.kind === 'share');
     const counts = await this.#identities.take(
       transaction,
       shares.map(({ record }) => record.identity),
     );
-    const counted: TakenShare[] = [];
+    const counted: CountedShare[] = [];
     for (const [i, { bootId, sequence, record, slice }] of shares.entries()) {
       if (counts[i] !== true) continue;
       const accountId = this.accountId(record.account);
@@ -204,23 +212,24 @@ export class Intake {
     for (const row of rows) this.#workers.set(`${row.account_id}/${row.service}/${row.name}`, row.id);
   }
 
-  async #addWork(transaction: Transaction, shares: readonly TakenShare[]): Promise<void> {
-    if (shares.length === 0) return;
+  async #addWork(transaction: Transaction, counted: readonly CountedShare[], newest: number): Promise<void> {
+    if (counted.length === 0) return;
     const open = await openSlices(transaction);
+    const bound = { newest, sliceCuts: this.#options.sliceCuts };
+    const boots = counted.map(({ bootId }) => bootId);
+    const places = await SharePlaces.of(transaction, boots, bound);
+    const openIn = ({ record }: CountedShare): number => openNumber(open, serviceNumber(record.service));
+    const shares = counted.map((share): TakenShare => ({ ...share, slice: places.place(share, openIn(share)) }));
     const byAccount = new Map<string, bigint>();
-    const later = new Map<string, bigint>();
-    const starts = new Map<string, LaterStart>();
+    const later = new LaterWork();
     const byWorker = new Map<number, { count: number; work: bigint; atMillis: number }>();
     const totals = new Map<number, bigint>();
     for (const share of shares) {
-      const { record, accountId, workerId } = share;
+      const { record, accountId, workerId, slice } = share;
       const service = serviceNumber(record.service);
-      const slice = sliceOfShare(share, open);
-      const isLater = slice !== openNumber(open, service);
-      const key = isLater ? `${service}/${accountId}/${slice}` : `${service}/${accountId}`;
-      const sums = isLater ? later : byAccount;
-      if (isLater) noteStart(starts, share, slice);
-      sums.set(key, (sums.get(key) ?? 0n) + record.work);
+      const key = `${service}/${accountId}`;
+      if (slice === openIn(share)) byAccount.set(key, (byAccount.get(key) ?? 0n) + record.work);
+      else later.add(share, { service, accountId, slice }, record.work);
       totals.set(service, (totals.get(service) ?? 0n) + record.work);
       const sum = byWorker.get(workerId) ?? { count: 0, work: 0n, atMillis: 0 };
       byWorker.set(workerId, {
@@ -234,7 +243,7 @@ export class Intake {
       select * from unnest(${keys.map(([service]) => service)}::smallint[], ${keys.map(([, id]) => id)}::int[],
         ${[...byAccount.values()].map(String)}::numeric[])
       on conflict (service, account_id) do update set work = open_work.work + excluded.work`;
-    if (later.size > 0) await addLaterWork(transaction, later, [...starts.values()]);
+    await later.write(transaction);
     const sums = [...byWorker.values()];
     await transaction`update workers w set accepted = w.accepted + k.n, work = w.work + k.work,
         last_share_at = greatest(w.last_share_at, k.at)
@@ -244,18 +253,17 @@ export class Intake {
       where w.id = k.id`;
     for (const [service, total] of totals)
       await transaction`update effort set work = work + ${String(total)}::numeric where service = ${service}`;
-    await this.#copyShares(transaction, shares, open);
+    await this.#copyShares(transaction, shares);
   }
 
-  async #copyShares(transaction: Transaction, shares: readonly TakenShare[], open: OpenSlices): Promise<void> {
+  async #copyShares(transaction: Transaction, shares: readonly TakenShare[]): Promise<void> {
     await ensureSharePartitions(
       transaction,
       shares.map((share) => share.record.atMillis),
     );
     const lines = shares.map((share) => {
-      const { bootId, sequence, record, accountId, workerId } = share;
+      const { bootId, sequence, record, accountId, workerId, slice } = share;
       const service = serviceNumber(record.service);
-      const slice = sliceOfShare(share, open);
       const at = new Date(record.atMillis).toISOString();
       const whose = `\\\\x${bootId}\t${sequence}\t${service}\t${accountId}\t${workerId}`;
       return `${whose}\t${slice}\t${record.work}\t${at}\t${identityColumns(record)}\n`;
@@ -320,35 +328,6 @@ const identityColumns = ({ identity }: ShareRecord): string =>
 
 type OpenSlices = ReadonlyMap<number, { readonly number: number }>;
 const openNumber = (open: OpenSlices, service: number): number => (open.get(service) as { number: number }).number;
-
-/** The slice that it was in before the books fell back, or the open one, whichever is later (books rule 2). */
-const sliceOfShare = ({ slice, record }: Taken, open: OpenSlices): number =>
-  Math.max(slice ?? 0, openNumber(open, serviceNumber(record.service)));
-
-/** The first entry of a boot that is in a slice still to be opened. */
-type LaterStart = { readonly bootId: string; readonly slice: number; readonly first: number };
-
-function noteStart(starts: Map<string, LaterStart>, { bootId, sequence }: Taken, slice: number): void {
-  const key = `${bootId}/${slice}`;
-  if (!starts.has(key)) starts.set(key, { bootId, slice, first: sequence });
-}
-
-/** Work of slices still to be opened; keys are `service/account/slice`. */
-async function addLaterWork(
-  transaction: Transaction,
-  later: ReadonlyMap<string, bigint>,
-  starts: readonly LaterStart[],
-): Promise<void> {
-  await transaction`insert into later_starts (boot_id, slice, first)
-    select * from unnest(${byteaTexts(starts.map(({ bootId }) => bootId))}::text[]::bytea[],
-      ${starts.map(({ slice }) => slice)}::int[], ${starts.map(({ first }) => first)}::bigint[])
-    on conflict do nothing`;
-  const keys = [...later.keys()].map((key) => key.split('/').map(Number) as [number, number, number]);
-  await transaction`insert into later_work (service, account_id, slice, work)
-    select * from unnest(${keys.map(([service]) => service)}::smallint[], ${keys.map(([, id]) => id)}::int[],
-      ${keys.map(([, , slice]) => slice)}::int[], ${[...later.values()].map(String)}::numeric[])
-    on conflict (service, slice, account_id) do update set work = later_work.work + excluded.work`;
-}
 
 const workerKey = (accountId: number, record: JournalRecord): string =>
   `${accountId}/${serviceNumber(record.service)}/${record.worker}`;

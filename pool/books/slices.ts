@@ -1,6 +1,6 @@
 /**
- * Slices (docs/protocol/books.md, rules 2, 3 and 12): shares are summed by account into the slice that is open when they
- * are taken in; those that come again, after the books fell back, into the one they were in. A slice ends with the cuts of its number. Closing it commits its work by a Merkle sum tree, joins its
+ * Slices (docs/protocol/books.md, rules 2, 3 and 12): shares are summed by account into the slice that they are in
+ * (share-slice.ts); work of one that is not open yet waits for it. A slice ends with the cuts of its number. Closing it commits its work by a Merkle sum tree, joins its
  * record to the chain of records and opens the next. Slices that nobody watched are opened and closed empty, so that the
  * numbers have no gaps.
  */
@@ -64,15 +64,15 @@ async function openSlice(transaction: Transaction, options: SliceOptions, next: 
     values (${service}, ${number}, ${String(work)}::numeric, ${number * options.sliceCuts}, ${options.sliceCuts},
       ${Number(options.windowThousandths)}, ${Number(options.feePpm.get(service) ?? 0n)},
       ${Buffer.from(targetToBytes(target))})`;
-  // Work that was in this slice once, and came again while an earlier one was open.
+  // Work of this slice that came while an earlier one was open.
   await transaction`with came as (delete from later_work where service = ${service} and slice <= ${number} returning *)
     insert into open_work (service, account_id, work) select service, account_id, sum(work) from came
     group by service, account_id`;
 }
 
 /**
- * How far each journal is in the slice that closes; read by whoever keeps the journal (feed/slice-marks.ts). After a fall the books have
- * entries already that belong to slices still to come: these are not in this one.
+ * How far each journal is in the slice that closes; read by whoever keeps the journal (feed/slice-marks.ts). Where
+ * the chain is behind the journals, the books have entries already that belong to slices still to come: these are not in this one.
  */
 async function noteEnds(transaction: Transaction, slice: number): Promise<void> {
   await transaction`insert into slice_ends (slice, boot_id, through)

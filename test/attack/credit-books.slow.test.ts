@@ -37,7 +37,7 @@ afterAll(() => books.close());
 async function pool(): Promise<Ledger> {
   const directory = temporaryDirectory();
   const journals: Journal[] = [];
-  await books.sql`truncate open_work`;
+  await books.sql`truncate open_work, later_work, later_starts`;
   const open = async (bootId: Uint8Array) => {
     const journal = await Journal.open({ directory, bootId });
     journals.push(journal);
@@ -65,8 +65,9 @@ async function takeAll(directory: string, journals: readonly Journal[]): Promise
         await books.fenced((transaction) => intake.take(transaction, batch));
         if (random(4) === 0) intake = new Intake({ network: 'development', sliceCuts: SLICE_CUTS });
       }
-  const rows = await books.sql<{ payload: Buffer; work: string }[]>`select a.payload, o.work::text as work
-    from open_work o join accounts a on a.id = o.account_id`;
+  const rows = await books.sql<{ payload: Buffer; work: string }[]>`select a.payload, sum(o.work)::text as work
+    from (select account_id, work from open_work union all select account_id, work from later_work) o
+    join accounts a on a.id = o.account_id group by a.payload`;
   return new Map(rows.map(({ payload, work }) => [payload.toString('hex'), Number(work)]));
 }
 

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { ShareIdentity } from '../../pool/journal-record.ts';
 import { SHARE_IDENTITY_BYTES } from '../../protocol/share-identity.ts';
 
-export const freshIdentity = (anchorHeight = 1_000): ShareIdentity => ({
+export const freshIdentity = (anchorHeight = 0): ShareIdentity => ({
   anchorHeight,
   bytes: Uint8Array.from(randomBytes(SHARE_IDENTITY_BYTES)),
 });
