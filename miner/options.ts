@@ -119,6 +119,14 @@ export const minerOptions = {
     },
     readPoolKey,
   ),
+  nodeApi: parsed(
+    {
+      help: 'API of a node that you trust: the pool’s books are also held against the ledger',
+      group: POOL,
+      placeholder: 'URL',
+    },
+    readUrl,
+  ),
   checkBooks: flag({
     help: 'ask the pool for receipts and compare its books with them',
     group: POOL,

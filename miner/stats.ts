@@ -1,4 +1,5 @@
 /** What the miner tells about itself: one snapshot, from which come /v1/stats, the metrics and the status lines. */
+import type { BooksFigures } from './books/pool-books.ts';
 import type { PoolState } from './client/pool-client.ts';
 import type { Refusal } from './miner-error.ts';
 import type { Reading } from './sensors.ts';
@@ -31,8 +32,8 @@ export type Snapshot = {
   readonly poolRate: number | undefined;
   readonly acceptedWork: bigint;
   readonly blocks: number;
-  /** Slices of the pool's books that were compared, the newest of them, and what was wrong; undefined without --check-books. */
-  readonly books: { readonly compared: number; readonly newest: number; readonly alarms: number } | undefined;
+  /** What became of the watch over the pool's books; undefined without --check-books. */
+  readonly books: BooksFigures | undefined;
   readonly devices: readonly DeviceSnapshot[];
 };
 
@@ -106,6 +107,8 @@ export function statsDocument(snapshot: Snapshot): Record<string, unknown> {
             compared_slices: snapshot.books.compared,
             newest_slice: snapshot.books.newest,
             alarms: snapshot.books.alarms,
+            proven_lists: snapshot.books.proven,
+            unchecked_lists: snapshot.books.unchecked,
           },
     devices: snapshot.devices.map((device) => ({
       number: device.number,

@@ -248,6 +248,10 @@ const evidenceCommand = command(
         { help: 'API of the pool: says also whether it publishes this key and this slice', placeholder: 'URL' },
         (word) => word,
       ),
+      nodeApi: parsed(
+        { help: 'API of a node: says also, with --pool-api, whether the ledger holds this slice', placeholder: 'URL' },
+        (word) => word,
+      ),
       json: flag({ help: 'answer in JSON' }),
     },
     examples: [

@@ -1,11 +1,15 @@
 /**
  * `svc-pool verify-evidence FILE`: judges a miner's evidence against a pool (books rule 20). Needs the file and the pool's public key, and nothing else;
- * with the pool's API it also says whether the pool publishes that key and that slice.
+ * with the pool's API it also says whether the pool publishes that key and that slice, and with a node too whether the pool's payouts commit it.
  */
 import { readFileSync } from 'node:fs';
+import { createApiClient } from '../protocol/api/client.ts';
+import { gatherRecord } from '../protocol/books-evidence.ts';
 import type { SliceRecord } from '../protocol/books-slice.ts';
+import { type BooksVerdict, judgeRecord } from '../protocol/books-verdict.ts';
 import { fromHex } from '../protocol/bytes.ts';
-import { poolKeyName } from '../protocol/receipt.ts';
+import { ProtocolError } from '../protocol/errors.ts';
+import { poolKeyName, type Receipt } from '../protocol/receipt.ts';
 import {
   type Evidence,
   type EvidenceShortcoming,
@@ -21,6 +25,7 @@ const MAX_BYTES = 8 * 1024 * 1024;
 export type VerifyEvidenceValues = {
   readonly poolKey: string | undefined;
   readonly poolApi: string | undefined;
+  readonly nodeApi: string | undefined;
   readonly json: boolean;
 };
 
@@ -33,6 +38,9 @@ const WHY: Readonly<Record<EvidenceShortcoming, string>> = {
   leaf: 'the leaf is not one of the books that the receipts name',
   books_suffice: 'the books hold at least what the pool signed for',
 };
+
+/** Of what the pool did not sign the ledger says nothing. */
+const UNSIGNED: readonly EvidenceShortcoming[] = ['malformed', 'key', 'receipt'];
 
 function wordsOf(verdict: EvidenceVerdict): string {
   if (verdict.verdict === 'does_not') {
@@ -47,17 +55,21 @@ function wordsOf(verdict: EvidenceVerdict): string {
 
 type Published = { readonly key: boolean | null; readonly record: boolean | null };
 
-/** Whether the pool says the same in public now; null where it could not be asked. */
-async function publishedOf(evidence: Evidence, key: string, api: string | undefined): Promise<Published> {
-  const read = async (path: string): Promise<unknown> => {
-    const url = `${(api as string).replace(/\/+$/, '')}/api/v1/${path}`;
+const readerOf =
+  (api: string) =>
+  async (path: string): Promise<unknown> => {
+    const url = `${api.replace(/\/+$/, '')}/api/v1/${path}`;
     const answer = await apiClientDependencies().fetch(url, {
       ...{ method: 'GET', headers: {}, signal: AbortSignal.timeout(15_000) },
     });
     if (answer.status !== 200) throw new Error(`${url}: status ${answer.status}`);
     return JSON.parse(new TextDecoder().decode(await answer.arrayBuffer()));
   };
+
+/** Whether the pool says the same in public now; null where it could not be asked. */
+async function publishedOf(evidence: Evidence, key: string, api: string | undefined): Promise<Published> {
   if (api === undefined) return { key: null, record: null };
+  const read = readerOf(api);
   const terms = (await read('terms').catch(() => undefined)) as { pool_key?: string } | undefined;
   const [first] = evidence.receipts;
   const path = `slices/${first?.service}?limit=1&cursor=${(first?.slice ?? 0) + 1}-0`;
@@ -79,6 +91,33 @@ const publicWords = ({ key, record }: Published): string[] => [
           : 'The pool publishes another record of this slice than it signed.',
       ]),
 ];
+
+/** Whether the record that the pool signed is the one that its payouts commit on the ledger; null without a pool and a node. */
+async function ledgerOf(first: Receipt | undefined, values: VerifyEvidenceValues): Promise<BooksVerdict | null> {
+  const { poolApi, nodeApi } = values;
+  if (first === undefined || poolApi === undefined || nodeApi === undefined) return null;
+  const node = createApiClient({ baseUrl: nodeApi }, apiClientDependencies());
+  try {
+    return judgeRecord(first, await gatherRecord(first, { pool: readerOf(poolApi), node }));
+  } catch (error) {
+    if (error instanceof ProtocolError || error instanceof TypeError) return { verdict: 'false', reason: 'malformed' };
+    throw error;
+  }
+}
+
+function ledgerWords(verdict: BooksVerdict | null): string[] {
+  if (verdict === null) return [];
+  if (verdict.verdict === 'false')
+    return [`The ledger and the pool’s records do not hold the books that the pool signed (${verdict.reason}).`];
+  if (verdict.verdict === 'unchecked')
+    return [`Whether the ledger holds these books could not be checked (${verdict.missing.join(', ')}).`];
+  const { committed } = verdict;
+  return [
+    committed === null
+      ? 'No payout commits these books on the ledger yet.'
+      : `The payout ${committed.transaction_id} at height ${committed.height} commits these books on the ledger.`,
+  ];
+}
 
 /** 0: convicts; 1: does not; 2: the file cannot be read. */
 export async function verifyEvidence(path: string, values: VerifyEvidenceValues, terminal: Terminal): Promise<number> {
@@ -102,9 +141,11 @@ export async function verifyEvidence(path: string, values: VerifyEvidenceValues,
   );
   const published = await publishedOf(evidence, key, values.poolApi);
   const first = Array.isArray(evidence?.receipts) ? evidence.receipts[0] : undefined;
+  const isSigned = verdict.verdict === 'convicts' || !UNSIGNED.includes(verdict.why);
+  const ledger = isSigned ? await ledgerOf(first, values) : null;
   if (values.json)
     terminal.out(
-      `${JSON.stringify({ ...verdict, key: poolKeyName(fromHex(key)), key_given: values.poolKey !== undefined, published }, (_, value) => (typeof value === 'bigint' ? String(value) : value))}\n`,
+      `${JSON.stringify({ ...verdict, key: poolKeyName(fromHex(key)), key_given: values.poolKey !== undefined, published, ledger }, (_, value) => (typeof value === 'bigint' ? String(value) : value))}\n`,
     );
   else
     terminal.out(
@@ -117,6 +158,7 @@ export async function verifyEvidence(path: string, values: VerifyEvidenceValues,
           ? `The key is the one in the file (${poolKeyName(fromHex(key))}): compare it with the pool’s own, or give --pool-key.`
           : `The key is the one given (${poolKeyName(fromHex(key))}).`,
         ...publicWords(published),
+        ...ledgerWords(ledger),
       ].join('\n')}\n`,
     );
   return verdict.verdict === 'convicts' ? 0 : 1;

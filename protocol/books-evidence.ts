@@ -12,6 +12,7 @@ import {
   type ChainReward,
   type PublishedTerms,
   rewardTransaction,
+  type TermsFrom,
   termsAt,
 } from './books-verdict.ts';
 import { fromHex } from './bytes.ts';
@@ -257,9 +258,13 @@ async function readOtherRecords(
 const slicesOf = (commitments: readonly LedgerCommitment[]): number[] =>
   commitments.flatMap(({ payload_hex: payload }) => (payload === null ? [] : (readCommitment(payload)?.slice ?? [])));
 
-/** Throws a ProtocolError when the pool's own documents have no such form. */
-export async function gatherEvidence(asked: Asked, sources: BooksSources): Promise<BooksEvidence> {
-  const { node, poolAddress = null } = sources;
+type Published = Pick<BooksEvidence, 'terms' | 'records' | 'commitments' | 'otherRecords'> & {
+  readonly own: TermsFrom | undefined;
+};
+
+/** Terms, the slice's records, and the payouts on the ledger that commit them. */
+async function gatherPublished(asked: Asked, sources: BooksSources): Promise<Published> {
+  const { node } = sources;
   const terms = await orNull(readTerms(sources));
   const newest = newestOf(asked);
   const own = terms === null ? undefined : termsAt(terms.terms[asked.service], asked.slice);
@@ -275,10 +280,30 @@ export async function gatherEvidence(asked: Asked, sources: BooksSources): Promi
   const committed = slicesOf(commitments ?? []);
   const records = await orNull(readRecords(asked, Math.max(newest, ...committed), sources));
   const otherRecords = await orNull(readOtherRecords(asked, committed, sources));
+  return { terms, own, records, commitments, otherRecords };
+}
+
+const NO_LEDGER = { targets: null, rewards: null, lateRewards: null, blockServices: null } as const;
+
+/** What a record that the pool signed is compared with (`judgeRecord`). */
+export async function gatherRecord(
+  signed: Pick<SliceRecord, 'service' | 'slice'>,
+  sources: BooksSources,
+): Promise<BooksEvidence> {
+  const { service, slice } = signed;
+  const asked = { service, slice, blocks: [], window_work: '1', window: [] };
+  const { own: _own, ...published } = await gatherPublished(asked, sources);
+  return { ...published, ...NO_LEDGER, otherBlocks: null, movedBlocks: null, poolAddress: null };
+}
+
+/** Throws a ProtocolError when the pool's own documents have no such form. */
+export async function gatherEvidence(asked: Asked, sources: BooksSources): Promise<BooksEvidence> {
+  const { node, poolAddress = null } = sources;
+  const { own, ...found } = await gatherPublished(asked, sources);
+  const { terms } = found;
   const blocks = (await orNull(readOtherBlocks(asked, sources))) ?? { otherBlocks: null, movedBlocks: null };
-  const published = { terms, records, ...blocks, commitments, otherRecords, poolAddress };
-  if (node === null || terms === null || own === undefined)
-    return { ...published, targets: null, rewards: null, lateRewards: null, blockServices: null };
+  const published = { ...found, ...blocks, poolAddress };
+  if (node === null || terms === null || own === undefined) return { ...published, ...NO_LEDGER };
   const first = asked.slice * own.slice_cuts + REGISTRATION_WINDOW;
   const rewards = await orNull(readRewards(terms.address, first, first + own.slice_cuts - 1, node));
   const lateRewards =

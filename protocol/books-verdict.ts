@@ -346,6 +346,10 @@ function judge(document: PoolProof | PoolList, credit: bigint, evidence: BooksEv
   const committed = checkCommitments(document, evidence, missing);
   // Who found a solo block is known to the pool and to the finder alone.
   if (document.service === 'solo' && document.blocks.length > 0) missing.add('solo_finder');
+  return outcome(credit, committed, missing);
+}
+
+function outcome(credit: bigint, committed: CommittedBy, missing: ReadonlySet<NotChecked>): BooksVerdict {
   if (missing.size === 0) return { verdict: 'proven', credit, committed };
   return { verdict: 'unchecked', credit, missing: NOT_CHECKED.filter((each) => missing.has(each)) };
 }
@@ -372,5 +376,25 @@ export function judgeList(document: PoolList, evidence: BooksEvidence): BooksVer
   return guarded(() => {
     const own = checkPoolList(document);
     return own.valid ? judge(document, own.credit, evidence) : { verdict: 'false', reason: own.reason };
+  });
+}
+
+/** Is a record that the pool signed the one that it publishes, and that its payouts hold on the ledger? Without `committed` no payout covers it yet. */
+export function judgeRecord(
+  signed: Pick<SliceRecord, 'network' | 'service' | 'slice' | 'chain'>,
+  evidence: BooksEvidence,
+): BooksVerdict {
+  return guarded(() => {
+    const missing = new Set<NotChecked>();
+    const { terms, records } = evidence;
+    if (terms === null) missing.add('terms');
+    else insist(terms.network === signed.network, 'network');
+    const record = records?.find(({ slice }) => slice === signed.slice);
+    if (records === null || record === undefined) missing.add('records');
+    else {
+      checkRecords(records, signed.service, terms);
+      insist(record.chain === signed.chain, 'slice_record');
+    }
+    return outcome(0n, checkCommitments({ ...signed, window: [] }, evidence, missing), missing);
   });
 }

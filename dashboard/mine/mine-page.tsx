@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { hasWebGpu, PageMiner, type PageMinerStats } from '../../miner/browser/page-miner.ts';
 import type { ConnectDocument, ServiceName } from '../../pool/api/documents.ts';
 import { useDocument } from '../data/hooks.ts';
+import { checkNode, nodeReads } from '../data/node.ts';
 import { count, duration, hashRate, percent } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { Chart, type Point } from '../view/chart.tsx';
@@ -130,7 +131,10 @@ export function MinePage() {
         light: settings.device === 'light',
         threads: settings.threads,
         throttle: settings.throttle,
-        books: { api: new URL('.', document.baseURI).href, storage: storageOf() },
+        books: {
+          ...{ api: new URL('.', document.baseURI).href, storage: storageOf() },
+          node: checkNode() === '' ? null : nodeReads(checkNode()),
+        },
       });
       setWanted(true);
     } catch (error) {

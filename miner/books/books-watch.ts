@@ -5,12 +5,15 @@
  */
 
 import type { VerifySignature } from '../../protocol/api/signed-answer.ts';
+import type { BooksSources } from '../../protocol/books-evidence.ts';
+import type { BooksService } from '../../protocol/books-slice.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { poolKeyName, type Receipt, receiptRefusal } from '../../protocol/receipt.ts';
 import { EVIDENCE_FORMAT, type Evidence, isSignedRecord, judgeEvidence } from '../../protocol/receipt-evidence.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
+import { type FoundBlock, ListWatch } from './list-watch.ts';
 import { type AnsweredSlice, type ReceiptsAnswer, readReceiptsAnswer } from './receipts-answer.ts';
-import { accounted, type Shortfall, ToldLedger } from './told-ledger.ts';
+import { accounted, type Shortfall, ToldLedger, toldName } from './told-ledger.ts';
 
 export const BOOKS_ALARMS = [
   'key_changed',
@@ -21,6 +24,11 @@ export const BOOKS_ALARMS = [
   'two_books',
   'other_books',
   'books_hidden',
+  'job_service',
+  'list_false',
+  'ledger_other',
+  'address_other',
+  'block_service',
 ] as const;
 export type BooksAlarmKind = (typeof BOOKS_ALARMS)[number];
 
@@ -40,6 +48,11 @@ const MESSAGES: Readonly<Record<BooksAlarmKind, string>> = {
   two_books: 'THE POOL SIGNED TWO DIFFERENT RECORDS OF ONE SLICE',
   other_books: 'the pool shows other books than it signed',
   books_hidden: 'the pool does not show the books of a slice that it signed a receipt for',
+  job_service: 'the pool’s jobs are of another service than it books their work under',
+  list_false: 'THE POOL’S CREDIT LIST IS FALSE',
+  ledger_other: 'THE POOL SIGNED OTHER BOOKS THAN IT PUBLISHES OR ITS PAYOUTS COMMIT',
+  address_other: 'the pool publishes another address than its jobs pay',
+  block_service: 'THE POOL BOOKS A BLOCK OF THIS MINER UNDER ANOTHER SERVICE THAN IT IS OF',
 };
 
 export type BooksWatchOptions = {
@@ -58,6 +71,8 @@ export type BooksWatchDependencies = {
   readonly note: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   readonly nowMillis: () => number;
   readonly verify?: VerifySignature;
+  /** A node that the miner trusts; without one the ledger is not asked. */
+  readonly node?: BooksSources['node'] | undefined;
 };
 
 type Waiting = { readonly receipt: Receipt; rounds: number };
@@ -71,6 +86,7 @@ const HIDDEN_ROUNDS = 5;
 /** Slices that may close while the pool's answers cannot be had or read, before that is told. */
 const UNREAD_SLICES = 12;
 const MAX_ALARMS = 256;
+const MAX_SIGNED = 8;
 
 export class BooksWatch {
   readonly #options: BooksWatchOptions;
@@ -82,6 +98,9 @@ export class BooksWatch {
   #waiting: Waiting[] = [];
   readonly #alarmed = new Set<string>();
   #isChecking = false;
+  readonly #lists: ListWatch;
+  /** Records that the pool signed, to be held against the ledger. */
+  #signed: Receipt[] = [];
   /** Slices that were compared, and the newest of them. */
   compared = 0;
   newest = -1;
@@ -90,6 +109,37 @@ export class BooksWatch {
   constructor(options: BooksWatchOptions, dependencies: BooksWatchDependencies) {
     this.#options = options;
     this.#dependencies = dependencies;
+    this.#lists = new ListWatch(options.address, {
+      pool: (path) => dependencies.read(`${this.#base}/api/v1/${path}`),
+      node: dependencies.node ?? null,
+      alarm: (kind, what, fields) => this.#alarm(kind, what, fields),
+      note: dependencies.note,
+    });
+  }
+
+  get #base(): string {
+    return this.api.replace(/\/+$/, '');
+  }
+
+  /** Credit lists that were proven, and those of which a part could not be checked. */
+  get lists(): { readonly proven: number; readonly unchecked: number } {
+    return this.#lists;
+  }
+
+  /** The address that the pool named, which the jobs pay. */
+  pays(address: string | null): void {
+    this.#lists.pays(address);
+  }
+
+  /** What a job says of itself; a connection has one service. */
+  works(service: BooksService, before: BooksService | undefined): void {
+    this.#lists.works(service);
+    if (before !== undefined) this.#alarm('job_service', `${before} ${service}`, { before, service });
+  }
+
+  found(block: FoundBlock): void {
+    this.#lists.found(block);
+    this.isChanged = true;
   }
 
   get alarms(): number {
@@ -121,10 +171,10 @@ export class BooksWatch {
   }
 
   /** `boot` names the front end that answered. */
-  told(boot: string, work: bigint): void {
+  told(boot: string, work: bigint, service?: BooksService): void {
     // Until the pool has said how far its slices are, nobody knows which receipts are of what was told.
     if (this.#key === undefined || this.#ledger.through === undefined) return;
-    this.#ledger.tell(boot, work);
+    this.#ledger.tell(toldName(boot, service), work);
     this.isChanged = true;
   }
 
@@ -155,6 +205,8 @@ export class BooksWatch {
     this.#isChecking = true;
     try {
       await this.#round();
+      await this.#lists.round();
+      for (const receipt of this.#signed.splice(0)) await this.#lists.signed(receipt);
     } finally {
       this.#isChecking = false;
     }
@@ -184,11 +236,10 @@ export class BooksWatch {
   }
 
   async #read(after: number, cursor?: string): Promise<ReceiptsAnswer> {
-    const base = this.api.replace(/\/+$/, '');
     const { address } = this.#options;
     const place = cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`;
     try {
-      const url = `${base}/api/v1/miners/${address}/receipts?after=${after}${place}`;
+      const url = `${this.#base}/api/v1/miners/${address}/receipts?after=${after}${place}`;
       return readReceiptsAnswer(await this.#dependencies.read(url));
     } catch (error) {
       this.#unread();
@@ -238,10 +289,10 @@ export class BooksWatch {
     else if (verdict.why !== 'books_suffice' || !isSignedRecord(record, first))
       this.#alarm('other_books', `${service}/${slice}`, { ...at, reason: verdict.why }, evidence);
     this.#waiting = this.#waiting.filter(({ receipt }) => !isOf(receipt));
-    if (slice > this.newest) {
-      this.newest = slice;
-      this.compared++;
-    }
+    if (slice <= this.newest) return;
+    this.newest = slice;
+    this.compared++;
+    this.#signed = [...this.#signed, first].slice(-MAX_SIGNED);
   }
 
   /** Perhaps a receipt was not seen: everything that the pool still keeps is asked for before it is called short. */
@@ -250,7 +301,8 @@ export class BooksWatch {
     if (boot === undefined) return;
     for await (const answer of this.#answers(Math.max(0, boot.from)))
       for (const { receipts } of answer.slices)
-        for (const receipt of receipts) if (receipt.boot === short.boot && this.#isGood(receipt)) this.#count(receipt);
+        for (const receipt of receipts)
+          if (short.boot.startsWith(receipt.boot) && this.#isGood(receipt)) this.#count(receipt);
     const received = short.kind === 'late' ? boot.received : accounted(boot);
     if (short.told <= received) return;
     const missing = short.told - received;
@@ -286,6 +338,7 @@ export class BooksWatch {
     return {
       ...{ key: this.#key === undefined ? null : toHex(this.#key), api: this.#api, ledger: this.#ledger.save() },
       ...{ waiting: this.#waiting, alarmed: [...this.#alarmed], newest: this.newest },
+      lists: this.#lists.save(),
     };
   }
 
@@ -298,12 +351,14 @@ export class BooksWatch {
       waiting: Waiting[];
       alarmed: string[];
       newest: number;
+      lists?: unknown;
     };
     const ledger = ToldLedger.restore(state.ledger, this.#dependencies.nowMillis());
     const key = state.key === null ? undefined : fromHex(state.key);
     this.#waiting = [...state.waiting];
     for (const each of state.alarmed) this.#alarmed.add(each);
     this.newest = state.newest;
+    this.#lists.restore(state.lists);
     this.#ledger = ledger;
     this.#key = key;
     this.#api = state.api;

@@ -2,10 +2,11 @@
  * svc-miner's watch over the books of all its pools: one BooksWatch for each pool, address and worker, kept in a file, looked after every minute and soon
  * after receipts came. It never holds up mining: whatever fails is tried again.
  */
+import { createApiClient } from '../../protocol/api/client.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { apiClientDependencies } from '../../runtime/api-client.ts';
 import { verifyMessage } from '../../runtime/ml-dsa.ts';
-import type { BooksEvents } from '../client/link-books.ts';
+import type { BooksEvents, Rest } from '../client/link-books.ts';
 import type { NoteLevel } from '../client/pool-client.ts';
 import { readBooks, type SavedBooks, writeBooks, writeEvidence } from './books-file.ts';
 import { type BooksAlarm, BooksWatch } from './books-watch.ts';
@@ -19,6 +20,8 @@ export type PoolBooksOptions = {
   readonly worker: string;
   readonly api: string | undefined;
   readonly poolKey: string | undefined;
+  /** A node of the miner's own, that the ledger is read from. */
+  readonly nodeApi: string | undefined;
 };
 
 export type PoolBooksDependencies = {
@@ -27,7 +30,13 @@ export type PoolBooksDependencies = {
   readonly random: () => number;
 };
 
-export type BooksFigures = { readonly compared: number; readonly newest: number; readonly alarms: number };
+export type BooksFigures = {
+  readonly compared: number;
+  readonly newest: number;
+  readonly alarms: number;
+  readonly proven: number;
+  readonly unchecked: number;
+};
 
 const CHECK_MILLIS = 60_000;
 const SAVE_MILLIS = 2_000;
@@ -58,7 +67,8 @@ export class PoolBooks implements BooksEvents {
   }
 
   #open(pool: string, i: number): BooksWatch {
-    const { address, worker, api, poolKey } = this.#options;
+    const { address, worker, api, poolKey, nodeApi } = this.#options;
+    const node = nodeApi === undefined ? null : createApiClient({ baseUrl: nodeApi }, apiClientDependencies());
     const make = (): BooksWatch =>
       new BooksWatch(
         { address, worker, api, expectedKey: poolKey },
@@ -67,6 +77,7 @@ export class PoolBooks implements BooksEvents {
           alarm: (alarm) => void this.#alarm(pool, alarm),
           note: (message, fields) => this.#dependencies.note('info', message, { pool, ...fields }),
           nowMillis: this.#dependencies.now,
+          node,
           verify: (signature, message, key) => verifyMessage(key, message, signature),
         },
       );
@@ -101,6 +112,8 @@ export class PoolBooks implements BooksEvents {
       compared: sum((watch) => watch.compared),
       newest: Math.max(-1, ...this.#watches.map((watch) => watch.newest)),
       alarms: sum((watch) => watch.alarms),
+      proven: sum((watch) => watch.lists.proven),
+      unchecked: sum((watch) => watch.lists.unchecked),
     };
   }
 
@@ -115,8 +128,20 @@ export class PoolBooks implements BooksEvents {
     this.#soon ??= setTimeout(() => this.check(), this.#dependencies.random() * SPREAD_MILLIS);
   }
 
-  onTold(pool: number, boot: string, work: bigint): void {
-    this.#watches[pool]?.told(boot, work);
+  onTold(pool: number, ...told: Rest<'onTold'>): void {
+    this.#watches[pool]?.told(...told);
+  }
+
+  onAddress(pool: number, ...[address]: Rest<'onAddress'>): void {
+    this.#watches[pool]?.pays(address);
+  }
+
+  onService(pool: number, ...marks: Rest<'onService'>): void {
+    this.#watches[pool]?.works(...marks);
+  }
+
+  onFound(pool: number, ...[block]: Rest<'onFound'>): void {
+    this.#watches[pool]?.found(block);
   }
 
   check(): void {

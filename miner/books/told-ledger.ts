@@ -1,7 +1,7 @@
 /**
  * What a miner was told was accepted, and what receipts say of it (docs/miner.md, "The pool's books"), for one pool, address and worker. Pure,
  * small and bounded, so that it is written often; the same in a page. Work is kept by boot, which names one start of one front end of the
- * pool: a receipt speaks of one boot only.
+ * pool: a receipt speaks of one boot only. Where the jobs say of which service they are, it is kept by boot and service.
  *
  * What was told can be ahead of the receipts in three honest ways: it is not in a closed slice yet (`open` of a receipt names it), it was told after
  * the receipt was made, or its receipt was not seen. So a new receipt is held against what was told a while before the last time that the pool was asked and
@@ -27,6 +27,8 @@ export type Boot = {
   from: number;
   /** How many did not count for that reason, though they came after work was told. */
   before: number;
+  /** Receipts of the same boot that are of the other service. */
+  others: number;
   notes: Note[];
   samples: Sample[];
 };
@@ -35,6 +37,8 @@ export type Boot = {
 export const NOTE_MILLIS = 60_000;
 /** Slices after which accepted work must be in one, whatever waited for what. */
 export const LATE_SLICES = 36;
+/** Receipts of the other service after which there must have been one of this. */
+const MIN_OTHERS = 3;
 const MAX_NOTES = 48;
 const MAX_SAMPLES = 64;
 const MAX_BOOTS = 64;
@@ -43,8 +47,8 @@ const MAX_COUNTED = 512;
 const MAX_BEFORE = 6;
 
 export type Shortfall = {
-  /** `receipts_less`: less than was told; `late`: named as waiting, for far too long. */
-  readonly kind: 'receipts_less' | 'late';
+  /** `receipts_less`: less than was told; `late`: named as waiting, for far too long; `job_service`: only under the other service. */
+  readonly kind: 'receipts_less' | 'late' | 'job_service';
   readonly boot: string;
   readonly slice: number;
   readonly told: bigint;
@@ -64,7 +68,18 @@ export class ToldLedger {
     let boot = this.boots.get(name);
     if (boot === undefined) {
       boot = {
-        ...{ told: 0n, shares: 0, received: 0n, slice: -1, seen: -1, open: {}, before: 0, notes: [], samples: [] },
+        ...{
+          told: 0n,
+          shares: 0,
+          received: 0n,
+          slice: -1,
+          seen: -1,
+          open: {},
+          before: 0,
+          others: 0,
+          notes: [],
+          samples: [],
+        },
         // One slice more: the answer that was read may have been a moment old.
         from: (this.through ?? 0) - 1,
       };
@@ -89,7 +104,9 @@ export class ToldLedger {
     this.#counted.add(key);
     const [oldest] = this.#counted;
     if (this.#counted.size > MAX_COUNTED && oldest !== undefined) this.#counted.delete(oldest);
-    const boot = this.boots.get(receipt.boot);
+    const other = this.boots.get(toldName(receipt.boot, receipt.service === 'pplns' ? 'solo' : 'pplns'));
+    if (other !== undefined && receipt.slice > other.from && receipt.work !== '0') other.others++;
+    const boot = this.boots.get(toldName(receipt.boot, receipt.service)) ?? this.boots.get(receipt.boot);
     // Nothing was told by that front end: there is nothing to compare.
     if (boot === undefined) return true;
     if (receipt.slice <= boot.from) {
@@ -109,7 +126,7 @@ export class ToldLedger {
    */
   #before(boot: Boot, { slice }: Receipt): void {
     if (++boot.before < MAX_BEFORE) return;
-    Object.assign(boot, { told: 0n, shares: 0, received: 0n, slice: -1, seen: -1, open: {}, before: 0 });
+    Object.assign(boot, { told: 0n, shares: 0, received: 0n, slice: -1, seen: -1, open: {}, before: 0, others: 0 });
     Object.assign(boot, { notes: [], samples: [], from: slice });
     this.through = slice;
   }
@@ -123,7 +140,10 @@ export class ToldLedger {
       const known = boot.samples.findLast((sample) => sample.atMillis <= madeMillis);
       const isNew = boot.slice > boot.seen;
       boot.seen = boot.slice;
-      const short = late(name, boot, through) ?? (isNew && known !== undefined ? less(name, boot, known) : undefined);
+      const short =
+        late(name, boot, through) ??
+        elsewhere(name, boot, known) ??
+        (isNew && known !== undefined ? less(name, boot, known) : undefined);
       if (short !== undefined) found.push(short);
       const slice = Math.max(through, boot.slice);
       if (known !== undefined && slice > (boot.notes.at(-1)?.slice ?? -1)) boot.notes.push({ slice, told: known.told });
@@ -148,8 +168,8 @@ export class ToldLedger {
     return {
       through: this.through ?? null,
       counted: [...this.#counted],
-      boots: [...this.boots].map(([name, { told, shares, received, slice, open, from, notes }]) => ({
-        ...{ name, told: String(told), shares, received: String(received), slice, from },
+      boots: [...this.boots].map(([name, { told, shares, received, slice, open, from, notes, others }]) => ({
+        ...{ name, told: String(told), shares, received: String(received), slice, from, others },
         open: Object.entries(open).map(([service, each]) => ({ service, slice: each.slice, work: String(each.work) })),
         notes: notes.map((note) => ({ slice: note.slice, told: String(note.told) })),
       })),
@@ -162,9 +182,9 @@ export class ToldLedger {
     const ledger = new ToldLedger();
     ledger.through = through ?? undefined;
     for (const key of counted) ledger.#counted.add(key);
-    for (const { name, told, received, open, notes, shares, slice, from } of boots)
+    for (const { name, told, received, open, notes, shares, slice, from, others = 0 } of boots)
       ledger.boots.set(name, {
-        ...{ told: BigInt(told), received: BigInt(received), shares, slice, seen: slice, from },
+        ...{ told: BigInt(told), received: BigInt(received), shares, slice, seen: slice, from, others },
         open: Object.fromEntries(open.map((each) => [each.service, { slice: each.slice, work: BigInt(each.work) }])),
         notes: notes.map((note) => ({ slice: note.slice, told: BigInt(note.told) })),
         samples: [{ atMillis: nowMillis, told: BigInt(told) }],
@@ -184,10 +204,15 @@ type Saved = {
     readonly received: string;
     readonly slice: number;
     readonly from: number;
+    readonly others?: number;
     readonly open: readonly { readonly service: Service; readonly slice: number; readonly work: string }[];
     readonly notes: readonly { readonly slice: number; readonly told: string }[];
   }[];
 };
+
+/** What is told of a boot is kept under this name. */
+export const toldName = (boot: string, service: Service | undefined): string =>
+  service === undefined ? boot : `${boot}/${service}`;
 
 /** What the receipts of a boot account for, with what they say is waiting. */
 export const accounted = ({ received, open }: Boot): bigint =>
@@ -197,6 +222,12 @@ function late(name: string, { received, notes }: Boot, through: number): Shortfa
   const old = notes.findLast((note) => through - note.slice >= LATE_SLICES);
   if (old === undefined || old.told <= received) return undefined;
   return { kind: 'late', boot: name, slice: old.slice, told: old.told, received };
+}
+
+/** Work on jobs of one service, and receipts of the other alone. */
+function elsewhere(name: string, { slice, others }: Boot, known: Sample | undefined): Shortfall | undefined {
+  if (slice !== -1 || others < MIN_OTHERS || known === undefined || known.told === 0n) return undefined;
+  return { kind: 'job_service', boot: name, slice: 0, told: known.told, received: 0n };
 }
 
 function less(name: string, boot: Boot, { told }: Sample): Shortfall | undefined {

@@ -2,9 +2,10 @@
  * The watch over the pool's books in a page (docs/miner.md, "The pool's books"): the same as the command line's, kept in the page's own storage. What it finds
  * is shown, with its evidence to be saved.
  */
+import type { BooksSources } from '../../protocol/books-evidence.ts';
 import type { Evidence } from '../../protocol/receipt-evidence.ts';
 import { type BooksAlarm, BooksWatch } from '../books/books-watch.ts';
-import type { BooksEvents } from '../client/link-books.ts';
+import type { BooksEvents, Rest } from '../client/link-books.ts';
 
 /** Where a page keeps text between visits; localStorage has this form. */
 export type PageStorage = Pick<Storage, 'getItem' | 'setItem'>;
@@ -16,6 +17,8 @@ export type PageBooksOptions = {
   readonly address: string;
   readonly worker: string;
   readonly storage: PageStorage | undefined;
+  /** A node of the visitor's own; null without one. */
+  readonly node: BooksSources['node'];
 };
 
 export type PageBooksFigures = {
@@ -48,7 +51,13 @@ export class PageBooks implements BooksEvents {
     const make = (): BooksWatch =>
       new BooksWatch(
         { address: options.address, worker: options.worker, api: options.api, expectedKey: undefined },
-        { read, alarm: (alarm) => this.#alarm(alarm), note: () => {}, nowMillis: () => performance.now() },
+        {
+          read,
+          alarm: (alarm) => this.#alarm(alarm),
+          note: () => {},
+          nowMillis: () => performance.now(),
+          node: options.node,
+        },
       );
     const watch = make();
     this.#watch = this.#restored(watch) ? watch : make();
@@ -93,8 +102,20 @@ export class PageBooks implements BooksEvents {
     setTimeout(() => this.#check(), Math.random() * 10_000);
   }
 
-  onTold(_pool: number, boot: string, work: bigint): void {
-    this.#watch.told(boot, work);
+  onTold(_pool: number, ...told: Rest<'onTold'>): void {
+    this.#watch.told(...told);
+  }
+
+  onAddress(_pool: number, ...[address]: Rest<'onAddress'>): void {
+    this.#watch.pays(address);
+  }
+
+  onService(_pool: number, ...marks: Rest<'onService'>): void {
+    this.#watch.works(...marks);
+  }
+
+  onFound(_pool: number, ...[block]: Rest<'onFound'>): void {
+    this.#watch.found(block);
   }
 
   #check(): void {

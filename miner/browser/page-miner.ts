@@ -21,7 +21,7 @@ import type { Rates } from '../work/hash-rate.ts';
 import { type DevicePort, type FromDevice, openRemoteBackend } from '../work/remote-backend.ts';
 import { ThreadChecker } from '../work/thread-checker.ts';
 import { whyNoCard } from './choose-device.ts';
-import { PageBooks, type PageBooksFigures, type PageStorage } from './page-books.ts';
+import { PageBooks, type PageBooksFigures, type PageBooksOptions } from './page-books.ts';
 import { CPU_RHYTHM, GPU_RHYTHM, Throttle } from './throttle.ts';
 
 export type PageMinerOptions = {
@@ -40,7 +40,7 @@ export type PageMinerOptions = {
   readonly expectPayout?: string;
   readonly agent?: string;
   /** Where the pool's API is, to compare its books; and where the page keeps what it knows of them. */
-  readonly books?: { readonly api: string; readonly storage: PageStorage | undefined };
+  readonly books?: Pick<PageBooksOptions, 'api' | 'storage' | 'node'>;
 };
 
 export type PageMinerStats = {

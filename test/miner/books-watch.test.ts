@@ -81,3 +81,15 @@ test('another key, books that are not shown, receipts that nobody signed', async
   const [receipt] = new PlayedPool({}).close(ALL, 0);
   expect(receipt).toBeUndefined();
 });
+
+test('a pool that gives jobs of one service and books their work under the other', async () => {
+  const played = new Played(new PlayedPool());
+  const told = played.watch.told.bind(played.watch);
+  played.watch.told = (boot, work) => told(boot, work, 'solo');
+  await mine(played, 6);
+  expect(played.alarms).toMatchObject([{ kind: 'job_service' }]);
+  // Two rigs of one name, one on each service: each has receipts of its own.
+  const honest = new Played(new PlayedPool());
+  await mine(honest, 6);
+  expect(honest.kinds()).toEqual([]);
+});

@@ -93,6 +93,8 @@ export class PlayedPool {
 
   /** As the API answers: eight slices at a time. */
   readonly read = async (url: string): Promise<unknown> => {
+    if (url.includes('/api/v1/terms')) return { address: 'pool', terms: { pplns: [], solo: [] } };
+    if (url.includes('/api/v1/slices/')) return { slices: [] };
     const lie = this.lies.answers?.(new URL(url));
     if (lie !== undefined) return lie;
     const after = Number(new URL(url).searchParams.get('after'));

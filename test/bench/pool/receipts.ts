@@ -1,10 +1,12 @@
 /**
  * Receipts of a slice for 10,000 sessions: the thread that sums up the journal and builds the tree, and the sending by a listener, each
- * with the longest time that the event loop stood still meanwhile. The yardstick is the same sending in one go.
+ * with the longest time that the event loop stood still meanwhile, and how long jobs that come from another thread had to wait for their turn. The yardstick is
+ * the same sending in one go.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import { ReceiptFanOut, type ReceiptMessage, type ReceiptTaker } from '../../../bridge/shares/receipts.ts';
 import { Journal } from '../../../pool/journal.ts';
 import { encodeRecord } from '../../../pool/journal-record.ts';
@@ -18,6 +20,8 @@ import type { Bench } from '../harness.ts';
 const SESSIONS = 10_000;
 const ACCOUNTS = 2_000;
 const SHARES_EACH = 24;
+/** Slices' ends in a row, so that there are enough jobs to tell of. */
+const ROUNDS = 5;
 
 /** The longest wait between two turns of the event loop while `work` runs. */
 async function longestStall(work: () => Promise<void>): Promise<{ stall: number; millis: number }> {
@@ -37,6 +41,22 @@ async function longestStall(work: () => Promise<void>): Promise<{ stall: number;
   isRunning = false;
   await new Promise((resolve) => setImmediate(resolve));
   return { stall: longest, millis };
+}
+
+/** A job every five milliseconds, each with the time when it was sent. */
+const JOBS = `const { parentPort } = require('node:worker_threads');
+  setInterval(() => parentPort.postMessage(performance.timeOrigin + performance.now()), 5);`;
+
+/** How long jobs wait until the main thread takes them while `work` runs; 99 of 100 wait less. */
+async function jobDelay(work: () => Promise<unknown>): Promise<number> {
+  const worker = new Worker(JOBS, { eval: true });
+  const delays: number[] = [];
+  await new Promise((resolve) => worker.once('message', resolve));
+  worker.on('message', (sent: number) => delays.push(performance.timeOrigin + performance.now() - sent));
+  await work();
+  await worker.terminate();
+  delays.sort((a, b) => a - b);
+  return delays[Math.floor(delays.length * 0.99)] ?? Number.NaN;
 }
 
 class Taker implements ReceiptTaker {
@@ -83,10 +103,12 @@ export async function benchReceipts(b: Bench): Promise<void> {
     };
     const idle = await longestStall(() => new Promise((resolve) => setTimeout(resolve, 2_000)));
     b.figure('receipts/idle: longest stall', idle.stall, 'ms');
+    const pause = () => new Promise<void>((resolve) => setTimeout(resolve, 1_000));
+    b.figure('receipts/idle: delay of a job, p99', await jobDelay(pause), 'ms');
     const booked = new ByteWriter(200_000);
     for (let i = 0; i < ACCOUNTS; i++) booked.raw(accountOf(i)).u128(1n << 64n);
     const sheets: MadeSheet[] = [];
-    const made = await longestStall(async () => {
+    const make = async () => {
       await runSheetThread(order, {
         ask: async () => booked.done(),
         take: async (each) => {
@@ -94,10 +116,13 @@ export async function benchReceipts(b: Bench): Promise<void> {
           return 'go';
         },
       });
-    });
+    };
+    const made = await longestStall(make);
+    const delayMaking = await jobDelay(make);
     await journal.close();
     b.figure(`receipts/sheet of ${SESSIONS} from ${last + 1} shares`, made.millis, 'ms');
     b.figure('receipts/sheet: longest stall of the main thread', made.stall, 'ms');
+    b.figure('receipts/sheet: delay of a job, p99', delayMaking, 'ms');
     const [sheet] = sheets;
     if (sheet === undefined) throw new Error('no sheet was made');
     const head: ReceiptHead = {
@@ -107,15 +132,20 @@ export async function benchReceipts(b: Bench): Promise<void> {
     const signature = new Uint8Array(3309);
     const delivery = { head, signature, entries: sheet.entries, offsets: sheet.offsets };
     for (const form of [1, 2] as const) {
-      const send = async (soon: (run: () => void) => void, now: () => number) => {
+      /** Ten thousand who asked; the result sends to them. */
+      const ready = (soon: (run: () => void) => void, now: () => number) => {
         const takers = Array.from({ length: SESSIONS }, (_, i) => new Taker(i, form));
         const out = new ReceiptFanOut<Taker>({ soon, now, onDefect: (_, error) => Promise.reject(error) });
         for (const taker of takers) out.ask(taker);
-        const measured = await longestStall(async () => {
+        const deliver = async () => {
           out.deliver(delivery);
           while (out.sent < SESSIONS) await new Promise((resolve) => setImmediate(resolve));
-        });
-        return { ...measured, bytes: takers.reduce((sum, taker) => sum + taker.bytes, 0) };
+        };
+        return { deliver, bytes: () => takers.reduce((sum, taker) => sum + taker.bytes, 0) };
+      };
+      const send = async (soon: (run: () => void) => void, now: () => number) => {
+        const { deliver, bytes } = ready(soon, now);
+        return { ...(await longestStall(deliver)), bytes: bytes() };
       };
       await send(setImmediate, () => performance.now());
       const sliced = await send(setImmediate, () => performance.now());
@@ -127,6 +157,11 @@ export async function benchReceipts(b: Bench): Promise<void> {
       b.figure(`receipts/v${form}: longest stall`, sliced.stall, 'ms', {
         ...{ ratio: sliced.stall / whole.stall, yardstick: 'all in one go' },
       });
+      const rounds = Array.from({ length: ROUNDS }, () => ready(setImmediate, () => performance.now()));
+      const delay = await jobDelay(async () => {
+        for (const round of rounds) await round.deliver();
+      });
+      b.figure(`receipts/v${form}: delay of a job, p99`, delay, 'ms');
       b.figure(`receipts/v${form}: bytes each`, sliced.bytes / SESSIONS, 'B');
     }
     const kept = sheet.pages.reduce((sum, { leaves, above }) => sum + leaves.length + above.length, 0);

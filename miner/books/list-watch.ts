@@ -1,0 +1,199 @@
+/**
+ * Judges a pool's credit lists for a miner, by the one verifier (books rule 13), and looks where the pool puts the blocks that this miner found: a
+ * block says itself of which service it is (rule 22). With a node of the miner's own the ledger is asked too: rewards, targets, and the payouts that
+ * commit the books. Reads come in as calls, so a page uses it too.
+ */
+import { type BooksSources, gatherEvidence, gatherRecord } from '../../protocol/books-evidence.ts';
+import type { BooksService } from '../../protocol/books-slice.ts';
+import {
+  type BooksVerdict,
+  judgeProof,
+  judgeRecord,
+  type NotChecked,
+  type PublishedTerms,
+  termsAt,
+} from '../../protocol/books-verdict.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import type { PoolProof } from '../../protocol/pool-proof.ts';
+import { sliceOfHeight } from '../../protocol/pplns.ts';
+import type { Receipt } from '../../protocol/receipt.ts';
+
+export type ListAlarmKind = 'list_false' | 'ledger_other' | 'address_other' | 'block_service';
+
+/** A block that this miner found, and what its job said. */
+export type FoundBlock = { readonly block: string; readonly service: BooksService; readonly height: number };
+
+type Awaited = FoundBlock & { rounds: number };
+
+export type ListWatchDependencies = {
+  /** Reads `api/v1/PATH` of the pool. */
+  readonly pool: (path: string) => Promise<unknown>;
+  readonly node: BooksSources['node'];
+  readonly alarm: (kind: ListAlarmKind, what: string, fields: Readonly<Record<string, unknown>>) => void;
+  readonly note: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+};
+
+/** Newest slices that are looked at for lists, and lists that are judged in one round. */
+const PAGE = 50;
+const MAX_LISTS = 4;
+/** A list that cannot be judged yet, or a block that is in no list yet, is looked at again so often. */
+const MAX_TRIES = 5;
+const MAX_ROUNDS = 240;
+const MAX_KEPT = 256;
+const MAX_BLOCKS = 32;
+/** A block is in the slice of its anchor; terms that changed since may put it beside. */
+const AROUND = [0, -1, 1] as const;
+
+export class ListWatch {
+  readonly #address: string;
+  readonly #dependencies: ListWatchDependencies;
+  readonly #services = new Set<BooksService>();
+  /** `service/slice` of lists that were judged; those before `from` are not. */
+  readonly #judged = new Set<string>();
+  #from: number | undefined;
+  readonly #tries = new Map<string, number>();
+  #blocks: Awaited[] = [];
+  /** The address that the miner's own jobs pay; null where the server named none. */
+  #poolAddress: string | null = null;
+  #isNodeMissed = false;
+  proven = 0;
+  unchecked = 0;
+
+  constructor(address: string, dependencies: ListWatchDependencies) {
+    this.#address = address;
+    this.#dependencies = dependencies;
+  }
+
+  works(service: BooksService): void {
+    this.#services.add(service);
+  }
+
+  pays(address: string | null): void {
+    this.#poolAddress = address;
+  }
+
+  found(block: FoundBlock): void {
+    this.#blocks = [...this.#blocks, { ...block, rounds: 0 }].slice(-MAX_BLOCKS);
+  }
+
+  async round(): Promise<void> {
+    const { pool, alarm } = this.#dependencies;
+    const terms = (await pool('terms')) as PublishedTerms;
+    if (this.#poolAddress !== null && terms.address !== this.#poolAddress)
+      alarm('address_other', String(terms.address), { published: terms.address, paid: this.#poolAddress });
+    for (const service of this.#services) await this.#lists(service);
+    await this.#ownBlocks(terms);
+  }
+
+  async #lists(service: BooksService): Promise<void> {
+    const page = (await this.#dependencies.pool(`slices/${service}?limit=${PAGE}`)) as {
+      slices: readonly { slice: number; credits: unknown }[];
+    };
+    const listed = page.slices.filter(({ credits }) => credits !== null).map(({ slice }) => slice);
+    this.#from ??= Math.max(0, ...listed);
+    const from = this.#from;
+    const due = listed.filter((slice) => slice >= from && !this.#judged.has(`${service}/${slice}`));
+    for (const slice of due.reverse().slice(0, MAX_LISTS)) await this.#list(service, slice);
+  }
+
+  async #list(service: BooksService, slice: number): Promise<void> {
+    const { alarm, note, node } = this.#dependencies;
+    const verdict = await this.#verdict(service, slice);
+    const name = `${service}/${slice}`;
+    if (verdict.verdict === 'unchecked') {
+      const tries = (this.#tries.get(name) ?? 0) + 1;
+      this.#tries.set(name, tries);
+      if (node !== null && tries < MAX_TRIES) return;
+      this.unchecked++;
+      if (node !== null)
+        note('a credit list could not be checked', { service, slice, missing: verdict.missing.join(' ') });
+      else if (!this.#isNodeMissed) note('credit lists are checked without the ledger (--node-api)', {});
+      this.#isNodeMissed = true;
+    } else if (verdict.verdict === 'false') alarm('list_false', name, { service, slice, reason: verdict.reason });
+    else this.proven++;
+    this.#tries.delete(name);
+    this.#judged.add(name);
+    for (const oldest of this.#judged)
+      if (this.#judged.size > MAX_KEPT) this.#judged.delete(oldest);
+      else break;
+  }
+
+  async #verdict(service: BooksService, slice: number): Promise<BooksVerdict> {
+    const { pool, node } = this.#dependencies;
+    let proof: PoolProof;
+    try {
+      proof = (await pool(`proofs/${service}/${slice}?address=${this.#address}`)) as PoolProof;
+    } catch {
+      return unchecked('records');
+    }
+    return judged(async () => {
+      const isAsked = proof?.service === service && proof.slice === slice && proof.address === this.#address;
+      if (!isAsked) throw new ProtocolError('out_of_range', 'the proof is of something else');
+      return judgeProof(proof, await gatherEvidence(proof, { pool, node, poolAddress: this.#poolAddress }));
+    });
+  }
+
+  /** A record that the pool signed must be the one that it publishes, and that its payouts commit on the ledger. */
+  async signed(receipt: Receipt): Promise<void> {
+    const { pool, node, alarm } = this.#dependencies;
+    if (node === null) return;
+    const { service, slice } = receipt;
+    const verdict = await judged(async () => judgeRecord(receipt, await gatherRecord(receipt, { pool, node })));
+    if (verdict.verdict === 'false')
+      alarm('ledger_other', `${service}/${slice}`, { service, slice, reason: verdict.reason });
+  }
+
+  /** Where the pool puts the blocks that were found here. */
+  async #ownBlocks(terms: PublishedTerms): Promise<void> {
+    const left: Awaited[] = [];
+    for (const block of this.#blocks) {
+      const place = await this.#placeOf(block, terms);
+      if (place === undefined && ++block.rounds < MAX_ROUNDS) left.push(block);
+      if (place !== undefined && place !== block.service)
+        this.#dependencies.alarm('block_service', block.block, {
+          ...{ block: block.block, service: block.service, booked: place },
+        });
+    }
+    this.#blocks = left;
+  }
+
+  async #placeOf({ block, service, height }: Awaited, { terms }: PublishedTerms): Promise<BooksService | undefined> {
+    const own = termsAt(terms[service], Number.MAX_SAFE_INTEGER);
+    if (own === undefined) return undefined;
+    const slice = sliceOfHeight(height, own.slice_cuts);
+    for (const beside of AROUND)
+      for (const each of ['pplns', 'solo'] as const) {
+        const path = `slices/${each}/${Math.max(0, slice + beside)}/blocks`;
+        const answer = (await this.#dependencies.pool(path).catch(() => undefined)) as
+          | { blocks: readonly { block_id: string }[] }
+          | undefined;
+        if (answer?.blocks.some(({ block_id: id }) => id === block)) return each;
+      }
+    return undefined;
+  }
+
+  save(): unknown {
+    return { from: this.#from ?? null, judged: [...this.#judged], blocks: this.#blocks };
+  }
+
+  /** What it cannot read begins anew. */
+  restore(saved: unknown): void {
+    const state = saved as { from: number | null; judged: string[]; blocks: Awaited[] } | undefined;
+    if (!Array.isArray(state?.judged) || !Array.isArray(state.blocks)) return;
+    this.#from = state.from ?? undefined;
+    for (const each of state.judged) this.#judged.add(each);
+    this.#blocks = [...state.blocks];
+  }
+}
+
+const unchecked = (...missing: NotChecked[]): BooksVerdict => ({ verdict: 'unchecked', credit: 0n, missing });
+
+/** A pool's document of another form is false. */
+async function judged(judge: () => Promise<BooksVerdict>): Promise<BooksVerdict> {
+  try {
+    return await judge();
+  } catch (error) {
+    if (error instanceof ProtocolError || error instanceof TypeError) return { verdict: 'false', reason: 'malformed' };
+    throw error;
+  }
+}

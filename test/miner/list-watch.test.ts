@@ -1,0 +1,203 @@
+/**
+ * The miner judges the pool's credit lists by the one verifier, its own blocks by their mark, and the pool's address by its jobs. Every lie that the verifier
+ * knows is said by the miner too; an honest pool is accused of nothing.
+ */
+import { expect, test } from 'vitest';
+import { ListWatch } from '../../miner/books/list-watch.ts';
+import { PageBooks } from '../../miner/browser/page-books.ts';
+import { LinkBooks } from '../../miner/client/link-books.ts';
+import type { SessionAction } from '../../miner/client/session-events.ts';
+import { SOLO_MARK } from '../../protocol/block-service.ts';
+import { judgeProof } from '../../protocol/books-verdict.ts';
+import { toHex } from '../../protocol/bytes.ts';
+import type { Receipt } from '../../protocol/receipt.ts';
+import { encodeExtranonce } from '../../protocol/tag.ts';
+import { SLICE_CUTS } from '../../vectors/generate/honest-books.ts';
+import { LEDGER_LIES } from '../protocol/books-ledger-lies.ts';
+import { honest, type Lie, own, SLICE, VICTIM } from '../protocol/books-liar.ts';
+import { LIES } from '../protocol/books-lies.ts';
+import { gathered, sourcesOf } from '../protocol/books-sources.ts';
+
+const truth: Lie = { proof: honest.proof(SLICE, VICTIM), evidence: honest.evidence(SLICE) };
+const ADDRESS = truth.proof.address;
+
+/** The answers of a pool, with the list of one slice in its page of slices; and those of a node. */
+function watched(
+  lie: Lie,
+  options: { readonly node?: boolean; readonly blocks?: Readonly<Record<string, string[]>> } = {},
+) {
+  const { pool, node } = sourcesOf(lie);
+  const alarms: string[] = [];
+  const notes: string[] = [];
+  const answered = async (path: string): Promise<unknown> => {
+    const named = options.blocks?.[path];
+    if (named !== undefined) return { blocks: named.map((block_id) => ({ block_id, credited_with: SLICE })) };
+    const answer = await pool(path);
+    if (!/^slices\/[a-z]+\?/.test(path)) return answer;
+    const { slices } = answer as { slices: { slice: number }[] };
+    return { slices: slices.map((record) => ({ ...record, credits: record.slice === lie.proof.slice ? {} : null })) };
+  };
+  const watch = new ListWatch(ADDRESS, {
+    pool: answered,
+    node: options.node === false ? null : node,
+    alarm: (kind, what, fields) => void alarms.push(`${kind} ${what} ${fields.reason ?? ''}`.trim()),
+    note: (message) => void notes.push(message),
+  });
+  return { watch, alarms, notes };
+}
+
+test('an honest list is proven with a node; without one it is not called so, and nobody is accused', async () => {
+  const { watch, alarms } = watched(truth);
+  watch.pays(truth.evidence.terms?.address ?? null);
+  watch.works('pplns');
+  await watch.round();
+  await watch.round();
+  expect([watch.proven, watch.unchecked, alarms]).toEqual([1, 0, []]);
+  const alone = watched(truth, { node: false });
+  alone.watch.works('pplns');
+  await alone.watch.round();
+  expect([alone.watch.proven, alone.watch.unchecked, alone.alarms]).toEqual([0, 1, []]);
+  expect(alone.notes).toEqual(['credit lists are checked without the ledger (--node-api)']);
+  // What was judged stays judged.
+  const again = watched(truth);
+  again.watch.restore(JSON.parse(JSON.stringify(watch.save())));
+  again.watch.works('pplns');
+  await again.watch.round();
+  expect(again.watch.proven).toBe(0);
+});
+
+test('every lie that the verifier calls false is said by the miner', async () => {
+  let said = 0;
+  for (const [name, make] of Object.entries({ ...LIES, ...LEDGER_LIES })) {
+    const lie = make();
+    // What the sources of the test can show of it; a document of another form is false as well.
+    const verdict = await gathered(lie).then(
+      (evidence) => judgeProof(lie.proof, evidence).verdict,
+      () => 'false',
+    );
+    const { watch, alarms } = watched(lie);
+    watch.pays(lie.evidence.poolAddress);
+    watch.works('pplns');
+    await watch.round().catch(() => undefined);
+    expect(watch.proven, name).toBe(0);
+    if (verdict === 'false' && lie.proof.slice === SLICE && lie.proof.address === ADDRESS) {
+      expect(alarms.join(), name).toMatch(/list_false|address_other/);
+      said++;
+    }
+  }
+  expect(said).toBeGreaterThanOrEqual(60);
+});
+
+test('another account’s proof, one that is no proof, and another address than the jobs pay', async () => {
+  const other = watched({ ...truth, proof: { ...truth.proof, address: `${ADDRESS}x` } });
+  other.watch.works('pplns');
+  await other.watch.round();
+  expect(other.alarms).toEqual([`list_false pplns/${SLICE} malformed`]);
+  const none = watched({ ...truth, proof: { service: 'pplns', slice: SLICE, address: ADDRESS, blocks: [] } as never });
+  none.watch.works('pplns');
+  await none.watch.round();
+  expect(none.alarms).toEqual([`list_false pplns/${SLICE} malformed`]);
+  const elsewhere = watched(truth);
+  elsewhere.watch.pays('another');
+  await elsewhere.watch.round();
+  expect(elsewhere.alarms).toEqual([`address_other ${truth.evidence.terms?.address}`]);
+});
+
+test('a block that was found on a job of PPLNS and that the pool books as solo', async () => {
+  const block = 'ab'.repeat(48);
+  const found = { block, service: 'pplns', height: SLICE * SLICE_CUTS + 1 } as const;
+  const lies = watched(truth, { blocks: { [`slices/solo/${SLICE}/blocks`]: [block] } });
+  lies.watch.found(found);
+  await lies.watch.round();
+  await lies.watch.round();
+  expect(lies.alarms).toEqual([`block_service ${block}`]);
+  const fair = watched(truth, { blocks: { [`slices/pplns/${SLICE}/blocks`]: [block] } });
+  fair.watch.found(found);
+  await fair.watch.round();
+  expect(fair.alarms).toEqual([]);
+});
+
+test('a record that the pool signed is held against its payouts on the ledger', async () => {
+  const record = own(honest) as unknown as Receipt;
+  const fair = watched(truth);
+  await fair.watch.signed(record);
+  expect(fair.alarms).toEqual([]);
+  await fair.watch.signed({ ...record, chain: 'ab'.repeat(48) });
+  expect(fair.alarms).toEqual([`ledger_other pplns/${SLICE} slice_record`]);
+  // The records are as they were signed, and a payout commits others.
+  const commitments = (truth.evidence.commitments ?? []).map((each) => ({
+    ...each,
+    payload_hex: (each.payload_hex ?? '').replace(/..$/, (digit) => (digit === '30' ? '31' : '30')),
+  }));
+  expect(commitments.length).toBeGreaterThan(0);
+  const rewritten = watched({ ...truth, evidence: { ...truth.evidence, commitments } });
+  await rewritten.watch.signed(record);
+  expect(rewritten.alarms).toEqual([`ledger_other pplns/${SLICE} commitment`]);
+});
+
+const extranonceOf = (thread: number): Uint8Array => {
+  const unique = new Uint8Array(17).fill(7, 0, 8);
+  unique[8] = thread;
+  return encodeExtranonce('', unique);
+};
+
+test('a connection tells what its jobs say of themselves, whom they pay, and the blocks that were found on them', () => {
+  const told: unknown[] = [];
+  const note =
+    (name: string) =>
+    (_: number, ...rest: unknown[]) =>
+      void told.push([name, ...rest]);
+  const link = new LinkBooks(0, {
+    ...{ onOffer: note('offer'), onReceipt: note('receipt'), onTold: note('told') },
+    ...{ onAddress: note('address'), onService: note('service'), onFound: note('found') },
+  });
+  const act = (action: unknown) => link.act(action as SessionAction);
+  const job = (jobId: number, thread: number) =>
+    act({ kind: 'job', job: { job: { jobId, extranonce: extranonceOf(thread) }, height: 100 + jobId } });
+  const boot = '07'.repeat(8);
+  act({ kind: 'ready', subscribed: { pool: { address: 'the pool' } } });
+  job(1, 3);
+  job(2, 3);
+  act({ kind: 'verdict', share: { jobId: 1 }, told: 5n, blockId: new Uint8Array([9]) });
+  job(3, SOLO_MARK | 3);
+  act({ kind: 'verdict', share: { jobId: 3 }, told: 6n, blockId: undefined });
+  expect(told).toEqual([
+    ['address', 'the pool'],
+    ['service', 'pplns', undefined],
+    ['told', boot, 5n, 'pplns'],
+    ['found', { block: toHex(new Uint8Array([9])), service: 'pplns', height: 101 }],
+    ['service', 'solo', 'pplns'],
+    ['told', boot, 6n, 'solo'],
+  ]);
+});
+
+test('a page shows what its watch found: jobs that change their service, and a pool’s other key', () => {
+  const kept = new Map<string, string>();
+  const storage = {
+    getItem: (name: string) => kept.get(name) ?? null,
+    setItem: (name: string, text: string) => void kept.set(name, text),
+  };
+  let shown = 0;
+  const open = () =>
+    new PageBooks(
+      { api: 'http://127.0.0.1:1/', pool: 'p', address: ADDRESS, worker: 'w', storage, node: null },
+      () => void shown++,
+    );
+  const page = open();
+  page.onOffer(0, { key: new Uint8Array(1952).fill(1), api: '' });
+  page.onService(0, 'pplns', undefined);
+  expect(page.figures.alarms).toEqual([]);
+  page.onService(0, 'solo', 'pplns');
+  page.stop();
+  expect(page.figures.alarms.map(({ message }) => message)).toEqual([
+    'the pool’s jobs are of another service than it books their work under',
+  ]);
+  // The key of the first visit is remembered.
+  const next = open();
+  next.onOffer(0, { key: new Uint8Array(1952).fill(2), api: '' });
+  next.stop();
+  expect(next.figures.alarms.map(({ message }) => message)).toEqual([
+    'the pool has another key than before: its receipts are not believed',
+  ]);
+  expect(shown).toBe(2);
+});
