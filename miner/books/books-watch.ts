@@ -73,6 +73,8 @@ export type BooksWatchDependencies = {
   readonly verify?: VerifySignature;
   /** A node that the miner trusts; without one the ledger is not asked. */
   readonly node?: BooksSources['node'] | undefined;
+  /** Without it credit lists are looked at in every round. */
+  readonly random?: () => number;
 };
 
 type Waiting = { readonly receipt: Receipt; rounds: number };
@@ -87,6 +89,9 @@ const HIDDEN_ROUNDS = 5;
 const UNREAD_SLICES = 12;
 const MAX_ALARMS = 256;
 const MAX_SIGNED = 8;
+/** The part of the rounds in which credit lists are looked at, and failures in a row after which that is told. */
+const LISTS_PART = 0.1;
+const UNLISTED_ROUNDS = 6;
 
 export class BooksWatch {
   readonly #options: BooksWatchOptions;
@@ -101,6 +106,8 @@ export class BooksWatch {
   readonly #lists: ListWatch;
   /** Records that the pool signed, to be held against the ledger. */
   #signed: Receipt[] = [];
+  /** Rounds in a row in which lists could not be read. */
+  #unlisted = 0;
   /** Slices that were compared, and the newest of them. */
   compared = 0;
   newest = -1;
@@ -205,10 +212,21 @@ export class BooksWatch {
     this.#isChecking = true;
     try {
       await this.#round();
-      await this.#lists.round();
-      for (const receipt of this.#signed.splice(0)) await this.#lists.signed(receipt);
+      // Lists are made once in a slice; all miners of a pool do not ask for them in the same moment.
+      if ((this.#dependencies.random?.() ?? 0) < LISTS_PART) await this.#checkLists();
     } finally {
       this.#isChecking = false;
+    }
+  }
+
+  async #checkLists(): Promise<void> {
+    try {
+      await this.#lists.round();
+      for (const receipt of this.#signed.splice(0)) await this.#lists.signed(receipt);
+      this.#unlisted = 0;
+    } catch (error) {
+      const reason = (error as Error).message;
+      if (++this.#unlisted === UNLISTED_ROUNDS) this.#dependencies.note('credit lists cannot be read', { reason });
     }
   }
 
@@ -303,6 +321,7 @@ export class BooksWatch {
       for (const { receipts } of answer.slices)
         for (const receipt of receipts)
           if (short.boot.startsWith(receipt.boot) && this.#isGood(receipt)) this.#count(receipt);
+    if (short.kind === 'job_service' && boot.slice !== -1) return;
     const received = short.kind === 'late' ? boot.received : accounted(boot);
     if (short.told <= received) return;
     const missing = short.told - received;

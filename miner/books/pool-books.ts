@@ -78,6 +78,7 @@ export class PoolBooks implements BooksEvents {
           note: (message, fields) => this.#dependencies.note('info', message, { pool, ...fields }),
           nowMillis: this.#dependencies.now,
           node,
+          random: this.#dependencies.random,
           verify: (signature, message, key) => verifyMessage(key, message, signature),
         },
       );
