@@ -38,6 +38,8 @@ export type RateVerdict =
 
 type Client = { bucket: Bucket; strikes: number; strikesSince: number; blockedUntil: number };
 const STRIKE_WINDOW = 60_000;
+/** Bursts that a client can owe: a proof in a pool of 100,000 accounts costs 13,000 units. */
+const MAX_DEBT = 30;
 const ALLOWED: RateVerdict = { ok: true };
 
 export class RateLimiter {
@@ -85,13 +87,13 @@ export class RateLimiter {
   }
 
   /**
-   * What a request turned out to cost beyond what was taken for it. The client may owe it: the next request waits until
-   * that is paid, at most for as long as an empty allowance takes to fill.
+   * What a request turned out to cost beyond what was taken for it. The client owes it: its next request waits until that is paid. With the whole of
+   * it, or dear requests would be cheap; only what no single request costs is let off.
    */
   charge(name: string, cost: number, now: number): void {
     const { perSecond, burst } = this.#limits;
     if (perSecond === 0 || cost <= 0) return;
     const client = this.#client(name, now);
-    client.bucket = { ...client.bucket, tokens: Math.max(-burst, client.bucket.tokens - cost) };
+    client.bucket = { ...client.bucket, tokens: Math.max(-MAX_DEBT * burst, client.bucket.tokens - cost) };
   }
 }

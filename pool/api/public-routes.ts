@@ -161,6 +161,7 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
       summary: 'What a miner got of each credit list; each can be proven',
       parameters: [PARAMETERS.address, ...PAGE],
       cost: COSTS.search,
+      isDear: true,
       handle: cached(FIGURES_MILLIS, (request, charge) =>
         miners.credits(pathPart(request, 'address'), pageOfRequest(request), (rows) => charge(rows / COSTS.rows)),
       ),
@@ -237,6 +238,7 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
       summary: "The proof of a miner's credit of a slice's rewards (protocol/pool-proof.ts checks it)",
       parameters: [PARAMETERS.service, PARAMETERS.slice, { ...PARAMETERS.addressQuery, description: 'whose proof' }],
       cost: COSTS.proof,
+      isDear: true,
       handle: async (request, reply, charge) => {
         const address = addressOfQuery(request, 'address');
         if (address === undefined) throw new ApiRefusal('bad_request', 'address says whose proof is wanted');

@@ -33,6 +33,7 @@ export function receiptRoutes({ receipts, cache }: { receipts: ReceiptView; cach
       summary: 'Receipts of the last day, oldest first, each slice with its leaf of the account',
       parameters: [PARAMETERS.address, AFTER, PARAMETERS.cursor],
       cost: 5,
+      isDear: true,
       handle: async (request, reply, charge) => {
         const after = numberOfRequest(request, 'after', { default: 0, min: 0, max: 2_000_000_000 });
         const { payload } = addressOf(pathPart(request, 'address'), receipts);

@@ -24,6 +24,8 @@ export type Route = {
   readonly operator?: boolean;
   /** Units of the client's allowance that are taken before anything is done; 1 where it is cheap. */
   readonly cost?: number;
+  /** Far more may be charged than is taken before: a client has one such request under way at a time. */
+  readonly isDear?: boolean;
   /** `charge` takes what only turned out on the way, such as lists that had to be read. The length of an answer is charged anyway. */
   handle(request: FastifyRequest, reply: FastifyReply, charge: Charge): Promise<unknown>;
 };

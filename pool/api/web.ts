@@ -22,6 +22,7 @@ import { apiPage, openApiDocument } from './openapi.ts';
 import type { OperatorToken } from './operator-token.ts';
 import { COSTS, checkRequest, type Route } from './route.ts';
 import { loadStaticFiles, PAGE_HEADERS, type StaticFile } from './static-files.ts';
+import { Turns } from './turns.ts';
 
 export type WebOptions = {
   readonly listen: ListenAddress;
@@ -64,6 +65,10 @@ export const WEB_LIMITS: DoorLimits = {
   stallMillis: 30_000,
   idleMillis: 75_000,
 };
+
+/** Dear requests of one client that wait for the one under way. */
+const DEAR_WAITING = 32;
+const DEAR_RETRY_MILLIS = 1_000;
 
 export interface WebListener {
   readonly address: ListenAddress;
@@ -116,6 +121,7 @@ class Web {
   readonly #proxies: TrustedProxies;
   readonly #files: ReadonlyMap<string, StaticFile>;
   readonly #rate: RateLimiter;
+  readonly #turns = new Turns({ most: DEAR_WAITING });
 
   constructor(
     app: FastifyInstance,
@@ -178,7 +184,22 @@ class Web {
         throw new ApiRefusal('unauthorized', 'this route needs the operator token');
     }
     checkRequest(route, request);
-    return route.handle(request, reply, (units) => this.#charge(request, units));
+    const handle = () => route.handle(request, reply, (units) => this.#charge(request, units));
+    return route.isDear === true ? this.#inTurn(request, handle) : handle();
+  }
+
+  /** What a dear request costs is known after it: the next one of its client begins when that is paid, or is refused. */
+  async #inTurn(request: FastifyRequest, handle: () => Promise<unknown>): Promise<unknown> {
+    const end = await this.#turns.take(clientKey(this.#clientOf(request.raw)));
+    if (end === undefined) throw new ApiRefusal('too_many_requests', 'too many requests', DEAR_RETRY_MILLIS);
+    try {
+      // Nobody reads the answer any more.
+      if (request.raw.socket.destroyed) throw new ApiRefusal('bad_request', 'the client is gone');
+      this.#take(request, 0);
+      return await handle();
+    } finally {
+      end();
+    }
   }
 
   #take(request: FastifyRequest, cost: number): void {
