@@ -175,7 +175,8 @@ export const ROUTES = {
     body: d.addressesBody,
     answer: d.mempoolPending,
     errors: ['bad_address'],
-    cost: 4,
+    // All that waits is looked through.
+    cost: 16,
   }),
   stakingPositions: route({
     method: 'POST',
@@ -241,6 +242,8 @@ export const ROUTES = {
     params: byTransaction,
     answer: d.block,
     errors: ['block_unknown'],
+    // Its body is hashed for the names of its transactions.
+    cost: 4,
   }),
   chainHead: route({
     method: 'GET',
