@@ -1,20 +1,37 @@
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** `quick` leaves out `*.slow.test.ts`; `deep` runs the same files as `full` at the counts of test/level.ts. */
 const level = process.env.SVC_TEST_LEVEL ?? 'full';
 
+const ALL = 'test/**/*.test.ts';
+const SLOW = 'test/**/*.slow.test.ts';
+
+/** The slow ones first: what is left at the end is short, and the workers end together. */
+class SlowFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const isSlow = ({ moduleId }: TestSpecification) => moduleId.endsWith('.slow.test.ts');
+    return [...sorted.filter(isSlow), ...sorted.filter((file) => !isSlow(file))];
+  }
+}
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    exclude: level === 'quick' ? ['test/**/*.slow.test.ts'] : [],
     globalSetup: ['test/builds.ts'],
     setupFiles: ['test/client-faults.ts'],
     pool: 'forks',
     maxWorkers: 2,
+    sequence: { sequencer: SlowFirst },
     testTimeout: 240_000,
     hookTimeout: 240_000,
     // What is waited for comes in milliseconds; only a busy machine needs longer.
     expect: { poll: { timeout: 20_000 } },
     reporters: ['default'],
+    projects: [
+      // A process for every short file, with all its imports, would take longer than the tests in it.
+      { extends: true, test: { name: 'short', include: [ALL], exclude: [SLOW], isolate: false } },
+      { extends: true, test: { name: 'slow', include: level === 'quick' ? [] : [SLOW] } },
+    ],
   },
 });

@@ -3,7 +3,7 @@
  * failed, and the last line counts them all. A test that did not run is a failure: nothing is left out in silence.
  */
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { runChild } from './carried-node.mjs';
 import { say } from './say.mjs';
 
@@ -42,6 +42,7 @@ export async function runTests(root, level, filters) {
   );
   if (status > ENDED_BY_SIGNAL) return status;
   const counts = readCounts(results);
+  for (const line of slowestFiles(results, root)) process.stdout.write(`${line}\n`);
   passed += counts.passed;
   failed += counts.failed;
   // A suite that could not be loaded, or an error outside any test, has no count of its own.
@@ -53,6 +54,30 @@ export async function runTests(root, level, filters) {
   }
   process.stdout.write(`\n${passed} passed, ${failed} failed\n`);
   return failed === 0 ? 0 : status || 1;
+}
+
+const SLOWEST = 15;
+
+/**
+ * The files that took longest, with their seconds: whoever wants the tests to be shorter begins there.
+ * @param {string} path
+ * @param {string} root
+ */
+function slowestFiles(path, root) {
+  if (!existsSync(path)) return [];
+  /** @type {{ testResults?: { name: string; startTime: number; endTime: number }[] }} */
+  const { testResults = [] } = JSON.parse(readFileSync(path, 'utf8'));
+  if (testResults.length === 0) return [];
+  const files = testResults.map(({ name, startTime, endTime }) => ({
+    name: relative(root, name),
+    seconds: (endTime - startTime) / 1000,
+  }));
+  const sum = files.reduce((total, { seconds }) => total + seconds, 0);
+  const slowest = files.sort((a, b) => b.seconds - a.seconds).slice(0, SLOWEST);
+  return [
+    `\n${files.length} files took ${Math.round(sum)} s of the workers; the slowest:`,
+    ...slowest.map(({ name, seconds }) => `${seconds.toFixed(1).padStart(7)} s  ${name}`),
+  ];
 }
 
 /** @param {string} path */

@@ -7,8 +7,8 @@ import type { SessionRecord } from '../../bridge/session/session-record.ts';
 import type { Candidate, Hub, JudgedShare } from '../../bridge/threads/hub.ts';
 import { type Bytes, utf8 } from '../../protocol/bytes.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { referenceHash } from '../miner/pool-fixture.ts';
 import { randomOf } from '../node/bed.ts';
+import { powHash } from '../pow-hash.ts';
 import { BRIDGE, EASY } from './bed.ts';
 import { TemplateSource } from './template-source.ts';
 
@@ -64,7 +64,7 @@ export type DeskSettings = {
 export async function deskBed({
   limits = EASY,
   seed = 1,
-  hash = (header) => referenceHash(0, header),
+  hash = (header) => powHash(0, header),
   hub: otherwise = {},
   verifying = async () => {},
 }: DeskSettings = {}): Promise<DeskBed> {

@@ -7,7 +7,7 @@ import { createVerifier } from '../../kernels/verifier.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { meetsTarget, targetOfWork, targetToBytes } from '../../protocol/target.ts';
-import { referenceHash } from '../miner/pool-fixture.ts';
+import { powHash } from '../pow-hash.ts';
 import { EASY, startBed } from './bed.ts';
 import { addressOf, mine, V1Client, V2Client } from './stratum-client.ts';
 import { TemplateSource } from './template-source.ts';
@@ -231,7 +231,7 @@ test('a late share is a block or code 21, never credited', async () => {
   const isBlock = (nonce: Uint8Array): boolean => {
     const header = Uint8Array.from(job.header);
     header.set(nonce, 304);
-    return meetsTarget(referenceHash(job.epoch, header), block);
+    return meetsTarget(powHash(job.epoch, header), block);
   };
   while (isBlock(hit.nonce)) hit = mine(job, client.prefix, hit.next);
   expect(await client.submitCode(job.jobId, hit.nonce)).toBe(21);

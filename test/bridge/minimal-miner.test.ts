@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { parseAddress } from '../../protocol/address.ts';
-import { referenceHash } from '../miner/pool-fixture.ts';
+import { powHash } from '../pow-hash.ts';
 import { startBed } from './bed.ts';
 import { addressOf } from './stratum-client.ts';
 
@@ -30,7 +30,7 @@ test('the minimal miner of the documentation mines on the server', async () => {
     address: addressOf(1),
     worker: 'doc',
     wanted: 3,
-    pow: (_network: number, epoch: number, header: Uint8Array) => referenceHash(epoch, header),
+    pow: (_network: number, epoch: number, header: Uint8Array) => powHash(epoch, header),
     payloadOf: (address: string) => parseAddress(address, 'development').payload,
   });
   expect(work.length).toBe(3);

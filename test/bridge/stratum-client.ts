@@ -13,7 +13,7 @@ import { decodeServerMessage, type ServerMessage } from '../../protocol/stratum/
 import { type Call, encodeRequest, type Method, type RequestId } from '../../protocol/stratum/v1-request.ts';
 import { type ClientFrame, decodeServerFrame, encodeClientFrame, type ServerFrame } from '../../protocol/stratum/v2.ts';
 import { meetsTarget, targetToBytes } from '../../protocol/target.ts';
-import { referenceHash } from '../miner/pool-fixture.ts';
+import { powHash } from '../pow-hash.ts';
 
 export const accountOf = (number: number): Uint8Array<ArrayBuffer> => {
   const payload = new Uint8Array(49).fill(7);
@@ -237,7 +237,7 @@ export class V2Client {
   }
 }
 
-/** Searches with the reference until a nonce meets the target; `from` so that no nonce is found twice. */
+/** Searches until a nonce meets the target; `from` so that no nonce is found twice. */
 export function mine(
   job: Job,
   prefix: Bytes,
@@ -248,6 +248,6 @@ export function mine(
   for (let counter = from; ; counter++) {
     const nonce = composeNonce(counter, prefix);
     header.set(nonce, 304);
-    if (meetsTarget(referenceHash(job.epoch, header), target)) return { nonce, next: counter + 1n };
+    if (meetsTarget(powHash(job.epoch, header), target)) return { nonce, next: counter + 1n };
   }
 }

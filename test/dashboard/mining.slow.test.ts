@@ -15,7 +15,8 @@ withBrowser();
 
 let stack: StackFixture;
 beforeAll(async () => {
-  stack = await startStack();
+  // A first share takes the slowest device here a second or two, not a minute.
+  stack = await startStack({ poolWords: ['--start-work', '2000'] });
 }, 180_000);
 afterAll(() => stack?.stop(), 60_000);
 

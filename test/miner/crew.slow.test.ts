@@ -13,7 +13,8 @@ import { NONCE_OFFSET, TARGET_OFFSET } from '../../protocol/header.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { powParameters } from '../../protocol/pow.ts';
 import { meetsTarget, targetOfWork, targetToBytes, workOfTarget } from '../../protocol/target.ts';
-import { MINER_ADDRESS, PoolFixture, referenceHash } from './pool-fixture.ts';
+import { referenceHash } from '../pow-hash.ts';
+import { MINER_ADDRESS, PoolFixture } from './pool-fixture.ts';
 import { until } from './running-miner.ts';
 
 const maker = new PoolFixture({ shareWork: 2_000n });

@@ -13,15 +13,9 @@ import { NONCE_OFFSET } from '../../protocol/header.ts';
 import { composeNonce } from '../../protocol/stratum/nonce.ts';
 import { encodeNotification } from '../../protocol/stratum/v1-answer.ts';
 import { meetsTarget, targetToBytes } from '../../protocol/target.ts';
+import { powHash } from '../pow-hash.ts';
 import { TEST_CERTIFICATE, TEST_FINGERPRINT } from './certificate.ts';
-import {
-  type FixtureOptions,
-  MINER_ADDRESS,
-  POOL_ADDRESS,
-  PoolFixture,
-  referenceHash,
-  THIEF_ADDRESS,
-} from './pool-fixture.ts';
+import { type FixtureOptions, MINER_ADDRESS, POOL_ADDRESS, PoolFixture, THIEF_ADDRESS } from './pool-fixture.ts';
 
 async function fixture(options: FixtureOptions = {}): Promise<PoolFixture> {
   const pool = await new PoolFixture(options).listen();
@@ -95,8 +89,7 @@ function solve(job: PoolJob): Share {
   const target = targetToBytes(job.job.shareTarget);
   for (;;) {
     const nonce = composeNonce(counter++, job.prefix);
-    if (!meetsTarget(referenceHash(job.job.epoch, concat(job.job.header.subarray(0, NONCE_OFFSET), nonce)), target))
-      continue;
+    if (!meetsTarget(powHash(job.job.epoch, concat(job.job.header.subarray(0, NONCE_OFFSET), nonce)), target)) continue;
     return { session: job.session, jobId: job.job.jobId, nonce, work: job.work, device: 0 };
   }
 }

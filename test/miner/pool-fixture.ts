@@ -13,7 +13,6 @@ import { formatAddress, parseAddress } from '../../protocol/address.ts';
 import { type Bytes, concat, equalBytes, toHex, utf8 } from '../../protocol/bytes.ts';
 import { encodeHeader, NONCE_OFFSET } from '../../protocol/header.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { buildCache, datasetSeed, powParameters, powStages } from '../../protocol/pow.ts';
 import { rewardRoot } from '../../protocol/reward.ts';
 import { errorReply, type StratumCode } from '../../protocol/stratum/errors.ts';
 import { FrameSplitter, sniff, V2_MAGIC } from '../../protocol/stratum/frame.ts';
@@ -25,10 +24,10 @@ import { decodeRequest, type RequestId } from '../../protocol/stratum/v1-request
 import { decodeClientFrame, encodeServerFrame, type ServerFrame } from '../../protocol/stratum/v2.ts';
 import { encodeExtranonce } from '../../protocol/tag.ts';
 import { meetsTarget, targetOfWork, targetToBytes, workOfTarget } from '../../protocol/target.ts';
+import { referenceHash } from '../pow-hash.ts';
 import { TEST_CERTIFICATE } from './certificate.ts';
 
 const NETWORK = NETWORKS.development;
-const PARAMETERS = powParameters(NETWORK);
 
 const payload = (fill: number): Uint8Array<ArrayBuffer> => {
   const bytes = new Uint8Array(49).fill(fill);
@@ -40,17 +39,6 @@ const payload = (fill: number): Uint8Array<ArrayBuffer> => {
 export const MINER_ADDRESS = formatAddress(payload(1), 'development');
 export const POOL_ADDRESS = formatAddress(payload(2), 'development');
 export const THIEF_ADDRESS = formatAddress(payload(3), 'development');
-
-const caches = new Map<number, Uint8Array<ArrayBuffer>>();
-
-export function referenceHash(epoch: number, header: Bytes): Uint8Array<ArrayBuffer> {
-  let cache = caches.get(epoch);
-  if (cache === undefined) {
-    cache = buildCache(datasetSeed(NETWORK.id, epoch), PARAMETERS.cacheLog2);
-    caches.set(epoch, cache);
-  }
-  return powStages(PARAMETERS, cache, header).pow;
-}
 
 export type FixtureOptions = {
   /** Undefined: a bridge, which pays each miner. */

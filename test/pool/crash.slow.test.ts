@@ -18,6 +18,8 @@ import { count, seed } from '../level.ts';
 import { KillableStack, VICTIMS, type Victim } from './killable.ts';
 
 const SHARE_WORK = 4n;
+/** Some twenty shares a second of each rig: what dies is under load, and the processor is not. */
+const REST_MILLIS = 40;
 
 /** What one connection was answered. A share in flight when the connection broke may or may not be in the books. */
 type Life = { service: Service; account: number; worker: string; accepted: number; work: bigint; unanswered: bigint };
@@ -62,6 +64,7 @@ class Rig {
         life.work += life.unanswered;
       }
       life.unanswered = 0n;
+      await sleep(REST_MILLIS);
     }
   }
 

@@ -13,12 +13,14 @@ import type { Evidence } from '../../protocol/receipt-evidence.ts';
 import { Program } from '../bridge/program.ts';
 import { addressOf } from '../bridge/stratum-client.ts';
 import { count } from '../level.ts';
-import { RunningMiner, until } from '../miner/running-miner.ts';
+import { MAIN, RunningMiner, until } from '../miner/running-miner.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { Fleet, type Instance } from './fleet.ts';
 
 /** Slices of three seconds; shares of a few thousand hashes. */
 const CHAIN = { blockWork: 500_000, cutMillis: 250 };
+
+const SHORT_WAITS = new URL('./short-waits-preload.mjs', import.meta.url).href;
 
 type Books = { compared_slices: number; newest_slice: number; alarms: number };
 
@@ -34,7 +36,11 @@ class Miner {
       ...['-u', user, '-p', 'd=4000', '--no-gpu', '--cpu-threads', '1', '--data-dir', this.dataDir, '--pool-api', api],
       ...['--api-listen', '127.0.0.1:0', '--metrics-listen', 'off', ...more],
     ];
-    this.running = new RunningMiner(this.#words);
+    this.running = this.#start();
+  }
+
+  #start(): RunningMiner {
+    return new RunningMiner(this.#words, { program: [process.execPath, '--import', SHORT_WAITS, MAIN] });
   }
 
   async books(): Promise<Books> {
@@ -46,7 +52,7 @@ class Miner {
   async killAndStart(): Promise<void> {
     this.running.child.kill('SIGKILL');
     await this.running.ended();
-    this.running = new RunningMiner(this.#words);
+    this.running = this.#start();
   }
 
   get said(): string {
@@ -140,7 +146,7 @@ test('an honest pool of two instances is accused of nothing: kill -9 of pools an
     await sleep(1_500);
     first = await fleet.add('a', fixed);
     await miners[round % miners.length]?.killAndStart();
-    await sleep(4_000);
+    await sleep(2_000);
   }
   const newest = Math.max(
     ...(await Promise.all(miners.map((miner) => miner.books()))).map((books) => books.newest_slice),

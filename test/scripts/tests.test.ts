@@ -56,6 +56,25 @@ test('a test that did not run is a failure, unless one was asked for by name', (
   expect(outcome({ vitest: counts(5, 0, 3) }, '-t', 'x')).toMatchObject({ status: 0, last: '5 passed, 0 failed' });
 });
 
+test('the slowest files are named before the closing line, with their seconds', () => {
+  const results = [
+    { name: 'test/a.test.ts', startTime: 0, endTime: 1_500 },
+    { name: 'test/b.slow.test.ts', startTime: 1_000, endTime: 31_000 },
+  ];
+  const report = JSON.stringify({
+    numPassedTests: 2,
+    numFailedTests: 0,
+    numPendingTests: 0,
+    numTodoTests: 0,
+    testResults: results,
+  });
+  const { stdout, last } = outcome({ vitest: `echo '${report}' | sed "s#test/#$PWD/test/#g" > .ready/tests.json` });
+  expect(stdout).toMatch(
+    /2 files took 32 s of the workers; the slowest:\n +30\.0 s {2}test\/b\.slow\.test\.ts\n +1\.5 s {2}test\/a\.test\.ts\n/,
+  );
+  expect(last).toBe('4 passed, 0 failed');
+});
+
 test('a signal ends everything, not just the check that runs', async () => {
   const words = project({ tsc: 'echo there; exec sleep 60', vitest: 'echo must not run' })();
   const child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'ignore'] });
