@@ -94,8 +94,14 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
       const client = await login(stack.ports.pplns, `${addressOf(CHEAT)}.rig`, 'd=8');
       const { job, nonce } = await share(client, CHEAT);
       const serial = serialOf(job.jobId);
-      for (let revision = 0; revision <= Math.min(10, MAX_REVISION); revision++)
-        expect(await client.submitCode(jobIdOf(serial, revision), nonce)).not.toBe(0);
+      for (let revision = 0; revision <= Math.min(10, MAX_REVISION); revision++) {
+        const jobId = jobIdOf(serial, revision);
+        const code = await client.submitCode(jobId, nonce);
+        // A share that is a block too gives this session one more job on the template: another header, so another hash.
+        const further = client.jobs.find((each) => each.jobId === jobId && jobId !== job.jobId);
+        if (code === 0 && further !== undefined) note(CHEAT, further);
+        else expect(code).not.toBe(0);
+      }
       client.close();
       const again = await login(stack.ports.pplns, `${addressOf(CHEAT)}.rig`, 'd=4', client.session);
       expect(await again.submitCode(job.jobId, nonce)).not.toBe(0);
