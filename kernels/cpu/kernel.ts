@@ -8,7 +8,7 @@ import { POW_CACHE_PASSES } from '../../protocol/pow-counts.ts';
 import { KernelError } from '../kernel-error.ts';
 import { INDEX_OFFSET, IO_OFFSET, type Layout, scratchAt, WASM_PAGE } from './layout.ts';
 
-/** How many hashes, and dataset items, one thread keeps in flight; measured, docs/performance.md. */
+/** How many hashes, and dataset items, one thread keeps in flight; measured, docs/lab/cpu.md. */
 export const SEARCH_WIDTH = 32;
 export const LIGHT_WIDTH = 8;
 export const ITEM_WIDTH = 32;

@@ -38,7 +38,7 @@ const QUADS = 16;
 
 /**
  * Dispatches in flight: one runs and one waits, so that the device never pauses. Submitting the second only 6 to 12 ms before
- * the end of the first cost 3 to 6 percent on an H200 (docs/performance.md).
+ * the end of the first cost 3 to 6 percent on an H200 (docs/lab/gpu.md).
  */
 export const RING = 2;
 /** How long before the expected end of a dispatch its results are polled for. */

@@ -7,7 +7,7 @@ export type Band = { readonly low: number; readonly aim: number; readonly high: 
 
 /**
  * Milliseconds. With two dispatches in flight the host has one of them to come back: it wakes up to 50 ms late on some
- * machines. Work on the job before is still paid, so a new job is no reason for shorter ones (docs/performance.md).
+ * machines. Work on the job before is still paid, so a new job is no reason for shorter ones (docs/lab/gpu.md).
  */
 export const SEARCH_BAND: Band = { low: 38, aim: 45, high: 55 };
 export const BUILD_BAND: Band = { low: 20, aim: 50, high: 100 };
