@@ -1,6 +1,6 @@
 /** The figures of a stratum server for Prometheus, under a prefix: `svc_bridge_` here, `svc_pool_` in the pool. */
 import type { Counter, Metrics } from '../runtime/metrics.ts';
-import type { StratumFigures } from './server.ts';
+import type { StratumFigures } from './stratum-server.ts';
 
 /** A counter that is told totals: it adds what they rose by. */
 class Totals {

@@ -6,103 +6,29 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Verifier } from '../kernels/verifier.ts';
 import type { Bytes } from '../protocol/bytes.ts';
-import type { Network } from '../protocol/network.ts';
 import { steadyNow } from '../runtime/clock.ts';
-import type { Logger } from '../runtime/log.ts';
 import { connectionCountMemory } from './connection/connection-count.ts';
 import { Desk } from './connection/desk.ts';
 import { Listener, type ListenerOptions } from './connection/listener.ts';
 import { RepeatedTemplates } from './nodes/repeated-templates.ts';
 import { type KeptTemplate, TemplateStore } from './nodes/template-store.ts';
-import type { NodeFigures, TemplateSet, Upstream } from './nodes/upstream.ts';
-import type { StratumLimits } from './options.ts';
+import type { TemplateSet } from './nodes/upstream.ts';
 import type { StratumService } from './service.ts';
 import { BanList } from './session/ban-score.ts';
 import { BOOT_ID_BYTES, connectionNumberMemory } from './session/extranonce.ts';
-import { LocalSessionShelf, type SessionShelf } from './session/session-shelf.ts';
+import { LocalSessionShelf } from './session/session-shelf.ts';
 import { type BlockEntry, FoundBlocks } from './shares/found-blocks.ts';
 import type { ReceiptDelivery } from './shares/receipts.ts';
-import type { ShareSink } from './shares/sink.ts';
 import type {
-  BoundAddress,
-  CertificatePem,
-  Hub,
-  ListenerControl,
-  ListenerFigures,
-  Publication,
-} from './threads/hub.ts';
+  StratumFigures,
+  StratumServer,
+  StratumServerDependencies,
+  StratumServerOptions,
+} from './stratum-server.ts';
+import type { BoundAddress, CertificatePem, Hub, ListenerControl, Publication } from './threads/hub.ts';
 import { startListenerThread } from './threads/listener-threads.ts';
 import { MainHub } from './threads/main-hub.ts';
-
-export type StratumServerOptions = {
-  readonly network: Network;
-  /** Name and version told to miners, such as `svc-bridge/0.1.0`. */
-  readonly server: string;
-  readonly services: readonly StratumService[];
-  /** Listener threads; 0 listens in the main thread. */
-  readonly threads: number;
-  readonly limits: StratumLimits;
-  readonly wsOrigins: readonly string[];
-  /** Networks of proxies that must send a PROXY header or X-Forwarded-For. */
-  readonly proxies: readonly string[];
-  /** Networks that are never banned. */
-  readonly allow: readonly string[];
-  readonly certificate: CertificatePem | null;
-  /** 8 bytes that no other start of any instance ever has; by default random. */
-  readonly bootId?: Bytes;
-};
-
-export type StratumServerDependencies = {
-  readonly upstream: Upstream;
-  readonly sink: ShareSink;
-  readonly verifier: Verifier;
-  readonly log: Logger;
-  /** Where ended sessions wait; instances that share one resume each other's. */
-  readonly sessions?: SessionShelf;
-  /** Hears of every ban that this server decides, so that other instances may follow. */
-  readonly onBan?: (key: string, untilMillis: number) => void;
-  readonly now?: () => number;
-};
-
-export type StratumFigures = {
-  readonly ready: boolean;
-  readonly bootId: Bytes;
-  readonly headHeight: number;
-  readonly listeners: readonly ListenerFigures[];
-  readonly nodes: readonly NodeFigures[];
-  readonly blocks: FoundBlocks['counts'] & { readonly paidAtoms: bigint };
-  readonly templates: {
-    readonly published: number;
-    readonly fees: bigint;
-    readonly transactions: number;
-    /** Templates that a block can still need, their distinct transactions and the bytes of those. */
-    readonly kept: TemplateStore['figures'];
-  };
-  readonly bans: number;
-};
-
-export interface StratumServer {
-  readonly bootId: Bytes;
-  readonly addresses: readonly BoundAddress[];
-  /** Cuts of a proof-of-work epoch, as the newest template tells it. */
-  readonly epochLength: number | undefined;
-  /** Takes over a WebSocket upgrade that another web server got for one of the services, from the client it names. */
-  handleUpgrade(service: string, request: IncomingMessage, socket: Duplex, head: Bytes, client: string): void;
-  setCertificate(certificate: CertificatePem): void;
-  /** Sends the receipts of a slice to the connections that asked for them. */
-  receipts(delivery: ReceiptDelivery): void;
-  figures(): Promise<StratumFigures>;
-  blocks(limit: number): readonly BlockEntry[];
-  bans(): readonly { readonly key: string; readonly untilMillis: number }[];
-  /** A ban decided elsewhere. */
-  ban(key: string, untilMillis: number): void;
-  unban(key: string): boolean;
-  /** Stops accepting, sends miners away, finishes what is being verified. */
-  drain(): Promise<void>;
-  close(): Promise<void>;
-}
 
 /** How long miners go on without a node before they are told (code 31). */
 const NODE_AWAY_MILLIS = 60_000;

@@ -12,8 +12,9 @@ import { BridgeError } from './bridge-error.ts';
 import { type CertificateFiles, readCertificate, warnOfExpiry, watchCertificate } from './connection/certificate.ts';
 import { type NodeSource, NodeUpstream, UPSTREAM_DEFAULTS } from './nodes/upstream.ts';
 import { limitsOf, type StratumValues, threadsOf } from './options.ts';
-import { createStratumServer, type StratumServer, type StratumServerDependencies } from './server.ts';
+import { createStratumServer } from './server.ts';
 import type { StratumService } from './service.ts';
+import type { StratumServer, StratumServerDependencies } from './stratum-server.ts';
 
 type Started = (name: string, stop: () => Promise<void> | void) => void;
 

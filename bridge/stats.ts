@@ -2,9 +2,9 @@
 import { formatAddress } from '../protocol/address.ts';
 import { toHex } from '../protocol/bytes.ts';
 import type { NetworkName } from '../protocol/network.ts';
-import type { StratumServer } from './server.ts';
 import { type Counters, hashRateOf } from './shares/counters.ts';
 import type { BlockEntry } from './shares/found-blocks.ts';
+import type { StratumServer } from './stratum-server.ts';
 
 const MAX_WORKERS = 1_000;
 const MAX_BLOCKS = 100;

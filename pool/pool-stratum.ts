@@ -1,9 +1,9 @@
 /** The pool's stratum server: the bridge's, with a port for PPLNS and one for solo, and a sink that keeps the books. */
 
 import type { NodeSource } from '../bridge/nodes/upstream.ts';
-import type { StratumServer } from '../bridge/server.ts';
 import type { StratumService } from '../bridge/service.ts';
 import { startStratum } from '../bridge/start-stratum.ts';
+import type { StratumServer } from '../bridge/stratum-server.ts';
 import type { Verifier } from '../kernels/verifier.ts';
 import { SOLO_MARK } from '../protocol/block-service.ts';
 import type { Bytes } from '../protocol/bytes.ts';

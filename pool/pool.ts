@@ -6,9 +6,9 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import type { StratumFigures, StratumServer } from '../bridge/server.ts';
 import { BOOT_ID_BYTES } from '../bridge/session/extranonce.ts';
 import { openVerifier } from '../bridge/start-stratum.ts';
+import type { StratumFigures, StratumServer } from '../bridge/stratum-server.ts';
 import { PUBLIC_RATE_LIMIT } from '../node/api/rate-limit.ts';
 import { parseAddress } from '../protocol/address.ts';
 import { createApiClient } from '../protocol/api/client.ts';

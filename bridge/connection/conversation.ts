@@ -1,24 +1,22 @@
 /**
- * One connection's bytes: cuts what comes in into requests, hands them to the session, and puts what the session says
- * into bytes. v1 and v2 differ here and nowhere else. Nothing here knows sockets: a Peer takes the bytes.
+ * One connection: cuts what comes in into requests, hands them to the session, and passes what the session asks for on to
+ * the desk of its listener. How a request and an answer look in bytes is in v1-conversation.ts and v2-conversation.ts.
+ * Nothing here knows sockets: a Peer takes the bytes.
  */
-import { type Bytes, concat } from '../../protocol/bytes.ts';
-import { ProtocolError } from '../../protocol/errors.ts';
-import { answerTo, type ErrorReply, errorReply } from '../../protocol/stratum/errors.ts';
-import { FrameSplitter, readFrame } from '../../protocol/stratum/frame.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
+import type { ErrorReply, RefusalCode } from '../../protocol/stratum/errors.ts';
 import type { JobPart } from '../../protocol/stratum/job-template.ts';
-import { LineSplitter } from '../../protocol/stratum/line.ts';
-import type { Authorized, Reconnect, Subscribed, WorkerStats } from '../../protocol/stratum/messages.ts';
+import type { Authorized, Reconnect, Subscribed } from '../../protocol/stratum/messages.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
-import { encodeAccepted, encodeError, encodeNotification, encodeResult } from '../../protocol/stratum/v1-answer.ts';
-import { decodeRequest, type Invalid, type Request, type RequestId } from '../../protocol/stratum/v1-request.ts';
-import { type ClientFrame, decodeClientFrame, encodeServerFrame, type ServerFrame } from '../../protocol/stratum/v2.ts';
 import type { ServedTemplate } from '../nodes/served-template.ts';
 import type { StratumService } from '../service.ts';
+import type { Fault } from '../session/ban-score.ts';
+import type { PendingShare } from '../session/pending-share.ts';
 import { Session } from '../session/session.ts';
-import type { SessionDesk } from '../session/session-desk.ts';
-import type { AnswerId, Voice } from '../session/voice.ts';
+import type { SessionDesk, SessionHost } from '../session/surroundings.ts';
+import type { AnswerId } from '../session/voice.ts';
 import type { ReceiptMessage } from '../shares/receipts.ts';
+import type { Balance } from '../threads/hub.ts';
 
 /** Where a conversation's bytes go. `framed` peers (WebSockets) take one message at a time, others a stream. */
 export interface Peer {
@@ -32,16 +30,26 @@ export interface Peer {
   destroy(): void;
 }
 
-export interface ConversationDesk extends SessionDesk<Session> {
+/** The desk, as its conversations use it. */
+export interface ConversationDesk extends SessionDesk {
+  resume(conversation: Conversation, sessionId: string): void;
+  own(conversation: Conversation): void;
+  joined(conversation: Conversation): void;
+  check(share: PendingShare): void;
+  faultOfAddress(conversation: Conversation, fault: Fault): void;
+  balance(conversation: Conversation, tell: (balance: Balance | null) => void): void;
+  refusedShare(conversation: Conversation, code: RefusalCode): void;
+  wantsReceipts(conversation: Conversation): void;
+  defect(conversation: Conversation, error: unknown): void;
   /** The conversation has bytes to be flushed at the end of a batch of verdicts. */
   touched(conversation: Conversation): void;
-  /** A v2 acknowledgement is due within 250 ms. */
+  /** An acknowledgement is due within 250 ms. */
   acknowledgeSoon(conversation: Conversation): void;
   /** The session says nothing more; `reason` is for figures and the log. */
   ended(conversation: Conversation, reason: string): void;
 }
 
-export abstract class Conversation implements Voice {
+export abstract class Conversation implements SessionHost {
   readonly session: Session;
   readonly desk: ConversationDesk;
   readonly peer: Peer;
@@ -110,6 +118,46 @@ export abstract class Conversation implements Voice {
     this.desk.ended(this, reason);
   }
 
+  // --- what the session asks for --------------------------------------------------------------------------------------
+
+  resume(sessionId: string): void {
+    this.desk.resume(this, sessionId);
+  }
+
+  own(): void {
+    this.desk.own(this);
+  }
+
+  joined(): void {
+    this.desk.joined(this);
+  }
+
+  check(share: PendingShare): void {
+    this.desk.check(share);
+  }
+
+  faultOfAddress(fault: Fault): void {
+    this.desk.faultOfAddress(this, fault);
+  }
+
+  balance(tell: (balance: Balance | null) => void): void {
+    this.desk.balance(this, tell);
+  }
+
+  refusedShare(code: RefusalCode): void {
+    this.desk.refusedShare(this, code);
+  }
+
+  wantsReceipts(): void {
+    this.desk.wantsReceipts(this);
+  }
+
+  defect(error: unknown): void {
+    this.desk.defect(this, error);
+  }
+
+  // --- what it says, in bytes -------------------------------------------------------------------------------------------
+
   protected touch(): void {
     if (this.isTouched) return;
     this.isTouched = true;
@@ -121,340 +169,9 @@ export abstract class Conversation implements Voice {
   abstract refuse(id: AnswerId, error: ErrorReply): void;
   abstract accepted(id: AnswerId, work: bigint, blockId: Bytes | null): void;
   abstract rejected(id: AnswerId, error: ErrorReply): void;
-  abstract stats(id: AnswerId, value: WorkerStats): void;
   abstract pong(id: AnswerId, value: bigint): void;
   abstract job(template: ServedTemplate, part: JobPart): void;
   abstract reconnect(value: Reconnect): void;
   abstract receipts(id: AnswerId, offer: ReceiptsOffer): void;
   abstract receipt(message: ReceiptMessage): void;
-}
-
-export class V1Conversation extends Conversation {
-  #splitter: LineSplitter | null = null;
-  #out = '';
-  #wide = false;
-
-  override receive(chunk: Bytes): void {
-    this.#splitter ??= new LineSplitter();
-    try {
-      this.#splitter.push(chunk, (line) => this.take(decodeRequest(line)));
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
-      this.#tooLong(error);
-    }
-    // Most chunks end with a line: then nothing is held, and the splitter need not be either.
-    if (this.#splitter?.held === 0) this.#splitter = null;
-    this.settle();
-  }
-
-  override receiveMessage(message: Bytes): void {
-    this.take(decodeRequest(message.at(-1) === 10 ? message.subarray(0, -1) : message));
-    this.flush();
-  }
-
-  #tooLong(error: ProtocolError): void {
-    this.refuse(null, errorReply(-32700, error.message));
-    this.violation('a line was too long');
-  }
-
-  protected override handle(request: Request | Invalid): void {
-    const { session } = this;
-    if (request.kind === 'invalid') {
-      session.refuse(request.id, request.code, request.reason);
-      return;
-    }
-    switch (request.method) {
-      case 'mining.submit': {
-        session.submit(request.id, request.params.jobId, request.params.nonce);
-        return;
-      }
-      case 'mining.subscribe': {
-        session.subscribe(request.id, request.params);
-        return;
-      }
-      case 'mining.authorize': {
-        session.authorize(request.id, request.params);
-        return;
-      }
-      case 'mining.stats': {
-        session.stats(request.id);
-        return;
-      }
-      case 'mining.ping': {
-        session.ping(request.id, 0n);
-        return;
-      }
-      case 'mining.receipts': {
-        session.receipts(request.id);
-        return;
-      }
-    }
-  }
-
-  #say(text: string): void {
-    if (this.peer.framed) {
-      this.peer.write(text, true);
-      return;
-    }
-    this.#out += `${text}\n`;
-    this.touch();
-  }
-
-  /** Only text that miners chose can hold more than ASCII: ids, and reasons that repeat what was sent. */
-  #sayWide(text: string): void {
-    this.#wide = true;
-    this.#say(text);
-  }
-
-  override flush(): void {
-    this.isTouched = false;
-    if (this.#out === '') return;
-    const [text, wide] = [this.#out, this.#wide];
-    this.#out = '';
-    this.#wide = false;
-    this.peer.write(text, wide);
-  }
-
-  override subscribed(id: AnswerId, result: Subscribed): void {
-    this.#sayWide(encodeResult(id as RequestId, { method: 'mining.subscribe', result }));
-  }
-
-  override authorized(id: AnswerId, result: Authorized): void {
-    this.#sayWide(encodeResult(id as RequestId, { method: 'mining.authorize', result }));
-  }
-
-  override refuse(id: AnswerId, error: ErrorReply): void {
-    this.#sayWide(encodeError(id, error));
-  }
-
-  override accepted(id: AnswerId, work: bigint, blockId: Bytes | null): void {
-    if (typeof id !== 'number') this.#wide = true;
-    if (blockId === null) this.#say(encodeAccepted(id as RequestId, work));
-    else this.#say(encodeResult(id as RequestId, { method: 'mining.submit', result: { work, blockId } }));
-  }
-
-  override rejected(id: AnswerId, error: ErrorReply): void {
-    this.#sayWide(encodeError(id, error));
-  }
-
-  override stats(id: AnswerId, result: WorkerStats): void {
-    this.#sayWide(encodeResult(id as RequestId, { method: 'mining.stats', result }));
-  }
-
-  override pong(id: AnswerId): void {
-    this.#sayWide(encodeResult(id as RequestId, { method: 'mining.ping' }));
-  }
-
-  override job(template: ServedTemplate, part: JobPart): void {
-    const job = template.notify.fill(part);
-    if (this.#out === '') {
-      this.peer.write(job, false);
-      // The system took all of it, or the peer still holds it.
-      if (this.peer.queued > 0) template.notify.keep();
-      return;
-    }
-    const said = Buffer.from(this.#out, this.#wide ? 'utf8' : 'latin1');
-    this.#out = '';
-    this.#wide = false;
-    this.isTouched = false;
-    this.peer.write(concat(said, job), false);
-  }
-
-  override reconnect(params: Reconnect): void {
-    this.#say(encodeNotification({ method: 'mining.reconnect', params }));
-  }
-
-  override receipts(id: AnswerId, result: ReceiptsOffer): void {
-    this.#sayWide(encodeResult(id as RequestId, { method: 'mining.receipts', result }));
-  }
-
-  override receipt(message: ReceiptMessage): void {
-    this.#say(message.line());
-  }
-}
-
-export class V2Conversation extends Conversation {
-  #splitter: FrameSplitter | null = null;
-  #out: Bytes[] = [];
-  /** Submits are numbered from 1, one up each time (S27). */
-  #lastSequence = 0;
-  #through = 0;
-  #acknowledged = 0;
-  #count = 0;
-  /** Judged submits after one that is not judged yet. */
-  #ahead: Set<number> | null = null;
-
-  override receive(chunk: Bytes): void {
-    this.#splitter ??= new FrameSplitter();
-    try {
-      this.#splitter.push(chunk, (type, payload) => this.#takeFrame(type, payload));
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
-      this.#tooLong(error);
-    }
-    if (this.#splitter?.held === 0) this.#splitter = null;
-    this.settle();
-  }
-
-  override receiveMessage(message: Bytes): void {
-    try {
-      const { type, payload } = readFrame(message);
-      this.#takeFrame(type, payload);
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
-      this.#tooLong(error);
-    }
-    this.flush();
-  }
-
-  #takeFrame(type: number, payload: Bytes): boolean {
-    let frame: ClientFrame | ProtocolError;
-    try {
-      frame = decodeClientFrame({ type, payload });
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
-      frame = error;
-    }
-    return this.take(frame);
-  }
-
-  #tooLong(error: ProtocolError): void {
-    this.refuse(null, errorReply(-32700, error.message));
-    this.violation('a frame was too long or broken');
-  }
-
-  protected override handle(frame: ClientFrame | ProtocolError): void {
-    const { session } = this;
-    if (frame instanceof ProtocolError) {
-      session.refuse(null, answerTo(frame), frame.message);
-      return;
-    }
-    switch (frame.type) {
-      case 'submit':
-        if (frame.sequence !== this.#lastSequence + 1) {
-          this.refuse(null, errorReply(-32600, `the sequence goes on with ${this.#lastSequence + 1}`));
-          this.violation('a sequence number was left out or repeated');
-          return;
-        }
-        this.#lastSequence = frame.sequence;
-        {
-          session.submit(frame.sequence, frame.submit.jobId, frame.submit.nonce);
-          return;
-        }
-      case 'subscribe': {
-        session.subscribe(null, frame.subscribe);
-        return;
-      }
-      case 'authorize': {
-        session.authorize(null, frame.authorize);
-        return;
-      }
-      case 'ping': {
-        session.ping(null, frame.value);
-        return;
-      }
-      case 'receipts': {
-        session.receipts(null);
-        return;
-      }
-      case 'pong':
-        return;
-    }
-  }
-
-  #say(frame: ServerFrame): void {
-    this.#write(encodeServerFrame(frame));
-  }
-
-  #write(bytes: Bytes): void {
-    if (this.peer.framed) {
-      this.peer.write(bytes, false);
-      return;
-    }
-    this.#out.push(bytes);
-    this.touch();
-  }
-
-  override flush(): void {
-    this.isTouched = false;
-    if (this.#out.length === 0) return;
-    const bytes = this.#out.length === 1 ? (this.#out[0] as Bytes) : concat(...this.#out);
-    this.#out = [];
-    this.peer.write(bytes, false);
-  }
-
-  #judged(sequence: number): void {
-    if (sequence !== this.#through + 1) {
-      this.#ahead ??= new Set();
-      this.#ahead.add(sequence);
-      return;
-    }
-    this.#through = sequence;
-    while (this.#ahead?.delete(this.#through + 1)) this.#through++;
-    if (this.#ahead?.size === 0) this.#ahead = null;
-    this.desk.acknowledgeSoon(this);
-  }
-
-  /** One frame for the contiguous run of judged submits; the desk calls it at the latest after 250 ms. */
-  acknowledge(): void {
-    if (this.#through === this.#acknowledged) return;
-    this.#acknowledged = this.#through;
-    this.#say({ type: 'accepted', through: this.#through, count: this.#count, work: this.session.work });
-    this.#count = 0;
-  }
-
-  override accepted(id: AnswerId, _work: bigint, blockId: Bytes | null): void {
-    this.#count++;
-    if (blockId !== null) this.#say({ type: 'block', sequence: id as number, blockId });
-    this.#judged(id as number);
-  }
-
-  override rejected(id: AnswerId, error: ErrorReply): void {
-    this.#say({ type: 'rejected', sequence: id as number, code: error.code });
-    this.#judged(id as number);
-  }
-
-  override subscribed(_id: AnswerId, subscribed: Subscribed): void {
-    this.#say({ type: 'subscribed', subscribed });
-  }
-
-  override authorized(_id: AnswerId, authorized: Authorized): void {
-    this.#say({ type: 'authorized', authorized });
-  }
-
-  override refuse(_id: AnswerId, error: ErrorReply): void {
-    this.#say({ type: 'error', error });
-  }
-
-  /** v2 has no stats request. */
-  override stats(): void {}
-
-  override pong(_id: AnswerId, value: bigint): void {
-    this.#say({ type: 'pong', value });
-  }
-
-  override job(template: ServedTemplate, part: JobPart): void {
-    const job = template.frame.fill(part);
-    if (this.#out.length > 0) {
-      // With what was said before it, in one write.
-      this.#out.push(job.slice());
-      this.flush();
-      return;
-    }
-    this.peer.write(job, false);
-    // The system took all of it, or the peer still holds it.
-    if (this.peer.queued > 0) template.frame.keep();
-  }
-
-  override reconnect(reconnect: Reconnect): void {
-    this.#say({ type: 'reconnect', reconnect });
-  }
-
-  override receipts(_id: AnswerId, offer: ReceiptsOffer): void {
-    this.#say({ type: 'receiptsOffer', offer });
-  }
-
-  override receipt(message: ReceiptMessage): void {
-    for (const frame of message.frames()) this.#write(frame);
-  }
 }

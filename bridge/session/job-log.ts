@@ -143,18 +143,23 @@ export class JobLog {
     return this.#runs.findLast((run) => run.revision === revision && run.from <= serial && serial <= run.to)?.terms;
   }
 
-  /** Marks a nonce, whose prefix was checked before, as judged. */
-  judge(terms: Terms, serial: number, nonce: Bytes): 'fresh' | 'again' | 'full' {
+  /** Whether a nonce, whose prefix was checked before, was judged on this header, or no more can be remembered. */
+  known(terms: Terms, serial: number, nonce: Bytes): 'fresh' | 'again' | 'full' {
     const key = nonceKey(nonce);
     const seen = terms.seen?.get(serial);
     if (seen === key || (typeof seen === 'object' && seen.has(key))) return 'again';
-    if (this.#judged >= this.#limit) return 'full';
+    return this.#judged >= this.#limit ? 'full' : 'fresh';
+  }
+
+  /** Marks a fresh nonce as judged. */
+  judge(terms: Terms, serial: number, nonce: Bytes): void {
+    const key = nonceKey(nonce);
     terms.seen ??= new Map();
+    const seen = terms.seen.get(serial);
     if (seen === undefined) terms.seen.set(serial, key);
     else if (typeof seen === 'number') terms.seen.set(serial, new Set([seen, key]));
     else seen.add(key);
     this.#judged++;
-    return 'fresh';
   }
 
   /** Takes a judgement back: the verifier was too busy, so the miner may send the nonce again. */

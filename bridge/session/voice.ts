@@ -1,11 +1,11 @@
 /**
  * What a session says, whatever the wire form. `id` is the request's in v1; in v2 it is a submit's sequence, and null for
- * everything else. conversation.ts puts it into bytes; tests record it.
+ * everything else. connection/conversation.ts puts it into bytes; tests record it.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { ErrorReply } from '../../protocol/stratum/errors.ts';
 import type { JobPart } from '../../protocol/stratum/job-template.ts';
-import type { Authorized, Reconnect, Subscribed, WorkerStats } from '../../protocol/stratum/messages.ts';
+import type { Authorized, Reconnect, Subscribed } from '../../protocol/stratum/messages.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 import type { RequestId } from '../../protocol/stratum/v1-request.ts';
 import type { ServedTemplate } from '../nodes/served-template.ts';
@@ -19,12 +19,11 @@ export interface Voice {
   refuse(id: AnswerId, error: ErrorReply): void;
   accepted(id: AnswerId, work: bigint, blockId: Bytes | null): void;
   rejected(id: AnswerId, error: ErrorReply): void;
-  stats(id: AnswerId, value: WorkerStats): void;
   /** `value` is that of a v2 ping. */
   pong(id: AnswerId, value: bigint): void;
   job(template: ServedTemplate, part: JobPart): void;
   reconnect(value: Reconnect): void;
   receipts(id: AnswerId, offer: ReceiptsOffer): void;
-  /** Says no more and closes once everything is said. */
+  /** Closes the connection after everything that was said. */
   end(reason: string): void;
 }

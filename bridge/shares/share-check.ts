@@ -9,14 +9,13 @@ import type { Verifier } from '../../kernels/verifier.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { blockId, HEADER_BYTES } from '../../protocol/header.ts';
 import { headerDigest } from '../../protocol/share-identity.ts';
+import { CODE, type RefusalCode } from '../../protocol/stratum/errors.ts';
 import { meetsTarget } from '../../protocol/target.ts';
-import type { Session } from '../session/session.ts';
-import type { PendingShare } from '../session/session-desk.ts';
+import type { PendingShare, Submitter } from '../session/pending-share.ts';
 import type { Candidate, Hub, JudgedShare, Member } from '../threads/hub.ts';
 
 type Hashing = Pick<Verifier, 'hashMany'>;
-type Pending = PendingShare<Session>;
-type Accepted = { readonly share: Pending; readonly judged: JudgedShare; readonly blockId: Bytes | null };
+type Accepted = { readonly share: PendingShare; readonly judged: JudgedShare; readonly blockId: Bytes | null };
 
 /** How often, and how many times, shares that a connection is owed are offered to a verifier whose queue is full. */
 const BUSY_MILLIS = 50;
@@ -30,13 +29,11 @@ export interface ShareCheckDependencies {
   /** Verdicts of a batch are spoken: whatever they wrote may go out. */
   readonly onSpoken: () => void;
   readonly onFault: (error: unknown) => void;
-  /** Something that nobody expected, over one session: it ends, the others get their verdicts. */
-  readonly onDefect: (session: Session, error: unknown) => void;
 }
 
 export class ShareCheck {
   readonly #dependencies: ShareCheckDependencies;
-  #waiting: Pending[] = [];
+  #waiting: PendingShare[] = [];
   #scheduled = false;
   #open = 0;
   #idle: (() => void)[] = [];
@@ -50,7 +47,7 @@ export class ShareCheck {
     return this.#open;
   }
 
-  add(share: Pending): void {
+  add(share: PendingShare): void {
     this.#open++;
     this.#waiting.push(share);
     if (this.#scheduled) return;
@@ -75,19 +72,19 @@ export class ShareCheck {
     for (const group of Map.groupBy(shares, (share) => share.template.epoch).values()) void this.#batch(group, false);
   }
 
-  async #batch(shares: readonly Pending[], again: boolean, tries = BUSY_TRIES): Promise<void> {
+  async #batch(shares: readonly PendingShare[], again: boolean, tries = BUSY_TRIES): Promise<void> {
     const headers = headersOf(shares);
     let hashes: Bytes[];
     try {
-      hashes = await this.#dependencies.verifier.hashMany((shares[0] as Pending).template.epoch, headers);
+      hashes = await this.#dependencies.verifier.hashMany((shares[0] as PendingShare).template.epoch, headers);
     } catch (error) {
       return this.#failed(shares, error, again, tries);
     }
     const accepted: Accepted[] = [];
-    const above: Pending[] = [];
-    const finders: Session[] = [];
+    const above: PendingShare[] = [];
+    const finders: Submitter[] = [];
     for (let i = 0; i < shares.length; i++) {
-      const share = shares[i] as Pending;
+      const share = shares[i] as PendingShare;
       try {
         const verdict = this.#judge(share, hashes[i] as Bytes, headers[i] as Bytes);
         if (verdict === 'above') above.push(share);
@@ -95,18 +92,18 @@ export class ShareCheck {
         if (typeof verdict === 'object' && verdict.blockId !== null) finders.push(share.session);
       } catch (error) {
         this.#open--;
-        this.#dependencies.onDefect(share.session, error);
+        share.session.defect(error);
       }
     }
     for (const session of finders) this.#over(session, () => session.renew());
     if (above.length > 0)
-      if (again) for (const share of above) this.#refuse(share, 23);
+      if (again) for (const share of above) this.#refuse(share, CODE.above_target);
       else void this.#batch(above, true);
     if (accepted.length > 0) await this.#account(accepted);
     this.#spoken();
   }
 
-  #judge(share: Pending, hash: Bytes, header: Bytes): Accepted | 'above' | 'refused' {
+  #judge(share: PendingShare, hash: Bytes, header: Bytes): Accepted | 'above' | 'refused' {
     const { template, session } = share;
     const terms = template.termsFor(share.terms.shareWork);
     if (!meetsTarget(hash, terms.target)) return 'above';
@@ -135,7 +132,7 @@ export class ShareCheck {
       await this.#dependencies.hub.shares(accepted.map(({ judged }) => judged));
     } catch (error) {
       this.#dependencies.onFault(error);
-      for (const { share } of accepted) this.#refuse(share, 31, true);
+      for (const { share } of accepted) this.#refuse(share, CODE.not_ready, true);
       return;
     }
     for (const { share, judged, blockId: found } of accepted) {
@@ -144,7 +141,7 @@ export class ShareCheck {
     }
   }
 
-  #failed(shares: readonly Pending[], error: unknown, again: boolean, tries: number): void {
+  #failed(shares: readonly PendingShare[], error: unknown, again: boolean, tries: number): void {
     const isBusy = error instanceof KernelError && error.code === 'kernel_busy';
     if (!isBusy) this.#dependencies.onFault(error);
     // Who sends little is not refused because others send much: it waits for its turn.
@@ -152,21 +149,21 @@ export class ShareCheck {
     if (owed.length > 0) setTimeout(() => void this.#batch(owed, again, tries - 1), BUSY_MILLIS);
     for (const share of shares)
       if (owed.length > 0 && share.isOwed) continue;
-      else if (isBusy) this.#refuse(share, 27, true, 'the server is busy; send it again');
-      else this.#refuse(share, 20, true);
+      else if (isBusy) this.#refuse(share, CODE.too_many_requests, true, 'the server is busy; send it again');
+      else this.#refuse(share, CODE.internal, true);
     this.#spoken();
   }
 
-  #refuse(share: Pending, code: 20 | 21 | 23 | 27 | 31, again = false, message?: string): void {
+  #refuse(share: PendingShare, code: RefusalCode, again = false, message?: string): void {
     this.#open--;
     this.#over(share.session, () => share.session.refused(share, code, again, message));
   }
 
-  #over(session: Session, run: () => void): void {
+  #over(session: Submitter, run: () => void): void {
     try {
       run();
     } catch (error) {
-      this.#dependencies.onDefect(session, error);
+      session.defect(error);
     }
   }
 
@@ -180,7 +177,7 @@ export class ShareCheck {
 }
 
 /** All in one piece of memory: it is what a batch costs the collector. */
-function headersOf(shares: readonly Pending[]): Uint8Array[] {
+function headersOf(shares: readonly PendingShare[]): Uint8Array[] {
   const all = new Uint8Array(HEADER_BYTES * shares.length);
   return shares.map(({ session, template, terms, nonce }, i) => {
     const header = all.subarray(HEADER_BYTES * i, HEADER_BYTES * (i + 1));
@@ -189,7 +186,7 @@ function headersOf(shares: readonly Pending[]): Uint8Array[] {
   });
 }
 
-function candidateOf(share: Pending, judged: JudgedShare, header: Bytes): Candidate {
+function candidateOf(share: PendingShare, judged: JudgedShare, header: Bytes): Candidate {
   return {
     share: judged,
     serial: share.template.serial,

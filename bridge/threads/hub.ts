@@ -58,10 +58,6 @@ export type Balance = { readonly pending: bigint; readonly paid: bigint };
 export interface Hub {
   /** Resolves when the members may have jobs. */
   own(members: readonly Member[]): Promise<void>;
-  /** A resumed session: owned before, but new to this listener. */
-  rejoin(member: Member): void;
-  /** No share of these members comes any more. */
-  left(members: readonly Member[]): void;
   shares(shares: readonly JudgedShare[]): Promise<void>;
   refused(shares: readonly RefusedShare[]): void;
   block(candidate: Candidate): void;
@@ -71,6 +67,14 @@ export interface Hub {
   ended(record: SessionRecord): void;
   fault(address: string, fault: Fault): void;
   balance(service: string, account: Bytes): Promise<Balance | null>;
+}
+
+/** Who the handles in the shares of another thread name. `own` puts members on it too. */
+export interface MemberBook {
+  /** A resumed session: owned before, but new to this listener. */
+  rejoin(member: Member): void;
+  /** No share of these members comes any more. */
+  left(members: readonly Member[]): void;
 }
 
 export type ListenerFigures = {

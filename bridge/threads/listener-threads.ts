@@ -4,26 +4,14 @@
  */
 import { Worker } from 'node:worker_threads';
 import type { Verifier } from '../../kernels/verifier.ts';
-import type { Bytes } from '../../protocol/bytes.ts';
 import { clientFaults } from '../../runtime/client-fault.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { RuntimeError } from '../../runtime/runtime-error.ts';
-import type { DeskOptions } from '../connection/desk.ts';
+import type { DeskOptions } from '../connection/desk-options.ts';
 import type { ListenerOptions } from '../connection/listener.ts';
-import type { Fault } from '../session/ban-score.ts';
-import type { SessionRecord } from '../session/session-record.ts';
 import { unpackShares } from '../shares/share-batch.ts';
-import type { RefusedShare, WorkerEvent } from '../shares/sink.ts';
-import type {
-  BoundAddress,
-  Candidate,
-  CertificatePem,
-  Hub,
-  ListenerControl,
-  ListenerFigures,
-  Member,
-  Publication,
-} from './hub.ts';
+import { exposed, HUB_CALLS, LISTENER_CALLS, type PortHub, remote } from './calls.ts';
+import type { Hub, ListenerControl, Member } from './hub.ts';
 import { PortCalls } from './port-calls.ts';
 
 export type ListenerThreadOptions = { readonly desk: DeskOptions; readonly listener: ListenerOptions };
@@ -59,31 +47,24 @@ export function startListenerThread(
     if (member === undefined) throw new Error(`no member has the handle ${handle}`);
     return member;
   };
-  const calls = new PortCalls(
-    worker,
-    {
-      own: (list: readonly Member[]) => {
-        for (const member of list) members.set(member.handle, member);
-        return hub.own(list);
-      },
-      rejoin: (member: Member) => void members.set(member.handle, member),
-      left: (handles: readonly number[]) => {
-        for (const handle of handles) members.delete(handle);
-      },
-      shares: (packed: Bytes) => hub.shares(unpackShares(packed, memberOf)),
-      refused: (shares: readonly RefusedShare[]) => hub.refused(shares),
-      block: (candidate: Candidate) => hub.block(candidate),
-      worker: (events: readonly WorkerEvent[]) => hub.worker(events),
-      resume: (id: string, thread: number) => hub.resume(id, thread),
-      ended: (record: SessionRecord) => hub.ended(record),
-      fault: (address: string, fault: Fault) => hub.fault(address, fault),
-      balance: (service: string, account: Bytes) => hub.balance(service, account),
-      log: (level: 'error' | 'warn' | 'info' | 'debug', message: string, fields: Readonly<Record<string, unknown>>) =>
-        log[level](message, fields),
-      clientFault: (door: string, error: Error) => clientFaults.report(door, error, log),
+  /** What is not simply the hub's: members are named by handles, and only this side has the log. */
+  const ofThread: Pick<PortHub, Exclude<keyof PortHub, keyof Hub> | 'own' | 'shares'> = {
+    own: (list) => {
+      for (const member of list) members.set(member.handle, member);
+      return hub.own(list);
     },
-    (name, error) => log.error('what a listener thread told failed', { name, error }),
+    rejoin: (member) => void members.set(member.handle, member),
+    left: (handles) => {
+      for (const handle of handles) members.delete(handle);
+    },
+    shares: (packed) => hub.shares(unpackShares(packed, memberOf)),
+    log: (level, message, fields) => log[level](message, fields),
+    clientFault: (door, error) => clientFaults.report(door, error, log),
+  };
+  const calls = new PortCalls(worker, { ...exposed(() => hub, HUB_CALLS), ...ofThread }, (name, error) =>
+    log.error('what a listener thread told failed', { name, error }),
   );
+  const listener = remote<ListenerControl>(calls, LISTENER_CALLS);
   let isClosing = false;
   let reason = 'exited';
   worker.on('error', (error) => {
@@ -97,21 +78,17 @@ export function startListenerThread(
     });
   });
   return {
+    ...listener,
     listen: () =>
-      calls.call<readonly BoundAddress[]>('listen', []).catch((error: Error) => {
+      listener.listen().catch((error: Error) => {
         throw new RuntimeError('listen_failed', error.message);
       }),
-    publish: (publication: Publication) => calls.tell('publish', [publication]),
-    setReady: (ready) => calls.tell('setReady', [ready]),
-    setCertificate: (certificate: CertificatePem) => calls.tell('setCertificate', [certificate]),
-    ban: (key, untilMillis) => calls.tell('ban', [key, untilMillis]),
-    takeSession: (id) => calls.call<SessionRecord | null>('takeSession', [id]).catch(() => null),
-    receipts: (delivery) => calls.tell('receipts', [delivery]),
-    figures: () => calls.call<ListenerFigures>('figures', []),
-    drain: () => calls.call<void>('drain', []).catch(() => {}),
+    // A thread that is gone holds no session and drains nothing.
+    takeSession: (id) => listener.takeSession(id).catch(() => null),
+    drain: () => listener.drain().catch(() => {}),
     close: async () => {
       isClosing = true;
-      await calls.call<void>('close', []).catch(() => {});
+      await listener.close().catch(() => {});
       await worker.terminate();
       await gone;
     },

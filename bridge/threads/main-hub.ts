@@ -38,11 +38,6 @@ export class MainHub implements Hub {
     return this.#dependencies.sink.own(members);
   }
 
-  /** Members are kept by the port of a thread (listener-threads.ts); in one thread they come with their shares. */
-  rejoin(): void {}
-
-  left(): void {}
-
   async shares(shares: readonly JudgedShare[]): Promise<void> {
     const { sink } = this.#dependencies;
     if (!sink.accepting) throw new Error('the sink takes no shares now');

@@ -44,11 +44,17 @@ export const STRATUM_ERRORS = [
   row(31, 31, 'not_ready', 'not ready: the node is not synced or there is no job yet', 'no'),
 ] as const satisfies readonly StratumError[];
 
-export type StratumCode = (typeof STRATUM_ERRORS)[number]['code'];
-export type StratumErrorName = (typeof STRATUM_ERRORS)[number]['name'];
+type Errors = (typeof STRATUM_ERRORS)[number];
+export type StratumCode = Errors['code'];
+export type StratumErrorName = Errors['name'];
+
+/** The codes by name: `CODE.unknown_job` is 21. */
+export const CODE = Object.fromEntries(STRATUM_ERRORS.map(({ name, code }) => [name, code])) as {
+  readonly [E in Errors as E['name']]: E['code'];
+};
 
 /** What a request can be answered with; 28 comes unasked, with the end of the connection. */
-export type RefusalCode = Exclude<StratumCode, 28>;
+export type RefusalCode = Exclude<StratumCode, (typeof CODE)['banned']>;
 
 type Row = StratumError & { code: StratumCode; name: StratumErrorName };
 
@@ -79,20 +85,20 @@ export const errorReply = (code: RefusalCode, message?: string): ErrorReply => (
 });
 
 export const bannedReply = (retryAfterMillis: number): ErrorReply => ({
-  code: 28,
-  message: stratumError(28).meaning,
+  code: CODE.banned,
+  message: stratumError(CODE.banned).meaning,
   retryAfterMillis,
 });
 
 const ANSWERS: Partial<Record<ProtocolErrorCode, RefusalCode>> = {
-  unsupported_kind: -32601,
-  tag_characters: 30,
-  address_text: 29,
-  address_checksum: 29,
-  address_network: 29,
-  address_kind: 29,
-  address_length: 29,
+  unsupported_kind: CODE.unknown_method,
+  tag_characters: CODE.bad_tag,
+  address_text: CODE.bad_address,
+  address_checksum: CODE.bad_address,
+  address_network: CODE.bad_address,
+  address_kind: CODE.bad_address,
+  address_length: CODE.bad_address,
 };
 
 /** Which code a server answers with when a decoder refused what a client sent. */
-export const answerTo = (error: ProtocolError): RefusalCode => ANSWERS[error.code] ?? -32602;
+export const answerTo = (error: ProtocolError): RefusalCode => ANSWERS[error.code] ?? CODE.invalid_params;

@@ -28,12 +28,14 @@ test('a session that is resumed before its share is verified costs nobody else a
       own: async (list) => {
         for (const member of list) members.set(member.handle, member);
       },
+      shares: async (shares) => {
+        counted += unpackShares(packShares(shares), memberOf).length;
+      },
+    },
+    members: {
       rejoin: (member) => void members.set(member.handle, member),
       left: (list) => {
         for (const { handle } of list) members.delete(handle);
-      },
-      shares: async (shares) => {
-        counted += unpackShares(packShares(shares), memberOf).length;
       },
     },
   });

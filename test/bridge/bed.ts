@@ -2,7 +2,7 @@
 import { afterAll, onTestFinished } from 'vitest';
 import { NodeUpstream, UPSTREAM_DEFAULTS } from '../../bridge/nodes/upstream.ts';
 import { LIMIT_DEFAULTS, type StratumLimits } from '../../bridge/options.ts';
-import { createStratumServer, type StratumServer, type StratumServerOptions } from '../../bridge/server.ts';
+import { createStratumServer } from '../../bridge/server.ts';
 import type { StratumService } from '../../bridge/service.ts';
 import type { SessionShelf } from '../../bridge/session/session-shelf.ts';
 import type {
@@ -14,6 +14,7 @@ import type {
   ShareSink,
   WorkerEvent,
 } from '../../bridge/shares/sink.ts';
+import type { StratumServer, StratumServerOptions } from '../../bridge/stratum-server.ts';
 import { createVerifier, type Verifier } from '../../kernels/verifier.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { NETWORKS } from '../../protocol/network.ts';

@@ -4,7 +4,7 @@ import { Desk } from '../../bridge/connection/desk.ts';
 import type { StratumLimits } from '../../bridge/options.ts';
 import { connectionNumberMemory } from '../../bridge/session/extranonce.ts';
 import type { SessionRecord } from '../../bridge/session/session-record.ts';
-import type { Candidate, Hub, JudgedShare } from '../../bridge/threads/hub.ts';
+import type { Candidate, Hub, JudgedShare, MemberBook } from '../../bridge/threads/hub.ts';
 import { type Bytes, utf8 } from '../../protocol/bytes.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { randomOf } from '../node/bed.ts';
@@ -57,6 +57,7 @@ export type DeskSettings = {
   readonly hash?: (header: Bytes) => Bytes;
   /** What the main thread does otherwise than here. */
   readonly hub?: Partial<Hub>;
+  readonly members?: MemberBook;
   /** Hashes are known when it resolves. */
   readonly verifying?: () => Promise<void>;
 };
@@ -66,6 +67,7 @@ export async function deskBed({
   seed = 1,
   hash = (header) => powHash(0, header),
   hub: otherwise = {},
+  members,
   verifying = async () => {},
 }: DeskSettings = {}): Promise<DeskBed> {
   const random = randomOf(seed);
@@ -80,8 +82,6 @@ export async function deskBed({
   const shelf = new Map<string, SessionRecord>();
   const hub: Hub = {
     own: async () => {},
-    rejoin: () => {},
-    left: () => {},
     shares: async (list) => void shares.push(...list),
     refused: () => {},
     block: (candidate) => void blocks.push(candidate),
@@ -107,6 +107,7 @@ export async function deskBed({
     },
     {
       hub,
+      ...(members === undefined ? {} : { members }),
       verifier: {
         hashMany: async (_epoch, headers) => {
           await verifying();

@@ -5,10 +5,6 @@ import { FILES, isCode, read } from './project-files.ts';
 const MAX_LINES = 400;
 
 const EXCEPTIONS = [
-  'bridge/connection/conversation.ts',
-  'bridge/connection/desk.ts',
-  'bridge/server.ts',
-  'bridge/session/session.ts',
   'kernels/gpu/backend.ts',
   'miner/client/session.ts',
   'test/api/conformance.test.ts',

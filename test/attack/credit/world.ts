@@ -7,10 +7,11 @@
 import { createHash } from 'node:crypto';
 import { NodeUpstream, UPSTREAM_DEFAULTS } from '../../../bridge/nodes/upstream.ts';
 import { LIMIT_DEFAULTS, type StratumLimits } from '../../../bridge/options.ts';
-import { createStratumServer, type StratumServer } from '../../../bridge/server.ts';
+import { createStratumServer } from '../../../bridge/server.ts';
 import type { StratumService } from '../../../bridge/service.ts';
 import { LocalSessionShelf } from '../../../bridge/session/session-shelf.ts';
 import type { ShareSink } from '../../../bridge/shares/sink.ts';
+import type { StratumServer } from '../../../bridge/stratum-server.ts';
 import type { Verifier } from '../../../kernels/verifier.ts';
 import type { Bytes } from '../../../protocol/bytes.ts';
 import { NETWORKS } from '../../../protocol/network.ts';

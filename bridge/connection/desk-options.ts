@@ -1,0 +1,33 @@
+/** What the desk of a listener is made from. */
+import type { Verifier } from '../../kernels/verifier.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
+import type { Network } from '../../protocol/network.ts';
+import type { StratumLimits } from '../options.ts';
+import type { Hub, MemberBook } from '../threads/hub.ts';
+
+export type DeskOptions = {
+  readonly network: Network;
+  readonly server: string;
+  readonly limits: StratumLimits;
+  readonly thread: number;
+  readonly bootId: Bytes;
+  /** Shared by all threads of a server (extranonce.ts). */
+  readonly connectionNumbers: SharedArrayBuffer;
+};
+
+export type DeskDependencies = {
+  readonly hub: Hub;
+  /** Where members are named by their handle: over a port to another thread. */
+  readonly members?: MemberBook;
+  readonly verifier: Pick<Verifier, 'hashMany'>;
+  /** Milliseconds since 1970, never going back (runtime/clock.ts). */
+  readonly now: () => number;
+  /** After what this turn of the event loop still has to read. */
+  readonly soon: (run: () => void) => void;
+  readonly randomBytes: (count: number) => Bytes;
+  readonly log: (
+    level: 'error' | 'warn' | 'info' | 'debug',
+    message: string,
+    fields: Readonly<Record<string, unknown>>,
+  ) => void;
+};

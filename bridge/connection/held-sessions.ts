@@ -1,0 +1,95 @@
+/**
+ * The sessions of a listener by their id, and how each leaves it: to the shelf of ended sessions, or to another connection
+ * that resumes it. A session is given away once, and its member stays known until its last submit has a verdict.
+ */
+import type { Session } from '../session/session.ts';
+import type { SessionRecord } from '../session/session-record.ts';
+import type { Hub, Member, MemberBook } from '../threads/hub.ts';
+import type { Conversation } from './conversation.ts';
+
+/** How long a session that is asked for waits for the verdicts of its submits. */
+const EXPORT_WAIT_MILLIS = 2_000;
+
+export type HeldSessionsDependencies = {
+  readonly hub: Pick<Hub, 'ended'>;
+  readonly members: MemberBook | undefined;
+  readonly now: () => number;
+  /** Whether ended sessions can be resumed. */
+  readonly areKept: boolean;
+};
+
+export class HeldSessions {
+  readonly #dependencies: HeldSessionsDependencies;
+  /** Sessions that mine or were resumed, or ended with submits still being verified. */
+  readonly #byId = new Map<string, Conversation>();
+  readonly #retiring = new Set<Conversation>();
+  /** Sessions that were given away before all their submits were verified. */
+  readonly #leaving = new Set<Session>();
+
+  constructor(dependencies: HeldSessionsDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  hold(conversation: Conversation): void {
+    this.#byId.set(conversation.session.id, conversation);
+  }
+
+  rejoined(member: Member): void {
+    this.#dependencies.members?.rejoin(member);
+  }
+
+  left(member: Member): void {
+    this.#dependencies.members?.left([member]);
+  }
+
+  has({ id }: Session): boolean {
+    return this.#byId.has(id);
+  }
+
+  /** Its connection is gone: it can be resumed once its submits have their verdicts. */
+  retire(conversation: Conversation): void {
+    if (conversation.session.pending > 0) this.#retiring.add(conversation);
+    else this.#handOver(conversation.session);
+  }
+
+  #handOver(session: Session): void {
+    if (!this.#byId.delete(session.id)) return;
+    const record = session.record();
+    this.left(session.member as Member);
+    if (record !== null && this.#dependencies.areKept) this.#dependencies.hub.ended(record);
+  }
+
+  /** The conversation of a session that somebody resumes. From here on it is neither resumed twice nor put on the shelf. */
+  take(id: string): Conversation | undefined {
+    const conversation = this.#byId.get(id);
+    if (conversation === undefined) return undefined;
+    this.#byId.delete(id);
+    this.#retiring.delete(conversation);
+    return conversation;
+  }
+
+  /** After `take`, when its connection is closed. */
+  async giveAway(session: Session): Promise<SessionRecord | null> {
+    const { now } = this.#dependencies;
+    const until = now() + EXPORT_WAIT_MILLIS;
+    while (session.pending > 0 && now() < until) await new Promise((resolve) => setTimeout(resolve, 5));
+    // A share of a member that left is refused with all that came beside it.
+    if (session.pending > 0) this.#leaving.add(session);
+    else this.left(session.member as Member);
+    return session.record();
+  }
+
+  /** At every tick: those whose last verdict has come. */
+  settle(): void {
+    for (const conversation of this.#retiring)
+      if (conversation.session.pending === 0) {
+        this.#retiring.delete(conversation);
+        this.#handOver(conversation.session);
+      }
+    for (const session of this.#leaving)
+      if (session.pending === 0) {
+        this.#leaving.delete(session);
+        this.left(session.member as Member);
+      }
+  }
+}

@@ -1,0 +1,75 @@
+/** Logins that wait for the main thread: for a session to resume, or for the sink to keep what the miner finds. */
+import type { Hub, Member } from '../threads/hub.ts';
+import type { Conversation } from './conversation.ts';
+import type { HeldSessions } from './held-sessions.ts';
+
+export type LoginsDependencies = {
+  readonly hub: Pick<Hub, 'resume' | 'ended' | 'own'>;
+  readonly sessions: HeldSessions;
+  readonly soon: (run: () => void) => void;
+  readonly log: (level: 'warn', message: string, fields: Readonly<Record<string, unknown>>) => void;
+  /** What goes wrong in `run` ends this conversation and no other. */
+  readonly over: (conversation: Conversation, run: () => void) => void;
+};
+
+export class Logins {
+  readonly #thread: number;
+  readonly #dependencies: LoginsDependencies;
+  #owning: Conversation[] = [];
+
+  constructor(thread: number, dependencies: LoginsDependencies) {
+    this.#thread = thread;
+    this.#dependencies = dependencies;
+  }
+
+  resume(conversation: Conversation, id: string): void {
+    const { hub, sessions, over } = this.#dependencies;
+    void hub
+      .resume(id, this.#thread)
+      .catch(() => null)
+      .then((record) => {
+        if (conversation.isEnding) {
+          if (record !== null) hub.ended(record);
+          return;
+        }
+        over(conversation, () => {
+          const { session } = conversation;
+          session.resumed(record);
+          // From here on it can be lost or taken like one that mines, though it still has to authorize.
+          if (session.isResumed) sessions.hold(conversation);
+          conversation.proceed();
+        });
+      });
+  }
+
+  /** All of one turn of the event loop are asked for together. */
+  own(conversation: Conversation): void {
+    this.#owning.push(conversation);
+    if (this.#owning.length === 1) this.#dependencies.soon(() => void this.#ownAll());
+  }
+
+  async #ownAll(): Promise<void> {
+    const { hub, sessions, log, over } = this.#dependencies;
+    const conversations = this.#owning;
+    this.#owning = [];
+    let isOwned = true;
+    try {
+      await hub.own(conversations.map(({ session }) => session.member as Member));
+    } catch (error) {
+      isOwned = false;
+      log('warn', 'logins are put off: the sink cannot keep what they find', { error });
+    }
+    for (const conversation of conversations) {
+      const { session } = conversation;
+      if (conversation.isEnding) {
+        if (session.member !== null) sessions.left(session.member);
+        continue;
+      }
+      over(conversation, () => {
+        if (isOwned) session.owned();
+        else session.notOwned();
+        conversation.proceed();
+      });
+    }
+  }
+}

@@ -1,0 +1,157 @@
+/** The jobs of one session: its bodies, what was sent, and the share work that follows its speed (S51 to S53, S57, S58). */
+import type { Bytes } from '../../protocol/bytes.ts';
+import type { Wishes } from '../../protocol/stratum/username.ts';
+import type { ServedTemplate } from '../nodes/served-template.ts';
+import { judgedLimit } from '../options.ts';
+import { Bodies, type Body, type BodyOwner } from './bodies.ts';
+import { JobLog, type Terms } from './job-log.ts';
+import type { SessionJobs } from './session-record.ts';
+import type { SessionDesk } from './surroundings.ts';
+import { hashRate, newVardiff, onShare, retarget, type Vardiff } from './vardiff.ts';
+import type { Voice } from './voice.ts';
+
+/** A miner that finds a block this often, or oftener, is a large one. */
+const LARGE_SECONDS = 60;
+
+export type JobsOwner = BodyOwner & {
+  /** Decides which of the draws of a cut it mines on. */
+  readonly draw: number;
+};
+
+export type JobsStart = {
+  /** From the session that is resumed, or new. */
+  readonly vardiff: Vardiff | null;
+  readonly jobs: SessionJobs | null;
+  readonly wishes: Wishes | null;
+};
+
+export class Jobs {
+  readonly log: JobLog;
+  readonly #desk: SessionDesk;
+  readonly #voice: Pick<Voice, 'job' | 'end'>;
+  readonly #owner: JobsOwner;
+  readonly #bodies: Bodies;
+  readonly #wishes: Wishes | null;
+  #vardiff: Vardiff;
+  /** The newest template that a job of this connection was on. */
+  #serial = -1;
+
+  constructor(
+    desk: SessionDesk,
+    voice: Pick<Voice, 'job' | 'end'>,
+    owner: JobsOwner,
+    { vardiff, jobs, wishes }: JobsStart,
+  ) {
+    const { limits } = desk;
+    this.#desk = desk;
+    this.#voice = voice;
+    this.#owner = owner;
+    this.#wishes = wishes;
+    this.#vardiff = vardiff ?? newVardiff(limits.vardiff, desk.now(), wishes?.minWork ?? limits.vardiff.startWork);
+    if (jobs === null) {
+      this.log = new JobLog(judgedLimit(limits));
+      this.#bodies = new Bodies(owner, this.log, this.log.begin(0, this.shareWork), null);
+    } else {
+      this.log = JobLog.restore(jobs.log, judgedLimit(limits));
+      const spare = jobs.spare === null ? null : (this.log.termsOf(jobs.spare) as Terms);
+      this.#bodies = new Bodies(owner, this.log, this.log.termsOf(jobs.current) as Terms, spare);
+    }
+  }
+
+  get draw(): number {
+    return this.#owner.draw;
+  }
+
+  get hashRate(): number {
+    return hashRate(this.#vardiff);
+  }
+
+  get vardiff(): Vardiff {
+    return this.#vardiff;
+  }
+
+  get shareWork(): bigint {
+    const { work } = this.#vardiff;
+    const floor = this.#desk.limits.vardiff.minWork;
+    const { fixedWork, minWork } = this.#wishes ?? { fixedWork: null, minWork: null };
+    if (fixedWork !== null) return fixedWork > floor ? fixedWork : floor;
+    return minWork !== null && minWork > work ? minWork : work;
+  }
+
+  /** Whether its share work was found and makes its shares rarer than blocks would be: then their rate is its own choice. */
+  get isPaced(): boolean {
+    const isSettled = this.#vardiff.phase === 'settled' || this.#wishes?.fixedWork != null;
+    return isSettled && this.shareWork < (this.#desk.newest(this.draw)?.blockWork ?? 0n);
+  }
+
+  /** Whether the newest template has gone out on this connection. */
+  get isCurrent(): boolean {
+    const template = this.#desk.newest(this.draw);
+    return template === undefined || this.#serial >= template.serial;
+  }
+
+  /** Sends a job on the newest template, and before the first one a large miner's spare (S57). */
+  offer(clean: boolean): void {
+    const template = this.#desk.newest(this.draw);
+    if (template === undefined) return;
+    const { shareWork } = this;
+    const isFirst = !this.log.hasJobOn(template.serial);
+    const spare = isFirst && this.#isLarge(template) ? this.#bodies.keepSpare(this.#owner, shareWork, template) : null;
+    const body = this.#bodies.forJob(this.#owner, shareWork, template);
+    if (this.#bodies.isOver) {
+      this.#voice.end('every body of this connection was used');
+      return;
+    }
+    if (spare !== null) this.#send(template, spare, clean);
+    this.#send(template, body, clean && spare === null);
+  }
+
+  /** Under the next id of the template; without one left the miner goes on with what it has until the next template. */
+  #send(template: ServedTemplate, { terms, extranonce, rewardRoot }: Body, clean: boolean): void {
+    const before = this.#desk.before(this.draw)?.serial;
+    const jobId = this.log.send(template.serial, before, terms);
+    if (jobId === undefined) return;
+    this.#serial = template.serial;
+    const shareTarget = template.termsFor(terms.shareWork).target;
+    const { payout } = this.#owner;
+    this.#voice.job(template, { jobId, rewardRoot, shareTarget, payout, extranonce, clean });
+  }
+
+  /** Whether it finds blocks so often that the wait for a job after each would cost it work. */
+  #isLarge({ blockWork }: ServedTemplate): boolean {
+    return this.#vardiff.phase === 'settled' && this.hashRate * LARGE_SECONDS >= Number(blockWork);
+  }
+
+  get payout(): Bytes {
+    return this.#owner.payout;
+  }
+
+  bodyOf(terms: Terms): Body {
+    return this.#bodies.find(this.#owner, terms);
+  }
+
+  accepted(work: bigint, nowMillis: number): void {
+    this.#vardiff = onShare(this.#vardiff, work, nowMillis, this.#desk.limits.vardiff);
+  }
+
+  /** Called after shares and about once a second: a changed share work goes out with a job of its own. */
+  retarget(nowMillis: number): void {
+    const before = this.shareWork;
+    this.#vardiff = retarget(this.#vardiff, nowMillis, this.#desk.limits.vardiff);
+    if (this.shareWork !== before) this.offer(false);
+  }
+
+  /** Drops what concerns only jobs that no submit can name any more. */
+  forget(oldestSerial: number): void {
+    this.log.forget(oldestSerial, [this.#bodies.current.terms, this.#bodies.spare?.terms]);
+  }
+
+  /** For the connection that resumes the session. */
+  state(): SessionJobs {
+    return {
+      log: this.log.state(),
+      current: this.#bodies.current.terms.generation,
+      spare: this.#bodies.spare?.terms.generation ?? null,
+    };
+  }
+}

@@ -1,0 +1,216 @@
+/**
+ * The login of a session (docs/protocol/stratum.md, S20 to S25, S55 and S59): subscribe or resume, authorize, and the wait
+ * until the sink will keep what the miner finds. Then the session mines.
+ */
+import { formatAddress } from '../../protocol/address.ts';
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import { answerTo, CODE, type RefusalCode } from '../../protocol/stratum/errors.ts';
+import type { Authorize, Subscribe } from '../../protocol/stratum/messages.ts';
+import { parsePassword, parseUsername, type Wishes } from '../../protocol/stratum/username.ts';
+import { type StratumService, tagOf } from '../service.ts';
+import type { Member } from '../threads/hub.ts';
+import type { SessionRecord } from './session-record.ts';
+import type { ConnectionNumbers, SessionDesk, SessionHost } from './surroundings.ts';
+import type { AnswerId } from './voice.ts';
+
+export type LoginState = 'connected' | 'subscribed' | 'authorized' | 'finished';
+
+export type LoginHost = Pick<SessionHost, 'subscribed' | 'authorized' | 'resume' | 'own'>;
+
+export class Login {
+  state: LoginState = 'connected';
+  /** The session's id. */
+  id = '';
+  tag = '';
+  member: Member | null = null;
+  wishes: Wishes | null = null;
+  /** What an earlier connection left, where this one resumes it; until it mines. */
+  record: SessionRecord | null = null;
+  /** Whether its jobs of before go on: the session was resumed in the process that served it. */
+  isResumed = false;
+  /** A request waits for the main thread: those after it must wait too, or answers would overtake each other. */
+  busy = false;
+  readonly #service: StratumService;
+  readonly #desk: SessionDesk;
+  readonly #host: LoginHost;
+  readonly #refuse: (id: AnswerId, code: RefusalCode, message?: string) => void;
+  #numbers: ConnectionNumbers | null = null;
+  #agent = '';
+  /** The request that `busy` is about. */
+  #open: AnswerId = null;
+  #wasPutOff = false;
+
+  constructor(
+    service: StratumService,
+    desk: SessionDesk,
+    host: LoginHost,
+    refuse: (id: AnswerId, code: RefusalCode, message?: string) => void,
+  ) {
+    this.#service = service;
+    this.#desk = desk;
+    this.#host = host;
+    this.#refuse = refuse;
+  }
+
+  /** The miner waits for us, or was asked to come again: it is not at fault for not having logged in. */
+  get isPutOff(): boolean {
+    return this.busy || this.#wasPutOff;
+  }
+
+  /** The last login request was put off by us: a refusal that follows from it is not the miner's fault. */
+  get wasPutOff(): boolean {
+    return this.#wasPutOff;
+  }
+
+  get owner(): Bytes {
+    return (this.#numbers as ConnectionNumbers).owner;
+  }
+
+  get prefix(): number {
+    return (this.#numbers as ConnectionNumbers).prefix;
+  }
+
+  /** Decides which of the draws of a cut it mines on. */
+  get draw(): number {
+    const { owner } = this;
+    return (owner.at(-4) as number) | ((owner.at(-3) as number) << 8);
+  }
+
+  subscribe(id: AnswerId, asked: Subscribe): void {
+    if (this.state !== 'connected') {
+      this.#refuse(id, CODE.invalid_request, 'subscribed already');
+      return;
+    }
+    if (!this.#desk.ready) {
+      this.#putOff(id, CODE.not_ready);
+      return;
+    }
+    this.#agent = asked.agent;
+    this.tag = tagOf(this.#service, asked.tag);
+    if (asked.session === null) {
+      this.#begin(id);
+      return;
+    }
+    this.busy = true;
+    this.#open = id;
+    this.#host.resume(asked.session);
+  }
+
+  /** The session asked for, or null when it is unknown or too old. */
+  resumed(record: SessionRecord | null): void {
+    this.busy = false;
+    if (record === null || record.service !== this.#service.name) {
+      this.#begin(this.#open);
+      return;
+    }
+    const numbers = this.#desk.newNumbers(this.#service.mark);
+    // From another instance, or from before a restart: its jobs are not known here, and neither is what was judged on them.
+    // Another owner keeps the headers apart, should several connections come with the same record; all else goes on.
+    const jobs = equalBytes(record.bootId, this.#desk.bootId) ? record.jobs : null;
+    this.record = { ...record, jobs };
+    this.isResumed = jobs !== null;
+    this.id = record.id;
+    this.tag = record.tag;
+    this.#numbers = { ...numbers, prefix: record.prefix, ...(this.isResumed ? { owner: record.owner } : {}) };
+    this.#become(record.account, record.worker);
+    this.#subscribed(this.#open);
+  }
+
+  authorize(id: AnswerId, asked: Authorize): void {
+    if (this.state === 'connected') {
+      this.#refuse(id, CODE.not_subscribed);
+      return;
+    }
+    let account: Bytes;
+    let worker: string;
+    let wishes: Wishes;
+    try {
+      const username = parseUsername(asked.username, this.#desk.network.name);
+      account = username.address.payload;
+      worker = username.worker;
+      wishes = parsePassword(asked.password);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.#refuse(id, answerTo(error), error.message);
+      return;
+    }
+    if (this.member !== null && (!equalBytes(this.member.account, account) || this.member.worker !== worker)) {
+      this.#refuse(id, CODE.invalid_request, 'another username was authorized already');
+      return;
+    }
+    if (this.state !== 'subscribed') {
+      this.#authorized(id);
+      return;
+    }
+    if (!this.#desk.ready) {
+      this.#putOff(id, CODE.not_ready);
+      return;
+    }
+    this.#wasPutOff = false;
+    this.wishes = wishes.fixedWork === null && wishes.minWork === null ? null : wishes;
+    this.state = 'authorized';
+    this.#open = id;
+    if (this.isResumed) return;
+    this.#become(account, worker);
+    this.busy = true;
+    this.#host.own();
+  }
+
+  /** The sink keeps what the miner finds. Returns whether it may mine from now on. */
+  owned(): boolean {
+    this.busy = false;
+    if (this.state !== 'authorized') return false;
+    this.state = 'finished';
+    return true;
+  }
+
+  answerAuthorize(): void {
+    this.#authorized(this.#open);
+  }
+
+  /** What it finds could not be kept now: nothing the miner did. */
+  notOwned(): void {
+    this.busy = false;
+    if (this.state !== 'authorized') return;
+    this.state = 'subscribed';
+    this.member = null;
+    this.#putOff(this.#open, CODE.internal);
+  }
+
+  #begin(id: AnswerId): void {
+    this.id = this.#desk.newSessionId();
+    this.#numbers = this.#desk.newNumbers(this.#service.mark);
+    this.#subscribed(id);
+  }
+
+  #subscribed(id: AnswerId): void {
+    this.state = 'subscribed';
+    this.#wasPutOff = false;
+    const { pool } = this.#service;
+    this.#host.subscribed(id, {
+      session: this.id,
+      noncePrefix: Uint8Array.of(this.prefix >> 8, this.prefix & 0xff),
+      network: this.#desk.network.id,
+      server: this.#desk.server,
+      pool: pool === null ? null : { address: pool.address, name: pool.name },
+    });
+  }
+
+  #become(account: Bytes, worker: string): void {
+    const { handle, owner } = this.#numbers as ConnectionNumbers;
+    const service = this.#service.name;
+    this.member = { handle, owner, service, account, worker, tag: this.tag, agent: this.#agent };
+  }
+
+  #authorized(id: AnswerId): void {
+    const { account, worker } = this.member as Member;
+    this.#host.authorized(id, { address: formatAddress(account, this.#desk.network.name), worker });
+  }
+
+  /** We are not ready, or could not keep what it finds. */
+  #putOff(id: AnswerId, code: (typeof CODE)['internal' | 'not_ready']): void {
+    this.#wasPutOff = true;
+    this.#refuse(id, code);
+  }
+}

@@ -1,0 +1,53 @@
+/**
+ * What a session has around it. It reads what all sessions of a listener share (`SessionDesk`) and asks its own connection
+ * for everything else (`SessionHost`). Calls go one way: desk, conversation, session; answers come back through the host.
+ */
+import type { Bytes } from '../../protocol/bytes.ts';
+import type { Network } from '../../protocol/network.ts';
+import type { RefusalCode } from '../../protocol/stratum/errors.ts';
+import type { Bucket } from '../../runtime/token-bucket.ts';
+import type { ServedTemplate } from '../nodes/served-template.ts';
+import type { StratumLimits } from '../options.ts';
+import type { Balance } from '../threads/hub.ts';
+import type { Fault } from './ban-score.ts';
+import type { TemplateShelf } from './job-book.ts';
+import type { PendingShare } from './pending-share.ts';
+import type { Voice } from './voice.ts';
+
+export type ConnectionNumbers = { readonly owner: Bytes; readonly prefix: number; readonly handle: number };
+
+export interface SessionDesk {
+  readonly network: Network;
+  readonly server: string;
+  readonly limits: StratumLimits;
+  readonly bootId: Bytes;
+  readonly ready: boolean;
+  readonly headHeight: number;
+  readonly shelf: TemplateShelf<ServedTemplate>;
+  /** What all connections of the listener together may have hashed. */
+  overall: Bucket;
+  now(): number;
+  newest(draw: number): ServedTemplate | undefined;
+  /** The template that came just before the newest, for the same draw. */
+  before(draw: number): ServedTemplate | undefined;
+  newNumbers(mark?: number): ConnectionNumbers;
+  newSessionId(): string;
+}
+
+export interface SessionHost extends Voice {
+  /** Answered by `resumed`. */
+  resume(sessionId: string): void;
+  /** Answered by `owned` or `notOwned`. */
+  own(): void;
+  /** The session mines from now on. */
+  joined(): void;
+  /** Answered by `accepted` or `refused`. */
+  check(share: PendingShare): void;
+  /** A fault before authorization: it counts against the address. */
+  faultOfAddress(fault: Fault): void;
+  balance(tell: (balance: Balance | null) => void): void;
+  refusedShare(code: RefusalCode): void;
+  /** The session is to be sent its receipts. */
+  wantsReceipts(): void;
+  defect(error: unknown): void;
+}
