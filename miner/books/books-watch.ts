@@ -106,6 +106,7 @@ export class BooksWatch {
   readonly #lists: ListWatch;
   /** Records that the pool signed, to be held against the ledger. */
   #signed: Receipt[] = [];
+  #isFirst = true;
   /** Rounds in a row in which lists could not be read. */
   #unlisted = 0;
   /** Slices that were compared, and the newest of them. */
@@ -212,8 +213,9 @@ export class BooksWatch {
     this.#isChecking = true;
     try {
       await this.#round();
-      // Lists are made once in a slice; all miners of a pool do not ask for them in the same moment.
-      if ((this.#dependencies.random?.() ?? 0) < LISTS_PART) await this.#checkLists();
+      // Lists are made once in a slice; all miners of a pool do not ask for them in the same moment. The first time is at once.
+      if (this.#isFirst || (this.#dependencies.random?.() ?? 0) < LISTS_PART) await this.#checkLists();
+      this.#isFirst = false;
     } finally {
       this.#isChecking = false;
     }

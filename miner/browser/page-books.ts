@@ -57,6 +57,7 @@ export class PageBooks implements BooksEvents {
           note: () => {},
           nowMillis: () => performance.now(),
           node: options.node,
+          random: Math.random,
         },
       );
     const watch = make();

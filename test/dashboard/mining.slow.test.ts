@@ -91,6 +91,18 @@ test.each(['wasm', 'light', 'webgpu'])('shares of %s are accepted and shown', { 
   expect(complaints).toEqual([]);
 });
 
+test('a pool that publishes another address than its jobs pay is told of', { timeout: 240_000 }, async () => {
+  const { page } = await open(`${stack.webUrl}/`);
+  await page.route('**/api/v1/terms', async (route) => {
+    const response = await route.fetch();
+    const terms = (await response.json()) as object;
+    await route.fulfill({ response, json: { ...terms, address: MINER_ADDRESS } });
+  });
+  await start(page, { device: 'wasm', worker: 'watchful', throttle: 0.2 });
+  await page.getByText('the pool publishes another address than its jobs pay').waitFor({ timeout: 120_000 });
+  await stop(page);
+});
+
 test('a second tab is refused in words, and may mine when the first has stopped', { timeout: 240_000 }, async () => {
   const context = await newContext();
   const [first, second] = [await context.newPage(), await context.newPage()];

@@ -89,8 +89,9 @@ test('a pool that drops a twentieth of one miner’s work is convicted by that m
   const pool = await fleet.add('a');
   const [victim, other] = [addressOf(1), addressOf(2)];
   await skim(fleet.books(), victim);
-  const robbed = new Miner([stratum(pool)], pool.web, `${victim}.rig1`);
-  const well = new Miner([stratum(pool, 2)], pool.web, `${other}.rig1`);
+  const ledger = ['--node-api', fleet.api];
+  const robbed = new Miner([stratum(pool)], pool.web, `${victim}.rig1`, ledger);
+  const well = new Miner([stratum(pool, 2)], pool.web, `${other}.rig1`, ledger);
   await robbed.running.says(/THE POOL BOOKED LESS WORK THAN IT SIGNED FOR/, 120_000);
   // It was the first slice that could be compared: nothing before it passed as good.
   const [file] = robbed.evidence as [string];
@@ -109,6 +110,11 @@ test('a pool that drops a twentieth of one miner’s work is convicted by that m
   const published = await verify(file, '--pool-api', pool.web);
   expect(published.text).toContain('The pool publishes this key.');
   expect(published.text).toContain('The pool publishes this slice as it signed it.');
+  const committed = await verify(file, '--pool-api', pool.web, '--node-api', fleet.api);
+  expect(committed).toMatchObject({ code: 0 });
+  expect(committed.text).toMatch(
+    /The payout [0-9a-f]{96} at height \d+ commits these books|No payout commits these books/,
+  );
   expect(await verify(file, '--pool-key', '00'.repeat(1952))).toMatchObject({ code: 1 });
   const [receipt] = evidence.receipts;
   expect(receipt).toMatchObject({ address: victim, worker: 'rig1' });
@@ -124,9 +130,10 @@ test('an honest pool of two instances is accused of nothing: kill -9 of pools an
   copyFileSync(join(fleet.directory, 'a', 'pool.key'), join(fleet.directory, 'b', 'pool.key'));
   const second = await fleet.add('b');
   const user = `${addressOf(1)}.rig`;
+  const ledger = ['--node-api', fleet.api];
   const miners = [
-    new Miner([stratum(first)], second.web, `${user}1`),
-    new Miner([stratum(first, 2), stratum(second, 2)], second.web, `${user}2`),
+    new Miner([stratum(first)], second.web, `${user}1`, ledger),
+    new Miner([stratum(first, 2), stratum(second, 2)], second.web, `${user}2`, ledger),
     // The same name twice, on both instances.
     new Miner([stratum(second, 2)], second.web, `${user}3`),
     new Miner([stratum(first)], second.web, `${user}3`),
