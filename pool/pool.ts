@@ -136,7 +136,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     return verifier.hash(epoch, header);
   };
   if (values.payoutsPaused) await pausePayouts(sql, true);
-  const walletClient = createWalletClient(wallet);
+  const walletClient = createWalletClient({ ...wallet, address });
   const runner = new TermRunner(
     {
       network,

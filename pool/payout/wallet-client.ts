@@ -15,6 +15,8 @@ export type WalletClientOptions = {
   /** Such as http://127.0.0.1:28703. */
   readonly url: string;
   readonly tokenFile: string;
+  /** The pool's address: payments and merges spend its outputs alone and change returns to it (books rule 25). Not needed for reading. */
+  readonly address?: string;
   readonly timeoutMillis?: number;
 };
 
@@ -36,6 +38,8 @@ const NOT_FOUND_WORD = 'not_found';
 const UNWRITABLE_WORD = 'state_unwritable';
 const STOPPED_WORD = 'payments_stopped';
 const PAGE = 1000;
+/** Params that name the pool's own address: a wallet that refuses them is the wrong one, and nobody else is to blame. */
+const OWN_FIELDS: ReadonlySet<string> = new Set(['address', 'from_address']);
 
 function answerOf<T>({ code, message, data }: RpcError): WalletAnswer<T> {
   const reason = `${message} (${data?.code ?? code})`;
@@ -51,6 +55,7 @@ function answerOf<T>({ code, message, data }: RpcError): WalletAnswer<T> {
       if (data?.code === STOPPED_WORD) return { kind: 'later', reason, isUnused: true };
       return { kind: 'refused', reason, tooManyOutputs: data?.code === 'too_many_outputs' };
     default: {
+      if (OWN_FIELDS.has(data?.field ?? '')) return { kind: 'later', reason, isUnused: true };
       const index = /^recipients\[(\d+)\]/.exec(data?.field ?? '')?.[1];
       return { kind: 'wrong', reason, recipient: index === undefined ? null : Number(index) };
     }
@@ -125,6 +130,7 @@ function fateOf({ outgoing, finalized_height: seen, history }: RpcTransaction): 
 
 export function createWalletClient(options: WalletClientOptions): PayoutWallet {
   let id = 0;
+  const own = options.address === undefined ? {} : { address: options.address };
   async function call<T>(method: string, params: object, read: (result: never) => T): Promise<WalletAnswer<T>> {
     let answer: RpcAnswer;
     try {
@@ -166,7 +172,6 @@ export function createWalletClient(options: WalletClientOptions): PayoutWallet {
     async status() {
       type Status = {
         request_table: string;
-        outputs: number;
         indexed_height: number;
         caught_up: boolean;
         validity_cuts: number;
@@ -177,10 +182,10 @@ export function createWalletClient(options: WalletClientOptions): PayoutWallet {
       const { value } = status;
       return call(
         'balance',
-        {},
-        (result: { spendable: string }): WalletStatus => ({
+        own,
+        (result: { spendable: string; outputs: number }): WalletStatus => ({
           requestTable: value.request_table,
-          outputs: value.outputs,
+          outputs: result.outputs,
           spendable: parseCoins(result.spendable),
           indexedHeight: value.indexed_height,
           isCaughtUp: value.caught_up,
@@ -196,6 +201,7 @@ export function createWalletClient(options: WalletClientOptions): PayoutWallet {
           request_id: requestId,
           recipients: recipients.map(({ address, amount }) => ({ to: address, amount: formatCoins(amount) })),
           ...(payloadText == null ? {} : { payload_text: payloadText }),
+          ...(options.address === undefined ? {} : { from_address: options.address }),
         },
         (result: { transaction: string; fee: string; recipients: RpcRecipients }) => ({
           transactionId: result.transaction,
@@ -204,7 +210,7 @@ export function createWalletClient(options: WalletClientOptions): PayoutWallet {
         }),
       ),
     compound: (requestId) =>
-      call('compound', { request_id: requestId }, (result: { state: string; fee: string }) => ({
+      call('compound', { request_id: requestId, ...own }, (result: { state: string; fee: string }) => ({
         state: STATES[result.state] ?? 'open',
         fee: parseCoins(result.fee),
       })),

@@ -74,7 +74,8 @@ export class PayoutBed {
   }
 
   wallet() {
-    return createWalletClient({ url: `http://${this.daemon.rpc}`, tokenFile: `${this.files.file}.token` });
+    const address = this.files.firstAddress;
+    return createWalletClient({ url: `http://${this.daemon.rpc}`, tokenFile: `${this.files.file}.token`, address });
   }
 
   /** An accountant that pays every 100 ms what is due, on connections of its own. */

@@ -4,7 +4,6 @@
  */
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { changeAddress } from '../state/address-book.ts';
 import type { Book } from '../state/book.ts';
 import type { Journal } from '../state/journal.ts';
 import { isFinal, type MergeProgress, type OwnedOutput, outputKey, type RequestRecord } from '../state/records.ts';
@@ -62,6 +61,7 @@ export class Merging {
       payloadHex: toHex(order.payload),
       subtractFee: order.subtractFee,
       feePerMass: ask.feePerMass,
+      fromAddress: order.fromAddress,
     };
     await this.#round(request, wish, held);
   }
@@ -73,13 +73,13 @@ export class Merging {
 
   /** Signs the next round of merges, or the payment itself when eight outputs or fewer are held. */
   async #round(request: RequestRecord, wish: Wish, held: readonly OwnedOutput[]): Promise<void> {
-    const { book, planning, commitment } = this.#with;
+    const { planning, commitment } = this.#with;
     const terms = { feePerMass: wish.feePerMass, profileOf: planning.profileOf };
     const round = nextRound(held, terms);
     if (round.length > 0) {
       const merged = new Set(round.flatMap((one) => one.inputs.map(({ key }) => key)));
       const rest = held.map(({ key }) => key).filter((key) => !merged.has(key));
-      const drafts = round.map((one) => planning.moveDraft(one, changeAddress(book)));
+      const drafts = round.map((one) => planning.moveDraft(one, planning.changeTo(wish.fromAddress)));
       return await commitment.commit(request, drafts, 'merge', { ...wish, held: rest });
     }
     const payload = fromHex(wish.payloadHex);
@@ -92,7 +92,7 @@ export class Merging {
     const plan = planWith(held, ask);
     if (plan === undefined)
       return await this.#fail(request, held, 'insufficient_funds', 'the merged outputs do not cover it');
-    await commitment.commit(request, [planning.payDraft(plan, wish.recipients, payload)], 'pay');
+    await commitment.commit(request, [planning.payDraft(plan, wish.recipients, payload, wish.fromAddress)], 'pay');
   }
 
   async #fail(
@@ -142,7 +142,7 @@ export class Merging {
     const held = keys.flatMap((key) => book.outputs.get(key) ?? []);
     if (lost)
       return await this.#fail(request, held, 'merge_lost', 'another wallet with the same words spent an output');
-    const { recipients, payloadHex, subtractFee, feePerMass } = request.merge;
-    await this.#round(request, { recipients, payloadHex, subtractFee, feePerMass }, held);
+    const { recipients, payloadHex, subtractFee, feePerMass, fromAddress } = request.merge;
+    await this.#round(request, { recipients, payloadHex, subtractFee, feePerMass, fromAddress }, held);
   }
 }

@@ -82,10 +82,10 @@ export class Outgoing {
   async pay(order: PayOrder): Promise<Outcome> {
     return await this.#once(order.requestId, order.params, async () => {
       const ask = this.#planning.ask(order);
-      const plan = this.#planning.plan(ask, order.compoundFirst);
+      const plan = this.#planning.plan(ask, order);
       const request = this.#newRequest(order, order.recipients, ask.feePerMass);
       if ('held' in plan) return await this.#merging.start(request, order, ask, plan.held);
-      const draft = this.#planning.payDraft(plan, order.recipients, order.payload);
+      const draft = this.#planning.payDraft(plan, order.recipients, order.payload, order.fromAddress);
       await this.#commitment.commit(request, [draft], 'pay');
     });
   }

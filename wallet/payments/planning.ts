@@ -9,6 +9,7 @@ import type { OwnSpends } from '../chain/own-spends.ts';
 import { changeAddress } from '../state/address-book.ts';
 import type { Book } from '../state/book.ts';
 import type { OwnedOutput, Recipient, RequestKind } from '../state/records.ts';
+import { SortedOutputs } from '../state/sorted-outputs.ts';
 import { WalletError } from '../wallet-error.ts';
 import type { Draft } from './build.ts';
 import { gather, type Merge, merges, nextRound } from './compounding.ts';
@@ -39,6 +40,8 @@ export type PayOrder = {
   readonly payload: Uint8Array;
   readonly subtractFee: boolean;
   readonly compoundFirst: boolean;
+  /** Spends outputs of this address alone, and change returns to it; without it all outputs, and the change address. */
+  readonly fromAddress: string | undefined;
   readonly params: unknown;
 };
 
@@ -78,7 +81,7 @@ export class Planning {
   /** What a payment would cost now. Nothing is reserved or kept. */
   quotePay(order: PayOrder): Quote {
     const ask = this.ask(order);
-    const plan = this.plan(ask, order.compoundFirst);
+    const plan = this.plan(ask, order);
     const { feePerMass } = ask;
     if (!('held' in plan)) {
       const recipients = order.recipients.map(({ to }, i) => ({ to, amount: plan.amounts[i] as bigint }));
@@ -109,9 +112,13 @@ export class Planning {
     };
   }
 
-  plan(ask: Ask, compoundFirst: boolean): Plan | Gathering {
+  plan(ask: Ask, { compoundFirst, fromAddress }: Pick<PayOrder, 'compoundFirst' | 'fromAddress'>): Plan | Gathering {
     const { book } = this.#with;
-    const found = select(book.available, ask);
+    const available =
+      fromAddress === undefined
+        ? book.available
+        : new SortedOutputs([...book.available].filter(({ address }) => address === fromAddress));
+    const found = select(available, ask);
     if (!('refusal' in found)) return found;
     if (found.refusal === 'amount_below_fee')
       throw new WalletError('amount_below_fee', 'the fee is larger than an amount it is taken from');
@@ -119,10 +126,10 @@ export class Planning {
     // What the newest cuts brought may be enough: nobody is told that there is too little before they are read.
     if (!this.#with.follower.caughtUp) throw this.#behind();
     // Change and merged outputs on their way come back soon: then the same call will do.
-    const inFlight = (): boolean => this.#returning() > 0n && book.available.total + this.#returning() >= needed;
+    const inFlight = (): boolean => this.#returning() > 0n && available.total + this.#returning() >= needed;
     if (found.refusal === 'too_many_outputs') {
       if (compoundFirst) {
-        const held = gather(book.available, ask);
+        const held = gather(available, ask);
         if (!('needed' in held)) return { held };
       }
       if (inFlight()) throw new WalletError('funds_in_flight', 'other payments hold the outputs this one needs');
@@ -138,7 +145,7 @@ export class Planning {
     if (inFlight()) throw new WalletError('funds_in_flight', 'other payments hold the outputs this one needs');
     throw new WalletError('insufficient_funds', 'not enough funds', {
       needed: formatCoins(needed),
-      spendable: formatCoins(book.available.total),
+      spendable: formatCoins(available.total),
     });
   }
 
@@ -153,16 +160,21 @@ export class Planning {
     return { found, left: outputs.length - taken, feePerMass };
   }
 
-  payDraft(plan: Plan, recipients: readonly Recipient[], payload: Uint8Array): Draft {
+  payDraft(plan: Plan, recipients: readonly Recipient[], payload: Uint8Array, changeTo: string | undefined): Draft {
     return {
       inputs: plan.inputs,
       profiles: plan.profiles,
       recipients: recipients.map(({ to }, i) => ({ to, amount: plan.amounts[i] as bigint })),
       change: plan.change,
-      changeAddress: changeAddress(this.#with.book),
+      changeAddress: this.changeTo(changeTo),
       payload,
       ...this.#heights(),
     };
+  }
+
+  /** Where change and merged outputs of an order go. */
+  changeTo(fromAddress: string | undefined): string {
+    return fromAddress ?? changeAddress(this.#with.book);
   }
 
   moveDraft(merge: Merge, to: string): Draft {

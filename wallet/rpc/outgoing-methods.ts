@@ -30,6 +30,7 @@ const terms = {
   compound_first: optional(flag('merge outputs first when the payment needs more than 8')),
   subtract_fee: optional(flag('take the fee out of the amount')),
   payload_text: optional(payloadField),
+  from_address: optional(addressField),
   dry_run: optional(flag('only say what it would cost')),
 };
 
@@ -69,10 +70,13 @@ function wish(params: Readonly<Record<string, unknown>>): Readonly<Record<string
 }
 
 function payOrder(
+  wallet: Wallet,
   kind: PayOrder['kind'],
   recipients: readonly Recipient[],
   params: { readonly [K in keyof typeof terms]?: unknown },
 ): PayOrder {
+  const fromAddress = params.from_address as string | undefined;
+  if (fromAddress !== undefined) ownAddress(wallet, fromAddress, 'from_address');
   return {
     requestId: params.request_id as string,
     kind,
@@ -80,6 +84,7 @@ function payOrder(
     payload: readPayload(params.payload_text as string | undefined),
     subtractFee: params.subtract_fee === true,
     compoundFirst: params.compound_first === true,
+    fromAddress,
     params: wish(params),
   };
 }
@@ -122,10 +127,14 @@ export const outgoingMethods = {
     },
   ),
   send: method('Outgoing', 'Pays one recipient', sendParams, (wallet, params) =>
-    pay(wallet, payOrder('payment', [readRecipient(wallet, params)], params), params.dry_run === true),
+    pay(wallet, payOrder(wallet, 'payment', [readRecipient(wallet, params)], params), params.dry_run === true),
   ),
   send_many: method('Outgoing', 'Pays up to seven recipients in one transaction', sendManyParams, (wallet, params) =>
-    pay(wallet, payOrder('payment', readRecipients(wallet, params.recipients), params), params.dry_run === true),
+    pay(
+      wallet,
+      payOrder(wallet, 'payment', readRecipients(wallet, params.recipients), params),
+      params.dry_run === true,
+    ),
   ),
   sweep: method(
     'Outgoing',
@@ -160,12 +169,13 @@ export const outgoingMethods = {
       compound_first: terms.compound_first,
       subtract_fee: terms.subtract_fee,
       payload_text: terms.payload_text,
+      from_address: terms.from_address,
       dry_run: terms.dry_run,
     }),
     (wallet, params) => {
       const to = formatAddress(burnAddressPayload(), wallet.network);
       const recipients = [{ to, amount: readAmount(params.amount, 'amount') }];
-      return pay(wallet, payOrder('burn', recipients, params), params.dry_run === true);
+      return pay(wallet, payOrder(wallet, 'burn', recipients, params), params.dry_run === true);
     },
   ),
   compound: method(

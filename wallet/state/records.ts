@@ -77,6 +77,8 @@ export type MergeProgress = {
   readonly payloadHex: string;
   readonly subtractFee: boolean;
   readonly feePerMass: bigint;
+  /** Where merged outputs and change go, when it is not the change address. */
+  readonly fromAddress?: string | undefined;
   /** Outputs the request holds: those not in a running merge. */
   readonly held: readonly string[];
   /** Merges whose fate is awaited. */

@@ -356,3 +356,43 @@ test('bad input is refused with its field', async () => {
     expect({ params, ...(await refusal('send', params)) }).toMatchObject({ code: -32602, word, data: { field } });
   expect(node.submissions).toBe(0);
 });
+
+test('a payment from one address spends its outputs alone, also when it merges first, and change returns to it', async () => {
+  const node = new FakeNode();
+  const { call, refusal, turn } = await fundedWallet(node, [50n * COIN]);
+  const from = String((await call('new_address')).address);
+  for (let i = 0; i < 12; i++) node.reward(from, COIN);
+  node.seal();
+  await turn();
+  const pay = (amount: string, request_id: string) => ({ to: stranger(7), amount, request_id, from_address: from });
+  expect(await refusal('send', pay('13', 'a'))).toMatchObject({
+    word: 'insufficient_funds',
+    data: { spendable: '12.00000000' },
+  });
+  expect(await refusal('send', { ...pay('1', 'b'), from_address: stranger(7) })).toMatchObject({
+    word: 'address_not_mine',
+    data: { field: 'from_address' },
+  });
+  expect(await call('send', pay('0.5', 'c'))).toMatchObject({ duplicate: false });
+  node.seal();
+  await turn();
+  const merging = { ...pay('11', 'd'), compound_first: true };
+  await refusal('send', merging);
+  for (let round = 0; round < 3; round++) {
+    node.seal();
+    await turn();
+    await turn();
+  }
+  expect(await call('send', merging)).toMatchObject({ duplicate: true, state: 'finalized' });
+  expect(node.balanceOf(stranger(7))).toBe(1_150_000_000n);
+  const outputs = (await call('outputs')).outputs as { address: string; amount: string }[];
+  expect(outputs.filter(({ address }) => address !== from).map(({ amount }) => amount)).toEqual(['50.00000000']);
+  const left = outputs.filter(({ address }) => address === from);
+  expect(left.length).toBeGreaterThan(0);
+  const fees =
+    12n * COIN - 1_150_000_000n - left.reduce((sum, { amount }) => sum + BigInt(amount.replace('.', '')), 0n);
+  expect(fees > 0n && fees < COIN / 10n).toBe(true);
+  // What returned is no payment to anybody.
+  const { entries } = (await call('history')) as { entries: { recipients: { to: string }[] }[] };
+  expect(new Set(entries.flatMap(({ recipients }) => recipients.map(({ to }) => to)))).toEqual(new Set([stranger(7)]));
+});
