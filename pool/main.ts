@@ -70,11 +70,23 @@ const runCommand = command(
   },
 );
 
+const PUBLIC_EXITS = { holds: 0, false: 1, unchecked: 3 } as const;
+const AUDIT_EXITS = [
+  { code: PUBLIC_EXITS.holds, says: 'no difference was found' },
+  { code: PUBLIC_EXITS.false, says: 'a difference was found; without --public also: the audit could not be made' },
+  { code: 2, says: 'the command line is wrong' },
+  {
+    code: PUBLIC_EXITS.unchecked,
+    says: 'with --public: nothing was found to be wrong, and not everything could be checked: no --node-api, a node that lacks something, or no answer from the pool',
+  },
+];
+
 const auditCommand = command(
   {
     name: 'svc-pool audit',
     summary:
       'Recomputes the books from shares, slices, blocks and payments, and with --node-api from the ledger; exits with 1 at one atom of difference.',
+    exits: AUDIT_EXITS,
     options: {
       dataDir: poolOptions.dataDir,
       database: parsed(
@@ -123,10 +135,10 @@ const auditCommand = command(
         const node = values.nodeApi === undefined ? null : nodeOf(values.nodeApi);
         const report = await auditPublic({ pool: publicPool(values.public), node });
         terminal.out(values.json ? `${JSON.stringify(report, undefined, 2)}\n` : publicReportText(report));
-        return report.differences === 0 ? 0 : 1;
+        return PUBLIC_EXITS[report.verdict];
       } catch (error) {
         failed('svc-pool audit', error, terminal);
-        return 1;
+        return PUBLIC_EXITS.unchecked;
       }
     }
     const { log, close } = openLog('audit', values, terminal.env);

@@ -129,7 +129,11 @@ export const poolOptions = {
   ),
   walletTokenFile: path({ help: 'token of the wallet daemon', group: NODE }),
   poolAddress: parsed(
-    { help: 'address that blocks pay; asked of the wallet at the first start', group: NODE, placeholder: 'ADDRESS' },
+    {
+      help: 'address of the wallet that blocks pay and payouts spend from; asked of the wallet at the first start',
+      group: NODE,
+      placeholder: 'ADDRESS',
+    },
     (word) => {
       parseAddress(word);
       return word;

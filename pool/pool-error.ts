@@ -9,6 +9,7 @@ export const POOL_ERROR_CODES = [
   'pool_address',
   'webhook_secret',
   'not_a_pool',
+  'pool_unreachable',
   'chain_changed',
   'chain_height',
 ] as const;

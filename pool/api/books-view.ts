@@ -155,7 +155,15 @@ export class BooksView {
       ]);
     const { network, address } = this.#options;
     const key = await this.#options.poolKey?.();
-    return { api_version: 1, network, address, ...(key === undefined ? {} : { pool_key: toHex(key) }), terms };
+    const [height] = await this.#sql<{ value: string }[]>`select value from settings where name = 'chain_height'`;
+    return {
+      api_version: 1,
+      network,
+      address,
+      ...(key === undefined ? {} : { pool_key: toHex(key) }),
+      ...(height === undefined ? {} : { height: Number(height.value) }),
+      terms,
+    };
   }
 
   /**

@@ -5,12 +5,12 @@
  */
 import { readExtranonce } from '../../bridge/session/extranonce.ts';
 import type { ApiClient } from '../../protocol/api/client.ts';
-import type { TransactionDocument } from '../../protocol/api/transaction-documents.ts';
 import { rewardTransaction } from '../../protocol/books-verdict.ts';
 import { fromHex } from '../../protocol/bytes.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import type { Sql } from '../database/connect.ts';
 import { auditCarried, Heads } from './commitments.ts';
+import { CutReader, changesOf } from './cut-reader.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 import type { Progress } from './slices.ts';
 
@@ -20,52 +20,6 @@ export type LedgerAuditOptions = { readonly poolAddress: string };
 
 const SOLO = 1;
 const BATCH_ADDRESSES = 64;
-
-/** Every change of some addresses above a height, oldest first. */
-async function* changesOf(node: LedgerReads, addresses: readonly string[], afterHeight: number) {
-  for (let cursor: string | undefined; ; ) {
-    const page = await node.addressChanges({
-      addresses: [...addresses],
-      after_height: afterHeight,
-      limit: 1024,
-      ...(cursor === undefined ? {} : { cursor }),
-    });
-    yield* page.changes;
-    if (page.next_cursor === undefined) return;
-    cursor = page.next_cursor;
-  }
-}
-
-/** Transactions by id, read with the cut that executed them. */
-class CutReader {
-  readonly #node: LedgerReads;
-  #height = -1;
-  #transactions = new Map<string, TransactionDocument>();
-
-  constructor(node: LedgerReads) {
-    this.#node = node;
-  }
-
-  async find(height: number, id: string): Promise<TransactionDocument | undefined> {
-    if (this.#height !== height) {
-      const found = new Map<string, TransactionDocument>();
-      for (let cursor: string | undefined; ; ) {
-        const page = await this.#node.cutTransactions({
-          height,
-          limit: 64,
-          ...(cursor === undefined ? {} : { cursor }),
-        });
-        for (const transaction of page.transactions)
-          if (transaction.outcome === 'finalized') found.set(transaction.transaction_id, transaction);
-        if (page.next_cursor === undefined) break;
-        cursor = page.next_cursor;
-      }
-      this.#height = height;
-      this.#transactions = found;
-    }
-    return this.#transactions.get(id);
-  }
-}
 
 type BlockRow = {
   block_id: Buffer;
@@ -174,8 +128,6 @@ async function auditPayments(
 ): Promise<void> {
   const cuts = new CutReader(node);
   const heads = new Heads(sql);
-  /** Addresses that the pool pays from: its own, and those its payments left change at. */
-  const ours = new Set([options.poolAddress]);
   const known = new Set<string>();
   const rows = await sql<PayoutRow[]>`select p.id, p.number, p.books_slice, p.books_head, p.state,
       p.transaction_id, p.fee, p.final_height,
@@ -207,21 +159,23 @@ async function auditPayments(
       if (at === -1) findings.add(`${name}: to ${item.address}`, item.amount, 'no such output', REMEDIES.payment);
       else made.splice(at, 1);
     }
-    // What is left is the change.
-    for (const output of made) ours.add(output.split(' ')[0] as string);
+    // What is left is the change, which returns to the pool's address (books rule 25).
+    for (const output of made)
+      if (!output.startsWith(`${options.poolAddress} `))
+        findings.add(`${name}: output ${output}`, 'no payment', 'paid by the ledger', REMEDIES.payment);
   }
-  await auditUnknownPayments(sql, node, { ours, known, cuts }, findings);
+  await auditUnknownPayments(sql, node, { poolAddress: options.poolAddress, known, cuts }, findings);
 }
 
 /** Payments of the pool to its accounts that the books do not hold: a deleted row, or one that a restore lost. */
 async function auditUnknownPayments(
   sql: Sql,
   node: LedgerReads,
-  { ours, known, cuts }: { ours: ReadonlySet<string>; known: ReadonlySet<string>; cuts: CutReader },
+  { poolAddress, known, cuts }: { poolAddress: string; known: ReadonlySet<string>; cuts: CutReader },
   findings: Findings,
 ): Promise<void> {
   const accounts = await sql<{ address: string }[]>`select address from accounts order by id`;
-  const addresses = accounts.map((row) => row.address).filter((address) => !ours.has(address));
+  const addresses = accounts.map((row) => row.address).filter((address) => address !== poolAddress);
   const after = (await firstHeight(sql)) - 1;
   const told = new Set<string>();
   for (let at = 0; at < addresses.length; at += BATCH_ADDRESSES)
@@ -230,8 +184,7 @@ async function auditUnknownPayments(
       const id = change.transaction_id;
       if (known.has(id) || told.has(id)) continue;
       const paid = await cuts.find(change.finalized_height, id);
-      if (paid === undefined || !paid.inputs.some((input) => input.address !== null && ours.has(input.address)))
-        continue;
+      if (paid === undefined || !paid.inputs.some((input) => input.address === poolAddress)) continue;
       told.add(id);
       const what = `transaction ${id} of cut ${change.finalized_height}`;
       findings.add(what, 'no payout', `paid ${change.amount} atoms to ${change.address}`, REMEDIES.payment);

@@ -1,18 +1,33 @@
 /** Reading another pool's public API: page by page, with patience. */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
+import { PoolError } from '../pool-error.ts';
 
 const PAGE = 200;
 const TIMEOUT_MILLIS = 30_000;
 const MAX_TRIES = 20;
+
+/** Asked too often, or busy. */
+const PATIENCE: ReadonlySet<number> = new Set([429, 503]);
+
+async function answerOf(url: string): Promise<Response> {
+  try {
+    return await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MILLIS) });
+  } catch (error) {
+    const { message, cause } = error as Error;
+    const why =
+      cause instanceof Error ? `${message}: ${cause.message || String((cause as { code?: string }).code)}` : message;
+    throw new PoolError('pool_unreachable', `no answer from ${url}: ${why}`);
+  }
+}
 
 /** Reads a pool's API; one that asks for patience gets it. */
 export function publicPool(url: string): BooksSources['pool'] {
   const base = url.replace(/\/+$/, '');
   return async (path) => {
     for (let tries = 1; ; tries++) {
-      const response = await fetch(`${base}/api/v1/${path}`, { signal: AbortSignal.timeout(TIMEOUT_MILLIS) });
+      const response = await answerOf(`${base}/api/v1/${path}`);
       if (response.ok) return response.json();
-      if (response.status !== 429 || tries === MAX_TRIES)
+      if (!PATIENCE.has(response.status) || tries === MAX_TRIES)
         throw new Error(`${path}: the pool answered with status ${response.status}`);
       const seconds = Math.min(30, Math.max(1, Number(response.headers.get('retry-after') ?? 1)));
       await new Promise((resolve) => setTimeout(resolve, seconds * 1000));

@@ -3,37 +3,56 @@
  * each other, every credit list by the one verifier, commitments and payments against a node of the auditor's choice.
  */
 import { parseAddress } from '../../protocol/address.ts';
-import { type BooksCommitment, checkCommitment, readCommitment } from '../../protocol/books-commitment.ts';
-import {
-  type BooksSources,
-  type CommitmentRow,
-  gatherEvidence,
-  payloadOnLedger,
-} from '../../protocol/books-evidence.ts';
+import { ApiError } from '../../protocol/api/client-calls.ts';
+import { type BooksSources, type CommitmentRow, gatherEvidence } from '../../protocol/books-evidence.ts';
 import { type BooksService, FIRST_CHAIN, type SliceRecord } from '../../protocol/books-slice.ts';
 import { judgeList, type NotChecked, type PublishedTerms, recordsFault } from '../../protocol/books-verdict.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { readPoolList } from '../../protocol/pool-list.ts';
 import { sumTree } from '../../protocol/sum-tree.ts';
+import type { PaymentDocument } from '../api/documents.ts';
 import { SERVICES } from '../journal-record.ts';
+import { PoolError } from '../pool-error.ts';
+import { CutReader } from './cut-reader.ts';
 import { type Finding, Findings, REMEDIES } from './findings.ts';
-import { auditPublicPayments } from './public-payments.ts';
+import { auditNumbers, CommitmentAudit, readCommitments } from './public-commitments.ts';
+import { type AddressMoney, auditMoney, type MoneyReport, readAddressMoney } from './public-money.ts';
+import { auditOutputs, auditSums, paidByTransaction, readPayments } from './public-payments.ts';
 import { pagesOf } from './public-reads.ts';
 
+/** `false`: something does not hold. `unchecked`: nothing was found to be wrong, and not everything could be checked. */
+export type PublicVerdict = 'holds' | 'unchecked' | 'false';
+
 export type PublicReport = {
+  readonly verdict: PublicVerdict;
   readonly address: string;
   readonly network: string;
+  /** The newest cut that the books have taken in, as the pool says. */
+  readonly height: number | null;
   readonly slices: number;
   readonly lists: { readonly proven: number; readonly unchecked: number; readonly false: number };
   /** Why lists could not be proven, and how many. */
   readonly missing: Readonly<Partial<Record<NotChecked, number>>>;
   readonly commitments: number;
   readonly payments: number;
-  /** Whether a node was asked. */
-  readonly ledger: boolean;
+  /** What left the pool's address; null without a node. */
+  readonly money: MoneyReport | null;
+  /** The cut that the node has read up to; null without a node. */
+  readonly ledger_height: number | null;
+  /** What was not checked at all. */
+  readonly not_checked: readonly string[];
   readonly differences: number;
   readonly findings: readonly Finding[];
 };
+
+/** Nobody but the pool and the finder can know this, so it is no gap of an audit. */
+const NEVER_CHECKED: NotChecked = 'solo_finder';
+
+/** Cuts by which a node may be behind the pool's. */
+const MAX_LAG = 16;
+
+export const WITHOUT_A_NODE =
+  'the ledger: rewards, targets, commitments, payments and what left the pool’s address (name a node with --node-api)';
 
 type Published = SliceRecord & { readonly credits: object | null };
 
@@ -44,6 +63,8 @@ class PublicAudit {
   readonly #missing: Partial<Record<NotChecked, number>> = {};
   readonly #lists = { proven: 0, unchecked: 0, false: 0 };
   readonly #credited = new Map<string, bigint>();
+  #fees = 0n;
+  readonly #notChecked: string[] = [];
   /** Lists of one service ask for the same pages again and again. */
   readonly #answers = new Map<string, Promise<unknown>>();
 
@@ -60,35 +81,102 @@ class PublicAudit {
     return known;
   };
 
+  /** Reads in the order of books rule 26, so that a pool that goes on meanwhile is not called false: what is read later explains what was read before. */
   async run(): Promise<PublicReport> {
     const findings = this.#findings;
-    const terms = (await this.#sources.pool('terms')) as PublishedTerms;
-    for (const service of SERVICES)
-      await findings.section(`slices of ${service}`, () => this.#slices(service, terms), undefined);
+    const { pool, node } = this.#sources;
+    const terms = await this.#terms();
+    const money =
+      node === null
+        ? undefined
+        : await this.#section('the pool’s address', () => readAddressMoney(node, terms.address), undefined);
+    const payments = await this.#section('payments', () => readPayments(pool), []);
+    const commitments = await this.#section('commitments', () => readCommitments(pool), []);
+    for (const service of SERVICES) await this.#section(`slices of ${service}`, () => this.#slices(service), undefined);
     for (const service of SERVICES)
       for (const record of this.#records.get(service) ?? [])
-        if (record.credits !== null) await findings.section(nameOf(record), () => this.#list(record), undefined);
-    const commitments = await findings.section('commitments', () => this.#commitments(terms), 0);
-    const payments = await findings.section(
-      'payments',
-      () => auditPublicPayments(this.#sources, this.#credited, findings),
-      0,
-    );
+        if (record.credits !== null) await this.#section(nameOf(record), () => this.#list(record), undefined);
+    auditNumbers(commitments, findings);
+    auditSums(payments, this.#credited, findings);
+    const spent = node === null || money === undefined ? null : await this.#ledger(money, payments, commitments);
+    if (node === null) this.#notChecked.push(WITHOUT_A_NODE);
+    const height = terms.height ?? null;
+    if (money !== undefined && height !== null && height > money.height + MAX_LAG)
+      this.#notChecked.push(`cuts ${money.height + 1} to ${height}: the node has not read them`);
     return {
+      verdict: this.#verdict(),
       address: terms.address,
       network: terms.network,
+      height,
       slices: [...this.#records.values()].reduce((sum, records) => sum + records.length, 0),
       lists: this.#lists,
       missing: this.#missing,
-      commitments,
-      payments,
-      ledger: this.#sources.node !== null,
+      commitments: commitments.length,
+      payments: payments.length,
+      money: spent,
+      ledger_height: money?.height ?? null,
+      not_checked: this.#notChecked,
       differences: findings.count,
       findings: findings.list,
     };
   }
 
-  async #slices(service: BooksService, terms: PublishedTerms): Promise<void> {
+  /** What the node does not tell cannot be checked; what the pool does not tell is a finding. A pool that is gone ends the audit. */
+  async #section<T>(what: string, work: () => Promise<T>, otherwise: T): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof PoolError) throw error;
+      const { message } = error as Error;
+      if (error instanceof ApiError) this.#notChecked.push(`${what}: ${message}`);
+      else this.#findings.add(what, 'cannot be audited', message, REMEDIES.failed);
+      return otherwise;
+    }
+  }
+
+  async #terms(): Promise<PublishedTerms> {
+    try {
+      const terms = (await this.#sources.pool('terms')) as PublishedTerms;
+      parseAddress(terms.address);
+      return terms;
+    } catch (error) {
+      if (error instanceof PoolError) throw error;
+      throw new PoolError('pool_unreachable', `there is no pool at that address: ${(error as Error).message}`);
+    }
+  }
+
+  #verdict(): PublicVerdict {
+    if (this.#findings.count > 0) return 'false';
+    const isWhole = Object.keys(this.#missing).every((each) => each === NEVER_CHECKED);
+    return isWhole && this.#notChecked.length === 0 ? 'holds' : 'unchecked';
+  }
+
+  async #ledger(
+    money: AddressMoney,
+    payments: readonly PaymentDocument[],
+    commitments: readonly CommitmentRow[],
+  ): Promise<MoneyReport | null> {
+    const findings = this.#findings;
+    const node = this.#sources.node as NonNullable<BooksSources['node']>;
+    const cuts = new CutReader(node);
+    // The pool may have paid since its address was read: the node has gone on as well.
+    const through = await this.#section('the pool’s address', () => heightOf(node, money), money.height);
+    const carried = new CommitmentAudit(this.#records, cuts, findings);
+    const beyond =
+      (await this.#section('commitments', () => carried.listed(commitments, through), 0)) +
+      (await this.#section('payments', () => auditOutputs(payments, cuts, through, findings), 0));
+    if (beyond > 0)
+      this.#notChecked.push(`${beyond} payouts and payments in cuts after ${through}: the node has not read them`);
+    await this.#section('commitments', () => carried.unlisted(commitments, money), undefined);
+    const paid = paidByTransaction(payments);
+    return this.#section(
+      'what left the pool’s address',
+      () => auditMoney(money, cuts, { paid, fees: this.#fees }, findings),
+      null,
+    );
+  }
+
+  async #slices(service: BooksService): Promise<void> {
     const findings = this.#findings;
     const records: Published[] = [];
     const pages = pagesOf(this.#sources.pool, `slices/${service}`, (answer: { slices: Published[] }) => answer.slices);
@@ -96,13 +184,15 @@ class PublicAudit {
     records.reverse();
     this.#records.set(service, records);
     if (records.length === 0) return;
+    // After the records: terms may have changed while they were read.
+    const terms = (await this.#sources.pool('terms')) as PublishedTerms;
     if (records[0]?.previous !== FIRST_CHAIN)
       findings.add(`slices of ${service}`, `begin with ${records[0]?.slice}`, 'the first one', REMEDIES.published);
     const fault = recordsFault(records, service, terms);
     if (fault !== undefined) findings.add(`records of ${service}`, 'published', `false: ${fault}`, REMEDIES.published);
     for (const record of records) {
-      await findings.section(nameOf(record), () => this.#leaves(record), undefined);
-      await findings.section(nameOf(record), () => this.#target(record), undefined);
+      await this.#section(nameOf(record), () => this.#leaves(record), undefined);
+      await this.#section(nameOf(record), () => this.#target(record), undefined);
     }
   }
 
@@ -139,6 +229,7 @@ class PublicAudit {
     // False or not, this is what the pool says that it credited: payments are held against it.
     for (const { address, amount } of list.credits)
       this.#credited.set(address, (this.#credited.get(address) ?? 0n) + BigInt(amount));
+    this.#fees += BigInt(list.fee);
     const evidence = await gatherEvidence(list, { ...this.#sources, pool: this.#pool });
     const verdict = judgeList(list, evidence);
     this.#lists[verdict.verdict]++;
@@ -149,85 +240,10 @@ class PublicAudit {
     if (verdict.verdict === 'unchecked')
       for (const each of verdict.missing) this.#missing[each] = (this.#missing[each] ?? 0) + 1;
   }
+}
 
-  async #commitments(terms: PublishedTerms): Promise<number> {
-    const findings = this.#findings;
-    const { node } = this.#sources;
-    const listed = new Set<string>();
-    let before: { number: number; slice: number } = { number: 0, slice: 0 };
-    let count = 0;
-    const pages = pagesOf(
-      this.#sources.pool,
-      'commitments',
-      (answer: { commitments: CommitmentRow[] }) => answer.commitments,
-    );
-    for await (const row of pages) {
-      const name = `payout ${row.number}`;
-      count++;
-      findings.compare(`${name}: the one before`, before.number, row.number - 1, REMEDIES.published);
-      before = { ...before, number: row.number };
-      if (row.transaction_id === null) continue;
-      listed.add(row.transaction_id);
-      if (row.state !== 'finalized' || row.final_height === null || node === null) continue;
-      const payload = await payloadOnLedger(node, row.final_height, row.transaction_id);
-      const found = this.#committed(name, { ...row, transaction_id: row.transaction_id }, row.final_height, payload);
-      if (found === undefined) continue;
-      findings.compare(`${name}: number on the ledger`, row.number, found.number, REMEDIES.published);
-      if (row.slice !== null) findings.compare(`${name}: slice`, row.slice, found.slice, REMEDIES.published);
-      if (row.head !== null) findings.compare(`${name}: head`, row.head, found.head, REMEDIES.published);
-      if (found.slice < before.slice)
-        findings.add(`${name}: slice`, found.slice, `${before.slice} or later`, REMEDIES.published);
-      before = { ...before, slice: found.slice };
-    }
-    if (node !== null) await this.#spends(terms.address, listed);
-    return count;
-  }
-
-  #committed(
-    name: string,
-    { transaction_id }: { readonly transaction_id: string },
-    height: number,
-    payload_hex: string | null,
-  ): BooksCommitment | undefined {
-    const recordAt = (service: BooksService, slice: number) =>
-      this.#records.get(service)?.find((record) => record.slice === slice);
-    const found = checkCommitment({ transaction_id, height, payload_hex }, recordAt);
-    if (typeof found === 'object') return found;
-    const computed = found === undefined ? 'a slice that is not published' : `false: ${found}`;
-    this.#findings.add(
-      `${name}: what transaction ${transaction_id} carries`,
-      'published',
-      computed,
-      REMEDIES.published,
-    );
-    return undefined;
-  }
-
-  /** Whatever spent from the pool's address was signed by the pool: a commitment in it counts, whether the pool lists it or not. */
-  async #spends(address: string, listed: ReadonlySet<string>): Promise<void> {
-    const { node } = this.#sources;
-    if (node === null) return;
-    const looked = new Set(listed);
-    for (let cursor: string | undefined; ; ) {
-      const page = await node.addressChanges({
-        addresses: [address],
-        after_height: 0,
-        limit: 1024,
-        ...(cursor === undefined ? {} : { cursor }),
-      });
-      for (const { kind, transaction_id: transaction, finalized_height: height } of page.changes) {
-        if (kind !== 'spent' || looked.has(transaction)) continue;
-        looked.add(transaction);
-        const payload = await payloadOnLedger(node, height, transaction);
-        if (payload === null || readCommitment(payload) === undefined) continue;
-        const name = `transaction ${transaction} of cut ${height}`;
-        this.#findings.add(name, 'not listed', 'a payout that carries a head of the books', REMEDIES.published);
-        this.#committed(name, { transaction_id: transaction }, height, payload);
-      }
-      if (page.next_cursor === undefined) return;
-      cursor = page.next_cursor;
-    }
-  }
+async function heightOf(node: NonNullable<BooksSources['node']>, { address, height }: AddressMoney): Promise<number> {
+  return (await node.addressChanges({ addresses: [address], after_height: height, limit: 1 })).indexed_height;
 }
 
 const nameOf = ({ slice, service }: Pick<SliceRecord, 'slice' | 'service'>): string => `slice ${slice} of ${service}`;

@@ -26,6 +26,12 @@ export function reportText(report: AuditReport): string {
   return `${lines.join('\n')}\n`;
 }
 
+const VERDICTS: Readonly<Record<PublicReport['verdict'], (report: PublicReport) => string>> = {
+  holds: () => 'Verdict: no difference was found.',
+  unchecked: () => 'Verdict: nothing was found to be wrong, and not everything could be checked (exit code 3).',
+  false: ({ differences }) => `Verdict: what the pool publishes does not hold: ${differences} differences.`,
+};
+
 export function publicReportText(report: PublicReport): string {
   const lines = report.findings.map(
     ({ what, books, computed }) => `${what}: the pool says ${books}, computed ${computed}`,
@@ -38,8 +44,12 @@ export function publicReportText(report: PublicReport): string {
     `The pool whose blocks pay ${report.address} (${report.network}): ${report.slices} slices, ${report.commitments} commitments, ${report.payments} payments`,
     `Credit lists: ${proven} proven, ${unchecked} not to be proven from here, ${wrong} false`,
   );
+  if (report.money !== null && report.money.withdrawals.length > 0)
+    lines.push(
+      `The pool took ${report.money.withdrawn} atoms for itself in ${report.money.withdrawals.length} transactions`,
+    );
   for (const [why, count] of Object.entries(report.missing)) lines.push(`Not checked in ${count} lists: ${why}`);
-  if (!report.ledger) lines.push('Nothing was compared with the ledger: name a node with --node-api.');
-  lines.push(report.differences === 0 ? 'No difference was found.' : `${report.differences} differences`);
+  for (const each of report.not_checked) lines.push(`Not checked: ${each}`);
+  lines.push(VERDICTS[report.verdict](report));
   return `${lines.join('\n')}\n`;
 }

@@ -1,4 +1,4 @@
-/** The `--help` text of a command, rendered from its option table: usage, options by group with defaults, examples. */
+/** The `--help` text of a command, rendered from its option table: usage, options by group with defaults, exit codes, examples. */
 import { type CommandSpec, type OptionSpec, type OptionTable, optionName } from './options.ts';
 
 const WIDTH = 110;
@@ -41,6 +41,13 @@ export function renderHelp(command: CommandSpec<OptionTable>): string {
     { left: '-V, --version', right: 'show the version' },
   ]);
   for (const [title, rows] of groups) parts.push(section(title, rows));
+  if (command.exits !== undefined)
+    parts.push(
+      section(
+        'Exit codes',
+        command.exits.map(({ code, says }) => ({ left: String(code), right: says })),
+      ),
+    );
   if (command.examples !== undefined && command.examples.length > 0)
     parts.push(`Examples:\n${command.examples.map(({ line, says }) => `  # ${says}\n  ${line}\n`).join('')}`);
   return parts.join('\n');

@@ -73,6 +73,8 @@ export interface CommandSpec<T extends OptionTable> {
   readonly options: T;
   readonly operands?: readonly Operand[];
   readonly examples?: readonly Example[];
+  /** Exit codes that mean more than done or failed. */
+  readonly exits?: readonly { readonly code: number; readonly says: string }[];
 }
 
 /** `logFile` is `--log-file`. */

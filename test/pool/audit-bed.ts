@@ -41,6 +41,8 @@ const extranonceOfService = (service: number): string => {
   return toHex(extranonceOf('', ownerBytes({ bootId: pattern('boot', 8), thread: 1 | mark, connection: 1 }), 0));
 };
 
+type Change = Awaited<ReturnType<LedgerReads['addressChanges']>>['changes'][number];
+
 /** A node that tells what the books hold now. */
 async function ledgerOf(sql: Sql): Promise<LedgerReads> {
   const blocks = await sql<
@@ -62,7 +64,6 @@ async function ledgerOf(sql: Sql): Promise<LedgerReads> {
   >`
     select p.transaction_id, p.fee, p.final_height, a.address, i.amount, p.number, p.books_slice, p.books_head from payouts p
     join payout_items i on i.payout_id = p.id join accounts a on a.id = i.account_id where p.state = 'finalized'`;
-  const cut = { cut_id: '', height: 0, state_root: '', validator_set_id: '' };
   const rewards = blocks.map((row) => ({
     finalized_height: Number(row.settled_height),
     address: POOL,
@@ -87,6 +88,32 @@ async function ledgerOf(sql: Sql): Promise<LedgerReads> {
       head: row.books_head.toString('hex'),
     }),
   }));
+  const byTransaction = Object.groupBy(payments, (payment) => payment.transaction_id);
+  const order = [...new Set(payments.map((payment) => payment.transaction_id))].sort(
+    (a, b) => (byTransaction[a]?.[0]?.finalized_height ?? 0) - (byTransaction[b]?.[0]?.finalized_height ?? 0),
+  );
+  /** Each payout spends all that is at the pool's address, and the rest returns there. */
+  const own: Change[] = [];
+  const documents = new Map<string, Awaited<ReturnType<LedgerReads['cutTransactions']>>['transactions'][number]>();
+  let held: Change[] = rewards;
+  for (const transaction_id of order) {
+    const paid = byTransaction[transaction_id] ?? [];
+    const { finalized_height = 0, fee = '0', payload = '' } = paid[0] ?? {};
+    const sum = (list: readonly { amount: string }[]) => list.reduce((total, { amount }) => total + BigInt(amount), 0n);
+    const change = String(sum(held) - sum(paid) - BigInt(fee));
+    own.push(...held.map((each) => ({ ...each, finalized_height, kind: 'spent' as const, transaction_id })));
+    const outputs = [...paid.map(({ address, amount }) => ({ address, amount })), { address: POOL, amount: change }];
+    documents.set(transaction_id, {
+      ...{ transaction_id, outcome: 'finalized', fee, payload_hex: payload, outputs },
+      inputs: held.map(({ outpoint, amount }) => ({ address: POOL, amount, outpoint })),
+    } as never);
+    const returned = {
+      ...{ finalized_height, address: POOL, kind: 'received' as const, source: 'regular' as const },
+      ...{ outpoint: { transaction_id, output_index: paid.length }, amount: change, transaction_id },
+    };
+    own.push(returned);
+    held = [returned];
+  }
   return {
     addressChanges: async ({
       addresses,
@@ -95,25 +122,15 @@ async function ledgerOf(sql: Sql): Promise<LedgerReads> {
       addresses: readonly string[];
       after_height: number;
     }) => ({
-      changes: [...rewards, ...payments]
+      changes: [...rewards, ...payments, ...own]
         .filter((change) => addresses.includes(change.address) && change.finalized_height > after)
         .sort((a, b) => a.finalized_height - b.finalized_height),
       indexed_height: HEIGHT,
     }),
     cutTransactions: async ({ height }: { height: number }) => ({
-      transactions: Object.entries(
-        Object.groupBy(
-          payments.filter((payment) => payment.finalized_height === height),
-          (payment) => payment.transaction_id,
-        ),
-      ).map(([transaction_id, outputs]) => ({
-        transaction_id,
-        outcome: 'finalized',
-        fee: outputs?.[0]?.fee,
-        inputs: [{ address: POOL, amount: '1', outpoint: cut }],
-        outputs: [...(outputs ?? []), { address: POOL, amount: '5' }],
-        payload_hex: outputs?.[0]?.payload,
-      })),
+      transactions: [...documents]
+        .filter(([id]) => byTransaction[id]?.[0]?.finalized_height === height)
+        .map(([, document]) => document),
     }),
     cuts: async ({ before }: { before: number }) => ({ cuts: [{ height: before - 1, target: TARGET }] }),
     block: async ({ id }: { id: string }) => ({ extranonce: extranonces.get(id) ?? '00' }),

@@ -7,11 +7,12 @@ import { BooksView } from '../../pool/api/books-view.ts';
 import { LedgerView } from '../../pool/api/ledger-view.ts';
 import { ProofMaker } from '../../pool/api/proofs.ts';
 import type { LedgerReads } from '../../pool/audit/ledger.ts';
-import { auditPublic } from '../../pool/audit/public.ts';
+import { auditPublic, WITHOUT_A_NODE } from '../../pool/audit/public.ts';
 import { publicReportText } from '../../pool/audit/report.ts';
 import type { Sql } from '../../pool/database/connect.ts';
 import { SERVICES } from '../../pool/journal-record.ts';
 import { formatAddress } from '../../protocol/address.ts';
+import { ApiError } from '../../protocol/api/client-calls.ts';
 import { FIRST_CHAIN, type SliceRecord, sliceChain, windowWork } from '../../protocol/books-slice.ts';
 import type { PublishedTerms } from '../../protocol/books-verdict.ts';
 import { fromHex } from '../../protocol/bytes.ts';
@@ -60,17 +61,20 @@ test('an honest pool: every PPLNS list is proven, solo but for the finder, no di
   expect(report).toMatchObject({
     lists: { proven: 5, unchecked: 5, false: 0 },
     missing: { solo_finder: 5 },
-    ...{ slices: 10, commitments: 2, ledger: true, differences: 0 },
+    ...{ slices: 10, commitments: 2, height: 200, ledger_height: 200, differences: 0, not_checked: [] },
+    ...{ verdict: 'holds', money: { network_fees: '2000', withdrawn: '0', withdrawals: [] } },
   });
   expect(report.payments).toBeGreaterThan(0);
   expect(publicReportText(report)).toMatch(
-    /5 proven, 5 not to be proven from here, 0 false[\s\S]*No difference was found/,
+    /5 proven, 5 not to be proven from here, 0 false[\s\S]*Verdict: no difference was found/,
   );
 });
 
 test('without a node nothing is called proven', async () => {
   const report = await auditPublic({ pool: poolOf(books.sql), node: null });
-  expect(report).toMatchObject({ lists: { proven: 0, false: 0 }, ledger: false, differences: 0 });
+  expect(report).toMatchObject({ lists: { proven: 0, false: 0 }, ledger_height: null, money: null, differences: 0 });
+  expect(report).toMatchObject({ verdict: 'unchecked', not_checked: [WITHOUT_A_NODE] });
+  expect(publicReportText(report)).toMatch(/Not checked: the ledger: [\s\S]*not everything could be checked/);
 });
 
 const thief = formatAddress(account('thief'), 'development');
@@ -152,4 +156,77 @@ test('history told anew, consistently in every document, is contradicted by the 
   });
   expect(report.findings.length).toBeGreaterThan(0);
   for (const { computed } of report.findings) expect(computed).toBe('false: commitment');
+});
+
+/** The ledger with one more transaction, in cut 160: it spends what the last payout left at the pool's address, and pays these. */
+async function spending(
+  outputs: readonly { address: string; amount: bigint }[],
+  payload_hex = '',
+): Promise<LedgerReads> {
+  const transaction_id = 'ab'.repeat(48);
+  const reads = ledger as Pick<LedgerReads, 'addressChanges' | 'cutTransactions'>;
+  const { changes } = await reads.addressChanges({ addresses: [POOL], after_height: 0 });
+  const last = changes.at(-1) as (typeof changes)[number];
+  const rest = BigInt(last.amount) - outputs.reduce((sum, { amount }) => sum + amount, 0n) - 1_000n;
+  const all = [...outputs, { address: POOL, amount: rest }].map(({ address, amount }) => ({
+    address,
+    amount: String(amount),
+  }));
+  const made = all.map(({ address, amount }, output_index) => ({
+    ...{ finalized_height: 160, address, kind: 'received', source: 'regular', amount, transaction_id },
+    outpoint: { transaction_id, output_index },
+  }));
+  const spent = { ...last, finalized_height: 160, kind: 'spent', transaction_id };
+  const document = { transaction_id, outcome: 'finalized', fee: '1000', payload_hex, inputs: [], outputs: all };
+  return {
+    ...ledger,
+    addressChanges: async (asked: Parameters<LedgerReads['addressChanges']>[0]) => {
+      const page = await reads.addressChanges(asked);
+      const own = [spent, ...made].filter(({ address }) => asked.addresses.includes(address));
+      return {
+        ...page,
+        changes: [...page.changes, ...own.filter((each) => each.finalized_height > asked.after_height)],
+      };
+    },
+    cutTransactions: async (asked: Parameters<LedgerReads['cutTransactions']>[0]) => {
+      const page = await reads.cutTransactions(asked);
+      return asked.height === 160 ? { ...page, transactions: [...page.transactions, document] } : page;
+    },
+  } as unknown as LedgerReads;
+}
+const auditAgainst = (node: LedgerReads) => auditPublic({ pool: poolOf(books.sql), node: node as never });
+
+test('a pool that pays itself out of change is found, whoever it pays and whatever the transaction carries', async () => {
+  const { money } = await auditOf(books.sql);
+  const earned = BigInt(money?.allowed ?? 0);
+  const [miner] = await books.sql<{ address: string }[]>`select address from accounts order by id limit 1`;
+  for (const address of [thief, miner?.address as string])
+    for (const payload of ['', '00ff']) {
+      const report = await auditAgainst(await spending([{ address, amount: earned }], payload));
+      expect(report).toMatchObject({ verdict: 'false', money: { withdrawn: String(earned) } });
+      expect(report.findings).toEqual([
+        expect.objectContaining({ what: expect.stringContaining(`transaction ${'ab'.repeat(48)} of cut 160`) }),
+      ]);
+      expect(report.findings[0]?.computed).toContain(address);
+    }
+});
+
+test('what a pool earned it may take; a merge takes nothing; network fees beyond its own are told', async () => {
+  const { money } = await auditOf(books.sql);
+  const earned = BigInt(money?.allowed ?? 0);
+  const taken = earned - BigInt(money?.network_fees ?? 0) - 1_000n;
+  const own = await auditAgainst(await spending([{ address: thief, amount: taken }]));
+  expect(own).toMatchObject({ verdict: 'holds', money: { withdrawn: String(taken) } });
+  expect(publicReportText(own)).toContain(`The pool took ${taken} atoms for itself in 1 transactions`);
+  const over = await auditAgainst(await spending([{ address: thief, amount: taken + 1n }]));
+  expect(over.verdict).toBe('false');
+  const merged = await auditAgainst(await spending([]));
+  expect(merged).toMatchObject({ verdict: 'holds', money: { withdrawals: [], network_fees: '3000' } });
+});
+
+test('a node that lacks something is no proof against the pool', async () => {
+  const lacking = { ...ledger, cutTransactions: async () => Promise.reject(new ApiError('pruned', 410, 'pruned')) };
+  const report = await auditAgainst(lacking as never);
+  expect(report).toMatchObject({ verdict: 'unchecked', differences: 0 });
+  expect(report.not_checked.join()).toContain('pruned');
 });

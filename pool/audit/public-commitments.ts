@@ -1,0 +1,93 @@
+/** Commitments that a pool publishes (books rule 21): numbers without a gap, and what each payout carries is the head that the records give. */
+import {
+  type BooksCommitment,
+  checkCommitment,
+  type LedgerCommitment,
+  readCommitment,
+} from '../../protocol/books-commitment.ts';
+import type { BooksSources, CommitmentRow } from '../../protocol/books-evidence.ts';
+import type { BooksService, SliceRecord } from '../../protocol/books-slice.ts';
+import type { CutReader } from './cut-reader.ts';
+import { type Findings, REMEDIES } from './findings.ts';
+import type { AddressMoney } from './public-money.ts';
+import { pagesOf } from './public-reads.ts';
+
+export type Records = ReadonlyMap<BooksService, readonly SliceRecord[]>;
+
+export async function readCommitments(pool: BooksSources['pool']): Promise<CommitmentRow[]> {
+  const rows: CommitmentRow[] = [];
+  const pages = pagesOf(pool, 'commitments', (answer: { commitments: CommitmentRow[] }) => answer.commitments);
+  for await (const row of pages) rows.push(row);
+  return rows;
+}
+
+export function auditNumbers(rows: readonly CommitmentRow[], findings: Findings): void {
+  let before = 0;
+  for (const { number } of rows) {
+    findings.compare(`payout ${number}: the one before`, before, number - 1, REMEDIES.published);
+    before = number;
+  }
+}
+
+export class CommitmentAudit {
+  readonly #records: Records;
+  readonly #cuts: CutReader;
+  readonly #findings: Findings;
+
+  constructor(records: Records, cuts: CutReader, findings: Findings) {
+    this.#records = records;
+    this.#cuts = cuts;
+    this.#findings = findings;
+  }
+
+  /** What final payouts carry, by their numbers. Returns how many are final beyond the cut that the node has read. */
+  async listed(rows: readonly CommitmentRow[], through: number): Promise<number> {
+    const findings = this.#findings;
+    let beyond = 0;
+    let slice = 0;
+    for (const { number, state, transaction_id, final_height: height, ...own } of rows) {
+      if (state !== 'finalized' || transaction_id === null || height === null) continue;
+      if (height > through) {
+        beyond++;
+        continue;
+      }
+      const name = `payout ${number}`;
+      const payload_hex = (await this.#cuts.find(height, transaction_id))?.payload_hex ?? null;
+      const found = this.#checked(name, { transaction_id, height, payload_hex });
+      if (found === undefined) continue;
+      findings.compare(`${name}: number on the ledger`, number, found.number, REMEDIES.published);
+      if (own.slice !== null) findings.compare(`${name}: slice`, own.slice, found.slice, REMEDIES.published);
+      if (own.head !== null) findings.compare(`${name}: head`, own.head, found.head, REMEDIES.published);
+      if (found.slice < slice) findings.add(`${name}: slice`, found.slice, `${slice} or later`, REMEDIES.published);
+      slice = found.slice;
+    }
+    return beyond;
+  }
+
+  /** Whatever spent from the pool's address was signed by the pool: a commitment in it counts, whether the pool lists it or not. */
+  async unlisted(rows: readonly CommitmentRow[], { spends }: Pick<AddressMoney, 'spends'>): Promise<void> {
+    const listed = new Set(rows.map(({ transaction_id }) => transaction_id));
+    for (const { transaction, height } of spends) {
+      if (listed.has(transaction)) continue;
+      const payload_hex = (await this.#cuts.find(height, transaction))?.payload_hex ?? '';
+      if (readCommitment(payload_hex) === undefined) continue;
+      const name = `transaction ${transaction} of cut ${height}`;
+      this.#findings.add(name, 'not listed', 'a payout that carries a head of the books', REMEDIES.published);
+      this.#checked(name, { transaction_id: transaction, height, payload_hex });
+    }
+  }
+
+  #checked(name: string, carried: LedgerCommitment): BooksCommitment | undefined {
+    const recordAt = (service: BooksService, slice: number) =>
+      this.#records.get(service)?.find((record) => record.slice === slice);
+    const found = checkCommitment(carried, recordAt);
+    if (typeof found === 'object') return found;
+    this.#findings.add(
+      `${name}: what transaction ${carried.transaction_id} carries`,
+      'published',
+      found === undefined ? 'a slice that is not published' : `false: ${found}`,
+      REMEDIES.published,
+    );
+    return undefined;
+  }
+}

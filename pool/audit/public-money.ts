@@ -1,0 +1,131 @@
+/**
+ * What left the pool's address (books rule 25). The pool pays from that address alone and change returns to it, so every payment that it ever makes is a
+ * spend of that address, seen by anybody. An output of such a transaction is a payment that the pool lists, change, or money that the pool took
+ * for itself; what it took, and the network's fees, are never more than the fees of its lists and what others put in.
+ */
+import { ApiError } from '../../protocol/api/client-calls.ts';
+import type { BooksSources } from '../../protocol/books-evidence.ts';
+import { type CutReader, changesOf } from './cut-reader.ts';
+import { type Findings, REMEDIES } from './findings.ts';
+
+type Node = NonNullable<BooksSources['node']>;
+
+type Spend = { readonly transaction: string; readonly height: number; readonly amount: bigint };
+
+/** The history of the pool's address, read before anything that the pool says: what it lists later explains all of it. */
+export type AddressMoney = {
+  readonly address: string;
+  /** Everything up to this cut. */
+  readonly height: number;
+  /** Transactions that spent from the address, in the order of cuts. */
+  readonly spends: readonly Spend[];
+  /** Received by transactions that spent nothing from it, other than for blocks; and outputs of before the first cut that were spent. */
+  readonly deposits: bigint;
+};
+
+export async function readAddressMoney(node: Node, address: string): Promise<AddressMoney> {
+  const spends = new Map<string, { transaction: string; height: number; amount: bigint }>();
+  const received: { transaction: string; amount: bigint }[] = [];
+  const known = new Set<string>();
+  let deposits = 0n;
+  const changes = changesOf(node, [address], 0);
+  for (let step = await changes.next(); ; step = await changes.next()) {
+    if (step.done === true) {
+      for (const { transaction, amount } of received) if (!spends.has(transaction)) deposits += amount;
+      return { address, height: step.value, spends: [...spends.values()], deposits };
+    }
+    const { kind, source, amount, outpoint, transaction_id: transaction, finalized_height: height } = step.value;
+    const name = `${outpoint.transaction_id}:${outpoint.output_index}`;
+    if (kind === 'received') {
+      known.add(name);
+      if (source !== 'work_reward') received.push({ transaction, amount: BigInt(amount) });
+      continue;
+    }
+    // An output of the genesis document: nobody mined it.
+    if (!known.delete(name)) deposits += BigInt(amount);
+    const spend = spends.get(transaction) ?? { transaction, height, amount: 0n };
+    spend.amount += BigInt(amount);
+    spends.set(transaction, spend);
+  }
+}
+
+/** Money that the pool took for itself. */
+export type Withdrawal = { readonly transaction_id: string; readonly height: number; readonly amount: string };
+
+export type MoneyReport = {
+  /** Fees of the lists, and what others put in. */
+  readonly allowed: string;
+  readonly network_fees: string;
+  readonly withdrawn: string;
+  readonly withdrawals: readonly Withdrawal[];
+};
+
+/** How an output is written in lists of payments by transaction. */
+export const outputText = ({ address, amount }: { readonly address: string; readonly amount: string }): string =>
+  `${address} ${amount}`;
+
+export async function auditMoney(
+  money: AddressMoney,
+  cuts: CutReader,
+  { paid, fees }: { readonly paid: ReadonlyMap<string, readonly string[]>; readonly fees: bigint },
+  findings: Findings,
+): Promise<MoneyReport> {
+  const withdrawals: (Withdrawal & { readonly to: string })[] = [];
+  let { deposits } = money;
+  let [left, withdrawn] = [0n, 0n];
+  for (const { transaction, height, amount } of money.spends) {
+    const found = await cuts.find(height, transaction);
+    if (found === undefined)
+      throw new ApiError(
+        'client_bad_answer',
+        0,
+        `the node lacks transaction ${transaction}, which spent from the address`,
+      );
+    const listed = [...(paid.get(transaction) ?? [])];
+    let rest = amount;
+    let taken = 0n;
+    const to: string[] = [];
+    for (const output of found.outputs) {
+      const at = listed.indexOf(outputText(output));
+      const isListed = at !== -1;
+      if (isListed) listed.splice(at, 1);
+      const isOwn = output.address === money.address;
+      if (isListed || isOwn) rest -= BigInt(output.amount);
+      else {
+        taken += BigInt(output.amount);
+        to.push(output.address);
+      }
+      // The pool's own account was paid: from now on that is its own money.
+      if (isListed && isOwn) deposits += BigInt(output.amount);
+    }
+    left += rest;
+    if (taken === 0n) continue;
+    withdrawn += taken;
+    withdrawals.push({ transaction_id: transaction, height, amount: String(taken), to: to.join(', ') });
+  }
+  const allowed = fees + deposits;
+  let excess = left - allowed;
+  for (const { transaction_id, height, amount, to } of withdrawals.toReversed()) {
+    if (excess <= 0n) break;
+    findings.add(
+      `transaction ${transaction_id} of cut ${height}`,
+      'no payment',
+      `${amount} atoms of the pool’s address went to ${to}; with it, more left the address than the pool earned`,
+      REMEDIES.published,
+    );
+    excess -= BigInt(amount);
+  }
+  if (excess > 0n)
+    findings.add(
+      'what the pool’s address holds',
+      `network fees of ${left - withdrawn} atoms are paid by the pool`,
+      `${excess} atoms of it are the miners’: its fees and what it put in are ${allowed}`,
+      REMEDIES.published,
+    );
+  return {
+    allowed: String(allowed),
+    network_fees: String(left - withdrawn),
+    withdrawn: String(withdrawn),
+    withdrawals: withdrawals.map(({ to: _, ...each }) => each),
+  };
+}
