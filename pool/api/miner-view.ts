@@ -1,6 +1,4 @@
 /** One miner: its balances, workers, payments, credits and charts; and the list of miners by hash rate. */
-import { parseAddress } from '../../protocol/address.ts';
-import { ProtocolError } from '../../protocol/errors.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
@@ -17,6 +15,7 @@ import type {
 } from './documents.ts';
 import { type Page, pageOf, readNumberCursor } from './keyset.ts';
 import { type PoolView, rateDocument } from './pool-view.ts';
+import { readMinerAddress } from './route.ts';
 
 export type Account = {
   readonly id: number;
@@ -72,13 +71,12 @@ export class MinerView {
     this.#lists.forget();
   }
 
+  get network(): NetworkName {
+    return this.#network;
+  }
+
   async account(address: string): Promise<Account> {
-    try {
-      parseAddress(address, this.#network);
-    } catch (error) {
-      if (error instanceof ProtocolError) throw new ApiRefusal('bad_request', error.message);
-      throw error;
-    }
+    readMinerAddress(address, this.#network);
     const [row] = await this.#sql<
       { id: number; payload: Buffer; balance: bigint; in_flight: bigint; paid: bigint; payout_min: bigint | null }[]
     >`select id, payload, balance, in_flight, paid, payout_min from accounts where address = ${address}`;

@@ -48,6 +48,17 @@ const RETRY_MILLIS = 5_000;
 
 export const PROOF_DEFAULTS = { keptTrees: 24 } as const;
 
+/** The place of the first key above another one, of keys in ascending order; their number when there is none. */
+function firstAbove(keys: readonly Buffer[], key: Buffer): number {
+  let [low, high] = [0, keys.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (Buffer.compare(keys[middle] as Buffer, key) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 export class ProofMaker {
   readonly #network: NetworkName;
   readonly #sql: Sql;
@@ -102,8 +113,7 @@ export class ProofMaker {
     const at = committed.index.get(key);
     if (at !== undefined)
       return { value: String(committed.values[at]), branch: branchDocument(sumBranch(committed.tree, at)) };
-    const after = committed.payloads.findIndex((payload) => payload.toString('hex') > key);
-    const right = after === -1 ? committed.payloads.length : after;
+    const right = firstAbove(committed.payloads, Buffer.from(key, 'hex'));
     return { absent: { before: this.#neighbour(committed, right - 1), after: this.#neighbour(committed, right) } };
   }
 

@@ -1,8 +1,5 @@
 /** The route by which a miner gets the receipts that it missed, with what the books hold of it in the same slices. */
-import { parseAddress } from '../../protocol/address.ts';
-import { ProtocolError } from '../../protocol/errors.ts';
 import type { AnswerCache } from './answer-cache.ts';
-import { ApiRefusal } from './api-error.ts';
 import { sendAnswer } from './public-routes.ts';
 import type { ReceiptView } from './receipt-view.ts';
 import {
@@ -14,6 +11,7 @@ import {
   pageOfRequest,
   pathPart,
   type Route,
+  readMinerAddress,
 } from './route.ts';
 
 const MILLIS = 2_000;
@@ -36,7 +34,7 @@ export function receiptRoutes({ receipts, cache }: { receipts: ReceiptView; cach
       isDear: true,
       handle: async (request, reply, charge) => {
         const after = numberOfRequest(request, 'after', { default: 0, min: 0, max: 2_000_000_000 });
-        const { payload } = addressOf(pathPart(request, 'address'), receipts);
+        const { payload } = readMinerAddress(pathPart(request, 'address'), receipts.network);
         const { cursor } = pageOfRequest(request);
         const answer = await cache.get(answerKey(request), MILLIS, () =>
           receipts.ofAccount(payload, after, (leaves) => charge(leaves / COSTS.leaves), cursor),
@@ -45,13 +43,4 @@ export function receiptRoutes({ receipts, cache }: { receipts: ReceiptView; cach
       },
     },
   ];
-}
-
-function addressOf(text: string, { network }: ReceiptView) {
-  try {
-    return parseAddress(text, network);
-  } catch (error) {
-    if (error instanceof ProtocolError) throw new ApiRefusal('bad_request', error.message);
-    throw error;
-  }
 }

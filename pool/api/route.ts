@@ -1,5 +1,8 @@
 /** What a route of the pool's API is: its place, its words for the API page, how it reads a request, how it answers. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type Address, parseAddress } from '../../protocol/address.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import type { NetworkName } from '../../protocol/network.ts';
 import { SERVICES } from '../journal-record.ts';
 import { ApiRefusal } from './api-error.ts';
 import { PAGE_LIMIT, type Page } from './keyset.ts';
@@ -153,6 +156,16 @@ export function addressOfQuery(request: FastifyRequest, name: string): string | 
   if (value !== undefined && !/^[a-z0-9]{1,100}$/.test(value))
     throw new ApiRefusal('bad_request', `${name} is not an address`);
   return value;
+}
+
+/** An address of the pool's network, whether it has mined here or not. */
+export function readMinerAddress(text: string, network: NetworkName): Address {
+  try {
+    return parseAddress(text, network);
+  } catch (error) {
+    if (error instanceof ProtocolError) throw new ApiRefusal('bad_request', error.message);
+    throw error;
+  }
 }
 
 export function choiceOfRequest<const C extends readonly string[]>(

@@ -1,10 +1,13 @@
 /** Receipts that are asked for cost what they cost: a stranger nothing, an account the few leaves beside its own, and the client pays for those. */
+import { readFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { useSha384 } from '../../protocol/identifier.ts';
 import { receiptRefusal } from '../../protocol/receipt.ts';
 import { judgeEvidence } from '../../protocol/receipt-evidence.ts';
+import { PUBLIC_PREFIX } from '../../runtime/ml-dsa.ts';
 import { nativeSha384, nativeSha384OfTwo, useNativeSha384 } from '../../runtime/native-sha384.ts';
 import { account, SLICE_CUTS } from '../pool/books-bed.ts';
+import { exampleOf, shapeOf } from '../pool/books-examples.ts';
 import { freshIdentity } from '../pool/fresh-identity.ts';
 import { newPoolKey, openFrontEnd, openReceipts } from '../pool/receipts-bed.ts';
 
@@ -63,6 +66,12 @@ test('a request hashes and is charged for what is near the account’s own recei
   expect(again.leaves).toBeGreaterThan(0);
   expect(again.leaves).toBeLessThan(MINERS / 2);
   expect(again.hashes).toBeLessThan(MINERS / 2);
+  // As the document of the books shows it, key and wrapping included.
+  const shown = shapeOf(exampleOf('miners/dminer1.../receipts'));
+  expect(new Set(shapeOf(await bed.view.ofAccount(account('miner 7'), 0)))).toEqual(new Set(shown));
+  expect(readFileSync(new URL('../../docs/protocol/books.md', import.meta.url), 'utf8')).toContain(
+    `\`${PUBLIC_PREFIX.toString('hex')}\``,
+  );
   // Every receipt is good, wherever it stands: in the first place, the last, across pages, alone in its tree.
   for (const miner of [3, 5, 7, ...Array.from({ length: 12 }, (_, i) => i * 57 + 1)]) {
     const { slices } = await ask(`miner ${miner}`);

@@ -222,6 +222,12 @@ test('a proof downloaded over the API verifies; with one byte changed it does no
   }
   expect(checkPoolList(await readPoolList('pplns', 1, (path) => json(path)))).toMatchObject({ valid: true });
   expect((await get('/api/v1/proofs/pplns/77/list')).status).toBe(404);
+  // Who never mined here is proven to be absent, before the first, between two and after the last.
+  for (const payload of [new Uint8Array(49), account('nobody'), new Uint8Array(49).fill(255, 1)]) {
+    const nobody = formatAddress(payload, 'development');
+    const proof = await json<PoolProof>(`/proofs/pplns/1?address=${nobody}`);
+    expect(checkPoolProof(proof)).toMatchObject({ valid: true, credit: 0n });
+  }
 });
 
 test('unchanged answers cost nothing, wrong ones are refused with a code', async () => {

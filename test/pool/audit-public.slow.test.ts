@@ -11,7 +11,7 @@ import { auditPublic, WITHOUT_A_NODE } from '../../pool/audit/public.ts';
 import { publicReportText } from '../../pool/audit/report.ts';
 import type { Sql } from '../../pool/database/connect.ts';
 import { SERVICES } from '../../pool/journal-record.ts';
-import { formatAddress } from '../../protocol/address.ts';
+import { formatAddress, parseAddress } from '../../protocol/address.ts';
 import { ApiError } from '../../protocol/api/client-calls.ts';
 import { FIRST_CHAIN, type SliceRecord, sliceChain, windowWork } from '../../protocol/books-slice.ts';
 import type { PublishedTerms } from '../../protocol/books-verdict.ts';
@@ -19,6 +19,7 @@ import { fromHex } from '../../protocol/bytes.ts';
 import { targetFromBytes } from '../../protocol/target.ts';
 import { openAuditBed, POOL } from './audit-bed.ts';
 import { account, type BooksBed } from './books-bed.ts';
+import { exampleOf, shapeOf } from './books-examples.ts';
 
 let books: BooksBed;
 let ledger: LedgerReads;
@@ -45,7 +46,11 @@ function poolOf(sql: Sql, liar: (path: string, answer: unknown) => unknown = (_,
       return view.commitments(page, slice === null ? undefined : Number(slice));
     }
     if (kind === 'payments') return payments.payments(page, undefined);
-    if (kind === 'proofs') return proofs.list(service, Number(number), page);
+    if (kind === 'proofs' && what === 'list') return proofs.list(service, Number(number), page);
+    if (kind === 'proofs') {
+      const address = query.get('address') as string;
+      return proofs.proof(service, Number(number), parseAddress(address).payload, address);
+    }
     if (what === 'leaves') return view.leaves(service, Number(number), page);
     if (what === 'blocks') return view.blocks(service, Number(number));
     return view.slices(service, page);
@@ -75,6 +80,31 @@ test('without a node nothing is called proven', async () => {
   expect(report).toMatchObject({ lists: { proven: 0, false: 0 }, ledger_height: null, money: null, differences: 0 });
   expect(report).toMatchObject({ verdict: 'unchecked', not_checked: [WITHOUT_A_NODE] });
   expect(publicReportText(report)).toMatch(/Not checked: the ledger: [\s\S]*not everything could be checked/);
+});
+
+test('the examples of the document have the fields of real answers, and no others', async () => {
+  const pool = poolOf(books.sql);
+  const { leaves } = (await pool('slices/pplns/2/leaves')) as { leaves: { address: string }[] };
+  const routes = [
+    ...['terms', 'slices/pplns?limit=1', 'slices/pplns/3/leaves', 'slices/pplns/3/blocks', 'proofs/pplns/3/list'],
+    ...['commitments', 'payments'],
+  ];
+  for (const route of routes) {
+    const example = { ...(exampleOf(route) as object) };
+    // This pool signs no receipts.
+    if ('pool_key' in example) delete example.pool_key;
+    expect([route, ...new Set(shapeOf(await pool(route)))].sort()).toEqual(
+      [route, ...new Set(shapeOf(example))].sort(),
+    );
+  }
+  type Proof = { window: { leaf: object }[]; credit: object };
+  const stranger = (await pool(`proofs/pplns/3?address=${thief}`)) as Proof;
+  const miner = (await pool(`proofs/pplns/3?address=${leaves[0]?.address}`)) as Proof;
+  const example = exampleOf('proofs/pplns/3?address=') as Proof;
+  expect(new Set(shapeOf({ ...miner, window: null }))).toEqual(new Set(shapeOf({ ...example, window: null })));
+  // The example's account is before the first leaf.
+  const absent = shapeOf(stranger.window).filter((each) => !each.includes('.before.'));
+  expect(new Set(absent)).toEqual(new Set(shapeOf(example.window)));
 });
 
 const thief = formatAddress(account('thief'), 'development');
