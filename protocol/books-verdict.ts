@@ -39,8 +39,6 @@ export type PublishedTerms = {
   readonly address: string;
   /** The key that receipts are signed with; absent where there are none. */
   readonly pool_key?: string;
-  /** The newest finalized cut that the books have taken in; absent before the first. */
-  readonly height?: number;
   /** By service, ascending. */
   readonly terms: Readonly<Record<BooksService, readonly TermsFrom[]>>;
 };

@@ -42,6 +42,9 @@ type CreditRow = { reward: bigint | null; fee: bigint | null; credited: bigint |
 /** More than any slice has; a place beyond it is beyond its end. */
 const MAX_LEAVES = 100_000_000;
 
+/** The terms, and the newest finalized cut that the books have taken in: absent before the first. */
+export type TermsDocument = PublishedTerms & { readonly height?: number };
+
 export type BooksViewOptions = {
   readonly network: NetworkName;
   readonly address: string;
@@ -141,7 +144,7 @@ export class BooksView {
   }
 
   /** From which slice on which terms hold; the first entry is the pool's first slice. */
-  async terms(): Promise<{ api_version: 1 } & PublishedTerms> {
+  async terms(): Promise<{ api_version: 1 } & TermsDocument> {
     const terms = {} as Record<BooksService, TermsFrom[]>;
     for (const [service, name] of SERVICES.entries())
       terms[name] = await this.#sql<

@@ -10,6 +10,7 @@ import { judgeList, type NotChecked, type PublishedTerms, recordsFault } from '.
 import { toHex } from '../../protocol/bytes.ts';
 import { readPoolList } from '../../protocol/pool-list.ts';
 import { sumTree } from '../../protocol/sum-tree.ts';
+import type { TermsDocument } from '../api/books-view.ts';
 import type { PaymentDocument } from '../api/documents.ts';
 import { SERVICES } from '../journal-record.ts';
 import { PoolError } from '../pool-error.ts';
@@ -134,9 +135,9 @@ class PublicAudit {
     }
   }
 
-  async #terms(): Promise<PublishedTerms> {
+  async #terms(): Promise<TermsDocument> {
     try {
-      const terms = (await this.#sources.pool('terms')) as PublishedTerms;
+      const terms = (await this.#sources.pool('terms')) as TermsDocument;
       parseAddress(terms.address);
       return terms;
     } catch (error) {
