@@ -36,6 +36,7 @@ function site(ports: { readonly https: number; readonly http: number; readonly p
 
 beforeAll(async () => {
   stack = await startStack({
+    pace: { cutMillis: 600 },
     poolWords: ['--trusted-proxy', '127.0.0.1', '--ban-score', '20', '--max-per-address', String(MOST_PER_ADDRESS)],
   });
   const [https = 0, http = 0] = await freePorts(2);

@@ -15,8 +15,8 @@ withBrowser();
 
 let stack: StackFixture;
 beforeAll(async () => {
-  // A first share takes the slowest device here a second or two, not a minute.
-  stack = await startStack({ poolWords: ['--start-work', '2000'] });
+  // No payout is waited for, so cuts need not be quick. A first share takes the slowest device a second or two, not a minute.
+  stack = await startStack({ pace: { cutMillis: 600 }, poolWords: ['--start-work', '2000'] });
 }, 180_000);
 afterAll(() => stack?.stop(), 60_000);
 

@@ -113,7 +113,7 @@ test('an address nobody mined to is answered in words', { timeout: 240_000 }, as
   await expect.poll(() => page.locator('main').innerText()).toMatch(/never seen a share of that address/);
   await page.goto(`${stack.webUrl}/#/miner/${encodeURIComponent('<b>nobody</b>')}`);
   // The form beside it says 'address' too: only the refusal says that this is none.
-  await expect.poll(() => page.locator('main').innerText()).toMatch(/is not an address/);
+  await expect.poll(() => page.locator('main').innerText()).toMatch(/not an address: expected/);
   expect(await page.locator('main b').count()).toBe(0);
 });
 

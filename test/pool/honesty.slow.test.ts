@@ -120,7 +120,7 @@ test('a pool that drops a twentieth of one miner’s work is convicted by that m
   expect(receipt).toMatchObject({ address: victim, worker: 'rig1' });
   // And it goes on mining.
   expect(robbed.running.exit).toBeUndefined();
-}, 240_000);
+}, 600_000);
 
 test('an honest pool of two instances is accused of nothing: kill -9 of pools and miners, reconnects, both wires', async () => {
   const fleet = await Fleet.start(CHAIN);
@@ -175,4 +175,4 @@ test('an honest pool of two instances is accused of nothing: kill -9 of pools an
   const sql = fleet.books();
   const boots = await sql<{ n: number }[]>`select count(distinct boot_id)::int as n from receipt_sheets`;
   expect(boots[0]?.n).toBeGreaterThanOrEqual(3);
-}, 300_000);
+}, 600_000);
