@@ -39,7 +39,7 @@ const LONGEST_TUNING_MILLIS = 120_000;
 /** No hash meets it, so nothing but the search is measured. */
 const IMPOSSIBLE = new Uint8Array(32);
 
-type Reading = { readonly hashes: number; readonly usage: DeviceUsage | undefined; readonly at: number };
+type Mark = { readonly hashes: number; readonly usage: DeviceUsage | undefined; readonly at: number };
 
 const sleep = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis));
 
@@ -87,7 +87,7 @@ export async function benchmark(
     const after = read();
     if (failed !== undefined) throw failed;
     const figures = running.map(({ number, backend, prepareSeconds }, i) => {
-      const [from, to] = [before[i] as Reading, after[i] as Reading];
+      const [from, to] = [before[i] as Mark, after[i] as Mark];
       const rate = ((to.hashes - from.hashes) * 1_000) / (to.at - from.at);
       return {
         number,

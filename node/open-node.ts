@@ -58,7 +58,7 @@ export type NodeSettings = {
   readonly genesis?: string | undefined;
 } & Partial<ChainSettings>;
 
-export type NodeDependencies = {
+export type OpenNodeDependencies = {
   readonly verifier: Pick<Verifier, 'prepare' | 'hash'>;
   readonly log: Logger;
   /** The wall clock that the chain's times come from. */
@@ -88,7 +88,7 @@ function beat(node: FullNode, log: Logger): Heartbeats {
   return heartbeats;
 }
 
-export async function openNode(given: NodeSettings, dependencies: NodeDependencies): Promise<FullNode> {
+export async function openNode(given: NodeSettings, dependencies: OpenNodeDependencies): Promise<FullNode> {
   const settings = { ...DEFAULTS, ...given };
   const { verifier, log, now, started, fault, figures } = dependencies;
   const newGenesis = () =>

@@ -13,7 +13,7 @@ import type { Header } from '../../protocol/header.ts';
 import { MAX_OUTPUTS } from '../../protocol/transaction.ts';
 import { type JobLife, MAX_SERIAL } from '../session/job-book.ts';
 import { type SharedTransaction, SharedTransactions } from './shared-transactions.ts';
-import type { Template } from './template.ts';
+import type { CheckedTemplate } from './template.ts';
 
 /** 64 cuts of four full bodies that have no transaction in common. */
 export const MAX_BYTES = 256 * 1024 * 1024;
@@ -57,7 +57,7 @@ export class TemplateStore {
     return { kept: this.#entries.size, transactions: this.#shared.count, bytes: this.#shared.bytes };
   }
 
-  put(template: Template): KeptTemplate {
+  put(template: CheckedTemplate): KeptTemplate {
     if (this.#serial >= MAX_SERIAL) throw new RangeError('template serials are used up: restart');
     const { header, headerBytes, epoch, epochLength, fees, anchorHeight, registrationWindowEnd, body, leaves } =
       template;

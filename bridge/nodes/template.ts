@@ -25,7 +25,7 @@ export type TemplateAnswer = {
   readonly pow: { readonly epoch: number; readonly seed: Bytes; readonly epochLength: number | undefined };
 };
 
-export type Template = JobTemplate & {
+export type CheckedTemplate = JobTemplate & {
   readonly anchorHeight: number;
   readonly header: Header;
   /** 312 bytes, nonce zero, reward root of the node's own choice: each connection's own replaces it. */
@@ -41,7 +41,7 @@ export type Template = JobTemplate & {
 };
 
 export type TemplateCheck =
-  | { readonly ok: true; readonly template: Template }
+  | { readonly ok: true; readonly template: CheckedTemplate }
   | { readonly ok: false; readonly reason: string };
 
 const refuse = (reason: string): TemplateCheck => ({ ok: false, reason });

@@ -5,7 +5,7 @@
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { type Network, REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import { checkTemplate, type Template, type TemplateAnswer } from './template.ts';
+import { type CheckedTemplate, checkTemplate, type TemplateAnswer } from './template.ts';
 
 export type WorkReward = {
   readonly blockId: string;
@@ -37,7 +37,7 @@ export interface NodeSource {
 }
 
 export type TemplateSet = {
-  readonly templates: readonly Template[];
+  readonly templates: readonly CheckedTemplate[];
   readonly headHeight: number;
   readonly clean: boolean;
   readonly node: string;
@@ -288,7 +288,7 @@ export class NodeUpstream implements Upstream {
     return known === undefined ? height + REGISTRATION_WINDOW <= lastHeight : known !== cutId;
   }
 
-  async #template(node: Followed, draw: number): Promise<Template> {
+  async #template(node: Followed, draw: number): Promise<CheckedTemplate> {
     const { network } = this.#options;
     const answer = await node.source.template(draw);
     const chain = { network, headHeight: node.height, nowMillis: this.#dependencies.now() };

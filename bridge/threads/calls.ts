@@ -4,7 +4,7 @@
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { Hub, ListenerControl, Member } from './hub.ts';
-import type { PortCalls } from './port-calls.ts';
+import type { Methods, PortCalls } from './port-calls.ts';
 
 /** The hub as it looks over a port: shares are packed, and members are named by their handles. */
 export interface PortHub extends Omit<Hub, 'shares'> {
@@ -45,8 +45,6 @@ export const LISTENER_CALLS: Table<ListenerControl> = {
   drain: 'call',
   close: 'call',
 };
-
-type Methods = Readonly<Record<string, (...args: never[]) => unknown>>;
 
 /** The far side's methods, as calls over the port. */
 export function remote<T>(calls: PortCalls, table: Table<T>): T {

@@ -18,7 +18,7 @@ export interface CallPort {
 }
 
 type Transfer = NonNullable<Parameters<MessagePort['postMessage']>[1]>;
-type Methods = Readonly<Record<string, (...args: never[]) => unknown>>;
+export type Methods = Readonly<Record<string, (...args: never[]) => unknown>>;
 
 export class PortCalls {
   readonly #port: CallPort;

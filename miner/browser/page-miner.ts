@@ -8,6 +8,7 @@ import { createWasmBackend } from '../../kernels/cpu/wasm-backend.ts';
 import { parseAddress } from '../../protocol/address.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { powParameters } from '../../protocol/pow.ts';
+import { CODE } from '../../protocol/stratum/errors.ts';
 import { EpochAllowance, type Moment } from '../client/epoch-allowance.ts';
 import { PoolClient, systemClock } from '../client/pool-client.ts';
 import { parsePoolUrl } from '../client/pool-url.ts';
@@ -194,7 +195,7 @@ export class PageMiner {
           this.#tell();
         },
         onVerdict: (share, verdict, error) => {
-          if (error?.code === 27) crew.tooManyShares();
+          if (error?.code === CODE.too_many_requests) crew.tooManyShares();
           const device = crew.devices.find(({ number }) => number === share.device);
           if (device !== undefined) device.shares[verdict]++;
           if (verdict === 'accepted') work.add(now(), share.work);

@@ -2,7 +2,7 @@
  * The shares that wait for their answers, and what the answers come to: which were accepted, whether they were credited in
  * full, and how many were refused in a row. Pure.
  */
-import type { ErrorReply } from '../../protocol/stratum/errors.ts';
+import { CODE, type ErrorReply } from '../../protocol/stratum/errors.ts';
 import type { Share, Verdict } from './session-events.ts';
 
 /** `again`: sent a second time, after a connection broke. */
@@ -11,10 +11,8 @@ export type Pending = { readonly share: Share; readonly again: boolean };
 /** What was credited less than was accepted. */
 export type Shortfall = { readonly credited: bigint; readonly earned: bigint };
 
-const UNKNOWN_JOB = 21;
-const DUPLICATE = 22;
 /** Answers that say nothing about the share: the server was busy, or not ready, or does not want to hear from us. */
-const NO_VERDICT_CODES: readonly number[] = [20, 27, 28, 31];
+const NO_VERDICT_CODES: readonly number[] = [CODE.internal, CODE.too_many_requests, CODE.banned, CODE.not_ready];
 
 export class PendingShares {
   readonly #pending = new Map<number, Pending>();
@@ -78,8 +76,8 @@ export class PendingShares {
     const pending = this.#take(sequence);
     if (pending === undefined) return undefined;
     // What was sent a second time after a break was counted the first time.
-    if (code === DUPLICATE && pending.again) return { pending, verdict: 'accepted' };
+    if (code === CODE.duplicate && pending.again) return { pending, verdict: 'accepted' };
     if (!pending.again && !NO_VERDICT_CODES.includes(code)) this.#refused++;
-    return { pending, verdict: code === UNKNOWN_JOB ? 'stale' : 'rejected' };
+    return { pending, verdict: code === CODE.unknown_job ? 'stale' : 'rejected' };
   }
 }

@@ -5,7 +5,7 @@
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { decodeHeader } from '../../protocol/header.ts';
-import type { ErrorReply } from '../../protocol/stratum/errors.ts';
+import { CODE, type ErrorReply } from '../../protocol/stratum/errors.ts';
 import type { Job, Subscribed } from '../../protocol/stratum/messages.ts';
 import { workOfTarget } from '../../protocol/target.ts';
 import { type Refusal, refusal } from '../miner-error.ts';
@@ -327,17 +327,17 @@ export class Session {
     }
     this.#verdict(found.pending, found.verdict, found.verdict === 'accepted' ? undefined : error);
     const refused = this.#pending.refusedInRow;
-    if (error.code === 28) this.#onRefusedLogin(error);
+    if (error.code === CODE.banned) this.#onRefusedLogin(error);
     else if (refused >= this.#times.maxRefused)
       this.#end(refusal('pool_rejects', `the server refused ${refused} shares in a row`), REFUSED_PAUSE);
   }
 
   #onRefused(error: ErrorReply, now: number): void {
-    if (error.code === 28) {
+    if (error.code === CODE.banned) {
       this.#onRefusedLogin(error);
       return;
     }
-    if (this.#phase === 'subscribing' && error.code === 30 && this.#tag !== '') {
+    if (this.#phase === 'subscribing' && error.code === CODE.bad_tag && this.#tag !== '') {
       this.#note('the server does not allow the tag; going on without it', { tag: this.#tag });
       this.#tag = '';
       this.#subscribe(now);
@@ -347,7 +347,7 @@ export class Session {
       this.#note('the server reports an error', { code: error.code, text: error.message });
       return;
     }
-    if (error.code === 31 || error.code === 20 || error.code === 27) {
+    if (error.code === CODE.not_ready || error.code === CODE.internal || error.code === CODE.too_many_requests) {
       this.#unreadySince ??= now;
       if (this.#phase === 'authorizing' && now - this.#unreadySince < this.#times.unreadyMillis) {
         // Nobody asked in between: it has been said already.
@@ -364,7 +364,7 @@ export class Session {
   }
 
   #onRefusedLogin(error: ErrorReply): void {
-    if (error.code === 28) {
+    if (error.code === CODE.banned) {
       this.#end(
         refusal('pool_banned', `the server has banned this miner: ${error.message}`),
         error.retryAfterMillis ?? REFUSED_PAUSE,

@@ -9,7 +9,7 @@ import { type Findings, REMEDIES } from './findings.ts';
 
 export type WalletReads = Pick<PayoutWallet, 'payments' | 'status'>;
 
-type PayoutRow = {
+type BookedPayment = {
   id: string;
   number: bigint;
   state: string;
@@ -33,7 +33,7 @@ async function recordOf(wallet: WalletReads, prefix: string): Promise<Map<string
   return new Map(answer.value.map((payment) => [payment.requestId, payment]));
 }
 
-function auditPayout(row: PayoutRow, payment: WalletPayment, findings: Findings): void {
+function auditPayout(row: BookedPayment, payment: WalletPayment, findings: Findings): void {
   const name = `payout ${row.id} (number ${row.number})`;
   const items = row.items.map(({ address, amount }) => ({ address, amount: BigInt(amount) }));
   if (!samePayment(items, payment.recipients))
@@ -60,7 +60,7 @@ async function auditPayouts(
   findings: Findings,
 ): Promise<void> {
   const rows = await sql<
-    PayoutRow[]
+    BookedPayment[]
   >`select p.id, p.number, p.state, p.request_id, p.request_table, p.transaction_id, p.fee,
       coalesce(jsonb_agg(jsonb_build_object('address', a.address, 'amount', i.amount::text)) filter (where a.id is not null),
         '[]') as items

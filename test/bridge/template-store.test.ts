@@ -1,7 +1,7 @@
 /** What the server keeps of templates: what a block can still need, each transaction once, within a stated number of bytes. */
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import type { Template } from '../../bridge/nodes/template.ts';
+import type { CheckedTemplate } from '../../bridge/nodes/template.ts';
 import { bodyFor, carriedBy, MAX_BYTES, TemplateStore } from '../../bridge/nodes/template-store.ts';
 import { JOB_LIFE_DEFAULTS } from '../../bridge/session/job-book.ts';
 import { decodeBody, encodeBody } from '../../protocol/body.ts';
@@ -23,13 +23,13 @@ function leafOf(n: number): Bytes {
 /** As from a node: all transactions are parts of one body. */
 const buffer = new ArrayBuffer(PER_BODY * WIRE);
 
-function templateOf(anchorHeight: number, numbers: readonly number[]): Template {
+function templateOf(anchorHeight: number, numbers: readonly number[]): CheckedTemplate {
   const transactions = numbers.map((_, i) => new Uint8Array(buffer, i * WIRE, WIRE));
   return {
     anchorHeight,
     registrationWindowEnd: anchorHeight + REGISTRATION_WINDOW,
     headerBytes: new Uint8Array(312),
-    header: {} as Template['header'],
+    header: {} as CheckedTemplate['header'],
     body: { payout: new Uint8Array(49), extranonce: new Uint8Array(40), parents: [], transactions },
     leaves: numbers.map(leafOf),
     epoch: 0,

@@ -79,3 +79,18 @@ test('what is exported is imported somewhere, or at least used where it is', () 
   });
   expect(dead.filter((line) => !NOT_YET.includes(line))).toEqual([]);
 });
+
+const DECLARATION = /^(?:export )?(?:declare )?(?:abstract )?(?:type (\w+)(?:<[^=]*>)? =|(?:interface|class) (\w+))/gm;
+
+test('no type name means two things in one folder', () => {
+  const places = Map.groupBy(
+    SOURCES.flatMap((path) =>
+      [...read(path).matchAll(DECLARATION)].map(([, type, other]) => ({ path, name: type ?? other })),
+    ),
+    ({ path, name }) => `${posix.dirname(path)} ${name}`,
+  );
+  const twice = [...places].filter(([, found]) => new Set(found.map(({ path }) => path)).size > 1);
+  expect(
+    twice.map(([place, found]) => `${place}: ${found.map(({ path }) => posix.basename(path)).join(', ')}`),
+  ).toEqual([]);
+});

@@ -18,10 +18,10 @@ export type Merge = {
   readonly mass: number;
 };
 
-type Terms = Pick<Ask, 'feePerMass' | 'profileOf'>;
+type MergeTerms = Pick<Ask, 'feePerMass' | 'profileOf'>;
 
 /** Undefined when the outputs are not worth the fee of moving them. */
-export function merge(inputs: readonly OwnedOutput[], terms: Terms): Merge | undefined {
+export function merge(inputs: readonly OwnedOutput[], terms: MergeTerms): Merge | undefined {
   const profiles = inputs.map(terms.profileOf);
   const { fee, mass } = feeOf({ payloadBytes: 0, feePerMass: terms.feePerMass }, profiles, 1);
   const amount = inputs.reduce((total, input) => total + input.amount, 0n) - fee;
@@ -29,7 +29,12 @@ export function merge(inputs: readonly OwnedOutput[], terms: Terms): Merge | und
 }
 
 /** Groups of at most eight, each worth moving; a last group smaller than `least` is left alone. */
-export function merges(outputs: readonly OwnedOutput[], terms: Terms, most: number, least: number): readonly Merge[] {
+export function merges(
+  outputs: readonly OwnedOutput[],
+  terms: MergeTerms,
+  most: number,
+  least: number,
+): readonly Merge[] {
   const found: Merge[] = [];
   for (let i = 0; i < outputs.length && found.length < most; i += MAX_INPUTS) {
     const group = outputs.slice(i, i + MAX_INPUTS);
@@ -48,7 +53,7 @@ export const mergesNeeded = (outputs: number): number =>
  * The next round for a request that holds these outputs: only as many merges as are needed, of the smallest outputs, and
  * none that could not run now. An empty list means that the payment itself is next.
  */
-export function nextRound(held: readonly OwnedOutput[], terms: Terms): readonly Merge[] {
+export function nextRound(held: readonly OwnedOutput[], terms: MergeTerms): readonly Merge[] {
   const needed = mergesNeeded(held.length);
   if (needed === 0) return [];
   const ascending = [...held].sort((a, b) => (a.amount < b.amount ? -1 : 1));
