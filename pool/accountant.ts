@@ -170,11 +170,15 @@ export class Accountant {
     await this.#watch.checkPlace();
     if (after !== undefined) await this.#next(() => this.#lookBack(after));
     const over = new AbortController();
+    let isSamePlace = false;
     const cuts = chain.cuts(after, AbortSignal.any([signal, over.signal]));
     try {
       for await (const items of inBatches(cuts, MAX_BATCH_CUTS))
         for (const item of this.#worthTaking(items)) {
           if (signal.aborted) return;
+          // Now that there is a connection: the node may have been replaced between the first look and this one.
+          if (!isSamePlace) await this.#watch.checkPlace();
+          isSamePlace = true;
           // Meanwhile entries are taken in: among them, perhaps, the one that names the finder.
           while (!(await this.#next(() => this.#take(item))) && !signal.aborted) await sleep(FINDER_RETRY_MILLIS);
         }

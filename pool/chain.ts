@@ -10,7 +10,10 @@ import { targetFromBytes } from '../protocol/target.ts';
 import type { BlockSource, Witness } from './reward-statements.ts';
 
 export interface Chain {
-  /** Every finalized cut above a height, once and in order; a range that cannot be replayed is named instead. */
+  /**
+   * Every finalized cut above a height, once and in order; a range that cannot be replayed is named instead. Fails when the connection is lost:
+   * what answers then may be an older copy of the node.
+   */
   cuts(afterHeight: number | undefined, signal: AbortSignal): AsyncIterable<CutStreamItem>;
   /** The target of work on a cut. */
   targetAt(height: number): Promise<bigint>;
@@ -48,7 +51,8 @@ export function chainOfApi(
   return {
     ...blockSource(client),
     others: others.map((other) => ({ ...blockSource(other), name: other.baseUrl })),
-    cuts: (afterHeight, signal) => followCuts({ baseUrl: client.baseUrl, afterHeight, signal }, dependencies),
+    cuts: (afterHeight, signal) =>
+      followCuts({ baseUrl: client.baseUrl, afterHeight, signal, failsWhenLost: true }, dependencies),
     async targetAt(height) {
       const [cut] = (await client.cuts({ before: height + 1, limit: 1 })).cuts;
       if (cut?.height !== height) throw new ApiError('client_bad_answer', 200, `the node does not show cut ${height}`);

@@ -49,6 +49,7 @@ export type TermDependencies = {
 const BATCH_ENTRIES = 5_000;
 const WAIT_MILLIS = 250;
 const RETRY_MILLIS = 1_000;
+const TELL_AGAIN_MILLIS = 60_000;
 const FOLD_MILLIS = 5_000;
 const FOLLOW_PAYOUTS_MILLIS = 2_000;
 const LAST_PAYOUT = 'last_payout_millis';
@@ -148,6 +149,7 @@ export class TermRunner {
   /** Runs until it ends; a failure is tried again, a lost term ends everything. */
   async #keep(what: string, work: () => Promise<void>, signal: AbortSignal, end: () => void): Promise<void> {
     const { log } = this.#dependencies;
+    let told = { reason: '', atMillis: 0 };
     while (!signal.aborted) {
       try {
         return await work();
@@ -157,7 +159,12 @@ export class TermRunner {
           log.warn('the term is lost', { what, reason: error.message });
           return end();
         }
-        log.warn('the books wait', { what, error });
+        // What lasts is tried every second, and told every minute.
+        const [reason, atMillis] = [String(error), performance.now()];
+        if (reason !== told.reason || atMillis - told.atMillis >= TELL_AGAIN_MILLIS) {
+          log.warn('the books wait', { what, error });
+          told = { reason, atMillis };
+        }
         await this.#pause(RETRY_MILLIS, signal);
       }
     }

@@ -79,6 +79,9 @@ export function checkTemplate(answer: TemplateAnswer, chain: KnownChain): Templa
     if (header.target === 0n) return refuse('the target is zero');
     if (registrationWindowEnd(header.anchorHeight) <= chain.headHeight)
       return refuse(`anchor ${header.anchorHeight} is too old: the head is ${chain.headHeight}`);
+    // The node may have gone on since it told its head, by a few cuts.
+    if (header.anchorHeight > registrationWindowEnd(chain.headHeight))
+      return refuse(`anchor ${header.anchorHeight} is not there yet: the head is ${chain.headHeight}`);
     const wrongTime = timestampFault(header.timestampMillis, {
       anchorMillis: answer.anchorMillis ?? 0,
       nowMillis: chain.nowMillis,

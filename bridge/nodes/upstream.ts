@@ -182,10 +182,14 @@ export class NodeUpstream implements Upstream {
     if (node === this.#serving) void this.#fetch();
   }
 
-  /** Every cut comes once, from the node that serves: one of another chain pays nobody here. */
+  /**
+   * Every cut comes once, from the node that serves: one of another chain pays nobody here. Only as far as a template of the node was found good: a
+   * height that the node made up would end every block that waits, and hide the cuts that really come.
+   */
   #tellCuts(node: Followed): void {
+    const through = this.#published?.node === node ? this.#published.height : -1;
     for (const cut of node.cuts) {
-      if (cut.height <= this.#lastCut) continue;
+      if (cut.height <= this.#lastCut || cut.height > through) continue;
       this.#lastCut = cut.height;
       this.#events?.cut(cut);
     }
@@ -273,6 +277,7 @@ export class NodeUpstream implements Upstream {
       this.#anchors.set(height, cutId);
       for (const old of this.#anchors.keys()) if (old <= height - KEPT_CUTS) this.#anchors.delete(old);
       this.#published = { height, cutId, fees: first.fees, atMillis: this.#dependencies.now(), node };
+      this.#tellCuts(node);
       this.#events?.templates({ templates: [first, ...others], headHeight: height, clean, node: node.source.name });
     } catch (error) {
       if (this.#ending.signal.aborted) return;

@@ -20,6 +20,11 @@ export type CutStreamOptions = {
   /** The last height the reader has; without it the stream starts at the head. */
   readonly afterHeight?: number | undefined;
   readonly signal?: AbortSignal | undefined;
+  /**
+   * The stream fails with a connection that is lost, instead of going on over the next one: for a reader that must look first whether what
+   * answers there still has the cuts that were handed out.
+   */
+  readonly failsWhenLost?: boolean;
   /** Cuts kept for a reader that is busy; when they are full the connection is given up and resumed later. */
   readonly maxQueued?: number;
   /** The same in characters of text. */
@@ -132,7 +137,10 @@ export async function* followCuts(
           const cut = checked<CutFinalized>(cutFinalized, frame.data);
           if (last === undefined || cut.cut.height <= last) continue;
           // A hole cannot come from a correct server; asking again above `last` is right whatever caused it.
-          if (cut.cut.height !== last + 1) break;
+          if (cut.cut.height !== last + 1) {
+            reason = `cut ${cut.cut.height} came after cut ${last}`;
+            break;
+          }
           last = cut.cut.height;
           yield { type: 'cut_finalized', data: cut };
         } else if (frame.type === 'resync_required') {
@@ -148,6 +156,7 @@ export async function* followCuts(
     }
     if (stopped()) return;
     onLost?.(reason);
+    if (options.failsWhenLost === true && !fromHead) throw new ApiError('client_unreachable', 0, reason);
     await dependencies.sleep(backoffMillis(failures++, dependencies.random));
   }
 }

@@ -11,16 +11,30 @@ export type KeptLogs = {
   logOf(name: string): Logger;
 };
 
-export function keptLogs(): KeptLogs {
+/** What a test that failed has written is named and left; of one that passed nothing stays. */
+export function endFolder(folder: string, hasFailed: boolean, say: (line: string) => unknown): void {
+  if (hasFailed) say(`the logs of the failed test are in ${folder}\n`);
+  else rmSync(folder, { recursive: true, force: true });
+}
+
+/** An empty folder that is left, and named, where the test fails. */
+export function keptFolder(atEnd: () => void = () => undefined): string {
   const folder = mkdtempSync(join(tmpdir(), 'svc-logs-'));
+  onTestFinished(({ task }) => {
+    atEnd();
+    endFolder(folder, task.result?.state === 'fail', (line) => process.stderr.write(line));
+  });
+  return folder;
+}
+
+export function keptLogs(): KeptLogs & { readonly folder: string } {
   const logs = new Map<string, Logger>();
   const closing: (() => void)[] = [];
-  onTestFinished(({ task }) => {
+  const folder = keptFolder(() => {
     for (const close of closing) close();
-    if (task.result?.state === 'fail') process.stderr.write(`the logs of the failed test are in ${folder}\n`);
-    else rmSync(folder, { recursive: true, force: true });
   });
   return {
+    folder,
     logOf(name) {
       const found = logs.get(name);
       if (found !== undefined) return found;

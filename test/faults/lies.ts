@@ -1,8 +1,10 @@
 /** What a lying node says, by name: each changes one thing and passes the rest on. */
 
+import { randomBytes } from 'node:crypto';
 import { newIdentity } from '../../node/api/identity.ts';
-import { toHex } from '../../protocol/bytes.ts';
-import { NETWORKS } from '../../protocol/network.ts';
+import { fromHex, toHex } from '../../protocol/bytes.ts';
+import { decodeHeader, encodeHeader, type Header } from '../../protocol/header.ts';
+import { NETWORKS, POW_EPOCH_CUTS, powEpoch } from '../../protocol/network.ts';
 import { datasetSeed } from '../../protocol/pow.ts';
 import type { Asked, Json, Lie } from './lying-node.ts';
 
@@ -76,6 +78,112 @@ const epochs = (): Lie => ({
       : document,
 });
 
+const templates =
+  (change: (document: Json, header: Header) => Json): NonNullable<Lie['json']> =>
+  ({ path }, document) =>
+    path === TEMPLATE_PATH ? change(document, decodeHeader(fromHex(document.header_hex))) : document;
+
+/** Work on a cut that is far from being there, of the epoch that belongs to it. */
+const anchors = (): Lie => ({
+  json: templates((document, header) => {
+    const anchorHeight = header.anchorHeight + 10_000_000;
+    const epoch = powEpoch(anchorHeight, document.pow.epoch_length ?? POW_EPOCH_CUTS);
+    const pow = { ...document.pow, epoch, seed: toHex(datasetSeed(NETWORKS.development.id, epoch)) };
+    return { ...document, pow, header_hex: toHex(encodeHeader({ ...header, anchorHeight })) };
+  }),
+});
+
+/** Every hash is said to be a block. */
+const targets = (): Lie => ({
+  json: templates((document, header) => ({
+    ...document,
+    header_hex: toHex(encodeHeader({ ...header, target: 2n ** 256n - 1n })),
+  })),
+});
+
+/** The same text everywhere, in answers and in frames. */
+const everywhere = (change: (text: string) => string): Lie => ({
+  json: (_asked, document) => change(JSON.stringify(document)),
+  frame: (text, send) => send(change(text)),
+});
+
+/** Another chain with the same identifier: all cuts have other names. */
+const rolledBack = (): Lie =>
+  everywhere((text) => text.replace(/"cut_id":"([0-9a-f]{8})/g, (_, first: string) => `"cut_id":"${flipped(first)}`));
+const flipped = (hex: string): string => ((Number.parseInt(hex, 16) ^ 0x5a5a5a5a) >>> 0).toString(16).padStart(8, '0');
+
+/** The node says to be at another height than it is. */
+const height = (change: (height: number) => number, frame: NonNullable<Lie['frame']>): Lie => {
+  const moved = (text: string) =>
+    text.replace(HEIGHT, (_, name: string, told: string) => `${name}${change(Number(told))}`);
+  return {
+    json: ({ path }, document) => (HEADS.has(path) ? moved(JSON.stringify(document)) : document),
+    frame: (text, send, socket) => frame(moved(text), send, socket),
+  };
+};
+const HEIGHT = /("(?:height|finalized_height)":)(\d+)/g;
+const HEADS = new Set(['/v1/node/sync', '/v1/chain/head']);
+
+/** As if the last fifty cuts had never been, and no new one came. */
+const behind = (): Lie =>
+  height(
+    (told) => Math.max(0, told - 50),
+    (text, send) => {
+      if (text.includes('"checkpoint"')) send(text);
+    },
+  );
+
+/** As if years had passed: whoever asks for what came since is told that it is too much to tell, and to begin at the head. */
+const heights = (): Lie => {
+  const RESYNC = JSON.stringify({ type: 'resync_required', data: { reason: 'history_unavailable' } });
+  let connections = 0;
+  return height(
+    (told) => told + 1_000_000_000,
+    (text, send, socket) => {
+      if (text.includes('"checkpoint"')) connections++;
+      if (connections % 2 === 0) return send(text);
+      send(RESYNC);
+      socket.close();
+    },
+  );
+};
+
+/** Cuts come in another order than they were made, some twice, some never. */
+const disorder = (): Lie => {
+  let kept: string | undefined;
+  let frames = 0;
+  return {
+    frame(text, send) {
+      if (!text.includes('"cut_finalized"')) return send(text);
+      frames++;
+      if (frames % 5 === 0) return;
+      if (kept === undefined) kept = text;
+      else {
+        for (const each of [text, kept, text]) send(each);
+        kept = undefined;
+      }
+    },
+  };
+};
+
+/** Takes connections and requests, and never says a word. */
+const hangs = (): Lie => ({ http: () => undefined, socket: () => undefined });
+
+const garbage = (): Lie => ({
+  http: (_asked, response) => response.writeHead(200, { 'content-type': 'application/json' }).end(randomBytes(2_000)),
+  frame: (_text, send) => send(randomBytes(2_000).toString('latin1')),
+});
+
+/** Does what it is asked to do and says that it failed: whoever then does it again, differently, does it twice. */
+const denies = (): Lie => ({
+  async http({ method, path }, response, truth) {
+    const { status, headers, body } = await truth();
+    if (method === 'POST' && DEEDS.test(path) && status === 200) response.writeHead(503).end();
+    else response.writeHead(status, { ...headers, 'content-length': body.length }).end(body);
+  },
+});
+const DEEDS = /^\/v1\/(mining\/candidates|transactions)$/;
+
 const endless = (): Lie => ({
   http(_asked, response) {
     response.writeHead(200, { 'content-type': 'application/json' });
@@ -104,6 +212,15 @@ export const LIES: Readonly<Record<string, (payout: string) => Lie>> = {
   'another-miner': anotherMiner,
   'never-sent': neverSent,
   epochs,
+  anchors,
+  targets,
+  heights,
+  behind,
+  'rolled-back': rolledBack,
+  disorder,
+  denies,
+  hangs,
+  garbage,
   endless,
   redirects,
   identity,

@@ -71,6 +71,7 @@ export function fatalErrors(): unknown[] {
 /** Follows nodes as a bridge does; what it would hand to listeners is kept. */
 export function followNodes(bed: Bed, urls: readonly string[]) {
   const sets: TemplateSet[] = [];
+  const cuts: number[] = [];
   const states = { healthy: false };
   const startMillis = performance.now();
   const upstream = new NodeUpstream(
@@ -79,11 +80,11 @@ export function followNodes(bed: Bed, urls: readonly string[]) {
   );
   upstream.start({
     templates: (set) => sets.push(set),
-    cut: () => undefined,
+    cut: ({ height }) => cuts.push(height),
     healthy: (isHealthy) => {
       states.healthy = isHealthy;
     },
   });
   onTestFinished(() => upstream.close());
-  return { upstream, sets, states };
+  return { upstream, sets, cuts, states };
 }

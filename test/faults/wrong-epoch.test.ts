@@ -1,4 +1,5 @@
-/** A template with the right seed of the wrong epoch is refused: blocks found on it would be nobody's. */
+/** Templates of the wrong epoch, or on cuts that are not there, are refused: blocks found on them would be nobody's. Nor do made-up heights end what is under way. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { checkTemplate } from '../../bridge/nodes/template.ts';
 import { NETWORKS, POW_EPOCH_CUTS } from '../../protocol/network.ts';
@@ -23,4 +24,38 @@ test('a lying node that tells the wrong epoch serves nobody, and another one doe
   await bed.seal();
   await expect.poll(() => sets.at(-1)?.node, { timeout: 10_000 }).toBe(url);
   expect(sets.every(({ templates }) => templates.every(({ epoch }) => epoch === 0))).toBe(true);
+});
+
+test('work on a cut that is far ahead is handed to nobody', async () => {
+  const { bed, url, liar } = await startMiningBed();
+  const { sets } = followNodes(bed, [liar.url, url]);
+  await expect.poll(() => sets.at(-1)?.node).toBe(liar.url);
+  liar.lie = LIES.anchors?.('') ?? {};
+  await bed.seal();
+  await expect.poll(() => sets.at(-1)?.node).toBe(url);
+  expect(sets.every(({ templates }) => templates.every(({ anchorHeight }) => anchorHeight < 100))).toBe(true);
+});
+
+test('cuts of heights that no template bears out are not told, and the real ones are told after them', async () => {
+  const { bed, liar } = await startMiningBed();
+  const { sets, cuts, states } = followNodes(bed, [liar.url]);
+  await expect.poll(() => states.healthy && sets.length > 0).toBe(true);
+  await bed.seal(3);
+  await expect.poll(() => cuts.at(-1)).toBe(bed.node.head().height);
+  liar.lie = LIES.heights?.('') ?? {};
+  liar.dropReaders();
+  const sealed = async () => {
+    await bed.seal();
+    return states.healthy;
+  };
+  await expect.poll(sealed, { interval: 20 }).toBe(false);
+  for (let i = 0; i < 20; i++) {
+    await bed.seal();
+    await sleep(20);
+  }
+  liar.lie = {};
+  liar.dropReaders();
+  await expect.poll(sealed, { interval: 20 }).toBe(true);
+  await expect.poll(() => cuts.at(-1)).toBe(bed.node.head().height);
+  expect(Math.max(...cuts)).toBe(bed.node.head().height);
 });

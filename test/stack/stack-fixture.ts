@@ -96,9 +96,13 @@ export class StackFixture {
     return address;
   }
 
+  startBridge(): Promise<void> {
+    return this.#run(bridgePart(this.data, this.#seen));
+  }
+
   /** A bridge, and a miner at it that is paid to another address: the chain goes on without the pool. */
   async startStranger(address: string): Promise<void> {
-    await this.#run(bridgePart(this.data, this.#seen));
+    await this.startBridge();
     const part = minerPart(this.data, { ...this.ports, pplns: this.ports.bridge }, address, false);
     await this.#run({ ...part, name: 'stranger' });
   }

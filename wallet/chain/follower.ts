@@ -73,6 +73,8 @@ export class Follower {
     finalizedHeight: 0,
     manifest: null,
   };
+  /** Trouble that the log has told of and that is not over. */
+  #told: string | undefined;
   #running: Promise<void> | undefined;
   #extending: Promise<unknown> = Promise.resolve();
   #rescanning: boolean;
@@ -122,7 +124,6 @@ export class Follower {
   }
 
   async #pass(): Promise<void> {
-    const before = this.#state.trouble;
     try {
       await this.#meet();
       if (this.#state.trouble === null) await this.#follow();
@@ -133,8 +134,9 @@ export class Follower {
       this.#state = { ...this.#state, trouble, synced: false, manifest: null };
     }
     const { trouble } = this.#state;
-    if (trouble !== null && before?.code !== trouble.code)
+    if (trouble !== null && this.#told !== trouble.code)
       this.#with.log.warn('node not usable', { code: trouble.code, reason: trouble.message });
+    this.#told = trouble?.code;
   }
 
   async #meet(): Promise<void> {
@@ -149,6 +151,8 @@ export class Follower {
         const met = { chainId: manifest.chain_id, pastThrough: sync.finalized_height };
         await this.#write({ meta: { ...book.meta, ...met } }, true);
       }
+      // Trouble after this line is told again, be it in the same pass.
+      this.#told = undefined;
       log.info('node answers', { chain: manifest.chain_id, height: sync.finalized_height, synced: sync.synced });
     }
     // Before anything is said of this node: a payment must not slip through on a chain that is not the one that was read.
@@ -206,7 +210,7 @@ export class Follower {
       const after = book.meta.indexedHeight;
       if (after >= head) break;
       const through = Math.min(head, after + SPAN_CUTS);
-      // An index that stands still is asked again at the next turn.
+      // An index that is not there yet is asked again at the next turn: until then the node may say something else.
       if (!(await this.#read(after, through, !this.#rescanning))) break;
     }
     if (this.#rescanning && !this.#forgetFirst && book.meta.indexedHeight >= this.#state.finalizedHeight)
@@ -276,7 +280,7 @@ export class Follower {
     await this.#with.journal.forgetChain({ ...meta, indexedHeight: 0, checkpoints: [], pastThrough, searched });
   }
 
-  /** Whether the wallet is any further than before. */
+  /** Whether everything up to `through` was read. */
   async #read(after: number, through: number, live: boolean): Promise<boolean> {
     const { client, book } = this.#with;
     const names = [...book.addresses()].map((record) => record.address);
@@ -305,7 +309,7 @@ export class Follower {
     const cutId = await this.#cutIdAfter(after, last);
     for (const height of [...new Set([...byHeight.keys(), last])].sort((a, b) => a - b))
       await this.#applyCut(height, byHeight.get(height) ?? [], live, height === last ? cutId : undefined);
-    return complete > after;
+    return complete >= through;
   }
 
   /** The newest cut that was read, and a second look at the one before: both belong to one chain, and so does all between them. */
