@@ -21,7 +21,8 @@ export default defineConfig({
     globalSetup: ['test/builds.ts'],
     setupFiles: ['test/client-faults.ts'],
     pool: 'forks',
-    maxWorkers: 2,
+    // One more than the smallest machine has cores: slow files wait for cuts, time-outs and other processes half of their time.
+    maxWorkers: 3,
     sequence: { sequencer: SlowFirst },
     testTimeout: 240_000,
     hookTimeout: 240_000,

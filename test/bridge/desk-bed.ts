@@ -1,4 +1,5 @@
 /** A desk without sockets, clock or randomness of its own: everything it says is recorded, and every run is the same. */
+import { expect, onTestFinished } from 'vitest';
 import type { Conversation, Peer } from '../../bridge/connection/conversation.ts';
 import { Desk } from '../../bridge/connection/desk.ts';
 import type { StratumLimits } from '../../bridge/options.ts';
@@ -44,6 +45,8 @@ export type DeskBed = {
   readonly blocks: Candidate[];
   readonly faults: { address: string; fault: string }[];
   readonly shelf: Map<string, SessionRecord>;
+  /** Warnings and errors: a fault while judging shows nowhere else. What is left of them at its end fails the test. */
+  readonly logged: string[];
   clock: number;
   /** Runs everything that was put off, until nothing is. */
   settle(): Promise<void>;
@@ -80,6 +83,8 @@ export async function deskBed({
   const blocks: Candidate[] = [];
   const faults: { address: string; fault: string }[] = [];
   const shelf = new Map<string, SessionRecord>();
+  const logged: string[] = [];
+  onTestFinished(() => expect(logged, 'what the desk logged').toEqual([]));
   const hub: Hub = {
     own: async () => {},
     shares: async (list) => void shares.push(...list),
@@ -117,7 +122,8 @@ export async function deskBed({
       now: () => clock,
       soon: (run) => void later.push(run),
       randomBytes: (count) => Uint8Array.from({ length: count }, () => random(256)),
-      log: () => {},
+      log: (level, message, { error, ...fields }) =>
+        void logged.push(`${level} ${message} ${error instanceof Error ? error.stack : JSON.stringify(fields)}`),
     },
   );
   const bed: DeskBed = {
@@ -126,6 +132,7 @@ export async function deskBed({
     blocks,
     faults,
     shelf,
+    logged,
     get clock() {
       return clock;
     },

@@ -1,4 +1,6 @@
 /** The session machine without sockets: a recorded session replays byte for byte; random and mutated input never breaks it. */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { type Bytes, concat, toHex, utf8 } from '../../protocol/bytes.ts';
 import { decodeServerMessage } from '../../protocol/stratum/v1-answer.ts';
@@ -98,6 +100,21 @@ const V2_SEEDS: Bytes[] = [
   encodeClientFrame({ type: 'ping', value: 5n }),
 ];
 
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+
+/** Bytes that are still reachable. */
+async function heldBytes(): Promise<number> {
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  collect();
+  collect();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+/** The collector leaves some 0.2 MB of noise; conversations that stayed would be 3 MB at the full level. */
+const GROWTH_BYTES = (inputs: number) => 1_000_000 + 8 * inputs;
+
 test('random and mutated input: no crash, no growth', { timeout: 1_800_000 }, async () => {
   const inputs = count({ quick: 5_000, full: 40_000, deep: 1_000_000 });
   const random = randomOf(seed);
@@ -116,6 +133,7 @@ test('random and mutated input: no crash, no growth', { timeout: 1_800_000 }, as
   let conversation = bed.open('v1', new RecordingPeer(false, false));
   let seeds = V1_SEEDS;
   let ended = 0;
+  let early = 0;
   for (let i = 0; i < inputs; i++) {
     if (conversation.isEnding || random(60) === 0) {
       bed.desk.gone(conversation, 'fuzz');
@@ -137,6 +155,7 @@ test('random and mutated input: no crash, no growth', { timeout: 1_800_000 }, as
     bed.shares.length = 0;
     bed.faults.length = 0;
     if (bed.shelf.size > 100) bed.shelf.clear();
+    if (i === Math.floor(inputs / 4)) early = await heldBytes();
   }
   bed.desk.gone(conversation, 'fuzz');
   await bed.settle();
@@ -144,4 +163,8 @@ test('random and mutated input: no crash, no growth', { timeout: 1_800_000 }, as
   const figures = bed.desk.figures();
   expect(figures).toMatchObject({ connections: 0, mining: 0, verifying: 0 });
   expect(ended).toBeGreaterThan(inputs / 200);
+  bed.shelf.clear();
+  const growth = (await heldBytes()) - early;
+  console.log(`${inputs} inputs on ${ended} connections: ${growth} bytes more than after a quarter of them`);
+  expect(growth).toBeLessThan(GROWTH_BYTES(inputs));
 });
