@@ -3,7 +3,7 @@
  * everything, is replaced by another, or by an older copy. No share that was answered is lost or counted twice, every reward finds its
  * finder, and nobody has to do anything.
  */
-import { join } from 'node:path';
+import { join as pathOf } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { connectDatabase } from '../../pool/database/connect.ts';
@@ -33,7 +33,7 @@ async function bed(names: readonly string[], redisUrl?: string) {
   const start = (name: string) =>
     RigInstance.start(
       {
-        directory: join(directory, name),
+        directory: pathOf(directory, name),
         databaseUrl: postgres.url,
         log: logs.logOf(name),
         ...(redisUrl === undefined ? {} : { redisUrl }),
@@ -102,7 +102,9 @@ async function bed(names: readonly string[], redisUrl?: string) {
     expect((await sql`select 1 from journal_holes`).length).toBe(0);
     for (const instance of instances.values()) await instance.stop();
   };
-  return { restart, copied, recovered, finish, log };
+  /** Another machine, which knows nothing of what was before. */
+  const join = async (name: string) => void instances.set(name, await start(name));
+  return { restart, join, copied, recovered, finish, log };
 }
 
 test(
@@ -135,7 +137,7 @@ test(
     const draw = drawing(seed + 1);
     const redis = await startRedisServer();
     onTestFinished(() => redis.stop());
-    const { restart, copied, recovered, finish, log } = await bed(['a', 'b'], redis.url);
+    const { restart, join, copied, recovered, finish, log } = await bed(['a', 'b'], redis.url);
     await sleep(500 + draw(500));
     const replaced = async () => {
       await redis.kill();
@@ -152,6 +154,8 @@ test(
       await faults[fault]?.();
       await sleep(draw(800));
       await fallBack();
+      // Its shares must not get into slices that were published before the fall.
+      if (round === 0) await join('c');
       await sleep(draw(1_500));
       await faults[draw(faults.length)]?.();
       if (draw(3) !== 0) await recovered();
