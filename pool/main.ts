@@ -70,6 +70,11 @@ const runCommand = command(
   },
 );
 
+async function writeReport(path: string, report: object): Promise<void> {
+  const { writeDurably } = await import('../runtime/durable-file.ts');
+  await writeDurably(path, `${JSON.stringify(report, undefined, 2)}\n`);
+}
+
 const PUBLIC_EXITS = { holds: 0, false: 1, unchecked: 3 } as const;
 const AUDIT_EXITS = [
   { code: PUBLIC_EXITS.holds, says: 'no difference was found' },
@@ -135,6 +140,7 @@ const auditCommand = command(
         const node = values.nodeApi === undefined ? null : nodeOf(values.nodeApi);
         const report = await auditPublic({ pool: publicPool(values.public), node });
         terminal.out(values.json ? `${JSON.stringify(report, undefined, 2)}\n` : publicReportText(report));
+        if (values.report !== undefined) await writeReport(values.report, report);
         return PUBLIC_EXITS[report.verdict];
       } catch (error) {
         failed('svc-pool audit', error, terminal);
@@ -164,10 +170,7 @@ const auditCommand = command(
             }),
       });
       terminal.out(values.json ? `${JSON.stringify(report, undefined, 2)}\n` : reportText(report));
-      if (values.report !== undefined) {
-        const { writeDurably } = await import('../runtime/durable-file.ts');
-        await writeDurably(values.report, `${JSON.stringify(report, undefined, 2)}\n`);
-      }
+      if (values.report !== undefined) await writeReport(values.report, report);
       return report.differences === 0 ? 0 : 1;
     } catch (error) {
       failed('svc-pool audit', error, terminal);

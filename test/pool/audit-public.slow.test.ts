@@ -3,15 +3,11 @@
  * database afterwards shows in what it publishes, because the ledger and the payouts stay as they are.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { BooksView } from '../../pool/api/books-view.ts';
-import { LedgerView } from '../../pool/api/ledger-view.ts';
-import { ProofMaker } from '../../pool/api/proofs.ts';
 import type { LedgerReads } from '../../pool/audit/ledger.ts';
 import { auditPublic, WITHOUT_A_NODE } from '../../pool/audit/public.ts';
 import { publicReportText } from '../../pool/audit/report.ts';
 import type { Sql } from '../../pool/database/connect.ts';
-import { SERVICES } from '../../pool/journal-record.ts';
-import { formatAddress, parseAddress } from '../../protocol/address.ts';
+import { formatAddress } from '../../protocol/address.ts';
 import { ApiError } from '../../protocol/api/client-calls.ts';
 import { FIRST_CHAIN, type SliceRecord, sliceChain, windowWork } from '../../protocol/books-slice.ts';
 import type { PublishedTerms } from '../../protocol/books-verdict.ts';
@@ -20,6 +16,7 @@ import { targetFromBytes } from '../../protocol/target.ts';
 import { openAuditBed, POOL } from './audit-bed.ts';
 import { account, type BooksBed } from './books-bed.ts';
 import { exampleOf, shapeOf } from './books-examples.ts';
+import { publishedPool } from './published-pool.ts';
 
 let books: BooksBed;
 let ledger: LedgerReads;
@@ -28,37 +25,8 @@ beforeAll(async () => {
 });
 afterAll(() => books.close());
 
-/** The pool's API without the web server around it. */
-function poolOf(sql: Sql, liar: (path: string, answer: unknown) => unknown = (_, answer) => answer) {
-  const network = 'development';
-  const view = new BooksView({ network, address: POOL }, { sql });
-  const proofs = new ProofMaker({ network }, { sql });
-  const payments = new LedgerView({ sql });
-  const answer = async (path: string): Promise<unknown> => {
-    const [route = '', words = ''] = path.split('?');
-    const query = new URLSearchParams(words);
-    const page = { cursor: query.get('cursor') ?? undefined, limit: Number(query.get('limit') ?? 50) };
-    const [kind, name = '', number, what] = route.split('/');
-    const service = SERVICES.indexOf(name as never);
-    if (kind === 'terms') return view.terms();
-    if (kind === 'commitments') {
-      const slice = query.get('slice');
-      return view.commitments(page, slice === null ? undefined : Number(slice));
-    }
-    if (kind === 'payments') return payments.payments(page, undefined);
-    if (kind === 'proofs' && what === 'list') return proofs.list(service, Number(number), page);
-    if (kind === 'proofs') {
-      const address = query.get('address') as string;
-      return proofs.proof(service, Number(number), parseAddress(address).payload, address);
-    }
-    if (what === 'leaves') return view.leaves(service, Number(number), page);
-    if (what === 'blocks') return view.blocks(service, Number(number));
-    return view.slices(service, page);
-  };
-  return async (path: string) => liar(path, JSON.parse(JSON.stringify(await answer(path))));
-}
 const auditOf = (sql: Sql, liar?: (path: string, answer: unknown) => unknown) =>
-  auditPublic({ pool: poolOf(sql, liar), node: ledger as never });
+  auditPublic({ pool: publishedPool(sql, liar), node: ledger as never });
 
 test('an honest pool: every PPLNS list is proven, solo but for the finder, no difference', async () => {
   const report = await auditOf(books.sql);
@@ -76,14 +44,14 @@ test('an honest pool: every PPLNS list is proven, solo but for the finder, no di
 });
 
 test('without a node nothing is called proven', async () => {
-  const report = await auditPublic({ pool: poolOf(books.sql), node: null });
+  const report = await auditPublic({ pool: publishedPool(books.sql), node: null });
   expect(report).toMatchObject({ lists: { proven: 0, false: 0 }, ledger_height: null, money: null, differences: 0 });
   expect(report).toMatchObject({ verdict: 'unchecked', not_checked: [WITHOUT_A_NODE] });
   expect(publicReportText(report)).toMatch(/Not checked: the ledger: [\s\S]*not everything could be checked/);
 });
 
 test('the examples of the document have the fields of real answers, and no others', async () => {
-  const pool = poolOf(books.sql);
+  const pool = publishedPool(books.sql);
   const { leaves } = (await pool('slices/pplns/2/leaves')) as { leaves: { address: string }[] };
   const routes = [
     ...['terms', 'slices/pplns?limit=1', 'slices/pplns/3/leaves', 'slices/pplns/3/blocks', 'proofs/pplns/3/list'],
@@ -172,7 +140,7 @@ test('history told anew, consistently in every document, is contradicted by the 
       })
       .reverse();
   };
-  const { slices } = (await poolOf(books.sql)('slices/solo?limit=200')) as { slices: SliceRecord[] };
+  const { slices } = (await publishedPool(books.sql)('slices/solo?limit=200')) as { slices: SliceRecord[] };
   const told = new Map(retold(slices).map((record) => [record.slice, record]));
   const report = await auditOf(books.sql, (path, answer) => {
     if (path === 'terms') {
@@ -224,21 +192,23 @@ async function spending(
     },
   } as unknown as LedgerReads;
 }
-const auditAgainst = (node: LedgerReads) => auditPublic({ pool: poolOf(books.sql), node: node as never });
+const auditAgainst = (node: LedgerReads) => auditPublic({ pool: publishedPool(books.sql), node: node as never });
 
 test('a pool that pays itself out of change is found, whoever it pays and whatever the transaction carries', async () => {
   const { money } = await auditOf(books.sql);
   const earned = BigInt(money?.allowed ?? 0);
   const [miner] = await books.sql<{ address: string }[]>`select address from accounts order by id limit 1`;
-  for (const address of [thief, miner?.address as string])
-    for (const payload of ['', '00ff']) {
-      const report = await auditAgainst(await spending([{ address, amount: earned }], payload));
-      expect(report).toMatchObject({ verdict: 'false', money: { withdrawn: String(earned) } });
-      expect(report.findings).toEqual([
-        expect.objectContaining({ what: expect.stringContaining(`transaction ${'ab'.repeat(48)} of cut 160`) }),
-      ]);
-      expect(report.findings[0]?.computed).toContain(address);
-    }
+  for (const [address, payload] of [
+    [thief, ''],
+    [miner?.address as string, '00ff'],
+  ] as const) {
+    const report = await auditAgainst(await spending([{ address, amount: earned }], payload));
+    expect(report).toMatchObject({ verdict: 'false', money: { withdrawn: String(earned) } });
+    expect(report.findings).toEqual([
+      expect.objectContaining({ what: expect.stringContaining(`transaction ${'ab'.repeat(48)} of cut 160`) }),
+    ]);
+    expect(report.findings[0]?.computed).toContain(address);
+  }
 });
 
 test('what a pool earned it may take; a merge takes nothing; network fees beyond its own are told', async () => {
