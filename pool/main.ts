@@ -14,7 +14,7 @@ import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
 import { audit } from './audit/audit.ts';
 import { booksOf } from './audit/books-of.ts';
 import { auditPublic } from './audit/public.ts';
-import { publicPool } from './audit/public-reads.ts';
+import { newerAnswers, publicPool } from './audit/public-reads.ts';
 import { publicReportText, reportText } from './audit/report.ts';
 import { connectDatabase } from './database/connect.ts';
 import { startEmbeddedPostgres } from './database/embedded.ts';
@@ -138,7 +138,7 @@ const auditCommand = command(
     if (values.public !== undefined) {
       try {
         const node = values.nodeApi === undefined ? null : nodeOf(values.nodeApi);
-        const report = await auditPublic({ pool: publicPool(values.public), node });
+        const report = await auditPublic({ pool: publicPool(values.public), node }, newerAnswers);
         terminal.out(values.json ? `${JSON.stringify(report, undefined, 2)}\n` : publicReportText(report));
         if (values.report !== undefined) await writeReport(values.report, report);
         return PUBLIC_EXITS[report.verdict];

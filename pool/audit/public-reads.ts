@@ -5,6 +5,10 @@ import { PoolError } from '../pool-error.ts';
 const PAGE = 200;
 const TIMEOUT_MILLIS = 30_000;
 const MAX_TRIES = 20;
+/** A pool keeps its answers for five seconds: what is asked for after this is newer than all that was known before. */
+const ANSWER_MILLIS = 6_000;
+
+export const newerAnswers = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, ANSWER_MILLIS));
 
 /** Asked too often, or busy. */
 const PATIENCE: ReadonlySet<number> = new Set([429, 503]);

@@ -59,6 +59,8 @@ type Published = SliceRecord & { readonly credits: object | null };
 
 class PublicAudit {
   readonly #sources: BooksSources;
+  /** Waits until answers are newer than what was read so far. */
+  readonly #settle: () => Promise<void>;
   readonly #findings: Findings;
   readonly #records = new Map<BooksService, Published[]>();
   readonly #missing: Partial<Record<NotChecked, number>> = {};
@@ -69,8 +71,9 @@ class PublicAudit {
   /** Lists of one service ask for the same pages again and again. */
   readonly #answers = new Map<string, Promise<unknown>>();
 
-  constructor(sources: BooksSources, findings: Findings) {
+  constructor(sources: BooksSources, settle: () => Promise<void>, findings: Findings) {
     this.#sources = sources;
+    this.#settle = settle;
     this.#findings = findings;
   }
 
@@ -91,8 +94,10 @@ class PublicAudit {
       node === null
         ? undefined
         : await this.#section('the pool’s address', () => readAddressMoney(node, terms.address), undefined);
+    if (money !== undefined) await this.#settle();
     const payments = await this.#section('payments', () => readPayments(pool), []);
     const commitments = await this.#section('commitments', () => readCommitments(pool), []);
+    await this.#settle();
     for (const service of SERVICES) await this.#section(`slices of ${service}`, () => this.#slices(service), undefined);
     for (const service of SERVICES)
       for (const record of this.#records.get(service) ?? [])
@@ -249,5 +254,7 @@ async function heightOf(node: NonNullable<BooksSources['node']>, { address, heig
 
 const nameOf = ({ slice, service }: Pick<SliceRecord, 'slice' | 'service'>): string => `slice ${slice} of ${service}`;
 
-export const auditPublic = (sources: BooksSources): Promise<PublicReport> =>
-  new PublicAudit(sources, new Findings()).run();
+export const auditPublic = (
+  sources: BooksSources,
+  settle: () => Promise<void> = async () => undefined,
+): Promise<PublicReport> => new PublicAudit(sources, settle, new Findings()).run();
