@@ -59,6 +59,13 @@ async function jobDelay(work: () => Promise<unknown>): Promise<number> {
   return delays[Math.floor(delays.length * 0.99)] ?? Number.NaN;
 }
 
+async function busy(): Promise<void> {
+  for (const end = performance.now() + 3_000; performance.now() < end; ) {
+    for (const until = performance.now() + 1; performance.now() < until; );
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
 class Taker implements ReceiptTaker {
   readonly isEnding = false;
   readonly peer = { queued: 0 };
@@ -105,6 +112,8 @@ export async function benchReceipts(b: Bench): Promise<void> {
     b.figure('receipts/idle: longest stall', idle.stall, 'ms');
     const pause = () => new Promise<void>((resolve) => setTimeout(resolve, 1_000));
     b.figure('receipts/idle: delay of a job, p99', await jobDelay(pause), 'ms');
+    // What a thread that is busy in pieces of a millisecond costs on this machine, whatever it does.
+    b.figure('receipts/busy with nothing: delay of a job, p99', await jobDelay(busy), 'ms');
     const booked = new ByteWriter(200_000);
     for (let i = 0; i < ACCOUNTS; i++) booked.raw(accountOf(i)).u128(1n << 64n);
     const sheets: MadeSheet[] = [];
