@@ -10,15 +10,15 @@ import { subsidyOfCut } from '../protocol/emission.ts';
 import type { Genesis } from '../protocol/genesis.ts';
 import { NETWORKS, type Network, powEpoch } from '../protocol/network.ts';
 import { workOfTarget } from '../protocol/target.ts';
-import { type Outpoint, transactionIdOfWire } from '../protocol/transaction.ts';
+import type { Outpoint } from '../protocol/transaction.ts';
 import { BoundedMap } from '../runtime/bounded-map.ts';
 import type {
   BlockRecord,
-  CarriedTransaction,
   CutPlace,
   CutRecord,
   Emission,
   Head,
+  PositionsPage,
   Rates,
   Staking,
   Supply,
@@ -168,11 +168,6 @@ export abstract class ChainReads {
     return wire && new Uint8Array(wire);
   }
 
-  carriedTransactions(blockId: Bytes): readonly CarriedTransaction[] | undefined {
-    const body = this.store.body(blockId);
-    return body && decodeBody(body).transactions.map((wire) => ({ id: transactionIdOfWire(wire), wire }));
-  }
-
   supply(): Supply {
     return { ...figuresOf(this.state), height: this.state.height, outputCount: this.state.outputs.count };
   }
@@ -201,8 +196,8 @@ export abstract class ChainReads {
     return this.store.validators();
   }
 
-  async positionsOf(owner: Bytes): Promise<readonly Position[]> {
-    const ids = await this.store.ownedPositions(owner);
+  async positionsOf(owner: Bytes, page?: PositionsPage): Promise<readonly Position[]> {
+    const ids = await this.store.ownedPositions(owner, page);
     const { position } = this.store.staking.reads(this.state);
     return ids.map((id) => position(id)).filter((found) => found !== undefined);
   }

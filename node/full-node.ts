@@ -95,8 +95,8 @@ export type TransactionStatus = {
   readonly final: boolean;
 };
 
-/** A copy in a block: only execution says whether its witnesses are good. */
-export type CarriedTransaction = { readonly id: Bytes; readonly wire: Bytes };
+/** Those after an identifier, at most so many. */
+export type PositionsPage = { readonly after?: Bytes | undefined; readonly limit: number };
 
 export type PendingTransaction = {
   readonly id: Bytes;
@@ -250,15 +250,13 @@ export interface FullNode {
   transactionStatus(id: Bytes): TransactionStatus | undefined;
   /** Wire bytes of a transaction that waits or that a finalized cut decided about, while the block's body is kept. */
   transactionWire(id: Bytes): Bytes | undefined;
-  /** What a block carries, copies with spoiled witnesses included; undefined where its body was pruned. */
-  carriedTransactions(blockId: Bytes): readonly CarriedTransaction[] | undefined;
   supply(): Supply;
   emission(): Emission;
   staking(): Staking;
   /** All that ever registered, in no order. */
   validators(): Promise<readonly Validator[]>;
   /** Positions that an address owns, by identifier. */
-  positionsOf(owner: Bytes): Promise<readonly Position[]>;
+  positionsOf(owner: Bytes, page?: PositionsPage): Promise<readonly Position[]>;
   rates(): Rates;
   sync(): Sync;
 

@@ -9,6 +9,7 @@ import { encodeOperation, type Heartbeat } from '../protocol/staking/operation.t
 import {
   encodeTransaction,
   encodeTransactionBody,
+  type Outpoint,
   operationMessage,
   spendMessage,
   type TransactionBody,
@@ -23,8 +24,8 @@ export type HeartbeatDependencies = {
   readonly node: FullNode;
   /** Consensus keys that live here; each pays for its own heartbeats. */
   readonly keys: readonly DevelopmentKey[];
-  /** Some unspent outputs of an address. */
-  unspent(address: Bytes): Promise<readonly Omit<UnspentOutput, 'address'>[]>;
+  /** A page of the unspent outputs of an address, those behind an output if one is named; an empty one ends them. */
+  unspent(address: Bytes, after: Outpoint | undefined): Promise<readonly Omit<UnspentOutput, 'address'>[]>;
   readonly log: Logger;
 };
 
@@ -126,10 +127,18 @@ export class Heartbeats {
 
   async #wire(key: DevelopmentKey, heartbeat: Heartbeat): Promise<Uint8Array | undefined> {
     const { node, unspent } = this.#dependencies;
-    for (const output of await unspent(key.address)) {
-      if (node.mempool.spender(output.outpoint) !== undefined) continue;
-      const wire = heartbeatTransaction(node, heartbeat, key, { ...output, address: key.address });
+    // Strangers can send dust: as many pages are read as it fills. Of a page the largest output pays.
+    for (let after: Outpoint | undefined; !this.#stopped; ) {
+      const page = await unspent(key.address, after);
+      const free = page.filter(({ outpoint }) => node.mempool.spender(outpoint) === undefined);
+      const [largest] = free.sort((a, b) => (a.amount < b.amount ? 1 : a.amount > b.amount ? -1 : 0));
+      const wire =
+        largest === undefined
+          ? undefined
+          : heartbeatTransaction(node, heartbeat, key, { ...largest, address: key.address });
       if (wire !== undefined) return wire;
+      after = page.at(-1)?.outpoint;
+      if (after === undefined) break;
     }
     return undefined;
   }

@@ -20,7 +20,7 @@ import {
 import type { FullNode } from './full-node.ts';
 import { Heartbeats } from './heartbeats.ts';
 import { addressIndex } from './index/address-index.ts';
-import { INDEX_NAME } from './index/index-keys.ts';
+import { INDEX_NAME, outpointKey } from './index/index-keys.ts';
 import { IndexReader } from './index/index-reader.ts';
 import { nameOf } from './ledger/registration.ts';
 import { loadGenesis } from './make-genesis.ts';
@@ -81,7 +81,7 @@ function beat(node: FullNode, log: Logger): Heartbeats {
   const heartbeats = new Heartbeats({
     node,
     keys: embeddedKeys(),
-    unspent: async (address) => (await index.unspent(address, undefined, 64)).value,
+    unspent: async (address, after) => (await index.unspent(address, after && outpointKey(after), 512)).value,
     log: log.child('validator'),
   });
   node.on('cut', () => void heartbeats.tick().catch((error) => log.warn('no heartbeat could be sent', { error })));

@@ -35,6 +35,8 @@ export class Logins {
         over(conversation, () => {
           const { session } = conversation;
           session.resumed(record);
+          // One that is banned, or of another service, is not this connection's: it stays where it was.
+          if (record !== null && session.id !== record.id) hub.ended(record);
           // From here on it can be lost or taken like one that mines, though it still has to authorize.
           if (session.isResumed) sessions.hold(conversation);
           conversation.proceed();

@@ -97,7 +97,7 @@ export class Session implements Submitter {
 
   /** The session asked for, or null when it is unknown or too old. */
   resumed(record: SessionRecord | null): void {
-    const banLeft = record === null || record.service !== this.service.name ? 0 : this.#banLeft(record);
+    const banLeft = record === null ? 0 : this.#banLeft(record);
     if (banLeft > 0) {
       this.#login.busy = false;
       this.ban(banLeft);

@@ -2,6 +2,7 @@
  * Where svc-miner keeps what it knows of pools' books: DIR/books-NETWORK.json, a small file that is replaced as a whole, and DIR/evidence-*.json, one for each
  * thing that the pool's own signature shows. What cannot be read counts as absent: then the count begins anew.
  */
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { NetworkName } from '../../protocol/network.ts';
 import type { Evidence } from '../../protocol/receipt-evidence.ts';
@@ -27,9 +28,27 @@ export function readBooks(directory: string, network: NetworkName): SavedBooks {
 export const writeBooks = (directory: string, network: NetworkName, pools: SavedBooks): Promise<void> =>
   writeDurably(pathOf(directory, network), `${JSON.stringify({ pools })}\n`);
 
-/** Returns where it lies. The same evidence has the same name. */
-export async function writeEvidence(directory: string, name: string, evidence: Evidence): Promise<string> {
-  const path = join(directory, `evidence-${name.replace(/[^A-Za-z0-9-]+/g, '-')}.json`);
-  await writeDurably(path, `${JSON.stringify(evidence, undefined, 1)}\n`);
-  return path;
+/**
+ * Files of one kind about one pool. One is enough against it; a pool that convicts itself again and again does not fill the disk, and
+ * what it does of one kind, or what another pool does, takes no room from the rest.
+ */
+export const MOST_EVIDENCE = 8;
+
+export type EvidenceName = { readonly kind: string; readonly slice: string; readonly pool: string };
+
+const plain = (text: string): string => text.replace(/[^A-Za-z0-9-]+/g, '-');
+
+/** Returns where it lies, or undefined where enough of its kind lies already. The same evidence has the same name. One call at a time. */
+export async function writeEvidence(
+  directory: string,
+  { kind, slice, pool }: EvidenceName,
+  evidence: Evidence,
+): Promise<string | undefined> {
+  const [start, end] = [plain(`evidence-${kind}-`), `${plain(`-${pool}`)}.json`];
+  const name = `${start}${plain(slice)}${end}`;
+  const kept = await readdir(directory).catch(() => []);
+  const alike = kept.filter((file) => file.startsWith(start) && file.endsWith(end));
+  if (alike.length >= MOST_EVIDENCE && !alike.includes(name)) return undefined;
+  await writeDurably(join(directory, name), `${JSON.stringify(evidence, undefined, 1)}\n`);
+  return join(directory, name);
 }

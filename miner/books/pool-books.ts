@@ -54,6 +54,7 @@ export class PoolBooks implements BooksEvents {
   #timers: NodeJS.Timeout[] = [];
   #soon: NodeJS.Timeout | undefined;
   #saving: Promise<void> = Promise.resolve();
+  #writing: Promise<string | undefined> = Promise.resolve(undefined);
 
   constructor(options: PoolBooksOptions, dependencies: PoolBooksDependencies) {
     this.#options = options;
@@ -96,9 +97,12 @@ export class PoolBooks implements BooksEvents {
   async #alarm(pool: string, { kind, message, fields, evidence }: BooksAlarm): Promise<void> {
     const { note } = this.#dependencies;
     const { dataDir } = this.#options;
-    const name = `${kind}-${fields.service ?? ''}-${fields.slice ?? ''}-${pool.replace(/^.*:[/][/]/, '')}`;
-    const file =
-      evidence === undefined ? undefined : await writeEvidence(dataDir, name, evidence).catch(() => undefined);
+    const slice = `${fields.service ?? ''}-${fields.slice ?? ''}`;
+    const name = { kind, slice, pool: pool.replace(/^.*:[/][/]/, '') };
+    const write = async () => evidence && (await writeEvidence(dataDir, name, evidence).catch(() => undefined));
+    // One after the other: each looks at what lies there.
+    this.#writing = this.#writing.then(write);
+    const file = await this.#writing;
     note('error', message, { pool, alarm: kind, ...fields, ...(file === undefined ? {} : { evidence: file }) });
   }
 

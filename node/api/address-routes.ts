@@ -11,8 +11,16 @@ import { type ApiContext, type Handlers, JsonText, readAddress, readAddresses } 
 import { refusal } from './api-error.ts';
 import { makeCursor, readCursor } from './cursor.ts';
 import { historyEventJson } from './history-json.ts';
+import {
+  mayConcern,
+  PENDING_PLACE_BYTES,
+  pendingOf,
+  pendingPlace,
+  shortName,
+  waitingAfter,
+} from './pending-payments.ts';
 
-function cursorPlace(scope: string, text: string | undefined, bytes: number): Bytes | undefined {
+export function cursorPlace(scope: string, text: string | undefined, bytes: number): Bytes | undefined {
   if (text === undefined) return undefined;
   const place = readCursor(scope, text, bytes);
   if (place === undefined) throw refusal('bad_cursor', 'the cursor is not of this query', { field: 'cursor' });
@@ -80,61 +88,6 @@ class EventQueue {
 
 const earlier = (a: PlacedEvent, b: PlacedEvent): boolean =>
   a.height < b.height || (a.height === b.height && a.place < b.place);
-
-/** Four bytes of an address: enough to pass over nearly all others' without making text of them. */
-const shortName = (payload: Bytes): number =>
-  ((payload[1] as number) << 24) |
-  ((payload[2] as number) << 16) |
-  ((payload[3] as number) << 8) |
-  (payload[4] as number);
-
-/** Whether a transaction may be about one of the addresses with these short names. All that wait are asked this. */
-const mayConcern = ({ body, spends }: PendingTransaction, names: ReadonlySet<number>): boolean => {
-  for (const { address } of body.outputs) if (names.has(shortName(address))) return true;
-  for (const { address } of spends) if (names.has(shortName(address))) return true;
-  return false;
-};
-
-function pendingOf(
-  context: ApiContext,
-  transaction: PendingTransaction,
-  wanted: Map<string, string>,
-): PendingPayment[] {
-  const status = context.node.transactionStatus(transaction.id);
-  const lifecycle =
-    status?.lifecycle === 'receiving' || status?.lifecycle === 'registered' ? status.lifecycle : 'processing';
-  const common = {
-    transaction_id: hex(transaction.id),
-    lifecycle,
-    first_seen_millis: transaction.seenMillis,
-  } as const;
-  const payments: PendingPayment[] = [];
-  transaction.body.outputs.forEach((output, output_index) => {
-    const address = wanted.get(hex(output.address));
-    if (address !== undefined)
-      payments.push({
-        address,
-        direction: 'incoming',
-        outpoint: { transaction_id: common.transaction_id, output_index },
-        amount: output.amount.toString(),
-        ...common,
-      });
-  });
-  for (const spend of transaction.spends) {
-    const address = wanted.get(hex(spend.address));
-    if (address !== undefined)
-      payments.push({
-        address,
-        direction: 'outgoing',
-        outpoint: { transaction_id: hex(spend.outpoint.transactionId), output_index: spend.outpoint.outputIndex },
-        amount: spend.amount.toString(),
-        ...common,
-      });
-  }
-  return payments;
-}
-
-export { pendingOf };
 
 /** Names a list of addresses, so that a cursor holds for that list alone. */
 const listScope = (addresses: readonly { payload: Bytes }[]): string =>
@@ -276,12 +229,28 @@ export const addressRoutes: Pick<
 
   mempoolPending(context, { body }) {
     const addresses = readAddresses(context, body.addresses);
+    const limit = body.limit ?? 512;
+    const scope = `pending ${listScope(addresses)}`;
+    const after = cursorPlace(scope, body.cursor, PENDING_PLACE_BYTES);
     const wanted = new Map(addresses.map(({ text, payload }) => [hex(payload), text]));
     const names = new Set(addresses.map(({ payload }) => shortName(payload)));
     const pending: PendingPayment[] = [];
-    for (const transaction of context.node.mempool.list())
-      if (mayConcern(transaction, names)) pending.push(...pendingOf(context, transaction, wanted));
-    return { api_version: 1, finalized_height: context.node.head().height, pending };
+    let last: PendingTransaction | undefined;
+    let more = false;
+    for (const transaction of waitingAfter(context.node.mempool, after)) {
+      if (!mayConcern(transaction, names)) continue;
+      const payments = pendingOf(context, transaction, wanted);
+      more = pending.length + payments.length > limit;
+      if (more) break;
+      pending.push(...payments);
+      last = transaction;
+    }
+    return {
+      api_version: 1,
+      finalized_height: context.node.head().height,
+      pending,
+      next_cursor: more && last ? makeCursor(scope, pendingPlace(last)) : undefined,
+    };
   },
 
   registeredKeys(context, { body }) {

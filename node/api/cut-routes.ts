@@ -6,7 +6,7 @@ import { decodeHeader } from '../../protocol/header.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { decodeExtranonce } from '../../protocol/tag.ts';
 import { targetToBytes } from '../../protocol/target.ts';
-import { decodeTransaction, transactionIdOfWire } from '../../protocol/transaction.ts';
+import { decodeTransaction, type TransactionBody, transactionIdOfWire } from '../../protocol/transaction.ts';
 import { cutReference, hex } from '../events.ts';
 import type { BlockRecord, CutRecord } from '../full-node.ts';
 import type { IndexedTransaction } from '../index/index-reader.ts';
@@ -92,71 +92,83 @@ function cursorAt(scope: string, place: number): string {
 
 const outpointText = (transaction: string, index: number): string => `${transaction}:${index}`;
 
+/**
+ * Bytes of block bodies that one page reads, but at least one body: a transaction is read out of the block that carried it, and each of a page may be
+ * in a block of its own, filled to the brim with copies of others.
+ */
+const PAGE_BODY_BYTES = 4 * 1024 * 1024;
+
+type Carried = { readonly entry: IndexedTransaction; readonly body: TransactionBody };
+
+/** The bytes by the block that carried them: another block may carry the same identifier with other witnesses. Each block is read once. */
+function carriedBy(context: ApiContext, entries: readonly IndexedTransaction[]): Carried[] {
+  const blocks = new Map<string, readonly Bytes[]>();
+  const page: Carried[] = [];
+  let bytes = 0;
+  for (const entry of entries) {
+    const name = hex(entry.blockId);
+    let wires = blocks.get(name);
+    if (wires === undefined) {
+      const body = context.node.blockBody(entry.blockId);
+      if (body === undefined)
+        throw refusal('cut_pruned', 'this node has deleted the transactions of this cut; ask one that keeps them');
+      bytes += body.length;
+      if (blocks.size > 0 && bytes > PAGE_BODY_BYTES) break;
+      wires = decodeBody(body).transactions;
+      blocks.set(name, wires);
+    }
+    page.push({ entry, body: decodeTransaction(wires[entry.index] as Bytes).body });
+  }
+  return page;
+}
+
+/** What the transactions of a page spent. They follow each other, so their changes do, and those of the rest of the cut are not read. */
+async function spentBy(context: ApiContext, height: number, page: readonly Carried[]) {
+  const executed = page.filter(({ entry }) => entry.outcome === 'finalized');
+  const inputs = executed.reduce((sum, { body }) => sum + body.inputs.length, 0);
+  const spent = new Map<string, { address: string; amount: string }>();
+  if (executed[0] === undefined) return spent;
+  for (const change of await context.index.changes(height, executed[0].entry.spentAt, inputs))
+    spent.set(outpointText(hex(change.outpoint.transactionId), change.outpoint.outputIndex), {
+      address: addressText(context, change.address),
+      amount: change.amount.toString(),
+    });
+  return spent;
+}
+
 async function transactionDocuments(
   context: ApiContext,
   height: number,
-  entries: readonly IndexedTransaction[],
+  page: readonly Carried[],
 ): Promise<TransactionDocument[]> {
-  const spent = new Map<string, { address: string; amount: string }>();
-  for (let from = 0; ; ) {
-    const changes = await context.index.changes(height, from, 4096);
-    for (const change of changes)
-      if (change.kind === 'spent')
-        spent.set(outpointText(hex(change.outpoint.transactionId), change.outpoint.outputIndex), {
-          address: addressText(context, change.address),
-          amount: change.amount.toString(),
-        });
-    if (changes.length < 4096) break;
-    from += changes.length;
-  }
-  const wireOf = carriedWires(context);
-  return entries.map((entry) => {
-    const { body } = decodeTransaction(wireOf(entry));
-    return {
-      transaction_id: hex(entry.id),
-      block_id: hex(entry.blockId),
-      finalized_height: height,
-      outcome: entry.outcome,
-      fee: entry.fee.toString(),
-      mass: entry.mass,
-      valid_from_height: body.validFromHeight,
-      valid_until_height: body.validUntilHeight,
-      inputs: body.inputs.map((input) => {
-        const transaction_id = hex(input.transactionId);
-        // A transaction that failed spent nothing, and what it pointed at may never have existed.
-        const output = spent.get(outpointText(transaction_id, input.outputIndex));
-        const known = entry.outcome === 'finalized' ? output : undefined;
-        return {
-          outpoint: { transaction_id, output_index: input.outputIndex },
-          address: known?.address ?? null,
-          amount: known?.amount ?? null,
-        };
-      }),
-      outputs: body.outputs.map((output, output_index) => ({
-        output_index,
-        address: addressText(context, output.address),
-        amount: output.amount.toString(),
-      })),
-      payload_hex: hex(body.payload),
-    };
-  });
-}
-
-/** The bytes by the block that carried them: another block may carry the same identifier with other witnesses. Each block is read once. */
-function carriedWires(context: ApiContext): (entry: IndexedTransaction) => Bytes {
-  const blocks = new Map<string, Map<string, Bytes>>();
-  return ({ id, blockId }) => {
-    const name = hex(blockId);
-    let wires = blocks.get(name);
-    if (wires === undefined) {
-      wires = new Map(context.node.carriedTransactions(blockId)?.map((carried) => [hex(carried.id), carried.wire]));
-      blocks.set(name, wires);
-    }
-    const wire = wires.get(hex(id));
-    if (wire === undefined)
-      throw refusal('cut_pruned', 'this node has deleted the transactions of this cut; ask one that keeps them');
-    return wire;
-  };
+  const spent = await spentBy(context, height, page);
+  return page.map(({ entry, body }) => ({
+    transaction_id: hex(entry.id),
+    block_id: hex(entry.blockId),
+    finalized_height: height,
+    outcome: entry.outcome,
+    fee: entry.fee.toString(),
+    mass: entry.mass,
+    valid_from_height: body.validFromHeight,
+    valid_until_height: body.validUntilHeight,
+    inputs: body.inputs.map((input) => {
+      const transaction_id = hex(input.transactionId);
+      // A transaction that failed spent nothing, and what it pointed at may never have existed.
+      const output = spent.get(outpointText(transaction_id, input.outputIndex));
+      const known = entry.outcome === 'finalized' ? output : undefined;
+      return {
+        outpoint: { transaction_id, output_index: input.outputIndex },
+        address: known?.address ?? null,
+        amount: known?.amount ?? null,
+      };
+    }),
+    outputs: body.outputs.map((output, output_index) => ({
+      output_index,
+      address: addressText(context, output.address),
+      amount: output.amount.toString(),
+    })),
+    payload_hex: hex(body.payload),
+  }));
 }
 
 export const cutRoutes: Pick<Handlers, 'cuts' | 'cutTransactions' | 'cutChanges' | 'recentBlocks' | 'block'> = {
@@ -177,12 +189,13 @@ export const cutRoutes: Pick<Handlers, 'cuts' | 'cutTransactions' | 'cutChanges'
     const limit = query.limit ?? 20;
     const from = placeIn(scope, query.cursor);
     const entries = await context.index.transactions(params.height, from, limit + 1);
+    const page = carriedBy(context, entries.slice(0, limit));
     return {
       api_version: 1,
       finalized_height: context.index.height(),
       cut: cutReference(cut),
-      transactions: await transactionDocuments(context, params.height, entries.slice(0, limit)),
-      next_cursor: entries.length > limit ? cursorAt(scope, from + limit) : undefined,
+      transactions: await transactionDocuments(context, params.height, page),
+      next_cursor: entries.length > page.length ? cursorAt(scope, from + page.length) : undefined,
     };
   },
 

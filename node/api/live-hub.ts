@@ -12,9 +12,9 @@ import { transactionIdOfWire } from '../../protocol/transaction.ts';
 import { cutReference, hex, stakeRewards, workRewards } from '../events.ts';
 import type { BlockRecord, PendingTransaction, RemovalReason } from '../full-node.ts';
 import type { CreatedOutput, CutEffects, SpentOutput } from '../ledger/effects.ts';
-import { pendingOf } from './address-routes.ts';
 import type { ApiContext } from './api-context.ts';
 import { chainRates, mempoolDocument, nodeSync } from './chain-routes.ts';
+import { pendingOf } from './pending-payments.ts';
 import { statusJson } from './transaction-routes.ts';
 
 /** One subscription of one connection. */

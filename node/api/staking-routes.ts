@@ -1,10 +1,10 @@
 /** Routes about stake: positions, validators, and what an amount may earn (ledger rules 60 to 69). */
-import { keyAddressPayload } from '../../protocol/address.ts';
+import { ADDRESS_PAYLOAD_BYTES, keyAddressPayload } from '../../protocol/address.ts';
 import type { StakingPosition, ValidatorDocument } from '../../protocol/api/documents.ts';
 import type { VALIDATOR_STATES } from '../../protocol/api/staking-documents.ts';
-import { equalBytes } from '../../protocol/bytes.ts';
+import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { splitHalves } from '../../protocol/emission.ts';
-import { idFromHex } from '../../protocol/identifier.ts';
+import { ID_BYTES, id, idFromHex } from '../../protocol/identifier.ts';
 import { selfBondId } from '../../protocol/staking/names.ts';
 import { hex } from '../events.ts';
 import type { Staking } from '../full-node.ts';
@@ -12,9 +12,10 @@ import { byStake, isEligible } from '../ledger/staking/committee.ts';
 import { type Position, releaseOf } from '../ledger/staking/position.ts';
 import { sweepReached } from '../ledger/staking/slashing.ts';
 import { asOf, isActive, type Validator } from '../ledger/staking/validator.ts';
-import { addressText } from './address-routes.ts';
+import { addressText, cursorPlace } from './address-routes.ts';
 import { type ApiContext, type Handlers, readAddresses } from './api-context.ts';
 import { refusal } from './api-error.ts';
+import { makeCursor } from './cursor.ts';
 
 type ValidatorState = (typeof VALIDATOR_STATES)[number];
 
@@ -121,14 +122,26 @@ export const stakingRoutes: Pick<
 
   async stakingPositions(context, { body }) {
     const { node } = context;
-    const owned = await Promise.all(
-      readAddresses(context, body.addresses).map(({ payload }) => node.positionsOf(payload)),
-    );
+    const owners = readAddresses(context, body.addresses).map(({ payload }) => payload);
+    const limit = body.limit ?? 256;
+    const scope = `positions ${toHex(id('SVC_API_CURSOR_V1', Buffer.concat(owners)))}`;
+    const place = cursorPlace(scope, body.cursor, ADDRESS_PAYLOAD_BYTES + ID_BYTES);
+    const first = place?.subarray(0, ADDRESS_PAYLOAD_BYTES);
+    const from = first === undefined ? 0 : owners.findIndex((owner) => equalBytes(owner, first));
+    const found: Position[] = [];
+    // One owner after the other: together they must not read 64 pages.
+    for (let i = from; i < owners.length && found.length <= limit; i++) {
+      const after = i === from ? place?.subarray(ADDRESS_PAYLOAD_BYTES) : undefined;
+      found.push(...(await node.positionsOf(owners[i] as Bytes, { after, limit: limit + 1 - found.length })));
+    }
+    const page = found.slice(0, limit);
+    const last = page.at(-1);
     const staking = node.staking();
     return {
       api_version: 1,
       finalized_height: node.head().height,
-      positions: owned.flat().map((position) => positionDocument(context, staking, position)),
+      positions: page.map((position) => positionDocument(context, staking, position)),
+      next_cursor: found.length > limit && last ? makeCursor(scope, Buffer.concat([last.owner, last.id])) : undefined,
     };
   },
 

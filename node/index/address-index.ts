@@ -88,8 +88,9 @@ function encodeUnspent(output: CreatedOutput, height: number): Buffer {
 const outcomeOf = (effect: TransactionEffect): Outcome | undefined =>
   effect.outcome === 'executed' ? 'finalized' : effect.outcome === 'failed' ? effect.reason : undefined;
 
-function encodeTransaction(effect: TransactionEffect, outcome: Outcome): Buffer {
-  const bytes = Buffer.allocUnsafe(117);
+/** `spentAt` is where the changes of its inputs begin: a page of transactions reads these and no others of the cut. */
+function encodeTransaction(effect: TransactionEffect, outcome: Outcome, spentAt: number): Buffer {
+  const bytes = Buffer.allocUnsafe(125);
   bytes.set(effect.id, 0);
   bytes.set(effect.blockId, 48);
   bytes[96] = OUTCOMES.indexOf(outcome);
@@ -98,6 +99,8 @@ function encodeTransaction(effect: TransactionEffect, outcome: Outcome): Buffer 
   let sum = 0n;
   for (const output of effect.body.outputs) sum += output.amount;
   bytes.writeBigUInt64LE(sum, 109);
+  bytes.writeUInt32LE(effect.index, 117);
+  bytes.writeUInt32LE(spentAt, 121);
   return bytes;
 }
 
@@ -177,6 +180,7 @@ export function indexOperations(effects: CutEffects, reader: StoreReader): Batch
     put(key(SPACES.unspent, output.address, outpointKey(output.outpoint)), encodeUnspent(output, height));
     record(received(output), output.address);
   }
+  let spentAt = place;
   for (const output of effects.spent) {
     ops.push({ type: 'del', key: key(SPACES.unspent, output.address, outpointKey(output.outpoint)) });
     record(spent(output), output.address);
@@ -186,7 +190,9 @@ export function indexOperations(effects: CutEffects, reader: StoreReader): Batch
     const outcome = outcomeOf(effect);
     // A repeated transaction is listed where it was executed.
     if (outcome !== undefined)
-      put(key(SPACES.transaction, placeBytes(height, carried++)), encodeTransaction(effect, outcome));
+      put(key(SPACES.transaction, placeBytes(height, carried++)), encodeTransaction(effect, outcome, spentAt));
+    // What a cut spends is in the order of its executed transactions and of their inputs.
+    if (outcome === 'finalized') spentAt += effect.body.inputs.length;
   }
   effects.registered.forEach((block, at) => {
     put(key(SPACES.block, placeBytes(height, at)), block.id);

@@ -9,7 +9,7 @@
  * | `u` address, outpoint | amount u64, source u8, height u64 |
  * | `e` address, height and place of its first event | a page of 16 events, oldest first |
  * | `c` height, place | event, address |
- * | `n` height, place | transaction: id, block id, outcome u8, fee u64, mass u32, sum of outputs u64 |
+ * | `n` height, place | transaction: id, block id, outcome u8, fee u64, mass u32, sum of outputs u64, its index in the block u32, place of the change of its first input u32 |
  * | `w` height, place | identifier of a block this cut registered |
  * | `k` address | height of the cut that registered the address's key u64 |
  *
@@ -24,7 +24,7 @@ import type { Outpoint } from '../../protocol/transaction.ts';
 import { OUTPUT_SOURCES, type OutputSource } from '../ledger/effects.ts';
 
 export const INDEX_NAME = 'addresses';
-export const INDEX_FORMAT = 1;
+export const INDEX_FORMAT = 2;
 export const OUTPOINT_BYTES = ID_BYTES + 4;
 export const PLACE_BYTES = 12;
 

@@ -45,6 +45,10 @@ export type IndexedTransaction = Place & {
   readonly fee: bigint;
   readonly mass: number;
   readonly amount: bigint;
+  /** Place in the block that carried it. */
+  readonly index: number;
+  /** Place of the change that its first input made, if it was executed. */
+  readonly spentAt: number;
 };
 
 /** No index stands behind the reader, or one that is behind the chain: nothing may be answered from it. */
@@ -77,6 +81,8 @@ function transactionOf([at, value]: Entry): IndexedTransaction {
     fee: bytes.readBigUInt64LE(97),
     mass: bytes.readUInt32LE(105),
     amount: bytes.readBigUInt64LE(109),
+    index: bytes.readUInt32LE(117),
+    spentAt: bytes.readUInt32LE(121),
   };
 }
 

@@ -10,7 +10,7 @@ import { type Certificate, decodeCertificate, encodeCertificate } from '../../pr
 import { ProtocolError } from '../../protocol/errors.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
 import type { Outpoint } from '../../protocol/transaction.ts';
-import type { BlockRecord, CutRecord } from '../full-node.ts';
+import type { BlockRecord, CutRecord, PositionsPage } from '../full-node.ts';
 import type { AppliedCut } from '../ledger/apply-cut.ts';
 import { isFaultOfCopy } from '../ledger/effects.ts';
 import type { LedgerTries } from '../ledger/genesis-cut.ts';
@@ -161,10 +161,11 @@ export class LedgerStore {
   }
 
   /** Identifiers of the positions that an address owns. */
-  async ownedPositions(owner: Bytes): Promise<Uint8Array[]> {
-    const from = KEYS.owned(owner, new Uint8Array(0));
-    const to = Buffer.concat([from, new Uint8Array(ID_BYTES + 1).fill(0xff)]);
-    return (await this.range(from, to)).map(([key]) => key.slice(from.length));
+  async ownedPositions(owner: Bytes, { after, limit }: PositionsPage = { limit: -1 }): Promise<Uint8Array[]> {
+    const prefix = KEYS.owned(owner, new Uint8Array(0));
+    const from = after === undefined ? prefix : Buffer.concat([prefix, after, Buffer.of(0)]);
+    const to = Buffer.concat([prefix, new Uint8Array(ID_BYTES + 1).fill(0xff)]);
+    return (await this.range(from, to, { limit })).map(([key]) => key.slice(prefix.length));
   }
 
   /** The sets as execution reads them at a state. */

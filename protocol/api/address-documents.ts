@@ -67,6 +67,15 @@ export type ChangeDocument = Infer<typeof change>;
 
 const addresses = list(address, { minItems: 1, maxItems: MAX_BATCH_ADDRESSES });
 export const addressesBody = object({ addresses }, 'Addresses');
+/** A transaction is at most 16 payments, 8 spent and 8 made, and is not divided between pages. */
+export const mempoolPendingBody = object(
+  { addresses, cursor: optional(cursor), limit: optional(integer({ minimum: 16, maximum: 512, default: 512 })) },
+  'MempoolPendingRequest',
+);
+export const stakingPositionsBody = object(
+  { addresses, cursor: optional(cursor), limit: optional(integer({ minimum: 1, maximum: 256, default: 256 })) },
+  'StakingPositionsRequest',
+);
 export const addressUtxosBody = object(
   { addresses, cursor: optional(cursor), limit: optional(integer({ minimum: 1, maximum: 512, default: 512 })) },
   'AddressesUtxosRequest',
@@ -145,6 +154,14 @@ export const pendingPayment = object(
 export type PendingPayment = Infer<typeof pendingPayment>;
 
 export const mempoolPending = object(
-  { api_version: version, finalized_height: height, pending: list(pendingPayment) },
+  {
+    api_version: version,
+    finalized_height: height,
+    pending: described(
+      list(pendingPayment),
+      'the longest waiting transactions first; one that comes or goes while pages are read may be missed or come twice',
+    ),
+    next_cursor: nextCursor,
+  },
   'MempoolPending',
 );

@@ -1,6 +1,6 @@
 /** Documents about stake: positions, validators, and what an amount may earn. */
 import { described, flag, type Infer, integer, list, nullable, object, oneOf } from './schema.ts';
-import { address, amount, count, height, hex, identifier, version } from './values.ts';
+import { address, amount, count, height, hex, identifier, nextCursor, version } from './values.ts';
 
 export const stakingPosition = object(
   {
@@ -19,7 +19,12 @@ export const stakingPosition = object(
 export type StakingPosition = Infer<typeof stakingPosition>;
 
 export const stakingPositions = object(
-  { api_version: version, finalized_height: height, positions: list(stakingPosition) },
+  {
+    api_version: version,
+    finalized_height: height,
+    positions: described(list(stakingPosition), 'by owner in the order of the request, then by identifier'),
+    next_cursor: nextCursor,
+  },
   'StakingPositions',
 );
 

@@ -4,8 +4,8 @@ import { LocalSessionShelf, type SessionShelf } from '../../bridge/session/sessi
 import { connectRedis, redisKeys, redisReady } from '../../pool/shared/redis.ts';
 import { RedisSessionShelf } from '../../pool/shared/redis-shared-state.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
-import { EASY, startBed } from '../bridge/bed.ts';
-import { deskBed } from '../bridge/desk-bed.ts';
+import { BRIDGE, EASY, startBed } from '../bridge/bed.ts';
+import { deskBed, type RecordingPeer } from '../bridge/desk-bed.ts';
 import { DeskMiner } from '../bridge/desk-miner.ts';
 import { addressOf, mine, V1Client } from '../bridge/stratum-client.ts';
 import { type RedisServer, startRedisServer } from '../pool/redis-server.ts';
@@ -97,4 +97,31 @@ test('a shelf keeps a banned session until its ban ends, and strangers cannot pu
   await shelf.put(banned!);
   now = 6_001;
   expect(await shelf.take('banned')).toBeNull();
+});
+
+test('a session that comes to the other service of a pool is banned there too, and is not lost', async () => {
+  const bed = await deskBed({ hash: () => new Uint8Array(32).fill(255) });
+  const solo: typeof bed = Object.assign(Object.create(bed), {
+    open: (form: 'v1' | 'v2', peer: RecordingPeer) =>
+      bed.desk.open({ ...BRIDGE, name: 'solo' }, form, peer, '203.0.113.8'),
+  });
+  const first = new DeskMiner(bed);
+  const session = await first.login();
+  for (let i = 0; i < 18; i++) expect(await first.hit(first.jobs[0] as Job)).toBe(23);
+  first.end();
+  // Not banned yet: the other service gives a session of its own, and the old one can still be resumed, with its score.
+  const visitor = new DeskMiner(solo);
+  expect(await visitor.login({ session })).not.toBe(session);
+  visitor.end();
+  const back = new DeskMiner(bed);
+  expect(await back.login({ session })).toBe(session);
+  for (let i = 0; i < 2; i++) expect(await back.hit(back.jobs.at(-1) as Job)).toBe(23);
+  expect(back.codes.at(-1)).toBe(28);
+  back.end();
+  for (const at of [solo, bed, solo, bed]) {
+    const again = new DeskMiner(at);
+    again.send({ method: 'mining.subscribe', params: { agent: 'x/1', tag: '', session } });
+    await bed.settle();
+    expect(again.codes).toEqual([28]);
+  }
 });

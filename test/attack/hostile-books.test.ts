@@ -2,9 +2,13 @@
  * A pool that answers the miner's questions about its books with whatever it likes: the miner's memory and files stay small, what one pool says
  * changes nothing that is known of others, and no answer makes the watch look away.
  */
+import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { MOST_EVIDENCE, writeEvidence } from '../../miner/books/books-file.ts';
+import { EVIDENCE_FORMAT, type Evidence } from '../../protocol/receipt-evidence.ts';
 import { checkOffer } from '../../protocol/stratum/receipt-messages.ts';
 import { ALL, mine, Played, PlayedPool, SLICE_MILLIS } from '../miner/played-pool.ts';
+import { temporaryDirectory } from '../temporary.ts';
 
 const LONG = 'x'.repeat(1_000_000);
 
@@ -87,4 +91,18 @@ test('a pool names its API, and nothing else that the miner would fetch for it',
     ...['http://router/a?b#', 'http://[::1', 'http://', 'https://a b'],
   ])
     expect(() => checkOffer({ key, api }), api).toThrow('api must be a URL');
+});
+
+test('a pool that convicts itself in slice after slice fills no disk, and hides nothing of other kinds or pools', async () => {
+  const directory = temporaryDirectory();
+  const evidence = { format: EVIDENCE_FORMAT, pool_key: '', receipts: [], leaf: null, record: null } as Evidence;
+  const write = (kind: string, slice: number, pool: string) =>
+    writeEvidence(directory, { kind, slice: `pplns-${slice}`, pool }, evidence);
+  for (let slice = 0; slice < 40; slice++) await write('books_less', slice, 'pool.example:28720');
+  expect(readdirSync(directory)).toHaveLength(MOST_EVIDENCE);
+  // The first ones stay, and are written again under their names.
+  expect(await write('books_less', 0, 'pool.example:28720')).toMatch(/evidence-books-less-pplns-0-pool-example-28720/);
+  expect(await write('two_books', 40, 'pool.example:28720')).toBeDefined();
+  expect(await write('books_less', 40, 'other.example:28720')).toBeDefined();
+  expect(readdirSync(directory)).toHaveLength(MOST_EVIDENCE + 2);
 });

@@ -1,13 +1,17 @@
 /** Validators inside a node: heartbeats from their own rewards keep them in the committee; without them the committee stays all the same. */
 import { afterEach, expect, test } from 'vitest';
 import { developmentKey, validatorName } from '../../node/development.ts';
+import type { FullNode } from '../../node/full-node.ts';
 import { Heartbeats } from '../../node/heartbeats.ts';
 import { addressIndex } from '../../node/index/address-index.ts';
-import { INDEX_NAME } from '../../node/index/index-keys.ts';
+import { INDEX_NAME, outpointKey } from '../../node/index/index-keys.ts';
 import { IndexReader } from '../../node/index/index-reader.ts';
+import { decodeTransaction } from '../../protocol/transaction.ts';
+import { pattern } from '../../vectors/generate/pattern.ts';
 import { Bed, silentLog } from '../node/bed.ts';
 
 const INTERVAL = 24;
+const ACTIVE = { exitHeight: 0, slashHeight: 0, heartbeatEpoch: 0 };
 const miner = developmentKey('miner').address;
 let bed: Bed | undefined;
 afterEach(() => bed?.close());
@@ -23,7 +27,7 @@ async function open(): Promise<{ bed: Bed; heartbeats: Heartbeats }> {
   const heartbeats = new Heartbeats({
     node,
     keys: [0, 1, 2, 3].map((member) => developmentKey(validatorName(member))),
-    unspent: async (address) => (await index.unspent(address, undefined, 8)).value,
+    unspent: async (address, after) => (await index.unspent(address, after && outpointKey(after), 8)).value,
     log: silentLog,
   });
   return { bed: opened, heartbeats };
@@ -60,4 +64,34 @@ test('a chain without work, so without heartbeats, keeps its committee', async (
   expect(bed.node.staking().stake.committee.members.length).toBe(3);
   // The waiting ones are of the running epoch: those of the epochs before have left.
   expect([...bed.node.mempool.list()].length).toBeLessThanOrEqual(3);
+});
+
+test('dust from strangers leaves no validator without a heartbeat', async () => {
+  const key = developmentKey(validatorName(0));
+  const outpoint = (i: number) => ({ transactionId: pattern(`output ${i}`, 48), outputIndex: 0 });
+  const output = (i: number, amount: bigint) => ({ outpoint: outpoint(i), amount, source: 'regular' as const });
+  // The coins lie behind three pages of dust, beside a smaller output that would do.
+  const dust = Array.from({ length: 200 }, (_, i) => output(i, 1n));
+  const unspent = [...dust, output(200, 900_000n), output(201, 90_000_000n), output(202, 1n)];
+  const sent: Uint8Array[] = [];
+  const node = {
+    ...{ chainId: pattern('chain', 48), head: () => ({ height: 30 }) },
+    staking: () => ({ epoch: 1, validator: () => ({ ...ACTIVE, key: key.publicKey }) }),
+    mempool: { spender: () => undefined },
+    submitTransaction: async (wire: Uint8Array) => {
+      sent.push(wire);
+      return { status: 'accepted' };
+    },
+  } as unknown as FullNode;
+  const heartbeats = new Heartbeats({
+    ...{ node, keys: [key], log: silentLog },
+    unspent: async (_, after) => {
+      const from =
+        after === undefined ? 0 : unspent.findIndex((each) => each.outpoint.transactionId === after.transactionId) + 1;
+      return unspent.slice(from, from + 64);
+    },
+  });
+  await heartbeats.tick();
+  const [wire] = sent as [Uint8Array];
+  expect(decodeTransaction(wire).body.inputs).toEqual([outpoint(201)]);
 });

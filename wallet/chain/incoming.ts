@@ -7,7 +7,7 @@ import type { EventHub } from '../event-hub.ts';
 import type { Book } from '../state/book.ts';
 import { outputKey } from '../state/records.ts';
 import type { WalletStore } from '../state/store.ts';
-import { batches, type NodeClient } from './node-link.ts';
+import { batches, type NodeClient, readPending } from './node-link.ts';
 
 /**
  * The node lists what an address spends, too. One that many payments under way spend from would fill the answer with what the wallet
@@ -59,7 +59,7 @@ export class Incoming {
     const turns = Math.min(BATCHES_PER_POLL, all.length);
     for (let i = 0; i < turns; i++) {
       const batch = all[this.#turn++ % all.length] as string[];
-      const { pending, finalized_height } = await client.mempoolPending({ addresses: batch });
+      const { pending, finalizedHeight } = await readPending(client, batch);
       const found = new Set<string>();
       for (const one of pending) {
         if (one.direction !== 'incoming') continue;
@@ -85,7 +85,7 @@ export class Incoming {
       const asked = new Set(batch);
       for (const [key, payment] of this.#seen)
         if (asked.has(payment.address) && !found.has(key) && payment.gone === null)
-          this.#seen.set(key, { ...payment, gone: finalized_height });
+          this.#seen.set(key, { ...payment, gone: finalizedHeight });
     }
     await this.#decide();
   }

@@ -3,7 +3,7 @@
  * checked. All that comes back was checked against its schema by the client.
  */
 
-import type { ChangeDocument } from '../../protocol/api/address-documents.ts';
+import type { ChangeDocument, PendingPayment } from '../../protocol/api/address-documents.ts';
 import { type ApiClient, ApiError } from '../../protocol/api/client.ts';
 import type { Manifest, TransactionDocument } from '../../protocol/api/transaction-documents.ts';
 import { MAX_BATCH_ADDRESSES } from '../../protocol/api/values.ts';
@@ -168,4 +168,23 @@ export async function genesisOutputs(client: NodeClient, addresses: readonly str
     } while (cursor !== undefined);
   }
   return found;
+}
+
+/** More pages than any mempool fills: a node that goes on after these does not end. */
+const MAX_PENDING_PAGES = 1024;
+
+/** What waits for some addresses, read to the last page, and the height up to which what is missing may have become final. */
+export async function readPending(
+  client: Pick<NodeClient, 'mempoolPending'>,
+  addresses: string[],
+): Promise<{ readonly pending: readonly PendingPayment[]; readonly finalizedHeight: number }> {
+  const pending: PendingPayment[] = [];
+  let cursor: string | undefined;
+  for (let pages = 0; pages < MAX_PENDING_PAGES; pages++) {
+    const page = await client.mempoolPending({ addresses, ...(cursor === undefined ? {} : { cursor }) });
+    for (const payment of page.pending) pending.push(payment);
+    cursor = page.next_cursor;
+    if (cursor === undefined) return { pending, finalizedHeight: page.finalized_height };
+  }
+  throw new WalletError('node_unreachable', 'the node’s list of waiting payments does not end');
 }

@@ -7,7 +7,7 @@ import type { Book } from '../state/book.ts';
 import type { Journal } from '../state/journal.ts';
 import type { WalletStore } from '../state/store.ts';
 import { WalletError } from '../wallet-error.ts';
-import { batches, type NodeClient } from './node-link.ts';
+import { batches, type NodeClient, readPending } from './node-link.ts';
 
 export type OwnSpendsDependencies = {
   readonly client: Pick<NodeClient, 'mempoolPending'>;
@@ -40,7 +40,7 @@ export class OwnSpends {
     const addresses = new Set([...book.outputs.values()].map(({ address }) => address));
     const unknown = new Set<string>();
     for (const batch of batches([...addresses])) {
-      const { pending } = await client.mempoolPending({ addresses: batch });
+      const { pending } = await readPending(client, batch);
       for (const { direction, transaction_id } of pending)
         if (direction === 'outgoing' && !(await this.isOnRecord(transaction_id))) unknown.add(transaction_id);
     }

@@ -1,0 +1,92 @@
+/** Payments that wait: which of them an address is told of, and the place at which a page of them ends. */
+import type { PendingPayment } from '../../protocol/api/documents.ts';
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { ID_BYTES } from '../../protocol/identifier.ts';
+import { hex } from '../events.ts';
+import type { MempoolView, PendingTransaction } from '../full-node.ts';
+import { asBuffer } from '../index/index-keys.ts';
+import type { ApiContext } from './api-context.ts';
+
+/** Four bytes of an address: enough to pass over nearly all others' without making text of them. */
+export const shortName = (payload: Bytes): number =>
+  ((payload[1] as number) << 24) |
+  ((payload[2] as number) << 16) |
+  ((payload[3] as number) << 8) |
+  (payload[4] as number);
+
+/** Whether a transaction may be about one of the addresses with these short names. All that wait are asked this. */
+export const mayConcern = ({ body, spends }: PendingTransaction, names: ReadonlySet<number>): boolean => {
+  for (const { address } of body.outputs) if (names.has(shortName(address))) return true;
+  for (const { address } of spends) if (names.has(shortName(address))) return true;
+  return false;
+};
+
+export const PENDING_PLACE_BYTES = 8 + ID_BYTES;
+
+export function pendingPlace({ seenMillis, id }: PendingTransaction): Buffer {
+  const bytes = Buffer.alloc(PENDING_PLACE_BYTES);
+  bytes.writeBigUInt64BE(BigInt(seenMillis), 0);
+  bytes.set(id, 8);
+  return bytes;
+}
+
+/**
+ * What waits behind a place. The mempool lists in the order of arrival. Where the transaction of the place has left, all of its
+ * millisecond come again: better twice than not at all.
+ */
+export function* waitingAfter(
+  mempool: Pick<MempoolView, 'list' | 'get'>,
+  place: Bytes | undefined,
+): Iterable<PendingTransaction> {
+  const millis = place === undefined ? 0 : Number(asBuffer(place).readBigUInt64BE(0));
+  const id = place?.subarray(8);
+  let isBehind = id === undefined || mempool.get(id) === undefined;
+  for (const transaction of mempool.list()) {
+    if (transaction.seenMillis < millis) continue;
+    if (isBehind || transaction.seenMillis > millis) yield transaction;
+    else isBehind = equalBytes(transaction.id, id as Bytes);
+  }
+}
+
+export function pendingOf(
+  context: ApiContext,
+  transaction: PendingTransaction,
+  wanted: Map<string, string>,
+): PendingPayment[] {
+  const own = (payload: Bytes): string | undefined => wanted.get(hex(payload));
+  const concerns = ({ address }: { readonly address: Bytes }): boolean => own(address) !== undefined;
+  // Its state is a read of the store: of the wanted ones alone, because names may be made to look alike.
+  if (!transaction.body.outputs.some(concerns) && !transaction.spends.some(concerns)) return [];
+  const status = context.node.transactionStatus(transaction.id);
+  const lifecycle =
+    status?.lifecycle === 'receiving' || status?.lifecycle === 'registered' ? status.lifecycle : 'processing';
+  const common = {
+    transaction_id: hex(transaction.id),
+    lifecycle,
+    first_seen_millis: transaction.seenMillis,
+  } as const;
+  const payments: PendingPayment[] = [];
+  transaction.body.outputs.forEach((output, output_index) => {
+    const address = own(output.address);
+    if (address !== undefined)
+      payments.push({
+        address,
+        direction: 'incoming',
+        outpoint: { transaction_id: common.transaction_id, output_index },
+        amount: output.amount.toString(),
+        ...common,
+      });
+  });
+  for (const spend of transaction.spends) {
+    const address = own(spend.address);
+    if (address !== undefined)
+      payments.push({
+        address,
+        direction: 'outgoing',
+        outpoint: { transaction_id: hex(spend.outpoint.transactionId), output_index: spend.outpoint.outputIndex },
+        amount: spend.amount.toString(),
+        ...common,
+      });
+  }
+  return payments;
+}
