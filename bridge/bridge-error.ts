@@ -1,4 +1,4 @@
-/** What keeps a stratum server from starting, through no defect of its own. The codes stand in docs/errors.md. */
+/** What keeps a stratum server from starting, through no defect of its own. The codes are listed in docs/errors.md. */
 import { CodedError } from '../protocol/coded-error.ts';
 
 export const BRIDGE_ERROR_CODES = ['certificate_unusable', 'options_disagree'] as const;

@@ -2,7 +2,7 @@
 import type { Counter, Metrics } from '../runtime/metrics.ts';
 import type { StratumFigures } from './stratum-server.ts';
 
-/** A counter that is told totals: it adds what they rose by. */
+/** A counter that is set to totals: adds the increase since the last one. */
 class Totals {
   readonly #counter: { add(amount: number, labels?: Record<string, string>): void };
   readonly #last = new Map<string, number>();
@@ -35,9 +35,7 @@ export function stratumMetrics(metrics: Metrics, prefix: string): (figures: Stra
   const fanOut = metrics.gauge(name('fan_out_seconds'), { help: 'Time the last job took to reach all connections' });
   const bans = metrics.gauge(name('bans'), { help: 'Addresses banned now' });
   const opened = new Totals(metrics.counter(name('opened_total'), { help: 'Connections that said what they speak' }));
-  const turnedAway = new Totals(
-    metrics.counter(name('turned_away_total'), { help: 'Connections refused at the door' }),
-  );
+  const turnedAway = new Totals(metrics.counter(name('turned_away_total'), { help: 'Connections refused on arrival' }));
   const closed = new Totals(
     metrics.counter(name('closed_total'), { help: 'Connections ended, by reason', labels: ['reason'], maxSeries: 32 }),
   );

@@ -1,6 +1,6 @@
 /**
- * Commitments (books rule 21): every payout transaction carries, as its text payload, its number and the head of all books up to then. What the
- * pool published before a payout can then not be told otherwise after it: anybody compares the payload on the ledger with the records.
+ * Commitments (books rule 21): every payout transaction carries, as its text payload, its number and the head of all books up to then. So the
+ * pool cannot change what it published before a payout: anybody can compare the payload on the ledger with the records.
  */
 import { type BooksService, booksHead, FIRST_CHAIN, type SliceRecord } from './books-slice.ts';
 import { fromHex, fromUtf8, toHex, utf8 } from './bytes.ts';
@@ -22,7 +22,7 @@ const FORM = /^SVC-BOOKS\/2 ([1-9]\d{0,11}) (0|[1-9]\d{0,8}) ([0-9a-f]{96})$/;
 export const commitmentText = ({ number, slice, head }: BooksCommitment): string =>
   `SVC-BOOKS/2 ${number} ${slice} ${head}`;
 
-/** As it stands in a transaction: the kind byte of a text, and the text. */
+/** The payload of a transaction: the kind byte of a text, and the text. */
 export const commitmentPayload = (commitment: BooksCommitment): string =>
   toHex(Uint8Array.of(PAYLOAD_KINDS.text, ...utf8(commitmentText(commitment))));
 
@@ -36,7 +36,7 @@ export function readCommitment(payloadHex: string): BooksCommitment | undefined 
   return { number: Number(found[1]), slice: Number(found[2]), head: found[3] as string };
 }
 
-/** The head at a slice. A service that had no closed slice by then stands with the chain before the first. */
+/** The head at a slice. A service that had no closed slice by then counts with FIRST_CHAIN. */
 export const headAt = (chains: Readonly<Partial<Record<BooksService, string>>>): string =>
   toHex(booksHead({ pplns: chains.pplns ?? FIRST_CHAIN, solo: chains.solo ?? FIRST_CHAIN }));
 

@@ -33,7 +33,7 @@ type Asked = Pick<CreditHead, 'service' | 'slice' | 'blocks' | 'window_work'> & 
   readonly window: readonly ProofPart[];
 };
 
-/** 200 records a page: a pool that answers more pages than this wastes the reader's time. */
+/** At 200 records a page: bounds what a pool can make the reader fetch. */
 const MAX_PAGES = 50;
 const PAGE_RECORDS = 200;
 const PAGE_CHANGES = 1024;

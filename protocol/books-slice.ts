@@ -35,7 +35,7 @@ export type SliceRecord = SliceTerms & {
   readonly chain: string;
 };
 
-/** What stands before the first record of a service. */
+/** `previous` of the first record of a service. */
 export const FIRST_CHAIN = '00'.repeat(ID_BYTES);
 
 /** Closed slices with work whose sum a window never falls below: a window within one slice would pay for timing it. */

@@ -1,6 +1,6 @@
 /**
- * Evidence against a pool (books rule 20): receipts that it signed, and its own books, which show less. Whoever has the pool's
- * public key can judge it; nothing else of the miner or the pool is believed. Node, page and `svc-pool verify-evidence` use this.
+ * Evidence against a pool (books rule 20): receipts that it signed, and its own books, which show less. Anyone with the pool's
+ * public key can judge it; nothing else of the miner or the pool is trusted. Node, page and `svc-pool verify-evidence` use this.
  */
 import { parseAddress } from './address.ts';
 import type { VerifySignature } from './api/signed-answer.ts';
@@ -8,13 +8,13 @@ import { readWork, type SliceRecord, sliceChain } from './books-slice.ts';
 import { type Bytes, fromHex } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
 import { leafValue, type MembershipDocument } from './pool-proof.ts';
-import { type Receipt, type ReceiptRefusal, receiptRefusal } from './receipt.ts';
+import { booksText, type Receipt, type ReceiptRefusal, receiptRefusal } from './receipt.ts';
 
 export const EVIDENCE_FORMAT = 'svc-pool-evidence-1';
 
 export type Evidence = {
   readonly format: typeof EVIDENCE_FORMAT;
-  /** As the pool told it when the receipts came. Whoever judges compares it with what the pool publishes. */
+  /** As the pool told it when the receipts came. The judge compares it with the key that the pool publishes. */
   readonly pool_key: string;
   readonly receipts: readonly Receipt[];
   /** The account's leaf under the root that the receipts name; null where the pool does not show it. */
@@ -96,9 +96,7 @@ function judge(evidence: Evidence, poolKey: Bytes, verify: VerifySignature | und
       receipt.address === first.address;
     if (!isSame) return shortOf('other_slice');
   }
-  const booksOf = ({ chain, root, accounts, total_work }: Receipt): string =>
-    `${chain} ${root} ${accounts} ${total_work}`;
-  const other = evidence.receipts.find((receipt) => booksOf(receipt) !== booksOf(first));
+  const other = evidence.receipts.find((receipt) => booksText(receipt) !== booksText(first));
   if (other !== undefined) return { verdict: 'convicts', charge: 'two_books', chains: [first.chain, other.chain] };
   if (evidence.leaf === null) return shortOf('no_leaf');
   const payload = parseAddress(first.address, first.network).payload;

@@ -1,7 +1,7 @@
 /**
  * Receipts (books rules 17 to 19): what a front end of a pool accepted of a worker in a slice, signed by the pool. One signature
  * covers all receipts of a front end and a slice: it is over a head that names the closed slice and the root of a Merkle tree of
- * the receipts. So whoever holds a receipt holds the pool's word on the work and on the books that the work must be in.
+ * the receipts. So a receipt is the pool's signed statement of the work and of the books that the work must be in.
  */
 import { ml_dsa65 } from '@noble/post-quantum/ml-dsa.js';
 import { ADDRESS_PAYLOAD_BYTES, formatAddress, parseAddress } from './address.ts';
@@ -49,7 +49,7 @@ export type ReceiptLeaf = {
   readonly accountWork: bigint;
 };
 
-/** A receipt as it is kept and shown. The siblings of its branch stand in one text, from the leaf upwards. */
+/** A receipt as it is kept and shown. The siblings of its branch are in one text, from the leaf upwards. */
 export type Receipt = ReceiptHead & {
   readonly signature: string;
   readonly address: string;
@@ -61,6 +61,13 @@ export type Receipt = ReceiptHead & {
   readonly index: number;
   readonly siblings: string;
 };
+
+/** What receipts say of the record of their slice. */
+export type SignedBooks = Pick<ReceiptHead, 'chain' | 'root' | 'accounts' | 'total_work'>;
+
+/** The same for the same record. Two good receipts of one slice that differ in it convict the pool (rule 20). */
+export const booksText = ({ chain, root, accounts, total_work }: SignedBooks): string =>
+  `${chain} ${root} ${accounts} ${total_work}`;
 
 const boot = (text: string): Bytes => fromHex(text, BOOT_BYTES);
 const hash = (text: string): Bytes => fromHex(text, ID_BYTES);
@@ -214,7 +221,7 @@ export type ReceiptRefusal = (typeof RECEIPT_REFUSALS)[number];
 
 const nobleVerify: VerifySignature = (signature, message, publicKey) => ml_dsa65.verify(signature, message, publicKey);
 
-/** Why a receipt is not the word of the pool that has this key; undefined when it is, even where it contradicts itself. */
+/** Why a receipt was not signed by the pool that has this key; undefined when it is, even where it contradicts itself. */
 export function receiptRefusal(
   receipt: Receipt,
   publicKey: Bytes,

@@ -177,7 +177,7 @@ export class Desk implements ConversationDesk {
     return { owner, prefix: number & 0xffff, handle: number };
   }
 
-  /** The first byte names the thread, so that the main thread knows whom to ask for a session; the rest is random. */
+  /** The first byte names the thread, so that the main thread knows which thread has the session; the rest is random. */
   newSessionId(): string {
     const bytes = this.#dependencies.randomBytes(16).slice();
     bytes[0] = this.thread;
@@ -282,7 +282,7 @@ export class Desk implements ConversationDesk {
     this.#draining = true;
     for (const conversation of [...this.#conversations]) {
       const [low = 0, high = 0] = this.#dependencies.randomBytes(2);
-      // Not all at once: the next server must greet them.
+      // Spread over time: all of them reconnect to the next server.
       conversation.session.drain(1_000 + (((high << 8) | low) % 4_000));
       conversation.flush();
     }
@@ -308,7 +308,7 @@ export class Desk implements ConversationDesk {
   tick(): void {
     const now = this.now();
     this.#reports.send();
-    // Also where no share comes by: what is listed here would outlive its connection.
+    // Also without verdicts: otherwise the list would retain closed connections.
     this.#flushTouched();
     for (const conversation of this.#acknowledging)
       this.#over(conversation, () => {
@@ -341,7 +341,7 @@ export class Desk implements ConversationDesk {
     const lapse = lapseOf(conversation, now, this.limits);
     if (lapse.kind === 'cut off') this.#cutOff(conversation, lapse.reason);
     else if (lapse.kind === 'end') {
-      // Where it waited for us, or was told to ask again, it is not to blame.
+      // Not a fault of the miner where it waited for us or was asked to retry.
       if (lapse.isLoginTimeout && !session.isPutOff) session.fault('login_timeout');
       conversation.end(lapse.reason);
     } else if (session.isMining && !conversation.isEnding) {
@@ -356,7 +356,7 @@ export class Desk implements ConversationDesk {
     this.gone(conversation, reason);
   }
 
-  /** Whatever is done for one connection outside of its own messages: what goes wrong ends it, and nobody else. */
+  /** Runs work for one connection outside of its own messages: an error ends that connection only. */
   #over(conversation: Conversation, run: () => void): void {
     try {
       run();

@@ -1,7 +1,7 @@
 /**
  * A new job to every connection: in slices of about a millisecond, so that submits are read and answered between them;
  * the newest job only; and none to a connection that has not taken what it was sent before, which gets the newest
- * one when it has. So a slow reader costs nobody anything, and never two jobs go where one would do.
+ * one when it has. So a slow reader does not delay others, and is never sent two jobs where one would do.
  */
 import type { Conversation } from './conversation.ts';
 
@@ -12,7 +12,7 @@ const CHECK_EVERY = 8;
 export type FanOutDependencies = {
   readonly soon: (run: () => void) => void;
   readonly now: () => number;
-  /** Something that nobody expected, over one connection: it ends, the others get their job. */
+  /** An unexpected error over one connection: it ends, the others get their job. */
   readonly onDefect: (conversation: Conversation, error: unknown) => void;
 };
 

@@ -73,7 +73,7 @@ export class HeldSessions {
     const { now } = this.#dependencies;
     const until = now() + EXPORT_WAIT_MILLIS;
     while (session.pending > 0 && now() < until) await new Promise((resolve) => setTimeout(resolve, 5));
-    // A share of a member that left is refused with all that came beside it.
+    // A share of a member that has left would fail its whole batch.
     if (session.pending > 0) this.#leaving.add(session);
     else this.left(session.member as Member);
     return session.record();

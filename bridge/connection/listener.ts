@@ -132,7 +132,7 @@ export class Listener implements ListenerControl {
     });
   }
 
-  /** A WebSocket that somebody else's web server accepted (the pool's), which knows whose it is. */
+  /** A WebSocket that another web server accepted (the pool's), which knows the client's address. */
   handleUpgrade(service: StratumService, request: IncomingMessage, socket: Duplex, head: Bytes, client?: string): void {
     this.#timer ??= setInterval(() => this.#tick(), TICK_MILLIS);
     if (!this.#accepting) socket.destroy();

@@ -8,7 +8,7 @@ export type LoginsDependencies = {
   readonly sessions: HeldSessions;
   readonly soon: (run: () => void) => void;
   readonly log: (level: 'warn', message: string, fields: Readonly<Record<string, unknown>>) => void;
-  /** What goes wrong in `run` ends this conversation and no other. */
+  /** An error in `run` ends this conversation only. */
   readonly over: (conversation: Conversation, run: () => void) => void;
 };
 

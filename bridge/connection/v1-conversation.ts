@@ -26,7 +26,7 @@ export class V1Conversation extends Conversation {
       if (!(error instanceof ProtocolError)) throw error;
       this.#tooLong(error);
     }
-    // Most chunks end with a line: then nothing is held, and the splitter need not be either.
+    // Most chunks end with a line: then nothing is buffered, and the splitter is dropped to save memory.
     if (this.#splitter?.held === 0) this.#splitter = null;
     this.settle();
   }

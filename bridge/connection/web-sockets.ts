@@ -68,7 +68,7 @@ export class StratumSockets {
           requestMillis: loginMillis,
           answerMillis: loginMillis,
           stallMillis: loginMillis,
-          // Whoever speaks HTTP here is at the wrong port.
+          // Plain HTTP requests are at the wrong port.
           idleMillis: 1_000,
         },
         hosts: null,

@@ -73,6 +73,6 @@ export class EmbeddedNode implements NodeSource {
     queueMicrotask(() => events.head(head.height, toHex(head.cutId)));
   }
 
-  /** Whoever started the node closes it. */
+  /** The node is closed where it was started. */
   async close(): Promise<void> {}
 }

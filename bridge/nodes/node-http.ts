@@ -109,7 +109,7 @@ export class HttpNode implements NodeSource {
     const nonce = this.#pinned === undefined ? undefined : this.#dependencies.randomBytes?.(NONCE_BYTES);
     const answer = await this.#fetch('POST', path, requestBody, nonce);
     const { status, bytes } = answer;
-    // Overload and the like are not signed, and nobody takes them for a verdict.
+    // Overload and the like are not signed, and are not taken for a verdict.
     const isStatement = status < 500 && status !== 429;
     if (this.#pinned !== undefined && isStatement)
       await this.#pinned.prove({ method: 'POST', target: path, requestBody, nonce: nonce as Bytes }, answer);
@@ -146,7 +146,7 @@ export class HttpNode implements NodeSource {
         if (item.type === 'cut_finalized') events.cut(cutNewsOf(item.data));
     };
     const goOn = async () => {
-      // Whatever a cut led to, the next one must still be heard.
+      // An error over one cut must not end the subscription.
       while (!signal.aborted)
         await follow().catch(async (error: unknown) => {
           events.lost(String(error));

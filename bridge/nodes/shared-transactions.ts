@@ -1,6 +1,6 @@
 /**
  * The transactions of all templates that are kept, each once, whatever number of templates carries it. A transaction is
- * told from others by the hash of its whole wire form, which its template's root was computed from. Templates of one cut
+ * identified by the hash of its whole wire form, which its template's root was computed from. Templates of one cut
  * and of the next few carry nearly the same transactions: without this, four draws of a full mempool every half second
  * would be eight megabytes a second.
  */
@@ -41,7 +41,7 @@ export class SharedTransactions {
     });
   }
 
-  /** The template is forgotten. Who still holds the list, for a block under way, can go on using it. */
+  /** The template is forgotten. A list that is still in use, for a block under way, stays valid. */
   give(transactions: readonly SharedTransaction[]): void {
     for (const shared of transactions) {
       shared.carriers--;

@@ -78,7 +78,7 @@ type Followed = {
   isBroken: boolean;
   height: number;
   cutId: string;
-  /** Its newest cuts: should it begin to serve, those that the one before did not tell of are told then. */
+  /** Its newest cuts: should it begin to serve, those that the node before did not report are reported then. */
   readonly cuts: CutNews[];
   /** At its height another node has another cut. */
   disagrees: boolean;
@@ -107,8 +107,8 @@ export type NodeAnswer = { readonly node: string; readonly answer: CandidateAnsw
 export interface Upstream {
   start(events: UpstreamEvents): void;
   /**
-   * What each node said; a node that could not be reached is missing. It is over when one has accepted the block: others are
-   * told too, but not waited for.
+   * What each node said; a node that could not be reached is missing. Resolves when one has accepted the block: it is
+   * sent to the others too, without waiting for them.
    */
   submit(header: Bytes, body: () => Bytes): Promise<readonly NodeAnswer[]>;
   figures(): readonly NodeFigures[];

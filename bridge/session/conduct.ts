@@ -7,7 +7,7 @@ import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
 import type { StratumLimits } from '../options.ts';
 import { addPoints, FAULT_POINTS, type Fault, NO_POINTS, type Score } from './ban-score.ts';
 
-/** The faults behind refusals. A refusal that is not here is nothing the miner can help. */
+/** The faults behind refusals. A refusal that is not here is not the miner's fault. */
 export const FAULTS: Partial<Record<RefusalCode, Fault>> = {
   [CODE.parse_error]: 'malformed',
   [CODE.invalid_request]: 'malformed',

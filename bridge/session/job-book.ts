@@ -3,7 +3,7 @@
  * and revisions are a session's further jobs on it, each with a body of its own (job-log.ts).
  *
  * A job stays good until its window closes or `graceMillis` after a newer template superseded its own, whichever is
- * first: a node that is away stops nobody. For `memoryMillis` more it is known as expired, since a late share may still
+ * first: miners go on while the node is away. For `memoryMillis` more it is known as expired, since a late share may still
  * be a block.
  */
 const REVISION_BITS = 6;

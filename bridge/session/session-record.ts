@@ -5,7 +5,7 @@ import type { JobLogState } from './job-log.ts';
 import type { TallyState } from './tally.ts';
 import type { Vardiff } from './vardiff.ts';
 
-/** What was sent and judged: it means something to the process that served the session, and to no other. */
+/** What was sent and judged: valid only in the process that served the session. */
 export type SessionJobs = {
   readonly log: JobLogState;
   /** Generations of the current body and the spare. */

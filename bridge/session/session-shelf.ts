@@ -7,7 +7,7 @@ import type { SessionRecord } from './session-record.ts';
 
 export interface SessionShelf {
   put(record: SessionRecord): Promise<void>;
-  /** The record, which is then nobody else's any more. */
+  /** Removes and returns the record: it can be resumed once. */
   take(id: string): Promise<SessionRecord | null>;
 }
 
@@ -16,7 +16,7 @@ export type SessionShelfOptions = { readonly resumeMillis: number; readonly resu
 /** Of sessions without a share, and of banned ones, so many times fewer are kept. */
 const FEWER = 4;
 
-/** Whether it has done work: a record that costs nothing to make is kept with less effort. */
+/** Whether it has done work. Records without work cost nothing to make, so fewer of them are kept. */
 export const isProven = ({ accepted }: SessionRecord): boolean => accepted > 0;
 
 /** How long from now a record is worth keeping. */

@@ -24,7 +24,7 @@ import type { AnswerId } from './voice.ts';
 
 export type SessionState = Exclude<LoginState, 'finished'> | 'mining' | 'draining';
 
-/** A miner whose last share was taken, or not taken through a fault of ours, no longer ago than this means no harm. */
+/** Excess submits are not scored for this long after a share was accepted, or refused through a fault of ours. */
 const GOOD_FAITH_MILLIS = 10_000;
 const TOO_MANY_REQUESTS = 'more requests than one connection may send';
 const UNUSED: SubmitBudgets = { submits: null, owed: null, late: null };
@@ -208,8 +208,8 @@ export class Session implements Submitter {
   }
 
   /**
-   * A flood is the miner's fault where it can help it. It cannot while the server is still finding its share work, or while
-   * the block target is easier than the work it would have; but its shares must be good ones.
+   * Whether excess submits are the miner's fault. They are not while the server is still finding its share work, or while
+   * the block target is easier than the work it would have, as long as its shares are accepted.
    */
   #isOwnExcess(jobs: Jobs, now: number): boolean {
     const isServed = this.pending > 0 || !this.#desk.ready || now - this.#servedMillis < GOOD_FAITH_MILLIS;
@@ -317,7 +317,7 @@ export class Session implements Submitter {
 
   // --- refusals and faults --------------------------------------------------------------------------------------------------
 
-  /** What could not be read, or must not be said. */
+  /** Refuses a request other than a submit. */
   refuse(id: AnswerId, code: RefusalCode, message?: string): void {
     this.#host.refuse(id, errorReply(code, message));
     this.#scoreFor(code);

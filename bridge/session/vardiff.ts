@@ -3,9 +3,9 @@
  *
  * The hash rate is estimated from work over time with two exponential windows. The long one is calm; the short one
  * notices a real change. Shares arrive as a Poisson process, so an estimate from n shares is only good to about
- * 1/sqrt(n): a change must stand out from that noise before the work moves (the dead band), or a pool chases its own
- * tail. A newcomer's first estimates come after few shares or a short silence, so that any rig from 1 kH/s to 1 GH/s
- * is at its place within a minute.
+ * 1/sqrt(n): a change must stand out from that noise before the work moves (the dead band), or the work would
+ * follow the noise. A newcomer's first estimates come after few shares or a short silence, so that any rig from 1 kH/s
+ * to 1 GH/s has suitable work within a minute.
  */
 
 export type VardiffOptions = {

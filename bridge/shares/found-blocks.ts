@@ -28,7 +28,7 @@ export type FoundBlocksDependencies = {
     warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
     error(message: string, fields?: Readonly<Record<string, unknown>>): void;
   };
-  /** Rejects when the signal says that nobody waits any more. */
+  /** Rejects when the signal is aborted. */
   readonly sleep: (millis: number, signal?: AbortSignal) => Promise<unknown>;
 };
 
@@ -68,7 +68,7 @@ export class FoundBlocks {
     this.#dependencies = dependencies;
   }
 
-  /** First the books, then the nodes. The body is made for each sending: it is a mebibyte, and no node may be there for long. */
+  /** First the books, then the nodes. The body is made for each sending: it is a mebibyte, and it may take long until a node can be reached. */
   add(block: FoundBlock, body: () => Bytes): void {
     const id = toHex(block.blockId);
     const { service, account, worker, anchorHeight, atMillis } = block;

@@ -26,7 +26,7 @@ export interface ShareCheckDependencies {
   readonly hub: Pick<Hub, 'shares' | 'block'>;
   /** Runs after the reads of this turn; setImmediate outside tests. */
   readonly soon: (run: () => void) => void;
-  /** Verdicts of a batch are spoken: whatever they wrote may go out. */
+  /** The verdicts of a batch are written: connections may be flushed. */
   readonly onSpoken: () => void;
   readonly onFault: (error: unknown) => void;
 }
@@ -144,7 +144,7 @@ export class ShareCheck {
   #failed(shares: readonly PendingShare[], error: unknown, again: boolean, tries: number): void {
     const isBusy = error instanceof KernelError && error.code === 'kernel_busy';
     if (!isBusy) this.#dependencies.onFault(error);
-    // Who sends little is not refused because others send much: it waits for its turn.
+    // Shares within the connection's own budget are not refused because others send much: they are offered again.
     const owed = isBusy && tries > 0 ? shares.filter(({ isOwed }) => isOwed) : [];
     if (owed.length > 0) setTimeout(() => void this.#batch(owed, again, tries - 1), BUSY_MILLIS);
     for (const share of shares)
@@ -176,7 +176,7 @@ export class ShareCheck {
   }
 }
 
-/** All in one piece of memory: it is what a batch costs the collector. */
+/** One allocation for the whole batch, to keep garbage collection cheap. */
 function headersOf(shares: readonly PendingShare[]): Uint8Array[] {
   const all = new Uint8Array(HEADER_BYTES * shares.length);
   return shares.map(({ session, template, terms, nonce }, i) => {

@@ -24,7 +24,7 @@ export type AcceptedShare = {
   readonly work: bigint;
   readonly anchorHeight: number;
   readonly extranonce: Bytes;
-  /** Names the header hashed (protocol/share-identity.ts): with the nonce it is what a share is told from others by. */
+  /** Names the header hashed (protocol/share-identity.ts): with the nonce it identifies the share. */
   readonly headerDigest: Bytes;
   readonly nonce: Bytes;
   readonly atMillis: number;
@@ -75,13 +75,13 @@ export interface ShareSink {
   readonly accepting: boolean;
   /**
    * Connections that want jobs; rejects while nothing they find could be kept. Nothing of it need be durable yet: anyone
-   * can log in, and who sends no share leaves no trace.
+   * can log in, and a login without a share leaves no trace.
    */
   own(ownerships: readonly Ownership[]): Promise<void>;
   /** Resolves when the shares cannot be lost any more; only then are they answered. */
   shares(shares: readonly AcceptedShare[]): Promise<void>;
   refused(shares: readonly RefusedShare[]): void;
-  /** Called before the nodes hear of the block; they wait for it a moment (found-blocks.ts). */
+  /** Called before the block is sent to the nodes; they wait for it a moment (found-blocks.ts). */
   block(block: FoundBlock): Promise<void>;
   /**
    * Whether the finder of a block is durably on record by its extranonce. Where it is not, the block is sent when

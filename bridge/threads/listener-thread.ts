@@ -20,7 +20,7 @@ const { options, ticket } = workerData as { options: ListenerThreadOptions; tick
 const calls = new PortCalls(
   parentPort,
   exposed(() => listener, LISTENER_CALLS),
-  (name, error) => main.log('error', 'what the main thread told failed', { name, error: String(error) }),
+  (name, error) => main.log('error', 'a call from the main thread failed', { name, error: String(error) }),
 );
 const main = remote<PortHub>(calls, HUB_CALLS);
 

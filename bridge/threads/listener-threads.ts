@@ -20,7 +20,7 @@ export type ListenerThreadDependencies = {
   readonly hub: Hub;
   readonly verifier: Verifier;
   readonly log: Logger;
-  /** The thread is gone without having been asked to. */
+  /** The thread has ended without having been asked to. */
   readonly onExit: (reason: string) => void;
 };
 
@@ -62,7 +62,7 @@ export function startListenerThread(
     clientFault: (door, error) => clientFaults.report(door, error, log),
   };
   const calls = new PortCalls(worker, { ...exposed(() => hub, HUB_CALLS), ...ofThread }, (name, error) =>
-    log.error('what a listener thread told failed', { name, error }),
+    log.error('a call from a listener thread failed', { name, error }),
   );
   const listener = remote<ListenerControl>(calls, LISTENER_CALLS);
   let isClosing = false;

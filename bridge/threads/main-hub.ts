@@ -71,7 +71,7 @@ export class MainHub implements Hub {
     const record = (await shelf.take(id)) ?? (await listener(holder)?.takeSession(id)) ?? (await shelf.take(id));
     if (record == null) return null;
     if (record.bannedUntilMillis > this.#dependencies.now()) {
-      // It is told so, as often as it asks.
+      // Kept, so that every further resume is refused too.
       this.ended(record);
       return record;
     }

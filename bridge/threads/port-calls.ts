@@ -1,6 +1,6 @@
 /**
  * Calls over a MessagePort: the methods of an object on one side, a proxy with the same methods on the other. A `call` is
- * answered (its promise), a `tell` is not: one that fails is told to whoever made this end. Messages keep their order, so
+ * answered (its promise), a `tell` is not: one that fails is passed to `failed`. Messages keep their order, so
  * calls do too.
  */
 import type { MessagePort } from 'node:worker_threads';
@@ -26,7 +26,7 @@ export class PortCalls {
   #next = 0;
   #closed = false;
 
-  /** `methods` are what the other side may call; `failed` hears of a `tell` that threw or rejected. */
+  /** `methods` are what the other side may call; `failed` is called for a `tell` that threw or rejected. */
   constructor(port: CallPort, methods: Methods, failed: (name: string, error: unknown) => void) {
     this.#port = port;
     port.on('message', (message: Message) => {
@@ -68,7 +68,7 @@ export class PortCalls {
     this.#post({ kind: 'tell', name, args }, transfer);
   }
 
-  /** Rejects what is still waiting: nobody will answer it. */
+  /** Rejects calls that are still waiting: they will not be answered. */
   close(): void {
     this.#closed = true;
     for (const { reject } of this.#waiting.values()) reject(new Error('the other thread is gone'));

@@ -1,6 +1,6 @@
 /**
- * Watches a pool's books for a miner (docs/miner.md, "The pool's books"): holds receipts against what the miner was told, and the books of every closed
- * slice against the receipts. What it finds is said once, with evidence where the pool's own signature shows it; mining goes on.
+ * Watches a pool's books for a miner (docs/miner.md, "The pool's books"): compares receipts with the work that the pool told the miner it accepted, and
+ * the books of every closed slice with the receipts. Each finding is reported once, with evidence where the pool's own signature shows it; mining goes on.
  * Reads, times and storage come in as calls, so a page uses it too.
  */
 
@@ -85,11 +85,11 @@ const MAX_PAGES = 64;
 /** Receipts kept until their slices were compared, and rounds that a pool may take to show them. */
 const MAX_KEPT = 96;
 const HIDDEN_ROUNDS = 5;
-/** Slices that may close while the pool's answers cannot be had or read, before that is told. */
+/** Slices that may close while the pool's answers cannot be had or read, before that is an alarm. */
 const UNREAD_SLICES = 12;
 const MAX_ALARMS = 256;
 const MAX_SIGNED = 8;
-/** The part of the rounds in which credit lists are looked at, and failures in a row after which that is told. */
+/** The fraction of rounds in which credit lists are checked, and failures in a row after which that is logged. */
 const LISTS_PART = 0.1;
 const UNLISTED_ROUNDS = 6;
 
@@ -104,7 +104,7 @@ export class BooksWatch {
   readonly #alarmed = new Set<string>();
   #isChecking = false;
   readonly #lists: ListWatch;
-  /** Records that the pool signed, to be held against the ledger. */
+  /** Records that the pool signed, to be compared with the ledger. */
   #signed: Receipt[] = [];
   #isFirst = true;
   /** Rounds in a row in which lists could not be read. */
@@ -213,7 +213,7 @@ export class BooksWatch {
     this.#isChecking = true;
     try {
       await this.#round();
-      // Lists are made once in a slice; all miners of a pool do not ask for them in the same moment. The first time is at once.
+      // A list is made once per slice, and the requests of all miners are spread over time. The first round asks at once.
       if (this.#isFirst || (this.#dependencies.random?.() ?? 0) < LISTS_PART) await this.#checkLists();
       this.#isFirst = false;
     } finally {
@@ -267,7 +267,7 @@ export class BooksWatch {
     }
   }
 
-  /** One at a time: nothing of an answer is kept until the next has come, for the pool says how many there are. */
+  /** One page at a time, so that memory does not depend on how many the pool sends. */
   async *#answers(after: number): AsyncGenerator<ReceiptsAnswer> {
     let cursor: string | undefined;
     for (let page = 0, at = after; page < MAX_PAGES; page++) {
@@ -278,7 +278,7 @@ export class BooksWatch {
     }
   }
 
-  /** A pool that cannot be read for a while is late; one that never can be hides what it signed. */
+  /** A pool that cannot be read for a while is late; after UNREAD_SLICES it counts as hiding what it signed. */
   #unread(): void {
     const slices = this.#waiting.map(({ receipt }) => receipt.slice);
     const [oldest, newest] = [Math.min(...slices), Math.max(...slices)];
@@ -345,7 +345,7 @@ export class BooksWatch {
     }
   }
 
-  /** Each thing is said once. */
+  /** Each alarm is raised once. */
   #alarm(kind: BooksAlarmKind, what: string, fields: Readonly<Record<string, unknown>>, evidence?: Evidence): void {
     const key = `${kind} ${what}`;
     if (this.#alarmed.has(key) || this.#alarmed.size >= MAX_ALARMS) return;
@@ -363,7 +363,7 @@ export class BooksWatch {
     };
   }
 
-  /** Throws for what it cannot read; the caller begins anew then. */
+  /** Throws for a state that it cannot read; the caller then makes a new watch. */
   restore(saved: unknown): void {
     const state = saved as {
       key: string | null;
@@ -388,7 +388,7 @@ export class BooksWatch {
 
 const nameOf = ({ service, slice, boot, worker }: Receipt): string => `${service}/${slice}/${boot}/${worker}`;
 
-/** Two of one name stay when they say different things: that is for the judge. */
+/** Drops exact repetitions. Receipts with one name and different contents are all kept: `judgeEvidence` compares them. */
 const distinct = (receipts: readonly Receipt[]): Receipt[] => [
   ...new Map(receipts.map((receipt) => [JSON.stringify(Object.entries(receipt).sort()), receipt])).values(),
 ];

@@ -1,6 +1,6 @@
 /**
- * Judges a pool's credit lists for a miner, by the one verifier (books rule 13), and looks where the pool puts the blocks that this miner found: a
- * block says itself of which service it is (rule 22). With a node of the miner's own the ledger is asked too: rewards, targets, and the payouts that
+ * Judges a pool's credit lists for a miner, by the one verifier (books rule 13), and checks where the pool books the blocks that this miner found: a
+ * block itself shows its service (rule 22). With a node of the miner's own the ledger is asked too: rewards, targets, and the payouts that
  * commit the books. Reads come in as calls, so a page uses it too.
  */
 import { type BooksSources, gatherEvidence, gatherRecord } from '../../protocol/books-evidence.ts';
@@ -36,12 +36,12 @@ export type ListWatchDependencies = {
 /** Newest slices that are looked at for lists, and lists that are judged in one round. */
 const PAGE = 50;
 const MAX_LISTS = 4;
-/** A list that cannot be judged yet, or a block that is in no list yet, is looked at again so often. */
+/** How often a list that cannot be judged yet, and a block that is in no list yet, is looked at again. */
 const MAX_TRIES = 5;
 const MAX_ROUNDS = 240;
 const MAX_KEPT = 256;
 const MAX_BLOCKS = 32;
-/** A block is in the slice of its anchor; terms that changed since may put it beside. */
+/** A block is in the slice of its anchor; where the terms changed since, it may be in the next slice to either side. */
 const AROUND = [0, -1, 1] as const;
 
 export class ListWatch {
@@ -176,7 +176,7 @@ export class ListWatch {
     return { from: this.#from ?? null, judged: [...this.#judged], blocks: this.#blocks };
   }
 
-  /** What it cannot read begins anew. */
+  /** A state that it cannot read is ignored. */
   restore(saved: unknown): void {
     const state = saved as { from: number | null; judged: string[]; blocks: Awaited[] } | undefined;
     if (!Array.isArray(state?.judged) || !Array.isArray(state.blocks)) return;

@@ -41,9 +41,9 @@ export type BooksFigures = {
 const CHECK_MILLIS = 60_000;
 const SAVE_MILLIS = 2_000;
 const READ_MILLIS = 15_000;
-/** Ten thousand miners get their receipts at once; they do not all ask in the same moment. */
+/** Ten thousand miners get their receipts at once: their requests are spread over this time. */
 const SPREAD_MILLIS = 10_000;
-/** Watches of pools that are not in use any more are kept for so many. */
+/** Saved watches of pools that are not in use any more. */
 const MAX_KEPT = 32;
 
 export class PoolBooks implements BooksEvents {
@@ -124,7 +124,7 @@ export class PoolBooks implements BooksEvents {
 
   onOffer(pool: number, offer: Parameters<BooksEvents['onOffer']>[1]): void {
     this.#watches[pool]?.offered(offer);
-    // At once: what is told counts only from the first answer on.
+    // At once: accepted work counts only from the first answer on.
     if (offer !== null) this.check();
   }
 

@@ -1,11 +1,11 @@
 /**
- * What a miner was told was accepted, and what receipts say of it (docs/miner.md, "The pool's books"), for one pool, address and worker. Pure,
- * small and bounded, so that it is written often; the same in a page. Work is kept by boot, which names one start of one front end of the
- * pool: a receipt speaks of one boot only. Where the jobs say of which service they are, it is kept by boot and service.
+ * Work that the pool told a miner it accepted ("told"), and what receipts say of it (docs/miner.md, "The pool's books"), for one pool, address and
+ * worker. Pure, small and bounded, so that it can be saved often; a page uses it too. Work is kept by boot, which names one start of one front end of the
+ * pool: a receipt covers one boot only. Where the jobs say of which service they are, it is kept by boot and service.
  *
- * What was told can be ahead of the receipts in three honest ways: it is not in a closed slice yet (`open` of a receipt names it), it was told after
- * the receipt was made, or its receipt was not seen. So a new receipt is held against what was told a while before the last time that the pool was asked and
- * did not show it yet.
+ * At an honest pool the told work can be ahead of the receipts for three reasons: it is not in a closed slice yet (`open` of a receipt names it), it was told after
+ * the receipt was made, or its receipt was not seen. So a new receipt is compared with the work told up to a while before the last request
+ * in which the pool did not show it yet.
  */
 import type { Receipt } from '../../protocol/receipt.ts';
 
@@ -35,7 +35,7 @@ export type Boot = {
 
 /** A front end makes a receipt within half of this time; what was told before that was in its journal. */
 export const NOTE_MILLIS = 60_000;
-/** Slices after which accepted work must be in one, whatever waited for what. */
+/** Accepted work must be in a closed slice after so many, without exception. */
 export const LATE_SLICES = 36;
 /** Receipts of the other service after which there must have been one of this. */
 const MIN_OTHERS = 3;
@@ -122,7 +122,7 @@ export class ToldLedger {
 
   /**
    * The pool says which slices were past when work was first told. Receipts of a few of them may come later; if they go on coming, it named slices
-   * that were still to come, and no receipt would ever be held against anything: the count begins anew from there.
+   * that were still to come, and no receipt would ever be compared: the count starts again from there.
    */
   #before(boot: Boot, { slice }: Receipt): void {
     if (++boot.before < MAX_BEFORE) return;
@@ -159,7 +159,7 @@ export class ToldLedger {
     return found;
   }
 
-  /** Receipts that the count needs are kept nowhere any more: it begins anew. */
+  /** Receipts that the count needs are kept nowhere any more: it starts again. */
   forgetAll(): void {
     this.boots.clear();
   }

@@ -37,7 +37,7 @@ export class AnswerCache {
     const age = this.#now() - kept.atMillis;
     if (kept.answer !== undefined && age >= 0 && age < maxAgeMillis) return kept.answer;
     kept.building ??= this.#build(key, kept, build);
-    // Up to twice its age an answer is better than a wait; beyond that the truth is worth waiting for.
+    // Up to twice the maximum age the stale answer is served while a new one is built; beyond that the request waits.
     if (kept.answer !== undefined && age >= 0 && age < 2 * maxAgeMillis) {
       kept.building.catch(() => undefined);
       return kept.answer;
@@ -45,7 +45,7 @@ export class AnswerCache {
     return kept.building;
   }
 
-  /** Nothing that was built before is given any more; what is being built is not kept. */
+  /** Drops all answers; builds under way are not kept. */
   clear(): void {
     this.#kept.clear();
     this.#bytes = 0;
@@ -62,7 +62,7 @@ export class AnswerCache {
       if (this.#kept.get(key) === kept) this.#bytes += answer.body.length - (kept.answer?.body.length ?? 0);
       kept.answer = answer;
       kept.atMillis = this.#now();
-      // Large answers are rare, and a few thousand of them would be all memory: they are made anew.
+      // Large answers are rare, and a few thousand of them would fill memory: they are not kept.
       if (answer.body.length > ANSWER_CACHE_DEFAULTS.maxBytes) this.#drop(key, kept);
       this.#trim();
       return answer;

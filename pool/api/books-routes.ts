@@ -1,10 +1,8 @@
 /** Routes by which anybody recomputes the books: terms, slice records, their leaves and their blocks. */
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import type { AnswerCache } from './answer-cache.ts';
 import type { BooksView } from './books-view.ts';
-import { sendAnswer } from './public-routes.ts';
 import {
-  answerKey,
   PAGE,
   PARAMETERS,
   type Parameter,
@@ -14,6 +12,7 @@ import {
   sliceOfPath,
   sliceOfQuery,
 } from './route.ts';
+import { cachedIn } from './send-answer.ts';
 
 const MILLIS = 5_000;
 const COVERED: Parameter = {
@@ -24,14 +23,7 @@ const COVERED: Parameter = {
 };
 
 export function booksRoutes({ books, cache }: { books: BooksView; cache: AnswerCache }): Route[] {
-  const cached =
-    (build: (request: FastifyRequest) => Promise<unknown>) => async (request: FastifyRequest, reply: FastifyReply) =>
-      sendAnswer(
-        request,
-        reply,
-        await cache.get(answerKey(request), MILLIS, () => build(request)),
-        `public, max-age=${MILLIS / 1000}`,
-      );
+  const cached = (build: (request: FastifyRequest) => Promise<unknown>) => cachedIn(cache)(MILLIS, build);
   const ofSlice = [PARAMETERS.service, PARAMETERS.slice];
   return [
     {

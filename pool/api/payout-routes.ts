@@ -1,6 +1,6 @@
 /**
- * The operator's routes about payouts. What they offer is safe by itself: whether a payout may be given back or called sent is asked of the wallet, not
- * believed. Nothing here pays; the accountant does, and the wallet pays under each number once.
+ * The operator's routes about payouts. What they offer is safe by itself: whether a payout may be given back or called sent is checked with the
+ * wallet. Nothing here pays; the accountant does, and the wallet pays under each number once.
  */
 import type { FastifyRequest } from 'fastify';
 import type { Sql } from '../database/connect.ts';
@@ -38,10 +38,13 @@ export function payoutRoutes(
     const payout = (await openPayouts(sql)).find((one) => one.id === id);
     if (payout === undefined) throw new ApiRefusal('not_found', 'there is no open payout of this id');
     if (!actionsOf(payout).includes(action))
-      throw new ApiRefusal('conflict', `a payout that is ${payout.state} and waits for nobody cannot be changed so`);
+      throw new ApiRefusal(
+        'conflict',
+        `this cannot be done to a payout that is ${payout.state} and waits for no person`,
+      );
     return payout;
   };
-  /** The wallet's word that it has never been asked for this payout, or a refusal that says what it said. */
+  /** Throws a refusal unless the wallet confirms that it has never been asked for this payout. */
   const neverAsked = async ({ requestId, requestTable }: OpenPayout): Promise<void> => {
     const status = await wallet.status();
     const listed = requestId === null ? undefined : await wallet.payments(requestId);
@@ -50,7 +53,10 @@ export function payoutRoutes(
     if (listed.value.some((one) => one.requestId === requestId))
       throw new ApiRefusal('conflict', 'the wallet has this payment on record: release it, and it is followed');
     if (status.value.requestTable !== requestTable)
-      throw new ApiRefusal('conflict', 'the wallet has forgotten its requests since: release it, and time will tell');
+      throw new ApiRefusal(
+        'conflict',
+        'the wallet has lost its request table since: release it; it is followed until it is certain whether it was paid',
+      );
   };
   return [
     operator({
@@ -136,7 +142,7 @@ export function payoutRoutes(
 async function openList(sql: Sql): Promise<QueueDocument['payouts']> {
   type Row = { id: string; reason: string | null; millis: string };
   const open = await openPayouts(sql);
-  // Who waits for a person comes first: a long queue must not hide it.
+  // Payouts that wait for a person come first: a long queue must not hide them.
   const shown = [...open.filter((one) => one.needsPerson !== null), ...open.filter((one) => one.needsPerson === null)];
   const rows = await sql<Row[]>`select id, reason, (extract(epoch from created_at) * 1000)::bigint::text as millis
     from payouts where state in ('reserved', 'submitting', 'submitted')`;

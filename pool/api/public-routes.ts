@@ -1,7 +1,7 @@
-/** Routes that anybody may ask. Answers are JSON; worker names in them are data, to be escaped by whoever shows them. */
-import type { FastifyReply, FastifyRequest } from 'fastify';
+/** Routes that anybody may ask. Answers are JSON; worker names in them are data: a page must escape them. */
+import type { FastifyRequest } from 'fastify';
 import type { AddressProof, AddressProofRequest } from '../../protocol/address-proof.ts';
-import { type Answer, type AnswerCache, jsonAnswer } from './answer-cache.ts';
+import { type AnswerCache, jsonAnswer } from './answer-cache.ts';
 import { ApiRefusal } from './api-error.ts';
 import { CHART_HOURS, type ChartView } from './chart-view.ts';
 import type { ConnectDocument } from './documents.ts';
@@ -12,9 +12,7 @@ import type { PoolView } from './pool-view.ts';
 import type { ProofMaker } from './proofs.ts';
 import {
   addressOfQuery,
-  answerKey,
   bodyObject,
-  type Charge,
   COSTS,
   choiceOfRequest,
   numberOfRequest,
@@ -28,6 +26,7 @@ import {
   serviceOfQuery,
   sliceOfPath,
 } from './route.ts';
+import { cachedIn, sendAnswer } from './send-answer.ts';
 
 export type PublicDependencies = {
   readonly pool: PoolView;
@@ -45,29 +44,9 @@ const CHART_MILLIS = 60_000;
 /** What can no longer change may be kept by browsers and proxies for a day. */
 const FOREVER = 'public, max-age=86400, immutable';
 
-/** Sends finished bytes; a client that has them already gets 304. */
-export function sendAnswer(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  answer: Answer,
-  control: string,
-): FastifyReply {
-  reply.header('etag', answer.etag).header('cache-control', control);
-  if (request.headers['if-none-match'] === answer.etag) return reply.code(304).send();
-  return reply.header('content-type', 'application/json; charset=utf-8').send(answer.body);
-}
-
 export function publicRoutes(dependencies: PublicDependencies): Route[] {
   const { pool, ledger, miners, charts, proofs, thresholds, connect, cache } = dependencies;
-  const cached =
-    (millis: number, build: (request: FastifyRequest, charge: Charge) => Promise<unknown>) =>
-    async (request: FastifyRequest, reply: FastifyReply, charge: Charge) =>
-      sendAnswer(
-        request,
-        reply,
-        await cache.get(answerKey(request), millis, () => build(request, charge)),
-        `public, max-age=${Math.max(1, millis / 1000)}`,
-      );
+  const cached = cachedIn(cache);
   const hoursOf = (request: FastifyRequest): number => numberOfRequest(request, 'hours', { ...CHART_HOURS, min: 1 });
   const workerOf = (request: FastifyRequest) => {
     const name = pathPart(request, 'worker');
@@ -243,7 +222,7 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
       handle: async (request, reply, charge) => {
         const address = addressOfQuery(request, 'address');
         if (address === undefined) throw new ApiRefusal('bad_request', 'address says whose proof is wanted');
-        // Who has not mined here gets proofs that it is absent: that is an answer, too.
+        // An address that has not mined here gets proofs of absence.
         const { payload } = readMinerAddress(address, miners.network);
         const proof = await proofs.proof(serviceOfPath(request), sliceOfPath(request), payload, address, (leaves) =>
           charge(leaves / COSTS.leaves),

@@ -1,9 +1,7 @@
 /** The route by which a miner gets the receipts that it missed, with what the books hold of it in the same slices. */
 import type { AnswerCache } from './answer-cache.ts';
-import { sendAnswer } from './public-routes.ts';
 import type { ReceiptView } from './receipt-view.ts';
 import {
-  answerKey,
   COSTS,
   numberOfRequest,
   PARAMETERS,
@@ -13,6 +11,7 @@ import {
   type Route,
   readMinerAddress,
 } from './route.ts';
+import { cachedIn } from './send-answer.ts';
 
 const MILLIS = 2_000;
 const AFTER: Parameter = {
@@ -32,15 +31,12 @@ export function receiptRoutes({ receipts, cache }: { receipts: ReceiptView; cach
       parameters: [PARAMETERS.address, AFTER, PARAMETERS.cursor],
       cost: 5,
       isDear: true,
-      handle: async (request, reply, charge) => {
+      handle: cachedIn(cache)(MILLIS, (request, charge) => {
         const after = numberOfRequest(request, 'after', { default: 0, min: 0, max: 2_000_000_000 });
         const { payload } = readMinerAddress(pathPart(request, 'address'), receipts.network);
         const { cursor } = pageOfRequest(request);
-        const answer = await cache.get(answerKey(request), MILLIS, () =>
-          receipts.ofAccount(payload, after, (leaves) => charge(leaves / COSTS.leaves), cursor),
-        );
-        return sendAnswer(request, reply, answer, `public, max-age=${MILLIS / 1000}`);
-      },
+        return receipts.ofAccount(payload, after, (leaves) => charge(leaves / COSTS.leaves), cursor);
+      }),
     },
   ];
 }

@@ -27,9 +27,9 @@ export type Route = {
   readonly operator?: boolean;
   /** Units of the client's allowance that are taken before anything is done; 1 where it is cheap. */
   readonly cost?: number;
-  /** Far more may be charged than is taken before: a client has one such request under way at a time. */
+  /** The cost is known only afterwards and may be high: a client has one such request under way at a time. */
   readonly isDear?: boolean;
-  /** `charge` takes what only turned out on the way, such as lists that had to be read. The length of an answer is charged anyway. */
+  /** `charge` takes costs that are known only later, such as lists that had to be read. The length of an answer is charged anyway. */
   handle(request: FastifyRequest, reply: FastifyReply, charge: Charge): Promise<unknown>;
 };
 
@@ -88,7 +88,7 @@ export const PARAMETERS = {
 
 export const PAGE = [PARAMETERS.cursor, PARAMETERS.limit];
 
-/** Longer than any value that a route knows what to do with. */
+/** Longer than any valid value of a parameter. */
 const MAX_VALUE = 256;
 
 /** Text that the database and JSON both can hold. */
@@ -104,7 +104,7 @@ function isStorable(value: unknown, depth = 0): boolean {
 
 /**
  * Refuses what a route does not know, before anything is done for it: parameters it does not have, values that are no text, bodies
- * that cannot be kept. A misspelt parameter is told, and junk can neither pass by the answer cache nor fill it.
+ * that cannot be kept. A misspelt parameter is an error, and junk parameters can neither bypass nor fill the answer cache.
  */
 export function checkRequest(route: Route, request: FastifyRequest): void {
   const known = new Set((route.parameters ?? []).filter((each) => each.in === 'query').map((each) => each.name));

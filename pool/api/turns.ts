@@ -1,14 +1,14 @@
-/** One at a time for each name; others of the same name wait for their turn, at most so many of them. */
+/** A lock per name with a bounded queue: one holder at a time, at most `most` waiting. */
 export class Turns {
   readonly #most: number;
-  /** Who waits, by name; a name without an entry has nothing under way. */
+  /** Waiting callers by name; a name without an entry is not held. */
   readonly #waiting = new Map<string, (() => void)[]>();
 
   constructor(options: { readonly most: number }) {
     this.#most = options.most;
   }
 
-  /** Resolves when it is its turn, with what ends the turn; undefined when too many wait. */
+  /** Resolves with a release function once the name is held; undefined when too many wait. */
   async take(name: string): Promise<(() => void) | undefined> {
     const waiting = this.#waiting.get(name);
     if (waiting === undefined) this.#waiting.set(name, []);

@@ -1,7 +1,7 @@
 /**
  * `svc-pool audit`: recomputes the whole history and compares it with the books, to the atom: slices and their chain from
  * their leaves, leaves from raw shares, credit lists from slices, balances from lists and payouts; and with a node, rewards
- * and payments from the ledger. coverage.ts says what each table is held against.
+ * and payments from the ledger. coverage.ts lists what each table is compared with.
  */
 import type { NetworkName } from '../../protocol/network.ts';
 import { balanceSheet } from '../books/sheet.ts';
@@ -31,7 +31,7 @@ export type AuditReport = {
 
 export type AuditOptions = {
   readonly network: NetworkName;
-  /** The ledger, and the address that the pool's blocks pay; without them the books are held against themselves alone. */
+  /** The ledger, and the address that the pool's blocks pay; without them the books are only checked for consistency. */
   readonly ledger?: { readonly node: LedgerReads; readonly poolAddress: string };
   /** The wallet that pays, and the names of the pool's requests at it. */
   readonly wallet?: { readonly reads: WalletReads; readonly series: PayoutSeries };

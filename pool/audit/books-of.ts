@@ -1,4 +1,4 @@
-/** Whose books a database holds: the pool's address is written there at its first start, and names the network. */
+/** Which pool a database belongs to. The pool writes its address there at its first start; the address implies the network. */
 import { parseAddress } from '../../protocol/address.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import type { Sql } from '../database/connect.ts';
@@ -10,7 +10,6 @@ export async function booksOf(sql: Sql): Promise<{ network: NetworkName; poolAdd
     table?.there === true
       ? await sql<{ value: string }[]>`select value from settings where name = 'pool_address'`
       : [undefined];
-  if (row === undefined)
-    throw new PoolError('not_a_pool', 'this database holds no books of a pool: name the right one');
+  if (row === undefined) throw new PoolError('not_a_pool', 'this is not the database of a pool: name another one');
   return { network: parseAddress(row.value).network, poolAddress: row.value };
 }

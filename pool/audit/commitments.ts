@@ -3,7 +3,7 @@ import { commitmentPayload, headAt, readCommitment } from '../../protocol/books-
 import type { Sql } from '../database/connect.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 
-/** Heads by slice, from the chains of both services; asked for in the order of payouts, so one is kept. */
+/** Heads by slice, from the chains of both services; callers ask in payout order, so caching the last one is enough. */
 export class Heads {
   readonly #sql: Sql;
   #kept: { readonly slice: number; readonly head: string | undefined } | undefined;

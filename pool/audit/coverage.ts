@@ -1,4 +1,4 @@
-/** Every table of the books, and what the audit makes of it. A test holds this against the schema. */
+/** Every table of the database, and how the audit checks it. A test compares this list with the schema. */
 export const COVERAGE: Readonly<Record<string, string>> = {
   accounts: 'address against payload; balance, in flight and paid against credits and payouts',
   account_names: 'against the accounts',
@@ -14,7 +14,7 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   payouts:
     'numbers without a gap; the head of the books against the slices; transaction, height, fee and payload against the ledger; payments that the books lack; requests, transactions and fates against the wallet',
   payout_items: 'recipients and amounts against the outputs on the ledger',
-  settings: 'not covered: the pool’s own marks; the height it has read is used as it stands',
+  settings: 'not covered: the pool’s own state; the height it has read is used unchecked',
   term: 'not covered: holds no money',
   workers: 'not covered: names and figures for display',
   journal_positions: 'not covered: how far each journal was taken in',
@@ -27,7 +27,7 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   receipt_pages: 'not covered: the receipts under those signatures',
   operator_log: 'not covered: a record for people',
   events: 'not covered: news for pages and webhooks',
-  webhooks: 'not covered: how far each receiver was told',
+  webhooks: 'not covered: how far each receiver has been notified',
   stats_pending: 'not covered: figures for display',
   stats_recent: 'not covered: figures for display',
   stats_state: 'not covered: figures for display',
@@ -37,5 +37,5 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   silent_workers: 'not covered: figures for display',
   refused_shares: 'not covered: figures for display',
   block_totals: 'not covered: figures for display',
-  schema_version: 'not covered: which migrations were made',
+  schema_version: 'not covered: which migrations were run',
 };

@@ -6,7 +6,7 @@ export type Finding = {
   readonly remedy: string;
 };
 
-/** One fault can touch every account of every list: beyond this they are counted and not kept. */
+/** One fault can affect every account of every list: findings beyond this number are counted but not kept. */
 const MAX_FINDINGS = 10_000;
 
 /** Remedies, by where the difference lies. */
@@ -19,7 +19,7 @@ export const REMEDIES = {
   shares: 'Raw shares and slices disagree. Compare with the journals of the front ends; restore from a backup.',
   published:
     'What the pool publishes does not hold. Keep this report and ask the operator; do not mine on until it is explained.',
-  failed: 'This part could not be read. Mend what the message names and audit again.',
+  failed: 'This part could not be read. Fix what the message names and run the audit again.',
 } as const;
 
 export class Findings {

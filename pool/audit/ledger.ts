@@ -76,7 +76,7 @@ async function auditBlocks(
         findings.compare(`${name}: reward output`, row.reward_output, 0, REMEDIES.block);
         findings.compare(`${name}: paid at`, row.settled_height, paid.height, REMEDIES.block);
         findings.compare(`${name}: anchor`, row.anchor_height, paid.height - REGISTRATION_WINDOW, REMEDIES.block);
-        // A reward that came to light late is divided with a later slice, never with an earlier one.
+        // A reward that was found late is divided with a later slice, never with an earlier one.
         if (row.slice_cuts === null || row.slice < Math.floor(Number(row.anchor_height) / row.slice_cuts))
           findings.add(`${name}: slice`, row.slice, 'that of its anchor, or a later one');
         if (row.service === SOLO) await auditFinder(sql, node, row, name, findings);
@@ -92,7 +92,7 @@ async function auditBlocks(
     );
 }
 
-/** On solo the finder is money: the extranonce on the ledger names the connection, and that its account. */
+/** On solo the finder gets the reward. The extranonce on the ledger identifies the connection, and the connection its account. */
 async function auditFinder(
   sql: Sql,
   node: LedgerReads,

@@ -64,7 +64,7 @@ export class CommitmentAudit {
     return beyond;
   }
 
-  /** Whatever spent from the pool's address was signed by the pool: a commitment in it counts, whether the pool lists it or not. */
+  /** Every transaction that spent from the pool's address was signed by the pool: a commitment in it counts, whether the pool lists it or not. */
   async unlisted(rows: readonly CommitmentRow[], { spends }: Pick<AddressMoney, 'spends'>): Promise<void> {
     const listed = new Set(rows.map(({ transaction_id }) => transaction_id));
     for (const { transaction, height } of spends) {

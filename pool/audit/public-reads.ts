@@ -1,4 +1,4 @@
-/** Reading another pool's public API: page by page, with patience. */
+/** Reading another pool's public API: page by page. Waits and retries when the pool asks for it. */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 import { PoolError } from '../pool-error.ts';
 
@@ -10,8 +10,8 @@ const ANSWER_MILLIS = 6_000;
 
 export const newerAnswers = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, ANSWER_MILLIS));
 
-/** Asked too often, or busy. */
-const PATIENCE: ReadonlySet<number> = new Set([429, 503]);
+/** Too many requests, or busy. */
+const RETRIED: ReadonlySet<number> = new Set([429, 503]);
 
 async function answerOf(url: string): Promise<Response> {
   try {
@@ -24,14 +24,14 @@ async function answerOf(url: string): Promise<Response> {
   }
 }
 
-/** Reads a pool's API; one that asks for patience gets it. */
+/** Reads a pool's API, and waits as long as `retry-after` says. */
 export function publicPool(url: string): BooksSources['pool'] {
   const base = url.replace(/\/+$/, '');
   return async (path) => {
     for (let tries = 1; ; tries++) {
       const response = await answerOf(`${base}/api/v1/${path}`);
       if (response.ok) return response.json();
-      if (!PATIENCE.has(response.status) || tries === MAX_TRIES)
+      if (!RETRIED.has(response.status) || tries === MAX_TRIES)
         throw new Error(`${path}: the pool answered with status ${response.status}`);
       const seconds = Math.min(30, Math.max(1, Number(response.headers.get('retry-after') ?? 1)));
       await new Promise((resolve) => setTimeout(resolve, seconds * 1000));

@@ -46,7 +46,7 @@ export type PublicReport = {
   readonly findings: readonly Finding[];
 };
 
-/** Nobody but the pool and the finder can know this, so it is no gap of an audit. */
+/** Only the pool and the finder can know this, so an audit without it is complete. */
 const NEVER_CHECKED: NotChecked = 'solo_finder';
 
 /** Cuts by which a node may be behind the pool's. */
@@ -85,7 +85,7 @@ class PublicAudit {
     return known;
   };
 
-  /** Reads in the order of books rule 26, so that a pool that goes on meanwhile is not called false: what is read later explains what was read before. */
+  /** Reads in the order of books rule 26, so that new payouts and slices of a running pool are no findings: what is read later explains what was read before. */
   async run(): Promise<PublicReport> {
     const findings = this.#findings;
     const { pool, node } = this.#sources;
@@ -127,7 +127,7 @@ class PublicAudit {
     };
   }
 
-  /** What the node does not tell cannot be checked; what the pool does not tell is a finding. A pool that is gone ends the audit. */
+  /** What the node does not answer is not checked; what the pool does not answer is a finding. An unreachable pool ends the audit. */
   async #section<T>(what: string, work: () => Promise<T>, otherwise: T): Promise<T> {
     try {
       return await work();
@@ -232,7 +232,7 @@ class PublicAudit {
       this.#findings.add(name, 'the list of something else', 'this list', REMEDIES.published);
       return;
     }
-    // False or not, this is what the pool says that it credited: payments are held against it.
+    // False or not, this is what the pool says it credited: payments are compared with it.
     for (const { address, amount } of list.credits)
       this.#credited.set(address, (this.#credited.get(address) ?? 0n) + BigInt(amount));
     this.#fees += BigInt(list.fee);

@@ -3,13 +3,18 @@ import type { AuditReport } from './audit.ts';
 import { COVERAGE } from './coverage.ts';
 import type { PublicReport } from './public.ts';
 
+function findingLines(
+  { findings, differences }: Pick<AuditReport, 'findings' | 'differences'>,
+  says: string,
+): string[] {
+  const lines = findings.map(({ what, books, computed }) => `${what}: ${says} ${books}, computed ${computed}`);
+  if (differences > findings.length) lines.push(`and ${differences - findings.length} more`);
+  for (const remedy of new Set(findings.map((finding) => finding.remedy))) lines.push(`What to do: ${remedy}`);
+  return lines;
+}
+
 export function reportText(report: AuditReport): string {
-  const lines = report.findings.map(
-    ({ what, books, computed }) => `${what}: the books say ${books}, computed ${computed}`,
-  );
-  if (report.differences > report.findings.length)
-    lines.push(`and ${report.differences - report.findings.length} more`);
-  for (const remedy of new Set(report.findings.map((finding) => finding.remedy))) lines.push(`What to do: ${remedy}`);
+  const lines = findingLines(report, 'the books say');
   const verdict = report.differences === 0 ? 'every atom is where it belongs' : `${report.differences} differences`;
   lines.push(
     `${report.slices} slices, ${report.lists} credit lists and ${report.accounts} accounts checked: ${verdict}`,
@@ -33,12 +38,7 @@ const VERDICTS: Readonly<Record<PublicReport['verdict'], (report: PublicReport) 
 };
 
 export function publicReportText(report: PublicReport): string {
-  const lines = report.findings.map(
-    ({ what, books, computed }) => `${what}: the pool says ${books}, computed ${computed}`,
-  );
-  if (report.differences > report.findings.length)
-    lines.push(`and ${report.differences - report.findings.length} more`);
-  for (const remedy of new Set(report.findings.map((finding) => finding.remedy))) lines.push(`What to do: ${remedy}`);
+  const lines = findingLines(report, 'the pool says');
   const { proven, unchecked, false: wrong } = report.lists;
   lines.push(
     `The pool whose blocks pay ${report.address} (${report.network}): ${report.slices} slices, ${report.commitments} commitments, ${report.payments} payments`,

@@ -25,7 +25,7 @@ async function bookedWork(sql: Sql, service: number, slice: number): Promise<Map
   return new Map(open.map((each) => [each.account_id, each.work]));
 }
 
-/** One pass over the raw shares, whatever their number. A slice that lost some of them to pruning cannot be checked. */
+/** One pass over the raw shares. A slice that lost some of them to pruning cannot be checked. */
 export async function auditRawShares(sql: Sql, findings: Findings, onProgress: Progress): Promise<void> {
   const pruned = await prunedThrough(sql);
   const worked = await sql<{ service: number; number: number }[]>`select service, number from slices s

@@ -71,7 +71,7 @@ async function auditPayouts(
     known.add(row.request_id);
     const payment = record.get(row.request_id);
     if (payment !== undefined) auditPayout(row, payment, findings);
-    // A wallet that was restored from its words has forgotten older requests: the ledger speaks for those.
+    // A wallet that was restored from its words no longer has older requests: those are checked against the ledger.
     else if (row.state !== 'submitting' && row.request_table === requestTable)
       findings.add(
         `payout ${row.id} (number ${row.number})`,
@@ -102,7 +102,7 @@ async function auditMerges(sql: Sql, record: ReadonlyMap<string, WalletPayment>,
     const payment = record.get(row.request_id);
     const name = `merge ${row.id}`;
     if (payment === undefined) {
-      // A wallet that was restored from its words has forgotten older merges.
+      // A wallet that was restored from its words no longer has older merges.
       if (row.state !== 'submitting' && oldest !== undefined && row.request_id > oldest)
         findings.add(name, row.state, 'the wallet was never asked', REMEDIES.payment);
       continue;

@@ -1,7 +1,7 @@
 /**
  * What credits are made of: the work of closed slices, and the accounts in it. Neither ever changes, so what was read once is
- * kept, slices for as long as they are in the window. After a failed transaction begin with a new one: what it read is
- * perhaps not there.
+ * kept, slices for as long as they are in the window. Make a new one after a failed transaction: the rows
+ * that it read may have been rolled back.
  */
 import type { RankedSlice, Window } from '../../protocol/pplns.ts';
 import type { Sql, Transaction } from '../database/connect.ts';

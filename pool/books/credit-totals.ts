@@ -1,6 +1,6 @@
 /**
- * All credits of every account through a list, noted every so many lists (books rule 23): whoever needs the sum of an account's credits reads the newest note
- * and the few lists after it, however long the pool has been there.
+ * Notes: the sum of all credits of every account through a list, stored at a fixed interval of lists (books rule 23). To get the sum of an account's credits, read the newest note
+ * and the few lists after it. The cost does not grow with the age of the pool.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Bytes, compareBytes, equalBytes } from '../../protocol/bytes.ts';
@@ -11,7 +11,7 @@ import { type PackedRow, packCredits, unpackCredits } from './packed.ts';
 
 /** Lists from one note to the next. A list of 10,000 accounts is read in 3 ms. */
 export const LISTS_A_NOTE = 64;
-/** Lists read at a time: other things get their turn between. */
+/** Lists read at a time, so that the event loop is not blocked for long. */
 const READ_LISTS = 2;
 
 export type CreditTotal = { sum: bigint /** The newest list that has a credit of the account. */; list: number };
@@ -68,7 +68,7 @@ export async function readTotals(sql: Sql | Transaction): Promise<NotedTotals> {
   }
 }
 
-/** A tree built in pieces, so that nothing else waits for it. Undefined where the leaves are no tree. */
+/** A tree built in pieces, so that the event loop is not blocked. Undefined where the leaves are no tree. */
 export async function treeOf(leaves: readonly SumLeaf[]): Promise<SumTree | undefined> {
   const steps = sumTreeSteps(leaves);
   for (;;) {
@@ -106,7 +106,7 @@ export async function noteTotals(transaction: Transaction, lists: number): Promi
   const totals = new Map<number, CreditTotal>();
   addCredits(totals, 0, rows);
   let last = through;
-  // A new account is what its first list commits: a name that was edited since is not taken over.
+  // A new account has the payload that its first list commits to: one that was edited since is not used.
   const firsts: number[] = [];
   for await (const list of listsAfter(transaction, through, { most: lists })) {
     const { credits, addsUp } = creditsOfList(list);

@@ -16,7 +16,7 @@ import { packCredits } from './packed.ts';
 /** One account's part of a list. */
 export type Credit = { readonly accountId: number; readonly key: Bytes; readonly value: bigint };
 
-/** Ascending by the account's payload; who gets nothing is left out. */
+/** Ascending by the account's payload; accounts that get nothing are left out. */
 export function creditsOf(accounts: AccountOrder, shares: readonly bigint[]): Credit[] {
   const credits: Credit[] = [];
   for (const [rank, value] of shares.entries())
@@ -123,7 +123,7 @@ async function writeList(
   const credited = shares.reduce((sum, share) => sum + share, 0n);
   if (credited + list.fee !== list.reward)
     throw new Error(`credits of slice ${list.slice} do not add up: ${credited} + ${list.fee} is not ${list.reward}`);
-  // In the order of the table they are changed sooner.
+  // Updates in table order are faster.
   const paid = accounts.ids().filter((id) => (shares[accounts.rankOf(id)] as bigint) > 0n);
   const added = transaction`update accounts a set balance = a.balance + k.amount
     from unnest(${integerArray(paid)}::text::int[],

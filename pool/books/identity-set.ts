@@ -1,7 +1,7 @@
 /**
  * A set of share identities in one piece of memory: 24 bytes a slot, at most two thirds of them used. Ten minutes of a pool
- * with thousands of shares a second are millions of values; as objects they would be what the collector spends its time
- * on. The hash has a seed of the process: miners choose nonces, and must not be able to choose who shares a slot.
+ * with thousands of shares a second are millions of values; as objects they would dominate garbage
+ * collection. The hash has a random seed per process: miners choose nonces, and must not be able to cause collisions.
  */
 import { randomBytes } from 'node:crypto';
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -11,7 +11,7 @@ const WORDS = SHARE_IDENTITY_BYTES / 4;
 const FIRST_SLOTS = 256;
 const SEED = randomBytes(4).readUInt32LE(0);
 
-/** The six words of an identity; one place for all, since nothing here waits. */
+/** The six words of an identity; one shared buffer, since nothing here is asynchronous. */
 const words = new Uint32Array(WORDS);
 const wordBytes = new Uint8Array(words.buffer);
 
@@ -43,7 +43,7 @@ export class IdentitySet {
     return true;
   }
 
-  /** Puts `words` into the first empty slot of its row, unless it is met on the way. */
+  /** Puts `words` into the first empty slot of its row, unless it is found on the way. */
   #place(): boolean {
     const slots = this.#slots;
     for (let slot = hash() & this.#mask; ; slot = (slot + 1) & this.#mask) {

@@ -42,9 +42,9 @@ export type IntakeResult = {
   readonly taken: number;
   readonly repeated: number;
   readonly shares: number;
-  /** Entries that no journal holds any more, by the word of the journals themselves. */
+  /** Entries that no journal holds any more, as the journals themselves report. */
   readonly lost: number;
-  /** Shares whose header and nonce counted before: in a sound pool there is none. */
+  /** Shares whose header and nonce counted before: 0 in a healthy pool. */
   readonly doubled: number;
 };
 
@@ -89,7 +89,7 @@ export class Intake {
     this.#options = options;
   }
 
-  /** Anchors beyond the slice `newest` are not believed. */
+  /** Anchors beyond the slice `newest` are ignored. */
   async take(
     transaction: Transaction,
     entries: readonly JournalEntry[],
@@ -141,7 +141,7 @@ export class Intake {
     return counted;
   }
 
-  /** To be called when a transaction failed: ids that it gave were given to nobody, and may be given again. */
+  /** To be called when a transaction failed: ids that it assigned were rolled back, and may be assigned again. */
   forget(): void {
     this.#identities.forget();
     this.#accounts.clear();
@@ -320,7 +320,7 @@ export class Intake {
   }
 }
 
-/** By Node's own code: it is done several times for each share. */
+/** Node's native hex: called several times for each share. */
 const hexOf = (bytes: Bytes): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
 
 const identityColumns = ({ identity }: ShareRecord): string =>

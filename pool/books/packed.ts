@@ -28,7 +28,7 @@ const unpack =
     return rows;
   };
 
-/** Tells the rows of a slice's packed work: a window of a million rows is never all in memory. */
+/** Calls `tell` with each row of a slice's packed work, so that a window of a million rows is never all in memory. */
 export function eachWork(bytes: Bytes, tell: (accountId: number, work: bigint) => void): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   for (let at = 0; at < bytes.length; at += WORK_ROW_BYTES) {

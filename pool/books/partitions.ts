@@ -20,7 +20,7 @@ export async function ensureSharePartitions(transaction: Transaction, times: rea
 const PRUNED = 'shares_pruned_through_';
 
 /**
- * Drops the partitions of days before `beforeMillis`; returns their names. Slices, which the books stand on, stay. A share
+ * Drops the partitions of days before `beforeMillis`; returns their names. Slices, which all credits are computed from, stay. A share
  * is kept by the day it was made and counted in the slice it was taken into, which a late journal or a wrong clock can put
  * days apart: so the last slice that lost raw shares is remembered.
  */

@@ -30,7 +30,7 @@ export type RewardFacts = {
   readonly siblings: readonly { readonly amount: bigint; readonly carried: Carried | undefined }[];
   /** Undefined for a block that no journal named. */
   readonly carried: Carried | undefined;
-  /** Atoms per unit of mass beyond which one node's word is not enough; undefined where no such bound is wanted. */
+  /** Atoms per unit of mass beyond which the claim of a single node is not accepted; undefined where no such bound is wanted. */
   readonly maxFeePerMass: bigint | undefined;
 };
 
@@ -61,7 +61,7 @@ export function rewardFlaw(claim: Claim, facts: RewardFacts): string | undefined
   const isAbove = (feesOf: (carried: Carried | undefined) => bigint): boolean => {
     let [amounts, fees] = [claim.amount, feesOf(facts.carried)];
     if (amounts > part + fees) return true;
-    // Each alone may be right, and all of them together more than there is.
+    // Each reward may pass alone while their sum is more than there is.
     for (const { amount, carried } of facts.siblings) {
       amounts += amount;
       fees += feesOf(carried);

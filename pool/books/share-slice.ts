@@ -6,7 +6,7 @@ import { sliceOfHeight } from '../../protocol/pplns.ts';
 import { byteaTexts, type Transaction } from '../database/connect.ts';
 import type { ShareRecord } from '../journal-record.ts';
 
-/** Anchors beyond these slices are not believed: who made them up would keep his journal's work out of the books for as long. */
+/** Anchors that are more slices ahead are ignored: a made-up one would keep its journal's work out of the books until that slice opens. */
 export type SliceBound = { readonly newest: number; readonly sliceCuts: number };
 
 type PlacedShare = {

@@ -1,7 +1,7 @@
 /**
  * Slices (docs/protocol/books.md, rules 2, 3 and 12): shares are summed by account into the slice that they are in
  * (share-slice.ts); work of one that is not open yet waits for it. A slice ends with the cuts of its number. Closing it commits its work by a Merkle sum tree, joins its
- * record to the chain of records and opens the next. Slices that nobody watched are opened and closed empty, so that the
+ * record to the chain of records and opens the next. Slices that passed while the pool was offline are opened and closed empty, so that the
  * numbers have no gaps.
  */
 import { FIRST_CHAIN, sliceChain, WINDOW_SLICES, windowWork } from '../../protocol/books-slice.ts';
@@ -14,7 +14,7 @@ import type { Transaction } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
 import { packWork } from './packed.ts';
 
-/** How long the ends of slices are kept for those who were away. */
+/** How long the ends of slices are kept for front ends that were offline. */
 const ENDS_DAYS = 30;
 
 export type OpenSlice = { readonly service: number; readonly number: number };
@@ -71,7 +71,7 @@ async function openSlice(transaction: Transaction, options: SliceOptions, next: 
 }
 
 /**
- * How far each journal is in the slice that closes; read by whoever keeps the journal (feed/slice-marks.ts). Where
+ * How far each journal is in the slice that closes; read by the front end that keeps the journal (feed/slice-marks.ts). Where
  * the chain is behind the journals, the books have entries already that belong to slices still to come: these are not in this one.
  */
 async function noteEnds(transaction: Transaction, slice: number): Promise<void> {

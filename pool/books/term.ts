@@ -2,8 +2,8 @@
  * The one active accountant (docs/pool.md, many instances). A PostgreSQL advisory lock on a connection of its own elects
  * it; each election raises the term, and every transaction of the books first checks that its own term is still the
  * newest, and that the server is the run of it that the term was won on. So an accountant that was cut off and comes back
- * late can write nothing, whatever it believes; nor can one whose database was replaced by an older copy under the same
- * address, before it has begun anew from what that copy says.
+ * late can write nothing. Nor can one whose database was replaced by an older copy under the same address, until it has
+ * started again from the state of that copy.
  */
 import type { Sql, Transaction } from '../database/connect.ts';
 import { checkSchema } from '../database/migrate.ts';

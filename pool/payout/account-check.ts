@@ -108,7 +108,7 @@ export class AccountCheck {
 
   /**
    * Who the account is: its payload is the one that it was made with, its address is that of the payload, and lists from before and of now were
-   * committed with it. The first names the one account that was edited; the last is for somebody who edited both tables.
+   * committed with it. The first finds an edit of one table; the last finds an edit of both.
    */
   async #identity(sql: Transaction, { id, payload, address, name }: AccountRow): Promise<string | undefined> {
     const own = attempt(() => formatAddress(payload, this.#network));
@@ -120,7 +120,7 @@ export class AccountCheck {
       if (!(await this.#isRooted(sql, list, id)))
         return `${this.#nameOf(list)} does not give its root: an account or an amount in it was changed`;
     const committed = this.#committed.get(id);
-    // Without credits there is nothing that could be paid: the amounts tell.
+    // Without credits nothing can be paid: the check of the amounts covers it.
     if (committed === undefined) return lists.length === 0 ? undefined : 'the lists that credit it do not have it';
     if (!committed.equals(payload)) return 'its payload was changed';
     this.#passed.add(id);

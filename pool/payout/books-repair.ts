@@ -152,7 +152,7 @@ async function accountOf(transaction: Transaction, address: string, isCaughtUp: 
 
 /** A payout that is settled in the books and not in the wallet is followed again; for a person to decide. */
 export async function unsettle(transaction: Transaction, { id, state }: BookedPayout): Promise<void> {
-  // The database refuses this to everybody who does not say that it is meant.
+  // A trigger refuses this update without the setting.
   await transaction`select set_config('svc_pool.unsettle', 'on', true)`;
   await transaction`update payouts set state = 'submitted', final_height = null, reason = 'not final any more',
     updated_at = now() where id = ${id} and state = ${state}`;

@@ -42,7 +42,7 @@ export type PayoutDependencies = {
   readonly wallet: PayoutWallet;
   readonly log: Logger;
   readonly now: () => number;
-  /** Names of rows; nothing outside the database hears of them. */
+  /** Row ids; not used outside the database. */
   readonly newId: () => string;
   /** Shares and cuts are in the books as far as they are known. */
   readonly isCaughtUp: () => Promise<boolean>;
@@ -103,7 +103,7 @@ export class PayoutLoop {
     return { reserved, submitted: await this.#sendAll(status.value), finalized, isComplete };
   }
 
-  /** Open, nobody's decision, and not one that only time can tell of. */
+  /** Open, does not wait for a person, and not asked of a request table that the wallet has lost (only time settles those). */
   #isToSend({ state, needsPerson, requestTable }: OpenPayout, status: WalletStatus): boolean {
     if (needsPerson !== null) return false;
     return state === 'reserved' || (state === 'submitting' && requestTable === status.requestTable);
@@ -149,7 +149,7 @@ export class PayoutLoop {
       const { requestId } = payout;
       const listed = await wallet.payments(requestId);
       if (listed.kind !== 'ok') return 'stop';
-      // On record: asked for again it pays nothing, and only tells how it went.
+      // On record: the repeated request pays nothing and only returns the outcome.
       if (listed.value.some((one) => one.requestId === requestId)) return undefined;
       await this.#fenced((transaction) =>
         markRefused(transaction, payout.id, 'the books of its recipients failed an audit'),
@@ -223,7 +223,7 @@ export class PayoutLoop {
   ): Promise<Step> {
     const { wallet, log, newId } = this.#dependencies;
     const listed = await wallet.payments(requestId);
-    // What is on record is asked for again; what cannot be told waits.
+    // A payment on record is asked for again in the next round; so is one of which the wallet cannot say now.
     if (listed.kind !== 'ok' || listed.value.some((one) => one.requestId === requestId)) return 'stop';
     const item = recipient === null ? undefined : payout.items[recipient];
     const isLeft = await this.#fenced((transaction) =>

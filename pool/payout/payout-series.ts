@@ -1,5 +1,5 @@
 /**
- * Names of a pool's payments at its wallet (books rule 16). They are numbered, from 1 on and without a gap, and the series is told by the address that
+ * Names of a pool's payments at its wallet (books rule 16). They are numbered, from 1 on and without a gap, and the series is named by the address that
  * the pool's blocks pay: a database that fell back to an older copy makes the same names again, and a wallet pays under each name once.
  */
 import { createHash } from 'node:crypto';

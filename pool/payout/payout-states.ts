@@ -1,7 +1,7 @@
 /**
  * The durable states of a payout (docs/pool.md, payouts): reserved, submitting, submitted, finalized or void. Each step is
  * one fenced transaction; money leaves a balance when it is reserved and comes back only when a finalized cut says that
- * the transaction can never execute. The request id is made of the payout's number, on record before the wallet hears of it.
+ * the transaction can never execute. The request id is made of the payout's number, on record before the wallet is asked.
  */
 import type { Sql, Transaction } from '../database/connect.ts';
 import { newestHead, payloadTextOf } from './commitment.ts';
@@ -33,8 +33,8 @@ export type ReserveOptions = {
 };
 
 /**
- * Moves due balances, the largest first, into a new payout. Undefined when nobody is due. Who was set aside waits for the operator, and does not stand
- * in line meanwhile.
+ * Moves due balances, the largest first, into a new payout. Undefined when nobody is due. Accounts that were set aside wait for the operator
+ * and are skipped.
  */
 export async function reservePayout(
   transaction: Transaction,
@@ -161,7 +161,7 @@ export const markSubmitted = (
     needs_person: null,
   });
 
-/** `fee` is told with the fate where the answer to the request did not tell it. */
+/** `fee` comes with the fate where the answer to the request did not have it. */
 export async function markFinalized(
   transaction: Transaction,
   id: string,

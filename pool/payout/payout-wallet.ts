@@ -29,7 +29,7 @@ export type PaymentFate =
   | { readonly state: 'finalized'; readonly height: number; readonly fee: bigint | null }
   | { readonly state: 'void'; readonly reason: string };
 
-/** A payment that stands in the wallet's record under a request id. */
+/** A payment in the wallet's record under a request id. */
 export type WalletPayment = {
   readonly requestId: string;
   readonly recipients: readonly Recipient[];
@@ -40,7 +40,7 @@ export type WalletPayment = {
   readonly fate: PaymentFate;
 };
 
-/** A final payment out of the wallet, as the chain tells of it: known also to a wallet that has forgotten its requests. */
+/** A final payment out of the wallet, read from the chain: known also to a wallet that has lost its request table. */
 export type ChainPayment = {
   readonly transactionId: string;
   readonly height: number;
@@ -70,7 +70,7 @@ export interface PayoutWallet {
     recipients: readonly Recipient[],
     payloadText?: string | null,
   ): Promise<WalletAnswer<SentPayment>>;
-  /** Merges small outputs. Repeated with the same id it only tells how that went; refused when there is nothing to merge. */
+  /** Merges small outputs. Repeated with the same id it only returns the outcome; refused when there is nothing to merge. */
   compound(requestId: string): Promise<WalletAnswer<{ state: PaymentFate['state']; fee: bigint }>>;
   fate(transactionId: string): Promise<WalletAnswer<PaymentFate>>;
   /** Whom a transaction of this wallet pays. */

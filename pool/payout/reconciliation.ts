@@ -1,6 +1,6 @@
 /**
  * Compares the books with the wallet before anything is reserved or sent, and repairs the books where the wallet's record leaves no doubt (books rule 16). Where it
- * does, payouts are held and everybody is told why: `svc-pool repair-payouts` shows what differs and lets a person decide.
+ * does, payouts are held and the reason is published: `svc-pool repair-payouts` shows what differs and lets a person decide.
  */
 import type { Logger } from '../../runtime/log.ts';
 import { fenced } from '../books/term.ts';
@@ -75,7 +75,7 @@ export async function compareBooks(
   return compareWithWallet(series.payouts, requestTable, booked, listed.value, failing);
 }
 
-/** Payments of the chain that stand in no payout of the books. */
+/** Payments of the chain that are in no payout of the books. */
 export async function unknownPayments(sql: Sql, paid: readonly ChainPayment[]): Promise<ChainPayment[]> {
   const names = paid.map(({ transactionId }) => `\\x${transactionId}`);
   const rows = await sql<{ id: Buffer }[]>`select transaction_id as id from payouts

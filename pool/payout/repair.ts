@@ -57,7 +57,7 @@ export async function repairPayouts(
   const terms = { requestTable, isCaughtUp: true, isAdvanceAllowed: options.advance };
   try {
     await sql.begin(async (transaction) => {
-      // Whoever keeps the books waits meanwhile, and compares again before it pays.
+      // The accountant waits meanwhile, and compares again before it pays.
       await transaction`select number from term for update`;
       for (const { payout } of unsettled) await unsettle(transaction, payout);
       const { advanced } = await bookLost(transaction, lost, displaced, terms);

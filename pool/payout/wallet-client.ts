@@ -38,7 +38,7 @@ const NOT_FOUND_WORD = 'not_found';
 const UNWRITABLE_WORD = 'state_unwritable';
 const STOPPED_WORD = 'payments_stopped';
 const PAGE = 1000;
-/** Params that name the pool's own address: a wallet that refuses them is the wrong one, and nobody else is to blame. */
+/** Params that name the pool's own address: a wallet that refuses them is the wrong wallet, and no recipient is at fault. */
 const OWN_FIELDS: ReadonlySet<string> = new Set(['address', 'from_address']);
 
 function answerOf<T>({ code, message, data }: RpcError): WalletAnswer<T> {
@@ -134,7 +134,7 @@ export function createWalletClient(options: WalletClientOptions): PayoutWallet {
   async function call<T>(method: string, params: object, read: (result: never) => T): Promise<WalletAnswer<T>> {
     let answer: RpcAnswer;
     try {
-      // Read anew each time: the wallet may have made another, and others may have got to read it.
+      // Read each time: the wallet may have made a new token, and the file may have become readable by others.
       const token = privateText(options.tokenFile, '--wallet-token-file').trim();
       const response = await fetch(`${options.url.replace(/\/+$/, '')}/v1/rpc`, {
         method: 'POST',

@@ -30,14 +30,17 @@ async function known(sql: Sql): Promise<Bytes | undefined> {
 
 /** Null when this instance cannot sign; the log says why. Throws where others can read the file. */
 export async function openPoolKey(path: string, { sql, log }: { sql: Sql; log: Logger }): Promise<PoolKey | null> {
+  const noReceipts = (why: string, key: Bytes): null => {
+    log.error(`this instance gives no receipts: ${why}`, {
+      remedy: `copy pool.key of the instance that was started first to ${path}, and restart`,
+      key: poolKeyName(key),
+    });
+    return null;
+  };
   const before = await known(sql);
   if (readPrivateFile(path).kind === 'missing') {
     if (before !== undefined) {
-      log.error('this instance gives no receipts: it lacks the key of the pool', {
-        remedy: `copy pool.key of the instance that was started first to ${path}, and restart`,
-        key: poolKeyName(before),
-      });
-      return null;
+      return noReceipts('it lacks the key of the pool', before);
     }
     const { privateKey } = generateKeyPairSync('ml-dsa-65');
     await writeDurably(path, privateKey.export({ type: 'pkcs8', format: 'pem' }), PRIVATE_MODE);
@@ -46,15 +49,11 @@ export async function openPoolKey(path: string, { sql, log }: { sql: Sql; log: L
   await sql`insert into settings values (${SETTING}, ${toHex(key.publicKey)}) on conflict (name) do nothing`;
   const registered = (await known(sql)) as Bytes;
   if (toHex(registered) !== toHex(key.publicKey)) {
-    log.error('this instance gives no receipts: its key is not that of the pool', {
-      remedy: `copy pool.key of the instance that was started first to ${path}, and restart`,
-      key: poolKeyName(registered),
-    });
-    return null;
+    return noReceipts('its key is not that of the pool', registered);
   }
   log.info('receipts are signed', { key: poolKeyName(key.publicKey) });
   return key;
 }
 
-/** What miners are told, whichever instance they ask; undefined before there is one. */
+/** The public key that every instance tells miners; undefined before there is one. */
 export const publicPoolKey = known;

@@ -1,15 +1,15 @@
 /**
  * Makes the receipts of a front end once slices have closed (books rules 17 to 19): reads its journals in a thread of its own, signs
- * one head for each slice and service, keeps the sheet in the database for those who were away, and sends it to the connections.
+ * one head for each slice and service, keeps the sheet in the database for miners that were offline, and sends it to the connections.
  * A journal of an earlier start is treated alike: what it accepted before a crash gets its receipts from the next start.
  *
  * Slices are dealt with one after the other, and what is done stays done. Nothing is signed that the books do not hold, and no slice is signed
- * with two records (signed-slices.ts): a database that fell back may have closed it otherwise.
+ * with two records (signed-slices.ts): a database that fell back may have closed it differently.
  */
 import type { ReceiptDelivery } from '../../bridge/shares/receipts.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import { type ReceiptHead, receiptMessage } from '../../protocol/receipt.ts';
+import { type ReceiptHead, receiptMessage, type SignedBooks } from '../../protocol/receipt.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { Sql } from '../database/connect.ts';
 import type { Outbox, OutboxLine } from '../feed/outbox.ts';
@@ -19,12 +19,12 @@ import type { Service } from '../journal-record.ts';
 import type { PoolKey } from './pool-key.ts';
 import { type MadeSheet, runSheetThread, type SheetDesk } from './run-sheets.ts';
 import { SheetStore } from './sheet-store.ts';
-import { type SignedBooks, SignedSlices } from './signed-slices.ts';
+import { SignedSlices } from './signed-slices.ts';
 import type { SliceRange } from './tally.ts';
 
 /** Slices of one boot that are caught up with. */
 const MAX_SLICES = 256;
-/** A sheet that took longer from the reading of the journal is made again: `open` would be of too long ago. */
+/** A sheet that took longer than this since the journal was read is made again: its `open` would be out of date. */
 const MAX_MAKING_MILLIS = 30_000;
 
 export type ReceiptMakerOptions = { readonly network: NetworkName; readonly directory: string };
@@ -50,7 +50,7 @@ export class ReceiptMaker {
   #reign: string | undefined;
   /** Fewer slices than usual, where those before could not be made in time. */
   readonly #most = new Map<string, number>();
-  /** What failed last, by boot, so that it is told once. */
+  /** What failed last, by boot, so that it is logged once. */
   readonly #failures = new Map<string, string>();
   /** Receipts made since the start. */
   made = 0;
@@ -61,7 +61,7 @@ export class ReceiptMaker {
     this.#store = new SheetStore(dependencies.sql);
   }
 
-  /** To be called again and again, after the marks were looked at. Never fails: what did is in the log and is tried again. */
+  /** Called periodically, after the marks were read. Never rejects: failures are logged and tried again. */
   async round(): Promise<void> {
     const { sql, outbox } = this.#dependencies;
     await this.#trying('', async () => {
@@ -196,7 +196,7 @@ export class ReceiptMaker {
   }
 }
 
-/** Where the slices after `done` lie in the journal. Of what stands before the first mark only a pool's first slice is known. */
+/** Where the slices after `done` lie in the journal. Before the first mark only a pool's first slice is known. */
 export function rangesAfter(
   marks: readonly SliceMark[],
   done: number,

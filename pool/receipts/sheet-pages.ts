@@ -1,6 +1,6 @@
 /**
  * A sheet of receipts as the database keeps it: pages of a few leaves, each with the part of the branch that all of them share. An account's
- * receipts are then made from the pages that it stands in, however many others there are. A page is a whole subtree of the
+ * receipts are then made from the pages that contain it, however many others there are. A page is a whole subtree of the
  * sheet's tree, because its size is a power of two.
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
@@ -39,7 +39,7 @@ export function pagesOf(sheet: Sheet): SheetPage[] {
   return pages;
 }
 
-/** The entries of an account that stand in a page; `built` leaves were hashed for it. */
+/** The entries of an account in a page; `built` leaves were hashed for it. */
 export function entriesOfPage(
   page: { readonly page: number; readonly leaves: Bytes; readonly above: Bytes },
   account: Bytes,

@@ -1,12 +1,11 @@
 /** What receipts need of the database: the books of closed slices, and the sheets that were made. */
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
 import { type Bytes, ByteWriter, toHex } from '../../protocol/bytes.ts';
-import { encodeReceiptHead, type ReceiptHead } from '../../protocol/receipt.ts';
+import { encodeReceiptHead, type ReceiptHead, type SignedBooks } from '../../protocol/receipt.ts';
 import { unpackWork } from '../books/packed.ts';
 import { byteaTexts, type Sql } from '../database/connect.ts';
 import { SERVICES, type Service } from '../journal-record.ts';
 import type { SheetPage } from './sheet-pages.ts';
-import type { SignedBooks } from './signed-slices.ts';
 import type { SliceRange } from './tally.ts';
 
 /** How long receipts can be asked for. */

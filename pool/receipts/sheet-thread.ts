@@ -34,7 +34,7 @@ async function run({ directory, bootId, ranges, last }: SheetOrder, port: Messag
 }
 
 function sheetOf({ service, slice, leaves }: SliceLeaves, booked: ReadonlyMap<string, bigint>): SheetMessage {
-  // Signed all the same: who takes work out of the books answers for it. The operator is told.
+  // Signed anyway: a receipt states what was accepted, also where the books have lost some of it. The receipt maker logs an error.
   const less = leaves.filter(({ account, accountWork }) => (booked.get(textOf(account)) ?? 0n) < accountWork).length;
   const sheet = receiptSheet(leaves);
   const made = {

@@ -1,9 +1,10 @@
 /**
  * Which record of a closed slice this front end has signed, on its own disk beside the journals: a database can fall back and close a slice
- * otherwise, and two signed records of one slice convict the pool (books rule 20). A slice that was signed is signed again only as it was.
+ * differently, and two signed records of one slice convict the pool (books rule 20). A slice that was signed is signed again only as it was.
  */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import { booksText, type SignedBooks } from '../../protocol/receipt.ts';
 import { writeDurably } from '../../runtime/durable-file.ts';
 import { PRIVATE_MODE, readPrivateFile } from '../../runtime/private-file.ts';
 import type { Service } from '../journal-record.ts';
@@ -12,16 +13,7 @@ const FILE = 'signed-slices';
 /** Slices that are remembered: several times as many as receipts are ever made for. */
 const KEPT_SLICES = 1_024;
 
-/** What receipts say of the books, as they are signed. */
-export type SignedBooks = {
-  readonly chain: string;
-  readonly root: string;
-  readonly accounts: number;
-  readonly total_work: string;
-};
-
-const nameOf = ({ chain, root, accounts, total_work }: SignedBooks): string =>
-  createHash('sha256').update(`${chain} ${root} ${accounts} ${total_work}`).digest('hex').slice(0, 32);
+const nameOf = (books: SignedBooks): string => createHash('sha256').update(booksText(books)).digest('hex').slice(0, 32);
 
 export class SignedSlices {
   readonly #path: string;
@@ -42,7 +34,8 @@ export class SignedSlices {
     const known = new Map<string, string>();
     for (const line of found.text.split('\n').slice(0, -1)) {
       const match = /^((?:pplns|solo) \d{1,10}) ([0-9a-f]{32})$/.exec(line);
-      if (match === null) throw new Error(`${path} is damaged: without it nothing is signed a second time`);
+      if (match === null)
+        throw new Error(`${path} is damaged: it is not known which slices were signed, so no receipts are made`);
       known.set(match[1] as string, match[2] as string);
     }
     return new SignedSlices(path, known);

@@ -22,7 +22,7 @@ export type SliceLeaves = {
   readonly leaves: readonly ReceiptLeaf[];
 };
 
-/** Anchors whose identities are forgotten together, and how many such groups are remembered: far more than shares lie apart that are alike. */
+/** Anchors in a group of identities, and groups that are kept: repetitions of a share are never that far apart. */
 const ANCHORS = 16;
 const KEPT_GROUPS = 64;
 
@@ -84,19 +84,19 @@ export class JournalTally {
     for (const { slice, after, through } of this.#ranges) if (from <= through && to > after) this.#holed.add(slice);
   }
 
-  /** Slices of which entries are missing: their receipts would say too little. */
+  /** Slices of which entries are missing: their receipts would understate the work. */
   get holed(): readonly number[] {
     const last = this.#ranges.at(-1) as SliceRange;
     if (this.#last < last.through) this.#miss(this.#last + 1, last.through);
     return [...this.#holed];
   }
 
-  /** Slices that have shares by the marks which the books do not have in them: their receipts would say too much. */
+  /** Slices that have shares by the marks which the books do not have in them: their receipts would overstate the work. */
   get unheld(): readonly number[] {
     return [...this.#unheld];
   }
 
-  /** The leaves of each slice, in their order, the oldest slice first; nothing for one in which nobody has any. */
+  /** The leaves of each slice, in their order, the oldest slice first; slices without work are skipped. */
   *leaves(): Generator<SliceLeaves> {
     const without = new Set([...this.holed, ...this.unheld]);
     const opens = SERVICES.map((_, number) => {

@@ -14,12 +14,12 @@ export type ConnectionTimes = {
 const CONNECTION = Symbol('connection');
 type KnownSocket = Duplex & { [CONNECTION]?: Connection };
 
-/** node:http gives a request up politely at its time; whoever is still there so much later is destroyed. */
+/** node:http reports a request that exceeds its time, and it is answered; a socket that is still open this much later is destroyed. */
 const SLACK_MILLIS = 2_000;
 
 export class Connection {
   readonly socket: Socket;
-  /** The name its place is counted under; another one where a proxy turns out to speak for somebody (the owner moves the count). */
+  /** The name its place is counted under; it changes where a proxy names the client (the owner moves the count). */
   place: string;
   readonly #all: Set<Connection>;
   #since: number;
@@ -27,7 +27,7 @@ export class Connection {
   #requests = 0;
   #isFresh = true;
   isLeaving = false;
-  /** Bytes that waited to be taken at the last look, and since when they are the same. */
+  /** Bytes that were not yet sent at the last look, and since when their number is the same. */
   #waiting = 0;
   #stalledSince = 0;
 
@@ -59,7 +59,7 @@ export class Connection {
     this.#since = now;
   }
 
-  /** It is a WebSocket now, and somebody else's. */
+  /** It is a WebSocket now, which another object owns. */
   handOver(): void {
     this.#all.delete(this);
   }

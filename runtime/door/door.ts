@@ -67,7 +67,7 @@ export type DoorOptions = {
   readonly hosts: readonly string[] | null;
   /** Web origins that are admitted; null: the handlers judge them. */
   readonly origins: readonly string[] | null;
-  /** Whose word about a client is believed; they are not held to the names above. */
+  /** Proxies that may name their clients; `hosts` does not apply to them. */
   readonly proxies?: TrustedProxies;
 };
 
@@ -75,13 +75,13 @@ export type DoorHandlers = {
   request(request: IncomingMessage, response: ServerResponse, target: Target): void | Promise<void>;
   /** Opens a WebSocket (web-sockets.ts) or refuses it. Without it nothing is ever upgraded. */
   upgrade?(request: IncomingMessage, socket: Duplex, head: Buffer, target: Target): void;
-  /** How this door words what it refuses; plain text otherwise. */
+  /** The answer to a refused request; plain text by default. */
   words?(code: DoorErrorCode, message: string): Words;
 };
 
 export type DoorDependencies = {
   readonly log: Pick<Logger, 'error'>;
-  /** Where several listeners count together; its own count otherwise. */
+  /** A count that several listeners share; its own count by default. */
   readonly places?: Places;
 };
 
@@ -102,7 +102,7 @@ const MESSAGES = {
   bad_request: 'this is not an HTTP request that can be answered',
   origin_refused: 'web pages of this origin are not served here',
   request_timeout: 'the request did not arrive in time',
-  host_refused: 'this door is not called by that name',
+  host_refused: 'this server does not answer to that host name',
   headers_too_large: 'the headers are too large',
   internal: 'the program failed to answer; nothing was wrong with the request',
 } as const satisfies Record<DoorErrorCode, string>;
@@ -146,7 +146,7 @@ export class Door {
     server.on('connection', (socket: Socket) => this.#arrive(socket));
     server.on('request', (request, response) => this.#request(request, response));
     server.on('checkContinue', (request, response) => {
-      // Whoever asks before sending too much is told so before sending it.
+      // Expect: 100-continue. A body that is too large is refused before it is sent.
       if (Number(request.headers['content-length'] ?? 0) <= limits.bodyBytes) response.writeContinue();
       this.#request(request, response);
     });
@@ -157,7 +157,7 @@ export class Door {
       );
   }
 
-  /** For a framework that brings its own routing and wants to know the server. */
+  /** For a framework that brings its own routing and needs the server. */
   get server(): Server {
     return this.#server;
   }
@@ -173,7 +173,7 @@ export class Door {
       this.#server.once('error', refuse);
       this.#server.listen({ host: address.host, port: address.port, ...options }, () => {
         this.#server.off('error', refuse);
-        // A connection that could not be accepted, for want of descriptors say, is no reason to end.
+        // A connection that could not be accepted, for want of descriptors say, must not end the program.
         this.#server.on('error', () => this.#refused++);
         this.#timer = setInterval(() => this.#look(), LOOK_MILLIS);
         this.#timer.unref();
@@ -225,7 +225,7 @@ export class Door {
     };
   }
 
-  /** Whoever exceeds a time is destroyed, whatever node:http makes of it. */
+  /** Destroys connections that exceed a time limit, also those that node:http would still keep. */
   #look(): void {
     const now = performance.now();
     for (const connection of this.#connections)
@@ -292,7 +292,7 @@ export class Door {
       'content-length': Buffer.byteLength(body),
       'cache-control': 'no-store',
     };
-    // What is left of a body is not read, and who cannot write a target is not asked for another.
+    // The rest of the body is not read, so the connection cannot be used again; nor is it after a malformed request.
     if (status === DOOR_ERRORS.bad_request || (hasBody(request) && !request.complete)) headers.connection = 'close';
     response.writeHead(status, headers).end(body);
   }
@@ -313,7 +313,7 @@ export class Door {
   #unreadable(error: NodeJS.ErrnoException, socket: Socket): void {
     const connection = connectionOf(socket);
     if (connection?.isLeaving === true) return;
-    // Between the parts of an answer there is nothing to be said.
+    // An error cannot be answered in the middle of another answer.
     if (connection === undefined || connection.isBusy || !socket.writable || error.code === 'ECONNRESET') {
       socket.destroy();
       return;

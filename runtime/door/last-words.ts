@@ -1,18 +1,18 @@
 /**
- * The end of a connection that is not served: what it is told, a moment to hear it, and then no socket any more. Closing only our
- * side would leave the other side to decide how long the descriptor is kept.
+ * The end of a connection that is not served: a last answer, a moment to read it, then the socket is destroyed. Closing only our
+ * side would let the client decide how long the descriptor is kept.
  */
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 
-/** What a client is told instead of an answer. */
+/** The answer to a refused request. */
 export type Words = {
   readonly status: number;
   readonly type: string;
   readonly body: string;
 };
 
-/** Long enough for a reader on the other side of the world, short enough that thousands of others do not matter. */
+/** Long enough for a slow client, short enough that thousands of them do not use up the descriptors. */
 export const LAST_WORDS_MILLIS = 2_000;
 
 export const headAndBody = ({ status, type, body }: Words): string =>
@@ -20,8 +20,8 @@ export const headAndBody = ({ status, type, body }: Words): string =>
   `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 
 /**
- * Says it, closes our side and throws away what still comes. Once the client has closed too the socket is gone by itself;
- * where it does not, the time decides.
+ * Writes the text, closes our side and discards what still comes. The socket is gone once the client has closed too, and
+ * is destroyed after `millis` otherwise.
  */
 export function lastWords(socket: Duplex, text: string, millis = LAST_WORDS_MILLIS): void {
   if (socket.destroyed) return;

@@ -1,8 +1,8 @@
-/** The target of a request line, read without anything that can throw: whatever stands there came from a stranger. */
+/** The target of a request line, read without anything that can throw: it is untrusted input. */
 
 export type Target = {
   readonly path: string;
-  /** What stands behind the first question mark, as it came. */
+  /** The text after the first question mark, as it came. */
   readonly query: string;
 };
 

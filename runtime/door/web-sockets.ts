@@ -1,6 +1,6 @@
 /**
- * The WebSockets of a door: the handshake, how many one client may hold, the pings that find readers who are gone, and the last
- * line for what is met while one of them is served. Compression is never offered: it would cost every connection memory.
+ * The WebSockets of a door: the handshake, how many one client may hold, the pings that find clients that are gone, and the
+ * catch for errors while one of them is served. Compression is never offered: it would cost every connection memory.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -51,7 +51,7 @@ export class WebSockets {
     this.#options = options;
     this.#log = log;
     const failed = (socket: WebSocket, error: unknown): void => this.#failed(socket, error);
-    // What a listener throws ends here, at the client it was serving.
+    // An error that a listener throws ends this client only.
     class GuardedSocket extends WebSocket {
       override emit(event: string | symbol, ...args: unknown[]): boolean {
         try {
