@@ -10,15 +10,21 @@ import type { Authorize, Subscribe } from '../../protocol/stratum/messages.ts';
 import { parsePassword, parseUsername, type Wishes } from '../../protocol/stratum/username.ts';
 import { type StratumService, tagOf } from '../service.ts';
 import type { Member } from '../threads/hub.ts';
+import type { JobsOwner } from './jobs.ts';
 import type { SessionRecord } from './session-record.ts';
 import type { ConnectionNumbers, SessionDesk, SessionHost } from './surroundings.ts';
 import type { AnswerId } from './voice.ts';
 
 export type LoginState = 'connected' | 'subscribed' | 'authorized' | 'finished';
 
+/** Refuses a request, and counts it against the session. */
+export interface Refuser {
+  refuse(id: AnswerId, code: RefusalCode, message?: string): void;
+}
+
 export type LoginHost = Pick<SessionHost, 'subscribed' | 'authorized' | 'resume' | 'own'>;
 
-export class Login {
+export class Login implements JobsOwner {
   state: LoginState = 'connected';
   /** The session's id. */
   id = '';
@@ -34,23 +40,18 @@ export class Login {
   readonly #service: StratumService;
   readonly #desk: SessionDesk;
   readonly #host: LoginHost;
-  readonly #refuse: (id: AnswerId, code: RefusalCode, message?: string) => void;
+  readonly #session: Refuser;
   #numbers: ConnectionNumbers | null = null;
   #agent = '';
   /** The request that `busy` is about. */
   #open: AnswerId = null;
   #wasPutOff = false;
 
-  constructor(
-    service: StratumService,
-    desk: SessionDesk,
-    host: LoginHost,
-    refuse: (id: AnswerId, code: RefusalCode, message?: string) => void,
-  ) {
+  constructor(service: StratumService, desk: SessionDesk, host: LoginHost, session: Refuser) {
     this.#service = service;
     this.#desk = desk;
     this.#host = host;
-    this.#refuse = refuse;
+    this.#session = session;
   }
 
   /** The miner waits for us, or was asked to come again: it is not at fault for not having logged in. */
@@ -71,6 +72,11 @@ export class Login {
     return (this.#numbers as ConnectionNumbers).prefix;
   }
 
+  /** Whom its blocks pay. */
+  get payout(): Bytes {
+    return this.#service.pool?.payout ?? (this.member as Member).account;
+  }
+
   /** Decides which of the draws of a cut it mines on. */
   get draw(): number {
     const { owner } = this;
@@ -79,7 +85,7 @@ export class Login {
 
   subscribe(id: AnswerId, asked: Subscribe): void {
     if (this.state !== 'connected') {
-      this.#refuse(id, CODE.invalid_request, 'subscribed already');
+      this.#session.refuse(id, CODE.invalid_request, 'subscribed already');
       return;
     }
     if (!this.#desk.ready) {
@@ -119,7 +125,7 @@ export class Login {
 
   authorize(id: AnswerId, asked: Authorize): void {
     if (this.state === 'connected') {
-      this.#refuse(id, CODE.not_subscribed);
+      this.#session.refuse(id, CODE.not_subscribed);
       return;
     }
     let account: Bytes;
@@ -132,11 +138,11 @@ export class Login {
       wishes = parsePassword(asked.password);
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
-      this.#refuse(id, answerTo(error), error.message);
+      this.#session.refuse(id, answerTo(error), error.message);
       return;
     }
     if (this.member !== null && (!equalBytes(this.member.account, account) || this.member.worker !== worker)) {
-      this.#refuse(id, CODE.invalid_request, 'another username was authorized already');
+      this.#session.refuse(id, CODE.invalid_request, 'another username was authorized already');
       return;
     }
     if (this.state !== 'subscribed') {
@@ -211,6 +217,6 @@ export class Login {
   /** We are not ready, or could not keep what it finds. */
   #putOff(id: AnswerId, code: (typeof CODE)['internal' | 'not_ready']): void {
     this.#wasPutOff = true;
-    this.#refuse(id, code);
+    this.#session.refuse(id, code);
   }
 }

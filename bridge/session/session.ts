@@ -51,7 +51,7 @@ export class Session implements Submitter {
     this.service = service;
     this.#desk = desk;
     this.#host = host;
-    this.#login = new Login(service, desk, host, (id, code, message) => this.refuse(id, code, message));
+    this.#login = new Login(service, desk, host, this);
     this.lastActiveMillis = desk.now();
     this.#servedMillis = this.lastActiveMillis;
   }
@@ -124,13 +124,9 @@ export class Session implements Submitter {
   owned(): void {
     const login = this.#login;
     if (!login.owned()) return;
-    const { tag, owner, draw, record } = login;
-    this.#jobs = new Jobs(
-      this.#desk,
-      this.#host,
-      { tag, owner, payout: this.payout, draw },
-      { vardiff: record?.vardiff ?? null, jobs: record?.jobs ?? null, wishes: login.wishes },
-    );
+    const { record, wishes } = login;
+    const start = { vardiff: record?.vardiff ?? null, jobs: record?.jobs ?? null, wishes };
+    this.#jobs = new Jobs(this.#desk, this.#host, login, start);
     login.record = null;
     this.#forgiven = this.#jobs.log.judged;
     this.#host.joined();
@@ -246,7 +242,7 @@ export class Session implements Submitter {
   }
 
   get payout(): Bytes {
-    return this.service.pool?.payout ?? (this.member as Member).account;
+    return this.#login.payout;
   }
 
   bodyOf(terms: Terms): Body {
