@@ -221,15 +221,31 @@ export class BooksWatch {
     }
   }
 
+  /** Lists and signed records are read apart: an error over the one does not keep the other from being checked. */
   async #checkLists(): Promise<void> {
-    try {
-      await this.#lists.round();
-      for (const receipt of this.#signed.splice(0)) await this.#lists.signed(receipt);
-      this.#unlisted = 0;
-    } catch (error) {
-      const reason = (error as Error).message;
-      if (++this.#unlisted === UNLISTED_ROUNDS) this.#dependencies.note('credit lists cannot be read', { reason });
-    }
+    let failure: Error | undefined;
+    for (const part of [() => this.#lists.round(), () => this.#checkSigned()])
+      await part().catch((error: Error) => {
+        failure ??= error;
+      });
+    if (failure === undefined) this.#unlisted = 0;
+    else if (++this.#unlisted === UNLISTED_ROUNDS)
+      this.#dependencies.note('credit lists cannot be read', { reason: failure.message });
+  }
+
+  /** What cannot be checked now is tried again in the next round: an error of the pool must not get it out of the way. */
+  async #checkSigned(): Promise<void> {
+    const open: Receipt[] = [];
+    let failure: unknown;
+    for (const receipt of this.#signed.splice(0))
+      try {
+        if ((await this.#lists.signed(receipt)) === 'open') open.push(receipt);
+      } catch (error) {
+        failure ??= error;
+        open.push(receipt);
+      }
+    this.#signed = [...open, ...this.#signed].slice(-MAX_SIGNED);
+    if (failure !== undefined) throw failure;
   }
 
   async #round(): Promise<void> {

@@ -133,14 +133,18 @@ export class ListWatch {
     });
   }
 
-  /** A record that the pool signed must be the one that it publishes, and that its payouts commit on the ledger. */
-  async signed(receipt: Receipt): Promise<void> {
+  /**
+   * A record that the pool signed must be the one that it publishes, and that its payouts commit on the ledger. `open`: it
+   * could not be checked yet.
+   */
+  async signed(receipt: Receipt): Promise<'settled' | 'open'> {
     const { pool, node, alarm } = this.#dependencies;
-    if (node === null) return;
+    if (node === null) return 'settled';
     const { service, slice } = receipt;
     const verdict = await judged(async () => judgeRecord(receipt, await gatherRecord(receipt, { pool, node })));
     if (verdict.verdict === 'false')
       alarm('ledger_other', `${service}/${slice}`, { service, slice, reason: verdict.reason });
+    return verdict.verdict === 'unchecked' ? 'open' : 'settled';
   }
 
   /** Where the pool puts the blocks that were found here. */

@@ -106,3 +106,19 @@ test('a pool that convicts itself in slice after slice fills no disk, and hides 
   expect(await write('books_less', 40, 'other.example:28720')).toBeDefined();
   expect(readdirSync(directory)).toHaveLength(MOST_EVIDENCE + 2);
 });
+
+test('records that were signed are checked once they can be, whatever the pool answered before', async () => {
+  let isFailing = true;
+  const read: string[] = [];
+  const lists = ({ pathname }: URL) => {
+    if (isFailing) throw new Error('503');
+    read.push(pathname);
+    return undefined;
+  };
+  const node = { addressChanges: () => Promise.reject(new Error('no such address')) };
+  const played = new Played(new PlayedPool({ lists }), node as never);
+  await mine(played, 3);
+  isFailing = false;
+  await played.watch.check();
+  expect(read.filter((path) => path.endsWith('/slices/pplns'))).toHaveLength(3);
+});

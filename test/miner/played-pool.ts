@@ -1,5 +1,6 @@
 /** A pool with one miner of its own, played in memory, honest or with lies of its choice, and the miner's watch over its books. */
 import { type BooksAlarm, BooksWatch } from '../../miner/books/books-watch.ts';
+import type { BooksSources } from '../../protocol/books-evidence.ts';
 import { type SliceRecord, sliceChain } from '../../protocol/books-slice.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { branchDocument } from '../../protocol/pool-proof.ts';
@@ -20,6 +21,8 @@ type Lies = {
   readonly hides?: boolean;
   /** What it answers instead, where that is not undefined. */
   readonly answers?: (url: URL) => unknown;
+  /** What it answers about its lists, where that is not undefined. */
+  readonly lists?: (url: URL) => unknown;
 };
 
 /** A pool with one miner of its own: journals by boot, slices, receipts, books. Parts are in hundredths. */
@@ -93,6 +96,8 @@ export class PlayedPool {
 
   /** As the API answers: eight slices at a time. */
   readonly read = async (url: string): Promise<unknown> => {
+    const list = /\/api\/v1\/(terms|slices)/.test(url) ? this.lies.lists?.(new URL(url)) : undefined;
+    if (list !== undefined) return list;
     if (url.includes('/api/v1/terms')) return { address: 'pool', terms: { pplns: [], solo: [] } };
     if (url.includes('/api/v1/slices/')) return { slices: [] };
     const lie = this.lies.answers?.(new URL(url));
@@ -116,8 +121,12 @@ export class Played {
   readonly pool: PlayedPool;
   watch: BooksWatch;
 
-  constructor(pool: PlayedPool) {
+  readonly #node: BooksSources['node'];
+
+  /** `node` is one that the miner trusts. */
+  constructor(pool: PlayedPool, node: BooksSources['node'] = null) {
     this.pool = pool;
+    this.#node = node;
     this.watch = this.#make();
   }
 
@@ -130,6 +139,7 @@ export class Played {
         note: () => {},
         nowMillis: () => this.now,
         verify: () => true,
+        node: this.#node,
       },
     );
     watch.offered({ key: KEY, api: 'https://pool.example' });
