@@ -2,7 +2,7 @@
  * A read or a submission from request to answer, without HTTP: what the HTTP server and the socket's `request` frames share. Every
  * fault ends as an error document; what is not a refusal is a bug, is logged, and is answered with `internal`.
  */
-import type { RouteName } from '../../protocol/api/routes.ts';
+import { callCost, type RouteName } from '../../protocol/api/routes.ts';
 import { clientFaults } from '../../runtime/client-fault.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { IndexUnavailable } from '../index/index-reader.ts';
@@ -55,6 +55,9 @@ export async function dispatch(
     const params = readParams(match);
     const query = readQuery(match.route.query, mark < 0 ? '' : request.target.slice(mark + 1));
     const body = match.route.body === undefined ? {} : readBody(match.route.body, request.body);
+    const { limit } = { ...(query as object), ...(body as object) } as { readonly limit?: number };
+    const rest = callCost(match.route, limit) - match.route.cost;
+    if (rest > 0) allow(rest);
     const context = dependencies.context();
     if (context === undefined) throw notReady();
     const handler = HANDLERS[match.name] as unknown as Handler<RouteName>;

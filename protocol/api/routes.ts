@@ -18,9 +18,15 @@ export type RouteSpec = {
   readonly errors: readonly ApiErrorCode[];
   /** False for the one route that changes something: a submission is never repeated after a lost answer. */
   readonly read: boolean;
-  /** What a call takes from a client's allowance, in units of a plain read. */
+  /** What a call takes from a client's allowance at least, in units of a plain read. */
   readonly cost: number;
+  /** Entries asked for with `limit` that come to one unit. Without it every page costs the same. */
+  readonly entriesPerUnit: number | undefined;
 };
+
+/** What a call costs: an answer of thousands of entries is a hundred milliseconds of work for the node, and must not be had at the price of a small one. */
+export const callCost = ({ cost, entriesPerUnit }: RouteSpec, limit: number | undefined): number =>
+  entriesPerUnit === undefined || limit === undefined ? cost : Math.max(cost, Math.ceil(limit / entriesPerUnit));
 
 const nothing = object({});
 type Nothing = Infer<typeof nothing>;
@@ -36,6 +42,7 @@ type Definition<P, Q, B, A> = {
   readonly errors?: readonly ApiErrorCode[];
   readonly read?: boolean;
   readonly cost?: number;
+  readonly entriesPerUnit?: number;
 };
 
 type Route<P, Q, B, A> = RouteSpec & {
@@ -53,6 +60,7 @@ const route = <A, P = Nothing, Q = Nothing, B = Nothing>(spec: Definition<P, Q, 
   errors: spec.errors ?? [],
   read: spec.read ?? true,
   cost: spec.cost ?? 1,
+  entriesPerUnit: spec.entriesPerUnit,
 });
 
 const page = (standard: number, maximum: number) =>
@@ -123,7 +131,9 @@ export const ROUTES = {
     query: page(1024, 4096),
     answer: d.cutChanges,
     errors: ['cut_unknown', 'bad_cursor'],
-    cost: 8,
+    // 1,024 without a limit.
+    cost: 16,
+    entriesPerUnit: 64,
   }),
   recentTransactions: route({
     method: 'GET',
@@ -132,6 +142,7 @@ export const ROUTES = {
     query: newest,
     answer: d.recentTransactions,
     cost: 4,
+    entriesPerUnit: 64,
   }),
   recentBlocks: route({
     method: 'GET',
@@ -166,7 +177,9 @@ export const ROUTES = {
     body: d.addressChangesBody,
     answer: d.addressChanges,
     errors: ['bad_address', 'bad_cursor'],
-    cost: 8,
+    // 1,024 without a limit.
+    cost: 16,
+    entriesPerUnit: 64,
   }),
   mempoolPending: route({
     method: 'POST',
