@@ -105,6 +105,8 @@ export function poolPart(data: string, ports: Ports, pace: Pace): Part {
       ...['--wallet', url(ports.wallet), '--wallet-token-file', `${files(data).poolWallet}.token`],
       ...['--pplns-listen', at(ports.pplns), '--pplns-listen-ws', at(ports.pplnsWs)],
       ...['--solo-listen', at(ports.solo), '--solo-listen-ws', at(ports.soloWs), '--web-listen', at(ports.web)],
+      // Miners ask there whether the books hold what was accepted.
+      ...['--public-url', url(ports.web)],
       ...['--slice-cuts', String(pace.sliceCuts), '--payout-min', '1', '--payout-interval', pace.payoutInterval],
       ...logTo(data, 'pool'),
     ],

@@ -121,6 +121,8 @@ class Web {
   readonly #proxies: TrustedProxies;
   readonly #files: ReadonlyMap<string, StaticFile>;
   readonly #rate: RateLimiter;
+  /** Its own: readers of the API behind the same address must not keep the operator's monitoring out. */
+  readonly #metricsRate: RateLimiter;
   readonly #turns = new Turns({ most: DEAR_WAITING });
 
   constructor(
@@ -136,6 +138,7 @@ class Web {
     this.#proxies = proxies;
     this.#files = files;
     this.#rate = new RateLimiter(options.rate);
+    this.#metricsRate = new RateLimiter(options.rate);
   }
 
   install(): void {
@@ -169,7 +172,7 @@ class Web {
     );
     if (withMetrics)
       app.get(`${prefix}/metrics`, async (request, reply) => {
-        this.#take(request, COSTS.search);
+        this.#take(request, COSTS.search, this.#metricsRate);
         return reply.header('content-type', METRICS_CONTENT_TYPE).send(await metrics.text());
       });
   }
@@ -202,8 +205,8 @@ class Web {
     }
   }
 
-  #take(request: FastifyRequest, cost: number): void {
-    const verdict = this.#rate.take(clientKey(this.#clientOf(request.raw)), cost, this.#dependencies.now());
+  #take(request: FastifyRequest, cost: number, rate = this.#rate): void {
+    const verdict = rate.take(clientKey(this.#clientOf(request.raw)), cost, this.#dependencies.now());
     if (!verdict.ok) throw new ApiRefusal('too_many_requests', 'too many requests', verdict.retryAfterMillis);
   }
 

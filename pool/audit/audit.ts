@@ -20,12 +20,14 @@ export type AuditReport = {
   readonly slices: number;
   readonly lists: number;
   readonly accounts: number;
-  /** Whether rewards and payments were compared with a node. */
+  /** Whether all rewards and payments were compared with a node. */
   readonly ledger: boolean;
-  /** Whether payouts and merges were compared with the wallet's record. */
+  /** Whether all payouts and merges were compared with the wallet's record. */
   readonly wallet: boolean;
   /** Differences in all; `findings` holds the first of them. */
   readonly differences: number;
+  /** Parts that could not be read; each counts as a difference. */
+  readonly unread: number;
   readonly findings: readonly Finding[];
 };
 
@@ -48,9 +50,16 @@ export async function audit(sql: Sql, options: AuditOptions): Promise<AuditRepor
   const { lists, credited } = await findings.section('credit lists', () => auditLists(sql, findings, onProgress), none);
   const accounts = await findings.section('accounts', () => auditAccounts(sql, network, credited, findings), 0);
   await findings.section('commitments', () => auditCommitments(sql, findings), undefined);
-  if (ledger !== undefined)
-    await auditLedger(sql, ledger.node, { poolAddress: ledger.poolAddress }, findings, onProgress);
-  if (wallet !== undefined) await auditWallet(sql, wallet.reads, wallet.series, findings);
+  const wholly = async (part: () => Promise<void>): Promise<boolean> => {
+    const before = findings.failed;
+    await part();
+    return findings.failed === before;
+  };
+  const isLedgerRead =
+    ledger !== undefined &&
+    (await wholly(() => auditLedger(sql, ledger.node, { poolAddress: ledger.poolAddress }, findings, onProgress)));
+  const isWalletRead =
+    wallet !== undefined && (await wholly(() => auditWallet(sql, wallet.reads, wallet.series, findings)));
   await findings.section(
     'the balance sheet',
     async () => findings.compare('the balance sheet', (await balanceSheet(sql)).gap, 0n),
@@ -60,9 +69,10 @@ export async function audit(sql: Sql, options: AuditOptions): Promise<AuditRepor
     slices,
     lists,
     accounts,
-    ledger: ledger !== undefined,
-    wallet: wallet !== undefined,
+    ledger: isLedgerRead,
+    wallet: isWalletRead,
     differences: findings.count,
+    unread: findings.failed,
     findings: findings.list,
   };
 }

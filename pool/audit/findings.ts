@@ -25,6 +25,8 @@ export const REMEDIES = {
 export class Findings {
   readonly list: Finding[] = [];
   count = 0;
+  /** Parts that could not be read. */
+  failed = 0;
 
   add(what: string, books: unknown, computed: unknown, remedy: string = REMEDIES.edited): void {
     this.count++;
@@ -41,6 +43,7 @@ export class Findings {
     try {
       return await work();
     } catch (error) {
+      this.failed++;
       this.add(what, 'cannot be audited', (error as Error).message, REMEDIES.failed);
       return otherwise;
     }

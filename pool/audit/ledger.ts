@@ -50,7 +50,7 @@ async function auditBlocks(
   const [settled] = await sql<{ value: string }[]>`select value from settings where name = 'chain_height'`;
   const through = Number(settled?.value ?? -1);
   const rewards = new Map<string, { amount: string; height: number }>();
-  for await (const change of changesOf(node, [options.poolAddress], (await firstHeight(sql)) - 1))
+  for await (const change of changesOf(node, [options.poolAddress], Math.max(0, (await firstHeight(sql)) - 1)))
     if (change.kind === 'received' && change.source === 'work_reward' && change.finalized_height <= through)
       rewards.set(change.transaction_id, { amount: change.amount, height: change.finalized_height });
   let count = 0;

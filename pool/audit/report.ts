@@ -15,12 +15,14 @@ function findingLines(
 
 export function reportText(report: AuditReport): string {
   const lines = findingLines(report, 'the books say');
-  const verdict = report.differences === 0 ? 'every atom is where it belongs' : `${report.differences} differences`;
+  const unread = report.unread === 0 ? '' : `, of these ${report.unread} parts that could not be read`;
+  const verdict =
+    report.differences === 0 ? 'every atom is where it belongs' : `${report.differences} differences${unread}`;
   lines.push(
     `${report.slices} slices, ${report.lists} credit lists and ${report.accounts} accounts checked: ${verdict}`,
     report.ledger
       ? 'Rewards and payments were compared with the ledger.'
-      : 'Rewards and payments were not compared with the ledger: name a node with --node-api.',
+      : `Rewards and payments were not${unread === '' ? '' : ' all'} compared with the ledger: name a node with --node-api.`,
   );
   if (!report.wallet)
     lines.push('Payouts were not compared with the wallet: name it with --wallet and --wallet-token-file.');

@@ -121,12 +121,16 @@ async function ledgerOf(sql: Sql): Promise<LedgerReads> {
     }: {
       addresses: readonly string[];
       after_height: number;
-    }) => ({
-      changes: [...rewards, ...payments, ...own]
-        .filter((change) => addresses.includes(change.address) && change.finalized_height > after)
-        .sort((a, b) => a.finalized_height - b.finalized_height),
-      indexed_height: HEIGHT,
-    }),
+    }) => {
+      // As a node refuses it.
+      if (after < 0) throw new Error('after_height must be at least 0');
+      return {
+        changes: [...rewards, ...payments, ...own]
+          .filter((change) => addresses.includes(change.address) && change.finalized_height > after)
+          .sort((a, b) => a.finalized_height - b.finalized_height),
+        indexed_height: HEIGHT,
+      };
+    },
     cutTransactions: async ({ height }: { height: number }) => ({
       transactions: [...documents]
         .filter(([id]) => byTransaction[id]?.[0]?.finalized_height === height)
