@@ -35,9 +35,10 @@ type BlockRow = {
   settled_height: bigint | null;
 };
 
-async function firstHeight(sql: Sql): Promise<number> {
+/** The height after which the books begin. Cut 0 is the genesis: nothing of the books is in it. */
+async function heightBefore(sql: Sql): Promise<number> {
   const [row] = await sql<{ height: bigint | null }[]>`select min(opened_height) as height from slices`;
-  return Number(row?.height ?? 0);
+  return Math.max(0, Number(row?.height ?? 0) - 1);
 }
 
 async function auditBlocks(
@@ -50,7 +51,7 @@ async function auditBlocks(
   const [settled] = await sql<{ value: string }[]>`select value from settings where name = 'chain_height'`;
   const through = Number(settled?.value ?? -1);
   const rewards = new Map<string, { amount: string; height: number }>();
-  for await (const change of changesOf(node, [options.poolAddress], Math.max(0, (await firstHeight(sql)) - 1)))
+  for await (const change of changesOf(node, [options.poolAddress], await heightBefore(sql)))
     if (change.kind === 'received' && change.source === 'work_reward' && change.finalized_height <= through)
       rewards.set(change.transaction_id, { amount: change.amount, height: change.finalized_height });
   let count = 0;
@@ -176,7 +177,7 @@ async function auditUnknownPayments(
 ): Promise<void> {
   const accounts = await sql<{ address: string }[]>`select address from accounts order by id`;
   const addresses = accounts.map((row) => row.address).filter((address) => address !== poolAddress);
-  const after = (await firstHeight(sql)) - 1;
+  const after = await heightBefore(sql);
   const told = new Set<string>();
   for (let at = 0; at < addresses.length; at += BATCH_ADDRESSES)
     for await (const change of changesOf(node, addresses.slice(at, at + BATCH_ADDRESSES), after)) {
