@@ -13,6 +13,7 @@ import { EVIDENCE_FORMAT, type Evidence, isSignedRecord, judgeEvidence } from '.
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 import { type FoundBlock, ListWatch } from './list-watch.ts';
 import { type AnsweredSlice, type ReceiptsAnswer, readReceiptsAnswer } from './receipts-answer.ts';
+import { SignedRecords } from './signed-records.ts';
 import { accounted, type Shortfall, ToldLedger, toldName } from './told-ledger.ts';
 
 export const BOOKS_ALARMS = [
@@ -88,7 +89,6 @@ const HIDDEN_ROUNDS = 5;
 /** Slices that may close while the pool's answers cannot be had or read, before that is an alarm. */
 const UNREAD_SLICES = 12;
 const MAX_ALARMS = 256;
-const MAX_SIGNED = 8;
 /** The fraction of rounds in which credit lists are checked, and failures in a row after which that is logged. */
 const LISTS_PART = 0.1;
 const UNLISTED_ROUNDS = 6;
@@ -105,7 +105,7 @@ export class BooksWatch {
   #isChecking = false;
   readonly #lists: ListWatch;
   /** Records that the pool signed, to be compared with the ledger. */
-  #signed: Receipt[] = [];
+  readonly #signed = new SignedRecords();
   #isFirst = true;
   /** Rounds in a row in which lists could not be read. */
   #unlisted = 0;
@@ -224,28 +224,13 @@ export class BooksWatch {
   /** Lists and signed records are read apart: an error over the one does not keep the other from being checked. */
   async #checkLists(): Promise<void> {
     let failure: Error | undefined;
-    for (const part of [() => this.#lists.round(), () => this.#checkSigned()])
+    for (const part of [() => this.#lists.round(), () => this.#signed.check((receipt) => this.#lists.signed(receipt))])
       await part().catch((error: Error) => {
         failure ??= error;
       });
     if (failure === undefined) this.#unlisted = 0;
     else if (++this.#unlisted === UNLISTED_ROUNDS)
       this.#dependencies.note('credit lists cannot be read', { reason: failure.message });
-  }
-
-  /** What cannot be checked now is tried again in the next round: an error of the pool must not get it out of the way. */
-  async #checkSigned(): Promise<void> {
-    const open: Receipt[] = [];
-    let failure: unknown;
-    for (const receipt of this.#signed.splice(0))
-      try {
-        if ((await this.#lists.signed(receipt)) === 'open') open.push(receipt);
-      } catch (error) {
-        failure ??= error;
-        open.push(receipt);
-      }
-    this.#signed = [...open, ...this.#signed].slice(-MAX_SIGNED);
-    if (failure !== undefined) throw failure;
   }
 
   async #round(): Promise<void> {
@@ -328,7 +313,7 @@ export class BooksWatch {
     if (slice <= this.newest) return;
     this.newest = slice;
     this.compared++;
-    this.#signed = [...this.#signed, first].slice(-MAX_SIGNED);
+    this.#signed.add(first);
   }
 
   /** Perhaps a receipt was not seen: everything that the pool still keeps is asked for before it is called short. */
