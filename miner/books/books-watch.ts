@@ -121,6 +121,7 @@ export class BooksWatch {
       pool: (path) => dependencies.read(`${this.#base}/api/v1/${path}`),
       node: dependencies.node ?? null,
       alarm: (kind, what, fields) => this.#alarm(kind, what, fields),
+      nowMillis: dependencies.nowMillis,
       note: dependencies.note,
     });
   }
@@ -214,7 +215,8 @@ export class BooksWatch {
     try {
       await this.#round();
       // A list is made once per slice, and the requests of all miners are spread over time. The first round asks at once.
-      if (this.#isFirst || (this.#dependencies.random?.() ?? 0) < LISTS_PART) await this.#checkLists();
+      const isTurn = (this.#dependencies.random?.() ?? 0) < LISTS_PART;
+      if (this.#isFirst || this.#lists.isSuspicious || isTurn) await this.#checkLists();
       this.#isFirst = false;
     } finally {
       this.#isChecking = false;

@@ -31,6 +31,7 @@ export type ListWatchDependencies = {
   readonly node: BooksSources['node'];
   readonly alarm: (kind: ListAlarmKind, what: string, fields: Readonly<Record<string, unknown>>) => void;
   readonly note: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+  readonly nowMillis: () => number;
 };
 
 /** Newest slices that are looked at for lists, and lists that are judged in one round. */
@@ -41,6 +42,11 @@ const MAX_TRIES = 5;
 const MAX_ROUNDS = 240;
 const MAX_KEPT = 256;
 const MAX_BLOCKS = 32;
+/**
+ * A pool keeps answers for five seconds (rule 26), so documents that are read together may be of different moments. What
+ * looks false is read again after this long, before the pool is accused.
+ */
+const AGAIN_MILLIS = 10_000;
 /** A block is in the slice of its anchor; where the terms changed since, it may be in the next slice to either side. */
 const AROUND = [0, -1, 1] as const;
 
@@ -56,6 +62,8 @@ export class ListWatch {
   /** The address that the miner's own jobs pay; null where the server named none. */
   #poolAddress: string | null = null;
   #isNodeMissed = false;
+  /** What looked false once, and when. */
+  readonly #suspected = new Map<string, number>();
   proven = 0;
   unchecked = 0;
 
@@ -100,6 +108,7 @@ export class ListWatch {
     const { alarm, note, node } = this.#dependencies;
     const verdict = await this.#verdict(service, slice);
     const name = `${service}/${slice}`;
+    if (!this.#isSure(`list ${name}`, verdict)) return;
     if (verdict.verdict === 'unchecked') {
       const tries = (this.#tries.get(name) ?? 0) + 1;
       this.#tries.set(name, tries);
@@ -116,6 +125,24 @@ export class ListWatch {
     for (const oldest of this.#judged)
       if (this.#judged.size > MAX_KEPT) this.#judged.delete(oldest);
       else break;
+  }
+
+  /** Something looks false, and has to be read again. */
+  get isSuspicious(): boolean {
+    return this.#suspected.size > 0;
+  }
+
+  /** Whether a verdict can be acted on: one of false must come twice, some time apart. */
+  #isSure(what: string, { verdict }: BooksVerdict): boolean {
+    const since = this.#suspected.get(what);
+    const now = this.#dependencies.nowMillis();
+    if (verdict === 'false' && (since === undefined || now - since < AGAIN_MILLIS)) {
+      this.#suspected.set(what, since ?? now);
+      for (const oldest of this.#suspected.keys()) if (this.#suspected.size > MAX_KEPT) this.#suspected.delete(oldest);
+      return false;
+    }
+    this.#suspected.delete(what);
+    return true;
   }
 
   async #verdict(service: BooksService, slice: number): Promise<BooksVerdict> {
@@ -142,6 +169,7 @@ export class ListWatch {
     if (node === null) return 'settled';
     const { service, slice } = receipt;
     const verdict = await judged(async () => judgeRecord(receipt, await gatherRecord(receipt, { pool, node })));
+    if (!this.#isSure(`record ${service}/${slice}`, verdict)) return 'open';
     if (verdict.verdict === 'false')
       alarm('ledger_other', `${service}/${slice}`, { service, slice, reason: verdict.reason });
     return verdict.verdict === 'unchecked' ? 'open' : 'settled';

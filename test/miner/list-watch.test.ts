@@ -29,6 +29,7 @@ function watched(
   const { pool, node } = sourcesOf(lie);
   const alarms: string[] = [];
   const notes: string[] = [];
+  let now = 0;
   const answered = async (path: string): Promise<unknown> => {
     const named = options.blocks?.[path];
     if (named !== undefined) return { blocks: named.map((block_id) => ({ block_id, credited_with: SLICE })) };
@@ -42,8 +43,15 @@ function watched(
     node: options.node === false ? null : node,
     alarm: (kind, what, fields) => void alarms.push(`${kind} ${what} ${fields.reason ?? ''}`.trim()),
     note: (message) => void notes.push(message),
+    nowMillis: () => (now += 60_000),
   });
   return { watch, alarms, notes };
+}
+
+/** What looks false is read again before the pool is accused. */
+async function twice(run: () => Promise<unknown>): Promise<void> {
+  await run();
+  await run();
 }
 
 test('an honest list is proven with a node; without one it is not called so, and nobody is accused', async () => {
@@ -78,7 +86,7 @@ test('every lie that the verifier calls false is said by the miner', async () =>
     const { watch, alarms } = watched(lie);
     watch.pays(lie.evidence.poolAddress);
     watch.works('pplns');
-    await watch.round().catch(() => undefined);
+    await twice(() => watch.round().catch(() => undefined));
     expect(watch.proven, name).toBe(0);
     if (verdict === 'false' && lie.proof.slice === SLICE && lie.proof.address === ADDRESS) {
       expect(alarms.join(), name).toMatch(/list_false|address_other/);
@@ -92,10 +100,13 @@ test('another account’s proof, one that is no proof, and another address than 
   const other = watched({ ...truth, proof: { ...truth.proof, address: `${ADDRESS}x` } });
   other.watch.works('pplns');
   await other.watch.round();
+  expect([other.alarms, other.watch.isSuspicious]).toEqual([[], true]);
+  await other.watch.round();
+  expect(other.watch.isSuspicious).toBe(false);
   expect(other.alarms).toEqual([`list_false pplns/${SLICE} malformed`]);
   const none = watched({ ...truth, proof: { service: 'pplns', slice: SLICE, address: ADDRESS, blocks: [] } as never });
   none.watch.works('pplns');
-  await none.watch.round();
+  await twice(() => none.watch.round());
   expect(none.alarms).toEqual([`list_false pplns/${SLICE} malformed`]);
   const elsewhere = watched(truth);
   elsewhere.watch.pays('another');
@@ -122,7 +133,11 @@ test('a record that the pool signed is held against its payouts on the ledger', 
   const fair = watched(truth);
   await fair.watch.signed(record);
   expect(fair.alarms).toEqual([]);
-  await fair.watch.signed({ ...record, chain: 'ab'.repeat(48) });
+  // Documents of different moments: it looked false once, and no more the next time.
+  expect(await fair.watch.signed({ ...record, chain: 'ab'.repeat(48) })).toBe('open');
+  await fair.watch.signed(record);
+  expect([fair.alarms, fair.watch.isSuspicious]).toEqual([[], false]);
+  await twice(() => fair.watch.signed({ ...record, chain: 'ab'.repeat(48) }));
   expect(fair.alarms).toEqual([`ledger_other pplns/${SLICE} slice_record`]);
   // The records are as they were signed, and a payout commits others.
   const commitments = (truth.evidence.commitments ?? []).map((each) => ({
@@ -131,7 +146,7 @@ test('a record that the pool signed is held against its payouts on the ledger', 
   }));
   expect(commitments.length).toBeGreaterThan(0);
   const rewritten = watched({ ...truth, evidence: { ...truth.evidence, commitments } });
-  await rewritten.watch.signed(record);
+  await twice(() => rewritten.watch.signed(record));
   expect(rewritten.alarms).toEqual([`ledger_other pplns/${SLICE} commitment`]);
 });
 
