@@ -15,6 +15,8 @@ export class ClientFaults {
   #total = 0;
   #minute = Number.NEGATIVE_INFINITY;
   #lines = 0;
+  /** The newest, to find out why the count is not zero. */
+  last: unknown;
 
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
@@ -37,6 +39,7 @@ export class ClientFaults {
       return;
     }
     this.#total++;
+    this.last = error;
     const now = this.#now();
     if (now - this.#minute >= MINUTE_MILLIS) {
       this.#minute = now;

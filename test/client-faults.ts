@@ -3,5 +3,7 @@ import { afterAll, expect } from 'vitest';
 import { clientFaults } from '../runtime/client-fault.ts';
 
 afterAll(() => {
-  expect(clientFaults.take(), 'clients were ended by a defect (runtime/client-fault.ts)').toBe(0);
+  const { last } = clientFaults;
+  const reason = last instanceof Error ? last.stack : String(last);
+  expect(clientFaults.take(), `clients were ended by a defect (runtime/client-fault.ts): ${reason}`).toBe(0);
 });

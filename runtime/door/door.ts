@@ -108,6 +108,8 @@ const MESSAGES = {
 } as const satisfies Record<DoorErrorCode, string>;
 
 const LOOK_MILLIS = 1_000;
+/** How long a stop waits for requests that are being handled. */
+const HANDLER_MILLIS = 2_000;
 
 export class Door {
   readonly #options: DoorOptions;
@@ -116,6 +118,8 @@ export class Door {
   readonly #places: Places;
   readonly #server: Server;
   /** Those that speak HTTP; an opened WebSocket is its owner's. */
+  /** Requests that are being handled, also those whose client is gone: what they read must not be closed before they end. */
+  readonly #running = new Set<Promise<void>>();
   readonly #connections = new Set<Connection>();
   readonly #words: NonNullable<DoorHandlers['words']>;
   /** One for all sockets: a door may hold tens of thousands. */
@@ -192,7 +196,11 @@ export class Door {
       this.#server.close(() => {
         clearTimeout(timer);
         clearInterval(this.#timer);
-        resolve();
+        const late = setTimeout(resolve, HANDLER_MILLIS);
+        void Promise.allSettled(this.#running).then(() => {
+          clearTimeout(late);
+          resolve();
+        });
       });
       if (graceMillis === 0) end();
       else for (const connection of this.#connections) if (!connection.isBusy) connection.socket.destroy();
@@ -245,10 +253,18 @@ export class Door {
       return;
     }
     try {
-      this.#handlers.request(request, response, target)?.catch((error) => this.#failed(request, response, error));
+      const running = this.#handlers
+        .request(request, response, target)
+        ?.catch((error) => this.#failed(request, response, error));
+      if (running !== undefined) this.#track(running);
     } catch (error) {
       this.#failed(request, response, error);
     }
+  }
+
+  #track(running: Promise<void>): void {
+    this.#running.add(running);
+    void running.then(() => this.#running.delete(running));
   }
 
   #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {

@@ -68,7 +68,9 @@ test('many dear reads at once are one after the other, and the first is paid for
   expect(other).toEqual([200, 200]);
   expect(statuses.filter((status) => status === 200).length).toBe(1);
   expect(new Set(statuses)).toEqual(new Set([200, 429]));
-  expect([begun, most]).toEqual([2, 2]);
+  // One of each client, at the same time or not.
+  expect(begun).toBe(2);
+  expect(most).toBeLessThanOrEqual(2);
   // It owes: even the cheapest waits.
   expect(await get('/cheap', '127.0.0.2')).toBe(429);
 });

@@ -176,6 +176,7 @@ test('an honest pool of two instances is accused of nothing: kill -9 of pools an
   }
   // The boot that was killed has its receipts from the next start, at every instance.
   const sql = fleet.books();
-  const boots = await sql<{ n: number }[]>`select count(distinct boot_id)::int as n from receipt_sheets`;
-  expect(boots[0]?.n).toBeGreaterThanOrEqual(3);
+  const boots = async () =>
+    (await sql<{ n: number }[]>`select count(distinct boot_id)::int as n from receipt_sheets`)[0]?.n;
+  await expect.poll(boots, { timeout: PATIENCE }).toBeGreaterThanOrEqual(3);
 }, 600_000);

@@ -291,6 +291,23 @@ test('WebSockets: silent readers, broken frames, broken handshakes', async () =>
   for (const { socket } of [silent, broken]) socket.destroy();
 });
 
+test('a stop waits for what is being handled, though its client is gone', async () => {
+  let isHandled = false;
+  const { port, door } = await open({
+    request: async (_request, response) => {
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      isHandled = true;
+      response.end('late');
+    },
+  });
+  const client = await dial(port, get('/'));
+  await expect.poll(() => door.figures.open).toBe(1);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  client.socket.destroy();
+  await door.close();
+  expect(isHandled).toBe(true);
+});
+
 test('a stop does not wait for those who do not close', async () => {
   const { port, door } = await open({});
   const clients = await Promise.all([dial(port), dial(port, 'GET / HT'), dial(port, 'nonsense\r\n\r\n')]);
