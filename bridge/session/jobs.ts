@@ -1,5 +1,4 @@
 /** The jobs of one session: its bodies, what was sent, and the share work that follows its speed (S51 to S53, S57, S58). */
-import type { Bytes } from '../../protocol/bytes.ts';
 import type { Wishes } from '../../protocol/stratum/username.ts';
 import type { ServedTemplate } from '../nodes/served-template.ts';
 import { judgedLimit } from '../options.ts';
@@ -120,10 +119,6 @@ export class Jobs {
   /** Whether it finds blocks so often that the wait for a job after each would cost it work. */
   #isLarge({ blockWork }: ServedTemplate): boolean {
     return this.#vardiff.phase === 'settled' && this.hashRate * LARGE_SECONDS >= Number(blockWork);
-  }
-
-  get payout(): Bytes {
-    return this.#owner.payout;
   }
 
   bodyOf(terms: Terms): Body {
