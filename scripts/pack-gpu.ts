@@ -1,8 +1,9 @@
 /**
  * `npm run pack:gpu -- DIR`: writes a folder whose bench.mjs and self-test.mjs run on a machine that has nothing but Node and
  * the package `webgpu`: two bundles, the .wgsl files, the WebAssembly modules, the vectors, and the CUDA yardstick to compile there.
+ * DIR/programs holds node, bridge and miner as they are, for `node programs/test/bench/run.ts session`.
  */
-import { copyFileSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
 
@@ -13,11 +14,59 @@ const COPIED: readonly { readonly folder: string; readonly ending: string }[] = 
   { folder: 'build/kernels', ending: '.wasm' },
 ];
 
+/** What node, bridge and miner are made of; Node runs the sources as they are. */
+const PROGRAM_FILES = [
+  'package.json',
+  'bridge',
+  'kernels',
+  'miner',
+  'node',
+  'protocol',
+  'runtime',
+  'build/kernels',
+  'test/bench/harness.ts',
+  'test/bench/pow-gpu.ts',
+  'test/bench/run.ts',
+  'test/bench/session.bench.ts',
+];
+const PROGRAM_MODULES = [
+  '@noble/hashes',
+  '@noble/post-quantum',
+  '@scure/base',
+  '@scure/bip39',
+  'classic-level',
+  'prom-client',
+  'ws',
+];
+
 /** In the packed folder everything lies side by side. */
 const besides = {
   name: 'besides',
   transform: (code: string): string => code.replaceAll("new URL('../../build/kernels/", "new URL('./"),
 };
+
+/** The modules with all that they need; npm puts each of them side by side. */
+function withDependencies(names: readonly string[]): Set<string> {
+  const all = new Set<string>();
+  const add = (name: string): void => {
+    const folder = join(root, 'node_modules', name);
+    if (all.has(name) || !existsSync(folder)) return;
+    all.add(name);
+    const { dependencies = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
+      dependencies?: Record<string, string>;
+    };
+    for (const needed of Object.keys(dependencies)) add(needed);
+  };
+  for (const name of names) add(name);
+  return all;
+}
+
+function packPrograms(target: string): void {
+  for (const path of PROGRAM_FILES)
+    if (existsSync(join(root, path))) cpSync(join(root, path), join(target, path), { recursive: true });
+  for (const name of withDependencies(PROGRAM_MODULES))
+    cpSync(join(root, 'node_modules', name), join(target, 'node_modules', name), { recursive: true });
+}
 
 async function pack(target: string): Promise<void> {
   mkdirSync(target, { recursive: true });
@@ -36,6 +85,7 @@ async function pack(target: string): Promise<void> {
         copyFileSync(join(root, folder, file), join(target, file));
   copyFileSync(join(root, 'test/bench/pow.cu'), join(target, 'pow.cu'));
   copyFileSync(join(root, 'vectors/pow.json'), join(target, 'pow.json'));
+  packPrograms(join(target, 'programs'));
   process.stdout.write(`${target}: ${readdirSync(target).sort().join(' ')}\n`);
 }
 

@@ -29,6 +29,7 @@ type MinerStats = {
   readonly devices: readonly { readonly name: string; readonly hashes: number }[];
 };
 type BridgeStats = {
+  readonly ready: boolean;
   readonly shares: { readonly accepted: number; readonly work: string };
   readonly blocks: Record<string, number>;
 };
@@ -144,7 +145,7 @@ export default bench('node, bridge and svc-miner together: hashes done and work 
     ]);
     const began = performance.now();
     const bridgeStats = () => read<BridgeStats>(`http://127.0.0.1:${ports.stats}/v1/stats`);
-    await until('the bridge', 600, bridgeStats);
+    await until('the bridge', 600, async () => ((await bridgeStats()).ready ? true : undefined));
     b.figure('bridge ready after its start', (performance.now() - began) / 1_000, 's');
     const started = performance.now();
     const miner = processes.start('miner', [
