@@ -40,9 +40,7 @@ const may = (options: ProgramOptions, command: string, ...words: string[]): bool
 const canBeOthers = (): boolean =>
   process.getuid?.() === 0 && may({ uid: 64_001, gid: 64_001 }, process.execPath, join(ROOT, 'bin/svcd'), '--version');
 
-test('wallet and pool as two users: the pool calls the wallet with a token whose file it cannot read', {
-  timeout: 300_000,
-}, async () => {
+test('wallet and pool as two users: the pool calls the wallet with a token whose file it cannot read', async () => {
   const folder = temporaryDirectory();
   chmodSync(folder, 0o755);
   const place = places(folder);
@@ -106,7 +104,7 @@ test('wallet and pool as two users: the pool calls the wallet with a token whose
     const program = new Program(name, words, { ...as(user), env: { CREDENTIALS_DIRECTORY: credentials } });
     for (const line of unit.all('ExecStartPost')) {
       const [, shell = '', script = ''] = /^(\S+) -c '(.*)'$/.exec(line) ?? [];
-      expect(spawnSync(shell, ['-c', script], { ...as(user), timeout: 60_000 }).status, program.output).toBe(0);
+      expect(spawnSync(shell, ['-c', script], { ...as(user), timeout: 240_000 }).status, program.output).toBe(0);
     }
     return program;
   };

@@ -148,7 +148,7 @@ export class TestSocket {
   }
 
   async next(): Promise<TestFrame> {
-    const deadline = Date.now() + 10_000;
+    const deadline = Date.now() + 180_000;
     while (this.#frames.length === 0) {
       const left = deadline - Date.now();
       if (left <= 0) throw new Error('no frame came');

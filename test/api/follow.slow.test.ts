@@ -89,7 +89,7 @@ test('random disconnections and a restart lose no cut and repeat none', async ()
   stop.abort();
   expect(wire.torn).toBeGreaterThanOrEqual(disconnections);
   expect(seen).toEqual(Array.from({ length: cuts }, (_, i) => i + 1));
-}, 600_000);
+});
 
 test('a reader that was away for more than an hour is told which cuts to read over HTTP', async () => {
   const bed = await ApiBed.forTest();

@@ -9,8 +9,8 @@ import { concat, fromHex, toHex, utf8 } from '../../protocol/bytes.ts';
 import { apiClientDependencies } from '../../runtime/api-client.ts';
 import { ApiBed, addressOf, identity, treasury } from './api-bed.ts';
 
-/** Sends bytes as they are; gives back everything that came until the other side closed, or the time passed. */
-function raw(port: number, parts: (string | Uint8Array)[], options: { end?: boolean; millis?: number } = {}) {
+/** Sends bytes as they are; gives back everything that came until the other side closed. */
+function raw(port: number, parts: (string | Uint8Array)[], options: { end?: boolean } = {}) {
   return new Promise<string>((resolve) => {
     const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
     let text = '';
@@ -18,15 +18,11 @@ function raw(port: number, parts: (string | Uint8Array)[], options: { end?: bool
       socket.destroy();
       resolve(text);
     };
-    const timer = setTimeout(done, options.millis ?? 1_500);
     socket.on('data', (data: Buffer) => {
       text += data.toString('latin1');
     });
-    socket.on('end', () => {
-      clearTimeout(timer);
-      done();
-    });
-    socket.on('error', () => undefined);
+    socket.on('end', done);
+    socket.on('error', done);
     for (const part of parts) socket.write(part);
     if (options.end === true) socket.end();
   });
@@ -271,18 +267,15 @@ test('media types, methods and sockets opened as pages', async () => {
 test('a connection beyond the limit of one client is closed, others are not touched', async () => {
   const bed = await ApiBed.forTest({ api: { limits: { ...NODE_LIMITS, connectionsPerClient: 3 } } });
   const sockets = Array.from({ length: 5 }, () => connect(bed.api.address.port, '127.0.0.1'));
-  const ended = await Promise.all(
-    sockets.map(
-      (socket) =>
-        new Promise<boolean>((resolve) => {
-          socket.resume();
-          socket.on('error', () => resolve(true));
-          socket.on('close', () => resolve(true));
-          setTimeout(() => resolve(false), 500);
-        }),
-    ),
-  );
-  expect(ended.filter(Boolean)).toHaveLength(2);
+  let ended = 0;
+  for (const socket of sockets)
+    socket
+      .resume()
+      .on('error', () => undefined)
+      .on('close', () => ended++);
+  await expect.poll(() => ended).toBe(2);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(ended).toBe(2);
   for (const socket of sockets) socket.destroy();
   expect(addressOf('x')).toMatch(/^dsvc1/);
 });

@@ -27,7 +27,7 @@ beforeAll(async () => {
     await bed.bed.seal();
   }
   waiting = await bed.pay(10, 'alice', 77n);
-}, 60_000);
+});
 afterAll(() => bed.close());
 
 const node = (): FullNode => bed.bed.node;

@@ -21,7 +21,7 @@ afterAll(() => server.stop());
 
 async function redisShelf(): Promise<SessionShelf> {
   const redis = connectRedis(server.url, 'shelf', quietLog);
-  await redisReady(redis, 5_000);
+  await redisReady(redis, 120_000);
   return new RedisSessionShelf(EASY, { redis, keys: redisKeys('ban'), ...testSealed(), now: Date.now });
 }
 

@@ -59,8 +59,12 @@ export class Doors {
     const [ports] = (await Promise.race([once(child, 'message'), ended])) as [Record<DoorName, number>];
     const doors = new Doors(child, ports);
     await doors.expectServed();
-    await sleep(200);
-    doors.#quietSockets = socketsOf(doors.pid);
+    // The connections of these requests are gone when nothing has changed for a second.
+    for (let since = 0; since < 10; await sleep(100)) {
+      const sockets = socketsOf(doors.pid);
+      since = sockets === doors.#quietSockets ? since + 1 : 0;
+      doors.#quietSockets = sockets;
+    }
     return doors;
   }
 

@@ -20,7 +20,7 @@ const LONGEST_PAGE = 96 * 1024;
 
 type Answer = { readonly status: number; readonly body: string };
 
-test(`${ACCOUNTS} accounts: every answer is a page, and work is charged`, { timeout: 240_000 }, async () => {
+test(`${ACCOUNTS} accounts: every answer is a page, and work is charged`, async () => {
   const bed = await openPoolApiBed({ accounts: ACCOUNTS, rate: RATE });
   const get = (path: string, client: string) =>
     new Promise<Answer>((resolve, reject) => {

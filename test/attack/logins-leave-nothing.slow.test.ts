@@ -27,9 +27,7 @@ function findBlock(job: Job, prefix: Uint8Array) {
   return { nonce, id: toHex(blockId(header)) };
 }
 
-test("logins leave no row; a block that is a first share is its finder's, also after kill -9", {
-  timeout: 240_000,
-}, async () => {
+test("logins leave no row; a block that is a first share is its finder's, also after kill -9", async () => {
   const fleet = await Fleet.start({ blockWork: BLOCK_WORK, cutMillis: 100 });
   await fleet.add('keeps-the-books');
   const front = await fleet.add('front');
@@ -60,7 +58,7 @@ test("logins leave no row; a block that is a first share is its finder's, also a
     from blocks b join workers w on w.id = b.worker_id join accounts a on a.id = b.account_id`;
   const address = addressOf(FINDER);
   await expect
-    .poll(async () => (await blocks()).map((block) => ({ ...block })), { timeout: 120_000 })
+    .poll(async () => (await blocks()).map((block) => ({ ...block })))
     .toEqual([{ id, worker: 'first', address, state: 'paid', credited: true }]);
   const [owed] = await sql<{ balance: bigint }[]>`select balance from accounts where address = ${address}`;
   expect(Number(owed?.balance)).toBeGreaterThan(0);

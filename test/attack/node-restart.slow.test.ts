@@ -46,7 +46,7 @@ class Node extends NodeDoors {
   }
 }
 
-test('refused input of every kind, kill -9, and the node starts and goes on', { timeout: 600_000 }, async () => {
+test('refused input of every kind, kill -9, and the node starts and goes on', async () => {
   const directory = join(temporaryDirectory(), 'node');
   let node = await Node.start(directory);
   for (const [kind, send] of Object.entries(KINDS)) {

@@ -18,7 +18,7 @@ const share = (miner: number, worker = 'rig', service: 'pplns' | 'solo' = 'pplns
   ...{ atMillis: Date.now(), identity: freshIdentity() },
 });
 
-test('a request hashes and is charged for what is near the account’s own receipts', { timeout: 120_000 }, async () => {
+test('a request hashes and is charged for what is near the account’s own receipts', async () => {
   const key = newPoolKey();
   const end = await openFrontEnd();
   const bed = await openReceipts(key, [end]);

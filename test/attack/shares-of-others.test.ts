@@ -55,9 +55,7 @@ test('a session that is resumed before its share is verified costs nobody else a
   await bed.settle();
   // The verifier takes longer than a resume waits for it.
   bed.clock += 5_000;
-  await new Promise((resolve) => setTimeout(resolve, 20));
-  await bed.settle();
-  expect(again.said).toHaveLength(1);
+  await expect.poll(() => bed.settle().then(() => again.said.length)).toBe(1);
   free();
   await bed.settle();
   expect(honest.answerTo(asked)).toMatchObject({ kind: 'result' });

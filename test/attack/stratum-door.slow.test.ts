@@ -1,6 +1,5 @@
 /** The stratum ports: what counts against a client's limit, and connections that are given up before they have said anything. */
 import { type AddressInfo, connect, createServer } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
@@ -50,10 +49,12 @@ test('whatever comes to the WebSocket port counts against --max-per-address, als
   await fifth.ended;
   expect(fifth.text).toBe('');
   for (const { socket } of held.slice(0, 2)) socket.destroy();
-  await sleep(100);
-  const again = await dialled(wsPort, handshake('/', V1));
-  await again.answered;
-  expect(again.text).toMatch(/^HTTP\/1\.1 101/);
+  const answer = async () => {
+    const again = await dialled(wsPort, handshake('/', V1));
+    await Promise.race([again.answered, again.ended]);
+    return again.text;
+  };
+  await expect.poll(answer).toMatch(/^HTTP\/1\.1 101/);
 });
 
 test('behind a proxy each client has its own limit, and gives its place back', async () => {
@@ -68,6 +69,7 @@ test('behind a proxy each client has its own limit, and gives its place back', a
       socket.on('open', () => resolve(socket));
       socket.on('unexpected-response', (_request, answer) => resolve(answer.statusCode ?? 0));
     });
+  const before = socketsOf();
   for (let round = 0; round < 3; round++) {
     const opened = await Promise.all(['203.0.113.5', '203.0.113.5', '203.0.113.6', '203.0.113.6'].map(open));
     expect(opened.every((each) => each instanceof WebSocket)).toBe(true);
@@ -75,7 +77,7 @@ test('behind a proxy each client has its own limit, and gives its place back', a
     for (const each of opened) (each as WebSocket).terminate();
     await expect.poll(async () => (await server.figures()).listeners[0]?.byTransport.ws).toBe(0);
     // The refused ones are destroyed after a moment; they counted as the proxy's.
-    await sleep(100);
+    await expect.poll(() => socketsOf()).toBeLessThanOrEqual(before);
   }
 });
 
@@ -108,8 +110,8 @@ test('TLS handshakes abandoned anywhere, by silence, reset or half-close, leave 
     if (i % 2 === 0) socket.write('PROXY TCP4 1');
   }
   const listener = async () => (await server.figures()).listeners[0];
-  await expect.poll(async () => (await listener())?.byTransport, { timeout: 5_000 }).toEqual({ tcp: 0, tls: 0, ws: 0 });
+  await expect.poll(async () => (await listener())?.byTransport).toEqual({ tcp: 0, tls: 0, ws: 0 });
   // What is left are the halves of the clients that say nothing and close nothing.
-  await expect.poll(() => socketsOf() - before, { timeout: 5_000 }).toBeLessThanOrEqual(40);
+  await expect.poll(() => socketsOf() - before).toBeLessThanOrEqual(40);
   for (const { socket } of clients) socket.destroy();
 });

@@ -41,9 +41,7 @@ test.each(Object.entries(UNPAYABLE))(
   },
 );
 
-test('twenty of them in the books, with more than anybody else: the others are paid, and each of them waits alone', {
-  timeout: 120_000,
-}, async () => {
+test('twenty of them in the books, with more than anybody else: the others are paid, and each of them waits alone', async () => {
   const bed = await PayoutBed.open();
   // As a release without the check at the door has left them.
   for (let i = 0; i < 20; i++) {
@@ -71,7 +69,7 @@ test('twenty of them in the books, with more than anybody else: the others are p
     const [row] = await bed.sql<{ n: number }[]>`select count(*)::int as n from accounts where paid > 0`;
     return row?.n;
   };
-  await expect.poll(paid, { timeout: 60_000 }).toBe(40);
+  await expect.poll(paid).toBe(40);
   await bed.expectPaidOnce();
 
   const waiting = await setAside();
@@ -86,12 +84,10 @@ test('twenty of them in the books, with more than anybody else: the others are p
   const ids = new Set(waiting.map(({ payout_id }) => payout_id));
   for (const { payout_id } of waiting.slice(0, 10)) await act(payout_id, 'release');
   for (const { payout_id } of waiting.slice(10)) await act(payout_id, 'void');
-  await expect
-    .poll(async () => (await setAside()).filter(({ payout_id }) => !ids.has(payout_id)).length, { timeout: 60_000 })
-    .toBe(10);
-  await expect.poll(async () => (await setAside()).length, { timeout: 60_000 }).toBe(20);
+  await expect.poll(async () => (await setAside()).filter(({ payout_id }) => !ids.has(payout_id)).length).toBe(10);
+  await expect.poll(async () => (await setAside()).length).toBe(20);
   // Newcomers do not wait for them.
   for (let i = 40; i < 50; i++) bed.income.push({ account: i, amount: COIN });
-  await expect.poll(paid, { timeout: 60_000 }).toBe(50);
+  await expect.poll(paid).toBe(50);
   await bed.expectPaidOnce();
 });

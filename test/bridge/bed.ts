@@ -31,13 +31,17 @@ export class RecordingSink implements ShareSink {
   readonly fates: { id: string; fate: BlockFate }[] = [];
   readonly events: WorkerEvent[] = [];
   hold: Promise<void> = Promise.resolve();
+  /** Shares that wait for `hold`. */
+  held = 0;
 
   async own(ownerships: readonly Ownership[]): Promise<void> {
     await this.hold;
     this.owned.push(...ownerships);
   }
   async shares(shares: readonly AcceptedShare[]): Promise<void> {
+    this.held += shares.length;
     await this.hold;
+    this.held -= shares.length;
     this.accepted.push(...shares);
   }
   refused(shares: readonly RefusedShare[]): void {

@@ -49,9 +49,7 @@ test('served with a warning, refused by miners in plain words, replaced without 
 
   writeFileSync(cert, TEST_CERTIFICATE.cert);
   await bridge.until(/certificate (read) again/);
-  await expect
-    .poll(() => attempt(port, { pins: [], authorities: TEST_CERTIFICATE.cert }), { timeout: 30_000 })
-    .toBe('open');
+  await expect.poll(() => attempt(port, { pins: [], authorities: TEST_CERTIFICATE.cert })).toBe('open');
 
   writeFileSync(cert, EXPIRED_CERTIFICATE.cert);
   await bridge.until(/certificate read again[\s\S]*the certificate has (expired)/);

@@ -69,12 +69,12 @@ test('a found block goes to every node, and again while none can be reached', as
 });
 
 test('not ready without a node or a sink that takes shares: code 31, and good again afterwards', async () => {
-  const { port, sink } = await startBed();
+  const { port, sink, server } = await startBed();
   const client = await V1Client.open(port);
   await client.login(`${addressOf(1)}.a`);
   const job = client.jobs[0]!;
   sink.accepting = false;
-  await sleep(400);
+  await expect.poll(async () => (await server.figures()).ready).toBe(false);
   const hit = mine(job, client.prefix);
   expect(await client.submitCode(job.jobId, hit.nonce)).toBe(31);
   const other = await V1Client.open(port);
@@ -85,7 +85,7 @@ test('not ready without a node or a sink that takes shares: code 31, and good ag
     },
   );
   sink.accepting = true;
-  await sleep(400);
+  await expect.poll(async () => (await server.figures()).ready).toBe(true);
   await other.login(`${addressOf(2)}.b`);
   const second = mine(job, client.prefix, hit.next);
   expect(await client.submitCode(job.jobId, second.nonce)).toBe(0);
@@ -201,7 +201,7 @@ test.each([0, 2])(
     const job = v1.jobs[0]!;
     const asked = v1.submitCode(job.jobId, mine(job, v1.prefix).nonce);
     v2.submit(job2.jobId, mine(job2, v2.prefix).nonce);
-    await sleep(100);
+    await expect.poll(() => sink.held).toBe(2);
     const drained = server.drain();
     await v1.until(() =>
       v1.received.find((message) => message.kind === 'notification' && message.method === 'mining.reconnect'),

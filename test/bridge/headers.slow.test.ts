@@ -8,7 +8,7 @@ import { type Bed, EASY, startBed } from './bed.ts';
 import { addressOf, mine, V1Client } from './stratum-client.ts';
 import { TemplateSource } from './template-source.ts';
 
-test.each([1, 2])('100 connections on %i bridges', { timeout: 120_000 }, async (bridges) => {
+test.each([1, 2])('100 connections on %i bridges', async (bridges) => {
   const source = () => {
     const made = new TemplateSource();
     made.transactions = [[new Uint8Array(40).fill(1)], [new Uint8Array(40).fill(2), new Uint8Array(50).fill(3)]];

@@ -60,9 +60,7 @@ async function expectPaid(stats: Stats, api: string, accounts: readonly number[]
   }
 }
 
-test('blocks found through a bridge are registered and paid to the miner’s own address', {
-  timeout: 180_000,
-}, async () => {
+test('blocks found through a bridge are registered and paid to the miner’s own address', async () => {
   const svcd = node(folder());
   const api = `http://127.0.0.1:${await svcd.until(/public API address=127.0.0.1:(\d+)/)}`;
   const mining = `http://127.0.0.1:${await svcd.until(/mining listener address=127.0.0.1:(\d+)/)}`;
@@ -96,7 +94,7 @@ test('blocks found through a bridge are registered and paid to the miner’s own
   expect(await svcd.stop()).toBe(0);
 });
 
-test('a bridge with an embedded node serves miners', { timeout: 120_000 }, async () => {
+test('a bridge with an embedded node serves miners', async () => {
   const svcBridge = bridge(folder());
   const tcp = await svcBridge.until(/kind=tcp host=127.0.0.1 port=(\d+)/);
   const stats = `http://127.0.0.1:${await svcBridge.until(/statistics address=127.0.0.1:(\d+)/)}/v1/stats`;
@@ -107,7 +105,7 @@ test('a bridge with an embedded node serves miners', { timeout: 120_000 }, async
   expect(await svcBridge.stop()).toBe(0);
 });
 
-test('two bridges cannot listen on one port, and it says so in one line', { timeout: 60_000 }, async () => {
+test('two bridges cannot listen on one port, and it says so in one line', async () => {
   const svcBridge = bridge(folder(), '--node', 'http://127.0.0.1:1');
   const tcp = await svcBridge.until(/kind=ws host=127.0.0.1 port=(\d+)/);
   const second = new Program('svc-bridge', [

@@ -19,7 +19,7 @@ const GROWTH_BYTES = 40 * 2 ** 20 + (ROUNDS - SETTLED) * 2_048 * MINERS;
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
-test(`${MINERS} miners reconnect at once`, { timeout: 600_000 }, async () => {
+test(`${MINERS} miners reconnect at once`, async () => {
   const limits = { ...EASY, connectionsPerAddress: 100_000, loginMillis: 60_000 };
   const { port, server, sink } = await startBed({ threads: 2, limits });
   const miners = fork(new URL('./storm-process.ts', import.meta.url), { execPath: process.execPath, execArgv: [] });
@@ -34,7 +34,7 @@ test(`${MINERS} miners reconnect at once`, { timeout: 600_000 }, async () => {
       const { listeners } = await server.figures();
       return listeners.reduce((sum, { connections }) => sum + connections, 0);
     };
-    await expect.poll(figures, { timeout: 60_000 }).toBe(MINERS);
+    await expect.poll(figures).toBe(MINERS);
     sink.events.length = 0;
     collect();
     rss.push(process.memoryUsage().rss);
@@ -42,7 +42,7 @@ test(`${MINERS} miners reconnect at once`, { timeout: 600_000 }, async () => {
   expect(rss.at(-1)! - rss[SETTLED]!).toBeLessThan(GROWTH_BYTES);
   miners.disconnect();
   await expect
-    .poll(async () => (await server.figures()).listeners.map(({ connections }) => connections), { timeout: 60_000 })
+    .poll(async () => (await server.figures()).listeners.map(({ connections }) => connections))
     .toEqual([0, 0]);
 });
 

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { launch } from '../chromium.ts';
 
 /** A busy machine takes its time; what never comes is found all the same. */
-const PATIENCE = 120_000;
+const PATIENCE = 180_000;
 
 let browser: Browser | undefined;
 

@@ -135,19 +135,19 @@ function answers(rows: number): Answers {
   return (path) => lists[path];
 }
 
-test('ten thousand miners, workers, blocks and payments in one answer each', { timeout: 240_000 }, async () => {
+test('ten thousand miners, workers, blocks and payments in one answer each', async () => {
   const url = await servePage(answers(10_000), { type: 'pool', data: POOL });
   const { page, complaints } = await open(url);
   for (const place of ['#/miner', `#/miner/${address(1)}`, '#/blocks', '#/payments']) {
     await page.goto(`${url}${place}`);
-    await page.getByText('9,800 more lines are not shown.').first().waitFor({ timeout: 120_000 });
+    await page.getByText('9,800 more lines are not shown.').first().waitFor();
     // The page still answers: a click is handled while the list stands.
-    await page.getByRole('link', { name: 'Connect' }).click({ timeout: 120_000 });
+    await page.getByRole('link', { name: 'Connect' }).click();
   }
   expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
 });
 
-test('thousands of miners, page by page', { timeout: 300_000 }, async () => {
+test('thousands of miners, page by page', async () => {
   const PAGE = 50;
   const miners = times({ full: 500, deep: 10_000 });
   const url = await servePage(
@@ -176,7 +176,7 @@ test('thousands of miners, page by page', { timeout: 300_000 }, async () => {
   expect(await more.isDisabled()).toBe(true);
 });
 
-test('names with markup are text, wherever they are shown', { timeout: 240_000 }, async () => {
+test('names with markup are text, wherever they are shown', async () => {
   const url = await servePage(answers(20), { type: 'pool', data: POOL });
   const { page, complaints } = await open(url);
   page.on('dialog', (dialog) => complaints.push(`dialog: ${dialog.message()}`));
@@ -190,7 +190,7 @@ test('names with markup are text, wherever they are shown', { timeout: 240_000 }
   expect(complaints).toEqual([]);
 });
 
-test('pages go on where the answer ended, and a search begins anew', { timeout: 240_000 }, async () => {
+test('pages go on where the answer ended, and a search begins anew', async () => {
   const asked: string[] = [];
   const give = answers(50);
   const url = await servePage(
@@ -211,9 +211,7 @@ test('pages go on where the answer ended, and a search begins anew', { timeout: 
   await expect.poll(() => page.url()).toContain(`#/blocks/${'ab'.repeat(48)}`);
 });
 
-test('an API that answers with nonsense or nothing leaves words, never a blank page', {
-  timeout: 240_000,
-}, async () => {
+test('an API that answers with nonsense or nothing leaves words, never a blank page', async () => {
   const url = await servePage(() => undefined);
   const { page, complaints } = await open(url);
   for (const place of ['#/pool', `#/miner/${address(1)}`, '#/blocks', '#/payments', '#/connect', '#/mine']) {
@@ -227,7 +225,7 @@ test('an API that answers with nonsense or nothing leaves words, never a blank p
   expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
 });
 
-test('an address that changes while the page is being drawn is followed', { timeout: 240_000 }, async () => {
+test('an address that changes while the page is being drawn is followed', async () => {
   const url = await servePage((path) => (path === 'connect' ? CONNECT : undefined));
   const { page } = await open('about:blank');
   // The earliest moment at which a visitor could click: the links are there, nothing else has run.
@@ -242,7 +240,7 @@ test('an address that changes while the page is being drawn is followed', { time
   await page.getByLabel('Address that is paid').waitFor();
 });
 
-test('what failed once is asked for again soon, however seldom it changes', { timeout: 240_000 }, async () => {
+test('what failed once is asked for again soon, however seldom it changes', async () => {
   let asked = 0;
   const url = await servePage((path) => {
     if (path !== 'connect') return undefined;

@@ -17,10 +17,10 @@ let stack: StackFixture;
 beforeAll(async () => {
   // No payout is waited for, so cuts need not be quick. A first share takes the slowest device a second or two, not a minute.
   stack = await startStack({ pace: { cutMillis: 600 }, poolWords: ['--start-work', '2000'] });
-}, 180_000);
-afterAll(() => stack?.stop(), 60_000);
+});
+afterAll(() => stack?.stop());
 
-test('every page while there is nothing to show', { timeout: 240_000 }, async () => {
+test('every page while there is nothing to show', async () => {
   const { page, complaints } = await open(`${stack.webUrl}/`);
   const empty: [string, RegExp][] = [
     ['#/pool', /begins with the first share[\s\S]*No block found yet/],
@@ -58,7 +58,7 @@ async function start(page: Page, wish: Wish): Promise<void> {
 const accepted = async (page: Page) => Number((await page.getByTestId('accepted').innerText()).replaceAll(',', ''));
 const stop = (page: Page) => page.getByRole('button', { name: 'Stop mining' }).click();
 
-test('nothing mines before consent', { timeout: 240_000 }, async () => {
+test('nothing mines before consent', async () => {
   const { page } = await open(`${stack.webUrl}/`);
   const sockets: string[] = [];
   page.on('websocket', (socket) => sockets.push(socket.url()));
@@ -69,11 +69,11 @@ test('nothing mines before consent', { timeout: 240_000 }, async () => {
   expect(sockets.filter((url) => url.includes('stratum'))).toEqual([]);
 });
 
-test.each(['wasm', 'light', 'webgpu'])('shares of %s are accepted and shown', { timeout: 240_000 }, async (device) => {
+test.each(['wasm', 'light', 'webgpu'])('shares of %s are accepted and shown', async (device) => {
   const { page, complaints } = await open(`${stack.webUrl}/`);
   await start(page, { device, worker: `tab-${device}` });
   try {
-    await expect.poll(() => accepted(page), { timeout: 120_000 }).toBeGreaterThan(2);
+    await expect.poll(() => accepted(page)).toBeGreaterThan(2);
   } catch (error) {
     throw new Error(`${(error as Error).message}\n${await page.locator('main').innerText()}`);
   }
@@ -82,7 +82,7 @@ test.each(['wasm', 'light', 'webgpu'])('shares of %s are accepted and shown', { 
     const { workers } = await readJson<WorkersDocument>(`${stack.webUrl}/api/v1/miners/${MINER_ADDRESS}/workers`);
     return workers.find(({ name }) => name === `tab-${device}`)?.accepted ?? 0;
   };
-  await expect.poll(() => worker().catch(() => 0), { timeout: 120_000 }).toBeGreaterThan(2);
+  await expect.poll(() => worker().catch(() => 0)).toBeGreaterThan(2);
   await stop(page);
   await page.getByRole('button', { name: 'Start mining' }).waitFor();
   await page.goto(`${stack.webUrl}/#/miner/${MINER_ADDRESS}`);
@@ -91,7 +91,7 @@ test.each(['wasm', 'light', 'webgpu'])('shares of %s are accepted and shown', { 
   expect(complaints).toEqual([]);
 });
 
-test('a pool that publishes another address than its jobs pay is told of', { timeout: 240_000 }, async () => {
+test('a pool that publishes another address than its jobs pay is told of', async () => {
   const { page } = await open(`${stack.webUrl}/`);
   await page.route('**/api/v1/terms', async (route) => {
     const response = await route.fetch();
@@ -99,22 +99,22 @@ test('a pool that publishes another address than its jobs pay is told of', { tim
     await route.fulfill({ response, json: { ...terms, address: MINER_ADDRESS } });
   });
   await start(page, { device: 'wasm', worker: 'watchful', throttle: 0.2 });
-  await page.getByText('the pool publishes another address than its jobs pay').waitFor({ timeout: 120_000 });
+  await page.getByText('the pool publishes another address than its jobs pay').waitFor();
   await stop(page);
 });
 
-test('a second tab is refused in words, and may mine when the first has stopped', { timeout: 240_000 }, async () => {
+test('a second tab is refused in words, and may mine when the first has stopped', async () => {
   const context = await newContext();
   const [first, second] = [await context.newPage(), await context.newPage()];
   const complaints = [watch(first), watch(second)];
   await start(first, { device: 'wasm', worker: 'one', throttle: 0.2 });
-  await first.getByTestId('accepted').waitFor({ timeout: 120_000 });
+  await first.getByTestId('accepted').waitFor();
   await start(second, { device: 'wasm', worker: 'two', throttle: 0.2 });
   await second.getByText('Another tab of this page is mining').waitFor();
   await stop(first);
   await first.getByRole('button', { name: 'Start mining' }).waitFor();
   await second.getByRole('button', { name: 'Start mining' }).click();
-  await second.getByTestId('accepted').waitFor({ timeout: 120_000 });
+  await second.getByTestId('accepted').waitFor();
   expect(await second.getByText('Another tab').count()).toBe(0);
   // Leaving the page stops the miner there, so the first tab may mine again.
   await second.getByRole('link', { name: 'Payments' }).click();
@@ -131,10 +131,10 @@ const hide = (page: Page, hidden: boolean) =>
     document.dispatchEvent(new Event('visibilitychange'));
   }, hidden);
 
-test('a hidden tab rests, unless told otherwise', { timeout: 240_000 }, async () => {
+test('a hidden tab rests, unless told otherwise', async () => {
   const { page } = await open(`${stack.webUrl}/`);
   await start(page, { device: 'wasm', worker: 'sleeper' });
-  await expect.poll(() => accepted(page), { timeout: 120_000 }).toBeGreaterThan(0);
+  await expect.poll(() => accepted(page)).toBeGreaterThan(0);
   await hide(page, true);
   await page.getByText('Paused: the tab is hidden.').waitFor();
   // Shares on their way are still answered; then nothing comes any more.
@@ -143,10 +143,10 @@ test('a hidden tab rests, unless told otherwise', { timeout: 240_000 }, async ()
     await sleep(1500);
     return (await accepted(page)) - before;
   };
-  await expect.poll(growth, { timeout: 120_000 }).toBe(0);
+  await expect.poll(growth).toBe(0);
   const resting = await accepted(page);
   await page.getByLabel(/go on while the tab is hidden/).check();
-  await expect.poll(() => accepted(page), { timeout: 120_000 }).toBeGreaterThan(resting);
+  await expect.poll(() => accepted(page)).toBeGreaterThan(resting);
   await page.getByLabel(/go on while the tab is hidden/).uncheck();
   await page.getByText('Paused: the tab is hidden.').waitFor();
   await hide(page, false);
@@ -154,9 +154,7 @@ test('a hidden tab rests, unless told otherwise', { timeout: 240_000 }, async ()
   await stop(page);
 });
 
-test('a wrong address, a refused WebSocket, no WebGPU and no memory are said in words', {
-  timeout: 240_000,
-}, async () => {
+test('a wrong address, a refused WebSocket, no WebGPU and no memory are said in words', async () => {
   const { page, context } = await open(`${stack.webUrl}/#/mine`);
   await page.getByLabel('Address that is paid').fill('dsvc1nonsense');
   await page.getByLabel(/I agree/).check();
@@ -184,5 +182,5 @@ test('a wrong address, a refused WebSocket, no WebGPU and no memory are said in 
   await expect.poll(() => bare.locator('main').innerText()).toMatch(/offers no WebGPU/);
   await bare.reload();
   await start(bare, { device: 'wasm', worker: 'bare' });
-  await expect.poll(() => bare.getByRole('alert').innerText(), { timeout: 120_000 }).toMatch(/memory/i);
+  await expect.poll(() => bare.getByRole('alert').innerText()).toMatch(/memory/i);
 });

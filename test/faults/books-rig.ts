@@ -131,6 +131,8 @@ export type RigOptions = {
 /** One boot of a pool instance, under load until it ends. */
 export class RigInstance {
   readonly outbox: Outbox;
+  /** Reads which slices the books have closed. */
+  readonly look: () => Promise<void>;
   readonly #journal: Journal;
   readonly #sink: PoolSink;
   readonly #runner: TermRunner;
@@ -142,11 +144,12 @@ export class RigInstance {
   readonly #load: Promise<void>;
 
   private constructor(
-    parts: { journal: Journal; outbox: Outbox; runner: TermRunner; bootId: Uint8Array },
+    parts: Pick<RigInstance, 'outbox' | 'look'> & { journal: Journal; runner: TermRunner; bootId: Uint8Array },
     dependencies: { oracle: Oracle; chain: PlayedChain; closing: (() => Promise<void> | void)[] },
   ) {
     this.#journal = parts.journal;
     this.outbox = parts.outbox;
+    this.look = parts.look;
     this.#runner = parts.runner;
     this.#oracle = dependencies.oracle;
     this.#chain = dependencies.chain;
@@ -165,7 +168,7 @@ export class RigInstance {
         await migrate(sql, log);
         break;
       } catch (error) {
-        if (attempt === 100) throw error;
+        if (attempt === 1_000) throw error;
         await sleep(100);
       }
     closing.push(() => sql.end({ timeout: 1 }));
@@ -174,9 +177,10 @@ export class RigInstance {
     const outbox = await Outbox.open({ directory, bootId: journal.bootId, memoryEntries: 50 }, { log });
     const positions = positionsOf(sql);
     const reign = reignOf(sql);
-    const look = () => outbox.marks.look(sliceEndsOf(sql)).catch(() => undefined);
-    await look();
-    const looking = setInterval(look, MARK_MILLIS);
+    const look = () => outbox.marks.look(sliceEndsOf(sql));
+    const lookOften = () => void look().catch(() => undefined);
+    await look().catch(() => undefined);
+    const looking = setInterval(lookOften, MARK_MILLIS);
     closing.push(() => clearInterval(looking));
     const openStream = async (url: string) => {
       const keys = redisKeys('faults');
@@ -184,7 +188,7 @@ export class RigInstance {
         ReturnType<typeof connectRedis>,
         ReturnType<typeof connectRedis>,
       ];
-      await redisReady(sending, 5_000);
+      await redisReady(sending, 120_000);
       const times = { positionMillis: 200, batchEntries: 50 };
       const sender = new StreamSender(
         { keys, ...times },
@@ -220,7 +224,7 @@ export class RigInstance {
       },
       { sql, source, chain, wallet: absentWallet('nothing is paid here'), log, now: Date.now },
     );
-    return new RigInstance({ journal, outbox, runner, bootId }, { oracle, chain, closing });
+    return new RigInstance({ journal, outbox, runner, bootId, look }, { oracle, chain, closing });
   }
 
   /** Connections come and go; each has shares, the first of which puts its ownership on record, and now and then a block. */
@@ -293,11 +297,10 @@ type Count = { readonly n?: number | null };
 const number = async (rows: PromiseLike<readonly Count[]>): Promise<number> => Number((await rows)[0]?.n ?? 0);
 
 /** What the pool has published of closed slices: each hash names all that is in the slice, and all slices before it. */
-export async function publishedSlices(sql: Sql): Promise<Map<string, string>> {
+export async function publishedSlices(sql: Sql, instances: readonly RigInstance[]): Promise<Map<string, string>> {
   const rows = await sql<{ slice: string; chain: string }[]>`select service || '/' || number as slice,
     encode(chain, 'hex') as chain from slices where closed_height is not null`;
-  // Every instance has read it by then.
-  await sleep(20 * MARK_MILLIS);
+  for (const instance of instances) await instance.look();
   return new Map(rows.map(({ slice, chain }) => [slice, chain]));
 }
 
@@ -334,7 +337,7 @@ export async function expectBooks(sql: Sql, oracle: Oracle, published: ReadonlyM
   const inSlices = await sql`select ((select coalesce(sum(total), 0) from slices where closed_height is not null)
     + (select coalesce(sum(work), 0) from open_work) + (select coalesce(sum(work), 0) from later_work))::text as n`;
   expect(String(inSlices[0]?.n)).toBe(total);
-  const now = await publishedSlices(sql);
+  const now = await publishedSlices(sql, []);
   expect([...published].filter(([slice, chain]) => now.get(slice) !== chain)).toEqual([]);
   const blocks = await sql<
     { id: string; service: number; payload: Buffer; worker: string; state: string; reward: bigint; credited: boolean }[]

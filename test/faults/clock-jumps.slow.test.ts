@@ -172,13 +172,13 @@ async function goesOn(machines: Machines, rigs: readonly Rig[], what: string): P
     const now = await progress(machines, rigs);
     return now.map((value, i) => value - (before[i] as number)).flatMap((gain, i) => (gain > 2 ? [] : [i]));
   };
-  await expect.poll(stuck, { message: what, timeout: 60_000, interval: 100 }).toEqual([]);
+  await expect.poll(stuck, { message: what, interval: 100 }).toEqual([]);
 }
 
 const number = async (rows: Promise<{ n: number }[]>) => ((await rows)[0] as { n: number }).n;
 
 async function expectBooks(sql: Sql, machines: Machines, rigs: readonly Rig[]): Promise<void> {
-  await booksCaughtUp(sql, rigs, 60_000);
+  await booksCaughtUp(sql, rigs);
   const inBooks = ({ account }: Rig) =>
     number(sql`select count(*)::int as n from shares s join workers w on w.id = s.worker_id
       join accounts a on a.id = w.account_id where a.address = ${account}`);

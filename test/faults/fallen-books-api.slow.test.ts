@@ -17,7 +17,7 @@ import { quietLog } from '../quiet-log.ts';
 import { readJson } from '../stack/stack-fixture.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
-test('names, rates and events are those of the books as they are now', { timeout: 60_000 }, async () => {
+test('names, rates and events are those of the books as they are now', async () => {
   const { base, sql, api } = await openPoolApiBed();
   const miners = async () => {
     const { miners: rows } = await readJson<{ miners: { address: string }[] }>(`${base}/miners?limit=100`);
@@ -25,7 +25,7 @@ test('names, rates and events are those of the books as they are now', { timeout
   };
   const before = formatAddress(account('attack 0'), 'development');
   const after = formatAddress(account('somebody else'), 'development');
-  await expect.poll(miners, { timeout: 15_000 }).toContain(before);
+  await expect.poll(miners).toContain(before);
   const [first] = await sql<{ id: number }[]>`select id from accounts where address = ${before}`;
   // As after a fall: the id is somebody else's, versions and events count from further back, and another term has begun.
   await sql`alter table accounts disable trigger user`;
@@ -38,11 +38,11 @@ test('names, rates and events are those of the books as they are now', { timeout
     const found = await miners();
     return { before: found.includes(before), after: found.includes(after) };
   };
-  await expect.poll(seen, { timeout: 20_000 }).toEqual({ before: false, after: true });
+  await expect.poll(seen).toEqual({ before: false, after: true });
   expect(api.rates).toBeDefined();
 });
 
-test('receipts that fell with the database are made again, and the API gives those', { timeout: 60_000 }, async () => {
+test('receipts that fell with the database are made again, and the API gives those', async () => {
   const { base, sql } = await openPoolApiBed();
   const directory = join(temporaryDirectory(), 'journal');
   mkdirSync(directory);
@@ -86,6 +86,6 @@ test('receipts that fell with the database are made again, and the API gives tho
   await sql`update term set number = number + 1`;
   await maker.round();
   expect(delivered).toEqual([1, 1]);
-  await expect.poll(open, { timeout: 20_000 }).toEqual(['7']);
+  await expect.poll(open).toEqual(['7']);
   await journal.close();
 });

@@ -57,7 +57,8 @@ test('a node that hangs holds sixteen bodies at most, however many blocks are fo
   const source = new HangingSource('hanging');
   const { blocks, body, made } = bed([source]);
   for (let n = 0; n < 1_000; n++) blocks.add(blockOf(n), body);
-  await sleep(300);
+  await expect.poll(() => source.hanging).toBe(16);
+  await sleep(100);
   expect(source.hanging).toBe(16);
   expect(made()).toBe(16);
 });

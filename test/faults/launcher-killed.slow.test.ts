@@ -43,7 +43,7 @@ class Started {
   }
 
   says(text: string): Promise<void> {
-    return expect.poll(() => this.said, { timeout: 60_000, interval: 50 }).toContain(text);
+    return expect.poll(() => this.said, { interval: 50 }).toContain(text);
   }
 
   kill(signal: NodeJS.Signals): Promise<void> {
@@ -67,7 +67,7 @@ const left = (data: string): string[] =>
       }
     });
 
-const nobodyLeft = (data: string): Promise<void> => expect.poll(() => left(data), { timeout: 30_000 }).toEqual([]);
+const nobodyLeft = (data: string): Promise<void> => expect.poll(() => left(data)).toEqual([]);
 
 test('a node outlives its launcher by moments, and starts again at once', async () => {
   const data = join(temporaryDirectory(), 'node');
@@ -92,7 +92,7 @@ test('a miner outlives its launcher by moments', async () => {
   const words = ['-o', pool.url, '-u', MINER_ADDRESS, '--no-gpu', '--cpu-threads', '1', '--data-dir', data];
   const off = ['--api-listen', 'off', '--metrics-listen', 'off'];
   const miner = new Started([join(ROOT, 'bin/svc-miner'), ...words, ...off], oldNode());
-  await expect.poll(() => pool.accepted, { timeout: 60_000 }).toBeGreaterThan(0);
+  await expect.poll(() => pool.accepted).toBeGreaterThan(0);
   await miner.kill('SIGKILL');
   await nobodyLeft(data);
   await expect.poll(() => pool.clients.size).toBe(0);

@@ -41,7 +41,7 @@ export async function startMiningBed(settings: BedSettings = {}, identity?: Node
   return { bed, url, liar };
 }
 
-export const httpNode = (url: string, timeoutMillis = 300, pin?: Pin): HttpNode =>
+export const httpNode = (url: string, timeoutMillis = 10_000, pin?: Pin): HttpNode =>
   new HttpNode(
     {
       url,
@@ -69,14 +69,18 @@ export function fatalErrors(): unknown[] {
 }
 
 /** Follows nodes as a bridge does; what it would hand to listeners is kept. */
-export function followNodes(bed: Bed, urls: readonly string[]) {
+export function followNodes(bed: Bed, urls: readonly string[], timeoutMillis?: number) {
   const sets: TemplateSet[] = [];
   const cuts: number[] = [];
   const states = { healthy: false };
   const startMillis = performance.now();
   const upstream = new NodeUpstream(
     { network: NETWORKS.development, ...UPSTREAM_DEFAULTS, retryMillis: 20, refreshMillis: 20, feeFactor: 0 },
-    { sources: urls.map((url) => httpNode(url)), now: () => bed.now + performance.now() - startMillis, log: quietLog },
+    {
+      sources: urls.map((url) => httpNode(url, timeoutMillis)),
+      now: () => bed.now + performance.now() - startMillis,
+      log: quietLog,
+    },
   );
   upstream.start({
     templates: (set) => sets.push(set),

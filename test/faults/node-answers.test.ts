@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
+import type { WebSocket } from 'ws';
 import { developmentKey } from '../../node/development.ts';
 import { followCuts } from '../../protocol/api/client-events.ts';
 import { NodeSocket } from '../../runtime/node-socket.ts';
@@ -76,7 +77,7 @@ test('frames that are no frames, answers that are no answers: the node is passed
     liar.dropReaders();
     const before = liar.asked.length;
     await expect.poll(() => liar.asked.length, { interval: 5 }).toBeGreaterThan(before + 2);
-    expect(states.healthy).toBe(false);
+    await expect.poll(() => states.healthy).toBe(false);
   }
   liar.lie = {};
   await expect.poll(() => states.healthy).toBe(true);
@@ -91,13 +92,13 @@ test('frames that are no frames, answers that are no answers: the node is passed
   const before = sets.length;
   await bed.seal();
   await expect.poll(() => sets.length).toBeGreaterThan(before);
-  expect(states.healthy).toBe(true);
+  await expect.poll(() => states.healthy).toBe(true);
   expect(fatal).toEqual([]);
 });
 
 test('an answer without an end is cut off, a slow one is not waited for, and another node serves meanwhile', async () => {
   const { bed, url, liar } = await startMiningBed();
-  const { sets } = followNodes(bed, [liar.url, url]);
+  const { sets } = followNodes(bed, [liar.url, url], 300);
   await expect.poll(() => sets.at(-1)?.node).toBe(liar.url);
   const count = { bytes: 0 };
   liar.lie = endless(count);
@@ -140,7 +141,14 @@ test('no redirect is followed, and one is no verdict on a block', async () => {
 test('a reader that is sent more than it takes gives the connection up, holds little, and resumes where it was', async () => {
   const { bed, liar } = await startMiningBed();
   const padding = 'x'.repeat(256 * 1024);
-  liar.lie = { frame: (text, send) => send(text.replace('"data":{', `"data":{"padding":"${padding}",`)) };
+  const [seen, closed] = [new Set<WebSocket>(), new Set<WebSocket>()];
+  liar.lie = {
+    frame: (text, send, socket) => {
+      if (!seen.has(socket)) socket.on('close', () => closed.add(socket));
+      seen.add(socket);
+      send(text.replace('"data":{', `"data":{"padding":"${padding}",`));
+    },
+  };
   const over = new AbortController();
   onTestFinished(() => over.abort());
   let lost = 0;
@@ -148,15 +156,15 @@ test('a reader that is sent more than it takes gives the connection up, holds li
     { baseUrl: liar.url, afterHeight: 0, signal: over.signal, maxQueuedText: 1024 * 1024, onLost: () => lost++ },
     { ...nodeTransport(), sleep: () => sleep(10) },
   );
-  await bed.seal(20);
+  await bed.seal(40);
   const heights: number[] = [];
   for await (const item of stream) {
     if (item.type === 'cut_finalized') heights.push(item.data.cut.height);
-    if (heights.length === 20) break;
-    // As long as the reader is busy, the node goes on sending.
-    await sleep(50);
+    if (heights.length === 40) break;
+    // The reader is busy until the connection is given up, and hears of that when it reads on.
+    if (lost < 3) await expect.poll(() => closed.size).toBeGreaterThan(lost);
   }
-  expect(heights).toEqual(Array.from({ length: 20 }, (_, i) => i + 1));
+  expect(heights).toEqual(Array.from({ length: 40 }, (_, i) => i + 1));
   expect(lost).toBeGreaterThan(2);
 });
 
@@ -164,15 +172,17 @@ test('a connection that has gone quiet, or never gets through its handshake, is 
   const { liar } = await startMiningBed();
   const closed = (open: () => NodeSocket) => new Promise<void>((resolve) => open().on('close', () => resolve()));
   const url = `${liar.url.replace('http', 'ws')}/v1/events`;
-  const open = () => new NodeSocket(url, ['svc.node-events.v1'], 100);
+  const open = (quietMillis = 100) => new NodeSocket(url, ['svc.node-events.v1'], quietMillis);
   // Reads nothing, so it answers no ping; a peer that does answer is kept.
   liar.lie = { socket: (socket) => socket.pause() };
-  await closed(open);
+  await closed(() => open());
   liar.lie = { upgrade: (_request, socket) => void socket.write('HTTP/1.1 101 Swi') };
-  await closed(open);
+  await closed(() => open());
   liar.lie = { socket: () => undefined };
-  const kept = open();
-  await sleep(500);
+  const kept = open(2_000);
+  let answers = 0;
+  kept.on('pong', () => answers++);
+  await expect.poll(() => answers).toBe(2);
   expect(kept.readyState).toBe(kept.OPEN);
   kept.terminate();
 });

@@ -69,7 +69,7 @@ export class PayoutBed {
     await migrate(bed.sql, quietLog);
     chain.start(CUT_MILLIS);
     await daemon.start();
-    await expect.poll(() => daemon.result('status'), { timeout: 30_000 }).toMatchObject({ caught_up: true });
+    await expect.poll(() => daemon.result('status')).toMatchObject({ caught_up: true });
     return bed;
   }
 
@@ -158,7 +158,7 @@ export class PayoutBed {
   }
 
   /** Nothing is left to be taken in, reserved, sent or settled. */
-  async settled(timeoutMillis: number): Promise<void> {
+  async settled(): Promise<void> {
     const open = async () => {
       const [row] = await this.sql<{ taken: number; open: number; due: number }[]>`select
         (select value::int from settings where name = 'test_income') as taken,
@@ -166,9 +166,7 @@ export class PayoutBed {
         (select count(*)::int from accounts where balance >= ${MINIMUM}) as due`;
       return { left: this.income.length - (row?.taken ?? 0), open: row?.open, due: row?.due };
     };
-    await expect
-      .poll(() => open().catch(() => undefined), { timeout: timeoutMillis, interval: 200 })
-      .toEqual({ left: 0, open: 0, due: 0 });
+    await expect.poll(() => open().catch(() => undefined), { interval: 100 }).toEqual({ left: 0, open: 0, due: 0 });
   }
 
   /** Everybody has on the chain what the books say was paid, and no more than was earned. */

@@ -45,7 +45,6 @@ async function first(bed: ReceiptsBed, ends: readonly FrontEnd[]): Promise<void>
 
 test.each([{ remembers: true }, { remembers: false }])(
   'the books fell back while a front end was away: its old slice is not signed anew (%o)',
-  { timeout: 120_000 },
   async ({ remembers }) => {
     const key = newPoolKey();
     const end = await openFrontEnd();
@@ -81,7 +80,7 @@ test.each([{ remembers: true }, { remembers: false }])(
   },
 );
 
-test('what one front end sent in time does not cover what another sent too late', { timeout: 120_000 }, async () => {
+test('what one front end sent in time does not cover what another sent too late', async () => {
   const key = newPoolKey();
   const early = await openFrontEnd();
   const away = await openFrontEnd(early.directory, 0xcd);
@@ -103,7 +102,7 @@ test('what one front end sent in time does not cover what another sent too late'
   expect(after.delivered).not.toContain(`pplns/1/${away.bootId}`);
 });
 
-test('a fall after which the slice closes as it did costs no receipt', { timeout: 120_000 }, async () => {
+test('a fall after which the slice closes as it did costs no receipt', async () => {
   const key = newPoolKey();
   const end = await openFrontEnd();
   const held: Receipt[] = [];

@@ -9,9 +9,7 @@ import { addressOf, PayoutBed } from './payout-bed.ts';
 
 const PROGRAM = join(import.meta.dirname, '../../bin/svc-pool');
 
-test('payments that the books cannot cover: shown, refused, and booked on a person’s word', {
-  timeout: 120_000,
-}, async () => {
+test('payments that the books cannot cover: shown, refused, and booked on a person’s word', async () => {
   const bed = await PayoutBed.open();
   const { firstAddress } = bed.files;
   await bed.sql`insert into settings values ('pool_address', ${firstAddress})`;
@@ -40,9 +38,7 @@ test('payments that the books cannot cover: shown, refused, and booked on a pers
 
   // Paid by a pool whose database is gone: the miner is not even known.
   const recipients = [{ address: addressOf(1), amount: 2n * COIN }];
-  await expect
-    .poll(async () => (await bed.wallet().sendMany(requestIdOf(prefix, 1), recipients)).kind, { timeout: 30_000 })
-    .toBe('ok');
+  await expect.poll(async () => (await bed.wallet().sendMany(requestIdOf(prefix, 1), recipients)).kind).toBe('ok');
   const shown = await repair();
   expect(shown).toMatchObject({
     code: 1,
@@ -59,6 +55,6 @@ test('payments that the books cannot cover: shown, refused, and booked on a pers
   bed.income.push({ account: 1, amount: 5n * COIN });
   bed.startIncome();
   bed.startPool();
-  await bed.settled(60_000);
+  await bed.settled();
   await bed.expectPaidOnce();
 });

@@ -31,15 +31,13 @@ async function setUp() {
   await daemon.start();
   const status = () => daemon.result('status');
   const caughtUp = () =>
-    expect
-      .poll(status, { timeout: 20_000 })
-      .toMatchObject({ caught_up: true, indexed_height: chain.api.bed.node.head().height });
+    expect.poll(status).toMatchObject({ caught_up: true, indexed_height: chain.api.bed.node.head().height });
   const balance = async () => (await chain.api.client.addressBalance({ address: stranger })).balance;
   await caughtUp();
   return { directory, files, chain, daemon, status, caughtUp, balance };
 }
 
-test('a wallet restored from an older copy does not pay a used request id again', { timeout: 120_000 }, async () => {
+test('a wallet restored from an older copy does not pay a used request id again', async () => {
   const { directory, files, chain, daemon, status, caughtUp, balance } = await setUp();
   const state = `${files.file}.state`;
   const backup = join(directory, 'backup');
@@ -64,7 +62,7 @@ test('a wallet restored from an older copy does not pay a used request id again'
     await daemon.stop('SIGKILL');
     await chain.beat();
   }
-  await expect.poll(status, { timeout: 20_000 }).toMatchObject({ payments_stopped: 'unknown_spend' });
+  await expect.poll(status).toMatchObject({ payments_stopped: 'unknown_spend' });
   expect((await status()).request_table).not.toBe(table);
   expect(await daemon.call('send', order)).toMatchObject({
     error: { code: -32000, data: { code: 'payments_stopped' } },
@@ -73,15 +71,13 @@ test('a wallet restored from an older copy does not pay a used request id again'
   expect(await balance()).toBe(String(3n * COIN));
 
   await daemon.result('rescan');
-  await expect.poll(status, { timeout: 20_000 }).toMatchObject({ payments_stopped: null, caught_up: true });
+  await expect.poll(status).toMatchObject({ payments_stopped: null, caught_up: true });
   await daemon.result('send', { ...order, request_id: 'withdrawal 18' });
   await chain.beat();
   expect(await balance()).toBe(String(6n * COIN));
 });
 
-test('a node rolled back under the same chain id: what it no longer holds is not final', {
-  timeout: 120_000,
-}, async () => {
+test('a node rolled back under the same chain id: what it no longer holds is not final', async () => {
   const { directory, chain, daemon, status, caughtUp, balance } = await setUp();
   const backup = join(directory, 'node');
   await chain.restart((store) => copy(store, backup));
@@ -94,13 +90,11 @@ test('a node rolled back under the same chain id: what it no longer holds is not
   await chain.restart((store) => copy(backup, store));
   expect(await balance()).toBe('0');
 
-  await expect
-    .poll(status, { timeout: 20_000 })
-    .toMatchObject({ node_trouble: 'node_behind_wallet', caught_up: false });
+  await expect.poll(status).toMatchObject({ node_trouble: 'node_behind_wallet', caught_up: false });
   expect(await daemon.result('send', order)).toMatchObject({ duplicate: true, state: 'pending' });
   await chain.beat();
   await chain.beat();
-  await expect.poll(status, { timeout: 20_000 }).toMatchObject({
+  await expect.poll(status).toMatchObject({
     node_trouble: 'chain_rolled_back',
     payments_stopped: 'chain_rolled_back',
     caught_up: false,
@@ -110,11 +104,9 @@ test('a node rolled back under the same chain id: what it no longer holds is not
   expect(await daemon.call('send', { ...order, request_id: 'other' })).toMatchObject({ error: { code: -32000 } });
 
   await daemon.crash();
-  await expect
-    .poll(status, { timeout: 20_000 })
-    .toMatchObject({ node_trouble: 'chain_rolled_back', payments_stopped: 'chain_rolled_back' });
+  await expect.poll(status).toMatchObject({ node_trouble: 'chain_rolled_back', payments_stopped: 'chain_rolled_back' });
   await daemon.result('rescan');
-  await expect.poll(status, { timeout: 20_000 }).toMatchObject({ payments_stopped: null, caught_up: true });
+  await expect.poll(status).toMatchObject({ payments_stopped: null, caught_up: true });
   expect(await daemon.result('send', order)).toMatchObject({ duplicate: true, state: 'pending' });
   // Beyond its last valid height the payment can never run: only now may it be made anew.
   await chain.api.bed.seal(31);

@@ -17,9 +17,9 @@ import { removeCopy, swapIn, takeBaseBackup } from './database-swap.ts';
 import { keptLogs } from './kept-logs.ts';
 
 /** An election, a time-out of the database's client and a round of waiting for reports are each a few seconds. */
-const STALL_MILLIS = 60_000;
+const STALL_MILLIS = 180_000;
 const ROLLBACKS = repeats({ full: 1, deep: 50 });
-const TIMEOUT = { timeout: count({ full: 180_000, deep: 3_600_000 }) };
+const TIMEOUT = { timeout: count({ full: 900_000, deep: 3_600_000 }) };
 
 async function bed(names: readonly string[], redisUrl?: string) {
   const postgres = await startPostgresServer(60);
@@ -82,7 +82,7 @@ async function bed(names: readonly string[], redisUrl?: string) {
     log.info('copied', { closed: then });
     return async () => {
       most = Math.max(most, await goOn(then));
-      for (const [slice, chain] of await publishedSlices(sql)) published.set(slice, chain);
+      for (const [slice, chain] of await publishedSlices(sql, [...instances.values()])) published.set(slice, chain);
       log.info('falls back', { closed: then });
       await swapIn(postgres, copy);
       removeCopy(copy);

@@ -78,7 +78,7 @@ function flip(path: string, at: number): void {
   writeFileSync(path, bytes);
 }
 
-test('a damaged file is named, built again and sound afterwards', { timeout: 180_000 }, async () => {
+test('a damaged file is named, built again and sound afterwards', async () => {
   const directory = temporaryDirectory();
   await start(directory);
   for (const [name, { damage, reason, stages }] of Object.entries(damages)) {

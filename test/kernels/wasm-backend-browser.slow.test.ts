@@ -15,7 +15,7 @@ const directory = mkdtempSync(join(tmpdir(), 'svc-test-'));
 beforeAll(async () => {
   const root = new URL('./page', import.meta.url).pathname;
   await build({ root, logLevel: 'error', build: { outDir: directory, target: 'esnext' }, worker: { format: 'es' } });
-}, 120_000);
+});
 afterAll(() => rmSync(directory, { recursive: true }));
 
 const header = noiseHeader(3);
@@ -37,7 +37,7 @@ function expectedHits(): string[] {
 test.each([
   ['an isolated page, threads over shared memory', true, 'CPU, 2 threads'],
   ['an ordinary page, one thread', false, 'CPU, 1 thread'],
-])('%s', { timeout: 120_000 }, async (_, isolated, name) => {
+])('%s', async (_, isolated, name) => {
   const browser = await launch();
   onTestFinished(() => browser.close());
   const page = await browser.newPage();

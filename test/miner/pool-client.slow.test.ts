@@ -74,7 +74,7 @@ function mine(
   return { client, ...watched };
 }
 
-async function until(what: () => boolean, millis = 15_000): Promise<void> {
+async function until(what: () => boolean, millis = 240_000): Promise<void> {
   const end = performance.now() + millis;
   while (!what()) {
     if (performance.now() > end) throw new Error(`waited in vain: ${what}`);
@@ -172,7 +172,7 @@ test('fails over when the first pool breaks, and returns to it', async () => {
 test('a share in flight at the return is answered by the pool it belongs to', async () => {
   const first = await fixture({ ...easy, silent: true });
   const second = await fixture(easy);
-  const watched = mine([first.url, second.url], { times: { loginMillis: 100 } });
+  const watched = mine([first.url, second.url], { times: { loginMillis: 1_000 } });
   await until(() => watched.client.state?.pool === 1 && watched.jobs.length > 0);
   const share = solve(last(watched));
   first.options.silent = false;
@@ -286,7 +286,7 @@ test.each([
   const bad = await fixture(options);
   const good = await fixture();
   const watched = mine([bad.url, good.url], {
-    times: { loginMillis: 150, pingMillis: 50, pongMillis: 150, firstJobMillis: 500 },
+    times: { loginMillis: 1_000, pingMillis: 50, pongMillis: 1_000, firstJobMillis: 2_000 },
   });
   await until(() => watched.client.state?.pool === 1);
   expect(lostBy(watched)[0]).toBe('pool_silent');

@@ -7,7 +7,7 @@ import { temporaryDirectory } from '../temporary.ts';
 
 export const MAIN = fileURLToPath(new URL('../../miner/main.ts', import.meta.url));
 
-export async function until(what: () => boolean | Promise<boolean>, millis = 30_000, why = () => ''): Promise<void> {
+export async function until(what: () => boolean | Promise<boolean>, millis = 240_000, why = () => ''): Promise<void> {
   const end = performance.now() + millis;
   while (!(await what())) {
     if (performance.now() > end) throw new Error(`waited in vain: ${what} ${why()}`);
@@ -61,7 +61,7 @@ export class RunningMiner {
     return `http://${pattern.exec(this.err)?.[1]}`;
   }
 
-  async ended(millis = 30_000): Promise<number> {
+  async ended(millis = 240_000): Promise<number> {
     await until(
       () => this.exit !== undefined,
       millis,

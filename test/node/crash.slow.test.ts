@@ -176,7 +176,7 @@ test('a disk that is full stops the node with its reason; with room again it goe
   const height = await check(store, seen, 0);
   await runChild(store, 2, seen, { cuts: 5, millis: 0 });
   expect(await check(store, seen, height)).toBeGreaterThan(height);
-}, 120_000);
+});
 
 test('an empty store without a genesis, and a store of another chain, are refused', async () => {
   const directory = temporaryDirectory();

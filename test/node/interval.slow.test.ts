@@ -45,4 +45,4 @@ test('the stake half of an interval is paid after it, to members that were there
   expect(ledger.state.workReserve).toBe(
     ledger.state.workCarry + ledger.state.windows.reduce((sum, open) => sum + open.workHalf, 0n),
   );
-}, 120_000);
+});

@@ -194,7 +194,7 @@ test('a reward waits for the journal that may name its finder, and a solo block 
   const paying = chain.pay(blockId, 3, 1000n, extranonce);
   chain.items = [cut(0), cut(99, [paying]), cut(200)];
   const following = follow(accountant);
-  await expect.poll(() => asked.length, { timeout: 10_000 }).toBeGreaterThan(2);
+  await expect.poll(() => asked.length).toBeGreaterThan(2);
   expect(new Set(asked)).toEqual(new Set([toHex(pattern('accountant/boot', 8))]));
   expect((await sql`select 1 from blocks`).length).toBe(0);
   const record = { kind: 'block', service: 'solo', account: account(1), worker: 'rig', blockId } as const;

@@ -423,6 +423,6 @@ test('live pages and webhooks hear of a block once it is in the books', async ()
 });
 
 async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + 90_000; Date.now() < end; await sleep(20)) if (await holds()) return;
+  for (const end = Date.now() + 240_000; Date.now() < end; await sleep(20)) if (await holds()) return;
   throw new Error('it did not happen in time');
 }

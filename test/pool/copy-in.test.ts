@@ -9,7 +9,7 @@ test.each([
   ['a wrong value', 'x\n'],
   ['a value that breaks a rule', '7\n'],
   ['a wrong value after many good ones', `${'1\n'.repeat(200_000)}x\n`],
-])('%s ends the copy with the reason, and the connection is good for more', { timeout: 20_000 }, async (_, text) => {
+])('%s ends the copy with the reason, and the connection is good for more', async (_, text) => {
   const { sql } = await server.fresh();
   await sql`create table numbers (n integer check (n < 5))`;
   const copy = () => sql.begin((transaction) => copyIn(transaction`copy numbers from stdin`, text));

@@ -116,11 +116,11 @@ async function expectShares(sql: Sql, lives: readonly Life[]): Promise<void> {
 
 /** Every reward that the chain paid the pool, by block. */
 async function rewardsOfPool(api: string, address: string): Promise<Map<string, bigint>> {
-  const client = createApiClient({ baseUrl: api, attempts: 3, timeoutMillis: 10_000 }, apiClientDependencies());
+  const client = createApiClient({ baseUrl: api, attempts: 3, timeoutMillis: 60_000 }, apiClientDependencies());
   const chain = chainOfApi(client, apiClientDependencies());
   const head = await chain.headHeight();
   const rewards = new Map<string, bigint>();
-  for await (const item of chain.cuts(0, AbortSignal.timeout(60_000))) {
+  for await (const item of chain.cuts(0, AbortSignal.timeout(240_000))) {
     if (item.type === 'missed') throw new Error('the node forgot the first cuts');
     for (const reward of item.data.rewards)
       if ((await chain.block(reward.block_id))?.payout === address) rewards.set(reward.block_id, BigInt(reward.amount));
@@ -162,11 +162,11 @@ test('whatever is killed, nothing answered is lost, nothing is paid twice and ev
   const accepted = () => rigs.flatMap((rig) => rig.lives).reduce((sum, life) => sum + life.accepted, 0);
   for (const victim of victims(count({ full: 4, deep: 60 }))) {
     const before = accepted();
-    await expect.poll(() => accepted() - before, { timeout: 60_000 }).toBeGreaterThan(10);
+    await expect.poll(() => accepted() - before).toBeGreaterThan(10);
     await stack.kill(victim);
   }
   const before = accepted();
-  await expect.poll(() => accepted() - before, { timeout: 60_000 }).toBeGreaterThan(10);
+  await expect.poll(() => accepted() - before).toBeGreaterThan(10);
   for (const rig of rigs) await rig.stop();
 
   // Payouts are carried by blocks; from here on they are somebody else's, so that the pool's books come to rest.
@@ -174,7 +174,7 @@ test('whatever is killed, nothing answered is lost, nothing is paid twice and ev
   const other = new Rig('solo', 4, () => bridge);
   const lives = rigs.flatMap((rig) => rig.lives);
   const sql = stack.books();
-  await expect.poll(() => quiet(sql), { timeout: 240_000, interval: 500 }).toBe(true);
+  await expect.poll(() => quiet(sql), { timeout: 400_000, interval: 100 }).toBe(true);
   await other.stop();
   await expectShares(sql, lives);
   await expectMoney(sql, stack.api, [1, 2, 3]);

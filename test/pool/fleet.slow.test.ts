@@ -62,7 +62,7 @@ test('three instances, one killed, one added, sessions that move: no share lost 
   await load();
 
   // From b to c and back: the session goes on, its headers never come again.
-  const shelved = (session: string) => expect.poll(() => fleet.isShelved(session), { timeout: 120_000 }).toBe(true);
+  const shelved = (session: string) => expect.poll(() => fleet.isShelved(session)).toBe(true);
   const movers = rigs.filter((_, i) => i % 3 === 1).slice(0, 6);
   await Promise.all(movers.map((rig) => rig.move(c.ports, shelved)));
   await Promise.all(movers.map((rig) => rig.move(b.ports, shelved)));
@@ -75,7 +75,7 @@ test('three instances, one killed, one added, sessions that move: no share lost 
   const d = await fleet.add('d');
   for (const rig of orphans.slice(17)) rig.turnTo(d.ports);
   const isBack = (rig: Rig) => !lost.has(rig.life) && (rig.life?.accepted ?? 0) > 0;
-  await expect.poll(() => orphans.every(isBack), { timeout: 120_000 }).toBe(true);
+  await expect.poll(() => orphans.every(isBack)).toBe(true);
   await load();
 
   // The same data directory, a new process: what the killed one answered and nobody took comes from there.
@@ -86,7 +86,7 @@ test('three instances, one killed, one added, sessions that move: no share lost 
 
   expectHeadersApart(rigs);
   const sql = fleet.books();
-  await booksCaughtUp(sql, rigs, 120_000);
+  await booksCaughtUp(sql, rigs);
   await expectShares(sql, rigs);
   const [boots] = await sql<{ n: number }[]>`select count(distinct boot_id)::int as n from shares`;
   expect(boots?.n).toBe(5);

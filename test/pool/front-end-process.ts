@@ -33,12 +33,12 @@ const sink = new PoolSink({ journal, outbox, log: quietLog, now: Date.now });
 const keys = redisKeys('instances');
 const sealed = testSealed();
 const sending = connectRedis(redisUrl, 'feed', quietLog);
-await redisReady(sending, 5_000);
+await redisReady(sending, 120_000);
 const sql = connectDatabase(databaseUrl, { max: 3 });
 const [positions, reign] = [positionsOf(sql), reignOf(sql)];
 new StreamSender({ keys, batchEntries: 50 }, { redis: sending, outbox, positions, reign, ...sealed, log: quietLog });
 const reading = connectRedis(redisUrl, 'accountant', quietLog);
-await redisReady(reading, 5_000);
+await redisReady(reading, 120_000);
 const source = new StreamSource(
   { keys, consumer: journal.bootId, messageEntries: 50 },
   { redis: reading, positions, reign, ...sealed, log: quietLog, now: Date.now },

@@ -10,6 +10,7 @@ import type { Sql } from '../../pool/database/connect.ts';
 import { fromHex } from '../../protocol/bytes.ts';
 import { poolKeyName } from '../../protocol/receipt.ts';
 import type { Evidence } from '../../protocol/receipt-evidence.ts';
+import { freePorts } from '../../runtime/free-port.ts';
 import { Program } from '../bridge/program.ts';
 import { addressOf } from '../bridge/stratum-client.ts';
 import { count } from '../level.ts';
@@ -123,11 +124,12 @@ test('a pool that drops a twentieth of one miner’s work is convicted by that m
   expect(receipt).toMatchObject({ address: victim, worker: 'rig1' });
   // And it goes on mining.
   expect(robbed.running.exit).toBeUndefined();
-}, 600_000);
+});
 
 test('an honest pool of two instances is accused of nothing: kill -9 of pools and miners, reconnects, both wires', async () => {
   const fleet = await Fleet.start(CHAIN);
-  const fixed = { pplns: 41_720, web: 41_740 };
+  const [pplns, web] = (await freePorts(2)) as [number, number];
+  const fixed = { pplns, web };
   let first = await fleet.add('a', fixed);
   mkdirSync(join(fleet.directory, 'b'), { recursive: true });
   copyFileSync(join(fleet.directory, 'a', 'pool.key'), join(fleet.directory, 'b', 'pool.key'));
@@ -179,4 +181,4 @@ test('an honest pool of two instances is accused of nothing: kill -9 of pools an
   const boots = async () =>
     (await sql<{ n: number }[]>`select count(distinct boot_id)::int as n from receipt_sheets`)[0]?.n;
   await expect.poll(boots, { timeout: PATIENCE }).toBeGreaterThanOrEqual(3);
-}, 600_000);
+});

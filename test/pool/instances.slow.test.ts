@@ -79,14 +79,15 @@ test('three instances, one killed, one added, Redis wiped: every answered share 
     start(other);
     await until(async () => bootOf(accountant) !== accountantBoot && bootOf(other) !== otherBoot && bootOf('d'));
     await sleep(rest);
-    const running = children.filter((child) => child.exitCode === null && child.signalCode === null);
-    for (const child of running) child.kill('SIGUSR2');
     const answered = () =>
       ['a', 'b', 'c', 'd'].flatMap((name) =>
         readFileSync(join(directory, `${name}.answered`), 'utf8')
           .split('\n')
           .filter((line) => line.length === 33),
       );
+    await until(async () => answered().length > 500);
+    const running = children.filter((child) => child.exitCode === null && child.signalCode === null);
+    for (const child of running) child.kill('SIGUSR2');
     await sleep(500);
     const expected = new Set(answered());
     const kept = async () =>
@@ -97,7 +98,7 @@ test('three instances, one killed, one added, Redis wiped: every answered share 
         ).map((row) => `${row.boot}/${row.sequence}`),
       );
     let missing = [...expected];
-    for (const end = Date.now() + 120_000; missing.length > 0 && Date.now() < end; await sleep(500)) {
+    for (const end = Date.now() + 300_000; missing.length > 0 && Date.now() < end; await sleep(500)) {
       const inBooks = await kept();
       missing = missing.filter((share) => !inBooks.has(share));
     }
@@ -122,4 +123,4 @@ test('three instances, one killed, one added, Redis wiped: every answered share 
     await postgres.stop();
     rmSync(directory, { recursive: true, force: true });
   }
-}, 240_000);
+});

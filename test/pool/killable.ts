@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { connectDatabase, type Sql } from '../../pool/database/connect.ts';
+import { freePorts } from '../../runtime/free-port.ts';
 import { runToEnd } from '../../stack/process.ts';
 import { Program } from '../bridge/program.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -28,7 +29,7 @@ export class KillableStack {
   #node: Program | undefined;
   #wallet: Program | undefined;
   #pool: Program | undefined;
-  /** Known after the first start; the others were told of them, so they stay. */
+  /** Chosen at the first start; the others were told of them, so they stay. */
   readonly #fixed = { api: ANY, mining: ANY, wallet: ANY };
   /** Where miners connect; new at every start of the pool. */
   ports = { pplns: 0, solo: 0 };
@@ -63,6 +64,8 @@ export class KillableStack {
   }
 
   async start(): Promise<void> {
+    const [api, mining, wallet] = (await freePorts(3)) as [number, number, number];
+    Object.assign(this.#fixed, { api: `${HOST}:${api}`, mining: `${HOST}:${mining}`, wallet: `${HOST}:${wallet}` });
     await bringCluster(join(this.poolDirectory, 'database'));
     await this.#startNode();
     const made = ['init', '--file', this.#walletFile, '--network', 'development', '--generate-password', '--json'];

@@ -13,7 +13,7 @@ import { quietLog } from '../quiet-log.ts';
 import { bringCluster } from './ready-cluster.ts';
 
 const HOST = '127.0.0.1';
-const START_ATTEMPTS = 10;
+const START_ATTEMPTS = 60;
 /** A tenth of a second apart: a server on a busy machine takes its time to come back. */
 const ASK_ATTEMPTS = 6_000;
 

@@ -16,7 +16,7 @@ import { booksCaughtUp, expectShares, Rig } from './rig.ts';
 import { smallDisk } from './small-disk.ts';
 
 const OUTAGE_MILLIS = count({ full: 6_000, deep: 600_000 });
-const PATIENCE = { timeout: 180_000 };
+const PATIENCE = { timeout: 300_000 };
 const NOT_READY = 31;
 
 async function hasher(): Promise<Verifier> {
@@ -77,7 +77,7 @@ test('PostgreSQL frozen, PostgreSQL killed, Redis killed: shares are taken all t
   asker.close();
   await Promise.all(rigs.map((rig) => rig.stop()));
   const sql = fleet.books();
-  await booksCaughtUp(sql, rigs, 180_000);
+  await booksCaughtUp(sql, rigs);
   await expectShares(sql, rigs);
   await sql.end({ timeout: 1 });
   for (const { program } of instances) expect(await program.stop()).toBe(0);
@@ -118,7 +118,7 @@ test('a full disk of the journal: shares are refused rather than lost, and taken
   await fleet.redis.start();
   const second = await fleet.add('a');
   const sql = fleet.books();
-  await booksCaughtUp(sql, rigs, 180_000);
+  await booksCaughtUp(sql, rigs);
   // What was under way when the process was killed has arrived as well.
   await sleep(500);
   await expectShares(sql, rigs);

@@ -11,7 +11,7 @@ const share = () => ({
   ...{ atMillis: Date.now(), identity: freshIdentity() },
 });
 
-test('slices that take longer than one turn may are made in several', { timeout: 120_000 }, async () => {
+test('slices that take longer than one turn may are made in several', async () => {
   // Every signature takes twelve seconds, nothing else takes any, and a sheet may take thirty.
   let now = performance.now();
   vi.spyOn(performance, 'now').mockImplementation(() => now);

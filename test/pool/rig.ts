@@ -81,7 +81,7 @@ export class Rig {
     await promise;
     await shelved(before.client.session);
     this.#moving = undefined;
-    await expect.poll(() => this.life !== before && (this.life?.accepted ?? 0) > 0, { timeout: 60_000 }).toBe(true);
+    await expect.poll(() => this.life !== before && (this.life?.accepted ?? 0) > 0).toBe(true);
     expect(this.life?.client.session).toBe(before.client.session);
     expect(this.life?.client.prefix).toEqual(before.client.prefix);
   }
@@ -185,7 +185,7 @@ export async function expectShares(sql: Sql, rigs: readonly Rig[]): Promise<void
  * Waits until every answered share is in the books, worker by worker: the sum may be reached before, by shares that were kept and
  * not answered when an instance died.
  */
-export async function booksCaughtUp(sql: Sql, rigs: readonly Rig[], timeoutMillis: number): Promise<void> {
+export async function booksCaughtUp(sql: Sql, rigs: readonly Rig[]): Promise<void> {
   const answered = new Map<string, number>();
   for (const rig of rigs)
     for (const { worker, accepted } of rig.lives)
@@ -198,5 +198,5 @@ export async function booksCaughtUp(sql: Sql, rigs: readonly Rig[], timeoutMilli
     const taken = new Map(rows.map(({ name, n }) => [name, n]));
     return [...answered].filter(([name, n]) => (taken.get(name) ?? 0) < n).length;
   };
-  await expect.poll(missing, { timeout: timeoutMillis, interval: 300 }).toBe(0);
+  await expect.poll(missing, { timeout: 300_000, interval: 100 }).toBe(0);
 }

@@ -31,11 +31,14 @@ const figures = (instance: string): InstanceFigures => ({
 });
 
 let instances = 0;
+/** Subscribers of each prefix. */
+const listeners = new Map<string, number>();
 async function open(prefix: string) {
+  listeners.set(prefix, (listeners.get(prefix) ?? 0) + 1);
   const redis = connectRedis(server.url, 'a', quietLog);
   const subscriber = connectRedis(server.url, 'b', quietLog);
-  await redisReady(redis, 5_000);
-  await redisReady(subscriber, 5_000);
+  await redisReady(redis, 120_000);
+  await redisReady(subscriber, 120_000);
   const state = new RedisSharedState(shelf, {
     redis,
     subscriber,
@@ -47,12 +50,15 @@ async function open(prefix: string) {
   });
   const heard: News[] = [];
   state.subscribe((news) => heard.push(news));
-  await sleep(50);
+  // News are heard from when Redis has both the connection and its subscription.
+  await until(
+    async () => ((await redis.pubsub('NUMSUB', redisKeys(prefix).news))[1] as number) >= (listeners.get(prefix) ?? 0),
+  );
   return { state, heard, redis };
 }
 
 async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + 10_000; Date.now() < end; await sleep(20)) if (await holds()) return;
+  for (const end = Date.now() + 180_000; Date.now() < end; await sleep(20)) if (await holds()) return;
   throw new Error('it did not happen in time');
 }
 
@@ -78,7 +84,7 @@ test('instances share bans, news and figures, and a session is taken by one of t
   const untilMillis = Date.now() + 60_000;
   await a.state.ban({ key: '10.0.0.2', untilMillis });
   await until(async () => (await b.state.bans()).length === 1);
-  expect(b.heard).toEqual([{ kind: 'ban', key: '10.0.0.2', untilMillis }]);
+  await expect.poll(() => b.heard).toEqual([{ kind: 'ban', key: '10.0.0.2', untilMillis }]);
   // A third one that comes later learns of it.
   const c = await open('share');
   await until(async () => (await c.state.bans()).length === 1);

@@ -25,6 +25,5 @@ async function kernelCache(): Promise<typeof buildCache> {
  */
 test.each(vectorsOf('mainnet').slice(0, count({ full: 1, deep: 2 })))(
   'the reference reproduces mainnet epoch $epoch',
-  { timeout: 600_000 },
   async (vector) => checkReference(MAINNET, vector, level === 'deep' ? buildCache : await kernelCache()),
 );

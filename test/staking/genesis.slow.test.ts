@@ -79,7 +79,7 @@ test('the commands: one makes the document and prints the chain id, the other ru
   const [file, out] = [join(directory, 'bert.json'), join(directory, 'genesis.json')];
   writeFileSync(file, registration());
   const run = (words: readonly string[]) =>
-    promisify(execFile)(process.execPath, [MAIN, ...words], { timeout: 60_000 });
+    promisify(execFile)(process.execPath, [MAIN, ...words], { timeout: 240_000 });
   const words = ['genesis', '--network', 'testnet', '--validator', file, '--development-validators', '1', '--out', out];
   await expect(run(words)).rejects.toMatchObject({
     code: 1,

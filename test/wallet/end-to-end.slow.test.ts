@@ -25,7 +25,7 @@ async function setUp(funds: Funds, words: string[] = []) {
   const balanceAt = async (address: string) => BigInt((await chain.api.client.addressBalance({ address })).balance);
   const caughtUp = () =>
     expect
-      .poll(() => daemon.result('status'), { timeout: 20_000 })
+      .poll(() => daemon.result('status'))
       .toMatchObject({ indexed_height: chain.api.bed.node.head().height, caught_up: true });
   return { directory, files, chain, daemon, balanceAt, caughtUp };
 }
@@ -68,7 +68,7 @@ test('pay, see it finalized, and find everything again from the words alone', as
     request_id: 'first',
     payload_text: 'thanks',
   });
-  await expect.poll(() => events.some(({ method }) => method === 'unconfirmed'), { timeout: 10_000 }).toBe(true);
+  await expect.poll(() => events.some(({ method }) => method === 'unconfirmed')).toBe(true);
   await chain.beat();
   await caughtUp();
   expect(await balanceAt(to)).toBe(1_250_000_000n);
@@ -182,8 +182,6 @@ test('a node that goes away in the middle and comes back: everything asked for i
     await chain.restart();
   }
   await all;
-  await expect
-    .poll(async () => ((await daemon.result('pending')).transactions as unknown[]).length, { timeout: 30_000 })
-    .toBe(0);
+  await expect.poll(async () => ((await daemon.result('pending')).transactions as unknown[]).length).toBe(0);
   expect(await balanceAt(to)).toBe(40n * COIN);
 });

@@ -168,7 +168,7 @@ export class DaemonProcess {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
-      signal: AbortSignal.timeout(60_000),
+      signal: AbortSignal.timeout(240_000),
     });
     return (await answer.json()) as RpcAnswer;
   }
