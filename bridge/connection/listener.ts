@@ -92,7 +92,7 @@ export class Listener implements ListenerControl {
         add: (key) => this.#counts.add(key, 1),
         giveBack: (key) => this.#counts.add(key, -1),
       },
-      admit: (address) => this.#admit(address),
+      admit: (address, isCounted) => this.#admit(address, isCounted),
       count: (amount) => this.#count('ws', amount),
     });
     if (options.certificate !== null) this.setCertificate(options.certificate);
@@ -172,7 +172,7 @@ export class Listener implements ListenerControl {
   #takePlace(address: string): string | undefined {
     const isFull = this.#proxies.has(address)
       ? this.#counts.all >= this.#desk.limits.connections
-      : !this.#admit(address);
+      : !this.#admit(address, false);
     if (!this.#accepting || isFull || !this.#admitRate(this.#desk.now())) return undefined;
     const key = clientKey(address);
     this.#counts.add(key, 1);
@@ -186,9 +186,11 @@ export class Listener implements ListenerControl {
     return bucket !== undefined;
   }
 
-  #admit(address: string): boolean {
+  /** Whether this client may have one more connection; `isCounted`: it has a place among all already, in the proxy's name. */
+  #admit(address: string, isCounted: boolean): boolean {
     const { connections, connectionsPerAddress } = this.#desk.limits;
-    return this.#counts.all < connections && this.#counts.of(clientKey(address)) < connectionsPerAddress;
+    const hasPlace = isCounted || this.#counts.all < connections;
+    return hasPlace && this.#counts.of(clientKey(address)) < connectionsPerAddress;
   }
 
   #count(transport: string, amount: 1 | -1): void {
@@ -289,7 +291,7 @@ export class Listener implements ListenerControl {
 
   /** The address the proxy names is the one that counts. */
   #moveTo(arrival: Arrival, address: string): boolean {
-    if (!this.#admit(address)) return false;
+    if (!this.#admit(address, true)) return false;
     const key = clientKey(address);
     this.#counts.add(arrival.key, -1);
     this.#counts.add(key, 1);

@@ -29,7 +29,7 @@ export type StratumSocketsDependencies = {
   /** The count of all connections of this server, by client. */
   readonly places: Places & { add(key: string): void };
   /** Whether one more of this client may be counted. */
-  readonly admit: (address: string) => boolean;
+  readonly admit: (address: string, isCounted: boolean) => boolean;
   /** A WebSocket was opened (1) or is gone (-1). */
   readonly count: (amount: 1 | -1) => void;
 };
@@ -108,7 +108,7 @@ export class StratumSockets {
     }
     const address = client ?? proxies.clientOf(remote, forwarded);
     const counted = client === undefined ? connectionOf(socket) : undefined;
-    if (counted?.place !== clientKey(address) && !admit(address)) {
+    if (counted?.place !== clientKey(address) && !admit(address, counted !== undefined)) {
       refuse(socket, 503, 'there is no place for another connection');
       return;
     }
