@@ -9,6 +9,7 @@ import type { Certificate } from '../protocol/cut.ts';
 import { subsidyOfCut } from '../protocol/emission.ts';
 import type { Genesis } from '../protocol/genesis.ts';
 import { NETWORKS, type Network, powEpoch } from '../protocol/network.ts';
+import { epochOf } from '../protocol/staking/limits.ts';
 import { workOfTarget } from '../protocol/target.ts';
 import type { Outpoint } from '../protocol/transaction.ts';
 import { BoundedMap } from '../runtime/bounded-map.ts';
@@ -28,6 +29,7 @@ import type {
 import { figuresOf, type LedgerView } from './ledger/apply-cut.ts';
 import { findOutput, proveOutput } from './ledger/output-set.ts';
 import { nameOf } from './ledger/registration.ts';
+import type { Committee } from './ledger/staking/committee.ts';
 import type { Position } from './ledger/staking/position.ts';
 import type { Validator } from './ledger/staking/validator.ts';
 import { encodeState, type LedgerState, targetOfState } from './ledger/state.ts';
@@ -257,10 +259,17 @@ export abstract class ChainReads {
   }
 
   protected isBodyUsed(bodyId: Bytes, by: Bytes): boolean {
-    return (
-      this.pool.isBodyTaken(bodyId, by) ||
-      this.state.windows.some((window) => window.blocks.some((block) => equalBytes(block.bodyId, bodyId)))
-    );
+    return this.pool.isBodyTaken(bodyId, by) || this.isBodyRegistered(bodyId);
+  }
+
+  /** Who certifies the cut of a height up to the next. */
+  protected committeeOf(height: number): Committee | undefined {
+    const { stake, intervalCuts } = this.state;
+    return height === this.state.height + 1 ? stake.committee : this.store.committee(epochOf(height, intervalCuts));
+  }
+
+  protected isBodyRegistered(bodyId: Bytes): boolean {
+    return this.state.windows.some((window) => window.blocks.some((block) => equalBytes(block.bodyId, bodyId)));
   }
 
   protected read(wire: Bytes): ReadTransaction {

@@ -42,3 +42,16 @@ export class CutClock {
     clearTimeout(this.#timer);
   }
 }
+
+export const CUT_STEPS = ['choose', 'apply', 'certify', 'commit', 'settle'] as const;
+export type CutStep = (typeof CUT_STEPS)[number];
+
+/** Tells how long each step of a cut took, from the step before. */
+export function stepTimer(tell: ((step: CutStep, seconds: number) => void) | undefined): (step: CutStep) => void {
+  let began = performance.now();
+  return (step) => {
+    const ended = performance.now();
+    tell?.(step, (ended - began) / 1000);
+    began = ended;
+  };
+}

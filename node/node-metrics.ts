@@ -1,7 +1,7 @@
 /** The metrics `svc_node_*` of the specification. What has no source yet (peers, p2p bytes) is absent, not zero. */
 import type { Metrics } from '../runtime/metrics.ts';
+import type { CutStep } from './cut-clock.ts';
 import type { FullNode } from './full-node.ts';
-import type { CutStep } from './node.ts';
 
 export type NodeMetrics = {
   cutStep(step: CutStep, seconds: number): void;

@@ -12,12 +12,13 @@ import type { Logger } from '../runtime/log.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
 import { type Certify, holdsQuorum, isQuorum } from './certificate.ts';
 import { ChainReads } from './chain-reads.ts';
-import { CutClock, nextCutMillis } from './cut-clock.ts';
+import { CutClock, type CutStep, nextCutMillis, stepTimer } from './cut-clock.ts';
+import { type CutLedger, cutLedgerOf } from './cut-ledger.ts';
+import { CutMaker } from './cut-maker.ts';
 import type { FullNode, NodeEvents, Origin, Submission, Template, TemplateRequest } from './full-node.ts';
-import { type AppliedCut, applyCut } from './ledger/apply-cut.ts';
+import type { AppliedCut } from './ledger/apply-cut.ts';
 import type { CutEffects } from './ledger/effects.ts';
-import { chooseBlocks, nameOf } from './ledger/registration.ts';
-import { applySound } from './ledger/sound-blocks.ts';
+import { nameOf } from './ledger/registration.ts';
 import type { ReadTransaction } from './ledger/work-block.ts';
 import { Admission } from './mempool/admission.ts';
 import { operationsToRecheck } from './mempool/impossible-operations.ts';
@@ -29,6 +30,7 @@ import type { CandidateContext } from './mining/candidate.ts';
 import { TemplateMaker } from './mining/template.ts';
 import { type WaitingBlock, WorkPool } from './mining/work-pool.ts';
 import { nodeError } from './node-error.ts';
+import { NodeListeners } from './node-listeners.ts';
 import { certifiable, type OpenedChain, type OpenOptions, openChain } from './open-chain.ts';
 import type { CutIndexer } from './store/cut-indexer.ts';
 import { LedgerStore } from './store/ledger-store.ts';
@@ -55,6 +57,8 @@ export type NodeOptions = OpenOptions & {
   readonly workPoolBlocks?: number;
   readonly workPoolBytes?: number;
   readonly signatureThreads?: number;
+  /** False where consensus makes the cuts, with keys that may be elsewhere. */
+  readonly makesCuts?: boolean;
 };
 
 export type NodeDependencies = {
@@ -76,15 +80,15 @@ export type NodeDependencies = {
   readonly onSubmission?: (kind: 'block' | 'transaction', result: string) => void;
 };
 
-export const CUT_STEPS = ['choose', 'apply', 'certify', 'commit', 'settle'] as const;
-export type CutStep = (typeof CUT_STEPS)[number];
+/** A node whose cuts can be made by consensus. */
+export type ConsensusNode = FullNode & { readonly ledger: CutLedger };
 
-export async function createNode(options: NodeOptions, dependencies: NodeDependencies): Promise<FullNode> {
+export async function createNode(options: NodeOptions, dependencies: NodeDependencies): Promise<ConsensusNode> {
   const store = await LedgerStore.open(options.storeDirectory);
   try {
     const chain = await openChain(store, options, dependencies);
     const node = new EmbeddedNode(store, chain, options, dependencies);
-    await node.start();
+    await node.start(options.makesCuts ?? true);
     return node;
   } catch (error) {
     await store.close();
@@ -92,7 +96,7 @@ export async function createNode(options: NodeOptions, dependencies: NodeDepende
   }
 }
 
-class EmbeddedNode extends ChainReads implements FullNode {
+class EmbeddedNode extends ChainReads implements ConsensusNode {
   readonly mempool: Mempool;
   readonly #dependencies: NodeDependencies;
   protected readonly pool: WorkPool;
@@ -102,14 +106,9 @@ class EmbeddedNode extends ChainReads implements FullNode {
   readonly #templates: TemplateMaker;
   readonly #clock: CutClock | undefined;
   readonly #cutMillis: number;
-  readonly #listeners: { [E in keyof NodeEvents]: Set<NodeEvents[E]> } = {
-    cut: new Set(),
-    block: new Set(),
-    mempoolAdded: new Set(),
-    mempoolRemoved: new Set(),
-    fault: new Set(),
-  };
+  readonly #listeners: NodeListeners;
   readonly #door: BlockDoor;
+  readonly #cuts: CutMaker;
   /** What the cut that is being made registers. */
   #registering: ReadonlySet<string> = new Set();
   #signers: bigint;
@@ -122,6 +121,7 @@ class EmbeddedNode extends ChainReads implements FullNode {
     const settings = { ...NODE_DEFAULTS, ...options };
     const { certificate, genesis } = chain;
     this.#dependencies = dependencies;
+    this.#listeners = new NodeListeners(dependencies.log);
     this.#cutMillis = settings.cutMillis;
     const steady = dependencies.steady ?? dependencies.now;
     this.#signers = signersOf(certificate);
@@ -135,12 +135,12 @@ class EmbeddedNode extends ChainReads implements FullNode {
         now: steady,
         onAdded: (entry) => {
           this.dropped.delete(entry.name);
-          this.#emit('mempoolAdded', entry);
+          this.#listeners.emit('mempoolAdded', entry);
         },
         onRemoved: (entry, reason) => {
           if (reason === 'evicted') this.#remember(entry.name, 'dropped');
           if (reason === 'rejected') this.#remember(entry.name, 'invalid');
-          this.#emit('mempoolRemoved', entry, reason);
+          this.#listeners.emit('mempoolRemoved', entry, reason);
         },
       },
     );
@@ -176,14 +176,24 @@ class EmbeddedNode extends ChainReads implements FullNode {
       onLeft: ({ id, transactions }) => this.mempool.released(nameOf(id), transactions),
       onFault: (error) => this.#stop(error),
     });
+    this.#cuts = new CutMaker({
+      pool: this.pool,
+      mempool: this.mempool,
+      check: this.#verified.check,
+      view: () => this.view(),
+      cut: (height) => this.cut(height),
+      log: dependencies.log,
+      onLeftOut: () => dependencies.onSubmission?.('block', 'left_out'),
+    });
     this.#clock =
       settings.cutMillis === 0 ? undefined : new CutClock(settings.cutMillis, async () => void (await this.seal()));
   }
 
-  async start(): Promise<void> {
+  async start(makesCuts: boolean): Promise<void> {
     const found = await this.#door.reload();
     await this.#dependencies.verifier.prepare(this.epoch(this.state.height));
     this.#dependencies.log.info('chain open', { height: this.state.height, cut: this.headNow.cutId, ...found });
+    if (!makesCuts) return;
     if (holdsQuorum(this.state.stake.committee.members, this.#dependencies.isSigner)) this.#clock?.start();
     else this.#dependencies.log.warn('no cuts are made: the keys of the committee are elsewhere');
   }
@@ -222,6 +232,7 @@ class EmbeddedNode extends ChainReads implements FullNode {
       isKnownBlock: (id) =>
         this.pool.get(id) !== undefined || this.#registering.has(nameOf(id)) || this.isRegistered(id),
       isBodyUsed: (bodyId, by) => this.isBodyUsed(bodyId, by),
+      isBodyRegistered: (bodyId) => this.isBodyRegistered(bodyId),
       templateTransactions: (root) => this.#templates.transactionsOf(root),
       read: (wire) => this.read(wire),
     };
@@ -236,7 +247,7 @@ class EmbeddedNode extends ChainReads implements FullNode {
       anchor: record.anchorHeight,
       origin: record.origin,
     });
-    this.#emit('block', record);
+    this.#listeners.emit('block', record);
   }
 
   /** Signatures that this node has not seen are checked in the workers now, so that the cut need not wait for them. */
@@ -260,10 +271,15 @@ class EmbeddedNode extends ChainReads implements FullNode {
     return this.#templates.make(this.headNow, request);
   }
 
-  async seal(): Promise<CutEffects> {
+  seal(): Promise<CutEffects> {
+    return this.#oneCut(() => this.#makeCut());
+  }
+
+  /** One cut at a time; one that fails stops the node. */
+  async #oneCut(make: () => Promise<CutEffects>): Promise<CutEffects> {
     while (this.#sealing !== undefined) await this.#sealing.catch(() => undefined);
     if (this.stopped) throw this.#fault ?? new Error('the node is closed');
-    this.#sealing = this.#makeCut();
+    this.#sealing = make();
     try {
       return await this.#sealing;
     } catch (error) {
@@ -276,50 +292,43 @@ class EmbeddedNode extends ChainReads implements FullNode {
   }
 
   async #makeCut(): Promise<CutEffects> {
-    const { certify, now, indexers, onCutStep } = this.#dependencies;
-    let began = performance.now();
-    const step = (name: CutStep) => {
-      const ended = performance.now();
-      onCutStep?.(name, (ended - began) / 1000);
-      began = ended;
-    };
+    const { certify, now, onCutStep } = this.#dependencies;
+    const step = stepTimer(onCutStep);
     const height = this.state.height + 1;
-    const usedBodies = new Set(this.state.windows.flatMap(({ blocks }) => blocks.map(({ bodyId }) => nameOf(bodyId))));
-    const chosen = chooseBlocks(this.pool.list(), height, (id) => this.isRegistered(id), usedBodies);
+    const chosen = this.#cuts.choose();
     step('choose');
     const timestampMillis = nextCutMillis(now(), this.state.timestampMillis, this.#cutMillis);
-    const { result: cut, broken } = applySound(chosen, (blocks) => this.#apply(blocks, height, timestampMillis));
-    for (const { block, error } of broken) this.#leaveOut(block, error);
+    const cut = this.#cuts.make(chosen, { timestampMillis, signers: this.#signers });
     this.#registering = new Set(cut.effects.registered.map(({ id }) => nameOf(id)));
     step('apply');
     const certificate = await certify(certifiable(cut.state, this.state.stake.committee, cut.effects.cutId));
     if (!isQuorum(certificate, this.state.stake.committee.members))
       throw new Error(`cut ${height} is signed by too little of the stake: the keys of the committee are elsewhere`);
     step('certify');
-    await this.store.commit(cut, certificate, indexers ?? []);
+    await this.store.commit(cut, certificate, this.#dependencies.indexers ?? []);
     step('commit');
     this.#settle(cut, certificate);
     step('settle');
     return cut.effects;
   }
 
-  #apply(blocks: readonly WaitingBlock[], height: number, timestampMillis: number): AppliedCut {
-    const names = new Set(blocks.map(({ id }) => nameOf(id)));
-    const input = {
-      timestampMillis,
-      signers: this.#signers,
-      blocks,
-      expired: this.pool.closedAt(height).filter(({ id }) => !names.has(nameOf(id))),
-      lost: (spent: CutEffects['spent'], at: number) => this.mempool.lost(spent, at),
-    };
-    return applyCut(this.view(), input, this.#verified.check);
-  }
+  /** For consensus, which makes cuts in the place of the clock. */
+  readonly ledger: CutLedger = cutLedgerOf({
+    reads: this,
+    cuts: () => this.#cuts,
+    pool: () => this.pool,
+    committee: (height) => this.committeeOf(height),
+    submit: (header, body, cutMillis) => this.#door.submit(header, body, 'relayed', cutMillis),
+    finish: async (cut, certificate) => void (await this.#oneCut(() => this.#finish(cut, certificate))),
+    fail: (error) => this.#stop(error),
+  });
 
-  #leaveOut(block: WaitingBlock, error: unknown): void {
-    this.#dependencies.log.error('a block that cannot be executed is left out', { block: block.id, error });
-    this.#dependencies.onSubmission?.('block', 'left_out');
-    this.pool.leaveOut(block);
-    this.mempool.released(nameOf(block.id), block.transactions);
+  async #finish(executed: AppliedCut, certificate: Certificate): Promise<CutEffects> {
+    const cut = this.#cuts.upToDate(executed);
+    this.#registering = new Set(cut.effects.registered.map(({ id }) => nameOf(id)));
+    await this.store.commit(cut, certificate, this.#dependencies.indexers ?? []);
+    this.#settle(cut, certificate);
+    return cut.effects;
   }
 
   #settle(cut: AppliedCut, certificate: Certificate): void {
@@ -335,7 +344,7 @@ class EmbeddedNode extends ChainReads implements FullNode {
       void this.#dependencies.verifier
         .prepare(epoch)
         .catch((error) => this.#dependencies.log.error('the next epoch could not be prepared', { epoch, error }));
-    this.#emit('cut', effects);
+    this.#listeners.emit('cut', effects);
   }
 
   #dropImpossible(effects: CutEffects): void {
@@ -355,18 +364,7 @@ class EmbeddedNode extends ChainReads implements FullNode {
   }
 
   on<E extends keyof NodeEvents>(event: E, listener: NodeEvents[E]): () => void {
-    this.#listeners[event].add(listener);
-    return () => void this.#listeners[event].delete(listener);
-  }
-
-  /** A listener's fault is its own: the chain goes on. */
-  #emit<E extends keyof NodeEvents>(event: E, ...values: Parameters<NodeEvents[E]>): void {
-    for (const listener of this.#listeners[event])
-      try {
-        (listener as (...values: Parameters<NodeEvents[E]>) => void)(...values);
-      } catch (error) {
-        this.#dependencies.log.error('a listener failed', { event, error });
-      }
+    return this.#listeners.on(event, listener);
   }
 
   #remember(name: string, reason: 'dropped' | 'invalid'): void {
@@ -379,7 +377,7 @@ class EmbeddedNode extends ChainReads implements FullNode {
     this.#fault = error;
     this.#clock?.stop();
     this.#dependencies.log.error('the node stopped', { height: this.state.height, error });
-    this.#emit('fault', error);
+    this.#listeners.emit('fault', error);
   }
 
   async pruneBodies(height: number): Promise<number> {

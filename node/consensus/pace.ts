@@ -30,3 +30,7 @@ export const isTimely = (timestamp: number, now: number, cutMillis = CUT_MILLIS)
 /** How long a member waits after deciding before it enters the next height, whatever its clock says. */
 export const beginMillis = (earliest: number, now: number, cutMillis = CUT_MILLIS): number =>
   Math.min(cutMillis, Math.max(0, earliest - now));
+
+/** How long until that is so. */
+export const timelyIn = (timestamp: number, now: number, cutMillis = CUT_MILLIS): number =>
+  Math.max(0, timestamp - now - Math.ceil((AHEAD_MILLIS * cutMillis) / CUT_MILLIS));

@@ -40,14 +40,17 @@ export class BlockDoor {
     this.#dependencies = dependencies;
   }
 
-  async submit(header: Bytes, body: Bytes, origin: Origin): Promise<Submission> {
+  /** `cutMillis`: a proposed cut of this time names the block. Then the pool makes room for it, another waiting block may have its body, and its time is judged by the cut's. */
+  async submit(header: Bytes, body: Bytes, origin: Origin, cutMillis?: number): Promise<Submission> {
     const name = nameOf(header);
     const arriving = this.#arriving.get(name);
     if (arriving !== undefined) {
       const outcome = await arriving;
-      return outcome.status === 'accepted' ? { ...outcome, status: 'known' } : outcome;
+      if (outcome.status === 'accepted') return { ...outcome, status: 'known' };
+      // What was refused as any block may still be one that a cut can name.
+      return cutMillis === undefined ? outcome : await this.submit(header, body, origin, cutMillis);
     }
-    const arrival = this.#accept(new Uint8Array(header), body, origin);
+    const arrival = this.#accept(new Uint8Array(header), body, origin, cutMillis);
     this.#arriving.set(name, arrival);
     try {
       return await arrival;
@@ -61,8 +64,15 @@ export class BlockDoor {
     await Promise.allSettled(this.#arriving.values());
   }
 
-  async #accept(header: Bytes, body: Bytes, origin: Origin): Promise<Submission> {
-    const { context, epoch, log } = this.#dependencies;
+  #context(cutMillis: number | undefined): CandidateContext {
+    const context = this.#dependencies.context();
+    if (cutMillis === undefined) return context;
+    return { ...context, nowMillis: cutMillis, isBodyUsed: context.isBodyRegistered };
+  }
+
+  async #accept(header: Bytes, body: Bytes, origin: Origin, cutMillis: number | undefined): Promise<Submission> {
+    const { epoch, log } = this.#dependencies;
+    const context = () => this.#context(cutMillis);
     const checked = checkCandidate(header, body, context());
     if ('known' in checked) return { status: 'known', id: checked.known };
     if ('error' in checked) return refused(checked.error);
@@ -80,7 +90,7 @@ export class BlockDoor {
     const again = recheckCandidate(block, context());
     if ('known' in again) return { status: 'known', id: again.known };
     if ('error' in again) return refused(again.error);
-    return await this.#takeIn(block, hash, origin);
+    return await this.#takeIn(block, hash, origin, cutMillis !== undefined);
   }
 
   /** An epoch that begins just now may not be prepared yet. */
@@ -89,9 +99,9 @@ export class BlockDoor {
     return await this.#dependencies.verifier.hash(epoch, header);
   }
 
-  async #takeIn(block: WorkBlock, hash: Bytes, origin: Origin): Promise<Submission> {
+  async #takeIn(block: WorkBlock, hash: Bytes, origin: Origin, isNamed: boolean): Promise<Submission> {
     const { pool, store, now, context, onAccepted, onFault } = this.#dependencies;
-    if (pool.roomFor(hash, block.bodyBytes.length) === undefined) return refused(queueFull());
+    if (!isNamed && pool.roomFor(hash, block.bodyBytes.length) === undefined) return refused(queueFull());
     pool.hold(block);
     const record = recordOf(block, now(), origin);
     // In the pool only once it is in the store: a cut must find the record of every block it registers.
@@ -102,7 +112,8 @@ export class BlockDoor {
       return refused(nodeError('node_stopped', 'the node is stopping'));
     }
     const waiting = { ...block, hash, record };
-    if (!this.#enter(waiting)) return refused(queueFull());
+    if (isNamed) pool.add(waiting);
+    else if (!this.#enter(waiting)) return refused(queueFull());
     // The cut that closed its window came during the write: the next one marks it as expired.
     const { headHeight } = context();
     if (!isWindowOpen(block.header.anchorHeight, headHeight + 1))

@@ -25,6 +25,8 @@ export type CandidateContext = {
   isKnownBlock(id: Bytes): boolean;
   /** By another block that waits or by one in an open window. */
   isBodyUsed(bodyId: Bytes, by: Bytes): boolean;
+  /** By a block in an open window. */
+  isBodyRegistered(bodyId: Bytes): boolean;
   /** The transactions of a template with this root: a block made from it need not be read again. */
   templateTransactions(transactionsRoot: Bytes): readonly ReadTransaction[] | undefined;
   read(wire: Bytes): ReadTransaction;

@@ -1,0 +1,155 @@
+/**
+ * Work blocks between neighbours (consensus rules 19 and 20): whoever takes a block in offers it, whoever lacks it asks, and blocks of a proposed cut are asked for at once. Only what was asked
+ * for is looked at, so nobody can fill this node with bodies.
+ */
+import { MAX_BODY_BYTES } from '../../protocol/body.ts';
+import { ByteReader, type Bytes, ByteWriter, concat } from '../../protocol/bytes.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import { blockId, HEADER_BYTES } from '../../protocol/header.ts';
+import { ID_BYTES } from '../../protocol/identifier.ts';
+import { BoundedMap } from '../../runtime/bounded-map.ts';
+import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
+import type { FullNode } from '../full-node.ts';
+import { nameOf } from '../ledger/registration.ts';
+import type { NodeErrorCode } from '../node-error.ts';
+import type { CutDesk } from './cut-desk.ts';
+import type { Peer } from './effects.ts';
+import type { Transport } from './transport.ts';
+
+export const BLOCK_MESSAGE_TYPES = { want: 6, block: 7, offer: 8 } as const;
+export const MAX_BLOCK_MESSAGE_BYTES = 1 + HEADER_BYTES + MAX_BODY_BYTES;
+/** Identifiers in one message: as many as a cut has blocks. */
+const MAX_IDS = 64;
+/** Blocks that were asked for and have not come. */
+const MAX_ASKED = 1_024;
+/** Of bodies, to one neighbour: the largest cut at once, and then as much as a busy chain has. */
+const SERVED = { perSecond: 8 * 1024 * 1024, burst: 72 * 1024 * 1024 };
+
+/** What no honest neighbour offers, whatever height it stands at. */
+const FAULTS: ReadonlySet<NodeErrorCode> = new Set(['pow_above_target', 'header_malformed', 'body_malformed']);
+
+export type BlockMessage =
+  | { readonly type: 'want' | 'offer'; readonly ids: readonly Bytes[] }
+  | { readonly type: 'block'; readonly header: Bytes; readonly body: Bytes };
+
+export function encodeBlockMessage(message: BlockMessage): Uint8Array<ArrayBuffer> {
+  if (message.type === 'block') return concat(Uint8Array.of(BLOCK_MESSAGE_TYPES.block), message.header, message.body);
+  const writer = new ByteWriter(2 + message.ids.length * ID_BYTES).u8(BLOCK_MESSAGE_TYPES[message.type]);
+  writer.u8(message.ids.length);
+  for (const id of message.ids) writer.raw(id);
+  return writer.done();
+}
+
+/** Undefined where the type is none of these. */
+export function decodeBlockMessage(bytes: Bytes): BlockMessage | undefined {
+  const reader = new ByteReader(bytes);
+  const type = reader.u8();
+  if (type === BLOCK_MESSAGE_TYPES.block)
+    return { type: 'block', header: reader.take(HEADER_BYTES), body: reader.take(reader.left) };
+  if (type !== BLOCK_MESSAGE_TYPES.want && type !== BLOCK_MESSAGE_TYPES.offer) return undefined;
+  const count = reader.u8();
+  if (count < 1 || count > MAX_IDS) throw new ProtocolError('out_of_range', 'a message names 1 to 64 blocks');
+  const ids = Array.from({ length: count }, () => reader.take(ID_BYTES));
+  reader.end();
+  return { type: type === BLOCK_MESSAGE_TYPES.want ? 'want' : 'offer', ids };
+}
+
+export type BlockExchangeDependencies = {
+  readonly node: Pick<FullNode, 'block' | 'blockBody' | 'waitingBlocks' | 'submitBlock' | 'on'>;
+  readonly transport: Transport;
+  readonly desk: CutDesk;
+  /** How long a neighbour has before another one is asked. */
+  readonly askAgainMillis: number;
+  /** Milliseconds of a clock that only runs. */
+  steady(): number;
+};
+
+export class BlockExchange {
+  readonly #with: BlockExchangeDependencies;
+  readonly #asked = new BoundedMap<string, { readonly peer: Peer; readonly at: number }>(MAX_ASKED);
+  readonly #served = new Map<Peer, Bucket>();
+  readonly #unsubscribe: () => void;
+  #turn = 0;
+
+  constructor(dependencies: BlockExchangeDependencies) {
+    this.#with = dependencies;
+    this.#unsubscribe = dependencies.node.on('block', ({ id }) => this.#offer(dependencies.transport.peers(), [id]));
+  }
+
+  close(): void {
+    this.#unsubscribe();
+  }
+
+  joined(peer: Peer): void {
+    const ids = [...this.#with.node.waitingBlocks()].map(({ id }) => id);
+    for (let at = 0; at < ids.length && at < MAX_ASKED; at += MAX_IDS) this.#offer([peer], ids.slice(at, at + MAX_IDS));
+  }
+
+  left(peer: Peer): void {
+    this.#served.delete(peer);
+  }
+
+  #offer(peers: readonly Peer[], ids: readonly Bytes[]): void {
+    for (const peer of peers) this.#with.transport.send(peer, encodeBlockMessage({ type: 'offer', ids }));
+  }
+
+  /** Asks for blocks of a proposed cut, of another neighbour each time. `first` is the one that brought it. */
+  want(ids: readonly Bytes[], first: Peer | undefined): void {
+    const { transport } = this.#with;
+    const peers = transport.peers();
+    if (peers.length === 0) return;
+    const isThere = first !== undefined && peers.includes(first);
+    this.#turn++;
+    const peer = isThere && this.#turn % 2 === 1 ? first : (peers[this.#turn % peers.length] as Peer);
+    this.#ask(peer, ids);
+  }
+
+  /** True where the message was one of these. Throws a ProtocolError. */
+  take(peer: Peer, bytes: Bytes): boolean {
+    const message = decodeBlockMessage(bytes);
+    if (message === undefined) return false;
+    if (message.type === 'block') void this.#receive(peer, message.header, message.body);
+    else if (message.type === 'want') this.#serve(peer, message.ids);
+    else {
+      const unknown = message.ids.filter((id) => this.#with.node.block(id) === undefined);
+      this.#ask(peer, unknown);
+    }
+    return true;
+  }
+
+  #ask(peer: Peer, ids: readonly Bytes[]): void {
+    const { transport, steady, askAgainMillis } = this.#with;
+    const now = steady();
+    const open = ids.filter((id) => now - (this.#asked.get(nameOf(id))?.at ?? -askAgainMillis) >= askAgainMillis);
+    if (open.length === 0) return;
+    for (const id of open) this.#asked.set(nameOf(id), { peer, at: now });
+    transport.send(peer, encodeBlockMessage({ type: 'want', ids: open }));
+  }
+
+  #serve(peer: Peer, ids: readonly Bytes[]): void {
+    const { node, transport, steady } = this.#with;
+    for (const id of ids) {
+      const header = node.block(id)?.header;
+      const body = header && node.blockBody(id);
+      if (header === undefined || body === undefined) continue;
+      const now = steady();
+      const bucket = take(this.#served.get(peer) ?? fullBucket(SERVED, now), SERVED, now, body.length);
+      if (bucket === undefined) return;
+      this.#served.set(peer, bucket);
+      transport.send(peer, encodeBlockMessage({ type: 'block', header, body }));
+    }
+  }
+
+  async #receive(peer: Peer, header: Bytes, body: Bytes): Promise<void> {
+    const { node, desk, transport } = this.#with;
+    const id = blockId(header);
+    if (this.#asked.get(nameOf(id))?.peer !== peer) return;
+    this.#asked.delete(nameOf(id));
+    if (desk.names(id)) {
+      desk.arrived({ id, header, body, from: peer });
+      return;
+    }
+    const outcome = await node.submitBlock(header, body, 'relayed');
+    if (outcome.status === 'refused' && FAULTS.has(outcome.error.code)) transport.drop(peer, outcome.error.code);
+  }
+}

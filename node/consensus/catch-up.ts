@@ -1,0 +1,47 @@
+/** What the store knows for consensus: final cuts for members that stayed behind (rule 17), and the cut before with its certificate. */
+import { concat } from '../../protocol/bytes.ts';
+import type { CutLedger } from '../cut-ledger.ts';
+import { nameOf } from '../ledger/registration.ts';
+import { Committee } from './committee.ts';
+import type { Finalized } from './effects.ts';
+import { lastCutOf } from './last-cut.ts';
+import type { LastCut } from './state.ts';
+import { PRECOMMIT, type Proof } from './votes.ts';
+
+const NOTHING = new Uint8Array(0);
+
+function proofIn(ledger: CutLedger, height: number): Proof | undefined {
+  const record = ledger.cut(height);
+  const certificate = ledger.certificate(height);
+  if (record === undefined || certificate === undefined || height === 0) return undefined;
+  const place = { kind: PRECOMMIT, height, round: certificate.round, cut: nameOf(record.cutId) } as const;
+  return { ...place, votes: certificate.signatures.map(({ member, signature }) => ({ ...place, member, signature })) };
+}
+
+/** Undefined where the cut or its certificate is not kept any more. */
+export function finalizedOf(ledger: CutLedger, height: number): Finalized | undefined {
+  const proof = proofIn(ledger, height);
+  const record = ledger.cut(height);
+  if (proof === undefined || record === undefined) return undefined;
+  const { header, headerBytes, blockIds } = record;
+  const proposal = {
+    height,
+    round: proof.round,
+    validRound: -1,
+    cut: proof.cut,
+    signers: header.signers,
+    lastRound: ledger.certificate(height - 1)?.round ?? 0,
+    content: concat(headerBytes, ...blockIds),
+    signature: NOTHING,
+  };
+  return { proof, proposal };
+}
+
+/** The newest cut; undefined for cut 0, which nobody signs (rule 9). */
+export function lastCutIn(ledger: CutLedger): LastCut | undefined {
+  const { height } = ledger.head();
+  const proof = proofIn(ledger, height);
+  const committee = ledger.committee(height);
+  if (proof === undefined || committee === undefined) return undefined;
+  return lastCutOf(proof, new Committee(committee.setId, committee.members));
+}

@@ -1,0 +1,171 @@
+/**
+ * Cuts of the running height on the way to a verdict (consensus rules 3 and 7): made for an own proposal, or executed as proposed once their blocks are here. Missing blocks
+ * are asked for until they come; a cut whose blocks stay away gets no verdict. Nothing is written before the decision.
+ */
+import { type Bytes, concat } from '../../protocol/bytes.ts';
+import { decodeProposedCut, type ProposedCut } from '../../protocol/proposal.ts';
+import type { CutLedger } from '../cut-ledger.ts';
+import type { AppliedCut } from '../ledger/apply-cut.ts';
+import { nameOf } from '../ledger/registration.ts';
+import type { Peer, Proposal } from './effects.ts';
+import { earliestMillis } from './pace.ts';
+import { bitsOf, type CutName, type Proof } from './votes.ts';
+
+/** Executed cuts of a height that are kept for the decision; another one is executed again. */
+const KEPT = 4;
+const UNSIGNED = new Uint8Array(0);
+
+export type ArrivedBlock = { readonly id: Bytes; readonly header: Bytes; readonly body: Bytes; readonly from: Peer };
+
+export type CutDeskDependencies = {
+  readonly ledger: CutLedger;
+  readonly cutMillis: number;
+  verdict(height: number, cut: CutName, valid: boolean, reason?: string): void;
+  /** Blocks of a proposed cut that are not here. */
+  want(ids: readonly Bytes[], cut: CutName): void;
+  /** The neighbour sent a body that is not the block's. */
+  blame(peer: Peer): void;
+};
+
+type Waiting = { readonly cut: ProposedCut; readonly arrived: Map<string, ArrivedBlock>; isBusy: boolean };
+
+/** Rule 3: the least timestamp of the next cut. */
+export function nextEarliest(ledger: CutLedger, cutMillis: number): number {
+  const { height, timestampMillis } = ledger.head();
+  const number = (height + 1) % ledger.intervalCuts;
+  const start = number === 0 ? 0 : (ledger.cut(height + 1 - number)?.header.timestampMillis ?? 0);
+  return earliestMillis(timestampMillis, start, number, cutMillis);
+}
+
+export class CutDesk {
+  readonly #with: CutDeskDependencies;
+  readonly #applied = new Map<CutName, AppliedCut>();
+  readonly #waiting = new Map<CutName, Waiting>();
+
+  constructor(dependencies: CutDeskDependencies) {
+    this.#with = dependencies;
+  }
+
+  /** A new height: what was executed on the ledger before is worth nothing. */
+  clear(): void {
+    this.#applied.clear();
+    this.#waiting.clear();
+  }
+
+  /** A fresh proposal from the blocks that wait. `last` is the certificate of the cut before with all signatures that came. */
+  build(height: number, round: number, last: Proof | undefined, nowMillis: number): Proposal {
+    const { ledger, cutMillis } = this.#with;
+    const timestampMillis = Math.max(nextEarliest(ledger, cutMillis), nowMillis);
+    const signers = last === undefined ? 0n : bitsOf(last.votes);
+    const applied = ledger.make({ timestampMillis, signers });
+    const { headerBytes, cutId, registered } = applied.effects;
+    const cut = nameOf(cutId);
+    this.#keep(cut, applied);
+    return {
+      height,
+      round,
+      validRound: -1,
+      cut,
+      signers,
+      lastRound: last?.round ?? 0,
+      content: concat(headerBytes, ...registered.map(({ id }) => id)),
+      signature: UNSIGNED,
+    };
+  }
+
+  check({ height, cut, content }: Proposal): void {
+    const { ledger, cutMillis, verdict } = this.#with;
+    if (this.#applied.has(cut)) {
+      verdict(height, cut, true);
+      return;
+    }
+    const proposed = decodeProposedCut(content);
+    const { header } = proposed;
+    if (header.height !== ledger.head().height + 1) return;
+    if (nameOf(header.previousId) !== nameOf(ledger.head().cutId)) verdict(height, cut, false, 'another cut before it');
+    else if (header.timestampMillis < nextEarliest(ledger, cutMillis)) verdict(height, cut, false, 'it is too early');
+    else {
+      this.#waiting.set(cut, { cut: proposed, arrived: new Map(), isBusy: false });
+      this.#advance(cut);
+    }
+  }
+
+  /** What was executed; executed again where it is not kept. A text says why the cut is none. */
+  executed({ cut, content }: Proposal): AppliedCut | string {
+    return this.#applied.get(cut) ?? this.#with.ledger.execute(decodeProposedCut(content));
+  }
+
+  /** Whether a cut that waits names the block. */
+  names(id: Bytes): boolean {
+    const name = nameOf(id);
+    return [...this.#waiting.values()].some(({ cut }) => cut.blockIds.some((other) => nameOf(other) === name));
+  }
+
+  arrived(block: ArrivedBlock): void {
+    const name = nameOf(block.id);
+    for (const [cut, waiting] of this.#waiting)
+      if (waiting.cut.blockIds.some((id) => nameOf(id) === name)) {
+        waiting.arrived.set(name, block);
+        if (this.#lacking(waiting).length === 0) this.#advance(cut);
+      }
+  }
+
+  /** Asks again for what is still missing. */
+  tick(): void {
+    for (const cut of [...this.#waiting.keys()]) this.#advance(cut);
+  }
+
+  #keep(cut: CutName, applied: AppliedCut): void {
+    this.#applied.set(cut, applied);
+    for (const oldest of this.#applied.keys()) {
+      if (this.#applied.size <= KEPT) break;
+      this.#applied.delete(oldest);
+    }
+  }
+
+  #lacking({ cut, arrived }: Waiting): Bytes[] {
+    return cut.blockIds.filter((id) => !this.#with.ledger.isHere(id) && !arrived.has(nameOf(id)));
+  }
+
+  #advance(name: CutName): void {
+    const waiting = this.#waiting.get(name);
+    if (waiting === undefined || waiting.isBusy) return;
+    const lacking = this.#lacking(waiting);
+    if (lacking.length > 0) {
+      this.#with.want(lacking, name);
+      return;
+    }
+    waiting.isBusy = true;
+    void this.#judge(name, waiting);
+  }
+
+  /** Parents stand before their children in a cut, and are taken in in this order. */
+  async #judge(name: CutName, waiting: Waiting): Promise<void> {
+    const { ledger, verdict, blame } = this.#with;
+    const { cut, arrived } = waiting;
+    const { height, timestampMillis } = cut.header;
+    for (const id of cut.blockIds) {
+      const block = arrived.get(nameOf(id));
+      if (ledger.isHere(id) || block === undefined) continue;
+      const admitted = await ledger.admit(block.header, block.body, timestampMillis);
+      if (this.#waiting.get(name) !== waiting) return;
+      if (admitted === 'wrong_body') {
+        arrived.delete(nameOf(id));
+        blame(block.from);
+        break;
+      }
+      if (admitted === 'impossible') {
+        this.#waiting.delete(name);
+        verdict(height, name, false, 'a block of it is not valid');
+        return;
+      }
+    }
+    waiting.isBusy = false;
+    // One that could not be looked at now, or that had to leave meanwhile, is asked for again with the next tick.
+    if (!cut.blockIds.every((id) => ledger.isHere(id))) return;
+    this.#waiting.delete(name);
+    const applied = ledger.execute(cut);
+    if (typeof applied !== 'string') this.#keep(name, applied);
+    verdict(height, name, typeof applied !== 'string', typeof applied === 'string' ? applied : undefined);
+  }
+}

@@ -1,0 +1,378 @@
+/**
+ * The driver: the engine with time, disk, network and execution around it. Events go into the engine as they come; its effects are carried out one after the other, each
+ * done before the next begins, so nothing is sent before it is on the disk (rule 11). What the engine decides is written to the store, and the next height begins.
+ */
+import type { KeyObject } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { CUT_HEADER_BYTES, decodeCutHeader } from '../../protocol/cut.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import { epochOf } from '../../protocol/staking/limits.ts';
+import { BoundedMap } from '../../runtime/bounded-map.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { CutLedger } from '../cut-ledger.ts';
+import type { FullNode } from '../full-node.ts';
+import { signMessageAside } from '../ml-dsa.ts';
+import { haveOf } from './anti-entropy.ts';
+import { BlockExchange } from './block-exchange.ts';
+import { finalizedOf, lastCutIn } from './catch-up.ts';
+import { Committee } from './committee.ts';
+import { CutDesk, nextEarliest } from './cut-desk.ts';
+import type { Effect, Event, Message, Peer, Proposal, Receiver, Recovered } from './effects.ts';
+import { step } from './engine.ts';
+import { examine } from './examine.ts';
+import type { ConsensusLog } from './log-file.ts';
+import { decodeMessage, encodeMessage } from './messages.ts';
+import { beginMillis, isTimely, tickMillis, timelyIn, timeoutMillis } from './pace.ts';
+import { openState } from './recovery.ts';
+import { RULES } from './rules.ts';
+import { type SignatureCheck, signatureCheck, signedText } from './signatures.ts';
+import type { ConsensusState } from './state.ts';
+import type { Transport } from './transport.ts';
+import { type CutName, NIL } from './votes.ts';
+
+/** Neighbours that are told at once what this node holds. */
+const SOME = 3;
+/** Proposals whose bringer is remembered: blocks are asked of it first. */
+const KEPT_SOURCES = 64;
+/** After a write that failed; nothing is signed or sent meanwhile. */
+const WRITE_AGAIN_MILLIS = 1_000;
+/** Effects that wait for a slow disk; questions of neighbours are not answered beyond it. */
+const MAX_WAITING_EFFECTS = 10_000;
+
+/** A member: its key and its log. A node without one follows. */
+export type Signer = {
+  readonly publicKey: Bytes;
+  readonly privateKey: KeyObject;
+  readonly log: Pick<ConsensusLog, 'append' | 'close'>;
+  readonly recovered: Recovered | undefined;
+};
+
+export type DriverDependencies = {
+  readonly node: FullNode & { readonly ledger: CutLedger };
+  readonly transport: Transport;
+  readonly signer?: Signer;
+  readonly log: Logger;
+  /** Milliseconds since 1970. */
+  now(): number;
+  /** The same by a clock that only runs. */
+  steady(): number;
+  /** Told of each event before the engine is, and of what came out. */
+  readonly watch?: (event: Event, effects: readonly Effect[], state: ConsensusState) => void;
+};
+
+export class ConsensusDriver {
+  readonly state: ConsensusState;
+  readonly #with: DriverDependencies;
+  readonly #ledger: CutLedger;
+  readonly #cutMillis: number;
+  readonly #check: SignatureCheck;
+  readonly #desk: CutDesk;
+  readonly #blocks: BlockExchange;
+  readonly #timers = new Set<NodeJS.Timeout>();
+  /** Where each member's messages last came from, and who brought a proposal. */
+  readonly #members = new Map<number, Peer>();
+  readonly #sources = new BoundedMap<CutName, Peer>(KEPT_SOURCES);
+  #queue: Effect[] = [];
+  #working: Promise<void> | undefined;
+  #committee: Committee;
+  readonly #ending = new AbortController();
+  #closed = false;
+  #turn = 0;
+
+  constructor(cutMillis: number, dependencies: DriverDependencies) {
+    const { node, transport, signer, steady } = dependencies;
+    this.#with = dependencies;
+    this.#ledger = node.ledger;
+    this.#cutMillis = cutMillis;
+    this.#check = signatureCheck(this.#ledger.chainId);
+    this.#desk = new CutDesk({
+      ledger: this.#ledger,
+      cutMillis,
+      verdict: (height, cut, valid, reason) => {
+        if (!valid) this.#with.log.warn('a proposed cut is not valid', { height, cut: hexOf(cut), reason });
+        this.#feed({ type: 'checked', height, cut, valid });
+      },
+      want: (ids, cut) => this.#blocks.want(ids, this.#sources.get(cut)),
+      blame: (peer) => transport.drop(peer, 'wrong_body'),
+    });
+    this.#blocks = new BlockExchange({
+      node,
+      transport,
+      desk: this.#desk,
+      askAgainMillis: tickMillis(cutMillis),
+      steady,
+    });
+    const height = this.#ledger.head().height + 1;
+    this.#committee = this.#committeeFor(height);
+    const last = lastCutIn(this.#ledger);
+    this.state = openState(height, this.#committee, this.#self(), last, signer?.recovered, RULES);
+  }
+
+  start(): void {
+    this.#with.transport.start({
+      joined: (peer) => {
+        this.#sendTo(peer, { type: 'have', have: haveOf(this.state) });
+        this.#blocks.joined(peer);
+      },
+      left: (peer) => this.#blocks.left(peer),
+      message: (peer, bytes) => this.#receive(peer, bytes),
+    });
+    this.#planBegin();
+    this.#planTick();
+  }
+
+  /** Ends without an own message half sent: what is on its way to the disk is written first. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#ending.abort();
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#blocks.close();
+    await this.#with.transport.close();
+    await this.#working?.catch(() => undefined);
+    await this.#with.signer?.log.close();
+  }
+
+  #committeeFor(height: number): Committee {
+    const found = this.#ledger.committee(height);
+    if (found === undefined) throw new Error(`the committee of cut ${height} is not known`);
+    const known = this.#committee as Committee | undefined;
+    return known !== undefined && equalBytes(known.setId, found.setId)
+      ? known
+      : new Committee(found.setId, found.members);
+  }
+
+  /** This node's place in the committee; -1 when it has none. */
+  #self(): number {
+    const { signer } = this.#with;
+    if (signer === undefined) return -1;
+    return this.#committee.members.findIndex(({ publicKey }) => equalBytes(publicKey, signer.publicKey));
+  }
+
+  #later(millis: number, run: () => void): void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      if (!this.#closed) run();
+    }, millis);
+    this.#timers.add(timer);
+  }
+
+  #planTick(): void {
+    this.#later(tickMillis(this.#cutMillis), () => {
+      this.#desk.tick();
+      this.#feed({ type: 'tick' });
+      this.#planTick();
+    });
+  }
+
+  #planBegin(): void {
+    const { height } = this.state;
+    const earliest = nextEarliest(this.#ledger, this.#cutMillis);
+    this.#later(beginMillis(earliest, this.#with.now(), this.#cutMillis), () => {
+      if (this.state.height === height) this.#feed({ type: 'begin' });
+    });
+  }
+
+  #feed(event: Event): void {
+    if (this.#closed) return;
+    const effects = step(this.state, event, RULES);
+    this.#with.watch?.(event, effects, this.state);
+    this.#queue.push(...effects);
+    this.#working ??= this.#work();
+  }
+
+  async #work(): Promise<void> {
+    // Not before `#working` is set: an effect that feeds the engine must find it.
+    await undefined;
+    try {
+      for (let effect = this.#queue.shift(); effect !== undefined && !this.#closed; effect = this.#queue.shift()) {
+        const done = this.#carryOut(effect);
+        if (done !== undefined) await done;
+      }
+    } catch (error) {
+      this.#closed = true;
+      this.#ledger.fail(error as Error);
+    } finally {
+      this.#working = undefined;
+    }
+  }
+
+  #carryOut(effect: Effect): Promise<void> | undefined {
+    const { log } = this.#with;
+    switch (effect.do) {
+      case 'build':
+        if (effect.height === this.state.height) this.#build(effect);
+        return undefined;
+      case 'check':
+        if (effect.proposal.height === this.state.height) this.#desk.check(effect.proposal);
+        return undefined;
+      case 'sign':
+        this.#sign(effect);
+        return undefined;
+      case 'write':
+        return this.#write(effect);
+      case 'send':
+        this.#send(effect.to, effect.message);
+        return undefined;
+      case 'timer': {
+        const { kind, height, round } = effect;
+        const millis = timeoutMillis(kind, round, this.#cutMillis);
+        this.#later(millis, () => this.#feed({ type: 'timeout', kind, height, round }));
+        return undefined;
+      }
+      case 'decide':
+        return this.#commit(effect);
+      case 'evidence': {
+        const { height, round, member } = effect.first;
+        log.warn('a member voted twice', { height, round, member, kind: effect.first.kind });
+        return undefined;
+      }
+      case 'serve': {
+        const finalized = finalizedOf(this.#ledger, effect.height);
+        if (finalized !== undefined) this.#sendTo(effect.to, { type: 'finalized', finalized });
+        return undefined;
+      }
+      case 'stop': {
+        const { height, round } = effect.vote;
+        log.error('this validator signs nothing more: its key runs in another process too', { height, round });
+        return undefined;
+      }
+      case 'fault':
+        throw new Error(
+          `more than two thirds of the stake stand for cut ${hexOf(effect.cut)}, which is not valid here`,
+        );
+    }
+  }
+
+  #build({ height, round, last }: Effect & { do: 'build' }): void {
+    this.#feed({ type: 'built', proposal: this.#desk.build(height, round, last, this.#with.now()) });
+  }
+
+  #sign({ message }: Effect & { do: 'sign' }): void {
+    const { signer, log } = this.#with;
+    if (signer === undefined) return;
+    signMessageAside(signer.privateKey, signedText(this.#ledger.chainId, message)).then(
+      (signature) => this.#feed({ type: 'signed', message, signature }),
+      (error) => log.error('a message could not be signed', { error }),
+    );
+  }
+
+  /** A disk that is full may have room later. Until then this member is silent: nothing may leave that is not written. */
+  async #write({ record }: Effect & { do: 'write' }): Promise<void> {
+    const { signer, log } = this.#with;
+    for (let told = false; !this.#closed; told = true)
+      try {
+        await signer?.log.append(record);
+        return;
+      } catch (error) {
+        if (!told) log.error('the consensus log cannot be written: nothing is signed until it can', { error });
+        await sleep(WRITE_AGAIN_MILLIS, undefined, { signal: this.#ending.signal }).catch(() => undefined);
+      }
+  }
+
+  async #commit({ proof, proposal }: Effect & { do: 'decide' }): Promise<void> {
+    const cut = this.#desk.executed(proposal);
+    if (typeof cut === 'string') throw new Error(`the cut that was decided cannot be executed: ${cut}`);
+    const { round, votes } = proof;
+    await this.#ledger.commit(cut, {
+      round,
+      signatures: votes.map(({ member, signature }) => ({ member, signature })),
+    });
+    const source = this.#sources.get(proof.cut);
+    const wasServed = proposal.signature.length === 0;
+    this.#enter(proof.height + 1);
+    // Whoever had this cut may have the next one too.
+    if (wasServed && source !== undefined) this.#sendTo(source, { type: 'have', have: haveOf(this.state) });
+  }
+
+  #enter(height: number): void {
+    this.#desk.clear();
+    const committee = this.#committeeFor(height);
+    if (committee !== this.#committee) this.#members.clear();
+    this.#committee = committee;
+    this.#feed({ type: 'height', height, committee, self: this.#self() });
+    // Proposals that came early were not measured by the clock.
+    for (const { proposal } of [...this.state.rounds.values()])
+      if (proposal !== undefined) this.#takeProposal(proposal);
+    this.#planBegin();
+  }
+
+  #send(to: Receiver, message: Message): void {
+    const bytes = encodeMessage(message);
+    for (const peer of this.#receivers(to)) this.#with.transport.send(peer, bytes);
+  }
+
+  #sendTo(peer: Peer, message: Message): void {
+    this.#with.transport.send(peer, encodeMessage(message));
+  }
+
+  #receivers(to: Receiver): readonly Peer[] {
+    if (typeof to === 'object' && 'peer' in to) return [to.peer];
+    const peers = this.#with.transport.peers();
+    if (to === 'all' || peers.length === 0) return peers;
+    const known = typeof to === 'object' ? this.#members.get(to.member) : undefined;
+    if (known !== undefined && peers.includes(known)) return [known];
+    this.#turn += SOME;
+    const count = Math.min(SOME, peers.length);
+    return Array.from({ length: count }, (_, i) => peers[(this.#turn + i) % peers.length] as Peer);
+  }
+
+  #receive(peer: Peer, bytes: Bytes): void {
+    if (this.#closed) return;
+    try {
+      if (!this.#blocks.take(peer, bytes)) this.#take(peer, decodeMessage(bytes));
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.#drop(peer, `malformed: ${error.message}`);
+    }
+  }
+
+  #drop(peer: Peer, reason: string): void {
+    this.#with.log.warn('a neighbour is dropped', { peer: String(peer), reason });
+    this.#with.transport.drop(peer, reason);
+  }
+
+  #take(peer: Peer, message: Message): void {
+    if (message.type === 'have') {
+      if (this.#queue.length < MAX_WAITING_EFFECTS) this.#feed({ type: 'have', have: message.have, from: peer });
+      return;
+    }
+    const worth = examine(this.state, message, this.#check, (height) => this.#isSameEpoch(height));
+    if (worth === 'invalid') this.#drop(peer, `an invalid signature in a ${message.type}`);
+    if (worth !== 'take') return;
+    if (message.type === 'vote') {
+      if (message.vote.height === this.state.height) this.#members.set(message.vote.member, peer);
+      this.#feed({ type: 'vote', vote: message.vote });
+    } else if (message.type === 'proof') this.#feed({ type: 'proof', proof: message.proof });
+    else if (message.type === 'finalized') {
+      this.#sources.set(message.finalized.proof.cut, peer);
+      this.#feed({ type: 'finalized', finalized: message.finalized });
+    } else {
+      const { proposal } = message;
+      this.#members.set(this.#committee.proposer(proposal.height, proposal.round), peer);
+      this.#sources.set(proposal.cut, peer);
+      this.#takeProposal(proposal);
+    }
+  }
+
+  #isSameEpoch(height: number): boolean {
+    const { intervalCuts } = this.#ledger;
+    return epochOf(height, intervalCuts) === epochOf(this.state.height, intervalCuts);
+  }
+
+  /** One whose time has not come is given to the engine again once it has. */
+  #takeProposal(proposal: Proposal): void {
+    const { timestampMillis } = decodeCutHeader(proposal.content.subarray(0, CUT_HEADER_BYTES));
+    const now = this.#with.now();
+    const timely = isTimely(timestampMillis, now, this.#cutMillis);
+    this.#feed({ type: 'proposal', proposal, timely });
+    const millis = timelyIn(timestampMillis, now, this.#cutMillis);
+    // Much later the round is over.
+    if (timely || millis > 2 * this.#cutMillis) return;
+    this.#later(millis, () => {
+      if (proposal.height === this.state.height) this.#takeProposal(proposal);
+    });
+  }
+}
+
+export const hexOf = (cut: CutName): string => (cut === NIL ? 'nil' : Buffer.from(cut, 'latin1').toString('hex'));

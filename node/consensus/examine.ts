@@ -1,0 +1,56 @@
+/**
+ * What a message from a neighbour is worth (consensus rules 13 and 14): first whether it is of any use, which costs comparisons, then its signatures. A neighbour checks what
+ * it forwards, so one that brings an invalid signature is at fault.
+ */
+import type { Committee } from './committee.ts';
+import type { Message } from './effects.ts';
+import { type Intake, judgeFinalized, judgeProof, judgeProposal, judgeVote } from './intake.ts';
+import { RULES } from './rules.ts';
+import type { SignatureCheck } from './signatures.ts';
+import type { ConsensusState } from './state.ts';
+import { isProof, type Proof, type Vote } from './votes.ts';
+
+export type Worth = 'take' | 'ignore' | 'invalid';
+
+const USEFUL: ReadonlySet<Intake> = new Set(['wanted', 'contrary', 'own']);
+
+/** `isSameEpoch`: whether the committee of the running height certifies that height too. */
+export function examine(
+  state: ConsensusState,
+  message: Exclude<Message, { type: 'have' }>,
+  check: SignatureCheck,
+  isSameEpoch: (height: number) => boolean,
+): Worth {
+  const { committee } = state;
+  switch (message.type) {
+    case 'vote': {
+      if (!USEFUL.has(judgeVote(state, message.vote))) return 'ignore';
+      const voters = votersOf(state, message.vote, isSameEpoch);
+      if (voters === undefined) return 'ignore';
+      return check.vote(message.vote, voters) ? 'take' : 'invalid';
+    }
+    case 'proposal': {
+      const { proposal } = message;
+      if (judgeProposal(state, proposal) !== 'wanted' || !isSameEpoch(proposal.height)) return 'ignore';
+      return check.proposal(proposal, committee) ? 'take' : 'invalid';
+    }
+    case 'proof':
+      return judgeProof(state, message.proof) === 'wanted' ? proven(message.proof, committee, check) : 'ignore';
+    case 'finalized': {
+      const { proof } = message.finalized;
+      if (proof.height !== state.height || judgeFinalized(state, message.finalized) !== 'wanted') return 'ignore';
+      return proven(proof, committee, check);
+    }
+  }
+}
+
+function votersOf(state: ConsensusState, { height }: Vote, isSameEpoch: (height: number) => boolean) {
+  if (height < state.height) return state.last?.committee;
+  return isSameEpoch(height) ? state.committee : undefined;
+}
+
+/** The count comes first: too few votes cost no signature. */
+function proven(proof: Proof, committee: Committee, check: SignatureCheck): Worth {
+  if (!isProof(proof, committee, RULES)) return 'invalid';
+  return proof.votes.every((vote) => check.vote(vote, committee)) ? 'take' : 'invalid';
+}

@@ -1,0 +1,62 @@
+/** Signatures of votes and proposals: what is signed, and checking it with key objects that are made once a committee. */
+import { type KeyObject, verify } from 'node:crypto';
+import type { Bytes } from '../../protocol/bytes.ts';
+import { ID_BYTES } from '../../protocol/identifier.ts';
+import { proposalMessage } from '../../protocol/proposal.ts';
+import { voteMessage } from '../../protocol/vote.ts';
+import { importPublicKey } from '../ml-dsa.ts';
+import type { Committee } from './committee.ts';
+import type { Proposal, Unsigned } from './effects.ts';
+import { type CutName, NIL, PREVOTE, type Vote } from './votes.ts';
+
+export const cutBytes = (cut: CutName): Bytes =>
+  cut === NIL ? new Uint8Array(ID_BYTES) : new Uint8Array(Buffer.from(cut, 'latin1'));
+
+const voteText = (chainId: Bytes, { kind, height, round, cut }: Vote): Bytes =>
+  voteMessage(chainId, { kind: kind === PREVOTE ? 'prevote' : 'precommit', height, round, cutId: cutBytes(cut) });
+
+const proposalText = (chainId: Bytes, { height, round, validRound, cut }: Proposal): Bytes =>
+  proposalMessage(chainId, { height, round, validRound, cutId: cutBytes(cut) });
+
+/** What the member signs. */
+export const signedText = (chainId: Bytes, message: Unsigned): Bytes =>
+  message.type === 'vote' ? voteText(chainId, message.vote) : proposalText(chainId, message.proposal);
+
+export interface SignatureCheck {
+  /** By the member that the vote names; false too where the committee has no such member. */
+  vote(vote: Vote, committee: Committee): boolean;
+  /** By the proposer of its height and round. */
+  proposal(proposal: Proposal, committee: Committee): boolean;
+}
+
+export function signatureCheck(chainId: Bytes): SignatureCheck {
+  const keys = new WeakMap<Committee, Map<number, KeyObject>>();
+  const keyOf = (committee: Committee, member: number): KeyObject | undefined => {
+    let known = keys.get(committee);
+    if (known === undefined) {
+      known = new Map();
+      keys.set(committee, known);
+    }
+    let key = known.get(member);
+    const raw = committee.members[member]?.publicKey;
+    if (key === undefined && raw !== undefined) {
+      key = importPublicKey(raw);
+      known.set(member, key);
+    }
+    return key;
+  };
+  const check = (committee: Committee, member: number, text: Bytes, signature: Bytes): boolean => {
+    const key = keyOf(committee, member);
+    return key !== undefined && verify(null, text, key, signature);
+  };
+  return {
+    vote: (vote, committee) => check(committee, vote.member, voteText(chainId, vote), vote.signature),
+    proposal: (proposal, committee) =>
+      check(
+        committee,
+        committee.proposer(proposal.height, proposal.round),
+        proposalText(chainId, proposal),
+        proposal.signature,
+      ),
+  };
+}

@@ -1,0 +1,22 @@
+/**
+ * What the driver needs of a network: neighbours that come and go, and messages that arrive or are lost. Nothing here is trusted, kept in order or delivered for
+ * sure: signatures and anti-entropy (rules 13 to 17) make up for all of it.
+ */
+import type { Bytes } from '../../protocol/bytes.ts';
+import type { Peer } from './effects.ts';
+
+export type TransportEvents = {
+  joined(peer: Peer): void;
+  left(peer: Peer): void;
+  message(peer: Peer, bytes: Bytes): void;
+};
+
+export interface Transport {
+  start(events: TransportEvents): void;
+  peers(): readonly Peer[];
+  /** Never waits. A message for a neighbour that is gone or does not read is lost. */
+  send(peer: Peer, bytes: Bytes): void;
+  /** The neighbour broke a rule. */
+  drop(peer: Peer, reason: string): void;
+  close(): Promise<void>;
+}

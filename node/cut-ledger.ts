@@ -1,0 +1,113 @@
+/** The ledger as consensus sees it: what the next cut builds on, cuts made and executed without writing anything, and the one step that makes a cut final. */
+import { type Bytes, equalBytes } from '../protocol/bytes.ts';
+import type { Certificate } from '../protocol/cut.ts';
+import type { ProposedCut } from '../protocol/proposal.ts';
+import type { CutMaker, CutParts } from './cut-maker.ts';
+import type { BlockRecord, CutRecord, FullNode, Head, Submission } from './full-node.ts';
+import type { AppliedCut } from './ledger/apply-cut.ts';
+import type { Committee } from './ledger/staking/committee.ts';
+import type { WorkPool } from './mining/work-pool.ts';
+import type { NodeErrorCode } from './node-error.ts';
+
+/**
+ * `wrong_body`: the body is not the header's, which says nothing about the block. `impossible`: no cut of this height may name the block. `later`: this node could not
+ * look at it now.
+ */
+export type Admitted = 'here' | 'wrong_body' | 'impossible' | 'later';
+
+export interface CutLedger {
+  readonly chainId: Bytes;
+  readonly networkId: number;
+  readonly intervalCuts: number;
+  head(): Head;
+  /** Who certifies the cut of this height: known up to the one after the head. */
+  committee(height: number): Committee | undefined;
+  cut(height: number): CutRecord | undefined;
+  certificate(height: number): Certificate | undefined;
+  block(id: Bytes): BlockRecord | undefined;
+  blockBody(id: Bytes): Bytes | undefined;
+  /** The next cut from the blocks that wait. */
+  make(parts: CutParts): AppliedCut;
+  /** Whether the block waits here, with its body. */
+  isHere(id: Bytes): boolean;
+  /** Takes in a block that a cut names: neither a full pool nor another block on the same body keeps it out, and its time is judged by the cut's. */
+  admit(header: Bytes, body: Bytes, cutMillis: number): Promise<Admitted>;
+  /** The proposed cut as this node executes it; a text says why it cannot be the next one. Its blocks are all here. */
+  execute(cut: ProposedCut): AppliedCut | string;
+  /** Writes it; it is final when this resolves. */
+  commit(cut: AppliedCut, certificate: Certificate): Promise<void>;
+  /** The node cannot go on. */
+  fail(error: Error): void;
+}
+
+/** Refusals that say something about this node or the moment, and nothing about the block. */
+const PASSING: ReadonlySet<NodeErrorCode> = new Set(['verifier_unavailable', 'node_stopped', 'block_queue_full']);
+
+/** The identifier of a block covers its header alone: any neighbour can send another body with it. */
+const WRONG_BODY: ReadonlySet<NodeErrorCode> = new Set([
+  'body_malformed',
+  'parents_root_mismatch',
+  'reward_root_mismatch',
+  'transactions_root_mismatch',
+]);
+
+export type CutLedgerParts = {
+  readonly reads: Pick<
+    FullNode,
+    'chainId' | 'network' | 'genesis' | 'head' | 'cut' | 'certificate' | 'block' | 'blockBody'
+  >;
+  cuts(): CutMaker;
+  pool(): WorkPool;
+  readonly committee: CutLedger['committee'];
+  submit(header: Bytes, body: Bytes, cutMillis: number): Promise<Submission>;
+  readonly finish: CutLedger['commit'];
+  readonly fail: CutLedger['fail'];
+};
+
+export const cutLedgerOf = (parts: CutLedgerParts): CutLedger => {
+  const { reads } = parts;
+  return {
+    get chainId() {
+      return reads.chainId;
+    },
+    get networkId() {
+      return reads.network.id;
+    },
+    get intervalCuts() {
+      return reads.genesis.intervalCuts;
+    },
+    head: () => reads.head(),
+    committee: parts.committee,
+    cut: (height) => reads.cut(height),
+    certificate: (height) => reads.certificate(height),
+    block: (id) => reads.block(id),
+    blockBody: (id) => reads.blockBody(id),
+    make: (cut) => parts.cuts().make(parts.cuts().choose(cut.timestampMillis), cut),
+    isHere: (id) => parts.pool().get(id) !== undefined,
+    admit: async (header, body, cutMillis) => {
+      const outcome = await parts.submit(header, body, cutMillis);
+      if (outcome.status !== 'refused') return 'here';
+      if (PASSING.has(outcome.error.code)) return 'later';
+      return WRONG_BODY.has(outcome.error.code) ? 'wrong_body' : 'impossible';
+    },
+    execute: (cut) => execute(cut, parts),
+    commit: parts.finish,
+    fail: parts.fail,
+  };
+};
+
+function execute({ header, blockIds, content }: ProposedCut, { cuts, pool }: CutLedgerParts): AppliedCut | string {
+  const blocks = blockIds.flatMap((id) => pool().get(id) ?? []);
+  if (blocks.length !== blockIds.length) return 'a block is not here';
+  if (!blocks.every((block) => cuts().isDated(block, header.timestampMillis)))
+    return 'the time of a block does not fit';
+  let cut: AppliedCut;
+  try {
+    cut = cuts().execute(blocks, header);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  // Identifier by identifier, figure by figure: the header that follows from execution is the one that was proposed.
+  const { headerBytes } = cut.effects;
+  return equalBytes(headerBytes, content.subarray(0, headerBytes.length)) ? cut : 'its execution gives another header';
+}

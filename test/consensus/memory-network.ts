@@ -1,0 +1,38 @@
+/** A network in memory for drivers under test: every neighbour hears every other, messages arrive a moment later, and a test sees and stops what it likes. */
+import type { Peer } from '../../node/consensus/effects.ts';
+import type { Transport, TransportEvents } from '../../node/consensus/transport.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
+
+export class MemoryNetwork {
+  readonly #there = new Map<Peer, TransportEvents>();
+  readonly dropped: { readonly by: Peer; readonly peer: Peer; readonly reason: string }[] = [];
+  /** Sees every message; false loses it. */
+  carries: (from: Peer, to: Peer, bytes: Bytes) => boolean = () => true;
+
+  transport(name: Peer): Transport {
+    const there = this.#there;
+    return {
+      start: (events) => {
+        there.set(name, events);
+        for (const [other, others] of there)
+          if (other !== name) {
+            others.joined(name);
+            events.joined(other);
+          }
+      },
+      peers: () => (there.has(name) ? [...there.keys()].filter((other) => other !== name) : []),
+      send: (to, bytes) => this.carry(name, to, bytes),
+      drop: (peer, reason) => void this.dropped.push({ by: name, peer, reason }),
+      close: async () => {
+        there.delete(name);
+        for (const others of there.values()) others.left(name);
+      },
+    };
+  }
+
+  carry(from: Peer, to: Peer, bytes: Bytes): void {
+    const copy = Uint8Array.from(bytes);
+    if (!this.carries(from, to, copy)) return;
+    setImmediate(() => this.#there.get(to)?.message(from, copy));
+  }
+}
