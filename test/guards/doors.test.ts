@@ -16,6 +16,8 @@ const RULES: Readonly<Record<string, Rule>> = {
     pattern: /\bcreate(?:Secure|Tls|Http|Net)?Server\(/g,
     exceptions: {
       'bridge/connection/listener.ts': 'stratum over TCP and TLS is not HTTP; it destroys what it refuses',
+      'node/consensus/tcp-transport.ts':
+        'frames between validators are not HTTP; a socket that is refused is destroyed',
       'runtime/free-port.ts': 'holds a port for a moment and serves nobody',
       'stack/main.ts': 'looks whether a port is free',
     },

@@ -1,0 +1,77 @@
+/**
+ * Frames between neighbours over TCP: `u32 length | bytes`, little-endian; an empty frame keeps a connection alive. The first frame of each side is the hello: `u32 mark | u16 version | chain_id 48 |
+ * 16 random bytes of the process`. The chain id is the hash of the genesis document, so nodes of two genesis documents part at once.
+ */
+import { ByteReader, type Bytes, ByteWriter, concat, equalBytes } from '../../protocol/bytes.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import { ID_BYTES } from '../../protocol/identifier.ts';
+import { MAX_BLOCK_MESSAGE_BYTES } from './block-exchange.ts';
+
+const MARK = 0x4f43_5653;
+export const TCP_VERSION = 1;
+export const INSTANCE_BYTES = 16;
+export const HELLO_BYTES = 4 + 2 + ID_BYTES + INSTANCE_BYTES;
+export const MAX_FRAME_BYTES = MAX_BLOCK_MESSAGE_BYTES;
+const LENGTH_BYTES = 4;
+
+export function frameBytes(bytes: Bytes): Uint8Array<ArrayBuffer> {
+  if (bytes.length > MAX_FRAME_BYTES) throw new ProtocolError('too_long', 'a frame that no neighbour reads');
+  return concat(new ByteWriter(LENGTH_BYTES).u32(bytes.length).done(), bytes);
+}
+
+export type Hello = { readonly chainId: Bytes; readonly instance: Bytes };
+
+export const encodeHello = ({ chainId, instance }: Hello): Uint8Array<ArrayBuffer> =>
+  new ByteWriter(HELLO_BYTES).u32(MARK).u16(TCP_VERSION).raw(chainId).raw(instance).done();
+
+/** Throws a ProtocolError that says what is wrong: another program, version or chain, or this very process. */
+export function checkHello(bytes: Bytes, own: Hello): void {
+  const reader = new ByteReader(bytes);
+  if (bytes.length !== HELLO_BYTES || reader.u32() !== MARK)
+    throw new ProtocolError('not_canonical', 'it is no neighbour of this kind');
+  const version = reader.u16();
+  if (version !== TCP_VERSION) throw new ProtocolError('unsupported_version', `it speaks version ${version}`);
+  if (!equalBytes(reader.take(ID_BYTES), own.chainId))
+    throw new ProtocolError('wrong_network', 'it is on another chain');
+  if (equalBytes(reader.take(INSTANCE_BYTES), own.instance))
+    throw new ProtocolError('duplicate_entry', 'it is this node itself');
+}
+
+/** Puts frames together from pieces of any size. It never holds more than one frame and the piece that ends it. */
+export class FrameReader {
+  readonly #parts: Bytes[] = [];
+  #held = 0;
+  /** Until the hello has come nobody may send more than one. */
+  limit = HELLO_BYTES;
+
+  /** Throws a ProtocolError for a frame that is too long, before its bytes are there. */
+  *push(piece: Bytes): Generator<Bytes> {
+    this.#parts.push(piece);
+    this.#held += piece.length;
+    for (;;) {
+      if (this.#held < LENGTH_BYTES) return;
+      const length = this.#length();
+      if (length > this.limit) throw new ProtocolError('too_long', `a frame of ${length} bytes`);
+      if (this.#held < LENGTH_BYTES + length) return;
+      const all = this.#parts.length === 1 ? (this.#parts[0] as Bytes) : concat(...this.#parts);
+      this.#parts.length = 0;
+      const rest = all.subarray(LENGTH_BYTES + length);
+      this.#held = rest.length;
+      if (rest.length > 0) this.#parts.push(rest);
+      // A copy: what is kept of a frame must not keep the whole piece.
+      yield new Uint8Array(all.subarray(LENGTH_BYTES, LENGTH_BYTES + length));
+    }
+  }
+
+  #length(): number {
+    const head = new Uint8Array(LENGTH_BYTES);
+    let at = 0;
+    for (const part of this.#parts) {
+      const taken = part.subarray(0, LENGTH_BYTES - at);
+      head.set(taken, at);
+      at += taken.length;
+      if (at === LENGTH_BYTES) break;
+    }
+    return new DataView(head.buffer).getUint32(0, true);
+  }
+}
