@@ -43,7 +43,7 @@ export interface CutLedger {
 /** Refusals that say something about this node or the moment, and nothing about the block. */
 const PASSING: ReadonlySet<NodeErrorCode> = new Set(['verifier_unavailable', 'node_stopped', 'block_queue_full']);
 
-/** The identifier of a block covers its header alone: any neighbour can send another body with it. */
+/** The identifier of a block covers its header alone, so a neighbour can send another body with it. */
 const WRONG_BODY: ReadonlySet<NodeErrorCode> = new Set([
   'body_malformed',
   'parents_root_mismatch',

@@ -47,7 +47,7 @@ export class BlockDoor {
     if (arriving !== undefined) {
       const outcome = await arriving;
       if (outcome.status === 'accepted') return { ...outcome, status: 'known' };
-      // What was refused as any block may still be one that a cut can name.
+      // What was refused on its own may still be one that a cut can name.
       return cutMillis === undefined ? outcome : await this.submit(header, body, origin, cutMillis);
     }
     const arrival = this.#accept(new Uint8Array(header), body, origin, cutMillis);
