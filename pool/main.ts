@@ -11,11 +11,12 @@ import { logOptions, openLog } from '../runtime/log.ts';
 import { command, commandTable, runProgram, type Terminal, version } from '../runtime/program.ts';
 import { RuntimeError } from '../runtime/runtime-error.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
+import { visible } from '../runtime/visible.ts';
 import { audit } from './audit/audit.ts';
 import { booksOf } from './audit/books-of.ts';
 import { auditPublic } from './audit/public.ts';
 import { newerAnswers, publicPool } from './audit/public-reads.ts';
-import { publicReportText, reportText } from './audit/report.ts';
+import { publicReportText, reportJson, reportText } from './audit/report.ts';
 import { connectDatabase } from './database/connect.ts';
 import { startEmbeddedPostgres } from './database/embedded.ts';
 import { poolOptions } from './options.ts';
@@ -30,7 +31,9 @@ import { openWalletLink } from './wallet-link.ts';
 /** What the operator can put right is one line; anything else is a defect and shows where it came from. */
 function failed(name: string, error: unknown, terminal: Terminal): void {
   const isKnown = error instanceof PoolError || error instanceof BridgeError || error instanceof RuntimeError;
-  terminal.err(`${name}: ${isKnown ? `${error.message} [${error.code}]` : String((error as Error).stack)}\n`);
+  // The message may hold what somebody answered.
+  const says = isKnown ? visible(`${error.message} [${error.code}]`) : String((error as Error).stack);
+  terminal.err(`${name}: ${says}\n`);
 }
 
 const runCommand = command(
@@ -139,11 +142,17 @@ const auditCommand = command(
       try {
         const node = values.nodeApi === undefined ? null : nodeOf(values.nodeApi);
         const report = await auditPublic({ pool: publicPool(values.public), node }, newerAnswers);
-        terminal.out(values.json ? `${JSON.stringify(report, undefined, 2)}\n` : publicReportText(report));
+        terminal.out(values.json ? reportJson(report) : publicReportText(report));
         if (values.report !== undefined) await writeReport(values.report, report);
         return PUBLIC_EXITS[report.verdict];
       } catch (error) {
-        failed('svc-pool audit', error, terminal);
+        // A stranger's answers are no defect of this program: one line, whatever they were.
+        const { message } = error as Error;
+        failed(
+          'svc-pool audit',
+          error instanceof PoolError ? error : new PoolError('pool_unreachable', message),
+          terminal,
+        );
         return PUBLIC_EXITS.unchecked;
       }
     }
@@ -169,7 +178,7 @@ const auditCommand = command(
               },
             }),
       });
-      terminal.out(values.json ? `${JSON.stringify(report, undefined, 2)}\n` : reportText(report));
+      terminal.out(values.json ? reportJson(report) : reportText(report));
       if (values.report !== undefined) await writeReport(values.report, report);
       return report.differences === 0 ? 0 : 1;
     } catch (error) {

@@ -83,7 +83,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   const verifier = dependencies.verifier ?? openVerifier(values, dependencies);
   const node = await openPoolNode(values, { ...dependencies, verifier, now: clock.now });
   const wallet = await openWalletLink(values, node.apiUrl, dependencies);
-  const address = await poolAddress(sql, { network: network.name, given: values.poolAddress, wallet });
+  const address = await poolAddress(sql, { network: network.name, given: values.poolAddress, wallet }, log);
   const payload = parseAddress(address, network.name).payload;
   log.info('blocks pay the pool', { address });
 

@@ -2,7 +2,6 @@
  * `svc-pool verify-evidence FILE`: judges a miner's evidence against a pool (books rule 20). Needs the file and the pool's public key, and nothing else;
  * with the pool's API it also says whether the pool publishes that key and that slice, and with a node too whether the pool's payouts commit it.
  */
-import { readFileSync } from 'node:fs';
 import { createApiClient } from '../protocol/api/client.ts';
 import { gatherRecord } from '../protocol/books-evidence.ts';
 import type { SliceRecord } from '../protocol/books-slice.ts';
@@ -19,6 +18,8 @@ import {
 import { apiClientDependencies } from '../runtime/api-client.ts';
 import { verifyMessage } from '../runtime/ml-dsa.ts';
 import type { Terminal } from '../runtime/program.ts';
+import { readSmallFile } from '../runtime/small-file.ts';
+import { visible } from '../runtime/visible.ts';
 
 const MAX_BYTES = 8 * 1024 * 1024;
 
@@ -67,17 +68,17 @@ const readerOf =
   };
 
 /** Whether the pool says the same in public now; null where it could not be asked. */
-async function publishedOf(evidence: Evidence, key: string, api: string | undefined): Promise<Published> {
+async function publishedOf(first: Receipt | undefined, key: string, api: string | undefined): Promise<Published> {
   if (api === undefined) return { key: null, record: null };
   const read = readerOf(api);
-  const terms = (await read('terms').catch(() => undefined)) as { pool_key?: string } | undefined;
-  const [first] = evidence.receipts;
-  const path = `slices/${first?.service}?limit=1&cursor=${(first?.slice ?? 0) + 1}-0`;
-  const page = (await read(path).catch(() => undefined)) as { slices: SliceRecord[] } | undefined;
-  const record = page?.slices.find(({ slice }) => slice === first?.slice);
+  const terms = (await read('terms').catch(() => undefined)) as { pool_key?: string } | null | undefined;
+  const path = `slices/${encodeURIComponent(String(first?.service))}?limit=1&cursor=${Number(first?.slice ?? 0) + 1}-0`;
+  const page = (await read(path).catch(() => undefined)) as { slices: (SliceRecord | null)[] } | null | undefined;
+  const shown = Array.isArray(page?.slices) ? page.slices : [];
+  const record = shown.find((each) => each?.slice === first?.slice);
   return {
-    key: terms === undefined ? null : terms.pool_key === key,
-    record: record === undefined ? null : record.chain === first?.chain && record.root === first?.root,
+    key: terms == null ? null : terms.pool_key === key,
+    record: record == null ? null : record.chain === first?.chain && record.root === first?.root,
   };
 }
 
@@ -100,7 +101,8 @@ async function ledgerOf(first: Receipt | undefined, values: VerifyEvidenceValues
   try {
     return judgeRecord(first, await gatherRecord(first, { pool: readerOf(poolApi), node }));
   } catch (error) {
-    if (error instanceof ProtocolError || error instanceof TypeError) return { verdict: 'false', reason: 'malformed' };
+    if (error instanceof ProtocolError || error instanceof TypeError || error instanceof RangeError)
+      return { verdict: 'false', reason: 'malformed' };
     throw error;
   }
 }
@@ -123,11 +125,9 @@ function ledgerWords(verdict: BooksVerdict | null): string[] {
 export async function verifyEvidence(path: string, values: VerifyEvidenceValues, terminal: Terminal): Promise<number> {
   let evidence: Evidence;
   try {
-    const bytes = readFileSync(path);
-    if (bytes.length > MAX_BYTES) throw new Error('it is larger than any evidence');
-    evidence = JSON.parse(bytes.toString('utf8')) as Evidence;
+    evidence = JSON.parse(readSmallFile(path, MAX_BYTES)) as Evidence;
   } catch (error) {
-    terminal.err(`svc-pool verify-evidence: cannot read ${path}: ${(error as Error).message}\n`);
+    terminal.err(`svc-pool verify-evidence: cannot read ${path}: ${visible((error as Error).message)}\n`);
     return 2;
   }
   const named =
@@ -139,8 +139,9 @@ export async function verifyEvidence(path: string, values: VerifyEvidenceValues,
   const verdict = judgeEvidence(evidence, fromHex(key), (signature, message, publicKey) =>
     verifyMessage(publicKey, message, signature),
   );
-  const published = await publishedOf(evidence, key, values.poolApi);
-  const first = Array.isArray(evidence?.receipts) ? evidence.receipts[0] : undefined;
+  const receipts: unknown = evidence?.receipts;
+  const first = (Array.isArray(receipts) ? (receipts[0] ?? undefined) : undefined) as Receipt | undefined;
+  const published = await publishedOf(first, key, values.poolApi);
   const isSigned = verdict.verdict === 'convicts' || !UNSIGNED.includes(verdict.why);
   const ledger = isSigned ? await ledgerOf(first, values) : null;
   if (values.json)
@@ -159,7 +160,9 @@ export async function verifyEvidence(path: string, values: VerifyEvidenceValues,
           : `The key is the one given (${poolKeyName(fromHex(key))}).`,
         ...publicWords(published),
         ...ledgerWords(ledger),
-      ].join('\n')}\n`,
+      ]
+        .map(visible)
+        .join('\n')}\n`,
     );
   return verdict.verdict === 'convicts' ? 0 : 1;
 }

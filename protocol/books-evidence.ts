@@ -33,12 +33,17 @@ type Asked = Pick<CreditHead, 'service' | 'slice' | 'blocks' | 'window_work'> & 
   readonly window: readonly ProofPart[];
 };
 
-/** At 200 records a page: bounds what a pool can make the reader fetch. */
+/** At 200 records a page: bounds what a pool can make the reader fetch and keep. */
 const MAX_PAGES = 50;
 const PAGE_RECORDS = 200;
+/** A record as JSON, with what its rewards came to. */
+const MAX_RECORD = 4_096;
+/** Blocks of one slice: far more than any network finds, and a list of them fits into an answer. */
+const MAX_SLICE_BLOCKS = 20_000;
+const MAX_CURSOR = 256;
 const PAGE_CHANGES = 1024;
 const MAX_CHANGES_PAGES = 200;
-/** Blocks of the other service that a node is asked for. */
+/** Blocks of the other service, or of earlier slices, that a node is asked for. */
 const MAX_BLOCKS = 500;
 const MAX_COMMITMENTS = 2;
 const MAX_SPENDS = 4;
@@ -63,22 +68,37 @@ async function readTerms(sources: BooksSources): Promise<PublishedTerms> {
   return terms;
 }
 
+/** Records of an answer. Their fields are checked where they are compared; none is longer than any pool makes it. */
+function recordsOf(answer: unknown): SliceRecord[] {
+  const slices = (answer as { slices: SliceRecord[] } | null)?.slices;
+  insistShape(Array.isArray(slices) && slices.length <= PAGE_RECORDS, 'slice records');
+  for (const each of slices as unknown[])
+    insistShape(
+      typeof each === 'object' && each !== null && JSON.stringify(each).length <= MAX_RECORD,
+      'slice records',
+    );
+  return slices as SliceRecord[];
+}
+
 const newestOf = (asked: Asked): number => Math.max(asked.slice, ...asked.window.map((part) => part.slice));
 
 /** Records from `newest` back, until the window and W can both be recomputed. Ascending. */
 async function readRecords(asked: Asked, newest: number, sources: BooksSources): Promise<SliceRecord[]> {
   const oldest = Math.min(asked.slice, ...asked.window.map((part) => part.slice));
   const records: SliceRecord[] = [];
+  let worked = 0;
   let cursor = `${newest + 1}-0`;
   for (let page = 0; page < MAX_PAGES; page++) {
     const answer = (await sources.pool(
       `slices/${asked.service}?limit=${PAGE_RECORDS}&cursor=${encodeURIComponent(cursor)}`,
-    )) as { slices: SliceRecord[]; next_cursor?: string };
-    insistShape(Array.isArray(answer?.slices), 'slice records');
-    records.push(...answer.slices);
-    const worked = records.filter((record) => record.slice < oldest && readWork(record.total_work) > 0n);
-    if (answer.next_cursor === undefined || worked.length > WINDOW_SLICES) break;
-    cursor = String(answer.next_cursor);
+    )) as { next_cursor?: unknown };
+    const page = recordsOf(answer);
+    records.push(...page);
+    worked += page.filter((record) => record.slice < oldest && readWork(record.total_work) > 0n).length;
+    const next = answer.next_cursor;
+    if (next === undefined || worked > WINDOW_SLICES) break;
+    insistShape(typeof next === 'string' && next.length <= MAX_CURSOR && page.length > 0, 'slice records');
+    cursor = next as string;
   }
   return records.reverse();
 }
@@ -87,7 +107,7 @@ async function readBlocks(service: BooksService, slice: number, sources: BooksSo
   const answer = (await sources.pool(`slices/${service}/${slice}/blocks`)) as {
     blocks: { block_id: string; credited_with: number | null }[];
   };
-  insistShape(Array.isArray(answer?.blocks), 'blocks');
+  insistShape(Array.isArray(answer?.blocks) && answer.blocks.length <= MAX_SLICE_BLOCKS, 'blocks');
   return answer.blocks;
 }
 
@@ -144,9 +164,11 @@ async function readLate(
   node: Node,
 ): Promise<Map<string, ChainReward>> {
   const late = new Map<string, ChainReward>();
+  let count = 0;
   for (const block of asked.blocks) {
     const transaction = rewardTransaction(block.block_id);
     if (known.has(transaction)) continue;
+    if (++count > MAX_BLOCKS) throw new Error('the list names too many blocks of earlier slices');
     const found = await node.block({ id: block.block_id }).catch(() => undefined);
     const reward = found?.reward;
     if (found?.payout !== address || reward?.state !== 'paid' || reward.amount === null) continue;
@@ -207,7 +229,7 @@ async function readCommitments(slice: number, sources: BooksSources, node: Node)
   const answer = (await sources.pool(`commitments?slice=${slice}&limit=${MAX_COMMITMENTS}`)) as {
     commitments: CommitmentRow[];
   };
-  insistShape(Array.isArray(answer?.commitments), 'commitments');
+  insistShape(Array.isArray(answer?.commitments) && answer.commitments.length <= MAX_COMMITMENTS, 'commitments');
   const found: LedgerCommitment[] = [];
   for (const { state, transaction_id: transaction, final_height: height } of answer.commitments) {
     if (state !== 'finalized' || transaction === null || height === null) continue;
@@ -248,9 +270,7 @@ async function readOtherRecords(
   const other = asked.service === 'pplns' ? 'solo' : 'pplns';
   const records: SliceRecord[] = [];
   for (const slice of new Set(slices)) {
-    const answer = (await sources.pool(`slices/${other}?limit=1&cursor=${slice + 1}-0`)) as { slices: SliceRecord[] };
-    insistShape(Array.isArray(answer?.slices), 'slice records');
-    records.push(...answer.slices);
+    records.push(...recordsOf(await sources.pool(`slices/${other}?limit=1&cursor=${slice + 1}-0`)));
   }
   return records;
 }

@@ -1,37 +1,76 @@
-/** The whole list of a slice's credits, put together from the pages that a pool's API gives. */
+/** The whole list of a slice's credits, put together from the pages that a pool's API gives. Whatever the pool answers, reading it has an end and keeps little. */
+import { ProtocolError } from './errors.ts';
 import type { PoolList, PoolListPage } from './pool-proof.ts';
 
-type LeavesPage = { readonly leaves: PoolList['window'][number]['leaves']; readonly next_cursor?: string };
+type Row = { readonly address: string };
+type Page = { readonly next_cursor?: unknown } & Readonly<Record<string, unknown>>;
 
-/** More pages than any list has: a pool that names a next one for ever is not followed. */
-const MAX_PAGES = 100_000;
+const PAGE_ROWS = 200;
+/** Rows of a list, and of all slices of its window, that are kept. */
+const MAX_ROWS = 5_000_000;
+const MAX_PARTS = 100_000;
+const MAX_CURSOR = 256;
+/** An address, and an amount or a sum of work. */
+const MAX_TEXT = 128;
 
-async function pages<P extends { readonly next_cursor?: string }>(
-  read: (path: string) => Promise<unknown>,
-  path: string,
-): Promise<P[]> {
-  const all: P[] = [];
-  for (let query = '?limit=200'; all.length < MAX_PAGES; ) {
-    const page = (await read(`${path}${query}`)) as P;
-    all.push(page);
-    if (page.next_cursor === undefined) return all;
-    query = `?limit=200&cursor=${encodeURIComponent(page.next_cursor)}`;
-  }
-  throw new Error(`${path} has no end`);
+function insist(holds: boolean, what: string): asserts holds {
+  if (!holds) throw new ProtocolError('out_of_range', `the pool's ${what} have no such form`);
 }
 
-/** `read` fetches a path below the API's prefix. Nothing is checked here: checkPoolList does that. */
+const isText = (value: unknown): value is string => typeof value === 'string' && value.length <= MAX_TEXT;
+
+/** Reads pages to the end: `rows` of each, with an address and the field `value`, and what stands beside them on the first. */
+async function readPages<T extends Row>(
+  read: (path: string) => Promise<unknown>,
+  path: string,
+  { rows, value, most }: { readonly rows: string; readonly value: string; readonly most: number },
+): Promise<{ readonly first: Page; readonly all: T[] }> {
+  const all: T[] = [];
+  let first: Page | undefined;
+  for (let query = `?limit=${PAGE_ROWS}`; ; ) {
+    const page = (await read(`${path}${query}`)) as Page;
+    insist(typeof page === 'object' && page !== null, rows);
+    first ??= page;
+    const list = page[rows];
+    insist(Array.isArray(list) && list.length <= PAGE_ROWS && all.length + list.length <= most, rows);
+    for (const row of list as Readonly<Record<string, unknown>>[]) {
+      insist(isText(row?.address) && isText(row[value]), rows);
+      all.push({ address: row.address, [value]: row[value] } as unknown as T);
+    }
+    const cursor = page.next_cursor;
+    if (cursor === undefined) return { first, all };
+    // A page that names a next one is full: without this there need not be an end.
+    insist(typeof cursor === 'string' && cursor.length <= MAX_CURSOR && list.length === PAGE_ROWS, rows);
+    query = `?limit=${PAGE_ROWS}&cursor=${encodeURIComponent(cursor)}`;
+  }
+}
+
+/**
+ * `read` fetches a path below the API's prefix. Whether the list is right is not checked here: checkPoolList does that. Throws a ProtocolError for what no
+ * pool answers.
+ */
 export async function readPoolList(
   service: PoolList['service'],
   slice: number,
   read: (path: string) => Promise<unknown>,
 ): Promise<PoolList> {
-  const lists = await pages<PoolListPage>(read, `/proofs/${service}/${slice}/list`);
-  const { next_cursor: _, ...head } = lists[0] as PoolListPage;
+  const path = `/proofs/${service}/${slice}/list`;
+  const { first, all: credits } = await readPages<PoolList['credits'][number]>(read, path, {
+    ...{ rows: 'credits', value: 'amount', most: MAX_ROWS },
+  });
+  const { next_cursor: _, ...head } = first as unknown as PoolListPage;
+  insist(Array.isArray(head.window) && head.window.length <= MAX_PARTS && Array.isArray(head.blocks), 'list heads');
   const window: PoolList['window'][number][] = [];
+  let left = MAX_ROWS;
   for (const part of head.window) {
-    const leaves = await pages<LeavesPage>(read, `/slices/${service}/${part.slice}/leaves`);
-    window.push({ ...part, leaves: leaves.flatMap((page) => page.leaves) });
+    insist(Number.isSafeInteger(part?.slice) && part.slice >= 0, 'list heads');
+    const { all: leaves } = await readPages<PoolList['window'][number]['leaves'][number]>(
+      read,
+      `/slices/${service}/${part.slice}/leaves`,
+      { rows: 'leaves', value: 'work', most: left },
+    );
+    left -= leaves.length;
+    window.push({ ...part, leaves });
   }
-  return { ...head, window, credits: lists.flatMap((page) => page.credits) };
+  return { ...head, window, credits };
 }

@@ -6,6 +6,7 @@
 import { choice, integer, parsed, path, size } from './command-line/command-line.ts';
 import { openLogFile } from './log-file.ts';
 import type { LogSink } from './log-sink.ts';
+import { visible } from './visible.ts';
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug', 'trace'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -80,12 +81,8 @@ const BARE = /^[\w.:/@+-]+$/;
 function shown(value: unknown): string {
   const simple = plain(value);
   if (typeof simple === 'string' && BARE.test(simple)) return simple;
-  return JSON.stringify(simple)?.replace(UNPRINTABLE, escaped) ?? 'undefined';
+  return visible(JSON.stringify(simple) ?? 'undefined');
 }
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to be made visible
-const UNPRINTABLE = /[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
-const escaped = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
 export interface LogOptions {
   readonly filter: LevelFilter;
@@ -103,7 +100,7 @@ export function createLogger(module: string, options: LogOptions, dependencies: 
   const line = (level: LogLevel, message: string, fields: LogFields): string => {
     const time = new Date(now()).toISOString();
     if (options.format === 'json')
-      return `${JSON.stringify({ time, level, module, message, ...(plain(fields) as object) })}\n`;
+      return `${visible(JSON.stringify({ time, level, module, message, ...(plain(fields) as object) }))}\n`;
     const pairs = Object.entries(fields).map(([key, value]) => ` ${key}=${shown(value)}`);
     return `${time} ${level.toUpperCase().padEnd(5)} ${module}: ${message}${pairs.join('')}\n`;
   };

@@ -225,7 +225,8 @@ async function judged(judge: () => Promise<BooksVerdict>): Promise<BooksVerdict>
   try {
     return await judge();
   } catch (error) {
-    if (error instanceof ProtocolError || error instanceof TypeError) return { verdict: 'false', reason: 'malformed' };
+    if (error instanceof ProtocolError || error instanceof TypeError || error instanceof RangeError)
+      return { verdict: 'false', reason: 'malformed' };
     throw error;
   }
 }

@@ -10,14 +10,16 @@ import type { BooksService, SliceRecord } from '../../protocol/books-slice.ts';
 import type { CutReader } from './cut-reader.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 import type { AddressMoney } from './public-money.ts';
+import type { PaymentsUnderWay } from './public-payments.ts';
 import { pagesOf } from './public-reads.ts';
+import { readCommitmentRow } from './public-rows.ts';
 
 export type Records = ReadonlyMap<BooksService, readonly SliceRecord[]>;
 
 export async function readCommitments(pool: BooksSources['pool']): Promise<CommitmentRow[]> {
   const rows: CommitmentRow[] = [];
-  const pages = pagesOf(pool, 'commitments', (answer: { commitments: CommitmentRow[] }) => answer.commitments);
-  for await (const row of pages) rows.push(row);
+  for await (const row of pagesOf(pool, 'commitments', { rows: 'commitments', read: readCommitmentRow }))
+    rows.push(row);
   return rows;
 }
 
@@ -64,17 +66,30 @@ export class CommitmentAudit {
     return beyond;
   }
 
-  /** Every transaction that spent from the pool's address was signed by the pool: a commitment in it counts, whether the pool lists it or not. */
-  async unlisted(rows: readonly CommitmentRow[], { spends }: Pick<AddressMoney, 'spends'>): Promise<void> {
+  /**
+   * Every transaction that spent from the pool's address was signed by the pool: a commitment in it counts, whether the pool lists it or not. One that pays
+   * just what the pool says is under way is on the ledger before the pool has noted it; returns these.
+   */
+  async unlisted(
+    rows: readonly CommitmentRow[],
+    { spends, address }: Pick<AddressMoney, 'spends' | 'address'>,
+    underWay: PaymentsUnderWay,
+  ): Promise<string[]> {
     const listed = new Set(rows.map(({ transaction_id }) => transaction_id));
+    const numbers = new Set(rows.filter((row) => row.transaction_id !== null).map(({ number }) => number));
+    const noted: string[] = [];
     for (const { transaction, height } of spends) {
       if (listed.has(transaction)) continue;
-      const payload_hex = (await this.#cuts.find(height, transaction))?.payload_hex ?? '';
-      if (readCommitment(payload_hex) === undefined) continue;
+      const found = await this.#cuts.find(height, transaction);
+      const payload_hex = found?.payload_hex ?? '';
+      const carried = readCommitment(payload_hex);
+      if (found === undefined || carried === undefined) continue;
       const name = `transaction ${transaction} of cut ${height}`;
-      this.#findings.add(name, 'not listed', 'a payout that carries a head of the books', REMEDIES.published);
       this.#checked(name, { transaction_id: transaction, height, payload_hex });
+      if (!numbers.has(carried.number) && underWay.take(transaction, found.outputs, address)) noted.push(name);
+      else this.#findings.add(name, 'not listed', 'a payout that carries a head of the books', REMEDIES.published);
     }
+    return noted;
   }
 
   #checked(name: string, carried: LedgerCommitment): BooksCommitment | undefined {

@@ -11,6 +11,7 @@ import { type Findings, REMEDIES } from './findings.ts';
 type Node = NonNullable<BooksSources['node']>;
 
 type Spend = { readonly transaction: string; readonly height: number; readonly amount: bigint };
+export type LedgerReward = Spend;
 
 /** The history of the pool's address, read before anything that the pool says: what it lists later explains all of it. */
 export type AddressMoney = {
@@ -19,12 +20,15 @@ export type AddressMoney = {
   readonly height: number;
   /** Transactions that spent from the address, in the order of cuts. */
   readonly spends: readonly Spend[];
+  /** What it received for blocks. */
+  readonly rewards: readonly LedgerReward[];
   /** Received by transactions that spent nothing from it, other than for blocks; and outputs of before the first cut that were spent. */
   readonly deposits: bigint;
 };
 
 export async function readAddressMoney(node: Node, address: string): Promise<AddressMoney> {
   const spends = new Map<string, { transaction: string; height: number; amount: bigint }>();
+  const rewards: LedgerReward[] = [];
   const received: { transaction: string; amount: bigint }[] = [];
   const known = new Set<string>();
   let deposits = 0n;
@@ -32,13 +36,14 @@ export async function readAddressMoney(node: Node, address: string): Promise<Add
   for (let step = await changes.next(); ; step = await changes.next()) {
     if (step.done === true) {
       for (const { transaction, amount } of received) if (!spends.has(transaction)) deposits += amount;
-      return { address, height: step.value, spends: [...spends.values()], deposits };
+      return { address, height: step.value, spends: [...spends.values()], rewards, deposits };
     }
     const { kind, source, amount, outpoint, transaction_id: transaction, finalized_height: height } = step.value;
     const name = `${outpoint.transaction_id}:${outpoint.output_index}`;
     if (kind === 'received') {
       known.add(name);
-      if (source !== 'work_reward') received.push({ transaction, amount: BigInt(amount) });
+      if (source === 'work_reward') rewards.push({ transaction, height, amount: BigInt(amount) });
+      else received.push({ transaction, amount: BigInt(amount) });
       continue;
     }
     // An output of the genesis document: nobody mined it.

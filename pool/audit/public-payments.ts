@@ -1,15 +1,18 @@
 /** Payments that a pool publishes: each is an output of a final transaction, and nobody was paid more than the lists credited. */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
+import type { NetworkName } from '../../protocol/network.ts';
 import type { PaymentDocument } from '../api/documents.ts';
 import type { CutReader } from './cut-reader.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 import { outputText } from './public-money.ts';
 import { pagesOf } from './public-reads.ts';
+import { readPayment } from './public-rows.ts';
 
 /** All payments but those that can never run. */
-export async function readPayments(pool: BooksSources['pool']): Promise<PaymentDocument[]> {
+export async function readPayments(pool: BooksSources['pool'], network: NetworkName): Promise<PaymentDocument[]> {
   const payments: PaymentDocument[] = [];
-  for await (const payment of pagesOf(pool, 'payments', (answer: { payments: PaymentDocument[] }) => answer.payments))
+  const read = (row: unknown) => readPayment(row, network);
+  for await (const payment of pagesOf(pool, 'payments', { rows: 'payments', read }))
     if (payment.state !== 'void') payments.push(payment);
   return payments;
 }
@@ -26,6 +29,53 @@ export function paidByTransaction(payments: readonly PaymentDocument[]): Map<str
   return paid;
 }
 
+type Output = { readonly address: string; readonly amount: string };
+
+/**
+ * Payments that the pool has asked its wallet for and does not know the transaction of yet: it stopped in between, or the wallet's answer was lost. The ledger may
+ * have them already. Each counts once, and all of them count against what was credited.
+ */
+export class PaymentsUnderWay {
+  /** Outputs by payout. */
+  readonly #open = new Map<string, string[]>();
+  readonly #paid: Map<string, string[]>;
+
+  /** `paid` is given what is found here. */
+  constructor(payments: readonly PaymentDocument[], paid: Map<string, string[]>) {
+    this.#paid = paid;
+    for (const payment of payments) {
+      if (payment.state !== 'submitting' || payment.transaction_id !== null) continue;
+      const own = this.#open.get(payment.payout_id);
+      if (own === undefined) this.#open.set(payment.payout_id, [outputText(payment)]);
+      else own.push(outputText(payment));
+    }
+  }
+
+  /** Whether a transaction pays just one of these payouts, and the rest returns to the pool. */
+  take(transaction: string, outputs: readonly Output[], poolAddress: string): boolean {
+    const strangers = outputs.filter(({ address }) => address !== poolAddress).map(outputText);
+    const all = outputs.map(outputText);
+    for (const [payout, due] of this.#open) {
+      const isPaid = isWithin(due, all) && isWithin(strangers, due);
+      if (!isPaid) continue;
+      this.#open.delete(payout);
+      this.#paid.set(transaction, due);
+      return true;
+    }
+    return false;
+  }
+}
+
+/** Each of `some` is one of `all`, as often as it is there. */
+function isWithin(some: readonly string[], all: readonly string[]): boolean {
+  const left = [...all];
+  return some.every((each) => {
+    const at = left.indexOf(each);
+    if (at !== -1) left.splice(at, 1);
+    return at !== -1;
+  });
+}
+
 /** Nobody was paid more than was credited. */
 export function auditSums(
   payments: readonly PaymentDocument[],
@@ -39,11 +89,14 @@ export function auditSums(
       findings.add(`payments to ${address}`, sum, `${credited.get(address) ?? 0n} credited`, REMEDIES.published);
 }
 
-/** Each final payment is an output of its transaction. Returns how many are final beyond the cut that the node has read. */
+/**
+ * Each final payment is an output of its transaction, and the pool made that transaction: it spent from the pool's address (rule 25). Returns how many
+ * are final beyond the cut that the node has read.
+ */
 export async function auditOutputs(
   payments: readonly PaymentDocument[],
   cuts: CutReader,
-  through: number,
+  { through, address: poolAddress }: { readonly through: number; readonly address: string },
   findings: Findings,
 ): Promise<number> {
   let beyond = 0;
@@ -61,9 +114,12 @@ export async function auditOutputs(
       beyond++;
       continue;
     }
-    const made =
-      outputs.get(transaction) ?? (await cuts.find(height, transaction))?.outputs.map((one) => outputText(one)) ?? [];
+    const known = outputs.get(transaction);
+    const found = known === undefined ? await cuts.find(height, transaction) : undefined;
+    const made = known ?? found?.outputs.map((one) => outputText(one)) ?? [];
     outputs.set(transaction, made);
+    if (found !== undefined && !found.inputs.some((input) => input.address === poolAddress))
+      findings.add(name, `transaction ${transaction}`, 'nothing of the pool was spent by it', REMEDIES.published);
     const at = made.indexOf(outputText(payment));
     // An output pays one payment.
     if (at === -1) findings.add(name, `transaction ${transaction}`, 'no such output', REMEDIES.published);

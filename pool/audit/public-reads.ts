@@ -1,56 +1,110 @@
-/** Reading another pool's public API: page by page. Waits and retries when the pool asks for it. */
+/**
+ * Reading a pool that anybody may have written: every answer, every list and the whole audit have an end. No redirect is followed: the pool that was
+ * named answers, or nobody.
+ */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
+import { apiClientDependencies } from '../../runtime/api-client.ts';
+import { steadyNow } from '../../runtime/clock.ts';
 import { PoolError } from '../pool-error.ts';
+import { fieldsOf, listOf } from './public-rows.ts';
 
+/** Rows that are asked for at once, and that a page has which names a next one. */
 const PAGE = 200;
-const TIMEOUT_MILLIS = 30_000;
+/** Rows of one list that are read: as many fit into memory. */
+const MAX_ROWS = 2_000_000;
+const MAX_CURSOR = 256;
 const MAX_TRIES = 20;
+/** Pages are far smaller. A list's head stands on each of its pages and has all parts of the window. */
+const ANSWER_BYTES = 512 * 1024;
+const LIST_BYTES = 8 * 1024 * 1024;
 /** A pool keeps its answers for five seconds: what is asked for after this is newer than all that was known before. */
-const ANSWER_MILLIS = 6_000;
+const NEWER_MILLIS = 6_000;
 
-export const newerAnswers = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, ANSWER_MILLIS));
+export const newerAnswers = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, NEWER_MILLIS));
+
+export type ReadLimits = {
+  /** For one answer, with its body. */
+  readonly answerMillis: number;
+  /** For all of them. */
+  readonly totalMillis: number;
+  /** The longest wait before a busy pool is asked again. */
+  readonly waitMillis: number;
+};
+export const READ_LIMITS: ReadLimits = { answerMillis: 30_000, totalMillis: 12 * 3_600_000, waitMillis: 30_000 };
+
+/** The pool did not answer, or not in time: what was asked for is not checked, and nothing is false for it. */
+export class PoolSilence extends Error {}
 
 /** Too many requests, or busy. */
 const RETRIED: ReadonlySet<number> = new Set([429, 503]);
 
-async function answerOf(url: string): Promise<Response> {
-  try {
-    return await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MILLIS) });
-  } catch (error) {
-    const { message, cause } = error as Error;
-    const why =
-      cause instanceof Error ? `${message}: ${cause.message || String((cause as { code?: string }).code)}` : message;
-    throw new PoolError('pool_unreachable', `no answer from ${url}: ${why}`);
-  }
-}
+const whyOf = ({ message, cause }: Error): string =>
+  cause instanceof Error ? `${message}: ${cause.message || String((cause as { code?: string }).code)}` : message;
+
+const REDIRECTED = /redirect/;
 
 /** Reads a pool's API, and waits as long as `retry-after` says. */
-export function publicPool(url: string): BooksSources['pool'] {
+export function publicPool(url: string, limits: ReadLimits = READ_LIMITS): BooksSources['pool'] {
   const base = url.replace(/\/+$/, '');
+  const { fetch } = apiClientDependencies();
+  const ends = steadyNow() + limits.totalMillis;
+  let isFound = false;
+  const once = async (path: string) => {
+    const left = ends - steadyNow();
+    if (left <= 0) throw new PoolSilence('the pool takes too long to be read');
+    const signal = AbortSignal.timeout(Math.ceil(Math.min(limits.answerMillis, left)));
+    try {
+      const answer = await fetch(`${base}/api/v1/${path}`, { method: 'GET', headers: {}, signal });
+      return { answer, bytes: await answer.arrayBuffer() };
+    } catch (error) {
+      const why = whyOf(error as Error);
+      const remedy = REDIRECTED.test(why) ? '; it sends callers elsewhere: name that address' : '';
+      // A pool that has answered before is there.
+      if (isFound) throw new PoolSilence(`${path}: no answer: ${why}`);
+      throw new PoolError('pool_unreachable', `no answer from ${base}/api/v1/${path}: ${why}${remedy}`);
+    }
+  };
   return async (path) => {
     for (let tries = 1; ; tries++) {
-      const response = await answerOf(`${base}/api/v1/${path}`);
-      if (response.ok) return response.json();
-      if (!RETRIED.has(response.status) || tries === MAX_TRIES)
-        throw new Error(`${path}: the pool answered with status ${response.status}`);
-      const seconds = Math.min(30, Math.max(1, Number(response.headers.get('retry-after') ?? 1)));
-      await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+      const { answer, bytes } = await once(path);
+      if (answer.status >= 200 && answer.status < 300) {
+        isFound = true;
+        const most = path.startsWith('proofs/') ? LIST_BYTES : ANSWER_BYTES;
+        if (bytes.byteLength > most) throw new Error(`${path}: the answer is larger than ${most} bytes`);
+        return JSON.parse(new TextDecoder().decode(bytes));
+      }
+      const isBusy = RETRIED.has(answer.status);
+      if (isBusy && tries < MAX_TRIES) {
+        const seconds = Number(answer.headers.get('retry-after') ?? 1);
+        const wait = Math.min(limits.waitMillis, Math.max(1, Number.isFinite(seconds) ? seconds : 1) * 1_000);
+        await new Promise((resolve) => setTimeout(resolve, wait));
+        continue;
+      }
+      const says = `${path}: the pool answered with status ${answer.status}`;
+      throw isBusy || answer.status >= 500 ? new PoolSilence(says) : new Error(says);
     }
   };
 }
 
-/** All rows of a list, page by page. */
+/** All rows of a list, page by page: `rows` of each answer, each read by `read`. A page that names a next one is full (rule 26). */
 export async function* pagesOf<T>(
   pool: BooksSources['pool'],
   path: string,
-  rows: (answer: never) => readonly T[],
+  { rows, read, most = MAX_ROWS }: { rows: string; read: (row: unknown) => T; most?: number },
 ): AsyncGenerator<T> {
+  let count = 0;
   for (let cursor: string | undefined; ; ) {
     const from = cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`;
-    const answer = (await pool(`${path}?limit=${PAGE}${from}`)) as { next_cursor?: string };
-    yield* rows(answer as never);
-    if (answer.next_cursor === undefined) return;
-    if (answer.next_cursor === cursor) throw new Error(`${path}: the pool gives the same page again`);
-    cursor = answer.next_cursor;
+    const answer = fieldsOf(await pool(`${path}?limit=${PAGE}${from}`));
+    const page = listOf(answer[rows], PAGE);
+    count += page.length;
+    if (count > most) throw new Error(`${path}: more than ${most} rows`);
+    for (const row of page) yield read(row);
+    const next = answer.next_cursor;
+    if (next === undefined) return;
+    if (typeof next !== 'string' || next === '' || next.length > MAX_CURSOR)
+      throw new Error(`${path}: no such cursor is given`);
+    if (page.length < PAGE || next === cursor) throw new Error(`${path}: the pages do not end`);
+    cursor = next;
   }
 }

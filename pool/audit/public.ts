@@ -3,11 +3,13 @@
  * each other, every credit list by the one verifier, commitments and payments against a node of the auditor's choice.
  */
 import { parseAddress } from '../../protocol/address.ts';
+import { parseAtoms } from '../../protocol/amount.ts';
 import { ApiError } from '../../protocol/api/client-calls.ts';
 import { type BooksSources, type CommitmentRow, gatherEvidence } from '../../protocol/books-evidence.ts';
 import { type BooksService, FIRST_CHAIN, type SliceRecord } from '../../protocol/books-slice.ts';
 import { judgeList, type NotChecked, type PublishedTerms, recordsFault } from '../../protocol/books-verdict.ts';
 import { toHex } from '../../protocol/bytes.ts';
+import type { NetworkName } from '../../protocol/network.ts';
 import { readPoolList } from '../../protocol/pool-list.ts';
 import { sumTree } from '../../protocol/sum-tree.ts';
 import type { TermsDocument } from '../api/books-view.ts';
@@ -18,8 +20,10 @@ import { CutReader } from './cut-reader.ts';
 import { type Finding, Findings, REMEDIES } from './findings.ts';
 import { auditNumbers, CommitmentAudit, readCommitments } from './public-commitments.ts';
 import { type AddressMoney, auditMoney, type MoneyReport, readAddressMoney } from './public-money.ts';
-import { auditOutputs, auditSums, paidByTransaction, readPayments } from './public-payments.ts';
-import { pagesOf } from './public-reads.ts';
+import { auditOutputs, auditSums, PaymentsUnderWay, paidByTransaction, readPayments } from './public-payments.ts';
+import { PoolSilence, pagesOf } from './public-reads.ts';
+import { auditRewards, CreditedBlocks, type OpenRewards } from './public-rewards.ts';
+import { isNetwork, type PublishedRecord, readLeaf, readRecord } from './public-rows.ts';
 
 /** `false`: something does not hold. `unchecked`: nothing was found to be wrong, and not everything could be checked. */
 export type PublicVerdict = 'holds' | 'unchecked' | 'false';
@@ -38,6 +42,8 @@ export type PublicReport = {
   readonly payments: number;
   /** What left the pool's address; null without a node. */
   readonly money: MoneyReport | null;
+  /** Rewards of the ledger that are in no list yet; null without a node. */
+  readonly uncredited: Pick<OpenRewards, 'rewards' | 'amount'> | null;
   /** The cut that the node has read up to; null without a node. */
   readonly ledger_height: number | null;
   /** What was not checked at all. */
@@ -49,24 +55,37 @@ export type PublicReport = {
 /** Only the pool and the finder can know this, so an audit without it is complete. */
 const NEVER_CHECKED: NotChecked = 'solo_finder';
 
-/** Cuts by which a node may be behind the pool's. */
+/** The audit itself follows blocks into later lists. */
+const FOLLOWED: NotChecked = 'later_list';
+
+/** Cuts by which a node may be behind the pool's, or the pool's books behind the node. */
 const MAX_LAG = 16;
+/** Slices of one service: twenty years and more. */
+const MAX_RECORDS = 200_000;
+const MAX_LEAVES = 2_000_000;
+const MAX_TERMS = 10_000;
+const TERMS_FIELDS = ['from_slice', 'slice_cuts', 'window_thousandths', 'fee_ppm'] as const;
+const KEPT_ANSWERS = 64;
 
 export const WITHOUT_A_NODE =
   'the ledger: rewards, targets, commitments, payments and what left the pool’s address (name a node with --node-api)';
-
-type Published = SliceRecord & { readonly credits: object | null };
 
 class PublicAudit {
   readonly #sources: BooksSources;
   /** Waits until answers are newer than what was read so far. */
   readonly #settle: () => Promise<void>;
   readonly #findings: Findings;
-  readonly #records = new Map<BooksService, Published[]>();
+  readonly #records = new Map<BooksService, PublishedRecord[]>();
   readonly #missing: Partial<Record<NotChecked, number>> = {};
   readonly #lists = { proven: 0, unchecked: 0, false: 0 };
   readonly #credited = new Map<string, bigint>();
+  readonly #blocks: CreditedBlocks;
   #fees = 0n;
+  /** Whether rewards were followed into the lists that have them. */
+  #isFollowed = false;
+  #terms: TermsDocument | undefined;
+  /** The newest cut that the books had taken in when records were read, as the pool says. */
+  #reached = 0;
   readonly #notChecked: string[] = [];
   /** Lists of one service ask for the same pages again and again. */
   readonly #answers = new Map<string, Promise<unknown>>();
@@ -75,40 +94,58 @@ class PublicAudit {
     this.#sources = sources;
     this.#settle = settle;
     this.#findings = findings;
+    this.#blocks = new CreditedBlocks(findings);
   }
 
   #pool = (path: string): Promise<unknown> => {
-    if (!path.startsWith('slices/') && path !== 'terms') return this.#sources.pool(path);
+    if (path === 'terms') return this.#readTerms();
+    if (!path.startsWith('slices/')) return this.#sources.pool(path);
     const known = this.#answers.get(path) ?? this.#sources.pool(path);
     this.#answers.set(path, known);
-    if (this.#answers.size > 512) this.#answers.delete(this.#answers.keys().next().value as string);
+    if (this.#answers.size > KEPT_ANSWERS) this.#answers.delete(this.#answers.keys().next().value as string);
     return known;
   };
+
+  /** A pool has one address and one network: what is looked up under the one must not be judged under another. */
+  async #readTerms(): Promise<TermsDocument> {
+    const { address, network, height, ...rest } = (await this.#sources.pool('terms')) as TermsDocument;
+    const isForm = typeof address === 'string' && isNetwork(network) && isTerms(rest.terms);
+    if (!isForm || (height !== undefined && !isWhole(height))) throw new Error('its terms have no such form');
+    parseAddress(address, network as NetworkName);
+    const terms = { address, network, terms: rest.terms, ...(height === undefined ? {} : { height }) };
+    this.#terms ??= terms;
+    if (address !== this.#terms.address || network !== this.#terms.network) {
+      const [first, now] = [this.#terms, terms].map((each) => `${each.address} (${each.network})`);
+      this.#findings.add('the pool’s address', `${now} now`, `${first} before`, REMEDIES.published);
+      return { ...terms, address: this.#terms.address, network: this.#terms.network };
+    }
+    return terms;
+  }
 
   /** Reads in the order of books rule 26, so that new payouts and slices of a running pool are no findings: what is read later explains what was read before. */
   async run(): Promise<PublicReport> {
     const findings = this.#findings;
     const { pool, node } = this.#sources;
-    const terms = await this.#terms();
+    const terms = await this.#firstTerms();
+    const network = terms.network as NetworkName;
     const money =
       node === null
         ? undefined
         : await this.#section('the pool’s address', () => readAddressMoney(node, terms.address), undefined);
     if (money !== undefined) await this.#settle();
-    const payments = await this.#section('payments', () => readPayments(pool), []);
+    const payments = await this.#section('payments', () => readPayments(pool, network), []);
     const commitments = await this.#section('commitments', () => readCommitments(pool), []);
     await this.#settle();
     for (const service of SERVICES) await this.#section(`slices of ${service}`, () => this.#slices(service), undefined);
     for (const service of SERVICES)
       for (const record of this.#records.get(service) ?? [])
-        if (record.credits !== null) await this.#section(nameOf(record), () => this.#list(record), undefined);
+        if (record.isListed) await this.#section(nameOf(record), () => this.#list(record), undefined);
     auditNumbers(commitments, findings);
     auditSums(payments, this.#credited, findings);
     const spent = node === null || money === undefined ? null : await this.#ledger(money, payments, commitments);
     if (node === null) this.#notChecked.push(WITHOUT_A_NODE);
-    const height = terms.height ?? null;
-    if (money !== undefined && height !== null && height > money.height + MAX_LAG)
-      this.#notChecked.push(`cuts ${money.height + 1} to ${height}: the node has not read them`);
+    const uncredited = money === undefined ? null : await this.#rewards(money);
+    const height = this.#height;
     return {
       verdict: this.#verdict(),
       address: terms.address,
@@ -120,6 +157,7 @@ class PublicAudit {
       commitments: commitments.length,
       payments: payments.length,
       money: spent,
+      uncredited,
       ledger_height: money?.height ?? null,
       not_checked: this.#notChecked,
       differences: findings.count,
@@ -127,34 +165,61 @@ class PublicAudit {
     };
   }
 
-  /** What the node does not answer is not checked; what the pool does not answer is a finding. An unreachable pool ends the audit. */
+  /** Who does not answer is not checked; an answer that says nothing of use is a finding. A pool that never answered ends the audit. */
   async #section<T>(what: string, work: () => Promise<T>, otherwise: T): Promise<T> {
     try {
       return await work();
     } catch (error) {
       if (error instanceof PoolError) throw error;
       const { message } = error as Error;
-      if (error instanceof ApiError) this.#notChecked.push(`${what}: ${message}`);
+      const isSilence = error instanceof ApiError || error instanceof PoolSilence;
+      if (isSilence) this.#notChecked.push(`${what}: ${message}`);
       else this.#findings.add(what, 'cannot be audited', message, REMEDIES.failed);
       return otherwise;
     }
   }
 
-  async #terms(): Promise<TermsDocument> {
+  async #firstTerms(): Promise<TermsDocument> {
     try {
-      const terms = (await this.#sources.pool('terms')) as TermsDocument;
-      parseAddress(terms.address);
-      return terms;
+      return await this.#readTerms();
     } catch (error) {
       if (error instanceof PoolError) throw error;
       throw new PoolError('pool_unreachable', `there is no pool at that address: ${(error as Error).message}`);
     }
   }
 
+  /** The newest cut that the books have taken in, as the pool says. */
+  get #height(): number | null {
+    return this.#terms?.height ?? null;
+  }
+
+  /** Every reward is in one list. Where the pool and the node are not at the same cut, that is told. */
+  async #rewards(money: AddressMoney): Promise<PublicReport['uncredited']> {
+    const height = this.#height ?? 0;
+    if (height > money.height + MAX_LAG)
+      this.#notChecked.push(`cuts ${money.height + 1} to ${height}: the node has not read them`);
+    if (this.#reached + MAX_LAG < money.height)
+      this.#notChecked.push(`cuts ${this.#reached + 1} to ${money.height}: the pool’s books have not taken them in`);
+    const reads = {
+      pool: this.#sources.pool,
+      terms: this.#terms as TermsDocument,
+      records: this.#records,
+      credited: this.#blocks,
+      height: Math.min(height, money.height),
+    };
+    const open = await this.#section('rewards', () => auditRewards(money, reads, this.#findings), null);
+    if (open === null) return null;
+    this.#isFollowed = true;
+    this.#notChecked.push(...open.notChecked);
+    return { rewards: open.rewards, amount: open.amount };
+  }
+
   #verdict(): PublicVerdict {
     if (this.#findings.count > 0) return 'false';
-    const isWhole = Object.keys(this.#missing).every((each) => each === NEVER_CHECKED);
-    return isWhole && this.#notChecked.length === 0 ? 'holds' : 'unchecked';
+    const isComplete = Object.keys(this.#missing).every(
+      (each) => each === NEVER_CHECKED || (each === FOLLOWED && this.#isFollowed),
+    );
+    return isComplete && this.#notChecked.length === 0 ? 'holds' : 'unchecked';
   }
 
   async #ledger(
@@ -167,14 +232,17 @@ class PublicAudit {
     const cuts = new CutReader(node);
     // The pool may have paid since its address was read: the node has gone on as well.
     const through = await this.#section('the pool’s address', () => heightOf(node, money), money.height);
+    const { address } = money;
     const carried = new CommitmentAudit(this.#records, cuts, findings);
     const beyond =
       (await this.#section('commitments', () => carried.listed(commitments, through), 0)) +
-      (await this.#section('payments', () => auditOutputs(payments, cuts, through, findings), 0));
+      (await this.#section('payments', () => auditOutputs(payments, cuts, { through, address }, findings), 0));
     if (beyond > 0)
       this.#notChecked.push(`${beyond} payouts and payments in cuts after ${through}: the node has not read them`);
-    await this.#section('commitments', () => carried.unlisted(commitments, money), undefined);
     const paid = paidByTransaction(payments);
+    const underWay = new PaymentsUnderWay(payments, paid);
+    const noted = await this.#section('commitments', () => carried.unlisted(commitments, money, underWay), []);
+    for (const each of noted) this.#notChecked.push(`${each}: the pool says that it is still under way`);
     return this.#section(
       'what left the pool’s address',
       () => auditMoney(money, cuts, { paid, fees: this.#fees }, findings),
@@ -184,14 +252,18 @@ class PublicAudit {
 
   async #slices(service: BooksService): Promise<void> {
     const findings = this.#findings;
-    const records: Published[] = [];
-    const pages = pagesOf(this.#sources.pool, `slices/${service}`, (answer: { slices: Published[] }) => answer.slices);
+    const records: PublishedRecord[] = [];
+    const network = this.#terms?.network as NetworkName;
+    const read = (row: unknown) => readRecord(row, service, network);
+    const pages = pagesOf(this.#sources.pool, `slices/${service}`, { rows: 'slices', read, most: MAX_RECORDS });
     for await (const record of pages) records.push(record);
     records.reverse();
     this.#records.set(service, records);
-    if (records.length === 0) return;
     // After the records: terms may have changed while they were read.
-    const terms = (await this.#sources.pool('terms')) as PublishedTerms;
+    const terms = await this.#readTerms();
+    this.#terms = { ...(this.#terms as TermsDocument), terms: terms.terms };
+    this.#reached = Math.max(this.#reached, terms.height ?? 0);
+    if (records.length === 0) return;
     if (records[0]?.previous !== FIRST_CHAIN)
       findings.add(`slices of ${service}`, `begin with ${records[0]?.slice}`, 'the first one', REMEDIES.published);
     const fault = recordsFault(records, service, terms);
@@ -205,11 +277,13 @@ class PublicAudit {
   async #leaves(record: SliceRecord): Promise<void> {
     const leaves: { key: Uint8Array; value: bigint }[] = [];
     const path = `slices/${record.service}/${record.slice}/leaves`;
-    const pages = pagesOf(this.#sources.pool, path, (answer: { leaves: { address: string; work: string }[] }) =>
-      record.accounts === 0 ? [] : answer.leaves,
-    );
-    for await (const { address, work } of pages)
-      leaves.push({ key: parseAddress(address, record.network).payload, value: BigInt(work) });
+    const read = (row: unknown) => readLeaf(row, record.network);
+    const pages = pagesOf(this.#sources.pool, path, {
+      rows: 'leaves',
+      read,
+      most: Math.min(MAX_LEAVES, record.accounts),
+    });
+    for await (const leaf of pages) leaves.push(leaf);
     const { root } = sumTree(leaves);
     const name = nameOf(record);
     this.#findings.compare(`${name}: root`, record.root, toHex(root.hash), REMEDIES.published);
@@ -234,8 +308,9 @@ class PublicAudit {
     }
     // False or not, this is what the pool says it credited: payments are compared with it.
     for (const { address, amount } of list.credits)
-      this.#credited.set(address, (this.#credited.get(address) ?? 0n) + BigInt(amount));
-    this.#fees += BigInt(list.fee);
+      this.#credited.set(address, (this.#credited.get(address) ?? 0n) + parseAtoms(amount));
+    this.#fees += parseAtoms(list.fee);
+    this.#blocks.add(nameOf(record), list.blocks);
     const evidence = await gatherEvidence(list, { ...this.#sources, pool: this.#pool });
     const verdict = judgeList(list, evidence);
     this.#lists[verdict.verdict]++;
@@ -246,6 +321,20 @@ class PublicAudit {
     if (verdict.verdict === 'unchecked')
       for (const each of verdict.missing) this.#missing[each] = (this.#missing[each] ?? 0) + 1;
   }
+}
+
+const isWhole = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
+
+/** Lists of terms with whole numbers, each service with one at least. */
+function isTerms(terms: unknown): terms is PublishedTerms['terms'] {
+  return SERVICES.every((service) => {
+    const list: unknown = (terms as PublishedTerms['terms'] | undefined)?.[service];
+    return (
+      Array.isArray(list) &&
+      list.length <= MAX_TERMS &&
+      list.every((each) => TERMS_FIELDS.every((name) => isWhole(each?.[name])) && each.slice_cuts > 0)
+    );
+  });
 }
 
 async function heightOf(node: NonNullable<BooksSources['node']>, { address, height }: AddressMoney): Promise<number> {

@@ -1,7 +1,10 @@
 /** An audit's report in words: each difference on a line, then what to do about them, then what was checked. */
+import { visible } from '../../runtime/visible.ts';
 import type { AuditReport } from './audit.ts';
 import { COVERAGE } from './coverage.ts';
 import type { PublicReport } from './public.ts';
+
+const textOf = (lines: readonly string[]): string => `${lines.map(visible).join('\n')}\n`;
 
 function findingLines(
   { findings, differences }: Pick<AuditReport, 'findings' | 'differences'>,
@@ -30,7 +33,7 @@ export function reportText(report: AuditReport): string {
     ([table, how]) => how.startsWith('not covered') || (table === 'compoundings' && !report.wallet),
   );
   lines.push(`Not audited: ${left.map(([table]) => table).join(', ')}.`);
-  return `${lines.join('\n')}\n`;
+  return textOf(lines);
 }
 
 const VERDICTS: Readonly<Record<PublicReport['verdict'], (report: PublicReport) => string>> = {
@@ -50,8 +53,14 @@ export function publicReportText(report: PublicReport): string {
     lines.push(
       `The pool took ${report.money.withdrawn} atoms for itself in ${report.money.withdrawals.length} transactions`,
     );
+  if (report.uncredited !== null && report.uncredited.rewards > 0)
+    lines.push(`In no list yet: ${report.uncredited.rewards} rewards, ${report.uncredited.amount} atoms`);
   for (const [why, count] of Object.entries(report.missing)) lines.push(`Not checked in ${count} lists: ${why}`);
   for (const each of report.not_checked) lines.push(`Not checked: ${each}`);
   lines.push(VERDICTS[report.verdict](report));
-  return `${lines.join('\n')}\n`;
+  return textOf(lines);
 }
+
+/** For a terminal: a pool's texts hold whatever it likes. */
+export const reportJson = (report: AuditReport | PublicReport): string =>
+  `${JSON.stringify(report, undefined, 2).split('\n').map(visible).join('\n')}\n`;
