@@ -11,50 +11,11 @@ import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { poolKeyName, type Receipt, receiptRefusal } from '../../protocol/receipt.ts';
 import { EVIDENCE_FORMAT, type Evidence, isSignedRecord, judgeEvidence } from '../../protocol/receipt-evidence.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
+import { type BooksAlarm, type BooksAlarmKind, BooksAlarms } from './books-alarms.ts';
 import { type FoundBlock, ListWatch } from './list-watch.ts';
 import { type AnsweredSlice, type ReceiptsAnswer, readReceiptsAnswer } from './receipts-answer.ts';
 import { SignedRecords } from './signed-records.ts';
 import { accounted, type Shortfall, ToldLedger, toldName } from './told-ledger.ts';
-
-export const BOOKS_ALARMS = [
-  'key_changed',
-  'receipt_bad',
-  'receipts_less',
-  'late',
-  'books_less',
-  'two_books',
-  'other_books',
-  'books_hidden',
-  'job_service',
-  'list_false',
-  'ledger_other',
-  'address_other',
-  'block_service',
-] as const;
-export type BooksAlarmKind = (typeof BOOKS_ALARMS)[number];
-
-export type BooksAlarm = {
-  readonly kind: BooksAlarmKind;
-  readonly message: string;
-  readonly fields: Readonly<Record<string, unknown>>;
-  readonly evidence: Evidence | undefined;
-};
-
-const MESSAGES: Readonly<Record<BooksAlarmKind, string>> = {
-  key_changed: 'the pool has another key than before: its receipts are not believed',
-  receipt_bad: 'the pool sent a receipt that its key did not sign',
-  receipts_less: 'the pool signs less work than it said it accepted',
-  late: 'work that the pool accepted long ago is in none of its slices',
-  books_less: 'THE POOL BOOKED LESS WORK THAN IT SIGNED FOR',
-  two_books: 'THE POOL SIGNED TWO DIFFERENT RECORDS OF ONE SLICE',
-  other_books: 'the pool shows other books than it signed',
-  books_hidden: 'the pool does not show the books of a slice that it signed a receipt for',
-  job_service: 'the pool’s jobs are of another service than it books their work under',
-  list_false: 'THE POOL’S CREDIT LIST IS FALSE',
-  ledger_other: 'THE POOL SIGNED OTHER BOOKS THAN IT PUBLISHES OR ITS PAYOUTS COMMIT',
-  address_other: 'the pool publishes another address than its jobs pay',
-  block_service: 'THE POOL BOOKS A BLOCK OF THIS MINER UNDER ANOTHER SERVICE THAN IT IS OF',
-};
 
 export type BooksWatchOptions = {
   readonly address: string;
@@ -88,7 +49,6 @@ const MAX_KEPT = 96;
 const HIDDEN_ROUNDS = 5;
 /** Slices that may close while the pool's answers cannot be had or read, before that is an alarm. */
 const UNREAD_SLICES = 12;
-const MAX_ALARMS = 256;
 /** The fraction of rounds in which credit lists are checked, and failures in a row after which that is logged. */
 const LISTS_PART = 0.1;
 const UNLISTED_ROUNDS = 6;
@@ -101,7 +61,7 @@ export class BooksWatch {
   #api = '';
   /** Receipts that came by the connection and whose slices the API has not shown yet. */
   #waiting: Waiting[] = [];
-  readonly #alarmed = new Set<string>();
+  readonly #alarms = new BooksAlarms();
   #isChecking = false;
   readonly #lists: ListWatch;
   /** Records that the pool signed, to be compared with the ledger. */
@@ -152,7 +112,7 @@ export class BooksWatch {
   }
 
   get alarms(): number {
-    return this.#alarmed.size;
+    return this.#alarms.count;
   }
 
   get api(): string {
@@ -348,20 +308,18 @@ export class BooksWatch {
     }
   }
 
-  /** Each alarm is raised once. */
   #alarm(kind: BooksAlarmKind, what: string, fields: Readonly<Record<string, unknown>>, evidence?: Evidence): void {
-    const key = `${kind} ${what}`;
-    if (this.#alarmed.has(key) || this.#alarmed.size >= MAX_ALARMS) return;
-    this.#alarmed.add(key);
+    const alarm = this.#alarms.raise(kind, what, fields, evidence);
+    if (alarm === undefined) return;
     this.isChanged = true;
-    this.#dependencies.alarm({ kind, message: MESSAGES[kind], fields, evidence });
+    this.#dependencies.alarm(alarm);
   }
 
   save(): unknown {
     this.isChanged = false;
     return {
       ...{ key: this.#key === undefined ? null : toHex(this.#key), api: this.#api, ledger: this.#ledger.save() },
-      ...{ waiting: this.#waiting, alarmed: [...this.#alarmed], newest: this.newest },
+      ...{ waiting: this.#waiting, alarmed: this.#alarms.save(), newest: this.newest },
       lists: this.#lists.save(),
     };
   }
@@ -380,7 +338,7 @@ export class BooksWatch {
     const ledger = ToldLedger.restore(state.ledger, this.#dependencies.nowMillis());
     const key = state.key === null ? undefined : fromHex(state.key);
     this.#waiting = [...state.waiting];
-    for (const each of state.alarmed) this.#alarmed.add(each);
+    this.#alarms.restore(state.alarmed);
     this.newest = state.newest;
     this.#lists.restore(state.lists);
     this.#ledger = ledger;

@@ -54,9 +54,9 @@ export class ListWatch {
   readonly #address: string;
   readonly #dependencies: ListWatchDependencies;
   readonly #services = new Set<BooksService>();
-  /** `service/slice` of lists that were judged; those before `from` are not. */
+  /** `service/slice` of lists that were judged, or that were there before the first look at their service. */
   readonly #judged = new Set<string>();
-  #from: number | undefined;
+  readonly #looked = new Set<BooksService>();
   readonly #tries = new Map<string, number>();
   #blocks: Awaited[] = [];
   /** The address that the miner's own jobs pay; null where the server named none. */
@@ -98,9 +98,12 @@ export class ListWatch {
       slices: readonly { slice: number; credits: unknown }[];
     };
     const listed = page.slices.filter(({ credits }) => credits !== null).map(({ slice }) => slice);
-    this.#from ??= Math.max(0, ...listed);
-    const from = this.#from;
-    const due = listed.filter((slice) => slice >= from && !this.#judged.has(`${service}/${slice}`));
+    if (listed.length > PAGE || !listed.every((slice) => Number.isSafeInteger(slice) && slice >= 0))
+      throw new Error('the pool’s slices have no such form');
+    // Only the newest of what was there before. By name: a bound by number could be set out of reach with one made-up slice.
+    if (!this.#looked.has(service)) for (const slice of listed.slice(1)) this.#judged.add(`${service}/${slice}`);
+    this.#looked.add(service);
+    const due = listed.filter((slice) => !this.#judged.has(`${service}/${slice}`));
     for (const slice of due.reverse().slice(0, MAX_LISTS)) await this.#list(service, slice);
   }
 
@@ -205,14 +208,14 @@ export class ListWatch {
   }
 
   save(): unknown {
-    return { from: this.#from ?? null, judged: [...this.#judged], blocks: this.#blocks };
+    return { looked: [...this.#looked], judged: [...this.#judged], blocks: this.#blocks };
   }
 
   /** A state that it cannot read is ignored. */
   restore(saved: unknown): void {
-    const state = saved as { from: number | null; judged: string[]; blocks: Awaited[] } | undefined;
-    if (!Array.isArray(state?.judged) || !Array.isArray(state.blocks)) return;
-    this.#from = state.from ?? undefined;
+    const state = saved as { looked: BooksService[]; judged: string[]; blocks: Awaited[] } | undefined;
+    if (!Array.isArray(state?.judged) || !Array.isArray(state.blocks) || !Array.isArray(state.looked)) return;
+    for (const each of state.looked) this.#looked.add(each);
     for (const each of state.judged) this.#judged.add(each);
     this.#blocks = [...state.blocks];
   }

@@ -8,8 +8,9 @@ import { apiClientDependencies } from '../../runtime/api-client.ts';
 import { verifyMessage } from '../../runtime/ml-dsa.ts';
 import type { BooksEvents, Rest } from '../client/link-books.ts';
 import type { NoteLevel } from '../client/pool-client.ts';
+import type { BooksAlarm } from './books-alarms.ts';
 import { readBooks, type SavedBooks, writeBooks, writeEvidence } from './books-file.ts';
-import { type BooksAlarm, BooksWatch } from './books-watch.ts';
+import { BooksWatch } from './books-watch.ts';
 
 export type PoolBooksOptions = {
   readonly dataDir: string;

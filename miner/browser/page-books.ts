@@ -4,7 +4,8 @@
  */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 import type { Evidence } from '../../protocol/receipt-evidence.ts';
-import { type BooksAlarm, BooksWatch } from '../books/books-watch.ts';
+import type { BooksAlarm } from '../books/books-alarms.ts';
+import { BooksWatch } from '../books/books-watch.ts';
 import type { BooksEvents, Rest } from '../client/link-books.ts';
 
 /** Where a page keeps text between visits; localStorage has this form. */

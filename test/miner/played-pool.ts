@@ -1,5 +1,6 @@
 /** A pool with one miner of its own, played in memory, honest or with lies of its choice, and the miner's watch over its books. */
-import { type BooksAlarm, BooksWatch } from '../../miner/books/books-watch.ts';
+import type { BooksAlarm } from '../../miner/books/books-alarms.ts';
+import { BooksWatch } from '../../miner/books/books-watch.ts';
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 import { type SliceRecord, sliceChain } from '../../protocol/books-slice.ts';
 import { toHex } from '../../protocol/bytes.ts';

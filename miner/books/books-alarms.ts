@@ -1,0 +1,86 @@
+/** What a miner tells about a pool's books: each finding once, a bounded number of each kind, and of the pool's own texts only their beginning. */
+import type { Evidence } from '../../protocol/receipt-evidence.ts';
+
+export const BOOKS_ALARMS = [
+  'key_changed',
+  'receipt_bad',
+  'receipts_less',
+  'late',
+  'books_less',
+  'two_books',
+  'other_books',
+  'books_hidden',
+  'job_service',
+  'list_false',
+  'ledger_other',
+  'address_other',
+  'block_service',
+] as const;
+export type BooksAlarmKind = (typeof BOOKS_ALARMS)[number];
+
+export type BooksAlarm = {
+  readonly kind: BooksAlarmKind;
+  readonly message: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly evidence: Evidence | undefined;
+};
+
+const MESSAGES: Readonly<Record<BooksAlarmKind, string>> = {
+  key_changed: 'the pool has another key than before: its receipts are not believed',
+  receipt_bad: 'the pool sent a receipt that its key did not sign',
+  receipts_less: 'the pool signs less work than it said it accepted',
+  late: 'work that the pool accepted long ago is in none of its slices',
+  books_less: 'THE POOL BOOKED LESS WORK THAN IT SIGNED FOR',
+  two_books: 'THE POOL SIGNED TWO DIFFERENT RECORDS OF ONE SLICE',
+  other_books: 'the pool shows other books than it signed',
+  books_hidden: 'the pool does not show the books of a slice that it signed a receipt for',
+  job_service: 'the pool’s jobs are of another service than it books their work under',
+  list_false: 'THE POOL’S CREDIT LIST IS FALSE',
+  ledger_other: 'THE POOL SIGNED OTHER BOOKS THAN IT PUBLISHES OR ITS PAYOUTS COMMIT',
+  address_other: 'the pool publishes another address than its jobs pay',
+  block_service: 'THE POOL BOOKS A BLOCK OF THIS MINER UNDER ANOTHER SERVICE THAN IT IS OF',
+};
+
+/** Alarms of one kind: a pool that raises many of one kind takes no room from the others. */
+const MAX_ALIKE = 32;
+/** Longest text of the pool in an alarm. */
+const MAX_SAID = 128;
+
+export class BooksAlarms {
+  readonly #raised = new Set<string>();
+
+  get count(): number {
+    return this.#raised.size;
+  }
+
+  /** Undefined for one that was raised before, and where there are enough of its kind. */
+  raise(
+    kind: BooksAlarmKind,
+    what: string,
+    fields: Readonly<Record<string, unknown>>,
+    evidence: Evidence | undefined,
+  ): BooksAlarm | undefined {
+    const key = `${kind} ${what.slice(0, MAX_SAID)}`;
+    const alike = [...this.#raised].filter((each) => each.startsWith(`${kind} `)).length;
+    if (this.#raised.has(key) || alike >= MAX_ALIKE) return undefined;
+    this.#raised.add(key);
+    const said = Object.entries(fields).map(([name, value]) => [name, shortened(value)] as const);
+    return { kind, message: MESSAGES[kind], fields: Object.fromEntries(said), evidence };
+  }
+
+  save(): string[] {
+    return [...this.#raised];
+  }
+
+  restore(saved: readonly string[]): void {
+    for (const each of saved) this.#raised.add(each);
+  }
+}
+
+/** What the pool said may be of any form and length; the log and the file of alarms keep little of it. */
+function shortened(value: unknown): unknown {
+  if (typeof value === 'bigint' || typeof value === 'number' || typeof value === 'boolean' || value === undefined)
+    return value;
+  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+  return text.length > MAX_SAID ? `${text.slice(0, MAX_SAID)}...` : text;
+}
