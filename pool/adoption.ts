@@ -6,6 +6,7 @@
 import { BOOT_ID_BYTES, readExtranonce } from '../bridge/session/extranonce.ts';
 import { formatAddress } from '../protocol/address.ts';
 import type { BlockDocument } from '../protocol/api/documents.ts';
+import { serviceOfExtranonce } from '../protocol/block-service.ts';
 import { type Bytes, equalBytes, fromHex, toHex } from '../protocol/bytes.ts';
 import { ProtocolError } from '../protocol/errors.ts';
 import { blockId, decodeHeader } from '../protocol/header.ts';
@@ -139,11 +140,14 @@ export class Adoption {
       return { ...base, service, account: new Uint8Array(row.payload), worker: row.name };
     }
     if (await this.#isAwaited(toHex(owner.subarray(0, BOOT_ID_BYTES)), document.block_id)) return undefined;
-    // Nobody of ours: its reward is the pool's all the same, and PPLNS divides it without asking who found it.
+    // Nobody of ours, or a journal is lost: its reward is the pool's all the same. The block itself shows its service (books rule 22), and anybody sees
+    // when the books say another. PPLNS divides it without asking who found it; on solo it is put down to the pool, for the operator to pass on.
+    const service = serviceOfExtranonce(extranonce) ?? 'pplns';
     log.error('a block pays the pool and its finder is not on record', {
       block: document.block_id,
       owner: toHex(owner),
+      service,
     });
-    return { ...base, service: 'pplns', account: this.#options.poolAddress, worker: UNKNOWN_FINDER };
+    return { ...base, service, account: this.#options.poolAddress, worker: UNKNOWN_FINDER };
   }
 }

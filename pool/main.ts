@@ -80,7 +80,10 @@ async function writeReport(path: string, report: object): Promise<void> {
 
 const PUBLIC_EXITS = { holds: 0, false: 1, unchecked: 3 } as const;
 const AUDIT_EXITS = [
-  { code: PUBLIC_EXITS.holds, says: 'no difference was found' },
+  {
+    code: PUBLIC_EXITS.holds,
+    says: 'no difference was found; without --public in what was compared: without --node-api that is the books with themselves, and the report says so',
+  },
   { code: PUBLIC_EXITS.false, says: 'a difference was found; without --public also: the audit could not be made' },
   { code: 2, says: 'the command line is wrong' },
   {

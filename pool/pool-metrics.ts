@@ -16,6 +16,8 @@ export type PoolMetricsDependencies = {
   /** Bytes of journals that the books have and that are kept for a database that might be restored. */
   readonly kept: () => number;
   readonly isAccountant: () => boolean;
+  /** The newest finalized cut of this instance's node; 0 while there is none. */
+  readonly headHeight: () => number;
   /** Values in Redis that were left unread, by reason; undefined without a Redis. */
   readonly unread: (() => Readonly<Record<string, number>>) | undefined;
 };
@@ -84,6 +86,9 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
   const lost = metrics.gauge('svc_pool_journal_lost_entries', {
     help: 'Entries that no journal holds any more and the books lack; not 0 is an alarm',
   });
+  const behind = metrics.gauge('svc_pool_books_behind_cuts', {
+    help: 'Finalized cuts of this instance’s node that the books have not taken in',
+  });
   const accountant = metrics.gauge('svc_pool_accountant', { help: '1 in the instance that keeps the books' });
   const live = metrics.gauge('svc_pool_live_pages', { help: 'Open live pages' });
 
@@ -93,6 +98,8 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
   });
   const unread = readTotals((amount, reason) => unreadTotal.add(amount, { reason }));
 
+  /** The newest cut that the books have taken in. */
+  let taken: number | undefined;
   metrics.beforeScrape(() => {
     for (const [reason, total] of Object.entries(dependencies.unread?.() ?? {})) unread(total, reason);
     const counts = dependencies.connections();
@@ -104,6 +111,8 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
     waiting.set(dependencies.waiting());
     kept.set(dependencies.kept());
     accountant.set(dependencies.isAccountant() ? 1 : 0);
+    // From what the database said last: while it is away the books fall behind. A pool that has not taken in its first cut is behind nothing.
+    behind.set(taken === undefined ? 0 : Math.max(0, dependencies.headHeight() - taken));
     live.set(api.live.pages);
   });
 
@@ -133,6 +142,8 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
       { lost: string }[]
     >`select coalesce(sum(until - after - 1), 0)::text as lost from journal_holes`;
     lost.set(Number(holes?.lost ?? 0));
+    const [height] = await sql<{ value: string }[]>`select value from settings where name = 'chain_height'`;
+    taken = height === undefined ? undefined : Number(height.value);
     const sheet = await balanceSheet(sql);
     paidAtoms.set(Number(sheet.paid));
     owed.set(Number(sheet.balances + sheet.inFlight));

@@ -261,6 +261,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     waiting: () => outbox.waiting,
     kept: () => keep.bytes,
     isAccountant: () => runner.term !== undefined,
+    headHeight: () => figures?.headHeight ?? 0,
     unread,
   });
   await update().catch(() => undefined);

@@ -20,12 +20,14 @@ export function reportText(report: AuditReport): string {
   const lines = findingLines(report, 'the books say');
   const unread = report.unread === 0 ? '' : `, of these ${report.unread} parts that could not be read`;
   const verdict =
-    report.differences === 0 ? 'every atom is where it belongs' : `${report.differences} differences${unread}`;
+    report.differences === 0
+      ? `every atom is where it belongs${report.ledger ? '' : ' as far as the books themselves say'}`
+      : `${report.differences} differences${unread}`;
   lines.push(
     `${report.slices} slices, ${report.lists} credit lists and ${report.accounts} accounts checked: ${verdict}`,
     report.ledger
       ? 'Rewards and payments were compared with the ledger.'
-      : `Rewards and payments were not${unread === '' ? '' : ' all'} compared with the ledger: name a node with --node-api.`,
+      : `THE LEDGER WAS NOT${unread === '' ? '' : ' WHOLLY'} LOOKED AT: rewards and payments that the books invent or leave out do not show. Name a node with --node-api.`,
   );
   if (!report.wallet)
     lines.push('Payouts were not compared with the wallet: name it with --wallet and --wallet-token-file.');

@@ -9,6 +9,7 @@ import type { Chain } from '../../pool/chain.ts';
 import type { Sql } from '../../pool/database/connect.ts';
 import type { JournalEntry } from '../../pool/journal.ts';
 import { encodeRecord, type JournalRecord } from '../../pool/journal-record.ts';
+import { SOLO_MARK } from '../../protocol/block-service.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
@@ -203,4 +204,21 @@ test('a reward waits for the journal that may name its finder, and a solo block 
   await following;
   const [balance] = await sql`select balance from accounts where payload = ${Buffer.from(account(1))}`;
   expect(balance?.balance).toBe(1000n);
+});
+
+test('a block of nobody is of the service that it shows itself, so that no verifier contradicts the books', async () => {
+  const { sql } = await server.fresh();
+  const chain = new ToldChain(account(99));
+  const accountant = await accountantOf(sql, chain);
+  await accountant.start();
+  await accountant.takeIn([share(2)]);
+  const foundBy = (thread: number) =>
+    extranonceOf('', ownerBytes({ bootId: pattern('accountant/stranger', 8), thread, connection: 0 }), 0);
+  const extranonces = [foundBy(SOLO_MARK), foundBy(1), Uint8Array.of(0)];
+  const paying = extranonces.map((extranonce, i) => chain.pay(pattern(`nobody ${i}`, 48), 3, 1000n, extranonce));
+  chain.items = [cut(0), cut(99, paying), cut(200)];
+  await follow(accountant);
+  const rows = await sql<{ block_id: Buffer; service: number }[]>`select block_id, service from blocks`;
+  const services = new Map(rows.map((row) => [row.block_id.toString('hex'), row.service]));
+  expect(extranonces.map((_, i) => services.get(toHex(pattern(`nobody ${i}`, 48))))).toEqual([1, 0, 0]);
 });
