@@ -22,6 +22,7 @@ import { listenForMining } from './mining/listener.ts';
 import { nodeMetrics } from './node-metrics.ts';
 import type { runOptions } from './node-options.ts';
 import { openNode } from './open-node.ts';
+import { validatorPlan } from './validator-options.ts';
 
 export type RunValues = ValuesOf<typeof runOptions>;
 
@@ -47,14 +48,17 @@ export async function runDaemon(values: RunValues, { log, shutdown, version }: D
   const api = await listenForApi(values, identity, { log, shutdown, version });
   const clock = watchClock(log.child('clock'));
   shutdown.add('clock', () => clock.stop());
-  const node = await openNode(values, {
-    verifier,
-    log,
-    now: clock.now,
-    started: (name, stop) => shutdown.add(name, stop),
-    fault: (reason) => shutdown.request(reason, 1),
-    figures,
-  });
+  const node = await openNode(
+    { ...values, validators: validatorPlan(values) },
+    {
+      verifier,
+      log,
+      now: clock.now,
+      started: (name, stop) => shutdown.add(name, stop),
+      fault: (reason) => shutdown.request(reason, 1),
+      figures,
+    },
+  );
   api?.serve(node);
   shutdown.add('answers of the public API', () => api?.serve(undefined));
   await listen(values, node, identity, { log, shutdown, version }, metrics, (result) =>

@@ -20,6 +20,7 @@ import { hostNameOption } from '../runtime/door/host-name.ts';
 import { logOptions } from '../runtime/log.ts';
 import { DEVELOPMENT_DEFAULTS, EMBEDDED_VALIDATORS } from './development.ts';
 import { NODE_DEFAULTS } from './node.ts';
+import { validatorOptions } from './validator-options.ts';
 
 const CHAIN = 'Development chain';
 
@@ -73,6 +74,7 @@ export const runOptions = {
     'full',
     'light',
   ]),
+  ...validatorOptions,
   verifyThreads: integer({ help: 'threads that check proof of work', min: 1, max: 64, default: 1 }),
   signatureThreads: integer({
     help: 'threads that check signatures',

@@ -5,6 +5,7 @@
 import { randomInt } from 'node:crypto';
 import { join } from 'node:path';
 import type { Verifier } from '../kernels/verifier.ts';
+import type { Certificate } from '../protocol/cut.ts';
 import { NETWORKS, type NetworkName } from '../protocol/network.ts';
 import type { Output } from '../protocol/transaction.ts';
 import { steadyMillis } from '../runtime/clock.ts';
@@ -26,6 +27,9 @@ import { nameOf } from './ledger/registration.ts';
 import { loadGenesis } from './make-genesis.ts';
 import { createNode, NODE_DEFAULTS } from './node.ts';
 import type { NodeMetrics } from './node-metrics.ts';
+import { openConsensus } from './open-consensus.ts';
+import { loadValidatorKey } from './validator-key.ts';
+import type { ValidatorPlan } from './validator-options.ts';
 
 type ChainSettings = {
   readonly cutMillis: number;
@@ -56,6 +60,8 @@ export type NodeSettings = {
   readonly dataDir: string;
   /** File of a genesis document; a network other than development needs one for a new data directory. */
   readonly genesis?: string | undefined;
+  /** Cuts are made by validators in separate nodes, of which this may be one; without it they are made inside this node. */
+  readonly validators?: ValidatorPlan | undefined;
 } & Partial<ChainSettings>;
 
 export type OpenNodeDependencies = {
@@ -69,6 +75,9 @@ export type OpenNodeDependencies = {
   readonly fault: (reason: string) => void;
   readonly figures?: NodeMetrics;
 };
+
+/** Cut 0 follows from the genesis document: where the keys are elsewhere nobody signs it. */
+const UNSIGNED: Certificate = { round: 0, signatures: [] };
 
 export const storeDirectory = (dataDir: string): string => join(dataDir, 'store');
 
@@ -91,6 +100,9 @@ function beat(node: FullNode, log: Logger): Heartbeats {
 export async function openNode(given: NodeSettings, dependencies: OpenNodeDependencies): Promise<FullNode> {
   const settings = { ...DEFAULTS, ...given };
   const { verifier, log, now, started, fault, figures } = dependencies;
+  const { validators, network, dataDir, cutMillis } = settings;
+  // Before anything is opened: a key that cannot be used stops the start.
+  const key = validators?.files && (await loadValidatorKey(validators.files, 'consensus', network));
   const newGenesis = () =>
     developmentGenesis({
       timestampMillis: now(),
@@ -109,13 +121,14 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
       cutMillis: settings.cutMillis,
       mempoolBytes: settings.mempoolSize,
       signatureThreads: settings.signatureThreads,
+      makesCuts: validators === undefined,
       // Inventing a genesis for another network would make a chain that nobody else is on.
-      ...(settings.network === 'development' && { newGenesis }),
+      ...(settings.network === 'development' && validators === undefined && { newGenesis }),
       ...(settings.genesis !== undefined && { genesis: loadGenesis(settings.genesis, settings.network) }),
     },
     {
       verifier,
-      certify: certifyWith(keys.map(({ privateKey }) => privateKey)),
+      certify: validators === undefined ? certifyWith(keys.map(({ privateKey }) => privateKey)) : async () => UNSIGNED,
       isSigner: (publicKey) => names.has(nameOf(publicKey)),
       now,
       steady: steadyMillis,
@@ -126,9 +139,11 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
     },
   );
   started('node', () => node.close());
-  const heartbeats = beat(node, log);
-  started('heartbeats', () => heartbeats.stop());
   figures?.watch(node);
   node.on('fault', (error) => fault(`fault: ${error.message}`));
+  if (validators === undefined) {
+    const heartbeats = beat(node, log);
+    started('heartbeats', () => heartbeats.stop());
+  } else await openConsensus({ dataDir, cutMillis, key, ...validators }, { node, log, now, started });
   return node;
 }

@@ -8,6 +8,7 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import { blockId, HEADER_BYTES } from '../../protocol/header.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
+import type { Logger } from '../../runtime/log.ts';
 import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
 import type { FullNode } from '../full-node.ts';
 import { nameOf } from '../ledger/registration.ts';
@@ -60,6 +61,7 @@ export type BlockExchangeDependencies = {
   readonly desk: CutDesk;
   /** How long a neighbour has before another one is asked. */
   readonly askAgainMillis: number;
+  readonly log: Logger;
   /** Milliseconds of a clock that only runs. */
   steady(): number;
 };
@@ -108,7 +110,10 @@ export class BlockExchange {
   take(peer: Peer, bytes: Bytes): boolean {
     const message = decodeBlockMessage(bytes);
     if (message === undefined) return false;
-    if (message.type === 'block') void this.#receive(peer, message.header, message.body);
+    if (message.type === 'block')
+      this.#receive(peer, message.header, message.body).catch((error) =>
+        this.#with.log.error('a block of a neighbour could not be looked at', { error }),
+      );
     else if (message.type === 'want') this.#serve(peer, message.ids);
     else {
       const unknown = message.ids.filter((id) => this.#with.node.block(id) === undefined);

@@ -11,8 +11,8 @@ import type { Peer, Proposal } from './effects.ts';
 import { earliestMillis } from './pace.ts';
 import { bitsOf, type CutName, type Proof } from './votes.ts';
 
-/** Executed cuts of a height that are kept for the decision; another one is executed again. */
-const KEPT = 4;
+/** Executed cuts of a height that are kept for the decision: more than the engine has values of (rule 14). */
+const KEPT = 16;
 const UNSIGNED = new Uint8Array(0);
 
 export type ArrivedBlock = { readonly id: Bytes; readonly header: Bytes; readonly body: Bytes; readonly from: Peer };
@@ -25,6 +25,7 @@ export type CutDeskDependencies = {
   want(ids: readonly Bytes[], cut: CutName): void;
   /** The neighbour sent a body that is not the block's. */
   blame(peer: Peer): void;
+  fail(error: unknown): void;
 };
 
 type Waiting = { readonly cut: ProposedCut; readonly arrived: Map<string, ArrivedBlock>; isBusy: boolean };
@@ -136,7 +137,7 @@ export class CutDesk {
       return;
     }
     waiting.isBusy = true;
-    void this.#judge(name, waiting);
+    this.#judge(name, waiting).catch((error) => this.#with.fail(error));
   }
 
   /** Parents stand before their children in a cut, and are taken in in this order. */

@@ -95,12 +95,14 @@ export class ConsensusDriver {
       },
       want: (ids, cut) => this.#blocks.want(ids, this.#sources.get(cut)),
       blame: (peer) => transport.drop(peer, 'wrong_body'),
+      fail: (error) => this.#fail(error),
     });
     this.#blocks = new BlockExchange({
       node,
       transport,
       desk: this.#desk,
       askAgainMillis: tickMillis(cutMillis),
+      log: dependencies.log,
       steady,
     });
     const height = this.#ledger.head().height + 1;
@@ -175,10 +177,21 @@ export class ConsensusDriver {
 
   #feed(event: Event): void {
     if (this.#closed) return;
-    const effects = step(this.state, event, RULES);
-    this.#with.watch?.(event, effects, this.state);
-    this.#queue.push(...effects);
+    try {
+      const effects = step(this.state, event, RULES);
+      this.#with.watch?.(event, effects, this.state);
+      this.#queue.push(...effects);
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
     this.#working ??= this.#work();
+  }
+
+  /** A defect, or a ledger that cannot go on: nothing more is signed. */
+  #fail(error: unknown): void {
+    this.#closed = true;
+    this.#ledger.fail(error as Error);
   }
 
   async #work(): Promise<void> {
@@ -190,8 +203,7 @@ export class ConsensusDriver {
         if (done !== undefined) await done;
       }
     } catch (error) {
-      this.#closed = true;
-      this.#ledger.fail(error as Error);
+      this.#fail(error);
     } finally {
       this.#working = undefined;
     }
@@ -322,8 +334,9 @@ export class ConsensusDriver {
     try {
       if (!this.#blocks.take(peer, bytes)) this.#take(peer, decodeMessage(bytes));
     } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
-      this.#drop(peer, `malformed: ${error.message}`);
+      // Whatever a neighbour sends must not end this node.
+      if (!(error instanceof ProtocolError)) this.#with.log.error('a message could not be read', { error });
+      this.#drop(peer, `malformed: ${(error as Error).message}`);
     }
   }
 

@@ -8,6 +8,7 @@ import type { Bytes } from '../../protocol/bytes.ts';
 import { clientKey, isLoopback } from '../../runtime/client-address.ts';
 import { type ListenAddress, showListenAddress } from '../../runtime/command-line/command-line.ts';
 import type { Logger } from '../../runtime/log.ts';
+import { listenError } from '../../runtime/runtime-error.ts';
 import type { Peer } from './effects.ts';
 import { INSTANCE_BYTES } from './tcp-frames.ts';
 import { LINK_LIMITS, type LinkLimits, TcpLink } from './tcp-link.ts';
@@ -25,7 +26,7 @@ const LAST_RETRY_MILLIS = 5_000;
 
 export type TcpSettings = {
   readonly chainId: Bytes;
-  readonly bind?: ListenAddress;
+  readonly binds: readonly ListenAddress[];
   readonly neighbours: readonly ListenAddress[];
   readonly limits?: LinkLimits;
 };
@@ -42,7 +43,7 @@ export class TcpTransport implements Transport {
   readonly #barred = new Map<string, number>();
   readonly #retries = new Set<NodeJS.Timeout>();
   readonly #dialling = new Set<Socket>();
-  #server: Server | undefined;
+  readonly #servers: Server[] = [];
   #events: TransportEvents | undefined;
   #count = 0;
   #closed = false;
@@ -53,16 +54,21 @@ export class TcpTransport implements Transport {
     this.#own = { chainId: settings.chainId, instance: randomBytes(INSTANCE_BYTES) };
   }
 
-  /** Opens the listener; gives back where it is. Before `start` nobody is let in. */
-  async listen(): Promise<ListenAddress | undefined> {
-    const { bind } = this.#settings;
-    if (bind === undefined) return undefined;
+  /** Opens the listeners; gives back where they are. Before `start` nobody is let in. */
+  async listen(): Promise<ListenAddress[]> {
+    const addresses: ListenAddress[] = [];
+    for (const bind of this.#settings.binds) addresses.push(await this.#listen(bind));
+    return addresses;
+  }
+
+  async #listen(bind: ListenAddress): Promise<ListenAddress> {
     const server = createServer((socket) => this.#accept(socket));
-    this.#server = server;
+    this.#servers.push(server);
     await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
+      const failed = (error: Error) => reject(listenError('the validator overlay', bind, error));
+      server.once('error', failed);
       server.listen({ host: bind.host, port: bind.port }, () => {
-        server.off('error', reject);
+        server.off('error', failed);
         resolve();
       });
     });
@@ -96,8 +102,8 @@ export class TcpTransport implements Transport {
     for (const retry of this.#retries) clearTimeout(retry);
     for (const socket of this.#dialling) socket.destroy();
     for (const { link } of [...this.#links.values()]) link.end();
-    const server = this.#server;
-    if (server?.listening) await new Promise<void>((resolve) => server.close(() => resolve()));
+    for (const server of this.#servers)
+      if (server.listening) await new Promise<void>((resolve) => server.close(() => resolve()));
   }
 
   #bar(key: string): void {

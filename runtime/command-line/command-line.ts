@@ -3,7 +3,7 @@
  * text. From it come the parsed values (types inferred), the merge with a JSON config file and, in
  * help.ts, the `--help` text. Pure: the config file's text is read by a function passed in.
  *
- * A table is keyed by the property name; `logFile` is `--log-file` on the command line and `"log-file"` in the file.
+ * A table is keyed by the property name; `logFile` is `--log-file` on the command line and `"log-file"` in the file. An option with a `configPath` stands in a section of the file.
  * What the command line says wins over the config file, which wins over the default.
  */
 import { renderHelp } from './help.ts';
@@ -138,9 +138,11 @@ function readConfig(command: CommandSpec<OptionTable>, path: string, readText: R
   }
   if (typeof json !== 'object' || json === null || Array.isArray(json))
     throw new UsageError('config_syntax', `${path} does not hold a JSON object`, 'write { "option-name": value, ... }');
-  const properties = new Map(Object.keys(command.options).map((p) => [optionName(p), p]));
+  const properties = new Map(
+    Object.entries(command.options).map(([p, { configPath }]) => [configPath ?? optionName(p), p]),
+  );
   const given: Given = new Map();
-  for (const [key, value] of Object.entries(json)) {
+  for (const [key, value] of configEntries(json, [...properties.keys()])) {
     const property = properties.get(key);
     if (property === undefined) {
       const near = nearest(key, [...properties.keys()]);
@@ -152,6 +154,16 @@ function readConfig(command: CommandSpec<OptionTable>, path: string, readText: R
   return given;
 }
 
+/** Keys with their values; those inside a section have its name before theirs. */
+function configEntries(json: object, known: readonly string[], before = ''): [string, unknown][] {
+  return Object.entries(json).flatMap(([name, value]): [string, unknown][] => {
+    const key = before + name;
+    const isSection = !known.includes(key) && known.some((other) => other.startsWith(`${key}.`));
+    if (!isSection || typeof value !== 'object' || value === null || Array.isArray(value)) return [[key, value]];
+    return configEntries(value, known, `${key}.`);
+  });
+}
+
 function configTexts(path: string, key: string, value: unknown, option: OptionSpec<unknown>): string[] {
   const wrong = (expected: string) =>
     new UsageError('config_value', `"${key}" in ${path} must be ${expected}`, `for example "${key}": ${option.sample}`);
@@ -159,7 +171,8 @@ function configTexts(path: string, key: string, value: unknown, option: OptionSp
     if (typeof value !== 'boolean') throw wrong('true or false');
     return [String(value)];
   }
-  const values = option.repeatable ? value : [value];
+  // What stands in a section may be one text or a list of them.
+  const values = option.repeatable && (option.configPath === undefined || Array.isArray(value)) ? value : [value];
   if (!Array.isArray(values)) throw wrong('a list');
   return values.map((entry: unknown) => {
     if (typeof entry !== 'string' && typeof entry !== 'number')

@@ -39,6 +39,8 @@ export interface OptionSpec<V> {
   readonly help: string;
   readonly group: string;
   readonly placeholder: string;
+  /** Where it stands in a config file, `section.key`; otherwise under its own name. */
+  readonly configPath?: string | undefined;
   /** The value as it would stand in a config file. */
   readonly sample: string;
   readonly short: string | undefined;
@@ -88,6 +90,7 @@ export interface Settings {
   readonly default?: string | number;
   readonly required?: true;
   readonly placeholder?: string;
+  readonly configPath?: string;
 }
 
 type Filled<S, V> = S extends { default: string | number } | { required: true } ? V : V | undefined;
@@ -104,6 +107,7 @@ export function parsed<const S extends Settings, V>(
     help: settings.help,
     group: settings.group ?? DEFAULT_GROUP,
     placeholder: settings.placeholder,
+    configPath: settings.configPath,
     sample: JSON.stringify(settings.default ?? settings.placeholder),
     short: settings.short,
     flag: false,

@@ -23,12 +23,12 @@ class End {
   address: ListenAddress = { host: '127.0.0.1', port: 0 };
 
   constructor(neighbours: readonly ListenAddress[], limits: LinkLimits = LINK_LIMITS, chainId = CHAIN, port = 0) {
-    const bind = { host: '127.0.0.1', port };
-    this.transport = new TcpTransport({ chainId, bind, neighbours, limits }, { log: silentLog, steady: steadyMillis });
+    const binds = [{ host: '127.0.0.1', port }];
+    this.transport = new TcpTransport({ chainId, binds, neighbours, limits }, { log: silentLog, steady: steadyMillis });
   }
 
   async open(): Promise<this> {
-    this.address = (await this.transport.listen()) as ListenAddress;
+    this.address = (await this.transport.listen())[0] as ListenAddress;
     this.transport.start({
       joined: (peer) => this.joined.push(peer),
       left: (peer) => this.left.push(peer),

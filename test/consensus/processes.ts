@@ -1,0 +1,202 @@
+/**
+ * Separate validators as processes: four `svcd run` with a key each and a node that follows, over real sockets on this machine. A watcher in the test is a neighbour of all validators: it
+ * keeps every vote that any of them sends.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { decodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
+import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
+import { developmentGenesis, developmentSeed, validatorName } from '../../node/development.ts';
+import { writeGenesis } from '../../node/make-genesis.ts';
+import { LedgerStore } from '../../node/store/ledger-store.ts';
+import { sealValidatorKey } from '../../node/validator-key.ts';
+import { fromHex, toHex } from '../../protocol/bytes.ts';
+import { steadyMillis } from '../../runtime/clock.ts';
+import { freePorts } from '../../runtime/free-port.ts';
+import { silentLog } from '../node/bed.ts';
+
+const MAIN = fileURLToPath(new URL('../../node/main.ts', import.meta.url));
+export const VALIDATORS = 4;
+const PASSWORD = 'a password of a test';
+
+type Ports = { readonly overlay: number; readonly api: number };
+
+class SvcdProcess {
+  readonly name: string;
+  readonly ports: Ports;
+  readonly #words: readonly string[];
+  #child: ChildProcess | undefined;
+  #output = '';
+  starts = 0;
+
+  constructor(name: string, ports: Ports, words: readonly string[]) {
+    this.name = name;
+    this.ports = ports;
+    this.#words = words;
+  }
+
+  start(): void {
+    const child = spawn(process.execPath, [MAIN, 'run', ...this.#words], { stdio: ['ignore', 'pipe', 'pipe'] });
+    this.#child = child;
+    this.starts++;
+    const note = (part: Buffer) => {
+      this.#output = (this.#output + part).slice(-20_000);
+    };
+    child.stdout?.on('data', note);
+    child.stderr?.on('data', note);
+  }
+
+  get output(): string {
+    return this.#output;
+  }
+
+  /** Resolves when the process is gone. */
+  async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+    const child = this.#child;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const gone = new Promise((resolve) => child.once('exit', resolve));
+    child.kill(signal);
+    await gone;
+  }
+
+  /** Height of the newest final cut; -1 while it does not answer. */
+  async height(): Promise<number> {
+    try {
+      const answer = await fetch(`http://127.0.0.1:${this.ports.api}/v1/node/sync`);
+      const { finalized_height: height } = (await answer.json()) as { finalized_height?: number };
+      return height ?? -1;
+    } catch {
+      const child = this.#child;
+      if (child !== undefined && child.exitCode !== null)
+        throw new Error(`${this.name} ended with ${child.exitCode}:\n${this.#output}`);
+      return -1;
+    }
+  }
+}
+
+export class ValidatorProcesses {
+  readonly validators: SvcdProcess[] = [];
+  plain!: SvcdProcess;
+  /** By member, height, round and kind: the cuts that were voted for. */
+  readonly votes = new Map<string, Set<string>>();
+  readonly #directory: string;
+  #watcher: TcpTransport | undefined;
+
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  get all(): readonly SvcdProcess[] {
+    return [...this.validators, this.plain];
+  }
+
+  async prepare(cutMillis: number): Promise<void> {
+    const ports = await freePorts(2 * VALIDATORS + 1);
+    const genesis = join(this.#directory, 'genesis.json');
+    const chainId = writeGenesis(
+      genesis,
+      developmentGenesis({ timestampMillis: steadyMillis(), validators: VALIDATORS, intervalCuts: 24 }),
+    );
+    const overlays = ports.slice(0, VALIDATORS);
+    const common = (name: string, api: number) => [
+      ...['--genesis', genesis, '--data-dir', join(this.#directory, name), '--cut-millis', String(cutMillis)],
+      ...['--api-bind', `127.0.0.1:${api}`, '--mining-bind', 'off', '--signature-threads', '1'],
+    ];
+    for (const [i, overlay] of overlays.entries()) {
+      const name = `validator-${i}`;
+      const config = await this.#config(name, i, overlays);
+      const api = ports[VALIDATORS + i] as number;
+      this.validators.push(new SvcdProcess(name, { overlay, api }, [...common(name, api), '--config', config]));
+    }
+    const api = ports[2 * VALIDATORS] as number;
+    // Two of the four are enough to follow.
+    const words = ['--neighbour', `127.0.0.1:${overlays[0]}`, '--neighbour', `127.0.0.1:${overlays[1]}`];
+    this.plain = new SvcdProcess('plain', { overlay: 0, api }, [...common('plain', api), ...words]);
+    this.#watch(chainId, overlays);
+  }
+
+  /** Sections of node.json as the specification has them. Each dials those after it. */
+  async #config(name: string, member: number, overlays: readonly number[]): Promise<string> {
+    const directory = join(this.#directory, `${name}-keys`);
+    mkdirSync(directory);
+    const [keyFile, passwordFile, config] = ['key.json', 'password', 'node.json'].map((file) =>
+      join(directory, file),
+    ) as [string, string, string];
+    const seed = developmentSeed(validatorName(member));
+    writeFileSync(keyFile, await sealValidatorKey(seed, 'consensus', 'development', PASSWORD, 10), { mode: 0o600 });
+    writeFileSync(passwordFile, `${PASSWORD}\n`, { mode: 0o600 });
+    const settings = {
+      validator: { consensus_key_file: keyFile, password_file: passwordFile },
+      validator_overlay: {
+        listen_addrs: `127.0.0.1:${overlays[member]}`,
+        neighbours: overlays.slice(member + 1).map((port) => `127.0.0.1:${port}`),
+      },
+    };
+    writeFileSync(config, JSON.stringify(settings));
+    return config;
+  }
+
+  #watch(chainId: string, overlays: readonly number[]): void {
+    const neighbours = overlays.map((port) => ({ host: '127.0.0.1', port }));
+    this.#watcher = new TcpTransport(
+      { chainId: fromHex(chainId), binds: [], neighbours },
+      { log: silentLog, steady: steadyMillis },
+    );
+    this.#watcher.start({
+      joined: () => undefined,
+      left: () => undefined,
+      message: (_, bytes) => {
+        if (bytes[0] !== MESSAGE_TYPES.vote) return;
+        const message = decodeMessage(bytes);
+        if (message.type !== 'vote') return;
+        const { member, height, round, kind, cut } = message.vote;
+        const key = `${member}/${height}/${round}/${kind}`;
+        const cuts = this.votes.get(key);
+        if (cuts === undefined) this.votes.set(key, new Set([cut]));
+        else cuts.add(cut);
+      },
+    });
+  }
+
+  /** Until every one of them has this height. */
+  async reached(height: number, who: readonly SvcdProcess[] = this.all): Promise<void> {
+    const heights = new Map<SvcdProcess, number>();
+    for (;;) {
+      for (const process of who) heights.set(process, await process.height());
+      if ([...heights.values()].every((known) => known >= height)) return;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+
+  async highest(): Promise<number> {
+    return Math.max(...(await Promise.all(this.all.map((process) => process.height()))));
+  }
+
+  /** Votes of one member, height, round and kind for more than one thing. */
+  contrary(): string[] {
+    return [...this.votes].filter(([, cuts]) => cuts.size > 1).map(([key]) => key);
+  }
+
+  async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+    await Promise.all(this.all.map((process) => process.end(signal)));
+  }
+
+  async close(): Promise<void> {
+    await this.#watcher?.close();
+    await this.end('SIGKILL');
+  }
+
+  /** From the stores of ended processes: the identifier of every cut, node by node. */
+  async chains(): Promise<string[][]> {
+    const chains: string[][] = [];
+    for (const { name } of this.all) {
+      const store = await LedgerStore.open(join(this.#directory, name, 'store'));
+      const { height } = store.state();
+      chains.push(Array.from({ length: height + 1 }, (_, at) => toHex(store.cut(at)?.cutId ?? new Uint8Array(0))));
+      await store.close();
+    }
+    return chains;
+  }
+}
