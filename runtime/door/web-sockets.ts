@@ -1,6 +1,7 @@
 /**
- * The WebSockets of a door: the handshake, how many one client may hold, the pings that find clients that are gone, and the
- * catch for errors while one of them is served. Compression is never offered: it would cost every connection memory.
+ * The WebSockets of a door: the handshake, how many one client may hold, the pings that find clients that are gone, limits for frames that
+ * cost a client nothing, and the catch for errors while one of them is served. Compression is never offered: it would cost
+ * every connection memory.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -38,6 +39,13 @@ const CLOSE_MILLIS = 5_000;
 /** The same when the program stops. */
 const STOP_MILLIS = 1_000;
 
+/** Pings and pongs that a client may send in a second. A program sends one in some seconds; each has to be read and a ping answered. */
+const CONTROLS_PER_SECOND = 50;
+/** Pieces of one message: each is an object of its own until the last has come. */
+const MAX_FRAGMENTS = 64;
+/** Unsent bytes up to which a ping is answered. Whoever does not read gets no answers to pings, or they would pile up here. */
+const PONG_BYTES = 64 * 1024;
+
 export class WebSockets {
   readonly #options: WebSocketsOptions;
   readonly #log: Pick<Logger, 'error'>;
@@ -51,10 +59,28 @@ export class WebSockets {
     this.#options = options;
     this.#log = log;
     const failed = (socket: WebSocket, error: unknown): void => this.#failed(socket, error);
-    // An error that a listener throws ends this client only.
     class GuardedSocket extends WebSocket {
+      #controls = 0;
+      #controlsSince = 0;
+
+      /** Counts a ping or pong; says whether the connection is still to be served. */
+      #control(): boolean {
+        if (this.readyState !== WebSocket.OPEN) return false;
+        const now = performance.now();
+        if (now - this.#controlsSince >= 1_000) {
+          this.#controls = 0;
+          this.#controlsSince = now;
+        }
+        if (++this.#controls <= CONTROLS_PER_SECOND) return true;
+        this.terminate();
+        return false;
+      }
+
+      // An error that a listener throws ends this client only.
       override emit(event: string | symbol, ...args: unknown[]): boolean {
         try {
+          if ((event === 'ping' || event === 'pong') && !this.#control()) return true;
+          if (event === 'ping' && this.bufferedAmount <= PONG_BYTES) this.pong(args[0] as Buffer, false, ignore);
           return super.emit(event as 'message', ...(args as [Buffer, boolean]));
         } catch (error) {
           failed(this, error);
@@ -67,6 +93,9 @@ export class WebSockets {
       clientTracking: false,
       perMessageDeflate: false,
       maxPayload: options.frameBytes,
+      maxFragments: MAX_FRAGMENTS,
+      // Answered above, within limits.
+      autoPong: false,
       closeTimeout: CLOSE_MILLIS,
       WebSocket: GuardedSocket,
     };

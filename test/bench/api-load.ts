@@ -15,7 +15,15 @@ export type LoadOrder =
       readonly perSecond: number;
       readonly requests: readonly string[];
     }
-  | { readonly kind: 'subscribers'; readonly port: number; readonly count: number; readonly events: number };
+  | { readonly kind: 'subscribers'; readonly port: number; readonly count: number; readonly events: number }
+  /** All at once, in turn on some connections, without waiting for answers; then until the last answer is here. */
+  | {
+      readonly kind: 'burst';
+      readonly port: number;
+      readonly connections: number;
+      readonly count: number;
+      readonly requests: readonly string[];
+    };
 export type LoadResult = {
   readonly answered: number;
   readonly failed: number;
@@ -159,8 +167,50 @@ async function subscribers(order: Extract<LoadOrder, { kind: 'subscribers' }>): 
   return { answered: order.count, failed: 0, seconds: 0, p50: 0, p99: 0, arrivals };
 }
 
+/** Counts of answers by whether they were served. A connection that the node ends counts what it answered until then. */
+async function burst(order: Extract<LoadOrder, { kind: 'burst' }>): Promise<LoadResult> {
+  const began = now();
+  let [served, refused] = [0, 0];
+  const one = (i: number): Promise<void> =>
+    new Promise((resolve) => {
+      const mine: string[] = [];
+      for (let at = i; at < order.count; at += order.connections)
+        mine.push(order.requests[at % order.requests.length] as string);
+      const socket = connect(order.port, '127.0.0.1');
+      let [left, head, answered] = [0, '', 0];
+      const take = (data: Buffer): void => {
+        for (let at = 0; at < data.length; ) {
+          if (left > 0) {
+            const part = Math.min(left, data.length - at);
+            left -= part;
+            at += part;
+          } else {
+            head += String.fromCharCode(data[at++] as number);
+            if (!head.endsWith('\r\n\r\n')) continue;
+            left = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0);
+            if (head.slice(9, 12) === '200') served++;
+            else refused++;
+            answered++;
+            head = '';
+          }
+          if (left === 0 && answered === mine.length) socket.destroy();
+        }
+      };
+      socket.on('connect', () => socket.write(mine.join('')));
+      socket.on('data', take);
+      socket.on('error', () => undefined);
+      socket.on('close', () => resolve());
+    });
+  await Promise.all(Array.from({ length: order.connections }, (_, i) => one(i)));
+  return { answered: served, failed: refused, seconds: (now() - began) / 1000, p50: 0, p99: 0 };
+}
+
+async function follow(order: LoadOrder): Promise<LoadResult> {
+  if (order.kind === 'requests') return requests(order);
+  return order.kind === 'burst' ? burst(order) : subscribers(order);
+}
+
 for await (const line of createInterface({ input: process.stdin })) {
   const order = JSON.parse(line) as LoadOrder;
-  const result = order.kind === 'requests' ? await requests(order) : await subscribers(order);
-  process.stdout.write(`${JSON.stringify(result)}\n`);
+  process.stdout.write(`${JSON.stringify(await follow(order))}\n`);
 }

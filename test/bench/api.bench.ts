@@ -2,14 +2,11 @@
  * The public API under load: rates of the costly reads, their times at half that load while cuts are sealed, and how fast an event
  * reaches thousands of subscribers. `npm run bench -- api small` takes a chain that is made in seconds.
  */
-import { spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { startApi } from '../../node/api/api.ts';
 import { newIdentity } from '../../node/api/identity.ts';
 import { certifyWith } from '../../node/certificate.ts';
@@ -23,7 +20,8 @@ import { formatAddress } from '../../protocol/address.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { developmentKeys, quickHash, randomOf, searchNonce, silentLog } from '../node/bed.ts';
 import { BENCH_START, benchAddress, benchChain, type ChainSize } from './api-chain.ts';
-import type { LoadOrder, LoadResult } from './api-load.ts';
+import type { LoadResult } from './api-load.ts';
+import { Load } from './api-load-process.ts';
 import { bench } from './harness.ts';
 
 const FULL: ChainSize = { outputs: 1_000_000, cuts: 100_000, addresses: 10_000 };
@@ -31,33 +29,6 @@ const SMALL: ChainSize = { outputs: 100_000, cuts: 2_000, addresses: 1_000 };
 const SUBSCRIBERS = 5_000;
 const EVENTS = 10;
 const PLAIN = 'x'.repeat(180);
-
-/** A client process; orders go in as lines, results come out as lines. */
-class Load {
-  readonly #child = spawn(process.execPath, [fileURLToPath(new URL('./api-load.ts', import.meta.url))], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-  readonly #lines = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]();
-
-  order(order: LoadOrder): void {
-    this.#child.stdin.write(`${JSON.stringify(order)}\n`);
-  }
-
-  async line(): Promise<string> {
-    const next = await this.#lines.next();
-    if (next.done === true) throw new Error('the load process ended');
-    return next.value;
-  }
-
-  async run(order: LoadOrder): Promise<LoadResult> {
-    this.order(order);
-    return JSON.parse(await this.line()) as LoadResult;
-  }
-
-  close(): void {
-    this.#child.stdin.end();
-  }
-}
 
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`;
 const post = (path: string, body: string): string =>
