@@ -194,8 +194,8 @@ export abstract class ChainReads {
     };
   }
 
-  validators(): Promise<readonly Validator[]> {
-    return this.store.validators();
+  validators(page: PositionsPage): Promise<readonly Validator[]> {
+    return this.store.validators(page);
   }
 
   async positionsOf(owner: Bytes, page?: PositionsPage): Promise<readonly Position[]> {

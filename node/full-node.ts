@@ -253,8 +253,8 @@ export interface FullNode {
   supply(): Supply;
   emission(): Emission;
   staking(): Staking;
-  /** All that ever registered, in no order. */
-  validators(): Promise<readonly Validator[]>;
+  /** Those that ever registered, by identifier. */
+  validators(page: PositionsPage): Promise<readonly Validator[]>;
   /** Positions that an address owns, by identifier. */
   positionsOf(owner: Bytes, page?: PositionsPage): Promise<readonly Position[]>;
   rates(): Rates;

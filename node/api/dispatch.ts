@@ -17,8 +17,14 @@ import { transactionRoutes } from './transaction-routes.ts';
 
 const HANDLERS: Handlers = { ...addressRoutes, ...cutRoutes, ...transactionRoutes, ...chainRoutes, ...stakingRoutes };
 
-/** `json` as bytes is ASCII. */
-export type ApiAnswer = { readonly status: number; readonly json: string | Buffer; readonly waitMillis?: number };
+export type ApiAnswer = {
+  readonly status: number;
+  /** As bytes it is ASCII. */
+  readonly json: string | Buffer;
+  readonly waitMillis?: number;
+  /** The client is blocked: it is told so, and gets no more of the node than that. */
+  readonly isBlocked?: boolean;
+};
 
 export type ApiRequest = {
   readonly method: string;
@@ -37,32 +43,52 @@ export const NOT_READY_MILLIS = 1_000;
 export const refusalAnswer = (refused: Refusal): ApiAnswer => ({
   status: refused.status,
   json: JSON.stringify(refused.document),
+  ...(refused.document.error.code === 'client_blocked' ? { isBlocked: true } : {}),
   ...(refused.document.retry_after_millis === undefined ? {} : { waitMillis: refused.document.retry_after_millis }),
 });
 
 const notReady = (): Refusal => refusal('not_ready', 'the node is not ready to answer yet', {}, NOT_READY_MILLIS);
 
+async function answerOf(
+  handler: Handler<RouteName>,
+  request: Parameters<typeof handler>[1],
+  { context }: DispatchDependencies,
+): Promise<ApiAnswer> {
+  const node = context();
+  if (node === undefined) throw notReady();
+  const answer = await handler(node, request);
+  return { status: 200, json: answer instanceof JsonText ? answer.text : JSON.stringify(answer) };
+}
+
+/** The client that asks: what it may spend, and when its reads are made. */
+export type Caller = {
+  /** Takes a cost from its allowance, or throws a refusal. */
+  allow(cost: number): void;
+  /** Calls `work` when it is this client's turn. */
+  turn<T>(cost: number, work: () => T | Promise<T>): Promise<T>;
+};
+
 export async function dispatch(
   request: ApiRequest,
-  allow: (cost: number) => void,
+  caller: Caller,
   dependencies: DispatchDependencies,
 ): Promise<ApiAnswer> {
   try {
     const mark = request.target.indexOf('?');
     const path = mark < 0 ? request.target : request.target.slice(0, mark);
     const match = matchRoute(request.method, path);
-    allow(match.route.cost);
+    caller.allow(match.route.cost);
     const params = readParams(match);
     const query = readQuery(match.route.query, mark < 0 ? '' : request.target.slice(mark + 1));
     const body = match.route.body === undefined ? {} : readBody(match.route.body, request.body);
     const { limit } = { ...(query as object), ...(body as object) } as { readonly limit?: number };
-    const rest = callCost(match.route, limit) - match.route.cost;
-    if (rest > 0) allow(rest);
-    const context = dependencies.context();
-    if (context === undefined) throw notReady();
+    const cost = callCost(match.route, limit);
+    if (cost > match.route.cost) caller.allow(cost - match.route.cost);
     const handler = HANDLERS[match.name] as unknown as Handler<RouteName>;
-    const answer = await handler(context, { params, query, body } as Parameters<typeof handler>[1]);
-    return { status: 200, json: answer instanceof JsonText ? answer.text : JSON.stringify(answer) };
+    const make = (): Promise<ApiAnswer> =>
+      answerOf(handler, { params, query, body } as Parameters<typeof handler>[1], dependencies);
+    // A submission waits for its signatures to be checked, in other threads: reads do not wait for that.
+    return await (match.route.read ? caller.turn(cost, make) : make());
   } catch (error) {
     if (error instanceof Refusal) return refusalAnswer(error);
     if (error instanceof IndexUnavailable) return refusalAnswer(notReady());

@@ -15,12 +15,13 @@ import type { Logger } from '../../runtime/log.ts';
 import type { ApiContext } from './api-context.ts';
 import { Refusal, refusal } from './api-error.ts';
 import type { ApiLimits } from './api-limits.ts';
-import { type ApiAnswer, dispatch, refusalAnswer } from './dispatch.ts';
+import { type ApiAnswer, type Caller, dispatch, refusalAnswer } from './dispatch.ts';
 import { frontPage, type RouteList, routesOffered } from './front-page.ts';
 import type { NodeIdentity } from './identity.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import { methodsAt } from './route-match.ts';
 import { isNonce, NONCE_RULE, signedHeaders } from './signed-headers.ts';
+import { Turns } from './turns.ts';
 
 export type HttpOptions = {
   readonly version: string;
@@ -41,13 +42,19 @@ export type HttpDependencies = {
 };
 
 const NOTHING = new Uint8Array(0);
+/** What a signature costs beyond the answer: 2 ms of one of the few threads that sign. */
+const SIGNING_COST = 4;
 const EXPOSED = Object.values(ANSWER_HEADERS).join(', ');
+
+const isSigned = ({ headers, method }: IncomingMessage): boolean =>
+  headers[ANSWER_HEADERS.nonce] !== undefined && method !== 'HEAD';
 
 /** Of all connections, those that the programs of this machine get even if strangers take all others. */
 const OWN_CONNECTIONS = 64;
 
 export class ApiHttp {
   readonly #door: Door;
+  readonly #turns = new Turns();
   readonly #dependencies: HttpDependencies;
   readonly #list: RouteList;
   readonly #listJson: string;
@@ -87,6 +94,13 @@ export class ApiHttp {
     return clientKey(this.#dependencies.proxies.clientOf(socket.remoteAddress ?? '', headers['x-forwarded-for']));
   }
 
+  caller(client: string): Caller {
+    return {
+      allow: (cost) => this.allow(client, cost),
+      turn: (cost, work) => this.#turns.run(client, cost, work),
+    };
+  }
+
   /** Takes a cost from the client's allowance. */
   allow(client: string, cost: number): void {
     const verdict = this.#dependencies.rate.take(client, cost, this.#dependencies.now());
@@ -114,8 +128,9 @@ export class ApiHttp {
         throw refusal('upgrade_required', 'this is a WebSocket: open it as one, with its subprotocol');
       const body = await readRequestBody(request);
       const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
-      const client = this.clientOf(request);
-      const answer = await dispatch({ method, target, body }, (cost) => this.allow(client, cost), this.#dependencies);
+      const caller = this.caller(this.clientOf(request));
+      if (isSigned(request)) caller.allow(SIGNING_COST);
+      const answer = await dispatch({ method, target, body }, caller, this.#dependencies);
       await this.#answer(request, response, body, answer);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
@@ -170,7 +185,8 @@ export class ApiHttp {
     const nonce = request.headers[ANSWER_HEADERS.nonce];
     let { status, json, waitMillis } = answer;
     let signed: readonly string[] = [];
-    if (nonce !== undefined && request.method !== 'HEAD') {
+    const isBlocked = answer.isBlocked === true;
+    if (nonce !== undefined && isSigned(request) && !isBlocked) {
       const result = await this.#sign(request, requestBody, answer, nonce);
       if (result instanceof Refusal) ({ status, json, waitMillis } = refusalAnswer(result));
       else signed = result;
@@ -188,7 +204,7 @@ export class ApiHttp {
       length,
       ...(waitMillis === undefined ? [] : ['retry-after', Math.max(1, Math.ceil(waitMillis / 1000))]),
       ...(status === 405 ? ['allow', allowedMethods(request.url ?? '')] : []),
-      ...(unread ? ['connection', 'close'] : []),
+      ...(unread || isBlocked ? ['connection', 'close'] : []),
       ...signed,
     ];
     response.writeHead(status, headers as OutgoingHttpHeader[]);
@@ -211,7 +227,13 @@ export class ApiHttp {
     const { status, json } = answer;
     const answerBody = typeof json === 'string' ? Buffer.from(json) : json;
     const asked = { method: request.method ?? '', target: request.url ?? '', requestBody };
-    const headers = await signedHeaders({ ...asked, status, answerBody }, nonce, identity, node);
+    const headers = await signedHeaders(
+      { ...asked, status, answerBody },
+      nonce,
+      identity,
+      node,
+      this.clientOf(request),
+    );
     return headers ?? refusal('too_busy', 'too many answers are waiting to be signed', {}, 1_000);
   }
 

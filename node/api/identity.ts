@@ -1,6 +1,7 @@
 /**
  * The node's identity for signed answers: an ML-DSA-65 key in the data directory, made on first start, readable by its owner only.
- * Signing takes about 2 ms, so it runs in the thread pool, a few at a time, and refuses work it could not finish soon.
+ * Signing takes about 2 ms, so it runs in the thread pool, a few at a time, and refuses work it could not finish soon. Clients take turns, and
+ * the programs of this machine come before all of them: strangers that ask for signatures must not keep bridges from templates.
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { join } from 'node:path';
@@ -14,7 +15,9 @@ export const IDENTITY_FILE = 'api-identity.pem';
 
 /** Half of the thread pool stays for reads of the store. */
 const AT_ONCE = 2;
+/** In all, and of one client. */
 const MAX_WAITING = 512;
+const MAX_WAITING_OF_ONE = 32;
 
 export const IDENTITY_ERROR_CODES = ['identity_file_exposed'] as const;
 
@@ -31,7 +34,10 @@ export class NodeIdentity {
   readonly publicKey: Bytes;
   readonly identity: Bytes;
   readonly #key: KeyObject;
-  readonly #waiting: (() => void)[] = [];
+  /** By client, in the order of their turns; the programs of this machine apart. */
+  readonly #waiting = new Map<string, (() => void)[]>();
+  readonly #own: (() => void)[] = [];
+  #waitingInAll = 0;
   #running = 0;
 
   constructor(key: KeyObject) {
@@ -41,22 +47,52 @@ export class NodeIdentity {
     this.identity = serviceIdentity(this.publicKey);
   }
 
-  /** Undefined when too many are waiting. */
-  sign(message: Bytes): Promise<Bytes | undefined> {
-    if (this.#waiting.length >= MAX_WAITING) return Promise.resolve(undefined);
+  /** Undefined when too many are waiting. Without a client it is for a program of this machine. */
+  sign(message: Bytes, client?: string): Promise<Bytes | undefined> {
+    if (!this.#hasRoom(client)) return Promise.resolve(undefined);
     return new Promise((resolve, reject) => {
       const start = (): void => {
         this.#running++;
         sign(null, message, this.#key, (error, signature) => {
           this.#running--;
-          this.#waiting.shift()?.();
+          this.#next()?.();
           if (error === null) resolve(signature);
           else reject(error);
         });
       };
       if (this.#running < AT_ONCE) start();
-      else this.#waiting.push(start);
+      else this.#wait(client, start);
     });
+  }
+
+  #hasRoom(client: string | undefined): boolean {
+    if (client === undefined) return this.#own.length < MAX_WAITING;
+    return this.#waitingInAll < MAX_WAITING && (this.#waiting.get(client)?.length ?? 0) < MAX_WAITING_OF_ONE;
+  }
+
+  #wait(client: string | undefined, start: () => void): void {
+    if (client === undefined) {
+      this.#own.push(start);
+      return;
+    }
+    const its = this.#waiting.get(client);
+    if (its === undefined) this.#waiting.set(client, [start]);
+    else its.push(start);
+    this.#waitingInAll++;
+  }
+
+  #next(): (() => void) | undefined {
+    const own = this.#own.shift();
+    if (own !== undefined) return own;
+    const first = this.#waiting.entries().next().value;
+    if (first === undefined) return undefined;
+    const [client, its] = first;
+    this.#waitingInAll--;
+    this.#waiting.delete(client);
+    const start = its.shift();
+    // Behind all others.
+    if (its.length > 0) this.#waiting.set(client, its);
+    return start;
   }
 }
 

@@ -35,6 +35,8 @@ type Subscription = Subscriber & {
 export type LiveDependencies = {
   readonly context: ApiContext;
   readonly hub: LiveHub;
+  /** Takes a cost from the client's allowance, or throws a refusal. */
+  readonly allow: (cost: number) => void;
   /** Answers a GET route; counts against the client's allowance. */
   readonly read: (path: string) => Promise<ApiAnswer>;
   readonly now: () => number;
@@ -44,6 +46,8 @@ export type LiveDependencies = {
 const MAX_REFUSED_FRAMES = 1_000;
 /** Unsent bytes at which a connection that reads nothing at all is given up. */
 const HOPELESS = 4 * 1024 * 1024;
+/** As a batch of balances costs. */
+const ADDRESSES_PER_UNIT = 16;
 const OPEN = 1;
 
 class FrameFault extends Error {
@@ -115,21 +119,14 @@ export class LiveConnection {
   }
 
   #frame(text: string): void {
-    if (!this.#allowed()) {
-      if (++this.#refused > MAX_REFUSED_FRAMES) this.#socket.close(CLOSE_CODES.policy, 'too many frames');
-      else {
-        const { framesPerSecond } = this.#limits.socket;
-        this.#error(
-          null,
-          'too_many_frames',
-          `at most ${framesPerSecond} frames a second`,
-          Math.ceil(1000 / framesPerSecond),
-        );
-      }
-      return;
-    }
     let id: FrameId | null = null;
     try {
+      // Whatever it says: a frame that is refused has been read and is answered too.
+      this.#dependencies.allow(1);
+      if (!this.#allowed()) {
+        this.#tooMany();
+        return;
+      }
       const frame = readFrame(text, (found) => {
         id = found;
       });
@@ -139,9 +136,25 @@ export class LiveConnection {
       else this.#request(frame.data.id, frame.data.path);
     } catch (error) {
       if (error instanceof FrameFault) this.#error(id, error.code, error.message);
-      else if (error instanceof Refusal) this.#error(id, error.document.error.code, error.message);
+      else if (error instanceof Refusal) this.#refuse(id, error);
       else throw error;
     }
+  }
+
+  #tooMany(): void {
+    if (++this.#refused > MAX_REFUSED_FRAMES) {
+      this.#socket.close(CLOSE_CODES.policy, 'too many frames');
+      return;
+    }
+    const { framesPerSecond } = this.#limits.socket;
+    const message = `at most ${framesPerSecond} frames a second`;
+    this.#error(null, 'too_many_frames', message, Math.ceil(1000 / framesPerSecond));
+  }
+
+  #refuse(id: FrameId | null, { document, message }: Refusal): void {
+    this.#error(id, document.error.code, message, document.retry_after_millis);
+    // Whoever is blocked cannot do anything here either.
+    if (document.error.code === 'client_blocked') this.#socket.close(CLOSE_CODES.policy, message);
   }
 
   #subscribe(data: Extract<ClientFrame, { type: 'subscribe' }>['data']): void {
@@ -155,7 +168,9 @@ export class LiveConnection {
       throw new FrameFault('frame_malformed', 'the topic `transaction`, and only it, takes a transaction_id');
     if (this.#subscriptions.size >= limits.subscriptions)
       throw new FrameFault('too_many_subscriptions', `at most ${limits.subscriptions} subscriptions`);
-    const { hub, context } = this.#dependencies;
+    const { hub, context, allow } = this.#dependencies;
+    const addresses = data.addresses?.length ?? 0;
+    if (addresses > 0) allow(Math.ceil(addresses / ADDRESSES_PER_UNIT));
     const payloads = readAddresses(context, data.addresses ?? []).map(({ payload }) => payload);
     if (this.#watched + payloads.length > limits.watchedAddresses)
       throw new FrameFault('too_many_addresses', `at most ${limits.watchedAddresses} watched addresses`);

@@ -16,16 +16,17 @@ export const NONCE_RULE = `${ANSWER_HEADERS.nonce} is ${NONCE_BYTES} bytes in lo
 
 export const isNonce = (nonce: unknown): nonce is string => typeof nonce === 'string' && /^[0-9a-f]{64}$/.test(nonce);
 
-/** Names and values in turns; undefined when too many answers wait to be signed. */
+/** Names and values in turns; undefined when too many answers wait to be signed. Without a client it is for a program of this machine. */
 export async function signedHeaders(
   answer: AnswerToSign,
   nonce: string,
   identity: NodeIdentity,
   node: Pick<FullNode, 'head' | 'chainId'>,
+  client?: string,
 ): Promise<readonly string[] | undefined> {
   const finalizedHeight = node.head().height;
   const message = answerMessage({ ...answer, nonce: fromHex(nonce), chainId: node.chainId, finalizedHeight });
-  const signature = await identity.sign(message);
+  const signature = await identity.sign(message, client);
   if (signature === undefined) return undefined;
   return [
     ...[ANSWER_HEADERS.version, String(ENVELOPE_VERSION)],

@@ -134,13 +134,11 @@ export class ApiSockets {
 
   #openLive(socket: WebSocket, http: ApiHttp, client: string, context: ApiContext, hub: LiveHub): void {
     const { now } = this.#dependencies;
+    const caller = http.caller(client);
     const read = (target: string) =>
-      dispatch(
-        { method: 'GET', target, body: new Uint8Array(0) },
-        (cost) => http.allow(client, cost),
-        this.#dependencies,
-      );
-    const live = new LiveConnection(socket, this.#options.limits, { context, hub, read, now });
+      dispatch({ method: 'GET', target, body: new Uint8Array(0) }, caller, this.#dependencies);
+    const { allow } = caller;
+    const live = new LiveConnection(socket, this.#options.limits, { context, hub, read, allow, now });
     this.#live.add(live);
     socket.on('close', () => this.#live.delete(live));
   }

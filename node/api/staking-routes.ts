@@ -8,7 +8,7 @@ import { ID_BYTES, id, idFromHex } from '../../protocol/identifier.ts';
 import { selfBondId } from '../../protocol/staking/names.ts';
 import { hex } from '../events.ts';
 import type { Staking } from '../full-node.ts';
-import { byStake, isEligible } from '../ledger/staking/committee.ts';
+import { isEligible } from '../ledger/staking/committee.ts';
 import { type Position, releaseOf } from '../ledger/staking/position.ts';
 import { sweepReached } from '../ledger/staking/slashing.ts';
 import { asOf, isActive, type Validator } from '../ledger/staking/validator.ts';
@@ -16,6 +16,9 @@ import { addressText, cursorPlace } from './address-routes.ts';
 import { type ApiContext, type Handlers, readAddresses } from './api-context.ts';
 import { refusal } from './api-error.ts';
 import { makeCursor } from './cursor.ts';
+
+/** Of all states, for a page of those in one. */
+const VALIDATORS_LOOKED_AT = 256;
 
 type ValidatorState = (typeof VALIDATOR_STATES)[number];
 
@@ -146,12 +149,25 @@ export const stakingRoutes: Pick<
   },
 
   async stakingValidators(context, { query }) {
+    const limit = query.limit ?? 64;
+    const scope = `validators ${query.state ?? 'all'}`;
+    const after = cursorPlace(scope, query.cursor, ID_BYTES);
+    // Anybody with the bond can be a validator, so there is no bound to their number.
+    const read = query.state === undefined ? limit : VALIDATORS_LOOKED_AT;
+    const records = await context.node.validators({ after, limit: read + 1 });
     const staking = context.node.staking();
-    const all = await context.node.validators();
-    const documents = [...all].sort(byStake).map((record) => validatorDocument(context, staking, record));
+    const validators: ValidatorDocument[] = [];
+    let looked = 0;
+    for (; looked < Math.min(read, records.length) && validators.length < limit; looked++) {
+      const record = records[looked] as Validator;
+      if (query.state === undefined || stateOf(staking, asOf(record, staking.epoch)) === query.state)
+        validators.push(validatorDocument(context, staking, record));
+    }
+    const last = records[looked - 1];
     return {
       ...placeOf(context, staking),
-      validators: documents.filter(({ state }) => query.state === undefined || state === query.state),
+      validators,
+      next_cursor: looked < records.length && last ? makeCursor(scope, last.id) : undefined,
     };
   },
 

@@ -156,8 +156,11 @@ export class LedgerStore {
     return bytes === undefined ? undefined : decodeCommittee(bytes);
   }
 
-  async validators(): Promise<Validator[]> {
-    return (await this.values(...KEYS.validatorRange)).map(decodeValidator);
+  /** In the order of their identifiers. */
+  async validators({ after, limit }: PositionsPage): Promise<Validator[]> {
+    const [first, end] = KEYS.validatorRange;
+    const from = after === undefined ? first : Buffer.concat([KEYS.validator(after), Buffer.of(0)]);
+    return (await this.values(from, end, { limit })).map(decodeValidator);
   }
 
   /** Identifiers of the positions that an address owns. */

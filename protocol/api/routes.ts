@@ -24,7 +24,10 @@ export type RouteSpec = {
   readonly entriesPerUnit: number | undefined;
 };
 
-/** What a call costs: an answer of thousands of entries is a hundred milliseconds of work for the node, and must not be had at the price of a small one. */
+/**
+ * What a call costs. A unit is at most about half a millisecond of the node's main thread (`npm run bench -- bursts`), whatever the page: an answer of
+ * thousands of entries must not be had at the price of a small one.
+ */
 export const callCost = ({ cost, entriesPerUnit }: RouteSpec, limit: number | undefined): number =>
   entriesPerUnit === undefined || limit === undefined ? cost : Math.max(cost, Math.ceil(limit / entriesPerUnit));
 
@@ -91,6 +94,7 @@ export const ROUTES = {
     answer: d.addressUtxos,
     errors: ['bad_address', 'bad_cursor'],
     cost: 4,
+    entriesPerUnit: 32,
   }),
   addressHistory: route({
     method: 'GET',
@@ -111,7 +115,9 @@ export const ROUTES = {
       limit: optional(integer({ minimum: 1, maximum: 100, default: 20 })),
     }),
     answer: d.cutList,
-    cost: 2,
+    // 20 without a limit.
+    cost: 3,
+    entriesPerUnit: 8,
   }),
   cutTransactions: route({
     method: 'GET',
@@ -132,8 +138,8 @@ export const ROUTES = {
     answer: d.cutChanges,
     errors: ['cut_unknown', 'bad_cursor'],
     // 1,024 without a limit.
-    cost: 16,
-    entriesPerUnit: 64,
+    cost: 32,
+    entriesPerUnit: 32,
   }),
   recentTransactions: route({
     method: 'GET',
@@ -150,7 +156,9 @@ export const ROUTES = {
     summary: 'Work blocks registered by the newest cuts',
     query: newest,
     answer: d.recentBlocks,
-    cost: 4,
+    // 50 without a limit.
+    cost: 7,
+    entriesPerUnit: 8,
   }),
   addressBalances: route({
     method: 'POST',
@@ -168,7 +176,8 @@ export const ROUTES = {
     body: d.addressUtxosBody,
     answer: d.addressesUtxos,
     errors: ['bad_address', 'bad_cursor'],
-    cost: 8,
+    // 512 without a limit.
+    cost: 16,
   }),
   addressChanges: route({
     method: 'POST',
@@ -178,8 +187,8 @@ export const ROUTES = {
     answer: d.addressChanges,
     errors: ['bad_address', 'bad_cursor'],
     // 1,024 without a limit.
-    cost: 16,
-    entriesPerUnit: 64,
+    cost: 32,
+    entriesPerUnit: 32,
   }),
   mempoolPending: route({
     method: 'POST',
@@ -198,7 +207,8 @@ export const ROUTES = {
     body: d.stakingPositionsBody,
     answer: d.stakingPositions,
     errors: ['bad_address', 'bad_cursor'],
-    cost: 8,
+    // 256 without a limit.
+    cost: 32,
   }),
   registeredKeys: route({
     method: 'POST',
@@ -316,10 +326,16 @@ export const ROUTES = {
   stakingValidators: route({
     method: 'GET',
     path: '/v1/staking/validators',
-    summary: 'Validators and their state, most stake first (beyond the specification)',
-    query: object({ state: optional(d.validatorState) }),
+    summary: 'Validators and their state, in the order of their identifiers (beyond the specification)',
+    query: object({
+      state: optional(d.validatorState),
+      cursor: optional(d.cursor),
+      limit: optional(integer({ minimum: 1, maximum: 256, default: 64 })),
+    }),
     answer: d.stakingValidators,
-    cost: 8,
+    errors: ['bad_cursor'],
+    // All that a page looks at are read, also those in another state.
+    cost: 32,
   }),
   stakingValidator: route({
     method: 'GET',

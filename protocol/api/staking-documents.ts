@@ -71,7 +71,11 @@ const place = {
 };
 
 export const stakingValidators = object(
-  { ...place, validators: described(list(validator), 'most stake first') },
+  {
+    ...place,
+    validators: described(list(validator), 'in the order of their identifiers'),
+    next_cursor: nextCursor,
+  },
   'StakingValidators',
 );
 export const stakingValidator = object({ ...place, validator }, 'StakingValidator');

@@ -40,6 +40,11 @@ export class Connection {
     all.add(this);
   }
 
+  /** Requests without an answer. */
+  get requests(): number {
+    return this.#requests;
+  }
+
   get isBusy(): boolean {
     return this.#requests > 0;
   }

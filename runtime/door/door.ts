@@ -108,6 +108,11 @@ const MESSAGES = {
 } as const satisfies Record<DoorErrorCode, string>;
 
 const LOOK_MILLIS = 1_000;
+/**
+ * Requests of one connection without an answer. Hardly any program sends the next before it has the answer, and a single packet can hold
+ * thousands, all of which would be begun in one turn of the event loop.
+ */
+const MAX_PIPELINED = 32;
 /** How long a stop waits for requests that are being handled. */
 const HANDLER_MILLIS = 2_000;
 
@@ -242,7 +247,7 @@ export class Door {
 
   #request(request: IncomingMessage, response: ServerResponse): void {
     const connection = connectionOf(request.socket);
-    if (connection === undefined) return void request.socket.destroy();
+    if (connection === undefined || connection.requests >= MAX_PIPELINED) return void request.socket.destroy();
     connection.begin(performance.now());
     response.on('close', () => connection.done(performance.now()));
     response.on('error', () => response.destroy());

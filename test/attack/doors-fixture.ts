@@ -49,9 +49,11 @@ export class Doors {
     this.ports = ports;
   }
 
-  static async open(): Promise<Doors> {
+  /** `env`: variables of its process besides ours. */
+  static async open(env: Readonly<Record<string, string>> = {}): Promise<Doors> {
     const child = fork(new URL('./doors-process.ts', import.meta.url), [], {
       execArgv: ['--expose-gc'],
+      env: { ...process.env, ...env },
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
     const ended = once(child, 'exit').then(([code]) => Promise.reject(new Error(`the doors ended with ${code}`)));

@@ -1,0 +1,115 @@
+/**
+ * Whose read is made next. Reads of one client are begun a few at a time, those of several clients in turn, and for a few milliseconds
+ * before the event loop gets its turn: a client that spends its whole allowance at once delays itself and hardly anybody else. What a
+ * client may spend is not decided here (rate-limit.ts).
+ */
+
+export type TurnLimits = {
+  /** Units of cost (protocol/api/routes.ts) that one client has under way; a single read may cost more. */
+  readonly units: number;
+  /** How long reads are begun before others get a turn: cuts, blocks, other connections. */
+  readonly sliceMillis: number;
+};
+
+/** A unit is at most half a millisecond of the main thread. */
+export const TURN_LIMITS: TurnLimits = { units: 64, sliceMillis: 10 };
+
+type Waiting = { readonly cost: number; readonly start: () => void };
+type Client = { readonly name: string; units: number; isQueued: boolean; readonly waiting: Waiting[] };
+
+export class Turns {
+  readonly #limits: TurnLimits;
+  readonly #now: () => number;
+  /** Those with a read under way or waiting. */
+  readonly #clients = new Map<string, Client>();
+  /** Of these, those whose next read can be begun. */
+  readonly #queue: Client[] = [];
+  #spentMillis = 0;
+  #isNextSet = false;
+
+  constructor(limits: TurnLimits = TURN_LIMITS, now: () => number = () => performance.now()) {
+    this.#limits = limits;
+    this.#now = now;
+  }
+
+  /** Clients with a read under way or waiting. */
+  get clients(): number {
+    return this.#clients.size;
+  }
+
+  /** Calls `work` when it is this client's turn: at once, where nothing is in the way. */
+  run<T>(name: string, cost: number, work: () => T | Promise<T>): Promise<T> {
+    let client = this.#clients.get(name);
+    if (client === undefined) {
+      client = { name, units: 0, isQueued: false, waiting: [] };
+      this.#clients.set(name, client);
+    }
+    const its = client;
+    return new Promise((resolve, reject) => {
+      const start = (): void => {
+        its.units += cost;
+        void this.#timed(work)
+          .then(resolve, reject)
+          .then(() => this.#done(its, cost));
+      };
+      const isFree = this.#queue.length === 0 && this.#spentMillis < this.#limits.sliceMillis;
+      if (isFree && its.waiting.length === 0 && this.#hasRoom(its, cost)) start();
+      else {
+        its.waiting.push({ cost, start });
+        this.#enqueue(its);
+      }
+    });
+  }
+
+  /** What comes before its first wait counts as time of this slice. */
+  async #timed<T>(work: () => T | Promise<T>): Promise<T> {
+    const began = this.#now();
+    let result: T | Promise<T>;
+    try {
+      result = work();
+    } finally {
+      this.#spentMillis += this.#now() - began;
+      this.#setNext();
+    }
+    return await result;
+  }
+
+  #hasRoom({ units }: Client, cost: number): boolean {
+    return units === 0 || units + cost <= this.#limits.units;
+  }
+
+  #enqueue(client: Client): void {
+    const [next] = client.waiting;
+    if (client.isQueued || next === undefined || !this.#hasRoom(client, next.cost)) return;
+    client.isQueued = true;
+    this.#queue.push(client);
+    this.#setNext();
+  }
+
+  #done(client: Client, cost: number): void {
+    client.units -= cost;
+    if (client.units === 0 && client.waiting.length === 0) this.#clients.delete(client.name);
+    else this.#enqueue(client);
+  }
+
+  #setNext(): void {
+    if (this.#isNextSet) return;
+    this.#isNextSet = true;
+    // A turn of the event loop: timers and sockets come before it.
+    setImmediate(() => this.#slice());
+  }
+
+  #slice(): void {
+    this.#isNextSet = false;
+    this.#spentMillis = 0;
+    while (this.#spentMillis < this.#limits.sliceMillis) {
+      const client = this.#queue.shift();
+      if (client === undefined) return;
+      client.isQueued = false;
+      client.waiting.shift()?.start();
+      // Behind all others, so that everybody gets a turn before it gets its next one.
+      this.#enqueue(client);
+    }
+    if (this.#queue.length > 0) this.#setNext();
+  }
+}
