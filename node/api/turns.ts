@@ -15,15 +15,15 @@ export type TurnLimits = {
 export const TURN_LIMITS: TurnLimits = { units: 64, sliceMillis: 10 };
 
 type Waiting = { readonly cost: number; readonly start: () => void };
-type Client = { readonly name: string; units: number; isQueued: boolean; readonly waiting: Waiting[] };
+type Lane = { readonly name: string; units: number; isQueued: boolean; readonly waiting: Waiting[] };
 
 export class Turns {
   readonly #limits: TurnLimits;
   readonly #now: () => number;
   /** Those with a read under way or waiting. */
-  readonly #clients = new Map<string, Client>();
+  readonly #clients = new Map<string, Lane>();
   /** Of these, those whose next read can be begun. */
-  readonly #queue: Client[] = [];
+  readonly #queue: Lane[] = [];
   #spentMillis = 0;
   #isNextSet = false;
 
@@ -74,11 +74,11 @@ export class Turns {
     return await result;
   }
 
-  #hasRoom({ units }: Client, cost: number): boolean {
+  #hasRoom({ units }: Lane, cost: number): boolean {
     return units === 0 || units + cost <= this.#limits.units;
   }
 
-  #enqueue(client: Client): void {
+  #enqueue(client: Lane): void {
     const [next] = client.waiting;
     if (client.isQueued || next === undefined || !this.#hasRoom(client, next.cost)) return;
     client.isQueued = true;
@@ -86,7 +86,7 @@ export class Turns {
     this.#setNext();
   }
 
-  #done(client: Client, cost: number): void {
+  #done(client: Lane, cost: number): void {
     client.units -= cost;
     if (client.units === 0 && client.waiting.length === 0) this.#clients.delete(client.name);
     else this.#enqueue(client);
