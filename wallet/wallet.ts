@@ -16,6 +16,7 @@ import { phraseOfEntropy } from './keys/phrase.ts';
 import type { WalletSecrets } from './keys/wallet-file.ts';
 import { Automation, type AutomationOptions } from './payments/automation.ts';
 import { Outgoing, type OutgoingOptions } from './payments/outgoing.ts';
+import { Staking } from './payments/staking.ts';
 import { Submitter } from './payments/submitter.ts';
 import { outgoingDocument, paymentsOf, stateOf } from './rpc/documents.ts';
 import { Book } from './state/book.ts';
@@ -64,6 +65,7 @@ export class Wallet {
   readonly follower: Follower;
   readonly ownSpends: OwnSpends;
   readonly outgoing: Outgoing;
+  readonly staking: Staking;
   readonly incoming: Incoming;
   readonly log: Logger;
   readonly now: () => number;
@@ -172,6 +174,7 @@ export class Wallet {
       now,
       steady: this.steady,
     });
+    this.staking = new Staking({ client, book, network: options.network });
     this.incoming = new Incoming({ client, book, store, events: this.events });
     this.#automation = new Automation(options, { book, outgoing: this.outgoing, log, randomBytes: this.randomBytes });
   }

@@ -320,10 +320,10 @@ const ROWS: readonly Row[] = [
     'groups Wallet, Addresses, Incoming, Outgoing, Ownership, Events',
     'the wallet daemon; test/wallet/rpc/specification.test.ts',
   ),
-  notYet(
+  elsewhere(
     'Methods of the wallet daemon',
     'group Staking: `validators`, `positions`, `stake`, `unstake`, `withdraw`',
-    'the daemon answers -32601, method not found; test/wallet/rpc/specification.test.ts',
+    'the wallet daemon; test/wallet/staking/rows.test.ts',
   ),
   elsewhere('Events: wallet daemon', 'every row', 'the wallet daemon; test/wallet'),
 

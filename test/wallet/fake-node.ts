@@ -19,6 +19,7 @@ import {
 import type { NodeClient } from '../../wallet/chain/node-link.ts';
 import { verifySignature } from '../../wallet/keys/signing.ts';
 import { outpointOf, outputKey } from '../../wallet/state/records.ts';
+import { noStaking } from './fake-staking.ts';
 
 type FakeOutput = { address: string; amount: bigint; source: ChangeDocument['source']; height: number };
 type Cut = { changes: ChangeDocument[]; transactions: TransactionDocument[] };
@@ -260,6 +261,7 @@ export class FakeNode {
   }
 
   readonly client: NodeClient = {
+    ...noStaking(() => this.height),
     cuts: ({ before = Number.MAX_SAFE_INTEGER, limit = 20 } = {}) => {
       const newest = Math.min(this.height, before - 1);
       const heights = Array.from({ length: Math.min(limit, newest) }, (_, i) => newest - i);

@@ -74,15 +74,28 @@ export function effectsOf(view: CutView, known: Known): CutEffects {
   };
 }
 
+/** Inputs that went to neither outputs nor the fee were bonded. */
+function isStake({ inputs, outputs, fee }: TransactionDocument): boolean {
+  let left = -BigInt(fee);
+  for (const { amount } of inputs) {
+    if (amount === null) return false;
+    left += BigInt(amount);
+  }
+  for (const { amount } of outputs) left -= BigInt(amount);
+  return left > 0n;
+}
+
 function kindOf(
   changes: readonly ChangeDocument[],
   document: TransactionDocument | undefined,
   mine: boolean,
 ): HistoryKind {
+  if (document !== undefined && changes.some((change) => change.kind === 'spent') && isStake(document)) return 'staked';
   // Without the transaction (its body was pruned) nobody can tell; 'sent' is what it nearly always was.
   if (changes.some((change) => change.kind === 'spent')) return mine && document !== undefined ? 'moved' : 'sent';
   const source = changes[0]?.source;
   if (document === undefined && (source === 'work_reward' || source === 'stake_reward')) return 'reward';
+  if (source === 'stake_withdrawal') return 'withdrawn';
   return source === 'genesis' ? 'genesis' : 'received';
 }
 

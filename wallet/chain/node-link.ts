@@ -23,6 +23,9 @@ export type NodeClient = Pick<
   | 'mempoolPending'
   | 'transactionStatuses'
   | 'submitTransaction'
+  | 'stakingPositions'
+  | 'stakingValidators'
+  | 'stakingValidator'
 >;
 
 export function batches<T>(items: readonly T[], size = MAX_BATCH_ADDRESSES): T[][] {

@@ -10,13 +10,14 @@ import {
   encodeTransaction,
   encodeTransactionBody,
   type Output,
+  operationMessage,
   spendMessage,
   type TransactionBody,
   transactionId,
   type Witness,
 } from '../../protocol/transaction.ts';
 import { checkSignature, type SigningKey, signMessage } from '../keys/signing.ts';
-import { type OwnedOutput, outpointOf, type Recipient } from '../state/records.ts';
+import { type OperationRecord, type OwnedOutput, outpointOf, type Recipient } from '../state/records.ts';
 import type { Profile } from './selection.ts';
 
 export type Draft = {
@@ -28,6 +29,7 @@ export type Draft = {
   readonly payload: Bytes;
   readonly validFromHeight: number;
   readonly validUntilHeight: number;
+  readonly operation?: { readonly record: OperationRecord; readonly profile: Profile };
 };
 
 export type Terms = { readonly network: NetworkName; readonly chainId: Bytes };
@@ -49,7 +51,24 @@ function bodyOf(draft: Draft, terms: Terms): TransactionBody {
     }),
     outputs,
     payload: draft.payload,
+    ...(draft.operation && {
+      operation: { type: draft.operation.record.type, data: fromHex(draft.operation.record.dataHex) },
+    }),
   };
+}
+
+/** A signature that a draft needs: one per input, then that of its operation's owner. */
+type Need = { readonly what: string; readonly address: string; readonly profile: Profile; readonly message: Bytes };
+
+function needsOf(draft: Draft, bodyBytes: Bytes, terms: Terms): Need[] {
+  const needs = draft.inputs.map((input, i): Need => {
+    const spent = { address: parseAddress(input.address, terms.network).payload, amount: input.amount };
+    const message = spendMessage(bodyBytes, i, spent);
+    return { what: `input ${i}`, address: input.address, profile: draft.profiles[i] as Profile, message };
+  });
+  if (draft.operation === undefined) return needs;
+  const { record, profile } = draft.operation;
+  return [...needs, { what: 'the operation', address: record.owner, profile, message: operationMessage(bodyBytes) }];
 }
 
 export type Signed = { readonly transaction: string; readonly wire: Uint8Array<ArrayBuffer> };
@@ -58,13 +77,10 @@ export async function signDraft(draft: Draft, terms: Terms, keyOf: (address: str
   const body = bodyOf(draft, terms);
   const bodyBytes = encodeTransactionBody(body);
   const witnesses = await Promise.all(
-    draft.inputs.map(async (input, i): Promise<Witness> => {
-      const key = keyOf(input.address);
-      const spent = { address: parseAddress(input.address, terms.network).payload, amount: input.amount };
-      const signature = await signMessage(key, spendMessage(bodyBytes, i, spent));
-      return draft.profiles[i] === 'inline'
-        ? { profile: 'inline', publicKey: key.publicKey, signature }
-        : { profile: 'referenced', signature };
+    needsOf(draft, bodyBytes, terms).map(async ({ address, profile, message }): Promise<Witness> => {
+      const key = keyOf(address);
+      const signature = await signMessage(key, message);
+      return profile === 'inline' ? { profile, publicKey: key.publicKey, signature } : { profile, signature };
     }),
   );
   const wire = encodeTransaction({ body, witnesses });
@@ -83,16 +99,15 @@ async function verifyDraft(
   const bodyBytes = encodeTransactionBody(body);
   if (!equalBytes(bodyBytes, encodeTransactionBody(bodyOf(draft, terms))))
     throw new Error('the signed transaction differs from its plan');
-  const check = async (input: OwnedOutput, i: number): Promise<void> => {
+  const check = async ({ what, address, message }: Need, i: number): Promise<void> => {
     const witness = witnesses[i] as Witness;
-    const address = parseAddress(input.address, terms.network).payload;
-    const publicKey = witness.profile === 'inline' ? witness.publicKey : publicKeyOf(input.address);
-    if (!equalBytes(keyAddressPayload(publicKey), address)) throw new Error(`input ${i} is signed by another key`);
-    const message = spendMessage(bodyBytes, i, { address, amount: input.amount });
+    const publicKey = witness.profile === 'inline' ? witness.publicKey : publicKeyOf(address);
+    if (!equalBytes(keyAddressPayload(publicKey), parseAddress(address, terms.network).payload))
+      throw new Error(`${what} is signed by another key`);
     if (!(await checkSignature(publicKey, message, witness.signature)))
-      throw new Error(`the signature of input ${i} does not verify`);
+      throw new Error(`the signature of ${what} does not verify`);
   };
-  await Promise.all(draft.inputs.map(check));
+  await Promise.all(needsOf(draft, bodyBytes, terms).map(check));
 }
 
 /** Kind byte 0 and UTF-8: a text that the recipient sees. */

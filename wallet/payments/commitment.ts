@@ -98,7 +98,8 @@ export class Commitment {
     purpose: OutgoingRecord['purpose'],
   ): OutgoingRecord {
     const spent = draft.inputs.reduce((total, input) => total + input.amount, 0n);
-    const made = draft.recipients.reduce((total, one) => total + one.amount, 0n);
+    const operation = draft.operation?.record;
+    const made = draft.recipients.reduce((total, one) => total + one.amount, operation?.bonded ?? 0n);
     return {
       transaction,
       requestId,
@@ -113,6 +114,7 @@ export class Commitment {
       createdMillis: this.#with.now(),
       finalHeight: null,
       reason: null,
+      ...(operation && { operation }),
     };
   }
 }

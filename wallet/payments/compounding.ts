@@ -5,7 +5,7 @@
 import { MAX_INPUTS } from '../../protocol/transaction.ts';
 import type { OwnedOutput } from '../state/records.ts';
 import type { SortedOutputs } from '../state/sorted-outputs.ts';
-import { type Ask, feeOf, type Profile } from './selection.ts';
+import { type Ask, feeOf, type Profile, wantedOf } from './selection.ts';
 
 /** 512 outputs are merged in two rounds; a payment that needs more is refused: compound first, at leisure. */
 export const MAX_MERGED = MAX_INPUTS ** 3;
@@ -74,7 +74,7 @@ export function nextRound(held: readonly OwnedOutput[], terms: MergeTerms): read
 
 /** Outputs for a payment that needs more than eight: the largest first, with room for the fees of all merges. */
 export function gather(available: SortedOutputs, ask: Ask): readonly OwnedOutput[] | { needed: bigint } {
-  const wanted = ask.amounts.reduce((total, amount) => total + amount, 0n);
+  const wanted = wantedOf(ask);
   const eight = Array.from({ length: MAX_INPUTS }, (): Profile => 'inline');
   const payment = ask.subtractFee ? 0n : feeOf(ask, eight, ask.amounts.length + 1).fee;
   const perMerge = feeOf({ payloadBytes: 0, feePerMass: ask.feePerMass }, eight, 1).fee;

@@ -62,6 +62,7 @@ export class Merging {
       subtractFee: order.subtractFee,
       feePerMass: ask.feePerMass,
       fromAddress: order.fromAddress,
+      operation: order.operation,
     };
     await this.#round(request, wish, held);
   }
@@ -82,17 +83,11 @@ export class Merging {
       const drafts = round.map((one) => planning.moveDraft(one, planning.changeTo(wish.fromAddress)));
       return await commitment.commit(request, drafts, 'merge', { ...wish, held: rest });
     }
-    const payload = fromHex(wish.payloadHex);
-    const ask: Ask = {
-      ...terms,
-      amounts: wish.recipients.map(({ amount }) => amount),
-      payloadBytes: payload.length,
-      subtractFee: wish.subtractFee,
-    };
-    const plan = planWith(held, ask);
+    const order = { ...wish, payload: fromHex(wish.payloadHex), fromAddress: wish.fromAddress };
+    const plan = planWith(held, planning.askFor(order, wish.feePerMass));
     if (plan === undefined)
       return await this.#fail(request, held, 'insufficient_funds', 'the merged outputs do not cover it');
-    await commitment.commit(request, [planning.payDraft(plan, wish.recipients, payload, wish.fromAddress)], 'pay');
+    await commitment.commit(request, [planning.payDraft(plan, order)], 'pay');
   }
 
   async #fail(
@@ -142,7 +137,7 @@ export class Merging {
     const held = keys.flatMap((key) => book.outputs.get(key) ?? []);
     if (lost)
       return await this.#fail(request, held, 'merge_lost', 'another wallet with the same words spent an output');
-    const { recipients, payloadHex, subtractFee, feePerMass, fromAddress } = request.merge;
-    await this.#round(request, { recipients, payloadHex, subtractFee, feePerMass, fromAddress }, held);
+    const { held: _, round: __, ...wish } = request.merge;
+    await this.#round(request, wish, held);
   }
 }

@@ -11,13 +11,26 @@ import type { OwnSpends } from '../chain/own-spends.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { Book } from '../state/book.ts';
 import type { Journal } from '../state/journal.ts';
-import type { OutgoingRecord, Recipient, RequestKind, RequestRecord } from '../state/records.ts';
+import type { OperationRecord, OutgoingRecord, Recipient, RequestKind, RequestRecord } from '../state/records.ts';
 import type { WalletStore } from '../state/store.ts';
+import { WalletError } from '../wallet-error.ts';
 import { Answers, type AnswersOptions, type Outcome } from './answers.ts';
 import { Commitment } from './commitment.ts';
 import { Merging } from './merging.ts';
 import { type MoveOrder, type PayOrder, Planning, type PlanningOptions, type Quote } from './planning.ts';
 import type { Submitter } from './submitter.ts';
+
+/** A staking operation as it was asked for. What it does exactly is looked up at the node when its turn comes. */
+export type OperationOrder = {
+  readonly requestId: string;
+  readonly kind: OperationRecord['kind'];
+  /** The position that it changes: one operation at a time. */
+  readonly position: string | undefined;
+  readonly compoundFirst: boolean;
+  readonly params: unknown;
+  /** Refuses, or says what is to be signed. */
+  readonly prepare: () => Promise<OperationRecord>;
+};
 
 export type OutgoingOptions = PlanningOptions & AnswersOptions;
 
@@ -45,6 +58,8 @@ export class Outgoing {
   readonly #commitment: Commitment;
   readonly #merging: Merging;
   readonly #running = new Map<string, Promise<void>>();
+  /** Positions that an operation is being made for. */
+  readonly #claimed = new Set<string>();
 
   constructor(options: OutgoingOptions, dependencies: OutgoingDependencies) {
     this.#with = dependencies;
@@ -80,14 +95,60 @@ export class Outgoing {
   }
 
   async pay(order: PayOrder): Promise<Outcome> {
-    return await this.#once(order.requestId, order.params, async () => {
-      const ask = this.#planning.ask(order);
-      const plan = this.#planning.plan(ask, order);
-      const request = this.#newRequest(order, order.recipients, ask.feePerMass);
-      if ('held' in plan) return await this.#merging.start(request, order, ask, plan.held);
-      const draft = this.#planning.payDraft(plan, order.recipients, order.payload, order.fromAddress);
-      await this.#commitment.commit(request, [draft], 'pay');
+    return await this.#once(order.requestId, order.params, () => this.#payNow(order));
+  }
+
+  /** A payment of its fee and its stake that carries an operation: everything else is as for `pay`. */
+  async operate(order: OperationOrder): Promise<Outcome> {
+    return await this.#once(order.requestId, order.params, () =>
+      this.#claiming(order, async () => this.#payNow(await this.#prepared(order))),
+    );
+  }
+
+  /** What an operation would do and cost now. A request id that was used is answered with what became of it. */
+  async quoteOperation(order: OperationOrder): Promise<Outcome | (Quote & { readonly operation: OperationRecord })> {
+    const before = await this.#answers.outcome(order.requestId, true);
+    if (before !== undefined) return before;
+    return await this.#claiming(order, async () => {
+      const prepared = await this.#prepared(order);
+      return { ...this.#planning.quotePay(prepared), operation: prepared.operation };
     });
+  }
+
+  async #payNow(order: PayOrder): Promise<void> {
+    const ask = this.#planning.ask(order);
+    const plan = this.#planning.plan(ask, order);
+    const request = this.#newRequest(order, order.recipients, ask.feePerMass);
+    if ('held' in plan) return await this.#merging.start(request, order, ask, plan.held);
+    await this.#commitment.commit(request, [this.#planning.payDraft(plan, order)], 'pay');
+  }
+
+  async #prepared(order: OperationOrder): Promise<PayOrder & { readonly operation: OperationRecord }> {
+    // A wallet that must not pay says so before the node is asked about anything.
+    this.#planning.feePerMass();
+    const { requestId, kind, compoundFirst, params } = order;
+    const operation = await order.prepare();
+    const plain = { recipients: [], payload: new Uint8Array(0), subtractFee: false, fromAddress: undefined };
+    return { requestId, kind, compoundFirst, params, ...plain, operation };
+  }
+
+  /** Two operations on one position would each be made from what the other is about to change. */
+  async #claiming<T>({ position }: OperationOrder, run: () => Promise<T>): Promise<T> {
+    if (position === undefined) return await run();
+    const open = [...this.#with.book.open.values()].find(
+      ({ operation, state }) => operation?.position === position && state !== 'refused',
+    );
+    if (open !== undefined || this.#claimed.has(position))
+      throw new WalletError('position_busy', 'another operation on this position is under way', {
+        position,
+        request_id: open?.requestId ?? null,
+      });
+    this.#claimed.add(position);
+    try {
+      return await run();
+    } finally {
+      this.#claimed.delete(position);
+    }
   }
 
   async move(order: MoveOrder): Promise<Outcome> {
@@ -131,10 +192,11 @@ export class Outgoing {
   }
 
   #newRequest(
-    { requestId, kind, params }: { requestId: string; kind: RequestKind; params: unknown },
+    order: { requestId: string; kind: RequestKind; params: unknown; operation?: OperationRecord | undefined },
     recipients: readonly Recipient[],
     feePerMass: bigint,
   ): RequestRecord {
+    const { requestId, kind, params, operation } = order;
     return {
       requestId,
       kind,
@@ -148,6 +210,7 @@ export class Outgoing {
       remainingOutputs: 0,
       merge: null,
       failure: null,
+      ...(operation && { operation }),
     };
   }
 

@@ -8,7 +8,7 @@ import type { Follower } from '../chain/follower.ts';
 import type { OwnSpends } from '../chain/own-spends.ts';
 import { changeAddress } from '../state/address-book.ts';
 import type { Book } from '../state/book.ts';
-import type { OwnedOutput, Recipient, RequestKind } from '../state/records.ts';
+import type { MoveKind, OperationRecord, OwnedOutput, Recipient, StakingKind } from '../state/records.ts';
 import { SortedOutputs } from '../state/sorted-outputs.ts';
 import { WalletError } from '../wallet-error.ts';
 import type { Draft } from './build.ts';
@@ -35,20 +35,21 @@ export type PlanningDependencies = {
 
 export type PayOrder = {
   readonly requestId: string;
-  readonly kind: 'payment' | 'burn';
+  readonly kind: 'payment' | 'burn' | StakingKind;
   readonly recipients: readonly Recipient[];
   readonly payload: Uint8Array;
   readonly subtractFee: boolean;
   readonly compoundFirst: boolean;
   /** Spends outputs of this address alone, and change returns to it; without it all outputs, and the change address. */
   readonly fromAddress: string | undefined;
+  readonly operation?: OperationRecord | undefined;
   readonly params: unknown;
 };
 
 /** Moves whole outputs to one address. */
 export type MoveOrder = {
   readonly requestId: string;
-  readonly kind: Exclude<RequestKind, 'payment' | 'burn'>;
+  readonly kind: MoveKind;
   readonly to: string;
   readonly outputs: () => readonly OwnedOutput[];
   /** A group of one is worth moving to another address, but not into itself. */
@@ -99,16 +100,29 @@ export class Planning {
     return { recipients: [{ to: order.to, amount }], fee, feePerMass, transactions: found.length };
   }
 
-  readonly profileOf = (output: OwnedOutput): Profile =>
-    this.#with.book.address(output.address)?.registered === true ? 'referenced' : 'inline';
+  readonly profileOf = ({ address }: Pick<OwnedOutput, 'address'>): Profile =>
+    this.#with.book.address(address)?.registered === true ? 'referenced' : 'inline';
 
   ask(order: PayOrder): Ask {
+    return this.askFor(order, this.feePerMass());
+  }
+
+  /** The question that an order is, at a fee that was settled before. */
+  askFor(
+    { recipients, payload, subtractFee, operation }: Omit<PayOrder, 'requestId' | 'kind' | 'compoundFirst' | 'params'>,
+    feePerMass: bigint,
+  ): Ask {
     return {
-      amounts: order.recipients.map(({ amount }) => amount),
-      payloadBytes: order.payload.length,
-      feePerMass: this.#feePerMass(),
-      subtractFee: order.subtractFee,
+      amounts: recipients.map(({ amount }) => amount),
+      payloadBytes: payload.length,
+      feePerMass,
+      subtractFee,
       profileOf: this.profileOf,
+      operation: operation && {
+        bonded: operation.bonded,
+        bytes: operation.dataHex.length / 2,
+        profile: this.profileOf({ address: operation.owner }),
+      },
     };
   }
 
@@ -150,7 +164,7 @@ export class Planning {
   }
 
   moves(order: MoveOrder): { found: readonly Merge[]; left: number; feePerMass: bigint } {
-    const feePerMass = this.#feePerMass();
+    const feePerMass = this.feePerMass();
     const terms = { feePerMass, profileOf: this.profileOf };
     const outputs = order.outputs();
     const found = merges(outputs, terms, order.most, order.single ? 1 : 2);
@@ -160,15 +174,24 @@ export class Planning {
     return { found, left: outputs.length - taken, feePerMass };
   }
 
-  payDraft(plan: Plan, recipients: readonly Recipient[], payload: Uint8Array, changeTo: string | undefined): Draft {
+  payDraft(
+    plan: Plan,
+    {
+      recipients,
+      payload,
+      fromAddress,
+      operation,
+    }: Pick<PayOrder, 'recipients' | 'payload' | 'fromAddress' | 'operation'>,
+  ): Draft {
     return {
       inputs: plan.inputs,
       profiles: plan.profiles,
       recipients: recipients.map(({ to }, i) => ({ to, amount: plan.amounts[i] as bigint })),
       change: plan.change,
-      changeAddress: this.changeTo(changeTo),
+      changeAddress: this.changeTo(fromAddress),
       payload,
       ...this.#heights(),
+      ...(operation && { operation: { record: operation, profile: this.profileOf({ address: operation.owner }) } }),
     };
   }
 
@@ -195,7 +218,7 @@ export class Planning {
   }
 
   /** The guard of every outgoing call: a wallet that does not know what it owns must not pay. */
-  #feePerMass(): bigint {
+  feePerMass(): bigint {
     const { follower, book, ownSpends } = this.#with;
     const { trouble, synced, behindBy, manifest, finalizedHeight } = follower.node;
     const { stopped } = book.meta;
@@ -226,8 +249,9 @@ export class Planning {
   #returning(): bigint {
     const { book } = this.#with;
     let total = 0n;
-    for (const { change, recipients } of book.open.values()) {
+    for (const { change, recipients, operation } of book.open.values()) {
       total += change;
+      if (operation?.kind === 'withdraw') total += operation.amount;
       for (const { to, amount } of recipients) if (book.address(to) !== undefined) total += amount;
     }
     return total;

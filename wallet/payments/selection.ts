@@ -16,7 +16,11 @@ export type Ask = {
   /** The fee comes out of the amounts, in equal parts, the first paying the odd atoms. */
   readonly subtractFee: boolean;
   readonly profileOf: (output: OwnedOutput) => Profile;
+  readonly operation?: OperationSize | undefined;
 };
+
+/** What a staking operation adds to a transaction: stake beside the recipients, its bytes, and the witness of its owner. */
+export type OperationSize = { readonly bonded: bigint; readonly bytes: number; readonly profile: Profile };
 
 export type Plan = {
   readonly inputs: readonly OwnedOutput[];
@@ -36,19 +40,33 @@ export type NoPlan =
 
 const sum = (amounts: readonly bigint[]): bigint => amounts.reduce((total, amount) => total + amount, 0n);
 
+/** What the inputs must cover beside the fee. */
+export const wantedOf = ({ amounts, operation }: Pick<Ask, 'amounts' | 'operation'>): bigint =>
+  sum(amounts) + (operation?.bonded ?? 0n);
+
 /** A change output must be worth more than the fee of spending it once its key is known to the chain. */
 export const leastChange = (feePerMass: bigint): bigint => minimumFee(52 + 1 + 3309, feePerMass);
 
-export function feeOf(ask: Pick<Ask, 'payloadBytes' | 'feePerMass'>, profiles: readonly Profile[], outputs: number) {
-  const mass = massOf({ witnesses: profiles, inputs: profiles.length, outputs, payloadBytes: ask.payloadBytes });
-  return { mass, fee: minimumFee(mass, ask.feePerMass) };
+/** `profiles` are those of the inputs. */
+export function feeOf(
+  { payloadBytes, feePerMass, operation }: Pick<Ask, 'payloadBytes' | 'feePerMass' | 'operation'>,
+  profiles: readonly Profile[],
+  outputs: number,
+) {
+  const plain = { witnesses: profiles, inputs: profiles.length, outputs, payloadBytes };
+  const mass = massOf(
+    operation === undefined
+      ? plain
+      : { ...plain, witnesses: [...profiles, operation.profile], operationBytes: operation.bytes },
+  );
+  return { mass, fee: minimumFee(mass, feePerMass) };
 }
 
 /** The plan with exactly these inputs, or undefined when they do not cover it. */
 export function planWith(inputs: readonly OwnedOutput[], ask: Ask): Plan | undefined {
   const profiles = inputs.map(ask.profileOf);
   const recipients = ask.amounts.length;
-  const wanted = sum(ask.amounts);
+  const wanted = wantedOf(ask);
   const held = inputs.reduce((total, input) => total + input.amount, 0n);
   const bare = feeOf(ask, profiles, recipients);
   const changed = feeOf(ask, profiles, recipients + 1);
@@ -76,7 +94,7 @@ function lessFee(amounts: readonly bigint[], fee: bigint): readonly bigint[] | u
 }
 
 export function select(available: SortedOutputs, ask: Ask): Plan | NoPlan {
-  const wanted = sum(ask.amounts);
+  const wanted = wantedOf(ask);
   const recipients = ask.amounts.length;
   const least = ask.subtractFee ? wanted : wanted + feeOf(ask, ['referenced'], recipients).fee;
   // The fee depends on the key of the output, so the first that is large enough may just miss: step on from there.

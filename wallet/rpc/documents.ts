@@ -13,11 +13,15 @@ import type { Book } from '../state/book.ts';
 import {
   type AddressRecord,
   type HistoryEntry,
+  type OperationRecord,
   type OutgoingRecord,
   type OwnedOutput,
   outpointOf,
   type RequestRecord,
 } from '../state/records.ts';
+import { operationFields } from './staking-documents.ts';
+
+type WithOperation = { readonly operation?: OperationRecord | undefined };
 
 /** `payload_text` comes from the sender: whoever shows it must escape it. Messenger payments have no payload fields. */
 function payloadFields(payloadHex: string): { payload_text?: string | null; messenger?: true } {
@@ -28,9 +32,12 @@ function payloadFields(payloadHex: string): { payload_text?: string | null; mess
   return { payload_text: text.ok ? text.value : null };
 }
 
+/** Nobody paid these: they were this wallet's before. */
+const OWN_MONEY: ReadonlySet<HistoryEntry['kind']> = new Set(['genesis', 'withdrawn']);
+
 export function paymentsOf(entry: HistoryEntry, book: Pick<Book, 'address'>): Record<string, unknown>[] {
   return entry.outputs
-    .filter((output) => entry.kind !== 'genesis' && isPayment(entry, output))
+    .filter((output) => !OWN_MONEY.has(entry.kind) && isPayment(entry, output))
     .map((output) => ({
       transaction: entry.transaction,
       output: output.output,
@@ -92,6 +99,8 @@ export const outgoingDocument = (record: OutgoingRecord): Record<string, unknown
   created_millis: record.createdMillis,
   final_height: record.finalHeight,
   reason: record.reason,
+  ...(record.operation && { operation: record.operation.kind, amount: formatCoins(record.operation.amount) }),
+  ...operationFields(record.operation, record.transaction),
 });
 
 /** Pending until every transaction is final; void as soon as one of them is. */
@@ -101,18 +110,23 @@ export function stateOf(transactions: readonly OutgoingRecord[]): 'pending' | 'f
   return paying.length > 0 && paying.every(({ state }) => state === 'finalized') ? 'finalized' : 'pending';
 }
 
+/** What recipients get, or what an operation stakes, unstakes or withdraws. */
+const amountOf = ({ recipients, operation }: Pick<RequestRecord, 'recipients'> & WithOperation): bigint =>
+  operation?.amount ?? recipients.reduce((sum, { amount }) => sum + amount, 0n);
+
 /** The send result of the specification, with more beside it. */
 export function sendResult({ request, transactions, duplicate }: Outcome): Record<string, unknown> {
   const recipients = request.recipients.map(({ to, amount }) => ({ to, amount: formatCoins(amount) }));
   const paying = transactions.filter(({ purpose }) => purpose === 'pay');
-  const total = request.recipients.reduce((sum, { amount }) => sum + amount, 0n);
+  const transaction = paying.at(-1)?.transaction ?? null;
   return {
     kind: request.kind,
     ...(recipients.length === 1 ? { to: recipients[0]?.to } : {}),
-    amount: formatCoins(total),
+    amount: formatCoins(amountOf(request)),
     fee: formatCoins(request.fee),
     fee_per_mass: request.feePerMass.toString(),
-    transaction: paying.at(-1)?.transaction ?? null,
+    transaction,
+    ...operationFields(request.operation, transaction),
     submitted: true,
     duplicate,
     request_id: request.requestId,
@@ -143,21 +157,27 @@ export function requestDocument(
     amount,
     fee,
     transaction,
+    ...operationFields(request.operation, transaction as string | null),
     state: request.state === 'failed' ? 'void' : state,
     reason: request.failure?.code ?? reason,
     final_height: state === 'pending' || heights.length === 0 ? null : Math.max(...heights),
   };
 }
 
-export function quoteResult(kind: string, requestId: string | null, quote: Quote): Record<string, unknown> {
+export function quoteResult(
+  kind: string,
+  requestId: string | null,
+  quote: Quote & WithOperation,
+): Record<string, unknown> {
   const recipients = quote.recipients.map(({ to, amount }) => ({ to, amount: formatCoins(amount) }));
   return {
     kind,
     ...(recipients.length === 1 ? { to: recipients[0]?.to } : {}),
-    amount: formatCoins(quote.recipients.reduce((sum, { amount }) => sum + amount, 0n)),
+    amount: formatCoins(amountOf(quote)),
     fee: formatCoins(quote.fee),
     fee_per_mass: quote.feePerMass.toString(),
     transaction: null,
+    ...operationFields(quote.operation, null),
     submitted: false,
     duplicate: false,
     request_id: requestId,

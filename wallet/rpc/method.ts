@@ -10,7 +10,7 @@ import type { AddressRecord } from '../state/records.ts';
 import type { Wallet } from '../wallet.ts';
 import { WalletError } from '../wallet-error.ts';
 
-export const GROUPS = ['Wallet', 'Addresses', 'Incoming', 'Outgoing', 'Ownership', 'Events'] as const;
+export const GROUPS = ['Wallet', 'Addresses', 'Incoming', 'Outgoing', 'Staking', 'Ownership', 'Events'] as const;
 export type Group = (typeof GROUPS)[number];
 export type Answer = Readonly<Record<string, unknown>>;
 
@@ -42,6 +42,7 @@ export function method<S extends Schema<unknown>>(
 }
 
 export const addressField = text({ minLength: 1, maxLength: 128 });
+export const amountField = text({ maxLength: 32, description: 'coins, up to 8 decimals' });
 export const labelField = text({ maxLength: 128 });
 /** The caller's own text. Control characters would make logs and listings lie. */
 export const requestIdField = text({
@@ -70,6 +71,12 @@ export function readAmount(value: string, field: string): bigint {
     throw new WalletError('amount_invalid', error.message, { field, reason: error.code });
   }
   throw new WalletError('amount_invalid', 'an amount is more than zero', { field });
+}
+
+/** What a request asked for, without its id and without `dry_run`: two calls with equal ones are the same wish. */
+export function wish(params: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const { request_id: _, dry_run: __, ...rest } = params;
+  return Object.fromEntries(Object.entries(rest).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 export function ownAddress(wallet: Wallet, value: string, field: string): AddressRecord {

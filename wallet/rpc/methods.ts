@@ -3,9 +3,16 @@ import { incomingMethods } from './incoming-methods.ts';
 import type { Method } from './method.ts';
 import { outgoingMethods } from './outgoing-methods.ts';
 import { ownershipMethods } from './ownership-methods.ts';
+import { stakingMethods } from './staking-methods.ts';
 import { walletMethods } from './wallet-methods.ts';
 
-export const METHODS = { ...walletMethods, ...incomingMethods, ...outgoingMethods, ...ownershipMethods };
+export const METHODS = {
+  ...walletMethods,
+  ...incomingMethods,
+  ...outgoingMethods,
+  ...stakingMethods,
+  ...ownershipMethods,
+};
 export type MethodName = keyof typeof METHODS;
 
 export const findMethod = (name: string): Method | undefined =>

@@ -13,17 +13,18 @@ import { quoteResult, requestDocument, sendResult } from './documents.ts';
 import {
   type Answer,
   addressField,
+  amountField,
   limitField,
   method,
   ownAddress,
   readAddress,
   readAmount,
   requestIdField,
+  wish,
 } from './method.ts';
 
 export const MAX_RECIPIENTS = 7;
 
-const amountField = text({ maxLength: 32, description: 'coins, up to 8 decimals' });
 const payloadField = text({ maxLength: MAX_PAYLOAD_BYTES, description: 'text for the recipient, public on the chain' });
 const terms = {
   request_id: requestIdField,
@@ -61,12 +62,6 @@ async function pay(wallet: Wallet, order: PayOrder, dryRun: boolean): Promise<An
 async function move(wallet: Wallet, order: MoveOrder, dryRun: boolean): Promise<Answer> {
   if (dryRun) return quoteResult(order.kind, order.requestId, wallet.outgoing.quoteMove(order));
   return sendResult(await wallet.outgoing.move(order));
-}
-
-/** What a request asked for, without its id and without `dry_run`: two calls with equal ones are the same wish. */
-function wish(params: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  const { request_id: _, dry_run: __, ...rest } = params;
-  return Object.fromEntries(Object.entries(rest).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 function payOrder(

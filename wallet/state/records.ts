@@ -36,10 +36,33 @@ export function outpointOf(key: string): { transaction: string; output: number }
   return { transaction: key.slice(0, colon), output: Number(key.slice(colon + 1)) };
 }
 
-export const REQUEST_KINDS = ['payment', 'sweep', 'burn', 'compound', 'auto_compound', 'auto_sweep'] as const;
+export const MOVE_KINDS = ['sweep', 'compound', 'auto_compound', 'auto_sweep'] as const;
+export const STAKING_KINDS = ['stake', 'unstake', 'withdraw'] as const;
+export const REQUEST_KINDS = ['payment', 'burn', ...MOVE_KINDS, ...STAKING_KINDS] as const;
+export type MoveKind = (typeof MOVE_KINDS)[number];
+export type StakingKind = (typeof STAKING_KINDS)[number];
 export type RequestKind = (typeof REQUEST_KINDS)[number];
 
 export type Recipient = { readonly to: string; readonly amount: bigint };
+
+/** The staking operation that a transaction carries. */
+export type OperationRecord = {
+  readonly kind: StakingKind;
+  /** As it is signed: type byte and data. */
+  readonly type: number;
+  readonly dataHex: string;
+  /** Whose key signs it. */
+  readonly owner: string;
+  readonly validator: string;
+  /** The position it is about; null where it makes one. */
+  readonly position: string | null;
+  /** What is staked, unstaked or withdrawn. */
+  readonly amount: bigint;
+  /** What leaves the outputs for a position. */
+  readonly bonded: bigint;
+  /** Splits a part off its position: that part is a position of its own. */
+  readonly splits: boolean;
+};
 
 export type OutgoingState = 'signed' | 'submitted' | 'refused' | 'finalized' | 'void';
 export const isFinal = (state: OutgoingState): boolean => state === 'finalized' || state === 'void';
@@ -61,6 +84,7 @@ export type OutgoingRecord = {
   readonly finalHeight: number | null;
   /** Why it is void, or what the node said when it refused. */
   readonly reason: string | null;
+  readonly operation?: OperationRecord;
   /** It was final in a chain that is gone. Its bytes were dropped then, so nobody sends it; its fate is open until it can run no more. */
   readonly reopened?: true;
 };
@@ -79,6 +103,7 @@ export type MergeProgress = {
   readonly feePerMass: bigint;
   /** Where merged outputs and change go, when it is not the change address. */
   readonly fromAddress?: string | undefined;
+  readonly operation?: OperationRecord | undefined;
   /** Outputs the request holds: those not in a running merge. */
   readonly held: readonly string[];
   /** Merges whose fate is awaited. */
@@ -102,9 +127,10 @@ export type RequestRecord = {
   readonly remainingOutputs: number;
   readonly merge: MergeProgress | null;
   readonly failure: { readonly code: string; readonly message: string } | null;
+  readonly operation?: OperationRecord;
 };
 
-export const HISTORY_KINDS = ['received', 'reward', 'sent', 'moved', 'genesis'] as const;
+export const HISTORY_KINDS = ['received', 'reward', 'sent', 'moved', 'staked', 'withdrawn', 'genesis'] as const;
 export type HistoryKind = (typeof HISTORY_KINDS)[number];
 
 /** One transaction as the wallet saw it in a finalized cut. */
@@ -123,7 +149,7 @@ export type HistoryEntry = {
 };
 
 /** Fields that hold amounts, by name: the JSON form writes them as decimal text and reads them back. */
-const AMOUNTS: ReadonlySet<string> = new Set(['amount', 'change', 'fee', 'feePerMass', 'received', 'spent']);
+const AMOUNTS: ReadonlySet<string> = new Set(['amount', 'bonded', 'change', 'fee', 'feePerMass', 'received', 'spent']);
 
 export const encodeRecord = (record: object): string => JSON.stringify(withTexts(record));
 

@@ -1,0 +1,62 @@
+/** What the node says of validators and of this wallet's positions, read to the last page. */
+import { ApiError } from '../../protocol/api/client.ts';
+import type { StakingPosition, ValidatorDocument } from '../../protocol/api/staking-documents.ts';
+import { changeAddress } from '../state/address-book.ts';
+import type { Book } from '../state/book.ts';
+import { WalletError } from '../wallet-error.ts';
+import { batches, type NodeClient, nodeFailure } from './node-link.ts';
+
+export type StakingClient = Pick<NodeClient, 'stakingPositions' | 'stakingValidators' | 'stakingValidator'>;
+export type ValidatorState = ValidatorDocument['state'];
+
+/** More pages than any owner's positions fill: a node that goes on after these does not end. */
+const MAX_PAGES = 1024;
+
+async function asked<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    throw nodeFailure(error);
+  }
+}
+
+/** Owners are addresses that this wallet has used, and the one that owns what it stakes. */
+export function ownersOf(book: Book): string[] {
+  const owners = new Set([changeAddress(book)]);
+  for (const { address, given } of book.addresses()) if (given) owners.add(address);
+  return [...owners];
+}
+
+export async function positionsOf(
+  client: StakingClient,
+  owners: readonly string[],
+): Promise<{ readonly positions: readonly StakingPosition[]; readonly finalizedHeight: number }> {
+  const positions: StakingPosition[] = [];
+  let finalizedHeight = Number.MAX_SAFE_INTEGER;
+  for (const addresses of batches(owners)) {
+    const mine = new Set(addresses);
+    let cursor: string | undefined;
+    for (let pages = 0; ; pages++) {
+      if (pages === MAX_PAGES) throw new WalletError('node_unreachable', 'the node’s list of positions does not end');
+      const page = await asked(client.stakingPositions({ addresses, ...(cursor === undefined ? {} : { cursor }) }));
+      for (const position of page.positions) if (mine.has(position.owner_address)) positions.push(position);
+      finalizedHeight = Math.min(finalizedHeight, page.finalized_height);
+      cursor = page.next_cursor;
+      if (cursor === undefined) break;
+    }
+  }
+  return { positions, finalizedHeight };
+}
+
+export const readValidators = (client: StakingClient, state: ValidatorState | undefined) =>
+  asked(client.stakingValidators(state === undefined ? {} : { state }));
+
+/** Undefined when no validator has this identifier. */
+export async function readValidator(client: StakingClient, id: string) {
+  try {
+    return await client.stakingValidator({ id });
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return undefined;
+    throw nodeFailure(error);
+  }
+}
