@@ -1,14 +1,6 @@
-/** The program `svc-wallet`: its commands, and how their refusals are shown. */
-import {
-  flag,
-  integer,
-  type OptionTable,
-  path,
-  text,
-  UsageError,
-  type ValuesOf,
-} from '../runtime/command-line/command-line.ts';
-import { type Command, command, commandTable, runProgram, type Terminal } from '../runtime/program.ts';
+/** The program `svc-wallet`: its commands. */
+import { flag, integer, path, text, UsageError } from '../runtime/command-line/command-line.ts';
+import { commandTable, runProgram } from '../runtime/program.ts';
 import {
   callMethod,
   makeAddress,
@@ -23,31 +15,10 @@ import { runChangePassword, runInit, runRestore } from './command/creation.ts';
 import { runDaemon } from './command/daemon.ts';
 import { creationOptions, daemonOptions, fileOptions, jsonOption, sessionOptions } from './command/options.ts';
 import { terminalPrompt } from './command/prompt.ts';
-import { CallError } from './command/session.ts';
-import { WalletError } from './wallet-error.ts';
+import { stakingCommands } from './command/staking-commands.ts';
+import { walletCommand, yes } from './command/wallet-command.ts';
 
 const NAME = 'svc-wallet';
-
-/** A command whose refusals are one line with their code, or one JSON object with --json. */
-function walletCommand<const T extends OptionTable>(
-  spec: Parameters<typeof command<T>>[0],
-  run: (values: ValuesOf<T>, operands: readonly string[], terminal: Terminal) => Promise<number>,
-): Command {
-  return command(spec, async (values, operands, terminal) => {
-    try {
-      return await run(values, operands, terminal);
-    } catch (error) {
-      if (!(error instanceof WalletError) && !(error instanceof CallError)) throw error;
-      const json = (values as { json?: unknown }).json === true;
-      if (json)
-        terminal.out(`${JSON.stringify({ error: { code: error.code, rpc: error.rpc, message: error.message } })}\n`);
-      else terminal.err(`${spec.name}: ${error.message} [${error.code}]\n`);
-      return 1;
-    }
-  });
-}
-
-const yes = flag({ help: 'do not ask before money moves', short: 'y' });
 
 const commands = [
   walletCommand(
@@ -142,6 +113,7 @@ const commands = [
     },
     (values, _, terminal) => showHistory({ values, terminal, prompt: terminalPrompt }, values.limit),
   ),
+  ...stakingCommands(NAME),
   walletCommand(
     {
       name: `${NAME} prove-address`,

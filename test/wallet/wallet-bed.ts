@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { developmentKey } from '../../node/development.ts';
+import { type DevelopmentGenesis, developmentKey } from '../../node/development.ts';
 import { parseAddress } from '../../protocol/address.ts';
 import { writeDurably } from '../../runtime/durable-file.ts';
 import { WalletRoot } from '../../wallet/keys/derivation.ts';
@@ -55,10 +55,14 @@ export class ChainBed {
     this.api = api;
   }
 
-  static async open(address: string, { outputs, each }: Funds): Promise<ChainBed> {
+  static async open(
+    address: string,
+    { outputs, each }: Funds,
+    more: Partial<DevelopmentGenesis> = {},
+  ): Promise<ChainBed> {
     const { payload } = parseAddress(address, 'development');
     const fund = Array.from({ length: outputs }, () => ({ address: payload, amount: each }));
-    return new ChainBed(await ApiBed.open({ bed: { genesis: { fund } } }));
+    return new ChainBed(await ApiBed.open({ bed: { genesis: { fund, ...more } } }));
   }
 
   get base(): string {

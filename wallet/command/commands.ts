@@ -9,11 +9,11 @@ import type { Prompt } from './prompt.ts';
 import { openSession, type Session } from './session.ts';
 
 type Values = ValuesOf<typeof sessionOptions>;
-type Fields = Record<string, unknown>;
+export type Fields = Record<string, unknown>;
 
 export type Context = { readonly values: Values; readonly terminal: Terminal; readonly prompt: Prompt };
 
-async function withSession(context: Context, run: (session: Session) => Promise<number>): Promise<number> {
+export async function withSession(context: Context, run: (session: Session) => Promise<number>): Promise<number> {
   const session = await openSession(context.values, context.prompt);
   try {
     return await run(session);
@@ -33,7 +33,7 @@ const pairs = (fields: Fields): string => {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to be made visible
 const visible = (value: unknown): string => String(value).replace(/[\x00-\x1f\x7f-\x9f]/g, '?');
 
-function show({ values, terminal }: Context, result: Fields, text: () => string): number {
+export function show({ values, terminal }: Context, result: Fields, text: () => string): number {
   terminal.out(values.json ? `${JSON.stringify(result)}\n` : text());
   return 0;
 }
@@ -92,13 +92,17 @@ export const showHistory = (context: Context, limit: number): Promise<number> =>
       entries
         .map(
           (one) =>
-            `${String(one.height).padStart(10)}  ${String(one.kind).padEnd(8)}  ${String(one.amount).padStart(20)}  ${one.transaction}\n`,
+            `${String(one.height).padStart(10)}  ${String(one.kind).padEnd(9)}  ${String(one.amount).padStart(20)}  ${one.transaction}\n`,
         )
         .join(''),
     );
   });
 
-async function confirmed({ values, terminal, prompt }: Context, yes: boolean, question: string): Promise<boolean> {
+export async function confirmed(
+  { values, terminal, prompt }: Context,
+  yes: boolean,
+  question: string,
+): Promise<boolean> {
   if (yes) return true;
   if (!prompt.interactive || values.json)
     throw new WalletError('confirmation_missing', 'money moves only after a yes: answer at a terminal, or give --yes');
@@ -107,6 +111,8 @@ async function confirmed({ values, terminal, prompt }: Context, yes: boolean, qu
   terminal.err('Nothing was sent.\n');
   return false;
 }
+
+export const newRequestId = (): string => `cli-${randomBytes(12).toString('hex')}`;
 
 export type SendWish = {
   readonly to: string;
@@ -120,7 +126,7 @@ export const send = (context: Context, wish: SendWish): Promise<number> =>
   withSession(context, async (session) => {
     const { to, amount, terms } = wish;
     // Named before anything is sent, so that a person whose terminal died can repeat the very same payment.
-    const requestId = wish.requestId ?? `cli-${randomBytes(12).toString('hex')}`;
+    const requestId = wish.requestId ?? newRequestId();
     const params = { to, amount, request_id: requestId, ...terms };
     const quote = await session.call('send', { ...params, dry_run: true });
     const { verification_words: words } = await session.call('validate_address', { address: to });
@@ -132,7 +138,7 @@ export const send = (context: Context, wish: SendWish): Promise<number> =>
   });
 
 /** Methods that move money need a yes here as well. */
-const MOVES = new Set(['send', 'send_many', 'sweep', 'burn', 'compound']);
+const MOVES = new Set(['send', 'send_many', 'sweep', 'burn', 'compound', 'stake', 'unstake', 'withdraw']);
 
 export const callMethod = (context: Context, method: string, text: string, yes: boolean): Promise<number> =>
   withSession(context, async (session) => {
@@ -145,7 +151,8 @@ export const callMethod = (context: Context, method: string, text: string, yes: 
     if (MOVES.has(method) && params.dry_run !== true) {
       const quote = await session.call(method, { ...params, dry_run: true });
       const question = `${method}: ${quote.amount} in ${quote.transaction_count} transaction(s), fee ${quote.fee}?`;
-      if (!(await confirmed(context, yes, question))) return 1;
+      // A staking request that was made before is shown instead of a quote: nothing moves.
+      if (quote.submitted !== true && !(await confirmed(context, yes, question))) return 1;
     }
     const result = await session.call(method, params);
     context.terminal.out(`${JSON.stringify(result, null, context.values.json ? 0 : 2)}\n`);

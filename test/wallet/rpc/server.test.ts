@@ -66,7 +66,7 @@ test('requests that are none', async () => {
     ['{"jsonrpc":"1.0","id":1,"method":"status"}', -32600, 1],
     ['{"jsonrpc":"2.0","id":1,"method":7}', -32600, 1],
     ['{"jsonrpc":"2.0","id":1,"method":"status","extra":1}', -32600, 1],
-    ['{"jsonrpc":"2.0","id":"x","method":"stake","params":{}}', -32601, 'x'],
+    ['{"jsonrpc":"2.0","id":"x","method":"nonsense","params":{}}', -32601, 'x'],
     ['{"jsonrpc":"2.0","id":2,"method":"__proto__","params":{}}', -32601, 2],
     ['{"jsonrpc":"2.0","id":2,"method":"status","params":[]}', -32602, 2],
     ['{"jsonrpc":"2.0","id":2,"method":"status","params":{"a":1}}', -32602, 2],

@@ -1,0 +1,190 @@
+/** Commands for stake: validators and positions as tables, and stake, unstake, withdraw after a yes. */
+import { flag, text } from '../../runtime/command-line/command-line.ts';
+import type { Command } from '../../runtime/program.ts';
+import { type Context, confirmed, type Fields, newRequestId, show, withSession } from './commands.ts';
+import { sessionOptions } from './options.ts';
+import { terminalPrompt } from './prompt.ts';
+import { walletCommand, yes } from './wallet-command.ts';
+
+type Column = { readonly title: string; readonly cell: (row: Fields) => unknown; readonly right?: true };
+
+/** A table for people. Identifiers are whole: they are copied into the next command. */
+export function table(columns: readonly Column[], rows: readonly Fields[]): string {
+  const cells = [
+    columns.map(({ title }) => title),
+    ...rows.map((row) => columns.map(({ cell }) => String(cell(row) ?? '-'))),
+  ];
+  const widths = columns.map((_, i) => Math.max(...cells.map((line) => (line[i] as string).length)));
+  const pad = (cell: string, i: number) =>
+    columns[i]?.right ? cell.padStart(widths[i] as number) : cell.padEnd(widths[i] as number);
+  return cells.map((line) => `${line.map(pad).join('  ').trimEnd()}\n`).join('');
+}
+
+const percent = (basisPoints: unknown): string => `${(Number(basisPoints) / 100).toFixed(1)} %`;
+
+/** What is in force, and what comes. */
+function commission({ commission_bps: now, pending_commission: next }: Fields): string {
+  const { commission_bps, epoch } = (next ?? {}) as Fields;
+  return next === null || next === undefined
+    ? percent(now)
+    : `${percent(now)}, ${percent(commission_bps)} from epoch ${epoch}`;
+}
+
+const VALIDATOR_COLUMNS: readonly Column[] = [
+  { title: 'validator', cell: ({ validator }) => validator },
+  { title: 'state', cell: ({ state }) => state },
+  { title: 'stake', cell: ({ stake }) => stake, right: true },
+  { title: 'self-bond', cell: ({ self_bond: own }) => own, right: true },
+  { title: 'attended', cell: ({ attended_windows: windows }) => (windows === null ? '-' : `${windows} of 12`) },
+  { title: 'commission', cell: commission },
+];
+
+export const showValidators = (context: Context): Promise<number> =>
+  withSession(context, async (session) => {
+    const result = await session.call('validators', {});
+    const rows = result.validators as Fields[];
+    return show(context, result, () => `epoch ${result.epoch}\n${table(VALIDATOR_COLUMNS, rows)}`);
+  });
+
+function stateOfPosition({ state, release_height: release, withdrawable, request_id: request }: Fields): string {
+  const now = state === 'bonded' ? 'bonded' : withdrawable ? 'withdrawable' : `unbonding to cut ${release}`;
+  return request === null ? now : `${now}, request ${request} under way`;
+}
+
+const POSITION_COLUMNS: readonly Column[] = [
+  { title: 'position', cell: ({ position }) => position },
+  { title: 'kind', cell: ({ kind }) => kind },
+  { title: 'principal', cell: ({ principal }) => principal, right: true },
+  { title: 'state', cell: stateOfPosition },
+];
+
+export const showPositions = (context: Context): Promise<number> =>
+  withSession(context, async (session) => {
+    const result = await session.call('positions', {});
+    const rows = result.positions as Fields[];
+    const { bonded, unbonding, withdrawable, finalized_height: height } = result;
+    return show(context, result, () =>
+      rows.length === 0
+        ? `no stake at cut ${height}\n`
+        : `${table(POSITION_COLUMNS, rows)}${rows
+            .map(
+              ({ position, validator, reward_address: to }) =>
+                `${String(position).slice(0, 12)}  validator ${validator}\n${' '.repeat(14)}rewards to ${to}\n`,
+            )
+            .join('')}bonded ${bonded}, unbonding ${unbonding}, withdrawable ${withdrawable}, at cut ${height}\n`,
+    );
+  });
+
+export type Operation = {
+  readonly method: 'stake' | 'unstake' | 'withdraw';
+  readonly params: Fields;
+  readonly yes: boolean;
+  readonly requestId: string | undefined;
+  /** The question to whoever decides. */
+  readonly question: (quote: Fields) => string;
+  /** Terms of the quote that the call insists on. */
+  readonly insist?: (quote: Fields) => Fields;
+};
+
+/** Quote, yes, and the call under a name that was shown before: a person whose terminal died can repeat the very same. */
+export const operate = (context: Context, { method, params, insist, question, ...wish }: Operation): Promise<number> =>
+  withSession(context, async (session) => {
+    const named = { ...params, request_id: wish.requestId ?? newRequestId() };
+    let result = await session.call(method, { ...named, dry_run: true });
+    // A request id that was used has its answer already.
+    if (result.submitted === false) {
+      if (!(await confirmed(context, wish.yes, question(result)))) return 1;
+      if (!context.values.json) context.terminal.err(`request ${named.request_id}\n`);
+      result = await session.call(method, { ...named, ...insist?.(result) });
+    }
+    const { amount, fee, transaction, unbonding_position: unbonding } = result;
+    const position = unbonding ?? result.position;
+    return show(
+      context,
+      result,
+      () => `${method} ${amount}, fee ${fee}, ${result.state}\nposition ${position}\ntransaction ${transaction}\n`,
+    );
+  });
+
+const operationOptions = {
+  ...sessionOptions,
+  yes,
+  requestId: text({ help: 'repeat an earlier request without doing it twice' }),
+} as const;
+const positionOption = { position: text({ help: 'one of `positions`', placeholder: 'ID', required: true }) } as const;
+
+export const stakingCommands = (name: string): Command[] => [
+  walletCommand(
+    { name: `${name} validators`, summary: 'validators and their state, most stake first', options: sessionOptions },
+    (values, _, terminal) => showValidators({ values, terminal, prompt: terminalPrompt }),
+  ),
+  walletCommand(
+    { name: `${name} positions`, summary: 'stake that this wallet owns', options: sessionOptions },
+    (values, _, terminal) => showPositions({ values, terminal, prompt: terminalPrompt }),
+  ),
+  walletCommand(
+    {
+      name: `${name} stake`,
+      summary: 'gives an amount to a validator as stake, after a yes',
+      options: {
+        ...operationOptions,
+        validator: text({ help: 'one of `validators`', placeholder: 'ID', required: true }),
+        amount: text({ help: 'at least 100', placeholder: 'COINS', required: true }),
+        rewardAddress: text({ help: 'where rewards go (default: back to this wallet)', placeholder: 'ADDRESS' }),
+        compoundFirst: flag({ help: 'merge outputs first when the stake needs more than 8' }),
+      },
+      examples: [{ line: `${name} stake --validator 3f0a... --amount 1000`, says: 'asks before it stakes' }],
+    },
+    (values, _, terminal) => {
+      const { validator, amount, rewardAddress, compoundFirst, yes, requestId } = values;
+      const params = {
+        validator,
+        amount,
+        ...(rewardAddress === undefined ? {} : { reward_address: rewardAddress }),
+        ...(compoundFirst ? { compound_first: true } : {}),
+      };
+      const question = (quote: Fields) =>
+        `Stake ${quote.amount} with ${validator}\n(${quote.validator_state}, commission ${commission(quote)}), fee ${quote.fee}?`;
+      const insist = ({ epoch }: Fields) => ({ epoch });
+      return operate(
+        { values, terminal, prompt: terminalPrompt },
+        { method: 'stake', params, yes, requestId, question, insist },
+      );
+    },
+  ),
+  walletCommand(
+    {
+      name: `${name} unstake`,
+      summary: 'unbonds a delegation or a part of it; withdraw it ten days later',
+      options: {
+        ...operationOptions,
+        ...positionOption,
+        amount: text({ help: 'a part of it (default: all)', placeholder: 'COINS' }),
+      },
+    },
+    (values, _, terminal) => {
+      const { position, amount, yes, requestId } = values;
+      const question = (quote: Fields) => `Unstake ${quote.amount} of ${position}, fee ${quote.fee}?`;
+      const params = { position, ...(amount === undefined ? {} : { amount }) };
+      return operate(
+        { values, terminal, prompt: terminalPrompt },
+        { method: 'unstake', params, yes, requestId, question },
+      );
+    },
+  ),
+  walletCommand(
+    {
+      name: `${name} withdraw`,
+      summary: 'pays a position that is released back to this wallet',
+      options: { ...operationOptions, ...positionOption },
+    },
+    (values, _, terminal) => {
+      const { position, yes, requestId } = values;
+      const question = (quote: Fields) => `Withdraw ${quote.amount} of ${position}, fee ${quote.fee}?`;
+      return operate(
+        { values, terminal, prompt: terminalPrompt },
+        { method: 'withdraw', params: { position }, yes, requestId, question },
+      );
+    },
+  ),
+];
