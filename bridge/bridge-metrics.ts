@@ -7,7 +7,7 @@ class Totals {
   readonly #counter: { add(amount: number, labels?: Record<string, string>): void };
   readonly #last = new Map<string, number>();
 
-  constructor(counter: Counter<never> | Counter<'reason'> | Counter<'code'> | Counter<'state'>) {
+  constructor(counter: Counter<never> | Counter<'reason'> | Counter<'code'> | Counter<'state'> | Counter<'anchor'>) {
     this.#counter = counter as unknown as { add(amount: number, labels?: Record<string, string>): void };
   }
 
@@ -45,6 +45,15 @@ export function stratumMetrics(metrics: Metrics, prefix: string): (figures: Stra
   const sent = new Totals(metrics.counter(name('jobs_sent_total'), { help: 'Jobs of new templates sent' }));
   const skipped = new Totals(metrics.counter(name('jobs_skipped_total'), { help: 'Jobs held back from slow readers' }));
   const published = new Totals(metrics.counter(name('templates_total'), { help: 'Sets of templates published' }));
+  const anchors = new Totals(
+    metrics.counter(name('template_anchors_total'), {
+      help: 'Templates, by the age of their anchor',
+      labels: ['anchor'],
+    }),
+  );
+  const anchorAge = metrics.gauge(name('template_anchor_age_cuts'), {
+    help: 'Mean age of the anchors of the newest templates',
+  });
   const kept = metrics.gauge(name('templates_kept'), { help: 'Templates that a block can still need' });
   const keptBytes = metrics.gauge(name('templates_kept_bytes'), { help: 'Bytes of their transactions, each once' });
   const blocks = new Totals(metrics.counter(name('blocks_total'), { help: 'Blocks, by state', labels: ['state'] }));
@@ -73,6 +82,10 @@ export function stratumMetrics(metrics: Metrics, prefix: string): (figures: Stra
     sent.set(sum((listener) => listener.jobsSent));
     skipped.set(sum((listener) => listener.jobsSkipped));
     published.set(figures.templates.published);
+    const { newest, older, meanAge } = figures.templates.anchors;
+    anchors.set(newest, { anchor: 'newest' });
+    anchors.set(older, { anchor: 'older' });
+    anchorAge.set(meanAge);
     kept.set(figures.templates.kept.kept);
     keptBytes.set(figures.templates.kept.bytes);
     const { found, accepted, late, refused: turned, paid, expired } = figures.blocks;

@@ -91,6 +91,7 @@ export async function runBridge(values: BridgeValues, dependencies: BridgeDepend
       network: values.network,
       urls: values.node,
       pin: pinOf(values.nodeIdentity),
+      anchors: values.anchors,
       dataDir: values.dataDir,
       threads: threadsOf(values),
     },

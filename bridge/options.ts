@@ -3,8 +3,10 @@
  * help texts and docs/bridge.md come from here.
  */
 import { availableParallelism } from 'node:os';
+import { ANCHOR_POLICIES } from '../node/mining/anchor-choice.ts';
 import { readAddressRange } from '../runtime/client-address.ts';
 import {
+  choice,
   duration,
   integer,
   parsed,
@@ -121,6 +123,14 @@ export const stratumOptions = {
   }),
   startWork: works({ help: 'share work of a newcomer, in hashes', default: String(D.vardiff.startWork) }),
   minWork: works({ help: 'least share work, in hashes', default: String(D.vardiff.minWork) }),
+  anchors: choice(
+    {
+      help: 'cut that jobs stand on: the newest, or one drawn among those that pay best',
+      group: SHARES,
+      default: 'newest',
+    },
+    ANCHOR_POLICIES,
+  ),
   jobGrace: duration({ help: 'how long a superseded job stays good', group: SHARES, default: '30s' }),
   maxConnections: integer({ help: 'connections in all', group: LIMITS, min: 1, default: D.connections }),
   maxPerAddress: integer({

@@ -11,6 +11,7 @@ import { steadyNow } from '../runtime/clock.ts';
 import { connectionCountMemory } from './connection/connection-count.ts';
 import { Desk } from './connection/desk.ts';
 import { Listener, type ListenerOptions } from './connection/listener.ts';
+import { DrawnAnchors } from './nodes/drawn-anchors.ts';
 import { RepeatedTemplates } from './nodes/repeated-templates.ts';
 import { type KeptTemplate, TemplateStore } from './nodes/template-store.ts';
 import type { TemplateSet } from './nodes/upstream.ts';
@@ -71,6 +72,7 @@ class MainServer implements StratumServer {
   #waiting: readonly KeptTemplate[] = [];
   #publication: Publication | null = null;
   #published = 0;
+  readonly #anchors = new DrawnAnchors();
   #healthy = false;
   #unhealthySince = 0;
   #isReady = false;
@@ -215,16 +217,16 @@ class MainServer implements StratumServer {
   // --- templates --------------------------------------------------------------------------------------------------------
 
   /** The set itself is not held on to: while a dataset is built, newer ones come. */
-  #publish({ templates, headHeight, clean, node }: TemplateSet): Promise<void> {
+  #publish({ templates, ...about }: TemplateSet): Promise<void> {
     const kept = templates.map((template) => this.#templates.put(template));
     for (const { serial } of this.#waiting) this.#templates.forget(serial);
     this.#waiting = kept;
-    return this.#publishKept(kept, { headHeight, clean, node });
+    return this.#publishKept(kept, about);
   }
 
   async #publishKept(
     kept: readonly KeptTemplate[],
-    { headHeight, clean, node }: Omit<TemplateSet, 'templates'>,
+    { headHeight, clean, node, anchors }: Omit<TemplateSet, 'templates'>,
   ): Promise<void> {
     const { verifier, log } = this.#dependencies;
     const [first] = kept;
@@ -242,6 +244,7 @@ class MainServer implements StratumServer {
       headHeight,
       performance.now(),
     );
+    const cutHeight = Math.max(headHeight, ...kept.map(({ anchorHeight }) => anchorHeight));
     this.#publication = {
       headHeight,
       clean,
@@ -251,10 +254,15 @@ class MainServer implements StratumServer {
         epoch,
         draw,
         draws: kept.length,
-        isRepeat: repeats[draw] as boolean,
+        isFresh: anchors === 'best' || (repeats[draw] as boolean),
+        cutHeight,
       })),
     };
     this.#published++;
+    this.#anchors.note(
+      kept.map(({ anchorHeight }) => anchorHeight),
+      cutHeight,
+    );
     this.epochLength = first.epochLength;
     const publication = this.#publication;
     this.#each((listener) => listener.publish(publication));
@@ -305,6 +313,7 @@ class MainServer implements StratumServer {
       blocks: { ...this.#blocks.counts, paidAtoms: this.#blocks.paidAtoms },
       templates: {
         published: this.#published,
+        anchors: this.#anchors.figures,
         fees: template?.fees ?? 0n,
         transactions: template?.transactions.length ?? 0,
         kept: this.#templates.figures,

@@ -41,7 +41,7 @@ export async function startStratum(
   const certificate = files === null ? null : readCertificate(files);
   if (certificate !== null) warnOfExpiry(certificate, log, Date.now());
   const upstream = new NodeUpstream(
-    { network: NETWORKS[network], ...UPSTREAM_DEFAULTS },
+    { network: NETWORKS[network], ...UPSTREAM_DEFAULTS, anchors: values.anchors },
     { sources, now: laterMillis, log: log.child('upstream') },
   );
   const server = await createStratumServer(

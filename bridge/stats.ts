@@ -38,6 +38,11 @@ export async function statsDocument(
       rejected: counters.totals.rejected,
       work: counters.totals.work.toString(),
     },
+    anchors: {
+      newest: figures.templates.anchors.newest,
+      older: figures.templates.anchors.older,
+      mean_age: figures.templates.anchors.meanAge,
+    },
     blocks: { ...figures.blocks, paidAtoms: undefined, paid_atoms: figures.blocks.paidAtoms.toString() },
     found: server.blocks(MAX_BLOCKS).map((entry) => blockDocument(entry, about.network)),
     workers: counters.list(MAX_WORKERS).map((worker) => ({

@@ -5,6 +5,7 @@ import type { Verifier } from '../kernels/verifier.ts';
 import type { Bytes } from '../protocol/bytes.ts';
 import type { Network } from '../protocol/network.ts';
 import type { Logger } from '../runtime/log.ts';
+import type { AnchorFigures } from './nodes/drawn-anchors.ts';
 import type { TemplateStore } from './nodes/template-store.ts';
 import type { NodeFigures, Upstream } from './nodes/upstream.ts';
 import type { StratumLimits } from './options.ts';
@@ -54,6 +55,7 @@ export type StratumFigures = {
   readonly blocks: FoundBlocks['counts'] & { readonly paidAtoms: bigint };
   readonly templates: {
     readonly published: number;
+    readonly anchors: AnchorFigures;
     readonly fees: bigint;
     readonly transactions: number;
     /** Templates that a block can still need, their distinct transactions and the bytes of those. */

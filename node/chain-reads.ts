@@ -8,7 +8,7 @@ import { type Bytes, equalBytes } from '../protocol/bytes.ts';
 import type { Certificate } from '../protocol/cut.ts';
 import { subsidyOfCut } from '../protocol/emission.ts';
 import type { Genesis } from '../protocol/genesis.ts';
-import { NETWORKS, type Network, powEpoch } from '../protocol/network.ts';
+import { NETWORKS, type Network, powEpoch, REGISTRATION_WINDOW } from '../protocol/network.ts';
 import { epochOf } from '../protocol/staking/limits.ts';
 import { workOfTarget } from '../protocol/target.ts';
 import type { Outpoint } from '../protocol/transaction.ts';
@@ -28,7 +28,7 @@ import type {
 } from './full-node.ts';
 import { figuresOf, type LedgerView } from './ledger/apply-cut.ts';
 import { findOutput, proveOutput } from './ledger/output-set.ts';
-import { nameOf } from './ledger/registration.ts';
+import { isWindowOpen, nameOf } from './ledger/registration.ts';
 import type { Committee } from './ledger/staking/committee.ts';
 import type { Position } from './ledger/staking/position.ts';
 import type { Validator } from './ledger/staking/validator.ts';
@@ -59,6 +59,7 @@ export abstract class ChainReads {
   protected record: CutRecord;
   protected headNow: Head;
   readonly #places = new BoundedMap<number, CutPlace>(KEPT_PLACES);
+  readonly #anchors = new BoundedMap<number, Head>(REGISTRATION_WINDOW);
   readonly #recent: { timestampMillis: number; work: bigint; blocks: number }[] = [];
 
   constructor(store: LedgerStore, { genesis, state, record }: OpenedChain) {
@@ -85,6 +86,23 @@ export abstract class ChainReads {
 
   head(): Head {
     return this.headNow;
+  }
+
+  /** The anchors whose windows are open, oldest first, and how many blocks are registered for each. */
+  protected openAnchors(): { readonly anchor: Head; readonly registered: number }[] {
+    const open = this.state.windows.filter(({ anchorHeight }) => isWindowOpen(anchorHeight, this.state.height + 1));
+    return open.map(({ anchorHeight, blocks }) => ({ anchor: this.#anchor(anchorHeight), registered: blocks.length }));
+  }
+
+  #anchor(height: number): Head {
+    if (height === this.headNow.height) return this.headNow;
+    const known = this.#anchors.get(height);
+    if (known !== undefined) return known;
+    const { cutId, header, target } = this.store.cut(height) as CutRecord;
+    const { stateRoot, validatorSetId, timestampMillis } = header;
+    const anchor = { height, cutId, stateRoot, validatorSetId, timestampMillis, target };
+    this.#anchors.set(height, anchor);
+    return anchor;
   }
 
   cut(height: number): CutRecord | undefined {

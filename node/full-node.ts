@@ -20,6 +20,7 @@ import type { StakeState } from './ledger/staking/epoch.ts';
 import type { StakingReads } from './ledger/staking/layer.ts';
 import type { Position } from './ledger/staking/position.ts';
 import type { Validator } from './ledger/staking/validator.ts';
+import type { AnchorPolicy } from './mining/anchor-choice.ts';
 import type { NodeError } from './node-error.ts';
 import type { StoreReader } from './store/cut-indexer.ts';
 
@@ -199,6 +200,8 @@ export type TemplateRequest = {
   readonly extranonce?: Bytes;
   /** Which of several draws of transactions; the same number within 5 s gives the same draw. */
   readonly draw?: number;
+  /** How its anchor is chosen; `newest` unless it says otherwise. */
+  readonly anchors?: AnchorPolicy;
 };
 
 export type Template = {

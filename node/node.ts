@@ -160,9 +160,8 @@ class EmbeddedNode extends ChainReads implements ConsensusNode {
       powEpochLength: genesis.powEpochLength,
       mempool: this.mempool,
       pool: this.pool,
-      now: dependencies.now,
-      steady,
-      random: dependencies.random,
+      openAnchors: () => this.openAnchors(),
+      ...{ now: dependencies.now, steady, random: dependencies.random },
     });
     this.#door = new BlockDoor({
       store,

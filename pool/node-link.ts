@@ -29,6 +29,7 @@ export async function openPoolNode(
       network: values.network,
       urls: values.node,
       pin: pinOf(values.nodeIdentity),
+      anchors: values.anchors,
       dataDir: values.dataDir,
       threads: threadsOf(values),
     },

@@ -129,7 +129,7 @@ export class PoolSink implements ShareSink {
         worker: share.worker,
         work: share.work,
         atMillis: share.atMillis,
-        identity: { anchorHeight: share.anchorHeight, bytes: shareIdentity(share.headerDigest, share.nonce) },
+        identity: { anchorHeight: share.cutHeight, bytes: shareIdentity(share.headerDigest, share.nonce) },
       })),
     );
     this.#dependencies.listener?.shares?.(shares);

@@ -1,6 +1,7 @@
 /** The node inside this process: no HTTP between, and its cuts arrive the moment they are final. */
 import type { FullNode, Template as NodeTemplate } from '../../node/full-node.ts';
 import type { WorkReward } from '../../node/ledger/effects.ts';
+import type { AnchorPolicy } from '../../node/mining/anchor-choice.ts';
 import { statusOf } from '../../node/node-error.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import type { TemplateAnswer } from './template.ts';
@@ -10,6 +11,7 @@ export type EmbeddedNodeOptions = {
   readonly payout: Bytes;
   readonly maxTransactions: number;
   readonly extranonce: Bytes;
+  readonly anchors: AnchorPolicy;
 };
 
 /** Its body is bytes only once a block is found. */

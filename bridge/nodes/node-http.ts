@@ -2,6 +2,7 @@
  * A node reached over its mining listener (docs/protocol/mining.md): templates and blocks by HTTP, cuts by WebSocket.
  * A connection that goes quiet, is refused or answers nonsense makes the node `lost` until it is back.
  */
+import type { AnchorPolicy } from '../../node/mining/anchor-choice.ts';
 import { parseAtoms } from '../../protocol/amount.ts';
 import type { ClientDependencies } from '../../protocol/api/client.ts';
 import { parseAnswer, type RawAnswer } from '../../protocol/api/client-calls.ts';
@@ -23,6 +24,7 @@ export type HttpNodeOptions = {
   readonly maxTransactions: number;
   /** As long as the longest one a connection can have, so that the body leaves room for it. */
   readonly extranonce: string;
+  readonly anchors: AnchorPolicy;
   readonly timeoutMillis: number;
   /** With it, only answers of such a node are believed. Cuts are not signed: they say when to look, and nothing more. */
   readonly pin?: Pin | undefined;
@@ -80,8 +82,14 @@ export class HttpNode implements NodeSource {
   }
 
   async template(draw: number): Promise<TemplateAnswer> {
-    const { payout, maxTransactions, extranonce } = this.#options;
-    const request = { payout, max_transactions: maxTransactions, extranonce, draw };
+    const { payout, maxTransactions, extranonce, anchors } = this.#options;
+    const request = {
+      payout,
+      max_transactions: maxTransactions,
+      extranonce,
+      draw,
+      ...(anchors === 'newest' ? {} : { anchors }),
+    };
     const { status, answer } = await this.#post('/v1/mining/templates', request);
     if (status !== 200) throw new Error(`the node answered ${status}: ${reasonOf(answer)}`);
     return readTemplate(answer as TemplateDocument);

@@ -5,6 +5,7 @@
 import { join } from 'node:path';
 import { attachVerifier, type Verifier } from '../../kernels/verifier.ts';
 import type { FullNode } from '../../node/full-node.ts';
+import type { AnchorPolicy } from '../../node/mining/anchor-choice.ts';
 import { openNode } from '../../node/open-node.ts';
 import { ADDRESS_PAYLOAD_BYTES, formatAddress } from '../../protocol/address.ts';
 import type { Pin } from '../../protocol/api/pinned-node.ts';
@@ -23,6 +24,7 @@ export type NodeSourceOptions = {
   /** Mining listeners; without any a node is embedded. */
   readonly urls: readonly string[];
   readonly pin: Pin | undefined;
+  readonly anchors: AnchorPolicy;
   /** An embedded node keeps its chain in `node` under it. */
   readonly dataDir: string;
   /** Listener threads of the server. */
@@ -51,7 +53,7 @@ const PLACEHOLDER_PAYOUT = new Uint8Array(ADDRESS_PAYLOAD_BYTES);
 const PLACEHOLDER_EXTRANONCE = new Uint8Array(MAX_EXTRANONCE);
 
 export async function openNodeSources(
-  { network, urls, pin, dataDir, threads }: NodeSourceOptions,
+  { network, urls, pin, anchors, dataDir, threads }: NodeSourceOptions,
   { verifier, log, now, started, fault }: NodeSourceDependencies,
 ): Promise<NodeSources> {
   if (urls.length > 0) {
@@ -59,6 +61,7 @@ export async function openNodeSources(
       payout: formatAddress(PLACEHOLDER_PAYOUT, network),
       maxTransactions: MAX_TEMPLATE_TRANSACTIONS,
       extranonce: toHex(PLACEHOLDER_EXTRANONCE),
+      anchors,
       timeoutMillis: NODE_TIMEOUT_MILLIS,
       pin,
     };
@@ -82,6 +85,7 @@ export async function openNodeSources(
     payout: PLACEHOLDER_PAYOUT,
     maxTransactions: MAX_TEMPLATE_TRANSACTIONS,
     extranonce: PLACEHOLDER_EXTRANONCE,
+    anchors,
   };
   return { sources: [new EmbeddedNode(options, node)], embedded: { node, directory } };
 }

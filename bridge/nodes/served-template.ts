@@ -24,8 +24,9 @@ export class ServedTemplate implements JobTemplate {
   readonly epoch: number;
   readonly draw: number;
   readonly draws: number;
-  readonly isRepeat: boolean;
+  readonly isFresh: boolean;
   readonly anchorHeight: number;
+  readonly cutHeight: number;
   readonly registrationWindowEnd: number;
   readonly #terms = new Map<bigint, ShareTerms>();
   #notify: NotifyTemplate | undefined;
@@ -37,11 +38,12 @@ export class ServedTemplate implements JobTemplate {
     this.epoch = published.epoch;
     this.draw = published.draw;
     this.draws = published.draws;
-    this.isRepeat = published.isRepeat;
+    this.isFresh = published.isFresh;
     this.target = published.header.slice(TARGET_OFFSET, TARGET_OFFSET + 32);
     this.blockWork = workOfTarget(bigintFromBytesBE(this.target));
     const view = new DataView(published.header.buffer, published.header.byteOffset);
     this.anchorHeight = Number(view.getBigUint64(8, true));
+    this.cutHeight = Math.max(published.cutHeight, this.anchorHeight);
     this.registrationWindowEnd = registrationWindowEnd(this.anchorHeight);
   }
 

@@ -3,6 +3,7 @@
  * block. A template is checked before anyone hashes on it; a node that gives a broken one, or is away, is passed over
  * until it is well again. Nodes may disagree: what counts, cuts and their rewards included, is what the serving one says.
  */
+import type { AnchorPolicy } from '../../node/mining/anchor-choice.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { type Network, REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { type CheckedTemplate, checkTemplate, type TemplateAnswer } from './template.ts';
@@ -41,6 +42,7 @@ export type TemplateSet = {
   readonly headHeight: number;
   readonly clean: boolean;
   readonly node: string;
+  readonly anchors: AnchorPolicy;
 };
 
 export type UpstreamEvents = {
@@ -54,13 +56,21 @@ export type UpstreamOptions = {
   readonly network: Network;
   /** Distinct templates per cut; connections are spread over them. */
   readonly draws: number;
+  /** What the sources ask their nodes for. With `best` each draw has an anchor of its own, so there are several even without transactions. */
+  readonly anchors: AnchorPolicy;
   /** How often a standing template is compared with a fresh one, and by which factor its fees must rise. */
   readonly refreshMillis: number;
   readonly feeFactor: number;
   readonly retryMillis: number;
 };
 
-export const UPSTREAM_DEFAULTS = { draws: 4, refreshMillis: 5_000, feeFactor: 1.1, retryMillis: 1_000 };
+export const UPSTREAM_DEFAULTS = {
+  draws: 4,
+  anchors: 'newest' as AnchorPolicy,
+  refreshMillis: 5_000,
+  feeFactor: 1.1,
+  retryMillis: 1_000,
+};
 
 export type UpstreamDependencies = {
   readonly sources: readonly NodeSource[];
@@ -254,7 +264,7 @@ export class NodeUpstream implements Upstream {
 
   async #fetchFrom(node: Followed): Promise<void> {
     const { height, cutId } = node;
-    const { draws, feeFactor } = this.#options;
+    const { draws, feeFactor, anchors } = this.#options;
     const last = this.#published;
     const isSame = last !== null && last.node === node && last.height === height && last.cutId === cutId;
     try {
@@ -263,9 +273,9 @@ export class NodeUpstream implements Upstream {
         this.#published = { ...last, atMillis: this.#dependencies.now() };
         return;
       }
-      // Without transactions to choose from, all draws are the same template.
+      // Without transactions or anchors to choose from, all draws are the same template.
       const others =
-        first.body.transactions.length < 2
+        first.body.transactions.length < 2 && anchors === 'newest'
           ? []
           : await Promise.all(Array.from({ length: draws - 1 }, (_, i) => this.#template(node, i + 1)));
       if (node !== this.#serving) return;
@@ -278,7 +288,13 @@ export class NodeUpstream implements Upstream {
       for (const old of this.#anchors.keys()) if (old <= height - KEPT_CUTS) this.#anchors.delete(old);
       this.#published = { height, cutId, fees: first.fees, atMillis: this.#dependencies.now(), node };
       this.#tellCuts(node);
-      this.#events?.templates({ templates: [first, ...others], headHeight: height, clean, node: node.source.name });
+      this.#events?.templates({
+        templates: [first, ...others],
+        headHeight: height,
+        clean,
+        node: node.source.name,
+        anchors,
+      });
     } catch (error) {
       if (this.#ending.signal.aborted) return;
       this.#dependencies.log.warn('no template', { node: node.source.name, error });

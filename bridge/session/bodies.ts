@@ -15,8 +15,11 @@ export type Body = { readonly terms: Terms; readonly extranonce: Bytes; readonly
 /** What the extranonces of a connection have in common, and whom its blocks pay. */
 export type BodyOwner = { readonly tag: string; readonly owner: Bytes; readonly payout: Bytes };
 
-/** A template as a place for a job. A repeat has the bytes of an earlier one: what was sent on that may be the same header. */
-export type JobPlace = { readonly serial: number; readonly isRepeat: boolean };
+/**
+ * A template as a place for a job. On a fresh one every job has a body that had no other. One is fresh that has the bytes of an earlier one: what was sent on that may be the
+ * same header. So are all whose anchors are drawn: a body carries no anchor, and two blocks with one body on two anchors would be one.
+ */
+export type JobPlace = { readonly serial: number; readonly isFresh: boolean };
 
 const bodyOf = ({ tag, owner, payout }: BodyOwner, terms: Terms): Body => {
   const extranonce = extranonceOf(tag, owner, terms.generation);
@@ -57,8 +60,8 @@ export class Bodies {
   }
 
   /** Not spent, of this share work, and its header on this template is still to be sent. */
-  #suits({ terms }: Body, shareWork: bigint, { serial, isRepeat }: JobPlace): boolean {
-    return !isRepeat && !terms.isSpent && terms.shareWork === shareWork && !this.#log.isSent(serial, terms);
+  #suits({ terms }: Body, shareWork: bigint, { serial, isFresh }: JobPlace): boolean {
+    return !isFresh && !terms.isSpent && terms.shareWork === shareWork && !this.#log.isSent(serial, terms);
   }
 
   #freshen(owner: BodyOwner, shareWork: bigint): void {

@@ -10,12 +10,12 @@ const SHARE_BYTES = 4 + 4 + 16 + 8 + HEADER_DIGEST_BYTES + 8 + 8;
 
 export function packShares(shares: readonly JudgedShare[]): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter(SHARE_BYTES * shares.length);
-  for (const { member, generation, work, anchorHeight, headerDigest, nonce, atMillis } of shares)
+  for (const { member, generation, work, cutHeight, headerDigest, nonce, atMillis } of shares)
     writer
       .u32(member.handle)
       .u32(generation)
       .u128(work)
-      .height(anchorHeight)
+      .height(cutHeight)
       .raw(headerDigest)
       .raw(nonce)
       .height(Math.floor(atMillis));
@@ -30,7 +30,7 @@ export function unpackShares(bytes: Bytes, memberOf: (handle: number) => Member)
       member: memberOf(reader.u32()),
       generation: reader.u32(),
       work: reader.u128(),
-      anchorHeight: reader.height(),
+      cutHeight: reader.height(),
       headerDigest: reader.take(HEADER_DIGEST_BYTES),
       nonce: reader.take(8),
       atMillis: reader.height(),

@@ -116,7 +116,7 @@ export class ShareCheck {
       member: session.member as Member,
       generation: share.terms.generation,
       work: terms.work,
-      anchorHeight: template.anchorHeight,
+      cutHeight: template.cutHeight,
       headerDigest: headerDigest(header),
       nonce: share.nonce,
       atMillis: share.atMillis,

@@ -22,7 +22,8 @@ export type AcceptedShare = {
   readonly worker: string;
   /** Work of the job's own share target: what the share is worth. */
   readonly work: bigint;
-  readonly anchorHeight: number;
+  /** The newest cut when its job's template was published. Whatever anchor was drawn for it, the work was done after this cut. */
+  readonly cutHeight: number;
   readonly extranonce: Bytes;
   /** Names the header hashed (protocol/share-identity.ts): with the nonce it identifies the share. */
   readonly headerDigest: Bytes;
@@ -41,6 +42,7 @@ export type RefusedShare = {
 
 export type FoundBlock = AcceptedShare & {
   readonly blockId: Bytes;
+  readonly anchorHeight: number;
   readonly payout: Bytes;
   readonly target: bigint;
   readonly header: Bytes;

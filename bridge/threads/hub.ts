@@ -18,8 +18,10 @@ export type PublishedTemplate = {
   /** Which of how many draws of its cut. */
   readonly draw: number;
   readonly draws: number;
-  /** An earlier template had the same bytes. */
-  readonly isRepeat: boolean;
+  /** Its jobs are on bodies that had no other job: an earlier template had the same bytes, or anchors are drawn. */
+  readonly isFresh: boolean;
+  /** The newest cut when it was published: its anchor, unless that was drawn. */
+  readonly cutHeight: number;
 };
 
 export type Publication = {
@@ -36,7 +38,7 @@ export type JudgedShare = {
   readonly member: Member;
   readonly generation: number;
   readonly work: bigint;
-  readonly anchorHeight: number;
+  readonly cutHeight: number;
   readonly headerDigest: Bytes;
   readonly nonce: Bytes;
   readonly atMillis: number;

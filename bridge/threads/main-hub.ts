@@ -55,10 +55,9 @@ export class MainHub implements Hub {
       log.warn('block of a forgotten template', { serial });
       return;
     }
-    const carried = carriedBy(from);
-    blocks.add({ ...acceptedOf(share), blockId, payout, target: from.header.target, header, carried }, () =>
-      bodyFor(from, payout, extranonce),
-    );
+    const { anchorHeight, target } = from.header;
+    const found = { blockId, anchorHeight, payout, target, header, carried: carriedBy(from) };
+    blocks.add({ ...acceptedOf(share), ...found }, () => bodyFor(from, payout, extranonce));
   }
 
   worker(events: readonly WorkerEvent[]): void {
@@ -115,7 +114,7 @@ const acceptedOf = ({
   member,
   generation,
   work,
-  anchorHeight,
+  cutHeight,
   headerDigest,
   nonce,
   atMillis,
@@ -124,7 +123,7 @@ const acceptedOf = ({
   account: member.account,
   worker: member.worker,
   work,
-  anchorHeight,
+  cutHeight,
   extranonce: extranonceFor(member, generation),
   headerDigest,
   nonce,

@@ -12,6 +12,9 @@ import { targetToBytes } from '../../protocol/target.ts';
 import { fromLongHex } from '../../runtime/long-hex.ts';
 import type { Template, TemplateRequest } from '../full-node.ts';
 import { type NodeError, nodeError } from '../node-error.ts';
+import { ANCHOR_POLICIES, type AnchorPolicy } from './anchor-choice.ts';
+
+const isAnchorPolicy = (value: unknown): value is AnchorPolicy => ANCHOR_POLICIES.includes(value as AnchorPolicy);
 
 export const MAX_TEMPLATE_TRANSACTIONS = 65_536;
 export const MAX_DRAW = 0xffff_ffff;
@@ -42,14 +45,21 @@ function readHex(value: unknown): Bytes | undefined {
 }
 
 export function readTemplateRequest(json: unknown, network: NetworkName): Read<TemplateRequest> {
-  const fields = readFields(json, ['payout', 'max_transactions'], ['draw', 'extranonce', 'api_version']);
+  const fields = readFields(json, ['payout', 'max_transactions'], ['draw', 'extranonce', 'anchors', 'api_version']);
   if ('error' in fields) return fields;
-  const { payout, max_transactions: maxTransactions, draw = 0, extranonce: extranonceHex } = fields.value;
+  const {
+    payout,
+    max_transactions: maxTransactions,
+    draw = 0,
+    anchors = 'newest',
+    extranonce: extranonceHex,
+  } = fields.value;
   if (typeof payout !== 'string') return bad('payout is an address');
   if (!isCount(maxTransactions, MAX_TEMPLATE_TRANSACTIONS))
     return { error: nodeError('template_limit', `max_transactions is from 0 to ${MAX_TEMPLATE_TRANSACTIONS}`) };
   if (!isCount(draw, MAX_DRAW)) return { error: nodeError('template_limit', `draw is from 0 to ${MAX_DRAW}`) };
-  const request = { maxTransactions, draw };
+  if (!isAnchorPolicy(anchors)) return bad(`anchors is one of ${ANCHOR_POLICIES.join(', ')}`);
+  const request = { maxTransactions, draw, anchors };
   try {
     const address = parseAddress(payout, network).payload;
     if (extranonceHex === undefined) return { value: { payout: address, ...request } };

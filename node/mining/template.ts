@@ -1,5 +1,5 @@
 /**
- * Templates (ledger rule 42, docs/protocol/mining.md): a header and a body on the newest finalized cut. A draw of transactions is kept for 5 seconds:
+ * Templates (ledger rule 42, docs/protocol/mining.md): a header and a body on the newest finalized cut, or on the anchor that the policy `best` draws. A draw of transactions is kept for 5 seconds:
  * within them the same draw number gives the same transactions, less those that have left the mempool meanwhile. A new cut frees room, which
  * is filled at once: nobody mines an empty block because the last cut took the draw.
  */
@@ -14,12 +14,14 @@ import { type Network, powEpoch } from '../../protocol/network.ts';
 import { datasetSeed } from '../../protocol/pow.ts';
 import { rewardRoot } from '../../protocol/reward.ts';
 import { encodeExtranonce, MAX_EXTRANONCE } from '../../protocol/tag.ts';
+import { workOfTarget } from '../../protocol/target.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type { Head, Template, TemplateRequest } from '../full-node.ts';
 import { nameOf } from '../ledger/registration.ts';
 import type { ReadTransaction } from '../ledger/work-block.ts';
 import type { Entry, Mempool } from '../mempool/mempool.ts';
 import { selectTransactions } from '../mempool/selection.ts';
+import { anchorAt, anchorChances, isWorthwhile, MOST_WAITING } from './anchor-choice.ts';
 import type { WorkPool } from './work-pool.ts';
 
 export const DRAW_MILLIS = 5_000;
@@ -30,6 +32,8 @@ const BODY_OVERHEAD = 1 + 49 + 1 + MAX_EXTRANONCE + 1 + MAX_PARENTS * ID_BYTES +
 
 /** Templates whose transactions are remembered. */
 const MAX_MADE = 256;
+/** How finely an anchor is drawn. */
+const PLACES = 2 ** 30;
 
 /** The transactions of a template, and what follows from them. */
 type Content = {
@@ -61,6 +65,8 @@ export type TemplateDependencies = {
   readonly now: () => number;
   readonly steady: () => number;
   random(limit: number): number;
+  /** Anchors whose windows are open, with what is registered for them. */
+  openAnchors(): readonly { readonly anchor: Head; readonly registered: number }[];
 };
 
 export class TemplateMaker {
@@ -75,14 +81,16 @@ export class TemplateMaker {
     this.#dependencies = dependencies;
   }
 
-  make(anchor: Head, request: TemplateRequest): Template {
+  make(head: Head, request: TemplateRequest): Template {
     const { network, powEpochLength, pool, now, steady } = this.#dependencies;
     const draw = request.draw ?? 0;
-    const kept = this.#draw(draw, request.maxTransactions, anchor.height);
+    const kept = this.#draw(draw, request.maxTransactions, head.height);
+    const anchor = request.anchors === 'best' ? this.#drawAnchor(head) : head;
     const { entries, transactions, root, fees } = kept.content;
     const { payout } = request;
     const extranonce = request.extranonce ?? this.#freshExtranonce();
-    const parents = pool.parents();
+    // A parent only helps the block to the cut that it was made for: the next one.
+    const parents = anchor === head ? pool.parents() : [];
     const header = {
       networkId: network.id,
       anchorHeight: anchor.height,
@@ -122,6 +130,25 @@ export class TemplateMaker {
       pow: { epoch, seed: this.#seed(epoch), epochLength: powEpochLength },
       validMillis: Math.max(0, kept.at + DRAW_MILLIS - steady()),
     };
+  }
+
+  /** By what is registered and what waits at this moment. */
+  #drawAnchor(head: Head): Head {
+    const { pool, powEpochLength, openAnchors, random } = this.#dependencies;
+    if (pool.count > MOST_WAITING) return head;
+    const waiting = pool.countByAnchor();
+    const epoch = powEpoch(head.height, powEpochLength);
+    const open = openAnchors()
+      .filter(
+        ({ anchor: { height } }) => isWorthwhile(height, head.height) && powEpoch(height, powEpochLength) === epoch,
+      )
+      .map(({ anchor, registered }) => ({
+        anchor,
+        height: anchor.height,
+        blocks: registered + (waiting.get(anchor.height) ?? 0),
+        work: Number(workOfTarget(anchor.target)),
+      }));
+    return anchorAt(open, anchorChances(open), random(PLACES) / PLACES).anchor;
   }
 
   #rememberMade(transactionsRoot: Bytes, entries: readonly Entry[]): void {

@@ -46,6 +46,14 @@ export class WorkPool {
     return this.#blocks.values();
   }
 
+  /** How many blocks wait on each anchor. */
+  countByAnchor(): ReadonlyMap<number, number> {
+    const counts = new Map<number, number>();
+    for (const { header } of this.#blocks.values())
+      counts.set(header.anchorHeight, (counts.get(header.anchorHeight) ?? 0) + 1);
+    return counts;
+  }
+
   /** Whether a block other than this one uses the body. */
   isBodyTaken(bodyId: Bytes, by: Bytes): boolean {
     const user = this.#bodies.get(nameOf(bodyId));

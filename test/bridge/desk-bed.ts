@@ -155,7 +155,7 @@ export async function deskBed({
       const header = answer.header.slice();
       // The only parts of a template that chance or the clock chose.
       header.fill(0, 24, 80);
-      const template = { serial: ++serial, header, epoch: 0, draw: 0, draws: 1, isRepeat: false };
+      const template = { serial: ++serial, header, epoch: 0, draw: 0, draws: 1, isFresh: false, cutHeight: 0 };
       desk.publish({ templates: [template], headHeight: height, clean: false });
     },
   };

@@ -14,7 +14,7 @@ import { accountOf } from './stratum-client.ts';
 
 const owner: BodyOwner = { tag: '', owner: new Uint8Array(13).fill(1), payout: accountOf(1) };
 
-const at = (serial: number, isRepeat = false) => ({ serial, isRepeat });
+const at = (serial: number, isFresh = false) => ({ serial, isFresh });
 
 function bed(generation = 0) {
   const log = new JobLog();
@@ -25,8 +25,8 @@ function bed(generation = 0) {
 
 test('jobs stay on one body; a block, another share work, a job more or a repeated template take the next', () => {
   const { log, bodies, send } = bed();
-  const next = (serial: number, work = 8n, isRepeat = false): number => {
-    const body = bodies.forJob(owner, work, at(serial, isRepeat));
+  const next = (serial: number, work = 8n, isFresh = false): number => {
+    const body = bodies.forJob(owner, work, at(serial, isFresh));
     send(serial, body);
     return body.terms.generation;
   };

@@ -251,7 +251,7 @@ export class RigInstance {
   }
 
   #share(who: { service: Service; account: Bytes; worker: string }, extranonce: Bytes, work: bigint) {
-    const at = { anchorHeight: this.#chain.height, atMillis: Date.now() };
+    const at = { cutHeight: this.#chain.height, atMillis: Date.now() };
     const nonce = pattern(`faults/nonce/${work}`, 8);
     return {
       ...who,

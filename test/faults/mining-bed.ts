@@ -48,6 +48,7 @@ export const httpNode = (url: string, timeoutMillis = 10_000, pin?: Pin): HttpNo
       payout: formatAddress(new Uint8Array(49), 'development'),
       maxTransactions: 65_536,
       extranonce: '00'.repeat(40),
+      anchors: 'newest',
       timeoutMillis,
       pin,
     },

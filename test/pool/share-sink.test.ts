@@ -21,6 +21,7 @@ const share = (service: string, atMillis: number) => ({
   worker: '<b>"quoted"</b>',
   work: 5n,
   anchorHeight: 7,
+  cutHeight: 7,
   extranonce,
   headerDigest: pattern('header', 16),
   nonce: pattern('nonce', 8),

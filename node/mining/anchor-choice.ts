@@ -1,0 +1,52 @@
+/**
+ * The template policy `best` (ledger rule 42). The work half of an anchor is shared by all blocks that its window registers, so a hash earns most on the
+ * anchor where (blocks + 1) x work is least. Everybody who looks at the same ledger would go to that one anchor, and nobody would gain: so anchors are drawn, with
+ * probabilities that fill up the low ones until the next `SPREAD_BLOCKS` blocks have evened (blocks + 1) x work out, as water fills a vessel with an uneven floor.
+ */
+import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
+
+export const ANCHOR_POLICIES = ['newest', 'best'] as const;
+export type AnchorPolicy = (typeof ANCHOR_POLICIES)[number];
+
+/** An old anchor must leave a miner, its server and the next cuts this many cuts for the block. */
+export const LEAST_CUTS_LEFT = 16;
+/** While more blocks wait, a cut may not register them all: an easy block on an old anchor would wait behind harder ones. */
+export const MOST_WAITING = 32;
+/** Blocks that the probabilities are made for: with fewer, those who drew from one view crowd on few anchors; with more, the draw is blind. */
+export const SPREAD_BLOCKS = 16;
+
+/** An open anchor: blocks that are registered for it or wait, and the work of a block on it. */
+export type OpenAnchor = { readonly height: number; readonly blocks: number; readonly work: number };
+
+/** Whether new work may stand on an anchor that is not the newest cut. */
+export const isWorthwhile = (anchorHeight: number, headHeight: number): boolean =>
+  anchorHeight + REGISTRATION_WINDOW - headHeight >= LEAST_CUTS_LEFT;
+
+/** How likely each anchor is to be drawn, in their order; adds up to 1. */
+export function anchorChances(anchors: readonly OpenAnchor[], spread = SPREAD_BLOCKS): number[] {
+  const cost = ({ blocks, work }: OpenAnchor) => (blocks + 1) * work;
+  const byCost = [...anchors].sort((a, b) => cost(a) - cost(b));
+  // The level to which `spread` blocks raise the cheapest anchors: sum of (level / work - blocks - 1) over those below it.
+  let [inverse, floor, level] = [0, 0, 0];
+  for (const anchor of byCost) {
+    if (inverse > 0 && cost(anchor) >= level) break;
+    inverse += 1 / anchor.work;
+    floor += anchor.blocks + 1;
+    level = (spread + floor) / inverse;
+  }
+  return anchors.map(({ blocks, work }) => Math.max(0, level / work - blocks - 1) / spread);
+}
+
+/** The anchor at a place from 0 to 1 of all chances. */
+export function anchorAt<A extends OpenAnchor>(anchors: readonly A[], chances: readonly number[], place: number): A {
+  let left = place;
+  let last: A | undefined;
+  for (const [i, chance] of chances.entries()) {
+    if (chance <= 0) continue;
+    last = anchors[i] as A;
+    if (left < chance) return last;
+    left -= chance;
+  }
+  if (last === undefined) throw new RangeError('no anchor to draw from');
+  return last;
+}
