@@ -51,6 +51,17 @@ test.each(PARTS)(
   },
 );
 
+test('nor where anchors are drawn, and the same ones come again', { timeout: 3_600_000 }, async () => {
+  const results = await play(accepted, {
+    strategies: count({ quick: 2, full: 4, deep: 50 }),
+    first: 5_001,
+    anchors: 'best',
+  });
+  tell('credit on drawn anchors', results);
+  for (const result of results) expect(sigmasOf(result)).toBeLessThan(5);
+  expect(credit(results)).toBeGreaterThan(0.2);
+});
+
 test.each([
   ['duplicates by job id', judgeByJobId, {}],
   ['two share targets for one header', sameHeaderForAnotherWork, { instances: 1, collects: true }],

@@ -1,6 +1,6 @@
 /** A stratum server on free ports of this machine, with templates from a TemplateSource and the real verifier. */
 import { afterAll, onTestFinished } from 'vitest';
-import { NodeUpstream, UPSTREAM_DEFAULTS } from '../../bridge/nodes/upstream.ts';
+import { type NodeSource, NodeUpstream, UPSTREAM_DEFAULTS } from '../../bridge/nodes/upstream.ts';
 import { LIMIT_DEFAULTS, type StratumLimits } from '../../bridge/options.ts';
 import { createStratumServer } from '../../bridge/server.ts';
 import type { StratumService } from '../../bridge/service.ts';
@@ -16,6 +16,7 @@ import type {
 } from '../../bridge/shares/sink.ts';
 import type { StratumServer, StratumServerOptions } from '../../bridge/stratum-server.ts';
 import { createVerifier, type Verifier } from '../../kernels/verifier.ts';
+import type { AnchorPolicy } from '../../node/mining/anchor-choice.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { quietLog } from '../quiet-log.ts';
@@ -80,9 +81,11 @@ export const BRIDGE: StratumService = {
 };
 
 export type BedOptions = Partial<Omit<StratumServerOptions, 'network'>> & {
-  readonly sources?: readonly TemplateSource[];
+  readonly sources?: readonly NodeSource[];
+  readonly nowMillis?: () => number;
   readonly verifier?: Verifier;
   readonly blockWork?: bigint;
+  readonly anchors?: AnchorPolicy;
   readonly sessions?: SessionShelf;
 };
 
@@ -96,14 +99,23 @@ export type Bed = {
 };
 
 export async function startBed(options: BedOptions = {}): Promise<Bed> {
-  const { sources = [new TemplateSource()], verifier: given, blockWork, sessions, ...rest } = options;
-  if (blockWork !== undefined) for (const source of sources) source.blockWork = blockWork;
+  const {
+    sources = [new TemplateSource()],
+    nowMillis = Date.now,
+    verifier: given,
+    blockWork,
+    anchors = 'newest',
+    sessions,
+    ...rest
+  } = options;
+  if (blockWork !== undefined)
+    for (const source of sources) if (source instanceof TemplateSource) source.blockWork = blockWork;
   shared ??= createVerifier({ network: NETWORKS.development, mode: 'full', threads: 1 });
   const verifier = given ?? shared;
   const sink = new RecordingSink();
   const upstream = new NodeUpstream(
-    { network: NETWORKS.development, ...UPSTREAM_DEFAULTS, retryMillis: 100 },
-    { sources, now: () => Date.now(), log: quietLog },
+    { network: NETWORKS.development, ...UPSTREAM_DEFAULTS, anchors, retryMillis: 100 },
+    { sources, now: nowMillis, log: quietLog },
   );
   const server = await createStratumServer(
     {

@@ -2,7 +2,7 @@
  * Templates without a node, for tests of the server alone: real headers and bodies of the development network, as easy
  * as the test wants, cuts made by hand. What it does wrong is switched on by the test.
  */
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomInt } from 'node:crypto';
 import type { TemplateAnswer } from '../../bridge/nodes/template.ts';
 import type { CandidateAnswer, NodeEvents, NodeSource, WorkReward } from '../../bridge/nodes/upstream.ts';
 import { parentsRoot, transactionsRoot } from '../../protocol/body.ts';
@@ -20,12 +20,15 @@ export class TemplateSource implements NodeSource {
   height = 1_000;
   transactions: Bytes[][] = [[]];
   fees = 0n;
+  /** Anchors are drawn among the newest cut and this many before it. */
+  olderAnchors = 0;
   answer: CandidateAnswer = { state: 'accepted' };
   isAway = false;
   /** Changes a template before it is handed out. */
   spoil: (answer: TemplateAnswer) => TemplateAnswer = (answer) => answer;
   #events: NodeEvents | null = null;
   #cutId: Bytes = randomBytes(48);
+  readonly #earlier: { readonly height: number; readonly cutId: Bytes }[] = [];
 
   constructor(name = 'source') {
     this.name = name;
@@ -41,11 +44,12 @@ export class TemplateSource implements NodeSource {
       parents: [],
       transactions: this.transactions[draw % this.transactions.length] ?? [],
     };
+    const anchor = this.#drawAnchor();
     const header = encodeHeader({
       networkId: NETWORKS.development.id,
-      anchorHeight: this.height,
+      anchorHeight: anchor.height,
       timestampMillis: Date.now(),
-      anchorId: this.#cutId,
+      anchorId: anchor.cutId,
       parentsRoot: parentsRoot(body),
       transactionsRoot: transactionsRoot(body),
       rewardRoot: rewardRoot(payout, extranonce),
@@ -73,6 +77,13 @@ export class TemplateSource implements NodeSource {
     if (!this.isAway) events.head(this.height, toHex(this.#cutId));
   }
 
+  #drawAnchor(): { readonly height: number; readonly cutId: Bytes } {
+    const newest = { height: this.height, cutId: this.#cutId };
+    const older = this.olderAnchors === 0 ? [] : this.#earlier.slice(-this.olderAnchors);
+    const anchors = [...older, newest];
+    return anchors[randomInt(anchors.length)] ?? newest;
+  }
+
   get cutId(): Bytes {
     return this.#cutId;
   }
@@ -84,6 +95,7 @@ export class TemplateSource implements NodeSource {
   }
 
   cut(rewards: readonly WorkReward[] = []): void {
+    this.#earlier.push({ height: this.height, cutId: this.#cutId });
     this.height++;
     this.#cutId = randomBytes(48);
     this.#events?.cut({ height: this.height, cutId: toHex(this.#cutId), rewards });

@@ -5,6 +5,7 @@ import { NodeUpstream, type TemplateSet, UPSTREAM_DEFAULTS } from '../../bridge/
 import { chainRates, nodeSync } from '../../node/api/chain-routes.ts';
 import type { NodeIdentity } from '../../node/api/identity.ts';
 import { CutFeed, CutReader } from '../../node/events.ts';
+import type { AnchorPolicy } from '../../node/mining/anchor-choice.ts';
 import { listenForMining } from '../../node/mining/listener.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import type { Pin } from '../../protocol/api/pinned-node.ts';
@@ -41,14 +42,14 @@ export async function startMiningBed(settings: BedSettings = {}, identity?: Node
   return { bed, url, liar };
 }
 
-export const httpNode = (url: string, timeoutMillis = 10_000, pin?: Pin): HttpNode =>
+export const httpNode = (url: string, timeoutMillis = 10_000, pin?: Pin, anchors: AnchorPolicy = 'newest'): HttpNode =>
   new HttpNode(
     {
       url,
       payout: formatAddress(new Uint8Array(49), 'development'),
       maxTransactions: 65_536,
       extranonce: '00'.repeat(40),
-      anchors: 'newest',
+      anchors,
       timeoutMillis,
       pin,
     },

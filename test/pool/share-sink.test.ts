@@ -20,7 +20,8 @@ const share = (service: string, atMillis: number) => ({
   account,
   worker: '<b>"quoted"</b>',
   work: 5n,
-  anchorHeight: 7,
+  // Of a block; a share is found by the newest cut of its time.
+  anchorHeight: 3,
   cutHeight: 7,
   extranonce,
   headerDigest: pattern('header', 16),
@@ -61,7 +62,7 @@ test('shares and blocks are in the journal when their call resolves, and in the 
     service: 'solo',
     identity: { anchorHeight: 7, bytes: concat(pattern('header', 16), pattern('nonce', 8)) },
   });
-  expect(records[4]).toMatchObject({ carried: { fees: 77n, mass: 4_000 } });
+  expect(records[4]).toMatchObject({ anchorHeight: 3, carried: { fees: 77n, mass: 4_000 } });
   const sent = (await outbox.next(100))?.entries ?? [];
   expect(sent.map((entry) => [entry.sequence, decodeRecord(entry.record)])).toEqual(
     read.map((entry, i) => [entry.sequence, records[i]]),

@@ -1,4 +1,5 @@
 /** Plays strategies, some at a time on one world, and says what each was credited with. */
+import type { AnchorPolicy } from '../../../node/mining/anchor-choice.ts';
 import { seed } from '../../level.ts';
 import { CountedMiner, type Outcome } from './miner.ts';
 import { type Sinks, World } from './world.ts';
@@ -21,6 +22,7 @@ export type Play = {
   readonly first?: number;
   readonly instances?: number;
   readonly collects?: boolean;
+  readonly anchors?: AnchorPolicy;
 };
 
 /** Where the servers of one crowd put their shares, and what was credited by then, by the number of an account. */
@@ -48,9 +50,9 @@ export async function play(
 async function playCrowd(
   ledger: Ledger,
   numbers: readonly number[],
-  { instances = 2, ...traits }: Omit<Play, 'strategies' | 'first'>,
+  { instances = 2, anchors = 'newest', ...traits }: Omit<Play, 'strategies' | 'first'>,
 ): Promise<Result[]> {
-  const world = await World.open(ledger.sinks, instances);
+  const world = await World.open(ledger.sinks, instances, anchors);
   const miners = numbers.map((number) => new CountedMiner(world, number, seed + number, traits));
   let restarting: Promise<void> = Promise.resolve();
   const restarts = setInterval(() => {

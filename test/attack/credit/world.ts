@@ -13,6 +13,7 @@ import { LocalSessionShelf } from '../../../bridge/session/session-shelf.ts';
 import type { ShareSink } from '../../../bridge/shares/sink.ts';
 import type { StratumServer } from '../../../bridge/stratum-server.ts';
 import type { Verifier } from '../../../kernels/verifier.ts';
+import type { AnchorPolicy } from '../../../node/mining/anchor-choice.ts';
 import type { Bytes } from '../../../protocol/bytes.ts';
 import { NETWORKS } from '../../../protocol/network.ts';
 import { TemplateSource } from '../../bridge/template-source.ts';
@@ -58,21 +59,25 @@ type Instance = { server: StratumServer; readonly source: TemplateSource };
 
 export class World {
   readonly #sinks: Sinks;
+  readonly #anchors: AnchorPolicy;
   readonly #start = Date.now();
   readonly #shelf = new LocalSessionShelf(LIMITS, () => this.now());
   readonly #instances: Instance[] = [];
   #timer: NodeJS.Timeout | undefined;
   #cuts = 0;
 
-  private constructor(sinks: Sinks) {
+  private constructor(sinks: Sinks, anchors: AnchorPolicy) {
     this.#sinks = sinks;
+    this.#anchors = anchors;
   }
 
-  static async open(sinks: Sinks, instances = 2): Promise<World> {
-    const world = new World(sinks);
+  static async open(sinks: Sinks, instances = 2, anchors: AnchorPolicy = 'newest'): Promise<World> {
+    const world = new World(sinks, anchors);
     for (let i = 0; i < instances; i++) {
       const source = new TemplateSource(`node ${i}`);
       source.blockWork = BLOCK_WORK;
+      // Few, so that the same anchor comes again and again.
+      if (anchors === 'best') source.olderAnchors = 3;
       // Two draws, and a node that both instances agree with.
       source.transactions = [[new Uint8Array(40).fill(1)], [new Uint8Array(40).fill(2), new Uint8Array(50).fill(3)]];
       const [first] = world.#instances;
@@ -90,7 +95,7 @@ export class World {
   async #serve(source: TemplateSource): Promise<StratumServer> {
     const bootId = crypto.getRandomValues(new Uint8Array(8));
     const upstream = new NodeUpstream(
-      { network: NETWORKS.development, ...UPSTREAM_DEFAULTS, retryMillis: 100 },
+      { network: NETWORKS.development, ...UPSTREAM_DEFAULTS, anchors: this.#anchors, retryMillis: 100 },
       { sources: [source], now: () => Date.now(), log: quietLog },
     );
     const server = await createStratumServer(
