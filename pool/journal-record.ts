@@ -31,7 +31,7 @@ export type ShareRecord = {
   readonly identity: ShareIdentity | null;
 };
 
-/** Header and nonce of a share (protocol/share-identity.ts), and the anchor of the header, where the books look for it. */
+/** Header and nonce of a share (protocol/share-identity.ts), and the newest cut when its job's template was published (books rule 2), where the books look for it. */
 export type ShareIdentity = { readonly anchorHeight: number; readonly bytes: Bytes };
 
 export type BlockRecord = {
@@ -93,7 +93,7 @@ export function decodeRecord(bytes: Bytes): JournalRecord {
   return record;
 }
 
-/** The anchor of a share's header, read without the rest; undefined for what has none. */
+/** The cut that a share names, read without the rest; undefined for what has none. */
 export function anchorOfShare(bytes: Bytes): number | undefined {
   if (bytes[0] !== KINDS.share) return undefined;
   return new ByteReader(bytes.subarray(-SHARE_IDENTITY_BYTES - HEIGHT_BYTES)).height();

@@ -18,9 +18,21 @@ export const SPREAD_BLOCKS = 16;
 /** An open anchor: blocks that are registered for it or wait, and the work of a block on it. */
 export type OpenAnchor = { readonly height: number; readonly blocks: number; readonly work: number };
 
-/** Whether new work may stand on an anchor that is not the newest cut. */
-export const isWorthwhile = (anchorHeight: number, headHeight: number): boolean =>
-  anchorHeight + REGISTRATION_WINDOW - headHeight >= LEAST_CUTS_LEFT;
+/**
+ * Blocks on an anchor may be easier than those on the newest cut by this factor. Anchors of before a jump of the hash rate are much easier: their blocks would flood the cuts,
+ * wait behind harder ones, and hide the new rate from the retarget rule, which looks at the newest anchors.
+ */
+export const EASIEST = 2;
+
+/** The anchors that new work may stand on, given those with open windows of one PoW epoch; the newest of them, the last, always. */
+export function worthwhileAnchors<A extends OpenAnchor>(open: readonly A[]): readonly A[] {
+  const newest = open.at(-1);
+  if (newest === undefined) return [];
+  return open.filter(
+    ({ height, work }) =>
+      height + REGISTRATION_WINDOW - newest.height >= LEAST_CUTS_LEFT && work * EASIEST >= newest.work,
+  );
+}
 
 /** How likely each anchor is to be drawn, in their order; adds up to 1. */
 export function anchorChances(anchors: readonly OpenAnchor[], spread = SPREAD_BLOCKS): number[] {

@@ -21,7 +21,7 @@ import { nameOf } from '../ledger/registration.ts';
 import type { ReadTransaction } from '../ledger/work-block.ts';
 import type { Entry, Mempool } from '../mempool/mempool.ts';
 import { selectTransactions } from '../mempool/selection.ts';
-import { anchorAt, anchorChances, isWorthwhile, MOST_WAITING } from './anchor-choice.ts';
+import { anchorAt, anchorChances, MOST_WAITING, worthwhileAnchors } from './anchor-choice.ts';
 import type { WorkPool } from './work-pool.ts';
 
 export const DRAW_MILLIS = 5_000;
@@ -139,16 +139,15 @@ export class TemplateMaker {
     const waiting = pool.countByAnchor();
     const epoch = powEpoch(head.height, powEpochLength);
     const open = openAnchors()
-      .filter(
-        ({ anchor: { height } }) => isWorthwhile(height, head.height) && powEpoch(height, powEpochLength) === epoch,
-      )
+      .filter(({ anchor }) => powEpoch(anchor.height, powEpochLength) === epoch)
       .map(({ anchor, registered }) => ({
         anchor,
         height: anchor.height,
         blocks: registered + (waiting.get(anchor.height) ?? 0),
         work: Number(workOfTarget(anchor.target)),
       }));
-    return anchorAt(open, anchorChances(open), random(PLACES) / PLACES).anchor;
+    const drawn = worthwhileAnchors(open);
+    return anchorAt(drawn, anchorChances(drawn), random(PLACES) / PLACES).anchor;
   }
 
   #rememberMade(transactionsRoot: Bytes, entries: readonly Entry[]): void {

@@ -1,6 +1,6 @@
 /** The draw of anchors (ledger rule 42): chances even out (blocks + 1) x work, and who uses them earns no less per hash than with the newest anchor. */
 import { expect, test } from 'vitest';
-import { anchorAt, anchorChances, isWorthwhile, SPREAD_BLOCKS } from '../../node/mining/anchor-choice.ts';
+import { anchorAt, anchorChances, SPREAD_BLOCKS, worthwhileAnchors } from '../../node/mining/anchor-choice.ts';
 import { count, seed } from '../level.ts';
 import { settling } from './anchor-plot.ts';
 import { simulateAnchors } from './anchor-simulation.ts';
@@ -47,9 +47,19 @@ test('a place among the chances names an anchor that has one', () => {
   expect(anchorAt(anchors, [0.25, 0.7, 0], 0.9999).height).toBe(11);
 });
 
-test('an anchor with fewer than 16 cuts left is not worth new work', () => {
-  expect(isWorthwhile(1_000, 1_080)).toBe(true);
-  expect(isWorthwhile(1_000, 1_081)).toBe(false);
+test('not worth new work: an anchor with fewer than 16 cuts left, or with blocks less than half as hard as the newest', () => {
+  const newest = { height: 1_080, blocks: 0, work: 1_000 };
+  const anchor = (height: number, work: number) => ({ height, blocks: 0, work });
+  const open = [
+    anchor(999, 1_000),
+    anchor(1_000, 1_000),
+    anchor(1_040, 499),
+    anchor(1_041, 500),
+    anchor(1_042, 1e9),
+    newest,
+  ];
+  expect(worthwhileAnchors(open).map(({ height }) => height)).toEqual([1_000, 1_041, 1_042, 1_080]);
+  expect(worthwhileAnchors([newest])).toEqual([newest]);
 });
 
 test.each([1, 4])(

@@ -9,10 +9,10 @@ import { blockWork, initialRate, nextRate } from '../../node/ledger/retarget.ts'
 import {
   anchorAt,
   anchorChances,
-  isWorthwhile,
   MOST_WAITING,
   type OpenAnchor,
   SPREAD_BLOCKS,
+  worthwhileAnchors,
 } from '../../node/mining/anchor-choice.ts';
 import { MAX_CUT_BLOCKS } from '../../protocol/cut.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
@@ -102,12 +102,12 @@ export function simulateAnchors(world: AnchorWorld): AnchorIncome {
     }
     const pending = new Map<number, number>();
     for (const { anchor } of seen) pending.set(anchor, (pending.get(anchor) ?? 0) + 1);
-    const open: OpenAnchor[] = [];
-    for (let height = Math.max(0, head - REGISTRATION_WINDOW); height <= head; height++)
-      if (isWorthwhile(height, head)) {
-        const { registered, work } = anchors[height] as Anchor;
-        open.push({ height, blocks: registered + (pending.get(height) ?? 0), work });
-      }
+    const all: OpenAnchor[] = [];
+    for (let height = Math.max(0, head - REGISTRATION_WINDOW + 1); height <= head; height++) {
+      const { registered, work } = anchors[height] as Anchor;
+      all.push({ height, blocks: registered + (pending.get(height) ?? 0), work });
+    }
+    const open = worthwhileAnchors(all);
     const chances = anchorChances(open, spread);
     for (const [i, { height }] of open.entries()) (anchors[height] as Anchor).bestProbe += chances[i] as number;
     return drawn.map(() => anchorAt(open, chances, uniform()).height);

@@ -12,7 +12,7 @@ import { startBed } from '../bridge/bed.ts';
 import { addressOf, mine, V1Client } from '../bridge/stratum-client.ts';
 import { TemplateSource } from '../bridge/template-source.ts';
 
-const SLICE_CUTS = 8;
+const SLICE_CUTS = 4;
 const sliceOf = (height: number): number => Math.floor(height / SLICE_CUTS);
 
 test('work on old anchors stays in the slice of its own time', async () => {
@@ -24,7 +24,7 @@ test('work on old anchors stays in the slice of its own time', async () => {
   const client = await V1Client.open(port);
   await client.login(`${addressOf(1)}.rig`);
   const heads: number[] = [];
-  for (let cuts = 0; cuts < 24; cuts++) {
+  for (let cuts = 0; cuts < 12; cuts++) {
     const last = serialOf(client.jobs.at(-1)?.jobId ?? 0);
     source.cut();
     const job: Job = await client.until(() => client.jobs.find(({ jobId }) => serialOf(jobId) > last));
@@ -34,7 +34,7 @@ test('work on old anchors stays in the slice of its own time', async () => {
   client.close();
   expect(sink.accepted.map(({ cutHeight }) => cutHeight)).toEqual(heads);
   // Every hash was a block here.
-  expect(sink.blocks.length).toBe(24);
+  expect(sink.blocks.length).toBe(12);
   for (const { anchorHeight, header } of sink.blocks) expect(decodeHeader(header).anchorHeight).toBe(anchorHeight);
   expect(sink.blocks.some(({ anchorHeight, cutHeight }) => sliceOf(anchorHeight) < sliceOf(cutHeight))).toBe(true);
 
