@@ -11,6 +11,7 @@ type Stats = {
   shares: { accepted: number; stale: number; rejected: Record<string, number> };
   found: { block_id: string; address: string; worker: string; state: string; amount?: string }[];
   connections: { mining: number };
+  anchors: { newest: number; older: number; mean_age: number };
 };
 
 const json = async <T>(url: string): Promise<T> => (await (await fetch(url)).json()) as T;
@@ -90,6 +91,30 @@ test('blocks found through a bridge are registered and paid to the miner’s own
   expect(settled.shares.rejected).not.toHaveProperty('duplicate');
   await expectPaid(settled, api, [1, 2, 3]);
   expect(new Set(settled.found.map(({ block_id }) => block_id)).size).toBe(settled.found.length);
+  expect(await svcBridge.stop()).toBe(0);
+  expect(await svcd.stop()).toBe(0);
+});
+
+test('blocks on anchors that were drawn are paid too', async () => {
+  const svcd = node(folder());
+  const api = `http://127.0.0.1:${await svcd.until(/public API address=127.0.0.1:(\d+)/)}`;
+  const mining = `http://127.0.0.1:${await svcd.until(/mining listener address=127.0.0.1:(\d+)/)}`;
+  const svcBridge = bridge(folder(), '--node', mining, '--anchors', 'best');
+  const tcp = await svcBridge.until(/kind=tcp host=127.0.0.1 port=(\d+)/);
+  const stats = `http://127.0.0.1:${await svcBridge.until(/statistics address=127.0.0.1:(\d+)/)}/v1/stats`;
+  await svcBridge.until(/(ready) healthy=true/);
+  const rig = miner(`stratum2+tcp://127.0.0.1:${tcp}`, 4, 'rig');
+  for (;;) {
+    const { found, anchors } = await json<Stats>(stats);
+    if (found.length >= 5 && anchors.older >= 40) break;
+    await sleep(200);
+  }
+  expect(await rig.stop()).toBe(0);
+  const settled = await untilSettled(stats, 5);
+  expect(settled.shares.rejected).not.toHaveProperty('above_target');
+  expect(settled.shares.rejected).not.toHaveProperty('duplicate');
+  expect(settled.anchors.older).toBeGreaterThan(settled.anchors.newest);
+  await expectPaid(settled, api, [4]);
   expect(await svcBridge.stop()).toBe(0);
   expect(await svcd.stop()).toBe(0);
 });

@@ -123,6 +123,7 @@ test('bad requests are refused with their code', async () => {
     [template({ ...good, extranonce: 'ff' }), 400, 'payout_invalid'],
     [template({ ...good, extranonce: '00'.repeat(41) }), 400, 'request_malformed'],
     [template({ ...good, max_transaction: 3 }), 400, 'request_malformed'],
+    [template({ ...good, anchors: 'oldest' }), 400, 'request_malformed'],
     [template({ payout }), 400, 'request_malformed'],
     [template([]), 400, 'request_malformed'],
     [post('/v1/mining/templates', '{'), 400, 'request_malformed'],
