@@ -1,6 +1,7 @@
 /** `GET /v1/stats` of the bridge: its figures as JSON, for programs of the operator. Web pages are not served. */
 import type { ListenAddress } from '../runtime/command-line/command-line.ts';
 import { Door, SMALL_DOOR } from '../runtime/door/door.ts';
+import { sharedInFlight } from '../runtime/in-flight.ts';
 import type { Logger } from '../runtime/log.ts';
 
 export interface StatsListener {
@@ -19,6 +20,7 @@ export async function listenForStats(
   address: ListenAddress,
   { stats, log, hosts = [] }: StatsListenerDependencies,
 ): Promise<StatsListener> {
+  const gather = sharedInFlight(stats);
   const door = new Door(
     { name: 'statistics', limits: SMALL_DOOR, hosts, origins: [] },
     {
@@ -30,7 +32,7 @@ export async function listenForStats(
         if (path !== '/v1/stats') send(404, { error: 'only /v1/stats is here' });
         else if (request.method !== 'GET' && request.method !== 'HEAD') send(405, { error: 'use GET' });
         else
-          await stats().then(
+          await gather().then(
             (document) => send(200, document),
             () => send(503, { error: 'the figures could not be had' }),
           );

@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import type { ListenAddress } from './command-line/command-line.ts';
 import { Door, SMALL_DOOR } from './door/door.ts';
+import { sharedInFlight } from './in-flight.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -24,6 +25,7 @@ export async function listenForMetrics(
   address: ListenAddress,
   { metrics, log, hosts = [] }: MetricsListenerDependencies,
 ): Promise<MetricsListener> {
+  const text = sharedInFlight(() => metrics.text());
   const door = new Door(
     { name: 'metrics', limits: SMALL_DOOR, hosts, origins: [] },
     {
@@ -31,7 +33,7 @@ export async function listenForMetrics(
         if (path !== '/metrics') response.writeHead(404).end('only /metrics is here\n');
         else if (request.method !== 'GET' && request.method !== 'HEAD')
           response.writeHead(405, { allow: 'GET, HEAD' }).end('use GET\n');
-        else void answer(metrics, response, log);
+        else void answer(text, response, log);
       },
     },
     { log },
@@ -39,9 +41,13 @@ export async function listenForMetrics(
   return { address: await door.listen(address, { what: 'metrics' }), close: () => door.close() };
 }
 
-async function answer(metrics: Metrics, response: ServerResponse, log: Pick<Logger, 'error'>): Promise<void> {
+async function answer(
+  gather: () => Promise<string>,
+  response: ServerResponse,
+  log: Pick<Logger, 'error'>,
+): Promise<void> {
   try {
-    const text = await metrics.text();
+    const text = await gather();
     response.writeHead(200, { 'content-type': METRICS_CONTENT_TYPE }).end(text);
   } catch (error) {
     log.error('metrics could not be gathered', { error });

@@ -1,0 +1,54 @@
+/** Metrics and statistics have no rate limit: whoever reaches them asks as often as the connection allows. They are gathered once for all that ask meanwhile. */
+import { setImmediate as turn } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { listenForStats } from '../../bridge/stats-listener.ts';
+import { Metrics } from '../../runtime/metrics.ts';
+import { listenForMetrics } from '../../runtime/metrics-listener.ts';
+import { quietLog } from '../quiet-log.ts';
+import { dial } from './raw-client.ts';
+
+const BIND = { host: '127.0.0.1', port: 0 };
+const EACH = 32;
+const CONNECTIONS = 20;
+
+/** Sends as many as a connection takes, on several at once; resolves when all are answered. */
+async function flood(port: number, path: string): Promise<void> {
+  const request = `GET ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`.repeat(EACH);
+  const clients = await Promise.all(Array.from({ length: CONNECTIONS }, () => dial(port, request)));
+  onTestFinished(() => {
+    for (const { socket } of clients) socket.destroy();
+  });
+  for (const client of clients)
+    await expect.poll(() => client.text.split('HTTP/1.1 200').length - 1, { timeout: 60_000 }).toBe(EACH);
+}
+
+test('metrics', async () => {
+  const metrics = new Metrics();
+  let gathered = 0;
+  const { text } = metrics;
+  metrics.text = async () => {
+    gathered++;
+    await turn();
+    return text.call(metrics);
+  };
+  const listener = await listenForMetrics(BIND, { metrics, log: quietLog });
+  onTestFinished(() => listener.close());
+  await flood(listener.address.port, '/metrics');
+  expect(gathered).toBeLessThanOrEqual(2 * CONNECTIONS);
+});
+
+test('statistics, also when they cannot be had', async () => {
+  let gathered = 0;
+  const stats = async () => {
+    gathered++;
+    await turn();
+    if (gathered === 1) throw new Error('the first time');
+    return { shares: gathered };
+  };
+  const listener = await listenForStats(BIND, { stats, log: quietLog });
+  onTestFinished(() => listener.close());
+  const failed = await fetch(`http://127.0.0.1:${listener.address.port}/v1/stats`);
+  expect(failed.status).toBe(503);
+  await flood(listener.address.port, '/v1/stats');
+  expect(gathered).toBeLessThanOrEqual(2 * CONNECTIONS);
+});
