@@ -10,6 +10,7 @@ import { Chart, type Point } from '../view/chart.tsx';
 import { Figure, Placeholder } from '../view/parts.tsx';
 import { BooksWatched, storageOf } from './books-watched.tsx';
 import { type Circumstances, claimMining, mayMine, WHY_NOT, watchCircumstances } from './consent.ts';
+import { withPoint } from './rate-points.ts';
 
 type Device = 'auto' | 'webgpu' | 'wasm' | 'light';
 type Settings = {
@@ -25,7 +26,6 @@ type Settings = {
 
 const CORES = navigator.hardwareConcurrency || 2;
 const KEPT = 'svc-page-miner';
-const POINTS = 600;
 
 function initial(): Settings {
   const base: Settings = {
@@ -78,7 +78,7 @@ export function MinePage() {
   });
   const [stats, setStats] = useState<PageMinerStats>();
   const [problem, setProblem] = useState<string>();
-  const points = useRef<Point[]>([]);
+  const points = useRef<readonly Point[]>([]);
   const miner = useRef<PageMiner>(undefined);
   const release = useRef<() => void>(undefined);
   useEffect(() => watchCircumstances((now) => setAround((before) => ({ ...now, otherTab: before.otherTab }))), []);
@@ -120,7 +120,7 @@ export function MinePage() {
     miner.current = page;
     page.onStats = (now) => {
       setStats(now);
-      points.current = [...points.current, { at_millis: Date.now(), hash_rate: now.rates.short ?? 0 }].slice(-POINTS);
+      points.current = withPoint(points.current, { at_millis: Date.now(), hash_rate: now.rates.short ?? 0 });
     };
     try {
       await page.start({

@@ -57,14 +57,15 @@ export async function open(url: string, options: BrowserContextOptions = {}): Pr
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 type AxeWindow = {
-  axe: { run(): Promise<{ violations: { id: string; impact: string; nodes: { html: string }[] }[] }> };
+  axe: { run(options: object): Promise<{ violations: { id: string; impact: string; nodes: { html: string }[] }[] }> };
 };
 
-/** Faults that axe-core calls serious or critical, with the first element of each. */
-export async function seriousFaults(page: Page): Promise<string[]> {
+/** Faults that axe-core calls serious or critical, with the first element of each; all rules, or those that are named. */
+export async function seriousFaults(page: Page, rules?: readonly string[]): Promise<string[]> {
   // Through the debugger and not as a script element, which the page's policy would refuse.
-  await page.evaluate(axeSource);
-  const { violations } = await page.evaluate(() => (globalThis as unknown as AxeWindow).axe.run());
+  if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axeSource);
+  const options = rules === undefined ? {} : { runOnly: { type: 'rule', values: rules } };
+  const { violations } = await page.evaluate((given) => (globalThis as unknown as AxeWindow).axe.run(given), options);
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`);

@@ -39,7 +39,7 @@ export class KillableStack {
   readonly #options: KillableOptions;
 
   constructor(options: Partial<KillableOptions> = {}) {
-    this.#options = { cutMillis: 200, initialWork: 100, minimumWork: 50, ...options };
+    this.#options = { cutMillis: 100, initialWork: 100, minimumWork: 50, ...options };
     const directory = temporaryDirectory();
     this.poolDirectory = join(directory, 'pool');
     this.#nodeDirectory = join(directory, 'node');

@@ -25,7 +25,7 @@ import { RunningPart } from '../../stack/process.ts';
 import { ensureWallet, minerAddress } from '../../stack/wallets.ts';
 import { bringCluster } from '../pool/ready-cluster.ts';
 
-const PACE: Pace = { cutMillis: 150, sliceCuts: 12, payoutInterval: '2s' };
+const PACE: Pace = { cutMillis: 80, sliceCuts: 12, payoutInterval: '1s' };
 
 /** A free port for each part of the stack. */
 export async function stackPorts(): Promise<Ports> {
