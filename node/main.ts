@@ -12,6 +12,7 @@ import { makeGenesis, writeGenesis } from './make-genesis.ts';
 import { genesisOptions, pruneOptions, rebuildOptions, runOptions } from './node-options.ts';
 import { storeDirectory } from './open-node.ts';
 import { LedgerStore } from './store/ledger-store.ts';
+import { validatorCommands } from './validator-commands.ts';
 
 /** A failure with a code is told in one line; anything else is a defect and shows where it came from. */
 function failed(name: string, error: unknown, terminal: Terminal): number {
@@ -137,5 +138,11 @@ const genesisCommand = command(
 );
 
 await runProgram(
-  commandTable('svcd', 'A full node of the ledger.', [runCommand, genesisCommand, pruneCommand, rebuildCommand]),
+  commandTable('svcd', 'A full node of the ledger.', [
+    runCommand,
+    genesisCommand,
+    pruneCommand,
+    rebuildCommand,
+    ...validatorCommands,
+  ]),
 );

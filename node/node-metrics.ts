@@ -1,5 +1,6 @@
 /** The metrics `svc_node_*` of the specification. What has no source yet (peers, p2p bytes) is absent, not zero. */
 import type { Metrics } from '../runtime/metrics.ts';
+import { CONSENSUS_COUNTS, type ConsensusCount, type ConsensusFigures } from './consensus/figures.ts';
 import type { CutStep } from './cut-clock.ts';
 import type { FullNode } from './full-node.ts';
 
@@ -7,6 +8,8 @@ export type NodeMetrics = {
   cutStep(step: CutStep, seconds: number): void;
   submission(kind: 'template' | 'block' | 'transaction', result: string): void;
   watch(node: FullNode): void;
+  /** Of a node whose cuts are made by separate validators. */
+  consensus(peers: () => number): ConsensusFigures;
 };
 
 const STEP_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
@@ -42,6 +45,20 @@ export function nodeMetrics(
   });
   return {
     cutStep: (step, seconds) => steps.observe(seconds, { step }),
+    consensus(peers) {
+      const counters = new Map(
+        Object.entries(CONSENSUS_COUNTS).map(([name, help]) => [
+          name,
+          metrics.counter(`svc_node_consensus_${name}_total`, { help }),
+        ]),
+      );
+      const connected = metrics.gauge('svc_node_peers', { help: 'Neighbours that are connected' });
+      metrics.beforeScrape(() => connected.set(peers()));
+      return {
+        step: (step, seconds) => steps.observe(seconds, { step }),
+        count: (what: ConsensusCount) => counters.get(what)?.add(1),
+      };
+    },
     submission: (kind, result) => submissions.add(1, { kind, result }),
     watch(node) {
       node.on('cut', (effects) => {

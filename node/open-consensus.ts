@@ -6,9 +6,16 @@ import { steadyMillis } from '../runtime/clock.ts';
 import { type ListenAddress, showListenAddress } from '../runtime/command-line/command-line.ts';
 import type { Logger } from '../runtime/log.ts';
 import { ConsensusDriver } from './consensus/driver.ts';
+import type { Effect, Event } from './consensus/effects.ts';
+import { ConsensusWatch } from './consensus/figures.ts';
 import { ConsensusLog } from './consensus/log-file.ts';
+import type { ConsensusState } from './consensus/state.ts';
 import { TcpTransport } from './consensus/tcp-transport.ts';
+import { TraceRecorder } from './consensus/trace-recorder.ts';
+import { consensusReport } from './consensus-report.ts';
+import { serveControl } from './control-socket.ts';
 import type { ConsensusNode } from './node.ts';
+import type { NodeMetrics } from './node-metrics.ts';
 import type { ValidatorKey } from './validator-key.ts';
 
 export type ConsensusSettings = {
@@ -24,6 +31,7 @@ export type ConsensusDependencies = {
   readonly log: Logger;
   now(): number;
   readonly started: (name: string, stop: () => Promise<void> | void) => void;
+  readonly figures?: Pick<NodeMetrics, 'consensus'> | undefined;
 };
 
 /** A log belongs to one key: a rotated key begins another. */
@@ -31,7 +39,7 @@ const logDirectory = (dataDir: string, id: Uint8Array): string => join(dataDir, 
 
 export async function openConsensus(
   { dataDir, cutMillis, key, binds, neighbours }: ConsensusSettings,
-  { node, log, now, started }: ConsensusDependencies,
+  { node, log, now, started, figures: metrics }: ConsensusDependencies,
 ): Promise<ConsensusDriver> {
   const { chainId } = node;
   const id = key && validatorId(key.publicKey);
@@ -42,6 +50,8 @@ export async function openConsensus(
   );
   for (const address of await transport.listen())
     log.info('validator overlay', { address: showListenAddress(address) });
+  const figures = metrics?.consensus(() => transport.peers().length);
+  let noted: ((event: Event, effects: readonly Effect[], state: ConsensusState) => void) | undefined;
   const driver = new ConsensusDriver(cutMillis, {
     node,
     transport,
@@ -49,7 +59,17 @@ export async function openConsensus(
     log: log.child('consensus'),
     now,
     steady: steadyMillis,
+    watch: (event, effects, state) => noted?.(event, effects, state),
+    onStep: figures?.step,
   });
+  const recorder = new TraceRecorder(driver.state);
+  const watch = figures && new ConsensusWatch(driver.state, figures, steadyMillis);
+  noted = (event, effects, state) => {
+    recorder.note(event, state);
+    watch?.note(event, effects, state);
+  };
+  const report = () => consensusReport(node, driver.state, id, transport.peers().length, recorder.text);
+  started('questions about consensus', await serveControl(dataDir, () => `${JSON.stringify(report())}\n`));
   started('consensus', () => driver.close());
   driver.start();
   log.info(id === undefined ? 'following the validators' : 'validator', {

@@ -144,6 +144,6 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
   if (validators === undefined) {
     const heartbeats = beat(node, log);
     started('heartbeats', () => heartbeats.stop());
-  } else await openConsensus({ dataDir, cutMillis, key, ...validators }, { node, log, now, started });
+  } else await openConsensus({ dataDir, cutMillis, key, ...validators }, { node, log, now, started, figures });
   return node;
 }

@@ -11,6 +11,7 @@ export const RUNTIME_ERROR_CODES = [
   'listen_failed',
   'secret_file_exposed',
   'secret_file_unreadable',
+  'node_not_asked',
   'invariant_broken',
 ] as const;
 

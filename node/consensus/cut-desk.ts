@@ -26,6 +26,7 @@ export type CutDeskDependencies = {
   /** The neighbour sent a body that is not the block's. */
   blame(peer: Peer): void;
   fail(error: unknown): void;
+  readonly onExecuted?: ((seconds: number) => void) | undefined;
 };
 
 type Waiting = { readonly cut: ProposedCut; readonly arrived: Map<string, ArrivedBlock>; isBusy: boolean };
@@ -165,7 +166,9 @@ export class CutDesk {
     // One that could not be looked at now, or that had to leave meanwhile, is asked for again with the next tick.
     if (!cut.blockIds.every((id) => ledger.isHere(id))) return;
     this.#waiting.delete(name);
+    const began = performance.now();
     const applied = ledger.execute(cut);
+    this.#with.onExecuted?.((performance.now() - began) / 1000);
     if (typeof applied !== 'string') this.#keep(name, applied);
     verdict(height, name, typeof applied !== 'string', typeof applied === 'string' ? applied : undefined);
   }

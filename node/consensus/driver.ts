@@ -18,9 +18,11 @@ import { BlockExchange } from './block-exchange.ts';
 import { finalizedOf, lastCutIn } from './catch-up.ts';
 import { Committee } from './committee.ts';
 import { CutDesk, nextEarliest } from './cut-desk.ts';
+import { hexOf } from './dump.ts';
 import type { Effect, Event, Message, Peer, Proposal, Receiver, Recovered } from './effects.ts';
 import { step } from './engine.ts';
 import { examine } from './examine.ts';
+import type { ConsensusFigures } from './figures.ts';
 import type { ConsensusLog } from './log-file.ts';
 import { decodeMessage, encodeMessage } from './messages.ts';
 import { beginMillis, isTimely, tickMillis, timelyIn, timeoutMillis } from './pace.ts';
@@ -29,7 +31,7 @@ import { RULES } from './rules.ts';
 import { type SignatureCheck, signatureCheck, signedText } from './signatures.ts';
 import type { ConsensusState } from './state.ts';
 import type { Transport } from './transport.ts';
-import { type CutName, NIL } from './votes.ts';
+import type { CutName } from './votes.ts';
 
 /** Neighbours that are told at once what this node holds. */
 const SOME = 3;
@@ -59,6 +61,7 @@ export type DriverDependencies = {
   steady(): number;
   /** Told of each event before the engine is, and of what came out. */
   readonly watch?: (event: Event, effects: readonly Effect[], state: ConsensusState) => void;
+  readonly onStep?: ConsensusFigures['step'] | undefined;
 };
 
 export class ConsensusDriver {
@@ -96,6 +99,7 @@ export class ConsensusDriver {
       want: (ids, cut) => this.#blocks.want(ids, this.#sources.get(cut)),
       blame: (peer) => transport.drop(peer, 'wrong_body'),
       fail: (error) => this.#fail(error),
+      onExecuted: (seconds) => dependencies.onStep?.('execute', seconds),
     });
     this.#blocks = new BlockExchange({
       node,
@@ -286,10 +290,12 @@ export class ConsensusDriver {
     const cut = this.#desk.executed(proposal);
     if (typeof cut === 'string') throw new Error(`the cut that was decided cannot be executed: ${cut}`);
     const { round, votes } = proof;
+    const began = performance.now();
     await this.#ledger.commit(cut, {
       round,
       signatures: votes.map(({ member, signature }) => ({ member, signature })),
     });
+    this.#with.onStep?.('commit', (performance.now() - began) / 1000);
     const source = this.#sources.get(proof.cut);
     const wasServed = proposal.signature.length === 0;
     this.#enter(proof.height + 1);
@@ -387,5 +393,3 @@ export class ConsensusDriver {
     });
   }
 }
-
-export const hexOf = (cut: CutName): string => (cut === NIL ? 'nil' : Buffer.from(cut, 'latin1').toString('hex'));

@@ -4,27 +4,38 @@
  */
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { Committee } from './committee.ts';
-import type { Effect, Event } from './effects.ts';
+import type { Effect, Event, Recovered } from './effects.ts';
 import { step } from './engine.ts';
+import { lastCutOf } from './last-cut.ts';
+import { openState } from './recovery.ts';
 import { RULES, type Rules } from './rules.ts';
-import { type ConsensusState, createState } from './state.ts';
+import type { ConsensusState } from './state.ts';
+import type { Proof } from './votes.ts';
 
 const FORMAT = 'svc-consensus-trace-1';
 
-type Start = { readonly height: number; readonly committee: Committee; readonly self: number };
+export type TraceStart = {
+  readonly height: number;
+  readonly committee: Committee;
+  readonly self: number;
+  /** The cut before, where there is one. */
+  readonly last?: { readonly proof: Proof; readonly committee: Committee };
+  /** What the log held. */
+  readonly recovered?: Recovered;
+};
 
-const CUT_FIELDS = new Set(['cut', 'wantCut']);
+const CUT_FIELDS = new Set(['cut', 'wantCut', 'locked', 'valid']);
 
 function replacer(this: unknown, key: string, value: unknown): unknown {
   if (value instanceof Committee) return { $committee: { setId: value.setId, members: value.members } };
   if (typeof value === 'bigint') return { $integer: value.toString() };
   if (value instanceof Uint8Array) return { $hex: toHex(value) };
-  if (CUT_FIELDS.has(key)) return toHex(Buffer.from(value as string, 'latin1'));
+  if (CUT_FIELDS.has(key) && typeof value === 'string') return toHex(Buffer.from(value, 'latin1'));
   return value;
 }
 
 function reviver(key: string, value: unknown): unknown {
-  if (CUT_FIELDS.has(key)) return Buffer.from(value as string, 'hex').toString('latin1');
+  if (CUT_FIELDS.has(key) && typeof value === 'string') return Buffer.from(value, 'hex').toString('latin1');
   if (typeof value !== 'object' || value === null) return value;
   if ('$integer' in value) return BigInt(value.$integer as string);
   if ('$hex' in value) return fromHex(value.$hex as string);
@@ -35,14 +46,14 @@ function reviver(key: string, value: unknown): unknown {
   return value;
 }
 
-export function encodeTrace(start: Start, events: readonly Event[]): string {
+export function encodeTrace(start: TraceStart, events: readonly Event[]): string {
   const lines = [{ format: FORMAT, ...start }, ...events];
   return lines.map((line) => `${JSON.stringify(line, replacer)}\n`).join('');
 }
 
-export function decodeTrace(text: string): { start: Start; events: Event[] } {
+export function decodeTrace(text: string): { start: TraceStart; events: Event[] } {
   const [first = '{}', ...rest] = text.trimEnd().split('\n');
-  const { format, ...start } = JSON.parse(first, reviver) as Start & { format?: string };
+  const { format, ...start } = JSON.parse(first, reviver) as TraceStart & { format?: string };
   if (format !== FORMAT) throw new TypeError(`not a trace of the format ${FORMAT}`);
   return { start, events: rest.map((line) => JSON.parse(line, reviver) as Event) };
 }
@@ -50,6 +61,7 @@ export function decodeTrace(text: string): { start: Start; events: Event[] } {
 /** Runs the engine over a trace. */
 export function replay(text: string, rules: Rules = RULES): { state: ConsensusState; effects: Effect[][] } {
   const { start, events } = decodeTrace(text);
-  const state = createState(start.height, start.committee, start.self);
+  const { height, committee, self, last, recovered } = start;
+  const state = openState(height, committee, self, last && lastCutOf(last.proof, last.committee), recovered, rules);
   return { state, effects: events.map((event) => step(state, event, rules)) };
 }

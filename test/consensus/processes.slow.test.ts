@@ -3,6 +3,7 @@
  * nobody ever votes twice. Nothing here is measured by the clock: what is waited for comes, sooner or later.
  */
 import { afterEach, expect, test } from 'vitest';
+import type { ConsensusReport } from '../../node/consensus-report.ts';
 import { count, seed } from '../level.ts';
 import { randomOf } from '../node/bed.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -21,6 +22,16 @@ test('four validators and a follower have one chain; validators killed at random
   await processes.prepare(CUT_MILLIS);
   for (const process of processes.all) process.start();
   await processes.reached(2);
+  const [first] = processes.validators;
+  expect(await processes.ask(first as NonNullable<typeof first>, 'validator', 'status')).toMatch(
+    /^in the committee +yes.*^signs +yes/ms,
+  );
+  expect(await processes.ask(processes.plain, 'validator', 'status')).toContain('it follows');
+  const dump = JSON.parse(
+    await processes.ask(first as NonNullable<typeof first>, 'consensus', 'dump'),
+  ) as ConsensusReport;
+  expect(dump.consensus.height).toBeGreaterThan(2);
+  expect(dump.consensus.members.length).toBe(VALIDATORS);
 
   for (let kill = 0; kill < count({ full: 3, deep: 60 }); kill++) {
     const victim = processes.validators[random(VALIDATORS)] as (typeof processes.validators)[number];

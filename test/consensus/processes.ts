@@ -2,10 +2,11 @@
  * Separate validators as processes: four `svcd run` with a key each and a node that follows, over real sockets on this machine. A watcher in the test is a neighbour of all validators: it
  * keeps every vote that any of them sends.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { decodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
 import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
 import { developmentGenesis, developmentSeed, validatorName } from '../../node/development.ts';
@@ -168,6 +169,12 @@ export class ValidatorProcesses {
       if ([...heights.values()].every((known) => known >= height)) return;
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
+  }
+
+  /** What `svcd` with these words says of the process. */
+  async ask({ name }: SvcdProcess, ...words: string[]): Promise<string> {
+    const line = [MAIN, ...words, '--data-dir', join(this.#directory, name)];
+    return (await promisify(execFile)(process.execPath, line)).stdout;
   }
 
   async highest(): Promise<number> {

@@ -1,0 +1,52 @@
+/** Records the trace of the running height: how it began and every event since, so that `svcd consensus dump --trace` gives what the engine can be run over again (trace.ts). */
+import type { Event } from './effects.ts';
+import { lastProof } from './last-cut.ts';
+import type { ConsensusState } from './state.ts';
+import { encodeTrace, type TraceStart } from './trace.ts';
+
+/** A height that takes longer is recorded from its start up to here. */
+const MAX_EVENTS = 8_192;
+
+export class TraceRecorder {
+  #start: TraceStart;
+  #events: Event[] = [];
+
+  constructor(state: ConsensusState) {
+    this.#start = startOf(state);
+  }
+
+  /** After the engine has taken the event. */
+  note(event: Event, state: ConsensusState): void {
+    if (event.type !== 'height' || state.height !== event.height) {
+      if (this.#events.length < MAX_EVENTS) this.#events.push(event);
+      return;
+    }
+    this.#start = startOf(state);
+    this.#events = [...earlyEvents(state)];
+  }
+
+  get text(): string {
+    return encodeTrace(this.#start, this.#events);
+  }
+}
+
+function startOf(state: ConsensusState): TraceStart {
+  const { height, committee, self, last, recovered } = state;
+  const proof = lastProof(state);
+  return {
+    height,
+    committee,
+    self,
+    ...(last !== undefined && proof !== undefined && { last: { proof, committee: last.committee } }),
+    ...(recovered && { recovered }),
+  };
+}
+
+/** What came for the height before it began. */
+function* earlyEvents(state: ConsensusState): Generator<Event> {
+  for (const { proposal, prevotes, precommits } of state.rounds.values()) {
+    if (proposal !== undefined) yield { type: 'proposal', proposal, timely: false };
+    for (const vote of [...prevotes.votes, ...precommits.votes])
+      if (vote !== undefined && vote.member !== state.self) yield { type: 'vote', vote };
+  }
+}

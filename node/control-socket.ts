@@ -1,0 +1,49 @@
+/**
+ * A question to a running node on this machine: a socket in its data directory that only its user can open. Whoever connects gets one JSON document and is let go; nothing that is sent is read.
+ */
+import { chmodSync, rmSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { join } from 'node:path';
+import { RuntimeError } from '../runtime/runtime-error.ts';
+
+const ASK_MILLIS = 10_000;
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+
+const socketPath = (dataDir: string): string => join(dataDir, 'consensus.sock');
+
+export async function serveControl(dataDir: string, answer: () => string): Promise<() => Promise<void>> {
+  const path = socketPath(dataDir);
+  // One that a crash left; the directory is locked, so no other process has it.
+  rmSync(path, { force: true });
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.setTimeout(ASK_MILLIS, () => socket.destroy());
+    socket.write(answer(), () => socket.destroySoon());
+  });
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(path, () => resolve()));
+  chmodSync(path, 0o600);
+  return () => new Promise((resolve) => server.close(() => resolve()));
+}
+
+/** The document of the node that has this data directory. */
+export async function askControl(dataDir: string): Promise<string> {
+  const socket = connect(socketPath(dataDir));
+  socket.setTimeout(ASK_MILLIS, () => socket.destroy(new Error('it does not answer')));
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const part of socket as AsyncIterable<Buffer>) {
+      bytes += part.length;
+      if (bytes > MAX_ANSWER_BYTES) throw new Error('its answer has no end');
+      parts.push(part);
+    }
+  } catch (error) {
+    throw new RuntimeError(
+      'node_not_asked',
+      `no node that takes part in consensus runs in ${dataDir}: ${(error as Error).message}`,
+    );
+  } finally {
+    socket.destroy();
+  }
+  return Buffer.concat(parts).toString('utf8');
+}

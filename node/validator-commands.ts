@@ -1,0 +1,66 @@
+/** `svcd validator status` and `svcd consensus dump`: what a running node knows of its part in consensus. */
+import { flag } from '../runtime/command-line/command-line.ts';
+import { command, commandTable } from '../runtime/program.ts';
+import type { ConsensusReport } from './consensus-report.ts';
+import { askControl } from './control-socket.ts';
+import { storeOptions } from './node-options.ts';
+
+const statusOptions = { dataDir: storeOptions.dataDir } as const;
+
+const dumpOptions = {
+  dataDir: storeOptions.dataDir,
+  trace: flag({ help: 'the recorded events of the running height instead, which the engine can be run over again' }),
+} as const;
+
+const read = async (dataDir: string): Promise<ConsensusReport> =>
+  JSON.parse(await askControl(dataDir)) as ConsensusReport;
+
+/** One line a fact. */
+export function statusLines({ validator, neighbours, consensus }: ConsensusReport): string[] {
+  const { height, round, step, stopped } = consensus;
+  const place = `height ${height}, round ${round}, ${step}; ${neighbours} neighbours`;
+  if (validator === null) return ['this node has no consensus key: it follows', place];
+  const seat = consensus.member < 0 ? 'no: it is not in the committee' : `yes, member ${consensus.member}`;
+  const signs = stopped ? 'no: its key runs in another process too' : consensus.signs ? 'yes' : 'no';
+  return [
+    `validator            ${validator.id}`,
+    `in the committee     ${seat}`,
+    `signs                ${signs}`,
+    `windows attended     ${validator.attended_windows} of ${validator.windows_over} that are over in epoch ${validator.epoch}`,
+    `last heartbeat       ${validator.heartbeat_epoch === null ? 'none: it is not registered' : `epoch ${validator.heartbeat_epoch}`}`,
+    `consensus            ${place}`,
+  ];
+}
+
+const statusCommand = command(
+  {
+    name: 'svcd validator status',
+    summary: 'Says whether the validator of a running node is in the committee, signs, and was there.',
+    options: statusOptions,
+    examples: [{ line: 'svcd validator status --data-dir .data/node', says: 'of the node that runs there' }],
+  },
+  async ({ dataDir }, _operands, terminal) => {
+    const report = await read(dataDir);
+    terminal.out(`${statusLines(report).join('\n')}\n`);
+    return report.validator === null || report.consensus.signs ? 0 : 1;
+  },
+);
+
+const dumpCommand = command(
+  {
+    name: 'svcd consensus dump',
+    summary: 'Prints the state of the running round as JSON.',
+    options: dumpOptions,
+    examples: [{ line: 'svcd consensus dump --data-dir .data/node', says: 'of the node that runs there' }],
+  },
+  async ({ dataDir, trace: wantsTrace }, _operands, terminal) => {
+    const { trace, ...rest } = await read(dataDir);
+    terminal.out(wantsTrace ? trace : `${JSON.stringify(rest, null, 2)}\n`);
+    return 0;
+  },
+);
+
+export const validatorCommands = [
+  commandTable('svcd validator', 'The validator of a running node.', [statusCommand]),
+  commandTable('svcd consensus', 'The consensus of a running node.', [dumpCommand]),
+];

@@ -1,0 +1,74 @@
+/** What a running member tells: its trace gives the same effects again, its figures count what went wrong, and its report says where it stands. */
+import { afterEach, expect, test } from 'vitest';
+import type { Effect } from '../../node/consensus/effects.ts';
+import { type ConsensusCount, ConsensusWatch } from '../../node/consensus/figures.ts';
+import { replay } from '../../node/consensus/trace.ts';
+import { TraceRecorder } from '../../node/consensus/trace-recorder.ts';
+import { consensusReport } from '../../node/consensus-report.ts';
+import { developmentKey, validatorName } from '../../node/development.ts';
+import { statusLines } from '../../node/validator-commands.ts';
+import { validatorId } from '../../protocol/staking/names.ts';
+import { DrivenNetwork, MEMBERS, until } from './driven.ts';
+
+let network: DrivenNetwork | undefined;
+afterEach(async () => {
+  await network?.close();
+});
+
+const shown = (effects: readonly Effect[]) =>
+  effects.map((effect) => {
+    if (effect.do === 'sign' || (effect.do === 'send' && effect.to === 'all')) {
+      const { message } = effect;
+      const place = message.type === 'vote' ? message.vote : message.type === 'proposal' ? message.proposal : undefined;
+      return [effect.do, message.type, place?.height, place?.round, place?.cut];
+    }
+    return effect.do === 'decide' ? ['decide', effect.proof.cut, effect.proof.round] : [effect.do];
+  });
+
+test('the trace of a height, recorded by a member at work, gives the same effects again; figures and report fit', async () => {
+  network = new DrivenNetwork();
+  const counts = new Map<ConsensusCount, number>();
+  const steps = new Set<string>();
+  const traces: { text: string; effects: unknown[] }[] = [];
+  for (let member = 0; member < MEMBERS - 1; member++) {
+    let recorder: TraceRecorder | undefined;
+    let watch: ConsensusWatch | undefined;
+    let effects: Effect[] = [];
+    const { driver } = await network.start(`m${member}`, member, {
+      onStep: (step) => steps.add(step),
+      watch: (event, out, state) => {
+        if (event.type === 'height') {
+          if (recorder !== undefined && effects.length > 0 && member === 0)
+            traces.push({ text: recorder.text, effects: shown(effects) });
+          effects = [];
+        } else effects.push(...out);
+        recorder?.note(event, state);
+        watch?.note(event, out, state);
+      },
+    });
+    recorder = new TraceRecorder(driver.state);
+    const figures = {
+      step: (step: string) => steps.add(step),
+      count: (what: ConsensusCount) => counts.set(what, (counts.get(what) ?? 0) + 1),
+    };
+    watch = new ConsensusWatch(driver.state, figures, () => performance.now());
+  }
+  const first = network.running.get('m0');
+  // One member is away: its rounds have no proposal, and its precommits are never named.
+  await until(() => (first?.node.head().height ?? 0) >= 8 && (counts.get('missed_proposals') ?? 0) > 0);
+  expect(traces.length).toBeGreaterThan(3);
+  for (const { text, effects } of traces.slice(1)) expect(shown(replay(text).effects.flat())).toEqual(effects);
+  expect(counts.get('rounds')).toBeGreaterThan(0);
+  expect([...steps].sort()).toEqual(['commit', 'execute', 'precommit', 'prevote', 'propose']);
+
+  const { node, driver } = first as NonNullable<typeof first>;
+  const id = validatorId(developmentKey(validatorName(0)).publicKey);
+  const report = consensusReport(node, driver.state, id, 2, '');
+  expect(JSON.parse(JSON.stringify(report))).toMatchObject({
+    validator: { epoch: 0, heartbeat_epoch: 0 },
+    neighbours: 2,
+  });
+  expect(statusLines(report).join('\n')).toMatch(/in the committee +yes, member \d\nsigns +yes/);
+  expect(statusLines({ ...report, consensus: { ...report.consensus, stopped: true } })[2]).toContain('another process');
+  expect(statusLines({ ...report, validator: null })[0]).toContain('follows');
+});
