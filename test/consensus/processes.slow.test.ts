@@ -33,7 +33,7 @@ test('four validators and a follower have one chain; validators killed at random
   expect(dump.consensus.height).toBeGreaterThan(2);
   expect(dump.consensus.members.length).toBe(VALIDATORS);
 
-  for (let kill = 0; kill < count({ full: 3, deep: 60 }); kill++) {
+  for (let kill = 0; kill < count({ full: 2, deep: 60 }); kill++) {
     const victim = processes.validators[random(VALIDATORS)] as (typeof processes.validators)[number];
     const others = processes.all.filter((process) => process !== victim);
     await new Promise((resolve) => setTimeout(resolve, random(2 * CUT_MILLIS)));
