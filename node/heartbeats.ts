@@ -1,6 +1,6 @@
 /**
- * Heartbeats of the validators inside this node (specification: Validator liveness): one per epoch each, paid with the validator's own coins, which are
- * its stake rewards. Without coins there is none; a chain whose validators all have none keeps its committee (ledger rule 63).
+ * Heartbeats of the validators of this node (specification: Validator liveness): one per epoch each. Those inside a node pay with their own coins, which are
+ * their stake rewards; a separate validator has a fee key, with a cap. Without coins there is none; a chain whose validators all have none keeps its committee (ledger rule 63).
  */
 import { type Bytes, equalBytes } from '../protocol/bytes.ts';
 import { massOf, minimumFee } from '../protocol/fee.ts';
@@ -20,10 +20,22 @@ import type { FullNode, UnspentOutput } from './full-node.ts';
 import { isActive } from './ledger/staking/validator.ts';
 import { signMessage } from './ml-dsa.ts';
 
+/** Who pays for a validator's heartbeats, if not its consensus key. */
+export type HeartbeatFees = {
+  /** It stays the same when the consensus key is rotated. */
+  readonly validatorId: Bytes;
+  readonly key: DevelopmentKey;
+  readonly maxFeeAtoms: bigint;
+  /** The network's minimum without it. */
+  readonly feePerMass?: bigint | undefined;
+};
+
 export type HeartbeatDependencies = {
   readonly node: FullNode;
   /** Consensus keys that live here; each pays for its own heartbeats. */
   readonly keys: readonly DevelopmentKey[];
+  /** Of the only key, where it does not pay itself. */
+  readonly fees?: HeartbeatFees | undefined;
   /** A page of the unspent outputs of an address, those behind an output if one is named; an empty one ends them. */
   unspent(address: Bytes, after: Outpoint | undefined): Promise<readonly Omit<UnspentOutput, 'address'>[]>;
   readonly log: Logger;
@@ -40,16 +52,11 @@ export function heartbeatTransaction(
   heartbeat: Heartbeat,
   key: DevelopmentKey,
   spend: UnspentOutput,
+  fees?: HeartbeatFees,
 ): Uint8Array<ArrayBuffer> | undefined {
   const operation = encodeOperation(heartbeat);
-  const mass = massOf({
-    witnesses: ['inline', 'referenced'],
-    inputs: 1,
-    outputs: 1,
-    payloadBytes: 0,
-    operationBytes: operation.data.length,
-  });
-  const change = spend.amount - minimumFee(mass);
+  const payer = fees?.key ?? key;
+  const change = spend.amount - heartbeatFee(heartbeat, fees);
   if (change < 1n) return undefined;
   const height = node.head().height;
   const body: TransactionBody = {
@@ -57,19 +64,38 @@ export function heartbeatTransaction(
     validFromHeight: 0,
     validUntilHeight: height + 1_000,
     inputs: [spend.outpoint],
-    outputs: [{ address: key.address, amount: change }],
+    outputs: [{ address: payer.address, amount: change }],
     payload: new Uint8Array(0),
     operation,
   };
   const bytes = encodeTransactionBody(body);
-  const signed = (message: Bytes) => signMessage(key.privateKey, message);
+  const signature = signMessage(key.privateKey, operationMessage(bytes));
   return encodeTransaction({
     body,
     witnesses: [
-      { profile: 'inline', publicKey: key.publicKey, signature: signed(spendMessage(bytes, 0, spend)) },
-      { profile: 'referenced', signature: signed(operationMessage(bytes)) },
+      {
+        profile: 'inline',
+        publicKey: payer.publicKey,
+        signature: signMessage(payer.privateKey, spendMessage(bytes, 0, spend)),
+      },
+      // The key of an input is known to the operation too; another one must come along.
+      fees === undefined
+        ? { profile: 'referenced', signature }
+        : { profile: 'inline', publicKey: key.publicKey, signature },
     ],
   });
+}
+
+/** What a heartbeat costs, in atoms. */
+export function heartbeatFee(heartbeat: Heartbeat, fees?: HeartbeatFees): bigint {
+  const mass = massOf({
+    witnesses: ['inline', fees === undefined ? 'referenced' : 'inline'],
+    inputs: 1,
+    outputs: 1,
+    payloadBytes: 0,
+    operationBytes: encodeOperation(heartbeat).data.length,
+  });
+  return minimumFee(mass, fees?.feePerMass);
 }
 
 export class Heartbeats {
@@ -109,13 +135,19 @@ export class Heartbeats {
     const { height } = node.head();
     const sent = this.#sent.get(key);
     if (sent?.epoch === epoch && height < sent.height + AGAIN_CUTS) return;
-    const id = validatorId(key.publicKey);
+    const { fees } = this.#dependencies;
+    const id = fees?.validatorId ?? validatorId(key.publicKey);
     const validator = find(id);
     // A rotated key is not the one that lives here.
     if (validator === undefined || !isActive(validator) || !equalBytes(validator.key, key.publicKey)) return;
     if (validator.heartbeatEpoch >= epoch) return;
     this.#sent.set(key, { epoch, height });
-    const wire = await this.#wire(key, { name: 'heartbeat', validator: id, epoch });
+    const heartbeat = { name: 'heartbeat', validator: id, epoch } as const;
+    if (fees !== undefined && heartbeatFee(heartbeat, fees) > fees.maxFeeAtoms) {
+      if (sent?.epoch !== epoch) log.warn('validator heartbeat exceeds configured fee cap', { validator: id, epoch });
+      return;
+    }
+    const wire = await this.#wire(key, heartbeat);
     if (wire === undefined) {
       if (sent?.epoch !== epoch) log.info('cannot fund validator heartbeat', { validator: id, epoch });
       return;
@@ -126,16 +158,15 @@ export class Heartbeats {
   }
 
   async #wire(key: DevelopmentKey, heartbeat: Heartbeat): Promise<Uint8Array | undefined> {
-    const { node, unspent } = this.#dependencies;
+    const { node, unspent, fees } = this.#dependencies;
+    const { address } = fees?.key ?? key;
     // Strangers can send dust: as many pages are read as it fills. Of a page the largest output pays.
     for (let after: Outpoint | undefined; !this.#stopped; ) {
-      const page = await unspent(key.address, after);
+      const page = await unspent(address, after);
       const free = page.filter(({ outpoint }) => node.mempool.spender(outpoint) === undefined);
       const [largest] = free.sort((a, b) => (a.amount < b.amount ? 1 : a.amount > b.amount ? -1 : 0));
       const wire =
-        largest === undefined
-          ? undefined
-          : heartbeatTransaction(node, heartbeat, key, { ...largest, address: key.address });
+        largest === undefined ? undefined : heartbeatTransaction(node, heartbeat, key, { ...largest, address }, fees);
       if (wire !== undefined) return wire;
       after = page.at(-1)?.outpoint;
       if (after === undefined) break;

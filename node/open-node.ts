@@ -19,7 +19,7 @@ import {
   validatorName,
 } from './development.ts';
 import type { FullNode } from './full-node.ts';
-import { Heartbeats } from './heartbeats.ts';
+import { type HeartbeatFees, Heartbeats } from './heartbeats.ts';
 import { addressIndex } from './index/address-index.ts';
 import { INDEX_NAME, outpointKey } from './index/index-keys.ts';
 import { IndexReader } from './index/index-reader.ts';
@@ -28,8 +28,8 @@ import { loadGenesis } from './make-genesis.ts';
 import { createNode, NODE_DEFAULTS } from './node.ts';
 import type { NodeMetrics } from './node-metrics.ts';
 import { openConsensus } from './open-consensus.ts';
-import { loadValidatorKey } from './validator-key.ts';
-import type { ValidatorPlan } from './validator-options.ts';
+import { loadValidatorKey, type ValidatorKey } from './validator-key.ts';
+import type { HeartbeatPlan, ValidatorPlan } from './validator-options.ts';
 
 type ChainSettings = {
   readonly cutMillis: number;
@@ -85,11 +85,20 @@ export const storeDirectory = (dataDir: string): string => join(dataDir, 'store'
 const embeddedKeys = () =>
   Array.from({ length: EMBEDDED_VALIDATORS }, (_, member) => developmentKey(validatorName(member)));
 
-function beat(node: FullNode, log: Logger): Heartbeats {
+async function loadHeartbeatFees(
+  { files, validatorId, maxFeeAtoms, feePerMass }: HeartbeatPlan,
+  network: NetworkName,
+): Promise<HeartbeatFees> {
+  const key = await loadValidatorKey(files, 'heartbeat-fee', network);
+  return { validatorId, key, maxFeeAtoms, feePerMass };
+}
+
+function beat(node: FullNode, log: Logger, keys: readonly ValidatorKey[], fees?: HeartbeatFees): Heartbeats {
   const index = new IndexReader(node.reader(INDEX_NAME), () => node.head().height);
   const heartbeats = new Heartbeats({
     node,
-    keys: embeddedKeys(),
+    keys,
+    fees,
     unspent: async (address, after) => (await index.unspent(address, after && outpointKey(after), 512)).value,
     log: log.child('validator'),
   });
@@ -141,9 +150,12 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
   started('node', () => node.close());
   figures?.watch(node);
   node.on('fault', (error) => fault(`fault: ${error.message}`));
-  if (validators === undefined) {
-    const heartbeats = beat(node, log);
+  const fees = validators?.heartbeat && (await loadHeartbeatFees(validators.heartbeat, network));
+  if (validators === undefined || (key !== undefined && fees !== undefined)) {
+    const heartbeats = beat(node, log, key === undefined ? keys : [key], fees);
     started('heartbeats', () => heartbeats.stop());
-  } else await openConsensus({ dataDir, cutMillis, key, ...validators }, { node, log, now, started, figures });
+  }
+  if (validators !== undefined)
+    await openConsensus({ dataDir, cutMillis, key, ...validators }, { node, log, now, started, figures });
   return node;
 }

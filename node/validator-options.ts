@@ -1,5 +1,6 @@
 /** Options of a validator and of a node that follows validators: sections `validator` and `validator_overlay` of the config file (specification: Validator configuration). */
 import { isIP } from 'node:net';
+import { type Bytes, fromHex } from '../protocol/bytes.ts';
 import type { NetworkName } from '../protocol/network.ts';
 import { type ListenAddress, parsed, path, readListenAddress, repeated } from '../runtime/command-line/command-line.ts';
 import { ValidatorError } from './validator-key.ts';
@@ -16,6 +17,11 @@ export function readOverlayAddress(word: string): OverlayAddress {
   if (multiaddr !== null) return { host: multiaddr[1] as string, port: Number(multiaddr[2]) };
   if (isIP(word) !== 0) return { host: word, port: undefined };
   return readListenAddress(word);
+}
+
+function readAtoms(word: string): bigint {
+  if (!/^[1-9]\d{0,17}$/.test(word)) throw new Error('must be a whole number of atoms from 1');
+  return BigInt(word);
 }
 
 export const validatorOptions = {
@@ -42,6 +48,48 @@ export const validatorOptions = {
       readOverlayAddress,
     ),
   ),
+  heartbeatValidatorId: parsed(
+    {
+      help: 'validator that heartbeats are sent for, once an epoch',
+      group: VALIDATOR,
+      placeholder: 'HEX',
+      configPath: 'validator.heartbeat.validator_id',
+    },
+    (word) => {
+      if (!/^[0-9a-f]{96}$/.test(word)) throw new Error('must have 96 hex characters');
+      return fromHex(word);
+    },
+  ),
+  heartbeatFeeKeyFile: path({
+    help: 'encrypted key that pays for them',
+    group: VALIDATOR,
+    placeholder: 'FILE',
+    configPath: 'validator.heartbeat.fee_key_file',
+  }),
+  heartbeatFeePasswordFile: path({
+    help: 'its password',
+    group: VALIDATOR,
+    placeholder: 'FILE',
+    configPath: 'validator.heartbeat.fee_key_password_file',
+  }),
+  heartbeatMaxFeeAtoms: parsed(
+    {
+      help: 'highest fee of one heartbeat, atoms',
+      group: VALIDATOR,
+      placeholder: 'ATOMS',
+      configPath: 'validator.heartbeat.max_fee_atoms',
+    },
+    readAtoms,
+  ),
+  heartbeatFeeRatePerMass: parsed(
+    {
+      help: 'fee per mass, atoms; the network minimum without it',
+      group: VALIDATOR,
+      placeholder: 'ATOMS',
+      configPath: 'validator.heartbeat.fee_rate_per_mass',
+    },
+    readAtoms,
+  ),
   neighbour: repeated(
     parsed(
       {
@@ -56,6 +104,11 @@ export const validatorOptions = {
 } as const;
 
 export type ValidatorValues = {
+  readonly heartbeatValidatorId: Bytes | undefined;
+  readonly heartbeatFeeKeyFile: string | undefined;
+  readonly heartbeatFeePasswordFile: string | undefined;
+  readonly heartbeatMaxFeeAtoms: bigint | undefined;
+  readonly heartbeatFeeRatePerMass: bigint | undefined;
   readonly network: NetworkName;
   readonly powMode: 'full' | 'light';
   readonly consensusKeyFile: string | undefined;
@@ -64,7 +117,15 @@ export type ValidatorValues = {
   readonly neighbour: readonly ListenAddress[];
 };
 
+export type HeartbeatPlan = {
+  readonly validatorId: Bytes;
+  readonly files: { readonly keyFile: string; readonly passwordFile: string };
+  readonly maxFeeAtoms: bigint;
+  readonly feePerMass: bigint | undefined;
+};
+
 export type ValidatorPlan = {
+  readonly heartbeat?: HeartbeatPlan | undefined;
   readonly files: { readonly keyFile: string; readonly passwordFile: string } | undefined;
   readonly binds: readonly ListenAddress[];
   readonly neighbours: readonly ListenAddress[];
@@ -77,6 +138,22 @@ const OVERLAY_PORTS: Readonly<Record<NetworkName, number>> = {
   development: 28_704,
 };
 
+/** A heartbeat needs all of it but the rate. */
+function heartbeatPlan(values: ValidatorValues): HeartbeatPlan | undefined {
+  const { heartbeatValidatorId: validatorId, heartbeatFeeKeyFile: keyFile } = values;
+  const { heartbeatFeePasswordFile: passwordFile, heartbeatMaxFeeAtoms: maxFeeAtoms } = values;
+  const needed = [validatorId, keyFile, passwordFile, maxFeeAtoms];
+  if (needed.every((value) => value === undefined) && values.heartbeatFeeRatePerMass === undefined) return undefined;
+  if (validatorId === undefined || keyFile === undefined || passwordFile === undefined || maxFeeAtoms === undefined)
+    throw new ValidatorError(
+      'validator_config',
+      'heartbeats need the validator id, the fee key file, its password file and the highest fee',
+    );
+  if (values.consensusKeyFile === undefined)
+    throw new ValidatorError('validator_config', 'heartbeats are signed by the consensus key: name its file too');
+  return { validatorId, files: { keyFile, passwordFile }, maxFeeAtoms, feePerMass: values.heartbeatFeeRatePerMass };
+}
+
 /** What the options ask for; undefined where cuts are made inside this node, as on a development network of one node. */
 export function validatorPlan(values: ValidatorValues): ValidatorPlan | undefined {
   const { consensusKeyFile: keyFile, consensusPasswordFile: passwordFile, overlayListen, neighbour } = values;
@@ -87,6 +164,7 @@ export function validatorPlan(values: ValidatorValues): ValidatorPlan | undefine
     );
   if (overlayListen.length > MAX_ADDRESSES)
     throw new ValidatorError('validator_config', `at most ${MAX_ADDRESSES} overlay addresses can be listened on`);
+  const heartbeat = heartbeatPlan(values);
   const isSeparate = keyFile !== undefined || overlayListen.length > 0 || neighbour.length > 0;
   if (!isSeparate) return undefined;
   if (keyFile !== undefined && values.powMode === 'light')
@@ -100,5 +178,6 @@ export function validatorPlan(values: ValidatorValues): ValidatorPlan | undefine
     files: keyFile === undefined || passwordFile === undefined ? undefined : { keyFile, passwordFile },
     binds: wanted.map((address) => ({ host: address.host, port: address.port ?? port })),
     neighbours: neighbour,
+    ...(heartbeat && { heartbeat }),
   };
 }

@@ -54,6 +54,31 @@ test('sections of node.json as the specification has them; the command line wins
   expect(validatorPlan(read({}))).toBeUndefined();
 });
 
+test('heartbeats: all of the section but the rate is needed, and the consensus key', () => {
+  const heartbeat = {
+    validator_id: '0a'.repeat(48),
+    fee_key_file: 'fee.json',
+    fee_key_password_file: 'fee.password',
+    max_fee_atoms: 5_000,
+  };
+  const keys = { consensus_key_file: 'x', password_file: 'y' };
+  expect(validatorPlan(read({ validator: { ...keys, heartbeat } }))?.heartbeat).toEqual({
+    validatorId: new Uint8Array(48).fill(10),
+    files: { keyFile: 'fee.json', passwordFile: 'fee.password' },
+    maxFeeAtoms: 5_000n,
+    feePerMass: undefined,
+  });
+  const rated = { ...heartbeat, fee_rate_per_mass: 7 };
+  expect(validatorPlan(read({ validator: { ...keys, heartbeat: rated } }))?.heartbeat?.feePerMass).toBe(7n);
+  expect(() => validatorPlan(read({ validator: { heartbeat } }))).toThrow('signed by the consensus key');
+  for (const name of Object.keys(heartbeat))
+    expect(() =>
+      validatorPlan(read({ validator: { ...keys, heartbeat: { ...heartbeat, [name]: undefined } } })),
+    ).toThrow('heartbeats need');
+  for (const wrong of [{ validator_id: '0A'.repeat(48) }, { max_fee_atoms: 0 }, { fee_rate_per_mass: 1.5 }])
+    expect(() => read({ validator: { ...keys, heartbeat: { ...heartbeat, ...wrong } } })).toThrow('must');
+});
+
 test('what does not fit together is refused', () => {
   expect(() => read({ validator: { key: 'x' } })).toThrow('unknown key "validator.key"');
   expect(() => read({ validator: 'x' })).toThrow('unknown key "validator"');

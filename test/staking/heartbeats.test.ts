@@ -2,10 +2,11 @@
 import { afterEach, expect, test } from 'vitest';
 import { developmentKey, validatorName } from '../../node/development.ts';
 import type { FullNode } from '../../node/full-node.ts';
-import { Heartbeats } from '../../node/heartbeats.ts';
+import { type HeartbeatFees, Heartbeats } from '../../node/heartbeats.ts';
 import { addressIndex } from '../../node/index/address-index.ts';
 import { INDEX_NAME, outpointKey } from '../../node/index/index-keys.ts';
 import { IndexReader } from '../../node/index/index-reader.ts';
+import { validatorId } from '../../protocol/staking/names.ts';
 import { decodeTransaction } from '../../protocol/transaction.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { Bed, silentLog } from '../node/bed.ts';
@@ -65,6 +66,43 @@ test('a chain without work, so without heartbeats, keeps its committee', async (
   expect(bed.node.staking().stake.committee.members.length).toBe(3);
   // The waiting ones are of the running epoch: those of the epochs before have left.
   expect([...bed.node.mempool.list()].length).toBeLessThanOrEqual(3);
+});
+
+test('a validator with a fee key: that key pays, up to the cap; the two messages of the specification', async () => {
+  const payer = developmentKey('fee key');
+  const key = developmentKey(validatorName(0));
+  const fund = [{ address: payer.address, amount: 100_000_000n }];
+  const opened = await Bed.open({
+    genesis: { validators: 3, intervalCuts: INTERVAL, fund },
+    dependencies: { indexers: [addressIndex] },
+  });
+  bed = opened;
+  const { node } = opened;
+  const index = new IndexReader(node.reader(INDEX_NAME), () => node.head().height);
+  const told: string[] = [];
+  const note = (message: string) => void told.push(message);
+  const log = { ...silentLog, info: note, warn: note } as typeof silentLog;
+  const heartbeatsWith = (fees: Partial<HeartbeatFees>) =>
+    new Heartbeats({
+      ...{ node, keys: [key], log },
+      fees: { validatorId: validatorId(key.publicKey), key: payer, maxFeeAtoms: 50_000_000n, ...fees },
+      unspent: async (address, after) => (await index.unspent(address, after && outpointKey(after), 8)).value,
+    });
+  await opened.seal(INTERVAL);
+  await heartbeatsWith({ maxFeeAtoms: 1n }).tick();
+  await heartbeatsWith({ key: developmentKey('poor') }).tick();
+  expect(told).toEqual(['validator heartbeat exceeds configured fee cap', 'cannot fund validator heartbeat']);
+  expect(node.mempool.count).toBe(0);
+  await heartbeatsWith({ feePerMass: 20n }).tick();
+  const [waiting] = [...node.mempool.list()];
+  expect(decodeTransaction(waiting?.wire ?? new Uint8Array()).body.outputs.map(({ address }) => address)).toEqual([
+    payer.address,
+  ]);
+  await opened.mine(miner);
+  const effects = await opened.seal();
+  expect(effects.transactions.map(({ outcome }) => outcome)).toEqual(['executed']);
+  expect(effects.fees).toBe(20n * BigInt((effects.transactions[0] as { mass: number }).mass));
+  expect(node.staking().validator(validatorId(key.publicKey))?.heartbeatEpoch).toBe(1);
 });
 
 test('dust from strangers leaves no validator without a heartbeat', async () => {
