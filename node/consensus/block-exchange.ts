@@ -7,7 +7,6 @@ import { ByteReader, type Bytes, ByteWriter, concat } from '../../protocol/bytes
 import { ProtocolError } from '../../protocol/errors.ts';
 import { blockId, HEADER_BYTES } from '../../protocol/header.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
-import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
 import type { FullNode } from '../full-node.ts';
@@ -21,8 +20,12 @@ export const BLOCK_MESSAGE_TYPES = { want: 6, block: 7, offer: 8 } as const;
 export const MAX_BLOCK_MESSAGE_BYTES = 1 + HEADER_BYTES + MAX_BODY_BYTES;
 /** Identifiers in one message: as many as a cut has blocks. */
 const MAX_IDS = 64;
-/** Blocks that were asked for and have not come. */
-const MAX_ASKED = 1_024;
+/** Blocks that one neighbour was asked for and has not sent. Each has its own count, so none can push out what others were asked for. */
+const MAX_ASKED = 128;
+/** Others that offered a block too, and are asked when the first does not send it. */
+const MAX_OTHERS = 4;
+/** A block that did not come in so many times the time of an answer is given up. */
+const GIVEN_UP = 8;
 /** Of bodies, to one neighbour: the largest cut at once, and then as much as a busy chain has. */
 const SERVED = { perSecond: 8 * 1024 * 1024, burst: 72 * 1024 * 1024 };
 
@@ -55,6 +58,8 @@ export function decodeBlockMessage(bytes: Bytes): BlockMessage | undefined {
   return { type: type === BLOCK_MESSAGE_TYPES.want ? 'want' : 'offer', ids };
 }
 
+type Asked = { readonly peer: Peer; readonly at: number; readonly since: number; readonly others: readonly Peer[] };
+
 export type BlockExchangeDependencies = {
   readonly node: Pick<FullNode, 'block' | 'blockBody' | 'waitingBlocks' | 'submitBlock' | 'on'>;
   readonly transport: Transport;
@@ -68,7 +73,7 @@ export type BlockExchangeDependencies = {
 
 export class BlockExchange {
   readonly #with: BlockExchangeDependencies;
-  readonly #asked = new BoundedMap<string, { readonly peer: Peer; readonly at: number }>(MAX_ASKED);
+  readonly #asked = new Map<string, Asked & { readonly id: Bytes }>();
   readonly #served = new Map<Peer, Bucket>();
   readonly #unsubscribe: () => void;
   #turn = 0;
@@ -83,12 +88,32 @@ export class BlockExchange {
   }
 
   joined(peer: Peer): void {
-    const ids = [...this.#with.node.waitingBlocks()].map(({ id }) => id);
-    for (let at = 0; at < ids.length && at < MAX_ASKED; at += MAX_IDS) this.#offer([peer], ids.slice(at, at + MAX_IDS));
+    const ids = [...this.#with.node.waitingBlocks()].map(({ id }) => id).slice(0, MAX_ASKED);
+    for (let at = 0; at < ids.length; at += MAX_IDS) this.#offer([peer], ids.slice(at, at + MAX_IDS));
   }
 
   left(peer: Peer): void {
     this.#served.delete(peer);
+    for (const [name, asked] of this.#asked) if (asked.peer === peer) this.#askNext(name, asked);
+  }
+
+  /** What a neighbour did not send in time is asked of another that offered it. */
+  tick(): void {
+    const { steady, askAgainMillis } = this.#with;
+    const now = steady();
+    for (const [name, asked] of this.#asked) {
+      if (now - asked.at < askAgainMillis) continue;
+      if (now - asked.since > GIVEN_UP * askAgainMillis) this.#asked.delete(name);
+      else if (asked.others.length > 0) this.#askNext(name, asked);
+    }
+  }
+
+  #askNext(name: string, { id, since, others: [next, ...others] }: Asked & { readonly id: Bytes }): void {
+    const { transport, steady } = this.#with;
+    this.#asked.delete(name);
+    if (next === undefined) return;
+    this.#asked.set(name, { id, peer: next, at: steady(), since, others });
+    transport.send(next, encodeBlockMessage({ type: 'want', ids: [id] }));
   }
 
   #offer(peers: readonly Peer[], ids: readonly Bytes[]): void {
@@ -117,18 +142,32 @@ export class BlockExchange {
     else if (message.type === 'want') this.#serve(peer, message.ids);
     else {
       const unknown = message.ids.filter((id) => this.#with.node.block(id) === undefined);
-      this.#ask(peer, unknown);
+      this.#ask(peer, unknown, MAX_ASKED - this.#askedOf(peer));
     }
     return true;
   }
 
-  #ask(peer: Peer, ids: readonly Bytes[]): void {
+  #askedOf(peer: Peer): number {
+    let count = 0;
+    for (const asked of this.#asked.values()) if (asked.peer === peer) count++;
+    return count;
+  }
+
+  #ask(peer: Peer, ids: readonly Bytes[], room = MAX_IDS): void {
     const { transport, steady, askAgainMillis } = this.#with;
     const now = steady();
-    const open = ids.filter((id) => now - (this.#asked.get(nameOf(id))?.at ?? -askAgainMillis) >= askAgainMillis);
-    if (open.length === 0) return;
-    for (const id of open) this.#asked.set(nameOf(id), { peer, at: now });
-    transport.send(peer, encodeBlockMessage({ type: 'want', ids: open }));
+    const open: Bytes[] = [];
+    for (const id of ids) {
+      const name = nameOf(id);
+      const asked = this.#asked.get(name);
+      if (asked === undefined || now - asked.at >= askAgainMillis) {
+        if (open.length >= room) break;
+        this.#asked.set(name, { id, peer, at: now, since: asked?.since ?? now, others: asked?.others ?? [] });
+        open.push(id);
+      } else if (asked.peer !== peer && asked.others.length < MAX_OTHERS && !asked.others.includes(peer))
+        this.#asked.set(name, { ...asked, others: [...asked.others, peer] });
+    }
+    if (open.length > 0) transport.send(peer, encodeBlockMessage({ type: 'want', ids: open }));
   }
 
   #serve(peer: Peer, ids: readonly Bytes[]): void {

@@ -13,6 +13,8 @@ import { bitsOf, type CutName, type Proof } from './votes.ts';
 
 /** Executed cuts of a height that are kept for the decision: more than the engine has values of (rule 14). */
 const KEPT = 16;
+/** Bodies that came for cuts whose other blocks are still missing: as many as the largest cut has. Those of the oldest are asked for again. */
+const MAX_ARRIVED_BYTES = 72 * 1024 * 1024;
 const UNSIGNED = new Uint8Array(0);
 
 export type ArrivedBlock = { readonly id: Bytes; readonly header: Bytes; readonly body: Bytes; readonly from: Peer };
@@ -108,8 +110,21 @@ export class CutDesk {
     for (const [cut, waiting] of this.#waiting)
       if (waiting.cut.blockIds.some((id) => nameOf(id) === name)) {
         waiting.arrived.set(name, block);
+        this.#makeRoom();
         if (this.#lacking(waiting).length === 0) this.#advance(cut);
       }
+  }
+
+  #makeRoom(): void {
+    const bytesOf = ({ arrived }: Waiting) => [...arrived.values()].reduce((sum, { body }) => sum + body.length, 0);
+    const all = [...this.#waiting.values()];
+    let bytes = all.reduce((sum, waiting) => sum + bytesOf(waiting), 0);
+    for (const oldest of all) {
+      if (bytes <= MAX_ARRIVED_BYTES) return;
+      if (oldest.isBusy) continue;
+      bytes -= bytesOf(oldest);
+      oldest.arrived.clear();
+    }
   }
 
   /** Asks again for what is still missing. */

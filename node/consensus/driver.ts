@@ -166,6 +166,7 @@ export class ConsensusDriver {
   #planTick(): void {
     this.#later(tickMillis(this.#cutMillis), () => {
       this.#desk.tick();
+      this.#blocks.tick();
       this.#feed({ type: 'tick' });
       this.#planTick();
     });
