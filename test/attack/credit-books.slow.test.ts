@@ -80,12 +80,19 @@ test('over random strategies, no more work stands in the books than hashes were 
   expect(credit(results)).toBeGreaterThan(0.2);
 });
 
-test('a stratum server that counts a nonce under every id does not get it past the books', async () => {
-  onTestFinished(judgeByJobId());
-  const results = await play(pool, { strategies: 4 });
-  tell('credit in the books, duplicates by job id', results);
-  for (const result of results) expect(sigmasOf(result)).toBeLessThan(5);
-  const [refused] = await books.sql<{ count: bigint }[]>`select count from refused_shares
-    where result = 'counted_before'`;
-  expect(Number(refused?.count ?? 0)).toBeGreaterThan(100);
-});
+test.each(['newest', 'best'] as const)(
+  'a stratum server that counts a nonce under every id does not get it past the books: %s anchors',
+  async (anchors) => {
+    onTestFinished(judgeByJobId());
+    const counted = async () => {
+      const [refused] = await books.sql<{ count: bigint }[]>`select count from refused_shares
+      where result = 'counted_before'`;
+      return Number(refused?.count ?? 0);
+    };
+    const before = await counted();
+    const results = await play(pool, { strategies: 4, anchors });
+    tell(`credit in the books, duplicates by job id, ${anchors} anchors`, results);
+    for (const result of results) expect(sigmasOf(result)).toBeLessThan(5);
+    expect((await counted()) - before).toBeGreaterThan(100);
+  },
+);
