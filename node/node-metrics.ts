@@ -47,10 +47,7 @@ export function nodeMetrics(
     cutStep: (step, seconds) => steps.observe(seconds, { step }),
     consensus(peers) {
       const counters = new Map(
-        Object.entries(CONSENSUS_COUNTS).map(([name, help]) => [
-          name,
-          metrics.counter(`svc_node_consensus_${name}_total`, { help }),
-        ]),
+        Object.entries(CONSENSUS_COUNTS).map(([what, [name, help]]) => [what, metrics.counter(name, { help })]),
       );
       const connected = metrics.gauge('svc_node_peers', { help: 'Neighbours that are connected' });
       metrics.beforeScrape(() => connected.set(peers()));

@@ -5,12 +5,16 @@ import type { ConsensusState, Step } from './state.ts';
 export const CONSENSUS_STEPS = ['propose', 'prevote', 'precommit', 'execute', 'commit'] as const;
 export type ConsensusStep = (typeof CONSENSUS_STEPS)[number];
 
+/** Name and help of each metric. */
 export const CONSENSUS_COUNTS = {
-  rounds: 'Rounds begun after the first of a height',
-  missed_proposals: 'Rounds in which no proposal came in time',
-  late_votes: 'Precommits that came after their cut was final',
-  own_votes_missing: 'Final cuts without a precommit of this validator',
-  evidence: 'Members that voted twice',
+  rounds: ['svc_node_consensus_rounds_total', 'Rounds begun after the first of a height'],
+  missed_proposals: ['svc_node_consensus_missed_proposals_total', 'Rounds in which no proposal came in time'],
+  late_votes: ['svc_node_consensus_late_votes_total', 'Precommits that came after their cut was final'],
+  own_votes_missing: [
+    'svc_node_consensus_own_votes_missing_total',
+    'Cuts decided here before a precommit of this validator was in',
+  ],
+  evidence: ['svc_node_consensus_evidence_total', 'Members that voted twice'],
 } as const;
 export type ConsensusCount = keyof typeof CONSENSUS_COUNTS;
 

@@ -32,7 +32,10 @@ export class MemoryNetwork {
 
   carry(from: Peer, to: Peer, bytes: Bytes): void {
     const copy = Uint8Array.from(bytes);
-    if (!this.carries(from, to, copy)) return;
-    setImmediate(() => this.#there.get(to)?.message(from, copy));
+    if (this.carries(from, to, copy)) this.deliver(from, to, copy);
+  }
+
+  deliver(from: Peer, to: Peer, bytes: Bytes): void {
+    setImmediate(() => this.#there.get(to)?.message(from, bytes));
   }
 }
