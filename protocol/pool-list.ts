@@ -23,16 +23,21 @@ const isText = (value: unknown): value is string => typeof value === 'string' &&
 async function readPages<T extends Row>(
   read: (path: string) => Promise<unknown>,
   path: string,
-  { rows, value, most }: { readonly rows: string; readonly value: string; readonly most: number },
+  {
+    rows,
+    value,
+    most,
+    limit,
+  }: { readonly rows: string; readonly value: string; readonly most: number; readonly limit: number },
 ): Promise<{ readonly first: Page; readonly all: T[] }> {
   const all: T[] = [];
   let first: Page | undefined;
-  for (let query = `?limit=${PAGE_ROWS}`; ; ) {
+  for (let query = `?limit=${limit}`; ; ) {
     const page = (await read(`${path}${query}`)) as Page;
     insist(typeof page === 'object' && page !== null, rows);
     first ??= page;
     const list = page[rows];
-    insist(Array.isArray(list) && list.length <= PAGE_ROWS && all.length + list.length <= most, rows);
+    insist(Array.isArray(list) && list.length <= limit && all.length + list.length <= most, rows);
     for (const row of list as Readonly<Record<string, unknown>>[]) {
       insist(isText(row?.address) && isText(row[value]), rows);
       all.push({ address: row.address, [value]: row[value] } as unknown as T);
@@ -40,8 +45,8 @@ async function readPages<T extends Row>(
     const cursor = page.next_cursor;
     if (cursor === undefined) return { first, all };
     // A page that names a next one is full: without this there need not be an end.
-    insist(typeof cursor === 'string' && cursor.length <= MAX_CURSOR && list.length === PAGE_ROWS, rows);
-    query = `?limit=${PAGE_ROWS}&cursor=${encodeURIComponent(cursor)}`;
+    insist(typeof cursor === 'string' && cursor.length <= MAX_CURSOR && list.length === limit, rows);
+    query = `?limit=${limit}&cursor=${encodeURIComponent(cursor)}`;
   }
 }
 
@@ -53,10 +58,11 @@ export async function readPoolList(
   service: PoolList['service'],
   slice: number,
   read: (path: string) => Promise<unknown>,
+  limit = PAGE_ROWS,
 ): Promise<PoolList> {
   const path = `/proofs/${service}/${slice}/list`;
   const { first, all: credits } = await readPages<PoolList['credits'][number]>(read, path, {
-    ...{ rows: 'credits', value: 'amount', most: MAX_ROWS },
+    ...{ rows: 'credits', value: 'amount', most: MAX_ROWS, limit },
   });
   const { next_cursor: _, ...head } = first as unknown as PoolListPage;
   insist(Array.isArray(head.window) && head.window.length <= MAX_PARTS && Array.isArray(head.blocks), 'list heads');
@@ -67,7 +73,7 @@ export async function readPoolList(
     const { all: leaves } = await readPages<PoolList['window'][number]['leaves'][number]>(
       read,
       `/slices/${service}/${part.slice}/leaves`,
-      { rows: 'leaves', value: 'work', most: left },
+      { rows: 'leaves', value: 'work', most: left, limit },
     );
     left -= leaves.length;
     window.push({ ...part, leaves });

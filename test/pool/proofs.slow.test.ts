@@ -62,12 +62,14 @@ const proofOf = (service: number, slice: number, n: number) => maker.proof(servi
 /** As a client puts it together from the API's pages; here of three entries each. */
 function listOf(service: number, slice: number): Promise<PoolList> {
   const view = new BooksView({ network: 'development', address: addressOf(0) }, { sql: books.sql });
-  return readPoolList(SERVICES[service] as PoolList['service'], slice, async (path) => {
+  const limit = 3;
+  const read = async (path: string) => {
     const [, what, , number, , cursor] =
       /^\/(proofs|slices)\/(pplns|solo)\/(\d+)\/(list|leaves)\?.*?(?:cursor=(.*))?$/.exec(path) as RegExpExecArray;
-    const page = { cursor, limit: 3 };
+    const page = { cursor, limit };
     return what === 'proofs' ? maker.list(service, Number(number), page) : view.leaves(service, Number(number), page);
-  });
+  };
+  return readPoolList(SERVICES[service] as PoolList['service'], slice, read, limit);
 }
 
 test('every miner of every slice gets a proof that verifies, and the credits add up', async () => {
