@@ -53,7 +53,7 @@ export async function openTestWallet(
   let counter = 0;
   const wallet = await Wallet.open(
     secretsOf(name),
-    { network: 'development', stateDirectory: join(directory, 'store'), answerMillis: 200, ...options },
+    { network: 'development', stateDirectory: join(directory, 'store'), answerMillis: 60_000, ...options },
     {
       client: node.client,
       log: recordingLog(log),
@@ -89,6 +89,9 @@ export async function openTestWallet(
     turn: () => wallet.turn(),
   };
 }
+
+/** For tests in which the node does not answer; elsewhere an answer is waited for, however busy the machine is. */
+export const IMPATIENT = { answerMillis: 200 };
 
 /** A wallet that holds these amounts, in one output each, and has read them. */
 export async function fundedWallet(

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { formatAddress } from '../../../protocol/address.ts';
 import { FakeNode } from '../fake-node.ts';
-import { fundedWallet, openTestWallet } from '../open-wallet.ts';
+import { fundedWallet, IMPATIENT, openTestWallet } from '../open-wallet.ts';
 
 const COIN = 100_000_000n;
 const stranger = (n: number): string => {
@@ -92,7 +92,7 @@ test('money that other payments hold is busy; money that is not there is refused
 
 test('a lost answer is unknown until the node says that it has the transaction', async () => {
   const node = new FakeNode();
-  const { call, refusal, turn } = await fundedWallet(node, [5n * COIN, 5n * COIN]);
+  const { call, refusal, turn } = await fundedWallet(node, [5n * COIN, 5n * COIN], IMPATIENT);
   for (const fault of ['lost', 'away', 'busy'] as const) {
     node.fault = fault;
     const params = { to: stranger(4), amount: '1', request_id: `after ${fault}` };
@@ -165,7 +165,7 @@ test('an output spent by another wallet with the same words makes the payment vo
 
 test('a restart finds what was signed and sends exactly that', async () => {
   const node = new FakeNode();
-  const first = await fundedWallet(node, [5n * COIN]);
+  const first = await fundedWallet(node, [5n * COIN], IMPATIENT);
   node.fault = 'away';
   const params = { to: stranger(7), amount: '1', request_id: 'restart' };
   expect(await first.refusal('send', params)).toMatchObject({ code: -32002 });
@@ -218,7 +218,7 @@ test('the second spend from an address needs no public key any more', async () =
 test('compound_first merges in rounds and then pays, across a restart', async () => {
   const node = new FakeNode();
   const many = Array.from({ length: 100 }, () => COIN / 10n);
-  const first = await fundedWallet(node, many);
+  const first = await fundedWallet(node, many, IMPATIENT);
   const params = { to: stranger(8), amount: '8', request_id: 'big' };
   expect(await first.refusal('send', params)).toMatchObject({ code: -32000, word: 'too_many_outputs' });
   expect(await first.refusal('send', { ...params, compound_first: true })).toMatchObject({ code: -32002 });
@@ -241,7 +241,7 @@ test('merges that expire are made again; the payment still happens once', async 
   const { call, refusal, turn } = await fundedWallet(
     node,
     Array.from({ length: 30 }, () => COIN),
-    { validityCuts: 10 },
+    { ...IMPATIENT, validityCuts: 10 },
   );
   const params = { to: stranger(8), amount: '20', request_id: 'slow', compound_first: true };
   expect(await refusal('send', params)).toMatchObject({ code: -32002 });
@@ -359,7 +359,7 @@ test('bad input is refused with its field', async () => {
 
 test('a payment from one address spends its outputs alone, also when it merges first, and change returns to it', async () => {
   const node = new FakeNode();
-  const { call, refusal, turn } = await fundedWallet(node, [50n * COIN]);
+  const { call, refusal, turn } = await fundedWallet(node, [50n * COIN], { answerMillis: 2_000 });
   const from = String((await call('new_address')).address);
   for (let i = 0; i < 12; i++) node.reward(from, COIN);
   node.seal();

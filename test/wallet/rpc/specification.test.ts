@@ -209,7 +209,7 @@ test('every error code of the specification, row by row', async () => {
   expect(documented).toEqual([-32001, -32002, -32003, -32000, -32004, -32602]);
   for (const code of new Set(Object.values(WALLET_ERRORS))) expect(documented).toContain(code);
   const node = new FakeNode();
-  const wallet = await fundedWallet(node, [5n * COIN, 5n * COIN]);
+  const wallet = await fundedWallet(node, [5n * COIN, 5n * COIN], { answerMillis: 2_000 });
   const send = (request_id: string, amount = '4') => wallet.refusal('send', { to: stranger, amount, request_id });
   node.down = true;
   await wallet.turn();
