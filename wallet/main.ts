@@ -16,6 +16,7 @@ import { runDaemon } from './command/daemon.ts';
 import { creationOptions, daemonOptions, fileOptions, jsonOption, sessionOptions } from './command/options.ts';
 import { terminalPrompt } from './command/prompt.ts';
 import { stakingCommands } from './command/staking-commands.ts';
+import { validatorCommands } from './command/validator-commands.ts';
 import { walletCommand, yes } from './command/wallet-command.ts';
 
 const NAME = 'svc-wallet';
@@ -114,6 +115,7 @@ const commands = [
     (values, _, terminal) => showHistory({ values, terminal, prompt: terminalPrompt }, values.limit),
   ),
   ...stakingCommands(NAME),
+  ...validatorCommands(NAME),
   walletCommand(
     {
       name: `${NAME} prove-address`,

@@ -174,7 +174,7 @@ export class Wallet {
       now,
       steady: this.steady,
     });
-    this.staking = new Staking({ client, book, network: options.network });
+    this.staking = new Staking({ client, book, keyring, network: options.network });
     this.incoming = new Incoming({ client, book, store, events: this.events });
     this.#automation = new Automation(options, { book, outgoing: this.outgoing, log, randomBytes: this.randomBytes });
   }

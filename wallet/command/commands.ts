@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { ValuesOf } from '../../runtime/command-line/command-line.ts';
 import type { Terminal } from '../../runtime/program.ts';
+import { STAKING_KINDS } from '../state/records.ts';
 import { WalletError } from '../wallet-error.ts';
 import type { sessionOptions } from './options.ts';
 import type { Prompt } from './prompt.ts';
@@ -138,7 +139,7 @@ export const send = (context: Context, wish: SendWish): Promise<number> =>
   });
 
 /** Methods that move money need a yes here as well. */
-const MOVES = new Set(['send', 'send_many', 'sweep', 'burn', 'compound', 'stake', 'unstake', 'withdraw']);
+const MOVES: ReadonlySet<string> = new Set(['send', 'send_many', 'sweep', 'burn', 'compound', ...STAKING_KINDS]);
 
 export const callMethod = (context: Context, method: string, text: string, yes: boolean): Promise<number> =>
   withSession(context, async (session) => {

@@ -17,6 +17,8 @@ import type { Prompt } from './prompt.ts';
 export type Session = {
   /** Throws a CallError when the wallet refuses. */
   call(method: string, params: unknown): Promise<Record<string, unknown>>;
+  /** Reads what is new. A daemon does so by itself. */
+  turn(): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -72,6 +74,7 @@ async function localSession(file: string, values: SessionValues, prompt: Prompt)
   await catchUp(wallet);
   return {
     call: async (method, params) => resultOf(await dispatch(wallet, { id: 1, method, params })),
+    turn: () => wallet.turn(),
     close: () => wallet.close(),
   };
 }
@@ -105,6 +108,7 @@ function remoteSession(file: string, values: SessionValues): Session {
       }
       return resultOf((await answer.json()) as RpcAnswer);
     },
+    turn: async () => undefined,
     close: async () => undefined,
   };
 }

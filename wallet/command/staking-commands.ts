@@ -1,10 +1,11 @@
 /** Commands for stake: validators and positions as tables, and stake, unstake, withdraw after a yes. */
 import { flag, text } from '../../runtime/command-line/command-line.ts';
 import type { Command } from '../../runtime/program.ts';
-import { type Context, confirmed, type Fields, newRequestId, show, withSession } from './commands.ts';
+import { type Context, type Fields, show, withSession } from './commands.ts';
+import { operate, operationOptions } from './operating.ts';
 import { sessionOptions } from './options.ts';
 import { terminalPrompt } from './prompt.ts';
-import { walletCommand, yes } from './wallet-command.ts';
+import { walletCommand } from './wallet-command.ts';
 
 type Column = { readonly title: string; readonly cell: (row: Fields) => unknown; readonly right?: true };
 
@@ -75,43 +76,9 @@ export const showPositions = (context: Context): Promise<number> =>
     );
   });
 
-export type Operation = {
-  readonly method: 'stake' | 'unstake' | 'withdraw';
-  readonly params: Fields;
-  readonly yes: boolean;
-  readonly requestId: string | undefined;
-  /** The question to whoever decides. */
-  readonly question: (quote: Fields) => string;
-  /** Terms of the quote that the call insists on. */
-  readonly insist?: (quote: Fields) => Fields;
-};
-
-/** Quote, yes, and the call under a name that was shown before: a person whose terminal died can repeat the very same. */
-export const operate = (context: Context, { method, params, insist, question, ...wish }: Operation): Promise<number> =>
-  withSession(context, async (session) => {
-    const named = { ...params, request_id: wish.requestId ?? newRequestId() };
-    let result = await session.call(method, { ...named, dry_run: true });
-    // A request id that was used has its answer already.
-    if (result.submitted === false) {
-      if (!(await confirmed(context, wish.yes, question(result)))) return 1;
-      if (!context.values.json) context.terminal.err(`request ${named.request_id}\n`);
-      result = await session.call(method, { ...named, ...insist?.(result) });
-    }
-    const { amount, fee, transaction, unbonding_position: unbonding } = result;
-    const position = unbonding ?? result.position;
-    return show(
-      context,
-      result,
-      () => `${method} ${amount}, fee ${fee}, ${result.state}\nposition ${position}\ntransaction ${transaction}\n`,
-    );
-  });
-
-const operationOptions = {
-  ...sessionOptions,
-  yes,
-  requestId: text({ help: 'repeat an earlier request without doing it twice' }),
+export const positionOption = {
+  position: text({ help: 'one of `positions`', placeholder: 'ID', required: true }),
 } as const;
-const positionOption = { position: text({ help: 'one of `positions`', placeholder: 'ID', required: true }) } as const;
 
 export const stakingCommands = (name: string): Command[] => [
   walletCommand(
@@ -143,12 +110,12 @@ export const stakingCommands = (name: string): Command[] => [
         ...(rewardAddress === undefined ? {} : { reward_address: rewardAddress }),
         ...(compoundFirst ? { compound_first: true } : {}),
       };
-      const question = (quote: Fields) =>
-        `Stake ${quote.amount} with ${validator}\n(${quote.validator_state}, commission ${commission(quote)}), fee ${quote.fee}?`;
+      const describe = (quote: Fields) =>
+        `Stake ${quote.amount} with ${validator}\n(${quote.validator_state}, commission ${commission(quote)}), fee ${quote.fee}`;
       const insist = ({ epoch }: Fields) => ({ epoch });
       return operate(
         { values, terminal, prompt: terminalPrompt },
-        { method: 'stake', params, yes, requestId, question, insist },
+        { method: 'stake', params, yes, requestId, describe, insist },
       );
     },
   ),
@@ -164,11 +131,11 @@ export const stakingCommands = (name: string): Command[] => [
     },
     (values, _, terminal) => {
       const { position, amount, yes, requestId } = values;
-      const question = (quote: Fields) => `Unstake ${quote.amount} of ${position}, fee ${quote.fee}?`;
+      const describe = (quote: Fields) => `Unstake ${quote.amount} of ${position}, fee ${quote.fee}`;
       const params = { position, ...(amount === undefined ? {} : { amount }) };
       return operate(
         { values, terminal, prompt: terminalPrompt },
-        { method: 'unstake', params, yes, requestId, question },
+        { method: 'unstake', params, yes, requestId, describe },
       );
     },
   ),
@@ -180,10 +147,10 @@ export const stakingCommands = (name: string): Command[] => [
     },
     (values, _, terminal) => {
       const { position, yes, requestId } = values;
-      const question = (quote: Fields) => `Withdraw ${quote.amount} of ${position}, fee ${quote.fee}?`;
+      const describe = (quote: Fields) => `Withdraw ${quote.amount} of ${position}, fee ${quote.fee}`;
       return operate(
         { values, terminal, prompt: terminalPrompt },
-        { method: 'withdraw', params: { position }, yes, requestId, question },
+        { method: 'withdraw', params: { position }, yes, requestId, describe },
       );
     },
   ),

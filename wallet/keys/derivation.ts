@@ -11,6 +11,8 @@ export const ROOT_LABEL = 'SVC_WALLET_ROOT_V1';
 export const BRANCHES = { receive: 0, change: 1 } as const;
 export type Branch = keyof typeof BRANCHES;
 export const MAX_INDEX = 0x7fffffff;
+/** Consensus keys of validators have the last receive indexes, which no address reaches (keys rule 5). */
+export const CONSENSUS_KEY_INDEXES = { first: MAX_INDEX - 0xffff, last: MAX_INDEX } as const;
 const HARDENED = 0x80000000;
 
 /** Where a key stands in the wallet: everything needed to derive it again. */

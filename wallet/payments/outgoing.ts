@@ -30,6 +30,8 @@ export type OperationOrder = {
   readonly params: unknown;
   /** Refuses, or says what is to be signed. */
   readonly prepare: () => Promise<OperationRecord>;
+  /** Adds a signature that is part of the operation, once nothing else stands against it. */
+  readonly complete?: (operation: OperationRecord) => Promise<OperationRecord>;
 };
 
 export type OutgoingOptions = PlanningOptions & AnswersOptions;
@@ -101,7 +103,12 @@ export class Outgoing {
   /** A payment of its fee and its stake that carries an operation: everything else is as for `pay`. */
   async operate(order: OperationOrder): Promise<Outcome> {
     return await this.#once(order.requestId, order.params, () =>
-      this.#claiming(order, async () => this.#payNow(await this.#prepared(order))),
+      this.#claiming(order, async () => {
+        const prepared = await this.#prepared(order);
+        if (order.complete === undefined) return await this.#payNow(prepared);
+        this.#planning.quotePay(prepared);
+        await this.#payNow({ ...prepared, operation: await order.complete(prepared.operation) });
+      }),
     );
   }
 

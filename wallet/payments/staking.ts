@@ -5,28 +5,14 @@
 import { parseAddress } from '../../protocol/address.ts';
 import { formatCoins } from '../../protocol/amount.ts';
 import type { StakingPosition } from '../../protocol/api/staking-documents.ts';
-import { fromHex, toHex } from '../../protocol/bytes.ts';
-import type { NetworkName } from '../../protocol/network.ts';
+import { fromHex } from '../../protocol/bytes.ts';
 import { MIN_DELEGATION } from '../../protocol/staking/limits.ts';
-import { bondedBy, encodeOperation, type StakingOperation } from '../../protocol/staking/operation.ts';
-import {
-  ownersOf,
-  positionsOf,
-  readValidator,
-  readValidators,
-  type StakingClient,
-  type ValidatorState,
-} from '../chain/staking-reads.ts';
+import { ownersOf, positionsOf, readValidator, readValidators, type ValidatorState } from '../chain/staking-reads.ts';
 import { changeAddress } from '../state/address-book.ts';
-import type { Book } from '../state/book.ts';
 import type { OperationRecord } from '../state/records.ts';
 import { WalletError } from '../wallet-error.ts';
-
-export type StakingDependencies = {
-  readonly client: StakingClient;
-  readonly book: Book;
-  readonly network: NetworkName;
-};
+import { recordOf, type StakingDependencies } from './operation-record.ts';
+import { type RegisterWish, Registration } from './registration.ts';
 
 export type StakeWish = {
   readonly validator: string;
@@ -41,13 +27,6 @@ export type UnstakeWish = {
   /** Undefined is all of it. */
   readonly amount: bigint | undefined;
 };
-
-type About = Pick<OperationRecord, 'kind' | 'owner' | 'validator' | 'position' | 'amount'> & { splits?: boolean };
-
-function recordOf(operation: StakingOperation, about: About): OperationRecord {
-  const { type, data } = encodeOperation(operation);
-  return { splits: false, ...about, type, dataHex: toHex(data), bonded: bondedBy(operation) };
-}
 
 export class Staking {
   readonly #with: StakingDependencies;
@@ -161,6 +140,16 @@ export class Staking {
       );
     const operation = { name: 'withdraw', position: fromHex(id) } as const;
     return recordOf(operation, { kind: 'withdraw', ...about(position), amount: BigInt(principal) });
+  }
+
+  registration(wish: RegisterWish): Registration {
+    return new Registration(wish, this.#with);
+  }
+
+  async redirect(id: string, to: string): Promise<OperationRecord> {
+    const position = await this.#position(id);
+    const operation = { name: 'reward_address', position: fromHex(id), address: this.#payload(to) } as const;
+    return recordOf(operation, { kind: 'reward_address', ...about(position), amount: 0n });
   }
 
   #payload(address: string) {

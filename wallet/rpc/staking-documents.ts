@@ -35,6 +35,6 @@ export function operationFields(
   const { kind, validator, position, splits } = operation;
   const made = transaction === null ? null : toHex(delegationId(fromHex(transaction)));
   if (kind === 'stake') return { validator, position: made };
-  if (kind === 'withdraw') return { validator, position };
+  if (kind !== 'unstake') return { validator, position };
   return { validator, position, unbonding_position: splits ? made : position };
 }

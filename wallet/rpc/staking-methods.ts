@@ -2,7 +2,10 @@
 import { formatCoins } from '../../protocol/amount.ts';
 import { flag, integer, object, oneOf, optional, text } from '../../protocol/api/schema.ts';
 import { VALIDATOR_STATES } from '../../protocol/api/staking-documents.ts';
+import { MAX_ENDPOINT_BYTES } from '../../protocol/staking/endpoint.ts';
+import { CONSENSUS_KEY_INDEXES } from '../keys/derivation.ts';
 import type { OperationOrder } from '../payments/outgoing.ts';
+import type { AddressRecord } from '../state/records.ts';
 import type { Wallet } from '../wallet.ts';
 import { WalletError } from '../wallet-error.ts';
 import { quoteResult, sendResult } from './documents.ts';
@@ -18,6 +21,9 @@ import {
 } from './method.ts';
 import { positionDocument, validatorDocument } from './staking-documents.ts';
 
+/** Basis points that a validator charges unless it says otherwise. */
+export const DEFAULT_COMMISSION = 500;
+
 const idField = text({ pattern: '^[0-9a-f]{96}$', description: '96 hex characters' });
 const terms = { request_id: requestIdField, dry_run: optional(flag('only say what it would do and cost')) };
 
@@ -25,6 +31,23 @@ async function operate(wallet: Wallet, order: OperationOrder, dryRun: boolean): 
   if (!dryRun) return sendResult(await wallet.outgoing.operate(order));
   const quote = await wallet.outgoing.quoteOperation(order);
   return 'request' in quote ? sendResult(quote) : quoteResult(order.kind, order.requestId, quote);
+}
+
+/** Rewards paid to the burn address would be lost. */
+function readRewardAddress(wallet: Wallet, address: string, field: string): string {
+  if (readAddress(wallet, address, field).kind === 'burn')
+    throw new WalletError('burn_needs_method', 'rewards paid to the burn address are lost', { field });
+  return address;
+}
+
+/** The wallet's first address, from now on nobody else's: whoever asked for a fresh one would get another's rewards. */
+async function firstAddress(wallet: Wallet, keep: boolean): Promise<string> {
+  const first = wallet.book.branches.receive[0] as AddressRecord;
+  if (keep && !first.given) {
+    const record = { ...first, given: true, label: 'validator rewards', createdMillis: wallet.now() };
+    await wallet.journal.commit({ addresses: [record] }, true);
+  }
+  return first.address;
 }
 
 const total = (amounts: readonly string[]): string => formatCoins(amounts.reduce((sum, one) => sum + BigInt(one), 0n));
@@ -65,10 +88,7 @@ export const stakingMethods = {
     async (wallet, params) => {
       const { validator, reward_address: rewardAddress, epoch, request_id: requestId } = params;
       const amount = readAmount(params.amount, 'amount');
-      if (rewardAddress !== undefined && readAddress(wallet, rewardAddress, 'reward_address').kind === 'burn')
-        throw new WalletError('burn_needs_method', 'rewards paid to the burn address are lost', {
-          field: 'reward_address',
-        });
+      if (rewardAddress !== undefined) readRewardAddress(wallet, rewardAddress, 'reward_address');
       const result = await operate(
         wallet,
         {
@@ -109,6 +129,70 @@ export const stakingMethods = {
       return operate(
         wallet,
         { requestId, kind: 'withdraw', position, compoundFirst: false, params: wish(params), prepare },
+        params.dry_run === true,
+      );
+    },
+  ),
+  validator_register: method(
+    'Staking',
+    'Registers a validator with a self-bond (beyond the specification: its command calls it)',
+    object({
+      amount: amountField,
+      overlay_endpoint_hex: text({ pattern: '^([0-9a-f]{2})+$', maxLength: 2 * MAX_ENDPOINT_BYTES }),
+      ...terms,
+      commission_bps: optional(integer({ minimum: 0, default: DEFAULT_COMMISSION })),
+      reward_address: optional(addressField),
+      consensus_key_index: optional(integer({ minimum: 0, default: CONSENSUS_KEY_INDEXES.last })),
+      compound_first: optional(flag('merge outputs first when the bond needs more than 8')),
+    }),
+    async (wallet, params) => {
+      const { commission_bps: commissionBps = DEFAULT_COMMISSION, reward_address: given, dry_run: dryRun } = params;
+      const { consensus_key_index: consensusKeyIndex = CONSENSUS_KEY_INDEXES.last } = params;
+      const amount = readAmount(params.amount, 'amount');
+      const rewardAddress =
+        given === undefined
+          ? await firstAddress(wallet, dryRun !== true)
+          : readRewardAddress(wallet, given, 'reward_address');
+      const endpointHex = params.overlay_endpoint_hex;
+      const registration = wallet.staking.registration({
+        amount,
+        commissionBps,
+        endpointHex,
+        rewardAddress,
+        consensusKeyIndex,
+      });
+      const result = await operate(
+        wallet,
+        {
+          requestId: params.request_id,
+          kind: 'validator_register',
+          position: registration.position,
+          compoundFirst: params.compound_first === true,
+          params: wish(params),
+          prepare: () => registration.prepare(),
+          complete: () => registration.complete(),
+        },
+        dryRun === true,
+      );
+      return {
+        ...result,
+        commission_bps: commissionBps,
+        reward_address: rewardAddress,
+        consensus_key_index: consensusKeyIndex,
+      };
+    },
+  ),
+  reward_address: method(
+    'Staking',
+    'Sends the rewards of a position elsewhere (beyond the specification: its command calls it)',
+    object({ position: idField, to: addressField, ...terms }),
+    (wallet, params) => {
+      const { position, request_id: requestId } = params;
+      const to = readRewardAddress(wallet, params.to, 'to');
+      const prepare = () => wallet.staking.redirect(position, to);
+      return operate(
+        wallet,
+        { requestId, kind: 'reward_address', position, compoundFirst: false, params: wish(params), prepare },
         params.dry_run === true,
       );
     },

@@ -37,7 +37,7 @@ export function outpointOf(key: string): { transaction: string; output: number }
 }
 
 export const MOVE_KINDS = ['sweep', 'compound', 'auto_compound', 'auto_sweep'] as const;
-export const STAKING_KINDS = ['stake', 'unstake', 'withdraw'] as const;
+export const STAKING_KINDS = ['stake', 'unstake', 'withdraw', 'validator_register', 'reward_address'] as const;
 export const REQUEST_KINDS = ['payment', 'burn', ...MOVE_KINDS, ...STAKING_KINDS] as const;
 export type MoveKind = (typeof MOVE_KINDS)[number];
 export type StakingKind = (typeof STAKING_KINDS)[number];
@@ -56,7 +56,7 @@ export type OperationRecord = {
   readonly validator: string;
   /** The position it is about; null where it makes one. */
   readonly position: string | null;
-  /** What is staked, unstaked or withdrawn. */
+  /** What is staked, unstaked or withdrawn; 0 where nothing moves. */
   readonly amount: bigint;
   /** What leaves the outputs for a position. */
   readonly bonded: bigint;

@@ -66,7 +66,9 @@ test('stake, earn, unstake and withdraw to the atom', { timeout: 120_000 }, asyn
   const lastReward = await rewardOf(2);
   await sealTo(release - 1);
   expect(await run('withdraw', '--position', position, '--yes', '--request-id', 'back')).toMatch(
-    new RegExp(`^withdraw 1234\\.56789012, fee 0\\.\\d{8}, pending\\nposition ${position}\\n`),
+    new RegExp(
+      `^withdraw 1234\\.56789012, fee 0\\.\\d{8}, pending\\nvalidator ${validatorAt(0)}\\nposition ${position}\\n`,
+    ),
   );
   await chain.beat();
   const withdrawn = await json('withdraw', '--position', position, '--yes', '--request-id', 'back');

@@ -1,0 +1,75 @@
+/** How a command carries out a staking operation: quote, yes, the call, and with `--wait` its outcome. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { text } from '../../runtime/command-line/command-line.ts';
+import type { StakingKind } from '../state/records.ts';
+import { type Context, confirmed, type Fields, newRequestId, show, withSession } from './commands.ts';
+import { sessionOptions } from './options.ts';
+import { CallError, type Session } from './session.ts';
+import { yes } from './wallet-command.ts';
+
+export const operationOptions = {
+  ...sessionOptions,
+  yes,
+  requestId: text({ help: 'repeat an earlier request without doing it twice' }),
+} as const;
+
+export type Operation = {
+  /** The method of the daemon has the name of the request's kind. */
+  readonly method: StakingKind;
+  readonly params: Fields;
+  readonly yes: boolean;
+  readonly requestId: string | undefined;
+  /** What would happen, for whoever decides. */
+  readonly describe: (quote: Fields) => string;
+  /** Terms of the quote that the call insists on. */
+  readonly insist?: (quote: Fields) => Fields;
+  readonly dryRun?: boolean;
+  /** Until it is final. */
+  readonly wait?: boolean;
+};
+
+const OUTCOME_UNKNOWN = -32002;
+const POLL_MILLIS = 500;
+
+/** The result once its fate is final. Whoever ends the program meanwhile loses nothing: the request is on disk. */
+async function outcome({ values, terminal }: Context, session: Session, ask: () => Promise<Fields>): Promise<Fields> {
+  let told: unknown;
+  for (;;) {
+    try {
+      const result = await ask();
+      if (result.state !== 'pending') return result;
+    } catch (error) {
+      if (!(error instanceof CallError) || error.rpc !== OUTCOME_UNKNOWN) throw error;
+    }
+    const { indexed_height: height } = await session.call('status', {});
+    if (height !== told && !values.json) terminal.err(`waiting for a cut after ${height}\n`);
+    told = height;
+    await sleep(POLL_MILLIS);
+    await session.turn();
+  }
+}
+
+function textOf(method: string, result: Fields): string {
+  const { amount, fee, transaction, unbonding_position: unbonding, validator } = result;
+  const position = unbonding ?? result.position;
+  return `${method.replaceAll('_', '-')} ${amount}, fee ${fee}, ${result.state}\nvalidator ${validator}\nposition ${position}\ntransaction ${transaction}\n`;
+}
+
+/** The request's name is shown before the call: a person whose terminal died can repeat the very same. */
+export const operate = (context: Context, operation: Operation): Promise<number> =>
+  withSession(context, async (session) => {
+    const { method, describe, insist, dryRun, wait } = operation;
+    const named = { ...operation.params, request_id: operation.requestId ?? newRequestId() };
+    let result = await session.call(method, { ...named, dry_run: true });
+    const quote = result;
+    const call = () => session.call(method, { ...named, ...insist?.(quote) });
+    // A request id that was used has its answer already.
+    if (result.submitted === false) {
+      if (dryRun) return show(context, result, () => `${describe(result)}\nNothing was signed or sent.\n`);
+      if (!(await confirmed(context, operation.yes, `${describe(result)}?`))) return 1;
+      if (!context.values.json) context.terminal.err(`request ${named.request_id}\n`);
+      result = wait ? await outcome(context, session, call) : await call();
+    } else if (wait) result = await outcome(context, session, call);
+    show(context, result, () => textOf(method, result));
+    return result.state === 'void' ? 1 : 0;
+  });

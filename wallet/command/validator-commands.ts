@@ -1,0 +1,81 @@
+/** Commands of a validator's operator (specification: Operator commands). */
+import { flag, integer, text } from '../../runtime/command-line/command-line.ts';
+import type { Command } from '../../runtime/program.ts';
+import { CONSENSUS_KEY_INDEXES } from '../keys/derivation.ts';
+import { DEFAULT_COMMISSION } from '../rpc/staking-methods.ts';
+import type { Fields } from './commands.ts';
+import { operate, operationOptions } from './operating.ts';
+import { terminalPrompt } from './prompt.ts';
+import { positionOption } from './staking-commands.ts';
+import { walletCommand } from './wallet-command.ts';
+
+export const validatorCommands = (name: string): Command[] => [
+  walletCommand(
+    {
+      name: `${name} validator-register`,
+      summary: 'registers a validator with a self-bond, after a yes',
+      options: {
+        ...operationOptions,
+        amount: text({ help: 'the self-bond, at least 100,000', placeholder: 'COINS', required: true }),
+        overlayEndpointHex: text({
+          help: "the line of hex of the validator's node",
+          placeholder: 'HEX',
+          required: true,
+        }),
+        commissionBps: integer({
+          help: 'what delegators are charged, in basis points: steps of 10',
+          min: 0,
+          max: 1_000,
+          default: DEFAULT_COMMISSION,
+        }),
+        rewardAddress: text({ help: "where rewards go (default: the wallet's first address)", placeholder: 'ADDRESS' }),
+        consensusKeyIndex: integer({
+          help: 'a key of this wallet that no validator ever had',
+          min: CONSENSUS_KEY_INDEXES.first,
+          max: CONSENSUS_KEY_INDEXES.last,
+          default: CONSENSUS_KEY_INDEXES.last,
+        }),
+        compoundFirst: flag({ help: 'merge outputs first when the bond needs more than 8' }),
+        wait: flag({ help: 'until the registration is final' }),
+        dryRun: flag({ help: 'only say what it would do and cost' }),
+      },
+    },
+    (values, _, terminal) => {
+      const { amount, commissionBps, overlayEndpointHex, consensusKeyIndex, rewardAddress, compoundFirst } = values;
+      const params = {
+        amount,
+        overlay_endpoint_hex: overlayEndpointHex,
+        commission_bps: commissionBps,
+        consensus_key_index: consensusKeyIndex,
+        ...(rewardAddress === undefined ? {} : { reward_address: rewardAddress }),
+        ...(compoundFirst ? { compound_first: true } : {}),
+      };
+      const describe = (quote: Fields) =>
+        `Register validator ${quote.validator}\nwith a self-bond of ${quote.amount}, commission ${commissionBps / 100} %, consensus key ${consensusKeyIndex},\nrewards to ${quote.reward_address}, fee ${quote.fee}`;
+      const { yes, requestId, wait, dryRun } = values;
+      return operate(
+        { values, terminal, prompt: terminalPrompt },
+        { method: 'validator_register', params, yes, requestId, wait, dryRun, describe },
+      );
+    },
+  ),
+  walletCommand(
+    {
+      name: `${name} reward-address`,
+      summary: 'sends the rewards of a position elsewhere, after a yes',
+      options: {
+        ...operationOptions,
+        ...positionOption,
+        to: text({ help: 'who gets them from now on', placeholder: 'ADDRESS', required: true }),
+      },
+    },
+    (values, _, terminal) => {
+      const { position, to, yes, requestId } = values;
+      const describe = (quote: Fields) => `Rewards of ${position}\nto ${to}, fee ${quote.fee}`;
+      return operate(
+        { values, terminal, prompt: terminalPrompt },
+        { method: 'reward_address', params: { position, to }, yes, requestId, describe },
+      );
+    },
+  ),
+];

@@ -1,0 +1,22 @@
+/** A staking operation as the wallet keeps it, and what making one takes. */
+import { toHex } from '../../protocol/bytes.ts';
+import type { NetworkName } from '../../protocol/network.ts';
+import { bondedBy, encodeOperation, type StakingOperation } from '../../protocol/staking/operation.ts';
+import type { StakingClient } from '../chain/staking-reads.ts';
+import type { Keyring } from '../keys/keyring.ts';
+import type { Book } from '../state/book.ts';
+import type { OperationRecord } from '../state/records.ts';
+
+export type StakingDependencies = {
+  readonly client: StakingClient;
+  readonly book: Book;
+  readonly keyring: Keyring;
+  readonly network: NetworkName;
+};
+
+type About = Pick<OperationRecord, 'kind' | 'owner' | 'validator' | 'position' | 'amount'> & { splits?: boolean };
+
+export function recordOf(operation: StakingOperation, about: About): OperationRecord {
+  const { type, data } = encodeOperation(operation);
+  return { splits: false, ...about, type, dataHex: toHex(data), bonded: bondedBy(operation) };
+}
