@@ -4,7 +4,7 @@ import { developmentKey, TREASURY, validatorName } from '../../../node/developme
 import { ApiError } from '../../../protocol/api/client.ts';
 import { fromHex } from '../../../protocol/bytes.ts';
 import { operationTransaction } from '../../staking/signed.ts';
-import { openTestWallet } from '../open-wallet.ts';
+import { IMPATIENT, openTestWallet } from '../open-wallet.ts';
 import { COIN, StakingBed, stakingWallet, validatorAt } from './staking-bed.ts';
 
 const stakeOf = (amount: string, request_id: string, more: object = {}) => ({
@@ -57,7 +57,7 @@ test('a lost answer is unknown, and the stake happens once; the words alone find
     },
   };
   await bed.beat();
-  const wallet = await openTestWallet({ client: flaky });
+  const wallet = await openTestWallet({ client: flaky }, IMPATIENT);
   await wallet.turn();
   expect(await wallet.refusal('stake', stakeOf('300', 's'))).toMatchObject({ code: -32002 });
   // Another id is another wish; the same one is not.
