@@ -98,6 +98,8 @@ export async function* pagesOf<T>(
     const answer = fieldsOf(await pool(`${path}?limit=${PAGE}${from}`));
     const page = listOf(answer[rows], PAGE);
     count += page.length;
+    // More than is read at all accuses nobody; more than the pool itself says there are does.
+    if (count > MAX_ROWS) throw new PoolSilence(`${path}: more than the ${MAX_ROWS} rows that are read`);
     if (count > most) throw new Error(`${path}: more than ${most} rows`);
     for (const row of page) yield read(row);
     const next = answer.next_cursor;
