@@ -89,8 +89,11 @@ export const LIES: Readonly<Record<string, Lie>> = {
     pool.sendAsIs(client, { ...pool.makeJob(client), shareTarget: 1n }),
   'an epoch beyond its height': (pool, client) => pool.sendAsIs(client, { ...pool.makeJob(client), epoch: 4_000_000 }),
   'jobs without end': (pool, client) => {
-    const job = textOf(client, pool.makeJob(client));
-    pour(client, () => job);
+    const job = pool.makeJob(client);
+    const text = textOf(client, job);
+    // It pays the miner: shares that it finds before the flood is ended are its own.
+    pool.know(client, job);
+    pour(client, () => text);
   },
   'errors without end': (_, client) => {
     const error =
