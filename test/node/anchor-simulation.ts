@@ -17,6 +17,7 @@ import {
 import { MAX_CUT_BLOCKS } from '../../protocol/cut.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { randomOf } from './bed.ts';
+import { poisson } from './retarget-simulation.ts';
 
 export type AnchorStage = { readonly cuts: number; readonly rate: number };
 
@@ -59,17 +60,6 @@ type Anchor = {
   bestProbe: number;
   newestProbe: number;
 };
-
-export function poissonOf(mean: number, uniform: () => number): number {
-  if (mean > 200) {
-    const normal = Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
-    return Math.max(0, Math.round(mean + Math.sqrt(mean) * normal));
-  }
-  const limit = Math.exp(-mean);
-  let found = 0;
-  for (let product = uniform(); product > limit; product *= uniform()) found++;
-  return found;
-}
 
 export function simulateAnchors(world: AnchorWorld): AnchorIncome {
   const { adoption, servers, draws, delay, stages, fixedWork, spread = SPREAD_BLOCKS } = world;
@@ -118,7 +108,7 @@ export function simulateAnchors(world: AnchorWorld): AnchorIncome {
     else newestHashes += hashes;
     const expected = heights.map((height) => hashes / heights.length / (anchors[height] as Anchor).work);
     const all = expected.reduce((sum, each) => sum + each, 0);
-    for (let left = poissonOf(all, uniform); left > 0; left--) {
+    for (let left = poisson(all, uniform); left > 0; left--) {
       let [place, slot] = [uniform() * all, 0];
       while (slot < heights.length - 1 && place >= (expected[slot] as number)) place -= expected[slot++] as number;
       const anchor = heights[slot] as number;

@@ -8,7 +8,7 @@ export type Stage = { readonly cuts: number; readonly rate: number };
 export type SimulatedCut = { readonly work: number; readonly blocks: number; readonly rate: number };
 
 /** Number of blocks a cut finds: exact for few, normal for many. */
-function poisson(mean: number, uniform: () => number): number {
+export function poisson(mean: number, uniform: () => number): number {
   if (mean > 200) {
     const normal = Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
     return Math.max(0, Math.round(mean + Math.sqrt(mean) * normal));
