@@ -7,7 +7,7 @@ import type {
   OperatorStatus,
   PayoutAction,
   QueueDocument,
-} from '../../pool/api/documents.ts';
+} from '../../pool/api/operator-documents.ts';
 import { operate } from '../data/client.ts';
 import { ago, coins, count, time } from '../format.ts';
 import { Amount, Identifier, State, Table } from './parts.tsx';

@@ -1,6 +1,6 @@
 /** From a request line to a route: path segments into parameters, the query into fields, both checked by their schemas. */
 import { ROUTE_NAMES, ROUTES, type RouteName, type RouteSpec } from '../../protocol/api/routes.ts';
-import { check, type JsonSchema, type Schema } from '../../protocol/api/schema.ts';
+import { check, type Schema, typedFields } from '../../protocol/api/schema.ts';
 import { refusal } from './api-error.ts';
 
 type Place = {
@@ -75,15 +75,8 @@ function decoded(text: string, field: string): string {
   }
 }
 
-/** Text of the request line as the type its schema asks for; what does not read stays text and fails the check. */
-function typed(schema: JsonSchema | undefined, text: string): unknown {
-  return schema?.type === 'integer' && /^(0|[1-9]\d{0,15})$/.test(text) ? Number(text) : text;
-}
-
 function checked(schema: Schema<unknown>, fields: Readonly<Record<string, string>>): Record<string, unknown> {
-  // Without a prototype: a field called __proto__ is a field like any other, and refused.
-  const values = Object.create(null) as Record<string, unknown>;
-  for (const [name, text] of Object.entries(fields)) values[name] = typed(schema.properties?.[name], text);
+  const values = typedFields(schema, fields);
   const problem = check(schema, values);
   if (problem !== undefined)
     throw refusal('bad_request', `${problem.field} ${problem.problem}`, { field: problem.field });

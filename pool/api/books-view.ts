@@ -3,15 +3,17 @@
  * records of closed slices with their leaves, and the head of each credit list.
  */
 import { formatAddress } from '../../protocol/address.ts';
+import type { Infer } from '../../protocol/api/schema.ts';
 import type { CommitmentRow } from '../../protocol/books-evidence.ts';
 import type { BooksService, SliceRecord } from '../../protocol/books-slice.ts';
-import type { PublishedTerms, TermsFrom } from '../../protocol/books-verdict.ts';
+import type { TermsFrom } from '../../protocol/books-verdict.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { unpackWork } from '../books/packed.ts';
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
 import { ApiRefusal } from './api-error.ts';
+import type * as b from './books-documents.ts';
 import { type Page, pageOf, readNumberCursor } from './keyset.ts';
 
 type RecordRow = {
@@ -41,9 +43,6 @@ type CreditRow = { reward: bigint | null; fee: bigint | null; credited: bigint |
 
 /** More than any slice has; a place beyond it is beyond its end. */
 const MAX_LEAVES = 100_000_000;
-
-/** The terms, and the newest finalized cut that the books have taken in: absent before the first. */
-export type TermsDocument = PublishedTerms & { readonly height?: number };
 
 export type BooksViewOptions = {
   readonly network: NetworkName;
@@ -80,7 +79,7 @@ export class BooksView {
   }
 
   /** Closed slices, newest first, each with its record and what its rewards came to. */
-  async slices(service: number, page: Page) {
+  async slices(service: number, page: Page): Promise<Infer<typeof b.slices>> {
     const before = readNumberCursor(page.cursor) ?? 2_147_483_647;
     const rows = await this.#sql<(RecordRow & CreditRow)[]>`select s.number, s.window_work::text, s.slice_cuts,
         s.window_thousandths, s.fee_ppm, s.target, s.total::text, s.root, octet_length(s.leaves) / 20 as accounts,
@@ -117,7 +116,7 @@ export class BooksView {
   }
 
   /** A closed slice's leaves, in the order of its tree. The cursor is the place of the next one. */
-  async leaves(service: number, slice: number, page: Page) {
+  async leaves(service: number, slice: number, page: Page): Promise<Infer<typeof b.leaves>> {
     const from = Math.min(readNumberCursor(page.cursor) ?? 0, MAX_LEAVES);
     const [row] = await this.#sql<{ leaves: Buffer; accounts: number }[]>`select
         substring(leaves from ${from * 20 + 1}::int for ${page.limit * 20}::int) as leaves,
@@ -132,7 +131,7 @@ export class BooksView {
     const end = from + leaves.length;
     return {
       api_version: 1,
-      service: SERVICES[service],
+      service: SERVICES[service] as BooksService,
       slice,
       accounts: row.accounts,
       leaves: leaves.map((leaf) => ({
@@ -144,7 +143,7 @@ export class BooksView {
   }
 
   /** From which slice on which terms hold; the first entry is the pool's first slice. */
-  async terms(): Promise<{ api_version: 1 } & TermsDocument> {
+  async terms(): Promise<Infer<typeof b.terms>> {
     const terms = {} as Record<BooksService, TermsFrom[]>;
     for (const [service, name] of SERVICES.entries())
       terms[name] = await this.#sql<
@@ -173,7 +172,7 @@ export class BooksView {
    * Blocks of a slice whose rewards the ledger may have paid, by how they were credited: with its own list, or with a later one (books rule 7).
    * One that is held (rule 15) is with no list yet.
    */
-  async blocks(service: number, slice: number) {
+  async blocks(service: number, slice: number): Promise<Infer<typeof b.sliceBlocks>> {
     const rows = await this.#sql<{ block_id: Buffer; slice: number; state: 'paid' | 'held' }[]>`select b.block_id,
         b.slice, b.state from blocks b
       join slices s on s.service = b.service and s.number = ${slice}
@@ -182,7 +181,7 @@ export class BooksView {
       order by b.block_id`;
     return {
       api_version: 1,
-      service: SERVICES[service],
+      service: SERVICES[service] as BooksService,
       slice,
       blocks: rows.map((row) => ({
         block_id: row.block_id.toString('hex'),
@@ -193,7 +192,7 @@ export class BooksView {
   }
 
   /** Payouts by number, each with the head of the books that it carries (books rule 21). With a slice: those that cover it. */
-  async commitments(page: Page, slice: number | undefined) {
+  async commitments(page: Page, slice: number | undefined): Promise<Infer<typeof b.commitments>> {
     const after = readNumberCursor(page.cursor) ?? 0;
     const covering = slice === undefined ? this.#sql`` : this.#sql`and books_slice >= ${slice}`;
     const rows = await this.#sql<CommitmentDbRow[]>`select number, state, transaction_id, final_height, books_slice,

@@ -1,179 +1,238 @@
 /**
- * Documents of the pool's API (docs/pool.md, API): what its routes answer and the page reads. Types alone, so that the
- * dashboard may import them. Amounts are atoms and work is hashes, both as decimal text; hash rates are numbers per second;
- * times are Unix milliseconds. Routes stand under `api/v1/`, relative to where the page is served.
+ * Documents of the pool's API (docs/pool.md, API): what its routes answer and the page reads, as schemas from which types, checks and the
+ * OpenAPI document come. The dashboard imports the types alone. Amounts are atoms and work is hashes, both as decimal text; hash rates
+ * are numbers per second; times are Unix milliseconds. Routes stand under `api/v1/`, relative to where the page is served.
  */
 
-export type ServiceName = 'pplns' | 'solo';
+import {
+  described,
+  exactly,
+  flag,
+  type Infer,
+  integer,
+  list,
+  nullable,
+  number,
+  object,
+  oneOf,
+  optional,
+  type Schema,
+  text,
+} from '../../protocol/api/schema.ts';
+import {
+  address,
+  amount,
+  bigNumber,
+  count,
+  height,
+  identifier,
+  millis,
+  network,
+  version,
+} from '../../protocol/api/values.ts';
+import { SERVICES } from '../journal-record.ts';
+
+export const service = oneOf(SERVICES, 'reward scheme');
+export type ServiceName = Infer<typeof service>;
+
+/** Absent on the last page. */
+export const nextCursor = optional(text({ description: 'cursor of the next page; absent on the last' }));
+
+/** A list in pages. */
+export const page = <const N extends string, T>(name: N, items: Schema<T>, title: string) =>
+  object(
+    { api_version: version, [name]: list(items), next_cursor: nextCursor } as {
+      readonly api_version: typeof version;
+      readonly next_cursor: typeof nextCursor;
+    } & { readonly [K in N]: Schema<readonly T[]> },
+    title,
+  );
+
+export const rates = object({ ten_minutes: number(), hour: number(), day: number() }, 'Rates');
 /** Hashes per second over ten minutes, an hour and a day. */
-export type RatesDocument = { readonly ten_minutes: number; readonly hour: number; readonly day: number };
+export type RatesDocument = Infer<typeof rates>;
 
-export type ServiceDocument = {
-  readonly service: ServiceName;
-  readonly fee_ppm: number;
-  readonly miners: number;
-  readonly workers: number;
-  readonly hash_rate: RatesDocument;
-  readonly blocks_found: number;
-  readonly blocks_paid: number;
-  /** Work since the last block over the work of one: 1 is what is expected. */
-  readonly effort: number;
-  /** Found over expected blocks: the last hundred, and a day. Null while there were none. */
-  readonly luck: { readonly hundred: number | null; readonly day: number | null };
-  readonly last_block_millis: number | null;
-};
+const serviceFigures = object(
+  {
+    service,
+    fee_ppm: count,
+    miners: count,
+    workers: count,
+    hash_rate: rates,
+    blocks_found: count,
+    blocks_paid: count,
+    effort: number({ description: 'work since the last block over the work of one: 1 is what is expected' }),
+    luck: described(
+      object({ hundred: nullable(number()), day: nullable(number()) }),
+      'found over expected blocks: the last hundred, and a day; null while there were none',
+    ),
+    last_block_millis: nullable(millis),
+  },
+  'Service',
+);
+export type ServiceDocument = Infer<typeof serviceFigures>;
 
-/** GET api/v1/pool */
-export type PoolDocument = {
-  readonly api_version: 1;
-  readonly name: string;
-  readonly network: string;
-  readonly pool_address: string;
-  readonly services: readonly ServiceDocument[];
-  readonly network_figures: {
-    readonly height: number;
-    readonly hash_rate: number;
-    readonly block_work: string;
-    readonly synced: boolean;
-  };
-  readonly payouts: { readonly minimum: string; readonly interval_seconds: number; readonly paused: boolean };
-  readonly paid_atoms: string;
-  readonly slice_cuts: number;
-  readonly now_millis: number;
-};
+export const pool = object(
+  {
+    api_version: version,
+    name: text(),
+    network: text(),
+    pool_address: address,
+    services: list(serviceFigures),
+    network_figures: object({ height, hash_rate: number(), block_work: bigNumber, synced: flag() }),
+    payouts: object({ minimum: amount, interval_seconds: number(), paused: flag() }),
+    paid_atoms: amount,
+    slice_cuts: count,
+    now_millis: millis,
+  },
+  'Pool',
+);
+export type PoolDocument = Infer<typeof pool>;
 
-/** GET api/v1/pool/chart?hours=24 and api/v1/miners/{address}/chart?hours=24 */
-export type ChartDocument = {
-  readonly api_version: 1;
-  readonly seconds_per_point: number;
-  readonly points: readonly {
-    readonly at_millis: number;
-    readonly hash_rate: number;
-    readonly workers: number | null;
-  }[];
-};
+export const chart = object(
+  {
+    api_version: version,
+    seconds_per_point: count,
+    points: list(object({ at_millis: millis, hash_rate: number(), workers: nullable(count) })),
+  },
+  'Chart',
+);
+export type ChartDocument = Infer<typeof chart>;
 
-export type BlockState = 'found' | 'accepted' | 'registered' | 'held' | 'paid' | 'expired' | 'refused';
+export const blockState = oneOf(['found', 'accepted', 'registered', 'held', 'paid', 'expired', 'refused']);
+export type BlockState = Infer<typeof blockState>;
 
-export type PoolBlock = {
-  readonly block_id: string;
-  readonly service: ServiceName;
-  readonly anchor_height: number;
-  readonly slice: number;
-  readonly found_millis: number;
-  readonly finder: string;
-  readonly worker: string;
-  readonly state: BlockState;
-  readonly reason: string | null;
-  readonly effort: number;
-  readonly reward: string | null;
-  /** Whether its slice's credit list is made: then a proof can be asked for. */
-  readonly credited: boolean;
-};
+const blockFields = {
+  block_id: identifier,
+  service,
+  anchor_height: height,
+  slice: count,
+  found_millis: millis,
+  finder: address,
+  worker: text(),
+  state: blockState,
+  reason: nullable(text()),
+  effort: number(),
+  reward: nullable(amount),
+  credited: flag('whether its slice has its credit list: then a proof can be asked for'),
+} as const;
+const poolBlock = object(blockFields, 'PoolBlock');
+export type PoolBlock = Infer<typeof poolBlock>;
+export const blocks = page('blocks', poolBlock, 'Blocks');
+export type BlocksDocument = Infer<typeof blocks>;
+export const block = object({ api_version: version, ...blockFields }, 'Block');
+export type BlockDocument = Infer<typeof block>;
 
-/** GET api/v1/blocks?service=&state=&finder=&cursor=&limit= */
-export type BlocksDocument = {
-  readonly api_version: 1;
-  readonly blocks: readonly PoolBlock[];
-  readonly next_cursor?: string;
-};
-/** GET api/v1/blocks/{id} */
-export type BlockDocument = { readonly api_version: 1 } & PoolBlock;
+const minerSummary = object(
+  { address, workers: count, hash_rate: rates, last_share_millis: nullable(millis) },
+  'MinerSummary',
+);
+export type MinerSummary = Infer<typeof minerSummary>;
+export const miners = page('miners', minerSummary, 'Miners');
+export type MinersDocument = Infer<typeof miners>;
 
-export type MinerSummary = {
-  readonly address: string;
-  readonly workers: number;
-  readonly hash_rate: RatesDocument;
-  readonly last_share_millis: number | null;
-};
-/** GET api/v1/miners?cursor=&limit=, the fastest first */
-export type MinersDocument = {
-  readonly api_version: 1;
-  readonly miners: readonly MinerSummary[];
-  readonly next_cursor?: string;
-};
+export const miner = object(
+  {
+    api_version: version,
+    address,
+    hash_rate: rates,
+    workers: count,
+    accepted: count,
+    stale: count,
+    rejected: count,
+    last_share_millis: nullable(millis),
+    balance: amount,
+    in_flight: amount,
+    paid: amount,
+    advance: described(
+      amount,
+      'paid beyond what was credited, after the database fell back to an older copy; income makes up for it first',
+    ),
+    pending_estimate: described(amount, 'about what the window and its blocks not credited yet will bring'),
+    payout_minimum: amount,
+  },
+  'Miner',
+);
+export type MinerDocument = Infer<typeof miner>;
 
-/** GET api/v1/miners/{address} */
-export type MinerDocument = {
-  readonly api_version: 1;
-  readonly address: string;
-  readonly hash_rate: RatesDocument;
-  readonly workers: number;
-  readonly accepted: number;
-  readonly stale: number;
-  readonly rejected: number;
-  readonly last_share_millis: number | null;
-  readonly balance: string;
-  readonly in_flight: string;
-  readonly paid: string;
-  /** Paid beyond what was credited, after the database fell back to an older copy; income makes up for it first. */
-  readonly advance: string;
-  /** An estimate of what the window and its blocks not credited yet will bring. */
-  readonly pending_estimate: string;
-  readonly payout_minimum: string;
-};
+const worker = object(
+  {
+    name: text(),
+    service,
+    online: flag(),
+    hash_rate: rates,
+    accepted: count,
+    stale: count,
+    rejected: count,
+    last_share_millis: nullable(millis),
+  },
+  'Worker',
+);
+export type WorkerDocument = Infer<typeof worker>;
+export const workers = page('workers', worker, 'Workers');
+export type WorkersDocument = Infer<typeof workers>;
 
-export type WorkerDocument = {
-  readonly name: string;
-  readonly service: ServiceName;
-  readonly online: boolean;
-  readonly hash_rate: RatesDocument;
-  readonly accepted: number;
-  readonly stale: number;
-  readonly rejected: number;
-  readonly last_share_millis: number | null;
-};
-/** GET api/v1/miners/{address}/workers?cursor=&limit= */
-export type WorkersDocument = {
-  readonly api_version: 1;
-  readonly workers: readonly WorkerDocument[];
-  readonly next_cursor?: string;
-};
+const credit = object({ service, slice: count, amount, reward: amount, blocks: count, made_millis: millis }, 'Credit');
+export type CreditDocument = Infer<typeof credit>;
+export const credits = page('credits', credit, 'Credits');
+export type CreditsDocument = Infer<typeof credits>;
 
-export type CreditDocument = {
-  readonly service: ServiceName;
-  readonly slice: number;
-  readonly amount: string;
-  readonly reward: string;
-  readonly blocks: number;
-  readonly made_millis: number;
-};
-/** GET api/v1/miners/{address}/credits?cursor=&limit= */
-export type CreditsDocument = {
-  readonly api_version: 1;
-  readonly credits: readonly CreditDocument[];
-  readonly next_cursor?: string;
-};
+export const payoutState = oneOf(['reserved', 'submitting', 'submitted', 'finalized', 'void']);
+export type PayoutStateName = Infer<typeof payoutState>;
 
-export type PayoutStateName = 'reserved' | 'submitting' | 'submitted' | 'finalized' | 'void';
-export type PaymentDocument = {
-  readonly payout_id: string;
-  readonly state: PayoutStateName;
-  readonly address: string;
-  readonly amount: string;
-  readonly transaction_id: string | null;
-  readonly created_millis: number;
-  readonly final_height: number | null;
-};
-/** GET api/v1/payments?address=&cursor=&limit= */
-export type PaymentsDocument = {
-  readonly api_version: 1;
-  readonly payments: readonly PaymentDocument[];
-  readonly next_cursor?: string;
-};
+const payment = object(
+  {
+    payout_id: text(),
+    state: payoutState,
+    address,
+    amount,
+    transaction_id: nullable(identifier),
+    created_millis: millis,
+    final_height: nullable(height),
+  },
+  'Payment',
+);
+export type PaymentDocument = Infer<typeof payment>;
+export const payments = page('payments', payment, 'Payments');
+export type PaymentsDocument = Infer<typeof payments>;
 
-/** GET api/v1/connect */
-export type ConnectDocument = {
-  readonly api_version: 1;
-  readonly services: readonly {
-    readonly service: ServiceName;
-    readonly port: number | null;
-    readonly tls: boolean;
-    readonly websocket_port: number | null;
-    /** Path of the WebSocket on this page's own origin, relative to the page. */
-    readonly websocket_path: string;
-  }[];
-};
+const port = nullable(integer({ maximum: 65_535 }));
+export const connect = object(
+  {
+    api_version: version,
+    services: list(
+      object({
+        service,
+        port,
+        tls: flag(),
+        websocket_port: port,
+        websocket_path: text({
+          description: "path of the WebSocket on this page's own origin, relative to the page",
+        }),
+      }),
+    ),
+  },
+  'Connect',
+);
+export type ConnectDocument = Infer<typeof connect>;
+
+export const proofRequest = object(
+  {
+    version: count,
+    network,
+    address,
+    purpose: text(),
+    challenge: text(),
+    created_millis: millis,
+    expires_millis: millis,
+  },
+  'AddressProofRequest',
+);
+export const addressProof = object(
+  { version: count, address, challenge: text(), public_key: text(), signature: text() },
+  'AddressProof',
+);
+export const thresholdChange = object({ address, payout_min_atoms: amount }, 'PayoutThreshold');
 
 /** GET api/v1/live, a WebSocket; the first frame is the pool's figures. */
 export type LiveFrame =
@@ -181,86 +240,11 @@ export type LiveFrame =
   | { readonly type: 'block'; readonly data: PoolBlock }
   | { readonly type: 'payment'; readonly data: PaymentDocument };
 
-/** Operator routes, under api/v1/operator/, with `Authorization: Bearer TOKEN`. */
-export type OperatorStatus = {
-  readonly api_version: 1;
-  readonly sheet: {
-    readonly rewards: string;
-    readonly uncredited: string;
-    readonly balances: string;
-    readonly in_flight: string;
-    readonly paid: string;
-    readonly pool_fees: string;
-    readonly network_fees: string;
-    readonly gap: string;
-  };
-  readonly wallet: {
-    readonly ready: boolean;
-    readonly reason: string | null;
-    readonly spendable: string | null;
-    readonly outputs: number | null;
-  };
-  readonly payouts_paused: boolean;
-  /** Why the accountant pays nothing: the books and the wallet do not agree. */
-  readonly payouts_held: string | null;
-  /** Accounts that are not paid because their books fail the audit before a payout, and why. */
-  readonly accounts_refused: readonly { readonly account: number; readonly address: string; readonly why: string }[];
-  readonly accountant: { readonly term: string; readonly holder: string; readonly here: boolean };
-};
-export type InstanceDocument = {
-  readonly instance: string;
-  readonly boot_id: string;
-  readonly connections: number;
-  readonly accountant: boolean;
-  readonly started_millis: number;
-  readonly seen_millis: number;
-};
-export type InstancesDocument = { readonly api_version: 1; readonly instances: readonly InstanceDocument[] };
-export type BansDocument = {
-  readonly api_version: 1;
-  readonly bans: readonly { readonly key: string; readonly until_millis: number }[];
-};
-export type PayoutAction = 'release' | 'void' | 'sent';
-export type QueueDocument = {
-  readonly api_version: 1;
-  readonly payouts: readonly {
-    readonly payout_id: string;
-    /** Its place in the wallet's record, once the wallet was asked. */
-    readonly number: number | null;
-    readonly state: PayoutStateName;
-    readonly total: string;
-    readonly recipients: number;
-    readonly items: readonly { readonly address: string; readonly amount: string }[];
-    readonly needs_person: string | null;
-    readonly reason: string | null;
-    readonly created_millis: number;
-    /** What the operator can do about it now. */
-    readonly actions: readonly PayoutAction[];
-  }[];
-};
-/** GET api/v1/operator/rewards: blocks whose reward is held. */
-export type HeldRewardsDocument = {
-  readonly api_version: 1;
-  readonly rewards: readonly {
-    readonly block_id: string;
-    readonly service: ServiceName;
-    readonly anchor_height: number;
-    readonly claimed: string | null;
-    readonly reason: string | null;
-    readonly accepted: string | null;
-  }[];
-};
-export type OperatorLogDocument = {
-  readonly api_version: 1;
-  readonly entries: readonly {
-    readonly at_millis: number;
-    readonly actor: string;
-    readonly action: string;
-    readonly details: object;
-  }[];
-};
-
-export type ErrorDocument = {
-  readonly api_version: 1;
-  readonly error: { readonly code: string; readonly message: string };
-};
+export const error = object(
+  {
+    api_version: exactly(1),
+    error: object({ code: text(), message: text(), retry_after_millis: optional(integer()) }),
+  },
+  'Refusal',
+);
+export type ErrorDocument = Infer<typeof error>;

@@ -1,7 +1,7 @@
 /** Rewards that the books hold (books rule 15), for the operator: what is claimed and why it is not believed, and a way to accept an amount. */
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
-import type { HeldRewardsDocument } from './documents.ts';
+import type { HeldRewardsDocument } from './operator-documents.ts';
 
 const MOST = 500;
 

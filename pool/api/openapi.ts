@@ -1,32 +1,30 @@
 /** The API described by itself: an OpenAPI document and a page for people, both made from the route tables. */
+import { Components, content, type Json, parameters } from '../../protocol/api/openapi-parts.ts';
+import { error } from './documents.ts';
 import type { Route } from './route.ts';
 
-export function openApiDocument(routes: readonly Route[], info: { title: string; version: string; base: string }) {
-  const paths: Record<string, Record<string, unknown>> = {};
+export function openApiDocument(
+  routes: readonly Route[],
+  info: { title: string; version: string; base: string },
+): Json {
+  const components = new Components();
+  const paths: Record<string, Record<string, Json>> = {};
+  const refusal = { description: 'a refusal', content: content(components.reference(error)) };
   for (const route of routes) {
     const path = route.path.replace(/:(\w+)/g, '{$1}');
-    const named = new Set((route.parameters ?? []).map((parameter) => parameter.name));
-    const parts = [...route.path.matchAll(/:(\w+)/g)].map((match) => match[1] as string);
-    const missing = parts
-      .filter((name) => !named.has(name))
-      .map((name) => ({ name, in: 'path', schema: { type: 'string' } }));
-    const parameters = [...(route.parameters ?? []), ...missing];
     paths[path] = {
       ...paths[path],
       [route.method.toLowerCase()]: {
         summary: route.summary,
         tags: [route.group],
-        parameters: parameters.map((parameter) => ({ ...parameter, required: parameter.in === 'path' })),
+        parameters: [...parameters(components, 'path', route.params), ...parameters(components, 'query', route.query)],
         ...(route.body === undefined
           ? {}
-          : { requestBody: { required: true, content: { 'application/json': { schema: route.body } } } }),
+          : { requestBody: { required: true, content: content(components.reference(route.body)) } }),
         ...(route.operator === true ? { security: [{ operator: [] }] } : {}),
         responses: {
-          200: { description: 'the answer' },
-          default: {
-            description: 'a refusal',
-            content: { 'application/json': { schema: { $ref: '#/components/schemas/Refusal' } } },
-          },
+          200: { description: 'the answer', content: content(components.reference(route.answer)) },
+          default: refusal,
         },
       },
     };
@@ -38,23 +36,7 @@ export function openApiDocument(routes: readonly Route[], info: { title: string;
     paths,
     components: {
       securitySchemes: { operator: { type: 'http', scheme: 'bearer' } },
-      schemas: {
-        Refusal: {
-          type: 'object',
-          properties: {
-            error: {
-              type: 'object',
-              properties: {
-                code: { type: 'string' },
-                message: { type: 'string' },
-                retry_after_millis: { type: 'integer' },
-              },
-              required: ['code', 'message'],
-            },
-          },
-          required: ['error'],
-        },
-      },
+      schemas: Object.fromEntries(components.schemas),
     },
   };
 }
@@ -64,12 +46,13 @@ const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character
 /** A page without scripts: it can be read in any browser and cannot be made to do anything. */
 export function apiPage(routes: readonly Route[], info: { title: string; base: string }): string {
   const groups = [...new Set(routes.map((route) => route.group))];
-  const row = (route: Route) =>
-    `<tr><td><code>${route.method} ${escapeHtml(info.base + route.path)}</code></td><td>${escapeHtml(route.summary)}${
-      route.parameters === undefined
-        ? ''
-        : `<br>${route.parameters.map((each) => `<code>${escapeHtml(each.name)}</code> ${escapeHtml(each.description)}`).join('; ')}`
+  const row = (route: Route) => {
+    const fields = Object.entries({ ...route.params.properties, ...route.query.properties });
+    const described = fields.map(([name, { description }]) => `<code>${name}</code> ${escapeHtml(description ?? '')}`);
+    return `<tr><td><code>${route.method} ${escapeHtml(info.base + route.path)}</code></td><td>${escapeHtml(route.summary)}${
+      described.length === 0 ? '' : `<br>${described.join('; ')}`
     }</td></tr>`;
+  };
   const sections = groups.map(
     (group) =>
       `<h2>${escapeHtml(group)}</h2><table>${routes

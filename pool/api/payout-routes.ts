@@ -3,13 +3,17 @@
  * wallet. Nothing here pays; the accountant does, and the wallet pays under each number once.
  */
 import type { FastifyRequest } from 'fastify';
+import { object, text } from '../../protocol/api/schema.ts';
+import { API_VERSION, identifier } from '../../protocol/api/values.ts';
 import type { Sql } from '../database/connect.ts';
 import { markSubmitted, markVoid, type OpenPayout, openPayouts } from '../payout/payout-states.ts';
 import { type PayoutWallet, samePayment } from '../payout/payout-wallet.ts';
 import { ApiRefusal } from './api-error.ts';
-import type { PayoutAction, QueueDocument } from './documents.ts';
+import type { PayoutAction, QueueDocument } from './operator-documents.ts';
+import * as o from './operator-documents.ts';
+import { operator } from './operator-route.ts';
 import { pausePayouts } from './payout-pause.ts';
-import { bodyObject, pathPart, type Route } from './route.ts';
+import type { Route } from './route.ts';
 
 export type PayoutRoutesDependencies = {
   readonly sql: Sql;
@@ -26,15 +30,12 @@ export function actionsOf({ state, needsPerson }: Pick<OpenPayout, 'state' | 'ne
   return state === 'submitting' && needsPerson !== null ? ['release', 'void', 'sent'] : [];
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const ofPayout = object({
+  id: text({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', description: 'id of the payout' }),
+});
 
-export function payoutRoutes(
-  { sql, wallet, note }: PayoutRoutesDependencies,
-  operator: (route: Omit<Route, 'group' | 'operator'>) => Route,
-): Route[] {
-  const payoutFor = async (request: FastifyRequest, action: PayoutAction): Promise<OpenPayout> => {
-    const id = pathPart(request, 'id');
-    if (!UUID.test(id)) throw new ApiRefusal('bad_request', 'a payout is named by its id');
+export function payoutRoutes({ sql, wallet, note }: PayoutRoutesDependencies): Route[] {
+  const payoutFor = async ({ id }: { readonly id: string }, action: PayoutAction): Promise<OpenPayout> => {
     const payout = (await openPayouts(sql)).find((one) => one.id === id);
     if (payout === undefined) throw new ApiRefusal('not_found', 'there is no open payout of this id');
     if (!actionsOf(payout).includes(action))
@@ -63,17 +64,19 @@ export function payoutRoutes(
       method: 'GET',
       path: '/queue',
       summary: 'Payouts that are open, and those that need a person, with what can be done about each',
-      handle: async (): Promise<QueueDocument> => ({ api_version: 1, payouts: await openList(sql) }),
+      answer: o.queue,
+      handle: async () => ({ api_version: API_VERSION, payouts: await openList(sql) }),
     }),
     ...[true, false].map((isPaused) =>
       operator({
         method: 'POST',
         path: isPaused ? '/pause' : '/resume',
         summary: isPaused ? 'Nothing is paid; what is under way is still followed' : 'Lets payouts go on',
-        handle: async (request) => {
+        answer: o.pause,
+        handle: async (_input, { request }) => {
           await note(request, isPaused ? 'payouts_pause' : 'payouts_resume', {});
           await pausePayouts(sql, isPaused);
-          return { api_version: 1, payouts_paused: isPaused };
+          return { api_version: API_VERSION, payouts_paused: isPaused };
         },
       }),
     ),
@@ -82,13 +85,15 @@ export function payoutRoutes(
       path: '/payouts/:id/release',
       summary:
         'Lets a payout go on that waited for a person: the wallet is asked again, under the same number if it was asked',
-      handle: async (request) => {
-        const { id } = await payoutFor(request, 'release');
+      params: ofPayout,
+      answer: o.released,
+      handle: async ({ params }, { request }) => {
+        const { id } = await payoutFor(params, 'release');
         const rows = await sql`update payouts set needs_person = null, updated_at = now()
           where id = ${id} and needs_person is not null and state in ('reserved', 'submitting') returning id`;
         if (rows.length === 0) throw new ApiRefusal('conflict', 'this payout has changed meanwhile');
         await note(request, 'payout_release', { payout: id });
-        return { api_version: 1, released: id };
+        return { api_version: API_VERSION, released: id };
       },
     }),
     operator({
@@ -96,16 +101,11 @@ export function payoutRoutes(
       path: '/payouts/:id/sent',
       summary:
         'Says by which transaction a payout was sent; the wallet must know it and it must pay exactly these recipients',
-      body: {
-        type: 'object',
-        required: ['transaction_id'],
-        properties: { transaction_id: { type: 'string', pattern: '^[0-9a-f]{96}$' } },
-      },
-      handle: async (request) => {
-        const { transaction_id: name } = bodyObject(request);
-        if (typeof name !== 'string' || !/^[0-9a-f]{96}$/.test(name))
-          throw new ApiRefusal('bad_request', 'transaction_id has 96 hex characters');
-        const payout = await payoutFor(request, 'sent');
+      params: ofPayout,
+      body: object({ transaction_id: identifier }),
+      answer: o.sent,
+      handle: async ({ params, body: { transaction_id: name } }, { request }) => {
+        const payout = await payoutFor(params, 'sent');
         const paid = await wallet.payment(name);
         if (paid.kind !== 'ok') throw new ApiRefusal('conflict', `the wallet does not know it: ${paid.reason}`);
         if (!samePayment(paid.value.recipients, payout.items))
@@ -116,15 +116,17 @@ export function payoutRoutes(
           await markSubmitted(transaction, payout.id, name, paid.value.fee);
         });
         await note(request, 'payout_sent', { payout: payout.id, transaction: name });
-        return { api_version: 1, sent: payout.id };
+        return { api_version: API_VERSION, sent: payout.id };
       },
     }),
     operator({
       method: 'POST',
       path: '/payouts/:id/void',
       summary: 'Gives the balances of a payout back that the wallet has not paid; they are due again',
-      handle: async (request) => {
-        const payout = await payoutFor(request, 'void');
+      params: ofPayout,
+      answer: o.voided,
+      handle: async ({ params }, { request }) => {
+        const payout = await payoutFor(params, 'void');
         const { id, state } = payout;
         if (state === 'submitting') await neverAsked(payout);
         await sql.begin(async (transaction) => {
@@ -133,7 +135,7 @@ export function payoutRoutes(
           await markVoid(transaction, id, state as 'reserved' | 'submitting', 'by the operator');
         });
         await note(request, 'payout_void', { payout: id });
-        return { api_version: 1, voided: id };
+        return { api_version: API_VERSION, voided: id };
       },
     }),
   ];

@@ -25,6 +25,7 @@ import { publicRoutes } from './public-routes.ts';
 import { receiptRoutes } from './receipt-routes.ts';
 import { ReceiptView } from './receipt-view.ts';
 import type { Route } from './route.ts';
+import { keepingAnswers } from './send-answer.ts';
 
 export type PoolApiOptions = {
   readonly terms: PoolTerms;
@@ -82,10 +83,9 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
         { sql, now: dependencies.wall ?? now },
       ),
       connect: dependencies.connect,
-      cache,
     }),
-    ...booksRoutes({ books, cache }),
-    ...receiptRoutes({ receipts, cache }),
+    ...booksRoutes({ books }),
+    ...receiptRoutes({ receipts }),
     ...operatorRoutes({
       sql,
       shared,
@@ -94,7 +94,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
       wallet: dependencies.wallet,
       isAccountant: dependencies.isAccountant,
     }),
-  ];
+  ].map((each) => keepingAnswers(each, cache));
   /** Events say what changed; pages get the document as it is now. */
   const tell = async ({ kind, data }: PoolEvent): Promise<void> => {
     if (live.pages === 0) return;

@@ -1,32 +1,24 @@
 /** Routes that anybody may ask. Answers are JSON; worker names in them are data: a page must escape them. */
-import type { FastifyRequest } from 'fastify';
-import type { AddressProof, AddressProofRequest } from '../../protocol/address-proof.ts';
-import { type AnswerCache, jsonAnswer } from './answer-cache.ts';
+import { described, object, optional, text } from '../../protocol/api/schema.ts';
 import { ApiRefusal } from './api-error.ts';
+import * as b from './books-documents.ts';
 import { CHART_HOURS, type ChartView } from './chart-view.ts';
-import type { ConnectDocument } from './documents.ts';
+import * as d from './documents.ts';
 import type { LedgerView } from './ledger-view.ts';
 import type { MinerView } from './miner-view.ts';
 import type { PayoutThreshold } from './payout-threshold.ts';
 import type { PoolView } from './pool-view.ts';
 import type { ProofMaker } from './proofs.ts';
 import {
-  addressOfQuery,
-  bodyObject,
   COSTS,
-  choiceOfRequest,
-  numberOfRequest,
-  PAGE,
-  PARAMETERS,
-  pageOfRequest,
-  pathPart,
+  FIELDS,
+  PAGE_FIELDS,
+  pageOfQuery,
   type Route,
   readMinerAddress,
-  serviceOfPath,
-  serviceOfQuery,
-  sliceOfPath,
+  route,
+  serviceNumber,
 } from './route.ts';
-import { cachedIn, sendAnswer } from './send-answer.ts';
 
 export type PublicDependencies = {
   readonly pool: PoolView;
@@ -35,214 +27,252 @@ export type PublicDependencies = {
   readonly charts: ChartView;
   readonly proofs: ProofMaker;
   readonly thresholds: PayoutThreshold;
-  readonly connect: () => ConnectDocument;
-  readonly cache: AnswerCache;
+  readonly connect: () => d.ConnectDocument;
 };
 
 const FIGURES_MILLIS = 5_000;
 const CHART_MILLIS = 60_000;
-/** What can no longer change may be kept by browsers and proxies for a day. */
-const FOREVER = 'public, max-age=86400, immutable';
+
+const ofAddress = object({ address: FIELDS.address });
+const ofSlice = object({ service: FIELDS.service, slice: FIELDS.slice });
+const paged = object(PAGE_FIELDS);
+const hours = object({ hours: FIELDS.hours });
+const threshold = text({ maxLength: 32, description: 'atoms, decimal' });
 
 export function publicRoutes(dependencies: PublicDependencies): Route[] {
-  const { pool, ledger, miners, charts, proofs, thresholds, connect, cache } = dependencies;
-  const cached = cachedIn(cache);
-  const hoursOf = (request: FastifyRequest): number => numberOfRequest(request, 'hours', { ...CHART_HOURS, min: 1 });
-  const workerOf = (request: FastifyRequest) => {
-    const name = pathPart(request, 'worker');
-    return name === '-' ? '' : name;
-  };
+  return [...poolRoutes(dependencies), ...minerRoutes(dependencies), ...proofRoutes(dependencies)];
+}
 
+const numberOrAll = (name: d.ServiceName | undefined): number | undefined =>
+  name === undefined ? undefined : serviceNumber(name);
+
+function poolRoutes({ pool, charts, connect, ledger }: PublicDependencies): Route[] {
   return [
-    {
+    route({
       method: 'GET',
       path: '/pool',
       group: 'Pool',
       summary: 'The pool: its terms, hash rates, blocks, effort and luck',
-      handle: cached(1_000, async () => {
+      answer: d.pool,
+      keep: 1_000,
+      handle: async () => {
         if (pool.document === undefined) throw new ApiRefusal('unavailable', 'figures are being gathered', 2_000);
         return pool.document;
-      }),
-    },
-    {
+      },
+    }),
+    route({
       method: 'GET',
       path: '/pool/chart',
       group: 'Pool',
       summary: 'Hash rate and workers over time',
-      parameters: [PARAMETERS.hours, PARAMETERS.serviceQuery],
+      query: object({ hours: FIELDS.hours, service: FIELDS.serviceQuery }),
+      answer: d.chart,
       cost: COSTS.chart,
-      handle: cached(CHART_MILLIS, (request) => charts.pool(hoursOf(request), serviceOfQuery(request))),
-    },
-    {
+      keep: CHART_MILLIS,
+      handle: ({ query }) => charts.pool(query.hours ?? CHART_HOURS.default, numberOrAll(query.service)),
+    }),
+    route({
       method: 'GET',
       path: '/connect',
       group: 'Pool',
       summary: 'Where miners connect',
-      handle: cached(FIGURES_MILLIS, async () => connect()),
-    },
-    {
+      answer: d.connect,
+      keep: FIGURES_MILLIS,
+      handle: async () => connect(),
+    }),
+    route({
       method: 'GET',
       path: '/blocks',
       group: 'Blocks',
       summary: 'Blocks, newest first',
-      parameters: [PARAMETERS.serviceQuery, PARAMETERS.state, PARAMETERS.finder, ...PAGE],
+      query: object({
+        service: FIELDS.serviceQuery,
+        state: optional(described(d.blockState, 'only blocks in this state')),
+        finder: FIELDS.finder,
+        ...PAGE_FIELDS,
+      }),
+      answer: d.blocks,
       cost: COSTS.search,
-      handle: cached(FIGURES_MILLIS, (request) =>
-        ledger.blocks(pageOfRequest(request), {
-          service: serviceOfQuery(request),
-          state: choiceOfRequest(request, 'state', PARAMETERS.state.schema.enum as unknown as readonly string[]),
-          finder: addressOfQuery(request, 'finder'),
+      keep: FIGURES_MILLIS,
+      handle: ({ query }) =>
+        ledger.blocks(pageOfQuery(query), {
+          service: numberOrAll(query.service),
+          state: query.state,
+          finder: query.finder,
         }),
-      ),
-    },
-    {
+    }),
+    route({
       method: 'GET',
       path: '/blocks/:id',
       group: 'Blocks',
       summary: 'One block',
-      parameters: [PARAMETERS.blockId],
-      handle: cached(FIGURES_MILLIS, async (request) => {
-        const id = pathPart(request, 'id');
-        if (!/^[0-9a-f]{96}$/.test(id)) throw new ApiRefusal('bad_request', 'a block id has 96 hex characters');
-        const block = await ledger.block(id);
+      params: object({ id: FIELDS.blockId }),
+      answer: d.block,
+      keep: FIGURES_MILLIS,
+      handle: async ({ params }) => {
+        const block = await ledger.block(params.id);
         if (block === undefined) throw new ApiRefusal('not_found', 'the pool has no such block');
         return block;
-      }),
-    },
-    {
-      method: 'GET',
-      path: '/miners',
-      group: 'Miners',
-      summary: 'Miners by hash rate of the last hour',
-      parameters: PAGE,
-      cost: COSTS.search,
-      handle: cached(FIGURES_MILLIS, (request) => miners.miners(pageOfRequest(request))),
-    },
-    {
-      method: 'GET',
-      path: '/miners/:address',
-      group: 'Miners',
-      summary: 'Balances, hash rates and settings of a miner',
-      parameters: [PARAMETERS.address],
-      handle: cached(FIGURES_MILLIS, (request) => miners.miner(pathPart(request, 'address'))),
-    },
-    {
-      method: 'GET',
-      path: '/miners/:address/workers',
-      group: 'Miners',
-      summary: "A miner's workers",
-      parameters: [PARAMETERS.address, ...PAGE],
-      handle: cached(FIGURES_MILLIS, (request) => miners.workers(pathPart(request, 'address'), pageOfRequest(request))),
-    },
-    {
-      method: 'GET',
-      path: '/miners/:address/credits',
-      group: 'Miners',
-      summary: 'What a miner got of each credit list; each can be proven',
-      parameters: [PARAMETERS.address, ...PAGE],
-      cost: COSTS.search,
-      isDear: true,
-      handle: cached(FIGURES_MILLIS, (request, charge) =>
-        miners.credits(pathPart(request, 'address'), pageOfRequest(request), (rows) => charge(rows / COSTS.rows)),
-      ),
-    },
-    {
-      method: 'GET',
-      path: '/miners/:address/chart',
-      group: 'Miners',
-      summary: "A miner's hash rate by hour",
-      parameters: [PARAMETERS.address, PARAMETERS.hours],
-      cost: COSTS.chart,
-      handle: cached(CHART_MILLIS, async (request) => {
-        const account = await miners.account(pathPart(request, 'address'));
-        return charts.account(account.id, hoursOf(request));
-      }),
-    },
-    {
-      method: 'GET',
-      path: '/miners/:address/workers/:service/:worker/chart',
-      group: 'Miners',
-      summary: "A worker's hash rate by hour",
-      parameters: [PARAMETERS.address, PARAMETERS.service, PARAMETERS.worker, PARAMETERS.hours],
-      cost: COSTS.chart,
-      handle: cached(CHART_MILLIS, async (request) => {
-        const id = await miners.workerId(pathPart(request, 'address'), serviceOfPath(request), workerOf(request));
-        return charts.worker(id, hoursOf(request));
-      }),
-    },
-    {
-      method: 'POST',
-      path: '/miners/:address/payout-threshold/request',
-      group: 'Miners',
-      summary: "Asks for what the address's key must sign to change its payout threshold",
-      parameters: [PARAMETERS.address],
-      body: { type: 'object', required: ['threshold_atoms'], properties: { threshold_atoms: { type: 'string' } } },
-      handle: async (request) => {
-        const { threshold_atoms } = bodyObject(request);
-        return thresholds.request(pathPart(request, 'address'), threshold_atoms);
       },
-    },
-    {
-      method: 'POST',
-      path: '/miners/:address/payout-threshold',
-      group: 'Miners',
-      summary: 'Changes the payout threshold of an address, proven by its key (svc-wallet prove)',
-      parameters: [PARAMETERS.address],
-      body: {
-        type: 'object',
-        required: ['threshold_atoms', 'request', 'proof'],
-        properties: { threshold_atoms: { type: 'string' }, request: { type: 'object' }, proof: { type: 'object' } },
-      },
-      cost: COSTS.signature,
-      handle: async (request) => {
-        const { threshold_atoms, request: asked, proof } = bodyObject(request);
-        const account = await miners.account(pathPart(request, 'address'));
-        return thresholds.change(account, threshold_atoms, asked as AddressProofRequest, proof as AddressProof);
-      },
-    },
-    {
+    }),
+    route({
       method: 'GET',
       path: '/payments',
       group: 'Payments',
       summary: 'Payments, newest first; all, or those to one address',
-      parameters: [PARAMETERS.addressQuery, ...PAGE],
+      query: object({ address: FIELDS.addressQuery, ...PAGE_FIELDS }),
+      answer: d.payments,
       cost: COSTS.search,
-      handle: cached(FIGURES_MILLIS, (request) =>
-        ledger.payments(pageOfRequest(request), addressOfQuery(request, 'address')),
-      ),
-    },
-    {
+      keep: FIGURES_MILLIS,
+      handle: ({ query }) => ledger.payments(pageOfQuery(query), query.address),
+    }),
+  ];
+}
+
+function minerRoutes({ miners, charts, thresholds }: PublicDependencies): Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/miners',
+      group: 'Miners',
+      summary: 'Miners by hash rate of the last hour',
+      query: paged,
+      answer: d.miners,
+      cost: COSTS.search,
+      keep: FIGURES_MILLIS,
+      handle: ({ query }) => miners.miners(pageOfQuery(query)),
+    }),
+    route({
+      method: 'GET',
+      path: '/miners/:address',
+      group: 'Miners',
+      summary: 'Balances, hash rates and settings of a miner',
+      params: ofAddress,
+      answer: d.miner,
+      keep: FIGURES_MILLIS,
+      handle: ({ params }) => miners.miner(params.address),
+    }),
+    route({
+      method: 'GET',
+      path: '/miners/:address/workers',
+      group: 'Miners',
+      summary: "A miner's workers",
+      params: ofAddress,
+      query: paged,
+      answer: d.workers,
+      keep: FIGURES_MILLIS,
+      handle: ({ params, query }) => miners.workers(params.address, pageOfQuery(query)),
+    }),
+    route({
+      method: 'GET',
+      path: '/miners/:address/credits',
+      group: 'Miners',
+      summary: 'What a miner got of each credit list; each can be proven',
+      params: ofAddress,
+      query: paged,
+      answer: d.credits,
+      cost: COSTS.search,
+      isDear: true,
+      keep: FIGURES_MILLIS,
+      handle: ({ params, query }, { charge }) =>
+        miners.credits(params.address, pageOfQuery(query), (rows) => charge(rows / COSTS.rows)),
+    }),
+    route({
+      method: 'GET',
+      path: '/miners/:address/chart',
+      group: 'Miners',
+      summary: "A miner's hash rate by hour",
+      params: ofAddress,
+      query: hours,
+      answer: d.chart,
+      cost: COSTS.chart,
+      keep: CHART_MILLIS,
+      handle: async ({ params, query }) => {
+        const account = await miners.account(params.address);
+        return charts.account(account.id, query.hours ?? CHART_HOURS.default);
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/miners/:address/workers/:service/:worker/chart',
+      group: 'Miners',
+      summary: "A worker's hash rate by hour",
+      params: object({ address: FIELDS.address, service: FIELDS.service, worker: FIELDS.worker }),
+      query: hours,
+      answer: d.chart,
+      cost: COSTS.chart,
+      keep: CHART_MILLIS,
+      handle: async ({ params: { address, service, worker }, query }) => {
+        const id = await miners.workerId(address, serviceNumber(service), worker === '-' ? '' : worker);
+        return charts.worker(id, query.hours ?? CHART_HOURS.default);
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/miners/:address/payout-threshold/request',
+      group: 'Miners',
+      summary: "Asks for what the address's key must sign to change its payout threshold",
+      params: ofAddress,
+      body: object({ threshold_atoms: threshold }),
+      answer: d.proofRequest,
+      handle: ({ params, body }) => thresholds.request(params.address, body.threshold_atoms),
+    }),
+    route({
+      method: 'POST',
+      path: '/miners/:address/payout-threshold',
+      group: 'Miners',
+      summary: 'Changes the payout threshold of an address, proven by its key (svc-wallet prove)',
+      params: ofAddress,
+      body: object({ threshold_atoms: threshold, request: d.proofRequest, proof: d.addressProof }),
+      answer: d.thresholdChange,
+      cost: COSTS.signature,
+      handle: async ({ params, body }) => {
+        const account = await miners.account(params.address);
+        return thresholds.change(account, body.threshold_atoms, body.request, body.proof);
+      },
+    }),
+  ];
+}
+
+function proofRoutes({ proofs, miners }: PublicDependencies): Route[] {
+  const noList = () => new ApiRefusal('not_found', 'this slice has no credit list yet');
+  return [
+    route({
       method: 'GET',
       path: '/proofs/:service/:slice',
       group: 'Proofs',
       summary: "The proof of a miner's credit of a slice's rewards (protocol/pool-proof.ts checks it)",
-      parameters: [PARAMETERS.service, PARAMETERS.slice, { ...PARAMETERS.addressQuery, description: 'whose proof' }],
+      params: ofSlice,
+      query: object({ address: described(FIELDS.address, 'whose proof') }),
+      answer: b.proof,
       cost: COSTS.proof,
       isDear: true,
-      handle: async (request, reply, charge) => {
-        const address = addressOfQuery(request, 'address');
-        if (address === undefined) throw new ApiRefusal('bad_request', 'address says whose proof is wanted');
+      keep: 'forever',
+      handle: async ({ params: { service, slice }, query: { address } }, { charge }) => {
         // An address that has not mined here gets proofs of absence.
         const { payload } = readMinerAddress(address, miners.network);
-        const proof = await proofs.proof(serviceOfPath(request), sliceOfPath(request), payload, address, (leaves) =>
+        const proof = await proofs.proof(serviceNumber(service), slice, payload, address, (leaves) =>
           charge(leaves / COSTS.leaves),
         );
-        if (proof === undefined) throw new ApiRefusal('not_found', 'this slice has no credit list yet');
-        return sendAnswer(request, reply, jsonAnswer(proof), FOREVER);
+        if (proof === undefined) throw noList();
+        return proof;
       },
-    },
-    {
+    }),
+    route({
       method: 'GET',
       path: '/proofs/:service/:slice/list',
       group: 'Proofs',
       summary: "Everybody's credits of a slice's rewards, page by page, with the roots of its window",
-      parameters: [PARAMETERS.service, PARAMETERS.slice, ...PAGE],
+      params: ofSlice,
+      query: paged,
+      answer: b.creditList,
       cost: COSTS.search,
-      handle: async (request, reply) => {
-        const list = await proofs.list(serviceOfPath(request), sliceOfPath(request), pageOfRequest(request));
-        if (list === undefined) throw new ApiRefusal('not_found', 'this slice has no credit list yet');
-        return sendAnswer(request, reply, jsonAnswer(list), FOREVER);
+      keep: 'forever',
+      handle: async ({ params, query }) => {
+        const list = await proofs.list(serviceNumber(params.service), params.slice, pageOfQuery(query));
+        if (list === undefined) throw noList();
+        return list;
       },
-    },
+    }),
   ];
 }

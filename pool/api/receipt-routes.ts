@@ -1,42 +1,31 @@
 /** The route by which a miner gets the receipts that it missed, with what the books hold of it in the same slices. */
-import type { AnswerCache } from './answer-cache.ts';
+import { described, object, optional } from '../../protocol/api/schema.ts';
+import * as b from './books-documents.ts';
 import type { ReceiptView } from './receipt-view.ts';
-import {
-  COSTS,
-  numberOfRequest,
-  PARAMETERS,
-  type Parameter,
-  pageOfRequest,
-  pathPart,
-  type Route,
-  readMinerAddress,
-} from './route.ts';
-import { cachedIn } from './send-answer.ts';
+import { COSTS, FIELDS, type Route, readMinerAddress, route } from './route.ts';
 
 const MILLIS = 2_000;
-const AFTER: Parameter = {
-  name: 'after',
-  in: 'query',
-  description: 'only slices after this one',
-  schema: { type: 'integer', minimum: 0 },
-};
 
-export function receiptRoutes({ receipts, cache }: { receipts: ReceiptView; cache: AnswerCache }): Route[] {
+export function receiptRoutes({ receipts }: { receipts: ReceiptView }): Route[] {
   return [
-    {
+    route({
       method: 'GET',
       path: '/miners/:address/receipts',
       group: 'Proofs',
       summary: 'Receipts of the last day, oldest first, each slice with its leaf of the account',
-      parameters: [PARAMETERS.address, AFTER, PARAMETERS.cursor],
+      params: object({ address: FIELDS.address }),
+      query: object({
+        after: optional(described(FIELDS.slice, 'only slices after this one')),
+        cursor: FIELDS.cursor,
+      }),
+      answer: b.receipts,
       cost: 5,
       isDear: true,
-      handle: cachedIn(cache)(MILLIS, (request, charge) => {
-        const after = numberOfRequest(request, 'after', { default: 0, min: 0, max: 2_000_000_000 });
-        const { payload } = readMinerAddress(pathPart(request, 'address'), receipts.network);
-        const { cursor } = pageOfRequest(request);
-        return receipts.ofAccount(payload, after, (leaves) => charge(leaves / COSTS.leaves), cursor);
-      }),
-    },
+      keep: MILLIS,
+      handle: ({ params, query }, { charge }) => {
+        const { payload } = readMinerAddress(params.address, receipts.network);
+        return receipts.ofAccount(payload, query.after ?? 0, (leaves) => charge(leaves / COSTS.leaves), query.cursor);
+      },
+    }),
   ];
 }

@@ -4,15 +4,15 @@
  * no receipts costs a lookup.
  */
 import { setImmediate as immediate } from 'node:timers/promises';
-import type { SliceRecord } from '../../protocol/books-slice.ts';
+import type { BooksService } from '../../protocol/books-slice.ts';
 import { ByteReader, type Bytes, toHex } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import type { MembershipDocument } from '../../protocol/pool-proof.ts';
 import { type Receipt, readReceiptHead, receiptDocument } from '../../protocol/receipt.ts';
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
 import { entriesOfPage } from '../receipts/sheet-pages.ts';
 import { ApiRefusal } from './api-error.ts';
+import type { ReceiptSlice, ReceiptsDocument } from './books-documents.ts';
 import type { BooksView } from './books-view.ts';
 import type { ProofMaker } from './proofs.ts';
 
@@ -31,29 +31,6 @@ type PageRow = {
   above: Buffer;
   head: Buffer;
   signature: Buffer;
-};
-
-export type ReceiptSlice = {
-  readonly service: string;
-  readonly slice: number;
-  readonly receipts: readonly Receipt[];
-  /** The account's leaf in the closed slice, or its absence, and the slice's record. */
-  readonly leaf: MembershipDocument;
-  readonly record: SliceRecord;
-};
-
-export type ReceiptsDocument = {
-  readonly api_version: 1;
-  readonly pool_key: string | null;
-  /** The oldest slice of which receipts are still kept; null when there are none. */
-  readonly kept_from: number | null;
-  readonly newest: number | null;
-  /** The newest slice that is in this answer, or was in those before it, as a whole: ask on from there, and with the cursor where there is one. */
-  readonly through: number;
-  readonly more: boolean;
-  /** The answer ends within a slice, of which an account of many workers has more receipts. */
-  readonly next_cursor?: string;
-  readonly slices: readonly ReceiptSlice[];
 };
 
 export class ReceiptView {
@@ -147,7 +124,7 @@ export class ReceiptView {
     const record = await this.#books.record(service, slice);
     if (record === undefined) return undefined;
     const leaf = await this.#proofs.leaf(service, slice, payload, onBuilt);
-    return { service: SERVICES[service] as string, slice, receipts, leaf, record };
+    return { service: SERVICES[service] as BooksService, slice, receipts, leaf, record };
   }
 }
 

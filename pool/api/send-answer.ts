@@ -1,28 +1,31 @@
 /** How routes answer: finished bytes with an ETag, from the answer cache or made for one request. */
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Answer, AnswerCache } from './answer-cache.ts';
-import { answerKey, type Charge } from './route.ts';
+import type { FastifyReply } from 'fastify';
+import { type Answer, type AnswerCache, jsonAnswer } from './answer-cache.ts';
+import { answerKey, type Exchange, type Route } from './route.ts';
+
+/** What can no longer change may be kept by browsers and proxies for a day. */
+const FOREVER = 'public, max-age=86400, immutable';
 
 /** A client that has the bytes already gets 304. */
-export function sendAnswer(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  answer: Answer,
-  control: string,
-): FastifyReply {
+function sendAnswer({ request, reply }: Exchange, answer: Answer, control: string): FastifyReply {
   reply.header('etag', answer.etag).header('cache-control', control);
   if (request.headers['if-none-match'] === answer.etag) return reply.code(304).send();
   return reply.header('content-type', 'application/json; charset=utf-8').send(answer.body);
 }
 
-/** A handler whose answers are kept for `millis`, here and by browsers and proxies. */
-export const cachedIn =
-  (cache: AnswerCache) =>
-  (millis: number, build: (request: FastifyRequest, charge: Charge) => Promise<unknown>) =>
-  async (request: FastifyRequest, reply: FastifyReply, charge: Charge): Promise<FastifyReply> =>
-    sendAnswer(
-      request,
-      reply,
-      await cache.get(answerKey(request), millis, () => build(request, charge)),
-      `public, max-age=${Math.max(1, millis / 1000)}`,
-    );
+/** The route with its answers kept for as long as it says. What lasts for ever is not kept here: it is large, and readers keep it. */
+export function keepingAnswers(route: Route, cache: AnswerCache): Route {
+  const { keep, handle } = route;
+  if (keep === undefined) return route;
+  if (keep === 'forever')
+    return {
+      ...route,
+      handle: async (input, exchange) => sendAnswer(exchange, jsonAnswer(await handle(input, exchange)), FOREVER),
+    };
+  const control = `public, max-age=${Math.max(1, keep / 1000)}`;
+  return {
+    ...route,
+    handle: async (input, exchange) =>
+      sendAnswer(exchange, await cache.get(answerKey(exchange.request), keep, () => handle(input, exchange)), control),
+  };
+}

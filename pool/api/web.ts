@@ -20,7 +20,7 @@ import { SERVICES } from '../journal-record.ts';
 import { ApiRefusal, type PoolApiErrorCode, wordsOf } from './api-error.ts';
 import { apiPage, openApiDocument } from './openapi.ts';
 import type { OperatorToken } from './operator-token.ts';
-import { COSTS, checkRequest, type Route } from './route.ts';
+import { COSTS, type Route, readRequest } from './route.ts';
 import { loadStaticFiles, PAGE_HEADERS, type StaticFile } from './static-files.ts';
 import { Turns } from './turns.ts';
 
@@ -186,8 +186,9 @@ class Web {
       if (!(await token.admits(request.headers.authorization)))
         throw new ApiRefusal('unauthorized', 'this route needs the operator token');
     }
-    checkRequest(route, request);
-    const handle = () => route.handle(request, reply, (units) => this.#charge(request, units));
+    const input = readRequest(route, request);
+    const charge = (units: number) => this.#charge(request, units);
+    const handle = () => route.handle(input, { request, reply, charge });
     return route.isDear === true ? this.#inTurn(request, handle) : handle();
   }
 

@@ -12,7 +12,6 @@ import { toHex } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { readPoolList } from '../../protocol/pool-list.ts';
 import { sumTree } from '../../protocol/sum-tree.ts';
-import type { TermsDocument } from '../api/books-view.ts';
 import type { PaymentDocument } from '../api/documents.ts';
 import { SERVICES } from '../journal-record.ts';
 import { PoolError } from '../pool-error.ts';
@@ -24,6 +23,9 @@ import { auditOutputs, auditSums, PaymentsUnderWay, paidByTransaction, readPayme
 import { PoolSilence, pagesOf } from './public-reads.ts';
 import { auditRewards, CreditedBlocks, type OpenRewards } from './public-rewards.ts';
 import { isNetwork, type PublishedRecord, readLeaf, readRecord } from './public-rows.ts';
+
+/** The terms as they are published, and the newest cut that the books have taken in. */
+type ReadTerms = PublishedTerms & { readonly height?: number };
 
 /** `false`: something does not hold. `unchecked`: nothing was found to be wrong, and not everything could be checked. */
 export type PublicVerdict = 'holds' | 'unchecked' | 'false';
@@ -83,7 +85,7 @@ class PublicAudit {
   #fees = 0n;
   /** Whether rewards were followed into the lists that have them. */
   #isFollowed = false;
-  #terms: TermsDocument | undefined;
+  #terms: ReadTerms | undefined;
   /** The newest cut that the books had taken in when records were read, as the pool says. */
   #reached = 0;
   readonly #notChecked: string[] = [];
@@ -107,8 +109,8 @@ class PublicAudit {
   };
 
   /** A pool has one address and one network: what is looked up under the one must not be judged under another. */
-  async #readTerms(): Promise<TermsDocument> {
-    const { address, network, height, ...rest } = (await this.#sources.pool('terms')) as TermsDocument;
+  async #readTerms(): Promise<ReadTerms> {
+    const { address, network, height, ...rest } = (await this.#sources.pool('terms')) as ReadTerms;
     const isForm = typeof address === 'string' && isNetwork(network) && isTerms(rest.terms);
     if (!isForm || (height !== undefined && !isWhole(height))) throw new Error('its terms have no such form');
     parseAddress(address, network as NetworkName);
@@ -179,7 +181,7 @@ class PublicAudit {
     }
   }
 
-  async #firstTerms(): Promise<TermsDocument> {
+  async #firstTerms(): Promise<ReadTerms> {
     try {
       return await this.#readTerms();
     } catch (error) {
@@ -202,7 +204,7 @@ class PublicAudit {
       this.#notChecked.push(`cuts ${this.#reached + 1} to ${money.height}: the pool’s books have not taken them in`);
     const reads = {
       pool: this.#sources.pool,
-      terms: this.#terms as TermsDocument,
+      terms: this.#terms as ReadTerms,
       records: this.#records,
       credited: this.#blocks,
       height: Math.min(height, money.height),
@@ -261,7 +263,7 @@ class PublicAudit {
     this.#records.set(service, records);
     // After the records: terms may have changed while they were read.
     const terms = await this.#readTerms();
-    this.#terms = { ...(this.#terms as TermsDocument), terms: terms.terms };
+    this.#terms = { ...(this.#terms as ReadTerms), terms: terms.terms };
     this.#reached = Math.max(this.#reached, terms.height ?? 0);
     if (records.length === 0) return;
     if (records[0]?.previous !== FIRST_CHAIN)

@@ -1,39 +1,8 @@
 /** The OpenAPI document of the public API, made from the route table: docs/openapi.json is this and nothing else. */
 import { errorDocument, routeList } from './documents.ts';
 import { API_ERRORS, type ApiErrorCode } from './error-codes.ts';
+import { Components, content, type Json, parameters } from './openapi-parts.ts';
 import { ROUTE_NAMES, ROUTES, type RouteSpec, SOCKETS } from './routes.ts';
-import type { JsonSchema } from './schema.ts';
-
-type Json = { readonly [name: string]: unknown };
-
-/** Titled schemas become components, each once; everything else stands where it is used. */
-class Components {
-  readonly schemas = new Map<string, Json>();
-
-  reference(schema: JsonSchema): Json {
-    const { title, description, ...rest } = schema;
-    const body = (): Json => ({
-      ...rest,
-      ...(rest.items === undefined ? {} : { items: this.reference(rest.items) }),
-      ...(rest.anyOf === undefined ? {} : { anyOf: rest.anyOf.map((choice) => this.reference(choice)) }),
-      ...(rest.properties === undefined
-        ? {}
-        : {
-            properties: Object.fromEntries(
-              Object.entries(rest.properties).map(([name, property]) => [name, this.reference(property)]),
-            ),
-          }),
-    });
-    const described = description === undefined ? {} : { description };
-    if (title === undefined) return { ...body(), ...described };
-    if (!this.schemas.has(title)) {
-      // Reserved first, so that the order is that of first use.
-      this.schemas.set(title, {});
-      this.schemas.set(title, body());
-    }
-    return { $ref: `#/components/schemas/${title}`, ...described };
-  }
-}
 
 /** Codes that any route can answer with. */
 const COMMON: readonly ApiErrorCode[] = [
@@ -46,17 +15,6 @@ const COMMON: readonly ApiErrorCode[] = [
   'too_busy',
 ];
 const WITH_BODY: readonly ApiErrorCode[] = ['bad_json', 'body_too_large', 'media_type_unsupported'];
-
-const content = (schema: Json): Json => ({ 'application/json': { schema } });
-
-function parameters(components: Components, place: 'path' | 'query', schema: JsonSchema): Json[] {
-  return Object.entries(schema.properties ?? {}).map(([name, property]) => ({
-    name,
-    in: place,
-    required: place === 'path' || (schema.required ?? []).includes(name),
-    schema: components.reference(property),
-  }));
-}
 
 function responses(components: Components, route: RouteSpec): Json {
   const codes = [...COMMON, ...(route.body === undefined ? [] : WITH_BODY), ...route.errors];

@@ -6,7 +6,7 @@
 export type JsonSchema = {
   readonly title?: string;
   readonly description?: string;
-  readonly type?: 'object' | 'array' | 'string' | 'integer' | 'boolean' | 'null';
+  readonly type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean' | 'null';
   readonly const?: string | number | boolean;
   readonly enum?: readonly string[];
   readonly pattern?: string;
@@ -46,6 +46,10 @@ export const integer = (rules: JsonSchema = {}): Schema<number> => ({
   maximum: Number.MAX_SAFE_INTEGER,
   ...rules,
 });
+/** A figure that need not be whole, such as a rate. */
+export const number = (rules: JsonSchema = {}): Schema<number> => ({ type: 'number', ...rules });
+/** A value of any kind. */
+export const anything = (description: string): Schema<unknown> => ({ description });
 export const flag = (description?: string): Schema<boolean> => ({
   type: 'boolean',
   ...(description === undefined ? {} : { description }),
@@ -65,6 +69,7 @@ export const list = <T>(items: Schema<T>, rules: JsonSchema = {}): Schema<readon
   ...rules,
 });
 export const nullable = <T>(schema: Schema<T>): Schema<T | null> => ({ anyOf: [schema, { type: 'null' }] });
+export const either = <A, B>(a: Schema<A>, b: Schema<B>): Schema<A | B> => ({ anyOf: [a, b] });
 export const optional = <T>(schema: Schema<T>): Optional<T> => ({ optional: schema });
 
 export function object<const P extends Record<string, Field>>(fields: P, title?: string): Schema<Flat<Shape<P>>> {
@@ -87,6 +92,19 @@ export function object<const P extends Record<string, Field>>(fields: P, title?:
 }
 
 export const described = <T>(schema: Schema<T>, description: string): Schema<T> => ({ ...schema, description });
+
+/**
+ * Fields of a request line with the types that their schema asks for. What cannot be read as its type stays text and fails the check.
+ * Without a prototype: a field called __proto__ is a field like any other, and refused.
+ */
+export function typedFields(schema: JsonSchema, fields: Readonly<Record<string, string>>): Record<string, unknown> {
+  const values = Object.create(null) as Record<string, unknown>;
+  for (const [name, text] of Object.entries(fields)) {
+    const isNumber = schema.properties?.[name]?.type === 'integer' && /^(0|[1-9]\d{0,15})$/.test(text);
+    values[name] = isNumber ? Number(text) : text;
+  }
+  return values;
+}
 
 export type SchemaProblem = { readonly field: string; readonly problem: string };
 
@@ -191,6 +209,11 @@ export function check(
       return checkText(schema, value, path);
     case 'integer':
       return checkInteger(schema, value, path);
+    case 'number':
+      if (typeof value !== 'number' || !Number.isFinite(value)) return at(path, 'must be a number');
+      return schema.minimum === undefined || value >= schema.minimum
+        ? undefined
+        : at(path, `must be at least ${schema.minimum}`);
     case 'boolean':
       if (typeof value !== 'boolean') return at(path, 'must be true or false');
       return schema.const === undefined || value === schema.const ? undefined : at(path, `must be ${schema.const}`);

@@ -5,7 +5,7 @@
 import { NETWORK_NAMES } from '../network.ts';
 import { described, exactly, type Infer, integer, object, oneOf, optional, text } from './schema.ts';
 
-export const API_VERSION = 1;
+export const API_VERSION = 1 as const;
 
 export const MAX_BATCH_ADDRESSES = 64;
 export const MAX_BATCH_TRANSACTIONS = 1024;

@@ -10,8 +10,9 @@ import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { PUBLIC_RATE_LIMIT, RateLimiter } from '../../node/api/rate-limit.ts';
 import { OperatorToken } from '../../pool/api/operator-token.ts';
-import { COSTS, type Route } from '../../pool/api/route.ts';
+import { COSTS, type Route, route } from '../../pool/api/route.ts';
 import { startWeb } from '../../pool/api/web.ts';
+import { object } from '../../protocol/api/schema.ts';
 import { createLogger, readLevelFilter } from '../../runtime/log.ts';
 import { Metrics } from '../../runtime/metrics.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -39,20 +40,20 @@ async function openWeb(routes: readonly Route[]): Promise<number> {
 
 test('many dear reads at once are one after the other, and the first is paid for before the second begins', async () => {
   let [running, most, begun] = [0, 0, 0];
-  const common = { method: 'GET', group: 'test', summary: 'test' } as const;
+  const common = { method: 'GET', group: 'test', summary: 'test', answer: object({}) } as const;
   const port = await openWeb([
-    {
+    route({
       ...{ ...common, path: '/dear', cost: COSTS.proof, isDear: true },
-      async handle(_request, reply, charge) {
+      async handle(_input, { charge }) {
         begun++;
         most = Math.max(most, ++running);
         await sleep(50);
         charge(DEAR);
         running--;
-        return reply.send('{}');
+        return {};
       },
-    },
-    { ...common, path: '/cheap', handle: async (_request, reply) => reply.send('{}') },
+    }),
+    route({ ...common, path: '/cheap', handle: async () => ({}) }),
   ]);
   const get = (path: string, localAddress: string) =>
     new Promise<number>((resolve, reject) => {

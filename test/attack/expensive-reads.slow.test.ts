@@ -72,8 +72,8 @@ test(`${ACCOUNTS} accounts: every answer is a page, and work is charged`, async 
   const fill = (route: Route): string => {
     const part = { address: bed.address, service: 'pplns', slice: '1', worker: 'rig', id: 'a'.repeat(96) } as const;
     const path = route.path.replace(/:(\w+)/g, (_, name: string) => part[name as keyof typeof part] ?? '1');
-    const most = (route.parameters ?? []).flatMap(({ name, in: where, schema }) =>
-      where === 'query' && typeof schema.maximum === 'number' ? [`${name}=${schema.maximum}`] : [],
+    const most = Object.entries(route.query.properties ?? {}).flatMap(([name, { maximum }]) =>
+      maximum === undefined ? [] : [`${name}=${maximum}`],
     );
     if (route.path === '/proofs/:service/:slice') most.push(`address=${bed.address}`);
     return most.length === 0 ? path : `${path}?${most.join('&')}`;

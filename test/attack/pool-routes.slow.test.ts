@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { AnswerCache } from '../../pool/api/answer-cache.ts';
 import { answerKey, type Route } from '../../pool/api/route.ts';
+import { check } from '../../protocol/api/schema.ts';
 import { count, seed } from '../level.ts';
 import { drawing } from '../pool/month-edge.ts';
 import { openPoolApiBed } from './pool-api-bed.ts';
@@ -125,6 +126,8 @@ test('no input of any route answers 500 or fills the log', async () => {
       return { status: 0, body: '' };
     });
     counts.set(answer.status, (counts.get(answer.status) ?? 0) + 1);
+    const problem = answer.status === 200 ? check(route.answer, JSON.parse(answer.body)) : undefined;
+    if (problem !== undefined) failures.push(`${route.path}: ${problem.field} ${problem.problem}`);
     if (answer.status >= 500) failures.push(`${answer.status} ${route.method} ${path} ${text ?? ''} ${answer.body}`);
   };
   const rightPart = (name: string): string =>
@@ -133,7 +136,7 @@ test('no input of any route answers 500 or fills the log', async () => {
     route.path.replace(/:(\w+)/g, (_, name: string) => part(name));
   for (const route of bed.api.routes) {
     const parts = [...route.path.matchAll(/:(\w+)/g)].map((match) => match[1] as string);
-    const queries = (route.parameters ?? []).filter((each) => each.in === 'query').map((each) => each.name);
+    const queries = Object.keys(route.query.properties ?? {});
     const bodies = route.body === undefined ? [undefined] : BODIES;
     const asks: (readonly [path: string, body: unknown])[] = bodies.map((body) => [fill(route, rightPart), body]);
     for (const nasty of NASTY) {
@@ -184,7 +187,7 @@ test('every parameter that the page asks with is one that its route has', async 
     new Set(
       bed.api.routes
         .filter((route) => route.path.endsWith(`/${last}`))
-        .flatMap((route) => (route.parameters ?? []).filter((each) => each.in === 'query').map((each) => each.name)),
+        .flatMap((route) => Object.keys(route.query.properties ?? {})),
     );
   // Such as `blocks${query({ service, limit: 50 })}` and `${path}/credits${query({ cursor, limit: 20 })}`.
   const asked = texts.flatMap((text) => [...text.matchAll(/(\w+)\$\{query\(\{([^}]*)\}\)\}/g)]);

@@ -2,9 +2,9 @@
  * Miners whom nobody can pay: burn addresses and addresses of another network. They are refused at the door; and where the books hold some of them all the same, each
  * waits alone for the operator, and nobody else waits at all. PostgreSQL, wallet and node are real.
  */
-import type { FastifyRequest } from 'fastify';
 import { expect, test } from 'vitest';
-import type { PayoutAction, QueueDocument } from '../../pool/api/documents.ts';
+import type { PayoutAction, QueueDocument } from '../../pool/api/operator-documents.ts';
+import type { Exchange } from '../../pool/api/route.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { startBed } from '../bridge/bed.ts';
 import { addressOf as minerAddress, V1Client, V2Client } from '../bridge/stratum-client.ts';
@@ -53,15 +53,11 @@ test('twenty of them in the books, with more than anybody else: the others are p
   bed.startIncome();
   bed.startPool();
   const { payoutRoutes } = await import('../../pool/api/payout-routes.ts');
-  const routes = payoutRoutes({ sql: bed.sql, wallet: bed.wallet(), note: async () => undefined }, (route) => ({
-    ...route,
-    group: 'Operator',
-    operator: true,
-  }));
+  const routes = payoutRoutes({ sql: bed.sql, wallet: bed.wallet(), note: async () => undefined });
   const route = (path: string, id = '') =>
     routes
-      .find((one) => one.path === path)
-      ?.handle({ params: { id } } as unknown as FastifyRequest, {} as never, () => undefined);
+      .find((one) => one.path === `/operator${path}`)
+      ?.handle({ params: { id }, query: {}, body: undefined }, {} as Exchange);
   const queue = async () => ((await route('/queue')) as QueueDocument).payouts;
   const act = (id: string, action: PayoutAction) => route(`/payouts/:id/${action}`, id);
   const setAside = async () => (await queue()).filter(({ needs_person }) => needs_person !== null);

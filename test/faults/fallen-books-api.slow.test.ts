@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { ReceiptsDocument } from '../../pool/api/receipt-view.ts';
+import type { ReceiptsDocument } from '../../pool/api/books-documents.ts';
 import { Outbox } from '../../pool/feed/outbox.ts';
 import { Journal } from '../../pool/journal.ts';
 import { encodeRecord } from '../../pool/journal-record.ts';

@@ -9,19 +9,21 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { NO_RATE_LIMIT } from '../../node/api/rate-limit.ts';
 import { privateKeyOfSeed, rawPublicKey, signMessage } from '../../node/ml-dsa.ts';
 import type {
-  BansDocument,
   BlocksDocument,
   ChartDocument,
   CreditsDocument,
   LiveFrame,
   MinerDocument,
-  OperatorLogDocument,
-  OperatorStatus,
   PaymentsDocument,
   PoolDocument,
-  QueueDocument,
   WorkersDocument,
 } from '../../pool/api/documents.ts';
+import type {
+  BansDocument,
+  OperatorLogDocument,
+  OperatorStatus,
+  QueueDocument,
+} from '../../pool/api/operator-documents.ts';
 import { OperatorToken } from '../../pool/api/operator-token.ts';
 import { openPoolApi, type PoolApi } from '../../pool/api/pool-api.ts';
 import { startWeb, type WebListener } from '../../pool/api/web.ts';

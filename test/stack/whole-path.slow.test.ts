@@ -10,10 +10,10 @@ import type {
   BlocksDocument,
   CreditsDocument,
   MinerDocument,
-  OperatorStatus,
   PaymentsDocument,
   PoolBlock,
 } from '../../pool/api/documents.ts';
+import type { OperatorStatus } from '../../pool/api/operator-documents.ts';
 import { auditPublic } from '../../pool/audit/public.ts';
 import { parseCoins } from '../../protocol/amount.ts';
 import { createApiClient } from '../../protocol/api/client.ts';
@@ -51,7 +51,10 @@ async function until<T>(read: () => Promise<T>, good: (value: T) => boolean, sec
 }
 
 /** Every page of a list. */
-async function all<T extends { next_cursor?: string }, R>(path: string, of: (page: T) => readonly R[]): Promise<R[]> {
+async function all<T extends { readonly next_cursor?: string | undefined }, R>(
+  path: string,
+  of: (page: T) => readonly R[],
+): Promise<R[]> {
   const rows: R[] = [];
   for (let cursor = ''; ; ) {
     const page = await api<T>(`${path}${path.includes('?') ? '&' : '?'}limit=100${cursor}`);

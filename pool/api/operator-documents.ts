@@ -1,0 +1,130 @@
+/** Documents of the operator's routes, under `api/v1/operator/`, with `Authorization: Bearer TOKEN`. */
+import {
+  anything,
+  described,
+  flag,
+  type Infer,
+  list,
+  nullable,
+  object,
+  oneOf,
+  text,
+} from '../../protocol/api/schema.ts';
+import { address, amount, count, height, identifier, millis, version } from '../../protocol/api/values.ts';
+import { payoutState, service } from './documents.ts';
+
+export const operatorStatus = object(
+  {
+    api_version: version,
+    sheet: object({
+      rewards: amount,
+      uncredited: amount,
+      balances: amount,
+      in_flight: amount,
+      paid: amount,
+      pool_fees: amount,
+      network_fees: amount,
+      gap: text({ pattern: '^-?(0|[1-9][0-9]{0,18})$', description: 'atoms; anything but 0 is an alarm' }),
+    }),
+    wallet: object({
+      ready: flag(),
+      reason: nullable(text()),
+      spendable: nullable(amount),
+      outputs: nullable(count),
+    }),
+    payouts_paused: flag(),
+    payouts_held: described(nullable(text()), 'why nothing is paid: the books and the wallet do not agree'),
+    accounts_refused: described(
+      list(object({ account: count, address, why: text() })),
+      'accounts that are not paid because their books fail the audit before a payout',
+    ),
+    accountant: object({ term: text(), holder: text(), here: flag() }),
+  },
+  'OperatorStatus',
+);
+export type OperatorStatus = Infer<typeof operatorStatus>;
+
+export const instances = object(
+  {
+    api_version: version,
+    instances: list(
+      object({
+        instance: text(),
+        boot_id: text(),
+        connections: count,
+        accountant: flag(),
+        started_millis: millis,
+        seen_millis: millis,
+      }),
+    ),
+  },
+  'Instances',
+);
+export type InstancesDocument = Infer<typeof instances>;
+
+const banFields = { key: text(), until_millis: millis } as const;
+export const bans = object({ api_version: version, bans: list(object(banFields)) }, 'Bans');
+export type BansDocument = Infer<typeof bans>;
+export const ban = object({ api_version: version, ...banFields }, 'Ban');
+export const lifted = object({ api_version: version, lifted: flag() }, 'Lifted');
+
+export const config = object({ api_version: version, config: anything('options by name') }, 'Config');
+
+export const payoutAction = oneOf(['release', 'void', 'sent']);
+export type PayoutAction = Infer<typeof payoutAction>;
+export const queue = object(
+  {
+    api_version: version,
+    payouts: list(
+      object({
+        payout_id: text(),
+        number: described(nullable(count), "its place in the wallet's record, once the wallet was asked"),
+        state: payoutState,
+        total: amount,
+        recipients: count,
+        items: list(object({ address, amount })),
+        needs_person: nullable(text()),
+        reason: nullable(text()),
+        created_millis: millis,
+        actions: described(list(payoutAction), 'what the operator can do about it now'),
+      }),
+    ),
+  },
+  'Queue',
+);
+export type QueueDocument = Infer<typeof queue>;
+
+export const pause = object({ api_version: version, payouts_paused: flag() }, 'Pause');
+export const released = object({ api_version: version, released: text() }, 'Released');
+export const sent = object({ api_version: version, sent: text() }, 'Sent');
+export const voided = object({ api_version: version, voided: text() }, 'Voided');
+
+export const heldRewards = object(
+  {
+    api_version: version,
+    rewards: list(
+      object({
+        block_id: identifier,
+        service,
+        anchor_height: height,
+        claimed: nullable(amount),
+        reason: nullable(text()),
+        accepted: nullable(amount),
+      }),
+    ),
+  },
+  'HeldRewards',
+);
+export type HeldRewardsDocument = Infer<typeof heldRewards>;
+export const acceptedReward = object({ api_version: version, accepted: amount }, 'AcceptedReward');
+
+export const operatorLog = object(
+  {
+    api_version: version,
+    entries: list(
+      object({ at_millis: millis, actor: text(), action: text(), details: anything('what belongs to the action') }),
+    ),
+  },
+  'OperatorLog',
+);
+export type OperatorLogDocument = Infer<typeof operatorLog>;
