@@ -243,7 +243,7 @@ test('unchanged answers cost nothing, wrong ones are refused with a code', async
     ['/blocks/zz', 400],
     ['/miners/nobody', 400],
     [`/miners/${formatAddress(account('nobody'), 'development')}`, 404],
-    ['/slices/odd', 404],
+    ['/slices/odd', 400],
     ['/operator/status', 401],
     ['/proofs/pplns/1', 400],
     ['/pool/chart?hours=0', 400],
