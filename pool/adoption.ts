@@ -6,7 +6,7 @@
 import { BOOT_ID_BYTES, readExtranonce } from '../bridge/session/extranonce.ts';
 import { formatAddress } from '../protocol/address.ts';
 import type { BlockDocument } from '../protocol/api/documents.ts';
-import { serviceOfExtranonce } from '../protocol/block-service.ts';
+import { bookedService } from '../protocol/block-service.ts';
 import { type Bytes, equalBytes, fromHex, toHex } from '../protocol/bytes.ts';
 import { ProtocolError } from '../protocol/errors.ts';
 import { blockId, decodeHeader } from '../protocol/header.ts';
@@ -142,7 +142,7 @@ export class Adoption {
     if (await this.#isAwaited(toHex(owner.subarray(0, BOOT_ID_BYTES)), document.block_id)) return undefined;
     // Nobody of ours, or a journal is lost: its reward is the pool's all the same. The block itself shows its service (books rule 22), and anybody sees
     // when the books say another. PPLNS divides it without asking who found it; on solo it is put down to the pool, for the operator to pass on.
-    const service = serviceOfExtranonce(extranonce) ?? 'pplns';
+    const service = bookedService(extranonce);
     log.error('a block pays the pool and its finder is not on record', {
       block: document.block_id,
       owner: toHex(owner),

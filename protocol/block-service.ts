@@ -19,3 +19,9 @@ export function serviceOfExtranonce(extranonce: Bytes): BooksService | undefined
   if (!read.ok || read.value.unique.length !== UNIQUE_BYTES) return undefined;
   return ((read.value.unique[THREAD_AT] as number) & SOLO_MARK) === 0 ? 'pplns' : 'solo';
 }
+
+/**
+ * Under which service a block of the pool is booked. No job of a pool has an extranonce of another form, so such a block is a stranger's, and PPLNS. (If it
+ * were left open, a stranger could make every audit of a pool end without a verdict, at the price of one block.)
+ */
+export const bookedService = (extranonce: Bytes): BooksService => serviceOfExtranonce(extranonce) ?? 'pplns';

@@ -4,7 +4,7 @@
  * program alike. What cannot be had is null: the verdict then says what was not checked.
  */
 import type { ApiClient } from './api/client.ts';
-import { serviceOfExtranonce } from './block-service.ts';
+import { bookedService } from './block-service.ts';
 import { type LedgerCommitment, readCommitment } from './books-commitment.ts';
 import { type BooksService, readWork, type SliceRecord, WINDOW_SLICES } from './books-slice.ts';
 import {
@@ -193,7 +193,7 @@ async function readServices(blocks: readonly string[], node: Node): Promise<Map<
   const services = new Map<string, BooksService>();
   for (const id of blocks) {
     const found = await node.block({ id }).catch(() => undefined);
-    const service = found === undefined ? undefined : serviceOfExtranonce(fromHex(found.extranonce));
+    const service = found === undefined ? undefined : bookedService(fromHex(found.extranonce));
     if (service !== undefined) services.set(id, service);
   }
   return services;

@@ -206,7 +206,7 @@ export class BooksWatch {
     const oldest = Math.min(this.#ledger.through - OVERLAP, ...this.#waiting.map(({ receipt }) => receipt.slice - 1));
     let through = this.#ledger.through;
     let isFirst = true;
-    for await (const answer of this.#answers(Math.max(0, oldest))) {
+    for await (const answer of this.#answers(oldest)) {
       // This miner was away for longer than receipts are kept.
       if (isFirst && through > 0 && (answer.kept_from ?? 0) > through + 1) this.#ledger.forgetAll();
       isFirst = false;
@@ -220,9 +220,13 @@ export class BooksWatch {
 
   async #read(after: number, cursor?: string): Promise<ReceiptsAnswer> {
     const { address } = this.#options;
-    const place = cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`;
+    // Without `after` the answer begins with slice 0, if that one is kept.
+    const query = new URLSearchParams({
+      ...(after < 0 ? {} : { after: `${after}` }),
+      ...(cursor === undefined ? {} : { cursor }),
+    });
     try {
-      const url = `${this.#base}/api/v1/miners/${address}/receipts?after=${after}${place}`;
+      const url = `${this.#base}/api/v1/miners/${address}/receipts?${query}`;
       return readReceiptsAnswer(await this.#dependencies.read(url));
     } catch (error) {
       this.#unread();

@@ -37,7 +37,7 @@ type WorkerRow = {
   last_millis: string | null;
 };
 
-/** Credit lists looked through for one page of a miner's credits. */
+/** At most so many credit lists are looked through for one page of a miner's credits. */
 const CREDIT_LISTS = 48;
 /** A worker without a share for this long is shown as away. */
 const ONLINE_MILLIS = 600_000;
@@ -179,8 +179,10 @@ export class MinerView {
   async credits(address: string, page: Page, onRead?: (credits: number) => void): Promise<CreditsDocument> {
     const account = await this.account(address);
     const before = readNumberCursor(page.cursor) ?? 2_147_483_647;
-    const rows = await this.#lists.before(before, CREDIT_LISTS + 1);
-    const { rows: shown, more } = pageOf(rows, CREDIT_LISTS, (row) => `${row.id}-0`);
+    // A page looks through so many lists, and the account need not be in each: no more rows than asked for, perhaps fewer.
+    const lists = Math.min(CREDIT_LISTS, page.limit);
+    const rows = await this.#lists.before(before, lists + 1);
+    const { rows: shown, more } = pageOf(rows, lists, (row) => `${row.id}-0`);
     const amounts = await this.#lists.creditsOf(
       account.id,
       shown.map((row) => row.id),

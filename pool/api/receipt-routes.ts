@@ -1,7 +1,7 @@
 /** The route by which a miner gets the receipts that it missed, with what the books hold of it in the same slices. */
 import { described, object, optional } from '../../protocol/api/schema.ts';
 import * as b from './books-documents.ts';
-import type { ReceiptView } from './receipt-view.ts';
+import { BEFORE_ALL, type ReceiptView } from './receipt-view.ts';
 import { COSTS, FIELDS, type Route, readMinerAddress, route } from './route.ts';
 
 const MILLIS = 2_000;
@@ -24,7 +24,12 @@ export function receiptRoutes({ receipts }: { receipts: ReceiptView }): Route[] 
       keep: MILLIS,
       handle: ({ params, query }, { charge }) => {
         const { payload } = readMinerAddress(params.address, receipts.network);
-        return receipts.ofAccount(payload, query.after ?? 0, (leaves) => charge(leaves / COSTS.leaves), query.cursor);
+        return receipts.ofAccount(
+          payload,
+          query.after ?? BEFORE_ALL,
+          (leaves) => charge(leaves / COSTS.leaves),
+          query.cursor,
+        );
       },
     }),
   ];

@@ -57,7 +57,7 @@ export class ReceiptView {
 
   /**
    * Receipts of an account in slices after `after`, oldest first, at most some 250 of them. `onBuilt` hears of leaves that had to be hashed; `cursor` is
-   * that of the answer before.
+   * that of the answer before. A cursor within slice 0 goes on there, although no `after` that an answer can name lies before it.
    */
   async ofAccount(
     payload: Bytes,
@@ -70,7 +70,7 @@ export class ReceiptView {
     const [range] = await this.#sql<{ first: number | null; last: number | null }[]>`select min(slice) as first,
       max(slice) as last from receipt_sheets`;
     const numbers = await this.#sql<{ slice: number }[]>`select distinct slice from receipt_sheets
-      where slice > ${after} order by slice limit ${PAGE_SLICES}`;
+      where slice > ${after} or slice = ${place.slice} order by slice limit ${PAGE_SLICES}`;
     const account = Buffer.from(payload);
     const rows = await this.#sql<PageRow[]>`select p.slice, p.service, p.boot_id, p.page, p.leaves, p.above, s.head,
         s.signature
@@ -102,7 +102,7 @@ export class ReceiptView {
     }
     const next = rows[read];
     const whole = next === undefined ? numbers : numbers.filter(({ slice }) => slice < next.slice);
-    const through = whole.at(-1)?.slice ?? after;
+    const through = whole.at(-1)?.slice ?? Math.max(0, after);
     return {
       api_version: 1,
       pool_key: key === undefined ? null : toHex(key),
@@ -142,6 +142,9 @@ function readPlace(cursor: string | undefined) {
     throw new ApiRefusal('bad_request', 'cursor is not one that this API gave');
   return place;
 }
+
+/** The `after` of a reader that names none: slice 0 is after it too. */
+export const BEFORE_ALL = -1;
 
 const CURSOR = /^(\d{1,10})-([01])-([0-9a-f]{16})-(\d{1,10})$/;
 const MAX_INTEGER = 2_147_483_647;

@@ -5,6 +5,7 @@ import type { PoolList, PoolProof } from '../../protocol/pool-proof.ts';
 import { LEDGER_LIES, unmarkedBlock } from './books-ledger-lies.ts';
 import { copy, honest, SLICE, VICTIM } from './books-liar.ts';
 import { LIES } from './books-lies.ts';
+import { gathered } from './books-sources.ts';
 
 const ALL = { ...LIES, ...LEDGER_LIES };
 
@@ -36,5 +37,14 @@ describe('a pool that lies is never called proven', () => {
   test('a block whose service the ledger does not tell is not proven to be of the other one', () => {
     const { proof, evidence } = unmarkedBlock();
     expect(judgeProof(proof, evidence)).toMatchObject({ verdict: 'unchecked', missing: ['block_service'] });
+  });
+
+  // A stranger's block: nobody's extranonce of a pool has that form. Left open, it would keep every audit of the pool from a verdict.
+  test('a block with an extranonce that shows no service is one of PPLNS', async () => {
+    const lie = unmarkedBlock();
+    const moved = lie.evidence.otherBlocks!.at(-1)!;
+    const evidence = await gathered(lie);
+    expect(evidence.blockServices?.get(moved)).toBe('pplns');
+    expect(judgeProof(lie.proof, evidence)).toEqual({ verdict: 'false', reason: 'block_service' });
   });
 });
