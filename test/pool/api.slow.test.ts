@@ -217,6 +217,8 @@ test('a proof downloaded over the API verifies; with one byte changed it does no
   expect(verdict).toMatchObject({ valid: true });
   const { credits } = await json<CreditsDocument>(`/miners/${address}/credits`);
   expect(verdict.valid && String(verdict.credit)).toBe(credits[0]?.amount);
+  const one = await json<CreditsDocument>(`/miners/${address}/credits?limit=1`);
+  expect(one.credits.length).toBeLessThanOrEqual(1);
   for (const at of [20, 200, Math.floor(text.length / 2), text.length - 40]) {
     const digit = [...text.slice(at)].findIndex((character) => /\d/.test(character)) + at;
     const changed = text.slice(0, digit) + ((Number(text[digit]) + 1) % 10) + text.slice(digit + 1);
