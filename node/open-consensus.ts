@@ -14,6 +14,7 @@ import { TcpTransport } from './consensus/tcp-transport.ts';
 import { TraceRecorder } from './consensus/trace-recorder.ts';
 import { consensusReport } from './consensus-report.ts';
 import { serveControl } from './control-socket.ts';
+import { signMessageAside } from './ml-dsa.ts';
 import type { ConsensusNode } from './node.ts';
 import type { NodeMetrics } from './node-metrics.ts';
 import type { ValidatorKey } from './validator-key.ts';
@@ -46,7 +47,17 @@ export async function openConsensus(
   const opened = id && (await ConsensusLog.open(logDirectory(dataDir, id), { chainId, validatorId: id }));
   const transport = new TcpTransport(
     { chainId, neighbours, binds },
-    { log: log.child('overlay'), steady: steadyMillis },
+    {
+      log: log.child('overlay'),
+      steady: steadyMillis,
+      members: () => node.ledger.committee(node.head().height + 1)?.members ?? [],
+      ...(key && {
+        identify: async (message) => ({
+          publicKey: key.publicKey,
+          signature: await signMessageAside(key.privateKey, message),
+        }),
+      }),
+    },
   );
   for (const address of await transport.listen())
     log.info('validator overlay', { address: showListenAddress(address) });

@@ -126,8 +126,10 @@ export class BlockExchange {
     const peers = transport.peers();
     if (peers.length === 0) return;
     const isThere = first !== undefined && peers.includes(first);
+    const known = transport.known();
+    const others = known.length > 0 ? known : peers;
     this.#turn++;
-    const peer = isThere && this.#turn % 2 === 1 ? first : (peers[this.#turn % peers.length] as Peer);
+    const peer = isThere && this.#turn % 2 === 1 ? first : (others[this.#turn % others.length] as Peer);
     this.#ask(peer, ids);
   }
 

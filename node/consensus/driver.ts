@@ -327,13 +327,17 @@ export class ConsensusDriver {
 
   #receivers(to: Receiver): readonly Peer[] {
     if (typeof to === 'object' && 'peer' in to) return [to.peer];
-    const peers = this.#with.transport.peers();
+    const { transport } = this.#with;
+    const peers = transport.peers();
     if (to === 'all' || peers.length === 0) return peers;
-    const known = typeof to === 'object' ? this.#members.get(to.member) : undefined;
-    if (known !== undefined && peers.includes(known)) return [known];
+    const bringer = typeof to === 'object' ? this.#members.get(to.member) : undefined;
+    if (bringer !== undefined && peers.includes(bringer)) return [bringer];
+    // Strangers, however many, must not stand between this node and those who answer.
+    const known = transport.known();
+    const asked = known.length > 0 ? known : peers;
     this.#turn += SOME;
-    const count = Math.min(SOME, peers.length);
-    return Array.from({ length: count }, (_, i) => peers[(this.#turn + i) % peers.length] as Peer);
+    const count = Math.min(SOME, asked.length);
+    return Array.from({ length: count }, (_, i) => asked[(this.#turn + i) % asked.length] as Peer);
   }
 
   #receive(peer: Peer, bytes: Bytes): void {

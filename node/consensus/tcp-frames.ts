@@ -1,16 +1,20 @@
 /**
  * Frames between neighbours over TCP: `u32 length | bytes`, little-endian; an empty frame keeps a connection alive. The first frame of each side is the hello: `u32 mark | u16 version | chain_id 48 |
- * 16 random bytes of the process`. The chain id is the hash of the genesis document, so nodes of two genesis documents part at once.
+ * 16 random bytes of the process | 32 random bytes of the connection`. The chain id is the hash of the genesis document, so nodes of two genesis documents part at once. The second frame of whoever
+ * dialled is its identity: empty, or `consensus key 1,952 | signature 3,309` over the random bytes of both.
  */
 import { ByteReader, type Bytes, ByteWriter, concat, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
+import { ID_BYTES, id, LABELS } from '../../protocol/identifier.ts';
+import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/transaction.ts';
 import { MAX_BLOCK_MESSAGE_BYTES } from './block-exchange.ts';
 
 const MARK = 0x4f43_5653;
 export const TCP_VERSION = 1;
 export const INSTANCE_BYTES = 16;
-export const HELLO_BYTES = 4 + 2 + ID_BYTES + INSTANCE_BYTES;
+export const CHALLENGE_BYTES = 32;
+export const HELLO_BYTES = 4 + 2 + ID_BYTES + INSTANCE_BYTES + CHALLENGE_BYTES;
+export const IDENTITY_BYTES = PUBLIC_KEY_BYTES + SIGNATURE_BYTES;
 export const MAX_FRAME_BYTES = MAX_BLOCK_MESSAGE_BYTES;
 const LENGTH_BYTES = 4;
 
@@ -19,22 +23,44 @@ export function frameBytes(bytes: Bytes): Uint8Array<ArrayBuffer> {
   return concat(new ByteWriter(LENGTH_BYTES).u32(bytes.length).done(), bytes);
 }
 
-export type Hello = { readonly chainId: Bytes; readonly instance: Bytes };
+export type Hello = {
+  readonly chainId: Bytes;
+  /** Of the process. */
+  readonly instance: Bytes;
+  /** Of this connection alone: an identity that was heard once is worth nothing on another. */
+  readonly challenge: Bytes;
+};
 
-export const encodeHello = ({ chainId, instance }: Hello): Uint8Array<ArrayBuffer> =>
-  new ByteWriter(HELLO_BYTES).u32(MARK).u16(TCP_VERSION).raw(chainId).raw(instance).done();
+export const encodeHello = ({ chainId, instance, challenge }: Hello): Uint8Array<ArrayBuffer> =>
+  new ByteWriter(HELLO_BYTES).u32(MARK).u16(TCP_VERSION).raw(chainId).raw(instance).raw(challenge).done();
 
 /** Throws a ProtocolError that says what is wrong: another program, version or chain, or this very process. */
-export function checkHello(bytes: Bytes, own: Hello): void {
+export function readHello(bytes: Bytes, own: Hello): Hello {
   const reader = new ByteReader(bytes);
   if (bytes.length !== HELLO_BYTES || reader.u32() !== MARK)
     throw new ProtocolError('not_canonical', 'it is no neighbour of this kind');
   const version = reader.u16();
   if (version !== TCP_VERSION) throw new ProtocolError('unsupported_version', `it speaks version ${version}`);
-  if (!equalBytes(reader.take(ID_BYTES), own.chainId))
-    throw new ProtocolError('wrong_network', 'it is on another chain');
-  if (equalBytes(reader.take(INSTANCE_BYTES), own.instance))
-    throw new ProtocolError('duplicate_entry', 'it is this node itself');
+  const chainId = reader.take(ID_BYTES);
+  if (!equalBytes(chainId, own.chainId)) throw new ProtocolError('wrong_network', 'it is on another chain');
+  const instance = reader.take(INSTANCE_BYTES);
+  if (equalBytes(instance, own.instance)) throw new ProtocolError('duplicate_entry', 'it is this node itself');
+  return { chainId, instance, challenge: reader.take(CHALLENGE_BYTES) };
+}
+
+/** A consensus key, and the signature of whoever dialled. Only the side that was dialled is proven anything: the other chose whom to dial. */
+export type Identity = { readonly publicKey: Bytes; readonly signature: Bytes };
+
+export const identityMessage = (dialler: Hello, dialled: Hello): Bytes =>
+  id(LABELS.overlay, concat(dialled.chainId, dialled.challenge, dialler.challenge));
+
+export const encodeIdentity = (identity: Identity | undefined): Bytes =>
+  identity === undefined ? new Uint8Array(0) : concat(identity.publicKey, identity.signature);
+
+export function decodeIdentity(bytes: Bytes): Identity | undefined {
+  if (bytes.length === 0) return undefined;
+  if (bytes.length !== IDENTITY_BYTES) throw new ProtocolError('not_canonical', 'its identity is none');
+  return { publicKey: bytes.slice(0, PUBLIC_KEY_BYTES), signature: bytes.slice(PUBLIC_KEY_BYTES) };
 }
 
 /** Puts frames together from pieces of any size. It never holds more than one frame and the piece that ends it. */

@@ -1,14 +1,28 @@
 /**
- * One connection to a neighbour: the hello, then frames in both directions. Bounded in everything: the size of a frame, bytes and messages a second (a neighbour that sends more is read
- * more slowly), what waits to be sent, the time to say hello, silence.
+ * One connection to a neighbour: the hello, the identity of whoever dialled, then frames in both directions. Bounded in everything: the size of a frame, bytes and messages a second (a
+ * neighbour that sends more is read more slowly), what waits to be sent, the time until it is known who is there, silence.
  */
 import type { Socket } from 'node:net';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { checkHello, encodeHello, FrameReader, frameBytes, type Hello, MAX_FRAME_BYTES } from './tcp-frames.ts';
+import { type Rate, ReadingAllowance } from './allowance.ts';
+import {
+  decodeIdentity,
+  encodeHello,
+  encodeIdentity,
+  FrameReader,
+  frameBytes,
+  type Hello,
+  IDENTITY_BYTES,
+  type Identity,
+  identityMessage,
+  MAX_FRAME_BYTES,
+  readHello,
+} from './tcp-frames.ts';
 
 export const LINK_LIMITS = {
-  helloMillis: 10_000,
+  /** For hello and identity together. */
+  helloMillis: 5_000,
   keepAliveMillis: 15_000,
   silentMillis: 60_000,
   /** How long a neighbour may leave a full queue unread. */
@@ -20,64 +34,55 @@ export const LINK_LIMITS = {
 export type LinkLimits = {
   readonly [K in keyof typeof LINK_LIMITS]: (typeof LINK_LIMITS)[K] extends number ? number : Rate;
 };
-type Rate = { readonly perSecond: number; readonly burst: number };
 
-/** Takes whatever comes and says how long to wait before more is read. */
-class Allowance {
-  readonly #rate: Rate;
-  #left: number;
-  #at: number;
-
-  constructor(rate: Rate, now: number) {
-    this.#rate = rate;
-    this.#left = rate.burst;
-    this.#at = now;
-  }
-
-  spend(cost: number, now: number): number {
-    const { perSecond, burst } = this.#rate;
-    this.#left = Math.min(burst, this.#left + (Math.max(0, now - this.#at) * perSecond) / 1000) - cost;
-    this.#at = now;
-    return this.#left >= 0 ? 0 : Math.ceil((-this.#left * 1000) / perSecond);
-  }
-}
+/** What whoever dialled says it is, and what it must have signed for that. */
+export type Claim = { readonly identity: Identity; readonly message: Bytes };
 
 export type LinkEvents = {
-  /** The hello was good. */
-  ready(): void;
+  /** The other side is known as far as it will be. */
+  ready(claim: Claim | undefined): void;
   message(bytes: Bytes): void;
   /** `reason` is missing where the connection just ended. */
   ended(reason?: string): void;
 };
 
+export type LinkSettings = {
+  readonly own: Hello;
+  /** Of the side that dials: who it is, undefined where it has no key. The side that was dialled has none. */
+  readonly identify?: ((message: Bytes) => Promise<Identity | undefined>) | undefined;
+  readonly limits: LinkLimits;
+};
+
 export class TcpLink {
   readonly #socket: Socket;
-  readonly #own: Hello;
+  readonly #settings: LinkSettings;
   readonly #events: LinkEvents;
-  readonly #limits: LinkLimits;
   readonly #steady: () => number;
   readonly #reader = new FrameReader();
-  readonly #bytes: Allowance;
-  readonly #messages: Allowance;
   readonly #timers: NodeJS.Timeout[];
+  readonly #own: ReadingAllowance;
+  #allowances: readonly ReadingAllowance[];
+  #queuedBytes: number;
   #resume: NodeJS.Timeout | undefined;
+  #other: Hello | undefined;
   #isReady = false;
   #isOver = false;
   #heardAt: number;
   #fullSince: number | undefined;
 
-  constructor(socket: Socket, own: Hello, events: LinkEvents, steady: () => number, limits: LinkLimits = LINK_LIMITS) {
+  constructor(socket: Socket, settings: LinkSettings, events: LinkEvents, steady: () => number) {
     this.#socket = socket;
-    this.#own = own;
+    this.#settings = settings;
     this.#events = events;
-    this.#limits = limits;
     this.#steady = steady;
+    const { limits, own } = settings;
     const now = steady();
     this.#heardAt = now;
-    this.#bytes = new Allowance(limits.bytes, now);
-    this.#messages = new Allowance(limits.messages, now);
+    this.#own = new ReadingAllowance(limits.bytes, limits.messages, now);
+    this.#allowances = [this.#own];
+    this.#queuedBytes = limits.queuedBytes;
     this.#timers = [
-      setTimeout(() => this.#isReady || this.end('it said no hello'), limits.helloMillis),
+      setTimeout(() => this.#isReady || this.end('it did not say who it is'), limits.helloMillis),
       setInterval(() => this.#look(), Math.min(limits.keepAliveMillis, limits.silentMillis, limits.stalledMillis)),
     ];
     socket.setNoDelay(true);
@@ -87,10 +92,21 @@ export class TcpLink {
     socket.write(frameBytes(encodeHello(own)));
   }
 
+  /** For one that nobody knows: less is read from it, within what all such ones have together, and less waits for it. */
+  restrict(more: readonly ReadingAllowance[], queuedBytes: number): void {
+    this.#allowances = [this.#own, ...more];
+    this.#queuedBytes = Math.min(queuedBytes, this.#settings.limits.queuedBytes);
+  }
+
+  /** It has proven itself since. */
+  release(): void {
+    this.restrict([], this.#settings.limits.queuedBytes);
+  }
+
   send(bytes: Bytes): void {
     if (this.#isOver || !this.#isReady) return;
     // Lost: it comes again by anti-entropy where it matters.
-    if (this.#socket.writableLength + bytes.length > this.#limits.queuedBytes) {
+    if (this.#socket.writableLength + bytes.length > this.#queuedBytes) {
       this.#fullSince ??= this.#steady();
       return;
     }
@@ -108,10 +124,10 @@ export class TcpLink {
 
   #look(): void {
     const now = this.#steady();
-    if (this.#socket.writableLength < this.#limits.queuedBytes / 2) this.#fullSince = undefined;
-    if (now - this.#heardAt > this.#limits.silentMillis && this.#resume === undefined) this.end('it was silent');
-    else if (this.#fullSince !== undefined && now - this.#fullSince > this.#limits.stalledMillis)
-      this.end('it does not read');
+    const { silentMillis, stalledMillis } = this.#settings.limits;
+    if (this.#socket.writableLength < this.#queuedBytes / 2) this.#fullSince = undefined;
+    if (now - this.#heardAt > silentMillis && this.#resume === undefined) this.end('it was silent');
+    else if (this.#fullSince !== undefined && now - this.#fullSince > stalledMillis) this.end('it does not read');
     else this.send(new Uint8Array(0));
   }
 
@@ -130,7 +146,7 @@ export class TcpLink {
       return;
     }
     const now = this.#steady();
-    const millis = Math.max(this.#bytes.spend(piece.length, now), this.#messages.spend(messages, now));
+    const millis = Math.max(...this.#allowances.map((allowance) => allowance.spend(piece.length, messages, now)));
     if (millis === 0) return;
     this.#socket.pause();
     this.#resume = setTimeout(() => {
@@ -144,9 +160,33 @@ export class TcpLink {
       if (frame.length > 0) this.#events.message(frame);
       return;
     }
-    checkHello(frame, this.#own);
+    const { own, identify } = this.#settings;
+    if (this.#other === undefined) {
+      this.#other = readHello(frame, own);
+      if (identify === undefined) this.#reader.limit = IDENTITY_BYTES;
+      else this.#introduce(identify(identityMessage(own, this.#other)));
+      return;
+    }
+    // Whoever was dialled says nothing before it was told who dials.
+    if (identify !== undefined) throw new ProtocolError('not_canonical', 'it speaks before its turn');
+    const identity = decodeIdentity(frame);
+    this.#begin(identity && { identity, message: identityMessage(this.#other, own) });
+  }
+
+  #introduce(identity: Promise<Identity | undefined>): void {
+    identity.then(
+      (known) => {
+        if (this.#isOver) return;
+        this.#socket.write(frameBytes(encodeIdentity(known)));
+        this.#begin(undefined);
+      },
+      () => this.end(),
+    );
+  }
+
+  #begin(claim: Claim | undefined): void {
     this.#isReady = true;
     this.#reader.limit = MAX_FRAME_BYTES;
-    this.#events.ready();
+    this.#events.ready(claim);
   }
 }

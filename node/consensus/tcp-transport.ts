@@ -1,28 +1,49 @@
 /**
  * The network of separate validators until the overlay is there (docs/decisions/0005-validators-over-plain-tcp.md): a listener, and connections to the neighbours that the operator named. Strangers may
- * connect: everything that counts is signed, and what one connection or address can cost is bounded.
+ * connect: everything that counts is signed, what one connection or address can cost is bounded, and members and named neighbours have places that strangers cannot take (inbound-places.ts).
  */
-import { randomBytes } from 'node:crypto';
-import { connect, createServer, type Server, type Socket } from 'node:net';
-import type { Bytes } from '../../protocol/bytes.ts';
+import { randomBytes, randomInt } from 'node:crypto';
+import { connect, createServer, isIP, type Server, type Socket } from 'node:net';
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { clientKey, isLoopback } from '../../runtime/client-address.ts';
 import { type ListenAddress, showListenAddress } from '../../runtime/command-line/command-line.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { listenError } from '../../runtime/runtime-error.ts';
+import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
+import { nameOf } from '../ledger/registration.ts';
+import { verifyMessage } from '../ml-dsa.ts';
+import { ReadingAllowance } from './allowance.ts';
 import type { Peer } from './effects.ts';
-import { INSTANCE_BYTES } from './tcp-frames.ts';
-import { LINK_LIMITS, type LinkLimits, TcpLink } from './tcp-link.ts';
+import { admit, type Place, type Standing, seat } from './inbound-places.ts';
+import { CHALLENGE_BYTES, type Identity, INSTANCE_BYTES } from './tcp-frames.ts';
+import { type Claim, LINK_LIMITS, type LinkLimits, TcpLink } from './tcp-link.ts';
 import type { Transport, TransportEvents } from './transport.ts';
 
-const MAX_INBOUND = 64;
-/** From one address that is not this machine. */
-const MAX_INBOUND_PER_ADDRESS = 8;
 /** How long an address that broke a rule is not let in; a neighbour that the operator named is dialled again as late. */
 const BARRED_MILLIS = 10_000;
-const MAX_BARRED = 4_096;
+/** A false identity is never an accident. So long, a check costs its sender an address. */
+const BARRED_FORGER_MILLIS = 600_000;
+const MAX_BARRED = 65_536;
 const CONNECT_MILLIS = 5_000;
 const FIRST_RETRY_MILLIS = 250;
 const LAST_RETRY_MILLIS = 5_000;
+/** Connections from one address that is not this machine. */
+const CONNECTIONS = { perSecond: 1, burst: 16 };
+const MAX_COUNTED = 65_536;
+/** Identities that are checked, of all together: each costs a third of a millisecond. One that comes beyond it is a stranger until there is time. */
+const CHECKS = { perSecond: 50, burst: 200 };
+const CHECK_AGAIN_MILLIS = 5_000;
+/** What is read of one stranger, and of all together. */
+const STRANGER = {
+  bytes: { perSecond: 2 * 1024 * 1024, burst: 8 * 1024 * 1024 },
+  messages: { perSecond: 200, burst: 1_000 },
+  queuedBytes: 4 * 1024 * 1024,
+};
+const STRANGERS = {
+  bytes: { perSecond: 16 * 1024 * 1024, burst: 80 * 1024 * 1024 },
+  messages: { perSecond: 2_000, burst: 8_000 },
+};
 
 export type TcpSettings = {
   readonly chainId: Bytes;
@@ -31,19 +52,47 @@ export type TcpSettings = {
   readonly limits?: LinkLimits;
 };
 
-export type TcpDependencies = { readonly log: Logger; steady(): number };
+export type TcpDependencies = {
+  readonly log: Logger;
+  steady(): number;
+  /** Who this node is; without it, one that follows. */
+  readonly identify?: ((message: Bytes) => Promise<Identity>) | undefined;
+  /** Keys of the committee as it is now. */
+  readonly members?: () => readonly { readonly publicKey: Bytes }[];
+  /** This machine: not limited by address, never barred. */
+  readonly isNear?: (address: string) => boolean;
+};
 
-type Link = { readonly link: TcpLink; readonly address: string; readonly isInbound: boolean; isReady: boolean };
+/** `unknown`: the key is no member's, or too many were checked. */
+type Verdict = 'true' | 'false' | 'unknown';
+
+type Link = {
+  readonly link: TcpLink;
+  readonly address: string;
+  readonly isInbound: boolean;
+  isReady: boolean;
+  standing: Standing;
+  /** Of a key that is not, or not yet, known to be a member's. */
+  claim?: Claim | undefined;
+  member?: string | undefined;
+};
 
 export class TcpTransport implements Transport {
   readonly #settings: TcpSettings;
   readonly #with: TcpDependencies;
-  readonly #own: { readonly chainId: Bytes; readonly instance: Bytes };
+  readonly #instance = randomBytes(INSTANCE_BYTES);
+  readonly #isNear: (address: string) => boolean;
   readonly #links = new Map<Peer, Link>();
-  readonly #barred = new Map<string, number>();
+  readonly #barred = new BoundedMap<string, number>(MAX_BARRED);
+  readonly #connections = new BoundedMap<string, Bucket>(MAX_COUNTED);
+  /** Addresses of neighbours that the operator named: those given as such, and what names led to. */
+  readonly #named = new Map<ListenAddress, string>();
+  readonly #strangers: ReadingAllowance;
   readonly #retries = new Set<NodeJS.Timeout>();
   readonly #dialling = new Set<Socket>();
   readonly #servers: Server[] = [];
+  #checks: Bucket;
+  #checking: NodeJS.Timeout | undefined;
   #events: TransportEvents | undefined;
   #count = 0;
   #closed = false;
@@ -51,7 +100,12 @@ export class TcpTransport implements Transport {
   constructor(settings: TcpSettings, dependencies: TcpDependencies) {
     this.#settings = settings;
     this.#with = dependencies;
-    this.#own = { chainId: settings.chainId, instance: randomBytes(INSTANCE_BYTES) };
+    this.#isNear = dependencies.isNear ?? isLoopback;
+    const now = dependencies.steady();
+    this.#checks = fullBucket(CHECKS, now);
+    this.#strangers = new ReadingAllowance(STRANGERS.bytes, STRANGERS.messages, now);
+    for (const neighbour of settings.neighbours)
+      if (isIP(neighbour.host) !== 0) this.#named.set(neighbour, clientKey(neighbour.host));
   }
 
   /** Opens the listeners; gives back where they are. Before `start` nobody is let in. */
@@ -80,10 +134,17 @@ export class TcpTransport implements Transport {
   start(events: TransportEvents): void {
     this.#events = events;
     for (const neighbour of this.#settings.neighbours) this.#dial(neighbour, FIRST_RETRY_MILLIS);
+    this.#checking = setInterval(() => this.#checkAgain(), CHECK_AGAIN_MILLIS);
   }
 
   peers(): readonly Peer[] {
     return [...this.#links].filter(([, { isReady }]) => isReady).map(([peer]) => peer);
+  }
+
+  known(): readonly Peer[] {
+    return [...this.#links]
+      .filter(([, { isReady, isInbound, standing }]) => isReady && (!isInbound || standing !== 'stranger'))
+      .map(([peer]) => peer);
   }
 
   send(peer: Peer, bytes: Bytes): void {
@@ -93,12 +154,13 @@ export class TcpTransport implements Transport {
   drop(peer: Peer, reason: string): void {
     const found = this.#links.get(peer);
     if (found === undefined) return;
-    if (!isLoopback(found.address)) this.#bar(clientKey(found.address));
+    this.#bar(found.address, BARRED_MILLIS);
     found.link.end(reason);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
+    clearInterval(this.#checking);
     for (const retry of this.#retries) clearTimeout(retry);
     for (const socket of this.#dialling) socket.destroy();
     for (const { link } of [...this.#links.values()]) link.end();
@@ -106,27 +168,40 @@ export class TcpTransport implements Transport {
       if (server.listening) await new Promise<void>((resolve) => server.close(() => resolve()));
   }
 
-  #bar(key: string): void {
-    const now = this.#with.steady();
-    for (const [other, until] of this.#barred)
-      if (until <= now || this.#barred.size >= MAX_BARRED) this.#barred.delete(other);
-    this.#barred.set(key, now + BARRED_MILLIS);
+  #bar(address: string, millis: number): void {
+    if (!this.#isNear(address)) this.#barred.set(clientKey(address), this.#with.steady() + millis);
+  }
+
+  #places(but?: Peer): Place[] {
+    const places: Place[] = [];
+    for (const [peer, { isInbound, address, standing, member }] of this.#links)
+      if (isInbound && peer !== but)
+        places.push({ peer, address: clientKey(address), isNear: this.#isNear(address), standing, member });
+    return places;
+  }
+
+  /** Whether somebody at this address may connect now. */
+  #admits(address: string): boolean {
+    if (this.#closed || this.#events === undefined) return false;
+    const [key, now, isNear] = [clientKey(address), this.#with.steady(), this.#isNear(address)];
+    if (!isNear) {
+      if ((this.#barred.get(key) ?? 0) > now) return false;
+      const bucket = take(this.#connections.get(key) ?? fullBucket(CONNECTIONS, now), CONNECTIONS, now);
+      if (bucket === undefined) return false;
+      this.#connections.set(key, bucket);
+    }
+    const found = admit(this.#places(), { address: key, isNear }, randomInt);
+    if (found.seated && found.evict !== undefined) this.#links.get(found.evict)?.link.end('others wait');
+    return found.seated;
   }
 
   #accept(socket: Socket): void {
     const address = socket.remoteAddress ?? '';
-    const key = clientKey(address);
-    const inbound = [...this.#links.values()].filter(({ isInbound }) => isInbound);
-    const isCrowded =
-      inbound.length >= MAX_INBOUND ||
-      (!isLoopback(address) &&
-        inbound.filter((link) => clientKey(link.address) === key).length >= MAX_INBOUND_PER_ADDRESS);
-    if (this.#closed || this.#events === undefined || isCrowded || (this.#barred.get(key) ?? 0) > this.#with.steady()) {
+    if (this.#admits(address)) this.#link(socket, address, true, () => undefined);
+    else {
       socket.on('error', () => undefined);
       socket.destroy();
-      return;
     }
-    this.#link(socket, address, true, () => undefined);
   }
 
   #link(
@@ -136,33 +211,85 @@ export class TcpTransport implements Transport {
     ended: (wasReady: boolean, reason?: string) => void,
   ): void {
     const peer = `${address}#${++this.#count}`;
-    const { log, steady } = this.#with;
+    const { log, steady, identify } = this.#with;
+    const { chainId, limits = LINK_LIMITS } = this.#settings;
+    const own = { chainId, instance: this.#instance, challenge: randomBytes(CHALLENGE_BYTES) };
     // A link may end while it is being made.
     let known: Link | undefined;
     const link = new TcpLink(
       socket,
-      this.#own,
+      { own, limits, ...(!isInbound && { identify: identify ?? (async () => undefined) }) },
       {
-        ready: () => {
-          if (known === undefined) return;
+        ready: (claim) => {
+          if (known === undefined || (isInbound && !this.#seat(peer, known, claim, this.#verify(claim)))) return;
           known.isReady = true;
-          log.debug('a neighbour joined', { peer });
+          log.debug('a neighbour joined', { peer, standing: known.standing });
           this.#events?.joined(peer);
         },
         message: (bytes) => this.#events?.message(peer, bytes),
         ended: (reason) => {
           const wasReady = known?.isReady ?? false;
           this.#links.delete(peer);
-          if (reason !== undefined) log.info('a neighbour was dropped', { peer, reason });
+          // Strangers come and go: what each of them did is not worth a line that operators read.
+          if (reason !== undefined)
+            log[wasReady || !isInbound ? 'info' : 'debug']('a neighbour was dropped', { peer, reason });
           if (wasReady) this.#events?.left(peer);
           ended(wasReady, reason);
         },
       },
       steady,
-      this.#settings.limits ?? LINK_LIMITS,
     );
-    known = { link, address, isInbound, isReady: false };
+    known = { link, address, isInbound, isReady: false, standing: isInbound ? 'waiting' : 'named' };
     this.#links.set(peer, known);
+  }
+
+  /** Gives a place to a connection that has said who it is; false where it has to go. */
+  #seat(peer: Peer, known: Link, claim: Claim | undefined, verdict: Verdict): boolean {
+    if (verdict === 'false') {
+      this.#bar(known.address, BARRED_FORGER_MILLIS);
+      known.link.end('its identity is false');
+      return false;
+    }
+    const [address, isNear] = [clientKey(known.address), this.#isNear(known.address)];
+    const member = verdict === 'true' ? nameOf((claim as Claim).identity.publicKey) : undefined;
+    const places = this.#places(peer);
+    const isNamed =
+      !isNear &&
+      [...this.#named.values()].includes(address) &&
+      seat(places, { address, isNear, standing: 'named' }).seated;
+    const standing = member !== undefined ? 'member' : isNamed ? 'named' : 'stranger';
+    const found = seat(places, { address, isNear, standing, member });
+    if (!found.seated) {
+      known.link.end('there is no place');
+      return false;
+    }
+    Object.assign(known, { standing, member, claim: verdict === 'unknown' ? claim : undefined });
+    if (standing === 'stranger') {
+      const own = new ReadingAllowance(STRANGER.bytes, STRANGER.messages, this.#with.steady());
+      known.link.restrict([own, this.#strangers], STRANGER.queuedBytes);
+    }
+    if (found.evict !== undefined) this.#links.get(found.evict)?.link.end('another has its place');
+    return true;
+  }
+
+  #verify(claim: Claim | undefined): Verdict {
+    if (claim === undefined) return 'unknown';
+    const { identity, message } = claim;
+    const { members, steady } = this.#with;
+    if (members?.().some(({ publicKey }) => equalBytes(publicKey, identity.publicKey)) !== true) return 'unknown';
+    const bucket = take(this.#checks, CHECKS, steady());
+    if (bucket === undefined) return 'unknown';
+    this.#checks = bucket;
+    return verifyMessage(identity.publicKey, message, identity.signature) ? 'true' : 'false';
+  }
+
+  /** Committees change, and what there was no time for is made up. */
+  #checkAgain(): void {
+    for (const [peer, known] of [...this.#links]) {
+      if (!known.isReady || known.claim === undefined) continue;
+      const verdict = this.#verify(known.claim);
+      if (verdict !== 'unknown' && this.#seat(peer, known, known.claim, verdict)) known.link.release();
+    }
   }
 
   /** A neighbour that the operator named is tried for ever, more and more seldom. */
@@ -188,6 +315,7 @@ export class TcpTransport implements Transport {
     socket.once('connect', () => {
       if (!this.#dialling.delete(socket)) return;
       socket.setTimeout(0);
+      if (socket.remoteAddress !== undefined) this.#named.set(neighbour, clientKey(socket.remoteAddress));
       this.#link(socket, socket.remoteAddress ?? neighbour.host, false, (wasReady, reason) => {
         if (reason !== undefined && !wasReady)
           this.#with.log.warn('a neighbour cannot be used', { neighbour: showListenAddress(neighbour), reason });

@@ -14,6 +14,8 @@ export type TransportEvents = {
 export interface Transport {
   start(events: TransportEvents): void;
   peers(): readonly Peer[];
+  /** Those of them that the operator named or that proved to be members; strangers are not asked for anything while there are such. */
+  known(): readonly Peer[];
   /** Never waits. A message for a neighbour that is gone or does not read is lost. */
   send(peer: Peer, bytes: Bytes): void;
   /** The neighbour broke a rule. */

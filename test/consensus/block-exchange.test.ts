@@ -34,6 +34,7 @@ beforeEach(() => {
     } as never,
     transport: {
       start: () => undefined,
+      known: () => [],
       peers: () => ['a', 'b', 'c'],
       send: (to, bytes) => {
         const message = decodeBlockMessage(bytes);

@@ -11,6 +11,7 @@ export class MemoryNetwork {
 
   transport(name: Peer): Transport {
     const there = this.#there;
+    const peers = () => (there.has(name) ? [...there.keys()].filter((other) => other !== name) : []);
     return {
       start: (events) => {
         there.set(name, events);
@@ -20,7 +21,8 @@ export class MemoryNetwork {
             events.joined(other);
           }
       },
-      peers: () => (there.has(name) ? [...there.keys()].filter((other) => other !== name) : []),
+      peers,
+      known: peers,
       send: (to, bytes) => this.carry(name, to, bytes),
       drop: (peer, reason) => void this.dropped.push({ by: name, peer, reason }),
       close: async () => {

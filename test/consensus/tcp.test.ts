@@ -2,7 +2,7 @@
 import { connect, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import type { Peer } from '../../node/consensus/effects.ts';
-import { checkHello, encodeHello, FrameReader, frameBytes, MAX_FRAME_BYTES } from '../../node/consensus/tcp-frames.ts';
+import { encodeHello, FrameReader, frameBytes, MAX_FRAME_BYTES, readHello } from '../../node/consensus/tcp-frames.ts';
 import { LINK_LIMITS, type LinkLimits } from '../../node/consensus/tcp-link.ts';
 import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
 import { type Bytes, concat } from '../../protocol/bytes.ts';
@@ -13,7 +13,10 @@ import { randomOf, silentLog } from '../node/bed.ts';
 import { until } from './driven.ts';
 
 const CHAIN = new Uint8Array(48).fill(7);
-const hello = { chainId: CHAIN, instance: new Uint8Array(16).fill(1) };
+const challenge = new Uint8Array(32);
+const hello = { chainId: CHAIN, instance: new Uint8Array(16).fill(1), challenge };
+/** What somebody without a key begins with. */
+const opening = concat(frameBytes(encodeHello(hello)), frameBytes(new Uint8Array(0)));
 
 class End {
   readonly heard: Bytes[] = [];
@@ -70,22 +73,22 @@ test('frames come out as they went in, however they are split; a frame that is t
     }
     expect(out).toEqual(largest === 1 ? frames.slice(0, out.length) : frames);
   }
-  expect(() => [...new FrameReader().push(Uint8Array.of(71, 0, 0, 0))]).toThrow(ProtocolError);
+  expect(() => [...new FrameReader().push(Uint8Array.of(103, 0, 0, 0))]).toThrow(ProtocolError);
   const open = new FrameReader();
   open.limit = MAX_FRAME_BYTES;
   expect(() => [...open.push(Uint8Array.of(0, 0, 0, 4))]).toThrow(ProtocolError);
 });
 
 test('the hello: another chain, version or program, and this process itself, are refused', () => {
-  const other = { chainId: CHAIN, instance: new Uint8Array(16).fill(2) };
-  expect(() => checkHello(encodeHello(other), hello)).not.toThrow();
-  expect(() => checkHello(encodeHello(hello), hello)).toThrow('this node itself');
-  expect(() => checkHello(encodeHello({ ...other, chainId: new Uint8Array(48) }), hello)).toThrow('another chain');
+  const other = { ...hello, instance: new Uint8Array(16).fill(2) };
+  expect(() => readHello(encodeHello(other), hello)).not.toThrow();
+  expect(() => readHello(encodeHello(hello), hello)).toThrow('this node itself');
+  expect(() => readHello(encodeHello({ ...other, chainId: new Uint8Array(48) }), hello)).toThrow('another chain');
   const later = encodeHello(other);
   later[4] = 2;
-  expect(() => checkHello(later, hello)).toThrow('version 2');
+  expect(() => readHello(later, hello)).toThrow('version 2');
   for (const bytes of [new Uint8Array(0), encodeHello(other).subarray(1), concat(encodeHello(other), CHAIN)])
-    expect(() => checkHello(bytes, hello)).toThrow(ProtocolError);
+    expect(() => readHello(bytes, hello)).toThrow(ProtocolError);
 });
 
 test('two nodes hear each other, part when one goes, and meet again when it is back', async () => {
@@ -128,8 +131,10 @@ test('whoever says no hello, or a long one, is let go; so is a frame that is too
   watch('silent', new Uint8Array(0));
   watch('long hello', Uint8Array.of(255, 255, 0, 0));
   watch('junk', new Uint8Array(5_000).fill(65));
-  watch('long frame', concat(frameBytes(encodeHello(hello)), Uint8Array.of(255, 255, 255, 255)));
-  await until(() => closed.length === 4);
+  watch('no identity', frameBytes(encodeHello(hello)));
+  watch('half an identity', concat(frameBytes(encodeHello(hello)), frameBytes(new Uint8Array(5_000))));
+  watch('long frame', concat(opening, Uint8Array.of(255, 255, 255, 255)));
+  await until(() => closed.length === 6);
   expect(a.heard).toEqual([]);
   expect(a.transport.peers()).toEqual([]);
 });
@@ -137,7 +142,7 @@ test('whoever says no hello, or a long one, is let go; so is a frame that is too
 test('a flood is read no faster than the neighbour’s allowance', async () => {
   const a = await new End([], { ...LINK_LIMITS, messages: { perSecond: 1, burst: 100 } }).open();
   const socket = stranger(a.address);
-  socket.write(frameBytes(encodeHello(hello)));
+  socket.write(opening);
   const flood = concat(...Array.from({ length: 64 }, () => frameBytes(new Uint8Array(1_000).fill(1))));
   for (let i = 0; i < 200; i++) socket.write(flood);
   await until(() => a.heard.length > 0);
@@ -151,7 +156,7 @@ test('a neighbour that does not read costs a bounded queue, and is dropped', asy
   const a = await new End([], limits).open();
   const socket = stranger(a.address);
   socket.pause();
-  socket.write(frameBytes(encodeHello(hello)));
+  socket.write(opening);
   await until(() => a.joined.length === 1);
   const before = process.memoryUsage().external;
   const message = new Uint8Array(100_000);

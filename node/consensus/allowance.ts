@@ -1,0 +1,36 @@
+/** How much of something a neighbour may send: whatever came is taken, and the answer is how long to wait before more is read. */
+export type Rate = { readonly perSecond: number; readonly burst: number };
+
+export class Allowance {
+  readonly #rate: Rate;
+  #left: number;
+  #at: number;
+
+  constructor(rate: Rate, now: number) {
+    this.#rate = rate;
+    this.#left = rate.burst;
+    this.#at = now;
+  }
+
+  spend(cost: number, now: number): number {
+    const { perSecond, burst } = this.#rate;
+    this.#left = Math.min(burst, this.#left + (Math.max(0, now - this.#at) * perSecond) / 1000) - cost;
+    this.#at = now;
+    return this.#left >= 0 ? 0 : Math.ceil((-this.#left * 1000) / perSecond);
+  }
+}
+
+/** Of bytes and of messages, for one connection or for several together. */
+export class ReadingAllowance {
+  readonly #bytes: Allowance;
+  readonly #messages: Allowance;
+
+  constructor(bytes: Rate, messages: Rate, now: number) {
+    this.#bytes = new Allowance(bytes, now);
+    this.#messages = new Allowance(messages, now);
+  }
+
+  spend(bytes: number, messages: number, now: number): number {
+    return Math.max(this.#bytes.spend(bytes, now), this.#messages.spend(messages, now));
+  }
+}

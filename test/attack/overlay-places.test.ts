@@ -1,0 +1,275 @@
+/**
+ * Strangers at a validator's overlay, over real sockets: they fill every place they can get, by the hundred, with and without a hello, with false and with overheard identities. Members that prove
+ * their key join all the same, and are heard.
+ */
+import { connect, type Socket } from 'node:net';
+import { afterEach, expect, test } from 'vitest';
+import type { Peer } from '../../node/consensus/effects.ts';
+import { admit, PLACES, type Place, seat } from '../../node/consensus/inbound-places.ts';
+import {
+  encodeHello,
+  encodeIdentity,
+  FrameReader,
+  frameBytes,
+  HELLO_BYTES,
+  IDENTITY_BYTES,
+  identityMessage,
+  readHello,
+} from '../../node/consensus/tcp-frames.ts';
+import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
+import { developmentKey, validatorName } from '../../node/development.ts';
+import { signMessage } from '../../node/ml-dsa.ts';
+import { type Bytes, concat } from '../../protocol/bytes.ts';
+import { steadyMillis } from '../../runtime/clock.ts';
+import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
+import { until } from '../consensus/driven.ts';
+import { randomOf, silentLog } from '../node/bed.ts';
+
+const CHAIN = new Uint8Array(48).fill(7);
+const NOBODY = frameBytes(new Uint8Array(0));
+const members = [0, 1].map((member) => developmentKey(validatorName(member)));
+const [member, otherMember] = members as [(typeof members)[number], (typeof members)[number]];
+const random = randomOf(11);
+
+const closing: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+const helloOf = (instance: number) => ({
+  chainId: CHAIN,
+  instance: Uint8Array.from({ length: 16 }, (_, i) => (i === 0 ? instance & 255 : instance >> 8)),
+  challenge: Uint8Array.from({ length: 32 }, () => random(256)),
+});
+
+async function open(neighbours: readonly ListenAddress[] = [], key?: typeof member, isFar = false) {
+  const heard: { peer: Peer; bytes: Bytes }[] = [];
+  const joined: Peer[] = [];
+  const left: Peer[] = [];
+  const transport = new TcpTransport(
+    { chainId: CHAIN, binds: [{ host: '127.0.0.1', port: 0 }], neighbours },
+    {
+      log: silentLog,
+      steady: steadyMillis,
+      members: () => members,
+      ...(key && {
+        identify: async (message) => ({
+          publicKey: key.publicKey,
+          signature: signMessage(key.privateKey, message),
+        }),
+      }),
+      // Addresses of this machine stand for those of strangers.
+      ...(isFar && { isNear: () => false }),
+    },
+  );
+  const [address] = (await transport.listen()) as [ListenAddress];
+  transport.start({
+    joined: (peer) => void joined.push(peer),
+    left: (peer) => void left.push(peer),
+    message: (peer, bytes) => void heard.push({ peer, bytes }),
+  });
+  closing.push(() => transport.close());
+  return { transport, address, heard, joined, left };
+}
+
+/** A program of its own; `opening` is what it says, once it has the node's hello. */
+function stranger(port: number, opening: (theirs: Bytes) => Bytes | undefined, localAddress = '127.0.0.1'): Socket {
+  const socket = connect({ host: '127.0.0.1', port, localAddress });
+  socket.on('error', () => undefined);
+  const reader = new FrameReader();
+  reader.limit = 2 ** 31;
+  let isFirst = true;
+  socket.on('data', (piece) => {
+    if (!isFirst) return;
+    for (const frame of reader.push(piece)) {
+      if (!isFirst) return;
+      isFirst = false;
+      const bytes = opening(frame);
+      if (bytes !== undefined) socket.write(bytes);
+    }
+  });
+  closing.push(() => void socket.destroy());
+  return socket;
+}
+
+const follower = (instance: number) => () => concat(frameBytes(encodeHello(helloOf(instance))), NOBODY);
+
+test('strangers that say hello fill every place for strangers: a member and a second one join, and are heard', async () => {
+  const node = await open();
+  for (let i = 0; i < PLACES.strangers; i++) stranger(node.address.port, follower(i));
+  await until(() => node.joined.length === PLACES.strangers);
+  // One more is not let in, and none of those that are there has to go.
+  const refused = stranger(node.address.port, follower(999));
+  await new Promise((resolve) => refused.once('close', resolve));
+  expect(node.left).toEqual([]);
+  for (const [i, key] of [member, otherMember].entries()) {
+    const validator = await open([node.address], key);
+    await until(() => validator.joined.length === 1);
+    validator.transport.send(validator.joined[0] as Peer, Uint8Array.of(100, i));
+    await until(() => node.heard.some(({ bytes }) => bytes[1] === i));
+  }
+  // What is missing is asked of them, not of strangers.
+  expect(node.transport.known().length).toBe(2);
+  expect(node.transport.peers().length).toBe(PLACES.strangers + 2);
+});
+
+test('half-open handshakes, more than there are places and again and again: a member joins', async () => {
+  const node = await open();
+  const wave = () => {
+    for (let i = 0; i < PLACES.waiting + 16; i++) {
+      const part = [new Uint8Array(0), frameBytes(encodeHello(helloOf(i))), Uint8Array.of(HELLO_BYTES, 0, 0, 0, 1)];
+      stranger(node.address.port, () => part[i % 3]);
+    }
+  };
+  let waves = 0;
+  const again = setInterval(() => (++waves < 8 ? wave() : clearInterval(again)), 200);
+  closing.push(() => clearInterval(again));
+  wave();
+  const validator = await open([node.address], member);
+  await until(() => validator.joined.length > 0 && node.transport.known().length === 1);
+  expect(node.transport.peers().length).toBe(1);
+});
+
+test('addresses with many connections give way to one with few; an address has its bound', async () => {
+  const node = await open([], undefined, true);
+  const { port } = node.address;
+  const addresses = PLACES.strangers / PLACES.strangersPerAddress;
+  for (let i = 0; i < addresses; i++)
+    for (let k = 0; k < PLACES.strangersPerAddress; k++) {
+      stranger(port, follower(100 * i + k), `127.0.0.${2 + i}`);
+      await until(() => node.joined.length === i * PLACES.strangersPerAddress + k + 1);
+    }
+  const ninth = stranger(port, follower(9_001), '127.0.0.2');
+  await new Promise((resolve) => ninth.once('close', resolve));
+  expect(node.left).toEqual([]);
+  for (let k = 0; k < 3; k++) stranger(port, follower(9_100 + k), `127.0.0.${100 + k}`);
+  await until(() => node.joined.length === PLACES.strangers + 3 && node.left.length === 3);
+  // The youngest of crowded addresses went.
+  expect(node.left.every((peer) => /^127\.0\.0\.[2-9]#/.test(String(peer)))).toBe(true);
+  // One address cannot come again and again.
+  let closed = 0;
+  for (let k = 0; k < 40; k++) stranger(port, follower(9_500 + k), '127.0.0.50').on('close', () => closed++);
+  await until(() => closed >= 24);
+});
+
+test('a member’s name with a false signature, or with one that was overheard, bars the address; no connection of the member is lost', async () => {
+  const node = await open([], undefined, true);
+  const validator = await open([node.address], member);
+  await until(() => validator.joined.length > 0 && node.transport.known().length === 1);
+  const closes = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve));
+  const claim = (signature: Bytes) => () =>
+    concat(frameBytes(encodeHello(helloOf(5))), frameBytes(encodeIdentity({ publicKey: member.publicKey, signature })));
+  await closes(stranger(node.address.port, claim(new Uint8Array(3_309).fill(1)), '127.0.0.7'));
+  // Barred: it is not even told hello.
+  let told = 0;
+  const again = stranger(node.address.port, () => void told++, '127.0.0.7');
+  await closes(again);
+  expect(told).toBe(0);
+  // A signature for another connection, as one who listens on the wire has it.
+  let overheard: Bytes | undefined;
+  const own = helloOf(77);
+  const first = stranger(
+    node.address.port,
+    (theirs) => {
+      overheard = signMessage(member.privateKey, identityMessage(own, readHello(theirs, helloOf(0))));
+      const identity = encodeIdentity({ publicKey: member.publicKey, signature: overheard });
+      expect(identity.length).toBe(IDENTITY_BYTES);
+      return concat(frameBytes(encodeHello(own)), frameBytes(identity));
+    },
+    '127.0.0.8',
+  );
+  await until(() => node.joined.length === 2);
+  first.destroy();
+  await closes(
+    stranger(
+      node.address.port,
+      () =>
+        concat(
+          frameBytes(encodeHello(own)),
+          frameBytes(encodeIdentity({ publicKey: member.publicKey, signature: overheard as Bytes })),
+        ),
+      '127.0.0.9',
+    ),
+  );
+  expect(node.joined.length).toBe(2);
+  expect(validator.left).toEqual([]);
+});
+
+test('false identities by the hundred cost a bounded number of checks, and a member that comes meanwhile is known in the end', async () => {
+  const node = await open();
+  let closed = 0;
+  const identity = { publicKey: member.publicKey, signature: new Uint8Array(3_309) };
+  const forge = () =>
+    stranger(node.address.port, () =>
+      concat(frameBytes(encodeHello(helloOf(3))), frameBytes(encodeIdentity(identity))),
+    ).on('close', () => closed++);
+  // More than are checked at once.
+  for (let i = 0; i < 400; i++) {
+    forge();
+    if (i % 20 === 19) await new Promise((resolve) => setImmediate(resolve));
+  }
+  const validator = await open([node.address], otherMember);
+  await until(() => closed > 100);
+  await until(() => validator.joined.length > 0 && node.transport.known().length === 1);
+});
+
+test('a member that comes back is there at once: its newest connections stay', async () => {
+  const node = await open();
+  const comings = [];
+  for (let i = 0; i < PLACES.perMember + 1; i++) {
+    comings.push(await open([node.address], member));
+    await until(() => node.joined.length === i + 1);
+  }
+  await until(() => node.left.length === 1);
+  expect(node.left).toEqual([node.joined[0]]);
+});
+
+test('strangers that flood leave the members’ messages their way', async () => {
+  const node = await open();
+  const junk = concat(...Array.from({ length: 60 }, () => frameBytes(new Uint8Array(1_000).fill(200))));
+  for (let i = 0; i < 16; i++) {
+    const socket = stranger(node.address.port, follower(i));
+    const more = () => {
+      while (socket.write(junk));
+    };
+    socket.on('drain', more).on('connect', () => setTimeout(more, 50));
+  }
+  const validator = await open([node.address], member);
+  await until(() => validator.joined.length > 0 && node.transport.known().length === 1);
+  const [peer] = node.transport.known();
+  for (let i = 0; i < 100; i++) validator.transport.send(validator.joined[0] as Peer, Uint8Array.of(1, i));
+  await until(() => node.heard.filter((message) => message.peer === peer).length === 100);
+  // Members have 80 MiB at once, all strangers together no more than that.
+  expect(node.heard.length).toBeLessThan(100_000);
+});
+
+test('places: whatever comes, members and named addresses keep theirs, and no count is exceeded', () => {
+  for (let run = 0; run < 40; run++) {
+    let places: Place[] = [];
+    let peer = 0;
+    for (let step = 0; step < 250; step++) {
+      const address = `10.0.0.${random(run % 20 === 0 ? 1 : 40)}`;
+      const isNear = random(10) === 0;
+      const before = places;
+      const standing = (['waiting', 'stranger', 'stranger', 'stranger', 'named', 'member'] as const)[
+        random(6)
+      ] as Place['standing'];
+      const name = standing === 'member' ? `m${random(3)}` : undefined;
+      const found =
+        standing === 'waiting'
+          ? admit(places, { address, isNear }, random)
+          : seat(places, { address, isNear, standing, member: name });
+      if (!found.seated) continue;
+      places = places.filter((place) => place.peer !== found.evict);
+      places.push({ peer: ++peer, address, isNear, standing, member: name });
+      const gone = before.filter((place) => !places.includes(place));
+      expect(gone.length).toBeLessThanOrEqual(1);
+      // Nobody is pushed out by another kind.
+      for (const place of gone) expect([place.standing, place.member]).toEqual([standing, name]);
+      const of = (kind: Place['standing']) => places.filter((place) => place.standing === kind);
+      expect(of('waiting').length).toBeLessThanOrEqual(PLACES.waiting);
+      expect(of('stranger').length).toBeLessThanOrEqual(PLACES.strangers);
+      expect(of('member').length).toBeLessThanOrEqual(3 * PLACES.perMember);
+    }
+  }
+});
