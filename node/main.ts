@@ -7,6 +7,7 @@ import { openLog } from '../runtime/log.ts';
 import { command, commandTable, runProgram, type Terminal, version } from '../runtime/program.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
 import { runDaemon } from './daemon.ts';
+import { developmentNetworkCommand } from './development-network.ts';
 import { rebuildIndex } from './index/rebuild.ts';
 import { makeGenesis, writeGenesis } from './make-genesis.ts';
 import { genesisOptions, pruneOptions, rebuildOptions, runOptions } from './node-options.ts';
@@ -141,6 +142,7 @@ await runProgram(
   commandTable('svcd', 'A full node of the ledger.', [
     runCommand,
     genesisCommand,
+    developmentNetworkCommand,
     pruneCommand,
     rebuildCommand,
     ...validatorCommands,

@@ -3,9 +3,10 @@
  * runs where, then one calm line a minute and a line when something happens. Ctrl-C stops them in the reverse order; the
  * next start goes on where this one ended.
  */
+import { existsSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { flag, integer, path } from '../runtime/command-line/command-line.ts';
 import { leaveDirectories, lockDirectory } from '../runtime/directory-lock.ts';
@@ -25,9 +26,11 @@ import {
   poolPart,
   START_PACE,
   url,
+  type ValidatorPorts,
+  validatorParts,
   walletPart,
 } from './parts.ts';
-import { PartFailed, RunningPart } from './process.ts';
+import { PartFailed, RunningPart, runToEnd } from './process.ts';
 import { ensureWallet, forgetWallet, minerAddress } from './wallets.ts';
 
 const portOption = (name: PortName) =>
@@ -44,6 +47,12 @@ const options = {
   reset: flag({ help: 'forget the chain, the wallets and the books of earlier starts' }),
   miner: flag({ help: 'mine with one CPU thread', default: true }),
   gpu: flag({ help: 'mine with the graphics cards instead' }),
+  validators: integer({
+    help: 'validators, each in a node of its own; with 1 a single node signs for four',
+    default: 1,
+    min: 1,
+    max: 7,
+  }),
   dataDir: path({ help: 'where everything is kept', default: '.data/stack', placeholder: 'DIR' }),
   apiPort: portOption('api'),
   miningPort: portOption('mining'),
@@ -57,10 +66,19 @@ const options = {
   bridgeWsPort: portOption('bridgeWs'),
   bridgeStatsPort: portOption('bridgeStats'),
   minerApiPort: portOption('minerApi'),
+  validatorPort: integer({
+    help: 'first port of separate validators: their overlays, then the APIs of those beside the first',
+    group: 'Ports',
+    default: 28750,
+    min: 1,
+    max: 65_500,
+    placeholder: 'PORT',
+  }),
 } as const;
 
 const STATUS_MILLIS = 60_000;
 const POLL_MILLIS = 1000;
+const AGAIN_MILLIS = 1000;
 
 async function portFree(port: number): Promise<boolean> {
   const server = createServer();
@@ -72,18 +90,39 @@ async function portFree(port: number): Promise<boolean> {
   return free;
 }
 
-async function checkPorts(ports: Ports): Promise<void> {
+async function checkPort(port: number, what: string, option: string): Promise<void> {
+  if (!(await portFree(port)))
+    throw new PartFailed(
+      `port ${port} for ${what} is in use: stop what listens there, or choose another with ${option} PORT`,
+    );
+}
+
+async function checkPorts(ports: Ports, validators: readonly ValidatorPorts[]): Promise<void> {
   for (const name of Object.keys(PORTS) as PortName[])
-    if (!(await portFree(ports[name])))
-      throw new PartFailed(
-        `port ${ports[name]} for ${PORTS[name].what} is in use: stop what listens there, or choose another with ${PORTS[name].option} PORT`,
-      );
+    await checkPort(ports[name], PORTS[name].what, PORTS[name].option);
+  for (const { overlay, api } of validators)
+    for (const port of [overlay, api]) if (port !== ports.api) await checkPort(port, 'a validator', '--validator-port');
+}
+
+/** None where one node signs for all. */
+function portsOfValidators(count: number, first: number, ports: Ports): ValidatorPorts[] {
+  if (count === 1) return [];
+  return Array.from({ length: count }, (_, member) => ({
+    overlay: first + member,
+    api: member === 0 ? ports.api : first + count + member - 1,
+  }));
+}
+
+async function ensureNetwork(directory: string, validators: number): Promise<void> {
+  if (existsSync(join(directory, 'genesis.json'))) return;
+  await runToEnd('svcd', ['development-network', '--out', directory, '--validators', String(validators)]);
 }
 
 class Stack {
   readonly #terminal: Terminal;
   readonly #signal: AbortSignal;
   readonly #running: RunningPart[] = [];
+  readonly #kept = new Map<string, RunningPart>();
 
   constructor(terminal: Terminal, signal: AbortSignal) {
     this.#terminal = terminal;
@@ -101,6 +140,22 @@ class Stack {
     this.say(`${part.name.padEnd(8)}${part.where}`);
   }
 
+  /** A part that is started again whenever it ends by itself: the others do without it meanwhile. */
+  async keep(part: Part): Promise<void> {
+    const run = () => {
+      const running = new RunningPart(part);
+      this.#kept.set(part.name, running);
+      void running.exited.then(async () => {
+        if (this.#signal.aborted) return;
+        this.say(`${part.name} ended and is started again: ${running.lastWords || 'see its log'}`);
+        await sleep(AGAIN_MILLIS, undefined, { signal: this.#signal }).then(run, () => undefined);
+      });
+      return running;
+    };
+    await run().ready(this.#signal);
+    this.say(`${part.name.padEnd(8)} ${part.where}`);
+  }
+
   /** Resolves with the first part that ends by itself. */
   firstEnd(): Promise<RunningPart> {
     return Promise.race(this.#running.map((part) => part.exited.then(() => part)));
@@ -108,6 +163,7 @@ class Stack {
 
   async stop(): Promise<void> {
     for (const part of this.#running.reverse()) await part.stop();
+    await Promise.all([...this.#kept.values()].map((part) => part.stop()));
   }
 }
 
@@ -136,13 +192,16 @@ const start = command(
     examples: [
       { line: 'npm start', says: 'everything, with one CPU miner' },
       { line: 'npm start -- --reset', says: 'from a new chain' },
+      { line: 'npm start -- --validators 4', says: 'four nodes, each with a validator, the pool at the first' },
     ],
   },
   async (values, _operands, terminal) => {
     const ports = Object.fromEntries(
       (Object.keys(PORTS) as PortName[]).map((name) => [name, values[`${name}Port`]]),
     ) as Ports;
-    const data = resolve(values.dataDir);
+    const validators = portsOfValidators(values.validators, values.validatorPort, ports);
+    // Another chain: its wallets and books are others too.
+    const data = resolve(values.dataDir, ...(validators.length === 0 ? [] : [`validators-${validators.length}`]));
     const abort = new AbortController();
     for (const signal of ['SIGINT', 'SIGTERM'] as const)
       process.on(signal, () => {
@@ -153,14 +212,19 @@ const start = command(
     await mkdir(data, { recursive: true });
     const lock = lockDirectory(data);
     try {
-      await checkPorts(ports);
+      await checkPorts(ports, validators);
       if (values.reset)
         for (const entry of Object.values(files(data))) await rm(entry, { recursive: true, force: true });
       if (values.reset)
         for (const wallet of [files(data).poolWallet, files(data).minerWallet]) await forgetWallet(wallet);
       await mkdir(files(data).logs, { recursive: true });
       stack.say(`starting; logs are in ${files(data).logs}`);
-      await stack.start(nodePart(data, ports, START_PACE));
+      if (validators.length === 0) await stack.start(nodePart(data, ports, START_PACE));
+      else {
+        await ensureNetwork(files(data).network, validators.length);
+        const [node, ...others] = validatorParts(data, ports, START_PACE, validators);
+        await Promise.all([stack.start(node as Part), ...others.map((part) => stack.keep(part))]);
+      }
       if (await ensureWallet(files(data).poolWallet))
         stack.say(`made a wallet for the pool: ${files(data).poolWallet}`);
       await stack.start(walletPart(data, ports));

@@ -31,6 +31,9 @@ export type Pace = { readonly cutMillis: number; readonly sliceCuts: number; rea
 /** Slices of twelve seconds: a newcomer should see a credit soon. */
 export const START_PACE: Pace = { cutMillis: 500, sliceCuts: 24, payoutInterval: '5s' };
 
+/** Of a validator beside the first, which has the ports of the node. */
+export type ValidatorPorts = { readonly overlay: number; readonly api: number };
+
 export type Part = {
   readonly name: string;
   readonly program: 'svcd' | 'svc-wallet' | 'svc-bridge' | 'svc-pool' | 'svc-miner';
@@ -51,20 +54,20 @@ export const files = (data: string) => ({
   pool: join(data, 'pool'),
   miner: join(data, 'miner'),
   logs: join(data, 'logs'),
+  /** Genesis and keys of separate validators, and the data of those beside the first. */
+  network: join(data, 'network'),
+  validators: join(data, 'validators'),
 });
 
 const logTo = (data: string, name: string) => ['--log-file', join(files(data).logs, `${name}.log`)];
 
-export function nodePart(data: string, ports: Ports, pace: Pace): Part {
-  const words = [
-    'run',
-    '--network',
-    'development',
-    '--data-dir',
-    files(data).node,
-    '--cut-millis',
-    String(pace.cutMillis),
-  ];
+const runWords = (dataDir: string, pace: Pace) => [
+  ...['run', '--network', 'development', '--data-dir', dataDir],
+  ...['--cut-millis', String(pace.cutMillis)],
+];
+
+/** `validator`: words of a node that is one of separate validators. */
+export function nodePart(data: string, ports: Ports, pace: Pace, validator: readonly string[] = []): Part {
   // The pool's page may ask this node, so that a miner can check the pool's books against it.
   const listeners = [
     '--api-bind',
@@ -77,10 +80,42 @@ export function nodePart(data: string, ports: Ports, pace: Pace): Part {
   return {
     name: 'node',
     program: 'svcd',
-    words: [...words, ...listeners, ...logTo(data, 'node')],
+    words: [...runWords(files(data).node, pace), ...listeners, ...validator, ...logTo(data, 'node')],
     ready: `${url(ports.api)}/health`,
     where: `API ${url(ports.api)}, mining listener ${url(ports.mining)}`,
   };
+}
+
+/** Key and overlay of one validator; each dials those after it. */
+function validatorWords(data: string, member: number, validators: readonly ValidatorPorts[]): string[] {
+  const { network } = files(data);
+  const own = validators[member] as ValidatorPorts;
+  return [
+    ...['--genesis', join(network, 'genesis.json')],
+    ...['--consensus-key-file', join(network, `validator-${member}.key.json`)],
+    ...['--consensus-password-file', join(network, 'password'), '--overlay-listen', at(own.overlay)],
+    ...validators.slice(member + 1).flatMap(({ overlay }) => ['--neighbour', at(overlay)]),
+  ];
+}
+
+/** Separate validators: the first is the node that wallet, pool and bridge talk to. */
+export function validatorParts(data: string, ports: Ports, pace: Pace, validators: readonly ValidatorPorts[]): Part[] {
+  const others = validators.slice(1).map(({ api, overlay }, i): Part => {
+    const name = `validator-${i + 1}`;
+    return {
+      name,
+      program: 'svcd',
+      words: [
+        ...runWords(join(files(data).validators, String(i + 1)), pace),
+        ...['--api-bind', at(api), '--mining-bind', 'off', '--signature-threads', '1'],
+        ...validatorWords(data, i + 1, validators),
+        ...logTo(data, name),
+      ],
+      ready: `${url(api)}/health`,
+      where: `API ${url(api)}, overlay ${at(overlay)}`,
+    };
+  });
+  return [nodePart(data, ports, pace, validatorWords(data, 0, validators)), ...others];
 }
 
 export function walletPart(data: string, ports: Ports): Part {

@@ -62,9 +62,9 @@ export class RunningPart {
     throw new PartFailed(`${this.part.name} did not start: ${this.lastWords || 'no word from it'}`);
   }
 
-  async stop(): Promise<void> {
+  async stop(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
     if (this.#over) return;
-    this.#child.kill('SIGTERM');
+    this.#child.kill(signal);
     const late = sleep(STOP_MILLIS, undefined, { ref: false }).then(() => {
       if (!this.#over) this.#child.kill('SIGKILL');
     });

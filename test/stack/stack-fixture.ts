@@ -19,9 +19,10 @@ import {
   type Ports,
   poolPart,
   url,
+  validatorParts,
   walletPart,
 } from '../../stack/parts.ts';
-import { RunningPart } from '../../stack/process.ts';
+import { RunningPart, runToEnd } from '../../stack/process.ts';
 import { ensureWallet, minerAddress } from '../../stack/wallets.ts';
 import { bringCluster } from '../pool/ready-cluster.ts';
 
@@ -40,6 +41,8 @@ export type StackOptions = {
   readonly poolWords?: readonly string[];
   /** Ports at which the other parts meet the node, where something stands in between. */
   readonly nodeSeenAt?: () => Promise<Pick<Ports, 'api' | 'mining'>>;
+  /** So many separate validators instead of one node that signs for all. */
+  readonly validators?: number;
 };
 
 export class StackFixture {
@@ -48,6 +51,7 @@ export class StackFixture {
   readonly #pace: Pace;
   readonly #poolWords: readonly string[];
   readonly #nodeSeenAt: StackOptions['nodeSeenAt'];
+  readonly #validators: number;
   #seen: Ports;
   readonly #running = new Map<string, RunningPart>();
 
@@ -57,6 +61,7 @@ export class StackFixture {
     this.#pace = { ...PACE, ...options.pace };
     this.#poolWords = options.poolWords ?? [];
     this.#nodeSeenAt = options.nodeSeenAt;
+    this.#validators = options.validators ?? 1;
     this.#seen = ports;
   }
 
@@ -76,12 +81,24 @@ export class StackFixture {
   async start(): Promise<this> {
     await mkdir(this.files.logs, { recursive: true });
     await bringCluster(join(this.files.pool, 'database'));
-    await this.#run(nodePart(this.data, this.ports, this.#pace));
+    for (const part of await this.#nodes()) await this.#run(part);
     this.#seen = { ...this.ports, ...(await this.#nodeSeenAt?.()) };
     await ensureWallet(this.files.poolWallet);
     await this.#run(walletPart(this.data, this.#seen));
     await this.startPool();
     return this;
+  }
+
+  async #nodes(): Promise<Part[]> {
+    if (this.#validators === 1) return [nodePart(this.data, this.ports, this.#pace)];
+    const { network } = this.files;
+    await runToEnd('svcd', ['development-network', '--out', network, '--validators', String(this.#validators)]);
+    const free = await freePorts(2 * this.#validators);
+    const validators = Array.from({ length: this.#validators }, (_, member) => ({
+      overlay: free[member] as number,
+      api: member === 0 ? this.ports.api : (free[this.#validators + member] as number),
+    }));
+    return validatorParts(this.data, this.ports, this.#pace, validators);
   }
 
   startPool(): Promise<void> {
@@ -115,6 +132,16 @@ export class StackFixture {
   /** Parts that have ended by themselves. */
   get ended(): string[] {
     return [...this.#running].filter(([, part]) => part.over).map(([name]) => name);
+  }
+
+  /** kill -9, and a start of the same part. */
+  async kill(name: string): Promise<void> {
+    await this.#running.get(name)?.stop('SIGKILL');
+  }
+
+  async startAgain(name: string): Promise<void> {
+    const { part } = this.#running.get(name) as RunningPart;
+    await this.#run(part);
   }
 
   async stopPart(name: string): Promise<void> {
