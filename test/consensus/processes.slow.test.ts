@@ -1,7 +1,8 @@
 /**
- * Four validators in processes of their own and a node that follows, over real sockets: the same cuts everywhere, through kill -9 of one again and again and of all at once; and
- * nobody ever votes twice. Nothing here is measured by the clock: what is waited for comes, sooner or later.
+ * Four validators in processes of their own and a node that follows, over real sockets: the same cuts everywhere, through kill -9 of one again and again and of all at once, through networks that part
+ * and heal and processes that hang; and nobody ever votes twice. Nothing here is measured by the clock: what is waited for comes, sooner or later.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import type { ConsensusReport } from '../../node/consensus-report.ts';
 import { count, repeats, seed } from '../level.ts';
@@ -11,14 +12,17 @@ import { VALIDATORS, ValidatorProcesses } from './processes.ts';
 
 const CUT_MILLIS = 400;
 /** For a machine that is busy with other tests. */
-const LIMIT_MILLIS = count({ full: 240_000, deep: 1_800_000 });
+const LIMIT_MILLIS = count({ full: 240_000, deep: 5_400_000 });
+const highestOf = async (processes: ValidatorProcesses['validators']): Promise<number> =>
+  Math.max(...(await Promise.all(processes.map((process) => process.height()))));
+
 let running: ValidatorProcesses | undefined;
 afterEach(async () => {
   await running?.close();
 });
 
 test(
-  'four validators and a follower have one chain; validators killed at random moments never vote twice; all killed at once go on',
+  'four validators and a follower have one chain; one killed at random moments again and again never votes twice; parted, hung and all killed at once they go on',
   async () => {
     const random = randomOf(seed);
     const processes = new ValidatorProcesses(temporaryDirectory());
@@ -37,16 +41,38 @@ test(
     expect(dump.consensus.height).toBeGreaterThan(2);
     expect(dump.consensus.members.length).toBe(VALIDATORS);
 
-    for (let kill = 0; kill < repeats({ full: 2, deep: 60 }); kill++) {
-      const victim = processes.validators[random(VALIDATORS)] as (typeof processes.validators)[number];
+    const victim = processes.validators[random(VALIDATORS)] as (typeof processes.validators)[number];
+    for (let kill = 0; kill < repeats({ full: 1, deep: 200 }); kill++) {
       const others = processes.all.filter((process) => process !== victim);
-      await new Promise((resolve) => setTimeout(resolve, random(2 * CUT_MILLIS)));
+      await sleep(random(2 * CUT_MILLIS));
       await victim.end('SIGKILL');
       // Less than a third of the stake is away: the chain goes on.
       const before = await processes.highest();
       await processes.reached(before + 1, others);
       victim.start();
       await processes.reached(await processes.highest(), [victim]);
+    }
+
+    for (let time = 0; time < count({ full: 1, deep: 10 }); time++) {
+      // Two and two: neither half has a quorum.
+      const away = random(VALIDATORS);
+      processes.part([away, (away + 1) % VALIDATORS]);
+      await sleep(4 * CUT_MILLIS);
+      // What was on its way has arrived: from here on nothing is final.
+      const before = await processes.highest();
+      await sleep(4 * CUT_MILLIS);
+      expect(await processes.highest()).toBeLessThanOrEqual(before + 1);
+      processes.heal();
+      await processes.reached(before + 2);
+      // One alone, cut off or hung: the others go on, and it comes after.
+      const lonely = processes.validators[random(VALIDATORS)] as (typeof processes.validators)[number];
+      if (time % 2 === 0) processes.part([processes.validators.indexOf(lonely)]);
+      else lonely.signal('SIGSTOP');
+      const rest = processes.validators.filter((process) => process !== lonely);
+      await processes.reached((await highestOf(rest)) + 2, rest);
+      processes.heal();
+      lonely.signal('SIGCONT');
+      await processes.reached(await highestOf(rest), [lonely]);
     }
 
     for (let kill = 0; kill < count({ full: 1, deep: 10 }); kill++) {
@@ -62,7 +88,7 @@ test(
     expect(lowest).toBeGreaterThan(4);
     for (const chain of chains) expect(chain.slice(0, lowest)).toEqual((chains[0] as string[]).slice(0, lowest));
     expect(processes.contrary()).toEqual([]);
-    // The watcher heard both votes of every validator for most heights.
+    // The proxies heard both votes of every validator for most heights.
     expect(processes.votes.size).toBeGreaterThan(lowest * VALIDATORS);
   },
   LIMIT_MILLIS,

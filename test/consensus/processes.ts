@@ -1,22 +1,22 @@
 /**
- * Separate validators as processes: four `svcd run` with a key each and a node that follows, over real sockets on this machine. A watcher in the test is a neighbour of all validators: it
- * keeps every vote that any of them sends.
+ * Separate validators as processes: four `svcd run` with a key each and a node that follows, over real sockets on this machine. Between any two validators is a
+ * proxy of the test: it keeps every vote that one of them sends the other, and can part them.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import type { Message } from '../../node/consensus/effects.ts';
 import { decodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
-import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
 import { developmentGenesis, developmentSeed, validatorName } from '../../node/development.ts';
 import { writeGenesis } from '../../node/make-genesis.ts';
 import { LedgerStore } from '../../node/store/ledger-store.ts';
 import { sealValidatorKey } from '../../node/validator-key.ts';
-import { fromHex, toHex } from '../../protocol/bytes.ts';
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import { freePorts } from '../../runtime/free-port.ts';
-import { silentLog } from '../node/bed.ts';
+import { OverlayProxy } from './overlay-proxy.ts';
 
 const MAIN = fileURLToPath(new URL('../../node/main.ts', import.meta.url));
 export const VALIDATORS = 4;
@@ -53,6 +53,11 @@ class SvcdProcess {
     return this.#output;
   }
 
+  /** SIGSTOP stops it as a machine that hangs would. */
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    this.#child?.kill(signal);
+  }
+
   /** Resolves when the process is gone. */
   async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
     const child = this.#child;
@@ -83,7 +88,10 @@ export class ValidatorProcesses {
   /** By member, height, round and kind: the cuts that were voted for. */
   readonly votes = new Map<string, Set<string>>();
   readonly #directory: string;
-  #watcher: TcpTransport | undefined;
+  /** Told of every proposal and vote between validators as it passes. */
+  watch: ((message: Message) => void) | undefined;
+  /** By the two members that it stands between. */
+  readonly #proxies = new Map<string, OverlayProxy>();
 
   constructor(directory: string) {
     this.#directory = directory;
@@ -94,21 +102,28 @@ export class ValidatorProcesses {
   }
 
   async prepare(cutMillis: number): Promise<void> {
-    const ports = await freePorts(2 * VALIDATORS + 1);
+    const ports = await freePorts(2 * VALIDATORS + 1 + VALIDATORS ** 2);
     const genesis = join(this.#directory, 'genesis.json');
     // Epochs of full length: on short ones whoever is killed misses its windows and loses its seat, and a committee of two stands still without one.
-    const chainId = writeGenesis(
-      genesis,
-      developmentGenesis({ timestampMillis: steadyMillis(), validators: VALIDATORS }),
-    );
+    writeGenesis(genesis, developmentGenesis({ timestampMillis: steadyMillis(), validators: VALIDATORS }));
     const overlays = ports.slice(0, VALIDATORS);
     const common = (name: string, api: number) => [
       ...['--genesis', genesis, '--data-dir', join(this.#directory, name), '--cut-millis', String(cutMillis)],
       ...['--api-bind', `127.0.0.1:${api}`, '--mining-bind', 'off', '--signature-threads', '1'],
     ];
+    const proxies = ports.slice(2 * VALIDATORS + 1);
     for (const [i, overlay] of overlays.entries()) {
       const name = `validator-${i}`;
-      const config = await this.#config(name, i, overlays);
+      const dialled: number[] = [];
+      for (let j = i + 1; j < VALIDATORS; j++) {
+        const port = proxies[i * VALIDATORS + j] as number;
+        this.#proxies.set(
+          `${i} ${j}`,
+          await OverlayProxy.open(port, overlays[j] as number, (frame) => this.#hear(frame)),
+        );
+        dialled.push(port);
+      }
+      const config = await this.#config(name, i, overlay, dialled);
       const api = ports[VALIDATORS + i] as number;
       this.validators.push(new SvcdProcess(name, { overlay, api }, [...common(name, api), '--config', config]));
     }
@@ -116,11 +131,10 @@ export class ValidatorProcesses {
     // Two of the four are enough to follow.
     const words = ['--neighbour', `127.0.0.1:${overlays[0]}`, '--neighbour', `127.0.0.1:${overlays[1]}`];
     this.plain = new SvcdProcess('plain', { overlay: 0, api }, [...common('plain', api), ...words]);
-    this.#watch(chainId, overlays);
   }
 
   /** Sections of node.json as the specification has them. Each dials those after it. */
-  async #config(name: string, member: number, overlays: readonly number[]): Promise<string> {
+  async #config(name: string, member: number, overlay: number, dialled: readonly number[]): Promise<string> {
     const directory = join(this.#directory, `${name}-keys`);
     mkdirSync(directory);
     const [keyFile, passwordFile, config] = ['key.json', 'password', 'node.json'].map((file) =>
@@ -132,34 +146,42 @@ export class ValidatorProcesses {
     const settings = {
       validator: { consensus_key_file: keyFile, password_file: passwordFile },
       validator_overlay: {
-        listen_addrs: `127.0.0.1:${overlays[member]}`,
-        neighbours: overlays.slice(member + 1).map((port) => `127.0.0.1:${port}`),
+        listen_addrs: `127.0.0.1:${overlay}`,
+        neighbours: dialled.map((port) => `127.0.0.1:${port}`),
       },
     };
     writeFileSync(config, JSON.stringify(settings));
     return config;
   }
 
-  #watch(chainId: string, overlays: readonly number[]): void {
-    const neighbours = overlays.map((port) => ({ host: '127.0.0.1', port }));
-    this.#watcher = new TcpTransport(
-      { chainId: fromHex(chainId), binds: [], neighbours },
-      { log: silentLog, steady: steadyMillis },
-    );
-    this.#watcher.start({
-      joined: () => undefined,
-      left: () => undefined,
-      message: (_, bytes) => {
-        if (bytes[0] !== MESSAGE_TYPES.vote) return;
-        const message = decodeMessage(bytes);
-        if (message.type !== 'vote') return;
-        const { member, height, round, kind, cut } = message.vote;
-        const key = `${member}/${height}/${round}/${kind}`;
-        const cuts = this.votes.get(key);
-        if (cuts === undefined) this.votes.set(key, new Set([cut]));
-        else cuts.add(cut);
-      },
-    });
+  #hear(frame: Bytes): void {
+    if (frame[0] !== MESSAGE_TYPES.vote && frame[0] !== MESSAGE_TYPES.proposal) return;
+    let message: Message;
+    try {
+      message = decodeMessage(frame);
+    } catch {
+      // A key that begins with the same byte.
+      return;
+    }
+    this.watch?.(message);
+    if (message.type !== 'vote') return;
+    const { member, height, round, kind, cut } = message.vote;
+    const key = `${member}/${height}/${round}/${kind}`;
+    const cuts = this.votes.get(key);
+    if (cuts === undefined) this.votes.set(key, new Set([cut]));
+    else cuts.add(cut);
+  }
+
+  /** Those named hear nothing of the others, and these nothing of them. */
+  part(away: readonly number[]): void {
+    for (const [pair, proxy] of this.#proxies) {
+      const [i, j] = pair.split(' ').map(Number) as [number, number];
+      if (away.includes(i) !== away.includes(j)) proxy.part();
+    }
+  }
+
+  heal(): void {
+    for (const proxy of this.#proxies.values()) proxy.heal();
   }
 
   /** Until every one of them has this height. */
@@ -192,8 +214,19 @@ export class ValidatorProcesses {
   }
 
   async close(): Promise<void> {
-    await this.#watcher?.close();
     await this.end('SIGKILL');
+    for (const proxy of this.#proxies.values()) await proxy.close();
+  }
+
+  /** Of every cut, from the store of a validator that has ended. */
+  async timestamps(member: number): Promise<number[]> {
+    const store = await LedgerStore.open(join(this.#directory, `validator-${member}`, 'store'));
+    const stamps = Array.from(
+      { length: store.state().height + 1 },
+      (_, at) => store.cut(at)?.header.timestampMillis ?? 0,
+    );
+    await store.close();
+    return stamps;
   }
 
   /** From the stores of ended processes: the identifier of every cut, node by node. */

@@ -1,0 +1,219 @@
+/**
+ * Consensus of four validators: from proposal to decision, and the pace. Words choose parts: `empty` and `pace` run four `svcd` processes, seen from proxies between them; `full` runs four nodes in
+ * one process over sockets, with cuts of 1,000 payments. `cuts=N` and `millis=N` set how many cuts at which pace.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ConsensusDriver } from '../../node/consensus/driver.ts';
+import type { Message } from '../../node/consensus/effects.ts';
+import { ConsensusLog } from '../../node/consensus/log-file.ts';
+import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
+import { PRECOMMIT } from '../../node/consensus/votes.ts';
+import { developmentGenesis, developmentKey, TREASURY, validatorName } from '../../node/development.ts';
+import type { UnspentOutput } from '../../node/full-node.ts';
+import { signMessageAside } from '../../node/ml-dsa.ts';
+import { type ConsensusNode, createNode } from '../../node/node.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
+import { genesisOutpoint } from '../../protocol/genesis.ts';
+import { validatorId } from '../../protocol/staking/names.ts';
+import { steadyMillis } from '../../runtime/clock.ts';
+import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
+import { freePorts } from '../../runtime/free-port.ts';
+import { mineOn } from '../consensus/driven.ts';
+import { VALIDATORS, ValidatorProcesses } from '../consensus/processes.ts';
+import { payment, quickHash, silentLog } from '../node/bed.ts';
+import { type Bench, bench } from './harness.ts';
+
+const percentile = (values: readonly number[], share: number): number =>
+  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))] as number;
+
+const QUORUM = 3;
+
+/** Four processes for so many cuts: how long each took from its proposal until a quorum's precommits had passed, and the pace of the timestamps. */
+async function measureProcesses(b: Bench, name: string, cuts: number, cutMillis: number): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-bench-consensus-'));
+  const processes = new ValidatorProcesses(directory);
+  const proposed = new Map<string, number>();
+  const precommits = new Map<string, Set<number>>();
+  const times: number[] = [];
+  let rounds = 0;
+  processes.watch = (message: Message) => {
+    const now = performance.now();
+    if (message.type === 'proposal') {
+      const { height, cut, round } = message.proposal;
+      if (!proposed.has(`${height} ${cut}`)) {
+        proposed.set(`${height} ${cut}`, now);
+        if (round > 0) rounds++;
+      }
+    } else if (message.type === 'vote' && message.vote.kind === PRECOMMIT) {
+      const { height, cut, member } = message.vote;
+      const began = proposed.get(`${height} ${cut}`);
+      const members = precommits.get(`${height} ${cut}`) ?? new Set();
+      precommits.set(`${height} ${cut}`, members);
+      if (members.has(member)) return;
+      members.add(member);
+      if (members.size === QUORUM && began !== undefined) times.push(now - began);
+    }
+  };
+  try {
+    await processes.prepare(cutMillis);
+    for (const process of processes.validators) process.start();
+    const [first] = processes.validators as [(typeof processes.validators)[number]];
+    await processes.reached(4, processes.validators);
+    times.length = 0;
+    const from = await first.height();
+    await processes.reached(from + cuts, [first]);
+    await processes.end('SIGTERM');
+    const stamps = await processes.timestamps(0);
+    const measured = stamps.slice(from, from + cuts + 1);
+    const mean = ((measured.at(-1) as number) - (measured[0] as number)) / (measured.length - 1);
+    b.note(
+      `${times.length} decisions, ${rounds} proposals of later rounds, ${cutMillis} ms a cut, ${VALIDATORS} processes`,
+    );
+    b.figure(`${name}-decision-p50`, percentile(times, 0.5), 'ms');
+    b.figure(`${name}-decision-p99`, percentile(times, 0.99), 'ms');
+    b.figure(`${name}-cut`, mean, 'ms', { ratio: mean / cutMillis, yardstick: 'target' });
+  } finally {
+    await processes.close();
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+const PAYMENTS = 1_000;
+const FULL_CUT_MILLIS = 2_500;
+
+type Node = { readonly node: ConsensusNode; readonly driver: ConsensusDriver };
+
+/** Four nodes of one process, joined by sockets; each has its own store, log and threads for signatures. */
+async function startNodes(
+  directory: string,
+  cuts: number,
+  note: (message: 'proposed' | 'decided', height: number) => void,
+) {
+  const treasury = developmentKey(TREASURY).address;
+  const genesis = developmentGenesis({
+    timestampMillis: steadyMillis(),
+    initialWork: 1n,
+    minimumWork: 1n,
+    validators: VALIDATORS,
+    fund: Array.from({ length: PAYMENTS * cuts }, () => ({ address: treasury, amount: 100_000_000n })),
+  });
+  const ports = await freePorts(VALIDATORS);
+  const at = (port: number): ListenAddress => ({ host: '127.0.0.1', port });
+  const nodes: Node[] = [];
+  for (const [member, port] of ports.entries()) {
+    const { publicKey, privateKey } = developmentKey(validatorName(member));
+    const node = await createNode(
+      {
+        storeDirectory: join(directory, `${member}`, 'store'),
+        genesis,
+        cutMillis: FULL_CUT_MILLIS,
+        makesCuts: false,
+        signatureThreads: 1,
+      },
+      {
+        verifier: { prepare: async () => undefined, hash: async (_, header) => quickHash(header) },
+        certify: async () => ({ round: 0, signatures: [] }),
+        now: steadyMillis,
+        random: (limit) => Math.floor(limit / 2),
+        log: silentLog,
+      },
+    );
+    const transport = new TcpTransport(
+      { chainId: node.chainId, binds: [at(port)], neighbours: ports.slice(member + 1).map(at) },
+      {
+        log: silentLog,
+        steady: steadyMillis,
+        identify: async (message) => ({ publicKey, signature: await signMessageAside(privateKey, message) }),
+        members: () => node.ledger.committee(node.head().height + 1)?.members ?? [],
+      },
+    );
+    await transport.listen();
+    const owner = { chainId: node.chainId, validatorId: validatorId(publicKey) };
+    const driver = new ConsensusDriver(FULL_CUT_MILLIS, {
+      node,
+      transport,
+      signer: { publicKey, privateKey, ...(await ConsensusLog.open(join(directory, `${member}`, 'log'), owner)) },
+      log: silentLog,
+      now: steadyMillis,
+      steady: steadyMillis,
+      watch: (_, effects) => {
+        for (const effect of effects) {
+          if (effect.do === 'send' && effect.message.type === 'proposal')
+            note('proposed', effect.message.proposal.height);
+          if (effect.do === 'decide') note('decided', effect.proof.height);
+        }
+      },
+    });
+    driver.start();
+    nodes.push({ node, driver });
+  }
+  return nodes;
+}
+
+async function measureFull(b: Bench, cuts: number): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-bench-consensus-'));
+  const proposed = new Map<number, number>();
+  const decided = new Map<number, number[]>();
+  const nodes = await startNodes(directory, cuts, (what, height) => {
+    const now = performance.now();
+    if (what === 'decided') decided.set(height, [...(decided.get(height) ?? []), now]);
+    else if (!proposed.has(height)) proposed.set(height, now);
+  });
+  const [{ node }] = nodes as [Node];
+  try {
+    b.note(`signing ${PAYMENTS * cuts} payments`);
+    const to = developmentKey('alice').address;
+    const outputOf = (i: number): UnspentOutput => ({
+      ...(node.genesis.outputs[i] as UnspentOutput),
+      outpoint: genesisOutpoint(node.chainId, i),
+      source: 'genesis',
+    });
+    const heights: number[] = [];
+    const wires: Bytes[] = [];
+    for (let i = 0; i < PAYMENTS * cuts; i++) {
+      wires.push(payment(node, [outputOf(i)], [{ address: to, amount: 1_000n }], { validUntil: 100_000 }));
+      if (i % 20 === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    for (let cut = 0; cut < cuts; cut++) {
+      // All of the cut's blocks between two cuts, on one node: the others have to fetch and check them.
+      const before = node.head().height;
+      while (node.head().height === before) await sleep(5);
+      await Promise.all(wires.slice(cut * PAYMENTS, (cut + 1) * PAYMENTS).map((wire) => node.submitTransaction(wire)));
+      while (
+        node.mempool.size > 0 &&
+        node.template({ payout: to, maxTransactions: 1_000, draw: 0 }).transactionCount > 0
+      )
+        await mineOn(node, to);
+      heights.push(node.head().height + 1);
+      const height = node.head().height + 1;
+      while (nodes.some((other) => other.node.head().height < height)) await sleep(5);
+    }
+    const times = heights.map(
+      (height) => Math.max(...(decided.get(height) as number[])) - (proposed.get(height) as number),
+    );
+    b.note(
+      `transactions of the measured cuts: ${heights.map((height) => node.cut(height)?.blockIds.length).join(', ')} blocks`,
+    );
+    b.figure('full-decision-p50', percentile(times, 0.5), 'ms');
+    b.figure('full-decision-most', Math.max(...times), 'ms');
+  } finally {
+    for (const each of nodes) {
+      await each.driver.close();
+      await each.node.close();
+    }
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+export default bench('consensus of four validators: proposal to decision, pace', async (b) => {
+  const number = (key: string, otherwise: number): number =>
+    Number(b.words.find((word) => word.startsWith(`${key}=`))?.slice(key.length + 1) ?? otherwise);
+  const parts = b.words.filter((word) => !word.includes('='));
+  const wants = (part: string) => parts.length === 0 || parts.includes(part);
+  if (wants('empty')) await measureProcesses(b, 'empty', number('cuts', 40), number('millis', 2_500));
+  if (wants('pace')) await measureProcesses(b, 'pace', number('cuts', 1_000), number('millis', 250));
+  if (wants('full')) await measureFull(b, Math.min(20, number('cuts', 8)));
+});
