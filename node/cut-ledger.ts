@@ -5,8 +5,9 @@ import type { ProposedCut } from '../protocol/proposal.ts';
 import type { CutMaker, CutParts } from './cut-maker.ts';
 import type { BlockRecord, CutRecord, FullNode, Head, Submission } from './full-node.ts';
 import type { AppliedCut } from './ledger/apply-cut.ts';
+import { nameOf } from './ledger/registration.ts';
 import type { Committee } from './ledger/staking/committee.ts';
-import type { WorkPool } from './mining/work-pool.ts';
+import type { WaitingBlock, WorkPool } from './mining/work-pool.ts';
 import type { NodeErrorCode } from './node-error.ts';
 
 /**
@@ -34,7 +35,7 @@ export interface CutLedger {
   admit(header: Bytes, body: Bytes, cutMillis: number): Promise<Admitted>;
   /** The proposed cut as this node executes it; a text says why it cannot be the next one. Its blocks are all here. */
   execute(cut: ProposedCut): AppliedCut | string;
-  /** Writes it; it is final when this resolves. */
+  /** Writes a cut that was made or executed at this height, not only the last one; it is final when this resolves. Nothing may be executed meanwhile. */
   commit(cut: AppliedCut, certificate: Certificate): Promise<void>;
   /** The node cannot go on. */
   fail(error: Error): void;
@@ -64,8 +65,35 @@ export type CutLedgerParts = {
   readonly fail: CutLedger['fail'];
 };
 
+/**
+ * The sets of the ledger can take the update that was made last and no other: one that is committed although another was executed since is executed once more, from the blocks it had, which may
+ * have left the pool.
+ */
+class Executions {
+  readonly #from = new WeakMap<AppliedCut, () => AppliedCut>();
+  #last: AppliedCut | undefined;
+
+  run(from: readonly WaitingBlock[], execute: (blocks: readonly WaitingBlock[]) => AppliedCut): AppliedCut {
+    // Also where it fails: a part of the sets may have got its update.
+    this.#last = undefined;
+    const cut = execute(from);
+    // A block that could not be executed was left out.
+    const taken = new Set(cut.effects.registered.map(({ id }) => nameOf(id)));
+    const blocks = from.filter(({ id }) => taken.has(nameOf(id)));
+    this.#from.set(cut, () => this.run(blocks, execute));
+    this.#last = cut;
+    return cut;
+  }
+
+  /** The cut as the sets can take it now. */
+  newest(cut: AppliedCut): AppliedCut {
+    return cut === this.#last ? cut : (this.#from.get(cut)?.() ?? cut);
+  }
+}
+
 export const cutLedgerOf = (parts: CutLedgerParts): CutLedger => {
   const { reads } = parts;
+  const executions = new Executions();
   return {
     get chainId() {
       return reads.chainId;
@@ -82,7 +110,10 @@ export const cutLedgerOf = (parts: CutLedgerParts): CutLedger => {
     certificate: (height) => reads.certificate(height),
     block: (id) => reads.block(id),
     blockBody: (id) => reads.blockBody(id),
-    make: (cut) => parts.cuts().make(parts.cuts().choose(cut.timestampMillis), cut),
+    make: (cut) => {
+      const chosen = parts.cuts().choose(cut.timestampMillis);
+      return executions.run(chosen, (blocks) => parts.cuts().make(blocks, cut));
+    },
     isHere: (id) => parts.pool().get(id) !== undefined,
     admit: async (header, body, cutMillis) => {
       const outcome = await parts.submit(header, body, cutMillis);
@@ -90,20 +121,24 @@ export const cutLedgerOf = (parts: CutLedgerParts): CutLedger => {
       if (PASSING.has(outcome.error.code)) return 'later';
       return WRONG_BODY.has(outcome.error.code) ? 'wrong_body' : 'impossible';
     },
-    execute: (cut) => execute(cut, parts),
-    commit: parts.finish,
+    execute: (cut) => execute(cut, parts, executions),
+    commit: (cut, certificate) => parts.finish(executions.newest(cut), certificate),
     fail: parts.fail,
   };
 };
 
-function execute({ header, blockIds, content }: ProposedCut, { cuts, pool }: CutLedgerParts): AppliedCut | string {
+function execute(
+  { header, blockIds, content }: ProposedCut,
+  { cuts, pool }: CutLedgerParts,
+  executions: Executions,
+): AppliedCut | string {
   const blocks = blockIds.flatMap((id) => pool().get(id) ?? []);
   if (blocks.length !== blockIds.length) return 'a block is not here';
   if (!blocks.every((block) => cuts().isDated(block, header.timestampMillis)))
     return 'the time of a block does not fit';
   let cut: AppliedCut;
   try {
-    cut = cuts().execute(blocks, header);
+    cut = executions.run(blocks, (again) => cuts().execute(again, header));
   } catch (error) {
     return (error as Error).message;
   }

@@ -94,8 +94,12 @@ export class CutDesk {
     }
   }
 
-  /** What was executed; executed again where it is not kept. A text says why the cut is none. */
-  executed({ cut, content }: Proposal): AppliedCut | string {
+  /**
+   * What was executed of the cut that was decided; executed again where it is not kept. A text says why the cut is none. The others are given up: what is executed while a cut is written
+   * would take its place in the ledger's sets.
+   */
+  decided({ cut, content }: Proposal): AppliedCut | string {
+    this.#waiting.clear();
     return this.#applied.get(cut) ?? this.#with.ledger.execute(decodeProposedCut(content));
   }
 

@@ -288,7 +288,7 @@ export class ConsensusDriver {
   }
 
   async #commit({ proof, proposal }: Effect & { do: 'decide' }): Promise<void> {
-    const cut = this.#desk.executed(proposal);
+    const cut = this.#desk.decided(proposal);
     if (typeof cut === 'string') throw new Error(`the cut that was decided cannot be executed: ${cut}`);
     const { round, votes } = proof;
     const began = performance.now();

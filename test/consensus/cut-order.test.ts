@@ -1,0 +1,78 @@
+/** Cuts of one height that are executed before one of them is decided: whichever it is can be committed, and nothing is executed while it is written. */
+import { afterEach, expect, test } from 'vitest';
+import { CutDesk } from '../../node/consensus/cut-desk.ts';
+import type { Proposal } from '../../node/consensus/effects.ts';
+import type { CutLedger } from '../../node/cut-ledger.ts';
+import { developmentKey } from '../../node/development.ts';
+import type { AppliedCut } from '../../node/ledger/apply-cut.ts';
+import { toHex } from '../../protocol/bytes.ts';
+import { decodeProposedCut } from '../../protocol/proposal.ts';
+import { randomOf } from '../node/bed.ts';
+import { CUT_MILLIS, DrivenNetwork, mineOn } from './driven.ts';
+
+const UNSIGNED = { round: 0, signatures: [] };
+const payout = developmentKey('alice').address;
+let network: DrivenNetwork | undefined;
+afterEach(() => network?.close());
+
+const deskOn = (ledger: CutLedger): CutDesk =>
+  new CutDesk({
+    ledger,
+    cutMillis: CUT_MILLIS,
+    verdict: () => undefined,
+    want: () => undefined,
+    blame: () => undefined,
+    fail: (error) => {
+      throw error;
+    },
+  });
+
+test('the decided cut need not be the one that was executed last', async () => {
+  network = new DrivenNetwork();
+  const { node } = await network.start('a');
+  const other = await network.start('b');
+  const random = randomOf(3);
+  for (let height = 1; height <= 12; height++) {
+    const desk = deskOn(node.ledger);
+    const proposals: Proposal[] = [];
+    for (let i = 0; i < 3; i++) {
+      await mineOn(node, payout);
+      // Each has a block more than the one before.
+      proposals.push(desk.build(height, i, undefined, node.head().timestampMillis + 2 * CUT_MILLIS + i));
+    }
+    const chosen = proposals[random(3)] as Proposal;
+    const decided = desk.decided(chosen) as AppliedCut;
+    await node.ledger.commit(decided, UNSIGNED);
+    expect(toHex(node.head().cutId)).toBe(toHex(decided.effects.cutId));
+    // A node that executes that cut alone comes to the same state.
+    const { blockIds } = decodeProposedCut(chosen.content);
+    for (const id of blockIds) {
+      const [header, body] = [node.block(id)?.header, node.blockBody(id)];
+      if (header !== undefined && body !== undefined) await other.node.submitBlock(header, body, 'relayed');
+    }
+    const executed = other.node.ledger.execute(decodeProposedCut(chosen.content));
+    if (typeof executed === 'string') throw new Error(executed);
+    await other.node.ledger.commit(executed, UNSIGNED);
+    expect(toHex(other.node.head().cutId)).toBe(toHex(node.head().cutId));
+  }
+});
+
+test('a cut whose blocks come while another is written is not executed any more', async () => {
+  network = new DrivenNetwork();
+  const { node } = await network.start('a');
+  const maker = await network.start('b');
+  const id = await mineOn(maker.node, payout);
+  const nowMillis = node.head().timestampMillis + 2 * CUT_MILLIS;
+  const late = deskOn(maker.node.ledger).build(1, 1, undefined, nowMillis);
+  const desk = deskOn(node.ledger);
+  const chosen = desk.build(1, 0, undefined, nowMillis);
+  desk.check(late);
+  const [header, body] = [maker.node.block(id)?.header, maker.node.blockBody(id)];
+  if (header === undefined || body === undefined) throw new Error('the block is not there');
+  desk.arrived({ id, header, body, from: 'b' });
+  const writing = node.ledger.commit(desk.decided(chosen) as AppliedCut, UNSIGNED);
+  desk.arrived({ id, header, body, from: 'b' });
+  desk.tick();
+  await writing;
+  expect(node.head().height).toBe(1);
+});
