@@ -2,10 +2,10 @@
  * Small files that must survive a power cut whole: the new contents are written beside the old, flushed to the disk and
  * renamed over it, and the directory is flushed too. A reader sees the old file or the new one, never a part.
  */
-import { open, rename, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { open, readdir, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 
-/** Writers of one path wait for each other: they share the name of the temporary file, so none is ever left to rot. */
+/** Writers of one path within a process wait for each other: they share the name of the temporary file. */
 const writers = new Map<string, Promise<void>>();
 
 export function writeDurably(path: string, contents: string | Uint8Array, mode = 0o640): Promise<void> {
@@ -20,9 +20,9 @@ export function writeDurably(path: string, contents: string | Uint8Array, mode =
 }
 
 async function replace(path: string, contents: string | Uint8Array, mode: number): Promise<void> {
-  const temporary = `${path}.tmp`;
-  // One left by a crash may have other rights.
-  await rm(temporary, { force: true });
+  // Two processes may write the same file, such as two miners of one user: each has a temporary file of its own, and the later one counts.
+  const temporary = `${path}.${process.pid}.tmp`;
+  await removeLeftovers(path);
   try {
     const file = await open(temporary, 'wx', mode);
     try {
@@ -37,6 +37,25 @@ async function replace(path: string, contents: string | Uint8Array, mode: number
     throw error;
   }
   await syncDirectory(dirname(path));
+}
+
+/** Temporary files of this path that a crash left behind: those of processes that are gone, or that had the number of this one. */
+async function removeLeftovers(path: string): Promise<void> {
+  const start = `${basename(path)}.`;
+  for (const name of await readdir(dirname(path))) {
+    const owner = name.startsWith(start) ? /^(\d{1,10})\.tmp$/.exec(name.slice(start.length))?.[1] : undefined;
+    if (owner !== undefined && (Number(owner) === process.pid || !isAlive(Number(owner))))
+      await rm(join(dirname(path), name), { force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
 }
 
 /** Makes the creation, renaming and removal of files in it durable. */

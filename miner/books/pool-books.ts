@@ -9,7 +9,7 @@ import { verifyMessage } from '../../runtime/ml-dsa.ts';
 import type { BooksEvents, Rest } from '../client/link-books.ts';
 import type { NoteLevel } from '../client/pool-client.ts';
 import type { BooksAlarm } from './books-alarms.ts';
-import { readBooks, type SavedBooks, writeBooks, writeEvidence } from './books-file.ts';
+import { readBooks, writeBooks, writeEvidence } from './books-file.ts';
 import { BooksWatch } from './books-watch.ts';
 
 export type PoolBooksOptions = {
@@ -51,7 +51,6 @@ export class PoolBooks implements BooksEvents {
   readonly #options: PoolBooksOptions;
   readonly #dependencies: PoolBooksDependencies;
   readonly #watches: readonly BooksWatch[];
-  readonly #others: SavedBooks;
   #timers: NodeJS.Timeout[] = [];
   #soon: NodeJS.Timeout | undefined;
   #saving: Promise<void> = Promise.resolve();
@@ -60,15 +59,15 @@ export class PoolBooks implements BooksEvents {
   constructor(options: PoolBooksOptions, dependencies: PoolBooksDependencies) {
     this.#options = options;
     this.#dependencies = dependencies;
-    this.#others = readBooks(options.dataDir, options.network);
-    this.#watches = options.pools.map((pool, i) => this.#open(pool, i));
+    const saved = readBooks(options.dataDir, options.network);
+    this.#watches = options.pools.map((pool, i) => this.#open(pool, saved[this.#nameOf(i)]));
   }
 
   #nameOf(pool: number): string {
     return `${this.#options.pools[pool]} ${this.#options.address}.${this.#options.worker}`;
   }
 
-  #open(pool: string, i: number): BooksWatch {
+  #open(pool: string, saved: unknown): BooksWatch {
     const { address, worker, api, poolKey, nodeApi } = this.#options;
     const node = nodeApi === undefined ? null : createApiClient({ baseUrl: nodeApi }, apiClientDependencies());
     const make = (): BooksWatch =>
@@ -85,7 +84,6 @@ export class PoolBooks implements BooksEvents {
         },
       );
     const watch = make();
-    const saved = this.#others[this.#nameOf(i)];
     if (saved === undefined) return watch;
     try {
       watch.restore(saved);
@@ -165,7 +163,8 @@ export class PoolBooks implements BooksEvents {
     if (!this.#watches.some((watch) => watch.isChanged)) return;
     const { dataDir, network } = this.#options;
     const own = this.#watches.map((watch, i) => [this.#nameOf(i), watch.save()] as const);
-    const others = Object.entries(this.#others).slice(-MAX_KEPT);
+    // Read anew: another miner with the same data directory may have saved its own since.
+    const others = Object.entries(readBooks(dataDir, network)).slice(-MAX_KEPT);
     this.#saving = writeBooks(dataDir, network, Object.fromEntries([...others, ...own])).catch((error) =>
       this.#dependencies.note('warn', 'what the pool said of its books cannot be saved', { error }),
     );

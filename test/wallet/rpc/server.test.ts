@@ -169,7 +169,7 @@ test('the token file is made once, private, and refused when others can read it'
   chmodSync(path, 0o600);
   writeFileSync(path, 'short\n');
   expect(() => readToken(path)).toThrow(expect.objectContaining({ code: 'token_damaged' }));
-  expect(existsSync(`${path}.tmp`)).toBe(false);
+  expect(existsSync(`${path}.${process.pid}.tmp`)).toBe(false);
 });
 
 test('events reach those who subscribed, and binary frames end a socket', async () => {
