@@ -27,6 +27,7 @@ import type { DeviceSnapshot, Snapshot } from './stats.ts';
 import type { TuningFile } from './tuning-file.ts';
 import { AcceptedWork } from './work/accepted-work.ts';
 import { Crew, type HitChecker } from './work/crew.ts';
+import { rhythmOf, Throttle } from './work/throttle.ts';
 
 export type MinerSettings = {
   readonly values: MinerValues;
@@ -90,6 +91,7 @@ export class Miner {
   #books: PoolBooks | undefined;
   #client: PoolClient;
   #crew: Crew;
+  #throttle: Throttle;
   #checker: Checker;
   #allowance: EpochAllowance;
   readonly #lines: LineLimit;
@@ -116,6 +118,7 @@ export class Miner {
     this.#allowance = this.#makeAllowance();
     this.#checker = this.#makeChecker();
     this.#crew = this.#makeCrew();
+    this.#throttle = this.#makeThrottle();
     this.#books = this.#makeBooks();
     this.#client = this.#makeClient();
   }
@@ -126,6 +129,7 @@ export class Miner {
 
   start(): void {
     this.#addDevices();
+    this.#throttle.start();
     this.#books?.start();
     this.#client.start();
     const { parts, now } = this.#dependencies;
@@ -187,6 +191,13 @@ export class Miner {
         (events) => parts.openDevice(device, settings, { log, tunings }, events),
       );
     if (this.#job !== undefined) this.#crew.setJob(this.#job);
+  }
+
+  /** Of all devices alike: what a graphics card has in flight decides how long a turn is. */
+  #makeThrottle(): Throttle {
+    const { values, devices } = this.#settings;
+    const kind = devices.some((device) => device.kind === 'webgpu') ? 'webgpu' : 'wasm';
+    return new Throttle(this.#crew, values.throttle / 100, rhythmOf(kind));
   }
 
   #makeBooks(): PoolBooks | undefined {
@@ -301,6 +312,9 @@ export class Miner {
       this.#books?.start();
       this.#client = this.#makeClient();
     }
+    if (settings.values.throttle !== old.values.throttle)
+      log.info('throttle changed', { percent: settings.values.throttle });
+    this.#throttle.stop();
     if (otherDevices) {
       log.info('devices changed', { devices: settings.devices.map(({ number }) => number) });
       await this.#crew.close();
@@ -313,6 +327,8 @@ export class Miner {
       this.#addDevices();
       if (this.#paused) this.#crew.pause();
     }
+    this.#throttle = this.#makeThrottle();
+    this.#throttle.start();
     if (otherPools) this.#client.start();
   }
 
@@ -355,6 +371,7 @@ export class Miner {
 
   async stop(): Promise<void> {
     this.#stopTicks?.();
+    this.#throttle.stop();
     this.#dependencies.parts.sensors.stop();
     this.#client.stop();
     await this.#books?.stop();

@@ -146,6 +146,14 @@ export const minerOptions = {
     group: DEVICES,
     max: 1_024,
   }),
+  throttle: integer({
+    help: 'percent of the time that the devices work; they rest in between, and the machine stays usable',
+    group: DEVICES,
+    placeholder: 'PERCENT',
+    min: 5,
+    max: 100,
+    default: 100,
+  }),
   light: flag({ help: 'mine on the processor without the 2 GiB dataset, about 40 times slower', group: DEVICES }),
   unsafeGpu: flag({
     help: 'switch off the bounds checks of the graphics driver layer: one percent faster',

@@ -21,9 +21,9 @@ import type { GpuSettings } from '../work/gpu-settings.ts';
 import type { Rates } from '../work/hash-rate.ts';
 import { type DevicePort, type FromDevice, openRemoteBackend } from '../work/remote-backend.ts';
 import { ThreadChecker } from '../work/thread-checker.ts';
+import { rhythmOf, Throttle } from '../work/throttle.ts';
 import { whyNoCard } from './choose-device.ts';
 import { PageBooks, type PageBooksFigures, type PageBooksOptions } from './page-books.ts';
-import { CPU_RHYTHM, GPU_RHYTHM, Throttle } from './throttle.ts';
 
 export type PageMinerOptions = {
   /** ws:// or wss://, with ?protocol=v2 for the binary form. */
@@ -105,8 +105,6 @@ const browserGpu = (): GPU | undefined =>
 export const hasWebGpu = (): boolean => browserGpu() !== undefined;
 
 const usesProcessor = (why: string): string => `The processor is used: ${why}.`;
-
-const rhythmOf = (kind: 'webgpu' | 'wasm') => (kind === 'webgpu' ? GPU_RHYTHM : CPU_RHYTHM);
 
 export class PageMiner {
   /** Called about once a second, and when something changes. */
@@ -225,13 +223,13 @@ export class PageMiner {
 
   pause(): void {
     this.#paused = true;
-    this.#running?.throttle.hold();
+    this.#running?.crew.pause();
     this.#tell();
   }
 
   resume(): void {
     this.#paused = false;
-    this.#running?.throttle.start();
+    this.#running?.crew.resume();
     this.#tell();
   }
 
@@ -249,8 +247,7 @@ export class PageMiner {
     running.throttle.stop();
     running.crew.add({ number: 1, kind: 'wasm', name: 'wasm' }, (events) => openBackend('wasm', options, events));
     running.throttle = new Throttle(running.crew, part, rhythmOf('wasm'));
-    if (this.#paused) running.throttle.hold();
-    else running.throttle.start();
+    running.throttle.start();
   }
 
   async stop(): Promise<void> {
@@ -274,7 +271,7 @@ export class PageMiner {
     const now = performance.now();
     const shares = device?.shares ?? { accepted: 0, stale: 0, rejected: 0, lost: 0, bad: 0 };
     return {
-      state: device?.state === 'paused' && !this.#paused ? 'searching' : (device?.state ?? 'off'),
+      state: device?.state ?? 'off',
       device: device?.name ?? '',
       kind: running?.kind,
       threads: running?.kind === 'wasm' ? (isolated() ? 'shared' : 'single') : undefined,

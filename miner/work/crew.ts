@@ -74,6 +74,7 @@ export class Crew {
   #number = 0;
   #current: KnownJob | undefined;
   #paused = false;
+  #resting = false;
   #checking = 0;
   readonly #pace = new Pace();
 
@@ -114,6 +115,7 @@ export class Crew {
     });
     this.#devices.push(device);
     if (this.#paused) device.pause();
+    if (this.#resting) device.rest();
     void device.start();
     if (this.#current !== undefined) this.#hand(this.#current);
     return device;
@@ -304,6 +306,17 @@ export class Crew {
   resume(): void {
     this.#paused = false;
     for (const device of this.#running()) device.resume();
+  }
+
+  /** As a throttle wants it; whoever paused the devices resumes them. */
+  rest(): void {
+    this.#resting = true;
+    for (const device of this.#running()) device.rest();
+  }
+
+  work(): void {
+    this.#resting = false;
+    for (const device of this.#running()) device.work();
   }
 
   tick(now: number): void {

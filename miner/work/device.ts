@@ -73,6 +73,8 @@ export class Device {
   /** When an epoch was last tried to be built ahead. */
   #aheadAt: ReadonlyMap<number, number> = new Map();
   #paused = false;
+  /** Between two turns of a throttle: it still counts as searching, so that the watchdog and what is built ahead go on. */
+  #resting = false;
   #stopped: MinerError | undefined;
   #troubles = 0;
   #troubledAt = 0;
@@ -143,7 +145,7 @@ export class Device {
       this.#backend = backend;
       this.#name = backend.name;
       this.#watchdog.reset();
-      if (this.#paused) backend.pause();
+      if (this.#paused || this.#resting) backend.pause();
       if (this.#job !== undefined) this.#give(this.#job);
     } catch (error) {
       if (current()) this.#fail(error as Error);
@@ -217,7 +219,17 @@ export class Device {
 
   resume(): void {
     this.#paused = false;
-    this.#backend?.resume();
+    if (!this.#resting) this.#backend?.resume();
+  }
+
+  rest(): void {
+    this.#resting = true;
+    this.#backend?.pause();
+  }
+
+  work(): void {
+    this.#resting = false;
+    if (!this.#paused) this.#backend?.resume();
   }
 
   /** Once a second: reads the counter, and asks the watchdog. */

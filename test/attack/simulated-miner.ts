@@ -266,6 +266,7 @@ export class World {
     };
     const values = {
       pool: urls.map((text) => ({ text, endpoint: parsePoolUrl(text) })),
+      throttle: 100,
       light: false,
       unsafeGpu: false,
       tlsPin: [],

@@ -94,7 +94,7 @@ async function nodeRate(stack: StackFixture): Promise<number> {
 }
 
 export default bench('the page: first figures, cost of open pages, browser miner beside the Node miner', async (b) => {
-  const stack = await startStack({ pace: { cutMillis: 500, sliceCuts: 24, payoutInterval: '5s' } });
+  const stack = await startStack({ minerWords: [], pace: { cutMillis: 500, sliceCuts: 24, payoutInterval: '5s' } });
   let browser: Browser | undefined;
   try {
     browser = await launch();

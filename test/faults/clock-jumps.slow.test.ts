@@ -123,7 +123,9 @@ class Machines {
     };
     const miner = this.#run('miner', 'svc-miner', [
       ...['-o', `stratum+tcp://${HOST}:${this.ports.second}`, '-u', `${addressOf(9)}.real`, '--no-gpu', '--light'],
-      ...['--cpu-threads', '1', '--api-listen', ANY, '--metrics-listen', 'off', '--data-dir', this.#path('miner')],
+      // Shares that come several times a second without a whole core: every jump waits for three of them.
+      ...['--cpu-threads', '1', '--throttle', '25', '-p', 'd=50'],
+      ...['--api-listen', ANY, '--metrics-listen', 'off', '--data-dir', this.#path('miner')],
     ]);
     this.minerStats = `http://${HOST}:${await miner.until(/listening address=127.0.0.1:(\d+)/)}/v1/stats`;
     this.#token = readToken(`${file}.token`) as string;

@@ -1,7 +1,7 @@
 /** Which device a page chooses, and that a throttled card works its part of the time although it cannot stop at once. */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { whyNoCard } from '../../miner/browser/choose-device.ts';
-import { GPU_RHYTHM, Throttle } from '../../miner/browser/throttle.ts';
+import { GPU_RHYTHM, Throttle } from '../../miner/work/throttle.ts';
 
 const LARGE = { maxStorageBufferBindingSize: 2 ** 31 - 4, maxBufferSize: 2 ** 40, maxStorageBuffersPerShaderStage: 8 };
 const card = (info: object = {}, limits: object = LARGE) =>
@@ -35,10 +35,10 @@ test.each([0.05, 0.2, 0.5, 0.9])('a card that is throttled to %d works that part
   let now = 0;
   const throttle = new Throttle(
     {
-      pause: () => {
+      rest: () => {
         isFed = false;
       },
-      resume: () => {
+      work: () => {
         isFed = true;
       },
     },

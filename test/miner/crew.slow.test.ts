@@ -8,6 +8,7 @@ import type { PoolJob, Share } from '../../miner/client/session-events.ts';
 import { Crew } from '../../miner/work/crew.ts';
 import type { DeviceTimes } from '../../miner/work/device.ts';
 import { ThreadChecker } from '../../miner/work/thread-checker.ts';
+import { Throttle } from '../../miner/work/throttle.ts';
 import { concat, toHex } from '../../protocol/bytes.ts';
 import { NONCE_OFFSET, TARGET_OFFSET } from '../../protocol/header.ts';
 import { NETWORKS } from '../../protocol/network.ts';
@@ -226,6 +227,55 @@ test('the watchdog restarts a silent device, and gives it up when that does not 
   await until(() => idle() === 1);
   expect(crew.devices[0]?.stopped).toMatchObject({ code: 'device_silent' });
   expect(opened.length).toBe(3);
+});
+
+test('a throttled device: works in its turns only, is resumed by whoever paused it, and the watchdog sees it', async () => {
+  let frozen = false;
+  const opened: Backend[] = [];
+  const calls: string[] = [];
+  const open = async (events: BackendEvents): Promise<Backend> => {
+    const backend = await wasm({ frozen: () => frozen }, opened)(events);
+    const { pause, resume } = backend;
+    return Object.assign(backend, {
+      pause: () => {
+        calls.push('pause');
+        pause();
+      },
+      resume: () => {
+        calls.push('resume');
+        resume();
+      },
+    });
+  };
+  // Time passes while the device is frozen, as above.
+  const clock = { at: performance.now(), passed: 0 };
+  const now = () => {
+    const at = performance.now();
+    if (frozen) clock.passed += at - clock.at;
+    clock.at = at;
+    return clock.passed;
+  };
+  const { crew, shares, notes } = crewOf([open], { silentMillis: 300, restartMillis: 20 }, now);
+  const throttle = new Throttle(crew, 0.2, { periodMillis: 50, lagMillis: 0 });
+  onTestFinished(() => throttle.stop());
+  throttle.start();
+  crew.setJob(poolJob());
+  await until(() => shares.length > 2);
+  expect(crew.devices[0]?.state).toBe('searching');
+  crew.pause();
+  calls.length = 0;
+  await until(() => calls.filter((call) => call === 'pause').length >= 3);
+  expect(calls).not.toContain('resume');
+  expect(crew.devices[0]?.state).toBe('paused');
+  crew.resume();
+  const before = shares.length;
+  await until(() => shares.length > before);
+  expect(calls).toContain('resume');
+  frozen = true;
+  await until(() => opened.length === 2);
+  expect(notes.filter(({ message }) => message === 'device is restarted')).toMatchObject([
+    { fields: { code: 'device_silent' } },
+  ]);
 });
 
 test('a device lost in the middle of a search is opened again and takes up the job of that moment', async () => {

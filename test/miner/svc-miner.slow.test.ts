@@ -144,7 +144,11 @@ test('a changed config file takes effect without a restart; a wrong one is repor
   expect([...second.clients][0]?.username).toBe(`${MINER_ADDRESS}.rig2`);
   await until(() => first.clients.size === 0);
   expect(miner.exit).toBeUndefined();
-  write({ pool: [second.url], user: `${MINER_ADDRESS}.rig2`, light: true });
+  write({ pool: [second.url], user: `${MINER_ADDRESS}.rig2`, throttle: 20 });
+  await miner.says('throttle changed percent=20');
+  const unthrottled = second.accepted;
+  await until(() => second.accepted > unthrottled);
+  write({ pool: [second.url], user: `${MINER_ADDRESS}.rig2`, throttle: 20, light: true });
   await miner.says('devices changed');
   const accepted = second.accepted;
   second.options.shareWork = 100n;

@@ -39,17 +39,22 @@ export type StackOptions = {
   readonly pace?: Partial<Pace>;
   /** Options of svc-pool beside those of `npm start`. */
   readonly poolWords?: readonly string[];
+  /** Options of svc-miner: without them it leaves most of the processor to the others. */
+  readonly minerWords?: readonly string[];
   /** Ports at which the other parts meet the node, where something stands in between. */
   readonly nodeSeenAt?: () => Promise<Pick<Ports, 'api' | 'mining'>>;
   /** So many separate validators instead of one node that signs for all. */
   readonly validators?: number;
 };
 
+const withWords = (part: Part, more: readonly string[]): Part => ({ ...part, words: [...part.words, ...more] });
+
 export class StackFixture {
   readonly data: string;
   readonly ports: Ports;
   readonly #pace: Pace;
   readonly #poolWords: readonly string[];
+  readonly #minerWords: readonly string[];
   readonly #nodeSeenAt: StackOptions['nodeSeenAt'];
   readonly #validators: number;
   #seen: Ports;
@@ -60,6 +65,7 @@ export class StackFixture {
     this.ports = ports;
     this.#pace = { ...PACE, ...options.pace };
     this.#poolWords = options.poolWords ?? [];
+    this.#minerWords = options.minerWords ?? ['--throttle', '20'];
     this.#nodeSeenAt = options.nodeSeenAt;
     this.#validators = options.validators ?? 1;
     this.#seen = ports;
@@ -102,14 +108,13 @@ export class StackFixture {
   }
 
   startPool(): Promise<void> {
-    const part = poolPart(this.data, this.#seen, this.#pace);
-    return this.#run({ ...part, words: [...part.words, ...this.#poolWords] });
+    return this.#run(withWords(poolPart(this.data, this.#seen, this.#pace), this.#poolWords));
   }
 
   /** A miner with a wallet of its own. Returns the address it is paid to. */
   async startMiner(): Promise<string> {
     const address = await this.minerAddress();
-    await this.#run(minerPart(this.data, this.ports, address, false));
+    await this.#run(withWords(minerPart(this.data, this.ports, address, false), this.#minerWords));
     return address;
   }
 
@@ -121,7 +126,7 @@ export class StackFixture {
   async startStranger(address: string): Promise<void> {
     await this.startBridge();
     const part = minerPart(this.data, { ...this.ports, pplns: this.ports.bridge }, address, false);
-    await this.#run({ ...part, name: 'stranger' });
+    await this.#run({ ...withWords(part, this.#minerWords), name: 'stranger' });
   }
 
   async minerAddress(): Promise<string> {

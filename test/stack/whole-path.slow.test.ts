@@ -31,7 +31,7 @@ let stack: StackFixture;
 let address: string;
 
 beforeAll(async () => {
-  stack = await startStack();
+  stack = await startStack({ poolWords: ['--start-work', '8000'] });
   address = await stack.startMiner();
 });
 afterAll(() => stack?.stop());

@@ -1,6 +1,6 @@
 /**
- * Works a part of the time: a backend that is paused and resumed in turns, so that a page, and the machine under it, stay
- * pleasant to use. Pure of everything but its timer.
+ * Works a part of the time: devices rest and work in turns, so that the machine under them stays pleasant to use. Pure of
+ * everything but its timer. Loads in browsers.
  */
 
 /** How long a turn is at least, and how long a device works on after it was paused: what it has in flight. */
@@ -10,13 +10,14 @@ export const CPU_RHYTHM: Rhythm = { periodMillis: 250, lagMillis: 0 };
 /** Two dispatches of 45 ms, of which one and a half are still to be done on average. */
 export const GPU_RHYTHM: Rhythm = { periodMillis: 1_000, lagMillis: 68 };
 
-export type Throttled = { pause(): void; resume(): void };
+export const rhythmOf = (kind: 'webgpu' | 'wasm'): Rhythm => (kind === 'webgpu' ? GPU_RHYTHM : CPU_RHYTHM);
+
+export type Throttled = { rest(): void; work(): void };
 
 export class Throttle {
   readonly #target: Throttled;
   readonly #rhythm: Rhythm;
   #part: number;
-  #held = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** `part` from 0.05 to 1 of the time is worked. */
@@ -32,20 +33,12 @@ export class Throttle {
 
   set part(value: number) {
     this.#part = clamp(value);
-    if (!this.#held) this.start();
+    this.start();
   }
 
   start(): void {
-    this.#held = false;
     clearTimeout(this.#timer);
     this.#work();
-  }
-
-  /** Not at all, until start(). */
-  hold(): void {
-    this.#held = true;
-    clearTimeout(this.#timer);
-    this.#target.pause();
   }
 
   stop(): void {
@@ -53,7 +46,7 @@ export class Throttle {
   }
 
   #work(): void {
-    this.#target.resume();
+    this.#target.work();
     if (this.#part < 1) this.#timer = setTimeout(() => this.#rest(), this.#working);
   }
 
@@ -67,7 +60,7 @@ export class Throttle {
   }
 
   #rest(): void {
-    this.#target.pause();
+    this.#target.rest();
     this.#timer = setTimeout(() => this.#work(), this.#period - this.#working);
   }
 }
