@@ -27,7 +27,7 @@ beforeAll(async () => {
     const miner = await readJson<MinerDocument>(`${stack.webUrl}/api/v1/miners/${address}`).catch(() => undefined);
     return miner !== undefined && miner.paid !== '0' ? blocks[0]?.block_id : undefined;
   };
-  for (const end = Date.now() + 400_000; ; await sleep(100)) {
+  for (const end = Date.now() + 400_000; ; await sleep(250)) {
     const block = await paid();
     if (block !== undefined) {
       paidBlock = block;

@@ -65,7 +65,7 @@ export class StackFixture {
     this.ports = ports;
     this.#pace = { ...PACE, ...options.pace };
     this.#poolWords = options.poolWords ?? [];
-    this.#minerWords = options.minerWords ?? ['--throttle', '20'];
+    this.#minerWords = options.minerWords ?? ['--throttle', '30'];
     this.#nodeSeenAt = options.nodeSeenAt;
     this.#validators = options.validators ?? 1;
     this.#seen = ports;

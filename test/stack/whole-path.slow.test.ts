@@ -40,10 +40,13 @@ const api = <T>(path: string) => readJson<T>(`${stack.webUrl}/api/v1/${path}`);
 const sum = (amounts: readonly (string | null)[]): bigint =>
   amounts.reduce((total, amount) => total + BigInt(amount ?? '0'), 0n);
 
-/** Asks until the answer is good; what the API refuses meanwhile (an address it does not know yet) is no answer. */
-async function until<T>(read: () => Promise<T>, good: (value: T) => boolean, seconds = 240): Promise<T> {
+/**
+ * Asks until the answer is good; what the API refuses meanwhile (an address it does not know yet) is no answer. Two questions a
+ * second: with more of them the pool would have to refuse some.
+ */
+async function until<T>(read: () => Promise<T>, good: (value: T) => boolean, seconds = 400): Promise<T> {
   let last: T | Error | undefined;
-  for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(100)) {
+  for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(500)) {
     last = await read().catch((error: Error) => error);
     if (!(last instanceof Error) && good(last)) return last;
   }
@@ -65,6 +68,14 @@ async function all<T extends { readonly next_cursor?: string | undefined }, R>(
 }
 
 const blocks = () => all<BlocksDocument, PoolBlock>('blocks', (page) => page.blocks);
+/** How many have an end still to come. */
+async function openBlocks(): Promise<number> {
+  let open = 0;
+  for (const state of ['found', 'accepted', 'registered', 'held'])
+    open += (await api<BlocksDocument>(`blocks?state=${state}&limit=1`)).blocks.length;
+  return open;
+}
+
 const credits = () =>
   all<CreditsDocument, CreditsDocument['credits'][number]>(`miners/${address}/credits`, (page) => page.credits);
 const payments = () =>
@@ -115,13 +126,17 @@ async function minerWalletBalance(): Promise<{ balance: string; received: string
 test('a share becomes a block, a reward, a credit, a payout and money in the miner’s wallet, to the atom', async () => {
   const miner = () => api<MinerDocument>(`miners/${address}`);
   await until(miner, ({ accepted }) => accepted > 0);
-  await until(blocks, (found) => found.length > 0);
+  await until(
+    () => api<BlocksDocument>('blocks?limit=1'),
+    (page) => page.blocks.length > 0,
+  );
   await until(miner, ({ paid }) => BigInt(paid) > 0n);
   await stack.stopPart('miner');
   await stack.startStranger(MINER_ADDRESS);
 
   const done = (found: readonly PoolBlock[]) =>
     found.every(({ state, credited }) => state === 'expired' || state === 'refused' || (state === 'paid' && credited));
+  await until(openBlocks, (open) => open === 0);
   const found = await until(blocks, done);
   const account = await until(miner, ({ balance, in_flight }) => balance === '0' && in_flight === '0');
 
