@@ -22,6 +22,8 @@ import { readSmallFile } from '../runtime/small-file.ts';
 import { visible } from '../runtime/visible.ts';
 
 const MAX_BYTES = 8 * 1024 * 1024;
+/** Longest text of a receipt that is shown. */
+const MAX_TEXT = 128;
 
 export type VerifyEvidenceValues = {
   readonly poolKey: string | undefined;
@@ -43,15 +45,20 @@ const WHY: Readonly<Record<EvidenceShortcoming, string>> = {
 /** Of what the pool did not sign the ledger says nothing. */
 const UNSIGNED: readonly EvidenceShortcoming[] = ['malformed', 'key', 'receipt'];
 
-function wordsOf(verdict: EvidenceVerdict): string {
+/** `isKnown`: the key is the pool's, and not only one that a file names. */
+function wordsOf(verdict: EvidenceVerdict, isKnown: boolean): string {
   if (verdict.verdict === 'does_not') {
     const figures =
       verdict.signed === undefined ? '' : ` (signed for ${verdict.signed}, booked ${verdict.booked}, in hashes)`;
     return `The evidence does not convict the pool: ${WHY[verdict.why]}${figures}.`;
   }
-  return verdict.charge === 'two_books'
-    ? 'The evidence CONVICTS the pool: it signed two different records of one closed slice.'
-    : `The evidence CONVICTS the pool: it signed for ${verdict.signed} hashes of accepted work, and its books of the same slice hold ${verdict.booked}.`;
+  const charge =
+    verdict.charge === 'two_books'
+      ? 'it signed two different records of one closed slice'
+      : `it signed for ${verdict.signed} hashes of accepted work, and its books of the same slice hold ${verdict.booked}`;
+  return isKnown
+    ? `The evidence CONVICTS the pool: ${charge}.`
+    : `The evidence convicts whoever holds the key in the file: ${charge}. Anybody can make a key: whether that is the pool’s key is not known.`;
 }
 
 type Published = { readonly key: boolean | null; readonly record: boolean | null };
@@ -72,7 +79,7 @@ async function publishedOf(first: Receipt | undefined, key: string, api: string 
   if (api === undefined) return { key: null, record: null };
   const read = readerOf(api);
   const terms = (await read('terms').catch(() => undefined)) as { pool_key?: string } | null | undefined;
-  const path = `slices/${encodeURIComponent(String(first?.service))}?limit=1&cursor=${Number(first?.slice ?? 0) + 1}-0`;
+  const path = `slices/${first?.service}?limit=1&cursor=${(first?.slice ?? 0) + 1}-0`;
   const page = (await read(path).catch(() => undefined)) as { slices: (SliceRecord | null)[] } | null | undefined;
   const shown = Array.isArray(page?.slices) ? page.slices : [];
   const record = shown.find((each) => each?.slice === first?.slice);
@@ -121,7 +128,16 @@ function ledgerWords(verdict: BooksVerdict | null): string[] {
   ];
 }
 
-/** 0: convicts; 1: does not; 2: the file cannot be read. */
+/** What the receipts name, where it can be named at all. */
+function firstOf(receipts: unknown): Receipt | undefined {
+  const [first] = Array.isArray(receipts) ? (receipts as (Receipt | null)[]) : [];
+  const texts = [first?.address, first?.service, first?.network];
+  const isNamed = texts.every((text) => typeof text === 'string' && text.length <= MAX_TEXT);
+  const isService = first?.service === 'pplns' || first?.service === 'solo';
+  return isNamed && isService && Number.isSafeInteger(first?.slice) ? (first as Receipt) : undefined;
+}
+
+/** 0: convicts the pool; 1: does not; 2: the file cannot be read; 3: convicts the holder of a key that is not known to be the pool's. */
 export async function verifyEvidence(path: string, values: VerifyEvidenceValues, terminal: Terminal): Promise<number> {
   let evidence: Evidence;
   try {
@@ -139,19 +155,19 @@ export async function verifyEvidence(path: string, values: VerifyEvidenceValues,
   const verdict = judgeEvidence(evidence, fromHex(key), (signature, message, publicKey) =>
     verifyMessage(publicKey, message, signature),
   );
-  const receipts: unknown = evidence?.receipts;
-  const first = (Array.isArray(receipts) ? (receipts[0] ?? undefined) : undefined) as Receipt | undefined;
+  const first = firstOf(evidence?.receipts);
   const published = await publishedOf(first, key, values.poolApi);
+  const isKnown = values.poolKey !== undefined || published.key === true;
   const isSigned = verdict.verdict === 'convicts' || !UNSIGNED.includes(verdict.why);
   const ledger = isSigned ? await ledgerOf(first, values) : null;
   if (values.json)
     terminal.out(
-      `${JSON.stringify({ ...verdict, key: poolKeyName(fromHex(key)), key_given: values.poolKey !== undefined, published, ledger }, (_, value) => (typeof value === 'bigint' ? String(value) : value))}\n`,
+      `${JSON.stringify({ ...verdict, key: poolKeyName(fromHex(key)), key_given: values.poolKey !== undefined, key_known: isKnown, published, ledger }, (_, value) => (typeof value === 'bigint' ? String(value) : value))}\n`,
     );
   else
     terminal.out(
       `${[
-        wordsOf(verdict),
+        wordsOf(verdict, isKnown),
         ...(first === undefined
           ? []
           : [`Account ${first.address}, ${first.service}, slice ${first.slice}, network ${first.network}.`]),
@@ -164,5 +180,6 @@ export async function verifyEvidence(path: string, values: VerifyEvidenceValues,
         .map(visible)
         .join('\n')}\n`,
     );
-  return verdict.verdict === 'convicts' ? 0 : 1;
+  if (verdict.verdict !== 'convicts') return 1;
+  return isKnown ? 0 : 3;
 }

@@ -43,8 +43,8 @@ const MAX_SLICE_BLOCKS = 20_000;
 const MAX_CURSOR = 256;
 const PAGE_CHANGES = 1024;
 const MAX_CHANGES_PAGES = 200;
-/** Blocks of the other service, or of earlier slices, that a node is asked for. */
-const MAX_BLOCKS = 500;
+/** Blocks of both services, or of earlier slices, that a node is asked for. */
+const MAX_BLOCKS = 1_000;
 const MAX_COMMITMENTS = 2;
 const MAX_SPENDS = 4;
 
@@ -103,11 +103,17 @@ async function readRecords(asked: Asked, newest: number, sources: BooksSources):
   return records.reverse();
 }
 
-async function readBlocks(service: BooksService, slice: number, sources: BooksSources) {
-  const answer = (await sources.pool(`slices/${service}/${slice}/blocks`)) as {
-    blocks: { block_id: string; credited_with: number | null }[];
-  };
+type SliceBlock = { readonly block_id: string; readonly credited_with: number | null };
+
+/** Blocks of a service whose anchors lie in a slice, and the list that credits each, as the pool says. */
+export async function readBlocks(
+  service: BooksService,
+  slice: number,
+  { pool }: Pick<BooksSources, 'pool'>,
+): Promise<readonly SliceBlock[]> {
+  const answer = (await pool(`slices/${service}/${slice}/blocks`)) as { blocks: SliceBlock[] };
   insistShape(Array.isArray(answer?.blocks) && answer.blocks.length <= MAX_SLICE_BLOCKS, 'blocks');
+  for (const block of answer.blocks) insistShape(typeof block?.block_id === 'string', 'blocks');
   return answer.blocks;
 }
 
@@ -126,7 +132,7 @@ async function readOtherBlocks(asked: Asked, sources: BooksSources) {
 type Node = NonNullable<BooksSources['node']>;
 
 /** Rewards that the pool's address got in the cuts that pay a slice's anchors. */
-async function readRewards(
+export async function readRewards(
   address: string,
   first: number,
   last: number,
@@ -187,14 +193,13 @@ async function readTargets(heights: readonly number[], node: Node): Promise<Map<
   return targets;
 }
 
-/** What the ledger says of the blocks that the pool calls the other service's. Null when there are too many to ask for. */
+/** What the ledger says of the blocks that the pool calls of one service or the other. Null when there are too many to ask for. */
 async function readServices(blocks: readonly string[], node: Node): Promise<Map<string, BooksService> | null> {
   if (blocks.length > MAX_BLOCKS) return null;
   const services = new Map<string, BooksService>();
   for (const id of blocks) {
     const found = await node.block({ id }).catch(() => undefined);
-    const service = found === undefined ? undefined : bookedService(fromHex(found.extranonce));
-    if (service !== undefined) services.set(id, service);
+    if (found !== undefined) services.set(id, bookedService(fromHex(found.extranonce)));
   }
   return services;
 }
@@ -328,7 +333,8 @@ export async function gatherEvidence(asked: Asked, sources: BooksSources): Promi
   const rewards = await orNull(readRewards(terms.address, first, first + own.slice_cuts - 1, node));
   const lateRewards =
     rewards === null ? null : await orNull(readLate(asked, rewards, terms.address, asked.slice * own.slice_cuts, node));
-  const blockServices = blocks.otherBlocks === null ? null : await orNull(readServices(blocks.otherBlocks, node));
+  const named = [...asked.blocks.map((block) => block.block_id), ...(blocks.otherBlocks ?? [])];
+  const blockServices = await orNull(readServices(named, node));
   // W is that of the slice itself, or of a later one that a new pool's first blocks are divided over.
   const counted = Math.max(asked.slice, asked.window[0]?.slice ?? 0);
   const targets = await orNull(readTargets([counted * own.slice_cuts], node));

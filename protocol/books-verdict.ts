@@ -60,7 +60,7 @@ export type BooksEvidence = {
   readonly otherBlocks: readonly string[] | null;
   /** Blocks of this slice that the pool holds, or credits with a later list, by its word alone. */
   readonly movedBlocks: readonly string[] | null;
-  /** Services that the ledger shows of `otherBlocks`, by block id; one that it does not tell is left out. */
+  /** Services that the ledger shows of the proof's blocks and of `otherBlocks`, by block id; one that it does not tell is left out. */
   readonly blockServices: ReadonlyMap<string, BooksService> | null;
   /** Payouts that commit the proof's slice or a later one, as the ledger has them, and the records that they are compared with. */
   readonly commitments: readonly LedgerCommitment[] | null;
@@ -256,9 +256,17 @@ function checkRewards(
   evidence: BooksEvidence,
   missing: Set<NotChecked>,
 ): void {
+  // A block's header says of which service it is, and was made before anybody hashed (rule 22).
+  const checkService = (block: string, isOwn: boolean): void => {
+    const service = evidence.blockServices?.get(block);
+    if (service === undefined) missing.add('block_service');
+    else insist((service === document.service) === isOwn, 'block_service');
+  };
   for (const block of document.blocks) {
     insist(block.transaction_id === rewardTransaction(block.block_id) && block.output_index === 0, 'reward_name');
     if (evidence.rewards === null) continue;
+    // Where all blocks of a slice are given to one service, the other has no list that could miss them.
+    checkService(block.block_id, true);
     const paid = evidence.rewards.get(block.transaction_id) ?? evidence.lateRewards?.get(block.transaction_id);
     if (paid === undefined && evidence.lateRewards === null) {
       missing.add('rewards');
@@ -278,7 +286,8 @@ function checkRewards(
   const named = new Set(document.blocks.map((block) => block.transaction_id));
   const others = evidence.otherBlocks.map(rewardTransaction);
   insist(!others.some((transaction) => named.has(transaction)), 'reward_name');
-  checkServices(document, evidence, missing);
+  for (const block of evidence.otherBlocks)
+    if (evidence.rewards.has(rewardTransaction(block))) checkService(block, false);
   for (const transaction of others) named.add(transaction);
   const moved = new Set(evidence.movedBlocks.map(rewardTransaction));
   for (const transaction of evidence.rewards.keys()) {
@@ -286,20 +295,6 @@ function checkRewards(
     insist(moved.has(transaction), 'reward_left_out');
     // Nothing here shows that the later list, whichever it will be, has the block.
     missing.add('later_list');
-  }
-}
-
-/** Blocks that the pool says are the other service's: their headers say so themselves, and were made before anybody hashed. */
-function checkServices(
-  document: Pick<PoolProof, 'service'>,
-  { otherBlocks, rewards, blockServices }: BooksEvidence,
-  missing: Set<NotChecked>,
-): void {
-  const paid = (otherBlocks ?? []).filter((block) => rewards?.has(rewardTransaction(block)) === true);
-  for (const block of paid) {
-    const service = blockServices?.get(block);
-    if (service === undefined) missing.add('block_service');
-    else insist(service !== document.service, 'block_service');
   }
 }
 

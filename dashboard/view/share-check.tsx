@@ -18,7 +18,7 @@ const MISSING: Readonly<Record<NotChecked, string>> = {
   target: 'the target was not compared with a node',
   rewards: 'the rewards were not compared with a node',
   other_service: 'the blocks of the other mode could not be read',
-  block_service: 'which mode a block of the other mode was found in could not be compared with a node',
+  block_service: 'which mode a block was found in could not be compared with a node',
   later_list: 'the pool says that it holds a block of this slice, or credits it with a later list; check that one too',
   commitments: 'what payouts say of the books could not be compared with a node',
   solo_finder: 'who found a solo block is known to the pool and the finder alone',

@@ -15,6 +15,11 @@ export const BOOKS_ALARMS = [
   'ledger_other',
   'address_other',
   'block_service',
+  'block_finder',
+  'rewards_hidden',
+  'lists_hidden',
+  'terms_changed',
+  'receipts_ended',
 ] as const;
 export type BooksAlarmKind = (typeof BOOKS_ALARMS)[number];
 
@@ -39,6 +44,11 @@ const MESSAGES: Readonly<Record<BooksAlarmKind, string>> = {
   ledger_other: 'THE POOL SIGNED OTHER BOOKS THAN IT PUBLISHES OR ITS PAYOUTS COMMIT',
   address_other: 'the pool publishes another address than its jobs pay',
   block_service: 'THE POOL BOOKS A BLOCK OF THIS MINER UNDER ANOTHER SERVICE THAN IT IS OF',
+  block_finder: 'THE POOL GIVES A SOLO BLOCK OF THIS MINER TO SOMEBODY ELSE',
+  rewards_hidden: 'THE POOL WAS PAID FOR BLOCKS THAT ARE IN NONE OF ITS CREDIT LISTS',
+  lists_hidden: 'the pool does not show its credit lists',
+  terms_changed: 'THE POOL CHANGED ITS TERMS FOR A SLICE THAT HAD BEGUN',
+  receipts_ended: 'the pool gave receipts before, and gives none now',
 };
 
 /** Alarms of one kind: a pool that raises many of one kind takes no room from the others. */

@@ -12,7 +12,8 @@ import { poolKeyName, type Receipt, receiptRefusal } from '../../protocol/receip
 import { EVIDENCE_FORMAT, type Evidence, isSignedRecord, judgeEvidence } from '../../protocol/receipt-evidence.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 import { type BooksAlarm, type BooksAlarmKind, BooksAlarms } from './books-alarms.ts';
-import { type FoundBlock, ListWatch } from './list-watch.ts';
+import { ListWatch } from './list-watch.ts';
+import type { FoundBlock } from './own-blocks.ts';
 import { type AnsweredSlice, type ReceiptsAnswer, readReceiptsAnswer } from './receipts-answer.ts';
 import { SignedRecords } from './signed-records.ts';
 import { accounted, type Shortfall, ToldLedger, toldName } from './told-ledger.ts';
@@ -52,6 +53,8 @@ const UNREAD_SLICES = 12;
 /** The fraction of rounds in which credit lists are checked, and failures in a row after which that is logged. */
 const LISTS_PART = 0.1;
 const UNLISTED_ROUNDS = 6;
+/** Lists that cannot be read for this long count as hidden. */
+const UNLISTED_MILLIS = 12 * 3_600_000;
 
 export class BooksWatch {
   readonly #options: BooksWatchOptions;
@@ -67,8 +70,9 @@ export class BooksWatch {
   /** Records that the pool signed, to be compared with the ledger. */
   readonly #signed = new SignedRecords();
   #isFirst = true;
-  /** Rounds in a row in which lists could not be read. */
+  /** Rounds in a row in which lists could not be read, and when they could the last time. */
   #unlisted = 0;
+  #listedMillis: number | undefined;
   /** Slices that were compared, and the newest of them. */
   compared = 0;
   newest = -1;
@@ -121,7 +125,10 @@ export class BooksWatch {
 
   /** What the pool answered to the wish for receipts. */
   offered(offer: ReceiptsOffer): void {
-    if (offer === null) return;
+    if (offer === null) {
+      if (this.#key !== undefined) this.#alarm('receipts_ended', '', { key: poolKeyName(this.#key) });
+      return;
+    }
     const { expectedKey } = this.#options;
     const names = [toHex(offer.key), poolKeyName(offer.key)];
     const isExpected = expectedKey !== undefined && names.includes(expectedKey);
@@ -186,13 +193,22 @@ export class BooksWatch {
   /** Lists and signed records are read apart: an error over the one does not keep the other from being checked. */
   async #checkLists(): Promise<void> {
     let failure: Error | undefined;
-    for (const part of [() => this.#lists.round(), () => this.#signed.check((receipt) => this.#lists.signed(receipt))])
+    for (const part of [() => this.#lists.round(), () => this.#signed.check((record) => this.#lists.signed(record))])
       await part().catch((error: Error) => {
         failure ??= error;
       });
-    if (failure === undefined) this.#unlisted = 0;
-    else if (++this.#unlisted === UNLISTED_ROUNDS)
+    const now = this.#dependencies.nowMillis();
+    if (failure === undefined) {
+      this.#unlisted = 0;
+      this.#listedMillis = now;
+      return;
+    }
+    this.#listedMillis ??= now;
+    if (++this.#unlisted === UNLISTED_ROUNDS)
       this.#dependencies.note('credit lists cannot be read', { reason: failure.message });
+    // A pool that fails is mended within this time; one that hides its lists goes on failing.
+    if (this.#unlisted > UNLISTED_ROUNDS && now - this.#listedMillis > UNLISTED_MILLIS)
+      this.#alarm('lists_hidden', '', { reason: failure.message });
   }
 
   async #round(): Promise<void> {
@@ -324,7 +340,7 @@ export class BooksWatch {
     return {
       ...{ key: this.#key === undefined ? null : toHex(this.#key), api: this.#api, ledger: this.#ledger.save() },
       ...{ waiting: this.#waiting, alarmed: this.#alarms.save(), newest: this.newest },
-      lists: this.#lists.save(),
+      ...{ lists: this.#lists.save(), signed: this.#signed.save() },
     };
   }
 
@@ -338,6 +354,7 @@ export class BooksWatch {
       alarmed: string[];
       newest: number;
       lists?: unknown;
+      signed?: unknown;
     };
     const ledger = ToldLedger.restore(state.ledger, this.#dependencies.nowMillis());
     const key = state.key === null ? undefined : fromHex(state.key);
@@ -345,6 +362,7 @@ export class BooksWatch {
     this.#alarms.restore(state.alarmed);
     this.newest = state.newest;
     this.#lists.restore(state.lists);
+    this.#signed.restore(state.signed);
     this.#ledger = ledger;
     this.#key = key;
     this.#api = state.api;

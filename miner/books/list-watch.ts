@@ -11,19 +11,22 @@ import {
   judgeRecord,
   type NotChecked,
   type PublishedTerms,
-  termsAt,
 } from '../../protocol/books-verdict.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { PoolProof } from '../../protocol/pool-proof.ts';
-import { sliceOfHeight } from '../../protocol/pplns.ts';
-import type { Receipt } from '../../protocol/receipt.ts';
+import { dueSlice, type MissingReward, missingReward, NodeSilence } from './due-rewards.ts';
+import { type FoundBlock, OwnBlocks } from './own-blocks.ts';
+import type { SignedRecord } from './signed-records.ts';
+import { TermsMemory } from './terms-memory.ts';
 
-export type ListAlarmKind = 'list_false' | 'ledger_other' | 'address_other' | 'block_service';
-
-/** A block that this miner found, and what its job said. */
-export type FoundBlock = { readonly block: string; readonly service: BooksService; readonly height: number };
-
-type Awaited = FoundBlock & { rounds: number };
+export type ListAlarmKind =
+  | 'list_false'
+  | 'ledger_other'
+  | 'address_other'
+  | 'block_service'
+  | 'block_finder'
+  | 'rewards_hidden'
+  | 'terms_changed';
 
 export type ListWatchDependencies = {
   /** Reads `api/v1/PATH` of the pool. */
@@ -37,19 +40,14 @@ export type ListWatchDependencies = {
 /** Newest slices that are looked at for lists, and lists that are judged in one round. */
 const PAGE = 50;
 const MAX_LISTS = 4;
-/** How often a list that cannot be judged yet, and a block that is in no list yet, is looked at again. */
+/** How often a list that cannot be judged yet is looked at again. */
 const MAX_TRIES = 5;
-const MAX_ROUNDS = 240;
 const MAX_KEPT = 256;
-const MAX_BLOCKS = 32;
 /**
  * A pool keeps answers for five seconds (rule 26), so documents that are read together may be of different moments. What
  * looks false is read again after this long, before the pool is accused.
  */
 const AGAIN_MILLIS = 10_000;
-/** A block is in the slice of its anchor; where the terms changed since, it may be in the next slice to either side. */
-const AROUND = [0, -1, 1] as const;
-
 export class ListWatch {
   readonly #address: string;
   readonly #dependencies: ListWatchDependencies;
@@ -58,7 +56,10 @@ export class ListWatch {
   readonly #judged = new Set<string>();
   readonly #looked = new Set<BooksService>();
   readonly #tries = new Map<string, number>();
-  #blocks: Awaited[] = [];
+  readonly #blocks: OwnBlocks;
+  readonly #terms = new TermsMemory();
+  /** By service: the newest slice whose rewards were looked for. */
+  readonly #due = new Map<BooksService, number>();
   /** The address that the miner's own jobs pay; null where the server named none. */
   #poolAddress: string | null = null;
   #isNodeMissed = false;
@@ -70,6 +71,7 @@ export class ListWatch {
   constructor(address: string, dependencies: ListWatchDependencies) {
     this.#address = address;
     this.#dependencies = dependencies;
+    this.#blocks = new OwnBlocks(address, dependencies);
   }
 
   works(service: BooksService): void {
@@ -81,7 +83,7 @@ export class ListWatch {
   }
 
   found(block: FoundBlock): void {
-    this.#blocks = [...this.#blocks, { ...block, rounds: 0 }].slice(-MAX_BLOCKS);
+    this.#blocks.found(block);
   }
 
   async round(): Promise<void> {
@@ -89,8 +91,45 @@ export class ListWatch {
     const terms = (await pool('terms')) as PublishedTerms;
     if (this.#poolAddress !== null && terms.address !== this.#poolAddress)
       alarm('address_other', String(terms.address), { published: terms.address, paid: this.#poolAddress });
-    for (const service of this.#services) await this.#lists(service);
-    await this.#ownBlocks(terms);
+    const parts = [
+      ...[...this.#services].map((service) => () => this.#lists(service)),
+      async () => this.#noteTerms(terms),
+      () => this.#blocks.round(terms),
+      ...[...this.#services].map((service) => () => this.#rewards(service, terms)),
+    ];
+    // What goes wrong in one part must not keep the others from being looked at.
+    let failure: unknown;
+    for (const part of parts)
+      await part().catch((error: unknown) => {
+        failure ??= error;
+      });
+    if (failure !== undefined) throw failure;
+  }
+
+  #noteTerms(terms: PublishedTerms): void {
+    for (const { service, slice, before, now } of this.#terms.note(terms))
+      this.#dependencies.alarm('terms_changed', `${service}/${slice}`, { service, slice, before, now });
+  }
+
+  /** A pool without lists shows nothing that could be false: they must be there in time. */
+  async #rewards(service: BooksService, terms: PublishedTerms): Promise<void> {
+    let [slice, missing]: [number | undefined, MissingReward | undefined] = [undefined, undefined];
+    try {
+      slice = await dueSlice(terms, service, this.#dependencies);
+      if (slice === undefined || slice <= (this.#due.get(service) ?? -1)) return;
+      const asked = { service, slice };
+      missing = await judged(() => missingReward(asked, terms, this.#dependencies), {
+        ...{ why: 'not_named', reward: 'malformed' },
+      });
+    } catch (error) {
+      // The miner's own node: that is nothing to hold against the pool.
+      if (error instanceof NodeSilence) return;
+      throw error;
+    }
+    const what = `${service}/${slice}`;
+    if (!this.#isSure(`rewards ${what}`, missing !== undefined)) return;
+    if (missing !== undefined) this.#dependencies.alarm('rewards_hidden', what, { service, slice, ...missing });
+    this.#due.set(service, slice);
   }
 
   async #lists(service: BooksService): Promise<void> {
@@ -111,7 +150,7 @@ export class ListWatch {
     const { alarm, note, node } = this.#dependencies;
     const verdict = await this.#verdict(service, slice);
     const name = `${service}/${slice}`;
-    if (!this.#isSure(`list ${name}`, verdict)) return;
+    if (!this.#isSure(`list ${name}`, verdict.verdict === 'false')) return;
     if (verdict.verdict === 'unchecked') {
       const tries = (this.#tries.get(name) ?? 0) + 1;
       this.#tries.set(name, tries);
@@ -136,10 +175,10 @@ export class ListWatch {
   }
 
   /** Whether a verdict can be acted on: one of false must come twice, some time apart. */
-  #isSure(what: string, { verdict }: BooksVerdict): boolean {
+  #isSure(what: string, isFalse: boolean): boolean {
     const since = this.#suspected.get(what);
     const now = this.#dependencies.nowMillis();
-    if (verdict === 'false' && (since === undefined || now - since < AGAIN_MILLIS)) {
+    if (isFalse && (since === undefined || now - since < AGAIN_MILLIS)) {
       this.#suspected.set(what, since ?? now);
       for (const oldest of this.#suspected.keys()) if (this.#suspected.size > MAX_KEPT) this.#suspected.delete(oldest);
       return false;
@@ -156,80 +195,64 @@ export class ListWatch {
     } catch {
       return unchecked('records');
     }
-    return judged(async () => {
+    return judged<BooksVerdict>(async () => {
       const isAsked = proof?.service === service && proof.slice === slice && proof.address === this.#address;
       if (!isAsked) throw new ProtocolError('out_of_range', 'the proof is of something else');
       return judgeProof(proof, await gatherEvidence(proof, { pool, node, poolAddress: this.#poolAddress }));
-    });
+    }, MALFORMED);
   }
 
   /**
-   * A record that the pool signed must be the one that it publishes, and that its payouts commit on the ledger. `open`: it
-   * could not be checked yet.
+   * A record that the pool signed must be the one that it publishes, and that its payouts commit on the ledger. `kept`: it is the published one, and no payout is
+   * known to hold it yet, so the pool could still publish another. `open`: it could not be checked.
    */
-  async signed(receipt: Receipt): Promise<'settled' | 'open'> {
+  async signed(record: SignedRecord): Promise<'settled' | 'kept' | 'open'> {
     const { pool, node, alarm } = this.#dependencies;
-    if (node === null) return 'settled';
-    const { service, slice } = receipt;
-    const verdict = await judged(async () => judgeRecord(receipt, await gatherRecord(receipt, { pool, node })));
-    if (!this.#isSure(`record ${service}/${slice}`, verdict)) return 'open';
-    if (verdict.verdict === 'false')
+    const { service, slice } = record;
+    const verdict = await judged(
+      async () => judgeRecord(record, await gatherRecord(record, { pool, node })),
+      MALFORMED,
+    );
+    if (!this.#isSure(`record ${service}/${slice}`, verdict.verdict === 'false')) return 'open';
+    if (verdict.verdict === 'false') {
       alarm('ledger_other', `${service}/${slice}`, { service, slice, reason: verdict.reason });
-    return verdict.verdict === 'unchecked' ? 'open' : 'settled';
-  }
-
-  /** Where the pool puts the blocks that were found here. */
-  async #ownBlocks(terms: PublishedTerms): Promise<void> {
-    const left: Awaited[] = [];
-    for (const block of this.#blocks) {
-      const place = await this.#placeOf(block, terms);
-      if (place === undefined && ++block.rounds < MAX_ROUNDS) left.push(block);
-      if (place !== undefined && place !== block.service)
-        this.#dependencies.alarm('block_service', block.block, {
-          ...{ block: block.block, service: block.service, booked: place },
-        });
+      return 'settled';
     }
-    this.#blocks = left;
-  }
-
-  async #placeOf({ block, service, height }: Awaited, { terms }: PublishedTerms): Promise<BooksService | undefined> {
-    const own = termsAt(terms[service], Number.MAX_SAFE_INTEGER);
-    if (own === undefined) return undefined;
-    const slice = sliceOfHeight(height, own.slice_cuts);
-    for (const beside of AROUND)
-      for (const each of ['pplns', 'solo'] as const) {
-        const path = `slices/${each}/${Math.max(0, slice + beside)}/blocks`;
-        const answer = (await this.#dependencies.pool(path).catch(() => undefined)) as
-          | { blocks: readonly { block_id: string }[] }
-          | undefined;
-        if (answer?.blocks.some(({ block_id: id }) => id === block)) return each;
-      }
-    return undefined;
+    if (verdict.verdict === 'proven') return verdict.committed === null ? 'kept' : 'settled';
+    return node === null && verdict.missing.every((each) => each === 'commitments') ? 'kept' : 'open';
   }
 
   save(): unknown {
-    return { looked: [...this.#looked], judged: [...this.#judged], blocks: this.#blocks };
+    return {
+      ...{ looked: [...this.#looked], judged: [...this.#judged], blocks: this.#blocks.save() },
+      ...{ terms: this.#terms.save(), due: [...this.#due] },
+    };
   }
 
   /** A state that it cannot read is ignored. */
   restore(saved: unknown): void {
-    const state = saved as { looked: BooksService[]; judged: string[]; blocks: Awaited[] } | undefined;
-    if (!Array.isArray(state?.judged) || !Array.isArray(state.blocks) || !Array.isArray(state.looked)) return;
+    const state = saved as
+      | { looked: BooksService[]; judged: string[]; blocks: unknown; terms?: unknown; due?: [BooksService, number][] }
+      | undefined;
+    if (!Array.isArray(state?.judged) || !Array.isArray(state.looked)) return;
     for (const each of state.looked) this.#looked.add(each);
     for (const each of state.judged) this.#judged.add(each);
-    this.#blocks = [...state.blocks];
+    this.#blocks.restore(state.blocks);
+    this.#terms.restore(state.terms);
+    for (const [service, slice] of state.due ?? []) this.#due.set(service, slice);
   }
 }
+
+const MALFORMED: BooksVerdict = { verdict: 'false', reason: 'malformed' };
 
 const unchecked = (...missing: NotChecked[]): BooksVerdict => ({ verdict: 'unchecked', credit: 0n, missing });
 
 /** A pool's document of another form is false. */
-async function judged(judge: () => Promise<BooksVerdict>): Promise<BooksVerdict> {
+async function judged<T>(judge: () => Promise<T>, malformed: T): Promise<T> {
   try {
     return await judge();
   } catch (error) {
-    if (error instanceof ProtocolError || error instanceof TypeError || error instanceof RangeError)
-      return { verdict: 'false', reason: 'malformed' };
+    if (error instanceof ProtocolError || error instanceof TypeError || error instanceof RangeError) return malformed;
     throw error;
   }
 }

@@ -1,25 +1,50 @@
-/** Records that the pool signed and that still have to be compared with the ledger. */
-import type { Receipt } from '../../protocol/receipt.ts';
+/** Records that the pool signed and that still have to be compared with what it publishes and with the ledger. */
+import type { SliceRecord } from '../../protocol/books-slice.ts';
+
+/** What a receipt says of its slice's record. */
+export type SignedRecord = Pick<SliceRecord, 'network' | 'service' | 'slice' | 'chain'>;
 
 /** Kept at once; the oldest are dropped. */
 const MAX_SIGNED = 8;
 
 export class SignedRecords {
-  #open: readonly Receipt[] = [];
+  #open: readonly SignedRecord[] = [];
 
-  add(receipt: Receipt): void {
-    this.#open = [...this.#open, receipt].slice(-MAX_SIGNED);
+  add({ network, service, slice, chain }: SignedRecord): void {
+    this.#open = [...this.#open, { network, service, slice, chain }].slice(-MAX_SIGNED);
   }
 
-  /** What cannot be checked now is tried again in the next round: an error of the pool must not get it out of the way. */
-  async check(judge: (receipt: Receipt) => Promise<'settled' | 'open'>): Promise<void> {
+  /**
+   * What cannot be checked now is tried again in the next round: an error of the pool must not get it out of the way. Of those that no payout commits yet the newest of a
+   * service is kept: its chain holds all before it, and the pool must not publish another until then.
+   */
+  async check(judge: (record: SignedRecord) => Promise<'settled' | 'kept' | 'open'>): Promise<void> {
     let failure: unknown;
-    for (const receipt of this.#open)
+    const kept: SignedRecord[] = [];
+    for (const record of this.#open)
       try {
-        if ((await judge(receipt)) === 'settled') this.#open = this.#open.filter((each) => each !== receipt);
+        const state = await judge(record);
+        if (state === 'settled') this.#drop(record);
+        if (state === 'kept') kept.push(record);
       } catch (error) {
         failure ??= error;
       }
+    for (const record of kept)
+      if (kept.some(({ service, slice }) => service === record.service && slice > record.slice)) this.#drop(record);
     if (failure !== undefined) throw failure;
+  }
+
+  #drop(record: SignedRecord): void {
+    this.#open = this.#open.filter((each) => each !== record);
+  }
+
+  save(): unknown {
+    return this.#open;
+  }
+
+  /** A state that it cannot read is ignored. */
+  restore(saved: unknown): void {
+    if (Array.isArray(saved))
+      for (const each of saved as SignedRecord[]) if (typeof each?.chain === 'string') this.add(each);
   }
 }

@@ -144,6 +144,8 @@ export class BooksView {
 
   /** From which slice on which terms hold; the first entry is the pool's first slice. */
   async terms(): Promise<Infer<typeof b.terms>> {
+    // First: the terms are then those of the slice that this cut is in, and not of the one before.
+    const [height] = await this.#sql<{ value: string }[]>`select value from settings where name = 'chain_height'`;
     const terms = {} as Record<BooksService, TermsFrom[]>;
     for (const [service, name] of SERVICES.entries())
       terms[name] = await this.#sql<
@@ -157,7 +159,6 @@ export class BooksView {
       ]);
     const { network, address } = this.#options;
     const key = await this.#options.poolKey?.();
-    const [height] = await this.#sql<{ value: string }[]>`select value from settings where name = 'chain_height'`;
     return {
       api_version: 1,
       network,

@@ -31,10 +31,22 @@ export function auditNumbers(rows: readonly CommitmentRow[], findings: Findings)
   }
 }
 
+/** Payouts may wait for the wallet: their commitments can be of older slices. By so many, and they hold little of the books. */
+const MAX_BEHIND = 24;
+
+type Payments = {
+  readonly underWay: PaymentsUnderWay;
+  /** What the pool lists for each transaction. */
+  readonly paid: ReadonlyMap<string, readonly string[]>;
+};
+
 export class CommitmentAudit {
   readonly #records: Records;
   readonly #cuts: CutReader;
   readonly #findings: Findings;
+  readonly #checkedOnes = new Set<string>();
+  /** The newest slice that a payout commits, and the cut of the newest payout. */
+  #committed = { slice: -1, height: -1 };
 
   constructor(records: Records, cuts: CutReader, findings: Findings) {
     this.#records = records;
@@ -54,6 +66,7 @@ export class CommitmentAudit {
         continue;
       }
       const name = `payout ${number}`;
+      this.#checkedOnes.add(transaction_id);
       const payload_hex = (await this.#cuts.find(height, transaction_id))?.payload_hex ?? null;
       const found = this.#checked(name, { transaction_id, height, payload_hex });
       if (found === undefined) continue;
@@ -67,36 +80,58 @@ export class CommitmentAudit {
   }
 
   /**
-   * Every transaction that spent from the pool's address was signed by the pool: a commitment in it counts, whether the pool lists it or not. One that pays
-   * just what the pool says is under way is on the ledger before the pool has noted it; returns these.
+   * Every transaction that spent from the pool's address was signed by the pool: a commitment in it counts, whether the pool lists it, and as what. One that pays
+   * just what the pool says is under way is on the ledger before the pool has noted it; returns these. One that pays somebody what the pool lists carries a
+   * commitment.
    */
   async unlisted(
     rows: readonly CommitmentRow[],
     { spends, address }: Pick<AddressMoney, 'spends' | 'address'>,
-    underWay: PaymentsUnderWay,
+    { underWay, paid }: Payments,
   ): Promise<string[]> {
-    const listed = new Set(rows.map(({ transaction_id }) => transaction_id));
+    const findings = this.#findings;
+    const listed = new Map(rows.map(({ transaction_id, number }) => [transaction_id, number]));
     const numbers = new Set(rows.filter((row) => row.transaction_id !== null).map(({ number }) => number));
     const noted: string[] = [];
     for (const { transaction, height } of spends) {
-      if (listed.has(transaction)) continue;
+      if (this.#checkedOnes.has(transaction)) continue;
       const found = await this.#cuts.find(height, transaction);
       const payload_hex = found?.payload_hex ?? '';
       const carried = readCommitment(payload_hex);
-      if (found === undefined || carried === undefined) continue;
-      const name = `transaction ${transaction} of cut ${height}`;
+      const number = listed.get(transaction);
+      const name = number === undefined ? `transaction ${transaction} of cut ${height}` : `payout ${number}`;
+      if (found === undefined) continue;
+      if (carried === undefined) {
+        if (number !== undefined || paid.has(transaction))
+          findings.add(name, 'a payout', 'it carries no head of the books', REMEDIES.published);
+        continue;
+      }
       this.#checked(name, { transaction_id: transaction, height, payload_hex });
-      if (!numbers.has(carried.number) && underWay.take(transaction, found.outputs, address)) noted.push(name);
-      else this.#findings.add(name, 'not listed', 'a payout that carries a head of the books', REMEDIES.published);
+      if (number !== undefined)
+        findings.compare(`${name}: number on the ledger`, number, carried.number, REMEDIES.published);
+      else if (!numbers.has(carried.number) && underWay.take(transaction, found.outputs, address)) noted.push(name);
+      else findings.add(name, 'not listed', 'a payout that carries a head of the books', REMEDIES.published);
     }
     return noted;
+  }
+
+  /** Why the payouts do not hold the books, though there are payouts. */
+  get stale(): string | undefined {
+    const { slice, height } = this.#committed;
+    const cuts = this.#records.get('pplns')?.at(-1)?.slice_cuts;
+    if (height === -1 || cuts === undefined || Math.floor(height / cuts) - 1 - slice <= MAX_BEHIND) return undefined;
+    return `slices after ${slice}: payouts up to cut ${height} commit none of them`;
   }
 
   #checked(name: string, carried: LedgerCommitment): BooksCommitment | undefined {
     const recordAt = (service: BooksService, slice: number) =>
       this.#records.get(service)?.find((record) => record.slice === slice);
     const found = checkCommitment(carried, recordAt);
-    if (typeof found === 'object') return found;
+    if (typeof found === 'object') {
+      const { slice, height } = this.#committed;
+      this.#committed = { slice: Math.max(slice, found.slice), height: Math.max(height, carried.height) };
+      return found;
+    }
     this.#findings.add(
       `${name}: what transaction ${carried.transaction_id} carries`,
       'published',

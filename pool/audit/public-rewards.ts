@@ -3,54 +3,69 @@
  * block in two lists credits the same money twice, and rewards that no list ever gets to are kept from the miners.
  */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
-import { type BooksService, readWork } from '../../protocol/books-slice.ts';
-import { type PublishedTerms, rewardTransaction } from '../../protocol/books-verdict.ts';
+import { type BooksService, readWork, type SliceRecord } from '../../protocol/books-slice.ts';
+import { rewardTransaction } from '../../protocol/books-verdict.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { SERVICES } from '../journal-record.ts';
 import { type Findings, REMEDIES } from './findings.ts';
-import type { AddressMoney } from './public-money.ts';
+import type { AddressMoney, LedgerReward } from './public-money.ts';
 import { type BlockPlace, fieldsOf, listOf, type PublishedRecord, readBlockPlace } from './public-rows.ts';
 
 /** A list is made when all rewards of its slice are known, and waits as long again for one that is held (rules 7 and 15). */
 const LIST_CUTS = 2 * REGISTRATION_WINDOW;
 const MAX_BLOCKS = 20_000;
 
+type Listed = Pick<SliceRecord, 'service' | 'slice' | 'slice_cuts'>;
+
 /** Which list has which block. */
 export class CreditedBlocks {
-  readonly #lists = new Map<string, string>();
+  readonly #lists = new Map<string, Listed>();
   readonly #findings: Findings;
 
   constructor(findings: Findings) {
     this.#findings = findings;
   }
 
-  add(list: string, blocks: readonly { readonly transaction_id: string; readonly block_id: string }[]): void {
+  add(list: Listed, blocks: readonly { readonly transaction_id: string; readonly block_id: string }[]): void {
+    const nameOf = ({ slice, service }: Listed) => `slice ${slice} of ${service}`;
     for (const { transaction_id: transaction, block_id: block } of blocks) {
       const before = this.#lists.get(transaction);
       if (before !== undefined)
-        this.#findings.add(`block ${block}`, `in the list of ${list}`, `in that of ${before} too`, REMEDIES.published);
+        this.#findings.add(
+          `block ${block}`,
+          `in the list of ${nameOf(list)}`,
+          `in that of ${nameOf(before)} too`,
+          REMEDIES.published,
+        );
       this.#lists.set(transaction, list);
     }
   }
 
-  has(transaction: string): boolean {
-    return this.#lists.has(transaction);
+  listOf(transaction: string): Listed | undefined {
+    return this.#lists.get(transaction);
   }
 }
 
 export type RewardReads = {
   readonly pool: BooksSources['pool'];
-  readonly terms: PublishedTerms;
   readonly records: ReadonlyMap<BooksService, readonly PublishedRecord[]>;
   readonly credited: CreditedBlocks;
-  /** The newest cut that the books have taken in, as the pool says. */
+  /** What was due by this cut is in the records: both the pool, as it says, and the node had it before they were read. */
   readonly height: number;
 };
 
 type Named = BlockPlace & { readonly service: BooksService };
+type Sum = { readonly rewards: number; readonly amount: string };
 
-/** What of the ledger's rewards no list has yet, and what of that cannot be checked. */
-export type OpenRewards = { readonly rewards: number; readonly amount: string; readonly notChecked: readonly string[] };
+/** What of the ledger's rewards no list has yet, and what of that cannot be checked; and what a later list has than its own. */
+export type OpenRewards = Sum & { readonly moved: Sum; readonly notChecked: readonly string[] };
+
+const sumOf = (rewards: readonly LedgerReward[]): Sum => ({
+  rewards: rewards.length,
+  amount: String(rewards.reduce((sum, { amount }) => sum + amount, 0n)),
+});
+
+const anchorOf = ({ height }: LedgerReward): number => height - REGISTRATION_WINDOW;
 
 /** Finds rewards that are in no list and should be. */
 export async function auditRewards(
@@ -58,12 +73,16 @@ export async function auditRewards(
   reads: RewardReads,
   findings: Findings,
 ): Promise<OpenRewards> {
-  const open = money.rewards.filter(({ transaction }) => !reads.credited.has(transaction));
-  const { first, longest, slicesOf } = slicing(reads);
+  const open = money.rewards.filter(({ transaction }) => reads.credited.listOf(transaction) === undefined);
+  const moved = money.rewards.filter((reward) => {
+    const list = reads.credited.listOf(reward.transaction);
+    return list !== undefined && list.slice > Math.floor(anchorOf(reward) / list.slice_cuts);
+  });
+  const { first, longest, newest, slicesOf } = slicing(reads);
   const places = new Places(reads.pool);
-  let [early, held] = [0, 0];
+  let [early, held, later] = [0, 0, 0];
   for (const reward of open) {
-    const anchor = reward.height - REGISTRATION_WINDOW;
+    const anchor = anchorOf(reward);
     if (anchor < first) {
       early++;
       continue;
@@ -74,28 +93,34 @@ export async function auditRewards(
     const paid = `${reward.amount} atoms paid to the pool`;
     if (named === undefined) findings.add(name, 'in no list', paid, REMEDIES.published);
     else if (named.credited_with === null) held++;
-    else if (isOverdue(named.service, named.credited_with, longest, reads))
+    else if (named.credited_with > newest + 1 || isOverdue(named.service, named.credited_with, longest, reads))
       findings.add(
         name,
         `credited with slice ${named.credited_with} of ${named.service}`,
-        `${paid} that are not in that list`,
+        named.credited_with > newest + 1 ? `${paid}; that slice is not open yet` : `${paid} that are not in that list`,
         REMEDIES.published,
       );
+    else later++;
   }
   const notChecked: string[] = [];
   if (early > 0) notChecked.push(`${early} rewards of the pool’s address for work before its first slice`);
   if (held > 0) notChecked.push(`${held} rewards that the pool holds and credits to nobody yet`);
-  const amount = open.reduce((sum, reward) => sum + reward.amount, 0n);
-  return { rewards: open.length, amount: String(amount), notChecked };
+  if (later > 0) notChecked.push(`${later} rewards that the pool says a list will have that is not there yet`);
+  return { ...sumOf(open), moved: sumOf(moved), notChecked };
 }
 
-/** The first cut of the books, the most cuts that a slice has, and the slices that an anchor may lie in: S may have changed. */
-function slicing({ terms }: RewardReads) {
-  const all = SERVICES.flatMap((service) => terms.terms[service] ?? []);
+/**
+ * The first cut of the books, the most cuts that a slice has, the newest closed slice, and the slices that an anchor may lie in: S may have changed. From the
+ * records, which the payouts commit: terms can name any length from any slice on.
+ */
+function slicing({ records }: RewardReads) {
+  const all = SERVICES.flatMap((service) => records.get(service) ?? []);
   const lengths = [...new Set(all.map((each) => each.slice_cuts))];
+  const firsts = SERVICES.flatMap((service) => records.get(service)?.[0] ?? []);
   return {
-    first: Math.min(...all.map((each) => each.from_slice * each.slice_cuts)),
+    first: Math.min(...firsts.map((each) => each.slice * each.slice_cuts)),
     longest: Math.max(0, ...lengths),
+    newest: Math.max(-1, ...SERVICES.map((service) => records.get(service)?.at(-1)?.slice ?? -1)),
     slicesOf: (anchor: number): number[] => [...new Set(lengths.map((cuts) => Math.floor(anchor / cuts)))],
   };
 }

@@ -46,6 +46,8 @@ export type PublicReport = {
   readonly money: MoneyReport | null;
   /** Rewards of the ledger that are in no list yet; null without a node. */
   readonly uncredited: Pick<OpenRewards, 'rewards' | 'amount'> | null;
+  /** Rewards in a later list than that of their anchor's slice: the pool says that they came to light late. Null without a node. */
+  readonly moved: OpenRewards['moved'] | null;
   /** The cut that the node has read up to; null without a node. */
   readonly ledger_height: number | null;
   /** What was not checked at all. */
@@ -83,10 +85,11 @@ class PublicAudit {
   readonly #credited = new Map<string, bigint>();
   readonly #blocks: CreditedBlocks;
   #fees = 0n;
+  #moved: OpenRewards['moved'] | null = null;
   /** Whether rewards were followed into the lists that have them. */
   #isFollowed = false;
   #terms: ReadTerms | undefined;
-  /** The newest cut that the books had taken in when records were read, as the pool says. */
+  /** The newest cut that the books had taken in before records were read, as the pool says: what was due by then is in the records. */
   #reached = 0;
   readonly #notChecked: string[] = [];
   /** Lists of one service ask for the same pages again and again. */
@@ -138,6 +141,7 @@ class PublicAudit {
     const payments = await this.#section('payments', () => readPayments(pool, network), []);
     const commitments = await this.#section('commitments', () => readCommitments(pool), []);
     await this.#settle();
+    this.#reached = (await this.#section('terms', () => this.#readTerms(), terms)).height ?? 0;
     for (const service of SERVICES) await this.#section(`slices of ${service}`, () => this.#slices(service), undefined);
     for (const service of SERVICES)
       for (const record of this.#records.get(service) ?? [])
@@ -160,6 +164,7 @@ class PublicAudit {
       payments: payments.length,
       money: spent,
       uncredited,
+      moved: this.#moved,
       ledger_height: money?.height ?? null,
       not_checked: this.#notChecked,
       differences: findings.count,
@@ -204,15 +209,15 @@ class PublicAudit {
       this.#notChecked.push(`cuts ${this.#reached + 1} to ${money.height}: the pool’s books have not taken them in`);
     const reads = {
       pool: this.#sources.pool,
-      terms: this.#terms as ReadTerms,
       records: this.#records,
       credited: this.#blocks,
-      height: Math.min(height, money.height),
+      height: Math.min(this.#reached, money.height),
     };
     const open = await this.#section('rewards', () => auditRewards(money, reads, this.#findings), null);
     if (open === null) return null;
     this.#isFollowed = true;
     this.#notChecked.push(...open.notChecked);
+    this.#moved = open.moved;
     return { rewards: open.rewards, amount: open.amount };
   }
 
@@ -243,8 +248,14 @@ class PublicAudit {
       this.#notChecked.push(`${beyond} payouts and payments in cuts after ${through}: the node has not read them`);
     const paid = paidByTransaction(payments);
     const underWay = new PaymentsUnderWay(payments, paid);
-    const noted = await this.#section('commitments', () => carried.unlisted(commitments, money, underWay), []);
+    const noted = await this.#section(
+      'commitments',
+      () => carried.unlisted(commitments, money, { underWay, paid }),
+      [],
+    );
     for (const each of noted) this.#notChecked.push(`${each}: the pool says that it is still under way`);
+    const stale = carried.stale;
+    if (stale !== undefined) this.#notChecked.push(stale);
     return this.#section(
       'what left the pool’s address',
       () => auditMoney(money, cuts, { paid, fees: this.#fees }, findings),
@@ -264,7 +275,7 @@ class PublicAudit {
     // After the records: terms may have changed while they were read.
     const terms = await this.#readTerms();
     this.#terms = { ...(this.#terms as ReadTerms), terms: terms.terms };
-    this.#reached = Math.max(this.#reached, terms.height ?? 0);
+    this.#ending(service, records, terms);
     if (records.length === 0) return;
     if (records[0]?.previous !== FIRST_CHAIN)
       findings.add(`slices of ${service}`, `begin with ${records[0]?.slice}`, 'the first one', REMEDIES.published);
@@ -276,6 +287,28 @@ class PublicAudit {
     }
   }
 
+  /** Slices close by height alone (rule 2): they are all there up to the one that is open. */
+  #ending(service: BooksService, records: readonly PublishedRecord[], terms: ReadTerms): void {
+    const newest = records.at(-1);
+    const first = terms.terms[service][0];
+    const cuts = newest?.slice_cuts ?? first?.slice_cuts;
+    if (cuts === undefined) return;
+    const due = Math.floor(this.#reached / cuts) - 1;
+    const has = newest?.slice ?? (first?.from_slice ?? 0) - 1;
+    if (has < due)
+      this.#findings.add(`slices of ${service}`, `end with ${has}`, `${due} is closed`, REMEDIES.published);
+    // Answers may be of different moments.
+    const reached = Math.max(this.#reached, terms.height ?? 0) + MAX_LAG;
+    const early = records.find((record) => (record.slice + 1) * record.slice_cuts > reached);
+    if (early !== undefined)
+      this.#findings.add(
+        nameOf(early),
+        'closed',
+        `not before cut ${(early.slice + 1) * early.slice_cuts}`,
+        REMEDIES.published,
+      );
+  }
+
   async #leaves(record: SliceRecord): Promise<void> {
     const leaves: { key: Uint8Array; value: bigint }[] = [];
     const path = `slices/${record.service}/${record.slice}/leaves`;
@@ -285,7 +318,7 @@ class PublicAudit {
       read,
       most: Math.min(MAX_LEAVES, record.accounts),
     });
-    for await (const leaf of pages) leaves.push(leaf);
+    if (record.accounts > 0) for await (const leaf of pages) leaves.push(leaf);
     const { root } = sumTree(leaves);
     const name = nameOf(record);
     this.#findings.compare(`${name}: root`, record.root, toHex(root.hash), REMEDIES.published);
@@ -312,7 +345,7 @@ class PublicAudit {
     for (const { address, amount } of list.credits)
       this.#credited.set(address, (this.#credited.get(address) ?? 0n) + parseAtoms(amount));
     this.#fees += parseAtoms(list.fee);
-    this.#blocks.add(nameOf(record), list.blocks);
+    this.#blocks.add(record, list.blocks);
     const evidence = await gatherEvidence(list, { ...this.#sources, pool: this.#pool });
     const verdict = judgeList(list, evidence);
     this.#lists[verdict.verdict]++;

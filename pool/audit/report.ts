@@ -57,6 +57,10 @@ export function publicReportText(report: PublicReport): string {
     );
   if (report.uncredited !== null && report.uncredited.rewards > 0)
     lines.push(`In no list yet: ${report.uncredited.rewards} rewards, ${report.uncredited.amount} atoms`);
+  if (report.moved !== null && report.moved.rewards > 0)
+    lines.push(
+      `In a later list than their own, because they came to light late, as the pool says: ${report.moved.rewards} rewards, ${report.moved.amount} atoms`,
+    );
   for (const [why, count] of Object.entries(report.missing)) lines.push(`Not checked in ${count} lists: ${why}`);
   for (const each of report.not_checked) lines.push(`Not checked: ${each}`);
   lines.push(VERDICTS[report.verdict](report));

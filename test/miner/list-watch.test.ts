@@ -4,6 +4,7 @@
  */
 import { expect, test } from 'vitest';
 import { ListWatch } from '../../miner/books/list-watch.ts';
+import { SignedRecords } from '../../miner/books/signed-records.ts';
 import { PageBooks } from '../../miner/browser/page-books.ts';
 import { LinkBooks } from '../../miner/client/link-books.ts';
 import type { SessionAction } from '../../miner/client/session-events.ts';
@@ -12,25 +13,45 @@ import { judgeProof } from '../../protocol/books-verdict.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import type { Receipt } from '../../protocol/receipt.ts';
 import { encodeExtranonce } from '../../protocol/tag.ts';
-import { SLICE_CUTS } from '../../vectors/generate/honest-books.ts';
+import { keyOf, SLICE_CUTS } from '../../vectors/generate/honest-books.ts';
 import { LEDGER_LIES } from '../protocol/books-ledger-lies.ts';
-import { honest, type Lie, own, SLICE, VICTIM } from '../protocol/books-liar.ts';
+import { honest, type Lie, lyingBooks, own, SLICE, VICTIM } from '../protocol/books-liar.ts';
 import { LIES } from '../protocol/books-lies.ts';
 import { gathered, sourcesOf } from '../protocol/books-sources.ts';
 
 const truth: Lie = { proof: honest.proof(SLICE, VICTIM), evidence: honest.evidence(SLICE) };
 const ADDRESS = truth.proof.address;
 
+/** When the list of the slice must be there. */
+const DUE_HEIGHT = (SLICE + 1) * SLICE_CUTS + 96 + 96 + 16;
+
 /** The answers of a pool, with the list of one slice in its page of slices; and those of a node. */
 function watched(
   lie: Lie,
-  options: { readonly node?: boolean; readonly blocks?: Readonly<Record<string, string[]>> } = {},
+  options: {
+    readonly node?: boolean;
+    readonly blocks?: Readonly<Record<string, string[]>>;
+    /** Of the node. */
+    readonly height?: number;
+  } = {},
 ) {
-  const { pool, node } = sourcesOf(lie);
+  const { pool, node: told } = sourcesOf(lie);
+  const { height } = options;
+  const node = {
+    ...told,
+    addressChanges: async (asked: never) => ({
+      ...(await told?.addressChanges(asked)),
+      indexed_height: height ?? DUE_HEIGHT,
+    }),
+  } as typeof told;
+  /** What the pool answers instead. */
+  const answers = new Map<string, unknown>();
   const alarms: string[] = [];
   const notes: string[] = [];
   let now = 0;
   const answered = async (path: string): Promise<unknown> => {
+    if (answers.has(path)) return answers.get(path);
+    if (path === 'terms' && height !== undefined) return { ...((await pool(path)) as object), height };
     const named = options.blocks?.[path];
     if (named !== undefined) return { blocks: named.map((block_id) => ({ block_id, credited_with: SLICE })) };
     const answer = await pool(path);
@@ -45,7 +66,7 @@ function watched(
     note: (message) => void notes.push(message),
     nowMillis: () => (now += 60_000),
   });
-  return { watch, alarms, notes };
+  return { watch, alarms, notes, answers };
 }
 
 /** What looks false is read again before the pool is accused. */
@@ -107,7 +128,8 @@ test('another account’s proof, one that is no proof, and another address than 
   const none = watched({ ...truth, proof: { service: 'pplns', slice: SLICE, address: ADDRESS, blocks: [] } as never });
   none.watch.works('pplns');
   await twice(() => none.watch.round());
-  expect(none.alarms).toEqual([`list_false pplns/${SLICE} malformed`]);
+  // Its blocks are named nowhere either.
+  expect(none.alarms).toEqual([`list_false pplns/${SLICE} malformed`, `rewards_hidden pplns/${SLICE}`]);
   const elsewhere = watched(truth);
   elsewhere.watch.pays('another');
   await elsewhere.watch.round();
@@ -126,6 +148,124 @@ test('a block that was found on a job of PPLNS and that the pool books as solo',
   fair.watch.found(found);
   await fair.watch.round();
   expect(fair.alarms).toEqual([]);
+});
+
+test('a solo block of this miner that the pool gives to somebody else', async () => {
+  const block = 'ab'.repeat(48);
+  const found = { block, service: 'solo', height: SLICE * SLICE_CUTS + 1 } as const;
+  const listed = (finder: string) => ({ blocks: [{ block_id: block, finder }] });
+  const proofOf = async (finder: string | undefined) => {
+    const { watch, alarms, answers } = watched(truth, { blocks: { [`slices/solo/${SLICE}/blocks`]: [block] } });
+    watch.found(found);
+    // The list is not made yet.
+    await watch.round();
+    if (finder !== undefined) answers.set(`proofs/solo/${SLICE}?address=${ADDRESS}`, listed(finder));
+    await watch.round();
+    return alarms;
+  };
+  expect(await proofOf('somebody')).toEqual([`block_finder ${block}`]);
+  expect(await proofOf(ADDRESS)).toEqual([]);
+  expect(await proofOf(undefined)).toEqual([]);
+});
+
+test('rewards that the ledger paid and that no list has in time', async () => {
+  // What every pool has had to list by the height of the node.
+  const paid = [...(truth.evidence.rewards ?? [])];
+  const rewards = new Map(
+    paid.map(([transaction, { amount }]) => [transaction, { amount, height: SLICE * SLICE_CUTS + 97 }]),
+  );
+  const lie: Lie = { ...truth, evidence: { ...truth.evidence, rewards } };
+  const run = async (change: (answers: Map<string, unknown>) => void, options: object = {}) => {
+    const { watch, alarms, answers } = watched(lie, { height: DUE_HEIGHT, ...options });
+    change(answers);
+    watch.works('pplns');
+    await twice(() => watch.round());
+    return alarms;
+  };
+  const slices = (records: readonly object[]) => ({ slices: records.map((each) => ({ ...each, credits: null })) });
+  expect(await run(() => undefined)).toEqual([]);
+  // No list at all, for anybody.
+  const unlisted = (answers: Map<string, unknown>) => {
+    answers.set('slices/pplns?limit=50', slices(honest.records.toReversed()));
+    answers.set(`slices/pplns?limit=1&cursor=${SLICE + 1}-0`, slices([own(honest)]));
+  };
+  expect(await run(unlisted)).toEqual([`rewards_hidden pplns/${SLICE}`]);
+  // Without a node the pool's own word convicts it.
+  expect(await run(unlisted, { node: false })).toEqual([`rewards_hidden pplns/${SLICE}`]);
+  const hidden = (answers: Map<string, unknown>) => {
+    unlisted(answers);
+    for (const service of ['pplns', 'solo']) answers.set(`slices/${service}/${SLICE}/blocks`, { blocks: [] });
+  };
+  expect(await run(hidden)).toEqual([`rewards_hidden pplns/${SLICE}`]);
+  expect(await run(hidden, { node: false })).toEqual([]);
+  // All of the slice called solo.
+  const taken = truth.proof.blocks.map(({ block_id }) => ({ block_id, credited_with: SLICE }));
+  const others = (truth.evidence.otherBlocks ?? []).map((block_id) => ({ block_id, credited_with: SLICE }));
+  expect(
+    await run((answers) => {
+      hidden(answers);
+      answers.set(`slices/solo/${SLICE}/blocks`, { blocks: [...others, ...taken] });
+    }),
+  ).toEqual([`rewards_hidden pplns/${SLICE}`]);
+  // What it holds is no cause for alarm, nor a pool that nobody has worked for, nor a node that is behind.
+  const held = taken.map((each) => ({ ...each, credited_with: null }));
+  expect(
+    await run((answers) => {
+      unlisted(answers);
+      answers.set(`slices/pplns/${SLICE}/blocks`, { blocks: held });
+    }),
+  ).toEqual([]);
+  const idle = honest.records.map((record) => ({ ...record, total_work: '0' }));
+  expect(
+    await run((answers) => {
+      unlisted(answers);
+      answers.set(`slices/pplns?limit=50&cursor=${SLICE + 1}-0`, slices(idle));
+    }),
+  ).toEqual([]);
+  const before = (answers: Map<string, unknown>) => {
+    unlisted(answers);
+    for (const service of ['pplns', 'solo']) answers.set(`slices/${service}/${SLICE - 1}/blocks`, { blocks: [] });
+  };
+  expect(await run(before, { height: DUE_HEIGHT - 1 })).toEqual([]);
+});
+
+test('terms that are changed for a slice that has begun', async () => {
+  const terms = truth.evidence.terms as NonNullable<typeof truth.evidence.terms>;
+  const [first] = terms.terms.pplns as [object];
+  const dearer = (from_slice: number) => ({
+    ...{ ...terms, height: SLICE * SLICE_CUTS + 1 },
+    terms: { ...terms.terms, pplns: [first, { ...first, from_slice, fee_ppm: 500_000 }] },
+  });
+  const { watch, alarms, answers } = watched(truth);
+  answers.set('terms', { ...terms, height: SLICE * SLICE_CUTS });
+  await watch.round();
+  // With notice: from the next slice on.
+  answers.set('terms', dearer(SLICE + 1));
+  await watch.round();
+  expect(alarms).toEqual([]);
+  const again = watched(truth);
+  again.watch.restore(JSON.parse(JSON.stringify(watch.save())));
+  again.answers.set('terms', dearer(SLICE));
+  await again.watch.round();
+  expect(again.alarms).toEqual([`terms_changed pplns/${SLICE}`]);
+});
+
+test('a record that was signed, and told anew before any payout commits it', async () => {
+  const record = own(honest) as unknown as Receipt;
+  const uncommitted: Lie = { ...truth, evidence: { ...truth.evidence, commitments: [] } };
+  for (const node of [true, false]) {
+    const { watch, alarms, answers } = watched(uncommitted, { node });
+    const signed = new SignedRecords();
+    signed.add(record);
+    const round = () => signed.check((each) => watch.signed(each));
+    await twice(round);
+    expect(alarms).toEqual([]);
+    const books = lyingBooks(({ slices }) => void slices[3]!.set(keyOf(VICTIM), 1n));
+    const retold = { slices: books.records.filter(({ slice }) => slice <= SLICE).reverse() };
+    answers.set(`slices/pplns?limit=200&cursor=${SLICE + 1}-0`, retold);
+    await twice(round);
+    expect(alarms).toEqual([`ledger_other pplns/${SLICE} slice_record`]);
+  }
 });
 
 test('a record that the pool signed is held against its payouts on the ledger', async () => {

@@ -99,7 +99,8 @@ export class PlayedPool {
   readonly read = async (url: string): Promise<unknown> => {
     const list = /\/api\/v1\/(terms|slices)/.test(url) ? this.lies.lists?.(new URL(url)) : undefined;
     if (list !== undefined) return list;
-    if (url.includes('/api/v1/terms')) return { address: 'pool', terms: { pplns: [], solo: [] } };
+    if (url.includes('/api/v1/terms'))
+      return { network: 'development', address: 'pool', terms: { pplns: [], solo: [] } };
     if (url.includes('/api/v1/slices/')) return { slices: [] };
     const lie = this.lies.answers?.(new URL(url));
     if (lie !== undefined) return lie;

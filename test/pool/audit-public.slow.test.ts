@@ -34,7 +34,7 @@ test('an honest pool: every PPLNS list is proven, solo but for the finder, no di
   expect(report).toMatchObject({
     lists: { proven: 5, unchecked: 5, false: 0 },
     missing: { solo_finder: 5 },
-    ...{ slices: 10, commitments: 2, height: 200, ledger_height: 200, differences: 0, not_checked: [] },
+    ...{ slices: 100, commitments: 2, height: 200, ledger_height: 200, differences: 0, not_checked: [] },
     ...{ verdict: 'holds', money: { network_fees: '2000', withdrawn: '0', withdrawals: [] } },
   });
   expect(report.payments).toBeGreaterThan(0);
@@ -61,9 +61,9 @@ test('the examples of the document have the fields of real answers, and no other
     const example = { ...(exampleOf(route) as object) };
     // This pool signs no receipts.
     if ('pool_key' in example) delete example.pool_key;
-    expect([route, ...new Set(shapeOf(await pool(route)))].sort()).toEqual(
-      [route, ...new Set(shapeOf(example))].sort(),
-    );
+    // The newest slice that has a list.
+    const answer = await pool(route.replace('slices/pplns?limit=1', 'slices/pplns?limit=1&cursor=5-0'));
+    expect([route, ...new Set(shapeOf(answer))].sort()).toEqual([route, ...new Set(shapeOf(example))].sort());
   }
   type Proof = { window: { leaf: object }[]; credit: object };
   const stranger = (await pool(`proofs/pplns/3?address=${thief}`)) as Proof;

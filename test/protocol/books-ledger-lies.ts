@@ -39,12 +39,19 @@ const calledSolo = (isMarked: boolean): Lie => {
     evidence: {
       ...evidence,
       otherBlocks: [...evidence.otherBlocks!, moved],
-      blockServices: isMarked ? new Map([...evidence.blockServices!, [moved, 'pplns']]) : evidence.blockServices,
+      blockServices: new Map([...evidence.blockServices!].filter(([block]) => isMarked || block !== moved)),
     },
   };
 };
+/** A block of the list shows the other service itself. */
+const ofSolo = (): Lie => {
+  const evidence = honest.evidence(SLICE);
+  const blockServices = new Map([...evidence.blockServices!, [blockIdOf(SLICE, 'pplns', 1), 'solo']] as const);
+  return { proof: honest.proof(SLICE, VICTIM), evidence: { ...evidence, blockServices } };
+};
 
 export const LEDGER_LIES: Readonly<Record<string, () => Lie>> = {
+  'a block of solo in the list of PPLNS': ofSolo,
   'a slice of the window told anew after a payout': () => rewritten(SLICE - 1, 1n),
   'an old slice told anew after a payout': () => rewritten(5, 1n),
   'work given to the victim after a payout': () => rewritten(SLICE - 2, 1_000_000n),

@@ -78,8 +78,10 @@ describe('an honest pool', () => {
     const late = lyingBooks(
       (decisions) => void decisions.blocks.push({ slice: SLICE, service: 'pplns', reward: 1_234n, finder: 1 }),
     );
-    const evidence = honest.evidence(SLICE);
-    const third = rewardTransaction(blockIdOf(SLICE, 'pplns', 2));
+    const all = honest.evidence(SLICE);
+    const block = blockIdOf(SLICE, 'pplns', 2);
+    const evidence = { ...all, blockServices: new Map([...all.blockServices!, [block, 'pplns']] as const) };
+    const third = rewardTransaction(block);
     const lateRewards = new Map([[third, { amount: '1234', height: SLICE * SLICE_CUTS }]]);
     expect(judgeProof(late.proof(SLICE, VICTIM), { ...evidence, lateRewards })).toMatchObject({ verdict: 'proven' });
     expect(judgeProof(late.proof(SLICE, VICTIM), evidence)).toEqual({ verdict: 'false', reason: 'reward_unknown' });

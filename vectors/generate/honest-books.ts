@@ -258,7 +258,11 @@ export class Books {
       lateRewards: new Map(),
       otherBlocks: this.blocks(slice, 'solo').map((block) => block.block_id),
       movedBlocks: [],
-      blockServices: new Map(this.blocks(slice, 'solo').map((block) => [block.block_id, 'solo'])),
+      blockServices: new Map(
+        (['pplns', 'solo'] as const).flatMap((service) =>
+          this.blocks(slice, service).map((block) => [block.block_id, service] as const),
+        ),
+      ),
       commitments: [this.commitment(Math.min(slice + 1, this.#newest), 1), this.commitment(this.#newest, 2)],
       otherRecords: this.solo,
       poolAddress,

@@ -1,0 +1,66 @@
+/**
+ * The terms that a pool published for slices while they were open (books rule 3: those in force when a slice opens hold for it). A pool that publishes others for
+ * one of these slices later has changed fee or W after the work was done.
+ */
+import type { BooksService } from '../../protocol/books-slice.ts';
+import { type PublishedTerms, termsAt } from '../../protocol/books-verdict.ts';
+
+export type ChangedTerms = {
+  readonly service: BooksService;
+  readonly slice: number;
+  readonly before: string;
+  readonly now: string;
+};
+
+/** Slices that are remembered, of both services. */
+const MAX_KEPT = 128;
+const SERVICES = ['pplns', 'solo'] as const;
+
+export class TermsMemory {
+  /** By `service/slice`, oldest first. */
+  readonly #known = new Map<string, string>();
+
+  /** Compares with what was published before, and remembers the terms of the slice that the books are in. */
+  note({ terms, height }: PublishedTerms & { readonly height?: unknown }): ChangedTerms[] {
+    const changed: ChangedTerms[] = [];
+    for (const [name, before] of this.#known) {
+      const [service, slice] = [name.split('/')[0] as BooksService, Number(name.split('/')[1])];
+      const now = textOf(terms, service, slice);
+      if (now !== undefined && now !== before) changed.push({ service, slice, before, now });
+    }
+    for (const service of SERVICES) {
+      const cuts = terms[service].at(-1)?.slice_cuts;
+      if (!isWhole(height) || !isWhole(cuts) || cuts === 0) continue;
+      const slice = Math.floor(height / cuts);
+      const now = textOf(terms, service, slice);
+      const name = `${service}/${slice}`;
+      if (now === undefined || this.#known.has(name)) continue;
+      this.#known.set(name, now);
+      for (const oldest of this.#known.keys())
+        if (this.#known.size > MAX_KEPT) this.#known.delete(oldest);
+        else break;
+    }
+    return changed;
+  }
+
+  save(): unknown {
+    return [...this.#known];
+  }
+
+  /** A state that it cannot read is ignored. */
+  restore(saved: unknown): void {
+    if (!Array.isArray(saved)) return;
+    for (const [name, text] of saved.filter(Array.isArray).slice(-MAX_KEPT))
+      if (typeof name === 'string' && typeof text === 'string') this.#known.set(name, text);
+  }
+}
+
+const isWhole = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+
+/** Undefined where nothing is said of the slice. */
+function textOf(terms: PublishedTerms['terms'], service: BooksService, slice: number): string | undefined {
+  const own = termsAt(terms[service], slice);
+  if (own === undefined) return undefined;
+  const { fee_ppm: fee, window_thousandths: window, slice_cuts: cuts } = own;
+  return [fee, window, cuts].every(isWhole) ? `fee ${fee} ppm, window ${window}, ${cuts} cuts` : undefined;
+}

@@ -1,0 +1,130 @@
+/**
+ * `svc-pool verify-evidence` on files that anybody may have written: none crashes it, none without receipts of the pool convicts, and a file that names its own key does
+ * not convict the pool, whose key it may not be.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type VerifyEvidenceValues, verifyEvidence } from '../../pool/verify-evidence.ts';
+import { EVIDENCE_FORMAT, type Evidence } from '../../protocol/receipt-evidence.ts';
+import { temporaryDirectory } from '../temporary.ts';
+
+const vectors = JSON.parse(readFileSync(new URL('../../vectors/receipts.json', import.meta.url), 'utf8')) as {
+  evidence: { evidence: Evidence; verdict: string }[];
+};
+const convicting = vectors.evidence.find(({ verdict }) => verdict === 'convicts')?.evidence as Evidence;
+
+async function judged(text: string, values: Partial<VerifyEvidenceValues> = {}) {
+  const file = join(temporaryDirectory(), 'evidence.json');
+  writeFileSync(file, text);
+  const said: string[] = [];
+  const terminal = { out: (line: string) => void said.push(line), err: (line: string) => void said.push(line) };
+  const all = { poolKey: undefined, poolApi: undefined, nodeApi: undefined, json: false, ...values };
+  const code = await verifyEvidence(file, all, terminal as never);
+  return { code, text: said.join('') };
+}
+
+/** A pool that publishes a key. */
+async function publishing<T>(pool_key: string, work: (api: string) => Promise<T>): Promise<T> {
+  const server = createServer((request, response) =>
+    response.end(JSON.stringify(request.url?.endsWith('/terms') ? { pool_key } : { slices: [] })),
+  );
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  try {
+    return await work(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+test('a file that names its own key convicts the holder of that key, whoever that is', async () => {
+  const text = JSON.stringify(convicting);
+  const { pool_key: key } = convicting;
+  expect(await judged(text, { poolKey: key })).toMatchObject({ code: 0, text: expect.stringContaining('CONVICTS') });
+  // Anybody can make a key and sign what he likes with it.
+  const alone = await judged(text);
+  expect(alone).toMatchObject({
+    code: 3,
+    text: expect.stringContaining('whether that is the pool’s key is not known'),
+  });
+  expect(alone.text).not.toContain('CONVICTS the pool');
+  expect(await publishing(key, (poolApi) => judged(text, { poolApi }))).toMatchObject({ code: 0 });
+  const other = await publishing('00'.repeat(1952), (poolApi) => judged(text, { poolApi }));
+  expect(other).toMatchObject({ code: 3, text: expect.stringContaining('The pool publishes another key now') });
+  expect(JSON.parse((await judged(text, { json: true })).text)).toMatchObject({
+    key_given: false,
+    verdict: 'convicts',
+  });
+  expect(await judged(text, { poolKey: '00'.repeat(1952) })).toMatchObject({ code: 1 });
+});
+
+test('a file without receipts, and one that lacks the leaf, convict nobody', async () => {
+  const { pool_key, receipts } = convicting;
+  const bare = { format: EVIDENCE_FORMAT, pool_key, leaf: null, record: null };
+  for (const values of [
+    {},
+    { poolKey: pool_key },
+    { json: true },
+    { poolApi: 'http://127.0.0.1:1', nodeApi: 'http://127.0.0.1:1' },
+  ])
+    for (const changes of [
+      { receipts: [] },
+      {},
+      { receipts: null },
+      { receipts: 7 },
+      { receipts: receipts.slice(0, 1) },
+    ]) {
+      const { code } = await judged(JSON.stringify({ ...bare, ...changes }), values);
+      expect(code, JSON.stringify(Object.keys(changes))).toBe(1);
+    }
+  const signed = await judged(JSON.stringify({ ...bare, receipts: receipts.slice(0, 1) }), { poolKey: pool_key });
+  expect(signed.text).toContain('it shows only that the pool signed the receipts');
+});
+
+test('whatever stands where something is expected, a line says that it is no evidence', async () => {
+  const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
+  const values = [
+    ...['null', '7', '"x"', '[]', '{}', '[null]', '{"toString":1,"valueOf":1}', '{"__proto__":{"x":1}}', deep, '1e400'],
+    ...['{"length":1}', `"${'f'.repeat(100_000)}"`, '"\\u001b[2J"', 'true', '-1'],
+  ];
+  const fields = ['format', 'pool_key', 'receipts', 'leaf', 'record'];
+  const inner = [
+    'network',
+    'service',
+    'slice',
+    'address',
+    'signature',
+    'siblings',
+    'work',
+    'account_work',
+    'index',
+    'worker',
+  ];
+  const base = JSON.stringify(convicting);
+  const texts = [
+    ...values,
+    ...fields.flatMap((field) =>
+      values.map((value) => JSON.stringify({ ...convicting, [field]: 'HERE' }).replace('"HERE"', () => value)),
+    ),
+    ...inner.flatMap((field) =>
+      values.map((value) =>
+        JSON.stringify({ ...convicting, receipts: [{ ...convicting.receipts[0], [field]: 'HERE' }] }).replace(
+          '"HERE"',
+          () => value,
+        ),
+      ),
+    ),
+  ].filter((text) => text !== base);
+  await publishing('00', async (poolApi) => {
+    for (const [i, text] of texts.entries()) {
+      const { code, text: said } = await judged(text, i % 2 === 0 ? { poolApi, nodeApi: poolApi } : {});
+      expect([1, 3], text.slice(0, 200)).toContain(code);
+      expect(said.length, text.slice(0, 200)).toBeLessThan(5_000);
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: these must not be there
+      expect(said).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/);
+    }
+  });
+});
