@@ -107,7 +107,7 @@ export class ListWatch {
   }
 
   #noteTerms(terms: PublishedTerms): void {
-    for (const { service, slice, before, now } of this.#terms.note(terms))
+    for (const { service, slice, before, now } of this.#terms.note(terms, this.#dependencies.nowMillis()))
       this.#dependencies.alarm('terms_changed', `${service}/${slice}`, { service, slice, before, now });
   }
 

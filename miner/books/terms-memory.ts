@@ -14,33 +14,48 @@ export type ChangedTerms = {
 
 /** Slices that are remembered, of both services. */
 const MAX_KEPT = 128;
+const LASTING_MILLIS = 30 * 60_000;
 const SERVICES = ['pplns', 'solo'] as const;
 
 export class TermsMemory {
   /** By `service/slice`, oldest first. */
   readonly #known = new Map<string, string>();
+  /** When the terms of a slice were first seen to be others. */
+  readonly #since = new Map<string, number>();
 
   /** Compares with what was published before, and remembers the terms of the slice that the books are in. */
-  note({ terms, height }: PublishedTerms & { readonly height?: unknown }): ChangedTerms[] {
+  note({ terms, height }: PublishedTerms & { readonly height?: unknown }, nowMillis: number): ChangedTerms[] {
     const changed: ChangedTerms[] = [];
     for (const [name, before] of this.#known) {
       const [service, slice] = [name.split('/')[0] as BooksService, Number(name.split('/')[1])];
       const now = textOf(terms, service, slice);
-      if (now !== undefined && now !== before) changed.push({ service, slice, before, now });
+      if (now === undefined || now === before) this.#since.delete(name);
+      else if (this.#isLasting(name, nowMillis)) changed.push({ service, slice, before, now });
     }
     for (const service of SERVICES) {
-      const cuts = terms[service].at(-1)?.slice_cuts;
-      if (!isWhole(height) || !isWhole(cuts) || cuts === 0) continue;
-      const slice = Math.floor(height / cuts);
+      const slice = openSlice(terms, service, height);
+      if (slice === -1) continue;
       const now = textOf(terms, service, slice);
       const name = `${service}/${slice}`;
       if (now === undefined || this.#known.has(name)) continue;
       this.#known.set(name, now);
       for (const oldest of this.#known.keys())
-        if (this.#known.size > MAX_KEPT) this.#known.delete(oldest);
+        if (this.#known.size > MAX_KEPT) this.#forget(oldest);
         else break;
     }
     return changed;
+  }
+
+  #forget(name: string): void {
+    this.#known.delete(name);
+    this.#since.delete(name);
+  }
+
+  /** Books that fell back to an older state of themselves lack their newest slices, and their terms, for a while. */
+  #isLasting(name: string, nowMillis: number): boolean {
+    const since = this.#since.get(name) ?? nowMillis;
+    this.#since.set(name, since);
+    return nowMillis - since >= LASTING_MILLIS;
   }
 
   save(): unknown {
@@ -56,6 +71,12 @@ export class TermsMemory {
 }
 
 const isWhole = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+
+/** The slice that the books are in; -1 where that is not said. */
+function openSlice(terms: PublishedTerms['terms'], service: BooksService, height: unknown): number {
+  const cuts = terms[service].at(-1)?.slice_cuts;
+  return isWhole(height) && isWhole(cuts) && cuts > 0 ? Math.floor(height / cuts) : -1;
+}
 
 /** Undefined where nothing is said of the slice. */
 function textOf(terms: PublishedTerms['terms'], service: BooksService, slice: number): string | undefined {

@@ -140,8 +140,8 @@ class PublicAudit {
     if (money !== undefined) await this.#settle();
     const payments = await this.#section('payments', () => readPayments(pool, network), []);
     const commitments = await this.#section('commitments', () => readCommitments(pool), []);
-    await this.#settle();
     this.#reached = (await this.#section('terms', () => this.#readTerms(), terms)).height ?? 0;
+    await this.#settle();
     for (const service of SERVICES) await this.#section(`slices of ${service}`, () => this.#slices(service), undefined);
     for (const service of SERVICES)
       for (const record of this.#records.get(service) ?? [])
@@ -275,7 +275,7 @@ class PublicAudit {
     // After the records: terms may have changed while they were read.
     const terms = await this.#readTerms();
     this.#terms = { ...(this.#terms as ReadTerms), terms: terms.terms };
-    this.#ending(service, records, terms);
+    await this.#ending(service, records, terms);
     if (records.length === 0) return;
     if (records[0]?.previous !== FIRST_CHAIN)
       findings.add(`slices of ${service}`, `begin with ${records[0]?.slice}`, 'the first one', REMEDIES.published);
@@ -287,8 +287,8 @@ class PublicAudit {
     }
   }
 
-  /** Slices close by height alone (rule 2): they are all there up to the one that is open. */
-  #ending(service: BooksService, records: readonly PublishedRecord[], terms: ReadTerms): void {
+  /** Slices close by height alone (rule 2): those that are closed are all there, and no others. */
+  async #ending(service: BooksService, records: readonly PublishedRecord[], terms: ReadTerms): Promise<void> {
     const newest = records.at(-1);
     const first = terms.terms[service][0];
     const cuts = newest?.slice_cuts ?? first?.slice_cuts;
@@ -297,16 +297,14 @@ class PublicAudit {
     const has = newest?.slice ?? (first?.from_slice ?? 0) - 1;
     if (has < due)
       this.#findings.add(`slices of ${service}`, `end with ${has}`, `${due} is closed`, REMEDIES.published);
-    // Answers may be of different moments.
-    const reached = Math.max(this.#reached, terms.height ?? 0) + MAX_LAG;
-    const early = records.find((record) => (record.slice + 1) * record.slice_cuts > reached);
-    if (early !== undefined)
-      this.#findings.add(
-        nameOf(early),
-        'closed',
-        `not before cut ${(early.slice + 1) * early.slice_cuts}`,
-        REMEDIES.published,
-      );
+    const earlyAt = (height: number) => records.find((record) => (record.slice + 1) * record.slice_cuts > height);
+    if (earlyAt(terms.height ?? 0) === undefined) return;
+    // The terms may be an answer of before the records.
+    await this.#settle();
+    const early = earlyAt((await this.#readTerms()).height ?? 0);
+    if (early === undefined) return;
+    const closes = (early.slice + 1) * early.slice_cuts;
+    this.#findings.add(nameOf(early), 'closed', `not before cut ${closes}`, REMEDIES.published);
   }
 
   async #leaves(record: SliceRecord): Promise<void> {
