@@ -28,7 +28,6 @@ const PING_MILLIS = 30_000;
 
 const LIMITS: DoorLimits = {
   connections: 1_024,
-  perClient: 1_024,
   // Strangers are only told that they are; they must not take the places of bridges for that.
   reserved: 992,
   headBytes: 8_192,

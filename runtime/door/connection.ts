@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { LAST_WORDS_MILLIS } from './last-words.ts';
+import type { Waiting } from './waiting.ts';
 
 /** The times of DoorLimits that a connection is measured by. */
 export type ConnectionTimes = {
@@ -17,27 +18,39 @@ type KnownSocket = Duplex & { [CONNECTION]?: Connection };
 /** node:http reports a request that exceeds its time, and it is answered; a socket that is still open this much later is destroyed. */
 const SLACK_MILLIS = 2_000;
 
+/** The lists of a door that its connections enter and leave by themselves. */
+export type ConnectionLists = {
+  /** Those that speak HTTP; an opened WebSocket is its owner's. */
+  readonly all: Set<Connection>;
+  readonly waiting: Waiting<Connection>;
+};
+
 export class Connection {
   readonly socket: Socket;
+  /** The caller is a program of this machine. */
+  readonly isNear: boolean;
   /** The name its place is counted under; it changes where a proxy names the client (the owner moves the count). */
   place: string;
-  readonly #all: Set<Connection>;
+  readonly #lists: ConnectionLists;
   #since: number;
   /** Requests without an answer; more than one when they are pipelined. */
   #requests = 0;
   #isFresh = true;
+  #isKept = false;
   isLeaving = false;
   /** Bytes that were not yet sent at the last look, and since when their number is the same. */
   #waiting = 0;
   #stalledSince = 0;
 
-  constructor(socket: Socket, place: string, all: Set<Connection>, now: number) {
+  constructor(socket: Socket, place: string, isNear: boolean, lists: ConnectionLists, now: number) {
     this.socket = socket;
     this.place = place;
-    this.#all = all;
+    this.isNear = isNear;
+    this.#lists = lists;
     this.#since = now;
     (socket as KnownSocket)[CONNECTION] = this;
-    all.add(this);
+    lists.all.add(this);
+    lists.waiting.add(this);
   }
 
   /** Requests without an answer. */
@@ -52,21 +65,43 @@ export class Connection {
   begin(now: number): void {
     this.#isFresh = false;
     if (this.#requests++ === 0) this.#since = now;
+    this.work();
   }
 
   done(now: number): void {
     this.#requests--;
     this.#since = now;
+    if (!this.isBusy) this.wait();
   }
 
   leave(now: number): void {
     this.isLeaving = true;
     this.#since = now;
+    this.wait();
   }
 
-  /** It is a WebSocket now, which another object owns. */
+  /** It is the client's turn: to send the rest of a request or the next one, or to take an answer. */
+  wait(): void {
+    this.#lists.waiting.delete(this);
+    // The answer to a request may end after its connection did.
+    if (!this.#isKept && this.#lists.all.has(this)) this.#lists.waiting.add(this);
+  }
+
+  /** It is the program's turn. */
+  work(): void {
+    this.#lists.waiting.delete(this);
+  }
+
+  /** The client has shown that it is one of the operator's: it keeps its place whoever else arrives, within the limits of time. */
+  keep(): void {
+    this.#isKept = true;
+    this.#lists.waiting.delete(this);
+  }
+
+  /** It is a WebSocket now, which another object owns; or it is gone. */
   handOver(): void {
-    this.#all.delete(this);
+    this.#lists.all.delete(this);
+    this.#lists.waiting.delete(this);
   }
 
   isOver(times: ConnectionTimes, now: number): boolean {

@@ -12,12 +12,14 @@ import { clientFaults } from '../client-fault.ts';
 import type { ListenAddress } from '../command-line/command-line.ts';
 import type { Logger } from '../log.ts';
 import { listenError } from '../runtime-error.ts';
+import { isSameMachine } from '../same-machine.ts';
 import { hasBody } from './body.ts';
 import { Connection, connectionOf } from './connection.ts';
 import { admitsHost, hostNameOf } from './host-name.ts';
 import { headAndBody, lastWords, type Words } from './last-words.ts';
 import { ClientPlaces, type PlaceLimits, type Places } from './places.ts';
 import { readTarget, type Target } from './target.ts';
+import { Waiting } from './waiting.ts';
 
 /** What a door itself refuses, with its HTTP status. */
 export const DOOR_ERRORS = {
@@ -48,7 +50,6 @@ export type DoorLimits = PlaceLimits & {
 /** For doors that answer a few programs with a few kilobytes. */
 export const SMALL_DOOR: DoorLimits = {
   connections: 64,
-  perClient: 48,
   reserved: 16,
   headBytes: 8_192,
   bodyBytes: 0,
@@ -122,10 +123,10 @@ export class Door {
   readonly #log: Pick<Logger, 'error'>;
   readonly #places: Places;
   readonly #server: Server;
-  /** Those that speak HTTP; an opened WebSocket is its owner's. */
   /** Requests that are being handled, also those whose client is gone: what they read must not be closed before they end. */
   readonly #running = new Set<Promise<void>>();
   readonly #connections = new Set<Connection>();
+  readonly #waiting = new Waiting<Connection>();
   readonly #words: NonNullable<DoorHandlers['words']>;
   /** One for all sockets: a door may hold tens of thousands. */
   readonly #gone: (this: Socket) => void;
@@ -171,7 +172,7 @@ export class Door {
     return this.#server;
   }
 
-  /** Connections that speak HTTP now, and those that found no place. */
+  /** Connections that speak HTTP now, and those that found no place or had to make room. */
   get figures(): { readonly open: number; readonly refused: number } {
     return { open: this.#connections.size, refused: this.#refused };
   }
@@ -217,24 +218,39 @@ export class Door {
     socket.on('error', destroyThis);
     const { remoteAddress, localAddress = '' } = socket;
     // The peer may be gone before it was accepted.
-    const place = remoteAddress === undefined ? undefined : this.#places.take(remoteAddress, localAddress);
+    const place = remoteAddress === undefined ? undefined : this.#placeFor(remoteAddress, localAddress);
     if (place === undefined) {
       this.#refused++;
       socket.destroy();
       return;
     }
-    new Connection(socket, place, this.#connections, performance.now());
+    const lists = { all: this.#connections, waiting: this.#waiting };
+    new Connection(socket, place, isSameMachine(remoteAddress, localAddress), lists, performance.now());
     socket.on('close', this.#gone);
   }
 
+  /** Where all places are taken, the connection that has waited longest for its client makes room. */
+  #placeFor(remote: string, local: string): string | undefined {
+    const place = this.#places.take(remote, local);
+    if (place !== undefined || this.#places.isFull?.(remote, local) !== true) return place;
+    const displaced = this.#waiting.longest(isSameMachine(remote, local));
+    if (displaced === undefined) return undefined;
+    this.#refused++;
+    displaced.socket.off('close', this.#gone).destroy();
+    this.#release(displaced);
+    return this.#places.take(remote, local);
+  }
+
+  #release(connection: Connection): void {
+    connection.handOver();
+    this.#places.giveBack(connection.place);
+  }
+
   #whenGone(): (this: Socket) => void {
-    const connections = this.#connections;
-    const places = this.#places;
+    const release = (connection: Connection): void => this.#release(connection);
     return function (this: Socket): void {
       const connection = connectionOf(this);
-      if (connection === undefined) return;
-      connections.delete(connection);
-      places.giveBack(connection.place);
+      if (connection !== undefined) release(connection);
     };
   }
 
@@ -249,6 +265,11 @@ export class Door {
     const connection = connectionOf(request.socket);
     if (connection === undefined || connection.requests >= MAX_PIPELINED) return void request.socket.destroy();
     connection.begin(performance.now());
+    if (hasBody(request)) {
+      connection.wait();
+      request.once('end', () => connection.work());
+    }
+    response.once('prefinish', () => connection.wait());
     response.on('close', () => connection.done(performance.now()));
     response.on('error', () => response.destroy());
     const target = readTarget(request.url);

@@ -7,8 +7,8 @@ import { isSameMachine } from '../same-machine.ts';
 
 export type PlaceLimits = {
   readonly connections: number;
-  /** Of one client; a listed proxy speaks for many and has no such limit. */
-  readonly perClient: number;
+  /** Of one client; a listed proxy speaks for many and has no such limit. Without it one client may have all that nobody else asks for. */
+  readonly perClient?: number;
   /** Of all, those that only this machine gets. */
   readonly reserved?: number;
 };
@@ -18,6 +18,8 @@ export interface Places {
   /** The name the connection is counted under; undefined when there is no place for it. */
   take(remote: string, local: string): string | undefined;
   giveBack(name: string): void;
+  /** Whether a connection finds no place because all are taken, and not for a limit of its client; then another can make room for it. */
+  isFull?(remote: string, local: string): boolean;
 }
 
 export class ClientPlaces implements Places {
@@ -32,15 +34,26 @@ export class ClientPlaces implements Places {
   }
 
   take(remote: string, local: string): string | undefined {
-    const { connections, perClient, reserved = 0 } = this.#limits;
-    if (this.#all >= connections - reserved && (this.#all >= connections || !isSameMachine(remote, local)))
-      return undefined;
+    if (this.#lacksPlace(remote, local) || this.#hasTooMany(remote)) return undefined;
     const name = clientKey(remote);
-    const open = this.#byClient.get(name) ?? 0;
-    if (open >= perClient && this.#proxies?.has(remote) !== true) return undefined;
     this.#all++;
-    this.#byClient.set(name, open + 1);
+    this.#byClient.set(name, (this.#byClient.get(name) ?? 0) + 1);
     return name;
+  }
+
+  isFull(remote: string, local: string): boolean {
+    return this.#lacksPlace(remote, local) && !this.#hasTooMany(remote);
+  }
+
+  #lacksPlace(remote: string, local: string): boolean {
+    const { connections, reserved = 0 } = this.#limits;
+    return this.#all >= connections - reserved && (this.#all >= connections || !isSameMachine(remote, local));
+  }
+
+  #hasTooMany(remote: string): boolean {
+    const { perClient } = this.#limits;
+    if (perClient === undefined || this.#proxies?.has(remote) === true) return false;
+    return (this.#byClient.get(clientKey(remote)) ?? 0) >= perClient;
   }
 
   giveBack(name: string): void {

@@ -61,6 +61,69 @@ test('names that are none are served or refused, like any other', async () => {
   }
 });
 
+/** A first message of TLS 1.2 with these bytes as the extension that names the server, in records as large as they may be. */
+function hello(name: Buffer): Buffer {
+  const sized = (bytes: Buffer, width: 1 | 2 | 3): Buffer => {
+    const length = Buffer.alloc(width);
+    length.writeUIntBE(bytes.length, 0, width);
+    return Buffer.concat([length, bytes]);
+  };
+  const extension = (kind: number, bytes: Buffer) => Buffer.concat([Buffer.from([0, kind]), sized(bytes, 2)]);
+  const groups = extension(10, sized(Buffer.from([0, 29, 0, 23]), 2));
+  const signatures = extension(13, sized(Buffer.from([4, 3, 8, 4, 4, 1]), 2));
+  const body = Buffer.concat([
+    Buffer.from([3, 3]),
+    randomBytes(32),
+    sized(Buffer.alloc(0), 1),
+    sized(Buffer.from([0xc0, 0x2b, 0xc0, 0x2f]), 2),
+    sized(Buffer.from([0]), 1),
+    sized(Buffer.concat([extension(0, name), groups, signatures]), 2),
+  ]);
+  const message = Buffer.concat([Buffer.from([1]), sized(body, 3)]);
+  const records: Buffer[] = [];
+  for (let at = 0; at < message.length; at += 16_384)
+    records.push(Buffer.from([22, 3, 1]), sized(message.subarray(at, at + 16_384), 2));
+  return Buffer.concat(records);
+}
+
+const nameList = (...names: Buffer[]): Buffer => {
+  const entries = names.map((bytes) => Buffer.concat([Buffer.from([0, bytes.length >> 8, bytes.length & 255]), bytes]));
+  const list = Buffer.concat(entries);
+  return Buffer.concat([Buffer.from([list.length >> 8, list.length & 255]), list]);
+};
+
+const HANDSHAKE = 22;
+const ALERT = 21;
+/** From a listed proxy (doors-process.ts), for a client of its own. */
+const PROXY_V2 = Buffer.concat([
+  Buffer.from('0d0a0d0a000d0a515549540a2111000c', 'hex'),
+  Buffer.from([192, 0, 2, 1, 192, 0, 2, 2, 1, 2, 3, 4]),
+]);
+
+test.each([
+  ['a name', nameList(Buffer.from('pool.example'))],
+  ['no bytes', Buffer.alloc(0)],
+  ['no names', nameList()],
+  ['an empty name', nameList(Buffer.alloc(0))],
+  ['64 KiB', nameList(Buffer.alloc(65_400, 'x'))],
+  ['256 bytes', nameList(Buffer.alloc(256, 'x'))],
+  ['NUL', nameList(Buffer.from('pool.example\0.evil'))],
+  ['bytes that are no text', nameList(Buffer.from([0xff, 0xfe, 0x80, 0xc3]))],
+  ['two names', nameList(Buffer.from('a.example'), Buffer.from('b.example'))],
+  ['a list that is longer than it says', Buffer.concat([nameList(Buffer.from('a')), Buffer.from('b')])],
+  ['a list that is shorter than it says', nameList(Buffer.from('abc')).subarray(0, 5)],
+])('a server name of %s is answered by the library, also behind a proxy', async (_, name) => {
+  for (const localAddress of ['127.0.0.1', '127.0.0.2']) {
+    const tcp = connectTcp({ port: doors.ports.stratum, host: '127.0.0.1', localAddress });
+    tcp.on('error', () => undefined);
+    if (localAddress === '127.0.0.2') tcp.write(PROXY_V2);
+    tcp.write(hello(name));
+    const [first] = (await once(tcp, 'data')) as [Buffer];
+    expect([HANDSHAKE, ALERT]).toContain(first[0]);
+    tcp.destroy();
+  }
+});
+
 test('tickets: those of the server shorten a handshake, changed ones are a handshake like any other', async () => {
   const first = await secured({ maxVersion: 'TLSv1.2' });
   expect(await pinged(first)).toContain('"result":{}');

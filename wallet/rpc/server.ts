@@ -7,6 +7,7 @@ import type { Duplex } from 'node:stream';
 import { isLoopback, TrustedProxies } from '../../runtime/client-address.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { readBody } from '../../runtime/door/body.ts';
+import { connectionOf } from '../../runtime/door/connection.ts';
 import { DOOR_ERRORS, Door, type DoorLimits, refuseUpgrade } from '../../runtime/door/door.ts';
 import type { Words } from '../../runtime/door/last-words.ts';
 import type { Target } from '../../runtime/door/target.ts';
@@ -26,7 +27,6 @@ export const SERVER_LIMITS = {
 
 const DOOR_LIMITS: DoorLimits = {
   connections: 128,
-  perClient: 128,
   // Other machines may not shut out the pool that pays through this wallet.
   reserved: 64,
   headBytes: 8_192,
@@ -146,12 +146,12 @@ export class WalletServer {
       };
     if (!this.#authorized(request.headers.authorization))
       return { code: 'unauthorized', message: 'Authorization: Bearer TOKEN is missing or wrong' };
+    connectionOf(request.socket)?.keep();
     return undefined;
   }
 
   #isSecure({ headers, socket: { remoteAddress, localAddress } }: IncomingMessage): boolean {
-    const proto = headers['x-forwarded-proto'];
-    return isSecureCall({ remote: remoteAddress, local: localAddress, proto }, this.#proxies);
+    return isSecureCall({ remote: remoteAddress, local: localAddress, headers }, this.#proxies);
   }
 
   #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, target: Target): void {

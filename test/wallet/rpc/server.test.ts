@@ -120,10 +120,27 @@ test('beyond this machine only with --allow-remote, and then only through TLS', 
   });
 });
 
+test.each([
+  ['a proxy that does not say how it was called', { 'x-forwarded-for': '192.0.2.1' }],
+  ['another way to say for whom', { forwarded: 'for=192.0.2.1;proto=https' }],
+  ['a proxy that only names itself', { via: '1.1 proxy' }],
+  ['the address alone', { 'x-real-ip': '127.0.0.1' }],
+  ['two proxies, the second without TLS', { 'x-forwarded-for': '192.0.2.1', 'x-forwarded-proto': 'https, http' }],
+  ['two proxies, the first without TLS', { 'x-forwarded-for': '192.0.2.1', 'x-forwarded-proto': 'http, https' }],
+  ['something like TLS', { 'x-forwarded-for': '192.0.2.1', 'x-forwarded-proto': 'https://' }],
+  ['nothing', { 'x-forwarded-for': '192.0.2.1', 'x-forwarded-proto': '' }],
+])('what a proxy of this machine passes on is not a call of this machine: %s', async (_, forwarded) => {
+  const { post } = await serve(await openTestWallet(new FakeNode()), { allowRemote: true });
+  const call = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'status', params: {} });
+  expect(await post(call, forwarded)).toMatchObject({ status: 403, body: { error: { code: 'tls_required' } } });
+  const both = { ...forwarded, 'x-forwarded-proto': 'https' };
+  expect((await post(call, both)).status).toBe(200);
+});
+
 test('that a call came by TLS is believed from this machine and from listed proxies only', () => {
   const proxies = new TrustedProxies(['10.0.0.7', '2001:db8::/32']);
   const isSecure = (remote: string, proto?: string, local = '10.0.0.1') =>
-    isSecureCall({ remote, local, proto }, proxies);
+    isSecureCall({ remote, local, headers: proto === undefined ? {} : { 'x-forwarded-proto': proto } }, proxies);
   expect([isSecure('127.0.0.1'), isSecure('127.0.0.1', 'https'), isSecure('127.0.0.1', 'http')]).toEqual([
     true,
     true,
