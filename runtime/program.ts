@@ -13,6 +13,7 @@ import {
   type ValuesOf,
 } from './command-line/command-line.ts';
 import { section } from './command-line/help.ts';
+import { giveBackIdleMemory } from './idle-memory.ts';
 import { InvariantError } from './invariant.ts';
 import { readConfigText } from './private-file.ts';
 import { RuntimeError } from './runtime-error.ts';
@@ -120,5 +121,6 @@ export async function runProgram(program: Command): Promise<void> {
     processTerminal.err(defectText(program.spec.name, error));
     process.exit(DEFECT_EXIT);
   });
+  giveBackIdleMemory();
   process.exitCode = await program.start(process.argv.slice(2), processTerminal);
 }

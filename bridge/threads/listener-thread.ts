@@ -3,6 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { attachVerifier, type VerifierTicket } from '../../kernels/verifier.ts';
 import { clientFaults } from '../../runtime/client-fault.ts';
 import { steadyNow } from '../../runtime/clock.ts';
+import { giveBackIdleMemory } from '../../runtime/idle-memory.ts';
 import { useNativeSha384 } from '../../runtime/native-sha384.ts';
 import { randomPieces } from '../../runtime/random-pieces.ts';
 import { Desk } from '../connection/desk.ts';
@@ -14,6 +15,7 @@ import { PortCalls } from './port-calls.ts';
 
 if (parentPort === null) throw new Error('this file is the program of a worker thread');
 useNativeSha384();
+giveBackIdleMemory();
 
 const { options, ticket } = workerData as { options: ListenerThreadOptions; ticket: VerifierTicket };
 

@@ -25,6 +25,7 @@ import { OperatorToken } from '../../pool/api/operator-token.ts';
 import { startWeb } from '../../pool/api/web.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { clientFaults } from '../../runtime/client-fault.ts';
+import { giveBackIdleMemory } from '../../runtime/idle-memory.ts';
 import { createLogger, readLevelFilter } from '../../runtime/log.ts';
 import { Metrics } from '../../runtime/metrics.ts';
 import { listenForMetrics } from '../../runtime/metrics-listener.ts';
@@ -48,6 +49,8 @@ const log = createLogger(
     now: Date.now,
   },
 );
+// As every program does.
+giveBackIdleMemory();
 const bind = { host: '127.0.0.1', port: 0 };
 
 async function nodeDoors(): Promise<Partial<Record<DoorName, number>>> {
@@ -184,10 +187,10 @@ const ports = Object.assign(
 
 process.on('exit', () => rmSync(directory, { recursive: true, force: true }));
 process.on('disconnect', () => process.exit(0));
-process.on('message', () => {
-  globalThis.gc?.();
-  const { rss, heapUsed, external } = process.memoryUsage();
-  const figures: Figures = { rss, heap: heapUsed + external, errors: errors.splice(0), faults: clientFaults.take() };
+process.on('message', (word) => {
+  if (word === 'collect') globalThis.gc?.();
+  const { heapUsed, external } = process.memoryUsage();
+  const figures: Figures = { heap: heapUsed + external, errors: errors.splice(0), faults: clientFaults.take() };
   process.send?.(figures);
 });
 process.send?.(ports);
