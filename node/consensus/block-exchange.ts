@@ -29,6 +29,10 @@ const GIVEN_UP = 8;
 /** Of bodies, to one neighbour: the largest cut at once, and then as much as a busy chain has. */
 const SERVED = { perSecond: 8 * 1024 * 1024, burst: 72 * 1024 * 1024 };
 
+/** Identifiers in offers and questions that are looked up, each a read of the store: of one neighbour that is known, and of all strangers together. What comes beyond it is not looked at. */
+const LOOKED_UP = { perSecond: 2_000, burst: 16_000 };
+const LOOKED_UP_STRANGERS = { perSecond: 2_000, burst: 4_000 };
+
 /** What no honest neighbour offers, whatever height it stands at. */
 const FAULTS: ReadonlySet<NodeErrorCode> = new Set(['pow_above_target', 'header_malformed', 'body_malformed']);
 
@@ -75,6 +79,8 @@ export class BlockExchange {
   readonly #with: BlockExchangeDependencies;
   readonly #asked = new Map<string, Asked & { readonly id: Bytes }>();
   readonly #served = new Map<Peer, Bucket>();
+  /** Without a neighbour: of strangers. */
+  readonly #lookedUp = new Map<Peer | undefined, Bucket>();
   readonly #unsubscribe: () => void;
   #turn = 0;
 
@@ -94,6 +100,7 @@ export class BlockExchange {
 
   left(peer: Peer): void {
     this.#served.delete(peer);
+    this.#lookedUp.delete(peer);
     for (const [name, asked] of this.#asked) if (asked.peer === peer) this.#askNext(name, asked);
   }
 
@@ -141,12 +148,24 @@ export class BlockExchange {
       this.#receive(peer, message.header, message.body).catch((error) =>
         this.#with.log.error('a block of a neighbour could not be looked at', { error }),
       );
+    else if (!this.#mayLookUp(peer, message.ids.length)) return true;
     else if (message.type === 'want') this.#serve(peer, message.ids);
     else {
       const unknown = message.ids.filter((id) => this.#with.node.block(id) === undefined);
       this.#ask(peer, unknown, MAX_ASKED - this.#askedOf(peer));
     }
     return true;
+  }
+
+  #mayLookUp(peer: Peer, count: number): boolean {
+    const { transport, steady } = this.#with;
+    const isKnown = transport.known().includes(peer);
+    const of = isKnown ? peer : undefined;
+    const rate = isKnown ? LOOKED_UP : LOOKED_UP_STRANGERS;
+    const now = steady();
+    const bucket = take(this.#lookedUp.get(of) ?? fullBucket(rate, now), rate, now, count);
+    if (bucket !== undefined) this.#lookedUp.set(of, bucket);
+    return bucket !== undefined;
   }
 
   #askedOf(peer: Peer): number {

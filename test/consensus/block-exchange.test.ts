@@ -15,15 +15,20 @@ const idOf = (n: number) => {
 let now = 0;
 let sent: { to: Peer; type: string | undefined; count: number }[] = [];
 let submitted: Uint8Array[] = [];
+let lookedUp = 0;
 let exchange: BlockExchange;
 
 beforeEach(() => {
   now = 0;
   sent = [];
   submitted = [];
+  lookedUp = 0;
   exchange = new BlockExchange({
     node: {
-      block: () => undefined,
+      block: () => {
+        lookedUp++;
+        return undefined;
+      },
       blockBody: () => undefined,
       waitingBlocks: () => [],
       submitBlock: async (header: Uint8Array) => {
@@ -34,7 +39,7 @@ beforeEach(() => {
     } as never,
     transport: {
       start: () => undefined,
-      known: () => [],
+      known: () => ['a', 'b', 'c'],
       peers: () => ['a', 'b', 'c'],
       send: (to, bytes) => {
         const message = decodeBlockMessage(bytes);
@@ -85,4 +90,15 @@ test('offers of blocks that do not exist fill the sender’s own count alone, an
   exchange.tick();
   offer('a', idOf(5));
   expect(sent.at(-1)).toEqual({ to: 'a', type: 'want', count: 1 });
+});
+
+test('strangers that offer and ask for what does not exist cost a bounded number of reads, and take nothing from those that are known', () => {
+  for (let i = 0; i < 1_000; i++) {
+    const ids = Array.from({ length: 64 }, (_, n) => idOf(1_000_000 + i * 64 + n));
+    exchange.take(`stranger ${i % 64}`, encodeBlockMessage({ type: i % 2 === 0 ? 'offer' : 'want', ids }));
+  }
+  expect(lookedUp).toBeLessThanOrEqual(4_000);
+  const before = sent.length;
+  offer('a', idOf(5));
+  expect(sent.slice(before)).toEqual([{ to: 'a', type: 'want', count: 1 }]);
 });
