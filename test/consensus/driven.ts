@@ -7,6 +7,7 @@ import { ConsensusLog } from '../../node/consensus/log-file.ts';
 import { developmentGenesis, developmentKey, validatorName } from '../../node/development.ts';
 import { type ConsensusNode, createNode } from '../../node/node.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
+import { chainId, encodeGenesis } from '../../protocol/genesis.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import { quickHash, searchNonce, silentLog } from '../node/bed.ts';
@@ -32,6 +33,10 @@ export class DrivenNetwork {
       validators: MEMBERS,
       intervalCuts,
     });
+  }
+
+  get chainId(): Bytes {
+    return chainId(encodeGenesis(this.#genesis));
   }
 
   /** `member` undefined: a node that only follows. The same name opens the same store again. */

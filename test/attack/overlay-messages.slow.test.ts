@@ -1,0 +1,136 @@
+/**
+ * Four validators with real ledgers over real sockets, and strangers at all of them that send whatever hurts: garbage, frames of the largest size, votes of far heights and of nobody, invalid signatures, questions and
+ * offers without end; some never read, some come again and again. The chain goes on, every member stays joined to every other, and all have the same cuts.
+ */
+import { randomBytes } from 'node:crypto';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, expect, test } from 'vitest';
+import { encodeBlockMessage } from '../../node/consensus/block-exchange.ts';
+import { encodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
+import { encodeHello, frameBytes, MAX_FRAME_BYTES } from '../../node/consensus/tcp-frames.ts';
+import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
+import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/votes.ts';
+import { developmentKey, validatorName } from '../../node/development.ts';
+import { signMessageAside } from '../../node/ml-dsa.ts';
+import { type Bytes, concat, toHex } from '../../protocol/bytes.ts';
+import { steadyMillis } from '../../runtime/clock.ts';
+import { freePorts } from '../../runtime/free-port.ts';
+import { type Driven, DrivenNetwork, MEMBERS } from '../consensus/driven.ts';
+import { randomOf, silentLog } from '../node/bed.ts';
+
+const random = randomOf(4);
+const sockets = new Set<Socket>();
+const transports: TcpTransport[] = [];
+let network: DrivenNetwork | undefined;
+let isOver = false;
+afterEach(async () => {
+  isOver = true;
+  for (const socket of sockets) socket.destroy();
+  await network?.close();
+});
+
+async function startMembers(): Promise<{ members: Driven[]; ports: number[] }> {
+  network = new DrivenNetwork();
+  const ports = await freePorts(MEMBERS);
+  const at = (port: number) => ({ host: '127.0.0.1', port });
+  const members: Driven[] = [];
+  for (const [member, port] of ports.entries()) {
+    const { publicKey, privateKey } = developmentKey(validatorName(member));
+    const transport = new TcpTransport(
+      { chainId: network.chainId, binds: [at(port)], neighbours: ports.slice(member + 1).map(at) },
+      {
+        log: silentLog,
+        steady: steadyMillis,
+        identify: async (message) => ({ publicKey, signature: await signMessageAside(privateKey, message) }),
+        members: () => Array.from({ length: MEMBERS }, (_, i) => developmentKey(validatorName(i))),
+      },
+    );
+    await transport.listen();
+    transports.push(transport);
+    members.push(await network.start(`${member}`, member, { transport }));
+  }
+  return { members, ports };
+}
+
+type Stroke = (height: number) => Bytes;
+
+const vote = (height: number, member: number, round = 0): Bytes =>
+  encodeMessage({
+    type: 'vote',
+    vote: {
+      kind: random(2) === 0 ? PREVOTE : PRECOMMIT,
+      height,
+      round,
+      member,
+      cut: random(2) === 0 ? NIL : randomBytes(48).toString('latin1'),
+      signature: new Uint8Array(randomBytes(3_309)),
+    },
+  });
+
+const have = (height: number): Bytes =>
+  encodeMessage({
+    type: 'have',
+    have: {
+      ...{ height, round: 0, prevotes: 0n, precommits: 0n, hasProposal: false, validRound: -1, wantPolka: -1 },
+      ...{ wantCut: NIL, lastRound: 0, lastPrecommits: 0n },
+    },
+  });
+
+const ids = () => Array.from({ length: 64 }, () => new Uint8Array(randomBytes(48)));
+
+const STROKES: Readonly<Record<string, Stroke>> = {
+  garbage: () => frameBytes(new Uint8Array(randomBytes(1 + random(2_000)))),
+  // As large as a frame may be: a proposal, a proof, a final cut, a block of nothing but junk.
+  junk: () => frameBytes(concat(Uint8Array.of(1 + random(8)), new Uint8Array(MAX_FRAME_BYTES - 1).fill(random(256)))),
+  // 64 MiB are announced: the length alone ends it.
+  huge: () => concat(Uint8Array.of(0, 0, 0, 4), new Uint8Array(100_000)),
+  'half a frame': () => frameBytes(new Uint8Array(50_000)).subarray(0, 20_000),
+  'far heights': (height) => concat(...[2, 50, 1e9].map((far) => frameBytes(vote(height + far, random(4))))),
+  'past heights': (height) =>
+    concat(...[1, 5, 20].map((past) => frameBytes(vote(Math.max(1, height - past), random(4))))),
+  nobody: (height) => frameBytes(vote(height, 4 + random(250))),
+  'invalid signatures': (height) => frameBytes(vote(height, random(4), random(3))),
+  'far rounds': (height) => frameBytes(vote(height, random(4), 1_000_000 + random(1_000))),
+  questions: () => concat(...Array.from({ length: 20 }, (_, i) => frameBytes(have(1 + i)))),
+  offers: () => frameBytes(encodeBlockMessage({ type: 'offer', ids: ids() })),
+  wants: () => frameBytes(encodeBlockMessage({ type: 'want', ids: ids() })),
+  types: () => concat(...[0, 9, 200, 255].map((type) => frameBytes(Uint8Array.of(type, MESSAGE_TYPES.vote, 0)))),
+};
+
+/** Comes, hits until it is thrown out, and comes again. */
+function stranger(port: number, stroke: Stroke, height: () => number, chainId: Bytes): void {
+  if (isOver) return;
+  const socket = connect({ host: '127.0.0.1', port });
+  sockets.add(socket);
+  if (random(2) === 0) socket.resume();
+  socket.on('error', () => undefined);
+  const hello = encodeHello({ chainId, instance: randomBytes(16), challenge: randomBytes(32) });
+  socket.on('connect', () => socket.write(concat(frameBytes(hello), frameBytes(new Uint8Array(0)))));
+  const hits = setInterval(() => {
+    if (socket.writableLength < 4_000_000) socket.write(stroke(height()));
+  }, 50);
+  socket.on('close', () => {
+    sockets.delete(socket);
+    clearInterval(hits);
+    setTimeout(() => stranger(port, stroke, height, chainId), 20);
+  });
+}
+
+test('the chain goes on under every stroke at once, and members stay joined', async () => {
+  const { members, ports } = await startMembers();
+  const [first] = members as [Driven];
+  const height = () => first.node.head().height;
+  const joined = () => transports.map((transport) => transport.known().length);
+  while (height() < 2 || joined().some((count) => count < MEMBERS - 1)) await sleep(20);
+  for (const [i, stroke] of Object.values(STROKES).entries())
+    stranger(ports[i % MEMBERS] as number, stroke, height, first.node.chainId);
+  const from = height();
+  while (members.some(({ node }) => node.head().height < from + 6)) await sleep(20);
+  expect(joined()).toEqual(Array.from({ length: MEMBERS }, () => MEMBERS - 1));
+  const lowest = Math.min(...members.map(({ node }) => node.head().height));
+  for (let at = 1; at <= lowest; at++)
+    expect(new Set(members.map(({ node }) => toHex(node.cut(at)?.cutId as Bytes))).size).toBe(1);
+  // Nobody was taken for one that voted twice, and no key stopped.
+  for (const { driver } of members) expect(driver.state.stopped ?? false).toBe(false);
+});
