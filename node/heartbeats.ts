@@ -5,7 +5,7 @@
 import { type Bytes, equalBytes } from '../protocol/bytes.ts';
 import { massOf, minimumFee } from '../protocol/fee.ts';
 import { validatorId } from '../protocol/staking/names.ts';
-import { encodeOperation, type Heartbeat } from '../protocol/staking/operation.ts';
+import { type Evidence, encodeOperation, type Heartbeat } from '../protocol/staking/operation.ts';
 import {
   encodeTransaction,
   encodeTransactionBody,
@@ -47,16 +47,18 @@ const AGAIN_CUTS = 16;
 /** An epoch ended meanwhile, or another heartbeat was quicker: nothing is wrong. */
 const OVERTAKEN: ReadonlySet<string> = new Set(['operation_conflict', 'heartbeat_epoch', 'heartbeat_repeated']);
 
+/** `key` signs the operation and, where there is no other, pays. Undefined where the output is too small. */
 export function heartbeatTransaction(
   node: Pick<FullNode, 'chainId' | 'head'>,
-  heartbeat: Heartbeat,
+  heartbeat: Heartbeat | Evidence,
   key: DevelopmentKey,
   spend: UnspentOutput,
-  fees?: HeartbeatFees,
+  fees?: Pick<HeartbeatFees, 'key' | 'feePerMass'>,
 ): Uint8Array<ArrayBuffer> | undefined {
   const operation = encodeOperation(heartbeat);
   const payer = fees?.key ?? key;
-  const change = spend.amount - heartbeatFee(heartbeat, fees);
+  const isInline = payer !== key || heartbeat.name === 'evidence';
+  const change = spend.amount - heartbeatFee(heartbeat, isInline, fees?.feePerMass);
   if (change < 1n) return undefined;
   const height = node.head().height;
   const body: TransactionBody = {
@@ -78,24 +80,22 @@ export function heartbeatTransaction(
         publicKey: payer.publicKey,
         signature: signMessage(payer.privateKey, spendMessage(bytes, 0, spend)),
       },
-      // The key of an input is known to the operation too; another one must come along.
-      fees === undefined
-        ? { profile: 'referenced', signature }
-        : { profile: 'inline', publicKey: key.publicKey, signature },
+      // The consensus key of an input is known to a heartbeat; any other one must come along.
+      isInline ? { profile: 'inline', publicKey: key.publicKey, signature } : { profile: 'referenced', signature },
     ],
   });
 }
 
-/** What a heartbeat costs, in atoms. */
-export function heartbeatFee(heartbeat: Heartbeat, fees?: HeartbeatFees): bigint {
+/** What it costs, in atoms; more where the key of the operation's signature must come along. */
+export function heartbeatFee(heartbeat: Heartbeat | Evidence, isInline: boolean, feePerMass?: bigint): bigint {
   const mass = massOf({
-    witnesses: ['inline', fees === undefined ? 'referenced' : 'inline'],
+    witnesses: ['inline', isInline ? 'inline' : 'referenced'],
     inputs: 1,
     outputs: 1,
     payloadBytes: 0,
     operationBytes: encodeOperation(heartbeat).data.length,
   });
-  return minimumFee(mass, fees?.feePerMass);
+  return minimumFee(mass, feePerMass);
 }
 
 export class Heartbeats {
@@ -143,7 +143,7 @@ export class Heartbeats {
     if (validator.heartbeatEpoch >= epoch) return;
     this.#sent.set(key, { epoch, height });
     const heartbeat = { name: 'heartbeat', validator: id, epoch } as const;
-    if (fees !== undefined && heartbeatFee(heartbeat, fees) > fees.maxFeeAtoms) {
+    if (fees !== undefined && heartbeatFee(heartbeat, true, fees.feePerMass) > fees.maxFeeAtoms) {
       if (sent?.epoch !== epoch) log.warn('validator heartbeat exceeds configured fee cap', { validator: id, epoch });
       return;
     }
@@ -157,20 +157,33 @@ export class Heartbeats {
       log.warn('a heartbeat was refused', { validator: id, epoch, code: outcome.error.code });
   }
 
-  async #wire(key: DevelopmentKey, heartbeat: Heartbeat): Promise<Uint8Array | undefined> {
-    const { node, unspent, fees } = this.#dependencies;
+  #wire(key: DevelopmentKey, heartbeat: Heartbeat): Promise<Uint8Array | undefined> {
+    const { node, fees } = this.#dependencies;
     const { address } = fees?.key ?? key;
-    // Strangers can send dust: as many pages are read as it fills. Of a page the largest output pays.
-    for (let after: Outpoint | undefined; !this.#stopped; ) {
-      const page = await unspent(address, after);
-      const free = page.filter(({ outpoint }) => node.mempool.spender(outpoint) === undefined);
-      const [largest] = free.sort((a, b) => (a.amount < b.amount ? 1 : a.amount > b.amount ? -1 : 0));
-      const wire =
-        largest === undefined ? undefined : heartbeatTransaction(node, heartbeat, key, { ...largest, address }, fees);
-      if (wire !== undefined) return wire;
-      after = page.at(-1)?.outpoint;
-      if (after === undefined) break;
-    }
-    return undefined;
+    return fundedWire(
+      this.#dependencies,
+      address,
+      (spend) => heartbeatTransaction(node, heartbeat, key, spend, fees),
+      () => this.#stopped,
+    );
   }
+}
+
+/** Strangers can send dust: as many pages of outputs are read as it fills. Of a page the largest output pays. */
+export async function fundedWire(
+  { node, unspent }: Pick<HeartbeatDependencies, 'node' | 'unspent'>,
+  address: Bytes,
+  make: (spend: UnspentOutput) => Uint8Array | undefined,
+  isStopped: () => boolean,
+): Promise<Uint8Array | undefined> {
+  for (let after: Outpoint | undefined; !isStopped(); ) {
+    const page = await unspent(address, after);
+    const free = page.filter(({ outpoint }) => node.mempool.spender(outpoint) === undefined);
+    const [largest] = free.sort((a, b) => (a.amount < b.amount ? 1 : a.amount > b.amount ? -1 : 0));
+    const wire = largest === undefined ? undefined : make({ ...largest, address });
+    if (wire !== undefined) return wire;
+    after = page.at(-1)?.outpoint;
+    if (after === undefined) break;
+  }
+  return undefined;
 }

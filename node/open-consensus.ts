@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { toHex } from '../protocol/bytes.ts';
 import { validatorId } from '../protocol/staking/names.ts';
+import type { Evidence } from '../protocol/staking/operation.ts';
 import { steadyMillis } from '../runtime/clock.ts';
 import { type ListenAddress, showListenAddress } from '../runtime/command-line/command-line.ts';
 import type { Logger } from '../runtime/log.ts';
@@ -33,6 +34,7 @@ export type ConsensusDependencies = {
   now(): number;
   readonly started: (name: string, stop: () => Promise<void> | void) => void;
   readonly figures?: Pick<NodeMetrics, 'consensus'> | undefined;
+  readonly onEvidence?: ((evidence: Evidence) => void) | undefined;
 };
 
 /** A log belongs to one key: a rotated key begins another. */
@@ -40,7 +42,7 @@ const logDirectory = (dataDir: string, id: Uint8Array): string => join(dataDir, 
 
 export async function openConsensus(
   { dataDir, cutMillis, key, binds, neighbours }: ConsensusSettings,
-  { node, log, now, started, figures: metrics }: ConsensusDependencies,
+  { node, log, now, started, figures: metrics, onEvidence }: ConsensusDependencies,
 ): Promise<ConsensusDriver> {
   const { chainId } = node;
   const id = key && validatorId(key.publicKey);
@@ -72,6 +74,7 @@ export async function openConsensus(
     steady: steadyMillis,
     watch: (event, effects, state) => noted?.(event, effects, state),
     onStep: figures?.step,
+    onEvidence,
   });
   const recorder = new TraceRecorder(driver.state);
   const watch = figures && new ConsensusWatch(driver.state, figures, steadyMillis);

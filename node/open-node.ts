@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { Verifier } from '../kernels/verifier.ts';
 import type { Certificate } from '../protocol/cut.ts';
 import { NETWORKS, type NetworkName } from '../protocol/network.ts';
+import type { Evidence } from '../protocol/staking/operation.ts';
 import type { Output } from '../protocol/transaction.ts';
 import { steadyMillis } from '../runtime/clock.ts';
 import type { Logger } from '../runtime/log.ts';
@@ -18,8 +19,9 @@ import {
   EMBEDDED_VALIDATORS,
   validatorName,
 } from './development.ts';
+import { EvidenceDesk } from './evidence.ts';
 import type { FullNode } from './full-node.ts';
-import { type HeartbeatFees, Heartbeats } from './heartbeats.ts';
+import { type HeartbeatDependencies, type HeartbeatFees, Heartbeats } from './heartbeats.ts';
 import { addressIndex } from './index/address-index.ts';
 import { INDEX_NAME, outpointKey } from './index/index-keys.ts';
 import { IndexReader } from './index/index-reader.ts';
@@ -93,17 +95,21 @@ async function loadHeartbeatFees(
   return { validatorId, key, maxFeeAtoms, feePerMass };
 }
 
-function beat(node: FullNode, log: Logger, keys: readonly ValidatorKey[], fees?: HeartbeatFees): Heartbeats {
+function unspentOf(node: FullNode): HeartbeatDependencies['unspent'] {
   const index = new IndexReader(node.reader(INDEX_NAME), () => node.head().height);
-  const heartbeats = new Heartbeats({
-    node,
-    keys,
-    fees,
-    unspent: async (address, after) => (await index.unspent(address, after && outpointKey(after), 512)).value,
-    log: log.child('validator'),
-  });
+  return async (address, after) => (await index.unspent(address, after && outpointKey(after), 512)).value;
+}
+
+function beat(node: FullNode, log: Logger, keys: readonly ValidatorKey[], fees?: HeartbeatFees): Heartbeats {
+  const heartbeats = new Heartbeats({ node, keys, fees, unspent: unspentOf(node), log: log.child('validator') });
   node.on('cut', () => void heartbeats.tick().catch((error) => log.warn('no heartbeat could be sent', { error })));
   return heartbeats;
+}
+
+function accuse(node: FullNode, log: Logger, fees: HeartbeatFees): EvidenceDesk {
+  const desk = new EvidenceDesk({ node, fees, unspent: unspentOf(node), log: log.child('validator') });
+  node.on('cut', () => void desk.tick().catch((error) => log.warn('no evidence could be sent', { error })));
+  return desk;
 }
 
 export async function openNode(given: NodeSettings, dependencies: OpenNodeDependencies): Promise<FullNode> {
@@ -155,7 +161,10 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
     const heartbeats = beat(node, log, key === undefined ? keys : [key], fees);
     started('heartbeats', () => heartbeats.stop());
   }
+  const desk = fees && accuse(node, log, fees);
+  if (desk !== undefined) started('evidence', () => desk.stop());
+  const onEvidence = desk && ((evidence: Evidence) => desk.add(evidence));
   if (validators !== undefined)
-    await openConsensus({ dataDir, cutMillis, key, ...validators }, { node, log, now, started, figures });
+    await openConsensus({ dataDir, cutMillis, key, ...validators }, { node, log, now, started, figures, onEvidence });
   return node;
 }

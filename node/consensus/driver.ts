@@ -8,6 +8,7 @@ import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { CUT_HEADER_BYTES, decodeCutHeader } from '../../protocol/cut.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { epochOf } from '../../protocol/staking/limits.ts';
+import type { Evidence } from '../../protocol/staking/operation.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { CutLedger } from '../cut-ledger.ts';
@@ -26,15 +27,14 @@ import type { ConsensusFigures } from './figures.ts';
 import type { ConsensusLog } from './log-file.ts';
 import { decodeMessage, encodeMessage } from './messages.ts';
 import { beginMillis, isTimely, tickMillis, timelyIn, timeoutMillis } from './pace.ts';
+import { Receivers } from './receivers.ts';
 import { openState } from './recovery.ts';
 import { RULES } from './rules.ts';
-import { type SignatureCheck, signatureCheck, signedText } from './signatures.ts';
+import { evidenceOf, type SignatureCheck, signatureCheck, signedText } from './signatures.ts';
 import type { ConsensusState } from './state.ts';
 import type { Transport } from './transport.ts';
 import type { CutName } from './votes.ts';
 
-/** Neighbours that are told at once what this node holds. */
-const SOME = 3;
 /** Proposals whose bringer is remembered: blocks are asked of it first. */
 const KEPT_SOURCES = 64;
 /** After a write that failed; nothing is signed or sent meanwhile. */
@@ -62,6 +62,7 @@ export type DriverDependencies = {
   /** Told of each event before the engine is, and of what came out. */
   readonly watch?: (event: Event, effects: readonly Effect[], state: ConsensusState) => void;
   readonly onStep?: ConsensusFigures['step'] | undefined;
+  readonly onEvidence?: ((evidence: Evidence) => void) | undefined;
 };
 
 export class ConsensusDriver {
@@ -73,15 +74,14 @@ export class ConsensusDriver {
   readonly #desk: CutDesk;
   readonly #blocks: BlockExchange;
   readonly #timers = new Set<NodeJS.Timeout>();
-  /** Where each member's messages last came from, and who brought a proposal. */
-  readonly #members = new Map<number, Peer>();
+  readonly #receivers = new Receivers();
+  /** Who brought a proposal. */
   readonly #sources = new BoundedMap<CutName, Peer>(KEPT_SOURCES);
   #queue: Effect[] = [];
   #working: Promise<void> | undefined;
   #committee: Committee;
   readonly #ending = new AbortController();
   #closed = false;
-  #turn = 0;
 
   constructor(cutMillis: number, dependencies: DriverDependencies) {
     const { node, transport, signer, steady } = dependencies;
@@ -239,11 +239,9 @@ export class ConsensusDriver {
       }
       case 'decide':
         return this.#commit(effect);
-      case 'evidence': {
-        const { height, round, member } = effect.first;
-        log.warn('a member voted twice', { height, round, member, kind: effect.first.kind });
+      case 'evidence':
+        this.#accuse(effect);
         return undefined;
-      }
       case 'serve': {
         const finalized = finalizedOf(this.#ledger, effect.height);
         if (finalized !== undefined) this.#sendTo(effect.to, { type: 'finalized', finalized });
@@ -259,6 +257,15 @@ export class ConsensusDriver {
           `more than two thirds of the stake stand for cut ${hexOf(effect.cut)}, which is not valid here`,
         );
     }
+  }
+
+  /** Told on: whoever holds one of the two votes, or none, has the evidence too then. */
+  #accuse({ first, second }: Effect & { do: 'evidence' }): void {
+    const { height, round, member, kind } = first;
+    this.#with.log.warn('a member voted twice', { height, round, member, kind });
+    for (const vote of [first, second]) this.#send('all', { type: 'vote', vote });
+    const accused = this.#ledger.committee(height)?.members[member];
+    if (accused !== undefined) this.#with.onEvidence?.(evidenceOf(accused.validatorId, first, second));
   }
 
   #build({ height, round, last }: Effect & { do: 'build' }): void {
@@ -307,7 +314,7 @@ export class ConsensusDriver {
   #enter(height: number): void {
     this.#desk.clear();
     const committee = this.#committeeFor(height);
-    if (committee !== this.#committee) this.#members.clear();
+    if (committee !== this.#committee) this.#receivers.forget();
     this.#committee = committee;
     this.#feed({ type: 'height', height, committee, self: this.#self() });
     // Proposals that came early were not measured by the clock.
@@ -318,26 +325,11 @@ export class ConsensusDriver {
 
   #send(to: Receiver, message: Message): void {
     const bytes = encodeMessage(message);
-    for (const peer of this.#receivers(to)) this.#with.transport.send(peer, bytes);
+    for (const peer of this.#receivers.of(to, this.#with.transport)) this.#with.transport.send(peer, bytes);
   }
 
   #sendTo(peer: Peer, message: Message): void {
     this.#with.transport.send(peer, encodeMessage(message));
-  }
-
-  #receivers(to: Receiver): readonly Peer[] {
-    if (typeof to === 'object' && 'peer' in to) return [to.peer];
-    const { transport } = this.#with;
-    const peers = transport.peers();
-    if (to === 'all' || peers.length === 0) return peers;
-    const bringer = typeof to === 'object' ? this.#members.get(to.member) : undefined;
-    if (bringer !== undefined && peers.includes(bringer)) return [bringer];
-    // Strangers, however many, must not stand between this node and those who answer.
-    const known = transport.known();
-    const asked = known.length > 0 ? known : peers;
-    this.#turn += SOME;
-    const count = Math.min(SOME, asked.length);
-    return Array.from({ length: count }, (_, i) => asked[(this.#turn + i) % asked.length] as Peer);
   }
 
   #receive(peer: Peer, bytes: Bytes): void {
@@ -365,7 +357,7 @@ export class ConsensusDriver {
     if (worth === 'invalid') this.#drop(peer, `an invalid signature in a ${message.type}`);
     if (worth !== 'take') return;
     if (message.type === 'vote') {
-      if (message.vote.height === this.state.height) this.#members.set(message.vote.member, peer);
+      if (message.vote.height === this.state.height) this.#receivers.cameFrom(message.vote.member, peer);
       this.#feed({ type: 'vote', vote: message.vote });
     } else if (message.type === 'proof') this.#feed({ type: 'proof', proof: message.proof });
     else if (message.type === 'finalized') {
@@ -373,7 +365,7 @@ export class ConsensusDriver {
       this.#feed({ type: 'finalized', finalized: message.finalized });
     } else {
       const { proposal } = message;
-      this.#members.set(this.#committee.proposer(proposal.height, proposal.round), peer);
+      this.#receivers.cameFrom(this.#committee.proposer(proposal.height, proposal.round), peer);
       this.#sources.set(proposal.cut, peer);
       this.#takeProposal(proposal);
     }

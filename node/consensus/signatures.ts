@@ -3,6 +3,7 @@ import { type KeyObject, verify } from 'node:crypto';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
 import { proposalMessage } from '../../protocol/proposal.ts';
+import type { Evidence } from '../../protocol/staking/operation.ts';
 import { voteMessage } from '../../protocol/vote.ts';
 import { importPublicKey } from '../ml-dsa.ts';
 import type { Committee } from './committee.ts';
@@ -12,8 +13,20 @@ import { type CutName, NIL, PREVOTE, type Vote } from './votes.ts';
 export const cutBytes = (cut: CutName): Bytes =>
   cut === NIL ? new Uint8Array(ID_BYTES) : new Uint8Array(Buffer.from(cut, 'latin1'));
 
-const voteText = (chainId: Bytes, { kind, height, round, cut }: Vote): Bytes =>
-  voteMessage(chainId, { kind: kind === PREVOTE ? 'prevote' : 'precommit', height, round, cutId: cutBytes(cut) });
+const placed = ({ kind, height, round, cut }: Vote) =>
+  ({ kind: kind === PREVOTE ? 'prevote' : 'precommit', height, round, cutId: cutBytes(cut) }) as const;
+
+const voteText = (chainId: Bytes, vote: Vote): Bytes => voteMessage(chainId, placed(vote));
+
+/** Two votes of one member for one place, as the chain takes them. */
+export const evidenceOf = (validator: Bytes, first: Vote, second: Vote): Evidence => ({
+  name: 'evidence',
+  validator,
+  votes: [
+    { vote: placed(first), signature: first.signature },
+    { vote: placed(second), signature: second.signature },
+  ],
+});
 
 const proposalText = (chainId: Bytes, { height, round, validRound, cut }: Proposal): Bytes =>
   proposalMessage(chainId, { height, round, validRound, cutId: cutBytes(cut) });

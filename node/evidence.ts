@@ -1,0 +1,102 @@
+/**
+ * Evidence on its way into the chain (consensus rule 10): two votes of one member for one place, as a transaction that the fee key of this validator pays. It is sent again until the
+ * member is slashed: a cut may leave it out, and others may be quicker.
+ */
+import { type Bytes, toHex } from '../protocol/bytes.ts';
+import type { Evidence } from '../protocol/staking/operation.ts';
+import type { Logger } from '../runtime/log.ts';
+import type { FullNode } from './full-node.ts';
+import {
+  fundedWire,
+  type HeartbeatDependencies,
+  type HeartbeatFees,
+  heartbeatFee,
+  heartbeatTransaction,
+} from './heartbeats.ts';
+
+export type EvidenceDependencies = Pick<HeartbeatDependencies, 'unspent'> & {
+  readonly node: FullNode;
+  readonly fees: Pick<HeartbeatFees, 'key' | 'maxFeeAtoms' | 'feePerMass'>;
+  readonly log: Logger;
+};
+
+/** One is enough for a validator, and a committee has no more members. */
+const MAX_WAITING = 64;
+/** One that is in no cut after so many is sent again, if it is not still waiting. */
+const AGAIN_CUTS = 16;
+
+/** Nothing is wrong: it waits already, is done, or its time comes with the next cut. */
+const PASSING: ReadonlySet<string> = new Set(['operation_conflict', 'validator_slashed', 'evidence_early']);
+
+export class EvidenceDesk {
+  readonly #with: EvidenceDependencies;
+  readonly #waiting = new Map<string, { readonly evidence: Evidence; sentAt: number | undefined }>();
+  #sending: Promise<void> | undefined;
+  #stopped = false;
+
+  constructor(dependencies: EvidenceDependencies) {
+    this.#with = dependencies;
+  }
+
+  add(evidence: Evidence): void {
+    const name = toHex(evidence.validator);
+    if (!this.#waiting.has(name) && this.#waiting.size < MAX_WAITING)
+      this.#waiting.set(name, { evidence, sentAt: undefined });
+  }
+
+  /** After every cut; one at a time. */
+  async tick(): Promise<void> {
+    if (this.#stopped || this.#sending !== undefined) return;
+    this.#sending = this.#sendAll();
+    try {
+      await this.#sending;
+    } finally {
+      this.#sending = undefined;
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#sending?.catch(() => undefined);
+  }
+
+  async #sendAll(): Promise<void> {
+    const { node } = this.#with;
+    for (const [name, waiting] of this.#waiting) {
+      const { height } = node.head();
+      const isSlashed = (node.staking().validator(waiting.evidence.validator)?.slashHeight ?? 0) !== 0;
+      if (isSlashed) this.#waiting.delete(name);
+      else if (waiting.sentAt === undefined || height >= waiting.sentAt + AGAIN_CUTS)
+        if (await this.#send(waiting.evidence)) waiting.sentAt = height;
+    }
+  }
+
+  /** Whether it is on its way, or cannot be sent before long. */
+  async #send(evidence: Evidence): Promise<boolean> {
+    const { node, fees, log } = this.#with;
+    const fields = { validator: evidence.validator as Bytes };
+    if (heartbeatFee(evidence, true, fees.feePerMass) > fees.maxFeeAtoms) {
+      log.warn('evidence exceeds configured fee cap', fields);
+      return true;
+    }
+    const { feePerMass, key } = fees;
+    const wire = await fundedWire(
+      this.#with,
+      key.address,
+      (spend) => heartbeatTransaction(node, evidence, key, spend, { key, feePerMass }),
+      () => this.#stopped,
+    );
+    if (wire === undefined) {
+      log.warn('cannot fund evidence', fields);
+      return true;
+    }
+    const outcome = await node.submitTransaction(wire);
+    if (outcome.status !== 'refused') {
+      log.warn('evidence sent: a validator voted twice', fields);
+      return true;
+    }
+    const { code } = outcome.error;
+    if (!PASSING.has(code)) log.warn('evidence was refused', { ...fields, code });
+    return code !== 'evidence_early';
+  }
+}
