@@ -2,7 +2,7 @@
  * Small files that must survive a power cut whole: the new contents are written beside the old, flushed to the disk and
  * renamed over it, and the directory is flushed too. A reader sees the old file or the new one, never a part.
  */
-import { open, readdir, rename, rm } from 'node:fs/promises';
+import { link, open, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
 /** Writers of one path within a process wait for each other: they share the name of the temporary file. */
@@ -19,18 +19,14 @@ export function writeDurably(path: string, contents: string | Uint8Array, mode =
   return write;
 }
 
+/** Two processes may write the same file, such as two miners of one user: each has a temporary file of its own, and the later one counts. */
+const temporaryOf = (path: string): string => `${path}.${process.pid}.tmp`;
+
 async function replace(path: string, contents: string | Uint8Array, mode: number): Promise<void> {
-  // Two processes may write the same file, such as two miners of one user: each has a temporary file of its own, and the later one counts.
-  const temporary = `${path}.${process.pid}.tmp`;
+  const temporary = temporaryOf(path);
   await removeLeftovers(path);
   try {
-    const file = await open(temporary, 'wx', mode);
-    try {
-      await file.writeFile(contents);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await writeBeside(temporary, contents, mode);
     await rename(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true });
@@ -56,6 +52,34 @@ function isAlive(pid: number): boolean {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code !== 'ESRCH';
   }
+}
+
+async function writeBeside(temporary: string, contents: string | Uint8Array, mode: number): Promise<void> {
+  const file = await open(temporary, 'wx', mode);
+  try {
+    await file.writeFile(contents);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** The same for a file that must not exist yet: whatever is there stays as it is, and the answer is false. */
+export async function createDurably(path: string, contents: string | Uint8Array, mode = 0o640): Promise<boolean> {
+  const temporary = temporaryOf(path);
+  await removeLeftovers(path);
+  try {
+    await writeBeside(temporary, contents, mode);
+    // Unlike a rename a link never replaces.
+    await link(temporary, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  } finally {
+    await rm(temporary, { force: true });
+  }
+  await syncDirectory(dirname(path));
+  return true;
 }
 
 /** Makes the creation, renaming and removal of files in it durable. */

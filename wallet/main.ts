@@ -13,6 +13,7 @@ import {
 } from './command/commands.ts';
 import { runChangePassword, runInit, runRestore } from './command/creation.ts';
 import { runDaemon } from './command/daemon.ts';
+import { keyExportCommands } from './command/key-export-commands.ts';
 import { creationOptions, daemonOptions, fileOptions, jsonOption, sessionOptions } from './command/options.ts';
 import { terminalPrompt } from './command/prompt.ts';
 import { stakingCommands } from './command/staking-commands.ts';
@@ -116,6 +117,7 @@ const commands = [
   ),
   ...stakingCommands(NAME),
   ...validatorCommands(NAME),
+  ...keyExportCommands(NAME),
   walletCommand(
     {
       name: `${NAME} prove-address`,

@@ -10,6 +10,7 @@ export const WALLET_ERRORS = {
   phrase_checksum: -32602,
   file_exists: -32000,
   file_missing: -32000,
+  file_unwritable: -32000,
   file_readable_by_others: -32000,
   file_damaged: -32000,
   file_password: -32000,

@@ -325,6 +325,16 @@ const ROWS: readonly Row[] = [
     'group Staking: `validators`, `positions`, `stake`, `unstake`, `withdraw`',
     'the wallet daemon; test/wallet/staking/rows.test.ts',
   ),
+  elsewhere(
+    'Operator commands',
+    '`svc-wallet validator-register`, `positions`, `validators`, `reward-address`',
+    'test/wallet/staking/operator-rows.slow.test.ts',
+  ),
+  elsewhere(
+    'Operator commands',
+    '`svc-wallet validator-key-export`, `validator-heartbeat-fee-key-export`',
+    'test/wallet/staking/key-files.slow.test.ts',
+  ),
   elsewhere('Events: wallet daemon', 'every row', 'the wallet daemon; test/wallet'),
 
   tested('Errors: HTTP', '429', 'test/api/http.test.ts', () => {
@@ -408,10 +418,10 @@ const ROWS: readonly Row[] = [
     expect((await bed.get('/v1/chain/head', { origin: 'https://example.org' })).status).toBe(403);
   }),
   elsewhere('Authentication', '2, 3. wallet daemon; 4. mining listener; 5. metrics; 6. stratum', 'those programs'),
-  notYet(
+  elsewhere(
     'Authentication',
     '9. validator keys in encrypted files',
-    'the validators of a development chain are embedded, their keys follow from their names',
+    'test/consensus/validator-config.test.ts, test/wallet/staking/key-files.slow.test.ts',
   ),
 
   ...(

@@ -1,9 +1,9 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { writeDurably } from '../../runtime/durable-file.ts';
+import { createDurably, writeDurably } from '../../runtime/durable-file.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 test('contents are replaced whole, with the rights asked for, over what a crash left', async () => {
@@ -48,4 +48,18 @@ test('a failure leaves the old contents and no litter, and the next write works'
   expect(readdirSync(directory)).toEqual(['taken']);
   await expect(writeDurably(join(directory, 'none', 'x'), 'x')).rejects.toThrow(/ENOENT/);
   await writeDurably(join(directory, 'other'), 'fine');
+});
+
+test('a file that must not exist yet is made whole; what is there stays', async () => {
+  const directory = temporaryDirectory();
+  const path = join(directory, 'key.json');
+  writeFileSync(`${path}.${process.pid}.tmp`, 'left by a crash', { mode: 0o666 });
+  expect(await createDurably(path, 'one', 0o600)).toBe(true);
+  expect(await createDurably(path, 'two', 0o600)).toBe(false);
+  expect(readFileSync(path, 'utf8')).toBe('one');
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  // A link to nowhere is something that is there.
+  symlinkSync(join(directory, 'nowhere'), join(directory, 'link'));
+  expect(await createDurably(join(directory, 'link'), 'x')).toBe(false);
+  expect(readdirSync(directory).sort()).toEqual(['key.json', 'link']);
 });

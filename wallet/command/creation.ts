@@ -7,7 +7,7 @@ import type { ValuesOf } from '../../runtime/command-line/command-line.ts';
 import { lockDirectory } from '../../runtime/directory-lock.ts';
 import { writeDurably } from '../../runtime/durable-file.ts';
 import type { Terminal } from '../../runtime/program.ts';
-import { changePassword, passwordPath, readPassword, unlock } from '../keys/password.ts';
+import { changePassword, passwordPath, randomPassword, readPassword, unlock } from '../keys/password.ts';
 import { ENTROPY_BYTES, entropyOfPhrase, phraseOfEntropy } from '../keys/phrase.ts';
 import { PRIVATE_MODE, readPrivateFile } from '../keys/private-file.ts';
 import { sealWalletFile, writeWalletFile } from '../keys/wallet-file.ts';
@@ -17,9 +17,6 @@ import { type creationOptions, defaultFile, type fileOptions } from './options.t
 import type { Prompt } from './prompt.ts';
 
 type CreationValues = ValuesOf<typeof creationOptions>;
-
-/** 32 characters of base64url: 192 bits. */
-const randomPassword = (): string => randomBytes(24).toString('base64url');
 
 async function newPassword(prompt: Prompt): Promise<string> {
   if (!prompt.interactive)

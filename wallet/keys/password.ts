@@ -2,6 +2,7 @@
  * Where the password comes from: `--password-file`, else `<wallet file>.password` when it exists, else the terminal. The
  * change of a password writes the new password file beside the old one first, so that a crash in between loses neither.
  */
+import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -14,6 +15,9 @@ import { openWalletFile, readWalletFile, sealWalletFile, type WalletSecrets, wri
 export type Unlocked = { readonly secrets: WalletSecrets; readonly network: NetworkName };
 
 export const passwordPath = (file: string, given: string | undefined): string => given ?? `${file}.password`;
+
+/** 32 characters of base64url: 192 bits. */
+export const randomPassword = (): string => randomBytes(24).toString('base64url');
 
 /** A trailing newline is an editor's, not part of the password. */
 export const readPassword = (path: string): string | undefined =>
