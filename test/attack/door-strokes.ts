@@ -6,6 +6,12 @@ import { handshake } from './raw-client.ts';
 /** At once. */
 const ABREAST = 1_500;
 
+/**
+ * Far longer than any door's time limits. The kernel drops connections that a full backlog has no room for, after it has told the client
+ * that they are open: a client that sends nothing would wait for ever for a door that never saw it.
+ */
+const NEVER_SEEN_MILLIS = 60_000;
+
 const isHttp = (name: DoorName): boolean => name !== 'stratum';
 const refusedAt = (name: DoorName, i: number): string => {
   if (!isHttp(name)) return i % 2 === 0 ? '\0garbage' : 'SVC3';
@@ -35,6 +41,7 @@ export function stroke(port: number, name: DoorName, i: number): Promise<void> {
     };
     socket.on('error', done).on('close', done).on('end', done);
     socket.resume();
+    socket.setTimeout(NEVER_SEEN_MILLIS, done);
     socket.on('connect', () => {
       const kind = i % 3;
       const text = [refusedAt, halfAt, resetAt][kind]?.(name, Math.floor(i / 3)) ?? '';
