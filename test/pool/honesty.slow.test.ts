@@ -18,7 +18,7 @@ import { MAIN, RunningMiner, until } from '../miner/running-miner.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { Fleet, type Instance } from './fleet.ts';
 
-/** Slices of three seconds. */
+/** Slices of three seconds; shares of a few thousand hashes. */
 const CHAIN = { blockWork: 500_000, cutMillis: 250 };
 
 /** What is waited for comes in seconds; a busy machine may take minutes. */
@@ -37,9 +37,7 @@ class Miner {
     this.dataDir = temporaryDirectory();
     this.#words = [
       ...urls.flatMap((url) => ['-o', url]),
-      // Some shares in every slice; all cores at work for more would only keep the pool from its own.
-      ...['-u', user, '-p', 'd=2000', '--no-gpu', '--cpu-threads', '1', '--throttle', '10'],
-      ...['--data-dir', this.dataDir, '--pool-api', api],
+      ...['-u', user, '-p', 'd=4000', '--no-gpu', '--cpu-threads', '1', '--data-dir', this.dataDir, '--pool-api', api],
       ...['--api-listen', '127.0.0.1:0', '--metrics-listen', 'off', ...more],
     ];
     this.running = this.#start();
