@@ -1,9 +1,13 @@
-/** `svcd validator status` and `svcd consensus dump`: what a running node knows of its part in consensus. */
-import { flag } from '../runtime/command-line/command-line.ts';
+/** `svcd validator-endpoint`; `svcd validator status` and `svcd consensus dump`: what a running node knows of its part in consensus. */
+import { toHex } from '../protocol/bytes.ts';
+import { CodedError } from '../protocol/coded-error.ts';
+import { flag, parsed, repeated } from '../runtime/command-line/command-line.ts';
 import { command, commandTable } from '../runtime/program.ts';
 import type { ConsensusReport } from './consensus-report.ts';
 import { askControl } from './control-socket.ts';
 import { storeOptions } from './node-options.ts';
+import { endpointOf, overlayKey, readRoute } from './overlay-key.ts';
+import { OVERLAY_PORTS } from './validator-options.ts';
 
 const statusOptions = { dataDir: storeOptions.dataDir } as const;
 
@@ -60,7 +64,46 @@ const dumpCommand = command(
   },
 );
 
+const endpointOptions = {
+  ...storeOptions,
+  route: repeated(
+    parsed(
+      {
+        help: 'where others reach the validator, over TCP and QUIC; at most four (default port: 28704, testnet 28709)',
+        placeholder: 'HOST[:PORT]',
+      },
+      readRoute,
+    ),
+  ),
+} as const;
+
+const endpointCommand = command(
+  {
+    name: 'svcd validator-endpoint',
+    summary: 'Makes the overlay key of a validator, once, and prints its endpoint as one line of hex.',
+    options: endpointOptions,
+    examples: [
+      {
+        line: 'svcd validator-endpoint --route validator.example.org',
+        says: 'for svc-wallet validator-register --overlay-endpoint-hex',
+      },
+      { line: 'svcd validator-endpoint', says: 'a validator without a route dials the others' },
+    ],
+  },
+  async ({ dataDir, network, route }, _operands, terminal) => {
+    try {
+      terminal.out(`${toHex(endpointOf(await overlayKey(dataDir), route, OVERLAY_PORTS[network]))}\n`);
+      return 0;
+    } catch (error) {
+      if (!(error instanceof CodedError)) throw error;
+      terminal.err(`svcd validator-endpoint: ${error.message} [${error.code}]\n`);
+      return 1;
+    }
+  },
+);
+
 export const validatorCommands = [
+  endpointCommand,
   commandTable('svcd validator', 'The validator of a running node.', [statusCommand]),
   commandTable('svcd consensus', 'The consensus of a running node.', [dumpCommand]),
 ];

@@ -131,7 +131,7 @@ export type ValidatorPlan = {
   readonly neighbours: readonly ListenAddress[];
 };
 
-const OVERLAY_PORTS: Readonly<Record<NetworkName, number>> = {
+export const OVERLAY_PORTS: Readonly<Record<NetworkName, number>> = {
   mainnet: 28_704,
   testnet: 28_709,
   testnet100: 28_709,

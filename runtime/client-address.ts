@@ -24,6 +24,12 @@ function groupsOf(text: string): number[] {
   return [...head, ...middle, ...rest].map((group) => Number.parseInt(group, 16));
 }
 
+/** The 4 or 16 bytes of an address. */
+export const addressBytes = (address: string): Uint8Array =>
+  isIPv4(address)
+    ? Uint8Array.from(address.split('.'), Number)
+    : Uint8Array.from(groupsOf(address).flatMap((group) => [group >> 8, group & 255]));
+
 /** An address as it is compared: dotted IPv4, or the groups of an IPv6 address that is no IPv4 address in disguise. */
 type Parsed = { readonly ipv4: string } | { readonly groups: readonly number[] };
 

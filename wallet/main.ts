@@ -17,6 +17,7 @@ import { keyExportCommands } from './command/key-export-commands.ts';
 import { creationOptions, daemonOptions, fileOptions, jsonOption, sessionOptions } from './command/options.ts';
 import { terminalPrompt } from './command/prompt.ts';
 import { stakingCommands } from './command/staking-commands.ts';
+import { validatorChangeCommands } from './command/validator-change-commands.ts';
 import { validatorCommands } from './command/validator-commands.ts';
 import { walletCommand, yes } from './command/wallet-command.ts';
 
@@ -117,6 +118,7 @@ const commands = [
   ),
   ...stakingCommands(NAME),
   ...validatorCommands(NAME),
+  ...validatorChangeCommands(NAME),
   ...keyExportCommands(NAME),
   walletCommand(
     {

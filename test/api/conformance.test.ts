@@ -332,6 +332,12 @@ const ROWS: readonly Row[] = [
   ),
   elsewhere(
     'Operator commands',
+    '`svc-wallet validator-heartbeat`, `validator-rotate`, `validator-endpoint`, `validator-commission`, `validator-exit`',
+    'test/wallet/staking/operator-changes.slow.test.ts',
+  ),
+  elsewhere('Operator commands', '`svcd validator-endpoint`', 'test/consensus/overlay-key.test.ts'),
+  elsewhere(
+    'Operator commands',
     '`svc-wallet validator-key-export`, `validator-heartbeat-fee-key-export`',
     'test/wallet/staking/key-files.slow.test.ts',
   ),

@@ -2,14 +2,17 @@
 import type { Command } from '../../runtime/program.ts';
 import { keyExportCommands } from '../../wallet/command/key-export-commands.ts';
 import { stakingCommands } from '../../wallet/command/staking-commands.ts';
+import { validatorChangeCommands } from '../../wallet/command/validator-change-commands.ts';
 import { validatorCommands } from '../../wallet/command/validator-commands.ts';
 
 const NAME = 'svc-wallet';
 const COMMANDS: ReadonlyMap<string, Command> = new Map(
-  [...stakingCommands(NAME), ...validatorCommands(NAME), ...keyExportCommands(NAME)].map((one) => [
-    one.spec.name.slice(NAME.length + 1),
-    one,
-  ]),
+  [
+    ...stakingCommands(NAME),
+    ...validatorCommands(NAME),
+    ...validatorChangeCommands(NAME),
+    ...keyExportCommands(NAME),
+  ].map((one) => [one.spec.name.slice(NAME.length + 1), one]),
 );
 
 export type Ran = { readonly status: number; readonly stdout: string; readonly stderr: string };

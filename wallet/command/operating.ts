@@ -52,7 +52,9 @@ async function outcome({ values, terminal }: Context, session: Session, ask: () 
 function textOf(method: string, result: Fields): string {
   const { amount, fee, transaction, unbonding_position: unbonding, validator } = result;
   const position = unbonding ?? result.position;
-  return `${method.replaceAll('_', '-')} ${amount}, fee ${fee}, ${result.state}\nvalidator ${validator}\nposition ${position}\ntransaction ${transaction}\n`;
+  const moved = Number(amount) === 0 ? '' : ` ${amount}`;
+  const about = position === null ? '' : `position ${position}\n`;
+  return `${method.replaceAll('_', '-')}${moved}, fee ${fee}, ${result.state}\nvalidator ${validator}\n${about}transaction ${transaction}\n`;
 }
 
 /** The request's name is shown before the call: a person whose terminal died can repeat the very same. */

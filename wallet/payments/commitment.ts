@@ -8,7 +8,13 @@ import type { Logger } from '../../runtime/log.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { Book } from '../state/book.ts';
 import type { Journal } from '../state/journal.ts';
-import { type MergeProgress, type OutgoingRecord, outputKey, type RequestRecord } from '../state/records.ts';
+import {
+  type MergeProgress,
+  type OperationRecord,
+  type OutgoingRecord,
+  outputKey,
+  type RequestRecord,
+} from '../state/records.ts';
 import type { Answers } from './answers.ts';
 import { type Draft, type Signed, signDraft } from './build.ts';
 import type { Submitter } from './submitter.ts';
@@ -83,12 +89,17 @@ export class Commitment {
   #sign(drafts: readonly Draft[]): Promise<Signed[]> {
     const { book, keyring, network } = this.#with;
     const terms = { network, chainId: fromHex(book.meta.chainId as string) };
-    const keyOf = (address: string) => {
+    const keyOf = (address: string, operation: OperationRecord | undefined) => {
       const record = book.address(address);
-      if (record === undefined) throw new Error(`no key for ${address}`);
-      return keyring.key(record);
+      if (record !== undefined) return keyring.key(record);
+      // A consensus key has no address in the book.
+      if (operation?.owner === address && operation.keyIndex !== undefined)
+        return keyring.key({ branch: 'receive', index: operation.keyIndex });
+      throw new Error(`no key for ${address}`);
     };
-    return Promise.all(drafts.map((draft) => signDraft(draft, terms, keyOf)));
+    return Promise.all(
+      drafts.map((draft) => signDraft(draft, terms, (address) => keyOf(address, draft.operation?.record))),
+    );
   }
 
   #recordOf(

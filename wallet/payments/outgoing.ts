@@ -26,6 +26,8 @@ export type OperationOrder = {
   readonly kind: OperationRecord['kind'];
   /** The position that it changes: one operation at a time. */
   readonly position: string | undefined;
+  /** The validator that it changes, where it changes no position: one operation of a kind at a time. */
+  readonly validator?: string;
   readonly compoundFirst: boolean;
   readonly params: unknown;
   /** Refuses, or says what is to be signed. */
@@ -60,7 +62,7 @@ export class Outgoing {
   readonly #commitment: Commitment;
   readonly #merging: Merging;
   readonly #running = new Map<string, Promise<void>>();
-  /** Positions that an operation is being made for. */
+  /** Positions and validators that an operation is being made for. */
   readonly #claimed = new Set<string>();
 
   constructor(options: OutgoingOptions, dependencies: OutgoingDependencies) {
@@ -140,21 +142,29 @@ export class Outgoing {
   }
 
   /** Two operations on one position would each be made from what the other is about to change. */
-  async #claiming<T>({ position }: OperationOrder, run: () => Promise<T>): Promise<T> {
-    if (position === undefined) return await run();
+  async #claiming<T>({ position, validator, kind }: OperationOrder, run: () => Promise<T>): Promise<T> {
+    const claim = position ?? (validator && `${kind} ${validator}`);
+    if (claim === undefined) return await run();
+    const isSame = (one: OperationRecord) =>
+      position === undefined ? one.kind === kind && one.validator === validator : one.position === position;
     const open = [...this.#with.book.open.values()].find(
-      ({ operation, state }) => operation?.position === position && state !== 'refused',
+      ({ operation, state }) => operation !== undefined && state !== 'refused' && isSame(operation),
     );
-    if (open !== undefined || this.#claimed.has(position))
-      throw new WalletError('position_busy', 'another operation on this position is under way', {
-        position,
-        request_id: open?.requestId ?? null,
-      });
-    this.#claimed.add(position);
+    if (open !== undefined || this.#claimed.has(claim))
+      throw position === undefined
+        ? new WalletError('validator_busy', 'another operation of this kind on the validator is under way', {
+            validator,
+            request_id: open?.requestId ?? null,
+          })
+        : new WalletError('position_busy', 'another operation on this position is under way', {
+            position,
+            request_id: open?.requestId ?? null,
+          });
+    this.#claimed.add(claim);
     try {
       return await run();
     } finally {
-      this.#claimed.delete(position);
+      this.#claimed.delete(claim);
     }
   }
 

@@ -2,21 +2,19 @@
  * The registration of a validator (docs/wallet.md, Staking; ledger rule 63): its consensus key comes from the wallet's words, and proves by a
  * signature that this owner has it. Everything that can be refused is refused before that key signs.
  */
-import { formatAddress, keyAddressPayload, parseAddress } from '../../protocol/address.ts';
+import { parseAddress } from '../../protocol/address.ts';
 import { formatCoins } from '../../protocol/amount.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
-import { ProtocolError } from '../../protocol/errors.ts';
 import { SIGNATURE_BYTES } from '../../protocol/key-sizes.ts';
 import { decodeEndpoint } from '../../protocol/staking/endpoint.ts';
 import { MIN_SELF_BOND } from '../../protocol/staking/limits.ts';
 import { possessionMessage, selfBondId, validatorId } from '../../protocol/staking/names.ts';
 import { checkCommission, type Register } from '../../protocol/staking/operation.ts';
-import { readValidators } from '../chain/staking-reads.ts';
-import { CONSENSUS_KEY_INDEXES } from '../keys/derivation.ts';
 import { type SigningKey, signMessage } from '../keys/signing.ts';
 import { changeAddress } from '../state/address-book.ts';
 import type { OperationRecord } from '../state/records.ts';
-import { WalletError, type WalletErrorCode } from '../wallet-error.ts';
+import { WalletError } from '../wallet-error.ts';
+import { checkKeyIndex, protocolField, refuseUsedKey } from './consensus-key.ts';
 import { recordOf, type StakingDependencies } from './operation-record.ts';
 
 export type RegisterWish = {
@@ -27,16 +25,6 @@ export type RegisterWish = {
   readonly consensusKeyIndex: number;
 };
 
-/** What the protocol says of a field, as a refusal that names it. */
-function read<T>(field: string, code: WalletErrorCode, run: () => T): T {
-  try {
-    return run();
-  } catch (error) {
-    if (!(error instanceof ProtocolError)) throw error;
-    throw new WalletError(code, error.message, { field, reason: error.code });
-  }
-}
-
 export class Registration {
   readonly #with: StakingDependencies;
   readonly #wish: RegisterWish;
@@ -46,19 +34,15 @@ export class Registration {
   /** Refuses what needs no chain to be refused. */
   constructor(wish: RegisterWish, dependencies: StakingDependencies) {
     const { keyring, book, network } = dependencies;
-    const { first, last } = CONSENSUS_KEY_INDEXES;
     const { amount, commissionBps, endpointHex, consensusKeyIndex: index } = wish;
     if (amount < MIN_SELF_BOND)
       throw new WalletError('stake_below_minimum', `a validator bonds at least ${formatCoins(MIN_SELF_BOND)} coins`, {
         field: 'amount',
         minimum: formatCoins(MIN_SELF_BOND),
       });
-    read('commission_bps', 'commission_invalid', () => checkCommission(commissionBps));
-    read('overlay_endpoint_hex', 'endpoint_invalid', () => decodeEndpoint(fromHex(endpointHex)));
-    if (index < first || index > last)
-      throw new WalletError('key_index_invalid', `a consensus key has an index from ${first} to ${last}`, {
-        field: 'consensus_key_index',
-      });
+    protocolField('commission_bps', 'commission_invalid', () => checkCommission(commissionBps));
+    protocolField('overlay_endpoint_hex', 'endpoint_invalid', () => decodeEndpoint(fromHex(endpointHex)));
+    checkKeyIndex(index);
     this.#with = dependencies;
     this.#wish = wish;
     this.#key = keyring.key({ branch: 'receive', index });
@@ -84,18 +68,8 @@ export class Registration {
     return toHex(selfBondId(validatorId(this.#key.publicKey)));
   }
 
-  /** One key serves one validator once. What was rotated away the node alone knows, and refuses. */
   async prepare(): Promise<OperationRecord> {
-    const { client, network } = this.#with;
-    const { validators } = await readValidators(client, undefined);
-    const address = formatAddress(keyAddressPayload(this.#key.publicKey), network);
-    for (const one of validators)
-      if (one.validator_id === this.validator || one.consensus_key_address === address)
-        throw new WalletError(
-          'consensus_key_used',
-          `validator ${one.validator_id} has the key of index ${this.#wish.consensusKeyIndex}: choose another index`,
-          { field: 'consensus_key_index', validator: one.validator_id },
-        );
+    await refuseUsedKey(this.#key.publicKey, this.#wish.consensusKeyIndex, this.#with);
     return this.#record(this.#operation);
   }
 

@@ -13,6 +13,7 @@ import type { OperationRecord } from '../state/records.ts';
 import { WalletError } from '../wallet-error.ts';
 import { recordOf, type StakingDependencies } from './operation-record.ts';
 import { type RegisterWish, Registration } from './registration.ts';
+import { ValidatorChanges } from './validator-changes.ts';
 
 export type StakeWish = {
   readonly validator: string;
@@ -29,10 +30,13 @@ export type UnstakeWish = {
 };
 
 export class Staking {
+  /** What the owner of a validator changes about it. */
+  readonly changes: ValidatorChanges;
   readonly #with: StakingDependencies;
 
   constructor(dependencies: StakingDependencies) {
     this.#with = dependencies;
+    this.changes = new ValidatorChanges(dependencies);
   }
 
   validators(state: ValidatorState | undefined) {

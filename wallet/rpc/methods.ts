@@ -4,6 +4,7 @@ import type { Method } from './method.ts';
 import { outgoingMethods } from './outgoing-methods.ts';
 import { ownershipMethods } from './ownership-methods.ts';
 import { stakingMethods } from './staking-methods.ts';
+import { validatorMethods } from './validator-methods.ts';
 import { walletMethods } from './wallet-methods.ts';
 
 export const METHODS = {
@@ -11,6 +12,7 @@ export const METHODS = {
   ...incomingMethods,
   ...outgoingMethods,
   ...stakingMethods,
+  ...validatorMethods,
   ...ownershipMethods,
 };
 export type MethodName = keyof typeof METHODS;

@@ -24,10 +24,11 @@ import { positionDocument, validatorDocument } from './staking-documents.ts';
 /** Basis points that a validator charges unless it says otherwise. */
 export const DEFAULT_COMMISSION = 500;
 
-const idField = text({ pattern: '^[0-9a-f]{96}$', description: '96 hex characters' });
-const terms = { request_id: requestIdField, dry_run: optional(flag('only say what it would do and cost')) };
+export const idField = text({ pattern: '^[0-9a-f]{96}$', description: '96 hex characters' });
+export const endpointField = text({ pattern: '^([0-9a-f]{2})+$', maxLength: 2 * MAX_ENDPOINT_BYTES });
+export const terms = { request_id: requestIdField, dry_run: optional(flag('only say what it would do and cost')) };
 
-async function operate(wallet: Wallet, order: OperationOrder, dryRun: boolean): Promise<Answer> {
+export async function operate(wallet: Wallet, order: OperationOrder, dryRun: boolean): Promise<Answer> {
   if (!dryRun) return sendResult(await wallet.outgoing.operate(order));
   const quote = await wallet.outgoing.quoteOperation(order);
   return 'request' in quote ? sendResult(quote) : quoteResult(order.kind, order.requestId, quote);
@@ -138,7 +139,7 @@ export const stakingMethods = {
     'Registers a validator with a self-bond (beyond the specification: its command calls it)',
     object({
       amount: amountField,
-      overlay_endpoint_hex: text({ pattern: '^([0-9a-f]{2})+$', maxLength: 2 * MAX_ENDPOINT_BYTES }),
+      overlay_endpoint_hex: endpointField,
       ...terms,
       commission_bps: optional(integer({ minimum: 0, default: DEFAULT_COMMISSION })),
       reward_address: optional(addressField),

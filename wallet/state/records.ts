@@ -37,7 +37,18 @@ export function outpointOf(key: string): { transaction: string; output: number }
 }
 
 export const MOVE_KINDS = ['sweep', 'compound', 'auto_compound', 'auto_sweep'] as const;
-export const STAKING_KINDS = ['stake', 'unstake', 'withdraw', 'validator_register', 'reward_address'] as const;
+export const STAKING_KINDS = [
+  'stake',
+  'unstake',
+  'withdraw',
+  'validator_register',
+  'reward_address',
+  'validator_heartbeat',
+  'validator_rotate',
+  'validator_endpoint',
+  'validator_commission',
+  'validator_exit',
+] as const;
 export const REQUEST_KINDS = ['payment', 'burn', ...MOVE_KINDS, ...STAKING_KINDS] as const;
 export type MoveKind = (typeof MOVE_KINDS)[number];
 export type StakingKind = (typeof STAKING_KINDS)[number];
@@ -53,6 +64,8 @@ export type OperationRecord = {
   readonly dataHex: string;
   /** Whose key signs it. */
   readonly owner: string;
+  /** Where that is a consensus key: its index. */
+  readonly keyIndex?: number;
   readonly validator: string;
   /** The position it is about; null where it makes one. */
   readonly position: string | null;

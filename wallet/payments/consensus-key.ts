@@ -1,0 +1,45 @@
+/** Rules of a consensus key that registrations and changes share: its index, and that no validator has it. */
+import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import { validatorId } from '../../protocol/staking/names.ts';
+import { readValidators } from '../chain/staking-reads.ts';
+import { CONSENSUS_KEY_INDEXES } from '../keys/derivation.ts';
+import { WalletError, type WalletErrorCode } from '../wallet-error.ts';
+import type { StakingDependencies } from './operation-record.ts';
+
+/** What the protocol says of a field, as a refusal that names it. */
+export function protocolField<T>(field: string, code: WalletErrorCode, run: () => T): T {
+  try {
+    return run();
+  } catch (error) {
+    if (!(error instanceof ProtocolError)) throw error;
+    throw new WalletError(code, error.message, { field, reason: error.code });
+  }
+}
+
+export function checkKeyIndex(index: number): void {
+  const { first, last } = CONSENSUS_KEY_INDEXES;
+  if (index < first || index > last)
+    throw new WalletError('key_index_invalid', `a consensus key has an index from ${first} to ${last}`, {
+      field: 'consensus_key_index',
+    });
+}
+
+/** One key serves one validator once. What was rotated away the node alone knows, and refuses. */
+export async function refuseUsedKey(
+  publicKey: Bytes,
+  index: number,
+  { client, network }: Pick<StakingDependencies, 'client' | 'network'>,
+): Promise<void> {
+  const { validators } = await readValidators(client, undefined);
+  const address = formatAddress(keyAddressPayload(publicKey), network);
+  const id = toHex(validatorId(publicKey));
+  for (const one of validators)
+    if (one.validator_id === id || one.consensus_key_address === address)
+      throw new WalletError(
+        'consensus_key_used',
+        `validator ${one.validator_id} has or had the key of index ${index}: choose another index`,
+        { field: 'consensus_key_index', validator: one.validator_id },
+      );
+}
