@@ -138,8 +138,16 @@ const METHOD_ROWS: Row[] = [
 const EVENT_METHODS = ['subscribe', 'unsubscribe'];
 /** Called in ../staking/rows.test.ts, where there is a chain with validators. */
 const STAKING = ['validators', 'positions', 'stake', 'unstake', 'withdraw'];
-/** Beyond the specification: what its operator commands call. See ../staking/operator-rows.slow.test.ts. */
-const OPERATOR = ['validator_register', 'reward_address'];
+/** Beyond the specification: what its operator commands call. See ../staking/operator-rows.slow.test.ts and operator-changes.slow.test.ts. */
+const OPERATOR = [
+  'validator_register',
+  'reward_address',
+  'validator_heartbeat',
+  'validator_rotate',
+  'validator_endpoint',
+  'validator_commission',
+  'validator_exit',
+];
 
 test('every method of the specification, row by row', async () => {
   const node = new FakeNode();
