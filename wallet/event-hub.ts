@@ -9,6 +9,8 @@ export const EVENT_NAMES = [
   'confirmations',
   'settled',
   'resync_required',
+  // Beyond the specification.
+  'staking',
 ] as const;
 export type EventName = (typeof EVENT_NAMES)[number];
 export type WalletEvent = { readonly name: EventName; readonly params: Readonly<Record<string, unknown>> };

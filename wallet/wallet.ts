@@ -2,6 +2,7 @@
  * An open wallet: its parts put together, and the loop that keeps them going. As a library it lives inside the daemon, a
  * command or a test; whoever opens it holds the lock of its state directory.
  */
+import { formatCoins } from '../protocol/amount.ts';
 import type { NetworkName } from '../protocol/network.ts';
 import type { Logger } from '../runtime/log.ts';
 import type { CutEffects } from './chain/cut-effects.ts';
@@ -9,6 +10,7 @@ import { Follower } from './chain/follower.ts';
 import { Incoming } from './chain/incoming.ts';
 import type { NodeClient } from './chain/node-link.ts';
 import { OwnSpends } from './chain/own-spends.ts';
+import { StakingWatch } from './chain/staking-watch.ts';
 import { EventHub } from './event-hub.ts';
 import { WalletRoot } from './keys/derivation.ts';
 import { Keyring } from './keys/keyring.ts';
@@ -73,6 +75,7 @@ export class Wallet {
   readonly randomBytes: (length: number) => Uint8Array;
   readonly #submitter: Submitter;
   readonly #automation: Automation;
+  readonly #stakingWatch: StakingWatch;
   readonly #pollMillis: number;
   #confirmedThrough: number;
   readonly #closed: (() => void)[] = [];
@@ -175,6 +178,7 @@ export class Wallet {
       steady: this.steady,
     });
     this.staking = new Staking({ client, book, keyring, network: options.network });
+    this.#stakingWatch = new StakingWatch({ client, book, events: this.events });
     this.incoming = new Incoming({ client, book, store, events: this.events });
     this.#automation = new Automation(options, { book, outgoing: this.outgoing, log, randomBytes: this.randomBytes });
   }
@@ -202,6 +206,7 @@ export class Wallet {
     if (away) this.#submitter.retryNow();
     await this.#submitter.tick();
     await this.incoming.poll();
+    if (this.follower.caughtUp) await this.#stakingWatch.look();
     if (this.follower.caughtUp) await this.#automation.run();
   }
 
@@ -254,6 +259,9 @@ export class Wallet {
     for (const record of this.events.wanted('settled') ? effects.outgoing : [])
       if (record.purpose === 'pay')
         this.events.emit('settled', { indexed_height, ...outgoingDocument(record), state: stateOf([record]) });
+    for (const { source, address, amount } of this.events.wanted('staking') ? effects.outputsAdded : [])
+      if (source === 'stake_reward')
+        this.events.emit('staking', { indexed_height, kind: 'reward', address, amount: formatCoins(amount) });
     this.#emitConfirmations(height);
   }
 
