@@ -20,8 +20,10 @@ export type ConsensusReport = {
   readonly trace: string;
 };
 
-function validatorReport(node: FullNode, id: Bytes, self: number): ValidatorReport {
+/** `named` by its key. A validator keeps the name of its first key: of a rotated one the committee knows it. */
+function validatorReport(node: FullNode, named: Bytes, self: number): ValidatorReport {
   const { epoch, stake, intervalCuts, validator } = node.staking();
+  const id = stake.committee.members[self]?.validatorId ?? named;
   return {
     id: toHex(id),
     epoch,

@@ -68,6 +68,9 @@ test('the trace of a height, recorded by a member at work, gives the same effect
     validator: { epoch: 0, heartbeat_epoch: 0 },
     neighbours: 2,
   });
+  // Of a rotated key: the validator has the name of its first one.
+  const rotated = consensusReport(node, driver.state, new Uint8Array(48), 2, '');
+  expect(rotated.validator).toEqual(report.validator);
   expect(statusLines(report).join('\n')).toMatch(/in the committee +yes, member \d\nsigns +yes/);
   expect(statusLines({ ...report, consensus: { ...report.consensus, stopped: true } })[2]).toContain('another process');
   expect(statusLines({ ...report, validator: null })[0]).toContain('follows');
