@@ -4,7 +4,7 @@ import { toHex } from '../../../protocol/bytes.ts';
 import { anEndpoint } from '../../staking/signed.ts';
 import { COIN, INTERVAL, StakingBed } from './staking-bed.ts';
 
-test('killed after each operation was signed, a wallet sends the same bytes again and answers with the same result', async () => {
+test('a wallet that was closed after each operation answers with the same transaction, before and after it is final', async () => {
   const bed = await StakingBed.open({ amounts: [150_000n * COIN, 10n * COIN, 10n * COIN, 10n * COIN] });
   let wallet = await bed.wallet();
   const { directory } = wallet;
@@ -49,7 +49,7 @@ test('killed after each operation was signed, a wallet sends the same bytes agai
   expect(bed.height).toBe(INTERVAL + 3);
 });
 
-test('a node that is away, and one that lost the answer: nothing is signed, or the very same is found', async () => {
+test('a node that is away: nothing is kept of the request; later one of a kind at a time', async () => {
   const bed = await StakingBed.open({ amounts: [150_000n * COIN, 10n * COIN] });
   const wallet = await bed.wallet();
   const params = { amount: '100000', overlay_endpoint_hex: toHex(anEndpoint(3)), request_id: 'register' };
