@@ -1,10 +1,12 @@
 /** The route by which a miner gets the receipts that it missed, with what the books hold of it in the same slices. */
-import { described, object, optional } from '../../protocol/api/schema.ts';
+import { integer, object, optional } from '../../protocol/api/schema.ts';
 import * as b from './books-documents.ts';
 import { BEFORE_ALL, type ReceiptView } from './receipt-view.ts';
 import { COSTS, FIELDS, type Route, readMinerAddress, route } from './route.ts';
 
 const MILLIS = 2_000;
+/** A miner that only wants to know the newest slice asks for what comes after all. */
+const MAX_AFTER = 2_147_483_647;
 
 export function receiptRoutes({ receipts }: { receipts: ReceiptView }): Route[] {
   return [
@@ -15,7 +17,7 @@ export function receiptRoutes({ receipts }: { receipts: ReceiptView }): Route[] 
       summary: 'Receipts of the last day, oldest first, each slice with its leaf of the account',
       params: object({ address: FIELDS.address }),
       query: object({
-        after: optional(described(FIELDS.slice, 'only slices after this one')),
+        after: optional(integer({ maximum: MAX_AFTER, description: 'only slices after this one' })),
         cursor: FIELDS.cursor,
       }),
       answer: b.receipts,
