@@ -15,6 +15,7 @@ import type {
 } from '../../pool/api/documents.ts';
 import type { OperatorStatus } from '../../pool/api/operator-documents.ts';
 import { auditPublic } from '../../pool/audit/public.ts';
+import { newerAnswers } from '../../pool/audit/public-reads.ts';
 import { parseCoins } from '../../protocol/amount.ts';
 import { createApiClient } from '../../protocol/api/client.ts';
 import type { AddressBalance, BlockDocument } from '../../protocol/api/documents.ts';
@@ -169,7 +170,7 @@ test('a share becomes a block, a reward, a credit, a payout and money in the min
   expect(BigInt(account.paid)).toBe(credited);
 
   // What anybody can audit: every list, every commitment that the wallet really wrote to the ledger, every payment.
-  const report = await auditPublic({ pool: api, node });
+  const report = await auditPublic({ pool: api, node }, newerAnswers);
   expect(report.findings).toEqual([]);
   expect(report.commitments).toBe(new Set(paidOut.map(({ payout_id }) => payout_id)).size);
   expect(report.lists).toMatchObject({ proven: lists.length, false: 0 });
