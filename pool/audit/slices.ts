@@ -28,8 +28,11 @@ type SliceRow = {
   chain: Buffer | null;
 };
 
-/** A slice has up to some megabytes of leaves. */
-const PAGE_SLICES = 50;
+/**
+ * Slices that are in memory at once, each with up to some megabytes of leaves. One statement reads all: the pool may be running, and slices close. While it
+ * is open, queries about a slice need another connection, so a transaction can audit no more slices than these.
+ */
+const BATCH = 64;
 
 export const sliceName = (service: number, slice: number): string =>
   `slice ${slice} of ${SERVICES[service] ?? service}`;
@@ -113,20 +116,6 @@ class SliceWalk {
   }
 }
 
-/** A service's slices in order. In pages and not by a cursor, which would keep the connection from the queries about each slice. */
-async function* slicesOf(sql: Sql, service: number): AsyncGenerator<SliceRow> {
-  for (let after: number | null = null; ; ) {
-    const rows: readonly SliceRow[] = await sql<
-      SliceRow[]
-    >`select service, number, window_work::text, opened_height, closed_height,
-        total::text, root, leaves, slice_cuts, window_thousandths, fee_ppm, target, previous, chain
-      from slices where service = ${service} and (${after}::int is null or number > ${after}::int) order by number limit ${PAGE_SLICES}`;
-    yield* rows;
-    if (rows.length === 0) return;
-    after = (rows.at(-1) as SliceRow).number;
-  }
-}
-
 export async function auditSlices(
   sql: Sql,
   network: NetworkName,
@@ -136,10 +125,14 @@ export async function auditSlices(
   let count = 0;
   for (const service of SERVICES.keys()) {
     const walk = new SliceWalk(network, findings);
-    for await (const row of slicesOf(sql, service)) {
-      await findings.section(sliceName(service, row.number), () => walk.take(sql, row), undefined);
-      onProgress('slices', ++count);
-    }
+    const cursor = sql<SliceRow[]>`select service, number, window_work::text, opened_height, closed_height, total::text,
+        root, leaves, slice_cuts, window_thousandths, fee_ppm, target, previous, chain
+      from slices where service = ${service} order by number`.cursor(BATCH);
+    for await (const rows of cursor)
+      for (const row of rows) {
+        await findings.section(sliceName(service, row.number), () => walk.take(sql, row), undefined);
+        onProgress('slices', ++count);
+      }
     walk.end(service);
   }
   return count;
