@@ -4,6 +4,7 @@
  * program alike. What cannot be had is null: the verdict then says what was not checked.
  */
 import type { ApiClient } from './api/client.ts';
+import { ApiError } from './api/client-calls.ts';
 import { bookedService } from './block-service.ts';
 import { type LedgerCommitment, readCommitment } from './books-commitment.ts';
 import { type BooksService, readWork, type SliceRecord, WINDOW_SLICES } from './books-slice.ts';
@@ -161,6 +162,13 @@ export async function readRewards(
   throw new Error('the pool has too many rewards in this slice');
 }
 
+/** Undefined for a block that the node does not know. A node that fails says nothing of it: that must not be held against the pool. */
+const blockOf = (node: Node, id: string) =>
+  node.block({ id }).catch((error: unknown) => {
+    if (error instanceof ApiError && error.code === 'block_unknown') return undefined;
+    throw error;
+  });
+
 /** Rewards of listed blocks whose anchors lie before `start`, the slice's first cut. */
 async function readLate(
   asked: Asked,
@@ -175,7 +183,7 @@ async function readLate(
     const transaction = rewardTransaction(block.block_id);
     if (known.has(transaction)) continue;
     if (++count > MAX_BLOCKS) throw new Error('the list names too many blocks of earlier slices');
-    const found = await node.block({ id: block.block_id }).catch(() => undefined);
+    const found = await blockOf(node, block.block_id);
     const reward = found?.reward;
     if (found?.payout !== address || reward?.state !== 'paid' || reward.amount === null) continue;
     if (found.anchor_height >= start) continue;
@@ -198,7 +206,7 @@ async function readServices(blocks: readonly string[], node: Node): Promise<Map<
   if (blocks.length > MAX_BLOCKS) return null;
   const services = new Map<string, BooksService>();
   for (const id of blocks) {
-    const found = await node.block({ id }).catch(() => undefined);
+    const found = await blockOf(node, id);
     if (found !== undefined) services.set(id, bookedService(fromHex(found.extranonce)));
   }
   return services;
@@ -333,7 +341,9 @@ export async function gatherEvidence(asked: Asked, sources: BooksSources): Promi
   const rewards = await orNull(readRewards(terms.address, first, first + own.slice_cuts - 1, node));
   const lateRewards =
     rewards === null ? null : await orNull(readLate(asked, rewards, terms.address, asked.slice * own.slice_cuts, node));
-  const named = [...asked.blocks.map((block) => block.block_id), ...(blocks.otherBlocks ?? [])];
+  // Of the other service only those that the ledger paid: a pool could name any number of others.
+  const paid = (blocks.otherBlocks ?? []).filter((id) => rewards?.has(rewardTransaction(id)));
+  const named = [...asked.blocks.map((block) => block.block_id), ...paid];
   const blockServices = await orNull(readServices(named, node));
   // W is that of the slice itself, or of a later one that a new pool's first blocks are divided over.
   const counted = Math.max(asked.slice, asked.window[0]?.slice ?? 0);

@@ -50,6 +50,19 @@ test('without a node nothing is called proven', async () => {
   expect(publicReportText(report)).toMatch(/Not checked: the ledger: [\s\S]*not everything could be checked/);
 });
 
+test('a node that has not read the newest cuts is not held against the pool', async () => {
+  const behind = {
+    ...ledger,
+    // As a node does: the newest cut that it has.
+    cuts: async ({ before }: { before: number }) => ledger.cuts({ before: Math.min(before, 150), limit: 1 }),
+  };
+  const report = await auditPublic({ pool: publishedPool(books.sql), node: behind as never });
+  expect(report).toMatchObject({ verdict: 'unchecked', differences: 0 });
+  expect(report.not_checked).toContain(
+    'targets of 24 slices, the first slice 38 of pplns: the node has not read these cuts',
+  );
+});
+
 test('the examples of the document have the fields of real answers, and no others', async () => {
   const pool = publishedPool(books.sql);
   const { leaves } = (await pool('slices/pplns/2/leaves')) as { leaves: { address: string }[] };

@@ -1,11 +1,12 @@
 /** Books rule 13: a pool that lies, however consistently, is never called proven. */
 import { describe, expect, test } from 'vitest';
+import { gatherEvidence } from '../../protocol/books-evidence.ts';
 import { judgeList, judgeProof } from '../../protocol/books-verdict.ts';
 import type { PoolList, PoolProof } from '../../protocol/pool-proof.ts';
 import { LEDGER_LIES, unmarkedBlock } from './books-ledger-lies.ts';
 import { copy, honest, SLICE, VICTIM } from './books-liar.ts';
 import { LIES } from './books-lies.ts';
-import { gathered } from './books-sources.ts';
+import { gathered, sourcesOf } from './books-sources.ts';
 
 const ALL = { ...LIES, ...LEDGER_LIES };
 
@@ -46,5 +47,27 @@ describe('a pool that lies is never called proven', () => {
     const evidence = await gathered(lie);
     expect(evidence.blockServices?.get(moved)).toBe('pplns');
     expect(judgeProof(lie.proof, evidence)).toEqual({ verdict: 'false', reason: 'block_service' });
+  });
+
+  test('blocks that are made up do not keep the ledger from being asked for those that it paid', async () => {
+    const lie = unmarkedBlock();
+    const invented = Array.from({ length: 1_000 }, (_, i) => i.toString(16).padStart(96, '0'));
+    const otherBlocks = [...(lie.evidence.otherBlocks ?? []), ...invented];
+    const evidence = await gathered({ ...lie, evidence: { ...lie.evidence, otherBlocks } });
+    expect(judgeProof(lie.proof, evidence)).toEqual({ verdict: 'false', reason: 'block_service' });
+  });
+
+  test('a node that fails is not held against the pool', async () => {
+    const proof = honest.proof(SLICE, VICTIM);
+    const evidence = honest.evidence(SLICE);
+    const rewards = new Map(evidence.rewards);
+    // As if its anchor were of an earlier slice: the node is asked for the block itself.
+    rewards.delete(proof.blocks[0]!.transaction_id);
+    const { pool, node } = sourcesOf({ proof, evidence: { ...evidence, rewards } });
+    const block = async () => {
+      throw new Error('fetch failed');
+    };
+    const found = await gatherEvidence(proof, { pool, node: { ...node, block } as never });
+    expect(judgeProof(proof, found).verdict).toBe('unchecked');
   });
 });

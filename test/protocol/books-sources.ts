@@ -1,4 +1,5 @@
 /** A pool and a node that answer with what a proof's evidence holds: gathered again, it is that evidence. */
+import { ApiError } from '../../protocol/api/client-calls.ts';
 import { SOLO_MARK } from '../../protocol/block-service.ts';
 import { type BooksSources, gatherEvidence } from '../../protocol/books-evidence.ts';
 import { toHex } from '../../protocol/bytes.ts';
@@ -92,7 +93,7 @@ export function sourcesOf(lie: Lie): BooksSources {
     <I, A>(answer: (input: I) => A) =>
     async (input: I): Promise<A> => {
       const found = answer(input);
-      if (found === undefined) throw new Error('not found');
+      if (found === undefined) throw new ApiError('block_unknown', 404, 'not found');
       return found;
     };
   return {
