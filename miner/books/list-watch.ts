@@ -5,17 +5,12 @@
  */
 import { type BooksSources, gatherEvidence, gatherRecord } from '../../protocol/books-evidence.ts';
 import type { BooksService } from '../../protocol/books-slice.ts';
-import {
-  type BooksVerdict,
-  judgeProof,
-  judgeRecord,
-  type NotChecked,
-  type PublishedTerms,
-} from '../../protocol/books-verdict.ts';
+import { type BooksVerdict, judgeProof, judgeRecord, type NotChecked } from '../../protocol/books-verdict.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { PoolProof } from '../../protocol/pool-proof.ts';
 import { dueSlice, type MissingReward, missingReward, NodeSilence } from './due-rewards.ts';
 import { type FoundBlock, OwnBlocks } from './own-blocks.ts';
+import { judged, PoolSilence, poolReads, type Terms } from './pool-reads.ts';
 import type { SignedRecord } from './signed-records.ts';
 import { TermsMemory } from './terms-memory.ts';
 
@@ -70,8 +65,8 @@ export class ListWatch {
 
   constructor(address: string, dependencies: ListWatchDependencies) {
     this.#address = address;
-    this.#dependencies = dependencies;
-    this.#blocks = new OwnBlocks(address, dependencies);
+    this.#dependencies = { ...dependencies, pool: poolReads(dependencies.pool) };
+    this.#blocks = new OwnBlocks(address, this.#dependencies);
   }
 
   works(service: BooksService): void {
@@ -88,17 +83,16 @@ export class ListWatch {
 
   async round(): Promise<void> {
     const { pool, alarm } = this.#dependencies;
-    const terms = (await pool('terms')) as PublishedTerms;
-    if (this.#poolAddress !== null && terms.address !== this.#poolAddress)
-      alarm('address_other', String(terms.address), { published: terms.address, paid: this.#poolAddress });
-    const parts = [
-      ...[...this.#services].map((service) => () => this.#lists(service)),
-      async () => this.#noteTerms(terms),
-      () => this.#blocks.round(terms),
-      ...[...this.#services].map((service) => () => this.#rewards(service, terms)),
-    ];
     // What goes wrong in one part must not keep the others from being looked at.
     let failure: unknown;
+    const terms = await (pool('terms') as Promise<Terms>).catch((error: unknown) => {
+      if (error instanceof PoolSilence) throw error;
+      failure = error;
+    });
+    if (terms && this.#poolAddress !== null && terms.address !== this.#poolAddress)
+      alarm('address_other', terms.address, { published: terms.address, paid: this.#poolAddress });
+    const parts = [...this.#services].map((service) => () => this.#lists(service));
+    if (terms) parts.push(...this.#partsOf(terms));
     for (const part of parts)
       await part().catch((error: unknown) => {
         failure ??= error;
@@ -106,13 +100,21 @@ export class ListWatch {
     if (failure !== undefined) throw failure;
   }
 
-  #noteTerms(terms: PublishedTerms): void {
+  #partsOf(terms: Terms): (() => Promise<void>)[] {
+    return [
+      async () => this.#noteTerms(terms),
+      () => this.#blocks.round(terms),
+      ...[...this.#services].map((service) => () => this.#rewards(service, terms)),
+    ];
+  }
+
+  #noteTerms(terms: Terms): void {
     for (const { service, slice, before, now } of this.#terms.note(terms, this.#dependencies.nowMillis()))
       this.#dependencies.alarm('terms_changed', `${service}/${slice}`, { service, slice, before, now });
   }
 
   /** A pool without lists shows nothing that could be false: they must be there in time. */
-  async #rewards(service: BooksService, terms: PublishedTerms): Promise<void> {
+  async #rewards(service: BooksService, terms: Terms): Promise<void> {
     let [slice, missing]: [number | undefined, MissingReward | undefined] = [undefined, undefined];
     try {
       slice = await dueSlice(terms, service, this.#dependencies);
@@ -246,13 +248,3 @@ export class ListWatch {
 const MALFORMED: BooksVerdict = { verdict: 'false', reason: 'malformed' };
 
 const unchecked = (...missing: NotChecked[]): BooksVerdict => ({ verdict: 'unchecked', credit: 0n, missing });
-
-/** A pool's document of another form is false. */
-async function judged<T>(judge: () => Promise<T>, malformed: T): Promise<T> {
-  try {
-    return await judge();
-  } catch (error) {
-    if (error instanceof ProtocolError || error instanceof TypeError || error instanceof RangeError) return malformed;
-    throw error;
-  }
-}

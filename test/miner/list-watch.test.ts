@@ -50,7 +50,9 @@ function watched(
   const notes: string[] = [];
   let now = 0;
   const answered = async (path: string): Promise<unknown> => {
-    if (answers.has(path)) return answers.get(path);
+    const instead = answers.get(path);
+    if (instead instanceof Error) throw instead;
+    if (instead !== undefined) return instead;
     if (path === 'terms' && height !== undefined) return { ...((await pool(path)) as object), height };
     const named = options.blocks?.[path];
     if (named !== undefined) return { blocks: named.map((block_id) => ({ block_id, credited_with: SLICE })) };
@@ -227,6 +229,29 @@ test('rewards that the ledger paid and that no list has in time', async () => {
     for (const service of ['pplns', 'solo']) answers.set(`slices/${service}/${SLICE - 1}/blocks`, { blocks: [] });
   };
   expect(await run(before, { height: DUE_HEIGHT - 1 })).toEqual([]);
+});
+
+test('a connection that is lost is nobody’s fault, and terms without end or order are a failure of the round', async () => {
+  const blocks = `slices/pplns/${SLICE}/blocks`;
+  for (const node of [true, false]) {
+    const { watch, alarms, answers } = watched(truth, { height: DUE_HEIGHT, node });
+    watch.works('pplns');
+    // As `fetch` throws it.
+    answers.set(blocks, new TypeError('fetch failed'));
+    for (let round = 0; round < 3; round++) await expect(watch.round()).rejects.toThrow('fetch failed');
+    expect([alarms, watch.isSuspicious]).toEqual([[], false]);
+    answers.set(blocks, { blocks: 7 });
+    await twice(() => watch.round().catch(() => undefined));
+    expect(alarms.join()).toMatch(/rewards_hidden/);
+  }
+  const terms = truth.evidence.terms as NonNullable<typeof truth.evidence.terms>;
+  const [first] = terms.terms.pplns;
+  const many = Array.from({ length: 10_001 }, (_, from_slice) => ({ ...first, from_slice }));
+  for (const pplns of [many, [{ ...first, from_slice: 5 }, first], [{ ...first, fee_ppm: 0.5 }], [0], {}]) {
+    const { watch, answers } = watched(truth);
+    answers.set('terms', { ...terms, terms: { ...terms.terms, pplns } });
+    await expect(watch.round()).rejects.toThrow('no such form');
+  }
 });
 
 test('terms that are changed for a slice that has begun', async () => {

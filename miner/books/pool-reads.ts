@@ -1,0 +1,55 @@
+/**
+ * A pool's answers, for the watches over its books. No answer says nothing about the pool; an answer of another form than it must have is false. The two
+ * come as errors of different classes, because `fetch` throws a TypeError for a lost connection and a document of another form makes one too.
+ */
+import type { BooksSources } from '../../protocol/books-evidence.ts';
+import type { PublishedTerms, TermsFrom } from '../../protocol/books-verdict.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+
+/** The pool did not answer, or not with a document. */
+export class PoolSilence extends Error {}
+
+/** `height`: the newest cut that the books have taken in. A pool may leave it out. */
+export type Terms = PublishedTerms & { readonly height?: unknown };
+
+/** Times that a pool changed its terms. They are gone through for each slice, so their number decides how long that takes. */
+const MAX_TERMS = 10_000;
+const FIELDS = ['from_slice', 'slice_cuts', 'window_thousandths', 'fee_ppm'] as const;
+
+export const isWhole = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+
+export const poolReads =
+  (pool: BooksSources['pool']): BooksSources['pool'] =>
+  async (path) => {
+    const answer = await pool(path).catch((error: unknown) => {
+      throw new PoolSilence(error instanceof Error ? error.message : String(error));
+    });
+    if (path === 'terms' && !isTerms(answer))
+      throw new ProtocolError('out_of_range', "the pool's terms have no such form");
+    return answer;
+  };
+
+function isTerms(answer: unknown): answer is Terms {
+  const { address, terms } = (answer ?? {}) as Partial<PublishedTerms>;
+  return typeof address === 'string' && isAscending(terms?.pplns) && isAscending(terms?.solo);
+}
+
+function isAscending(list: readonly TermsFrom[] | undefined): boolean {
+  if (!Array.isArray(list) || list.length > MAX_TERMS) return false;
+  let before = 0;
+  for (const each of list) {
+    if (!FIELDS.every((name) => isWhole(each?.[name])) || each.from_slice < before) return false;
+    before = each.from_slice;
+  }
+  return true;
+}
+
+/** A pool's document of another form is false. */
+export async function judged<T>(judge: () => Promise<T>, malformed: T): Promise<T> {
+  try {
+    return await judge();
+  } catch (error) {
+    if (error instanceof ProtocolError || error instanceof TypeError || error instanceof RangeError) return malformed;
+    throw error;
+  }
+}
