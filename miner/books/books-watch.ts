@@ -200,7 +200,8 @@ export class BooksWatch {
     const now = this.#dependencies.nowMillis();
     if (failure === undefined) {
       this.#unlisted = 0;
-      this.#listedMillis = now;
+      // A pool that answers now and then, and never about what looked false, has not shown its lists.
+      if (!this.#lists.isSuspicious) this.#listedMillis = now;
       return;
     }
     this.#listedMillis ??= now;

@@ -5,9 +5,10 @@
 import { bookedService } from '../../protocol/block-service.ts';
 import { type BooksSources, readBlocks, readRewards } from '../../protocol/books-evidence.ts';
 import type { BooksService } from '../../protocol/books-slice.ts';
-import { type PublishedTerms, rewardTransaction, termsAt } from '../../protocol/books-verdict.ts';
+import { rewardTransaction, termsAt } from '../../protocol/books-verdict.ts';
 import { fromHex } from '../../protocol/bytes.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
+import { isWhole, type Terms } from './pool-reads.ts';
 
 /** A list waits for rewards, and as long again for one that is held; then some cuts for a pool that is late. */
 const DUE_CUTS = 2 * REGISTRATION_WINDOW + 16;
@@ -15,6 +16,8 @@ const SERVICES = ['pplns', 'solo'] as const;
 const PAGE = 50;
 /** Blocks that a node is asked for in one slice. */
 const MAX_BLOCKS = 1_000;
+/** Lists that the pool is asked for in one look at a slice; the others have their turn in the next. */
+const MAX_LISTS = 8;
 
 export type MissingReward = {
   /** `not_named`: the pool says nothing of it. `no_list`: the list is not there. `other_service`: the block is of this service, and the pool says of the other. */
@@ -31,28 +34,43 @@ const ofNode = <T>(answer: Promise<T>): Promise<T> =>
     throw new NodeSilence(error.message);
   });
 
-type Terms = PublishedTerms & { readonly height?: unknown };
 type Sources = Pick<BooksSources, 'pool' | 'node'>;
+/** `list` as the pool says it: of any form. */
 type Named = { readonly block: string; readonly service: BooksService; readonly list: number | null };
 
-/** The newest slice whose lists are due, by the node or else by what the pool says; undefined before the first. */
-export async function dueSlice(terms: Terms, service: BooksService, { node }: Sources): Promise<number | undefined> {
-  const own = termsAt(terms.terms[service], Number.MAX_SAFE_INTEGER);
-  const first = terms.terms[service][0];
-  if (own === undefined || first === undefined || !(own.slice_cuts > 0)) return undefined;
-  const asked = { addresses: [terms.address], after_height: 0, limit: 1 };
-  const height = node === null ? terms.height : (await ofNode(node.addressChanges(asked))).indexed_height;
-  if (!Number.isSafeInteger(height)) return undefined;
-  const slice = Math.floor(((height as number) - DUE_CUTS) / own.slice_cuts) - 1;
-  return slice < first.from_slice ? undefined : slice;
+/** `again`: the first list that could not be asked for yet. */
+export type Looked = { readonly missing?: MissingReward | undefined; readonly again?: number | undefined };
+
+/** The newest slice whose lists are due, and the one that the books are in; undefined before the first is due. */
+export function dueSlices(
+  { terms }: Terms,
+  service: BooksService,
+  { height, said }: { readonly height: number; readonly said: number },
+): { readonly due: number; readonly open: number } | undefined {
+  const own = termsAt(terms[service], Number.MAX_SAFE_INTEGER);
+  const first = terms[service][0];
+  if (own === undefined || first === undefined || own.slice_cuts === 0) return undefined;
+  if (height === Number.MAX_SAFE_INTEGER) return undefined;
+  const due = Math.floor((height - DUE_CUTS) / own.slice_cuts) - 1;
+  return due < first.from_slice ? undefined : { due, open: Math.floor(said / own.slice_cuts) };
 }
 
+export async function indexedHeight(address: string, node: NonNullable<BooksSources['node']>): Promise<number> {
+  return (await ofNode(node.addressChanges({ addresses: [address], after_height: 0, limit: 1 }))).indexed_height;
+}
+
+type Asked = {
+  readonly service: BooksService;
+  readonly slice: number;
+  /** The first list that is asked for; those before it were there. */
+  readonly from: number;
+  readonly due: number;
+  readonly open: number;
+};
+
 /** What of a slice's rewards is missing, for a miner of a service. The first one is enough. */
-export async function missingReward(
-  { service, slice }: { readonly service: BooksService; readonly slice: number },
-  { address, terms }: Terms,
-  sources: Sources,
-): Promise<MissingReward | undefined> {
+export async function lookForRewards(asked: Asked, { address, terms }: Terms, sources: Sources): Promise<Looked> {
+  const { service, slice } = asked;
   const named = new Map<string, Named>();
   for (const each of SERVICES)
     for (const { block_id: block, credited_with: list } of await readBlocks(each, slice, sources))
@@ -65,20 +83,38 @@ export async function missingReward(
   const others: Named[] = [];
   for (const transaction of rewards.keys()) {
     const found = named.get(transaction);
-    if (found === undefined) return { why: 'not_named', reward: transaction };
+    if (found === undefined) return { missing: { why: 'not_named', reward: transaction } };
     (found.service === service ? own : others).push(found);
   }
-  const lists = new Map(own.flatMap((each) => (each.list === null ? [] : [[each.list, each.block] as const])));
-  for (const [list, block] of lists)
-    if (list <= slice && !(await isListed(service, list, sources)) && (await hasWork(service, slice, sources)))
-      return { why: 'no_list', reward: block };
+  const { missing, again } = await missingList(asked, own, sources);
   // Where this service has a list, the verdict over it looks at the blocks of the other.
-  if (node === null || lists.size > 0 || others.length > MAX_BLOCKS) return undefined;
+  const hasList = own.some(({ list }) => list !== null);
+  if (missing !== undefined || node === null || hasList || others.length > MAX_BLOCKS) return { missing, again };
   for (const { block } of others) {
     const { extranonce } = await ofNode(node.block({ id: block }));
-    if (bookedService(fromHex(extranonce)) === service) return { why: 'other_service', reward: block };
+    if (bookedService(fromHex(extranonce)) === service) return { missing: { why: 'other_service', reward: block } };
   }
-  return undefined;
+  return {};
+}
+
+/** Blocks count with the list of their slice or a later one, up to that of the slice that is open now; those that are due must be there. */
+async function missingList(
+  { service, slice, from, due, open }: Asked,
+  own: readonly Named[],
+  sources: Sources,
+): Promise<Looked> {
+  const lists = new Map<number, string>();
+  for (const { list, block } of own) {
+    if (list === null) continue;
+    if (!isWhole(list) || list < slice || list > open) return { missing: { why: 'no_list', reward: block } };
+    if (list >= from) lists.set(list, block);
+  }
+  const ascending = [...lists].sort(([a], [b]) => a - b);
+  const ready = ascending.filter(([list]) => list <= due).slice(0, MAX_LISTS);
+  for (const [list, block] of ready)
+    if (!(await isListed(service, list, sources)) && (await hasWork(service, list, sources)))
+      return { missing: { why: 'no_list', reward: block } };
+  return { again: ascending[ready.length]?.[0] };
 }
 
 type Slices = { readonly slices: readonly { slice: number; credits: unknown; total_work: string }[] };

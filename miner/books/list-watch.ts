@@ -5,13 +5,15 @@
  */
 import { type BooksSources, gatherEvidence, gatherRecord } from '../../protocol/books-evidence.ts';
 import type { BooksService } from '../../protocol/books-slice.ts';
-import { type BooksVerdict, judgeProof, judgeRecord, type NotChecked } from '../../protocol/books-verdict.ts';
+import { type BooksVerdict, judgeProof, judgeRecord } from '../../protocol/books-verdict.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { PoolProof } from '../../protocol/pool-proof.ts';
-import { dueSlice, type MissingReward, missingReward, NodeSilence } from './due-rewards.ts';
+import { indexedHeight } from './due-rewards.ts';
 import { type FoundBlock, OwnBlocks } from './own-blocks.ts';
-import { judged, PoolSilence, poolReads, type Terms } from './pool-reads.ts';
+import { isWhole, judged, PoolSilence, poolReads, type Terms } from './pool-reads.ts';
+import { type Heights, RewardWatch } from './reward-watch.ts';
 import type { SignedRecord } from './signed-records.ts';
+import { Suspicions } from './suspicions.ts';
 import { TermsMemory } from './terms-memory.ts';
 
 export type ListAlarmKind =
@@ -38,11 +40,9 @@ const MAX_LISTS = 4;
 /** How often a list that cannot be judged yet is looked at again. */
 const MAX_TRIES = 5;
 const MAX_KEPT = 256;
-/**
- * A pool keeps answers for five seconds (rule 26), so documents that are read together may be of different moments. What
- * looks false is read again after this long, before the pool is accused.
- */
-const AGAIN_MILLIS = 10_000;
+/** Books that are further behind the ledger than this, an hour, show none of their newest lists: for long, that counts as hiding them. */
+const MAX_BEHIND = 1_440;
+
 export class ListWatch {
   readonly #address: string;
   readonly #dependencies: ListWatchDependencies;
@@ -53,13 +53,14 @@ export class ListWatch {
   readonly #tries = new Map<string, number>();
   readonly #blocks: OwnBlocks;
   readonly #terms = new TermsMemory();
-  /** By service: the newest slice whose rewards were looked for. */
-  readonly #due = new Map<BooksService, number>();
+  readonly #rewards: RewardWatch;
   /** The address that the miner's own jobs pay; null where the server named none. */
   #poolAddress: string | null = null;
   #isNodeMissed = false;
-  /** What looked false once, and when. */
-  readonly #suspected = new Map<string, number>();
+  #isHeightMissed = false;
+  readonly #suspicions: Suspicions;
+  /** `service/slice` of lists whose proofs were not given. They are asked for until they are, also when newer slices have taken their place. */
+  readonly #refused = new Set<string>();
   proven = 0;
   unchecked = 0;
 
@@ -67,6 +68,8 @@ export class ListWatch {
     this.#address = address;
     this.#dependencies = { ...dependencies, pool: poolReads(dependencies.pool) };
     this.#blocks = new OwnBlocks(address, this.#dependencies);
+    this.#suspicions = new Suspicions(dependencies.nowMillis);
+    this.#rewards = new RewardWatch(this.#dependencies, this.#suspicions);
   }
 
   works(service: BooksService): void {
@@ -92,7 +95,8 @@ export class ListWatch {
     if (terms && this.#poolAddress !== null && terms.address !== this.#poolAddress)
       alarm('address_other', terms.address, { published: terms.address, paid: this.#poolAddress });
     const parts = [...this.#services].map((service) => () => this.#lists(service));
-    if (terms) parts.push(...this.#partsOf(terms));
+    if (terms) parts.push(...this.#partsOf(terms, await this.#heights(terms)));
+    this.#suspicions.dropUnseen();
     for (const part of parts)
       await part().catch((error: unknown) => {
         failure ??= error;
@@ -100,38 +104,33 @@ export class ListWatch {
     if (failure !== undefined) throw failure;
   }
 
-  #partsOf(terms: Terms): (() => Promise<void>)[] {
+  #partsOf(terms: Terms, heights: Heights): (() => Promise<void>)[] {
     return [
-      async () => this.#noteTerms(terms),
+      async () => this.#noteTerms(terms, heights),
       () => this.#blocks.round(terms),
-      ...[...this.#services].map((service) => () => this.#rewards(service, terms)),
+      // A pool without lists shows nothing that could be false: they must be there in time.
+      ...[...this.#services].map((service) => () => this.#rewards.round(service, terms, heights)),
+      async () => {
+        const behind = (heights.known ?? 0) - (heights.said ?? Number.MAX_SAFE_INTEGER);
+        if (behind > MAX_BEHIND) throw new Error(`the books of the pool are ${behind} cuts behind the ledger`);
+      },
     ];
   }
 
-  #noteTerms(terms: Terms): void {
-    for (const { service, slice, before, now } of this.#terms.note(terms, this.#dependencies.nowMillis()))
-      this.#dependencies.alarm('terms_changed', `${service}/${slice}`, { service, slice, before, now });
+  async #heights({ address, height }: Terms): Promise<Heights> {
+    const { node, note } = this.#dependencies;
+    const said = isWhole(height) ? height : undefined;
+    if (said === undefined && !this.#isHeightMissed) note('the pool does not say how far its books are', {});
+    this.#isHeightMissed ||= said === undefined;
+    // A node that does not answer is nothing to hold against the pool.
+    const known = node === null ? undefined : await indexedHeight(address, node).catch(() => undefined);
+    return { said, known: isWhole(known) ? known : undefined };
   }
 
-  /** A pool without lists shows nothing that could be false: they must be there in time. */
-  async #rewards(service: BooksService, terms: Terms): Promise<void> {
-    let [slice, missing]: [number | undefined, MissingReward | undefined] = [undefined, undefined];
-    try {
-      slice = await dueSlice(terms, service, this.#dependencies);
-      if (slice === undefined || slice <= (this.#due.get(service) ?? -1)) return;
-      const asked = { service, slice };
-      missing = await judged(() => missingReward(asked, terms, this.#dependencies), {
-        ...{ why: 'not_named', reward: 'malformed' },
-      });
-    } catch (error) {
-      // The miner's own node: that is nothing to hold against the pool.
-      if (error instanceof NodeSilence) return;
-      throw error;
-    }
-    const what = `${service}/${slice}`;
-    if (!this.#isSure(`rewards ${what}`, missing !== undefined)) return;
-    if (missing !== undefined) this.#dependencies.alarm('rewards_hidden', what, { service, slice, ...missing });
-    this.#due.set(service, slice);
+  #noteTerms(terms: Terms, { said, known }: Heights): void {
+    const now = this.#dependencies.nowMillis();
+    for (const { service, slice, before, now: after } of this.#terms.note({ ...terms, height: said ?? known }, now))
+      this.#dependencies.alarm('terms_changed', `${service}/${slice}`, { service, slice, before, now: after });
   }
 
   async #lists(service: BooksService): Promise<void> {
@@ -144,15 +143,25 @@ export class ListWatch {
     // Only the newest of what was there before. By name: a bound by number could be set out of reach with one made-up slice.
     if (!this.#looked.has(service)) for (const slice of listed.slice(1)) this.#judged.add(`${service}/${slice}`);
     this.#looked.add(service);
-    const due = listed.filter((slice) => !this.#judged.has(`${service}/${slice}`));
-    for (const slice of due.reverse().slice(0, MAX_LISTS)) await this.#list(service, slice);
+    const names = listed.reverse().map((slice) => `${service}/${slice}`);
+    const due = names.filter((name) => !this.#judged.has(name) && !this.#refused.has(name));
+    // Last, so that they keep no others from being looked at.
+    const refused = [...this.#refused].filter((name) => name.startsWith(`${service}/`));
+    let failure: unknown;
+    for (const name of [...due.slice(0, MAX_LISTS), ...refused.slice(0, MAX_LISTS)])
+      await this.#list(service, Number(name.split('/')[1])).catch((error: unknown) => {
+        this.#refuse(name);
+        failure ??= error;
+      });
+    if (failure !== undefined) throw failure;
   }
 
   async #list(service: BooksService, slice: number): Promise<void> {
     const { alarm, note, node } = this.#dependencies;
     const verdict = await this.#verdict(service, slice);
     const name = `${service}/${slice}`;
-    if (!this.#isSure(`list ${name}`, verdict.verdict === 'false')) return;
+    this.#refused.delete(name);
+    if (!this.#suspicions.isSure(`list ${name}`, verdict.verdict === 'false')) return;
     if (verdict.verdict === 'unchecked') {
       const tries = (this.#tries.get(name) ?? 0) + 1;
       this.#tries.set(name, tries);
@@ -173,30 +182,19 @@ export class ListWatch {
 
   /** Something looks false, and has to be read again. */
   get isSuspicious(): boolean {
-    return this.#suspected.size > 0;
+    return this.#suspicions.size > 0;
   }
 
-  /** Whether a verdict can be acted on: one of false must come twice, some time apart. */
-  #isSure(what: string, isFalse: boolean): boolean {
-    const since = this.#suspected.get(what);
-    const now = this.#dependencies.nowMillis();
-    if (isFalse && (since === undefined || now - since < AGAIN_MILLIS)) {
-      this.#suspected.set(what, since ?? now);
-      for (const oldest of this.#suspected.keys()) if (this.#suspected.size > MAX_KEPT) this.#suspected.delete(oldest);
-      return false;
-    }
-    this.#suspected.delete(what);
-    return true;
+  #refuse(name: string): void {
+    // To the end: the others have their turn first.
+    this.#refused.delete(name);
+    this.#refused.add(name);
+    for (const oldest of this.#refused) if (this.#refused.size > MAX_KEPT) this.#refused.delete(oldest);
   }
 
   async #verdict(service: BooksService, slice: number): Promise<BooksVerdict> {
     const { pool, node } = this.#dependencies;
-    let proof: PoolProof;
-    try {
-      proof = (await pool(`proofs/${service}/${slice}?address=${this.#address}`)) as PoolProof;
-    } catch {
-      return unchecked('records');
-    }
+    const proof = (await pool(`proofs/${service}/${slice}?address=${this.#address}`)) as PoolProof;
     return judged<BooksVerdict>(async () => {
       const isAsked = proof?.service === service && proof.slice === slice && proof.address === this.#address;
       if (!isAsked) throw new ProtocolError('out_of_range', 'the proof is of something else');
@@ -215,7 +213,7 @@ export class ListWatch {
       async () => judgeRecord(record, await gatherRecord(record, { pool, node })),
       MALFORMED,
     );
-    if (!this.#isSure(`record ${service}/${slice}`, verdict.verdict === 'false')) return 'open';
+    if (!this.#suspicions.isSure(`record ${service}/${slice}`, verdict.verdict === 'false')) return 'open';
     if (verdict.verdict === 'false') {
       alarm('ledger_other', `${service}/${slice}`, { service, slice, reason: verdict.reason });
       return 'settled';
@@ -227,24 +225,22 @@ export class ListWatch {
   save(): unknown {
     return {
       ...{ looked: [...this.#looked], judged: [...this.#judged], blocks: this.#blocks.save() },
-      ...{ terms: this.#terms.save(), due: [...this.#due] },
+      ...{ terms: this.#terms.save(), ...this.#rewards.save() },
     };
   }
 
   /** A state that it cannot read is ignored. */
   restore(saved: unknown): void {
     const state = saved as
-      | { looked: BooksService[]; judged: string[]; blocks: unknown; terms?: unknown; due?: [BooksService, number][] }
+      | { looked: BooksService[]; judged: string[]; blocks: unknown; terms?: unknown; due?: unknown; again?: unknown }
       | undefined;
     if (!Array.isArray(state?.judged) || !Array.isArray(state.looked)) return;
     for (const each of state.looked) this.#looked.add(each);
     for (const each of state.judged) this.#judged.add(each);
     this.#blocks.restore(state.blocks);
     this.#terms.restore(state.terms);
-    for (const [service, slice] of state.due ?? []) this.#due.set(service, slice);
+    this.#rewards.restore(state);
   }
 }
 
 const MALFORMED: BooksVerdict = { verdict: 'false', reason: 'malformed' };
-
-const unchecked = (...missing: NotChecked[]): BooksVerdict => ({ verdict: 'unchecked', credit: 0n, missing });

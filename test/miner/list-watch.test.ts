@@ -31,17 +31,17 @@ function watched(
   options: {
     readonly node?: boolean;
     readonly blocks?: Readonly<Record<string, string[]>>;
-    /** Of the node. */
     readonly height?: number;
   } = {},
 ) {
   const { pool, node: told } = sourcesOf(lie);
-  const { height } = options;
+  const { height = DUE_HEIGHT } = options;
+  const heights: { node: number; pool: number | undefined } = { node: height, pool: height };
   const node = {
     ...told,
     addressChanges: async (asked: never) => ({
       ...(await told?.addressChanges(asked)),
-      indexed_height: height ?? DUE_HEIGHT,
+      indexed_height: heights.node,
     }),
   } as typeof told;
   /** What the pool answers instead. */
@@ -53,7 +53,7 @@ function watched(
     const instead = answers.get(path);
     if (instead instanceof Error) throw instead;
     if (instead !== undefined) return instead;
-    if (path === 'terms' && height !== undefined) return { ...((await pool(path)) as object), height };
+    if (path === 'terms') return { ...((await pool(path)) as object), height: heights.pool };
     const named = options.blocks?.[path];
     if (named !== undefined) return { blocks: named.map((block_id) => ({ block_id, credited_with: SLICE })) };
     const answer = await pool(path);
@@ -68,7 +68,7 @@ function watched(
     note: (message) => void notes.push(message),
     nowMillis: () => (now += 60_000),
   });
-  return { watch, alarms, notes, answers };
+  return { watch, alarms, notes, answers, heights };
 }
 
 /** What looks false is read again before the pool is accused. */
@@ -229,6 +229,155 @@ test('rewards that the ledger paid and that no list has in time', async () => {
     for (const service of ['pplns', 'solo']) answers.set(`slices/${service}/${SLICE - 1}/blocks`, { blocks: [] });
   };
   expect(await run(before, { height: DUE_HEIGHT - 1 })).toEqual([]);
+});
+
+const NO_BLOCKS = { blocks: [] };
+
+test('books that are behind the ledger are not accused of what they have not taken in; far behind they fail', async () => {
+  const { watch, alarms, answers, heights } = watched(truth);
+  for (const service of ['pplns', 'solo']) answers.set(`slices/${service}/${SLICE}/blocks`, NO_BLOCKS);
+  for (const service of ['pplns', 'solo']) answers.set(`slices/${service}/${SLICE - 1}/blocks`, NO_BLOCKS);
+  answers.set('slices/pplns?limit=50', { slices: [] });
+  heights.pool = DUE_HEIGHT - 1;
+  watch.works('pplns');
+  await twice(() => watch.round());
+  expect([alarms, watch.isSuspicious]).toEqual([[], false]);
+  heights.node = DUE_HEIGHT + 1_440;
+  await expect(watch.round()).rejects.toThrow('1441 cuts behind');
+  expect(alarms).toEqual([]);
+});
+
+test('blocks that the pool says are in a list that cannot be, or in a later one that never comes', async () => {
+  const ids = truth.proof.blocks.map(({ block_id }) => block_id);
+  const blocks = `slices/pplns/${SLICE}/blocks`;
+  const said = (credited_with: unknown) => ({ blocks: ids.map((block_id) => ({ block_id, credited_with })) });
+  for (const list of [999_999_999, undefined, -1, SLICE - 1, 0.5, `${SLICE}`]) {
+    const { watch, alarms, answers } = watched(truth, { node: false });
+    answers.set(blocks, said(list));
+    watch.works('pplns');
+    await twice(() => watch.round());
+    expect(alarms, String(list)).toContain(`rewards_hidden pplns/${SLICE}`);
+  }
+  const { watch, alarms, answers, heights } = watched(truth, { node: false });
+  const page = `slices/pplns?limit=1&cursor=${SLICE + 2}-0`;
+  answers.set(blocks, said(SLICE + 1));
+  answers.set(page, { slices: [{ slice: SLICE + 1, credits: null }] });
+  for (const service of ['pplns', 'solo']) answers.set(`slices/${service}/${SLICE + 1}/blocks`, NO_BLOCKS);
+  watch.works('pplns');
+  await twice(() => watch.round());
+  expect(alarms.join()).not.toMatch(/rewards/);
+  // What is awaited is kept over a restart.
+  const next = watched(truth, { node: false, height: DUE_HEIGHT + SLICE_CUTS });
+  next.watch.restore(JSON.parse(JSON.stringify(watch.save())));
+  for (const [path, answer] of answers) next.answers.set(path, answer);
+  next.watch.works('pplns');
+  await twice(() => next.watch.round());
+  expect(next.alarms).toContain(`rewards_hidden pplns/${SLICE}`);
+  // It came.
+  answers.set(page, { slices: [{ slice: SLICE + 1, credits: {} }] });
+  heights.pool = DUE_HEIGHT + SLICE_CUTS;
+  await twice(() => watch.round());
+  expect(alarms.join()).not.toMatch(/rewards/);
+});
+
+test('many lists that the pool names are asked for a few at a time', async () => {
+  let asked = 0;
+  const terms = { ...truth.evidence.terms, height: 1_000_000 };
+  const due = Math.floor((terms.height - 208) / SLICE_CUTS) - 1;
+  const many = Array.from({ length: 20_000 }, (_, i) => ({
+    block_id: toHex(Uint8Array.of(i >> 8, i)),
+    credited_with: due + (i % 20),
+  }));
+  const watch = new ListWatch(ADDRESS, {
+    pool: async (path) => {
+      asked++;
+      if (path === 'terms') return terms;
+      return path.endsWith('blocks') ? { blocks: many } : { slices: [] };
+    },
+    ...{ node: null, alarm: () => undefined, note: () => undefined, nowMillis: () => 0 },
+  });
+  watch.works('pplns');
+  await watch.round();
+  expect(asked).toBeLessThan(20);
+});
+
+test('a pool that gives this miner no proof of a list fails until it does, and later lists are judged meanwhile', async () => {
+  const { watch, alarms, answers } = watched(truth);
+  const proof = `proofs/pplns/${SLICE}?address=${ADDRESS}`;
+  answers.set(proof, new Error('status 500'));
+  watch.works('pplns');
+  for (let round = 0; round < 10; round++) await expect(watch.round()).rejects.toThrow('status 500');
+  // The list is not on the first page any more.
+  answers.set('slices/pplns?limit=50', { slices: [] });
+  await expect(watch.round()).rejects.toThrow('status 500');
+  answers.delete(proof);
+  await watch.round();
+  expect([watch.proven, watch.unchecked, alarms]).toEqual([1, 0, []]);
+});
+
+test('no slice is passed over, and one that looks wrong is looked at until that is settled', async () => {
+  const first = { from_slice: 0, slice_cuts: 240, window_thousandths: 1, fee_ppm: 0 };
+  const [alarms, looked]: [string[], Set<string>] = [[], new Set()];
+  let [minute, height, isFailing, hidden] = [0, 10_000, false, -1];
+  const watch = new ListWatch(ADDRESS, {
+    ...{ note: () => undefined, nowMillis: () => minute * 60_000 },
+    alarm: (kind, what) => void alarms.push(`${kind} ${what}`),
+    pool: async (path) => {
+      if (path === 'terms') return { address: 'x', height, terms: { pplns: [first], solo: [first] } };
+      if (isFailing) throw new Error('status 500');
+      looked.add(path);
+      return path.endsWith('blocks') ? NO_BLOCKS : { slices: [] };
+    },
+    node: {
+      addressChanges: async ({ after_height: after, limit }: { after_height: number; limit: number }) => ({
+        ...{ indexed_height: height },
+        changes:
+          limit > 1 && after === hidden * 240 + 95
+            ? [
+                {
+                  kind: 'received',
+                  source: 'work_reward',
+                  transaction_id: 'ff',
+                  amount: '5',
+                  finalized_height: after + 1,
+                },
+              ]
+            : [],
+      }),
+    } as never,
+  });
+  const round = async () => {
+    minute++;
+    await watch.round();
+  };
+  const due = () => Math.floor((height - 208) / 240) - 1;
+  watch.works('pplns');
+  await round();
+  const start = due();
+  height += 240 * 12;
+  hidden = start + 3;
+  await round();
+  expect([watch.isSuspicious, alarms]).toEqual([true, []]);
+  // Another slice is due by the time that the pool answers again.
+  isFailing = true;
+  height += 240;
+  await expect(round()).rejects.toThrow('status 500');
+  isFailing = false;
+  for (let i = 0; i < 4; i++) await round();
+  expect([watch.isSuspicious, alarms]).toEqual([false, [`rewards_hidden pplns/${hidden}`]]);
+  for (let slice = start; slice <= due(); slice++) expect(looked).toContain(`slices/pplns/${slice}/blocks`);
+});
+
+test('a pool that leaves out how far its books are is told of once, and its terms are remembered by the node', async () => {
+  const { watch, alarms, notes, answers, heights } = watched(truth);
+  heights.pool = undefined;
+  await twice(() => watch.round());
+  expect(notes).toEqual(['the pool does not say how far its books are']);
+  const terms = truth.evidence.terms as NonNullable<typeof truth.evidence.terms>;
+  const pplns = terms.terms.pplns.map((each) => ({ ...each, fee_ppm: 500_000 }));
+  answers.set('terms', { ...terms, terms: { ...terms.terms, pplns } });
+  for (let round = 0; round < 40; round++) await watch.round();
+  expect(alarms.join()).toMatch(/terms_changed/);
 });
 
 test('a connection that is lost is nobody’s fault, and terms without end or order are a failure of the round', async () => {

@@ -1,0 +1,103 @@
+/**
+ * Looks for the rewards of each slice once they must be in credit lists: slice by slice, so that none is passed over. One that looks wrong is looked at until it is
+ * cleared or confirmed; one whose blocks are in a later list is looked at again when that list is due.
+ */
+import type { BooksSources } from '../../protocol/books-evidence.ts';
+import type { BooksService } from '../../protocol/books-slice.ts';
+import { dueSlices, type Looked, lookForRewards, NodeSilence } from './due-rewards.ts';
+import { isWhole, judged, type Terms } from './pool-reads.ts';
+import type { Suspicions } from './suspicions.ts';
+
+/** Slices that are looked at in one round, of new ones and of those that wait for a later list. */
+const MAX_SLICES = 8;
+/** A miner that was away for longer than this many slices begins with these. */
+const MAX_MISSED = 1_024;
+const MAX_AGAIN = 64;
+const MALFORMED: Looked = { missing: { why: 'not_named', reward: 'malformed' } };
+
+export type RewardWatchDependencies = Pick<BooksSources, 'pool' | 'node'> & {
+  readonly alarm: (kind: 'rewards_hidden', what: string, fields: Readonly<Record<string, unknown>>) => void;
+};
+
+export type Heights = {
+  /** What the pool says that its books have taken in. */
+  readonly said: number | undefined;
+  /** Of the miner's node. */
+  readonly known: number | undefined;
+};
+
+export class RewardWatch {
+  readonly #dependencies: RewardWatchDependencies;
+  readonly #suspicions: Suspicions;
+  /** By service: the newest slice whose rewards were looked for. */
+  readonly #through = new Map<BooksService, number>();
+  /** By `service/slice`: the first list that was not due when the slice was looked at. */
+  readonly #again = new Map<string, number>();
+
+  constructor(dependencies: RewardWatchDependencies, suspicions: Suspicions) {
+    this.#dependencies = dependencies;
+    this.#suspicions = suspicions;
+  }
+
+  async round(service: BooksService, terms: Terms, { said, known }: Heights): Promise<void> {
+    // The miner's own node does not answer: that is nothing to hold against the pool.
+    if (this.#dependencies.node !== null && known === undefined) return;
+    // Books that are some minutes behind the ledger have no lists of what they have not taken in.
+    const height = Math.min(said ?? Number.MAX_SAFE_INTEGER, known ?? Number.MAX_SAFE_INTEGER);
+    const slices = dueSlices(terms, service, { height, said: said ?? height });
+    if (slices === undefined) return;
+    try {
+      await this.#new(service, terms, slices);
+      await this.#later(service, terms, slices);
+    } catch (error) {
+      if (!(error instanceof NodeSilence)) throw error;
+    }
+  }
+
+  async #new(service: BooksService, terms: Terms, slices: { due: number; open: number }): Promise<void> {
+    const { due } = slices;
+    // Not above what is due now: a height that was made up once must not keep later slices from being looked at.
+    const through = Math.max(Math.min(this.#through.get(service) ?? due - 1, due), due - MAX_MISSED);
+    this.#through.set(service, through);
+    for (let slice = through + 1; slice <= Math.min(due, through + MAX_SLICES); slice++) {
+      if (!(await this.#isDone({ service, slice, from: slice }, terms, slices))) return;
+      this.#through.set(service, slice);
+    }
+  }
+
+  async #later(service: BooksService, terms: Terms, slices: { due: number; open: number }): Promise<void> {
+    const ready = [...this.#again].filter(([name, list]) => name.startsWith(`${service}/`) && list <= slices.due);
+    for (const [name, from] of ready.slice(0, MAX_SLICES))
+      await this.#isDone({ service, slice: Number(name.split('/')[1]), from }, terms, slices);
+  }
+
+  /** False for what looks wrong and has to be looked at again. */
+  async #isDone(
+    asked: { readonly service: BooksService; readonly slice: number; readonly from: number },
+    terms: Terms,
+    slices: { readonly due: number; readonly open: number },
+  ): Promise<boolean> {
+    const { service, slice } = asked;
+    const what = `${service}/${slice}`;
+    const look = () => lookForRewards({ ...asked, ...slices }, terms, this.#dependencies);
+    const { missing, again } = await judged(look, MALFORMED);
+    if (!this.#suspicions.isSure(`rewards ${what}`, missing !== undefined)) return false;
+    if (missing !== undefined) this.#dependencies.alarm('rewards_hidden', what, { service, slice, ...missing });
+    this.#again.delete(what);
+    if (again !== undefined) this.#again.set(what, again);
+    for (const oldest of this.#again.keys()) if (this.#again.size > MAX_AGAIN) this.#again.delete(oldest);
+    return true;
+  }
+
+  save(): { readonly due: unknown; readonly again: unknown } {
+    return { due: [...this.#through], again: [...this.#again] };
+  }
+
+  /** A state that it cannot read is ignored. */
+  restore({ due, again }: { readonly due?: unknown; readonly again?: unknown }): void {
+    for (const [service, slice] of Array.isArray(due) ? due : [])
+      if (isWhole(slice)) this.#through.set(service as BooksService, slice);
+    for (const [name, list] of Array.isArray(again) ? again.slice(-MAX_AGAIN) : [])
+      if (typeof name === 'string' && isWhole(list)) this.#again.set(name, list);
+  }
+}

@@ -1,0 +1,40 @@
+/**
+ * A pool keeps answers for five seconds (books rule 26), so documents that are read together may be of different moments. What looks false is read again some
+ * time later, before the pool is accused.
+ */
+const AGAIN_MILLIS = 10_000;
+const MAX_KEPT = 256;
+/** What is looked at no more for this long is dropped. A pool that only fails is reported long before. */
+const UNSEEN_MILLIS = 24 * 3_600_000;
+
+export class Suspicions {
+  readonly #nowMillis: () => number;
+  /** What looked false, since when, and when it was looked at last. */
+  readonly #suspected = new Map<string, { readonly since: number; readonly seen: number }>();
+
+  constructor(nowMillis: () => number) {
+    this.#nowMillis = nowMillis;
+  }
+
+  get size(): number {
+    return this.#suspected.size;
+  }
+
+  /** Whether a verdict can be acted on: one of false must come twice, some time apart. */
+  isSure(what: string, isFalse: boolean): boolean {
+    const now = this.#nowMillis();
+    const since = this.#suspected.get(what)?.since;
+    if (isFalse && (since === undefined || now - since < AGAIN_MILLIS)) {
+      this.#suspected.set(what, { since: since ?? now, seen: now });
+      for (const oldest of this.#suspected.keys()) if (this.#suspected.size > MAX_KEPT) this.#suspected.delete(oldest);
+      return false;
+    }
+    this.#suspected.delete(what);
+    return true;
+  }
+
+  dropUnseen(): void {
+    const now = this.#nowMillis();
+    for (const [what, { seen }] of this.#suspected) if (now - seen > UNSEEN_MILLIS) this.#suspected.delete(what);
+  }
+}
