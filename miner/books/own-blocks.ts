@@ -22,6 +22,7 @@ export type OwnBlocksDependencies = {
     what: string,
     fields: Readonly<Record<string, unknown>>,
   ) => void;
+  readonly note: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 };
 
 /** How often a block that is in no list yet is looked for again. */
@@ -44,29 +45,48 @@ export class OwnBlocks {
     this.#blocks = [...this.#blocks, { ...block, rounds: 0 }].slice(-MAX_BLOCKS);
   }
 
+  /** A round in which the pool did not answer does not count for a block: a pool must not get out of it by not answering. */
   async round(terms: PublishedTerms): Promise<void> {
+    let failure: unknown;
     const left: Awaited[] = [];
     for (const block of this.#blocks)
-      if (!(await this.#isSettled(block, terms)) && ++block.rounds < MAX_ROUNDS) left.push(block);
+      try {
+        const state = await this.#stateOf(block, terms);
+        if (state === 'settled') continue;
+        if (++block.rounds < MAX_ROUNDS) left.push(block);
+        else this.#giveUp(block, state);
+      } catch (error) {
+        failure ??= error;
+        left.push(block);
+      }
     this.#blocks = left;
+    if (failure !== undefined) throw failure;
   }
 
-  async #isSettled(found: Awaited, terms: PublishedTerms): Promise<boolean> {
+  async #stateOf(found: Awaited, terms: PublishedTerms): Promise<'settled' | 'not_booked' | 'not_listed'> {
     const { block, service } = found;
     const place = await this.#placeOf(found, terms);
-    if (place === undefined) return false;
+    if (place === undefined) return 'not_booked';
     if (place.service !== service) {
       this.#dependencies.alarm('block_service', block, { block, service, booked: place.service });
-      return true;
+      return 'settled';
     }
-    return service === 'pplns' || (place.list !== null && (await this.#isCredited(block, place.list)));
+    if (service === 'pplns') return 'settled';
+    if (place.list === null) return 'not_booked';
+    return (await this.#isCredited(block, place.list)) ? 'settled' : 'not_listed';
   }
 
-  /** Whether the list of solo names a finder. It may not be made yet. */
+  /** A block that is nowhere may have been refused by the network, and one that is held waits for the operator. One that the pool books and leaves out of its list is taken. */
+  #giveUp({ block, service }: Awaited, state: 'not_booked' | 'not_listed'): void {
+    const { alarm, note } = this.#dependencies;
+    if (state === 'not_listed') alarm('block_finder', block, { block, finder: null });
+    else note('the pool credits a block of this miner to nobody', { block, service });
+  }
+
+  /** Whether the list of solo names a finder. */
   async #isCredited(block: string, slice: number): Promise<boolean> {
     const { pool, alarm } = this.#dependencies;
-    const read = pool(`proofs/solo/${slice}?address=${this.#address}`) as Promise<PoolProof | null>;
-    const proof = await read.catch(() => null);
+    const proof = (await pool(`proofs/solo/${slice}?address=${this.#address}`)) as PoolProof | null;
     const listed = Array.isArray(proof?.blocks) ? proof.blocks.find((each) => each?.block_id === block) : undefined;
     if (listed === undefined) return false;
     if (listed.finder !== this.#address) alarm('block_finder', block, { block, slice, finder: listed.finder });
@@ -79,7 +99,7 @@ export class OwnBlocks {
     const slice = sliceOfHeight(height, own.slice_cuts);
     for (const beside of AROUND)
       for (const each of ['pplns', 'solo'] as const) {
-        const blocks = await readBlocks(each, Math.max(0, slice + beside), this.#dependencies).catch(() => []);
+        const blocks = await readBlocks(each, Math.max(0, slice + beside), this.#dependencies);
         const named = blocks.find(({ block_id: id }) => id === block);
         if (named !== undefined) return { service: each, list: named.credited_with };
       }

@@ -3,7 +3,6 @@
  * knows is said by the miner too; an honest pool is accused of nothing.
  */
 import { expect, test } from 'vitest';
-import { ListWatch } from '../../miner/books/list-watch.ts';
 import { SignedRecords } from '../../miner/books/signed-records.ts';
 import { PageBooks } from '../../miner/browser/page-books.ts';
 import { LinkBooks } from '../../miner/client/link-books.ts';
@@ -17,65 +16,8 @@ import { keyOf, SLICE_CUTS } from '../../vectors/generate/honest-books.ts';
 import { LEDGER_LIES } from '../protocol/books-ledger-lies.ts';
 import { honest, type Lie, lyingBooks, own, SLICE, VICTIM } from '../protocol/books-liar.ts';
 import { LIES } from '../protocol/books-lies.ts';
-import { gathered, sourcesOf } from '../protocol/books-sources.ts';
-
-const truth: Lie = { proof: honest.proof(SLICE, VICTIM), evidence: honest.evidence(SLICE) };
-const ADDRESS = truth.proof.address;
-
-/** When the list of the slice must be there. */
-const DUE_HEIGHT = (SLICE + 1) * SLICE_CUTS + 96 + 96 + 16;
-
-/** The answers of a pool, with the list of one slice in its page of slices; and those of a node. */
-function watched(
-  lie: Lie,
-  options: {
-    readonly node?: boolean;
-    readonly blocks?: Readonly<Record<string, string[]>>;
-    readonly height?: number;
-  } = {},
-) {
-  const { pool, node: told } = sourcesOf(lie);
-  const { height = DUE_HEIGHT } = options;
-  const heights: { node: number; pool: number | undefined } = { node: height, pool: height };
-  const node = {
-    ...told,
-    addressChanges: async (asked: never) => ({
-      ...(await told?.addressChanges(asked)),
-      indexed_height: heights.node,
-    }),
-  } as typeof told;
-  /** What the pool answers instead. */
-  const answers = new Map<string, unknown>();
-  const alarms: string[] = [];
-  const notes: string[] = [];
-  let now = 0;
-  const answered = async (path: string): Promise<unknown> => {
-    const instead = answers.get(path);
-    if (instead instanceof Error) throw instead;
-    if (instead !== undefined) return instead;
-    if (path === 'terms') return { ...((await pool(path)) as object), height: heights.pool };
-    const named = options.blocks?.[path];
-    if (named !== undefined) return { blocks: named.map((block_id) => ({ block_id, credited_with: SLICE })) };
-    const answer = await pool(path);
-    if (!/^slices\/[a-z]+\?/.test(path)) return answer;
-    const { slices } = answer as { slices: { slice: number }[] };
-    return { slices: slices.map((record) => ({ ...record, credits: record.slice === lie.proof.slice ? {} : null })) };
-  };
-  const watch = new ListWatch(ADDRESS, {
-    pool: answered,
-    node: options.node === false ? null : node,
-    alarm: (kind, what, fields) => void alarms.push(`${kind} ${what} ${fields.reason ?? ''}`.trim()),
-    note: (message) => void notes.push(message),
-    nowMillis: () => (now += 60_000),
-  });
-  return { watch, alarms, notes, answers, heights };
-}
-
-/** What looks false is read again before the pool is accused. */
-async function twice(run: () => Promise<unknown>): Promise<void> {
-  await run();
-  await run();
-}
+import { gathered } from '../protocol/books-sources.ts';
+import { ADDRESS, DUE_HEIGHT, truth, twice, watched } from './watched-lists.ts';
 
 test('an honest list is proven with a node; without one it is not called so, and nobody is accused', async () => {
   const { watch, alarms } = watched(truth);
@@ -160,212 +102,14 @@ test('a solo block of this miner that the pool gives to somebody else', async ()
     const { watch, alarms, answers } = watched(truth, { blocks: { [`slices/solo/${SLICE}/blocks`]: [block] } });
     watch.found(found);
     // The list is not made yet.
-    await watch.round();
+    await expect(watch.round()).rejects.toThrow('proofs/solo');
     if (finder !== undefined) answers.set(`proofs/solo/${SLICE}?address=${ADDRESS}`, listed(finder));
-    await watch.round();
+    await watch.round().catch(() => undefined);
     return alarms;
   };
   expect(await proofOf('somebody')).toEqual([`block_finder ${block}`]);
   expect(await proofOf(ADDRESS)).toEqual([]);
   expect(await proofOf(undefined)).toEqual([]);
-});
-
-test('rewards that the ledger paid and that no list has in time', async () => {
-  // What every pool has had to list by the height of the node.
-  const paid = [...(truth.evidence.rewards ?? [])];
-  const rewards = new Map(
-    paid.map(([transaction, { amount }]) => [transaction, { amount, height: SLICE * SLICE_CUTS + 97 }]),
-  );
-  const lie: Lie = { ...truth, evidence: { ...truth.evidence, rewards } };
-  const run = async (change: (answers: Map<string, unknown>) => void, options: object = {}) => {
-    const { watch, alarms, answers } = watched(lie, { height: DUE_HEIGHT, ...options });
-    change(answers);
-    watch.works('pplns');
-    await twice(() => watch.round());
-    return alarms;
-  };
-  const slices = (records: readonly object[]) => ({ slices: records.map((each) => ({ ...each, credits: null })) });
-  expect(await run(() => undefined)).toEqual([]);
-  // No list at all, for anybody.
-  const unlisted = (answers: Map<string, unknown>) => {
-    answers.set('slices/pplns?limit=50', slices(honest.records.toReversed()));
-    answers.set(`slices/pplns?limit=1&cursor=${SLICE + 1}-0`, slices([own(honest)]));
-  };
-  expect(await run(unlisted)).toEqual([`rewards_hidden pplns/${SLICE}`]);
-  // Without a node the pool's own word convicts it.
-  expect(await run(unlisted, { node: false })).toEqual([`rewards_hidden pplns/${SLICE}`]);
-  const hidden = (answers: Map<string, unknown>) => {
-    unlisted(answers);
-    for (const service of ['pplns', 'solo']) answers.set(`slices/${service}/${SLICE}/blocks`, { blocks: [] });
-  };
-  expect(await run(hidden)).toEqual([`rewards_hidden pplns/${SLICE}`]);
-  expect(await run(hidden, { node: false })).toEqual([]);
-  // All of the slice called solo.
-  const taken = truth.proof.blocks.map(({ block_id }) => ({ block_id, credited_with: SLICE }));
-  const others = (truth.evidence.otherBlocks ?? []).map((block_id) => ({ block_id, credited_with: SLICE }));
-  expect(
-    await run((answers) => {
-      hidden(answers);
-      answers.set(`slices/solo/${SLICE}/blocks`, { blocks: [...others, ...taken] });
-    }),
-  ).toEqual([`rewards_hidden pplns/${SLICE}`]);
-  // What it holds is no cause for alarm, nor a pool that nobody has worked for, nor a node that is behind.
-  const held = taken.map((each) => ({ ...each, credited_with: null }));
-  expect(
-    await run((answers) => {
-      unlisted(answers);
-      answers.set(`slices/pplns/${SLICE}/blocks`, { blocks: held });
-    }),
-  ).toEqual([]);
-  const idle = honest.records.map((record) => ({ ...record, total_work: '0' }));
-  expect(
-    await run((answers) => {
-      unlisted(answers);
-      answers.set(`slices/pplns?limit=50&cursor=${SLICE + 1}-0`, slices(idle));
-    }),
-  ).toEqual([]);
-  const before = (answers: Map<string, unknown>) => {
-    unlisted(answers);
-    for (const service of ['pplns', 'solo']) answers.set(`slices/${service}/${SLICE - 1}/blocks`, { blocks: [] });
-  };
-  expect(await run(before, { height: DUE_HEIGHT - 1 })).toEqual([]);
-});
-
-const NO_BLOCKS = { blocks: [] };
-
-test('books that are behind the ledger are not accused of what they have not taken in; far behind they fail', async () => {
-  const { watch, alarms, answers, heights } = watched(truth);
-  for (const service of ['pplns', 'solo']) answers.set(`slices/${service}/${SLICE}/blocks`, NO_BLOCKS);
-  for (const service of ['pplns', 'solo']) answers.set(`slices/${service}/${SLICE - 1}/blocks`, NO_BLOCKS);
-  answers.set('slices/pplns?limit=50', { slices: [] });
-  heights.pool = DUE_HEIGHT - 1;
-  watch.works('pplns');
-  await twice(() => watch.round());
-  expect([alarms, watch.isSuspicious]).toEqual([[], false]);
-  heights.node = DUE_HEIGHT + 1_440;
-  await expect(watch.round()).rejects.toThrow('1441 cuts behind');
-  expect(alarms).toEqual([]);
-});
-
-test('blocks that the pool says are in a list that cannot be, or in a later one that never comes', async () => {
-  const ids = truth.proof.blocks.map(({ block_id }) => block_id);
-  const blocks = `slices/pplns/${SLICE}/blocks`;
-  const said = (credited_with: unknown) => ({ blocks: ids.map((block_id) => ({ block_id, credited_with })) });
-  for (const list of [999_999_999, undefined, -1, SLICE - 1, 0.5, `${SLICE}`]) {
-    const { watch, alarms, answers } = watched(truth, { node: false });
-    answers.set(blocks, said(list));
-    watch.works('pplns');
-    await twice(() => watch.round());
-    expect(alarms, String(list)).toContain(`rewards_hidden pplns/${SLICE}`);
-  }
-  const { watch, alarms, answers, heights } = watched(truth, { node: false });
-  const page = `slices/pplns?limit=1&cursor=${SLICE + 2}-0`;
-  answers.set(blocks, said(SLICE + 1));
-  answers.set(page, { slices: [{ slice: SLICE + 1, credits: null }] });
-  for (const service of ['pplns', 'solo']) answers.set(`slices/${service}/${SLICE + 1}/blocks`, NO_BLOCKS);
-  watch.works('pplns');
-  await twice(() => watch.round());
-  expect(alarms.join()).not.toMatch(/rewards/);
-  // What is awaited is kept over a restart.
-  const next = watched(truth, { node: false, height: DUE_HEIGHT + SLICE_CUTS });
-  next.watch.restore(JSON.parse(JSON.stringify(watch.save())));
-  for (const [path, answer] of answers) next.answers.set(path, answer);
-  next.watch.works('pplns');
-  await twice(() => next.watch.round());
-  expect(next.alarms).toContain(`rewards_hidden pplns/${SLICE}`);
-  // It came.
-  answers.set(page, { slices: [{ slice: SLICE + 1, credits: {} }] });
-  heights.pool = DUE_HEIGHT + SLICE_CUTS;
-  await twice(() => watch.round());
-  expect(alarms.join()).not.toMatch(/rewards/);
-});
-
-test('many lists that the pool names are asked for a few at a time', async () => {
-  let asked = 0;
-  const terms = { ...truth.evidence.terms, height: 1_000_000 };
-  const due = Math.floor((terms.height - 208) / SLICE_CUTS) - 1;
-  const many = Array.from({ length: 20_000 }, (_, i) => ({
-    block_id: toHex(Uint8Array.of(i >> 8, i)),
-    credited_with: due + (i % 20),
-  }));
-  const watch = new ListWatch(ADDRESS, {
-    pool: async (path) => {
-      asked++;
-      if (path === 'terms') return terms;
-      return path.endsWith('blocks') ? { blocks: many } : { slices: [] };
-    },
-    ...{ node: null, alarm: () => undefined, note: () => undefined, nowMillis: () => 0 },
-  });
-  watch.works('pplns');
-  await watch.round();
-  expect(asked).toBeLessThan(20);
-});
-
-test('a pool that gives this miner no proof of a list fails until it does, and later lists are judged meanwhile', async () => {
-  const { watch, alarms, answers } = watched(truth);
-  const proof = `proofs/pplns/${SLICE}?address=${ADDRESS}`;
-  answers.set(proof, new Error('status 500'));
-  watch.works('pplns');
-  for (let round = 0; round < 10; round++) await expect(watch.round()).rejects.toThrow('status 500');
-  // The list is not on the first page any more.
-  answers.set('slices/pplns?limit=50', { slices: [] });
-  await expect(watch.round()).rejects.toThrow('status 500');
-  answers.delete(proof);
-  await watch.round();
-  expect([watch.proven, watch.unchecked, alarms]).toEqual([1, 0, []]);
-});
-
-test('no slice is passed over, and one that looks wrong is looked at until that is settled', async () => {
-  const first = { from_slice: 0, slice_cuts: 240, window_thousandths: 1, fee_ppm: 0 };
-  const [alarms, looked]: [string[], Set<string>] = [[], new Set()];
-  let [minute, height, isFailing, hidden] = [0, 10_000, false, -1];
-  const watch = new ListWatch(ADDRESS, {
-    ...{ note: () => undefined, nowMillis: () => minute * 60_000 },
-    alarm: (kind, what) => void alarms.push(`${kind} ${what}`),
-    pool: async (path) => {
-      if (path === 'terms') return { address: 'x', height, terms: { pplns: [first], solo: [first] } };
-      if (isFailing) throw new Error('status 500');
-      looked.add(path);
-      return path.endsWith('blocks') ? NO_BLOCKS : { slices: [] };
-    },
-    node: {
-      addressChanges: async ({ after_height: after, limit }: { after_height: number; limit: number }) => ({
-        ...{ indexed_height: height },
-        changes:
-          limit > 1 && after === hidden * 240 + 95
-            ? [
-                {
-                  kind: 'received',
-                  source: 'work_reward',
-                  transaction_id: 'ff',
-                  amount: '5',
-                  finalized_height: after + 1,
-                },
-              ]
-            : [],
-      }),
-    } as never,
-  });
-  const round = async () => {
-    minute++;
-    await watch.round();
-  };
-  const due = () => Math.floor((height - 208) / 240) - 1;
-  watch.works('pplns');
-  await round();
-  const start = due();
-  height += 240 * 12;
-  hidden = start + 3;
-  await round();
-  expect([watch.isSuspicious, alarms]).toEqual([true, []]);
-  // Another slice is due by the time that the pool answers again.
-  isFailing = true;
-  height += 240;
-  await expect(round()).rejects.toThrow('status 500');
-  isFailing = false;
-  for (let i = 0; i < 4; i++) await round();
-  expect([watch.isSuspicious, alarms]).toEqual([false, [`rewards_hidden pplns/${hidden}`]]);
-  for (let slice = start; slice <= due(); slice++) expect(looked).toContain(`slices/pplns/${slice}/blocks`);
 });
 
 test('a pool that leaves out how far its books are is told of once, and its terms are remembered by the node', async () => {
@@ -401,6 +145,27 @@ test('a connection that is lost is nobody’s fault, and terms without end or or
     answers.set('terms', { ...terms, terms: { ...terms.terms, pplns } });
     await expect(watch.round()).rejects.toThrow('no such form');
   }
+});
+
+test('a solo block of this miner that the pool never credits', async () => {
+  const block = 'ab'.repeat(48);
+  const path = `slices/solo/${SLICE}/blocks`;
+  const proof = `proofs/solo/${SLICE}?address=${ADDRESS}`;
+  const run = async (answer: unknown, booked: boolean) => {
+    const { watch, alarms, notes, answers } = watched(truth, booked ? { blocks: { [path]: [block] } } : {});
+    for (const beside of [-1, 0, 1])
+      for (const service of ['pplns', 'solo'])
+        if (beside !== 0 || !booked) answers.set(`slices/${service}/${SLICE + beside}/blocks`, { blocks: [] });
+    answers.set(proof, answer);
+    watch.found({ block, service: 'solo', height: SLICE * SLICE_CUTS + 1 });
+    let failures = 0;
+    for (let round = 0; round < 300; round++) await watch.round().catch(() => failures++);
+    return [alarms, notes, failures, (watch.save() as { blocks: unknown[] }).blocks.length];
+  };
+  // A pool that gives no proof fails, and the block is not forgotten.
+  expect(await run(new Error('status 500'), true)).toEqual([[], [], 300, 1]);
+  expect(await run({ blocks: [] }, true)).toEqual([[`block_finder ${block}`], [], 0, 0]);
+  expect(await run({ blocks: [] }, false)).toEqual([[], ['the pool credits a block of this miner to nobody'], 0, 0]);
 });
 
 test('terms that are changed for a slice that has begun', async () => {

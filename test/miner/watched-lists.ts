@@ -1,0 +1,63 @@
+/** A pool and a node that are played, with one list, and the miner's watch over the pool's lists. */
+import { ListWatch } from '../../miner/books/list-watch.ts';
+import { SLICE_CUTS } from '../../vectors/generate/honest-books.ts';
+import { honest, type Lie, SLICE, VICTIM } from '../protocol/books-liar.ts';
+import { sourcesOf } from '../protocol/books-sources.ts';
+
+export const truth: Lie = { proof: honest.proof(SLICE, VICTIM), evidence: honest.evidence(SLICE) };
+export const ADDRESS = truth.proof.address;
+
+/** When the list of the slice must be there. */
+export const DUE_HEIGHT = (SLICE + 1) * SLICE_CUTS + 96 + 96 + 16;
+
+/** The answers of a pool, with the list of one slice in its page of slices; and those of a node. */
+export function watched(
+  lie: Lie,
+  options: {
+    readonly node?: boolean;
+    readonly blocks?: Readonly<Record<string, string[]>>;
+    readonly height?: number;
+  } = {},
+) {
+  const { pool, node: told } = sourcesOf(lie);
+  const { height = DUE_HEIGHT } = options;
+  const heights: { node: number; pool: number | undefined } = { node: height, pool: height };
+  const node = {
+    ...told,
+    addressChanges: async (asked: never) => ({
+      ...(await told?.addressChanges(asked)),
+      indexed_height: heights.node,
+    }),
+  } as typeof told;
+  /** What the pool answers instead. */
+  const answers = new Map<string, unknown>();
+  const alarms: string[] = [];
+  const notes: string[] = [];
+  let now = 0;
+  const answered = async (path: string): Promise<unknown> => {
+    const instead = answers.get(path);
+    if (instead instanceof Error) throw instead;
+    if (instead !== undefined) return instead;
+    if (path === 'terms') return { ...((await pool(path)) as object), height: heights.pool };
+    const named = options.blocks?.[path];
+    if (named !== undefined) return { blocks: named.map((block_id) => ({ block_id, credited_with: SLICE })) };
+    const answer = await pool(path);
+    if (!/^slices\/[a-z]+\?/.test(path)) return answer;
+    const { slices } = answer as { slices: { slice: number }[] };
+    return { slices: slices.map((record) => ({ ...record, credits: record.slice === lie.proof.slice ? {} : null })) };
+  };
+  const watch = new ListWatch(ADDRESS, {
+    pool: answered,
+    node: options.node === false ? null : node,
+    alarm: (kind, what, fields) => void alarms.push(`${kind} ${what} ${fields.reason ?? ''}`.trim()),
+    note: (message) => void notes.push(message),
+    nowMillis: () => (now += 60_000),
+  });
+  return { watch, alarms, notes, answers, heights };
+}
+
+/** What looks false is read again before the pool is accused. */
+export async function twice(run: () => Promise<unknown>): Promise<void> {
+  await run();
+  await run();
+}
