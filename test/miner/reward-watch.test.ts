@@ -1,7 +1,6 @@
 /** The rewards of every slice must be in credit lists in time: a pool that hides one is told of, and one that is late or does not answer is not accused. */
 import { expect, test } from 'vitest';
 import { ListWatch } from '../../miner/books/list-watch.ts';
-import { toHex } from '../../protocol/bytes.ts';
 import { SLICE_CUTS } from '../../vectors/generate/honest-books.ts';
 import { honest, type Lie, own, SLICE } from '../protocol/books-liar.ts';
 import { ADDRESS, DUE_HEIGHT, truth, twice, watched } from './watched-lists.ts';
@@ -121,7 +120,7 @@ test('lists that the blocks of a slice cannot be in are not asked for', async ()
   const terms = { ...truth.evidence.terms, height: 1_000_000 };
   const due = Math.floor((terms.height - 208) / SLICE_CUTS) - 1;
   const many = Array.from({ length: 20_000 }, (_, i) => ({
-    block_id: toHex(Uint8Array.of(i >> 8, i)),
+    block_id: i.toString(16).padStart(96, '0'),
     credited_with: due - i,
   }));
   const watch = new ListWatch(ADDRESS, {
