@@ -25,6 +25,8 @@ const MAX_WAITING = 64;
 /** One that is in no cut after so many is sent again, if it is not still waiting. */
 const AGAIN_CUTS = 16;
 
+/** It can be in no cut any more. */
+const OVER: ReadonlySet<string> = new Set(['evidence_expired', 'evidence_key_unknown']);
 /** Nothing is wrong: it waits already, is done, or its time comes with the next cut. */
 const PASSING: ReadonlySet<string> = new Set(['operation_conflict', 'validator_slashed', 'evidence_early']);
 
@@ -97,6 +99,7 @@ export class EvidenceDesk {
     }
     const { code } = outcome.error;
     if (!PASSING.has(code)) log.warn('evidence was refused', { ...fields, code });
+    if (OVER.has(code)) this.#waiting.delete(toHex(evidence.validator));
     return code !== 'evidence_early';
   }
 }

@@ -162,6 +162,12 @@ export async function readRewards(
   throw new Error('the pool has too many rewards in this slice');
 }
 
+/**
+ * A pool keeps an answer for five seconds and serves it up to ten while it makes a new one, and a proxy may keep it for five more: what is asked for after this
+ * is newer than all that was known before (rule 26).
+ */
+export const NEWER_MILLIS = 16_000;
+
 /** Undefined for a block that the node does not know. A node that fails says nothing of it: that must not be held against the pool. */
 const blockOf = (node: Node, id: string) =>
   node.block({ id }).catch((error: unknown) => {

@@ -9,6 +9,9 @@ import { ID_BYTES, id, LABELS } from './identifier.ts';
 import { NETWORKS, type NetworkName } from './network.ts';
 import { targetFromBytes, workOfTarget } from './target.ts';
 
+/** Slices, heights and amounts of terms are such numbers. */
+export const isWhole = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+
 export type BooksService = 'pplns' | 'solo';
 
 /** The terms of a slice: fixed when it opens. */

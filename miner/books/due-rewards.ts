@@ -4,11 +4,11 @@
  */
 import { bookedService } from '../../protocol/block-service.ts';
 import { type BooksSources, readBlocks, readRewards } from '../../protocol/books-evidence.ts';
-import type { BooksService } from '../../protocol/books-slice.ts';
+import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
 import { rewardTransaction, termsAt } from '../../protocol/books-verdict.ts';
 import { fromHex } from '../../protocol/bytes.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import { isWhole, type Terms } from './pool-reads.ts';
+import type { Terms } from './pool-reads.ts';
 
 /** A list waits for rewards, and as long again for one that is held; then some cuts for a pool that is late. */
 const DUE_CUTS = 2 * REGISTRATION_WINDOW + 16;

@@ -4,13 +4,13 @@
  * commit the books. Reads come in as calls, so a page uses it too.
  */
 import { type BooksSources, gatherEvidence, gatherRecord } from '../../protocol/books-evidence.ts';
-import type { BooksService } from '../../protocol/books-slice.ts';
+import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
 import { type BooksVerdict, judgeProof, judgeRecord } from '../../protocol/books-verdict.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { PoolProof } from '../../protocol/pool-proof.ts';
 import { indexedHeight } from './due-rewards.ts';
 import { type FoundBlock, OwnBlocks } from './own-blocks.ts';
-import { isWhole, judged, PoolSilence, poolReads, type Terms } from './pool-reads.ts';
+import { judged, PoolSilence, poolReads, type Terms } from './pool-reads.ts';
 import { type Heights, RewardWatch } from './reward-watch.ts';
 import type { SignedRecord } from './signed-records.ts';
 import { Suspicions } from './suspicions.ts';

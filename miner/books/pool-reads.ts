@@ -3,6 +3,7 @@
  * come as errors of different classes, because `fetch` throws a TypeError for a lost connection and a document of another form makes one too.
  */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
+import { isWhole } from '../../protocol/books-slice.ts';
 import type { PublishedTerms, TermsFrom } from '../../protocol/books-verdict.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 
@@ -15,8 +16,6 @@ export type Terms = PublishedTerms & { readonly height?: unknown };
 /** Times that a pool changed its terms. They are gone through for each slice, so their number decides how long that takes. */
 const MAX_TERMS = 10_000;
 const FIELDS = ['from_slice', 'slice_cuts', 'window_thousandths', 'fee_ppm'] as const;
-
-export const isWhole = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
 export const poolReads =
   (pool: BooksSources['pool']): BooksSources['pool'] =>

@@ -3,9 +3,9 @@
  * cleared or confirmed; one whose blocks are in a later list is looked at again when that list is due.
  */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
-import type { BooksService } from '../../protocol/books-slice.ts';
+import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
 import { dueSlices, type Looked, lookForRewards, NodeSilence } from './due-rewards.ts';
-import { isWhole, judged, type Terms } from './pool-reads.ts';
+import { judged, type Terms } from './pool-reads.ts';
 import type { Suspicions } from './suspicions.ts';
 
 /** Slices that are looked at in one round, of new ones and of those that wait for a later list. */

@@ -1,8 +1,9 @@
 /**
- * A pool keeps answers for five seconds (books rule 26), so documents that are read together may be of different moments. What looks false is read again some
- * time later, before the pool is accused.
+ * Documents that are read together may be of different moments, because a pool and proxies keep answers for a while. What looks false is read again when all
+ * answers are newer, before the pool is accused.
  */
-const AGAIN_MILLIS = 10_000;
+import { NEWER_MILLIS } from '../../protocol/books-evidence.ts';
+
 const MAX_KEPT = 256;
 /** What is looked at no more for this long is dropped. A pool that only fails is reported long before. */
 const UNSEEN_MILLIS = 24 * 3_600_000;
@@ -24,7 +25,7 @@ export class Suspicions {
   isSure(what: string, isFalse: boolean): boolean {
     const now = this.#nowMillis();
     const since = this.#suspected.get(what)?.since;
-    if (isFalse && (since === undefined || now - since < AGAIN_MILLIS)) {
+    if (isFalse && (since === undefined || now - since < NEWER_MILLIS)) {
       this.#suspected.set(what, { since: since ?? now, seen: now });
       for (const oldest of this.#suspected.keys()) if (this.#suspected.size > MAX_KEPT) this.#suspected.delete(oldest);
       return false;

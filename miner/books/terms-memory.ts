@@ -2,8 +2,9 @@
  * The terms that a pool published for slices while they were open (books rule 3: those in force when a slice opens hold for it). A pool that publishes others for
  * one of these slices later has changed fee or W after the work was done.
  */
-import type { BooksService } from '../../protocol/books-slice.ts';
+import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
 import { type PublishedTerms, termsAt } from '../../protocol/books-verdict.ts';
+import type { Terms } from './pool-reads.ts';
 
 export type ChangedTerms = {
   readonly service: BooksService;
@@ -24,7 +25,7 @@ export class TermsMemory {
   readonly #since = new Map<string, number>();
 
   /** Compares with what was published before, and remembers the terms of the slice that the books are in. */
-  note({ terms, height }: PublishedTerms & { readonly height?: unknown }, nowMillis: number): ChangedTerms[] {
+  note({ terms, height }: Terms, nowMillis: number): ChangedTerms[] {
     const changed: ChangedTerms[] = [];
     for (const [name, before] of this.#known) {
       const [service, slice] = [name.split('/')[0] as BooksService, Number(name.split('/')[1])];
@@ -69,8 +70,6 @@ export class TermsMemory {
       if (typeof name === 'string' && typeof text === 'string') this.#known.set(name, text);
   }
 }
-
-const isWhole = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
 /** The slice that the books are in; -1 where that is not said. */
 function openSlice(terms: PublishedTerms['terms'], service: BooksService, height: unknown): number {

@@ -2,12 +2,9 @@
 import { described, object, optional } from '../../protocol/api/schema.ts';
 import * as b from './books-documents.ts';
 import type { BooksView } from './books-view.ts';
-import { FIELDS, PAGE_FIELDS, pageOfQuery, type Route, route, serviceNumber } from './route.ts';
+import { FIELDS, ofSlice, PAGE_FIELDS, paged, pageOfQuery, type Route, route, serviceNumber } from './route.ts';
 
 const MILLIS = 5_000;
-
-const paged = object(PAGE_FIELDS);
-const ofSlice = object({ service: FIELDS.service, slice: FIELDS.slice });
 
 export function booksRoutes({ books }: { books: BooksView }): Route[] {
   return [

@@ -6,7 +6,6 @@
 
 import {
   described,
-  exactly,
   flag,
   type Infer,
   integer,
@@ -242,7 +241,7 @@ export type LiveFrame =
 
 export const error = object(
   {
-    api_version: exactly(1),
+    api_version: version,
     error: object({ code: text(), message: text(), retry_after_millis: optional(integer()) }),
   },
   'Refusal',

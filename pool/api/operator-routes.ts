@@ -14,7 +14,7 @@ import * as o from './operator-documents.ts';
 import { operator } from './operator-route.ts';
 import { payoutsPaused } from './payout-pause.ts';
 import { payoutRoutes } from './payout-routes.ts';
-import { FIELDS, PAGE_FIELDS, pageOfQuery, type Route } from './route.ts';
+import { FIELDS, paged, pageOfQuery, type Route } from './route.ts';
 
 export type OperatorDependencies = {
   readonly sql: Sql;
@@ -147,7 +147,7 @@ export function operatorRoutes({ sql, shared, now, config, wallet, isAccountant 
       method: 'GET',
       path: '/log',
       summary: 'What operators did, newest first',
-      query: object(PAGE_FIELDS),
+      query: paged,
       answer: o.operatorLog,
       handle: async ({ query }) => {
         const { limit } = pageOfQuery(query);

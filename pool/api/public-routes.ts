@@ -12,7 +12,9 @@ import type { ProofMaker } from './proofs.ts';
 import {
   COSTS,
   FIELDS,
+  ofSlice,
   PAGE_FIELDS,
+  paged,
   pageOfQuery,
   type Route,
   readMinerAddress,
@@ -34,8 +36,6 @@ const FIGURES_MILLIS = 5_000;
 const CHART_MILLIS = 60_000;
 
 const ofAddress = object({ address: FIELDS.address });
-const ofSlice = object({ service: FIELDS.service, slice: FIELDS.slice });
-const paged = object(PAGE_FIELDS);
 const hours = object({ hours: FIELDS.hours });
 const threshold = text({ maxLength: 32, description: 'atoms, decimal' });
 

@@ -17,6 +17,7 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { SERVICES } from '../journal-record.ts';
 import { ApiRefusal } from './api-error.ts';
+import { CHART_HOURS } from './chart-view.ts';
 import { type ServiceName, service } from './documents.ts';
 import { PAGE_LIMIT, type Page } from './keyset.ts';
 
@@ -110,7 +111,9 @@ export const FIELDS = {
   worker: text({ description: 'name of the worker, percent-encoded; - for the one without a name' }),
   addressQuery: optional(described(addressText, 'only this address')),
   finder: optional(described(addressText, 'only blocks that this address found')),
-  hours: optional(integer({ minimum: 1, maximum: 2160, default: 24, description: 'how far back' })),
+  hours: optional(
+    integer({ minimum: 1, maximum: CHART_HOURS.max, default: CHART_HOURS.default, description: 'how far back' }),
+  ),
   cursor: optional(text({ description: 'next_cursor of the page before' })),
 } as const;
 
@@ -120,6 +123,10 @@ export const PAGE_FIELDS = {
     integer({ minimum: 1, maximum: PAGE_LIMIT.max, default: PAGE_LIMIT.default, description: 'rows of a page' }),
   ),
 } as const;
+
+/** What most requests are: for a page, and about one slice. */
+export const paged = object(PAGE_FIELDS);
+export const ofSlice = object({ service: FIELDS.service, slice: FIELDS.slice });
 
 export const pageOfQuery = ({
   cursor,

@@ -2,7 +2,9 @@
  * Reading a pool that anybody may have written: every answer, every list and the whole audit have an end. No redirect is followed: the pool that was
  * named answers, or nobody.
  */
+
 import type { BooksSources } from '../../protocol/books-evidence.ts';
+import { NEWER_MILLIS } from '../../protocol/books-evidence.ts';
 import { apiClientDependencies } from '../../runtime/api-client.ts';
 import { steadyNow } from '../../runtime/clock.ts';
 import { PoolError } from '../pool-error.ts';
@@ -17,12 +19,6 @@ const MAX_TRIES = 20;
 /** Pages are far smaller. A list's head stands on each of its pages and has all parts of the window. */
 const ANSWER_BYTES = 512 * 1024;
 const LIST_BYTES = 8 * 1024 * 1024;
-/**
- * A pool keeps an answer for five seconds and serves it up to ten while it makes a new one, and a proxy may keep it for five more: what is asked for after this
- * is newer than all that was known before.
- */
-const NEWER_MILLIS = 16_000;
-
 export const newerAnswers = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, NEWER_MILLIS));
 
 export type ReadLimits = {

@@ -6,7 +6,7 @@ import { parseAddress } from '../../protocol/address.ts';
 import { parseAtoms } from '../../protocol/amount.ts';
 import { ApiError } from '../../protocol/api/client-calls.ts';
 import { type BooksSources, type CommitmentRow, gatherEvidence } from '../../protocol/books-evidence.ts';
-import { type BooksService, FIRST_CHAIN, type SliceRecord } from '../../protocol/books-slice.ts';
+import { type BooksService, FIRST_CHAIN, isWhole, type SliceRecord } from '../../protocol/books-slice.ts';
 import { judgeList, type NotChecked, type PublishedTerms, recordsFault } from '../../protocol/books-verdict.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
@@ -371,8 +371,6 @@ class PublicAudit {
       for (const each of verdict.missing) this.#missing[each] = (this.#missing[each] ?? 0) + 1;
   }
 }
-
-const isWhole = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
 
 /** Lists of terms with whole numbers, each service with one at least. */
 function isTerms(terms: unknown): terms is PublishedTerms['terms'] {

@@ -26,6 +26,7 @@ import type {
 } from '../../pool/api/operator-documents.ts';
 import { OperatorToken } from '../../pool/api/operator-token.ts';
 import { openPoolApi, type PoolApi } from '../../pool/api/pool-api.ts';
+import type { Route } from '../../pool/api/route.ts';
 import { startWeb, type WebListener } from '../../pool/api/web.ts';
 import { ClosedWork } from '../../pool/books/closed-work.ts';
 import { makeCredits } from '../../pool/books/credits.ts';
@@ -37,6 +38,7 @@ import { foldStats } from '../../pool/stats/fold.ts';
 import { SIGNATURE_HEADER, WebhookSender } from '../../pool/webhooks/webhook-sender.ts';
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
 import { addressProofMessage } from '../../protocol/address-proof.ts';
+import { check } from '../../protocol/api/schema.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { readPoolList } from '../../protocol/pool-list.ts';
 import { checkPoolList, checkPoolProof, type PoolProof } from '../../protocol/pool-proof.ts';
@@ -164,8 +166,17 @@ afterAll(async () => {
 });
 
 const get = (path: string, init: RequestInit = {}) => fetch(`http://127.0.0.1:${web.address.port}/p${path}`, init);
-const json = async <T = Record<string, never>>(path: string, init: RequestInit = {}): Promise<T> =>
-  (await (await get(`/api/v1${path}`, init)).json()) as T;
+/** Every good answer fits the schema of its route. */
+const json = async <T = Record<string, never>>(path: string, init: RequestInit = {}): Promise<T> => {
+  const response = await get(`/api/v1${path}`, init);
+  const answer = await response.json();
+  const isOf = (route: Route) =>
+    route.method === (init.method ?? 'GET') &&
+    new RegExp(`^${route.path.replace(/:\w+/g, '[^/]+')}$`).test(path.split('?')[0] as string);
+  const route = api.routes.find(isOf);
+  if (response.ok && route !== undefined) expect(check(route.answer, answer), path).toBeUndefined();
+  return answer as T;
+};
 const address = formatAddress(keyed, 'development');
 
 test('the pool, its miners and their parts are told, with names as they are', async () => {
