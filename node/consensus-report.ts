@@ -22,13 +22,13 @@ export type ConsensusReport = {
 
 /** `named` by its key. A validator keeps the name of its first key: of a rotated one the committee knows it. */
 function validatorReport(node: FullNode, named: Bytes, self: number): ValidatorReport {
-  const { epoch, stake, intervalCuts, validator } = node.staking();
+  const { epoch, stake, intervalCuts, validator } = node.chain.staking();
   const id = stake.committee.members[self]?.validatorId ?? named;
   return {
     id: toHex(id),
     epoch,
     attended_windows: stake.attendance.windows[self] ?? 0,
-    windows_over: Math.floor(((node.head().height + 1) % intervalCuts) / (intervalCuts / ATTENDANCE_WINDOWS)),
+    windows_over: Math.floor(((node.chain.head().height + 1) % intervalCuts) / (intervalCuts / ATTENDANCE_WINDOWS)),
     heartbeat_epoch: validator(id)?.heartbeatEpoch ?? null,
   };
 }

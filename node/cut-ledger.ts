@@ -3,7 +3,7 @@ import { type Bytes, equalBytes } from '../protocol/bytes.ts';
 import type { Certificate } from '../protocol/cut.ts';
 import type { ProposedCut } from '../protocol/proposal.ts';
 import type { CutMaker, CutParts } from './cut-maker.ts';
-import type { BlockRecord, CutRecord, FullNode, Head, Submission } from './full-node.ts';
+import type { BlockRecord, Chain, CutRecord, Head, Submission } from './full-node.ts';
 import type { AppliedCut } from './ledger/apply-cut.ts';
 import { nameOf } from './ledger/registration.ts';
 import type { Committee } from './ledger/staking/committee.ts';
@@ -53,12 +53,12 @@ const WRONG_BODY: ReadonlySet<NodeErrorCode> = new Set([
 ]);
 
 export type CutLedgerParts = {
-  readonly reads: Pick<
-    FullNode,
+  readonly chain: Pick<
+    Chain,
     'chainId' | 'network' | 'genesis' | 'head' | 'cut' | 'certificate' | 'block' | 'blockBody'
   >;
-  cuts(): CutMaker;
-  pool(): WorkPool;
+  readonly cuts: CutMaker;
+  readonly pool: WorkPool;
   readonly committee: CutLedger['committee'];
   submit(header: Bytes, body: Bytes, cutMillis: number): Promise<Submission>;
   readonly finish: CutLedger['commit'];
@@ -92,29 +92,23 @@ class Executions {
 }
 
 export const cutLedgerOf = (parts: CutLedgerParts): CutLedger => {
-  const { reads } = parts;
+  const { chain } = parts;
   const executions = new Executions();
   return {
-    get chainId() {
-      return reads.chainId;
-    },
-    get networkId() {
-      return reads.network.id;
-    },
-    get intervalCuts() {
-      return reads.genesis.intervalCuts;
-    },
-    head: () => reads.head(),
+    chainId: chain.chainId,
+    networkId: chain.network.id,
+    intervalCuts: chain.genesis.intervalCuts,
+    head: () => chain.head(),
     committee: parts.committee,
-    cut: (height) => reads.cut(height),
-    certificate: (height) => reads.certificate(height),
-    block: (id) => reads.block(id),
-    blockBody: (id) => reads.blockBody(id),
+    cut: (height) => chain.cut(height),
+    certificate: (height) => chain.certificate(height),
+    block: (id) => chain.block(id),
+    blockBody: (id) => chain.blockBody(id),
     make: (cut) => {
-      const chosen = parts.cuts().choose(cut.timestampMillis);
-      return executions.run(chosen, (blocks) => parts.cuts().make(blocks, cut));
+      const chosen = parts.cuts.choose(cut.timestampMillis);
+      return executions.run(chosen, (blocks) => parts.cuts.make(blocks, cut));
     },
-    isHere: (id) => parts.pool().get(id) !== undefined,
+    isHere: (id) => parts.pool.get(id) !== undefined,
     admit: async (header, body, cutMillis) => {
       const outcome = await parts.submit(header, body, cutMillis);
       if (outcome.status !== 'refused') return 'here';
@@ -132,13 +126,12 @@ function execute(
   { cuts, pool }: CutLedgerParts,
   executions: Executions,
 ): AppliedCut | string {
-  const blocks = blockIds.flatMap((id) => pool().get(id) ?? []);
+  const blocks = blockIds.flatMap((id) => pool.get(id) ?? []);
   if (blocks.length !== blockIds.length) return 'a block is not here';
-  if (!blocks.every((block) => cuts().isDated(block, header.timestampMillis)))
-    return 'the time of a block does not fit';
+  if (!blocks.every((block) => cuts.isDated(block, header.timestampMillis))) return 'the time of a block does not fit';
   let cut: AppliedCut;
   try {
-    cut = executions.run(blocks, (again) => cuts().execute(again, header));
+    cut = executions.run(blocks, (again) => cuts.execute(again, header));
   } catch (error) {
     return (error as Error).message;
   }

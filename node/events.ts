@@ -66,7 +66,7 @@ export const cutFinalized = (cut: CutRecord, network: NetworkName): CutFinalized
 const encode = (frame: EventsFrame): Buffer => Buffer.from(JSON.stringify(frame));
 
 export type CutFeedOptions = { readonly replayMillis?: number; readonly cachedFrames?: number };
-export type CutFeedDependencies = { readonly node: Pick<FullNode, 'head' | 'cut' | 'on' | 'network'> };
+export type CutFeedDependencies = { readonly node: Pick<FullNode, 'chain' | 'on'> };
 
 /** Frames of cuts by height, and news of each new one. */
 export class CutFeed {
@@ -89,11 +89,11 @@ export class CutFeed {
   }
 
   height(): number {
-    return this.#node.head().height;
+    return this.#node.chain.head().height;
   }
 
   checkpoint(): Buffer {
-    const head = this.#node.head();
+    const head = this.#node.chain.head();
     const cut: CutReference = {
       height: head.height,
       cut_id: hex(head.cutId),
@@ -105,18 +105,18 @@ export class CutFeed {
 
   /** Whether everything above this height can still be sent. The hour is one of the chain's own time, whatever a clock says. */
   reaches(afterHeight: number): boolean {
-    const head = this.#node.head();
+    const head = this.#node.chain.head();
     if (afterHeight >= head.height) return afterHeight === head.height;
-    const next = this.#node.cut(afterHeight + 1);
+    const next = this.#node.chain.cut(afterHeight + 1);
     return next !== undefined && next.header.timestampMillis >= head.timestampMillis - this.#replayMillis;
   }
 
   frame(height: number): Buffer {
     const known = this.#frames.get(height);
     if (known !== undefined) return known;
-    const cut = this.#node.cut(height);
+    const cut = this.#node.chain.cut(height);
     if (cut === undefined) throw new Error(`cut ${height} is not in the store`);
-    const frame = encode({ type: 'cut_finalized', data: cutFinalized(cut, this.#node.network.name) });
+    const frame = encode({ type: 'cut_finalized', data: cutFinalized(cut, this.#node.chain.network.name) });
     this.#frames.set(height, frame);
     return frame;
   }

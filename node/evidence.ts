@@ -65,8 +65,8 @@ export class EvidenceDesk {
   async #sendAll(): Promise<void> {
     const { node } = this.#with;
     for (const [name, waiting] of this.#waiting) {
-      const { height } = node.head();
-      const isSlashed = (node.staking().validator(waiting.evidence.validator)?.slashHeight ?? 0) !== 0;
+      const { height } = node.chain.head();
+      const isSlashed = (node.chain.staking().validator(waiting.evidence.validator)?.slashHeight ?? 0) !== 0;
       if (isSlashed) this.#waiting.delete(name);
       else if (waiting.sentAt === undefined || height >= waiting.sentAt + AGAIN_CUTS)
         if (await this.#send(waiting.evidence)) waiting.sentAt = height;
@@ -85,7 +85,7 @@ export class EvidenceDesk {
     const wire = await fundedWire(
       this.#with,
       key.address,
-      (spend) => heartbeatTransaction(node, evidence, key, spend, { key, feePerMass }),
+      (spend) => heartbeatTransaction(node.chain, evidence, key, spend, { key, feePerMass }),
       () => this.#stopped,
     );
     if (wire === undefined) {

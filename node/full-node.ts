@@ -230,11 +230,11 @@ export type Template = {
   readonly validMillis: number;
 };
 
-export interface FullNode {
+/** What is read of the chain up to its last final cut, and of what waits for the next. */
+export interface Chain {
   readonly network: Network;
   readonly chainId: Bytes;
   readonly genesis: Genesis;
-  readonly mempool: MempoolView;
   /** The index space of a CutIndexer. */
   reader(indexer: string): StoreReader;
 
@@ -262,6 +262,11 @@ export interface FullNode {
   positionsOf(owner: Bytes, page?: PositionsPage): Promise<readonly Position[]>;
   rates(): Rates;
   sync(): Sync;
+}
+
+export interface FullNode {
+  readonly chain: Chain;
+  readonly mempool: MempoolView;
 
   submitTransaction(wire: Bytes, origin?: Origin): Promise<Submission>;
   /** The body is kept as it is, without a copy: the caller does not change it any more. */

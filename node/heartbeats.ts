@@ -16,7 +16,7 @@ import {
 } from '../protocol/transaction.ts';
 import type { Logger } from '../runtime/log.ts';
 import type { DevelopmentKey } from './development.ts';
-import type { FullNode, UnspentOutput } from './full-node.ts';
+import type { Chain, FullNode, UnspentOutput } from './full-node.ts';
 import { isActive } from './ledger/staking/validator.ts';
 import { signMessage } from './ml-dsa.ts';
 
@@ -49,7 +49,7 @@ const OVERTAKEN: ReadonlySet<string> = new Set(['operation_conflict', 'heartbeat
 
 /** `key` signs the operation and, where there is no other, pays. Undefined where the output is too small. */
 export function heartbeatTransaction(
-  node: Pick<FullNode, 'chainId' | 'head'>,
+  chain: Pick<Chain, 'chainId' | 'head'>,
   heartbeat: Heartbeat | Evidence,
   key: DevelopmentKey,
   spend: UnspentOutput,
@@ -60,9 +60,9 @@ export function heartbeatTransaction(
   const isInline = payer !== key || heartbeat.name === 'evidence';
   const change = spend.amount - heartbeatFee(heartbeat, isInline, fees?.feePerMass);
   if (change < 1n) return undefined;
-  const height = node.head().height;
+  const height = chain.head().height;
   const body: TransactionBody = {
-    chainId: node.chainId,
+    chainId: chain.chainId,
     validFromHeight: 0,
     validUntilHeight: height + 1_000,
     inputs: [spend.outpoint],
@@ -131,8 +131,8 @@ export class Heartbeats {
 
   async #beat(key: DevelopmentKey): Promise<void> {
     const { node, log } = this.#dependencies;
-    const { epoch, validator: find } = node.staking();
-    const { height } = node.head();
+    const { epoch, validator: find } = node.chain.staking();
+    const { height } = node.chain.head();
     const sent = this.#sent.get(key);
     if (sent?.epoch === epoch && height < sent.height + AGAIN_CUTS) return;
     const { fees } = this.#dependencies;
@@ -163,7 +163,7 @@ export class Heartbeats {
     return fundedWire(
       this.#dependencies,
       address,
-      (spend) => heartbeatTransaction(node, heartbeat, key, spend, fees),
+      (spend) => heartbeatTransaction(node.chain, heartbeat, key, spend, fees),
       () => this.#stopped,
     );
   }

@@ -68,12 +68,12 @@ export function nodeMetrics(
         rewards.add(effects.rewards.length);
       });
       metrics.beforeScrape(() => {
-        const sync = node.sync();
+        const sync = node.chain.sync();
         uptime.set((now() - startedMillis) / 1000);
         height.set(sync.height);
         synced.set(sync.synced ? 1 : 0);
         waiting.set(node.mempool.count);
-        pool.set([...node.waitingBlocks()].length);
+        pool.set([...node.chain.waitingBlocks()].length);
       });
     },
   };

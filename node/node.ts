@@ -8,18 +8,18 @@ import type { Verifier } from '../kernels/verifier.ts';
 import type { Bytes } from '../protocol/bytes.ts';
 import { type Certificate, signersOf } from '../protocol/cut.ts';
 import { REGISTRATION_WINDOW } from '../protocol/network.ts';
+import { BoundedMap } from '../runtime/bounded-map.ts';
 import type { Logger } from '../runtime/log.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
 import { type Certify, holdsQuorum, isQuorum } from './certificate.ts';
-import { ChainReads } from './chain-reads.ts';
 import { CutClock, type CutStep, nextCutMillis, stepTimer } from './cut-clock.ts';
 import { type CutLedger, cutLedgerOf } from './cut-ledger.ts';
 import { CutMaker } from './cut-maker.ts';
+import { FinalizedChain } from './finalized-chain.ts';
 import type { FullNode, NodeEvents, Origin, Submission, Template, TemplateRequest } from './full-node.ts';
 import type { AppliedCut } from './ledger/apply-cut.ts';
 import type { CutEffects } from './ledger/effects.ts';
 import { nameOf } from './ledger/registration.ts';
-import type { ReadTransaction } from './ledger/work-block.ts';
 import { Admission } from './mempool/admission.ts';
 import { operationsToRecheck } from './mempool/impossible-operations.ts';
 import { Mempool } from './mempool/mempool.ts';
@@ -38,6 +38,7 @@ import { LedgerStore } from './store/ledger-store.ts';
 useNativeSha384();
 
 const MEBIBYTE = 1024 * 1024;
+const KEPT_DROPPED = 16_384;
 
 export const NODE_DEFAULTS = {
   cutMillis: 2_500,
@@ -96,10 +97,14 @@ export async function createNode(options: NodeOptions, dependencies: NodeDepende
   }
 }
 
-class EmbeddedNode extends ChainReads implements ConsensusNode {
+class EmbeddedNode implements ConsensusNode {
+  readonly chain: FinalizedChain;
   readonly mempool: Mempool;
+  /** For consensus, which makes cuts in the place of the clock. */
+  readonly ledger: CutLedger;
   readonly #dependencies: NodeDependencies;
-  protected readonly pool: WorkPool;
+  readonly #store: LedgerStore;
+  readonly #pool: WorkPool;
   readonly #workers: SignatureWorkers;
   readonly #verified = new VerifiedTransactions();
   readonly #admission: Admission;
@@ -109,6 +114,8 @@ class EmbeddedNode extends ChainReads implements ConsensusNode {
   readonly #listeners: NodeListeners;
   readonly #door: BlockDoor;
   readonly #cuts: CutMaker;
+  /** Why transactions left the mempool that no cut says anything about; the oldest are forgotten. */
+  readonly #dropped = new BoundedMap<string, 'dropped' | 'invalid'>(KEPT_DROPPED);
   /** What the cut that is being made registers. */
   #registering: ReadonlySet<string> = new Set();
   #signers: bigint;
@@ -117,7 +124,7 @@ class EmbeddedNode extends ChainReads implements ConsensusNode {
   #closed = false;
 
   constructor(store: LedgerStore, chain: OpenedChain, options: NodeOptions, dependencies: NodeDependencies) {
-    super(store, chain);
+    this.#store = store;
     const settings = { ...NODE_DEFAULTS, ...options };
     const { certificate, genesis } = chain;
     this.#dependencies = dependencies;
@@ -125,7 +132,7 @@ class EmbeddedNode extends ChainReads implements ConsensusNode {
     this.#cutMillis = settings.cutMillis;
     const steady = dependencies.steady ?? dependencies.now;
     this.#signers = signersOf(certificate);
-    this.pool = new WorkPool({ maxBlocks: settings.workPoolBlocks, maxBytes: settings.workPoolBytes });
+    this.#pool = new WorkPool({ maxBlocks: settings.workPoolBlocks, maxBytes: settings.workPoolBytes });
     this.mempool = new Mempool(
       {
         maxBytes: settings.mempoolBytes,
@@ -134,55 +141,71 @@ class EmbeddedNode extends ChainReads implements ConsensusNode {
       {
         now: steady,
         onAdded: (entry) => {
-          this.dropped.delete(entry.name);
+          this.#dropped.delete(entry.name);
           this.#listeners.emit('mempoolAdded', entry);
         },
         onRemoved: (entry, reason) => {
-          if (reason === 'evicted') this.#remember(entry.name, 'dropped');
-          if (reason === 'rejected') this.#remember(entry.name, 'invalid');
+          if (reason === 'evicted') this.#dropped.set(entry.name, 'dropped');
+          if (reason === 'rejected') this.#dropped.set(entry.name, 'invalid');
           this.#listeners.emit('mempoolRemoved', entry, reason);
         },
       },
     );
+    this.chain = new FinalizedChain(store, chain, {
+      mempool: this.mempool,
+      pool: this.#pool,
+      isVerified: (transaction) => this.#verified.has(transaction),
+      dropped: (name) => this.#dropped.get(name),
+      isStopped: () => this.#stopped,
+    });
     this.#workers = new SignatureWorkers(settings.signatureThreads);
     this.#admission = new Admission(
-      { chainId: this.chainId, maxPending: settings.maxPendingTransactions },
+      { chainId: this.chain.chainId, maxPending: settings.maxPendingTransactions },
       {
         mempool: this.mempool,
         workers: this.#workers,
         verified: this.#verified,
-        ledger: () => this.view(),
+        ledger: () => this.chain.view(),
         sealing: () => this.#sealing,
       },
     );
     this.#templates = new TemplateMaker({
-      network: this.network,
+      network: this.chain.network,
       powEpochLength: genesis.powEpochLength,
       mempool: this.mempool,
-      pool: this.pool,
-      openAnchors: () => this.openAnchors(),
+      pool: this.#pool,
+      openAnchors: () => this.chain.openAnchors(),
       ...{ now: dependencies.now, steady, random: dependencies.random },
     });
     this.#door = new BlockDoor({
       store,
-      pool: this.pool,
+      pool: this.#pool,
       verifier: dependencies.verifier,
       log: dependencies.log,
       now: dependencies.now,
-      epoch: (anchorHeight) => this.epoch(anchorHeight),
+      epoch: (anchorHeight) => this.chain.epoch(anchorHeight),
       context: () => this.#candidateContext(),
       onAccepted: (block) => this.#onAccepted(block),
       onLeft: ({ id, transactions }) => this.mempool.released(nameOf(id), transactions),
       onFault: (error) => this.#stop(error),
     });
     this.#cuts = new CutMaker({
-      pool: this.pool,
+      pool: this.#pool,
       mempool: this.mempool,
       check: this.#verified.check,
-      view: () => this.view(),
-      cut: (height) => this.cut(height),
+      view: () => this.chain.view(),
+      cut: (height) => this.chain.cut(height),
       log: dependencies.log,
       onLeftOut: () => dependencies.onSubmission?.('block', 'left_out'),
+    });
+    this.ledger = cutLedgerOf({
+      chain: this.chain,
+      cuts: this.#cuts,
+      pool: this.#pool,
+      committee: (height) => this.chain.committeeOf(height),
+      submit: (header, body, cutMillis) => this.#door.submit(header, body, 'relayed', cutMillis),
+      finish: async (cut, certificate) => void (await this.#oneCut(() => this.#finish(cut, certificate))),
+      fail: (error) => this.#stop(error),
     });
     this.#clock =
       settings.cutMillis === 0 ? undefined : new CutClock(settings.cutMillis, async () => void (await this.seal()));
@@ -190,50 +213,49 @@ class EmbeddedNode extends ChainReads implements ConsensusNode {
 
   async start(makesCuts: boolean): Promise<void> {
     const found = await this.#door.reload();
-    await this.#dependencies.verifier.prepare(this.epoch(this.state.height));
-    this.#dependencies.log.info('chain open', { height: this.state.height, cut: this.headNow.cutId, ...found });
+    await this.#dependencies.verifier.prepare(this.chain.epoch(this.chain.state.height));
+    this.#dependencies.log.info('chain open', {
+      height: this.chain.state.height,
+      cut: this.chain.head().cutId,
+      ...found,
+    });
     if (!makesCuts) return;
-    if (holdsQuorum(this.state.stake.committee.members, this.#dependencies.isSigner)) this.#clock?.start();
+    if (holdsQuorum(this.chain.state.stake.committee.members, this.#dependencies.isSigner)) this.#clock?.start();
     else this.#dependencies.log.warn('no cuts are made: the keys of the committee are elsewhere');
   }
 
-  async submitTransaction(wire: Bytes, origin: Origin = 'own'): Promise<Submission> {
-    if (this.stopped) return STOPPED;
-    try {
-      return this.#noted('transaction', await this.#admission.submit(wire, origin));
-    } catch (error) {
-      if (this.stopped) return STOPPED;
-      throw error;
-    }
+  submitTransaction(wire: Bytes, origin: Origin = 'own'): Promise<Submission> {
+    return this.#submit('transaction', () => this.#admission.submit(wire, origin));
   }
 
-  async submitBlock(header: Bytes, body: Bytes, origin: Origin = 'own'): Promise<Submission> {
-    if (this.stopped) return STOPPED;
-    try {
-      return this.#noted('block', await this.#door.submit(header, body, origin));
-    } catch (error) {
-      if (this.stopped) return STOPPED;
-      throw error;
-    }
+  submitBlock(header: Bytes, body: Bytes, origin: Origin = 'own'): Promise<Submission> {
+    return this.#submit('block', () => this.#door.submit(header, body, origin));
   }
 
-  #noted(kind: 'block' | 'transaction', outcome: Submission): Submission {
-    this.#dependencies.onSubmission?.(kind, outcome.status === 'refused' ? outcome.error.code : outcome.status);
-    return outcome;
+  async #submit(kind: 'block' | 'transaction', submit: () => Promise<Submission>): Promise<Submission> {
+    if (this.#stopped) return STOPPED;
+    try {
+      const outcome = await submit();
+      this.#dependencies.onSubmission?.(kind, outcome.status === 'refused' ? outcome.error.code : outcome.status);
+      return outcome;
+    } catch (error) {
+      if (this.#stopped) return STOPPED;
+      throw error;
+    }
   }
 
   #candidateContext(): CandidateContext {
     return {
-      network: this.network,
-      headHeight: this.state.height,
+      network: this.chain.network,
+      headHeight: this.chain.state.height,
       nowMillis: this.#dependencies.now(),
-      cut: (height) => (height === this.state.height ? this.record : this.store.cut(height)),
+      cut: (height) => (height === this.chain.state.height ? this.chain.record : this.#store.cut(height)),
       isKnownBlock: (id) =>
-        this.pool.get(id) !== undefined || this.#registering.has(nameOf(id)) || this.isRegistered(id),
-      isBodyUsed: (bodyId, by) => this.isBodyUsed(bodyId, by),
-      isBodyRegistered: (bodyId) => this.isBodyRegistered(bodyId),
+        this.#pool.get(id) !== undefined || this.#registering.has(nameOf(id)) || this.chain.isRegistered(id),
+      isBodyUsed: (bodyId, by) => this.chain.isBodyUsed(bodyId, by),
+      isBodyRegistered: (bodyId) => this.chain.isBodyRegistered(bodyId),
       templateTransactions: (root) => this.#templates.transactionsOf(root),
-      read: (wire) => this.read(wire),
+      read: (wire) => this.chain.read(wire),
     };
   }
 
@@ -253,7 +275,7 @@ class EmbeddedNode extends ChainReads implements ConsensusNode {
   #verifyAhead({ transactions }: WaitingBlock): void {
     for (const transaction of transactions) {
       if (this.#verified.has(transaction)) continue;
-      const spends = transaction.body.inputs.map((outpoint) => this.output(outpoint));
+      const spends = transaction.body.inputs.map((outpoint) => this.chain.output(outpoint));
       if (spends.some((output) => output === undefined)) continue;
       this.#admission
         .verifyAhead(transaction, spends as NonNullable<(typeof spends)[number]>[])
@@ -262,12 +284,12 @@ class EmbeddedNode extends ChainReads implements ConsensusNode {
   }
 
   #release(id: Bytes): void {
-    const block = this.pool.forget(id);
+    const block = this.#pool.forget(id);
     if (block !== undefined) this.mempool.released(nameOf(id), block.transactions);
   }
 
   template(request: TemplateRequest): Template {
-    return this.#templates.make(this.headNow, request);
+    return this.#templates.make(this.chain.head(), request);
   }
 
   seal(): Promise<CutEffects> {
@@ -277,7 +299,7 @@ class EmbeddedNode extends ChainReads implements ConsensusNode {
   /** One cut at a time; one that fails stops the node. */
   async #oneCut(make: () => Promise<CutEffects>): Promise<CutEffects> {
     while (this.#sealing !== undefined) await this.#sealing.catch(() => undefined);
-    if (this.stopped) throw this.#fault ?? new Error('the node is closed');
+    if (this.#stopped) throw this.#fault ?? new Error('the node is closed');
     this.#sealing = make();
     try {
       return await this.#sealing;
@@ -293,53 +315,42 @@ class EmbeddedNode extends ChainReads implements ConsensusNode {
   async #makeCut(): Promise<CutEffects> {
     const { certify, now, onCutStep } = this.#dependencies;
     const step = stepTimer(onCutStep);
-    const height = this.state.height + 1;
+    const height = this.chain.state.height + 1;
     const chosen = this.#cuts.choose();
     step('choose');
-    const timestampMillis = nextCutMillis(now(), this.state.timestampMillis, this.#cutMillis);
+    const timestampMillis = nextCutMillis(now(), this.chain.state.timestampMillis, this.#cutMillis);
     const cut = this.#cuts.make(chosen, { timestampMillis, signers: this.#signers });
     this.#registering = new Set(cut.effects.registered.map(({ id }) => nameOf(id)));
     step('apply');
-    const certificate = await certify(certifiable(cut.state, this.state.stake.committee, cut.effects.cutId));
-    if (!isQuorum(certificate, this.state.stake.committee.members))
+    const certificate = await certify(certifiable(cut.state, this.chain.state.stake.committee, cut.effects.cutId));
+    if (!isQuorum(certificate, this.chain.state.stake.committee.members))
       throw new Error(`cut ${height} is signed by too little of the stake: the keys of the committee are elsewhere`);
     step('certify');
-    await this.store.commit(cut, certificate, this.#dependencies.indexers ?? []);
+    await this.#store.commit(cut, certificate, this.#dependencies.indexers ?? []);
     step('commit');
     this.#settle(cut, certificate);
     step('settle');
     return cut.effects;
   }
 
-  /** For consensus, which makes cuts in the place of the clock. */
-  readonly ledger: CutLedger = cutLedgerOf({
-    reads: this,
-    cuts: () => this.#cuts,
-    pool: () => this.pool,
-    committee: (height) => this.committeeOf(height),
-    submit: (header, body, cutMillis) => this.#door.submit(header, body, 'relayed', cutMillis),
-    finish: async (cut, certificate) => void (await this.#oneCut(() => this.#finish(cut, certificate))),
-    fail: (error) => this.#stop(error),
-  });
-
   async #finish(executed: AppliedCut, certificate: Certificate): Promise<CutEffects> {
     const cut = this.#cuts.upToDate(executed);
     this.#registering = new Set(cut.effects.registered.map(({ id }) => nameOf(id)));
-    await this.store.commit(cut, certificate, this.#dependencies.indexers ?? []);
+    await this.#store.commit(cut, certificate, this.#dependencies.indexers ?? []);
     this.#settle(cut, certificate);
     return cut.effects;
   }
 
   #settle(cut: AppliedCut, certificate: Certificate): void {
     const { effects } = cut;
-    this.advance(cut.state);
+    this.chain.advance(cut.state);
     this.#signers = signersOf(certificate);
     for (const { id } of effects.registered) this.#release(id);
     for (const { id } of effects.expired) this.#release(id);
     this.mempool.settle(effects);
     this.#dropImpossible(effects);
-    const epoch = this.epoch(this.state.height);
-    if (this.epoch(this.state.height - 1) !== epoch)
+    const epoch = this.chain.epoch(this.chain.state.height);
+    if (this.chain.epoch(this.chain.state.height - 1) !== epoch)
       void this.#dependencies.verifier
         .prepare(epoch)
         .catch((error) => this.#dependencies.log.error('the next epoch could not be prepared', { epoch, error }));
@@ -347,18 +358,14 @@ class EmbeddedNode extends ChainReads implements ConsensusNode {
   }
 
   #dropImpossible(effects: CutEffects): void {
-    const validator = (id: Bytes) => this.store.staking.validator(id);
-    for (const entry of operationsToRecheck(effects, this.mempool, validator, this.state.intervalCuts)) {
+    const validator = (id: Bytes) => this.#store.staking.validator(id);
+    for (const entry of operationsToRecheck(effects, this.mempool, validator, this.chain.state.intervalCuts)) {
       const refusal = this.#admission.operationRefusal(entry.read, entry.spends);
       if (refusal !== undefined) this.mempool.drop(entry, refusal.reason === 'invalid' ? 'rejected' : 'evicted');
     }
   }
 
-  protected isVerified(transaction: ReadTransaction): boolean {
-    return this.#verified.has(transaction);
-  }
-
-  protected get stopped(): boolean {
+  get #stopped(): boolean {
     return this.#closed || this.#fault !== undefined;
   }
 
@@ -366,21 +373,17 @@ class EmbeddedNode extends ChainReads implements ConsensusNode {
     return this.#listeners.on(event, listener);
   }
 
-  #remember(name: string, reason: 'dropped' | 'invalid'): void {
-    this.dropped.set(name, reason);
-  }
-
   /** A store that cannot write or a ledger that does not add up: nothing more is accepted, what is written stays. */
   #stop(error: Error): void {
-    if (this.stopped) return;
+    if (this.#stopped) return;
     this.#fault = error;
     this.#clock?.stop();
-    this.#dependencies.log.error('the node stopped', { height: this.state.height, error });
+    this.#dependencies.log.error('the node stopped', { height: this.chain.state.height, error });
     this.#listeners.emit('fault', error);
   }
 
   async pruneBodies(height: number): Promise<number> {
-    return await this.store.pruneBodies(Math.min(height, this.state.height - REGISTRATION_WINDOW));
+    return await this.#store.pruneBodies(Math.min(height, this.chain.state.height - REGISTRATION_WINDOW));
   }
 
   async close(): Promise<void> {
@@ -390,7 +393,7 @@ class EmbeddedNode extends ChainReads implements ConsensusNode {
     await this.#sealing?.catch(() => undefined);
     await this.#door.idle();
     await this.#workers.close();
-    await this.store.close();
+    await this.#store.close();
   }
 }
 

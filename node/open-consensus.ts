@@ -44,7 +44,7 @@ export async function openConsensus(
   { dataDir, cutMillis, key, binds, neighbours }: ConsensusSettings,
   { node, log, now, started, figures: metrics, onEvidence }: ConsensusDependencies,
 ): Promise<ConsensusDriver> {
-  const { chainId } = node;
+  const { chainId } = node.chain;
   const id = key && validatorId(key.publicKey);
   const opened = id && (await ConsensusLog.open(logDirectory(dataDir, id), { chainId, validatorId: id }));
   const transport = new TcpTransport(
@@ -52,7 +52,7 @@ export async function openConsensus(
     {
       log: log.child('overlay'),
       steady: steadyMillis,
-      members: () => node.ledger.committee(node.head().height + 1)?.members ?? [],
+      members: () => node.ledger.committee(node.chain.head().height + 1)?.members ?? [],
       ...(key && {
         identify: async (message) => ({
           publicKey: key.publicKey,

@@ -96,7 +96,7 @@ async function loadHeartbeatFees(
 }
 
 function unspentOf(node: FullNode): HeartbeatDependencies['unspent'] {
-  const index = new IndexReader(node.reader(INDEX_NAME), () => node.head().height);
+  const index = new IndexReader(node.chain.reader(INDEX_NAME), () => node.chain.head().height);
   return async (address, after) => (await index.unspent(address, after && outpointKey(after), 512)).value;
 }
 

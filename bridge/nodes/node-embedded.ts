@@ -63,7 +63,7 @@ export class EmbeddedNode implements NodeSource {
   }
 
   follow(events: NodeEvents, signal: AbortSignal): void {
-    const head = this.#node.head();
+    const head = this.#node.chain.head();
     const stop = this.#node.on('cut', ({ header, cutId, rewards }) =>
       events.cut({ height: header.height, cutId: toHex(cutId), rewards: rewards.flatMap(rewardNews) }),
     );

@@ -247,7 +247,7 @@ export const addressRoutes: Pick<
     }
     return {
       api_version: 1,
-      finalized_height: context.node.head().height,
+      finalized_height: context.node.chain.head().height,
       pending,
       next_cursor: more && last ? makeCursor(scope, pendingPlace(last)) : undefined,
     };
@@ -267,4 +267,4 @@ export const addressRoutes: Pick<
 };
 
 export const addressText = (context: ApiContext, payload: Bytes): string =>
-  formatAddress(asBuffer(payload), context.node.network.name);
+  formatAddress(asBuffer(payload), context.node.chain.network.name);

@@ -44,7 +44,7 @@ export type Handler<N extends RouteName> = (
 export type Handlers = { readonly [N in RouteName]: Handler<N> };
 
 export function readAddress(context: ApiContext, text: string, field: string): Bytes {
-  const address = attempt(() => parseAddress(text, context.node.network.name));
+  const address = attempt(() => parseAddress(text, context.node.chain.network.name));
   if (!address.ok) throw refusal('bad_address', address.error.message, { field, reason: address.error.code });
   return address.value.payload;
 }

@@ -108,10 +108,10 @@ export async function startApi(options: ApiOptions, dependencies: ApiDependencie
           ? undefined
           : {
               node,
-              index: new IndexReader(node.reader(INDEX_NAME), () => node.head().height),
+              index: new IndexReader(node.chain.reader(INDEX_NAME), () => node.chain.head().height),
               version: options.version,
               startedMillis,
-              state: () => (state === 'ready' && !node.sync().synced ? 'syncing' : state),
+              state: () => (state === 'ready' && !node.chain.sync().synced ? 'syncing' : state),
               identity,
               now,
             };

@@ -13,11 +13,11 @@ import { identityDocument } from './signed-headers.ts';
 const TARGET_CUT_MILLIS = 2_500;
 
 export function chainHead(node: FullNode): ChainHead {
-  const head = node.head();
+  const head = node.chain.head();
   return {
     api_version: 1,
-    network: node.network.name,
-    chain_id: hex(node.chainId),
+    network: node.chain.network.name,
+    chain_id: hex(node.chain.chainId),
     finalized_height: head.height,
     cut: {
       height: head.height,
@@ -30,7 +30,7 @@ export function chainHead(node: FullNode): ChainHead {
 }
 
 export function chainRates(node: FullNode): ChainRates {
-  const rates = node.rates();
+  const rates = node.chain.rates();
   return {
     api_version: 1,
     finalized_height: rates.height,
@@ -46,7 +46,7 @@ export function chainRates(node: FullNode): ChainRates {
 
 export const mempoolDocument = (node: FullNode): MempoolDocument => ({
   api_version: 1,
-  finalized_height: node.head().height,
+  finalized_height: node.chain.head().height,
   transactions: node.mempool.count,
   bytes: node.mempool.bytes,
   max_bytes: node.mempool.maxBytes,
@@ -55,7 +55,7 @@ export const mempoolDocument = (node: FullNode): MempoolDocument => ({
 
 /** A development node has no peers: nobody is ahead of it, and the best peer is unknown rather than itself. */
 export function nodeSync(node: FullNode): NodeSync {
-  const sync = node.sync();
+  const sync = node.chain.sync();
   return {
     api_version: 1,
     synced: sync.synced,
@@ -75,17 +75,17 @@ export const chainRoutes: Pick<
   mempool: (context) => mempoolDocument(context.node),
   nodeSync: (context) => nodeSync(context.node),
 
-  nodeIdentity: (context) => identityDocument(context.node, context.identity),
+  nodeIdentity: (context) => identityDocument(context.node.chain, context.identity),
 
   nodeStatus: (context) => ({
     api_version: 1,
     version: context.version,
-    network: context.node.network.name,
-    chain_id: hex(context.node.chainId),
+    network: context.node.chain.network.name,
+    chain_id: hex(context.node.chain.chainId),
     state: context.state(),
     started_at_millis: context.startedMillis,
     uptime_millis: Math.max(0, context.now() - context.startedMillis),
-    finalized_height: context.node.head().height,
+    finalized_height: context.node.chain.head().height,
     indexed_height: context.index.height(),
     update_required: false,
     update_announced: false,
@@ -93,7 +93,7 @@ export const chainRoutes: Pick<
   }),
 
   supply(context) {
-    const supply = context.node.supply();
+    const supply = context.node.chain.supply();
     return {
       api_version: 1,
       finalized_height: supply.height,
@@ -111,8 +111,8 @@ export const chainRoutes: Pick<
   },
 
   emission(context) {
-    const { state, subsidy, intervalCuts, nextReductionHeight } = context.node.emission();
-    const { height, cutMillis } = context.node.rates();
+    const { state, subsidy, intervalCuts, nextReductionHeight } = context.node.chain.emission();
+    const { height, cutMillis } = context.node.chain.rates();
     const halves = splitHalves(subsidy);
     const pace = cutMillis > 0 ? cutMillis : TARGET_CUT_MILLIS;
     return {
@@ -127,8 +127,8 @@ export const chainRoutes: Pick<
       next_reduction_height: nextReductionHeight,
       next_interval_amount: nextInterval(state).amount.toString(),
       next_reduction_millis:
-        context.node.head().timestampMillis + Math.round(Math.max(0, nextReductionHeight - height) * pace),
-      remaining: context.node.supply().unscheduled.toString(),
+        context.node.chain.head().timestampMillis + Math.round(Math.max(0, nextReductionHeight - height) * pace),
+      remaining: context.node.chain.supply().unscheduled.toString(),
     };
   },
 };

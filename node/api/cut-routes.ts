@@ -18,7 +18,7 @@ import { makeCursor, readCursor } from './cursor.ts';
 const targetHex = (target: bigint): string => hex(targetToBytes(target));
 
 function cutAt(context: ApiContext, height: number): CutRecord {
-  const cut = context.node.cut(height);
+  const cut = context.node.chain.cut(height);
   if (cut === undefined) throw refusal('cut_unknown', `no finalized cut has the height ${height}`);
   return cut;
 }
@@ -58,7 +58,7 @@ function blockFields(
   block: BlockRecord,
 ): Omit<BlockDocument, 'api_version' | 'finalized_height' | 'transactions' | 'header_hex'> {
   const header = decodeHeader(block.header);
-  const registered = block.registeredHeight === undefined ? undefined : context.node.cut(block.registeredHeight);
+  const registered = block.registeredHeight === undefined ? undefined : context.node.chain.cut(block.registeredHeight);
   return {
     block_id: hex(block.id),
     anchor_height: block.anchorHeight,
@@ -109,7 +109,7 @@ function carriedBy(context: ApiContext, entries: readonly IndexedTransaction[]):
     const name = hex(entry.blockId);
     let wires = blocks.get(name);
     if (wires === undefined) {
-      const body = context.node.blockBody(entry.blockId);
+      const body = context.node.chain.blockBody(entry.blockId);
       if (body === undefined)
         throw refusal('cut_pruned', 'this node has deleted the transactions of this cut; ask one that keeps them');
       bytes += body.length;
@@ -174,7 +174,7 @@ async function transactionDocuments(
 export const cutRoutes: Pick<Handlers, 'cuts' | 'cutTransactions' | 'cutChanges' | 'recentBlocks' | 'block'> = {
   cuts(context, { query }) {
     // The index is written with the cut, a moment before the node speaks of it.
-    const head = Math.min(context.index.height(), context.node.head().height);
+    const head = Math.min(context.index.height(), context.node.chain.head().height);
     const limit = query.limit ?? 20;
     const from = Math.min(head, (query.before ?? head + 1) - 1);
     const cuts: CutSummary[] = [];
@@ -220,7 +220,7 @@ export const cutRoutes: Pick<Handlers, 'cuts' | 'cutTransactions' | 'cutChanges'
       api_version: 1,
       finalized_height: height,
       blocks: value.map((id) => {
-        const block = context.node.block(id);
+        const block = context.node.chain.block(id);
         if (block === undefined) throw new Error(`the registered block ${hex(id)} is not in the store`);
         return { ...blockFields(context, block), transactions: block.transactionCount };
       }),
@@ -228,12 +228,12 @@ export const cutRoutes: Pick<Handlers, 'cuts' | 'cutTransactions' | 'cutChanges'
   },
 
   block(context, { params }) {
-    const block = context.node.block(fromHex(params.id));
+    const block = context.node.chain.block(fromHex(params.id));
     if (block === undefined) throw refusal('block_unknown', 'this node has not seen the block');
-    const body = context.node.blockBody(block.id);
+    const body = context.node.chain.blockBody(block.id);
     return {
       api_version: 1,
-      finalized_height: context.node.head().height,
+      finalized_height: context.node.chain.head().height,
       ...blockFields(context, block),
       header_hex: hex(block.header),
       transactions:

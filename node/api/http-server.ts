@@ -231,7 +231,7 @@ export class ApiHttp {
       { ...asked, status, answerBody },
       nonce,
       identity,
-      node,
+      node.chain,
       this.clientOf(request),
     );
     return headers ?? refusal('too_busy', 'too many answers are waiting to be signed', {}, 1_000);

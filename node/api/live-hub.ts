@@ -139,7 +139,7 @@ export class LiveHub {
   #cut(effects: CutEffects): void {
     const { node } = this.#context;
     if (this.#topics.cuts.size > 0) {
-      const cut = node.cut(effects.header.height);
+      const cut = node.chain.cut(effects.header.height);
       if (cut !== undefined)
         this.#send(
           this.#topics.cuts,
@@ -198,7 +198,7 @@ export class LiveHub {
         eventJson({
           type: 'address_changed',
           data: {
-            address: formatAddress(payload, this.#context.node.network.name),
+            address: formatAddress(payload, this.#context.node.chain.network.name),
             finalized_height: height,
             received: received.map(document),
             spent: spent.map(document),
@@ -212,7 +212,7 @@ export class LiveHub {
 
   #block(block: BlockRecord): void {
     const { node } = this.#context;
-    const body = this.#topics.blocks.size > 0 ? node.blockBody(block.id) : undefined;
+    const body = this.#topics.blocks.size > 0 ? node.chain.blockBody(block.id) : undefined;
     if (body !== undefined)
       this.#send(
         this.#topics.blocks,
@@ -223,7 +223,7 @@ export class LiveHub {
             anchor_height: block.anchorHeight,
             parents: block.parents.map(hex),
             transactions: decodeBody(body).transactions.map((wire) => hex(transactionIdOfWire(wire))),
-            reward_address: formatAddress(block.payout, node.network.name),
+            reward_address: formatAddress(block.payout, node.chain.network.name),
             miner_tag: decodeExtranonce(block.extranonce).tag,
             accepted_at_millis: block.acceptedMillis,
           },
@@ -240,7 +240,7 @@ export class LiveHub {
       const name = hex(address);
       for (const subscriber of this.#addresses.get(name) ?? []) {
         const names = concerned.get(subscriber) ?? new Map<string, string>();
-        names.set(name, formatAddress(address, this.#context.node.network.name));
+        names.set(name, formatAddress(address, this.#context.node.chain.network.name));
         concerned.set(subscriber, names);
       }
     }
@@ -271,7 +271,7 @@ export class LiveHub {
               output_index: input.outputIndex,
             })),
             outputs: transaction.body.outputs.map((output) => ({
-              address: formatAddress(output.address, this.#context.node.network.name),
+              address: formatAddress(output.address, this.#context.node.chain.network.name),
               amount: output.amount.toString(),
             })),
             first_seen_millis: transaction.seenMillis,
@@ -312,7 +312,7 @@ export class LiveHub {
   #check(id: string): void {
     const watchers = this.#watchers.get(id);
     if (watchers === undefined) return;
-    const status = this.#context.node.transactionStatus(fromHex(id));
+    const status = this.#context.node.chain.transactionStatus(fromHex(id));
     if (status === undefined) return;
     const text = statusJson(this.#context, id, status);
     for (const watcher of [...watchers])

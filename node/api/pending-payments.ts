@@ -57,7 +57,7 @@ export function pendingOf(
   const concerns = ({ address }: { readonly address: Bytes }): boolean => own(address) !== undefined;
   // Its state is a read of the store: of the wanted ones alone, because names may be made to look alike.
   if (!transaction.body.outputs.some(concerns) && !transaction.spends.some(concerns)) return [];
-  const status = context.node.transactionStatus(transaction.id);
+  const status = context.node.chain.transactionStatus(transaction.id);
   const lifecycle =
     status?.lifecycle === 'receiving' || status?.lifecycle === 'registered' ? status.lifecycle : 'processing';
   const common = {

@@ -1,7 +1,7 @@
 /** The headers of a signed answer (specification: Authentication, rule 7), for the public API and the mining listener alike. */
 import { ANSWER_HEADERS, answerMessage, ENVELOPE_VERSION, NONCE_BYTES } from '../../protocol/api/signed-answer.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
-import type { FullNode } from '../full-node.ts';
+import type { Chain } from '../full-node.ts';
 import type { NodeIdentity } from './identity.ts';
 
 export type AnswerToSign = {
@@ -21,11 +21,11 @@ export async function signedHeaders(
   answer: AnswerToSign,
   nonce: string,
   identity: NodeIdentity,
-  node: Pick<FullNode, 'head' | 'chainId'>,
+  chain: Pick<Chain, 'head' | 'chainId'>,
   client?: string,
 ): Promise<readonly string[] | undefined> {
-  const finalizedHeight = node.head().height;
-  const message = answerMessage({ ...answer, nonce: fromHex(nonce), chainId: node.chainId, finalizedHeight });
+  const finalizedHeight = chain.head().height;
+  const message = answerMessage({ ...answer, nonce: fromHex(nonce), chainId: chain.chainId, finalizedHeight });
   const signature = await identity.sign(message, client);
   if (signature === undefined) return undefined;
   return [
@@ -39,7 +39,7 @@ export async function signedHeaders(
 
 /** What a client checks signatures with, once it found that the key has the identity it pinned. */
 export const identityDocument = (
-  node: Pick<FullNode, 'chainId'>,
+  chain: Pick<Chain, 'chainId'>,
   { identity, publicKey }: Pick<NodeIdentity, 'identity' | 'publicKey'>,
 ) => ({
   api_version: 1 as const,
@@ -47,5 +47,5 @@ export const identityDocument = (
   public_key: toHex(publicKey),
   algorithm: 'ML-DSA-65' as const,
   envelope_version: 1 as const,
-  chain_id: toHex(node.chainId),
+  chain_id: toHex(chain.chainId),
 });

@@ -124,7 +124,7 @@ export class ApiSockets {
     if (id === undefined) throw refusal('route_unknown', 'there is no such socket; GET / lists them');
     readQuery(object({}), query);
     const { context, hub } = this.#ready();
-    if (context.node.transactionStatus(fromHex(id)) === undefined)
+    if (context.node.chain.transactionStatus(fromHex(id)) === undefined)
       throw refusal('transaction_unknown', 'this server has not seen the transaction');
     return {
       subprotocol: SOCKETS.transactionStatus.subprotocol,

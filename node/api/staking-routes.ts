@@ -25,7 +25,7 @@ type ValidatorState = (typeof VALIDATOR_STATES)[number];
 function positionDocument(context: ApiContext, staking: Staking, position: Position): StakingPosition {
   const validator = staking.validator(position.validator) as Validator;
   const release = releaseOf(position, validator, staking.intervalCuts);
-  const next = context.node.head().height + 1;
+  const next = context.node.chain.head().height + 1;
   const withdrawable =
     release !== undefined && release <= next && position.principal > 0n && sweepReached(staking.stake.sweeps, position);
   return {
@@ -89,7 +89,7 @@ function validatorDocument(context: ApiContext, staking: Staking, record: Valida
 
 const placeOf = (context: ApiContext, staking: Staking) => ({
   api_version: 1 as const,
-  finalized_height: context.node.head().height,
+  finalized_height: context.node.chain.head().height,
   epoch: staking.epoch,
   interval_cuts: staking.intervalCuts,
   validator_set_id: hex(staking.stake.committee.setId),
@@ -101,12 +101,12 @@ export const stakingRoutes: Pick<
 > = {
   stakingEstimate(context, { query }) {
     const amount = BigInt(query.amount);
-    const { stake, intervalCuts } = context.node.staking();
-    const { height, bonded } = context.node.supply();
+    const { stake, intervalCuts } = context.node.chain.staking();
+    const { height, bonded } = context.node.chain.supply();
     const cuts = (height + 1) % intervalCuts;
     const pool =
       cuts === 0
-        ? splitHalves(context.node.emission().state.amount).stake
+        ? splitHalves(context.node.chain.emission().state.amount).stake
         : (stake.pool * BigInt(intervalCuts)) / BigInt(cuts);
     let sharing = 0n;
     for (const { earning } of stake.committee.members) sharing += earning;
@@ -135,14 +135,14 @@ export const stakingRoutes: Pick<
     // One owner after the other: together they must not read 64 pages.
     for (let i = from; i < owners.length && found.length <= limit; i++) {
       const after = i === from ? place?.subarray(ADDRESS_PAYLOAD_BYTES) : undefined;
-      found.push(...(await node.positionsOf(owners[i] as Bytes, { after, limit: limit + 1 - found.length })));
+      found.push(...(await node.chain.positionsOf(owners[i] as Bytes, { after, limit: limit + 1 - found.length })));
     }
     const page = found.slice(0, limit);
     const last = page.at(-1);
-    const staking = node.staking();
+    const staking = node.chain.staking();
     return {
       api_version: 1,
-      finalized_height: node.head().height,
+      finalized_height: node.chain.head().height,
       positions: page.map((position) => positionDocument(context, staking, position)),
       next_cursor: found.length > limit && last ? makeCursor(scope, Buffer.concat([last.owner, last.id])) : undefined,
     };
@@ -154,8 +154,8 @@ export const stakingRoutes: Pick<
     const after = cursorPlace(scope, query.cursor, ID_BYTES);
     // Anybody with the bond can be a validator, so there is no bound to their number.
     const read = query.state === undefined ? limit : VALIDATORS_LOOKED_AT;
-    const records = await context.node.validators({ after, limit: read + 1 });
-    const staking = context.node.staking();
+    const records = await context.node.chain.validators({ after, limit: read + 1 });
+    const staking = context.node.chain.staking();
     const validators: ValidatorDocument[] = [];
     let looked = 0;
     for (; looked < Math.min(read, records.length) && validators.length < limit; looked++) {
@@ -172,7 +172,7 @@ export const stakingRoutes: Pick<
   },
 
   stakingValidator(context, { params }) {
-    const staking = context.node.staking();
+    const staking = context.node.chain.staking();
     const record = staking.validator(idFromHex(params.id));
     if (record === undefined) throw refusal('validator_unknown', 'no validator has this identifier');
     return { ...placeOf(context, staking), validator: validatorDocument(context, staking, record) };

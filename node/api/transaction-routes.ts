@@ -42,7 +42,7 @@ class FinalTexts {
     if (place === undefined) return NO_CUT;
     let text = this.#texts.get(place.height);
     if (text === undefined) {
-      const cut = context.node.cut(place.height);
+      const cut = context.node.chain.cut(place.height);
       if (cut === undefined) throw new Error(`cut ${place.height} of a status is not in the store`);
       text = JSON.stringify(cutReference(cut));
       this.#texts.set(place.height, text);
@@ -78,7 +78,7 @@ function statusOfTransaction(context: ApiContext, id: string): Buffer | undefine
   const texts = textsOf(context);
   const known = texts.status(id);
   if (known !== undefined) return known;
-  const status = context.node.transactionStatus(Buffer.from(id, 'hex'));
+  const status = context.node.chain.transactionStatus(Buffer.from(id, 'hex'));
   if (status === undefined) return undefined;
   const json = Buffer.from(statusJson(context, id, status), 'latin1');
   if (status.final) texts.keep(id, json);
@@ -122,15 +122,15 @@ const PROOF_TRIES = 50;
  */
 async function provenOutputs(context: ApiContext, outpoints: readonly OutpointDocument[]) {
   for (let tries = 0; tries < PROOF_TRIES; tries++) {
-    const head = context.node.head();
+    const head = context.node.chain.head();
     try {
       const proofs = outpoints.map(({ transaction_id, output_index }) => {
         const outpoint = { transactionId: fromHex(transaction_id), outputIndex: output_index };
-        const proof = context.node.outputProof(outpoint);
+        const proof = context.node.chain.outputProof(outpoint);
         if (!verifyOutputProof(proof.root, outpoint, proof).ok) throw new Error('the store has moved on');
         return proof;
       });
-      return { head, proofs, state: context.node.stateBytes() };
+      return { head, proofs, state: context.node.chain.stateBytes() };
     } catch {
       await new Promise((resolve) => setTimeout(resolve, 2));
     }
@@ -157,7 +157,7 @@ export const transactionRoutes: Pick<
       else if (found.length === 0) found.push(status);
       else found.push(COMMA, status);
     }
-    const begin = `{"api_version":1,"finalized_height":${context.node.head().height},"statuses":[`;
+    const begin = `{"api_version":1,"finalized_height":${context.node.chain.head().height},"statuses":[`;
     const end = `],"unknown":[${unknown.join(',')}]}`;
     return new JsonText(Buffer.concat([Buffer.from(begin), ...found, Buffer.from(end)]));
   },
@@ -169,18 +169,18 @@ export const transactionRoutes: Pick<
       api_version: 1,
       transaction_id: hex(result.id),
       status: result.status,
-      lifecycle: context.node.transactionStatus(result.id)?.lifecycle ?? 'processing',
+      lifecycle: context.node.chain.transactionStatus(result.id)?.lifecycle ?? 'processing',
     };
   },
 
   manifest(context) {
     return {
       api_version: 1,
-      network: context.node.network.name,
-      chain_id: hex(context.node.chainId),
+      network: context.node.chain.network.name,
+      chain_id: hex(context.node.chain.chainId),
       protocol_version: PROTOCOL_VERSION,
       rule_set: RULE_SET,
-      finalized_height: context.node.head().height,
+      finalized_height: context.node.chain.head().height,
       min_fee_per_mass: MIN_FEE_PER_MASS.toString(),
       mass_per_output: MASS_PER_OUTPUT,
       max_inputs: MAX_INPUTS,

@@ -65,7 +65,7 @@ export function decodeBlockMessage(bytes: Bytes): BlockMessage | undefined {
 type Asked = { readonly peer: Peer; readonly at: number; readonly since: number; readonly others: readonly Peer[] };
 
 export type BlockExchangeDependencies = {
-  readonly node: Pick<FullNode, 'block' | 'blockBody' | 'waitingBlocks' | 'submitBlock' | 'on'>;
+  readonly node: Pick<FullNode, 'chain' | 'submitBlock' | 'on'>;
   readonly transport: Transport;
   readonly desk: CutDesk;
   /** How long a neighbour has before another one is asked. */
@@ -94,7 +94,7 @@ export class BlockExchange {
   }
 
   joined(peer: Peer): void {
-    const ids = [...this.#with.node.waitingBlocks()].map(({ id }) => id).slice(0, MAX_ASKED);
+    const ids = [...this.#with.node.chain.waitingBlocks()].map(({ id }) => id).slice(0, MAX_ASKED);
     for (let at = 0; at < ids.length; at += MAX_IDS) this.#offer([peer], ids.slice(at, at + MAX_IDS));
   }
 
@@ -151,7 +151,7 @@ export class BlockExchange {
     else if (!this.#mayLookUp(peer, message.ids.length)) return true;
     else if (message.type === 'want') this.#serve(peer, message.ids);
     else {
-      const unknown = message.ids.filter((id) => this.#with.node.block(id) === undefined);
+      const unknown = message.ids.filter((id) => this.#with.node.chain.block(id) === undefined);
       this.#ask(peer, unknown, MAX_ASKED - this.#askedOf(peer));
     }
     return true;
@@ -194,8 +194,8 @@ export class BlockExchange {
   #serve(peer: Peer, ids: readonly Bytes[]): void {
     const { node, transport, steady } = this.#with;
     for (const id of ids) {
-      const header = node.block(id)?.header;
-      const body = header && node.blockBody(id);
+      const header = node.chain.block(id)?.header;
+      const body = header && node.chain.blockBody(id);
       if (header === undefined || body === undefined) continue;
       const now = steady();
       const bucket = take(this.#served.get(peer) ?? fullBucket(SERVED, now), SERVED, now, body.length);

@@ -112,16 +112,16 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
 
 /** Plain text, as the public API answers it. */
 function answerHealth({ node }: MiningListenerDependencies): Answer {
-  if (!node.sync().synced) return refusal(nodeError('node_stopped', 'the node has stopped'));
+  if (!node.chain.sync().synced) return refusal(nodeError('node_stopped', 'the node has stopped'));
   return { status: 200, json: '', text: 'ok' };
 }
 
 function answerIdentity({ node, identity }: MiningListenerDependencies): Answer {
-  return identity === undefined ? refusal(unknownRoute()) : ok(JSON.stringify(identityDocument(node, identity)));
+  return identity === undefined ? refusal(unknownRoute()) : ok(JSON.stringify(identityDocument(node.chain, identity)));
 }
 
 function answerTemplate({ node, onTemplate }: MiningListenerDependencies, json: unknown): Answer {
-  const request = readTemplateRequest(json, node.network.name);
+  const request = readTemplateRequest(json, node.chain.network.name);
   if ('error' in request) {
     onTemplate?.(request.error.code);
     return refusal(request.error);
@@ -129,8 +129,10 @@ function answerTemplate({ node, onTemplate }: MiningListenerDependencies, json: 
   onTemplate?.('answered');
   const { payout } = request.value;
   const template = node.template(request.value);
-  const address = formatAddress(payout, node.network.name);
-  const answer = writeTemplate(template, node.network.name, node.chainId, address, (bytes) => rooms.take(bytes));
+  const address = formatAddress(payout, node.chain.network.name);
+  const answer = writeTemplate(template, node.chain.network.name, node.chain.chainId, address, (bytes) =>
+    rooms.take(bytes),
+  );
   return { status: 200, json: answer, written: () => rooms.giveBack(answer) };
 }
 
@@ -236,7 +238,7 @@ async function sign(
   if (!isNonce(nonce)) return refusal(nodeError('request_malformed', NONCE_RULE));
   const asked = { method: request.method ?? '', target: request.url ?? '' };
   const body = { requestBody: answer.requestBody ?? new Uint8Array(0), answerBody: bytesOf(answer) };
-  const signed = await signedHeaders({ ...asked, ...body, status: answer.status }, nonce, identity, node);
+  const signed = await signedHeaders({ ...asked, ...body, status: answer.status }, nonce, identity, node.chain);
   if (signed !== undefined) return { ...answer, signed };
   answer.written?.();
   return refusal(nodeError('internal', 'too many answers are waiting to be signed'));

@@ -50,7 +50,7 @@ test('a signed answer is checked by a few lines that share nothing with the node
       little(answer.status, 2),
       sized(bytes),
       fromHex(nonce),
-      bed.bed.node.chainId,
+      bed.bed.node.chain.chainId,
       little(Number(answer.headers.get('x-svc-tip-height')), 8),
     ),
   );
@@ -85,7 +85,7 @@ test('nothing is signed without a nonce, refusals are signed with one, and a bad
 
 test('a pinned client takes proven answers only', async () => {
   const bed = await ApiBed.forTest();
-  const pin = { identity: toHex(identity.identity), chainId: toHex(bed.bed.node.chainId) };
+  const pin = { identity: toHex(identity.identity), chainId: toHex(bed.bed.node.chain.chainId) };
   const pinned = createApiClient({ baseUrl: bed.base, pin }, apiClientDependencies());
   expect((await pinned.chainHead()).finalized_height).toBe(0);
   expect((await pinned.addressBalances({ addresses: [treasury()] })).balances).toHaveLength(1);

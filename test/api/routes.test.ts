@@ -77,7 +77,7 @@ test('balance, outputs and history of an address agree with each other', async (
   const balance = await bed.client.addressBalance({ address: alice });
   expect(balance.balance).toBe((5_000_000_000n + 5_015n).toString());
   expect(balance.utxos).toBe(6);
-  expect(balance.indexed_height).toBe(node().head().height);
+  expect(balance.indexed_height).toBe(node().chain.head().height);
   const { utxos } = await bed.client.addressUtxos({ address: alice });
   expect(utxos.reduce((sum, { amount }) => sum + BigInt(amount), 0n).toString()).toBe(balance.balance);
   const { events } = await bed.client.addressHistory({ address: alice });
@@ -124,7 +124,7 @@ test('changes after a height come oldest first, page by page, and end at the ind
   const addresses = [alice, miner, treasury()];
   const whole = await bed.client.addressChanges({ addresses, after_height: 0, limit: 4096 });
   expect(whole.next_cursor).toBeUndefined();
-  expect(whole.indexed_height).toBe(node().head().height);
+  expect(whole.indexed_height).toBe(node().chain.head().height);
   const heights = whole.changes.map(({ finalized_height }) => finalized_height);
   expect(heights).toEqual([...heights].sort((a, b) => a - b));
   const paged: unknown[] = [];
@@ -179,7 +179,9 @@ test('the cut list walks down to genesis', async () => {
     heights.push(...page.cuts.map(({ height }) => height));
     before = page.next_before;
   } while (before !== undefined);
-  expect(heights).toEqual(Array.from({ length: node().head().height + 1 }, (_, i) => node().head().height - i));
+  expect(heights).toEqual(
+    Array.from({ length: node().chain.head().height + 1 }, (_, i) => node().chain.head().height - i),
+  );
 });
 
 test('pending payments, keys and statuses', async () => {

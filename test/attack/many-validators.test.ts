@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ApiContext } from '../../node/api/api-context.ts';
 import { stakingRoutes } from '../../node/api/staking-routes.ts';
-import type { FullNode } from '../../node/full-node.ts';
+import type { Chain } from '../../node/full-node.ts';
 import type { Validator } from '../../node/ledger/staking/validator.ts';
 import type { ValidatorDocument } from '../../protocol/api/documents.ts';
 import { compareBytes, toHex } from '../../protocol/bytes.ts';
@@ -14,7 +14,7 @@ let bed: Bed;
 let all: Validator[];
 beforeAll(async () => {
   bed = await Bed.open();
-  const [first] = (await bed.node.validators({ limit: 1 })) as [Validator];
+  const [first] = (await bed.node.chain.validators({ limit: 1 })) as [Validator];
   const made = Array.from({ length: MANY }, (_, i) => ({
     ...{ ...first, id: pattern(`validator ${i}`, 48) },
     ...(i % 10 === 0 ? { exitHeight: 1 } : {}),
@@ -29,9 +29,9 @@ type Page = { readonly validators: readonly ValidatorDocument[]; readonly next_c
 /** All pages, and the most records that one of them read. */
 async function pages(query: Query): Promise<{ ids: string[]; most: number; pages: number }> {
   const result = { ids: [] as string[], most: 0, pages: 0 };
-  const node = {
-    ...{ network: bed.node.network, head: () => bed.node.head(), staking: () => bed.node.staking() },
-    validators: async ({ after, limit }: Parameters<FullNode['validators']>[0]) => {
+  const chain = {
+    ...{ network: bed.node.chain.network, head: () => bed.node.chain.head(), staking: () => bed.node.chain.staking() },
+    validators: async ({ after, limit }: Parameters<Chain['validators']>[0]) => {
       const page = all.filter(({ id }) => after === undefined || compareBytes(id, after) > 0).slice(0, limit);
       result.most = Math.max(result.most, page.length);
       return page;
@@ -39,7 +39,7 @@ async function pages(query: Query): Promise<{ ids: string[]; most: number; pages
   };
   for (let cursor: string | undefined; ; ) {
     const asked = { ...query, ...(cursor === undefined ? {} : { cursor }) };
-    const context = { node } as unknown as ApiContext;
+    const context = { node: { chain } } as unknown as ApiContext;
     const page = (await stakingRoutes.stakingValidators(context, { params: {}, query: asked, body: {} })) as Page;
     result.ids.push(...page.validators.map(({ validator_id }) => validator_id));
     result.pages++;
@@ -64,7 +64,7 @@ test('those in one state are found without reading all others for a page', async
 });
 
 test('the store gives those after an identifier, as many as asked for', async () => {
-  const [only] = (await bed.node.validators({ limit: 8 })) as [Validator];
-  expect(await bed.node.validators({ after: only.id, limit: 8 })).toEqual([]);
-  expect((await bed.node.validators({ after: new Uint8Array(48), limit: 8 })).length).toBe(1);
+  const [only] = (await bed.node.chain.validators({ limit: 8 })) as [Validator];
+  expect(await bed.node.chain.validators({ after: only.id, limit: 8 })).toEqual([]);
+  expect((await bed.node.chain.validators({ after: new Uint8Array(48), limit: 8 })).length).toBe(1);
 });

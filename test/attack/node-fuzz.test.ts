@@ -116,7 +116,7 @@ function orBent<T>(make: () => T, otherwise: () => T): T {
 }
 
 function changedBody(body: Body): Body {
-  const known = [...bed.node.waitingBlocks()].map(({ id }) => id);
+  const known = [...bed.node.chain.waitingBlocks()].map(({ id }) => id);
   const parent = (): Bytes => (chance(70) && known.length > 0 ? pick(...known) : bytes(48));
   return {
     ...body,
@@ -198,8 +198,8 @@ async function goesOn(): Promise<void> {
   const cut = await seal();
   // More than 64 may wait; then the block's turn comes later.
   expect(cut.registered.length).toBeGreaterThan(0);
-  expect(bed.node.block(id)).toBeDefined();
-  const { height } = bed.node.head();
+  expect(bed.node.chain.block(id)).toBeDefined();
+  const { height } = bed.node.chain.head();
   for (let at = Math.max(1, height - 5); at <= height; at++) {
     let cursor: string | undefined;
     do {
@@ -209,7 +209,7 @@ async function goesOn(): Promise<void> {
   }
   for (const { block_id } of (await api.client.recentBlocks({ limit: 20 })).blocks)
     expect((await api.client.block({ id: block_id })).block_id).toBe(block_id);
-  const supply = bed.node.supply();
+  const supply = bed.node.chain.supply();
   const held = supply.outputs + supply.bonded + supply.unbonding + supply.workReserve + supply.stakeReserve;
   expect(held + supply.burned).toBe(supply.minted);
 }

@@ -52,7 +52,7 @@ test('many blocks on one body at once: one is taken, the rest refused, and the c
   expect(outcomes.filter(({ status }) => status === 'accepted').length).toBe(1);
   for (const outcome of outcomes) if (outcome.status === 'refused') expect(outcome.error.code).toBe('body_used');
   await bed.reopen();
-  expect([...bed.node.waitingBlocks()].length).toBe(1);
+  expect([...bed.node.chain.waitingBlocks()].length).toBe(1);
   await goesOn();
 });
 
@@ -60,7 +60,7 @@ test('a refused block leaves no record behind', async () => {
   await bed.seal();
   const { header, body } = bed.make(mallory);
   await Promise.all(twins(header, 4).map((twin) => bed.node.submitBlock(twin, body)));
-  const [kept] = [...bed.node.waitingBlocks()];
+  const [kept] = [...bed.node.chain.waitingBlocks()];
   await bed.node.close();
   const store = await LedgerStore.open(join(bed.directory, 'store'));
   const records = await store.waitingKeys();
@@ -84,7 +84,7 @@ test('a block that had to leave for a better one keeps its body until its window
       expect(await bed.node.submitBlock(twin, high.body)).toMatchObject({ error: { code: 'body_used' } });
   // The best of both comes back, whatever the order in the store.
   await bed.reopen();
-  expect([...bed.node.waitingBlocks()].map(({ header }) => toHex(header))).toEqual([toHex(low.header)]);
+  expect([...bed.node.chain.waitingBlocks()].map(({ header }) => toHex(header))).toEqual([toHex(low.header)]);
   expect((await bed.seal()).registered.length).toBe(1);
   expect(await bed.node.submitBlock(high.header, high.body)).toMatchObject({ status: 'accepted' });
   expect((await bed.seal()).registered.length).toBe(1);
@@ -163,9 +163,9 @@ test('whatever waits in the store is checked again at the start; what is bad is 
 
   await bed.openNode();
   const [first] = [current.header, twin].sort((a, b) => compareBytes(quickHash(a), quickHash(b)));
-  expect([...bed.node.waitingBlocks()].map(({ header }) => toHex(header))).toEqual([toHex(first as Bytes)]);
+  expect([...bed.node.chain.waitingBlocks()].map(({ header }) => toHex(header))).toEqual([toHex(first as Bytes)]);
   // What a cut has decided stays as it was.
-  expect(bed.node.block(old.id)).toEqual(old.record);
+  expect(bed.node.chain.block(old.id)).toEqual(old.record);
   expect((await bed.seal()).registered.length).toBe(1);
   await goesOn();
 });
@@ -174,7 +174,7 @@ test('whatever waits in the store is checked again at the start; what is bad is 
 async function registered() {
   const id = await bed.mine(alice);
   await bed.seal();
-  return { id, record: bed.node.block(id), body: bed.node.blockBody(id) };
+  return { id, record: bed.node.chain.block(id), body: bed.node.chain.blockBody(id) };
 }
 
 test('a block that breaks a cut all the same is left out, and only that one', () => {

@@ -120,17 +120,17 @@ function stranger(port: number, stroke: Stroke, height: () => number, chainId: B
 test('the chain goes on under every stroke at once, and members stay joined', async () => {
   const { members, ports } = await startMembers();
   const [first] = members as [Driven];
-  const height = () => first.node.head().height;
+  const height = () => first.node.chain.head().height;
   const joined = () => transports.map((transport) => transport.known().length);
   while (height() < 2 || joined().some((count) => count < MEMBERS - 1)) await sleep(20);
   for (const [i, stroke] of Object.values(STROKES).entries())
-    stranger(ports[i % MEMBERS] as number, stroke, height, first.node.chainId);
+    stranger(ports[i % MEMBERS] as number, stroke, height, first.node.chain.chainId);
   const from = height();
-  while (members.some(({ node }) => node.head().height < from + 6)) await sleep(20);
+  while (members.some(({ node }) => node.chain.head().height < from + 6)) await sleep(20);
   expect(joined()).toEqual(Array.from({ length: MEMBERS }, () => MEMBERS - 1));
-  const lowest = Math.min(...members.map(({ node }) => node.head().height));
+  const lowest = Math.min(...members.map(({ node }) => node.chain.head().height));
   for (let at = 1; at <= lowest; at++)
-    expect(new Set(members.map(({ node }) => toHex(node.cut(at)?.cutId as Bytes))).size).toBe(1);
+    expect(new Set(members.map(({ node }) => toHex(node.chain.cut(at)?.cutId as Bytes))).size).toBe(1);
   // Nobody was taken for one that voted twice, and no key stopped.
   for (const { driver } of members) expect(driver.state.stopped ?? false).toBe(false);
 });

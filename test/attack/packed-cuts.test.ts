@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import type { ApiContext } from '../../node/api/api-context.ts';
 import { cutRoutes } from '../../node/api/cut-routes.ts';
 import { developmentKey, TREASURY } from '../../node/development.ts';
-import type { FullNode } from '../../node/full-node.ts';
+import type { FullNode, Head } from '../../node/full-node.ts';
 import { addressIndex } from '../../node/index/address-index.ts';
 import { INDEX_NAME } from '../../node/index/index-keys.ts';
 import { IndexReader } from '../../node/index/index-reader.ts';
@@ -34,7 +34,7 @@ async function packedCut(): Promise<number> {
 
 function counting(node: FullNode) {
   const rows = { read: 0 };
-  const reader = node.reader(INDEX_NAME);
+  const reader = node.chain.reader(INDEX_NAME);
   const count = <T>(found: T[]): T[] => {
     rows.read += found.length;
     return found;
@@ -44,7 +44,7 @@ function counting(node: FullNode) {
     range: async (...range) => count(await reader.range(...range)),
     values: async (...range) => count(await reader.values(...range)),
   };
-  return { rows, index: new IndexReader(counted, () => node.head().height) };
+  return { rows, index: new IndexReader(counted, () => node.chain.head().height) };
 }
 
 type Page = { readonly transactions: readonly TransactionDocument[]; readonly next_cursor?: string };
@@ -83,8 +83,9 @@ test('a page reads the changes of its own inputs alone', async () => {
 test('a page ends where the blocks that it reads come to too many bytes', async () => {
   const from = developmentKey(TREASURY).address;
   const outpoint = { transactionId: pattern('before', 48), outputIndex: 0 };
-  const chain = { chainId: pattern('chain', 48), head: () => ({ height: 7 }) } as unknown as FullNode;
-  const wire = payment(chain, [{ outpoint, address: from, amount: 1_000_000n, source: 'regular' }], []);
+  const chainId = pattern('chain', 48);
+  const at = { chainId, head: () => ({ height: 7 }) as Head };
+  const wire = payment(at, [{ outpoint, address: from, amount: 1_000_000n, source: 'regular' }], []);
   // Every block is as large as one can be: a cut takes one transaction of it, and the others are copies.
   const copies = Math.floor((MAX_BODY_BYTES - 1_000) / (wire.length + 4));
   const body = encodeBody({
@@ -96,11 +97,11 @@ test('a page ends where the blocks that it reads come to too many bytes', async 
     ...{ outcome: 'conflict', fee: 0n, mass: 0, amount: 0n, index: i % copies, spentAt: 0 },
   }));
   let read = 0;
-  const node = {
-    ...{ ...chain, network: { name: 'development' } },
+  const chain = {
+    ...{ ...at, network: { name: 'development' } },
     cut: () => ({
-      header: { height: 7, stateRoot: chain.chainId, validatorSetId: chain.chainId },
-      cutId: chain.chainId,
+      header: { height: 7, stateRoot: chainId, validatorSetId: chainId },
+      cutId: chainId,
     }),
     blockBody: () => {
       read += body.length;
@@ -111,7 +112,7 @@ test('a page ends where the blocks that it reads come to too many bytes', async 
     height: () => 7,
     transactions: async (_: number, place: number, limit: number) => entries.slice(place, place + limit),
   };
-  const context = { node, index } as unknown as ApiContext;
+  const context = { node: { chain }, index } as unknown as ApiContext;
   const listed: string[] = [];
   for (let cursor: string | undefined; ; ) {
     read = 0;

@@ -90,7 +90,7 @@ for (const [how, spoil] of Object.entries(SPOILS))
     await attack([copy]);
     // While the block waits: still in the mempool, still in templates, and nobody is told that it is on its way.
     expect(carries(id)).toBe(true);
-    expect(bed.node.transactionStatus(id)).toEqual({ id, lifecycle: 'processing', final: false });
+    expect(bed.node.chain.transactionStatus(id)).toEqual({ id, lifecycle: 'processing', final: false });
     expect(await status(id)).toMatchObject({ lifecycle: 'processing', observed_work: null, failure: null });
 
     const cut = await bed.seal();
@@ -98,7 +98,7 @@ for (const [how, spoil] of Object.entries(SPOILS))
     expect(removed).toEqual([]);
     expect(toHex(bed.node.mempool.get(id)?.wire as Bytes)).toBe(toHex(wire));
     expect(carries(id)).toBe(true);
-    expect(bed.node.transactionStatus(id)).toEqual({ id, lifecycle: 'processing', final: false });
+    expect(bed.node.chain.transactionStatus(id)).toEqual({ id, lifecycle: 'processing', final: false });
 
     // What the cut carried can be read, copy and all.
     const { transactions } = await api.client.cutTransactions({ height: cut.header.height });
@@ -106,7 +106,7 @@ for (const [how, spoil] of Object.entries(SPOILS))
     expect(transactions[0]?.outcome).not.toBe('finalized');
 
     const block = await bed.mine(alice);
-    expect(bed.node.transactionStatus(id)).toMatchObject({ lifecycle: 'receiving', observedBlock: block });
+    expect(bed.node.chain.transactionStatus(id)).toMatchObject({ lifecycle: 'receiving', observedBlock: block });
     expect((await bed.seal()).transactions).toMatchObject([{ outcome: 'executed' }]);
     expect(await status(id)).toMatchObject({ lifecycle: 'finalized' });
     expect(removed).toEqual(['finalized']);
@@ -176,7 +176,7 @@ test('a node that has not seen the payment says nothing of it, and takes it late
   await bed.seal();
   expect(await status(id)).toBeUndefined();
   await bed.reopen();
-  expect(bed.node.transactionStatus(id)).toBeUndefined();
+  expect(bed.node.chain.transactionStatus(id)).toBeUndefined();
   expect(await bed.node.submitTransaction(wire)).toMatchObject({ status: 'accepted' });
   await bed.mine(alice);
   expect((await bed.seal()).transactions).toMatchObject([{ outcome: 'executed' }]);
@@ -187,7 +187,7 @@ test('a payment that a block brings with good witnesses is on its way, mempool o
   const wire = bed.payment([bed.treasury(0)], pays());
   const block = await attack([wire]);
   await expect
-    .poll(() => bed.node.transactionStatus(idOf(wire)))
+    .poll(() => bed.node.chain.transactionStatus(idOf(wire)))
     .toMatchObject({ lifecycle: 'receiving', observedBlock: block });
 });
 
@@ -198,9 +198,9 @@ test('what is final of a transaction stays as it was when a later block carries 
   await bed.mine(alice);
   await attack([lost]);
   const cut = await bed.seal();
-  const before = bed.node.transactionStatus(idOf(lost));
+  const before = bed.node.chain.transactionStatus(idOf(lost));
   expect(before).toMatchObject({ failure: 'conflict', final: true, finalizedCut: { height: cut.header.height } });
   await attack([(SPOILS['another key'] as (wire: Bytes) => Bytes)(lost)], 1);
   await bed.seal();
-  expect(bed.node.transactionStatus(idOf(lost))).toEqual(before);
+  expect(bed.node.chain.transactionStatus(idOf(lost))).toEqual(before);
 });

@@ -29,12 +29,13 @@ test('others’ waiting transactions are passed over', async () => {
   }));
   let looked = 0;
   const node = {
-    network: { name: 'development' },
     mempool: { list: () => waiting.values() },
-    head: () => ({ height: 7 }),
-    transactionStatus: () => {
-      looked++;
-      return { lifecycle: 'processing' };
+    chain: {
+      ...{ network: { name: 'development' }, head: () => ({ height: 7 }) },
+      transactionStatus: () => {
+        looked++;
+        return { lifecycle: 'processing' };
+      },
     },
   };
   const ask = async (...names: string[]) => {
@@ -65,10 +66,11 @@ function dustedBed(count: number) {
     }),
   );
   const node = {
-    network: { name: 'development' },
     mempool: { list: () => waiting.values(), get: (id: Uint8Array) => waiting.get(toHex(id)) },
-    head: () => ({ height: 7 }),
-    transactionStatus: () => ({ lifecycle: 'processing' }),
+    chain: {
+      ...{ network: { name: 'development' }, head: () => ({ height: 7 }) },
+      transactionStatus: () => ({ lifecycle: 'processing' }),
+    },
   };
   type Page = { readonly pending: readonly PendingPayment[]; readonly next_cursor?: string };
   const page = async (cursor: string | undefined, limit?: number, addresses = bodyOf(['victim'])): Promise<Page> => {
@@ -114,10 +116,11 @@ test('addresses that look alike cost no reads of the store', async () => {
     body: { outputs: [{ address: alike, amount: 1n }] },
   }));
   const node = {
-    network: { name: 'development' },
     mempool: { list: () => waiting.values() },
-    head: () => ({ height: 7 }),
-    transactionStatus: () => void looked++,
+    chain: {
+      ...{ network: { name: 'development' }, head: () => ({ height: 7 }) },
+      transactionStatus: () => void looked++,
+    },
   };
   const request = { params: {}, query: {}, body: { addresses: bodyOf(['victim']) } };
   expect(await addressRoutes.mempoolPending({ node } as unknown as ApiContext, request)).toMatchObject({ pending: [] });
@@ -128,9 +131,8 @@ test('positions of many owners come in pages, each once', async () => {
   const owners = ['one', 'two', 'three'].map((name) => payload(name));
   const ids = Array.from({ length: 300 }, (_, i) => pattern(`position ${i}`, 48)).sort(Buffer.compare);
   let asked = 0;
-  const node = {
-    network: { name: 'development' },
-    head: () => ({ height: 7 }),
+  const chain = {
+    ...{ network: { name: 'development' }, head: () => ({ height: 7 }) },
     staking: () => ({ intervalCuts: 24, stake: { sweeps: [] }, validator: () => ({ exitHeight: 0, slashHeight: 0 }) }),
     positionsOf: async (owner: Uint8Array, page?: { after?: Uint8Array; limit: number }) => {
       const { after, limit } = page ?? { limit: ids.length };
@@ -146,7 +148,11 @@ test('positions of many owners come in pages, each once', async () => {
     asked = 0;
     const addresses = owners.map((owner) => formatAddress(owner, 'development'));
     const body = { addresses, ...(cursor === undefined ? {} : { cursor }) };
-    const answer = stakingRoutes.stakingPositions({ node } as unknown as ApiContext, { params: {}, query: {}, body });
+    const answer = stakingRoutes.stakingPositions({ node: { chain } } as unknown as ApiContext, {
+      params: {},
+      query: {},
+      body,
+    });
     const { positions, next_cursor } = (await answer) as Page;
     expect(positions.length).toBeLessThanOrEqual(256);
     expect(asked).toBeLessThanOrEqual(257);

@@ -35,7 +35,7 @@ const post = (path: string, body: string): string =>
   `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
 
 async function transactionIds(node: FullNode, addresses: number, wanted: number): Promise<string[]> {
-  const index = new IndexReader(node.reader(INDEX_NAME), () => node.head().height);
+  const index = new IndexReader(node.chain.reader(INDEX_NAME), () => node.chain.head().height);
   const ids = new Set<string>();
   for (let i = 0; ids.size < wanted && i < addresses; i++)
     for (const { outpoint } of (await index.unspent(benchAddress(i), undefined, 512)).value)
@@ -70,7 +70,7 @@ export default bench(
     );
     api.serve(node);
     const { port } = api.address;
-    b.note(`${node.supply().outputCount} outputs, ${node.head().height} cuts`);
+    b.note(`${node.chain.supply().outputCount} outputs, ${node.chain.head().height} cuts`);
 
     const address = () => formatAddress(benchAddress(random(size.addresses)), 'development');
     const ids = await transactionIds(node, size.addresses, 60_000);

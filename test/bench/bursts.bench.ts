@@ -38,7 +38,7 @@ const post = (path: string, document: unknown): string => {
 /** The largest body that a block can have; the chain of the benchmarks keeps none. */
 function fullBody(node: FullNode): Uint8Array {
   const outpoint = { transactionId: new Uint8Array(48), outputIndex: 0 };
-  const wire = payment(node, [{ outpoint, address: MINER, amount: 1_000_000n, source: 'regular' }], []);
+  const wire = payment(node.chain, [{ outpoint, address: MINER, amount: 1_000_000n, source: 'regular' }], []);
   const copies = Math.floor((MAX_BODY_BYTES - 1_000) / (wire.length + 4));
   return encodeBody({
     ...{ payout: MINER, extranonce: new Uint8Array(8), parents: [] },
@@ -100,7 +100,7 @@ export default bench('what one client can have of a public node’s main thread 
     await node.submitBlock(searchNonce(template.header, template.target), template.body);
     await node.seal();
   }
-  const index = new IndexReader(node.reader(INDEX_NAME), () => node.head().height);
+  const index = new IndexReader(node.chain.reader(INDEX_NAME), () => node.chain.head().height);
   const addresses = Array.from({ length: SIZE.addresses }, (_, i) => formatAddress(benchAddress(i), 'development'));
   const [first] = addresses as [string];
   const unspent = await index.unspent(benchAddress(0), undefined, 512);

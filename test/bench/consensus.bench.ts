@@ -126,16 +126,16 @@ async function startNodes(
       },
     );
     const transport = new TcpTransport(
-      { chainId: node.chainId, binds: [at(port)], neighbours: ports.slice(member + 1).map(at) },
+      { chainId: node.chain.chainId, binds: [at(port)], neighbours: ports.slice(member + 1).map(at) },
       {
         log: silentLog,
         steady: steadyMillis,
         identify: async (message) => ({ publicKey, signature: await signMessageAside(privateKey, message) }),
-        members: () => node.ledger.committee(node.head().height + 1)?.members ?? [],
+        members: () => node.ledger.committee(node.chain.head().height + 1)?.members ?? [],
       },
     );
     await transport.listen();
-    const owner = { chainId: node.chainId, validatorId: validatorId(publicKey) };
+    const owner = { chainId: node.chain.chainId, validatorId: validatorId(publicKey) };
     const driver = new ConsensusDriver(FULL_CUT_MILLIS, {
       node,
       transport,
@@ -178,20 +178,20 @@ async function measureFull(b: Bench, cuts: number): Promise<void> {
     b.note(`signing ${PAYMENTS * cuts} payments`);
     const to = developmentKey('alice').address;
     const outputOf = (i: number): UnspentOutput => ({
-      ...(node.genesis.outputs[i] as UnspentOutput),
-      outpoint: genesisOutpoint(node.chainId, i),
+      ...(node.chain.genesis.outputs[i] as UnspentOutput),
+      outpoint: genesisOutpoint(node.chain.chainId, i),
       source: 'genesis',
     });
     const heights: number[] = [];
     const wires: Bytes[] = [];
     for (let i = 0; i < PAYMENTS * cuts; i++) {
-      wires.push(payment(node, [outputOf(i)], [{ address: to, amount: 1_000n }], { validUntil: 100_000 }));
+      wires.push(payment(node.chain, [outputOf(i)], [{ address: to, amount: 1_000n }], { validUntil: 100_000 }));
       if (i % 20 === 0) await new Promise((resolve) => setImmediate(resolve));
     }
     for (let cut = 0; cut < cuts; cut++) {
       // All of the cut's blocks between two cuts, on one node: the others have to fetch and check them.
-      const before = node.head().height;
-      while (node.head().height === before) await sleep(5);
+      const before = node.chain.head().height;
+      while (node.chain.head().height === before) await sleep(5);
       const payments = wires.slice(cut * PAYMENTS, (cut + 1) * PAYMENTS);
       // A block holds 1 MiB of payments. Each is made before the next ones are there, so no payment is in two of them.
       for (let at = 0; at < payments.length; at += PAYMENTS_OF_A_BLOCK) {
@@ -200,14 +200,16 @@ async function measureFull(b: Bench, cuts: number): Promise<void> {
         );
         await mine(node, to, cut * PAYMENTS + at);
       }
-      heights.push(node.head().height + 1);
-      const height = node.head().height + 1;
-      while (nodes.some((other) => other.node.head().height < height)) await sleep(5);
+      heights.push(node.chain.head().height + 1);
+      const height = node.chain.head().height + 1;
+      while (nodes.some((other) => other.node.chain.head().height < height)) await sleep(5);
     }
     const times = heights.map(
       (height) => Math.max(...(decided.get(height) as number[])) - (proposed.get(height) as number),
     );
-    b.note(`payments in the measured cuts: ${heights.map((height) => node.cut(height)?.transactionCount).join(', ')}`);
+    b.note(
+      `payments in the measured cuts: ${heights.map((height) => node.chain.cut(height)?.transactionCount).join(', ')}`,
+    );
     b.figure('full-decision-p50', percentile(times, 0.5), 'ms');
     b.figure('full-decision-most', Math.max(...times), 'ms');
   } finally {

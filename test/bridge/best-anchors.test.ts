@@ -42,7 +42,7 @@ test('a real node, a bridge and a miner: blocks on old anchors are registered an
 
   const found = new Map<string, number>();
   for (let cuts = 0; cuts < 12; cuts++) {
-    const { height } = bed.node.head();
+    const { height } = bed.node.chain.head();
     // The job of this cut: the newest template stands on one of its open anchors.
     const job = client.jobs.at(-1) as Job;
     expect(anchorOf(job)).toBeLessThanOrEqual(height);
@@ -64,9 +64,9 @@ test('a real node, a bridge and a miner: blocks on old anchors are registered an
   const { blocks, templates } = await server.figures();
   expect(blocks).toMatchObject({ found: 12, accepted: 12, refused: 0, late: 0 });
   expect(templates.anchors.older).toBeGreaterThan(templates.anchors.newest);
-  while (bed.node.head().height < Math.max(...found.values()) + REGISTRATION_WINDOW) await bed.seal();
+  while (bed.node.chain.head().height < Math.max(...found.values()) + REGISTRATION_WINDOW) await bed.seal();
   for (const [id, anchor] of found) {
-    const record = bed.node.block(Uint8Array.from(Buffer.from(id, 'hex')));
+    const record = bed.node.chain.block(Uint8Array.from(Buffer.from(id, 'hex')));
     expect(record).toMatchObject({ anchorHeight: anchor, reward: { state: 'paid' } });
     expect(toHex(record?.payout as Uint8Array)).toBe(toHex(accountOf(1)));
   }

@@ -25,12 +25,14 @@ beforeEach(() => {
   lookedUp = 0;
   exchange = new BlockExchange({
     node: {
-      block: () => {
-        lookedUp++;
-        return undefined;
+      chain: {
+        block: () => {
+          lookedUp++;
+          return undefined;
+        },
+        blockBody: () => undefined,
+        waitingBlocks: () => [],
       },
-      blockBody: () => undefined,
-      waitingBlocks: () => [],
       submitBlock: async (header: Uint8Array) => {
         submitted.push(header);
         return { status: 'accepted', id: blockId(header) };

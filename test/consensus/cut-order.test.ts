@@ -38,22 +38,22 @@ test('the decided cut need not be the one that was executed last', async () => {
     for (let i = 0; i < 3; i++) {
       await mineOn(node, payout);
       // Each has a block more than the one before.
-      proposals.push(desk.build(height, i, undefined, node.head().timestampMillis + 2 * CUT_MILLIS + i));
+      proposals.push(desk.build(height, i, undefined, node.chain.head().timestampMillis + 2 * CUT_MILLIS + i));
     }
     const chosen = proposals[random(3)] as Proposal;
     const decided = desk.decided(chosen) as AppliedCut;
     await node.ledger.commit(decided, UNSIGNED);
-    expect(toHex(node.head().cutId)).toBe(toHex(decided.effects.cutId));
+    expect(toHex(node.chain.head().cutId)).toBe(toHex(decided.effects.cutId));
     // A node that executes that cut alone comes to the same state.
     const { blockIds } = decodeProposedCut(chosen.content);
     for (const id of blockIds) {
-      const [header, body] = [node.block(id)?.header, node.blockBody(id)];
+      const [header, body] = [node.chain.block(id)?.header, node.chain.blockBody(id)];
       if (header !== undefined && body !== undefined) await other.node.submitBlock(header, body, 'relayed');
     }
     const executed = other.node.ledger.execute(decodeProposedCut(chosen.content));
     if (typeof executed === 'string') throw new Error(executed);
     await other.node.ledger.commit(executed, UNSIGNED);
-    expect(toHex(other.node.head().cutId)).toBe(toHex(node.head().cutId));
+    expect(toHex(other.node.chain.head().cutId)).toBe(toHex(node.chain.head().cutId));
   }
 });
 
@@ -62,17 +62,17 @@ test('a cut whose blocks come while another is written is not executed any more'
   const { node } = await network.start('a');
   const maker = await network.start('b');
   const id = await mineOn(maker.node, payout);
-  const nowMillis = node.head().timestampMillis + 2 * CUT_MILLIS;
+  const nowMillis = node.chain.head().timestampMillis + 2 * CUT_MILLIS;
   const late = deskOn(maker.node.ledger).build(1, 1, undefined, nowMillis);
   const desk = deskOn(node.ledger);
   const chosen = desk.build(1, 0, undefined, nowMillis);
   desk.check(late);
-  const [header, body] = [maker.node.block(id)?.header, maker.node.blockBody(id)];
+  const [header, body] = [maker.node.chain.block(id)?.header, maker.node.chain.blockBody(id)];
   if (header === undefined || body === undefined) throw new Error('the block is not there');
   desk.arrived({ id, header, body, from: 'b' });
   const writing = node.ledger.commit(desk.decided(chosen) as AppliedCut, UNSIGNED);
   desk.arrived({ id, header, body, from: 'b' });
   desk.tick();
   await writing;
-  expect(node.head().height).toBe(1);
+  expect(node.chain.head().height).toBe(1);
 });

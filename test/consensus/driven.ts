@@ -56,7 +56,7 @@ export class DrivenNetwork {
         log: silentLog,
       },
     );
-    const signer = member === undefined ? undefined : await this.signer(name, member, node.chainId);
+    const signer = member === undefined ? undefined : await this.signer(name, member, node.chain.chainId);
     const driver = new ConsensusDriver(CUT_MILLIS, {
       node,
       transport: this.network.transport(name),

@@ -21,13 +21,13 @@ afterEach(async () => {
 });
 
 const nodes = () => [...network.running.values()].map(({ node }) => node);
-const heightOf = (name: string) => network.running.get(name)?.node.head().height ?? -1;
-const reached = (height: number) => until(() => nodes().every((node) => node.head().height >= height));
+const heightOf = (name: string) => network.running.get(name)?.node.chain.head().height ?? -1;
+const reached = (height: number) => until(() => nodes().every((node) => node.chain.head().height >= height));
 
 function expectOneChain(): void {
-  const lowest = Math.min(...nodes().map((node) => node.head().height));
+  const lowest = Math.min(...nodes().map((node) => node.chain.head().height));
   for (let height = 0; height <= lowest; height++)
-    expect(new Set(nodes().map((node) => toHex(node.cut(height)?.cutId ?? new Uint8Array()))).size).toBe(1);
+    expect(new Set(nodes().map((node) => toHex(node.chain.cut(height)?.cutId ?? new Uint8Array()))).size).toBe(1);
 }
 
 test('halves that do not hear each other make no cut; healed, they go on, and the one that was cut off catches up', async () => {
@@ -35,12 +35,12 @@ test('halves that do not hear each other make no cut; healed, they go on, and th
   await reached(2);
   const side = (name: unknown) => (name === 'm0' || name === 'm1' ? 0 : 1);
   network.network.carries = (from, to) => side(from) === side(to);
-  const before = nodes().map((node) => node.head().height);
+  const before = nodes().map((node) => node.chain.head().height);
   // Two of four vote and wait. What had been heard before may still decide one height.
   const states = () => [...network.running.values()].map(({ driver }) => driver.state.step);
   await until(() => states().every((step) => step === 'prevote' || step === 'precommit'));
   await new Promise((resolve) => setTimeout(resolve, 1_000));
-  expect(Math.max(...nodes().map((node) => node.head().height))).toBeLessThanOrEqual(Math.max(...before) + 1);
+  expect(Math.max(...nodes().map((node) => node.chain.head().height))).toBeLessThanOrEqual(Math.max(...before) + 1);
   network.network.carries = () => true;
   await reached(Math.max(...before) + 3);
   network.network.carries = (from, to) => from !== 'm3' && to !== 'm3';
@@ -57,7 +57,7 @@ test.each([HOUR, -HOUR])('a member whose clock is off by %d ms holds nobody up, 
     await network.start(`m${member}`, member, member === 2 ? { now: () => steadyMillis() + millis } : {});
   await reached(5);
   expectOneChain();
-  const newest = nodes()[0]?.head().timestampMillis as number;
+  const newest = nodes()[0]?.chain.head().timestampMillis as number;
   expect(Math.abs(newest - steadyMillis())).toBeLessThan(HOUR / 2);
 });
 
@@ -67,7 +67,7 @@ test('a proposer that names another state is not voted for, whoever signs it', a
   network.network.carries = (from, to, bytes) => {
     if (from !== 'm1' || bytes[0] !== MESSAGE_TYPES.proposal) return true;
     const message = decodeMessage(bytes);
-    const chainId = network.running.get('m1')?.node.chainId;
+    const chainId = network.running.get('m1')?.node.chain.chainId;
     const self = network.running.get('m1')?.driver.state.self;
     const committee = network.running.get('m1')?.driver.state.committee;
     if (message.type !== 'proposal' || chainId === undefined) return true;
@@ -88,10 +88,10 @@ test('a proposer that names another state is not voted for, whoever signs it', a
     return false;
   };
   for (let member = 0; member < MEMBERS; member++) await network.start(`m${member}`, member);
-  await until(() => lies >= 6 && nodes().every((node) => node.head().height >= 4));
+  await until(() => lies >= 6 && nodes().every((node) => node.chain.head().height >= 4));
   expectOneChain();
   const roots = nodes().flatMap((node) =>
-    Array.from({ length: node.head().height }, (_, i) => new Set(node.cut(i + 1)?.header.stateRoot).size),
+    Array.from({ length: node.chain.head().height }, (_, i) => new Set(node.chain.cut(i + 1)?.header.stateRoot).size),
   );
   expect(Math.min(...roots)).toBeGreaterThan(1);
 });

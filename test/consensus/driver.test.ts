@@ -22,13 +22,13 @@ const startAll = () => Promise.all(Array.from({ length: MEMBERS }, (_, i) => net
 const nodeOf = (name: string) => network.running.get(name)?.node as NonNullable<ReturnType<typeof find>>;
 const find = (name: string) => network.running.get(name)?.node;
 const reached = (height: number) =>
-  until(() => [...network.running.values()].every(({ node }) => node.head().height >= height));
+  until(() => [...network.running.values()].every(({ node }) => node.chain.head().height >= height));
 
 function expectOneChain(): void {
   const nodes = [...network.running.values()].map(({ node }) => node);
-  const lowest = Math.min(...nodes.map((node) => node.head().height));
+  const lowest = Math.min(...nodes.map((node) => node.chain.head().height));
   for (let height = 0; height <= lowest; height++)
-    expect(new Set(nodes.map((node) => toHex(node.cut(height)?.cutId ?? new Uint8Array()))).size).toBe(1);
+    expect(new Set(nodes.map((node) => toHex(node.chain.cut(height)?.cutId ?? new Uint8Array()))).size).toBe(1);
 }
 
 /** Members stand in the order of their identifiers, not of their names. */
@@ -42,25 +42,27 @@ test('four members and a node that follows make one chain, over an epoch’s end
   await network.start('plain');
   await reached(2);
   const id = await mineOn(nodeOf('plain'), alice);
-  await until(() => [...network.running.values()].every(({ node }) => node.block(id)?.registeredHeight !== undefined));
+  await until(() =>
+    [...network.running.values()].every(({ node }) => node.chain.block(id)?.registeredHeight !== undefined),
+  );
   await reached(26);
   expectOneChain();
-  const header = nodeOf('m0').cut(25)?.header;
+  const header = nodeOf('m0').chain.cut(25)?.header;
   // Precommits that came after the decision count too: whoever signed is named by the next header.
-  expect([...network.running.values()].map(({ node }) => node.cut(25)?.header.signers)).toEqual(
+  expect([...network.running.values()].map(({ node }) => node.chain.cut(25)?.header.signers)).toEqual(
     new Array(5).fill(header?.signers),
   );
-  expect(nodeOf('m0').certificate(25)?.signatures.length).toBeGreaterThanOrEqual(3);
+  expect(nodeOf('m0').chain.certificate(25)?.signatures.length).toBeGreaterThanOrEqual(3);
 });
 
 test('with one member away the chain goes on; it comes back with its store and log, and catches up', async () => {
   await startAll();
   await reached(3);
   await network.stop('m1');
-  const { height } = nodeOf('m0').head();
+  const { height } = nodeOf('m0').chain.head();
   await reached(height + 5);
   const { driver } = await network.start('m1', 1);
-  await until(() => nodeOf('m1').head().height >= nodeOf('m0').head().height - 1);
+  await until(() => nodeOf('m1').chain.head().height >= nodeOf('m0').chain.head().height - 1);
   const signed = driver.state.height;
   await until(() => driver.state.height > signed + 2 && driver.state.self >= 0);
   expectOneChain();
@@ -72,7 +74,7 @@ test('all are stopped and started again: the chain goes on where it was', async 
   const names = [...network.running.keys()];
   await Promise.all(names.map((name) => network.stop(name)));
   await startAll();
-  const { height } = nodeOf('m0').head();
+  const { height } = nodeOf('m0').chain.head();
   expect(height).toBeGreaterThanOrEqual(3);
   await reached(height + 3);
   expectOneChain();
@@ -96,7 +98,7 @@ test('no member ever sends two different votes of one height, round and kind, an
     return true;
   };
   for (let member = 0; member < MEMBERS; member++) {
-    const { chainId } = (await network.start(`m${member}`)).node;
+    const { chainId } = (await network.start(`m${member}`)).node.chain;
     await network.stop(`m${member}`);
     const signer = await network.signer(`m${member}`, member, chainId);
     const log = {
@@ -122,7 +124,7 @@ test('a member whose log cannot be written is silent until it can', async () => 
       heard.add(message.vote.height);
     return true;
   };
-  const { chainId } = (await network.start('m3')).node;
+  const { chainId } = (await network.start('m3')).node.chain;
   await network.stop('m3');
   const signer = await network.signer('m3', 3, chainId);
   const append = async (record: Parameters<typeof signer.log.append>[0]) => {
@@ -131,7 +133,7 @@ test('a member whose log cannot be written is silent until it can', async () => 
   };
   await network.start('m3', undefined, { signer: { ...signer, log: { append, close: () => signer.log.close() } } });
   for (let member = 0; member < 3; member++) await network.start(`m${member}`, member);
-  await until(() => nodeOf('m0').head().height >= 3);
+  await until(() => nodeOf('m0').chain.head().height >= 3);
   expect([...heard]).toEqual([]);
   isFull = false;
   await until(() => heard.size >= 2);
@@ -152,7 +154,7 @@ test('a neighbour that brings an invalid signature is dropped; a vote of a stran
   stranger.send('m0', forged(7, state.height));
   stranger.send('m0', forged(1, 1));
   stranger.send('m0', forged(1, state.height + 9));
-  const { height } = nodeOf('m0').head();
+  const { height } = nodeOf('m0').chain.head();
   await reached(height + 1);
   expect(network.network.dropped).toEqual([]);
   stranger.send('m0', forged((state.self + 1) % MEMBERS, state.height, 3));
@@ -171,8 +173,8 @@ test('a key that runs twice signs nothing more', async () => {
   await reached(2);
   const { driver } = await network.start('twin', 1);
   await until(() => driver.state.stopped || (network.running.get('m1')?.driver.state.stopped ?? false));
-  const { height } = nodeOf('m0').head();
-  await until(() => nodeOf('m0').head().height >= height + 2);
+  const { height } = nodeOf('m0').chain.head();
+  await until(() => nodeOf('m0').chain.head().height >= height + 2);
   expectOneChain();
 });
 
@@ -217,7 +219,9 @@ test('a body that is not the block’s makes no verdict: it is asked of another 
     return from !== to;
   };
   const id = await mineOn(nodeOf('m0'), alice);
-  await until(() => [...network.running.values()].every(({ node }) => node.block(id)?.registeredHeight !== undefined));
+  await until(() =>
+    [...network.running.values()].every(({ node }) => node.chain.block(id)?.registeredHeight !== undefined),
+  );
   expect(lies).toBe(3);
   expect(network.network.dropped.some(({ reason }) => reason === 'wrong_body')).toBe(true);
   expectOneChain();

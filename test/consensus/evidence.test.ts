@@ -26,16 +26,16 @@ test('two votes of one member reach every node, and the chain slashes it', async
     members.push(await network.start(`${member}`, member, { onEvidence: (evidence) => own.push(evidence) }));
   }
   const [{ node, driver }] = members as [Driven];
-  await until(() => node.head().height > 1);
+  await until(() => node.chain.head().height > 1);
   const { privateKey, publicKey } = developmentKey(validatorName(MEMBERS - 1));
   const liar = node.ledger
-    .committee(node.head().height + 1)
+    .committee(node.chain.head().height + 1)
     ?.members.findIndex((member) => Buffer.from(member.publicKey).equals(publicKey)) as number;
   const twice = () => {
     const place = { kind: PREVOTE, height: driver.state.height, round: driver.state.round, member: liar } as const;
     for (const cut of [NIL, 'x'.repeat(48)]) {
       const vote: Vote = { ...place, cut, signature: new Uint8Array(0) };
-      const signature = signMessage(privateKey, signedText(node.chainId, { type: 'vote', vote }));
+      const signature = signMessage(privateKey, signedText(node.chain.chainId, { type: 'vote', vote }));
       network?.network.deliver('stranger', '0', encodeMessage({ type: 'vote', vote: { ...vote, signature } }));
     }
   };
@@ -47,9 +47,9 @@ test('two votes of one member reach every node, and the chain slashes it', async
   const [[evidence]] = found as [[Evidence]];
 
   const key = developmentKey(TREASURY);
-  const outputs = node.genesis.outputs.flatMap(({ address, amount }, i): Omit<UnspentOutput, 'address'>[] =>
+  const outputs = node.chain.genesis.outputs.flatMap(({ address, amount }, i): Omit<UnspentOutput, 'address'>[] =>
     Buffer.from(address).equals(key.address)
-      ? [{ outpoint: genesisOutpoint(node.chainId, i), amount, source: 'genesis' }]
+      ? [{ outpoint: genesisOutpoint(node.chain.chainId, i), amount, source: 'genesis' }]
       : [],
   );
   const desk = (maxFeeAtoms: bigint) =>
@@ -61,7 +61,8 @@ test('two votes of one member reach every node, and the chain slashes it', async
   expect(node.mempool.count).toBe(0);
   const open = desk(10_000_000_000n);
   open.add(evidence);
-  const isSlashed = () => members.every((each) => each.node.staking().validator(evidence.validator)?.slashHeight !== 0);
+  const isSlashed = () =>
+    members.every((each) => each.node.chain.staking().validator(evidence.validator)?.slashHeight !== 0);
   while (!isSlashed()) {
     await open.tick();
     if (node.mempool.count > 0) await mineOn(node, key.address);

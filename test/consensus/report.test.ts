@@ -55,7 +55,7 @@ test('the trace of a height, recorded by a member at work, gives the same effect
   }
   const first = network.running.get('m0');
   // One member is away: its rounds have no proposal, and its precommits are never named.
-  await until(() => (first?.node.head().height ?? 0) >= 8 && (counts.get('missed_proposals') ?? 0) > 0);
+  await until(() => (first?.node.chain.head().height ?? 0) >= 8 && (counts.get('missed_proposals') ?? 0) > 0);
   expect(traces.length).toBeGreaterThan(3);
   for (const { text, effects } of traces.slice(1)) expect(shown(replay(text).effects.flat())).toEqual(effects);
   expect(counts.get('rounds')).toBeGreaterThan(0);

@@ -31,7 +31,7 @@ async function setUp() {
   await daemon.start();
   const status = () => daemon.result('status');
   const caughtUp = () =>
-    expect.poll(status).toMatchObject({ caught_up: true, indexed_height: chain.api.bed.node.head().height });
+    expect.poll(status).toMatchObject({ caught_up: true, indexed_height: chain.api.bed.node.chain.head().height });
   const balance = async () => (await chain.api.client.addressBalance({ address: stranger })).balance;
   await caughtUp();
   return { directory, files, chain, daemon, status, caughtUp, balance };

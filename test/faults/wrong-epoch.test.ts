@@ -41,7 +41,7 @@ test('cuts of heights that no template bears out are not told, and the real ones
   const { sets, cuts, states } = followNodes(bed, [liar.url]);
   await expect.poll(() => states.healthy && sets.length > 0).toBe(true);
   await bed.seal(3);
-  await expect.poll(() => cuts.at(-1)).toBe(bed.node.head().height);
+  await expect.poll(() => cuts.at(-1)).toBe(bed.node.chain.head().height);
   liar.lie = LIES.heights?.('') ?? {};
   liar.dropReaders();
   const sealed = async () => {
@@ -56,6 +56,6 @@ test('cuts of heights that no template bears out are not told, and the real ones
   liar.lie = {};
   liar.dropReaders();
   await expect.poll(sealed, { interval: 20 }).toBe(true);
-  await expect.poll(() => cuts.at(-1)).toBe(bed.node.head().height);
-  expect(Math.max(...cuts)).toBe(bed.node.head().height);
+  await expect.poll(() => cuts.at(-1)).toBe(bed.node.chain.head().height);
+  expect(Math.max(...cuts)).toBe(bed.node.chain.head().height);
 });

@@ -48,7 +48,7 @@ async function play(bed: Bed, cuts: number): Promise<void> {
   }
 }
 
-const indexOf = (node: FullNode) => new IndexReader(node.reader(INDEX_NAME), () => node.head().height);
+const indexOf = (node: FullNode) => new IndexReader(node.chain.reader(INDEX_NAME), () => node.chain.head().height);
 
 const entriesOf = async (store: { range(from: Uint8Array, to: Uint8Array): Promise<[Uint8Array, Uint8Array][]> }) =>
   (await store.range(Buffer.of(0), Buffer.of(255))).map(
@@ -62,7 +62,7 @@ test('balances, outputs and the ledger agree after random payments, also after a
   await bed.reopen();
   const { node } = bed;
   const index = indexOf(node);
-  const reader = node.reader(INDEX_NAME);
+  const reader = node.chain.reader(INDEX_NAME);
   const prefix = Buffer.of(SPACES.balance);
   let total = 0n;
   let outputs = 0;
@@ -75,11 +75,11 @@ test('balances, outputs and the ledger agree after random payments, also after a
     expect(unspent).toHaveLength(balance.utxos);
     expect(unspent.reduce((sum, { amount }) => sum + amount, 0n)).toBe(balance.atoms);
     for (const { outpoint, amount, source } of unspent)
-      expect(node.output(outpoint)).toMatchObject({ amount, source, address: Uint8Array.from(address) });
+      expect(node.chain.output(outpoint)).toMatchObject({ amount, source, address: Uint8Array.from(address) });
   }
-  expect(total).toBe(node.supply().outputs);
-  expect(outputs).toBe(node.supply().outputCount);
-  expect(index.height()).toBe(node.head().height);
+  expect(total).toBe(node.chain.supply().outputs);
+  expect(outputs).toBe(node.chain.supply().outputCount);
+  expect(index.height()).toBe(node.chain.head().height);
 });
 
 test('history and changes are the same events, whatever the pages', async () => {
@@ -87,7 +87,7 @@ test('history and changes are the same events, whatever the pages', async () => 
   onTestFinished(() => bed.close());
   await play(bed, count({ quick: 20, full: 60, deep: 300 }));
   const index = indexOf(bed.node);
-  const head = bed.node.head().height;
+  const head = bed.node.chain.head().height;
   const random = randomOf(seed + 1);
   const shown = ({ height, place, kind, amount }: PlacedEvent) => `${height} ${place} ${kind} ${amount}`;
   const all = new Map<string, string[]>();
@@ -128,7 +128,7 @@ test('a rebuild gives the same index, byte for byte', async () => {
   const bed = await Bed.open({ dependencies: { indexers: [addressIndex] } });
   onTestFinished(() => bed.close());
   await play(bed, count({ quick: 10, full: 110, deep: 300 }));
-  const before = await entriesOf(bed.node.reader(INDEX_NAME));
+  const before = await entriesOf(bed.node.chain.reader(INDEX_NAME));
   expect(before.length).toBeGreaterThan(100);
   await bed.node.close();
   const store = await LedgerStore.open(join(bed.directory, 'store'));
@@ -163,7 +163,7 @@ test('an index that missed cuts says so until it is rebuilt', async () => {
   expect(indexOf(bed.node).height()).toBe(3);
   await bed.seal(2);
   expect(() => indexOf(bed.node).height()).toThrow(IndexUnavailable);
-  const stale = bed.node.reader(INDEX_NAME);
+  const stale = bed.node.chain.reader(INDEX_NAME);
   const operations = addressIndex.operations(await bed.seal(), stale);
   expect(operations).toEqual([]);
   await bed.node.close();
@@ -178,7 +178,7 @@ test('a chain whose bodies were pruned cannot be rebuilt, and keeps the index it
   await play(bed, 5);
   await bed.seal(100);
   expect(await bed.node.pruneBodies(50)).toBeGreaterThan(0);
-  const before = await entriesOf(bed.node.reader(INDEX_NAME));
+  const before = await entriesOf(bed.node.chain.reader(INDEX_NAME));
   await bed.node.close();
   const store = await LedgerStore.open(join(bed.directory, 'store'));
   const scratch = await LedgerStore.open(join(temporaryDirectory(), 'scratch'), { durable: false });

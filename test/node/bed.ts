@@ -15,7 +15,7 @@ import {
   TREASURY,
   validatorName,
 } from '../../node/development.ts';
-import type { FullNode, Submission, UnspentOutput } from '../../node/full-node.ts';
+import type { Chain, FullNode, Submission, UnspentOutput } from '../../node/full-node.ts';
 import type { CreatedOutput, CutEffects } from '../../node/ledger/effects.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
 import { createNode, type NodeDependencies, type NodeOptions } from '../../node/node.ts';
@@ -144,13 +144,13 @@ export class Bed {
   }
 
   genesisOutput(index: number): UnspentOutput {
-    const output = this.node.genesis.outputs[index] as Output;
-    return { outpoint: genesisOutpoint(this.node.chainId, index), ...output, source: 'genesis' };
+    const output = this.node.chain.genesis.outputs[index] as Output;
+    return { outpoint: genesisOutpoint(this.node.chain.chainId, index), ...output, source: 'genesis' };
   }
 
   /** Outputs of the treasury as genesis made them. */
   treasury(index: number): UnspentOutput {
-    return this.genesisOutput(this.node.genesis.outputs.length - 64 + index);
+    return this.genesisOutput(this.node.chain.genesis.outputs.length - 64 + index);
   }
 
   /** A signed payment: everything that is neither an output nor the fee goes back to the payer. */
@@ -159,7 +159,7 @@ export class Bed {
     outputs: readonly Output[],
     choices: PaymentChoices = {},
   ): Uint8Array<ArrayBuffer> {
-    return payment(this.node, spends, outputs, choices);
+    return payment(this.node.chain, spends, outputs, choices);
   }
 
   async pay(
@@ -190,7 +190,7 @@ export type PaymentChoices = {
 };
 
 export function payment(
-  node: Pick<FullNode, 'chainId' | 'head'>,
+  chain: Pick<Chain, 'chainId' | 'head'>,
   spends: readonly UnspentOutput[],
   outputs: readonly Output[],
   choices: PaymentChoices = {},
@@ -209,9 +209,9 @@ export function payment(
   for (const { amount } of spends) left += amount;
   for (const { amount } of outputs) left -= amount;
   const body: TransactionBody = {
-    chainId: node.chainId,
+    chainId: chain.chainId,
     validFromHeight: choices.validFrom ?? 0,
-    validUntilHeight: choices.validUntil ?? node.head().height + 1_000,
+    validUntilHeight: choices.validUntil ?? chain.head().height + 1_000,
     inputs: spends.map(({ outpoint }) => outpoint),
     outputs: change ? [...outputs, { address: key.address, amount: left }] : [...outputs],
     payload: new Uint8Array(0),

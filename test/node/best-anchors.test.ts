@@ -23,7 +23,7 @@ const best = () => bed.node.template({ payout: alice, maxTransactions: 10, ancho
 async function mineOld(): Promise<{ readonly id: Uint8Array; readonly anchorHeight: number }> {
   for (;;) {
     const template = best();
-    if (template.anchor.height === bed.node.head().height) continue;
+    if (template.anchor.height === bed.node.chain.head().height) continue;
     const outcome = await bed.node.submitBlock(searchNonce(template.header, template.target), template.body);
     if (outcome.status !== 'accepted') throw new Error(JSON.stringify(outcome));
     return { id: outcome.id, anchorHeight: template.anchor.height };
@@ -33,12 +33,12 @@ async function mineOld(): Promise<{ readonly id: Uint8Array; readonly anchorHeig
 test('an anchor is one of the last 80 cuts, and the header is that of a block on it', async () => {
   await bed.seal(120);
   await bed.mine(alice);
-  const head = bed.node.head();
+  const head = bed.node.chain.head();
   const heights = new Set<number>();
   for (let i = 0; i < 600; i++) {
     const { anchor, header, parents } = best();
     const { anchorHeight, anchorId, stateRoot, target, timestampMillis } = decodeHeader(header);
-    const cut = bed.node.cut(anchorHeight);
+    const cut = bed.node.chain.cut(anchorHeight);
     expect([toHex(anchorId), toHex(stateRoot), target]).toEqual([
       toHex(cut?.cutId as Uint8Array),
       toHex(cut?.header.stateRoot as Uint8Array),
@@ -60,8 +60,8 @@ test('blocks on old anchors are registered by the next cut and paid with their a
   const { registered } = await bed.seal();
   expect(registered.map(({ id }) => toHex(id)).sort()).toEqual(blocks.map(({ id }) => toHex(id)).sort());
   for (const { id, anchorHeight } of blocks.toSorted((a, b) => a.anchorHeight - b.anchorHeight)) {
-    while (bed.node.head().height < anchorHeight + REGISTRATION_WINDOW) await bed.seal();
-    const record = bed.node.block(id);
+    while (bed.node.chain.head().height < anchorHeight + REGISTRATION_WINDOW) await bed.seal();
+    const record = bed.node.chain.block(id);
     expect(record?.reward).toMatchObject({ state: 'paid' });
   }
 });

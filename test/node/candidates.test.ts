@@ -42,7 +42,7 @@ test('each field and root alone, when wrong, has its own refusal', async () => {
     ['anchor_mismatch', { anchorId: flipped(header.anchorId) }],
     ['state_root_mismatch', { stateRoot: flipped(header.stateRoot) }],
     ['target_mismatch', { target: header.target - 1n }],
-    ['timestamp_too_early', { timestampMillis: bed.node.head().timestampMillis }],
+    ['timestamp_too_early', { timestampMillis: bed.node.chain.head().timestampMillis }],
     ['timestamp_too_late', { timestampMillis: bed.now + 10_001 }],
     ['parents_root_mismatch', { parentsRoot: flipped(header.parentsRoot) }],
     ['transactions_root_mismatch', { transactionsRoot: flipped(header.transactionsRoot) }],
@@ -157,7 +157,7 @@ test('blocks beyond 64 wait, lowest hash first, children after parents, and none
 test('a clock that goes backwards neither stops the chain nor dates blocks before their anchor', async () => {
   await bed.seal(2);
   bed.now -= 3_600_000;
-  const before = bed.node.head().timestampMillis;
+  const before = bed.node.chain.head().timestampMillis;
   const { header, body } = bed.make(alice);
   expect(decodeHeader(header).timestampMillis).toBe(before + 1);
   // To this clock the anchor is an hour ahead, and what builds on it cannot be dated before it.

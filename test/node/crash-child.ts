@@ -46,9 +46,9 @@ node.on('fault', (error) => {
 
 const treasury = developmentKey(TREASURY).address;
 const purse = new Map<string, UnspentOutput>();
-node.genesis.outputs.forEach((output: Output, i) => {
-  const unspent: UnspentOutput = { outpoint: genesisOutpoint(node.chainId, i), ...output, source: 'genesis' };
-  if (node.output(unspent.outpoint) !== undefined)
+node.chain.genesis.outputs.forEach((output: Output, i) => {
+  const unspent: UnspentOutput = { outpoint: genesisOutpoint(node.chain.chainId, i), ...output, source: 'genesis' };
+  if (node.chain.output(unspent.outpoint) !== undefined)
     purse.set(Buffer.from(unspent.outpoint.transactionId).toString('hex'), unspent);
 });
 node.on('cut', (effects) => {
@@ -65,7 +65,7 @@ const key = developmentKey(TREASURY);
 const validator = validatorId(developmentKey(validatorName(0)).publicKey);
 const delegation = (spend: UnspentOutput) =>
   operationTransaction(
-    node,
+    node.chain,
     { key, spend },
     { name: 'bond', validator, owner: treasury, rewardAddress: treasury, amount: 10_000_000_000n },
     { signer: key },
@@ -78,7 +78,7 @@ for (;;) {
     await node.submitTransaction(
       intervalCuts < INTERVAL_CUTS && random(2) === 0
         ? delegation(unspent)
-        : payment(node, [unspent], [{ address: payout, amount: 1n }]),
+        : payment(node.chain, [unspent], [{ address: payout, amount: 1n }]),
     );
   const template = node.template({ payout, maxTransactions: 20, draw: random(1_000_000) });
   const block = await node.submitBlock(searchNonce(template.header, template.target), template.body);

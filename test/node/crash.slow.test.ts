@@ -89,25 +89,25 @@ const reopen = (store: string): Promise<FullNode> => createNode({ storeDirectory
 async function check(store: string, seen: Seen, from: number): Promise<number> {
   const node = await reopen(store);
   try {
-    const { height } = node.head();
+    const { height } = node.chain.head();
     expect(height).toBeGreaterThanOrEqual(Math.max(0, ...seen.cuts.keys()));
     for (let at = Math.max(1, from); at <= height; at++) {
-      const cut = node.cut(at);
-      expect(cut && toHex(cut.header.previousId)).toBe(toHex(node.cut(at - 1)?.cutId ?? new Uint8Array()));
+      const cut = node.chain.cut(at);
+      expect(cut && toHex(cut.header.previousId)).toBe(toHex(node.chain.cut(at - 1)?.cutId ?? new Uint8Array()));
       const told = seen.cuts.get(at);
       if (told !== undefined)
         expect([toHex(cut?.cutId ?? new Uint8Array()), cut?.blockIds.map(toHex)]).toEqual([told.id, told.blocks]);
       for (const id of cut?.blockIds ?? []) {
-        const record = node.block(id);
+        const record = node.chain.block(id);
         expect(record?.registeredHeight).toBe(at);
-        expect(node.blockBody(id)).toBeDefined();
+        expect(node.chain.blockBody(id)).toBeDefined();
         if (record !== undefined && record.dueHeight <= height) expect(record.reward.state).toBe('paid');
       }
     }
     // A block that was answered `accepted` waits, was registered, or its window has closed: it is never unknown.
-    for (const id of seen.accepted) expect(node.block(fromHex(id))).toBeDefined();
+    for (const id of seen.accepted) expect(node.chain.block(fromHex(id))).toBeDefined();
     seen.accepted.clear();
-    const supply = node.supply();
+    const supply = node.chain.supply();
     expect(
       supply.outputs + supply.bonded + supply.unbonding + supply.workReserve + supply.stakeReserve + supply.burned,
     ).toBe(supply.minted);

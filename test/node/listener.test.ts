@@ -68,10 +68,10 @@ test('the miner of the docs finds a block with the real hash and is paid', async
   await bed.seal();
   const paying = await bed.seal(95);
   expect(toHex(paying.rewards[0]?.blockId ?? new Uint8Array())).toBe(found.block_id);
-  const block = bed.node.block(fromHex(found.block_id));
+  const block = bed.node.chain.block(fromHex(found.block_id));
   expect(block?.reward).toMatchObject({ state: 'paid', height: 96 });
   const outpoint = paying.rewards[0]?.outpoint;
-  expect(outpoint && bed.node.output(outpoint)).toMatchObject({
+  expect(outpoint && bed.node.chain.output(outpoint)).toMatchObject({
     amount: paying.rewards[0]?.amount,
     source: 'work_reward',
   });
@@ -87,8 +87,12 @@ test('a template says what a bridge needs, and the same draw for five seconds', 
   expect(first).toMatchObject({
     api_version: 1,
     network: 'development',
-    chain_id: toHex(bed.node.chainId),
-    anchor: { height: 0, cut_id: toHex(bed.node.head().cutId), state_root: toHex(bed.node.head().stateRoot) },
+    chain_id: toHex(bed.node.chain.chainId),
+    anchor: {
+      height: 0,
+      cut_id: toHex(bed.node.chain.head().cutId),
+      state_root: toHex(bed.node.chain.head().stateRoot),
+    },
     registration_window_end: 96,
     payout,
     draw: 0,

@@ -61,11 +61,11 @@ test('from mempool to finalized, with a key that is then referenced', async () =
   const sent = await Promise.all([bed.node.submitTransaction(wire), bed.node.submitTransaction(wire)]);
   expect(sent.map(({ status }) => status).sort()).toEqual(['accepted', 'known']);
   const id = idOf(sent[0] as Submission);
-  expect(bed.node.transactionStatus(id)).toMatchObject({ lifecycle: 'processing', final: false });
+  expect(bed.node.chain.transactionStatus(id)).toMatchObject({ lifecycle: 'processing', final: false });
   const block = await bed.mine(alice);
-  expect(bed.node.transactionStatus(id)).toMatchObject({ lifecycle: 'receiving', observedBlock: block });
+  expect(bed.node.chain.transactionStatus(id)).toMatchObject({ lifecycle: 'receiving', observedBlock: block });
   const cut = await bed.seal();
-  expect(bed.node.transactionStatus(id)).toMatchObject({
+  expect(bed.node.chain.transactionStatus(id)).toMatchObject({
     lifecycle: 'finalized',
     observedBlock: block,
     finalizedCut: { height: 1, cutId: cut.cutId },
@@ -81,8 +81,8 @@ test('from mempool to finalized, with a key that is then referenced', async () =
   await bed.mine(alice);
   expect((await bed.seal()).transactions).toMatchObject([{ outcome: 'executed' }]);
   await bed.reopen();
-  expect(bed.node.transactionStatus(id)).toMatchObject({ lifecycle: 'finalized' });
-  expect(bed.node.transactionWire(id)).toEqual(wire);
+  expect(bed.node.chain.transactionStatus(id)).toMatchObject({ lifecycle: 'finalized' });
+  expect(bed.node.chain.transactionWire(id)).toEqual(wire);
 });
 
 test('of two that spend the same output the first stays; in blocks the first executed wins and the other is a conflict', async () => {
@@ -97,8 +97,12 @@ test('of two that spend the same output the first stays; in blocks the first exe
   const [lost, won] = [idOf(rival), idOf(first)];
   const cut = await bed.seal();
   expect(cut.lost).toMatchObject([{ id: lost, reason: 'conflict' }]);
-  expect(bed.node.transactionStatus(lost)).toMatchObject({ lifecycle: 'failed', failure: 'conflict', final: true });
-  expect(bed.node.transactionStatus(won)).toMatchObject({ lifecycle: 'finalized' });
+  expect(bed.node.chain.transactionStatus(lost)).toMatchObject({
+    lifecycle: 'failed',
+    failure: 'conflict',
+    final: true,
+  });
+  expect(bed.node.chain.transactionStatus(won)).toMatchObject({ lifecycle: 'finalized' });
 });
 
 test('two blocks of one cut with rival spends: one executes, the other fails as a conflict, both are registered', async () => {
@@ -126,7 +130,7 @@ test('what no block took in time expires, and says so for good', async () => {
   bed.node.on('mempoolRemoved', (_, reason) => removed.push(reason));
   await bed.seal();
   expect(removed).toEqual(['expired']);
-  expect(bed.node.transactionStatus(idOf(sent))).toMatchObject({
+  expect(bed.node.chain.transactionStatus(idOf(sent))).toMatchObject({
     lifecycle: 'failed',
     failure: 'expired',
     final: true,
@@ -141,7 +145,7 @@ test('memory is bounded: lower fee rates leave first, a newcomer that pays less 
   expect(bed.node.mempool.count).toBe(3);
   expect(codeOf(await bed.pay([bed.treasury(3)], pays(), { feePerMass: 20n }))).toBe('mempool_full');
   expect(codeOf(await bed.pay([bed.treasury(4)], pays(), { feePerMass: 30n }))).toBe('accepted');
-  expect(bed.node.transactionStatus(idOf(sent[0] as Submission))).toMatchObject({
+  expect(bed.node.chain.transactionStatus(idOf(sent[0] as Submission))).toMatchObject({
     lifecycle: 'failed',
     failure: 'dropped',
     final: false,

@@ -64,7 +64,7 @@ test('a last cut whose certificate does not verify is refused, and the store is 
   await expect(bed.openNode()).rejects.toMatchObject({ code: 'store_damaged' });
   await alter((db) => db.put(KEYS.certificate(3), good));
   await bed.openNode();
-  expect(bed.node.head().height).toBe(3);
+  expect(bed.node.chain.head().height).toBe(3);
 });
 
 test('a state that is not that of the last cut is refused', async () => {
@@ -95,13 +95,13 @@ test('svcd prune deletes old bodies and nothing else; the chain goes on', async 
   expect((await run()).stdout).toBe('0 bodies deleted\n');
   await bed.openNode();
   for (const id of [...old, paying]) {
-    expect(bed.node.blockBody(id)).toBeUndefined();
-    expect(bed.node.block(id)).toMatchObject({ registeredHeight: 1, reward: { state: 'paid', height: 96 } });
+    expect(bed.node.chain.blockBody(id)).toBeUndefined();
+    expect(bed.node.chain.block(id)).toMatchObject({ registeredHeight: 1, reward: { state: 'paid', height: 96 } });
   }
-  for (const id of [recent, waiting]) expect(bed.node.blockBody(id)).toBeDefined();
+  for (const id of [recent, waiting]) expect(bed.node.chain.blockBody(id)).toBeDefined();
   // What the pruned block did stays known, down to the output and its proof.
   const id = pending?.id ?? new Uint8Array();
-  expect(bed.node.transactionStatus(id)).toMatchObject({ lifecycle: 'finalized', final: true });
-  expect(bed.node.output({ transactionId: id, outputIndex: 0 })).toMatchObject({ amount: 5n });
+  expect(bed.node.chain.transactionStatus(id)).toMatchObject({ lifecycle: 'finalized', final: true });
+  expect(bed.node.chain.output({ transactionId: id, outputIndex: 0 })).toMatchObject({ amount: 5n });
   expect((await bed.seal(1)).registered.map((block) => block.id)).toEqual([waiting]);
 });

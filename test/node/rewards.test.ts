@@ -18,16 +18,16 @@ afterEach(async () => {
 
 test('a block is paid when its window closes, 96 cuts after its anchor', async () => {
   const id = await bed.mine(alice);
-  expect(bed.node.block(id)?.reward.state).toBe('waiting');
+  expect(bed.node.chain.block(id)?.reward.state).toBe('waiting');
   const registered = await bed.seal();
   expect(registered.registered.map((block) => block.id)).toEqual([id]);
-  expect(bed.node.block(id)?.reward.state).toBe('pending');
+  expect(bed.node.chain.block(id)?.reward.state).toBe('pending');
   await bed.seal(94);
-  expect(bed.node.head().height).toBe(95);
+  expect(bed.node.chain.head().height).toBe(95);
   const paying = await bed.seal();
   expect(paying.rewards).toMatchObject([{ blockId: id, subsidy: workHalf, fees: 0n, amount: workHalf }]);
   expect(createdFor(paying, alice)).toMatchObject([{ amount: workHalf, source: 'work_reward' }]);
-  expect(bed.node.block(id)?.reward).toMatchObject({ state: 'paid', height: 96 });
+  expect(bed.node.chain.block(id)?.reward).toMatchObject({ state: 'paid', height: 96 });
 });
 
 test('blocks of one anchor share equally, odd atoms go to the lowest identifiers, an anchor without work carries over', async () => {
@@ -62,7 +62,7 @@ test('half of the fees goes to the block that executes the transaction, once', a
   expect(cut.registered.map(({ feeShare }) => feeShare)).toEqual([fee / 2n, 0n]);
   const paid = await bed.seal(95);
   expect(paid.rewards.map(({ fees }) => fees).sort()).toEqual([0n, fee / 2n]);
-  const supply = bed.node.supply();
+  const supply = bed.node.chain.supply();
   expect(supply.minted - supply.burned).toBe(
     supply.outputs + supply.bonded + supply.unbonding + supply.workReserve + supply.stakeReserve,
   );

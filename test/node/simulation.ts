@@ -68,12 +68,12 @@ export async function simulate({
       note(await bed.seal());
       if (certificate.signed) await bed.reopen();
     }
-    const supply = bed.node.supply();
+    const supply = bed.node.chain.supply();
     const held =
       supply.outputs + supply.bonded + supply.unbonding + supply.workReserve + supply.stakeReserve + supply.burned;
     if (held !== supply.minted || supply.minted + supply.unscheduled !== 200_000_000n * 100_000_000n)
       throw new Error('the supply does not add up');
-    return { stateRoot: Buffer.from(bed.node.head().stateRoot).toString('hex'), ...result };
+    return { stateRoot: Buffer.from(bed.node.chain.head().stateRoot).toString('hex'), ...result };
   } finally {
     await bed.close();
   }

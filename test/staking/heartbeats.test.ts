@@ -24,7 +24,7 @@ async function open(): Promise<{ bed: Bed; heartbeats: Heartbeats }> {
   });
   bed = opened;
   const { node } = opened;
-  const index = new IndexReader(node.reader(INDEX_NAME), () => node.head().height);
+  const index = new IndexReader(node.chain.reader(INDEX_NAME), () => node.chain.head().height);
   const heartbeats = new Heartbeats({
     node,
     keys: [0, 1, 2, 3].map((member) => developmentKey(validatorName(member))),
@@ -35,14 +35,14 @@ async function open(): Promise<{ bed: Bed; heartbeats: Heartbeats }> {
 }
 
 const heartbeatEpochs = async (of: Bed) =>
-  (await of.node.validators({ limit: 64 })).map(({ heartbeatEpoch }) => heartbeatEpoch);
+  (await of.node.chain.validators({ limit: 64 })).map(({ heartbeatEpoch }) => heartbeatEpoch);
 
 test('one heartbeat an epoch each, paid from stake rewards', async () => {
   const { bed, heartbeats } = await open();
   let sent = 0;
   for (let height = 1; height < 5 * INTERVAL; height++) {
     await heartbeats.tick();
-    const { epoch } = bed.node.staking();
+    const { epoch } = bed.node.chain.staking();
     // In epoch 0 genesis counts, and there are no rewards to pay with.
     if (epoch === 0) expect(bed.node.mempool.count).toBe(0);
     if (bed.node.mempool.count > 0) await bed.mine(miner);
@@ -52,7 +52,7 @@ test('one heartbeat an epoch each, paid from stake rewards', async () => {
   }
   expect(sent).toBe(3 * 4);
   expect(await heartbeatEpochs(bed)).toEqual([4, 4, 4]);
-  expect(bed.node.staking().stake.committee.members.length).toBe(3);
+  expect(bed.node.chain.staking().stake.committee.members.length).toBe(3);
 });
 
 test('a chain without work, so without heartbeats, keeps its committee', async () => {
@@ -62,8 +62,8 @@ test('a chain without work, so without heartbeats, keeps its committee', async (
     await bed.seal();
   }
   expect(await heartbeatEpochs(bed)).toEqual([0, 0, 0]);
-  expect(bed.node.staking().stake.committee).toMatchObject({ epoch: 6 });
-  expect(bed.node.staking().stake.committee.members.length).toBe(3);
+  expect(bed.node.chain.staking().stake.committee).toMatchObject({ epoch: 6 });
+  expect(bed.node.chain.staking().stake.committee.members.length).toBe(3);
   // The waiting ones are of the running epoch: those of the epochs before have left.
   expect([...bed.node.mempool.list()].length).toBeLessThanOrEqual(3);
 });
@@ -78,7 +78,7 @@ test('a validator with a fee key: that key pays, up to the cap; the two messages
   });
   bed = opened;
   const { node } = opened;
-  const index = new IndexReader(node.reader(INDEX_NAME), () => node.head().height);
+  const index = new IndexReader(node.chain.reader(INDEX_NAME), () => node.chain.head().height);
   const told: string[] = [];
   const note = (message: string) => void told.push(message);
   const log = { ...silentLog, info: note, warn: note } as typeof silentLog;
@@ -102,7 +102,7 @@ test('a validator with a fee key: that key pays, up to the cap; the two messages
   const effects = await opened.seal();
   expect(effects.transactions.map(({ outcome }) => outcome)).toEqual(['executed']);
   expect(effects.fees).toBe(20n * BigInt((effects.transactions[0] as { mass: number }).mass));
-  expect(node.staking().validator(validatorId(key.publicKey))?.heartbeatEpoch).toBe(1);
+  expect(node.chain.staking().validator(validatorId(key.publicKey))?.heartbeatEpoch).toBe(1);
 });
 
 test('dust from strangers leaves no validator without a heartbeat', async () => {
@@ -114,8 +114,10 @@ test('dust from strangers leaves no validator without a heartbeat', async () => 
   const unspent = [...dust, output(200, 900_000n), output(201, 90_000_000n), output(202, 1n)];
   const sent: Uint8Array[] = [];
   const node = {
-    ...{ chainId: pattern('chain', 48), head: () => ({ height: 30 }) },
-    staking: () => ({ epoch: 1, validator: () => ({ ...ACTIVE, key: key.publicKey }) }),
+    chain: {
+      ...{ chainId: pattern('chain', 48), head: () => ({ height: 30 }) },
+      staking: () => ({ epoch: 1, validator: () => ({ ...ACTIVE, key: key.publicKey }) }),
+    },
     mempool: { spender: () => undefined },
     submitTransaction: async (wire: Uint8Array) => {
       sent.push(wire);

@@ -45,7 +45,7 @@ afterEach(async () => {
 
 const next = (): UnspentOutput => bed.treasury(spent++);
 const wire = (operation: StakingOperation, signing: Signing): Uint8Array =>
-  operationTransaction(bed.node, { key: treasury, spend: next() }, operation, signing);
+  operationTransaction(bed.node.chain, { key: treasury, spend: next() }, operation, signing);
 const send = (operation: StakingOperation, signing: Signing): Promise<Submission> =>
   bed.node.submitTransaction(wire(operation, signing));
 const codeOf = (submission: Submission): string =>
@@ -60,7 +60,7 @@ async function does(operation: StakingOperation, signer = bert): Promise<CutEffe
   expect(effects.transactions.map(({ outcome }) => outcome)).toEqual(['executed']);
   return effects;
 }
-const register = () => registration(bed.node, bertsKey, bert, 100_000n * COIN);
+const register = () => registration(bed.node.chain, bertsKey, bert, 100_000n * COIN);
 const bond = (amount = 1_000n * COIN): StakingOperation => ({
   name: 'bond',
   validator: bertId,
@@ -69,27 +69,27 @@ const bond = (amount = 1_000n * COIN): StakingOperation => ({
   amount,
 });
 const positionOf = (effects: CutEffects) => delegationId(effects.transactions[0]?.id as Uint8Array);
-const epochNow = () => bed.node.staking().epoch;
+const epochNow = () => bed.node.chain.staking().epoch;
 
 test('who signs what: every operation from the wrong signer is refused at the door', async () => {
   await does(register());
   const position = positionOf(await does(bond(), dora));
   const own = selfBondId(bertId);
-  await bed.seal(INTERVAL - bed.node.head().height - 1);
+  await bed.seal(INTERVAL - bed.node.chain.head().height - 1);
   const heartbeat = { name: 'heartbeat' as const, validator: bertId, epoch: epochNow() };
   const cases: [StakingOperation, string][] = [
-    [registration(bed.node, developmentKey('x'), dora, 100_000n * COIN), 'witness_key_mismatch'],
+    [registration(bed.node.chain, developmentKey('x'), dora, 100_000n * COIN), 'witness_key_mismatch'],
     [{ ...bond(), name: 'bond' } as StakingOperation, 'witness_key_mismatch'],
     [{ name: 'unbond', position, amount: 0n }, 'witness_key_mismatch'],
     [{ name: 'reward_address', position, address: mallory.address }, 'witness_key_mismatch'],
     [{ name: 'reward_address', position: own, address: mallory.address }, 'witness_key_mismatch'],
     [heartbeat, 'witness_key_mismatch'],
-    [rotation(bed.node, bertId, developmentKey('y'), bert), 'witness_key_mismatch'],
-    [newEndpoint(bed.node, bertId, anEndpoint(9), bertsKey), 'witness_key_mismatch'],
+    [rotation(bed.node.chain, bertId, developmentKey('y'), bert), 'witness_key_mismatch'],
+    [newEndpoint(bed.node.chain, bertId, anEndpoint(9), bertsKey), 'witness_key_mismatch'],
     [{ name: 'commission', validator: bertId, commission: 10 }, 'witness_key_mismatch'],
     [{ name: 'exit', validator: bertId }, 'witness_key_mismatch'],
     // Evidence is signed by whoever pays for it.
-    [evidenceOf(bed.node, zeroId, zero, { kind: 'prevote', height: 1, round: 0 }), 'witness_key_mismatch'],
+    [evidenceOf(bed.node.chain, zeroId, zero, { kind: 'prevote', height: 1, round: 0 }), 'witness_key_mismatch'],
     // The owner of a validator does not send its heartbeat, and its key does not let it exit.
   ];
   for (const [operation, code] of cases)
@@ -105,7 +105,10 @@ test('a signature inside an operation must be the right key over the right thing
   const good = register();
   const chain = { chainId: new Uint8Array(48) };
   const wrong: [StakingOperation, string][] = [
-    [{ ...good, possession: registration(bed.node, mallory, bert, COIN).possession }, 'possession of another key'],
+    [
+      { ...good, possession: registration(bed.node.chain, mallory, bert, COIN).possession },
+      'possession of another key',
+    ],
     [{ ...good, owner: dora.address }, 'possession for another owner'],
     [registration(chain, bertsKey, bert, 100_000n * COIN), 'possession for a genesis'],
   ];
@@ -114,16 +117,16 @@ test('a signature inside an operation must be the right key over the right thing
     expect([why, codeOf(await send(operation, { signer }))]).toEqual([why, 'operation_proof_invalid']);
   }
   await does(good);
-  const endpoint = newEndpoint(bed.node, bertId, anEndpoint(3), mallory);
+  const endpoint = newEndpoint(bed.node.chain, bertId, anEndpoint(3), mallory);
   expect(codeOf(await send(endpoint, { signer: bert }))).toBe('operation_proof_invalid');
-  const moved = { ...newEndpoint(bed.node, bertId, anEndpoint(3), bertsKey), endpoint: anEndpoint(4) };
+  const moved = { ...newEndpoint(bed.node.chain, bertId, anEndpoint(3), bertsKey), endpoint: anEndpoint(4) };
   expect(codeOf(await send(moved, { signer: bert }))).toBe('operation_proof_invalid');
-  const forged = evidenceOf(bed.node, zeroId, mallory, { kind: 'prevote', height: 1, round: 0 });
+  const forged = evidenceOf(bed.node.chain, zeroId, mallory, { kind: 'prevote', height: 1, round: 0 });
   expect(codeOf(await send(forged, { signer: treasury }))).toBe('operation_proof_invalid');
   // In a block it fails for good, and nothing of it is done.
-  const { bonded } = bed.node.supply();
-  expect(bed.node.supply().burned).toBe(0n);
-  expect((await bed.node.validators({ limit: 64 })).length).toBe(3);
+  const { bonded } = bed.node.chain.supply();
+  expect(bed.node.chain.supply().burned).toBe(0n);
+  expect((await bed.node.chain.validators({ limit: 64 })).length).toBe(3);
   expect(bonded).toBe(2_100_000n * COIN);
 });
 
@@ -132,11 +135,11 @@ test('what is bonded counts as paid: amounts and fees are checked with it', asyn
   const spend = next();
   const send = (more: Partial<Signing>) =>
     bed.node.submitTransaction(
-      operationTransaction(bed.node, { key: treasury, spend }, operation, { signer: bert, ...more }),
+      operationTransaction(bed.node.chain, { key: treasury, spend }, operation, { signer: bert, ...more }),
     );
   expect(codeOf(await send({ fee: 10n }))).toBe('fee_below_minimum');
   const decoded = decodeTransaction(
-    operationTransaction(bed.node, { key: treasury, spend }, operation, { signer: bert }),
+    operationTransaction(bed.node.chain, { key: treasury, spend }, operation, { signer: bert }),
   );
   const [output] = decoded.body.outputs as [(typeof decoded.body.outputs)[number]];
   const body = { ...decoded.body, outputs: [{ ...output, amount: spend.amount - operation.amount + 1n }] };
@@ -149,7 +152,7 @@ test('what is bonded counts as paid: amounts and fees are checked with it', asyn
 test('slots: one of a kind waits, a stranger blocks nobody, and a cut clears what it made impossible', async () => {
   await does(register());
   const position = positionOf(await does(bond(), dora));
-  await bed.seal(INTERVAL - bed.node.head().height - 1);
+  await bed.seal(INTERVAL - bed.node.chain.head().height - 1);
   const heartbeat = { name: 'heartbeat' as const, validator: bertId, epoch: epochNow() };
   for (let i = 0; i < 3; i++)
     expect(codeOf(await send({ ...bond(), owner: mallory.address } as StakingOperation, { signer: mallory }))).toBe(
@@ -166,8 +169,10 @@ test('slots: one of a kind waits, a stranger blocks nobody, and a cut clears wha
   expect(codeOf(await send({ name: 'exit', validator: bertId }, { signer: bert }))).toBe('accepted');
   expect(codeOf(await send({ name: 'exit', validator: bertId }, { signer: bert }))).toBe('operation_conflict');
   const other = developmentKey('other');
-  expect(codeOf(await send(registration(bed.node, other, bert, 100_000n * COIN), { signer: bert }))).toBe('accepted');
-  expect(codeOf(await send(registration(bed.node, other, dora, 100_000n * COIN), { signer: dora }))).toBe(
+  expect(codeOf(await send(registration(bed.node.chain, other, bert, 100_000n * COIN), { signer: bert }))).toBe(
+    'accepted',
+  );
+  expect(codeOf(await send(registration(bed.node.chain, other, dora, 100_000n * COIN), { signer: dora }))).toBe(
     'operation_conflict',
   );
   // The heartbeat stands first in a template that has room for one.
@@ -189,10 +194,10 @@ test('equivocation: the self-bond and a tenth of each delegation burn, and nothi
     positionOf(await does(bond(200n * COIN), dora)),
   ];
   await does({ name: 'unbond', position: delegations[1] as Uint8Array, amount: 0n }, dora);
-  const before = bed.node.supply();
-  const evidence = evidenceOf(bed.node, bertId, bertsKey, { kind: 'precommit', height: 3, round: 1 });
+  const before = bed.node.chain.supply();
+  const evidence = evidenceOf(bed.node.chain, bertId, bertsKey, { kind: 'precommit', height: 3, round: 1 });
   const effects = await does(evidence, treasury);
-  const after = bed.node.supply();
+  const after = bed.node.chain.supply();
   const burned = 100_000n * COIN + (1_000n * COIN + 9n) / 10n + 20n * COIN;
   expect(after.burned - before.burned).toBe(burned);
   expect(before.bonded - after.bonded).toBe(101_000n * COIN + 9n);
@@ -200,11 +205,11 @@ test('equivocation: the self-bond and a tenth of each delegation burn, and nothi
   expect(effects.figures.outputs - before.outputs).toBe(
     -splitHalves(effects.fees).work - splitHalves(effects.fees).stake,
   );
-  const [own, ...rest] = [selfBondId(bertId), ...delegations].map((id) => bed.node.staking().position(id));
+  const [own, ...rest] = [selfBondId(bertId), ...delegations].map((id) => bed.node.chain.staking().position(id));
   expect(own).toBeUndefined();
   expect(rest.map((position) => position?.principal)).toEqual([900n * COIN + 9n, 180n * COIN]);
-  expect((await bed.node.positionsOf(zero.address))[0]?.principal).toBe(1_000_000n * COIN);
-  const votes = evidenceOf(bed.node, bertId, bertsKey, { kind: 'precommit', height: 4, round: 1 });
+  expect((await bed.node.chain.positionsOf(zero.address))[0]?.principal).toBe(1_000_000n * COIN);
+  const votes = evidenceOf(bed.node.chain, bertId, bertsKey, { kind: 'precommit', height: 4, round: 1 });
   expect(codeOf(await send(votes, { signer: treasury }))).toBe('validator_slashed');
   for (const operation of [
     bond(),
@@ -237,14 +242,14 @@ test('two of a kind in one cut: the second finds what the first has left', async
 test('a node opened again at every cut around an epoch change goes on from the same state', async () => {
   await does(register());
   await does(bond(), dora);
-  while (bed.node.head().height < 2 * INTERVAL + 1) {
-    const wanted = bed.node.head();
-    const staking = bed.node.staking();
+  while (bed.node.chain.head().height < 2 * INTERVAL + 1) {
+    const wanted = bed.node.chain.head();
+    const staking = bed.node.chain.staking();
     await bed.reopen();
-    expect(bed.node.head()).toEqual(wanted);
-    expect(bed.node.staking().stake).toEqual(staking.stake);
+    expect(bed.node.chain.head()).toEqual(wanted);
+    expect(bed.node.chain.staking().stake).toEqual(staking.stake);
     await bed.seal();
   }
-  expect(bed.node.staking().stake.committee.members.length).toBe(3);
-  expect(bed.node.staking().delegationCount(bertId)).toBe(1);
+  expect(bed.node.chain.staking().stake.committee.members.length).toBe(3);
+  expect(bed.node.chain.staking().delegationCount(bertId)).toBe(1);
 });

@@ -1,6 +1,6 @@
 /** Operations as people send them: built, paid for and signed with real keys. */
 import type { DevelopmentKey } from '../../node/development.ts';
-import type { FullNode, UnspentOutput } from '../../node/full-node.ts';
+import type { Chain, UnspentOutput } from '../../node/full-node.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
 import { massOf, minimumFee } from '../../protocol/fee.ts';
 import { encodeEndpoint } from '../../protocol/staking/endpoint.ts';
@@ -32,7 +32,7 @@ export type Signing = {
 };
 
 export function operationTransaction(
-  node: Pick<FullNode, 'chainId' | 'head'>,
+  chain: Pick<Chain, 'chainId' | 'head'>,
   { key, spend }: Payer,
   operation: StakingOperation,
   { signer, profile = 'inline', feePerMass, fee }: Signing,
@@ -46,9 +46,9 @@ export function operationTransaction(
     operationBytes: encoded.data.length,
   });
   const body: TransactionBody = {
-    chainId: node.chainId,
+    chainId: chain.chainId,
     validFromHeight: 0,
-    validUntilHeight: node.head().height + 1_000,
+    validUntilHeight: chain.head().height + 1_000,
     inputs: [spend.outpoint],
     outputs: [
       { address: key.address, amount: spend.amount - bondedBy(operation) - (fee ?? minimumFee(mass, feePerMass)) },
@@ -70,13 +70,11 @@ export function operationTransaction(
   });
 }
 
-type Chain = Pick<FullNode, 'chainId'>;
-
 export const anEndpoint = (first: number): Uint8Array<ArrayBuffer> =>
   encodeEndpoint({ overlayKey: new Uint8Array(32).fill(first), routes: [] });
 
 export const registration = (
-  chain: Chain,
+  chain: Pick<Chain, 'chainId'>,
   consensus: DevelopmentKey,
   owner: DevelopmentKey,
   amount: bigint,
@@ -94,7 +92,7 @@ export const registration = (
 });
 
 export const rotation = (
-  chain: Chain,
+  chain: Pick<Chain, 'chainId'>,
   validator: Uint8Array,
   consensus: DevelopmentKey,
   owner: DevelopmentKey,
@@ -106,7 +104,12 @@ export const rotation = (
   endpoint: anEndpoint(2),
 });
 
-export const newEndpoint = (chain: Chain, validator: Uint8Array, endpoint: Uint8Array, consensus: DevelopmentKey) => ({
+export const newEndpoint = (
+  chain: Pick<Chain, 'chainId'>,
+  validator: Uint8Array,
+  endpoint: Uint8Array,
+  consensus: DevelopmentKey,
+) => ({
   name: 'endpoint' as const,
   validator,
   endpoint,
@@ -114,7 +117,7 @@ export const newEndpoint = (chain: Chain, validator: Uint8Array, endpoint: Uint8
 });
 
 export const evidenceOf = (
-  chain: Chain,
+  chain: Pick<Chain, 'chainId'>,
   validator: Uint8Array,
   consensus: DevelopmentKey,
   place: Pick<Vote, 'kind' | 'height' | 'round'>,

@@ -26,7 +26,7 @@ async function setUp(funds: Funds, words: string[] = []) {
   const caughtUp = () =>
     expect
       .poll(() => daemon.result('status'))
-      .toMatchObject({ indexed_height: chain.api.bed.node.head().height, caught_up: true });
+      .toMatchObject({ indexed_height: chain.api.bed.node.chain.head().height, caught_up: true });
   return { directory, files, chain, daemon, balanceAt, caughtUp };
 }
 

@@ -121,7 +121,7 @@ test(`${STAKES} stakes made, unstaked and withdrawn, ${3 * KILLS} kills`, {
   );
   expect((await principals()).sort()).toEqual([...expected].sort());
   const releases = (await positionsOf()).map(({ release_height: height }) => height as number);
-  await chain.api.bed.seal(Math.max(...releases) - chain.api.bed.node.head().height);
+  await chain.api.bed.seal(Math.max(...releases) - chain.api.bed.node.chain.head().height);
 
   await phase(
     'withdraw',

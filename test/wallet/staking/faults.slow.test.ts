@@ -94,7 +94,7 @@ test('a validator that leaves between signing and the cut costs the staker nothi
   const wallet = await bed.wallet({ validityCuts: 10 });
   const { node } = bed.api.bed;
   const exit = operationTransaction(
-    node,
+    node.chain,
     { key: developmentKey(TREASURY), spend: bed.api.bed.treasury(0) },
     { name: 'exit', validator: fromHex(validatorAt(0)) },
     { signer: developmentKey(validatorName(0)), feePerMass: 100n },

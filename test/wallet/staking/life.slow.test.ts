@@ -23,7 +23,7 @@ test('stake, earn, unstake and withdraw to the atom', { timeout: 120_000 }, asyn
     rmSync(directory, { recursive: true, force: true });
   });
   const { bed } = chain.api;
-  const sealTo = (height: number) => bed.seal(height - bed.node.head().height);
+  const sealTo = (height: number) => bed.seal(height - bed.node.chain.head().height);
   const session = ['--file', files.file, '--service', chain.base];
   const run = async (...words: string[]) => {
     const { status, stdout, stderr } = await runBeside([...words, ...session]);
@@ -50,7 +50,7 @@ test('stake, earn, unstake and withdraw to the atom', { timeout: 120_000 }, asyn
   // Counted from the second day on, paid during the third; the pool is that of the cuts, the share by principal.
   const rewardOf = async (epoch: number): Promise<bigint> => {
     await sealTo((epoch + 1) * INTERVAL - 2);
-    const before = bed.node.staking().stake.pool;
+    const before = bed.node.chain.staking().stake.pool;
     const pool = before + splitHalves((await bed.seal()).subsidy).stake;
     return (pool * principal) / (2n * bond + principal);
   };
@@ -61,7 +61,7 @@ test('stake, earn, unstake and withdraw to the atom', { timeout: 120_000 }, asyn
   expect(await run('positions')).toMatch(new RegExp(`\\n${position}  delegation  1234\\.56789012  bonded\\n`));
   const unstaked = await json('unstake', '--position', position, '--yes');
   await chain.beat();
-  const release = bed.node.head().height + 10 * INTERVAL;
+  const release = bed.node.chain.head().height + 10 * INTERVAL;
   // It stood at the start of this day, so the day is paid whole; it is the last one.
   const lastReward = await rewardOf(2);
   await sealTo(release - 1);

@@ -42,7 +42,7 @@ async function setUp() {
   expect(await json(...register)).toMatchObject({ submitted: true });
   await chain.beat();
   const shown = async () => (await chain.api.client.stakingValidator({ id: validator })).validator;
-  const sealTo = (height: number) => chain.api.bed.seal(height - 1 - chain.api.bed.node.head().height);
+  const sealTo = (height: number) => chain.api.bed.seal(height - 1 - chain.api.bed.node.chain.head().height);
   const addressAt = (index: number) => formatAddress(keyAddressPayload(keyAt(index)), 'development');
   const refused = async (...words: string[]) => (await json(...words, '--yes')).error?.code;
   const mine = ['--validator', validator];

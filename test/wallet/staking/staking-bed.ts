@@ -47,7 +47,7 @@ export class StakingBed {
   }
 
   get height(): number {
-    return this.api.bed.node.head().height;
+    return this.api.bed.node.chain.head().height;
   }
 
   /** Executes what waits: a block with all of it, and its cut. */

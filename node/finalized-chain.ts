@@ -1,6 +1,6 @@
 /**
- * What a node reads: everything a FullNode answers from the last finalized state, the store, the mempool and the work pool. node.ts adds the doors
- * and the cuts, and moves this to the next state when a cut is final.
+ * The chain up to the last final cut: everything that is read from its state, from the store, and, for transactions and blocks that still wait, from the
+ * mempool and the work pool. node.ts moves it to the next state when a cut is final.
  */
 
 import { decodeBody } from '../protocol/body.ts';
@@ -15,6 +15,7 @@ import type { Outpoint } from '../protocol/transaction.ts';
 import { BoundedMap } from '../runtime/bounded-map.ts';
 import type {
   BlockRecord,
+  Chain,
   CutPlace,
   CutRecord,
   Emission,
@@ -41,35 +42,40 @@ import type { LedgerStore } from './store/ledger-store.ts';
 
 const RATE_CUTS = 96;
 const KEPT_PLACES = 8_192;
-const KEPT_DROPPED = 16_384;
 
-export abstract class ChainReads {
+/** What is not final yet, which statuses tell too. */
+type Waiting = {
+  readonly mempool: Pick<Mempool, 'get'>;
+  readonly pool: Pick<WorkPool, 'list' | 'carrier' | 'isBodyTaken'>;
+  /** Whether its witnesses, these very bytes, were checked and found good. */
+  isVerified(transaction: ReadTransaction): boolean;
+  /** Why a transaction left the mempool that no cut says anything about. */
+  dropped(name: string): 'dropped' | 'invalid' | undefined;
+  isStopped(): boolean;
+};
+
+export class FinalizedChain implements Chain {
   readonly network: Network;
   readonly chainId: Bytes;
   readonly genesis: Genesis;
-  abstract readonly mempool: Mempool;
-  protected abstract readonly pool: WorkPool;
-  protected abstract readonly stopped: boolean;
-  /** Whether its witnesses, these very bytes, were checked and found good. */
-  protected abstract isVerified(transaction: ReadTransaction): boolean;
-  protected readonly store: LedgerStore;
-  /** Why transactions left the mempool that no cut says anything about; the oldest are forgotten. */
-  protected readonly dropped = new BoundedMap<string, 'dropped' | 'invalid'>(KEPT_DROPPED);
-  protected state: LedgerState;
-  protected record: CutRecord;
-  protected headNow: Head;
+  state: LedgerState;
+  record: CutRecord;
+  readonly #store: LedgerStore;
+  readonly #waiting: Waiting;
+  #head: Head;
   readonly #places = new BoundedMap<number, CutPlace>(KEPT_PLACES);
   readonly #anchors = new BoundedMap<number, Head>(REGISTRATION_WINDOW);
   readonly #recent: { timestampMillis: number; work: bigint; blocks: number }[] = [];
 
-  constructor(store: LedgerStore, { genesis, state, record }: OpenedChain) {
-    this.store = store;
+  constructor(store: LedgerStore, { genesis, state, record }: OpenedChain, waiting: Waiting) {
+    this.#store = store;
+    this.#waiting = waiting;
     this.genesis = genesis;
     this.network = NETWORKS[genesis.network];
     this.chainId = state.chainId;
     this.state = state;
     this.record = record;
-    this.headNow = headOf(state, record);
+    this.#head = headOf(state, record);
     for (let height = Math.max(0, state.height - RATE_CUTS); height <= state.height; height++) {
       const cut = store.cut(height);
       if (cut !== undefined) this.#noteRate(cut);
@@ -77,28 +83,28 @@ export abstract class ChainReads {
   }
 
   /** The cut is final: from now on answers come from it. */
-  protected advance(state: LedgerState): void {
+  advance(state: LedgerState): void {
     this.state = state;
-    this.record = this.store.cut(state.height) as CutRecord;
-    this.headNow = headOf(state, this.record);
+    this.record = this.#store.cut(state.height) as CutRecord;
+    this.#head = headOf(state, this.record);
     this.#noteRate(this.record);
   }
 
   head(): Head {
-    return this.headNow;
+    return this.#head;
   }
 
   /** The anchors whose windows are open, oldest first, and how many blocks are registered for each. */
-  protected openAnchors(): { readonly anchor: Head; readonly registered: number }[] {
+  openAnchors(): { readonly anchor: Head; readonly registered: number }[] {
     const open = this.state.windows.filter(({ anchorHeight }) => isWindowOpen(anchorHeight, this.state.height + 1));
     return open.map(({ anchorHeight, blocks }) => ({ anchor: this.#anchor(anchorHeight), registered: blocks.length }));
   }
 
   #anchor(height: number): Head {
-    if (height === this.headNow.height) return this.headNow;
+    if (height === this.#head.height) return this.#head;
     const known = this.#anchors.get(height);
     if (known !== undefined) return known;
-    const { cutId, header, target } = this.store.cut(height) as CutRecord;
+    const { cutId, header, target } = this.#store.cut(height) as CutRecord;
     const { stateRoot, validatorSetId, timestampMillis } = header;
     const anchor = { height, cutId, stateRoot, validatorSetId, timestampMillis, target };
     this.#anchors.set(height, anchor);
@@ -106,31 +112,31 @@ export abstract class ChainReads {
   }
 
   cut(height: number): CutRecord | undefined {
-    return height > this.state.height ? undefined : this.store.cut(height);
+    return height > this.state.height ? undefined : this.#store.cut(height);
   }
 
   certificate(height: number): Certificate | undefined {
-    return height > this.state.height ? undefined : this.store.certificate(height);
+    return height > this.state.height ? undefined : this.#store.certificate(height);
   }
 
   block(id: Bytes): BlockRecord | undefined {
-    return this.store.block(id);
+    return this.#store.block(id);
   }
 
   blockBody(id: Bytes): Bytes | undefined {
-    return this.store.body(id);
+    return this.#store.body(id);
   }
 
   *waitingBlocks(): Iterable<BlockRecord> {
-    for (const block of this.pool.list()) yield block.record;
+    for (const block of this.#waiting.pool.list()) yield block.record;
   }
 
   output(outpoint: Outpoint) {
-    return findOutput(this.store.outputTrie, this.state.outputs, outpoint);
+    return findOutput(this.#store.outputTrie, this.state.outputs, outpoint);
   }
 
   outputProof(outpoint: Outpoint) {
-    return proveOutput(this.store.outputTrie, this.state.outputs, outpoint);
+    return proveOutput(this.#store.outputTrie, this.state.outputs, outpoint);
   }
 
   stateBytes(): Bytes {
@@ -138,23 +144,24 @@ export abstract class ChainReads {
   }
 
   publicKey(address: Bytes): Bytes | undefined {
-    return this.store.publicKey(address);
+    return this.#store.publicKey(address);
   }
 
   reader(indexer: string) {
-    return this.store.reader(indexer);
+    return this.#store.reader(indexer);
   }
 
   transactionStatus(id: Bytes): TransactionStatus | undefined {
-    const record = this.store.transaction(id);
+    const record = this.#store.transaction(id);
     if (record?.outcome === 'executed') {
       const cut = this.#place(record.height);
       const observed = record.place === undefined ? {} : { observedBlock: record.place.blockId };
       return { id, lifecycle: 'finalized', ...observed, registeredCut: cut, finalizedCut: cut, final: true };
     }
-    const waiting = this.mempool.get(id);
-    const isGood = (copy: ReadTransaction) => copy.leafName === waiting?.read.leafName || this.isVerified(copy);
-    const carrier = this.pool.carrier(id, isGood);
+    const waiting = this.#waiting.mempool.get(id);
+    const isGood = (copy: ReadTransaction) =>
+      copy.leafName === waiting?.read.leafName || this.#waiting.isVerified(copy);
+    const carrier = this.#waiting.pool.carrier(id, isGood);
     if (carrier !== undefined) return { id, lifecycle: 'receiving', observedBlock: carrier.id, final: false };
     if (waiting !== undefined) return { id, lifecycle: 'processing', final: false };
     if (record !== undefined) {
@@ -164,7 +171,7 @@ export abstract class ChainReads {
       const finalized = final ? { finalizedCut: cut } : {};
       return { id, lifecycle: 'failed', failure: record.outcome, ...observed, ...finalized, final };
     }
-    const dropped = this.dropped.get(nameOf(id));
+    const dropped = this.#waiting.dropped(nameOf(id));
     return dropped === undefined ? undefined : { id, lifecycle: 'failed', failure: dropped, final: false };
   }
 
@@ -172,17 +179,17 @@ export abstract class ChainReads {
   #place(height: number): CutPlace {
     let place = this.#places.get(height);
     if (place === undefined) {
-      place = { height, cutId: this.store.cut(height)?.cutId ?? new Uint8Array(0) };
+      place = { height, cutId: this.#store.cut(height)?.cutId ?? new Uint8Array(0) };
       this.#places.set(height, place);
     }
     return place;
   }
 
   transactionWire(id: Bytes): Bytes | undefined {
-    const waiting = this.mempool.get(id)?.wire;
+    const waiting = this.#waiting.mempool.get(id)?.wire;
     if (waiting !== undefined) return waiting;
-    const place = this.store.transaction(id)?.place;
-    const body = place === undefined ? undefined : this.store.body(place.blockId);
+    const place = this.#store.transaction(id)?.place;
+    const body = place === undefined ? undefined : this.#store.body(place.blockId);
     const wire = place === undefined || body === undefined ? undefined : decodeBody(body).transactions[place.index];
     // A copy: a transaction must not keep the whole body in memory.
     return wire && new Uint8Array(wire);
@@ -200,7 +207,7 @@ export abstract class ChainReads {
   }
 
   staking(): Staking {
-    const { staking } = this.store;
+    const { staking } = this.#store;
     const { stake, intervalCuts } = this.state;
     const reads = staking.reads(this.state);
     return {
@@ -213,17 +220,17 @@ export abstract class ChainReads {
   }
 
   validators(page: PositionsPage): Promise<readonly Validator[]> {
-    return this.store.validators(page);
+    return this.#store.validators(page);
   }
 
   async positionsOf(owner: Bytes, page?: PositionsPage): Promise<readonly Position[]> {
-    const ids = await this.store.ownedPositions(owner, page);
-    const { position } = this.store.staking.reads(this.state);
+    const ids = await this.#store.ownedPositions(owner, page);
+    const { position } = this.#store.staking.reads(this.state);
     return ids.map((id) => position(id)).filter((found) => found !== undefined);
   }
 
   rates(): Rates {
-    const { target, height } = this.headNow;
+    const { target, height } = this.#head;
     const [first, ...counted] = this.#recent;
     let work = 0n;
     let blocks = 0;
@@ -231,7 +238,7 @@ export abstract class ChainReads {
       work += cut.work;
       blocks += cut.blocks;
     }
-    const millis = first === undefined ? 0 : this.headNow.timestampMillis - first.timestampMillis;
+    const millis = first === undefined ? 0 : this.#head.timestampMillis - first.timestampMillis;
     return {
       height,
       hashesPerSecond: millis > 0 ? (work * 1000n) / BigInt(millis) : 0n,
@@ -244,7 +251,7 @@ export abstract class ChainReads {
   }
 
   sync(): Sync {
-    return { synced: !this.stopped, height: this.state.height };
+    return { synced: !this.#waiting.isStopped(), height: this.state.height };
   }
 
   #noteRate(record: CutRecord): void {
@@ -256,12 +263,12 @@ export abstract class ChainReads {
     if (this.#recent.length > RATE_CUTS + 1) this.#recent.shift();
   }
 
-  protected view(): LedgerView {
-    const store = this.store;
+  view(): LedgerView {
+    const store = this.#store;
     const state = this.state;
     return {
       state,
-      cutId: this.headNow.cutId,
+      cutId: this.#head.cutId,
       networkId: this.network.id,
       ...store.sets(state),
       output: (outpoint) => findOutput(store.outputTrie, state.outputs, outpoint),
@@ -272,29 +279,29 @@ export abstract class ChainReads {
     };
   }
 
-  protected isRegistered(id: Bytes): boolean {
-    return this.store.block(id)?.registeredHeight !== undefined;
+  isRegistered(id: Bytes): boolean {
+    return this.#store.block(id)?.registeredHeight !== undefined;
   }
 
-  protected isBodyUsed(bodyId: Bytes, by: Bytes): boolean {
-    return this.pool.isBodyTaken(bodyId, by) || this.isBodyRegistered(bodyId);
+  isBodyUsed(bodyId: Bytes, by: Bytes): boolean {
+    return this.#waiting.pool.isBodyTaken(bodyId, by) || this.isBodyRegistered(bodyId);
   }
 
   /** Who certifies the cut of a height up to the next. */
-  protected committeeOf(height: number): Committee | undefined {
+  committeeOf(height: number): Committee | undefined {
     const { stake, intervalCuts } = this.state;
-    return height === this.state.height + 1 ? stake.committee : this.store.committee(epochOf(height, intervalCuts));
+    return height === this.state.height + 1 ? stake.committee : this.#store.committee(epochOf(height, intervalCuts));
   }
 
-  protected isBodyRegistered(bodyId: Bytes): boolean {
+  isBodyRegistered(bodyId: Bytes): boolean {
     return this.state.windows.some((window) => window.blocks.some((block) => equalBytes(block.bodyId, bodyId)));
   }
 
-  protected read(wire: Bytes): ReadTransaction {
+  read(wire: Bytes): ReadTransaction {
     return readTransaction(wire, this.chainId);
   }
 
-  protected epoch(anchorHeight: number): number {
+  epoch(anchorHeight: number): number {
     return powEpoch(anchorHeight, this.genesis.powEpochLength);
   }
 }
