@@ -171,13 +171,15 @@ export class BooksView {
 
   /**
    * Blocks of a slice whose rewards the ledger may have paid, by how they were credited: with its own list, or with a later one (books rule 7).
-   * One that is held (rule 15) is with no list yet.
+   * One that is held (rule 15) is with no list yet. Blocks of before the pool's first slice are with the first.
    */
   async blocks(service: number, slice: number): Promise<Infer<typeof b.sliceBlocks>> {
     const rows = await this.#sql<{ block_id: Buffer; slice: number; state: 'paid' | 'held' }[]>`select b.block_id,
         b.slice, b.state from blocks b
       join slices s on s.service = b.service and s.number = ${slice}
-      where b.service = ${service} and b.state in ('paid', 'held') and b.anchor_height >= ${slice}::bigint * s.slice_cuts
+      where b.service = ${service} and b.state in ('paid', 'held')
+        and b.anchor_height >= case when exists (select from slices e where e.service = ${service} and e.number < ${slice})
+          then ${slice}::bigint * s.slice_cuts else 0 end
         and b.anchor_height < (${slice}::bigint + 1) * s.slice_cuts
       order by b.block_id`;
     return {

@@ -28,6 +28,8 @@ export type AuditReport = {
   readonly differences: number;
   /** Parts that could not be read; each counts as a difference. */
   readonly unread: number;
+  /** What the books have not come to yet, while they read the chain again after a fall to an older copy. */
+  readonly not_checked: readonly string[];
   readonly findings: readonly Finding[];
 };
 
@@ -73,6 +75,7 @@ export async function audit(sql: Sql, options: AuditOptions): Promise<AuditRepor
     wallet: isWalletRead,
     differences: findings.count,
     unread: findings.failed,
+    not_checked: findings.notChecked,
     findings: findings.list,
   };
 }

@@ -3,6 +3,12 @@ import { commitmentPayload, headAt, readCommitment } from '../../protocol/books-
 import type { Sql } from '../database/connect.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 
+/** The newest cut that the books have taken in; -1 for none. */
+export async function reachedBy(sql: Sql): Promise<number> {
+  const [row] = await sql<{ value: string }[]>`select value from settings where name = 'chain_height'`;
+  return Number(row?.value ?? -1);
+}
+
 /** Heads by slice, from the chains of both services; callers ask in payout order, so caching the last one is enough. */
 export class Heads {
   readonly #sql: Sql;
@@ -10,6 +16,13 @@ export class Heads {
 
   constructor(sql: Sql) {
     this.#sql = sql;
+  }
+
+  /** Whether a slice was closed at a cut, and the books, which fell back to an older copy, have not come to its end again. */
+  async isUnreached(slice: number, height: number): Promise<boolean> {
+    const [row] = await this.#sql<{ slice_cuts: number }[]>`select slice_cuts from slices order by number desc limit 1`;
+    const closes = (slice + 1) * (row?.slice_cuts ?? 1);
+    return closes <= height && closes > (await reachedBy(this.#sql));
   }
 
   async at(slice: number): Promise<string | undefined> {
@@ -53,12 +66,13 @@ type Carried = {
   readonly number: bigint | null;
   readonly books_slice: number | null;
   readonly books_head: Buffer | null;
+  readonly final_height: bigint | null;
 };
 
 /** What the transaction carries on the ledger. A payout that was booked again from the wallet's record has no head of its own. */
 export async function auditCarried(
   name: string,
-  { number, books_slice: slice, books_head: head }: Carried,
+  { number, books_slice: slice, books_head: head, final_height: height }: Carried,
   payloadHex: string,
   heads: Heads,
   findings: Findings,
@@ -70,5 +84,7 @@ export async function auditCarried(
   }
   const carried = readCommitment(payloadHex);
   if (carried === undefined) findings.add(`${name}: commitment`, 'none', 'a head of the books', REMEDIES.payment);
+  else if (await heads.isUnreached(carried.slice, Number(height ?? 0)))
+    findings.skip(name, 'the books have not reached the slice that it commits yet');
   else findings.compare(`${name}: head of the books`, await heads.at(carried.slice), carried.head);
 }

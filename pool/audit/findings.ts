@@ -27,11 +27,17 @@ export class Findings {
   count = 0;
   /** Parts that could not be read. */
   failed = 0;
+  /** What could not be compared, for a reason that is no difference. */
+  readonly notChecked: string[] = [];
 
   add(what: string, books: unknown, computed: unknown, remedy: string = REMEDIES.edited): void {
     this.count++;
     if (this.list.length < MAX_FINDINGS)
       this.list.push({ what, books: String(books), computed: String(computed), remedy });
+  }
+
+  skip(what: string, why: string): void {
+    if (this.notChecked.length < MAX_FINDINGS) this.notChecked.push(`${what}: ${why}`);
   }
 
   compare(what: string, books: unknown, computed: unknown, remedy?: string): void {

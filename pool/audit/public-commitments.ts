@@ -31,8 +31,14 @@ export function auditNumbers(rows: readonly CommitmentRow[], findings: Findings)
   }
 }
 
+/** Cuts by which the books may be behind a payout that they have not noted again: they compare themselves with the wallet a moment after they have caught up. */
+const MAX_LAG = 16;
+
 /** Payouts may wait for the wallet: their commitments can be of older slices. By so many, and they hold little of the books. */
 const MAX_BEHIND = 24;
+
+/** How far the books had got before the records were read, and how long slices are. */
+export type Reached = { readonly height: number; readonly sliceCuts: number };
 
 type Payments = {
   readonly underWay: PaymentsUnderWay;
@@ -44,11 +50,16 @@ export class CommitmentAudit {
   readonly #records: Records;
   readonly #cuts: CutReader;
   readonly #findings: Findings;
+  readonly #reached: Reached;
   readonly #checkedOnes = new Set<string>();
+  /** Transactions of cuts that the books, which fell back to an older state of themselves, have not come to again; and what is not checked for that reason. */
+  readonly unreached = new Set<string>();
+  readonly notChecked: string[] = [];
   /** The newest slice that a payout commits, and the cut of the newest payout. */
   #committed = { slice: -1, height: -1 };
 
-  constructor(records: Records, cuts: CutReader, findings: Findings) {
+  constructor(records: Records, cuts: CutReader, reached: Reached, findings: Findings) {
+    this.#reached = reached;
     this.#records = records;
     this.#cuts = cuts;
     this.#findings = findings;
@@ -110,7 +121,10 @@ export class CommitmentAudit {
       if (number !== undefined)
         findings.compare(`${name}: number on the ledger`, number, carried.number, REMEDIES.published);
       else if (!numbers.has(carried.number) && underWay.take(transaction, found.outputs, address)) noted.push(name);
-      else findings.add(name, 'not listed', 'a payout that carries a head of the books', REMEDIES.published);
+      else if (height + MAX_LAG > this.#reached.height) {
+        this.unreached.add(transaction);
+        this.notChecked.push(`${name}: the pool’s books have not reached it yet`);
+      } else findings.add(name, 'not listed', 'a payout that carries a head of the books', REMEDIES.published);
     }
     return noted;
   }
@@ -127,6 +141,10 @@ export class CommitmentAudit {
     const recordAt = (service: BooksService, slice: number) =>
       this.#records.get(service)?.find((record) => record.slice === slice);
     const found = checkCommitment(carried, recordAt);
+    if (found === undefined && this.#isUnreached(carried)) {
+      this.notChecked.push(`${name}: the pool’s books have not reached the slice that it commits yet`);
+      return undefined;
+    }
     if (typeof found === 'object') {
       const { slice, height } = this.#committed;
       this.#committed = { slice: Math.max(slice, found.slice), height: Math.max(height, carried.height) };
@@ -139,5 +157,13 @@ export class CommitmentAudit {
       REMEDIES.published,
     );
     return undefined;
+  }
+
+  /** Books that fell back lack slices that were closed when the payout was made, as long as they have not come to them again. */
+  #isUnreached({ payload_hex: payload, height }: LedgerCommitment): boolean {
+    const carried = payload === null ? undefined : readCommitment(payload);
+    if (carried === undefined) return false;
+    const closes = (carried.slice + 1) * this.#reached.sliceCuts;
+    return closes <= height && closes > this.#reached.height;
   }
 }

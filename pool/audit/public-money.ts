@@ -69,16 +69,26 @@ export type MoneyReport = {
 export const outputText = ({ address, amount }: { readonly address: string; readonly amount: string }): string =>
   `${address} ${amount}`;
 
+export type MoneyFacts = {
+  /** What the pool lists for each transaction. */
+  readonly paid: ReadonlyMap<string, readonly string[]>;
+  /** Of all lists. */
+  readonly fees: bigint;
+  /** Transactions that the books have not reached: what they paid is not listed yet. */
+  readonly unreached: ReadonlySet<string>;
+};
+
 export async function auditMoney(
   money: AddressMoney,
   cuts: CutReader,
-  { paid, fees }: { readonly paid: ReadonlyMap<string, readonly string[]>; readonly fees: bigint },
+  { paid, fees, unreached }: MoneyFacts,
   findings: Findings,
 ): Promise<MoneyReport> {
   const withdrawals: (Withdrawal & { readonly to: string })[] = [];
   let { deposits } = money;
   let [left, withdrawn] = [0n, 0n];
   for (const { transaction, height, amount } of money.spends) {
+    if (unreached.has(transaction)) continue;
     const found = await cuts.find(height, transaction);
     if (found === undefined)
       throw new ApiError(

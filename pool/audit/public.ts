@@ -2,12 +2,11 @@
  * `svc-pool audit --public`: what a pool publishes, recomputed by anybody, without its database (books rule 24). Slices from their leaves, records and W from
  * each other, every credit list by the one verifier, commitments and payments against a node of the auditor's choice.
  */
-import { parseAddress } from '../../protocol/address.ts';
 import { parseAtoms } from '../../protocol/amount.ts';
 import { ApiError } from '../../protocol/api/client-calls.ts';
 import { type BooksSources, type CommitmentRow, gatherEvidence } from '../../protocol/books-evidence.ts';
-import { type BooksService, FIRST_CHAIN, isWhole, type SliceRecord } from '../../protocol/books-slice.ts';
-import { judgeList, type NotChecked, type PublishedTerms, recordsFault } from '../../protocol/books-verdict.ts';
+import { type BooksService, FIRST_CHAIN, type SliceRecord } from '../../protocol/books-slice.ts';
+import { judgeList, type NotChecked, recordsFault } from '../../protocol/books-verdict.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { readPoolList } from '../../protocol/pool-list.ts';
@@ -17,15 +16,13 @@ import { SERVICES } from '../journal-record.ts';
 import { PoolError } from '../pool-error.ts';
 import { CutReader } from './cut-reader.ts';
 import { type Finding, Findings, REMEDIES } from './findings.ts';
-import { auditNumbers, CommitmentAudit, readCommitments } from './public-commitments.ts';
+import { auditNumbers, CommitmentAudit, type Reached, readCommitments } from './public-commitments.ts';
 import { type AddressMoney, auditMoney, type MoneyReport, readAddressMoney } from './public-money.ts';
 import { auditOutputs, auditSums, PaymentsUnderWay, paidByTransaction, readPayments } from './public-payments.ts';
 import { PoolSilence, pagesOf } from './public-reads.ts';
 import { auditRewards, CreditedBlocks, type OpenRewards } from './public-rewards.ts';
-import { isNetwork, type PublishedRecord, readLeaf, readRecord } from './public-rows.ts';
-
-/** The terms as they are published, and the newest cut that the books have taken in. */
-type ReadTerms = PublishedTerms & { readonly height?: number };
+import { type PublishedRecord, readLeaf, readRecord } from './public-rows.ts';
+import { type ReadTerms, readTerms } from './public-terms.ts';
 
 /** `false`: something does not hold. `unchecked`: nothing was found to be wrong, and not everything could be checked. */
 export type PublicVerdict = 'holds' | 'unchecked' | 'false';
@@ -67,8 +64,6 @@ const MAX_LAG = 16;
 /** Slices of one service: twenty years and more. */
 const MAX_RECORDS = 200_000;
 const MAX_LEAVES = 2_000_000;
-const MAX_TERMS = 10_000;
-const TERMS_FIELDS = ['from_slice', 'slice_cuts', 'window_thousandths', 'fee_ppm'] as const;
 const KEPT_ANSWERS = 64;
 
 export const WITHOUT_A_NODE =
@@ -115,11 +110,8 @@ class PublicAudit {
 
   /** A pool has one address and one network: what is looked up under the one must not be judged under another. */
   async #readTerms(): Promise<ReadTerms> {
-    const { address, network, height, ...rest } = (await this.#sources.pool('terms')) as ReadTerms;
-    const isForm = typeof address === 'string' && isNetwork(network) && isTerms(rest.terms);
-    if (!isForm || (height !== undefined && !isWhole(height))) throw new Error('its terms have no such form');
-    parseAddress(address, network as NetworkName);
-    const terms = { address, network, terms: rest.terms, ...(height === undefined ? {} : { height }) };
+    const terms = readTerms(await this.#sources.pool('terms'));
+    const { address, network } = terms;
     this.#terms ??= terms;
     if (address !== this.#terms.address || network !== this.#terms.network) {
       const [first, now] = [this.#terms, terms].map((each) => `${each.address} (${each.network})`);
@@ -247,7 +239,7 @@ class PublicAudit {
     // The pool may have paid since its address was read: the node has gone on as well.
     const through = await this.#section('the pool’s address', () => heightOf(node, money), money.height);
     const { address } = money;
-    const carried = new CommitmentAudit(this.#records, cuts, findings);
+    const carried = new CommitmentAudit(this.#records, cuts, this.#bookReach(), findings);
     const beyond =
       (await this.#section('commitments', () => carried.listed(commitments, through), 0)) +
       (await this.#section('payments', () => auditOutputs(payments, cuts, { through, address }, findings), 0));
@@ -261,13 +253,19 @@ class PublicAudit {
       [],
     );
     for (const each of noted) this.#notChecked.push(`${each}: the pool says that it is still under way`);
+    this.#notChecked.push(...carried.notChecked);
     const stale = carried.stale;
     if (stale !== undefined) this.#notChecked.push(stale);
     return this.#section(
       'what left the pool’s address',
-      () => auditMoney(money, cuts, { paid, fees: this.#fees }, findings),
+      () => auditMoney(money, cuts, { paid, fees: this.#fees, unreached: carried.unreached }, findings),
       null,
     );
+  }
+
+  #bookReach(): Reached {
+    const sliceCuts = this.#records.get('pplns')?.at(-1)?.slice_cuts ?? this.#terms?.terms.pplns[0]?.slice_cuts ?? 1;
+    return { height: this.#reached, sliceCuts };
   }
 
   async #slices(service: BooksService): Promise<void> {
@@ -370,18 +368,6 @@ class PublicAudit {
     if (verdict.verdict === 'unchecked')
       for (const each of verdict.missing) this.#missing[each] = (this.#missing[each] ?? 0) + 1;
   }
-}
-
-/** Lists of terms with whole numbers, each service with one at least. */
-function isTerms(terms: unknown): terms is PublishedTerms['terms'] {
-  return SERVICES.every((service) => {
-    const list: unknown = (terms as PublishedTerms['terms'] | undefined)?.[service];
-    return (
-      Array.isArray(list) &&
-      list.length <= MAX_TERMS &&
-      list.every((each) => TERMS_FIELDS.every((name) => isWhole(each?.[name])) && each.slice_cuts > 0)
-    );
-  });
 }
 
 async function heightOf(node: NonNullable<BooksSources['node']>, { address, height }: AddressMoney): Promise<number> {

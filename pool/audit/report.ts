@@ -19,9 +19,14 @@ function findingLines(
 export function reportText(report: AuditReport): string {
   const lines = findingLines(report, 'the books say');
   const unread = report.unread === 0 ? '' : `, of these ${report.unread} parts that could not be read`;
+  for (const each of report.not_checked) lines.push(`Not checked: ${each}`);
+  const open =
+    report.not_checked.length === 0
+      ? ''
+      : `, but for ${report.not_checked.length} parts that the books have not reached yet`;
   const verdict =
     report.differences === 0
-      ? `every atom is where it belongs${report.ledger ? '' : ' as far as the books themselves say'}`
+      ? `every atom is where it belongs${report.ledger ? '' : ' as far as the books themselves say'}${open}`
       : `${report.differences} differences${unread}`;
   lines.push(
     `${report.slices} slices, ${report.lists} credit lists and ${report.accounts} accounts checked: ${verdict}`,

@@ -281,7 +281,8 @@ export class Intake {
 
   /**
    * Idempotent: a block may come by the journal of its finder and by the chain. A journal that comes after the chain
-   * corrects a finder that was not on record then, as long as nothing is credited.
+   * corrects a finder that was not on record then, as long as nothing is credited. An anchor may lie before the pool's first slice: such a block is one of
+   * the first (books rule 7), because nothing is published of slices before it.
    */
   async addBlock(transaction: Transaction, record: BlockRecord): Promise<void> {
     const service = serviceNumber(record.service);
@@ -290,7 +291,8 @@ export class Intake {
         (block_id, service, account_id, worker_id, anchor_height, slice, target_work, effort_work, found_at, state,
           carried_fees, carried_mass)
       select ${Buffer.from(record.blockId)}, ${service}, ${this.accountId(record.account)}, ${this.workerId(record)},
-        ${record.anchorHeight}, ${sliceOfHeight(record.anchorHeight, this.#options.sliceCuts)},
+        ${record.anchorHeight}, greatest(${sliceOfHeight(record.anchorHeight, this.#options.sliceCuts)},
+          (select min(number) from slices where service = ${service})),
         ${String(workOfTarget(record.target))}::numeric, effort.work, ${new Date(record.atMillis)}, 'found',
         ${carried?.fees ?? null}::bigint, ${carried?.mass ?? null}::integer
       from effort where effort.service = ${service}

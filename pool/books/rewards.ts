@@ -1,5 +1,6 @@
 /** The fate of the pool's blocks, as finalized cuts tell it. A reward is taken once, with its amount and output. */
 import type { Bytes } from '../../protocol/bytes.ts';
+import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { byteaTexts, type Sql, type Transaction } from '../database/connect.ts';
 import type { Verdict } from '../reward-judge.ts';
 import type { Claim } from './reward-check.ts';
@@ -7,7 +8,7 @@ import type { Claim } from './reward-check.ts';
 export async function recordVerdict(transaction: Transaction, verdict: Verdict, height: number): Promise<void> {
   if (verdict.kind === 'paid') await recordPaid(transaction, verdict.claim);
   else {
-    if (verdict.kind === 'held') await recordHeld(transaction, verdict, height);
+    if (verdict.kind === 'held') await recordHeld(transaction, verdict);
     else await recordUnpaid(transaction, verdict.blockId, height);
     const { paidBefore, sharers } = verdict.bounds;
     await transaction`update blocks set paid_before = ${paidBefore}, sharers = ${sharers}
@@ -31,15 +32,17 @@ export async function recordPaid(transaction: Transaction, claim: Claim): Promis
   return true;
 }
 
-/** A claim that is not believed: it credits nobody, and its block does not expire. */
+/**
+ * A claim that is not believed: it credits nobody, and its block does not expire. The list of its slice waits for it, counted from the cut that pays it and not from when the
+ * books read of it: anybody knows from the chain by when a list must be there (rule 24).
+ */
 async function recordHeld(
   transaction: Transaction,
   { blockId, amount, reason }: Extract<Verdict, { kind: 'held' }>,
-  height: number,
 ): Promise<void> {
   await transaction`update blocks set state = 'held', reason = ${reason},
       claimed_reward = ${amount === undefined ? null : String(amount)}::numeric,
-      settled_height = case when state = 'held' then settled_height else ${height} end
+      settled_height = anchor_height + ${REGISTRATION_WINDOW}
     where block_id = ${Buffer.from(blockId)} and state <> 'paid'`;
 }
 

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { extranonceOf, ownerBytes } from '../../bridge/session/extranonce.ts';
 import { Accountant } from '../../pool/accountant.ts';
+import { BooksView } from '../../pool/api/books-view.ts';
 import { audit } from '../../pool/audit/audit.ts';
 import { EntryGapError } from '../../pool/books/intake.ts';
 import { dropOldShares } from '../../pool/books/partitions.ts';
@@ -221,4 +222,43 @@ test('a block of nobody is of the service that it shows itself, so that no verif
   const rows = await sql<{ block_id: Buffer; service: number }[]>`select block_id, service from blocks`;
   const services = new Map(rows.map((row) => [row.block_id.toString('hex'), row.service]));
   expect(extranonces.map((_, i) => services.get(toHex(pattern(`nobody ${i}`, 48))))).toEqual([1, 0, 0]);
+});
+
+test('a block whose anchor lies before the pool’s first slice is one of the first slice, which is published', async () => {
+  const { sql } = await server.fresh();
+  const chain = new ToldChain(account(99));
+  chain.head = 25;
+  const accountant = await accountantOf(sql, chain);
+  await accountant.start();
+  await accountant.takeIn([share(1), block(18)]);
+  const nobody = pattern('accountant/early', 48);
+  chain.items = [cut(30), cut(113, [chain.pay(nobody, 17, 500n)]), cut(114, [chain.pay(blockId, 18, 1000n)]), cut(300)];
+  await follow(accountant);
+  const view = new BooksView({ network: 'development', address: 'pool' }, { sql });
+  const { slices } = await view.slices(0, { cursor: undefined, limit: 200 });
+  const listed = slices.filter(({ credits }) => credits !== null);
+  expect(listed.map(({ slice, credits }) => [slice, credits?.reward_atoms])).toEqual([[2, '1500']]);
+  // Its finder finds it there.
+  const { blocks } = await view.blocks(0, 2);
+  expect(blocks.map((each) => [each.block_id, each.credited_with]).sort()).toEqual(
+    [nobody, blockId].map((id) => [toHex(id), 2]).sort(),
+  );
+  expect((await audit(sql, { network: 'development' })).findings).toEqual([]);
+});
+
+test('a list waits for a reward that is held no longer than 96 cuts after the cut that pays it, also after an outage', async () => {
+  const { sql } = await server.fresh();
+  const chain = new ToldChain(account(99));
+  const accountant = await accountantOf(sql, chain);
+  await accountant.start();
+  const dear = pattern('accountant/dear', 48);
+  await accountant.takeIn([share(1), block(3), block(4, dear)]);
+  chain.pay(blockId, 3, 1000n);
+  chain.pay(dear, 4, 1000n, undefined, { paid_height: 200 });
+  chain.items = [cut(0), { type: 'missed', data: { from: 1, to: 5_000 } }];
+  await follow(accountant);
+  const [held] = await sql`select state, settled_height::int as at from blocks where block_id = ${Buffer.from(dear)}`;
+  expect(held).toEqual({ state: 'held', at: 100 });
+  const lists = await sql<{ slice: number; reward: bigint }[]>`select slice, reward from credit_lists`;
+  expect([...lists]).toEqual([{ slice: 0, reward: 1000n }]);
 });

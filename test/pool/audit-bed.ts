@@ -43,8 +43,8 @@ const extranonceOfService = (service: number): string => {
 
 type Change = Awaited<ReturnType<LedgerReads['addressChanges']>>['changes'][number];
 
-/** A node that tells what the books hold now. */
-async function ledgerOf(sql: Sql): Promise<LedgerReads> {
+/** A node that tells what the books hold now, and has read up to a cut. */
+async function ledgerOf(sql: Sql, indexed: number): Promise<LedgerReads> {
   const blocks = await sql<
     { block_id: Buffer; reward: bigint; settled_height: bigint; service: number }[]
   >`select block_id, reward,
@@ -128,7 +128,7 @@ async function ledgerOf(sql: Sql): Promise<LedgerReads> {
         changes: [...rewards, ...payments, ...own]
           .filter((change) => addresses.includes(change.address) && change.finalized_height > after)
           .sort((a, b) => a.finalized_height - b.finalized_height),
-        indexed_height: HEIGHT,
+        indexed_height: indexed,
       };
     },
     cutTransactions: async ({ height }: { height: number }) => ({
@@ -142,8 +142,8 @@ async function ledgerOf(sql: Sql): Promise<LedgerReads> {
   } as unknown as LedgerReads;
 }
 
-/** Books of five slices, with rewards, lists and two payouts, and the ledger that goes with them. */
-export async function openAuditBed(): Promise<{ books: BooksBed; ledger: LedgerReads }> {
+/** Books of five slices, with rewards, lists and two payouts, and the ledger that goes with them. `paidAt`: the cut of the first payout. */
+export async function openAuditBed(paidAt = 150): Promise<{ books: BooksBed; ledger: LedgerReads }> {
   const books = await openBooks();
   const { sql } = books;
   await books.height(0);
@@ -173,7 +173,7 @@ export async function openAuditBed(): Promise<{ books: BooksBed; ledger: LedgerR
   await books.fenced((tx) => expireBlocks(tx, HEIGHT, 96));
   await books.fenced((tx) => makeCredits(tx, new ClosedWork(), { sliceCuts: SLICE_CUTS }, HEIGHT));
   await sql`insert into settings values ('chain_height', ${String(HEIGHT)}), ('pool_address', ${POOL})`;
-  await payOut(books, '00000000-0000-4000-8000-000000000001', 150);
-  await payOut(books, '00000000-0000-4000-8000-000000000002', 151);
-  return { books, ledger: await ledgerOf(sql) };
+  await payOut(books, '00000000-0000-4000-8000-000000000001', paidAt);
+  await payOut(books, '00000000-0000-4000-8000-000000000002', paidAt + 1);
+  return { books, ledger: await ledgerOf(sql, Math.max(HEIGHT, paidAt + 1)) };
 }

@@ -1,0 +1,33 @@
+/** The terms that a pool publishes, read into their form: whatever is not of the form is refused. */
+import { parseAddress } from '../../protocol/address.ts';
+import { isWhole } from '../../protocol/books-slice.ts';
+import type { PublishedTerms } from '../../protocol/books-verdict.ts';
+import type { NetworkName } from '../../protocol/network.ts';
+import { SERVICES } from '../journal-record.ts';
+import { fieldsOf, isNetwork } from './public-rows.ts';
+
+const MAX_TERMS = 10_000;
+const TERMS_FIELDS = ['from_slice', 'slice_cuts', 'window_thousandths', 'fee_ppm'] as const;
+
+/** The terms as they are published, and the newest cut that the books have taken in. */
+export type ReadTerms = PublishedTerms & { readonly height?: number };
+
+export function readTerms(answer: unknown): ReadTerms {
+  const { address, network, height, terms } = fieldsOf(answer);
+  const isForm = typeof address === 'string' && isNetwork(network) && isTerms(terms);
+  if (!isForm || (height !== undefined && !isWhole(height))) throw new Error('its terms have no such form');
+  parseAddress(address, network as NetworkName);
+  return { address, network, terms, ...(height === undefined ? {} : { height }) };
+}
+
+/** Lists of terms with whole numbers, each service with one at least. */
+function isTerms(terms: unknown): terms is PublishedTerms['terms'] {
+  return SERVICES.every((service) => {
+    const list: unknown = (terms as PublishedTerms['terms'] | undefined)?.[service];
+    return (
+      Array.isArray(list) &&
+      list.length <= MAX_TERMS &&
+      list.every((each) => TERMS_FIELDS.every((name) => isWhole(each?.[name])) && each.slice_cuts > 0)
+    );
+  });
+}

@@ -1,0 +1,93 @@
+/**
+ * Audits of a pool whose database fell back to an older copy and that reads the chain again: what the books have not reached yet is not checked, and nothing
+ * is called false. What can have no honest reason is.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { audit } from '../../pool/audit/audit.ts';
+import type { LedgerReads } from '../../pool/audit/ledger.ts';
+import { auditPublic } from '../../pool/audit/public.ts';
+import { reportText } from '../../pool/audit/report.ts';
+import type { Sql } from '../../pool/database/connect.ts';
+import { commitmentPayload } from '../../protocol/books-commitment.ts';
+import { ledgerCarrying } from '../attack/dishonest-pool.ts';
+import { openAuditBed, POOL } from '../pool/audit-bed.ts';
+import type { BooksBed } from '../pool/books-bed.ts';
+import { publishedPool } from '../pool/published-pool.ts';
+
+/** Both payouts commit slice 49, which cut 200 closed. */
+const PAID = 230;
+const NOW = 250;
+let books: BooksBed;
+let ledger: LedgerReads;
+beforeAll(async () => {
+  ({ books, ledger } = await openAuditBed(PAID));
+  await books.height(NOW);
+  await books.sql`update settings set value = ${String(NOW)} where name = 'chain_height'`;
+});
+afterAll(() => books.close());
+
+/** Runs with books that fell back to a height, and puts everything back. */
+async function fallen(height: number, work: (sql: Sql) => Promise<void>): Promise<void> {
+  const slice = Math.floor(height / 4);
+  await books.sql
+    .begin(async (tx) => {
+      for (const table of ['slices', 'payouts', 'payout_items', 'accounts'])
+        await tx.unsafe(`alter table ${table} disable trigger user`);
+      await tx`delete from slices where number > ${slice}`;
+      await tx`update slices set closed_height = null, total = null, root = null, leaves = null, previous = null,
+        chain = null where number = ${slice}`;
+      await tx`update settings set value = ${String(height)} where name = 'chain_height'`;
+      await work(tx as unknown as Sql);
+      throw new Error('undo');
+    })
+    .catch((error: Error) => expect(error.message).toBe('undo'));
+}
+
+/** The payouts are lost with the rest, or booked again from the wallet's record: then the books do not know what they carry. */
+const lost = async (sql: Sql) => {
+  await sql`update accounts set balance = balance + paid, paid = 0`;
+  await sql`delete from payout_items`;
+  await sql`delete from payouts`;
+};
+const bookedAgain = (sql: Sql) => sql`update payouts set books_slice = null, books_head = null`;
+
+const publicAudit = (sql: Sql, node = ledger) => auditPublic({ pool: publishedPool(sql), node: node as never });
+const ownAudit = (sql: Sql, node = ledger) =>
+  audit(sql, { network: 'development', ledger: { node, poolAddress: POOL } });
+
+test('before it fell, the pool holds', async () => {
+  expect((await publicAudit(books.sql)).findings).toEqual([]);
+  expect((await ownAudit(books.sql)).findings).toEqual([]);
+});
+
+for (const [how, change] of [
+  ['lost', lost],
+  ['booked again', bookedAgain],
+] as const)
+  test(`payouts that commit a slice which the books have not reached again, ${how}, are not checked`, () =>
+    fallen(160, async (sql) => {
+      await change(sql);
+      const report = await publicAudit(sql);
+      expect(report.findings).toEqual([]);
+      expect(report.verdict).toBe('unchecked');
+      expect(report.not_checked.join('\n')).toMatch(/the pool’s books have not reached/);
+      const own = await ownAudit(sql);
+      expect(own.findings).toEqual([]);
+      expect(own.not_checked.length).toBeGreaterThan(0);
+      expect(reportText(own)).toMatch(/Not checked: .*have not reached/);
+    }));
+
+test('books that have reached the cuts of the payouts and more, and still lack them, are false', () =>
+  fallen(PAID + 17, async (sql) => {
+    await lost(sql);
+    expect((await publicAudit(sql)).findings.map(({ books: said }) => said)).toContain('not listed');
+    expect((await ownAudit(sql)).findings.map(({ books: said }) => said)).toContain('no payout');
+  }));
+
+test('a commitment to a slice that was not closed when the payout was made is false, however far the books are', () =>
+  fallen(160, async (sql) => {
+    await bookedAgain(sql);
+    const early = ledgerCarrying(ledger, () => commitmentPayload({ number: 1, slice: 60, head: '00'.repeat(48) }));
+    expect((await publicAudit(sql, early)).verdict).toBe('false');
+    expect((await ownAudit(sql, early)).findings).not.toEqual([]);
+  }));
