@@ -2,31 +2,28 @@
  * The command-line miner put together: pools on one side, devices on the other, figures in between. Everything that may
  * change while it runs (pools, devices) is replaced as a whole by apply().
  */
-import type { Backend, BackendEvents } from '../kernels/backend.ts';
-import { createVerifier } from '../kernels/verifier.ts';
-import { NETWORKS, type NetworkName } from '../protocol/network.ts';
+import type { NetworkName } from '../protocol/network.ts';
 import type { ErrorReply } from '../protocol/stratum/errors.ts';
 import { formatUsername } from '../protocol/stratum/username.ts';
 import type { LogFields, Logger, LogLevel } from '../runtime/log.ts';
 import { AcceptedLine } from './accepted-line.ts';
 import { PoolBooks } from './books/pool-books.ts';
 import { EpochAllowance, type Moment } from './client/epoch-allowance.ts';
-import { PoolClient, systemClock } from './client/pool-client.ts';
+import { PoolClient } from './client/pool-client.ts';
 import { showEndpoint } from './client/pool-url.ts';
 import type { PoolJob, Share, Verdict } from './client/session-events.ts';
-import type { Connect } from './client/transport.ts';
-import { connectFromNode, type TlsOptions } from './client/transport-node.ts';
 import type { ListedDevice } from './device-list.ts';
 import { readEpochs, writeEpochs } from './epoch-file.ts';
+import { ExpectedRate } from './expected-rate.ts';
 import { LineLimit } from './line-limit.ts';
-import { type OpenDependencies, type OpenSettings, openDevice } from './open-device.ts';
+import type { Checker, MinerParts } from './miner-parts.ts';
 import type { MinerValues } from './options.ts';
 import type { ProgressLine } from './progress-line.ts';
-import { Sensors } from './sensors.ts';
+import { RateFile } from './rate-file.ts';
 import type { DeviceSnapshot, Snapshot } from './stats.ts';
 import type { TuningFile } from './tuning-file.ts';
 import { AcceptedWork } from './work/accepted-work.ts';
-import { Crew, type HitChecker } from './work/crew.ts';
+import { Crew } from './work/crew.ts';
 import { rhythmOf, Throttle } from './work/throttle.ts';
 
 export type MinerSettings = {
@@ -36,38 +33,6 @@ export type MinerSettings = {
   readonly dataDir: string;
   readonly authorities: string | undefined;
 };
-
-type Checker = HitChecker & { close(): Promise<void> };
-
-/** What the miner reaches the world through: sockets, devices, timers. */
-export type MinerParts = {
-  readonly connect: (tls: TlsOptions) => Connect;
-  readonly openDevice: (
-    device: ListedDevice,
-    settings: OpenSettings,
-    dependencies: OpenDependencies,
-    events: BackendEvents,
-  ) => Promise<Backend>;
-  readonly makeChecker: (network: NetworkName, log: Logger) => Checker;
-  readonly random: () => number;
-  readonly every: (millis: number, act: () => void) => () => void;
-  readonly after: (millis: number, act: () => void) => void;
-  readonly sensors: Pick<Sensors, 'start' | 'stop' | 'of'>;
-};
-
-export const realParts = (): MinerParts => ({
-  connect: connectFromNode,
-  openDevice,
-  makeChecker: (network, log) =>
-    createVerifier(
-      { network: NETWORKS[network], mode: 'light', threads: 1 },
-      { log: (message, fields) => log.warn(message, fields) },
-    ),
-  random: systemClock.random,
-  every: systemClock.every,
-  after: (millis, act) => void setTimeout(act, millis).unref(),
-  sensors: new Sensors(),
-});
 
 const TOO_MANY_REQUESTS = 27;
 
@@ -92,6 +57,7 @@ export class Miner {
   #client: PoolClient;
   #crew: Crew;
   #throttle: Throttle;
+  #expected: ExpectedRate;
   #checker: Checker;
   #allowance: EpochAllowance;
   readonly #lines: LineLimit;
@@ -119,6 +85,7 @@ export class Miner {
     this.#checker = this.#makeChecker();
     this.#crew = this.#makeCrew();
     this.#throttle = this.#makeThrottle();
+    this.#expected = this.#makeExpected();
     this.#books = this.#makeBooks();
     this.#client = this.#makeClient();
   }
@@ -138,6 +105,7 @@ export class Miner {
       this.#crew.tick(now());
       this.#lines.tick();
       this.#accepted.tick();
+      this.#expected.tick();
     });
   }
 
@@ -200,6 +168,18 @@ export class Miner {
     return new Throttle(this.#crew, values.throttle / 100, rhythmOf(kind));
   }
 
+  #makeExpected(): ExpectedRate {
+    const { dataDir, devices, values } = this.#settings;
+    return new ExpectedRate(
+      { file: new RateFile(dataDir, this.#network), devices, light: values.light, throttle: values.throttle / 100 },
+      {
+        now: this.#dependencies.now,
+        running: () => this.#crew.devices,
+        onUnsaved: (error) => this.#lines.note('warn', 'the rates of the devices cannot be saved', { error }),
+      },
+    );
+  }
+
   #makeBooks(): PoolBooks | undefined {
     const { values, user, dataDir } = this.#settings;
     const { now, parts } = this.#dependencies;
@@ -227,6 +207,7 @@ export class Miner {
           own: user.address.payload,
           worker: user.worker,
           password: values.password ?? '',
+          expectedRate: () => this.#expected.rate(),
           agent: `svc-miner/${version}`,
           tag: values.tag ?? '',
           pinned: values.expectPayout?.payload,
@@ -329,6 +310,7 @@ export class Miner {
     }
     this.#throttle = this.#makeThrottle();
     this.#throttle.start();
+    this.#expected = this.#makeExpected();
     if (otherPools) this.#client.start();
   }
 

@@ -88,7 +88,7 @@ export const minerOptions = {
     readUser,
   ),
   password: text({
-    help: 'wishes to the server: d=WORK fixes the work of a share, min=WORK sets a floor',
+    help: 'wishes to the server: d=WORK fixes the work of a share, min=WORK sets a floor, rate=HASHES says how fast it will be',
     group: POOL,
     short: 'p',
   }),

@@ -37,6 +37,8 @@ export const POW_EPOCH_CUTS = 30 * INTERVAL_CUTS;
 
 /** A block with anchor h may be registered by the cuts h+1 to h+96; its anchor is paid in cut h+96. */
 export const REGISTRATION_WINDOW = 96;
+/** Work blocks that the target aims at (ledger rule 39). */
+export const BLOCKS_PER_CUT = 4n;
 
 export const powEpoch = (anchorHeight: number, epochCuts: number = POW_EPOCH_CUTS): number =>
   Math.floor(anchorHeight / epochCuts);

@@ -12,6 +12,7 @@ import { flag, integer, path } from '../runtime/command-line/command-line.ts';
 import { leaveDirectories, lockDirectory } from '../runtime/directory-lock.ts';
 import { command, runProgram, type Terminal } from '../runtime/program.ts';
 import { endThisProcess, watchParent } from '../scripts/ready/parent.mjs';
+import { measureDevices, workForRate } from './chain-size.ts';
 import { readFigures } from './figures.ts';
 import { NOTHING, newsOf, type PoolFigures, summary } from './news.ts';
 import {
@@ -113,9 +114,19 @@ function portsOfValidators(count: number, first: number, ports: Ports): Validato
   }));
 }
 
-async function ensureNetwork(directory: string, validators: number): Promise<void> {
+async function ensureNetwork(directory: string, validators: number, initialWork: readonly string[]): Promise<void> {
   if (existsSync(join(directory, 'genesis.json'))) return;
-  await runToEnd('svcd', ['development-network', '--out', directory, '--validators', String(validators)]);
+  const words = ['--out', directory, '--validators', String(validators), ...initialWork];
+  await runToEnd('svcd', ['development-network', ...words]);
+}
+
+/** Options of a new chain that graphics cards will mine on; none for one that exists, which has followed its miners. */
+async function initialWorkFor(data: string, stack: Stack): Promise<string[]> {
+  if (existsSync(files(data).node)) return [];
+  stack.say('measuring the graphics cards, so that the new chain fits them; the first time they are tuned too');
+  const { rate, hasCard } = await measureDevices(files(data).miner);
+  if (!hasCard) stack.say('no graphics card can be used: the processor mines; svc-miner --list-devices says why');
+  return ['--initial-work', String(workForRate(rate, START_PACE.cutMillis))];
 }
 
 class Stack {
@@ -219,9 +230,10 @@ const start = command(
         for (const wallet of [files(data).poolWallet, files(data).minerWallet]) await forgetWallet(wallet);
       await mkdir(files(data).logs, { recursive: true });
       stack.say(`starting; logs are in ${files(data).logs}`);
-      if (validators.length === 0) await stack.start(nodePart(data, ports, START_PACE));
+      const initialWork = values.gpu ? await initialWorkFor(data, stack) : [];
+      if (validators.length === 0) await stack.start(nodePart(data, ports, START_PACE, initialWork));
       else {
-        await ensureNetwork(files(data).network, validators.length);
+        await ensureNetwork(files(data).network, validators.length, initialWork);
         const [node, ...others] = validatorParts(data, ports, START_PACE, validators);
         await Promise.all([stack.start(node as Part), ...others.map((part) => stack.keep(part))]);
       }

@@ -66,8 +66,8 @@ const runWords = (dataDir: string, pace: Pace) => [
   ...['--cut-millis', String(pace.cutMillis)],
 ];
 
-/** `validator`: words of a node that is one of separate validators. */
-export function nodePart(data: string, ports: Ports, pace: Pace, validator: readonly string[] = []): Part {
+/** `more`: options of a new chain, or of a node that is one of separate validators. */
+export function nodePart(data: string, ports: Ports, pace: Pace, more: readonly string[] = []): Part {
   // The pool's page may ask this node, so that a miner can check the pool's books against it.
   const listeners = [
     '--api-bind',
@@ -80,7 +80,7 @@ export function nodePart(data: string, ports: Ports, pace: Pace, validator: read
   return {
     name: 'node',
     program: 'svcd',
-    words: [...runWords(files(data).node, pace), ...listeners, ...validator, ...logTo(data, 'node')],
+    words: [...runWords(files(data).node, pace), ...listeners, ...more, ...logTo(data, 'node')],
     ready: `${url(ports.api)}/health`,
     where: `API ${url(ports.api)}, mining listener ${url(ports.mining)}`,
   };

@@ -46,7 +46,7 @@ export class Jobs {
     this.#voice = voice;
     this.#owner = owner;
     this.#wishes = wishes;
-    this.#vardiff = vardiff ?? newVardiff(limits.vardiff, desk.now(), wishes?.minWork ?? limits.vardiff.startWork);
+    this.#vardiff = vardiff ?? newVardiff(limits.vardiff, desk.now(), wishes);
     if (jobs === null) {
       this.log = new JobLog(judgedLimit(limits));
       this.#bodies = new Bodies(owner, this.log, this.log.begin(0, this.shareWork), null);

@@ -154,7 +154,7 @@ export class Login implements JobsOwner {
       return;
     }
     this.#wasPutOff = false;
-    this.wishes = wishes.fixedWork === null && wishes.minWork === null ? null : wishes;
+    this.wishes = Object.values(wishes).every((wish) => wish === null) ? null : wishes;
     this.state = 'authorized';
     this.#open = id;
     if (this.isResumed) return;

@@ -8,6 +8,8 @@
  * to 1 GH/s has suitable work within a minute.
  */
 
+import type { Wishes } from '../../protocol/stratum/username.ts';
+
 export type VardiffOptions = {
   /** Seconds between two shares of one connection. */
   readonly secondsPerShare: number;
@@ -55,8 +57,16 @@ const LEAST_CHANGE = 1.35;
 const clamp = (work: bigint, options: VardiffOptions): bigint =>
   work < options.minWork ? options.minWork : work > options.maxWork ? options.maxWork : work;
 
-export function newVardiff(options: VardiffOptions, nowMillis: number, work = options.startWork): Vardiff {
-  return { work: clamp(work, options), atMillis: nowMillis, long: EMPTY, short: EMPTY, phase: 'new' };
+/** `wishes` are what the miner asked for. One that names its rate is placed by it, as if by its first shares. */
+export function newVardiff(
+  options: VardiffOptions,
+  nowMillis: number,
+  wishes: Pick<Wishes, 'minWork' | 'rate'> | null = null,
+): Vardiff {
+  const { minWork, rate } = wishes ?? { minWork: null, rate: null };
+  const empty = { atMillis: nowMillis, long: EMPTY, short: EMPTY };
+  if (rate !== null) return { ...empty, work: workFor(Number(rate), options), phase: 'placed' };
+  return { ...empty, work: clamp(minWork ?? options.startWork, options), phase: 'new' };
 }
 
 function decay(sums: WindowSums, seconds: number, window: number): WindowSums {

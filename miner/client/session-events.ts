@@ -41,6 +41,8 @@ export type SessionOptions = {
   readonly own: Bytes;
   readonly worker: string;
   readonly password: string;
+  /** Hashes per second that the devices will make, as far as that is known when a connection is made. */
+  readonly expectedRate?: () => number | undefined;
   readonly agent: string;
   readonly tag: string;
   /** Payload of --expect-payout. */

@@ -7,6 +7,7 @@ import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { decodeHeader } from '../../protocol/header.ts';
 import { CODE, type ErrorReply } from '../../protocol/stratum/errors.ts';
 import type { Job, Subscribed } from '../../protocol/stratum/messages.ts';
+import { formatUsername, withRate } from '../../protocol/stratum/username.ts';
 import { workOfTarget } from '../../protocol/target.ts';
 import { type Refusal, refusal } from '../miner-error.ts';
 import { FloodMeter } from './flood.ts';
@@ -158,9 +159,9 @@ export class Session {
     this.#phase = 'authorizing';
     this.#deadline = now + this.#times.loginMillis;
     this.#retryAuthorizeAt = undefined;
-    const { address, worker, password } = this.#options;
-    const username = worker === '' ? address : `${address}.${worker}`;
-    this.#send({ kind: 'authorize', authorize: { username, password } });
+    const { address, worker, password, expectedRate } = this.#options;
+    const username = formatUsername(address, worker);
+    this.#send({ kind: 'authorize', authorize: { username, password: withRate(password, expectedRate?.()) } });
   }
 
   #received(message: FromServer, now: number): void {

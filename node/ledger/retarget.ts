@@ -9,9 +9,9 @@
  * nobody can save up: blocks on the cut before, whose identifier was not known earlier. Two such cuts in a row are needed, because a single cut
  * that came late has many blocks too.
  */
+import { BLOCKS_PER_CUT } from '../../protocol/network.ts';
 import { targetOfWork } from '../../protocol/target.ts';
 
-export const BLOCKS_PER_CUT = 4n;
 /** A change of hash rate is followed to two thirds after this many cuts: two minutes at the target pace. */
 export const RETARGET_CUTS = 48n;
 /** Four times the blocks of a usual cut, on each of the two newest anchors, are a jump and not luck: that happens once in 10^10 cuts. */

@@ -3,9 +3,10 @@
  * in its password.
  */
 import { type Address, parseAddress } from '../address.ts';
+import { utf8 } from '../bytes.ts';
 import { ProtocolError } from '../errors.ts';
 import type { NetworkName } from '../network.ts';
-import { checkWorker, WORK_MAX } from './messages.ts';
+import { checkWorker, TEXT_MAX_BYTES, WORK_MAX } from './messages.ts';
 
 export interface Username {
   /** The address as text, as it was given. */
@@ -34,36 +35,43 @@ export function parseUsername(username: string, network: NetworkName): Username 
 export const formatUsername = (address: string, worker: string): string =>
   worker === '' ? address : `${address}.${worker}`;
 
-/** Works are expected hashes per share; null where the miner did not ask. A fixed work makes the floor idle. */
+/** Works are expected hashes per share; null where the miner did not ask. A fixed work makes the others idle. */
 export interface Wishes {
   fixedWork: bigint | null;
   minWork: bigint | null;
+  /** Hashes per second that the miner expects to make: where its share work begins. */
+  rate: bigint | null;
 }
+
+const FIELDS: Readonly<Record<string, keyof Wishes>> = { 'd=': 'fixedWork', 'min=': 'minWork', 'rate=': 'rate' };
 
 const WORK = /^[1-9][0-9]{0,38}$/;
 
 function wish(text: string): bigint {
   const value = WORK.test(text) ? BigInt(text) : 0n;
   if (value < 1n || value > WORK_MAX)
-    throw new ProtocolError('password_text', 'd= and min= take a decimal number of expected hashes');
+    throw new ProtocolError('password_text', 'd=, min= and rate= take a decimal number of hashes');
   return value;
 }
 
-/** Items are parted by commas. Others than d= and min= are ignored: many miners send 'x' because they must send something. */
+/** Items are separated by commas. Unknown ones are ignored: many miners send 'x' because they must send something. */
 export function parsePassword(password: string): Wishes {
-  const wishes: Wishes = { fixedWork: null, minWork: null };
+  const wishes: Wishes = { fixedWork: null, minWork: null, rate: null };
   for (const item of password.split(',')) {
-    const field = item.startsWith('d=') ? 'fixedWork' : item.startsWith('min=') ? 'minWork' : null;
-    if (field === null) continue;
+    const name = item.slice(0, item.indexOf('=') + 1);
+    const field = Object.hasOwn(FIELDS, name) ? FIELDS[name] : undefined;
+    if (field === undefined) continue;
     if (wishes[field] !== null) throw new ProtocolError('password_text', 'the password asks for one thing twice');
-    wishes[field] = wish(item.slice(item.indexOf('=') + 1));
+    wishes[field] = wish(item.slice(name.length));
   }
   return wishes;
 }
 
-export function formatPassword(wishes: Wishes): string {
-  const items: string[] = [];
-  if (wishes.fixedWork !== null) items.push(`d=${wishes.fixedWork}`);
-  if (wishes.minWork !== null) items.push(`min=${wishes.minWork}`);
-  return items.join(',');
+/** The password of a miner that expects `rate` hashes per second; unchanged where it says how fast or how hard itself. */
+export function withRate(password: string, rate: number | undefined): string {
+  if (rate === undefined || !Number.isFinite(rate) || rate < 1) return password;
+  const says = (name: string): boolean => password.split(',').some((item) => item.startsWith(name));
+  if (says('d=') || says('rate=')) return password;
+  const longer = `${password}${password === '' ? '' : ','}rate=${BigInt(Math.round(rate))}`;
+  return utf8(longer).length > TEXT_MAX_BYTES ? password : longer;
 }

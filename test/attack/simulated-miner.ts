@@ -7,8 +7,9 @@ import type { Backend, BackendEvents, SearchJob } from '../../kernels/backend.ts
 import { epochToDrop } from '../../kernels/cpu/prepare-epoch.ts';
 import { parsePoolUrl } from '../../miner/client/pool-url.ts';
 import type { TransportEvents } from '../../miner/client/transport.ts';
-import { Miner, type MinerParts, type MinerSettings } from '../../miner/miner.ts';
+import { Miner, type MinerSettings } from '../../miner/miner.ts';
 import { refusal } from '../../miner/miner-error.ts';
+import type { MinerParts } from '../../miner/miner-parts.ts';
 import type { MinerValues } from '../../miner/options.ts';
 import { ProgressLine } from '../../miner/progress-line.ts';
 import { TuningFile } from '../../miner/tuning-file.ts';

@@ -12,7 +12,7 @@ import { readFrame } from '../../protocol/stratum/frame.ts';
 import { JobFrameTemplate, NotifyTemplate } from '../../protocol/stratum/job-template.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
 import { composeNonce, hasPrefix, nonceCount } from '../../protocol/stratum/nonce.ts';
-import { formatPassword, formatUsername, parsePassword, parseUsername } from '../../protocol/stratum/username.ts';
+import { formatUsername, parsePassword, parseUsername, withRate } from '../../protocol/stratum/username.ts';
 import {
   decodeServerMessage,
   encodeAccepted,
@@ -213,11 +213,33 @@ test('usernames and passwords', () => {
   expect(refusalOf(() => parseUsername(`${address}.<b>`, 'development'))).toBe('username_text');
   expect(refusalOf(() => parseUsername(`${address}.${'w'.repeat(65)}`, 'development'))).toBe('username_text');
   expect(refusalOf(() => parseUsername('', 'development'))).toBe('address_text');
-  expect(parsePassword('')).toEqual({ fixedWork: null, minWork: null });
-  expect(parsePassword('x,min=10,d=2000')).toEqual({ fixedWork: 2000n, minWork: 10n });
-  expect(formatPassword(parsePassword('min=10,d=2000'))).toBe('d=2000,min=10');
-  for (const text of ['d=', 'd=0', 'd=-1', 'd=1.5', 'min=1e3', `d=${1n << 128n}`, 'd=1,d=1'])
+  expect(parsePassword('')).toEqual({ fixedWork: null, minWork: null, rate: null });
+  expect(parsePassword('x,min=10,d=2000')).toEqual({ fixedWork: 2000n, minWork: 10n, rate: null });
+  expect(parsePassword('rate=554000000,x')).toEqual({ fixedWork: null, minWork: null, rate: 554_000_000n });
+  for (const text of [
+    'd=',
+    'd=0',
+    'd=-1',
+    'd=1.5',
+    'min=1e3',
+    `d=${1n << 128n}`,
+    'd=1,d=1',
+    'rate=',
+    'rate=0',
+    'rate=fast',
+  ])
     expect(refusalOf(() => parsePassword(text))).toBe('password_text');
+});
+
+test('a miner names its rate in its password, unless that says how fast or how hard itself', () => {
+  expect(withRate('', 1234.4)).toBe('rate=1234');
+  expect(withRate('x,min=9', 2 ** 60)).toBe(`x,min=9,rate=${2n ** 60n}`);
+  for (const rate of [undefined, 0, 0.4, Number.NaN, Number.POSITIVE_INFINITY, -5])
+    expect(withRate('x', rate)).toBe('x');
+  for (const own of ['d=4', 'x,d=4', 'rate=5']) expect(withRate(own, 1e6)).toBe(own);
+  const long = 'y'.repeat(250);
+  expect(withRate(long, 1e6)).toBe(long);
+  expect(parsePassword(withRate('', 2 ** 90)).rate).toBe(2n ** 90n);
 });
 
 function v1Address(): string {

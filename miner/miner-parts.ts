@@ -1,0 +1,43 @@
+/** What the miner reaches the world through: sockets, devices, timers. */
+import type { Backend, BackendEvents } from '../kernels/backend.ts';
+import { createVerifier } from '../kernels/verifier.ts';
+import { NETWORKS, type NetworkName } from '../protocol/network.ts';
+import type { Logger } from '../runtime/log.ts';
+import { systemClock } from './client/pool-client.ts';
+import type { Connect } from './client/transport.ts';
+import { connectFromNode, type TlsOptions } from './client/transport-node.ts';
+import type { ListedDevice } from './device-list.ts';
+import { type OpenDependencies, type OpenSettings, openDevice } from './open-device.ts';
+import { Sensors } from './sensors.ts';
+import type { HitChecker } from './work/crew.ts';
+
+export type Checker = HitChecker & { close(): Promise<void> };
+
+export type MinerParts = {
+  readonly connect: (tls: TlsOptions) => Connect;
+  readonly openDevice: (
+    device: ListedDevice,
+    settings: OpenSettings,
+    dependencies: OpenDependencies,
+    events: BackendEvents,
+  ) => Promise<Backend>;
+  readonly makeChecker: (network: NetworkName, log: Logger) => Checker;
+  readonly random: () => number;
+  readonly every: (millis: number, act: () => void) => () => void;
+  readonly after: (millis: number, act: () => void) => void;
+  readonly sensors: Pick<Sensors, 'start' | 'stop' | 'of'>;
+};
+
+export const realParts = (): MinerParts => ({
+  connect: connectFromNode,
+  openDevice,
+  makeChecker: (network, log) =>
+    createVerifier(
+      { network: NETWORKS[network], mode: 'light', threads: 1 },
+      { log: (message, fields) => log.warn(message, fields) },
+    ),
+  random: systemClock.random,
+  every: systemClock.every,
+  after: (millis, act) => void setTimeout(act, millis).unref(),
+  sensors: new Sensors(),
+});
