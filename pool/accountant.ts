@@ -4,6 +4,8 @@
  * instance holds the term (pool/books/term.ts).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { formatAddress } from '../protocol/address.ts';
+import { ApiError } from '../protocol/api/client-calls.ts';
 import type { CutStreamItem } from '../protocol/api/client-events.ts';
 import type { Bytes } from '../protocol/bytes.ts';
 import { type Network, REGISTRATION_WINDOW } from '../protocol/network.ts';
@@ -23,6 +25,7 @@ import { inBatches } from './cut-batches.ts';
 import type { Sql, Transaction } from './database/connect.ts';
 import type { JournalEntry } from './journal.ts';
 import { anchorOfShare } from './journal-record.ts';
+import type { CutRange, PaidCut } from './missed-cuts.ts';
 import { type JudgeOptions, RewardJudge, type Verdict } from './reward-judge.ts';
 
 export type AccountantOptions = SliceOptions &
@@ -179,8 +182,8 @@ export class Accountant {
           // Now that there is a connection: the node may have been replaced between the first look and this one.
           if (!isSamePlace) await this.#watch.checkPlace();
           isSamePlace = true;
-          // Meanwhile entries are taken in: among them, perhaps, the one that names the finder.
-          while (!(await this.#next(() => this.#take(item))) && !signal.aborted) await sleep(FINDER_RETRY_MILLIS);
+          if (item.type === 'missed') await this.#catchUp(item.data, signal);
+          else await this.#wait(item.data, signal);
         }
     } finally {
       over.abort();
@@ -197,13 +200,13 @@ export class Accountant {
     });
   }
 
+  /** Meanwhile entries are taken in: among them, perhaps, the one that names the finder. */
+  async #wait(cut: PaidCut, signal: AbortSignal): Promise<void> {
+    while (!(await this.#next(() => this.#take(cut))) && !signal.aborted) await sleep(FINDER_RETRY_MILLIS);
+  }
+
   /** False while the cut must wait for a journal. */
-  async #take(item: CutStreamItem): Promise<boolean> {
-    if (item.type === 'missed') {
-      await this.#reconcile(item.data.to);
-      return true;
-    }
-    const { cut, rewards } = item.data;
+  async #take({ cut, rewards }: PaidCut): Promise<boolean> {
     const { height } = cut;
     await this.#watch.checkHeight(height);
     this.#head = Math.max(this.#head, height);
@@ -276,11 +279,27 @@ export class Accountant {
     this.#opened = sliceOfHeight(height, this.#options.sliceCuts);
   }
 
-  /** After a gap that the stream could not replay, each open block is asked for by name. */
+  /** After a gap that the stream cannot replay, every cut that paid the pool is taken as if it came now: a journal may have named none of its blocks. */
+  async #catchUp(range: CutRange, signal: AbortSignal): Promise<void> {
+    const { chain, log } = this.#dependencies;
+    const { network, poolAddress } = this.#options;
+    log.warn('the chain went on without the pool for longer than its events reach back', { height: range.to });
+    await this.#watch.checkHeight(range.to);
+    try {
+      for await (const cut of chain.cutsThatPaid?.(formatAddress(poolAddress, network.name), range) ?? []) {
+        if (signal.aborted) return;
+        await this.#wait(cut, signal);
+      }
+    } catch (error) {
+      // A node of an older release: the books must not stand still for it.
+      if (!(error instanceof ApiError && error.code === 'route_unknown')) throw error;
+      log.error('the node cannot name the blocks of old cuts: those that no journal names are not adopted', range);
+    }
+    if (!signal.aborted) await this.#next(() => this.#reconcile(range.to));
+  }
+
+  /** Each block that is open still is asked for by name. */
   async #reconcile(height: number): Promise<void> {
-    const { log } = this.#dependencies;
-    log.warn('the chain went on without the pool for longer than its events reach back', { height });
-    await this.#watch.checkHeight(height);
     const verdicts = await this.#verdicts({ height, sharers: 1 });
     await this.#advance(height);
     await this.#fenced(async (transaction) => {

@@ -7,6 +7,7 @@ import type { StreamDependencies } from '../protocol/api/client-socket.ts';
 import type { BlockDocument } from '../protocol/api/documents.ts';
 import { fromHex } from '../protocol/bytes.ts';
 import { targetFromBytes } from '../protocol/target.ts';
+import { type CutRange, cutsThatPaid, type PaidCut } from './missed-cuts.ts';
 import type { BlockSource, Witness } from './reward-statements.ts';
 
 export interface Chain {
@@ -15,6 +16,8 @@ export interface Chain {
    * what answers then may be an older copy of the node.
    */
   cuts(afterHeight: number | undefined, signal: AbortSignal): AsyncIterable<CutStreamItem>;
+  /** Those cuts of a range that the stream named as missed which paid an address, in order. */
+  cutsThatPaid?(address: string, range: CutRange): AsyncIterable<PaidCut>;
   /** The target of work on a cut. */
   targetAt(height: number): Promise<bigint>;
   headHeight(): Promise<number>;
@@ -53,6 +56,7 @@ export function chainOfApi(
     others: others.map((other) => ({ ...blockSource(other), name: other.baseUrl })),
     cuts: (afterHeight, signal) =>
       followCuts({ baseUrl: client.baseUrl, afterHeight, signal, failsWhenLost: true }, dependencies),
+    cutsThatPaid: (address, range) => cutsThatPaid(client, address, range),
     async targetAt(height) {
       const [cut] = (await client.cuts({ before: height + 1, limit: 1 })).cuts;
       if (cut?.height !== height) throw new ApiError('client_bad_answer', 200, `the node does not show cut ${height}`);

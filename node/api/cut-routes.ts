@@ -7,7 +7,7 @@ import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { decodeExtranonce } from '../../protocol/tag.ts';
 import { targetToBytes } from '../../protocol/target.ts';
 import { decodeTransaction, type TransactionBody, transactionIdOfWire } from '../../protocol/transaction.ts';
-import { cutReference, hex } from '../events.ts';
+import { cutReference, hex, workRewards } from '../events.ts';
 import type { BlockRecord, CutRecord } from '../full-node.ts';
 import type { IndexedTransaction } from '../index/index-reader.ts';
 import { addressText, changeDocument } from './address-routes.ts';
@@ -171,7 +171,10 @@ async function transactionDocuments(
   }));
 }
 
-export const cutRoutes: Pick<Handlers, 'cuts' | 'cutTransactions' | 'cutChanges' | 'recentBlocks' | 'block'> = {
+export const cutRoutes: Pick<
+  Handlers,
+  'cuts' | 'cutTransactions' | 'cutChanges' | 'cutRewards' | 'recentBlocks' | 'block'
+> = {
   cuts(context, { query }) {
     // The index is written with the cut, a moment before the node speaks of it.
     const head = Math.min(context.index.height(), context.node.chain.head().height);
@@ -211,6 +214,21 @@ export const cutRoutes: Pick<Handlers, 'cuts' | 'cutTransactions' | 'cutChanges'
       cut: cutReference(cut),
       changes: entries.slice(0, limit).map((entry) => changeDocument(entry, addressText(context, entry.address))),
       next_cursor: entries.length > limit ? cursorAt(scope, from + limit) : undefined,
+    };
+  },
+
+  cutRewards(context, { params, query }) {
+    const cut = cutAt(context, params.height);
+    const scope = `cut rewards ${params.height}`;
+    const limit = query.limit ?? 256;
+    const from = placeIn(scope, query.cursor);
+    const rewards = workRewards(cut.rewards);
+    return {
+      api_version: 1,
+      finalized_height: context.index.height(),
+      cut: cutReference(cut),
+      rewards: rewards.slice(from, from + limit),
+      next_cursor: rewards.length > from + limit ? cursorAt(scope, from + limit) : undefined,
     };
   },
 

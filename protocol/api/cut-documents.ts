@@ -3,7 +3,7 @@
  */
 
 import { change } from './address-documents.ts';
-import { described, type Infer, list, nullable, object, oneOf, optional, text } from './schema.ts';
+import { described, type Infer, integer, list, nullable, object, oneOf, optional, text } from './schema.ts';
 import { transaction } from './transaction-documents.ts';
 import {
   address,
@@ -66,6 +66,21 @@ export const cutChanges = object(
     next_cursor: nextCursor,
   },
   'CutChanges',
+);
+
+export const workReward = object(
+  { block_id: identifier, transaction_id: identifier, output_index: integer(), amount },
+  'WorkReward',
+);
+export const cutRewards = object(
+  {
+    api_version: version,
+    finalized_height: height,
+    cut: cutReference,
+    rewards: list(workReward),
+    next_cursor: nextCursor,
+  },
+  'CutRewards',
 );
 
 export const REWARD_STATES = ['waiting', 'pending', 'paid', 'expired'] as const;

@@ -14,10 +14,6 @@ export type ResyncReason = (typeof RESYNC_REASONS)[number];
 /** A cut pays one anchor, for which every cut of its window may have registered a full number of blocks. */
 const MAX_CUT_REWARDS = MAX_CUT_BLOCKS * REGISTRATION_WINDOW;
 
-export const workReward = object(
-  { block_id: d.identifier, transaction_id: d.identifier, output_index: integer(), amount: d.amount },
-  'WorkReward',
-);
 export const stakePayout = object(
   {
     position_id: d.identifier,
@@ -41,7 +37,7 @@ export const cutFinalized = object(
     cut: d.cutReference,
     registered_work: integer(),
     executed_work: integer(),
-    rewards: list(workReward, { maxItems: MAX_CUT_REWARDS }),
+    rewards: list(d.workReward, { maxItems: MAX_CUT_REWARDS }),
     stake_rewards: d.amount,
     stake_payouts: list(stakePayout),
   },
@@ -98,7 +94,7 @@ export const liveCut = object(
     cut: d.cutReference,
     registered_blocks: integer(),
     executed_blocks: integer(),
-    rewards: list(workReward),
+    rewards: list(d.workReward),
     stake_rewards: d.amount,
     finalized_at_millis: d.millis,
   },

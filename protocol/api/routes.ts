@@ -141,6 +141,18 @@ export const ROUTES = {
     cost: 32,
     entriesPerUnit: 32,
   }),
+  cutRewards: route({
+    method: 'GET',
+    path: '/v1/cuts/{height}/rewards',
+    summary: 'Blocks that a cut paid, and what (beyond the specification)',
+    params: byHeight,
+    query: page(256, 1024),
+    answer: d.cutRewards,
+    errors: ['cut_unknown', 'bad_cursor'],
+    // 256 without a limit.
+    cost: 4,
+    entriesPerUnit: 64,
+  }),
   recentTransactions: route({
     method: 'GET',
     path: '/v1/transactions/recent',

@@ -475,6 +475,12 @@ const ROWS: readonly Row[] = [
       await answers('stakingValidator', { id: first?.validator_id });
     },
   ),
+  tested(
+    'Documents beyond the specification',
+    '`GET /v1/cuts/{height}/rewards`',
+    'test/api/routes.test.ts',
+    async () => void (await answers('cutRewards', { height: 1 })),
+  ),
 ];
 
 const state = (row: Row): string => ('check' in row ? 'kept' : row.state);

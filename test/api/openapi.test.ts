@@ -193,6 +193,7 @@ test('a client made from the document reads every route', async () => {
     addressHistory: { address: treasury(), limit: 5 },
     cutTransactions: { height: 1 },
     cutChanges: { height: 1 },
+    cutRewards: { height: 1 },
     addressBalances: addresses,
     addressesUtxos: addresses,
     addressChanges: { ...addresses, after_height: 0 },

@@ -41,6 +41,7 @@ test('every answer fits the schema of its route', async () => {
     cuts: await client.cuts(),
     cutTransactions: await client.cutTransactions({ height: 1 }),
     cutChanges: await client.cutChanges({ height: 1 }),
+    cutRewards: await client.cutRewards({ height: 97 }),
     recentTransactions: await client.recentTransactions(),
     recentBlocks: await client.recentBlocks(),
     addressBalances: await client.addressBalances({ addresses: [alice, miner] }),
@@ -169,6 +170,21 @@ test('a cut lists its transactions with what they spent and made', async () => {
   const { changes } = await bed.client.cutChanges({ height: 1 });
   expect(changes.filter(({ kind }) => kind === 'spent')).toHaveLength(1);
   expect(changes.find(({ address }) => address === alice)?.amount).toBe('5000000000');
+});
+
+test('a cut names the blocks that it paid, page by page, however old it is', async () => {
+  const { reward } = await bed.client.block({ id: blockId });
+  expect(reward.state).toBe('paid');
+  const paying = { height: reward.paid_height as number };
+  const whole = await bed.client.cutRewards(paying);
+  expect(whole.rewards).toEqual([
+    { block_id: blockId, transaction_id: reward.outpoint?.transaction_id, output_index: 0, amount: reward.amount },
+  ]);
+  expect(whole.cut.height).toBe(paying.height);
+  const others = await bed.client.cutRewards({ height: paying.height - 1 });
+  expect([others.rewards, others.next_cursor]).toEqual([[], undefined]);
+  await expect(bed.client.cutRewards({ height: 1_000_000 })).rejects.toMatchObject({ code: 'cut_unknown' });
+  await expect(bed.client.cutRewards({ ...paying, cursor: 'ab' })).rejects.toMatchObject({ code: 'bad_cursor' });
 });
 
 test('the cut list walks down to genesis', async () => {

@@ -262,3 +262,37 @@ test('a list waits for a reward that is held no longer than 96 cuts after the cu
   const lists = await sql<{ slice: number; reward: bigint }[]>`select slice, reward from credit_lists`;
   expect([...lists]).toEqual([{ slice: 0, reward: 1000n }]);
 });
+
+test('blocks that nobody’s journal named are adopted, whoever found them, also when the pool was away for longer than events reach back', async () => {
+  const { sql } = await server.fresh();
+  const chain = new ToldChain(account(99));
+  const accountant = await accountantOf(sql, chain);
+  await accountant.start();
+  await accountant.takeIn([share(1), share(2), block(3)]);
+  const [first, second] = [pattern('accountant/unnamed 1', 48), pattern('accountant/unnamed 2', 48)];
+  chain.unheard.push(
+    cut(99, [chain.pay(blockId, 3, 1000n), chain.pay(first, 3, 501n)]),
+    cut(2_096, [chain.pay(second, 2_000, 300n)]),
+    // Nothing of this is the pool's.
+    cut(2_500, [{ block_id: 'ff'.repeat(48), transaction_id: 'ff'.repeat(48), output_index: 0, amount: '7' }]),
+  );
+  chain.items = [cut(0), { type: 'missed', data: { from: 1, to: 5_000 } }];
+  await follow(accountant);
+  const paid = await sql<
+    { reward: bigint; at: number; slice: number }[]
+  >`select reward, settled_height::int as at, slice
+    from blocks where state = 'paid' order by reward`;
+  expect([...paid]).toEqual([
+    { reward: 300n, at: 2_096, slice: 200 },
+    { reward: 501n, at: 99, slice: 0 },
+    { reward: 1000n, at: 99, slice: 0 },
+  ]);
+  const lists = await sql<{ slice: number; reward: bigint }[]>`select slice, reward from credit_lists order by slice`;
+  expect([...lists]).toEqual([
+    { slice: 0, reward: 1501n },
+    { slice: 200, reward: 300n },
+  ]);
+  const [height] = await sql`select value from settings where name = 'chain_height'`;
+  expect(height?.value).toBe('5000');
+  expect((await audit(sql, { network: 'development' })).findings).toEqual([]);
+});

@@ -1,5 +1,6 @@
 /** A chain that says what it is told to, once, for tests of the accountant. */
 import type { Chain } from '../../pool/chain.ts';
+import type { PaidCut } from '../../pool/missed-cuts.ts';
 import type { Witness } from '../../pool/reward-statements.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import type { CutStreamItem } from '../../protocol/api/client-events.ts';
@@ -19,6 +20,8 @@ export class ToldChain implements Chain {
   readonly documents = new Map<string, object>();
   head = 0;
   others: Witness[] = [];
+  /** Cuts that paid the pool while nobody listened. */
+  readonly unheard: CutStreamItem[] = [];
   readonly #payout: string;
 
   constructor(poolAddress: Bytes) {
@@ -42,6 +45,11 @@ export class ToldChain implements Chain {
       this.head = Math.max(this.head, item.type === 'missed' ? item.data.to : item.data.cut.height);
       yield item;
     }
+  }
+
+  async *cutsThatPaid(_: string, { from, to }: { from: number; to: number }): AsyncGenerator<PaidCut> {
+    for (const { type, data } of this.unheard)
+      if (type === 'cut_finalized' && data.cut.height >= from && data.cut.height <= to) yield data;
   }
 
   async targetAt(): Promise<bigint> {
