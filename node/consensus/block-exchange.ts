@@ -11,6 +11,7 @@ import type { Logger } from '../../runtime/log.ts';
 import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
 import type { FullNode } from '../full-node.ts';
 import { nameOf } from '../ledger/registration.ts';
+import { EARLY_CODES, type EarlyBlock, EarlyBlocks } from '../mining/early-blocks.ts';
 import type { NodeErrorCode } from '../node-error.ts';
 import type { CutDesk } from './cut-desk.ts';
 import type { Peer } from './effects.ts';
@@ -34,7 +35,10 @@ const LOOKED_UP = { perSecond: 2_000, burst: 16_000 };
 const LOOKED_UP_STRANGERS = { perSecond: 2_000, burst: 4_000 };
 
 /** What no honest neighbour offers, whatever height it stands at. */
-const FAULTS: ReadonlySet<NodeErrorCode> = new Set(['pow_above_target', 'header_malformed', 'body_malformed']);
+const FAULTS: ReadonlySet<NodeErrorCode> = new Set([
+  ...['pow_above_target', 'header_malformed', 'body_malformed'],
+  ...['parents_root_mismatch', 'reward_root_mismatch', 'transactions_root_mismatch'],
+] as NodeErrorCode[]);
 
 export type BlockMessage =
   | { readonly type: 'want' | 'offer'; readonly ids: readonly Bytes[] }
@@ -81,21 +85,41 @@ export class BlockExchange {
   readonly #served = new Map<Peer, Bucket>();
   /** Without a neighbour: of strangers. */
   readonly #lookedUp = new Map<Peer | undefined, Bucket>();
-  readonly #unsubscribe: () => void;
+  readonly #early: EarlyBlocks<Peer>;
+  readonly #unsubscribe: readonly (() => void)[];
   #turn = 0;
 
   constructor(dependencies: BlockExchangeDependencies) {
     this.#with = dependencies;
-    this.#unsubscribe = dependencies.node.on('block', ({ id }) => this.#offer(dependencies.transport.peers(), [id]));
+    const { node, transport } = dependencies;
+    this.#early = new EarlyBlocks({
+      isKnown: (id) => node.chain.block(id) !== undefined,
+      headHeight: () => node.chain.head().height,
+    });
+    this.#unsubscribe = [
+      node.on('block', ({ id }) => {
+        this.#offer(transport.peers(), [id]);
+        this.#again(this.#early.arrived(id));
+      }),
+      node.on('cut', ({ registered }) => {
+        this.#again(this.#early.cut(registered.map(({ id }) => id)));
+        // What this cut did not take may not have reached whoever made it: an offer can be lost, or refused for the moment.
+        this.#offerWaiting(transport.peers());
+      }),
+    ];
   }
 
   close(): void {
-    this.#unsubscribe();
+    for (const unsubscribe of this.#unsubscribe) unsubscribe();
   }
 
   joined(peer: Peer): void {
+    this.#offerWaiting([peer]);
+  }
+
+  #offerWaiting(peers: readonly Peer[]): void {
     const ids = [...this.#with.node.chain.waitingBlocks()].map(({ id }) => id).slice(0, MAX_ASKED);
-    for (let at = 0; at < ids.length; at += MAX_IDS) this.#offer([peer], ids.slice(at, at + MAX_IDS));
+    for (let at = 0; at < ids.length; at += MAX_IDS) this.#offer(peers, ids.slice(at, at + MAX_IDS));
   }
 
   left(peer: Peer): void {
@@ -144,10 +168,7 @@ export class BlockExchange {
   take(peer: Peer, bytes: Bytes): boolean {
     const message = decodeBlockMessage(bytes);
     if (message === undefined) return false;
-    if (message.type === 'block')
-      this.#receive(peer, message.header, message.body).catch((error) =>
-        this.#with.log.error('a block of a neighbour could not be looked at', { error }),
-      );
+    if (message.type === 'block') this.#receive(peer, message.header, message.body).catch((error) => this.#fail(error));
     else if (!this.#mayLookUp(peer, message.ids.length)) return true;
     else if (message.type === 'want') this.#serve(peer, message.ids);
     else {
@@ -206,7 +227,7 @@ export class BlockExchange {
   }
 
   async #receive(peer: Peer, header: Bytes, body: Bytes): Promise<void> {
-    const { node, desk, transport } = this.#with;
+    const { desk } = this.#with;
     const id = blockId(header);
     if (this.#asked.get(nameOf(id))?.peer !== peer) return;
     this.#asked.delete(nameOf(id));
@@ -214,7 +235,25 @@ export class BlockExchange {
       desk.arrived({ id, header, body, from: peer });
       return;
     }
+    await this.#submit({ from: peer, header, body });
+  }
+
+  #again(blocks: readonly EarlyBlock<Peer>[]): void {
+    for (const block of blocks) this.#submit(block).catch((error) => this.#fail(error));
+  }
+
+  async #submit(block: EarlyBlock<Peer>): Promise<void> {
+    const { node, transport } = this.#with;
+    const { from, header, body } = block;
     const outcome = await node.submitBlock(header, body, 'relayed');
-    if (outcome.status === 'refused' && FAULTS.has(outcome.error.code)) transport.drop(peer, outcome.error.code);
+    if (outcome.status !== 'refused') return;
+    const { code } = outcome.error;
+    if (FAULTS.has(code)) transport.drop(from, code);
+    const missing = EARLY_CODES.has(code) ? this.#early.keep(block) : undefined;
+    if (missing !== undefined) this.#ask(from, missing, MAX_ASKED - this.#askedOf(from));
+  }
+
+  #fail(error: unknown): void {
+    this.#with.log.error('a block of a neighbour could not be looked at', { error });
   }
 }

@@ -9,7 +9,7 @@ import { toHex } from '../../protocol/bytes.ts';
 import { CUT_HEADER_BYTES, decodeCutHeader, encodeCutHeader } from '../../protocol/cut.ts';
 import { decodeProposedCut } from '../../protocol/proposal.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
-import { DrivenNetwork, MEMBERS, until } from './driven.ts';
+import { DrivenNetwork, MEMBERS, mineOn, until } from './driven.ts';
 
 const HOUR = 3_600_000;
 let network: DrivenNetwork;
@@ -49,6 +49,17 @@ test('halves that do not hear each other make no cut; healed, they go on, and th
   expect(heightOf('m3')).toBeLessThanOrEqual(alone + 1);
   network.network.carries = () => true;
   await reached(heightOf('m0') + 1);
+  expectOneChain();
+});
+
+test('members in a line, each with its neighbours alone, make one chain: others’ votes, proposals and blocks are handed on', async () => {
+  const place = (name: unknown) => Number(String(name).slice(1));
+  network.network.carries = (from, to) => Math.abs(place(from) - place(to)) === 1;
+  for (let member = 0; member < MEMBERS; member++) await network.start(`m${member}`, member);
+  await reached(2);
+  const [first] = nodes();
+  const id = await mineOn(first as NonNullable<typeof first>, developmentKey('alice').address);
+  await until(() => nodes().every((node) => node.chain.block(id)?.registeredHeight !== undefined));
   expectOneChain();
 });
 

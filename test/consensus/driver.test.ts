@@ -4,8 +4,9 @@ import { decodeBlockMessage, encodeBlockMessage } from '../../node/consensus/blo
 import type { Message, Peer } from '../../node/consensus/effects.ts';
 import { decodeMessage, encodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
 import { developmentKey } from '../../node/development.ts';
-import { type Bytes, concat, toHex } from '../../protocol/bytes.ts';
+import { type Bytes, concat, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
+import { blockId } from '../../protocol/header.ts';
 import { DrivenNetwork, MEMBERS, mineOn, type DrivenNetwork as Network, until } from './driven.ts';
 
 const alice = developmentKey('alice').address;
@@ -224,5 +225,32 @@ test('a body that is not the block’s makes no verdict: it is asked of another 
   );
   expect(lies).toBe(3);
   expect(network.network.dropped.some(({ reason }) => reason === 'wrong_body')).toBe(true);
+  expectOneChain();
+});
+
+test('blocks that come before their parent, or before the cut they stand on, are taken in all the same', async () => {
+  await startAll();
+  await network.start('plain');
+  await reached(2);
+  let isHeld = true;
+  const held: (() => void)[] = [];
+  network.network.carries = (from, to, bytes) => {
+    const message = from === 'plain' ? decodeBlockMessage(bytes) : undefined;
+    if (!isHeld || message?.type !== 'block' || !equalBytes(blockId(message.header), ids[0] as Bytes)) return true;
+    held.push(() => network.network.deliver(from, to, bytes));
+    return false;
+  };
+  // The first one is held up on its way to everybody; what stands on it is not.
+  const ids: Bytes[] = [];
+  for (let i = 0; i < 4; i++) ids.push(await mineOn(nodeOf('plain'), alice));
+  await until(() => held.length === MEMBERS);
+  await reached(nodeOf('m0').chain.head().height + 1);
+  isHeld = false;
+  for (const deliver of held) deliver();
+  await until(() =>
+    ids.every((id) =>
+      [...network.running.values()].every(({ node }) => node.chain.block(id)?.registeredHeight !== undefined),
+    ),
+  );
   expectOneChain();
 });

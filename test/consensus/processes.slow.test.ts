@@ -1,5 +1,5 @@
 /**
- * Four validators in processes of their own and a node that follows, over real sockets: the same cuts everywhere, through kill -9 of one again and again and of all at once, through networks that part
+ * Four validators in processes of their own and two nodes that follow, over real sockets: the same cuts and states everywhere, through kill -9 of one again and again and of all at once, through networks that part
  * and heal and processes that hang; and nobody ever votes twice. Nothing here is measured by the clock: what is waited for comes, sooner or later.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -22,7 +22,7 @@ afterEach(async () => {
 });
 
 test(
-  'four validators and a follower have one chain; one killed at random moments again and again never votes twice; parted, hung and all killed at once they go on',
+  'four validators, a follower and one that comes late have one chain and one state; one killed at random moments again and again never votes twice; parted, hung and all killed at once they go on',
   async () => {
     const random = randomOf(seed);
     const processes = new ValidatorProcesses(temporaryDirectory());
@@ -52,6 +52,15 @@ test(
       victim.start();
       await processes.reached(await processes.highest(), [victim]);
     }
+
+    // One that comes late, and knows the other follower alone, has everything from genesis on while blocks go on being found.
+    await processes.mine();
+    processes.late.start();
+    for (let block = 0; block < count({ full: 3, deep: 30 }); block++) {
+      await processes.mine();
+      await processes.reached((await processes.highest()) + 1, processes.validators);
+    }
+    await processes.reached(await processes.highest(), [processes.late]);
 
     for (let time = 0; time < count({ full: 1, deep: 10 }); time++) {
       // Two and two: neither half has a quorum.
@@ -83,13 +92,41 @@ test(
     }
 
     await processes.end('SIGTERM');
-    const chains = await processes.chains();
+    const { chains, blocks } = await processes.chains();
+    // Two followers and four validators; what was found at one of them all have.
+    expect(chains.length).toBe(VALIDATORS + 2);
+    expect(Math.min(...blocks)).toBeGreaterThanOrEqual(count({ full: 4, deep: 31 }));
     const lowest = Math.min(...chains.map((chain) => chain.length));
     expect(lowest).toBeGreaterThan(4);
     for (const chain of chains) expect(chain.slice(0, lowest)).toEqual((chains[0] as string[]).slice(0, lowest));
     expect(processes.contrary()).toEqual([]);
     // The proxies heard both votes of every validator for most heights.
     expect(processes.votes.size).toBeGreaterThan(lowest * VALIDATORS);
+  },
+  LIMIT_MILLIS,
+);
+
+test(
+  'a key that runs in two processes: one of them signs nothing more and says why, and the chain goes on without it',
+  async () => {
+    const processes = new ValidatorProcesses(temporaryDirectory());
+    running = processes;
+    await processes.prepare(CUT_MILLIS);
+    for (const process of processes.all) process.start();
+    await processes.reached(2);
+    const first = processes.validators[VALIDATORS - 1] as (typeof processes.validators)[number];
+    processes.twin.start();
+    const says = /this validator signs nothing more: its key runs in another process too/;
+    await expect
+      .poll(() => says.test(first.output) || says.test(processes.twin.output), { timeout: LIMIT_MILLIS })
+      .toBe(true);
+    const silent = says.test(first.output) ? first : processes.twin;
+    expect(await processes.ask(silent, 'validator', 'status')).toMatch(/^signs +no/m);
+    await processes.reached((await processes.highest()) + 3);
+    await processes.end('SIGTERM');
+    const { chains } = await processes.chains();
+    const lowest = Math.min(...chains.map((chain) => chain.length));
+    for (const chain of chains) expect(chain.slice(0, lowest)).toEqual((chains[0] as string[]).slice(0, lowest));
   },
   LIMIT_MILLIS,
 );

@@ -1,5 +1,5 @@
 /**
- * Separate validators as processes: four `svcd run` with a key each and a node that follows, over real sockets on this machine. Between any two validators is a
+ * Separate validators as processes: four `svcd run` with a key each and two nodes that follow, over real sockets on this machine. Between any two validators is a
  * proxy of the test: it keeps every vote that one of them sends the other, and can part them.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
@@ -7,22 +7,30 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { HttpNode } from '../../bridge/nodes/node-http.ts';
 import type { Message } from '../../node/consensus/effects.ts';
 import { decodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
-import { developmentGenesis, developmentSeed, validatorName } from '../../node/development.ts';
+import { developmentGenesis, developmentKey, developmentSeed, validatorName } from '../../node/development.ts';
 import { writeGenesis } from '../../node/make-genesis.ts';
 import { LedgerStore } from '../../node/store/ledger-store.ts';
 import { sealValidatorKey } from '../../node/validator-key.ts';
+import { formatAddress } from '../../protocol/address.ts';
+import { encodeBody } from '../../protocol/body.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import { NONCE_OFFSET } from '../../protocol/header.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import { freePorts } from '../../runtime/free-port.ts';
+import { nodeTransport } from '../../runtime/node-transport.ts';
 import { OverlayProxy } from './overlay-proxy.ts';
 
 const MAIN = fileURLToPath(new URL('../../node/main.ts', import.meta.url));
 export const VALIDATORS = 4;
 const PASSWORD = 'a password of a test';
+/** Of the nodes that follow and of the twin. */
+const FOLLOWERS_PORTS = 6;
+type Six = [number, number, number, number, number, number];
 
-type Ports = { readonly overlay: number; readonly api: number };
+type Ports = { readonly overlay: number; readonly api: number; readonly mining?: number };
 
 class SvcdProcess {
   readonly name: string;
@@ -47,6 +55,10 @@ class SvcdProcess {
     };
     child.stdout?.on('data', note);
     child.stderr?.on('data', note);
+  }
+
+  get isStarted(): boolean {
+    return this.#child !== undefined;
   }
 
   get output(): string {
@@ -85,9 +97,14 @@ class SvcdProcess {
 export class ValidatorProcesses {
   readonly validators: SvcdProcess[] = [];
   plain!: SvcdProcess;
+  /** A second node that follows, through the first alone. A test starts it when it likes. */
+  late!: SvcdProcess;
+  /** The key of the last validator in another process, with a store and a log of its own. */
+  twin!: SvcdProcess;
   /** By member, height, round and kind: the cuts that were voted for. */
   readonly votes = new Map<string, Set<string>>();
   readonly #directory: string;
+  #found = 0;
   /** Told of every proposal and vote between validators as it passes. */
   watch: ((message: Message) => void) | undefined;
   /** By the two members that it stands between. */
@@ -98,20 +115,22 @@ export class ValidatorProcesses {
   }
 
   get all(): readonly SvcdProcess[] {
-    return [...this.validators, this.plain];
+    return [...this.validators, this.plain, ...[this.late].filter(({ isStarted }) => isStarted)];
   }
 
   async prepare(cutMillis: number): Promise<void> {
-    const ports = await freePorts(2 * VALIDATORS + 1 + VALIDATORS ** 2);
+    const ports = await freePorts(2 * VALIDATORS + FOLLOWERS_PORTS + VALIDATORS ** 2);
     const genesis = join(this.#directory, 'genesis.json');
-    // Epochs of full length: on short ones whoever is killed misses its windows and loses its seat, and a committee of two stands still without one.
-    writeGenesis(genesis, developmentGenesis({ timestampMillis: steadyMillis(), validators: VALIDATORS }));
+    // Epochs of full length: on short ones whoever is killed misses its windows and loses its seat, and a committee of two stands still without one. Every hash is a block.
+    const work = { initialWork: 1n, minimumWork: 1n };
+    writeGenesis(genesis, developmentGenesis({ timestampMillis: steadyMillis(), validators: VALIDATORS, ...work }));
     const overlays = ports.slice(0, VALIDATORS);
-    const common = (name: string, api: number) => [
+    const common = (name: string, api: number, mining?: number) => [
       ...['--genesis', genesis, '--data-dir', join(this.#directory, name), '--cut-millis', String(cutMillis)],
-      ...['--api-bind', `127.0.0.1:${api}`, '--mining-bind', 'off', '--signature-threads', '1'],
+      ...['--api-bind', `127.0.0.1:${api}`, '--signature-threads', '1'],
+      ...['--mining-bind', mining === undefined ? 'off' : `127.0.0.1:${mining}`],
     ];
-    const proxies = ports.slice(2 * VALIDATORS + 1);
+    const proxies = ports.slice(2 * VALIDATORS + FOLLOWERS_PORTS);
     for (const [i, overlay] of overlays.entries()) {
       const name = `validator-${i}`;
       const dialled: number[] = [];
@@ -127,10 +146,41 @@ export class ValidatorProcesses {
       const api = ports[VALIDATORS + i] as number;
       this.validators.push(new SvcdProcess(name, { overlay, api }, [...common(name, api), '--config', config]));
     }
-    const api = ports[2 * VALIDATORS] as number;
+    const [api, mining, overlay, lateApi, twinApi, twinOverlay] = ports.slice(2 * VALIDATORS) as Six;
+    const at = (port: number | undefined) => `127.0.0.1:${port}`;
     // Two of the four are enough to follow.
-    const words = ['--neighbour', `127.0.0.1:${overlays[0]}`, '--neighbour', `127.0.0.1:${overlays[1]}`];
-    this.plain = new SvcdProcess('plain', { overlay: 0, api }, [...common('plain', api), ...words]);
+    const words = ['--neighbour', at(overlays[0]), '--neighbour', at(overlays[1]), '--overlay-listen', at(overlay)];
+    this.plain = new SvcdProcess('plain', { overlay, api, mining }, [...common('plain', api, mining), ...words]);
+    const lateWords = [...common('late', lateApi), '--neighbour', at(overlay)];
+    this.late = new SvcdProcess('late', { overlay: 0, api: lateApi }, lateWords);
+    const twinConfig = await this.#config('twin', VALIDATORS - 1, twinOverlay, overlays.slice(0, -1));
+    this.twin = new SvcdProcess('twin', { overlay: twinOverlay, api: twinApi }, [
+      ...common('twin', twinApi),
+      '--config',
+      twinConfig,
+    ]);
+  }
+
+  /** Finds a block at the first node that follows. */
+  async mine(): Promise<void> {
+    const node = new HttpNode(
+      {
+        ...{ url: `http://127.0.0.1:${this.plain.ports.mining}`, anchors: 'newest', timeoutMillis: 10_000 },
+        ...{ payout: formatAddress(developmentKey('alice').address, 'development'), maxTransactions: 100 },
+        // No body serves two blocks.
+        extranonce: (++this.#found).toString(16).padStart(80, '0'),
+      },
+      nodeTransport(),
+    );
+    const { header, body } = await node.template(0);
+    const candidate = Uint8Array.from(header);
+    for (let nonce = 0n; ; nonce++) {
+      new DataView(candidate.buffer).setBigUint64(NONCE_OFFSET, nonce, true);
+      // The work of a block is a few hashes: the node itself says which nonce has it.
+      const { state } = await node.submit(candidate, encodeBody(body));
+      if (state === 'accepted') return;
+      if (state !== 'refused') throw new Error(`the block is ${state}`);
+    }
   }
 
   /** Sections of node.json as the specification has them. Each dials those after it. */
@@ -197,7 +247,9 @@ export class ValidatorProcesses {
   /** What `svcd` with these words says of the process. */
   async ask({ name }: SvcdProcess, ...words: string[]): Promise<string> {
     const line = [MAIN, ...words, '--data-dir', join(this.#directory, name)];
-    return (await promisify(execFile)(process.execPath, line)).stdout;
+    const asked = promisify(execFile)(process.execPath, line);
+    // A validator that does not sign ends it with 1.
+    return (await asked.catch((error: { stdout: string }) => error)).stdout;
   }
 
   async highest(): Promise<number> {
@@ -210,7 +262,7 @@ export class ValidatorProcesses {
   }
 
   async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
-    await Promise.all(this.all.map((process) => process.end(signal)));
+    await Promise.all([...this.all, this.twin].map((process) => process.end(signal)));
   }
 
   async close(): Promise<void> {
@@ -229,15 +281,17 @@ export class ValidatorProcesses {
     return stamps;
   }
 
-  /** From the stores of ended processes: the identifier of every cut, node by node. */
-  async chains(): Promise<string[][]> {
+  /** From the stores of ended processes, node by node: identifier and state root of every cut, and how many blocks they registered. */
+  async chains(): Promise<{ chains: string[][]; blocks: number[] }> {
     const chains: string[][] = [];
+    const blocks: number[] = [];
     for (const { name } of this.all) {
       const store = await LedgerStore.open(join(this.#directory, name, 'store'));
-      const { height } = store.state();
-      chains.push(Array.from({ length: height + 1 }, (_, at) => toHex(store.cut(at)?.cutId ?? new Uint8Array(0))));
+      const cuts = Array.from({ length: store.state().height + 1 }, (_, at) => store.cut(at));
+      chains.push(cuts.map((cut) => (cut ? `${toHex(cut.cutId)} ${toHex(cut.header.stateRoot)}` : 'missing')));
+      blocks.push(cuts.reduce((sum, cut) => sum + (cut?.header.blockCount ?? 0), 0));
       await store.close();
     }
-    return chains;
+    return { chains, blocks };
   }
 }

@@ -1,0 +1,115 @@
+/**
+ * Blocks of neighbours that came before what they stand on: a parent that is still on its way, or a cut that this node has not finished. They are no worse for it, and without them all blocks built
+ * on them would be lost too. They are kept until what is missing is here. They were not hashed, so anybody can make such: they are bounded, and the neighbour that fills most of the room gives way.
+ */
+import { decodeBody } from '../../protocol/body.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import { blockId, decodeHeader } from '../../protocol/header.ts';
+import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
+import { nameOf } from '../ledger/registration.ts';
+import type { NodeErrorCode } from '../node-error.ts';
+
+/** Refusals that the next block or cut can make up for. */
+export const EARLY_CODES: ReadonlySet<NodeErrorCode> = new Set(['parent_unknown', 'anchor_unknown']);
+
+export const EARLY_LIMITS = {
+  blocks: 512,
+  bytes: 64 * 1024 * 1024,
+  /** A block further ahead than this comes with the cuts. */
+  cutsAhead: 4,
+  /** A parent may be on record and still be none that a block can stand on. */
+  tries: 4,
+} as const;
+
+export type EarlyBlock<P> = { readonly from: P; readonly header: Bytes; readonly body: Bytes };
+type Kept<P> = EarlyBlock<P> & { readonly anchorHeight: number; readonly missing: Set<string>; tries: number };
+
+export type EarlyBlocksDependencies = {
+  isKnown(id: Bytes): boolean;
+  headHeight(): number;
+};
+
+export class EarlyBlocks<P> {
+  readonly #with: EarlyBlocksDependencies;
+  readonly #kept = new Map<string, Kept<P>>();
+  readonly #tries = new Map<string, number>();
+  #bytes = 0;
+
+  constructor(dependencies: EarlyBlocksDependencies) {
+    this.#with = dependencies;
+  }
+
+  get size(): number {
+    return this.#kept.size;
+  }
+
+  /** Gives back the parents that are not here; undefined where the block is not kept. One whose parents are here by now is handed out with the next `arrived` or `cut`. */
+  keep({ from, header, body }: EarlyBlock<P>): Bytes[] | undefined {
+    const name = nameOf(blockId(header));
+    const tries = (this.#tries.get(name) ?? 0) + 1;
+    const read = parentsOf(header, body);
+    const { isKnown, headHeight } = this.#with;
+    if (read === undefined || tries > EARLY_LIMITS.tries || this.#kept.has(name)) return undefined;
+    const { anchorHeight, parents } = read;
+    if (anchorHeight > headHeight() + EARLY_LIMITS.cutsAhead || isOver(anchorHeight, headHeight())) return undefined;
+    const missing = parents.filter((parent) => !isKnown(parent));
+    const kept = { from, header, body, anchorHeight, missing: new Set(missing.map(nameOf)), tries };
+    this.#kept.set(name, kept);
+    this.#bytes += body.length;
+    this.#makeRoom();
+    return this.#kept.has(name) ? missing : undefined;
+  }
+
+  /** A block was taken in: those that waited for it alone. */
+  arrived(id: Bytes): EarlyBlock<P>[] {
+    return this.#found([nameOf(id)]);
+  }
+
+  /** A cut became final with these blocks: those that waited for it or for them. Those whose window is closed go. */
+  cut(registered: readonly Bytes[]): EarlyBlock<P>[] {
+    const height = this.#with.headHeight();
+    for (const [name, { anchorHeight }] of this.#kept) if (isOver(anchorHeight, height)) this.#remove(name);
+    this.#tries.clear();
+    return this.#found(registered.map(nameOf));
+  }
+
+  #found(names: readonly string[]): EarlyBlock<P>[] {
+    const ready: EarlyBlock<P>[] = [];
+    for (const [name, kept] of this.#kept) {
+      for (const found of names) kept.missing.delete(found);
+      if (kept.missing.size > 0 || kept.anchorHeight > this.#with.headHeight()) continue;
+      this.#remove(name);
+      this.#tries.set(name, kept.tries);
+      ready.push(kept);
+    }
+    return ready;
+  }
+
+  #remove(name: string): void {
+    this.#bytes -= this.#kept.get(name)?.body.length ?? 0;
+    this.#kept.delete(name);
+  }
+
+  #makeRoom(): void {
+    while (this.#kept.size > EARLY_LIMITS.blocks || this.#bytes > EARLY_LIMITS.bytes) {
+      const held = new Map<P, number>();
+      for (const { from, body } of this.#kept.values()) held.set(from, (held.get(from) ?? 0) + body.length + 1);
+      const most = Math.max(...held.values());
+      const oldest = [...this.#kept].find(([, { from }]) => held.get(from) === most);
+      if (oldest === undefined) return;
+      this.#remove(oldest[0]);
+    }
+  }
+}
+
+const isOver = (anchorHeight: number, headHeight: number): boolean => anchorHeight + REGISTRATION_WINDOW <= headHeight;
+
+function parentsOf(header: Bytes, body: Bytes): { anchorHeight: number; parents: readonly Bytes[] } | undefined {
+  try {
+    return { anchorHeight: decodeHeader(header).anchorHeight, parents: decodeBody(body).parents };
+  } catch (error) {
+    if (error instanceof ProtocolError) return undefined;
+    throw error;
+  }
+}
