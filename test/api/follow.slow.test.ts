@@ -7,7 +7,7 @@ import { developmentKey } from '../../node/development.ts';
 import { followCuts, followTransaction } from '../../protocol/api/client-events.ts';
 import { apiClientDependencies } from '../../runtime/api-client.ts';
 import { count, seed } from '../level.ts';
-import { randomOf } from '../node/bed.ts';
+import { randomOf } from '../random.ts';
 import { ApiBed } from './api-bed.ts';
 
 /** A wire between client and node that can be torn, in the middle of a frame or of a handshake. */

@@ -10,7 +10,7 @@ import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { addressOf } from '../bridge/stratum-client.ts';
 import { count, seed } from '../level.ts';
-import { randomOf } from '../node/bed.ts';
+import { randomOf } from '../random.ts';
 import { DOOR_NAMES, type DoorName, Doors, UPGRADES } from './doors-fixture.ts';
 import { handshake } from './raw-client.ts';
 

@@ -14,7 +14,8 @@ import { PACE } from '../../miner/work/pace.ts';
 import { parseAddress } from '../../protocol/address.ts';
 import { equalBytes } from '../../protocol/bytes.ts';
 import { MINER_ADDRESS, PoolFixture } from '../miner/pool-fixture.ts';
-import { RunningMiner, until } from '../miner/running-miner.ts';
+import { RunningMiner } from '../miner/running-miner.ts';
+import { until } from '../until.ts';
 import { LIES, NUISANCES, openLies } from './lying-pool.ts';
 
 const MEBIBYTE = 1 << 20;
@@ -52,11 +53,10 @@ test('every lie is left for the next pool, and nothing is mined for anybody else
   );
   const served = (version: number) =>
     honest.judged.filter(({ client, code }) => client.version === version && code === 0).length;
-  await until(
-    () => versions.every((version) => served(version) >= 2),
-    300_000,
-    () => miners.map(({ err }) => err).join('\n'),
-  );
+  await until(() => versions.every((version) => served(version) >= 2), {
+    millis: 300_000,
+    why: () => miners.map(({ err }) => err).join('\n'),
+  });
   const own = parseAddress(MINER_ADDRESS).payload;
   for (const [name, pool] of pools) {
     expect({ name, connections: pool.connections >= versions.length }).toEqual({ name, connections: true });

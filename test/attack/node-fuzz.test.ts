@@ -24,7 +24,8 @@ import {
 } from '../../protocol/transaction.ts';
 import { ApiBed } from '../api/api-bed.ts';
 import { count, seed } from '../level.ts';
-import { type Bed, randomOf } from '../node/bed.ts';
+import type { Bed } from '../node/bed.ts';
+import { randomOf } from '../random.ts';
 
 const STEPS = count({ quick: 100, full: 300, deep: 10_000 });
 const { address: treasury, privateKey, publicKey } = developmentKey(TREASURY);

@@ -17,7 +17,8 @@ import { type Bytes, concat, toHex } from '../../protocol/bytes.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import { freePorts } from '../../runtime/free-port.ts';
 import { type Driven, DrivenNetwork, MEMBERS } from '../consensus/driven.ts';
-import { randomOf, silentLog } from '../node/bed.ts';
+import { silentLog } from '../node/bed.ts';
+import { randomOf } from '../random.ts';
 
 const random = randomOf(4);
 const sockets = new Set<Socket>();

@@ -22,8 +22,9 @@ import { signMessage } from '../../node/ml-dsa.ts';
 import { type Bytes, concat } from '../../protocol/bytes.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
-import { until } from '../consensus/driven.ts';
-import { randomOf, silentLog } from '../node/bed.ts';
+import { silentLog } from '../node/bed.ts';
+import { randomOf } from '../random.ts';
+import { until } from '../until.ts';
 
 const CHAIN = new Uint8Array(48).fill(7);
 const NOBODY = frameBytes(new Uint8Array(0));

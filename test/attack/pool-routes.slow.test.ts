@@ -7,7 +7,7 @@ import { AnswerCache } from '../../pool/api/answer-cache.ts';
 import { answerKey, type Route } from '../../pool/api/route.ts';
 import { check } from '../../protocol/api/schema.ts';
 import { count, seed } from '../level.ts';
-import { drawing } from '../pool/month-edge.ts';
+import { randomOf } from '../random.ts';
 import { openPoolApiBed } from './pool-api-bed.ts';
 
 const BIG = '9'.repeat(17);
@@ -112,7 +112,7 @@ const send = (port: number, method: string, path: string, headers: Record<string
 
 test('no input of any route answers 500 or fills the log', async () => {
   const bed = await openPoolApiBed();
-  const draw = drawing(seed);
+  const draw = randomOf(seed);
   const pick = <T>(list: readonly T[]): T => list[draw(list.length)] as T;
   const failures: string[] = [];
   const counts = new Map<number, number>();

@@ -27,6 +27,7 @@ import { testSealed } from '../pool/sealed.ts';
 import { waiting } from '../pool/waiting-session.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { until } from '../until.ts';
 
 let server: RedisServer;
 beforeAll(async () => {
@@ -39,11 +40,6 @@ async function connected(name: string): Promise<Redis> {
   onTestFinished(() => redis.disconnect());
   await redisReady(redis, 120_000);
   return redis;
-}
-
-async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + 180_000; Date.now() < end; await sleep(20)) if (await holds()) return;
-  throw new Error('it did not happen in time');
 }
 
 const keysOf = (name: string) => redisKeys(`attack-${name}-${process.pid}`);

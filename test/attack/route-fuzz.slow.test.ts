@@ -13,7 +13,7 @@ import type { JsonSchema } from '../../protocol/api/schema.ts';
 import { METHODS } from '../../wallet/rpc/methods.ts';
 import { addressOf } from '../bridge/stratum-client.ts';
 import { count, seed } from '../level.ts';
-import { randomOf } from '../node/bed.ts';
+import { randomOf } from '../random.ts';
 import { type DoorName, Doors } from './doors-fixture.ts';
 
 let doors: Doors;

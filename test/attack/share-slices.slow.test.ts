@@ -11,6 +11,7 @@ import { count, seed } from '../level.ts';
 import { shareRecord } from '../pool/book-records.ts';
 import { type BooksBed, openBooks, SLICE_CUTS } from '../pool/books-bed.ts';
 import { freshIdentity } from '../pool/fresh-identity.ts';
+import { randomOf } from '../random.ts';
 
 let books: BooksBed;
 beforeAll(async () => {
@@ -20,15 +21,6 @@ afterAll(() => books.close());
 
 const AHEAD = 2;
 const SERVICES = ['pplns', 'solo'] as const;
-
-/** A fixed sequence for each seed. */
-function drawn(start: number): (below: number) => number {
-  let state = start >>> 0;
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}
 
 type Sent = { readonly service: 0 | 1; readonly anchor: number; readonly work: bigint; readonly record: JournalRecord };
 
@@ -46,7 +38,7 @@ class FrontEnd {
 }
 
 test('whatever order journals, cuts and restarts come in, a share is in the slice of its journal’s newest anchor, or in the open one', async () => {
-  const draw = drawn(seed);
+  const draw = randomOf(seed);
   const ends = Array.from({ length: 4 }, (_, i) => new FrontEnd(i + 1));
   const slices = new Map<string, number>();
   let intake = books.intake;

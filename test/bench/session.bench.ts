@@ -4,6 +4,7 @@
  * credited for them. On `testnet` (the default) the bridge verifies with the 2 GiB dataset. With the compiled yardstick
  * (nvcc -O3 -arch=sm_90 -o pow-cuda test/bench/pow.cu) CUDA runs before and after the session.
  */
+
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -14,6 +15,7 @@ import { cacheFromSeed } from '../../kernels/gpu/cache.ts';
 import { ADDRESS_PAYLOAD_BYTES, formatAddress } from '../../protocol/address.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { datasetSeed, powParameters } from '../../protocol/pow.ts';
+import { until } from '../until.ts';
 import { type Bench, bench } from './harness.ts';
 import { runCuda } from './pow-gpu.ts';
 
@@ -85,13 +87,8 @@ async function read<T>(url: string): Promise<T> {
   return (await (await fetch(url, { signal: AbortSignal.timeout(5_000) })).json()) as T;
 }
 
-async function until<T>(what: string, seconds: number, look: () => Promise<T | undefined>): Promise<T> {
-  for (const end = performance.now() + seconds * 1_000; performance.now() < end; await sleep(100)) {
-    const seen = await look().catch(() => undefined);
-    if (seen !== undefined) return seen;
-  }
-  throw new Error(`${what}: not in ${seconds} s`);
-}
+const seen = <T>(what: string, seconds: number, look: () => Promise<T | undefined>) =>
+  until(() => look().catch(() => undefined), { millis: seconds * 1000, everyMillis: 100, why: () => what });
 
 /** Seconds of processor time that a process has used, by the kernel's count. */
 function processorSeconds(pid: number): number {
@@ -145,7 +142,7 @@ export default bench('node, bridge and svc-miner together: hashes done and work 
     ]);
     const began = performance.now();
     const bridgeStats = () => read<BridgeStats>(`http://127.0.0.1:${ports.stats}/v1/stats`);
-    await until('the bridge', 600, async () => ((await bridgeStats()).ready ? true : undefined));
+    await seen('the bridge', 600, async () => ((await bridgeStats()).ready ? true : undefined));
     b.figure('bridge ready after its start', (performance.now() - began) / 1_000, 's');
     const started = performance.now();
     const miner = processes.start('miner', [
@@ -155,7 +152,7 @@ export default bench('node, bridge and svc-miner together: hashes done and work 
     ]);
     const minerStats = () => read<MinerStats>(`http://127.0.0.1:${ports.miner}/v1/stats`);
     const hashes = (stats: MinerStats) => stats.devices.reduce((sum, device) => sum + device.hashes, 0);
-    const first = await until('a share', 300, async () => {
+    const first = await seen('a share', 300, async () => {
       const stats = await minerStats();
       return stats.shares.accepted > 0 ? stats : undefined;
     });

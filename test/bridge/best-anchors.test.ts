@@ -12,12 +12,9 @@ import type { Job } from '../../protocol/stratum/messages.ts';
 import { targetToBytes } from '../../protocol/target.ts';
 import { httpNode, startMiningBed } from '../faults/mining-bed.ts';
 import { powHash } from '../pow-hash.ts';
+import { until } from '../until.ts';
 import { startBed } from './bed.ts';
 import { accountOf, addressOf, mine, V1Client } from './stratum-client.ts';
-
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 2));
-}
 
 const anchorOf = (job: Job): number => decodeHeader(job.header).anchorHeight;
 

@@ -8,8 +8,8 @@ import type { SessionRecord } from '../../bridge/session/session-record.ts';
 import type { Candidate, Hub, JudgedShare, MemberBook } from '../../bridge/threads/hub.ts';
 import { type Bytes, utf8 } from '../../protocol/bytes.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { randomOf } from '../node/bed.ts';
 import { powHash } from '../pow-hash.ts';
+import { randomOf } from '../random.ts';
 import { BRIDGE, EASY } from './bed.ts';
 import { TemplateSource } from './template-source.ts';
 

@@ -7,7 +7,7 @@ import { decodeServerMessage } from '../../protocol/stratum/v1-answer.ts';
 import { type Call, encodeRequest } from '../../protocol/stratum/v1-request.ts';
 import { encodeClientFrame } from '../../protocol/stratum/v2.ts';
 import { count, seed } from '../level.ts';
-import { randomOf } from '../node/bed.ts';
+import { randomOf } from '../random.ts';
 import { EASY } from './bed.ts';
 import { deskBed, RecordingPeer } from './desk-bed.ts';
 import { addressOf, mine } from './stratum-client.ts';

@@ -9,16 +9,7 @@ import {
   type Vardiff,
 } from '../../bridge/session/vardiff.ts';
 import { count, seed } from '../level.ts';
-
-function random(state: number): () => number {
-  let value = state >>> 0;
-  return () => {
-    value = (value + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(value ^ (value >>> 15), 1 | value);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
+import { fractionsOf } from '../random.ts';
 
 type Run = { shares: number; changes: { at: number; work: number }[]; state: Vardiff; shareTimes: number[] };
 
@@ -51,7 +42,7 @@ const perShare = (state: Vardiff, rate: number) => Number(state.work) / rate;
 
 describe('a newcomer', () => {
   test.each([1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9])('of %d H/s is at its place within a minute', (rate) => {
-    const draw = random(seed + rate);
+    const draw = fractionsOf(seed + rate);
     const far: number[] = [];
     const runs = 60;
     for (let i = 0; i < runs; i++) {
@@ -67,7 +58,7 @@ describe('a newcomer', () => {
 test('a steady miner sees few changes over hours and stays near one share in ten seconds', () => {
   const hours = count({ quick: 2, full: 6, deep: 48 });
   for (const rate of [2e3, 1e6, 5e8]) {
-    const { changes, state, shares } = simulate(hours * 3600, () => rate, random(seed));
+    const { changes, state, shares } = simulate(hours * 3600, () => rate, fractionsOf(seed));
     const late = changes.filter((change) => change.at > 600);
     expect(late.length / hours).toBeLessThan(4);
     expect(perShare(state, rate)).toBeGreaterThan(4);
@@ -81,7 +72,7 @@ test('a steady miner sees few changes over hours and stays near one share in ten
 
 describe('a change of hash rate', () => {
   test.each([0.01, 0.1, 0.5, 2, 10, 100])('by %d is followed within ten minutes and without a cycle', (factor) => {
-    const draw = random(seed + factor * 1000);
+    const draw = fractionsOf(seed + factor * 1000);
     const slow: number[] = [];
     for (let i = 0; i < 30; i++) {
       const { changes, state } = simulate(3600, (t) => (t < 1200 ? 1e6 : 1e6 * factor), draw);
@@ -96,13 +87,13 @@ describe('a change of hash rate', () => {
 
 test('a clock that jumps back or far ahead does no harm', () => {
   const options = VARDIFF_DEFAULTS;
-  let state = simulate(1800, () => 1e6, random(seed)).state;
+  let state = simulate(1800, () => 1e6, fractionsOf(seed)).state;
   const before = state.work;
   state = retarget(state, -1e12, options);
   expect(state.work).toBe(before);
   state = retarget(onShare(state, state.work, 1e15, options), 1e15, options);
   expect(state.work > 0n && Number.isFinite(hashRate(state))).toBe(true);
-  expect(perShare(simulate(900, () => 1e6, random(seed), { ...state, atMillis: 0 }).state, 1e6)).toBeLessThan(30);
+  expect(perShare(simulate(900, () => 1e6, fractionsOf(seed), { ...state, atMillis: 0 }).state, 1e6)).toBeLessThan(30);
 });
 
 test('work stays within its bounds', () => {

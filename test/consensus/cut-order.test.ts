@@ -7,7 +7,7 @@ import { developmentKey } from '../../node/development.ts';
 import type { AppliedCut } from '../../node/ledger/apply-cut.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { decodeProposedCut } from '../../protocol/proposal.ts';
-import { randomOf } from '../node/bed.ts';
+import { randomOf } from '../random.ts';
 import { CUT_MILLIS, DrivenNetwork, mineOn } from './driven.ts';
 
 const UNSIGNED = { round: 0, signatures: [] };

@@ -96,8 +96,3 @@ export async function mineOn(node: ConsensusNode, payout: Bytes): Promise<Bytes>
   if (outcome.status === 'refused') throw new Error(`the block was refused: ${outcome.error.code}`);
   return outcome.id;
 }
-
-/** Until it holds, however slow the machine is; the test's own limit ends what never comes. */
-export async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 20));
-}

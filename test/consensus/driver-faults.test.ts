@@ -9,7 +9,8 @@ import { toHex } from '../../protocol/bytes.ts';
 import { CUT_HEADER_BYTES, decodeCutHeader, encodeCutHeader } from '../../protocol/cut.ts';
 import { decodeProposedCut } from '../../protocol/proposal.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
-import { DrivenNetwork, MEMBERS, mineOn, until } from './driven.ts';
+import { until } from '../until.ts';
+import { DrivenNetwork, MEMBERS, mineOn } from './driven.ts';
 
 const HOUR = 3_600_000;
 let network: DrivenNetwork;

@@ -7,7 +7,8 @@ import { developmentKey } from '../../node/development.ts';
 import { type Bytes, concat, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { blockId } from '../../protocol/header.ts';
-import { DrivenNetwork, MEMBERS, mineOn, type DrivenNetwork as Network, until } from './driven.ts';
+import { until } from '../until.ts';
+import { DrivenNetwork, MEMBERS, mineOn, type DrivenNetwork as Network } from './driven.ts';
 
 const alice = developmentKey('alice').address;
 let network: Network;

@@ -10,7 +10,8 @@ import { signMessage } from '../../node/ml-dsa.ts';
 import { genesisOutpoint } from '../../protocol/genesis.ts';
 import type { Evidence } from '../../protocol/staking/operation.ts';
 import { silentLog } from '../node/bed.ts';
-import { type Driven, DrivenNetwork, MEMBERS, mineOn, until } from './driven.ts';
+import { until } from '../until.ts';
+import { type Driven, DrivenNetwork, MEMBERS, mineOn } from './driven.ts';
 
 let network: DrivenNetwork | undefined;
 afterEach(() => network?.close());

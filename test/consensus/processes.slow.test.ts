@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import type { ConsensusReport } from '../../node/consensus-report.ts';
 import { count, repeats, seed } from '../level.ts';
-import { randomOf } from '../node/bed.ts';
+import { randomOf } from '../random.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { VALIDATORS, ValidatorProcesses } from './processes.ts';
 

@@ -8,7 +8,8 @@ import { consensusReport } from '../../node/consensus-report.ts';
 import { developmentKey, validatorName } from '../../node/development.ts';
 import { statusLines } from '../../node/validator-commands.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
-import { DrivenNetwork, MEMBERS, until } from './driven.ts';
+import { until } from '../until.ts';
+import { DrivenNetwork, MEMBERS } from './driven.ts';
 
 let network: DrivenNetwork | undefined;
 afterEach(async () => {

@@ -9,8 +9,9 @@ import { type Bytes, concat } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
-import { randomOf, silentLog } from '../node/bed.ts';
-import { until } from './driven.ts';
+import { silentLog } from '../node/bed.ts';
+import { randomOf } from '../random.ts';
+import { until } from '../until.ts';
 
 const CHAIN = new Uint8Array(48).fill(7);
 const challenge = new Uint8Array(32);

@@ -4,21 +4,7 @@
  */
 import type { Message, Proposal } from '../../node/consensus/effects.ts';
 import { type CutName, PREVOTE, type Vote } from '../../node/consensus/votes.ts';
-
-export type Random = (limit: number) => number;
-
-/** xorshift over 32 bits, stirred so that neighbouring seeds differ at once. */
-export function randomOf(seed: number): Random {
-  let x = Math.imul(seed ^ 0x9e37_79b9, 0x85eb_ca6b) >>> 0 || 1;
-  const next = () => {
-    x ^= x << 13;
-    x ^= x >>> 17;
-    x ^= x << 5;
-    return x >>> 0;
-  };
-  for (let i = 0; i < 8; i++) next();
-  return (limit) => Math.floor((next() / 0x1_0000_0000) * limit);
-}
+import { type Random, randomOf } from '../random.ts';
 
 type Entry = { at: number; order: number; run: () => void };
 

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { payoutsHeld } from '../../pool/payout/payout-hold.ts';
 import { count, repeats, seed } from '../level.ts';
-import { randomOf } from '../node/bed.ts';
+import { randomOf } from '../random.ts';
 import { COIN } from '../wallet/wallet-bed.ts';
 import { removeCopy, swapIn, takeBaseBackup } from './database-swap.ts';
 import { PayoutBed } from './payout-bed.ts';

@@ -8,9 +8,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { connectDatabase } from '../../pool/database/connect.ts';
 import { count, repeats, seed } from '../level.ts';
-import { drawing } from '../pool/month-edge.ts';
 import { startPostgresServer } from '../pool/postgres-server.ts';
 import { startRedisServer } from '../pool/redis-server.ts';
+import { randomOf } from '../random.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { booksSettled, expectBooks, Oracle, PlayedChain, publishedSlices, RigInstance } from './books-rig.ts';
 import { removeCopy, swapIn, takeBaseBackup } from './database-swap.ts';
@@ -111,7 +111,7 @@ test(
   `one instance: the database goes back under it, and nothing that was answered is lost (seed ${seed})`,
   TIMEOUT,
   async () => {
-    const draw = drawing(seed);
+    const draw = randomOf(seed);
     const { restart, copied, recovered, finish } = await bed(['a']);
     await sleep(500 + draw(500));
     for (let round = 0; round < ROLLBACKS; round++) {
@@ -134,7 +134,7 @@ test(
   `two instances over Redis: database and Redis go back, and nothing that was answered is lost (seed ${seed})`,
   TIMEOUT,
   async () => {
-    const draw = drawing(seed + 1);
+    const draw = randomOf(seed + 1);
     const redis = await startRedisServer();
     onTestFinished(() => redis.stop());
     const { restart, join, copied, recovered, finish, log } = await bed(['a', 'b'], redis.url);

@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest';
 import { LATE_SLICES } from '../../miner/books/told-ledger.ts';
 import { count, seed } from '../level.ts';
-import { randomOf } from '../node/bed.ts';
+import { randomOf } from '../random.ts';
 import { ALL, mine, Played, PlayedPool, SLICE_MILLIS } from './played-pool.ts';
 
 test('an honest pool is never accused, however late, crashing and unlucky', async () => {

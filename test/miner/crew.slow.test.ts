@@ -15,8 +15,8 @@ import { NETWORKS } from '../../protocol/network.ts';
 import { powParameters } from '../../protocol/pow.ts';
 import { meetsTarget, targetOfWork, targetToBytes, workOfTarget } from '../../protocol/target.ts';
 import { referenceHash } from '../pow-hash.ts';
+import { until } from '../until.ts';
 import { MINER_ADDRESS, PoolFixture } from './pool-fixture.ts';
-import { until } from './running-miner.ts';
 
 const maker = new PoolFixture({ shareWork: 2_000n });
 let session = 0;

@@ -5,8 +5,9 @@
 import { readFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { temporaryDirectory } from '../temporary.ts';
+import { until } from '../until.ts';
 import { type FixtureOptions, MINER_ADDRESS, PoolFixture } from './pool-fixture.ts';
-import { RunningMiner, until } from './running-miner.ts';
+import { RunningMiner } from './running-miner.ts';
 
 const SWIFTSHADER = '/usr/lib/chromium/vk_swiftshader_icd.json';
 const env = { VK_ICD_FILENAMES: SWIFTSHADER };
@@ -46,31 +47,19 @@ test(
   async () => {
     const pool = await fixture();
     const miner = new RunningMiner([...words(pool, temporaryDirectory()), '--watchdog', '4s'], { env });
-    await until(
-      () => pool.accepted >= 1,
-      240_000,
-      () => miner.err,
-    );
+    await until(() => pool.accepted >= 1, { why: () => miner.err });
     const [card] = childrenOf(miner.child.pid as number);
     process.kill(card as number, 'SIGKILL');
     await miner.says(/device is restarted .*code=device_lost/);
     const afterDeath = pool.accepted;
-    await until(
-      () => pool.accepted > afterDeath,
-      240_000,
-      () => miner.err,
-    );
+    await until(() => pool.accepted > afterDeath, { why: () => miner.err });
     const [next] = childrenOf(miner.child.pid as number);
     expect(next).not.toBe(card);
     // A dispatch that never returns looks like this from outside: the process is there and says nothing.
     process.kill(next as number, 'SIGSTOP');
     await miner.says(/device is restarted .*code=device_silent/);
     const afterSilence = pool.accepted;
-    await until(
-      () => pool.accepted > afterSilence,
-      240_000,
-      () => miner.err,
-    );
+    await until(() => pool.accepted > afterSilence, { why: () => miner.err });
     await until(() => !childrenOf(miner.child.pid as number).includes(next as number));
     expect(pool.judged.every(({ code }) => code === 0)).toBe(true);
     expect(miner.exit).toBeUndefined();
@@ -90,11 +79,7 @@ test(
       ['-o', pool.url, '-u', MINER_ADDRESS, '--cpu-threads', '1', '--api-listen', 'off', '--metrics-listen', 'off'],
       { env: none },
     );
-    await until(
-      () => pool.accepted >= 1,
-      240_000,
-      () => miner.err,
-    );
+    await until(() => pool.accepted >= 1, { why: () => miner.err });
     expect(miner.err).toContain('no graphics card');
   },
   TIMEOUT,

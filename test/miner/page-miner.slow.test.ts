@@ -9,8 +9,8 @@ import { build } from 'vite';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import type { PageMinerOptions } from '../../miner/browser/page-miner.ts';
 import { launch, serveBuilt } from '../chromium.ts';
+import { until } from '../until.ts';
 import { type FixtureOptions, MINER_ADDRESS, PoolFixture, THIEF_ADDRESS } from './pool-fixture.ts';
-import { until } from './running-miner.ts';
 
 let browser: Browser;
 let bundle: string;
@@ -66,7 +66,7 @@ test.each([
     const url = `ws://127.0.0.1:${pool.webSocketPort}/?protocol=v${version}`;
     await start(page, { url, address: MINER_ADDRESS, worker: 'tab', device, threads: 2 });
     try {
-      await until(() => pool.accepted >= 3, 400_000);
+      await until(() => pool.accepted >= 3, { millis: 400_000 });
     } catch (error) {
       throw new Error(`${(error as Error).message}\n${await shown(page)}`);
     }

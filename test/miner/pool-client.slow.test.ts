@@ -1,5 +1,4 @@
 /** The client against real servers: both wire forms over four transports, failover and return, resume, and every fault. */
-import { performance } from 'node:perf_hooks';
 import { expect, onTestFinished, test } from 'vitest';
 import { PoolClient, type PoolClientDependencies, systemClock } from '../../miner/client/pool-client.ts';
 import { parsePoolUrl } from '../../miner/client/pool-url.ts';
@@ -14,6 +13,7 @@ import { composeNonce } from '../../protocol/stratum/nonce.ts';
 import { encodeNotification } from '../../protocol/stratum/v1-answer.ts';
 import { meetsTarget, targetToBytes } from '../../protocol/target.ts';
 import { powHash } from '../pow-hash.ts';
+import { until } from '../until.ts';
 import { TEST_CERTIFICATE, TEST_FINGERPRINT } from './certificate.ts';
 import { type FixtureOptions, MINER_ADDRESS, POOL_ADDRESS, PoolFixture, THIEF_ADDRESS } from './pool-fixture.ts';
 
@@ -72,14 +72,6 @@ function mine(
   client.start();
   onTestFinished(() => client.stop());
   return { client, ...watched };
-}
-
-async function until(what: () => boolean, millis = 240_000): Promise<void> {
-  const end = performance.now() + millis;
-  while (!what()) {
-    if (performance.now() > end) throw new Error(`waited in vain: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }
 
 let counter = 0n;

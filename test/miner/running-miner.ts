@@ -1,19 +1,11 @@
 /** A real `svc-miner` process for one test: its output, its figures, its end. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { performance } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 import { temporaryDirectory } from '../temporary.ts';
+import { until } from '../until.ts';
 
 export const MAIN = fileURLToPath(new URL('../../miner/main.ts', import.meta.url));
-
-export async function until(what: () => boolean | Promise<boolean>, millis = 240_000, why = () => ''): Promise<void> {
-  const end = performance.now() + millis;
-  while (!(await what())) {
-    if (performance.now() > end) throw new Error(`waited in vain: ${what} ${why()}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
 
 export class RunningMiner {
   readonly child: ChildProcess;
@@ -43,14 +35,13 @@ export class RunningMiner {
     });
   }
 
-  async says(text: string | RegExp, millis?: number): Promise<void> {
+  async says(text: string | RegExp, millis = 240_000): Promise<void> {
     const found = () =>
       typeof text === 'string' ? `${this.out}\n${this.err}`.includes(text) : text.test(`${this.out}\n${this.err}`);
-    await until(
-      () => found() || this.exit !== undefined,
+    await until(() => found() || this.exit !== undefined, {
       millis,
-      () => `${text} in\n${this.out}\n${this.err}`,
-    );
+      why: () => `${text} in\n${this.out}\n${this.err}`,
+    });
     if (!found()) throw new Error(`ended with ${this.exit} before saying ${text}:\n${this.out}\n${this.err}`);
   }
 
@@ -62,11 +53,7 @@ export class RunningMiner {
   }
 
   async ended(millis = 240_000): Promise<number> {
-    await until(
-      () => this.exit !== undefined,
-      millis,
-      () => this.err,
-    );
+    await until(() => this.exit !== undefined, { millis, why: () => this.err });
     return this.exit as number;
   }
 }

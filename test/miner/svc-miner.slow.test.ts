@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { mineCommand } from '../../miner/mine.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { until } from '../until.ts';
 import { type FixtureOptions, MINER_ADDRESS, POOL_ADDRESS, PoolFixture, THIEF_ADDRESS } from './pool-fixture.ts';
-import { MAIN, RunningMiner, until } from './running-miner.ts';
+import { MAIN, RunningMiner } from './running-miner.ts';
 
 async function fixture(options: FixtureOptions = {}): Promise<PoolFixture> {
   const pool = await new PoolFixture({ shareWork: 60_000n, ...options }).listen();

@@ -18,7 +18,8 @@ import { IndexReader, IndexUnavailable, type PlacedEvent } from '../../node/inde
 import { rebuildIndex } from '../../node/index/rebuild.ts';
 import { LedgerStore } from '../../node/store/ledger-store.ts';
 import { count, seed } from '../level.ts';
-import { Bed, createdFor, randomOf } from '../node/bed.ts';
+import { Bed, createdFor } from '../node/bed.ts';
+import { randomOf } from '../random.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 const NAMES = ['alice', 'bob', 'carol', 'miner'];

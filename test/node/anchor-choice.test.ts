@@ -2,9 +2,9 @@
 import { expect, test } from 'vitest';
 import { anchorAt, anchorChances, SPREAD_BLOCKS, worthwhileAnchors } from '../../node/mining/anchor-choice.ts';
 import { count, seed } from '../level.ts';
+import { randomOf } from '../random.ts';
 import { settling } from './anchor-plot.ts';
 import { simulateAnchors } from './anchor-simulation.ts';
-import { randomOf } from './bed.ts';
 
 const sum = (values: readonly number[]): number => values.reduce((all, each) => all + each, 0);
 

@@ -16,7 +16,7 @@ import {
 } from '../../node/mining/anchor-choice.ts';
 import { MAX_CUT_BLOCKS } from '../../protocol/cut.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import { randomOf } from './bed.ts';
+import { randomFrom } from '../random.ts';
 import { poisson } from './retarget-simulation.ts';
 
 export type AnchorStage = { readonly cuts: number; readonly rate: number };
@@ -63,7 +63,7 @@ type Anchor = {
 
 export function simulateAnchors(world: AnchorWorld): AnchorIncome {
   const { adoption, servers, draws, delay, stages, fixedWork, spread = SPREAD_BLOCKS } = world;
-  const random = randomOf(world.seed);
+  const random = randomFrom(world.seed);
   const uniform = () => (random(0x4000_0000) + 0.5) / 0x4000_0000;
   const slots = adoption > 0 ? servers * draws : 0;
   let rate = initialRate(BigInt(Math.round(fixedWork ?? (stages[0] as AnchorStage).rate / 4)));

@@ -34,21 +34,9 @@ import {
 } from '../../protocol/transaction.ts';
 import { createLogger, readLevelFilter } from '../../runtime/log.ts';
 import type { LogSink } from '../../runtime/log-sink.ts';
+import { randomOf } from '../random.ts';
 
 export const START_MILLIS = 1_800_000_000_000;
-
-/** A generator of repeatable numbers (xorshift32). */
-export function randomOf(seed: number): (limit: number) => number {
-  let x = seed >>> 0 || 1;
-  return (limit) => {
-    x ^= x << 13;
-    x >>>= 0;
-    x ^= x >>> 17;
-    x ^= x << 5;
-    x >>>= 0;
-    return Math.floor((x / 0x1_0000_0000) * limit);
-  };
-}
 
 export const quickHash = (header: Bytes): Uint8Array<ArrayBuffer> =>
   new Uint8Array(nodeHash('sha256', header, 'buffer'));

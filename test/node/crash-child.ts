@@ -11,8 +11,9 @@ import { genesisOutpoint } from '../../protocol/genesis.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 import type { Output } from '../../protocol/transaction.ts';
+import { randomOf } from '../random.ts';
 import { operationTransaction } from '../staking/signed.ts';
-import { developmentKeys, payment, quickHash, randomOf, START_MILLIS, searchNonce, silentLog } from './bed.ts';
+import { developmentKeys, payment, quickHash, START_MILLIS, searchNonce, silentLog } from './bed.ts';
 
 const [storeDirectory = '', seed = '1', interval = `${INTERVAL_CUTS}`] = process.argv.slice(2);
 const intervalCuts = Number(interval);

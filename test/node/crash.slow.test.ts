@@ -15,8 +15,9 @@ import { LedgerStore } from '../../node/store/ledger-store.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { count, seed } from '../level.ts';
+import { randomOf } from '../random.ts';
 import { temporaryDirectory } from '../temporary.ts';
-import { developmentKeys, quickHash, randomOf, silentLog } from './bed.ts';
+import { developmentKeys, quickHash, silentLog } from './bed.ts';
 
 const CHILD = fileURLToPath(new URL('./crash-child.ts', import.meta.url));
 

@@ -11,7 +11,8 @@ import type { Bytes } from '../../protocol/bytes.ts';
 import { utf8 } from '../../protocol/bytes.ts';
 import { encodeOperation } from '../../protocol/staking/operation.ts';
 import { decodeTransaction, encodeTransaction, encodeTransactionBody } from '../../protocol/transaction.ts';
-import { Bed, randomOf } from './bed.ts';
+import { randomOf } from '../random.ts';
+import { Bed } from './bed.ts';
 
 const alice = developmentKey('alice').address;
 const bob = developmentKey('bob');

@@ -2,7 +2,7 @@
 import { blockWork, initialRate, nextRate } from '../../node/ledger/retarget.ts';
 import { MAX_CUT_BLOCKS } from '../../protocol/cut.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import { randomOf } from './bed.ts';
+import { randomFrom } from '../random.ts';
 
 export type Stage = { readonly cuts: number; readonly rate: number };
 export type SimulatedCut = { readonly work: number; readonly blocks: number; readonly rate: number };
@@ -24,7 +24,7 @@ export function simulateRetarget(
   seed: number,
   start: { initialWork: bigint; minimumWork: bigint } = { initialWork: 250_000n, minimumWork: 64n },
 ): SimulatedCut[] {
-  const random = randomOf(seed);
+  const random = randomFrom(seed);
   const uniform = () => (random(0x4000_0000) + 0.5) / 0x4000_0000;
   const history: SimulatedCut[] = [];
   let rate = initialRate(start.initialWork);

@@ -10,7 +10,8 @@ import type { CutEffects } from '../../node/ledger/effects.ts';
 import { burnAddressPayload } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { SIGNATURE_BYTES } from '../../protocol/transaction.ts';
-import { Bed, developmentKeys, randomOf } from './bed.ts';
+import { randomOf } from '../random.ts';
+import { Bed, developmentKeys } from './bed.ts';
 
 /** Certificates that are signed only while `signed` is set: a store opens only if that of its last cut verifies. */
 export function certificates(members: number): { signed: boolean; readonly certify: Certify } {

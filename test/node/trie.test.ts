@@ -14,7 +14,7 @@ import {
 import type { Bytes } from '../../protocol/bytes.ts';
 import { verifyOutputProof } from '../../protocol/output-proof.ts';
 import { count, seed } from '../level.ts';
-import { randomOf } from './bed.ts';
+import { randomOf } from '../random.ts';
 
 class MemoryTrie {
   readonly nodes = new Map<string, Uint8Array>();

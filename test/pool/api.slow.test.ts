@@ -4,7 +4,6 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { NO_RATE_LIMIT } from '../../node/api/rate-limit.ts';
 import { privateKeyOfSeed, rawPublicKey, signMessage } from '../../node/ml-dsa.ts';
@@ -46,6 +45,7 @@ import { targetOfWork } from '../../protocol/target.ts';
 import { Metrics } from '../../runtime/metrics.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { quietLog } from '../quiet-log.ts';
+import { until } from '../until.ts';
 import { absentWallet } from './absent-wallet.ts';
 import { account, type BooksBed, openBooks, SLICE_CUTS } from './books-bed.ts';
 import { freshIdentity } from './fresh-identity.ts';
@@ -436,8 +436,3 @@ test('live pages and webhooks hear of a block once it is in the books', async ()
   await next.close();
   await new Promise((resolve) => receiver.close(resolve));
 });
-
-async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + 240_000; Date.now() < end; await sleep(20)) if (await holds()) return;
-  throw new Error('it did not happen in time');
-}

@@ -19,6 +19,7 @@ import { NETWORKS } from '../../protocol/network.ts';
 import { targetOfWork } from '../../protocol/target.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { count, seed } from '../level.ts';
+import { randomOf } from '../random.ts';
 import { databaseServer } from './database-fixture.ts';
 import { freshIdentity } from './fresh-identity.ts';
 
@@ -37,14 +38,6 @@ const slices = {
   feePpm: FEES,
 };
 const target = targetOfWork(1_000_000n);
-
-function random(from: number): (below: number) => number {
-  let value = from >>> 0;
-  return (below) => {
-    value = (Math.imul(value ^ (value >>> 15), 0x2c1b3c6d) + 0x9e3779b9) >>> 0;
-    return Math.floor((value / 2 ** 32) * below);
-  };
-}
 
 const account = (i: number) => Uint8Array.of(0, ...pattern(`miner/${i}`, 48));
 const worker = (i: number) => `rig-${i % 3}`;
@@ -102,7 +95,7 @@ class Model {
 }
 
 async function live(sql: Sql, cuts: number, from: number): Promise<Model> {
-  const draw = random(from);
+  const draw = randomOf(from);
   const closed = new ClosedWork();
   const model = new Model();
   const intake = new Intake({ network: 'development', sliceCuts: SLICE_CUTS });

@@ -15,6 +15,7 @@ import { apiClientDependencies } from '../../runtime/api-client.ts';
 import { runToEnd } from '../../stack/process.ts';
 import { addressOf, mine, V1Client } from '../bridge/stratum-client.ts';
 import { count, seed } from '../level.ts';
+import { randomOf } from '../random.ts';
 import { KillableStack, VICTIMS, type Victim } from './killable.ts';
 
 const SHARE_WORK = 4n;
@@ -76,11 +77,7 @@ class Rig {
 
 /** Each once, then at random. */
 function* victims(rounds: number): Generator<Victim> {
-  let value = seed >>> 0;
-  const draw = (below: number) => {
-    value = (Math.imul(value ^ (value >>> 15), 0x2c1b3c6d) + 0x9e3779b9) >>> 0;
-    return Math.floor((value / 2 ** 32) * below);
-  };
+  const draw = randomOf(seed);
   const once = [...VICTIMS];
   for (let i = 0; i < rounds; i++)
     yield once.length > 0 ? (once.splice(draw(once.length), 1)[0] as Victim) : (VICTIMS[draw(4)] as Victim);

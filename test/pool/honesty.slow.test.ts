@@ -14,8 +14,9 @@ import { freePorts } from '../../runtime/free-port.ts';
 import { Program } from '../bridge/program.ts';
 import { addressOf } from '../bridge/stratum-client.ts';
 import { count } from '../level.ts';
-import { MAIN, RunningMiner, until } from '../miner/running-miner.ts';
+import { MAIN, RunningMiner } from '../miner/running-miner.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { until } from '../until.ts';
 import { Fleet, type Instance } from './fleet.ts';
 
 /** Slices of three seconds; shares of a few thousand hashes. */
@@ -102,7 +103,7 @@ test('a pool that drops a twentieth of one miner’s work is convicted by that m
   const evidence = JSON.parse(readFileSync(file, 'utf8')) as Evidence;
   const before = await robbed.books();
   expect(before.alarms).toBeGreaterThan(0);
-  await until(async () => (await well.books()).compared_slices >= 2, PATIENCE);
+  await until(async () => (await well.books()).compared_slices >= 2, { millis: PATIENCE });
   expect(well.evidence).toEqual([]);
   expect(well.said).not.toContain('alarm=');
   // A third party has the file, and the key from where it trusts it to be right.
@@ -149,8 +150,7 @@ test('an honest pool of two instances is accused of nothing: kill -9 of pools an
         for (const miner of miners) if ((await miner.books()).compared_slices < least) return false;
         return true;
       },
-      PATIENCE,
-      () => miners.map((miner) => miner.said).join('\n'),
+      { millis: PATIENCE, why: () => miners.map((miner) => miner.said).join('\n') },
     );
   await comparedBy(1);
   for (let round = 0; round < count({ quick: 1, full: 1, deep: 6 }); round++) {
@@ -168,8 +168,7 @@ test('an honest pool of two instances is accused of nothing: kill -9 of pools an
       for (const miner of miners) if ((await miner.books()).newest_slice < newest + 2) return false;
       return true;
     },
-    PATIENCE,
-    () => miners.map((miner) => miner.said).join('\n'),
+    { millis: PATIENCE, why: () => miners.map((miner) => miner.said).join('\n') },
   );
   for (const miner of miners) {
     expect(miner.said).not.toContain('alarm=');

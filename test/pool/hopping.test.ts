@@ -7,6 +7,7 @@
 import { describe, expect, test } from 'vitest';
 import { divideWindow, type SliceWork, windowOf } from '../../protocol/pplns.ts';
 import { count, seed } from '../level.ts';
+import { fractionsOf } from '../random.ts';
 
 const REWARD = 10n ** 12n;
 /** Expected blocks per unit of work. */
@@ -76,16 +77,6 @@ function poisson(mean: number, draw: () => number): number {
   return events;
 }
 
-function random(from: number): () => number {
-  let value = from >>> 0;
-  return () => {
-    value = (value + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(value ^ (value >>> 15), 1 | value);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 /** The rule of the pool: W expected blocks, but never less than the twelve newest slices hold. */
 const rule = (blocks: number) => (recent: readonly bigint[]) => {
   const floor = recent.reduce((sum, one) => sum + one, 0n);
@@ -119,7 +110,7 @@ describe.each(Object.entries(POOLS))('in a %s pool', (name, others) => {
   test.each(Object.entries(strategies))('a hopper that mines %s earns no more per hash', (what, strategy) => {
     const luck = what.includes('lucky') || what.includes('block');
     const slices = luck ? count({ quick: 2000, full: 6000, deep: 60_000 }) : 1000;
-    const draw = luck ? random(seed) : undefined;
+    const draw = luck ? fractionsOf(seed) : undefined;
     const result = play(slices, rule(4), { loyal: steady(others), hopper: strategy }, draw);
     const ratio = (result.hopper?.perHash ?? 0) / (result.loyal?.perHash ?? 1);
     console.log(`hopping, ${name} pool, ${what}: ${ratio.toFixed(4)} of the loyal miner's income per hash`);

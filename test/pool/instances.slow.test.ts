@@ -12,17 +12,9 @@ import { connectDatabase } from '../../pool/database/connect.ts';
 import { migrate } from '../../pool/database/migrate.ts';
 import { count } from '../level.ts';
 import { quietLog } from '../quiet-log.ts';
+import { until } from '../until.ts';
 import { startReadyPostgres } from './ready-cluster.ts';
 import { startRedisServer } from './redis-server.ts';
-
-/** Waits for a value, however slow the machine is; the test's own limit ends it. */
-async function until<T>(look: () => Promise<T | undefined | false | ''>): Promise<T> {
-  for (;;) {
-    const value = await look();
-    if (value !== undefined && value !== false && value !== '') return value;
-    await sleep(100);
-  }
-}
 
 const PROGRAM = new URL('./front-end-process.ts', import.meta.url).pathname;
 

@@ -47,14 +47,3 @@ export const MONTH = {
   payoutMin: 300_000_000n,
   shareDays: 7,
 } as const;
-
-/** mulberry32: small, and good enough to draw with. */
-export function drawing(seed: number): (below: number) => number {
-  let state = seed >>> 0;
-  return (below) => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let value = Math.imul(state ^ (state >>> 15), state | 1);
-    value ^= value + Math.imul(value ^ (value >>> 7), value | 61);
-    return Math.floor((((value ^ (value >>> 14)) >>> 0) / 2 ** 32) * below);
-  };
-}

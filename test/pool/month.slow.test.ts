@@ -19,10 +19,11 @@ import { targetOfWork } from '../../protocol/target.ts';
 import { runToEnd } from '../../stack/process.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { count, seed } from '../level.ts';
+import { randomOf } from '../random.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { MonthChain } from './month-chain.ts';
 import { MonthDatabase } from './month-database.ts';
-import { drawing, MONTH, type MonthEdge } from './month-edge.ts';
+import { MONTH, type MonthEdge } from './month-edge.ts';
 import { MonthFrontEnd } from './month-front-end.ts';
 import { expectedLists, type PaidBlock, type WorkedSlice } from './month-income.ts';
 import { MonthInstances } from './month-instances.ts';
@@ -42,9 +43,9 @@ type Fault = (typeof FAULTS)[number];
 type Unwritten = { readonly record: JournalRecord; readonly rewardHeight: number; readonly slice: number };
 
 class Month {
-  readonly draw = drawing(seed);
+  readonly draw = randomOf(seed);
   readonly chain = new MonthChain(poolAddress, this.#target());
-  readonly wallet = new MonthWallet(drawing(seed + 1), () => this.chain.head);
+  readonly wallet = new MonthWallet(randomOf(seed + 1), () => this.chain.head);
   readonly miners = new MonthMiners({ accounts: ACCOUNTS, slices: SLICES }, this.draw);
   readonly database: MonthDatabase;
   readonly frontEnd: MonthFrontEnd;

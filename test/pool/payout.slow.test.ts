@@ -23,18 +23,11 @@ import type {
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { count, seed } from '../level.ts';
 import { quietLog } from '../quiet-log.ts';
+import { fractionsOf } from '../random.ts';
 import { databaseServer } from './database-fixture.ts';
 
 const server = databaseServer();
 const MINIMUM = 1000n;
-
-function random(from: number): () => number {
-  let value = from >>> 0;
-  return () => {
-    value = (Math.imul(value ^ (value >>> 15), 0x2c1b3c6d) + 0x9e3779b9) >>> 0;
-    return value / 2 ** 32;
-  };
-}
 
 /** Keeps the daemon's promises (one payment per request id) and is as unreliable as the contract allows. */
 class ShakyWallet implements PayoutWallet {
@@ -144,7 +137,7 @@ const loopOf = (sql: Sql, wallet: PayoutWallet) =>
 test('each balance is paid once, whatever the wallet does, and a new loop goes on where a dead one stopped', async () => {
   for (let round = 0; round < count({ full: 2, deep: 50 }); round++) {
     const { sql } = await server.fresh();
-    const draw = random(seed + round);
+    const draw = fractionsOf(seed + round);
     const balances = Array.from({ length: 25 }, () => BigInt(Math.floor(draw() * 5000)));
     await accounts(sql, balances);
     const wallet = new ShakyWallet(draw);

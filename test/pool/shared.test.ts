@@ -1,9 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connectRedis, redisKeys, redisReady } from '../../pool/shared/redis.ts';
 import { RedisSharedState } from '../../pool/shared/redis-shared-state.ts';
 import { type InstanceFigures, LocalSharedState, type News } from '../../pool/shared/shared-state.ts';
 import { quietLog } from '../quiet-log.ts';
+import { until } from '../until.ts';
 import { type RedisServer, startRedisServer } from './redis-server.ts';
 import { testSealed } from './sealed.ts';
 import { waiting } from './waiting-session.ts';
@@ -55,11 +55,6 @@ async function open(prefix: string) {
     async () => ((await redis.pubsub('NUMSUB', redisKeys(prefix).news))[1] as number) >= (listeners.get(prefix) ?? 0),
   );
   return { state, heard, redis };
-}
-
-async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + 180_000; Date.now() < end; await sleep(20)) if (await holds()) return;
-  throw new Error('it did not happen in time');
 }
 
 test('a single instance keeps its own bans, sessions and news', async () => {

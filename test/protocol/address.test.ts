@@ -5,7 +5,7 @@ import { ADDRESS_PAYLOAD_BYTES, formatAddress, parseAddress } from '../../protoc
 import { attempt } from '../../protocol/errors.ts';
 import { NETWORK_NAMES, NETWORKS } from '../../protocol/network.ts';
 import { count, seed } from '../level.ts';
-import { randomOf } from '../node/bed.ts';
+import { randomOf } from '../random.ts';
 
 const random = randomOf(seed);
 const LETTERS = 'qpzry9x8gf2tvdw0s3jn54khce6mua7l1b';

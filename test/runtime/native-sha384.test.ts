@@ -3,7 +3,7 @@ import { sha384 } from '@noble/hashes/sha2.js';
 import { expect, test } from 'vitest';
 import { nativeSha384, nativeSha384OfTwo } from '../../runtime/native-sha384.ts';
 import { count, seed } from '../level.ts';
-import { randomOf } from '../node/bed.ts';
+import { randomOf } from '../random.ts';
 
 test('OpenSSL and the portable SHA-384 agree, in one piece and in two', () => {
   const random = randomOf(seed);

@@ -3,8 +3,8 @@
  * finalized transaction in the miner's own wallet. Mining then moves to a bridge (a chain without blocks carries no
  * payouts), so that the pool's books come to rest and every sum can be compared to the atom.
  */
+
 import { readFile } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type {
   BlocksDocument,
@@ -26,6 +26,7 @@ import { apiClientDependencies } from '../../runtime/api-client.ts';
 import { walletPart } from '../../stack/parts.ts';
 import { RunningPart } from '../../stack/process.ts';
 import { MINER_ADDRESS } from '../miner/pool-fixture.ts';
+import { until } from '../until.ts';
 import { readJson, type StackFixture, stackPorts, startStack } from './stack-fixture.ts';
 
 let stack: StackFixture;
@@ -45,13 +46,14 @@ const sum = (amounts: readonly (string | null)[]): bigint =>
  * Asks until the answer is good; what the API refuses meanwhile (an address it does not know yet) is no answer. Two questions a
  * second: with more of them the pool would have to refuse some.
  */
-async function until<T>(read: () => Promise<T>, good: (value: T) => boolean, seconds = 400): Promise<T> {
+async function once<T>(read: () => Promise<T>, good: (value: T) => boolean, seconds = 400): Promise<T> {
   let last: T | Error | undefined;
-  for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(500)) {
+  const look = async () => {
     last = await read().catch((error: Error) => error);
-    if (!(last instanceof Error) && good(last)) return last;
-  }
-  throw new Error(`not in ${seconds} s; last seen: ${last instanceof Error ? last.message : JSON.stringify(last)}`);
+    return last instanceof Error || !good(last) ? undefined : { value: last };
+  };
+  const why = () => `last seen: ${last instanceof Error ? last.message : JSON.stringify(last)}`;
+  return (await until(look, { millis: seconds * 1000, everyMillis: 500, why })).value;
 }
 
 /** Every page of a list. */
@@ -110,7 +112,7 @@ async function minerWalletBalance(): Promise<{ balance: string; received: string
       });
       return ((await answer.json()) as { result: T }).result;
     };
-    await until(
+    await once(
       () => call<{ caught_up: boolean }>('status', {}),
       (status) => status.caught_up,
     );
@@ -126,20 +128,20 @@ async function minerWalletBalance(): Promise<{ balance: string; received: string
 
 test('a share becomes a block, a reward, a credit, a payout and money in the miner’s wallet, to the atom', async () => {
   const miner = () => api<MinerDocument>(`miners/${address}`);
-  await until(miner, ({ accepted }) => accepted > 0);
-  await until(
+  await once(miner, ({ accepted }) => accepted > 0);
+  await once(
     () => api<BlocksDocument>('blocks?limit=1'),
     (page) => page.blocks.length > 0,
   );
-  await until(miner, ({ paid }) => BigInt(paid) > 0n);
+  await once(miner, ({ paid }) => BigInt(paid) > 0n);
   await stack.stopPart('miner');
   await stack.startStranger(MINER_ADDRESS);
 
   const done = (found: readonly PoolBlock[]) =>
     found.every(({ state, credited }) => state === 'expired' || state === 'refused' || (state === 'paid' && credited));
-  await until(openBlocks, (open) => open === 0);
-  const found = await until(blocks, done);
-  const account = await until(miner, ({ balance, in_flight }) => balance === '0' && in_flight === '0');
+  await once(openBlocks, (open) => open === 0);
+  const found = await once(blocks, done);
+  const account = await once(miner, ({ balance, in_flight }) => balance === '0' && in_flight === '0');
 
   const paid = found.filter((block) => block.state === 'paid');
   expect(paid.length).toBeGreaterThan(0);

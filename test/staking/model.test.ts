@@ -9,7 +9,7 @@ import { splitHalves } from '../../protocol/emission.ts';
 import { delegationId, selfBondId, validatorId } from '../../protocol/staking/names.ts';
 import type { StakingOperation } from '../../protocol/staking/operation.ts';
 import { count, seed } from '../level.ts';
-import { randomOf } from '../node/bed.ts';
+import { randomOf } from '../random.ts';
 import { Model, shortKey } from './model.ts';
 import { randomOperation } from './random-operations.ts';
 import { addressOf, COIN, FEE, genesisOf, keyOf, Rig } from './rig.ts';

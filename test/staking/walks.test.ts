@@ -12,7 +12,7 @@ import { PositionIndex } from '../../node/store/position-index.ts';
 import { utf8 } from '../../protocol/bytes.ts';
 import { delegationId, selfBondId, validatorId } from '../../protocol/staking/names.ts';
 import { seed } from '../level.ts';
-import { randomOf } from '../node/bed.ts';
+import { randomOf } from '../random.ts';
 import { addressOf, COIN, endpointOf, keyOf } from './rig.ts';
 
 const INTERVAL = 24;

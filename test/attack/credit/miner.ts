@@ -12,7 +12,7 @@ import type { Job } from '../../../protocol/stratum/messages.ts';
 import { composeNonce } from '../../../protocol/stratum/nonce.ts';
 import { meetsTarget, targetOfWork, targetToBytes, workOfTarget } from '../../../protocol/target.ts';
 import { addressOf, V1Client, V2Client } from '../../bridge/stratum-client.ts';
-import { randomOf } from '../../node/bed.ts';
+import { randomOf } from '../../random.ts';
 import { MIN_WORK, quickHash, type World } from './world.ts';
 
 const EASIEST = targetToBytes(targetOfWork(MIN_WORK));
@@ -52,8 +52,6 @@ export class CountedMiner {
     this.#world = world;
     this.#account = account;
     this.#random = randomOf(seed);
-    // The xorshift's first values are near each other for seeds that are.
-    for (let i = 0; i < 20; i++) this.#random(2);
     this.#isGreedy = this.#random(3) > 0;
     this.#isCollector = traits.collects ?? this.#random(3) === 0;
   }

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { formatCoins } from '../../../protocol/amount.ts';
 import { count, seed } from '../../level.ts';
-import { randomOf } from '../../node/bed.ts';
+import { randomOf } from '../../random.ts';
 import { ChainBed, COIN, DaemonProcess, WalletFiles } from '../wallet-bed.ts';
 
 const PAYMENTS = count({ full: 40, deep: 1000 });
