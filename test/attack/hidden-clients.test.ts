@@ -2,17 +2,11 @@
  * A proxy that does not say who its clients are, or that the operator forgot to list, before the doors that web miners come
  * through: nobody gets in as "this machine", where nothing is ever banned; the log names the proxy and the remedy.
  */
-import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { NO_RATE_LIMIT } from '../../node/api/rate-limit.ts';
-import { OperatorToken } from '../../pool/api/operator-token.ts';
-import { startWeb } from '../../pool/api/web.ts';
 import { createLogger, readLevelFilter } from '../../runtime/log.ts';
-import { Metrics } from '../../runtime/metrics.ts';
 import { startBed } from '../bridge/bed.ts';
-import { quietLog } from '../quiet-log.ts';
-import { temporaryDirectory } from '../temporary.ts';
+import { webBed } from '../pool/web-bed.ts';
 
 /** What an upgrade is answered with; 101 when it is a WebSocket now. */
 const upgrade = (url: string, headers: Record<string, string>): Promise<number> =>
@@ -27,7 +21,6 @@ const upgrade = (url: string, headers: Record<string, string>): Promise<number> 
 const NAMED = { 'x-forwarded-for': '203.0.113.5' };
 
 async function web(proxies: readonly string[]) {
-  const directory = temporaryDirectory();
   const lines: string[] = [];
   const log = createLogger(
     'test',
@@ -35,33 +28,15 @@ async function web(proxies: readonly string[]) {
     { sink: { write: (line) => void lines.push(line), flush: () => {}, close: () => {} }, now: Date.now },
   );
   const clients: string[] = [];
-  const listener = await startWeb(
-    {
-      listen: { host: '127.0.0.1', port: 0 },
-      prefix: '',
-      proxies,
-      dashboard: directory,
-      title: 'test',
-      version: '0',
-      metrics: false,
-      rate: NO_RATE_LIMIT,
+  const port = await webBed(proxies, {
+    log,
+    live: (_request, socket) => socket.destroy(),
+    stratum: (_service, _request, socket, _head, client) => {
+      clients.push(client);
+      socket.destroy();
     },
-    {
-      routes: [],
-      token: new OperatorToken(join(directory, 'token'), { log: quietLog }),
-      metrics: new Metrics(),
-      log,
-      now: Date.now,
-      ready: () => true,
-      live: (_request, socket) => socket.destroy(),
-      stratum: (_service, _request, socket, _head, client) => {
-        clients.push(client);
-        socket.destroy();
-      },
-    },
-  );
-  onTestFinished(() => listener.close());
-  return { url: `ws://127.0.0.1:${listener.address.port}/stratum/pplns`, clients, lines };
+  });
+  return { url: `ws://127.0.0.1:${port}/stratum/pplns`, clients, lines };
 }
 
 test("the pool's page: a listed proxy names its clients or is refused; one that is not listed is refused and named", async () => {

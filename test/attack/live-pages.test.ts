@@ -1,48 +1,21 @@
 /** The pool's live pages: one client cannot take them all, neither directly nor behind the operator's proxy. */
-import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { NO_RATE_LIMIT } from '../../node/api/rate-limit.ts';
 import { LIVE_DEFAULTS, LiveHub } from '../../pool/api/live.ts';
-import { OperatorToken } from '../../pool/api/operator-token.ts';
-import { startWeb } from '../../pool/api/web.ts';
-import { Metrics } from '../../runtime/metrics.ts';
+import { webBed } from '../pool/web-bed.ts';
 import { quietLog } from '../quiet-log.ts';
-import { temporaryDirectory } from '../temporary.ts';
 
 test('pages are counted by client; who has too many is refused, others are not', async () => {
   expect(LIVE_DEFAULTS.maxPagesPerClient).toBeLessThan(LIVE_DEFAULTS.maxPages / 10);
   const live = new LiveHub({ maxPages: 6, maxPagesPerClient: 3 }, { first: () => undefined, log: quietLog });
-  const directory = temporaryDirectory();
-  const web = await startWeb(
-    {
-      listen: { host: '127.0.0.1', port: 0 },
-      prefix: '',
-      proxies: ['127.0.0.1'],
-      dashboard: directory,
-      title: 'test',
-      version: '0',
-      metrics: false,
-      rate: NO_RATE_LIMIT,
-    },
-    {
-      routes: [],
-      token: new OperatorToken(join(directory, 'token'), { log: quietLog }),
-      metrics: new Metrics(),
-      log: quietLog,
-      now: Date.now,
-      ready: () => true,
-      live: (request, socket, head, client) => live.upgrade(request, socket, head, client),
-    },
-  );
-  onTestFinished(async () => {
-    live.close();
-    await web.close();
+  const port = await webBed(['127.0.0.1'], {
+    live: (request, socket, head, client) => live.upgrade(request, socket, head, client),
   });
+  onTestFinished(() => live.close());
   const open = (client: string): Promise<[number | undefined, WebSocket]> =>
     new Promise((resolve) => {
       const headers = { 'x-forwarded-for': client };
-      const page = new WebSocket(`ws://127.0.0.1:${web.address.port}/api/v1/live`, { headers });
+      const page = new WebSocket(`ws://127.0.0.1:${port}/api/v1/live`, { headers });
       page.on('error', () => undefined);
       page.on('open', () => resolve([101, page]));
       page.on('unexpected-response', (_request, answer) => resolve([answer.statusCode, page]));

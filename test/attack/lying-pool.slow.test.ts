@@ -15,6 +15,7 @@ import { parseAddress } from '../../protocol/address.ts';
 import { equalBytes } from '../../protocol/bytes.ts';
 import { MINER_ADDRESS, PoolFixture } from '../miner/pool-fixture.ts';
 import { RunningMiner } from '../miner/running-miner.ts';
+import { sessionOptions } from '../miner/session-options.ts';
 import { until } from '../until.ts';
 import { LIES, NUISANCES, openLies } from './lying-pool.ts';
 
@@ -98,16 +99,7 @@ function client(urls: readonly string[], loginMillis = 500): PoolClient {
   const made = new PoolClient(
     {
       pools: urls.map(parsePoolUrl),
-      session: {
-        network: 'development',
-        address: MINER_ADDRESS,
-        own: parseAddress(MINER_ADDRESS).payload,
-        worker: '',
-        password: '',
-        agent: 'test/1',
-        tag: '',
-        pinned: undefined,
-      },
+      session: sessionOptions(),
       times: { tickMillis: 20, openMillis: loginMillis, loginMillis },
     },
     { onJob: () => undefined, onVerdict: () => undefined },

@@ -2,12 +2,14 @@
  * kill -9 of whoever started a program: of the launcher that runs a program on the carried Node, and of `npm start`. The
  * children end in order by themselves, and the same command works again at once.
  */
+
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { PORTS, type PortName, type Ports } from '../../stack/parts.ts';
 import { MINER_ADDRESS, PoolFixture } from '../miner/pool-fixture.ts';
+import { processesOf } from '../stack/processes-of.ts';
 import { stackPorts } from '../stack/stack-fixture.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
@@ -54,20 +56,7 @@ class Started {
   }
 }
 
-/** Processes whose command line names the directory. */
-const left = (data: string): string[] =>
-  readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap((pid) => {
-      try {
-        const line = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
-        return line.includes(data) ? [line] : [];
-      } catch {
-        return [];
-      }
-    });
-
-const nobodyLeft = (data: string): Promise<void> => expect.poll(() => left(data)).toEqual([]);
+const nobodyLeft = (data: string): Promise<void> => expect.poll(() => processesOf(data)).toEqual([]);
 
 test('a node outlives its launcher by moments, and starts again at once', async () => {
   const data = join(temporaryDirectory(), 'node');
@@ -75,11 +64,11 @@ test('a node outlives its launcher by moments, and starts again at once', async 
   const ports = ['--api-bind', 'off', '--mining-bind', '127.0.0.1:0', '--metrics-bind', '127.0.0.1:0'];
   const first = new Started([...words, ...ports], oldNode());
   await first.says('mining listener');
-  expect(left(data).length).toBe(2);
+  expect(processesOf(data).length).toBe(2);
   await first.kill('SIGKILL');
   const again = new Started([...words, ...ports]);
   await again.says('mining listener');
-  expect(left(data).length).toBe(1);
+  expect(processesOf(data).length).toBe(1);
   expect(first.said).toContain('stopped');
   await again.kill('SIGTERM');
   await nobodyLeft(data);
@@ -106,7 +95,7 @@ test('the whole stack ends when npm start is killed, and starts again at once', 
   const words = [join(ROOT, 'stack/main.ts'), '--data-dir', data, '--no-miner', ...options];
   const first = new Started(words);
   await first.says('JSON-RPC');
-  expect(left(data).length).toBeGreaterThanOrEqual(3);
+  expect(processesOf(data).length).toBeGreaterThanOrEqual(3);
   await first.kill('SIGKILL');
   await nobodyLeft(data);
   const again = new Started(words);

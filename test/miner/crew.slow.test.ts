@@ -202,17 +202,22 @@ test('a hash that was altered on its way is a bad hit too', async () => {
   expect(shares).toEqual([]);
 });
 
+/** Time passes while the device is frozen: one that works is never silent for too long, however busy the machine is. */
+function clockOf(isFrozen: () => boolean): () => number {
+  let before = performance.now();
+  let passed = 0;
+  return () => {
+    const at = performance.now();
+    if (isFrozen()) passed += at - before;
+    before = at;
+    return passed;
+  };
+}
+
 test('the watchdog restarts a silent device, and gives it up when that does not help', async () => {
   let frozen = true;
   const opened: Backend[] = [];
-  // Time passes while the device is frozen: one that works is never silent for too long, however busy the machine is.
-  const clock = { at: performance.now(), passed: 0 };
-  const now = () => {
-    const at = performance.now();
-    if (frozen) clock.passed += at - clock.at;
-    clock.at = at;
-    return clock.passed;
-  };
+  const now = clockOf(() => frozen);
   const times = { silentMillis: 300, restartMillis: 20, restarts: 2 };
   const { crew, notes, shares, idle } = crewOf([wasm({ frozen: () => frozen }, opened)], times, now);
   crew.setJob(poolJob());
@@ -247,14 +252,7 @@ test('a throttled device: works in its turns only, is resumed by whoever paused 
       },
     });
   };
-  // Time passes while the device is frozen, as above.
-  const clock = { at: performance.now(), passed: 0 };
-  const now = () => {
-    const at = performance.now();
-    if (frozen) clock.passed += at - clock.at;
-    clock.at = at;
-    return clock.passed;
-  };
+  const now = clockOf(() => frozen);
   const { crew, shares, notes } = crewOf([open], { silentMillis: 300, restartMillis: 20 }, now);
   const throttle = new Throttle(crew, 0.2, { periodMillis: 50, lagMillis: 0 });
   onTestFinished(() => throttle.stop());

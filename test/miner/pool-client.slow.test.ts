@@ -16,6 +16,7 @@ import { powHash } from '../pow-hash.ts';
 import { until } from '../until.ts';
 import { TEST_CERTIFICATE, TEST_FINGERPRINT } from './certificate.ts';
 import { type FixtureOptions, MINER_ADDRESS, POOL_ADDRESS, PoolFixture, THIEF_ADDRESS } from './pool-fixture.ts';
+import { sessionOptions } from './session-options.ts';
 
 async function fixture(options: FixtureOptions = {}): Promise<PoolFixture> {
   const pool = await new PoolFixture(options).listen();
@@ -46,16 +47,11 @@ function mine(
   const client = new PoolClient(
     {
       pools: urls.map(parsePoolUrl),
-      session: {
-        network: 'development',
-        address: MINER_ADDRESS,
-        own: parseAddress(MINER_ADDRESS).payload,
+      session: sessionOptions({
         worker: 'rig',
-        password: '',
-        agent: 'test/1',
         tag: 'me',
         pinned: over.expectPayout === undefined ? undefined : parseAddress(over.expectPayout).payload,
-      },
+      }),
       times: { tickMillis: 20, drainMillis: 1_000, ...over.times },
     },
     {

@@ -17,17 +17,9 @@ import type { Job, Subscribed } from '../../protocol/stratum/messages.ts';
 import { targetOfWork } from '../../protocol/target.ts';
 import { count, seed } from '../level.ts';
 import { MINER_ADDRESS, POOL_ADDRESS, PoolFixture, THIEF_ADDRESS } from './pool-fixture.ts';
+import { sessionOptions } from './session-options.ts';
 
-const options: SessionOptions = {
-  network: 'development',
-  address: MINER_ADDRESS,
-  own: parseAddress(MINER_ADDRESS).payload,
-  worker: 'rig',
-  password: '',
-  agent: 'test/1',
-  tag: 'tag',
-  pinned: undefined,
-};
+const options = sessionOptions({ worker: 'rig', tag: 'tag' });
 
 const SESSION = 'ab'.repeat(16);
 const subscribed = (over: Partial<Subscribed> = {}): Subscribed => ({

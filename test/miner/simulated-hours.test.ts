@@ -8,7 +8,6 @@ import type { TransportEvents } from '../../miner/client/transport.ts';
 import { WireV1 } from '../../miner/client/wire-v1.ts';
 import { WireV2 } from '../../miner/client/wire-v2.ts';
 import { refusal } from '../../miner/miner-error.ts';
-import { parseAddress } from '../../protocol/address.ts';
 import { utf8 } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { encodeNotification, encodeResult } from '../../protocol/stratum/v1-answer.ts';
@@ -16,6 +15,7 @@ import { decodeRequest } from '../../protocol/stratum/v1-request.ts';
 import { count, seed } from '../level.ts';
 import { arbitraryInput } from '../protocol/fuzz.ts';
 import { MINER_ADDRESS, PoolFixture } from './pool-fixture.ts';
+import { sessionOptions } from './session-options.ts';
 
 const SESSION = 'ab'.repeat(16);
 
@@ -31,16 +31,7 @@ function simulate(isUp: (pool: number, now: number) => boolean, pools = 1, rando
   const client = new PoolClient(
     {
       pools: Array.from({ length: pools }, (_, i) => parsePoolUrl(`stratum+tcp://pool:${i + 1}`)),
-      session: {
-        network: 'development',
-        address: MINER_ADDRESS,
-        own: parseAddress(MINER_ADDRESS).payload,
-        worker: '',
-        password: '',
-        agent: 'test/1',
-        tag: '',
-        pinned: undefined,
-      },
+      session: sessionOptions(),
     },
     { onJob: (job) => jobs.push({ at: now, job }), onVerdict: (_share, verdict) => verdicts.push(verdict) },
     {

@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
 import { balanceSheet } from '../../pool/books/sheet.ts';
 import { chainOfApi } from '../../pool/chain.ts';
 import type { Sql } from '../../pool/database/connect.ts';
-import { SERVICES, type Service } from '../../pool/journal-record.ts';
+import type { Service } from '../../pool/journal-record.ts';
 import { createApiClient } from '../../protocol/api/client.ts';
 import { workOfTarget } from '../../protocol/target.ts';
 import { apiClientDependencies } from '../../runtime/api-client.ts';
@@ -17,6 +17,7 @@ import { addressOf, mine, V1Client } from '../bridge/stratum-client.ts';
 import { count, seed } from '../level.ts';
 import { randomOf } from '../random.ts';
 import { KillableStack, VICTIMS, type Victim } from './killable.ts';
+import { bookedShares } from './rig.ts';
 
 const SHARE_WORK = 4n;
 /** Some twenty shares a second of each rig: what dies is under load, and the processor is not. */
@@ -95,19 +96,14 @@ async function quiet(sql: Sql): Promise<boolean> {
 }
 
 async function expectShares(sql: Sql, lives: readonly Life[]): Promise<void> {
-  type Worked = { address: string; service: number; name: string; accepted: number; work: string };
-  const rows = await sql<
-    Worked[]
-  >`select a.address, w.service, w.name, count(*)::int as accepted, sum(s.work)::text as work
-    from shares s join workers w on w.id = s.worker_id join accounts a on a.id = w.account_id group by 1, 2, 3`;
-  const books = new Map(rows.map((row) => [`${row.address}/${SERVICES[row.service]}/${row.name}`, row]));
+  const books = await bookedShares(sql);
   for (const life of lives) {
     const row = books.get(`${addressOf(life.account)}/${life.service}/${life.worker}`);
     const isLastKept = row !== undefined && row.accepted === life.accepted + 1 && life.unanswered > 0n;
     expect(row?.accepted ?? 0, life.worker).toBe(life.accepted + (isLastKept ? 1 : 0));
     expect(BigInt(row?.work ?? 0), life.worker).toBe(life.work + (isLastKept ? life.unanswered : 0n));
   }
-  expect(rows.length).toBeLessThanOrEqual(lives.length);
+  expect(books.size).toBeLessThanOrEqual(lives.length);
   expect(await number(sql`select (count(*) - count(distinct (boot_id, sequence)))::int as n from shares`)).toBe(0);
 }
 

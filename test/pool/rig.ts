@@ -149,14 +149,21 @@ export class Rig {
   }
 }
 
-/** What every rig was answered is in the books once; nothing else is. */
-export async function expectShares(sql: Sql, rigs: readonly Rig[]): Promise<void> {
-  type Worked = { address: string; service: number; name: string; accepted: number; work: string };
+type Booked = { address: string; service: number; name: string; accepted: number; work: string };
+
+/** What the raw shares in the books come to, by address, service and worker. */
+export async function bookedShares(sql: Sql): Promise<Map<string, Booked>> {
   const rows = await sql<
-    Worked[]
+    Booked[]
   >`select a.address, w.service, w.name, count(*)::int as accepted, sum(s.work)::text as work
     from shares s join workers w on w.id = s.worker_id join accounts a on a.id = w.account_id group by 1, 2, 3`;
-  const books = new Map(rows.map((row) => [`${row.address}/${SERVICES[row.service]}/${row.name}`, row]));
+  return new Map(rows.map((row) => [`${row.address}/${SERVICES[row.service]}/${row.name}`, row]));
+}
+
+/** What every rig was answered is in the books once; nothing else is. */
+export async function expectShares(sql: Sql, rigs: readonly Rig[]): Promise<void> {
+  const books = await bookedShares(sql);
+  const accepted = [...books.values()].reduce((total, row) => total + row.accepted, 0);
   for (const rig of rigs)
     for (const [worker, lives] of Map.groupBy(rig.lives, (life) => life.worker)) {
       const key = `${rig.account}/${rig.options.service}/${worker}`;
@@ -177,7 +184,7 @@ export async function expectShares(sql: Sql, rigs: readonly Rig[]): Promise<void
   type Sums = { accepted: number; workers: string; shares: string };
   const [sums] = await sql<Sums[]>`select (select sum(accepted)::int from workers) as accepted,
     (select sum(work)::text from workers) as workers, (select sum(work)::text from shares) as shares`;
-  expect(sums?.accepted).toBe(rows.reduce((total, row) => total + row.accepted, 0));
+  expect(sums?.accepted).toBe(accepted);
   expect(sums?.workers).toBe(sums?.shares);
 }
 

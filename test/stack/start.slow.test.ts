@@ -1,12 +1,13 @@
 /** `npm start` as a process: what it says, what it leaves behind, and that a second start goes on where the first ended. */
+
 import { type ChildProcess, spawn } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { PoolDocument } from '../../pool/api/documents.ts';
 import { PORTS, type PortName, type Ports, url } from '../../stack/parts.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { processesOf } from './processes-of.ts';
 import { readJson, stackPorts } from './stack-fixture.ts';
 
 const MAIN = join(import.meta.dirname, '../../stack/main.ts');
@@ -40,19 +41,6 @@ class Start {
   }
 }
 
-/** Processes whose command line names the data directory. */
-const left = (data: string): string[] =>
-  readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap((pid) => {
-      try {
-        const line = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
-        return line.includes(data) ? [line] : [];
-      } catch {
-        return [];
-      }
-    });
-
 test('starts, ends with Ctrl-C without a process left, goes on at the second start, forgets with --reset', async () => {
   const data = temporaryDirectory();
   const ports = await stackPorts();
@@ -68,7 +56,7 @@ test('starts, ends with Ctrl-C without a process left, goes on at the second sta
   const second = new Start(words);
   expect(await second.ended).not.toBe(0);
   expect(await first.end()).toBe(0);
-  expect(left(data)).toEqual([]);
+  expect(processesOf(data)).toEqual([]);
 
   const again = new Start(words);
   await again.says('the page is at');
@@ -82,7 +70,7 @@ test('starts, ends with Ctrl-C without a process left, goes on at the second sta
   expect(reset.said).toContain('made a wallet');
   expect(await address()).not.toBe(paidTo);
   expect(await reset.end()).toBe(0);
-  expect(left(data)).toEqual([]);
+  expect(processesOf(data)).toEqual([]);
 });
 
 test('a port in use is named with the option that changes it', async () => {
@@ -100,5 +88,5 @@ test('Ctrl-C while it is starting ends it too', async () => {
   const start = new Start(['--data-dir', data, '--no-miner', ...options(await stackPorts())]);
   await start.says('node ');
   expect(await start.end()).toBe(0);
-  expect(left(data)).toEqual([]);
+  expect(processesOf(data)).toEqual([]);
 });

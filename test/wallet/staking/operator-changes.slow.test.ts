@@ -1,8 +1,5 @@
 /** The specification's commands by which the owner of a validator changes it, one test for each row, against a real node. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { formatAddress, keyAddressPayload } from '../../../protocol/address.ts';
 import { toHex } from '../../../protocol/bytes.ts';
 import { selfBondId, validatorId } from '../../../protocol/staking/names.ts';
@@ -11,8 +8,7 @@ import { WalletRoot } from '../../../wallet/keys/derivation.ts';
 import { Keyring } from '../../../wallet/keys/keyring.ts';
 import { anEndpoint } from '../../staking/signed.ts';
 import { runCommand, runJson } from '../commands.ts';
-import { ChainBed, COIN, WalletFiles } from '../wallet-bed.ts';
-import { INTERVAL, validatorAt } from './staking-bed.ts';
+import { INTERVAL, operatorWallet, validatorAt } from './staking-bed.ts';
 
 const HEX = toHex(anEndpoint(7));
 const OTHER_HEX = toHex(anEndpoint(8));
@@ -21,21 +17,11 @@ beforeAll(useNativeSha384);
 
 /** A wallet whose validator was registered in the first cut. */
 async function setUp() {
-  const directory = mkdtempSync(join(tmpdir(), 'svc-wallet-'));
-  const files = new WalletFiles(directory);
-  await files.write();
-  const funds = { outputs: 3, each: 80_000n * COIN };
-  const chain = await ChainBed.open(files.firstAddress, funds, { intervalCuts: INTERVAL, validators: 2 });
-  onTestFinished(async () => {
-    await chain.close();
-    rmSync(directory, { recursive: true, force: true });
-  });
-  await chain.beat();
+  const { files, chain, session } = await operatorWallet();
   const keyring = new Keyring(new WalletRoot(files.phrase, '', 'development'));
   const keyAt = (index: number) => keyring.key({ branch: 'receive', index }).publicKey;
   const id = validatorId(keyAt(LAST));
   const validator = toHex(id);
-  const session = ['--file', files.file, '--service', chain.base];
   const run = (...words: string[]) => runCommand([...words, ...session]);
   const json = (...words: string[]) => runJson([...words, ...session]);
   const register = ['validator-register', '--amount', '100000', '--overlay-endpoint-hex', HEX, '--yes'];

@@ -1,32 +1,19 @@
 /** The specification's table of operator commands, one test for each row that exists: run as processes against a real node. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { formatCoins, parseCoins } from '../../../protocol/amount.ts';
 import { toHex } from '../../../protocol/bytes.ts';
 import { selfBondId, validatorId } from '../../../protocol/staking/names.ts';
 import { WalletRoot } from '../../../wallet/keys/derivation.ts';
 import { Keyring } from '../../../wallet/keys/keyring.ts';
 import { anEndpoint } from '../../staking/signed.ts';
-import { ChainBed, COIN, runBeside, WalletFiles } from '../wallet-bed.ts';
-import { INTERVAL } from './staking-bed.ts';
+import { COIN, runBeside, WalletFiles } from '../wallet-bed.ts';
+import { operatorWallet } from './staking-bed.ts';
 
 const HEX = toHex(anEndpoint(7));
 const LAST_INDEX = 2_147_483_647;
 
 async function setUp() {
-  const directory = mkdtempSync(join(tmpdir(), 'svc-wallet-'));
-  const files = new WalletFiles(directory);
-  await files.write();
-  const funds = { outputs: 3, each: 80_000n * COIN };
-  const chain = await ChainBed.open(files.firstAddress, funds, { intervalCuts: INTERVAL, validators: 2 });
-  onTestFinished(async () => {
-    await chain.close();
-    rmSync(directory, { recursive: true, force: true });
-  });
-  await chain.beat();
-  const session = ['--file', files.file, '--service', chain.base];
+  const { directory, files, chain, session } = await operatorWallet();
   const run = (...words: string[]) => runBeside([...words, ...session]);
   const json = async (...words: string[]) =>
     JSON.parse((await run(...words, '--json')).stdout) as Record<string, unknown> & { error?: { code: string } };

@@ -1,4 +1,8 @@
 /** Wallets on a real node whose days have 24 cuts: tests live through stake, reward and release in seconds. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
 import { developmentKey, validatorName } from '../../../node/development.ts';
 import { parseAddress } from '../../../protocol/address.ts';
 import { toHex } from '../../../protocol/bytes.ts';
@@ -8,6 +12,7 @@ import { Keyring } from '../../../wallet/keys/keyring.ts';
 import { phraseOfEntropy } from '../../../wallet/keys/phrase.ts';
 import { ApiBed } from '../../api/api-bed.ts';
 import { openTestWallet, secretsOf, type TestWallet } from '../open-wallet.ts';
+import { ChainBed, WalletFiles } from '../wallet-bed.ts';
 
 export const COIN = 100_000_000n;
 export const INTERVAL = 24;
@@ -86,4 +91,19 @@ export async function stakingWallet(amounts: readonly bigint[] = [5_000n * COIN,
   };
   const positions = async () => (await wallet.call('positions')).positions as Record<string, unknown>[];
   return { bed, wallet, settle, staked, positions };
+}
+
+/** A wallet file with funds on a chain of two validators, for commands that run as an operator types them. */
+export async function operatorWallet() {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-wallet-'));
+  const files = new WalletFiles(directory);
+  await files.write();
+  const funds = { outputs: 3, each: 80_000n * COIN };
+  const chain = await ChainBed.open(files.firstAddress, funds, { intervalCuts: INTERVAL, validators: 2 });
+  onTestFinished(async () => {
+    await chain.close();
+    rmSync(directory, { recursive: true, force: true });
+  });
+  await chain.beat();
+  return { directory, files, chain, session: ['--file', files.file, '--service', chain.base] };
 }
