@@ -12,8 +12,8 @@ import { MAX_CUT_BLOCKS } from '../../protocol/cut.ts';
 import { BLOCKS_PER_CUT } from '../../protocol/network.ts';
 import { fullBucket, take } from '../../runtime/token-bucket.ts';
 import { seed } from '../level.ts';
-import { randomOf } from '../node/bed.ts';
 import { poisson } from '../node/retarget-simulation.ts';
+import { randomOf } from '../random.ts';
 
 const STEP = 10;
 /** Of `npm start`. */
