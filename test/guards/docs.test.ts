@@ -49,8 +49,9 @@ test('every svc command in the docs is a program, and its options are in its hel
       if (!(name in bins)) return [`${page}: ${line}`];
       const options = [...rest.matchAll(/(?<=\s)--([a-z][a-z-]*)/g)].map((found) => found[1] as string);
       if (options.length === 0) return [];
-      const command = /^ ([a-z][a-z-]*)(?: |$)/.exec(rest)?.[1];
-      const text = helpOf(command === undefined ? [name] : [name, command]);
+      // A command may be of two words; an operand behind it does not change its help.
+      const words = /^(?: [a-z][a-z-]*(?= |$))*/.exec(rest)?.[0].trim().split(' ') ?? [];
+      const text = helpOf([name, ...words.filter((word) => word !== '')]);
       return options
         .filter((option) => !text.includes(`--${option}`) && !text.includes(`]${option}`))
         .map((option) => `${page}: ${line}: --${option}`);

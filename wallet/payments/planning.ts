@@ -190,7 +190,7 @@ export class Planning {
       change: plan.change,
       changeAddress: this.changeTo(fromAddress),
       payload,
-      ...this.#heights(),
+      ...this.#heights(operation?.lastHeight),
       ...(operation && { operation: { record: operation, profile: this.profileOf({ address: operation.owner }) } }),
     };
   }
@@ -212,9 +212,11 @@ export class Planning {
     };
   }
 
-  #heights(): Pick<Draft, 'validFromHeight' | 'validUntilHeight'> {
+  /** What can be done no more must not hold outputs any longer. */
+  #heights(lastHeight = Number.POSITIVE_INFINITY): Pick<Draft, 'validFromHeight' | 'validUntilHeight'> {
     const validFromHeight = this.#with.book.meta.indexedHeight;
-    return { validFromHeight, validUntilHeight: validFromHeight + this.#options.validityCuts };
+    const validUntilHeight = Math.min(lastHeight, validFromHeight + this.#options.validityCuts);
+    return { validFromHeight: Math.min(validFromHeight, validUntilHeight), validUntilHeight };
   }
 
   /** The guard of every outgoing call: a wallet that does not know what it owns must not pay. */

@@ -30,7 +30,7 @@ export type ValidatorChange = {
 const SEARCHED_KEYS = 1_024;
 const KEYS_AT_ONCE = 32;
 
-type Found = { readonly epoch: number; readonly validator: ValidatorDocument };
+type Found = { readonly epoch: number; readonly interval_cuts: number; readonly validator: ValidatorDocument };
 
 export class ValidatorChanges {
   readonly #with: StakingDependencies;
@@ -42,7 +42,7 @@ export class ValidatorChanges {
   heartbeat(validator: string, index: number | undefined): ValidatorChange {
     if (index !== undefined) checkKeyIndex(index);
     const prepare = async () => {
-      const { epoch, validator: found } = await this.#mine(validator);
+      const { epoch, interval_cuts: cuts, validator: found } = await this.#mine(validator);
       if (found.heartbeat_epoch >= epoch)
         throw new WalletError(
           'heartbeat_repeated',
@@ -53,7 +53,9 @@ export class ValidatorChanges {
         );
       const keyIndex = index === undefined ? await this.#activeIndex(found) : this.#checkActive(found, index);
       const operation = { name: 'heartbeat', validator: fromHex(validator), epoch } as const;
-      return { ...this.#record('validator_heartbeat', found, operation), owner: found.consensus_key_address, keyIndex };
+      // Of use in its epoch alone: were it valid longer, it would keep the next one waiting.
+      const terms = { owner: found.consensus_key_address, keyIndex, lastHeight: (epoch + 1) * cuts - 1 };
+      return { ...this.#record('validator_heartbeat', found, operation), ...terms };
     };
     return { prepare, fromEpoch: () => undefined };
   }

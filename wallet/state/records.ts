@@ -75,6 +75,8 @@ export type OperationRecord = {
   readonly bonded: bigint;
   /** Splits a part off its position: that part is a position of its own. */
   readonly splits: boolean;
+  /** The last cut that can carry it out, where that is known. */
+  readonly lastHeight?: number;
 };
 
 export type OutgoingState = 'signed' | 'submitted' | 'refused' | 'finalized' | 'void';
