@@ -7,7 +7,7 @@ import { parseAddress } from '../../../protocol/address.ts';
 import { formatCoins, parseCoins } from '../../../protocol/amount.ts';
 import { toHex } from '../../../protocol/bytes.ts';
 import { count, seed } from '../../level.ts';
-import { randomOf } from '../../node/bed.ts';
+import { randomOf } from '../../random.ts';
 import { anEndpoint } from '../../staking/signed.ts';
 import { temporaryDirectory } from '../../temporary.ts';
 import { ChainBed, COIN, DaemonProcess, WalletFiles } from '../wallet-bed.ts';
