@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- session [NETWORK] [SECONDS] [CUDA_PROGRAM|-] [miner options]`: node, bridge and `svc-miner` as the three
+ * `npm run bench -- session [NETWORK] [SECONDS] [CUDA_PROGRAM|-] [initial-work=N] [cut-millis=N] [miner options]`: node, bridge and `svc-miner` as the three
  * processes that they are, on a chain of their own. Counted are the hashes that the miner did and the work that the bridge
  * credited for them. On `testnet` (the default) the bridge verifies with the 2 GiB dataset. With the compiled yardstick
  * (nvcc -O3 -arch=sm_90 -o pow-cuda test/bench/pow.cu) CUDA runs before and after the session.
@@ -108,7 +108,10 @@ async function cuda(b: Bench, program: string | undefined, network: 'testnet' | 
 }
 
 export default bench('node, bridge and svc-miner together: hashes done and work credited', async (b) => {
-  const [network = 'testnet', seconds = '300', program, ...words] = b.words;
+  const [network = 'testnet', seconds = '300', program, ...rest] = b.words;
+  const ofChain = (name: string): string | undefined =>
+    rest.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1);
+  const words = rest.filter((word) => !/^(initial-work|cut-millis)=/.test(word));
   if (network !== 'testnet' && network !== 'development')
     throw new Error(`'${network}' is neither testnet nor development`);
   const yardstick = await cuda(b, program, network);
@@ -121,7 +124,7 @@ export default bench('node, bridge and svc-miner together: hashes done and work 
     const genesis = ['--development-validators', '4', '--fund', `${address}=16000000`];
     execFileSync(process.execPath, [
       ...[join(ROOT, 'node/main.ts'), 'genesis', '--network', network, '--out', processes.path('genesis.json')],
-      ...[...genesis, '--initial-work', String(INITIAL_WORK[network])],
+      ...[...genesis, '--initial-work', ofChain('initial-work') ?? String(INITIAL_WORK[network])],
     ]);
     processes.start('node', [
       ...[
@@ -134,6 +137,7 @@ export default bench('node, bridge and svc-miner together: hashes done and work 
         processes.path('node'),
       ],
       ...['--api-bind', 'off', '--mining-bind', `127.0.0.1:${ports.mining}`, '--pow-mode', 'light'],
+      ...['--cut-millis', ofChain('cut-millis') ?? '2500'],
     ]);
     processes.start('bridge', [
       ...['--network', network, '--node', `http://127.0.0.1:${ports.mining}`, '--data-dir', processes.path('bridge')],
