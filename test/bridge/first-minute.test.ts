@@ -6,7 +6,6 @@ import { describe, expect, test } from 'vitest';
 import { LIMIT_DEFAULTS } from '../../bridge/options.ts';
 import { newVardiff, onShare, retarget, VARDIFF_DEFAULTS } from '../../bridge/session/vardiff.ts';
 import { Pace } from '../../miner/work/pace.ts';
-import { DEVELOPMENT_DEFAULTS } from '../../node/development.ts';
 import { blockWork, initialRate, nextRate } from '../../node/ledger/retarget.ts';
 import { MAX_CUT_BLOCKS } from '../../protocol/cut.ts';
 import { BLOCKS_PER_CUT } from '../../protocol/network.ts';
@@ -18,6 +17,8 @@ import { randomOf } from '../random.ts';
 const STEP = 10;
 /** Of `npm start`. */
 const CUT_MILLIS = 500;
+/** From a block to the next job at work: a body is good for one block, and a card has two dispatches of 45 ms under way. */
+const TURN_MILLIS = 100;
 
 type Start = { readonly rate: number; readonly named: boolean; readonly initialWork: bigint };
 
@@ -30,6 +31,7 @@ function creditedPart({ rate, named, initialWork }: Start, from: number, to: num
   let chain = initialRate(initialWork);
   let found = 0;
   let foundBefore = 0;
+  let freshAt = 0;
   let credited = 0;
   const shareWork = (): bigint => (vardiff.work < blockWork(chain) ? vardiff.work : blockWork(chain));
   let handed = shareWork();
@@ -46,7 +48,10 @@ function creditedPart({ rate, named, initialWork }: Start, from: number, to: num
       }
       bucket = left;
       if (now > from * 1000) credited += Number(work);
-      if (random() * Number(blockWork(chain)) < Number(handedNow)) found++;
+      if (now >= freshAt && random() * Number(blockWork(chain)) < Number(handedNow)) {
+        found++;
+        freshAt = now + TURN_MILLIS;
+      }
       vardiff = retarget(onShare(vardiff, work, now, VARDIFF_DEFAULTS), now, VARDIFF_DEFAULTS);
     }
     if (now % 1000 === 0) {
@@ -81,12 +86,6 @@ describe.each([true, false])('a miner that names its rate: %s', (named) => {
     const part = mean(4, (random) => creditedPart({ rate, named, initialWork }, 10, 300, random));
     expect(part).toBeGreaterThan(0.95);
     expect(part).toBeLessThan(1.05);
-  });
-
-  test('at 1 GH/s on a chain made for a laptop', () => {
-    const initialWork = DEVELOPMENT_DEFAULTS.initialWork;
-    const part = mean(4, (random) => creditedPart({ rate: 1e9, named, initialWork }, 10, 60, random));
-    expect(part).toBeGreaterThan(0.95);
   });
 });
 
