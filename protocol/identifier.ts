@@ -51,6 +51,7 @@ export const LABELS = {
   validatorRecord: 'SVC_VALIDATOR_RECORD_V1',
   validatorSet: 'SVC_VALIDATOR_SET_V1',
   vote: 'SVC_VOTE_V1',
+  walletFingerprint: 'SVC_WALLET_FINGERPRINT_V1',
   window: 'SVC_WINDOW_V1',
   withdrawal: 'SVC_WITHDRAWAL_V1',
   workPayment: 'SVC_WORK_PAYMENT_V1',

@@ -151,6 +151,19 @@ function readWitness(reader: ByteReader): Witness {
   throw new ProtocolError('unsupported_profile', `witness profile ${profile} is not supported`);
 }
 
+export function encodeWitness(witness: Witness): Uint8Array<ArrayBuffer> {
+  const writer = new ByteWriter(1 + PUBLIC_KEY_BYTES + SIGNATURE_BYTES);
+  writeWitness(writer, witness);
+  return writer.done();
+}
+
+export function decodeWitness(bytes: Bytes): Witness {
+  const reader = new ByteReader(bytes);
+  const witness = readWitness(reader);
+  reader.end();
+  return witness;
+}
+
 /** One witness per input, then one for the staking operation if there is one. */
 export const witnessCount = (body: TransactionBody): number =>
   body.inputs.length + (body.operation === undefined ? 0 : 1);

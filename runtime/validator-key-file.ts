@@ -4,7 +4,8 @@
  */
 import { type Bytes, fromHex, toHex } from '../protocol/bytes.ts';
 import type { NetworkName } from '../protocol/network.ts';
-import { openBox, readBox, SealedBoxError, sealBox } from './sealed-box.ts';
+import { readBox, SealedBoxError } from '../protocol/sealed-box.ts';
+import { openBox, sealBox } from './sealed-box.ts';
 
 /** What a key signs with: votes, or the fees of heartbeats. One is not taken for the other. */
 export type KeyPurpose = 'consensus' | 'heartbeat-fee';

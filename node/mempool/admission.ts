@@ -7,6 +7,7 @@ import type { Bytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { minimumFee } from '../../protocol/fee.ts';
 import { bondedBy } from '../../protocol/staking/operation.ts';
+import { signaturesOf } from '../../protocol/witness-check.ts';
 import type { Origin, Submission, UnspentOutput } from '../full-node.ts';
 import type { LedgerView } from '../ledger/apply-cut.ts';
 import type { LedgerReads } from '../ledger/execution.ts';
@@ -21,7 +22,7 @@ import { type ReadTransaction, readTransaction } from '../ledger/work-block.ts';
 import { type NodeError, type NodeErrorCode, nodeError } from '../node-error.ts';
 import type { Mempool } from './mempool.ts';
 import type { SignatureWorkers } from './signature-workers.ts';
-import { signaturesOf, type VerifiedTransactions } from './witness-check.ts';
+import type { VerifiedTransactions } from './witness-check.ts';
 
 export type AdmissionOptions = { readonly chainId: Bytes; readonly maxPending: number };
 export type AdmissionDependencies = {

@@ -5,7 +5,7 @@
 import { Worker } from 'node:worker_threads';
 import { ID_BYTES } from '../../protocol/identifier.ts';
 import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/transaction.ts';
-import type { SignatureCheck } from './witness-check.ts';
+import type { SignatureCheck } from '../../protocol/witness-check.ts';
 
 const RECORD = PUBLIC_KEY_BYTES + ID_BYTES + SIGNATURE_BYTES;
 const MAX_BATCH = 32;

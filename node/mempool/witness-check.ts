@@ -1,65 +1,14 @@
 /**
- * What must hold of a transaction's witnesses (ledger rules 15 and 17): each key belongs to the address it spends from, and each
- * signature is over the body, the input's place and the output spent. The outcome depends on the wire bytes alone, because an outpoint
+ * What must hold of a transaction's witnesses (protocol/witness-check.ts), remembered. The outcome depends on the wire bytes alone, because an outpoint
  * names its output for ever; so a transaction that passed once is remembered by its wire form and never checked again. Who must sign an operation
  * can change with the ledger, a consensus key for one: there the keys are remembered with it.
  */
-import { ADDRESS_KINDS, keyAddressPayload } from '../../protocol/address.ts';
-import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { consensusKeyHash } from '../../protocol/staking/names.ts';
-import { operationMessage, spendMessage, type Witness } from '../../protocol/transaction.ts';
-import type { UnspentOutput } from '../full-node.ts';
-import type { CheckWitnesses, OperationSignatures } from '../ledger/execution.ts';
+import { type SignatureCheck, type SignatureChecks, signaturesOf } from '../../protocol/witness-check.ts';
+import type { CheckWitnesses } from '../ledger/execution.ts';
 import { nameOf } from '../ledger/registration.ts';
 import type { ReadTransaction } from '../ledger/work-block.ts';
 import { verifyMessage } from '../ml-dsa.ts';
-
-export type SignatureCheck = { readonly publicKey: Bytes; readonly message: Bytes; readonly signature: Bytes };
-
-export type SignatureChecks = {
-  readonly witnesses: readonly SignatureCheck[];
-  /** Those inside an operation: unlike witnesses they are part of what the transaction is. */
-  readonly proofs: readonly SignatureCheck[];
-};
-
-export type WitnessFault = 'witness_key_mismatch' | 'witness_key_unregistered';
-
-/** The signatures to check, or what is wrong before any is. */
-export function signaturesOf(
-  transaction: ReadTransaction,
-  spends: readonly UnspentOutput[],
-  publicKeyOf: (address: Bytes) => Bytes | undefined,
-  operation?: OperationSignatures,
-): SignatureChecks | WitnessFault {
-  const { witnesses: given, bodyBytes } = transaction;
-  const witnesses: SignatureCheck[] = [];
-  for (const [i, output] of spends.entries()) {
-    const publicKey = keyOf(given[i], output.address, publicKeyOf);
-    if (typeof publicKey === 'string') return publicKey;
-    witnesses.push({
-      publicKey,
-      message: spendMessage(bodyBytes, i, output),
-      signature: (given[i] as Witness).signature,
-    });
-  }
-  if (operation === undefined) return { witnesses, proofs: [] };
-  const { signer, proofs } = operation;
-  const witness = given[spends.length];
-  const publicKey = keyOf(witness, signer.address, (address) => signer.publicKey ?? publicKeyOf(address));
-  if (typeof publicKey === 'string') return publicKey;
-  witnesses.push({ publicKey, message: operationMessage(bodyBytes), signature: (witness as Witness).signature });
-  return { witnesses, proofs };
-}
-
-function keyOf(
-  witness: Witness | undefined,
-  address: Bytes,
-  publicKeyOf: (address: Bytes) => Bytes | undefined,
-): Bytes | WitnessFault {
-  if (witness === undefined || address[0] !== ADDRESS_KINDS.key) return 'witness_key_mismatch';
-  if (witness.profile === 'referenced') return publicKeyOf(address) ?? 'witness_key_unregistered';
-  return equalBytes(keyAddressPayload(witness.publicKey), address) ? witness.publicKey : 'witness_key_mismatch';
-}
 
 const REMEMBERED = 65_536;
 

@@ -3,7 +3,6 @@
  * the node signs what was asked and what it answered, bound to the chain and the finalized height. The verifier needs
  * the identity it pinned and the chain it expects, and nothing from the answer is trusted before the signature holds.
  */
-import { ml_dsa65 } from '@noble/post-quantum/ml-dsa.js';
 import { type Bytes, ByteWriter, equalBytes, fromHex, toHex, utf8 } from '../bytes.ts';
 import { ID_BYTES, id, LABELS } from '../identifier.ts';
 import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../transaction.ts';
@@ -55,7 +54,6 @@ export function answerMessage(envelope: Envelope): Uint8Array<ArrayBuffer> {
 export const serviceIdentity = (publicKey: Bytes): Uint8Array<ArrayBuffer> => id(LABELS.nodeIdentity, publicKey);
 
 export type VerifySignature = (signature: Bytes, message: Bytes, publicKey: Bytes) => boolean;
-const nobleVerify: VerifySignature = (signature, message, publicKey) => ml_dsa65.verify(signature, message, publicKey);
 
 export const ANSWER_PROBLEMS = [
   'answer_unsigned',
@@ -81,7 +79,7 @@ function readHex(text: string, bytes: number): Uint8Array<ArrayBuffer> | undefin
   return text.length === 2 * bytes && /^[0-9a-f]*$/.test(text) ? fromHex(text) : undefined;
 }
 
-export function verifySignedAnswer(answer: SignedAnswer, verify: VerifySignature = nobleVerify): AnswerVerdict {
+export function verifySignedAnswer(answer: SignedAnswer, verify: VerifySignature): AnswerVerdict {
   const version = answer.header(ANSWER_HEADERS.version);
   const identity = answer.header(ANSWER_HEADERS.identity);
   const nonce = answer.header(ANSWER_HEADERS.nonce);

@@ -24,6 +24,12 @@ export const BUILD_STEPS = [
     command: ['scripts/build-kernels.mjs'],
   },
   {
+    name: 'svc-wasm',
+    inputs: ['module', 'protocol', 'scripts/build-module.mjs', 'LICENSE', 'package.json', 'package-lock.json'],
+    outputs: ['build/svc-wasm/svc_wasm.js', 'build/svc-wasm/svc_wasm_bg.wasm', 'build/svc-wasm/release.json'],
+    command: ['scripts/build-module.mjs'],
+  },
+  {
     name: 'dashboard',
     inputs: ['dashboard', 'kernels', 'miner', 'protocol', 'pool/api/documents.ts', 'runtime', 'package-lock.json'],
     outputs: ['build/dashboard/index.html'],

@@ -13,6 +13,7 @@ const BELOW: Record<string, readonly string[]> = {
   pool: ['protocol', 'runtime', 'kernels', 'node', 'bridge'],
   miner: ['protocol', 'runtime', 'kernels'],
   dashboard: ['protocol', 'kernels', 'miner'],
+  module: ['protocol'],
   scripts: [],
   stack: ['protocol', 'runtime', 'scripts'],
   bin: ['scripts'],

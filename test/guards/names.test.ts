@@ -6,7 +6,7 @@ import { FILES, isCode, read, SOURCES, withoutComments } from './project-files.t
 const KNOWN = new Set(FILES);
 const NAMES = new Set(FILES.map((path) => posix.basename(path)));
 const FOLDERS =
-  'protocol|runtime|kernels|node|wallet|bridge|pool|miner|dashboard|test|stack|scripts|vectors|docs|deploy';
+  'protocol|runtime|kernels|node|wallet|bridge|pool|miner|dashboard|module|test|stack|scripts|vectors|docs|deploy';
 const PATH = new RegExp(`(?<![\\w./-])((?:${FOLDERS})/[\\w./-]+\\.(?:ts|tsx|mjs|md|wgsl|json))(?![\\w-])`, 'g');
 const NAME = /(?<![\w./*-])([a-z][\w-]*(?:\.(?:slow|test|bench))*\.(?:ts|tsx|wgsl))(?![\w-])/g;
 /** Stands for any benchmark. */
@@ -42,7 +42,7 @@ const LOADED = /\bimport\(\s*['"](\.[^'"]+)['"]\s*\)/g;
 const isErrorTable = (name: string): boolean => /_(ERROR_CODES|ERRORS)$/.test(name);
 
 /** AssemblyScript, compiled by itself. */
-const isOtherLanguage = (path: string): boolean => path.startsWith('kernels/cpu/assembly/');
+const isOtherLanguage = (path: string): boolean => /^(kernels\/cpu|module)\/assembly\//.test(path);
 
 /** Written for a part that is to come. */
 const NOT_YET = [

@@ -30,6 +30,7 @@ export const SOURCE_FOLDERS = [
   'pool',
   'miner',
   'dashboard',
+  'module',
 ] as const;
 
 export const isCode = (path: string): boolean => /\.(ts|tsx|mjs)$/.test(path);

@@ -5,6 +5,7 @@ import { headerVectors, identifierVectors, merkleVectors, rewardRootVectors } fr
 import { booksVectors } from './books.ts';
 import { chainVectors } from './chain.ts';
 import { consensusVectors } from './consensus.ts';
+import { moduleVectors } from './module.ts';
 import { receiptVectors } from './receipts.ts';
 import { rewardVectors } from './rewards.ts';
 import { shareIdentityVectors } from './share-identity.ts';
@@ -23,6 +24,7 @@ export const vectorFiles: Record<string, () => unknown> = {
   'header.json': headerVectors,
   'identifiers.json': identifierVectors,
   'merkle.json': merkleVectors,
+  'module.json': moduleVectors,
   'receipts.json': receiptVectors,
   'reward-root.json': rewardRootVectors,
   'rewards.json': rewardVectors,

@@ -3,23 +3,18 @@
  * scrypt makes from the password. JSON, so that a person can see what it is; everything but the box is authenticated too.
  */
 import { toHex } from '../../protocol/bytes.ts';
-import { NETWORK_NAMES, type NetworkName } from '../../protocol/network.ts';
+import type { NetworkName } from '../../protocol/network.ts';
+import { SealedBoxError } from '../../protocol/sealed-box.ts';
+import { readWalletFileText, walletFileNames, walletFileText } from '../../protocol/wallet-file.ts';
 import { writeDurably } from '../../runtime/durable-file.ts';
-import { openBox, readBox, type SealedBox, SealedBoxError, sealBox } from '../../runtime/sealed-box.ts';
+import { openBox, sealBox } from '../../runtime/sealed-box.ts';
 import { WalletError } from '../wallet-error.ts';
 import { ENTROPY_BYTES } from './phrase.ts';
 import { PRIVATE_MODE, readPrivateFile } from './private-file.ts';
 
-export { SCRYPT_LOG2_N } from '../../runtime/sealed-box.ts';
+export { SCRYPT_LOG2_N } from '../../protocol/sealed-box.ts';
 
 export type WalletSecrets = { readonly entropy: Uint8Array; readonly passphrase: string };
-
-const FORMAT = 'svc-wallet';
-const VERSION = 1;
-
-type WalletFile = SealedBox & { readonly network: NetworkName };
-
-const namesOf = (network: NetworkName): readonly (string | number)[] => [FORMAT, VERSION, network];
 
 export async function sealWalletFile(
   secrets: WalletSecrets,
@@ -28,26 +23,10 @@ export async function sealWalletFile(
   log2N?: number,
 ): Promise<string> {
   const plain = JSON.stringify({ entropy: toHex(secrets.entropy), passphrase: secrets.passphrase });
-  const box = await sealBox(namesOf(network), plain, password, log2N);
-  return `${JSON.stringify({ format: FORMAT, version: VERSION, network, ...box }, null, 2)}\n`;
+  return walletFileText(network, await sealBox(walletFileNames(network), plain, password, log2N));
 }
 
 const damaged = (why: string) => new WalletError('file_damaged', `not a wallet file: ${why}`);
-
-function readFile(text: string): WalletFile {
-  let file: { [K in keyof WalletFile | 'format' | 'version']?: unknown };
-  try {
-    file = JSON.parse(text) as typeof file;
-  } catch {
-    throw damaged('no JSON');
-  }
-  if (file === null || typeof file !== 'object' || file.format !== FORMAT) throw damaged('another format');
-  if (file.version !== VERSION) throw damaged(`version ${String(file.version)} is not known to this release`);
-  const box = readBox(file);
-  const network = NETWORK_NAMES.find((name) => name === file.network);
-  if (network === undefined) throw damaged('no such network');
-  return { network, ...box };
-}
 
 export async function openWalletFile(
   text: string,
@@ -56,9 +35,9 @@ export async function openWalletFile(
   let plain: string;
   let network: NetworkName;
   try {
-    const file = readFile(text);
+    const file = readWalletFileText(text);
     network = file.network;
-    plain = await openBox(namesOf(network), file, password);
+    plain = await openBox(walletFileNames(network), file, password);
   } catch (error) {
     if (!(error instanceof SealedBoxError)) throw error;
     if (error.kind === 'damaged') throw damaged(error.message);

@@ -1,0 +1,90 @@
+/** Proofs that an address is somebody's (keys rules 9 to 13), made and checked as the wallet daemon does. The module has no clock: the caller says what time it is. */
+
+import { parseAddress } from '../protocol/address.ts';
+import {
+  type AddressProof,
+  type AddressProofRequest,
+  CHALLENGE_BYTES,
+  verifyAddressProof as judge,
+  OWNERSHIP,
+  PROOF_VERSION,
+  readProofRequest,
+  addressVerificationWords as wordsOf,
+} from '../protocol/address-proof.ts';
+import { toHex } from '../protocol/bytes.ts';
+import type { NetworkName } from '../protocol/network.ts';
+import { givenInteger, givenNetwork, givenObject, givenOr, givenText, written } from './given.ts';
+import { ModuleError } from './module-error.ts';
+import { started, verifySignature } from './wasm.ts';
+
+export function addressVerificationWords(address: string): string {
+  return written(wordsOf(parseAddress(givenText(address, 'address')).payload));
+}
+
+/** A request to keep: the answer is checked against exactly this. Its challenge is 32 random bytes. */
+export function addressProofRequest(
+  address: string,
+  network: string,
+  createdMillis: number | string,
+  expiresMillis: number | string,
+  purpose?: string | null,
+): string {
+  const request: AddressProofRequest = {
+    version: PROOF_VERSION,
+    network: givenNetwork(network),
+    address: givenText(address, 'address'),
+    purpose: givenOr(purpose, (value) => givenText(value, 'purpose')) ?? OWNERSHIP,
+    challenge: toHex(crypto.getRandomValues(new Uint8Array(CHALLENGE_BYTES))),
+    created_millis: givenInteger(createdMillis, 'created_millis', Number.MAX_SAFE_INTEGER),
+    expires_millis: givenInteger(expiresMillis, 'expires_millis', Number.MAX_SAFE_INTEGER),
+  };
+  readProofRequest(request, request.network);
+  return written(request);
+}
+
+/** Its times are whole numbers, as in the wallet's own requests. */
+export function readRequest(requestJson: unknown): AddressProofRequest {
+  const fields = givenObject(requestJson, 'request');
+  const request = {
+    version: fields.integer('version'),
+    network: fields.text('network') as NetworkName,
+    address: fields.text('address'),
+    purpose: fields.text('purpose'),
+    challenge: fields.text('challenge'),
+    created_millis: fields.integer('created_millis'),
+    expires_millis: fields.integer('expires_millis'),
+  };
+  fields.end();
+  givenNetwork(request.network);
+  return request;
+}
+
+function readProof(proofJson: unknown): AddressProof {
+  const fields = givenObject(proofJson, 'proof');
+  const proof = {
+    version: fields.integer('version'),
+    address: fields.text('address'),
+    challenge: fields.text('challenge'),
+    public_key: fields.text('public_key'),
+    signature: fields.text('signature'),
+  };
+  fields.end();
+  return proof;
+}
+
+/** Throws unless the proof answers the request; returns the address. */
+export function verifyAddressProof(
+  requestJson: string,
+  proofJson: string,
+  network: string,
+  nowMillis: number | string,
+): string {
+  started();
+  const verdict = judge(readRequest(requestJson), readProof(proofJson), {
+    network: givenNetwork(network),
+    nowMillis: givenInteger(nowMillis, 'now_millis', Number.MAX_SAFE_INTEGER),
+    verify: verifySignature,
+  });
+  if (!verdict.valid) throw new ModuleError(verdict.reason, `the proof does not hold: ${verdict.reason}`);
+  return written({ address: verdict.address });
+}

@@ -1,0 +1,37 @@
+/** Addresses, payment links and amounts as text. */
+import { burnAddressPayload, formatAddress, keyAddressPayload, parseAddress as parse } from '../protocol/address.ts';
+import { formatCoins, parseAtoms, parseCoins } from '../protocol/amount.ts';
+import { toHex } from '../protocol/bytes.ts';
+import { PUBLIC_KEY_BYTES } from '../protocol/key-sizes.ts';
+import { parsePaymentUri as parseUri } from '../protocol/payment-uri.ts';
+import { givenHex, givenNetwork, givenOr, givenText, written } from './given.ts';
+
+export function addressFromPublicKey(publicKey: string, network: string): string {
+  const payload = keyAddressPayload(givenHex(publicKey, 'public key', PUBLIC_KEY_BYTES));
+  return formatAddress(payload, givenNetwork(network));
+}
+
+/** With a network, an address of another one is refused. */
+export function parseAddress(address: string, network?: string | null): string {
+  const expected = givenOr(network, givenNetwork);
+  const { network: found, kind, payload } = parse(givenText(address, 'address'), expected);
+  return written({ address, network: found, kind, payload_hex: toHex(payload) });
+}
+
+export function burnAddress(network: string): string {
+  return formatAddress(burnAddressPayload(), givenNetwork(network));
+}
+
+export function parsePaymentUri(uri: string, network?: string | null): string {
+  return written(parseUri(givenText(uri, 'link'), givenOr(network, givenNetwork)));
+}
+
+/** From coins, such as 1.25, to atoms. */
+export function parseAmount(coins: string): string {
+  return parseCoins(givenText(coins, 'amount')).toString();
+}
+
+/** From atoms to coins with 8 decimals. */
+export function formatAmount(atoms: string): string {
+  return formatCoins(parseAtoms(givenText(atoms, 'amount')));
+}
