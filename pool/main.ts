@@ -78,7 +78,7 @@ async function writeReport(path: string, report: object): Promise<void> {
   await writeDurably(path, `${JSON.stringify(report, undefined, 2)}\n`);
 }
 
-const PUBLIC_EXITS = { holds: 0, false: 1, unchecked: 3 } as const;
+const PUBLIC_EXITS = { holds: 0, false: 1, unchecked: 3, suspicious: 4 } as const;
 const AUDIT_EXITS = [
   {
     code: PUBLIC_EXITS.holds,
@@ -89,6 +89,10 @@ const AUDIT_EXITS = [
   {
     code: PUBLIC_EXITS.unchecked,
     says: 'with --public: nothing was found to be wrong, and not everything could be checked: no --node-api, a node that lacks something, or no answer from the pool',
+  },
+  {
+    code: PUBLIC_EXITS.suspicious,
+    says: 'with --public: the same, and the pool has held rewards, or been behind the ledger, for longer than an honest pool needs',
   },
 ];
 

@@ -12,6 +12,8 @@ import type { Terms } from './pool-reads.ts';
 
 /** A list waits for rewards, and as long again for one that is held; then some cuts for a pool that is late. */
 const DUE_CUTS = 2 * REGISTRATION_WINDOW + 16;
+/** A reward that no list has so long after its slice's lists were due is withheld (rule 27): four hours. */
+const WITHHELD_CUTS = 5_760;
 const SERVICES = ['pplns', 'solo'] as const;
 const PAGE = 50;
 /** Blocks that a node is asked for in one slice. */
@@ -38,8 +40,18 @@ type Sources = Pick<BooksSources, 'pool' | 'node'>;
 /** `list` as the pool says it: of any form. */
 type Named = { readonly block: string; readonly service: BooksService; readonly list: number | null };
 
-/** `again`: the first list that could not be asked for yet. */
-export type Looked = { readonly missing?: MissingReward | undefined; readonly again?: number | undefined };
+/** Look again when the lists of slice `at` are due, at the lists from `from` on. */
+export type Again = { readonly at: number; readonly from: number };
+
+/**
+ * `withheld`: how many rewards the pool still holds, or puts off to a list that is not there yet, when that has
+ * lasted too long.
+ */
+export type Looked = {
+  readonly missing?: MissingReward | undefined;
+  readonly again?: Again | undefined;
+  readonly withheld?: number | undefined;
+};
 
 /** The newest slice whose lists are due, and the one that the books are in; undefined before the first is due. */
 export function dueSlices(
@@ -86,35 +98,45 @@ export async function lookForRewards(asked: Asked, { address, terms }: Terms, so
     if (found === undefined) return { missing: { why: 'not_named', reward: transaction } };
     (found.service === service ? own : others).push(found);
   }
-  const { missing, again } = await missingList(asked, own, sources);
+  const looked = await missingList(asked, own, { ...sources, cuts });
   // Where this service has a list, the verdict over it looks at the blocks of the other.
   const hasList = own.some(({ list }) => list !== null);
-  if (missing !== undefined || node === null || hasList || others.length > MAX_BLOCKS) return { missing, again };
+  if (looked.missing !== undefined || node === null || hasList || others.length > MAX_BLOCKS) return looked;
   for (const { block } of others) {
     const { extranonce } = await ofNode(node.block({ id: block }));
     if (bookedService(fromHex(extranonce)) === service) return { missing: { why: 'other_service', reward: block } };
   }
-  return {};
+  return looked;
 }
 
 /** Blocks count with the list of their slice or a later one, up to that of the slice that is open now; those that are due must be there. */
 async function missingList(
   { service, slice, from, due, open }: Asked,
   own: readonly Named[],
-  sources: Sources,
+  { cuts, ...sources }: Sources & { readonly cuts: number },
 ): Promise<Looked> {
   const lists = new Map<number, string>();
+  let [held, later] = [0, 0];
   for (const { list, block } of own) {
-    if (list === null) continue;
+    if (list === null) {
+      held++;
+      continue;
+    }
     if (!isWhole(list) || list < slice || list > open) return { missing: { why: 'no_list', reward: block } };
     if (list >= from) lists.set(list, block);
+    if (list > due) later++;
   }
   const ascending = [...lists].sort(([a], [b]) => a - b);
   const ready = ascending.filter(([list]) => list <= due).slice(0, MAX_LISTS);
   for (const [list, block] of ready)
     if (!(await isListed(service, list, sources)) && (await hasWork(service, list, sources)))
       return { missing: { why: 'no_list', reward: block } };
-  return { again: ascending[ready.length]?.[0] };
+  const overdue = slice + Math.ceil(WITHHELD_CUTS / Math.max(1, cuts));
+  if (held + later > 0 && due >= overdue) return { withheld: held + later };
+  const next = ascending[ready.length]?.[0];
+  if (next !== undefined && next <= due) return { again: { at: next, from: next } };
+  // By then the pool may name any list: one that was asked for before, or a still later one. In the end it has to be in one.
+  return held + later === 0 ? {} : { again: { at: Math.min(next ?? overdue, overdue), from: slice } };
 }
 
 type Slices = { readonly slices: readonly { slice: number; credits: unknown; total_work: string }[] };

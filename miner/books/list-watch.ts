@@ -11,7 +11,7 @@ import type { PoolProof } from '../../protocol/pool-proof.ts';
 import { indexedHeight } from './due-rewards.ts';
 import { type FoundBlock, OwnBlocks } from './own-blocks.ts';
 import { judged, PoolSilence, poolReads, type Terms } from './pool-reads.ts';
-import { type Heights, RewardWatch } from './reward-watch.ts';
+import { boundedHeights, type Heights, RewardWatch } from './reward-watch.ts';
 import type { SignedRecord } from './signed-records.ts';
 import { Suspicions } from './suspicions.ts';
 import { TermsMemory } from './terms-memory.ts';
@@ -23,6 +23,7 @@ export type ListAlarmKind =
   | 'block_service'
   | 'block_finder'
   | 'rewards_hidden'
+  | 'rewards_withheld'
   | 'terms_changed';
 
 export type ListWatchDependencies = {
@@ -42,6 +43,8 @@ const MAX_TRIES = 5;
 const MAX_KEPT = 256;
 /** Books that are further behind the ledger than this, an hour, show none of their newest lists: for long, that counts as hiding them. */
 const MAX_BEHIND = 1_440;
+/** A node that follows the chain has a newer cut than this, ten minutes. */
+const OLD_MILLIS = 600_000;
 
 export class ListWatch {
   readonly #address: string;
@@ -124,7 +127,15 @@ export class ListWatch {
     this.#isHeightMissed ||= said === undefined;
     // A node that does not answer is nothing to hold against the pool.
     const known = node === null ? undefined : await indexedHeight(address, node).catch(() => undefined);
-    return { said, known: isWhole(known) ? known : undefined };
+    const isBehind = node !== null && isWhole(known) && (said ?? 0) > known && (await this.#isOld(node));
+    return boundedHeights({ said, known: isWhole(known) && !isBehind ? known : undefined });
+  }
+
+  /** Whether the newest cut of the node is old: then it is the node that is behind. */
+  async #isOld(node: NonNullable<BooksSources['node']>): Promise<boolean> {
+    const newest = await node.cuts({ limit: 1 }).catch(() => undefined);
+    const at = newest?.cuts[0]?.finalized_at_millis;
+    return newest === undefined || (isWhole(at) && this.#dependencies.nowMillis() - at > OLD_MILLIS);
   }
 
   #noteTerms(terms: Terms, { said, known }: Heights): void {

@@ -4,7 +4,7 @@
  */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
-import { dueSlices, type Looked, lookForRewards, NodeSilence } from './due-rewards.ts';
+import { type Again, dueSlices, type Looked, lookForRewards, NodeSilence } from './due-rewards.ts';
 import { judged, type Terms } from './pool-reads.ts';
 import type { Suspicions } from './suspicions.ts';
 
@@ -12,11 +12,18 @@ import type { Suspicions } from './suspicions.ts';
 const MAX_SLICES = 8;
 /** A miner that was away for longer than this many slices begins with these. */
 const MAX_MISSED = 1_024;
-const MAX_AGAIN = 64;
+/** Those that are remembered to be looked at again; with more, no others are added, so that the oldest come to an end. */
+const MAX_AGAIN = 1_024;
+/** Cuts by which the pool may be before the miner's node. */
+const MAX_AHEAD = 240;
 const MALFORMED: Looked = { missing: { why: 'not_named', reward: 'malformed' } };
 
 export type RewardWatchDependencies = Pick<BooksSources, 'pool' | 'node'> & {
-  readonly alarm: (kind: 'rewards_hidden', what: string, fields: Readonly<Record<string, unknown>>) => void;
+  readonly alarm: (
+    kind: 'rewards_hidden' | 'rewards_withheld',
+    what: string,
+    fields: Readonly<Record<string, unknown>>,
+  ) => void;
 };
 
 export type Heights = {
@@ -26,13 +33,19 @@ export type Heights = {
   readonly known: number | undefined;
 };
 
+/** What the pool says, as far as it can be: with a height that it makes up it would put off any list. */
+export const boundedHeights = ({ said, known }: Heights): Heights => ({
+  said: said === undefined || known === undefined ? said : Math.min(said, known + MAX_AHEAD),
+  known,
+});
+
 export class RewardWatch {
   readonly #dependencies: RewardWatchDependencies;
   readonly #suspicions: Suspicions;
   /** By service: the newest slice whose rewards were looked for. */
   readonly #through = new Map<BooksService, number>();
-  /** By `service/slice`: the first list that was not due when the slice was looked at. */
-  readonly #again = new Map<string, number>();
+  /** By `service/slice`: when a slice is looked at again. */
+  readonly #again = new Map<string, Again>();
 
   constructor(dependencies: RewardWatchDependencies, suspicions: Suspicions) {
     this.#dependencies = dependencies;
@@ -66,8 +79,8 @@ export class RewardWatch {
   }
 
   async #later(service: BooksService, terms: Terms, slices: { due: number; open: number }): Promise<void> {
-    const ready = [...this.#again].filter(([name, list]) => name.startsWith(`${service}/`) && list <= slices.due);
-    for (const [name, from] of ready.slice(0, MAX_SLICES))
+    const ready = [...this.#again].filter(([name, { at }]) => name.startsWith(`${service}/`) && at <= slices.due);
+    for (const [name, { from }] of ready.slice(0, MAX_SLICES))
       await this.#isDone({ service, slice: Number(name.split('/')[1]), from }, terms, slices);
   }
 
@@ -80,12 +93,13 @@ export class RewardWatch {
     const { service, slice } = asked;
     const what = `${service}/${slice}`;
     const look = () => lookForRewards({ ...asked, ...slices }, terms, this.#dependencies);
-    const { missing, again } = await judged(look, MALFORMED);
-    if (!this.#suspicions.isSure(`rewards ${what}`, missing !== undefined)) return false;
+    const { missing, again, withheld } = await judged(look, MALFORMED);
+    if (!this.#suspicions.isSure(`rewards ${what}`, missing !== undefined || withheld !== undefined)) return false;
     if (missing !== undefined) this.#dependencies.alarm('rewards_hidden', what, { service, slice, ...missing });
-    this.#again.delete(what);
-    if (again !== undefined) this.#again.set(what, again);
-    for (const oldest of this.#again.keys()) if (this.#again.size > MAX_AGAIN) this.#again.delete(oldest);
+    if (withheld !== undefined)
+      this.#dependencies.alarm('rewards_withheld', what, { service, slice, rewards: withheld });
+    if (again === undefined) this.#again.delete(what);
+    else if (this.#again.has(what) || this.#again.size < MAX_AGAIN) this.#again.set(what, again);
     return true;
   }
 
@@ -98,6 +112,7 @@ export class RewardWatch {
     for (const [service, slice] of Array.isArray(due) ? due : [])
       if (isWhole(slice)) this.#through.set(service as BooksService, slice);
     for (const [name, list] of Array.isArray(again) ? again.slice(-MAX_AGAIN) : [])
-      if (typeof name === 'string' && isWhole(list)) this.#again.set(name, list);
+      if (typeof name === 'string' && isWhole(list?.at) && isWhole(list.from))
+        this.#again.set(name, { at: list.at, from: list.from });
   }
 }

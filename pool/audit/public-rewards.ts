@@ -13,6 +13,8 @@ import { type BlockPlace, fieldsOf, listOf, type PublishedRecord, readBlockPlace
 
 /** A list is made when all rewards of its slice are known, and waits as long again for one that is held (rules 7 and 15). */
 const LIST_CUTS = 2 * REGISTRATION_WINDOW;
+/** So long after the cut that paid it, a reward that no list has is withheld (rule 27): four hours. */
+const WITHHELD_CUTS = 5_760;
 const MAX_BLOCKS = 20_000;
 
 type Listed = Pick<SliceRecord, 'service' | 'slice' | 'slice_cuts'>;
@@ -58,7 +60,7 @@ type Named = BlockPlace & { readonly service: BooksService };
 type Sum = { readonly rewards: number; readonly amount: string };
 
 /** What of the ledger's rewards no list has yet, and what of that cannot be checked; and what a later list has than its own. */
-export type OpenRewards = Sum & { readonly moved: Sum; readonly notChecked: readonly string[] };
+export type OpenRewards = Sum & { readonly moved: Sum; readonly withheld: Sum; readonly notChecked: readonly string[] };
 
 const sumOf = (rewards: readonly LedgerReward[]): Sum => ({
   rewards: rewards.length,
@@ -80,7 +82,9 @@ export async function auditRewards(
   });
   const { first, longest, newest, slicesOf } = slicing(reads);
   const places = new Places(reads.pool);
+  const isLong = ({ height }: LedgerReward) => height + WITHHELD_CUTS <= reads.height;
   let [early, held, later] = [0, 0, 0];
+  const withheld: LedgerReward[] = [];
   for (const reward of open) {
     const anchor = anchorOf(reward);
     if (anchor < first) {
@@ -92,21 +96,26 @@ export async function auditRewards(
     const name = `reward ${reward.transaction} of cut ${reward.height}`;
     const paid = `${reward.amount} atoms paid to the pool`;
     if (named === undefined) findings.add(name, 'in no list', paid, REMEDIES.published);
-    else if (named.credited_with === null) held++;
-    else if (named.credited_with > newest + 1 || isOverdue(named.service, named.credited_with, longest, reads))
+    else if (named.credited_with === null) {
+      held++;
+      if (isLong(reward)) withheld.push(reward);
+    } else if (named.credited_with > newest + 1 || isOverdue(named.service, named.credited_with, longest, reads))
       findings.add(
         name,
         `credited with slice ${named.credited_with} of ${named.service}`,
         named.credited_with > newest + 1 ? `${paid}; that slice is not open yet` : `${paid} that are not in that list`,
         REMEDIES.published,
       );
-    else later++;
+    else {
+      later++;
+      if (isLong(reward)) withheld.push(reward);
+    }
   }
   const notChecked: string[] = [];
   if (early > 0) notChecked.push(`${early} rewards of the pool’s address for work before its first slice`);
   if (held > 0) notChecked.push(`${held} rewards that the pool holds and credits to nobody yet`);
   if (later > 0) notChecked.push(`${later} rewards that the pool says a list will have that is not there yet`);
-  return { ...sumOf(open), moved: sumOf(moved), notChecked };
+  return { ...sumOf(open), moved: sumOf(moved), withheld: sumOf(withheld), notChecked };
 }
 
 /**

@@ -24,8 +24,14 @@ import { auditRewards, CreditedBlocks, type OpenRewards } from './public-rewards
 import { type PublishedRecord, readLeaf, readRecord } from './public-rows.ts';
 import { type ReadTerms, readTerms } from './public-terms.ts';
 
-/** `false`: something does not hold. `unchecked`: nothing was found to be wrong, and not everything could be checked. */
-export type PublicVerdict = 'holds' | 'unchecked' | 'false';
+/**
+ * `false`: something does not hold. `unchecked`: nothing was found to be wrong, and not everything could be checked. `suspicious`: the same, and it has been so for longer than
+ * an honest pool needs (rule 27).
+ */
+export type PublicVerdict = 'holds' | 'unchecked' | 'suspicious' | 'false';
+
+/** What has honest reasons, and should have ended by now. */
+export type Suspicion = { readonly name: 'rewards_withheld' | 'books_behind'; readonly says: string };
 
 export type PublicReport = {
   readonly verdict: PublicVerdict;
@@ -49,6 +55,7 @@ export type PublicReport = {
   readonly ledger_height: number | null;
   /** What was not checked at all. */
   readonly not_checked: readonly string[];
+  readonly suspicions: readonly Suspicion[];
   readonly differences: number;
   readonly findings: readonly Finding[];
 };
@@ -61,6 +68,8 @@ const FOLLOWED: NotChecked = 'later_list';
 
 /** Cuts by which a node may be behind the pool's, or the pool's books behind the node. */
 const MAX_LAG = 16;
+/** An hour: books that are further behind the ledger show none of what is due. */
+const MAX_BEHIND = 1_440;
 /** Slices of one service: twenty years and more. */
 const MAX_RECORDS = 200_000;
 const MAX_LEAVES = 2_000_000;
@@ -89,6 +98,7 @@ class PublicAudit {
   /** The newest cut that the books had taken in before records were read, as the pool says: what was due by then is in the records. */
   #reached = 0;
   readonly #notChecked: string[] = [];
+  readonly #suspicions: Suspicion[] = [];
   /** Lists of one service ask for the same pages again and again. */
   readonly #answers = new Map<string, Promise<unknown>>();
 
@@ -166,6 +176,7 @@ class PublicAudit {
       moved: this.#moved,
       ledger_height: money?.height ?? null,
       not_checked: this.#notChecked,
+      suspicions: this.#suspicions,
       differences: findings.count,
       findings: findings.list,
     };
@@ -206,6 +217,8 @@ class PublicAudit {
       this.#notChecked.push(`cuts ${money.height + 1} to ${height}: the node has not read them`);
     if (this.#reached + MAX_LAG < money.height)
       this.#notChecked.push(`cuts ${this.#reached + 1} to ${money.height}: the pool’s books have not taken them in`);
+    const behind = money.height - this.#reached;
+    if (behind > MAX_BEHIND) this.#suspicions.push({ name: 'books_behind', says: `by ${behind} cuts` });
     const reads = {
       pool: this.#sources.pool,
       records: this.#records,
@@ -217,11 +230,14 @@ class PublicAudit {
     this.#isFollowed = true;
     this.#notChecked.push(...open.notChecked);
     this.#moved = open.moved;
+    const { rewards, amount } = open.withheld;
+    if (rewards > 0) this.#suspicions.push({ name: 'rewards_withheld', says: `${rewards} rewards, ${amount} atoms` });
     return { rewards: open.rewards, amount: open.amount };
   }
 
   #verdict(): PublicVerdict {
     if (this.#findings.count > 0) return 'false';
+    if (this.#suspicions.length > 0) return 'suspicious';
     const isComplete = Object.keys(this.#missing).every(
       (each) => each === NEVER_CHECKED || (each === FOLLOWED && this.#isFollowed),
     );

@@ -43,9 +43,16 @@ export function reportText(report: AuditReport): string {
   return textOf(lines);
 }
 
+const SUSPICIONS: Readonly<Record<PublicReport['suspicions'][number]['name'], string>> = {
+  rewards_withheld: 'for hours the pool has credited nobody with rewards that it was paid',
+  books_behind: 'the books of the pool are more than an hour behind the ledger',
+};
+
 const VERDICTS: Readonly<Record<PublicReport['verdict'], (report: PublicReport) => string>> = {
   holds: () => 'Verdict: no difference was found.',
   unchecked: () => 'Verdict: nothing was found to be wrong, and not everything could be checked (exit code 3).',
+  suspicious: () =>
+    'Verdict: suspicious. Nothing was found to be wrong, and it lasts longer than it should (exit code 4). Ask the operator.',
   false: ({ differences }) => `Verdict: what the pool publishes does not hold: ${differences} differences.`,
 };
 
@@ -68,6 +75,8 @@ export function publicReportText(report: PublicReport): string {
     );
   for (const [why, count] of Object.entries(report.missing)) lines.push(`Not checked in ${count} lists: ${why}`);
   for (const each of report.not_checked) lines.push(`Not checked: ${each}`);
+  for (const { name, says } of report.suspicions)
+    lines.push(`SUSPICION (${name}): ${SUSPICIONS[name]}: ${visible(says)}`);
   lines.push(VERDICTS[report.verdict](report));
   return textOf(lines);
 }

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { LedgerReads } from '../../pool/audit/ledger.ts';
+import { publicReportText } from '../../pool/audit/report.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { commitmentPayload, headAt, readCommitment } from '../../protocol/books-commitment.ts';
 import type { SliceRecord } from '../../protocol/books-slice.ts';
@@ -157,4 +158,23 @@ test('payouts that all commit to the first slice hold nothing of what came later
   );
   expect(report.findings).toEqual([]);
   expect(report.verdict).toBe('unchecked');
+});
+
+test('books that stand still are suspicious: by the cut that they name, nothing of the last hours is due', async () => {
+  const reads = unpaidLedger(ledger) as Pick<LedgerReads, 'addressChanges'>;
+  const node = (height: number) =>
+    ({
+      ...reads,
+      addressChanges: async (asked: never) => ({ ...(await reads.addressChanges(asked)), indexed_height: height }),
+    }) as LedgerReads;
+  const at = (height: number) =>
+    auditLie(books.sql, node(height), (path, answer: object) =>
+      /^(payments|commitments)/.test(path) ? { payments: [], commitments: [] } : answer,
+    );
+  const late = await at(LATER + 1_440);
+  expect([late.verdict, late.suspicions]).toEqual(['unchecked', []]);
+  const stopped = await at(LATER + 1_441);
+  expect([stopped.findings, stopped.verdict]).toEqual([[], 'suspicious']);
+  expect(stopped.suspicions).toEqual([{ name: 'books_behind', says: 'by 1441 cuts' }]);
+  expect(publicReportText(stopped)).toMatch(/SUSPICION \(books_behind\)[\s\S]*Verdict: suspicious/);
 });

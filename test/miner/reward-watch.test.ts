@@ -44,7 +44,7 @@ test('rewards that the ledger paid and that no list has in time', async () => {
       answers.set(`slices/solo/${SLICE}/blocks`, { blocks: [...others, ...taken] });
     }),
   ).toEqual([`rewards_hidden pplns/${SLICE}`]);
-  // What it holds is no cause for alarm, nor a pool that nobody has worked for, nor a node that is behind.
+  // What it holds is no cause for alarm for some hours, nor a pool that nobody has worked for, nor a node that is behind.
   const held = taken.map((each) => ({ ...each, credited_with: null }));
   expect(
     await run((answers) => {
@@ -202,4 +202,148 @@ test('no slice is passed over, and one that looks wrong is looked at until that 
   for (let i = 0; i < 4; i++) await round();
   expect([watch.isSuspicious, alarms]).toEqual([false, [`rewards_hidden pplns/${hidden}`]]);
   for (let slice = start; slice <= due(); slice++) expect(looked).toContain(`slices/pplns/${slice}/blocks`);
+});
+
+const HELD_CUTS = 5_760;
+/** The list of a slice is due, and four hours have passed since all its rewards were paid. */
+const LONG_DUE = DUE_HEIGHT + Math.ceil(HELD_CUTS / SLICE_CUTS) * SLICE_CUTS;
+
+test('rewards that the pool holds, or puts off from list to list, for hours: told under a name of its own', async () => {
+  const ids = truth.proof.blocks.map(({ block_id }) => block_id);
+  const paid = [...(truth.evidence.rewards ?? [])].map(
+    ([transaction, { amount }]) => [transaction, { amount, height: SLICE * SLICE_CUTS + 97 }] as const,
+  );
+  const lie: Lie = { ...truth, evidence: { ...truth.evidence, rewards: new Map(paid) } };
+  for (const isNode of [true, false]) {
+    const { watch, alarms, answers, heights } = watched(lie, { node: isNode, isExact: true });
+    const blocks = `slices/pplns/${SLICE}/blocks`;
+    const say = (list: number | null) =>
+      answers.set(blocks, { blocks: ids.map((block_id) => ({ block_id, credited_with: list })) });
+    const to = (height: number) => Object.assign(heights, { node: height, pool: height });
+    watch.works('pplns');
+    say(null);
+    await twice(() => watch.round());
+    expect(alarms).toEqual([]);
+    for (let slice = SLICE + 1; slice <= Math.floor(LONG_DUE / SLICE_CUTS); slice++) {
+      for (const service of ['pplns', 'solo']) answers.set(`slices/${service}/${slice}/blocks`, NO_BLOCKS);
+      answers.set(`slices/pplns?limit=1&cursor=${slice + 1}-0`, { slices: [{ slice, credits: {} }] });
+    }
+    // Each time that somebody looks, it is the list of the slice that is open.
+    for (let height = DUE_HEIGHT, looks = 0; height < LONG_DUE; height += 5 * SLICE_CUTS) {
+      to(height);
+      say(looks++ % 2 === 0 ? null : Math.floor(height / SLICE_CUTS));
+      await twice(() => watch.round());
+    }
+    expect(alarms).toEqual([]);
+    to(LONG_DUE);
+    say(null);
+    await twice(() => watch.round());
+    expect(alarms, `node ${isNode}`).toEqual([`rewards_withheld pplns/${SLICE}`]);
+    await twice(() => watch.round());
+    expect(alarms).toHaveLength(1);
+  }
+});
+
+test('a pool that holds all rewards of all slices is told of, however many slices there are', async () => {
+  const first = { from_slice: 0, slice_cuts: 4, window_thousandths: 1, fee_ppm: 0 };
+  const alarms: string[] = [];
+  let [minute, height] = [0, 10_000];
+  const options = {
+    ...{ note: () => undefined, nowMillis: () => minute * 60_000, node: null },
+    alarm: (kind: string, what: string) => void alarms.push(`${kind} ${what}`),
+    pool: async (path: string) => {
+      if (path === 'terms') return { address: 'x', height, terms: { pplns: [first], solo: [first] } };
+      const slice = Number(path.split('/')[2]);
+      const held = { block_id: slice.toString(16).padStart(96, '0'), credited_with: null };
+      return path.endsWith('blocks') ? { blocks: path.includes('pplns') ? [held] : [] } : { slices: [] };
+    },
+  };
+  let watch = new ListWatch(ADDRESS, options as never);
+  for (; alarms.length === 0 && height < 20_000; height += 24) {
+    minute++;
+    watch.works('pplns');
+    await watch.round();
+    const saved = JSON.parse(JSON.stringify(watch.save()));
+    watch = new ListWatch(ADDRESS, options as never);
+    watch.restore(saved);
+    watch.works('pplns');
+    await watch.round();
+    minute++;
+    await watch.round();
+  }
+  expect(alarms[0]).toMatch(/^rewards_withheld pplns/);
+  expect(height).toBeLessThan(10_000 + HELD_CUTS + 1_000);
+});
+
+test('a height that is far above the ledger’s puts no list off, and terms are remembered of the slice that is open', async () => {
+  const ids = truth.proof.blocks.map(({ block_id }) => block_id);
+  const { watch, alarms, answers, heights } = watched(truth);
+  heights.pool = 1_000_000_000;
+  answers.set(`slices/pplns/${SLICE}/blocks`, {
+    blocks: ids.map((block_id) => ({ block_id, credited_with: 1_000_000 })),
+  });
+  watch.works('pplns');
+  await twice(() => watch.round());
+  expect(alarms).toContain(`rewards_hidden pplns/${SLICE}`);
+  const { terms } = watch.save() as { terms: [string, string][] };
+  const slices = terms.map(([name]) => Number(name.split('/')[1]));
+  for (const slice of slices) expect(slice).toBeLessThanOrEqual(Math.ceil((heights.node + 240) / SLICE_CUTS));
+});
+
+test('a node whose newest cut is old is behind: nothing is held against the pool for it', async () => {
+  const ids = truth.proof.blocks.map(({ block_id }) => block_id);
+  const { watch, alarms, answers, heights, head } = watched(truth, { nowMillis: 36_000_000 });
+  head.millis = 0;
+  heights.pool = DUE_HEIGHT + 10_000;
+  answers.set(`slices/pplns/${SLICE}/blocks`, {
+    blocks: ids.map((block_id) => ({ block_id, credited_with: Math.floor((heights.pool as number) / SLICE_CUTS) })),
+  });
+  watch.works('pplns');
+  await twice(() => watch.round());
+  expect(alarms).toEqual([]);
+});
+
+test('a list that was named first and an earlier one that is not there, named later', async () => {
+  const ids = truth.proof.blocks.map(({ block_id }) => block_id);
+  const { watch, alarms, answers, heights } = watched(truth, { node: false });
+  const say = (list: number) =>
+    answers.set(`slices/pplns/${SLICE}/blocks`, { blocks: ids.map((block_id) => ({ block_id, credited_with: list })) });
+  for (let slice = SLICE + 1; slice < SLICE + 4; slice++)
+    for (const service of ['pplns', 'solo']) answers.set(`slices/${service}/${slice}/blocks`, NO_BLOCKS);
+  answers.set(`slices/pplns?limit=1&cursor=${SLICE + 2}-0`, { slices: [{ slice: SLICE + 1, credits: null }] });
+  say(SLICE + 3);
+  watch.works('pplns');
+  await twice(() => watch.round());
+  heights.pool = DUE_HEIGHT + 3 * SLICE_CUTS;
+  say(SLICE + 1);
+  await twice(() => watch.round());
+  expect(alarms).toContain(`rewards_hidden pplns/${SLICE}`);
+});
+
+test('blocks in more lists than are asked for at a time: the others have their turn, and one that is not there is found', async () => {
+  const lists = Array.from({ length: 12 }, (_, i) => SLICE + i);
+  const { watch, alarms, answers } = watched(truth, { node: false, height: DUE_HEIGHT + 20 * SLICE_CUTS });
+  const due = SLICE + 20;
+  const asked: string[] = [];
+  const missing = SLICE + 11;
+  const record = (slice: number) => ({ slices: [{ slice, credits: slice === missing ? null : {}, total_work: '1' }] });
+  for (const list of lists) answers.set(`slices/pplns?limit=1&cursor=${list + 1}-0`, record(list));
+  for (let slice = SLICE; slice <= due; slice++)
+    for (const service of ['pplns', 'solo']) answers.set(`slices/${service}/${slice}/blocks`, NO_BLOCKS);
+  const named = lists.map((list) => ({ block_id: list.toString(16).padStart(96, '0'), credited_with: list }));
+  answers.set(`slices/pplns/${SLICE}/blocks`, { blocks: named });
+  const get = answers.get.bind(answers);
+  answers.get = (path: string) => {
+    if (path.includes('limit=1&')) asked.push(path);
+    return get(path);
+  };
+  // It was looked at up to the slice before.
+  watch.restore({ looked: [], judged: [], blocks: [], due: [['pplns', SLICE - 1]], again: [] });
+  watch.works('pplns');
+  await watch.round();
+  expect([asked.length, alarms]).toEqual([12, []]);
+  await twice(() => watch.round());
+  expect(alarms).toEqual([`rewards_hidden pplns/${SLICE}`]);
+  // Those of the first look are not asked for again.
+  expect(asked.filter((path) => path.includes(`cursor=${SLICE + 1}-0`))).toHaveLength(1);
 });

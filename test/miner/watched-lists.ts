@@ -17,23 +17,34 @@ export function watched(
     readonly node?: boolean;
     readonly blocks?: Readonly<Record<string, string[]>>;
     readonly height?: number;
+    readonly nowMillis?: number;
+    /** The node tells only what is after the height that it is asked about. */
+    readonly isExact?: boolean;
   } = {},
 ) {
   const { pool, node: told } = sourcesOf(lie);
   const { height = DUE_HEIGHT } = options;
   const heights: { node: number; pool: number | undefined } = { node: height, pool: height };
+  /** When the node's newest cut was made. */
+  const head: { millis: number | undefined } = { millis: undefined };
   const node = {
     ...told,
-    addressChanges: async (asked: never) => ({
-      ...(await told?.addressChanges(asked)),
-      indexed_height: heights.node,
-    }),
+    cuts: async (asked: { before?: number }) => {
+      if (asked.before !== undefined) return told?.cuts(asked as never);
+      return { cuts: [{ height: heights.node, finalized_at_millis: head.millis }] };
+    },
+    addressChanges: async (asked: { after_height: number }) => {
+      const answer = await told?.addressChanges(asked as never);
+      const isAfter = (each: { finalized_height: number }) => each.finalized_height > asked.after_height;
+      const changes = options.isExact === true ? answer?.changes.filter(isAfter) : answer?.changes;
+      return { ...answer, changes, indexed_height: heights.node };
+    },
   } as typeof told;
   /** What the pool answers instead. */
   const answers = new Map<string, unknown>();
   const alarms: string[] = [];
   const notes: string[] = [];
-  let now = 0;
+  let now = options.nowMillis ?? 0;
   const answered = async (path: string): Promise<unknown> => {
     const instead = answers.get(path);
     if (instead instanceof Error) throw instead;
@@ -53,7 +64,7 @@ export function watched(
     note: (message) => void notes.push(message),
     nowMillis: () => (now += 60_000),
   });
-  return { watch, alarms, notes, answers, heights };
+  return { watch, alarms, notes, answers, heights, head };
 }
 
 /** What looks false is read again before the pool is accused. */

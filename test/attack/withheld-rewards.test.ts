@@ -1,0 +1,48 @@
+/**
+ * A pool that never credits its miners with what it was paid, and has a reason each time: it holds every reward, or names a list that is still to come. That can
+ * be so for an hour. When it lasts, the audit says it under a name of its own.
+ */
+import { expect, test } from 'vitest';
+import { Findings } from '../../pool/audit/findings.ts';
+import { auditRewards, CreditedBlocks } from '../../pool/audit/public-rewards.ts';
+import { rewardTransaction } from '../../protocol/books-verdict.ts';
+import { toHex } from '../../protocol/bytes.ts';
+import { pattern } from '../../vectors/generate/pattern.ts';
+
+const WITHHELD = 5_760;
+const ids = [0, 1, 2].map((i) => toHex(pattern(`withheld ${i}`, 48)));
+/** Of anchors 0, 1 and 2. */
+const rewards = ids.map((id, i) => ({ transaction: rewardTransaction(id), height: 96 + i, amount: 100n }));
+
+async function auditAt(height: number, list: number | null) {
+  const findings = new Findings();
+  const newest = Math.floor(height / 240) - 1;
+  const records = ['pplns', 'solo'].map((service) => [
+    service,
+    [0, newest].map((slice) => ({ service, slice, slice_cuts: 240, total_work: '1' })),
+  ]);
+  const open = await auditRewards(
+    { rewards },
+    {
+      pool: async (path) => ({
+        blocks: path.includes('pplns')
+          ? ids.map((block_id) => ({ block_id, state: list === null ? 'held' : 'paid', credited_with: list }))
+          : [],
+      }),
+      ...{ records: new Map(records as never), credited: new CreditedBlocks(findings), height },
+    },
+    findings,
+  );
+  return { findings: findings.list, withheld: open.withheld, notChecked: open.notChecked };
+}
+
+test('all rewards held, or put off to the list of the slice that is open whenever somebody looks', async () => {
+  const openAt = (height: number) => Math.floor(height / 240);
+  for (const listAt of [() => null, openAt]) {
+    const early = 96 + WITHHELD - 1;
+    expect(await auditAt(early, listAt(early))).toMatchObject({ findings: [], withheld: { rewards: 0, amount: '0' } });
+    const late = 98 + WITHHELD;
+    expect(await auditAt(late, listAt(late))).toMatchObject({ findings: [], withheld: { rewards: 3, amount: '300' } });
+    expect((await auditAt(late, listAt(late))).notChecked).toHaveLength(1);
+  }
+});
