@@ -4,6 +4,7 @@
  * one is killed.
  */
 import { existsSync } from 'node:fs';
+import module from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { findNode, NODE_MAJOR, noNodeMessage, runChild } from '../scripts/ready/carried-node.mjs';
@@ -24,6 +25,8 @@ export async function launch(name, folder) {
   if (!existsSync(main)) return fail('this program is not built yet (see CHANGELOG.md)', 2);
   watchParent(endThisProcess);
   if (Number(process.versions.node.split('.')[0]) >= NODE_MAJOR) {
+    // Compiled code is kept beside the sources, where only those can write who could change the sources too. Half of a start; without the right to write nothing is kept.
+    module.enableCompileCache?.(join(root, 'build', 'compile-cache'));
     process.argv[1] = main;
     await import(pathToFileURL(main).href);
     return;

@@ -59,7 +59,9 @@ export class IndexUnavailable extends Error {
   }
 }
 
-const END = placeBytes(Number.MAX_SAFE_INTEGER, 0xffffffff);
+/** Behind everything in a cut. */
+const lastPlace = (height: number): Buffer => placeBytes(height, 0xffffffff);
+const END = lastPlace(Number.MAX_SAFE_INTEGER);
 
 function unspentOf([at, value]: Entry): IndexedOutput {
   const bytes = asBuffer(value);
@@ -205,7 +207,12 @@ export class IndexReader {
     const prefix = key(SPACES.event, address);
     const start = Buffer.concat([prefix, after, Buffer.of(0)]);
     const { value } = await this.#at(async () => {
-      const open = openEvents(this.#reader.get(key(SPACES.balance, address)));
+      const record = this.#reader.get(key(SPACES.balance, address));
+      // A wallet asks after every cut about all its addresses, and hardly any of them was touched: those cost one lookup and no range.
+      if (record === undefined || Buffer.compare(after, lastPlace(decodeBalance(record).changed)) >= 0) return [];
+      const open = openEvents(record);
+      const [oldest] = open;
+      if (oldest !== undefined && Buffer.compare(eventOrder(oldest), after) <= 0) return open;
       const pages = Math.ceil(limit / PAGE_EVENTS) + 1;
       const [containing, following] = await Promise.all([
         this.#reader.values(prefix, start, { limit: 1, reverse: true }),

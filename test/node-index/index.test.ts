@@ -16,6 +16,7 @@ import {
 } from '../../node/index/index-keys.ts';
 import { IndexReader, IndexUnavailable, type PlacedEvent } from '../../node/index/index-reader.ts';
 import { rebuildIndex } from '../../node/index/rebuild.ts';
+import type { StoreReader } from '../../node/store/cut-indexer.ts';
 import { LedgerStore } from '../../node/store/ledger-store.ts';
 import { count, seed } from '../level.ts';
 import { Bed, createdFor } from '../node/bed.ts';
@@ -123,6 +124,35 @@ test('history and changes are the same events, whatever the pages', async () => 
       expect(forwards).toEqual(expected.filter((text) => Number(text.split(' ')[0]) > from));
     }
   }
+});
+
+test('an address without news costs no range of the store', async () => {
+  const bed = await Bed.open({ dependencies: { indexers: [addressIndex] } });
+  onTestFinished(() => bed.close());
+  await play(bed, 20);
+  const head = bed.node.chain.head().height;
+  const reader = bed.node.chain.reader(INDEX_NAME);
+  let ranges = 0;
+  const counted: StoreReader = {
+    get: (key) => reader.get(key),
+    range: (...range) => reader.range(...range),
+    values: (...range) => {
+      ranges++;
+      return reader.values(...range);
+    },
+  };
+  const index = new IndexReader(counted, () => head);
+  const changed = new Map<string, number>();
+  for (let height = 0; height <= head; height++)
+    for (const { address } of await index.changes(height, 0, 100_000))
+      changed.set(Buffer.from(address).toString('hex'), height);
+  ranges = 0;
+  for (const [name, height] of [...changed, ['00'.repeat(49), 0] as const]) {
+    const address = Buffer.from(name, 'hex');
+    expect(await index.eventsAfter(address, placeBytes(height, 0xffffffff), head, 16)).toEqual([]);
+    expect(await index.eventsAfter(address, placeBytes(head, 0xffffffff), head, 16)).toEqual([]);
+  }
+  expect(ranges).toBe(0);
 });
 
 test('a rebuild gives the same index, byte for byte', async () => {
