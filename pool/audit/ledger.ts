@@ -64,6 +64,9 @@ async function auditBlocks(
     for (const row of rows) {
       const id = row.block_id.toString('hex');
       const name = `block ${id}`;
+      // Paid after the ledger was read: the books have gone on.
+      const settled = Number(row.settled_height ?? 0);
+      if (row.state === 'paid' && settled > through && settled <= (await reachedBy(sql))) continue;
       const transaction = rewardTransaction(id);
       const paid = rewards.get(transaction);
       rewards.delete(transaction);

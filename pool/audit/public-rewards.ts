@@ -54,6 +54,8 @@ export type RewardReads = {
   readonly credited: CreditedBlocks;
   /** What was due by this cut is in the records: both the pool, as it says, and the node had it before they were read. */
   readonly height: number;
+  /** The cut that the node is at by now. Where the pool credits a block is read last, perhaps hours after the records. */
+  readonly now: () => Promise<number>;
 };
 
 type Named = BlockPlace & { readonly service: BooksService };
@@ -66,6 +68,8 @@ const sumOf = (rewards: readonly LedgerReward[]): Sum => ({
   rewards: rewards.length,
   amount: String(rewards.reduce((sum, { amount }) => sum + amount, 0n)),
 });
+
+const listName = ({ credited_with: slice, service }: Named): string => `credited with slice ${slice} of ${service}`;
 
 const anchorOf = ({ height }: LedgerReward): number => height - REGISTRATION_WINDOW;
 
@@ -80,7 +84,9 @@ export async function auditRewards(
     const list = reads.credited.listOf(reward.transaction);
     return list !== undefined && list.slice > Math.floor(anchorOf(reward) / list.slice_cuts);
   });
-  const { first, longest, newest, slicesOf } = slicing(reads);
+  const { first, longest, shortest, newest, slicesOf } = slicing(reads);
+  const isOpen = async (slice: number) =>
+    slice <= newest + 1 || slice <= Math.floor((await reads.now()) / Math.max(1, shortest));
   const places = new Places(reads.pool);
   const isLong = ({ height }: LedgerReward) => height + WITHHELD_CUTS <= reads.height;
   let [early, held, later] = [0, 0, 0];
@@ -99,13 +105,10 @@ export async function auditRewards(
     else if (named.credited_with === null) {
       held++;
       if (isLong(reward)) withheld.push(reward);
-    } else if (named.credited_with > newest + 1 || isOverdue(named.service, named.credited_with, longest, reads))
-      findings.add(
-        name,
-        `credited with slice ${named.credited_with} of ${named.service}`,
-        named.credited_with > newest + 1 ? `${paid}; that slice is not open yet` : `${paid} that are not in that list`,
-        REMEDIES.published,
-      );
+    } else if (!(await isOpen(named.credited_with)))
+      findings.add(name, listName(named), `${paid}; that slice is not open yet`, REMEDIES.published);
+    else if (isOverdue(named.service, named.credited_with, longest, reads))
+      findings.add(name, listName(named), `${paid} that are not in that list`, REMEDIES.published);
     else {
       later++;
       if (isLong(reward)) withheld.push(reward);
@@ -129,6 +132,7 @@ function slicing({ records }: RewardReads) {
   return {
     first: Math.min(...firsts.map((each) => each.slice * each.slice_cuts)),
     longest: Math.max(0, ...lengths),
+    shortest: Math.min(...lengths),
     newest: Math.max(-1, ...SERVICES.map((service) => records.get(service)?.at(-1)?.slice ?? -1)),
     slicesOf: (anchor: number): number[] => [...new Set(lengths.map((cuts) => Math.floor(anchor / cuts)))],
   };

@@ -224,6 +224,7 @@ class PublicAudit {
       records: this.#records,
       credited: this.#blocks,
       height: Math.min(this.#reached, money.height),
+      now: () => heightOf(this.#sources.node as NonNullable<BooksSources['node']>, money),
     };
     const open = await this.#section('rewards', () => auditRewards(money, reads, this.#findings), null);
     if (open === null) return null;

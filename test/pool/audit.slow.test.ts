@@ -8,6 +8,7 @@ import { COVERAGE } from '../../pool/audit/coverage.ts';
 import type { LedgerReads } from '../../pool/audit/ledger.ts';
 import type { Sql } from '../../pool/database/connect.ts';
 import { formatAddress } from '../../protocol/address.ts';
+import { rewardTransaction } from '../../protocol/books-verdict.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { openAuditBed, POOL } from './audit-bed.ts';
@@ -253,4 +254,38 @@ test('every table is audited or named as not audited', async () => {
   expect(unknown).toEqual([]);
   const there = new Set(rows.map((row) => row.name));
   expect(Object.keys(COVERAGE).filter((name) => !there.has(name) && name !== 'shares')).toEqual([]);
+});
+
+test('a block that is paid while the audit runs is no difference; one that names a cut to come is', async () => {
+  const id = `(select min(block_id) from blocks where state = 'paid')`;
+  for (const [settled, isFound] of [
+    [250, false],
+    [260, true],
+  ] as const)
+    await books.sql
+      .begin(async (tx) => {
+        await tx.unsafe('alter table blocks disable trigger user');
+        const [row] = await tx.unsafe(`select block_id from blocks where block_id = ${id}`);
+        const transaction = rewardTransaction(row?.block_id.toString('hex'));
+        const reads = ledger as Pick<LedgerReads, 'addressChanges'>;
+        const node = {
+          ...ledger,
+          addressChanges: async (asked: Parameters<LedgerReads['addressChanges']>[0]) => {
+            const page = await reads.addressChanges(asked);
+            // The books go on while the ledger is read.
+            await tx.unsafe(`update settings set value = '250' where name = 'chain_height'`);
+            await tx.unsafe(
+              `update blocks set settled_height = ${settled}, anchor_height = ${settled - 96} where block_id = ${id}`,
+            );
+            return { ...page, changes: page.changes.filter((each) => each.transaction_id !== transaction) };
+          },
+        } as LedgerReads;
+        const { findings } = await audit(tx as unknown as Sql, {
+          ...{ network: 'development', ledger: { node, poolAddress: POOL } },
+        });
+        const named = findings.filter(({ what }) => what.includes('paid by the ledger'));
+        expect(named.length > 0, String(settled)).toBe(isFound);
+        throw new Error('undo');
+      })
+      .catch((error: Error) => expect(error.message).toBe('undo'));
 });
