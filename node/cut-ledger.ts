@@ -27,6 +27,8 @@ export interface CutLedger {
   certificate(height: number): Certificate | undefined;
   block(id: Bytes): BlockRecord | undefined;
   blockBody(id: Bytes): Bytes | undefined;
+  /** Until signatures of these blocks, or of all that wait, are checked that are being checked, at most so long: then making or executing a cut is quick. */
+  settled(millis: number, ids?: readonly Bytes[]): Promise<void>;
   /** The next cut from the blocks that wait. */
   make(parts: CutParts): AppliedCut;
   /** Whether the block waits here, with its body. */
@@ -61,6 +63,7 @@ export type CutLedgerParts = {
   readonly pool: WorkPool;
   readonly committee: CutLedger['committee'];
   submit(header: Bytes, body: Bytes, cutMillis: number): Promise<Submission>;
+  readonly settled: CutLedger['settled'];
   readonly finish: CutLedger['commit'];
   readonly fail: CutLedger['fail'];
 };
@@ -104,6 +107,7 @@ export const cutLedgerOf = (parts: CutLedgerParts): CutLedger => {
     certificate: (height) => chain.certificate(height),
     block: (id) => chain.block(id),
     blockBody: (id) => chain.blockBody(id),
+    settled: parts.settled,
     make: (cut) => {
       const chosen = parts.cuts.choose(cut.timestampMillis);
       return executions.run(chosen, (blocks) => parts.cuts.make(blocks, cut));

@@ -21,6 +21,7 @@ import type { AppliedCut } from './ledger/apply-cut.ts';
 import type { CutEffects } from './ledger/effects.ts';
 import { nameOf } from './ledger/registration.ts';
 import { Admission } from './mempool/admission.ts';
+import { ChecksAhead } from './mempool/checks-ahead.ts';
 import { operationsToRecheck } from './mempool/impossible-operations.ts';
 import { Mempool } from './mempool/mempool.ts';
 import { SignatureWorkers } from './mempool/signature-workers.ts';
@@ -108,6 +109,7 @@ class EmbeddedNode implements ConsensusNode {
   readonly #workers: SignatureWorkers;
   readonly #verified = new VerifiedTransactions();
   readonly #admission: Admission;
+  readonly #ahead: ChecksAhead;
   readonly #templates: TemplateMaker;
   readonly #clock: CutClock | undefined;
   readonly #cutMillis: number;
@@ -169,6 +171,12 @@ class EmbeddedNode implements ConsensusNode {
         sealing: () => this.#sealing,
       },
     );
+    this.#ahead = new ChecksAhead({
+      isVerified: (transaction) => this.#verified.has(transaction),
+      output: (outpoint) => this.chain.output(outpoint),
+      verify: (transaction, spends) => this.#admission.verifyAhead(transaction, spends),
+      log: dependencies.log,
+    });
     this.#templates = new TemplateMaker({
       network: this.chain.network,
       powEpochLength: genesis.powEpochLength,
@@ -204,6 +212,7 @@ class EmbeddedNode implements ConsensusNode {
       pool: this.#pool,
       committee: (height) => this.chain.committeeOf(height),
       submit: (header, body, cutMillis) => this.#door.submit(header, body, 'relayed', cutMillis),
+      settled: (millis, ids) => this.#ahead.settled(millis, ids),
       finish: async (cut, certificate) => void (await this.#oneCut(() => this.#finish(cut, certificate))),
       fail: (error) => this.#stop(error),
     });
@@ -262,25 +271,13 @@ class EmbeddedNode implements ConsensusNode {
   #onAccepted(block: WaitingBlock): void {
     const { record } = block;
     this.mempool.carried(nameOf(block.id), block.transactions);
-    this.#verifyAhead(block);
+    this.#ahead.begin(block);
     this.#dependencies.log.debug('block accepted', {
       block: block.id,
       anchor: record.anchorHeight,
       origin: record.origin,
     });
     this.#listeners.emit('block', record);
-  }
-
-  /** Signatures that this node has not seen are checked in the workers now, so that the cut need not wait for them. */
-  #verifyAhead({ transactions }: WaitingBlock): void {
-    for (const transaction of transactions) {
-      if (this.#verified.has(transaction)) continue;
-      const spends = transaction.body.inputs.map((outpoint) => this.chain.output(outpoint));
-      if (spends.some((output) => output === undefined)) continue;
-      this.#admission
-        .verifyAhead(transaction, spends as NonNullable<(typeof spends)[number]>[])
-        .catch((error) => this.#dependencies.log.debug('signatures were not checked ahead', { error }));
-    }
   }
 
   #release(id: Bytes): void {

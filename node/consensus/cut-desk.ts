@@ -8,7 +8,7 @@ import type { CutLedger } from '../cut-ledger.ts';
 import type { AppliedCut } from '../ledger/apply-cut.ts';
 import { nameOf } from '../ledger/registration.ts';
 import type { Peer, Proposal } from './effects.ts';
-import { earliestMillis } from './pace.ts';
+import { earliestMillis, tickMillis } from './pace.ts';
 import { bitsOf, type CutName, type Proof } from './votes.ts';
 
 /** Executed cuts of a height that are kept for the decision: more than the engine has values of (rule 14). */
@@ -57,9 +57,10 @@ export class CutDesk {
   }
 
   /** A fresh proposal from the blocks that wait. `last` is the certificate of the cut before with all signatures that came. */
-  build(height: number, round: number, last: Proof | undefined, nowMillis: number): Proposal {
+  async build(height: number, round: number, last: Proof | undefined, now: () => number): Promise<Proposal> {
     const { ledger, cutMillis } = this.#with;
-    const timestampMillis = Math.max(nextEarliest(ledger, cutMillis), nowMillis);
+    await ledger.settled(tickMillis(cutMillis));
+    const timestampMillis = Math.max(nextEarliest(ledger, cutMillis), now());
     const signers = last === undefined ? 0n : bitsOf(last.votes);
     const applied = ledger.make({ timestampMillis, signers });
     const { headerBytes, cutId, registered } = applied.effects;
@@ -181,6 +182,8 @@ export class CutDesk {
         return;
       }
     }
+    await ledger.settled(tickMillis(this.#with.cutMillis), cut.blockIds);
+    if (this.#waiting.get(name) !== waiting) return;
     waiting.isBusy = false;
     // One that could not be looked at now, or that had to leave meanwhile, is asked for again with the next tick.
     if (!cut.blockIds.every((id) => ledger.isHere(id))) return;

@@ -218,8 +218,7 @@ export class ConsensusDriver {
     const { log } = this.#with;
     switch (effect.do) {
       case 'build':
-        if (effect.height === this.state.height) this.#build(effect);
-        return undefined;
+        return effect.height === this.state.height ? this.#build(effect) : undefined;
       case 'check':
         if (effect.proposal.height === this.state.height) this.#desk.check(effect.proposal);
         return undefined;
@@ -268,8 +267,9 @@ export class ConsensusDriver {
     if (accused !== undefined) this.#with.onEvidence?.(evidenceOf(accused.validatorId, first, second));
   }
 
-  #build({ height, round, last }: Effect & { do: 'build' }): void {
-    this.#feed({ type: 'built', proposal: this.#desk.build(height, round, last, this.#with.now()) });
+  async #build({ height, round, last }: Effect & { do: 'build' }): Promise<void> {
+    const proposal = await this.#desk.build(height, round, last, () => this.#with.now());
+    this.#feed({ type: 'built', proposal });
   }
 
   #sign({ message }: Effect & { do: 'sign' }): void {

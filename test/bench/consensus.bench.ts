@@ -1,7 +1,9 @@
 /**
  * Consensus of four validators: from proposal to decision, and the pace. Words choose parts: `empty` and `pace` run four `svcd` processes, seen from proxies between them; `full` runs four nodes in
- * one process over sockets, with cuts of 1,000 payments. `cuts=N` and `millis=N` set how many cuts at which pace.
+ * one process over sockets, with cuts of 1,000 payments; `down` is `pace` with one of the four away; `members` is the cost of a cut for one member of 4 and of 64, with real signatures on one thread;
+ * `embedded` is the cost of a cut with four members inside one node; `simulator` counts events of the simulator. `cuts=N` and `millis=N` set how many cuts at which pace.
  */
+import { verify } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,17 +15,21 @@ import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
 import { PRECOMMIT } from '../../node/consensus/votes.ts';
 import { developmentGenesis, developmentKey, TREASURY, validatorName } from '../../node/development.ts';
 import type { UnspentOutput } from '../../node/full-node.ts';
-import { signMessageAside } from '../../node/ml-dsa.ts';
+import { importPublicKey, signMessage, signMessageAside } from '../../node/ml-dsa.ts';
 import { type ConsensusNode, createNode } from '../../node/node.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
+import { MAX_COMMITTEE } from '../../protocol/cut.ts';
 import { genesisOutpoint } from '../../protocol/genesis.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { freePorts } from '../../runtime/free-port.ts';
 import { VALIDATORS, ValidatorProcesses } from '../consensus/processes.ts';
+import { simulate } from '../consensus/simulation.ts';
 import { payment, quickHash, searchNonce, silentLog } from '../node/bed.ts';
+import { embeddedCost } from './embedded-members.ts';
 import { type Bench, bench } from './harness.ts';
+import { committeeCost } from './signed-committee.ts';
 
 const percentile = (values: readonly number[], share: number): number =>
   values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))] as number;
@@ -31,7 +37,7 @@ const percentile = (values: readonly number[], share: number): number =>
 const QUORUM = 3;
 
 /** Four processes for so many cuts: how long each took from its proposal until a quorum's precommits had passed, and the pace of the timestamps. */
-async function measureProcesses(b: Bench, name: string, cuts: number, cutMillis: number): Promise<void> {
+async function measureProcesses(b: Bench, name: string, cuts: number, cutMillis: number, down = 0): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-bench-consensus-'));
   const processes = new ValidatorProcesses(directory);
   const proposed = new Map<string, number>();
@@ -61,6 +67,7 @@ async function measureProcesses(b: Bench, name: string, cuts: number, cutMillis:
     for (const process of processes.validators) process.start();
     const [first] = processes.validators as [(typeof processes.validators)[number]];
     await processes.reached(4, processes.validators);
+    for (const away of processes.validators.slice(VALIDATORS - down)) await away.end('SIGKILL');
     times.length = 0;
     const from = await first.height();
     await processes.reached(from + cuts, [first]);
@@ -221,6 +228,37 @@ async function measureFull(b: Bench, cuts: number): Promise<void> {
   }
 }
 
+/** A member checks a proposal and two votes of every other member: nothing can be quicker than that. */
+function measureMembers(b: Bench, cuts: number): void {
+  const { privateKey, publicKey } = developmentKey(validatorName(0));
+  const message = new Uint8Array(48);
+  const signature = signMessage(privateKey, message);
+  const key = importPublicKey(publicKey);
+  const began = process.cpuUsage();
+  const checks = 1_000;
+  for (let i = 0; i < checks; i++) if (!verify(null, message, key, signature)) throw new Error('it is valid');
+  const { user, system } = process.cpuUsage(began);
+  const checkMillis = (user + system) / 1_000 / checks;
+  b.figure('signature-check', checkMillis, 'ms');
+  for (const size of [VALIDATORS, MAX_COMMITTEE]) {
+    const cost = committeeCost(size, cuts);
+    const ratio = cost.cpuMillis / ((2 * (size - 1) + 1) * checkMillis);
+    b.figure(`members-${size}-cpu`, cost.cpuMillis, 'ms', { ratio, yardstick: 'its signature checks alone' });
+    b.figure(`members-${size}-received`, cost.receivedBytes / 1_000, 'kB');
+    b.figure(`members-${size}-written`, cost.writtenBytes / 1_000, 'kB');
+    b.figure(`members-${size}-one-core`, cost.wallMillis, 'ms');
+  }
+}
+
+function measureSimulator(b: Bench, runs: number): void {
+  for (let seed = 0; seed < 50; seed++) simulate(seed);
+  const began = process.cpuUsage();
+  let events = 0;
+  for (let seed = 0; seed < runs; seed++) events += simulate(seed).events;
+  const { user, system } = process.cpuUsage(began);
+  b.figure('simulator-events', (events / (user + system)) * 1e6, '/s');
+}
+
 export default bench('consensus of four validators: proposal to decision, pace', async (b) => {
   const number = (key: string, otherwise: number): number =>
     Number(b.words.find((word) => word.startsWith(`${key}=`))?.slice(key.length + 1) ?? otherwise);
@@ -228,5 +266,15 @@ export default bench('consensus of four validators: proposal to decision, pace',
   const wants = (part: string) => parts.length === 0 || parts.includes(part);
   if (wants('empty')) await measureProcesses(b, 'empty', number('cuts', 40), number('millis', 2_500));
   if (wants('pace')) await measureProcesses(b, 'pace', number('cuts', 1_000), number('millis', 250));
+  if (parts.includes('down')) await measureProcesses(b, 'down', number('cuts', 200), number('millis', 500), 1);
+  if (wants('members')) measureMembers(b, number('cuts', 10));
+  if (parts.includes('embedded'))
+    for (const way of ['clock', 'engines', 'engines with logs'] as const)
+      b.figure(
+        `embedded-${way.replaceAll(' ', '-')}`,
+        await embeddedCost(way, number('cuts', 100), number('millis', 100)),
+        'ms',
+      );
+  if (wants('simulator')) measureSimulator(b, number('runs', 1_000));
   if (wants('full')) await measureFull(b, Math.min(20, number('cuts', 8)));
 });

@@ -38,7 +38,8 @@ test('the decided cut need not be the one that was executed last', async () => {
     for (let i = 0; i < 3; i++) {
       await mineOn(node, payout);
       // Each has a block more than the one before.
-      proposals.push(desk.build(height, i, undefined, node.chain.head().timestampMillis + 2 * CUT_MILLIS + i));
+      const millis = node.chain.head().timestampMillis + 2 * CUT_MILLIS + i;
+      proposals.push(await desk.build(height, i, undefined, () => millis));
     }
     const chosen = proposals[random(3)] as Proposal;
     const decided = desk.decided(chosen) as AppliedCut;
@@ -63,9 +64,9 @@ test('a cut whose blocks come while another is written is not executed any more'
   const maker = await network.start('b');
   const id = await mineOn(maker.node, payout);
   const nowMillis = node.chain.head().timestampMillis + 2 * CUT_MILLIS;
-  const late = deskOn(maker.node.ledger).build(1, 1, undefined, nowMillis);
+  const late = await deskOn(maker.node.ledger).build(1, 1, undefined, () => nowMillis);
   const desk = deskOn(node.ledger);
-  const chosen = desk.build(1, 0, undefined, nowMillis);
+  const chosen = await desk.build(1, 0, undefined, () => nowMillis);
   desk.check(late);
   const [header, body] = [maker.node.chain.block(id)?.header, maker.node.chain.blockBody(id)];
   if (header === undefined || body === undefined) throw new Error('the block is not there');

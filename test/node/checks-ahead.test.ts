@@ -1,0 +1,39 @@
+/** A cut waits for signatures that are being checked, no longer than it may, and for those of its own blocks alone. */
+import { expect, test } from 'vitest';
+import { ChecksAhead } from '../../node/mempool/checks-ahead.ts';
+import { silentLog } from './bed.ts';
+
+const idOf = (n: number) => new Uint8Array(48).fill(n);
+const transaction = (name: string) => ({ name, body: { inputs: [{}] } });
+
+test('a cut waits for the checks of its blocks, and is not kept by others or beyond its time', async () => {
+  const open = new Map<string, { resolve: () => void; reject: (error: Error) => void }>();
+  const ahead = new ChecksAhead({
+    isVerified: ({ name }) => name === 'seen',
+    output: () => ({}) as never,
+    verify: ({ name }) => new Promise((resolve, reject) => open.set(name, { resolve, reject })),
+    log: silentLog,
+  });
+  const begin = (id: number, ...names: string[]) =>
+    ahead.begin({ id: idOf(id), transactions: names.map(transaction) as never });
+  begin(1, 'a', 'b', 'seen');
+  begin(2, 'c');
+  begin(3, 'seen');
+  expect([...open.keys()]).toEqual(['a', 'b', 'c']);
+  // Nothing is under way for these.
+  await ahead.settled(3_600_000, [idOf(3), idOf(9)]);
+  let isSettled = false;
+  const waiting = ahead.settled(3_600_000, [idOf(1)]).then(() => {
+    isSettled = true;
+  });
+  open.get('a')?.resolve();
+  await new Promise(setImmediate);
+  expect(isSettled).toBe(false);
+  // Whatever comes of it: execution decides.
+  open.get('b')?.reject(new Error('the worker died'));
+  await waiting;
+  // The other block never ends: the time does.
+  await ahead.settled(1);
+  open.get('c')?.resolve();
+  await ahead.settled(3_600_000);
+});
