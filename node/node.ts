@@ -323,18 +323,17 @@ class EmbeddedNode implements ConsensusNode {
     if (!isQuorum(certificate, this.chain.state.stake.committee.members))
       throw new Error(`cut ${height} is signed by too little of the stake: the keys of the committee are elsewhere`);
     step('certify');
+    return await this.#finish(cut, certificate, step);
+  }
+
+  /** The end of every cut, whoever made it and signed it: written, then told. */
+  async #finish(executed: AppliedCut, certificate: Certificate, step = stepTimer(undefined)): Promise<CutEffects> {
+    const cut = this.#cuts.upToDate(executed);
+    this.#registering = new Set(cut.effects.registered.map(({ id }) => nameOf(id)));
     await this.#store.commit(cut, certificate, this.#dependencies.indexers ?? []);
     step('commit');
     this.#settle(cut, certificate);
     step('settle');
-    return cut.effects;
-  }
-
-  async #finish(executed: AppliedCut, certificate: Certificate): Promise<CutEffects> {
-    const cut = this.#cuts.upToDate(executed);
-    this.#registering = new Set(cut.effects.registered.map(({ id }) => nameOf(id)));
-    await this.#store.commit(cut, certificate, this.#dependencies.indexers ?? []);
-    this.#settle(cut, certificate);
     return cut.effects;
   }
 

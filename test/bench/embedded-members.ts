@@ -92,7 +92,8 @@ export async function embeddedCost(way: EmbeddedWay, cuts: number, cutMillis: nu
   );
   const drivers = way === 'clock' ? [] : await startEngines(node, directory, cutMillis, way === 'engines with logs');
   const reached = (height: number) =>
-    new Promise<void>((resolve) => {
+    new Promise<void>((resolve, reject) => {
+      node.on('fault', reject);
       const unsubscribe = node.on('cut', ({ header }) => {
         if (header.height < height) return;
         unsubscribe();
