@@ -19,6 +19,7 @@ import { loadIdentity, type NodeIdentity } from './api/identity.ts';
 import { CutFeed, CutReader } from './events.ts';
 import type { FullNode } from './full-node.ts';
 import { listenForMining } from './mining/listener.ts';
+import { networkPlan } from './network/network-options.ts';
 import { nodeMetrics } from './node-metrics.ts';
 import type { runOptions } from './node-options.ts';
 import { openNode } from './open-node.ts';
@@ -48,8 +49,10 @@ export async function runDaemon(values: RunValues, { log, shutdown, version }: D
   const api = await listenForApi(values, identity, { log, shutdown, version });
   const clock = watchClock(log.child('clock'));
   shutdown.add('clock', () => clock.stop());
+  const validators = validatorPlan(values);
+  const peers = networkPlan(values, validators !== undefined);
   const node = await openNode(
-    { ...values, validators: validatorPlan(values) },
+    { ...values, validators, peers, release: version },
     {
       verifier,
       log,

@@ -20,6 +20,7 @@ import type {
   CutRecord,
   Emission,
   Head,
+  PeerSync,
   PositionsPage,
   Rates,
   Staking,
@@ -66,6 +67,7 @@ export class FinalizedChain implements Chain {
   readonly #places = new BoundedMap<number, CutPlace>(KEPT_PLACES);
   readonly #anchors = new BoundedMap<number, Head>(REGISTRATION_WINDOW);
   readonly #recent: { timestampMillis: number; work: bigint; blocks: number }[] = [];
+  #peers: (() => PeerSync) | undefined;
 
   constructor(store: LedgerStore, { genesis, state, record }: OpenedChain, waiting: Waiting) {
     this.#store = store;
@@ -115,8 +117,10 @@ export class FinalizedChain implements Chain {
     return height > this.state.height ? undefined : this.#store.cut(height);
   }
 
+  /** None of a cut that the certificate of a later one proved, before it was executed here. */
   certificate(height: number): Certificate | undefined {
-    return height > this.state.height ? undefined : this.#store.certificate(height);
+    const found = height > this.state.height ? undefined : this.#store.certificate(height);
+    return height > 0 && found?.signatures.length === 0 ? undefined : found;
   }
 
   block(id: Bytes): BlockRecord | undefined {
@@ -251,7 +255,13 @@ export class FinalizedChain implements Chain {
   }
 
   sync(): Sync {
-    return { synced: !this.#waiting.isStopped(), height: this.state.height };
+    const peers = this.#peers?.();
+    const synced = !this.#waiting.isStopped() && (peers?.synced ?? true);
+    return { synced, height: this.state.height, ...(peers && { peers }) };
+  }
+
+  followPeers(peers: () => PeerSync): void {
+    this.#peers = peers;
   }
 
   #noteRate(record: CutRecord): void {

@@ -159,8 +159,16 @@ export type Rates = {
   readonly cuts: number;
 };
 
-/** A node without peers is synced by definition; the peer figures are absent, not zero. */
-export type Sync = { readonly synced: boolean; readonly height: number };
+/** What peers say about how far the chain is. `bestPeerHeight`: the highest that one proved; null where none did. */
+export type PeerSync = {
+  readonly synced: boolean;
+  readonly bestPeerHeight: number | null;
+  readonly behindBy: number;
+  readonly peers: number;
+};
+
+/** A node that makes its own cuts is synced by definition; without peers their figures are absent, not zero. */
+export type Sync = { readonly synced: boolean; readonly height: number; readonly peers?: PeerSync };
 
 /** An inclusion proof of an output: its leaf's entries and the siblings up to the root (ledger rule 34). */
 export type OutputProof = {
@@ -262,6 +270,8 @@ export interface Chain {
   positionsOf(owner: Bytes, page?: PositionsPage): Promise<readonly Position[]>;
   rates(): Rates;
   sync(): Sync;
+  /** From now on `sync` goes by what these say. */
+  followPeers(peers: () => PeerSync): void;
 }
 
 export interface FullNode {

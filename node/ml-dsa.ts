@@ -1,9 +1,9 @@
 /**
  * ML-DSA-65 through node:crypto. Keys travel raw in the protocol; node:crypto wants them wrapped, and the wrapping is a constant prefix.
  */
-import { createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto';
+import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import type { Bytes } from '../protocol/bytes.ts';
-import { PUBLIC_PREFIX } from '../runtime/ml-dsa.ts';
+import { importPublicKey, PUBLIC_PREFIX } from '../runtime/ml-dsa.ts';
 
 export { importPublicKey, verifyMessage } from '../runtime/ml-dsa.ts';
 
@@ -24,3 +24,16 @@ export const signMessageAside = (key: KeyObject, message: Bytes): Promise<Uint8A
   new Promise((resolve, reject) =>
     sign(null, message, key, (error, signature) => (error ? reject(error) : resolve(new Uint8Array(signature)))),
   );
+
+/** Off the main thread. False also where the key is none. */
+export const verifyMessageAside = (publicKey: Bytes, message: Bytes, signature: Bytes): Promise<boolean> =>
+  new Promise((resolve, reject) => {
+    let key: KeyObject;
+    try {
+      key = importPublicKey(publicKey);
+    } catch {
+      resolve(false);
+      return;
+    }
+    verify(null, message, key, signature, (error, valid) => (error ? reject(error) : resolve(valid)));
+  });

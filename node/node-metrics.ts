@@ -1,8 +1,9 @@
-/** The metrics `svc_node_*` of the specification. What has no source yet (peers, p2p bytes) is absent, not zero. */
+/** The metrics `svc_node_*` of the specification. What a node has no source for (peers, where it has none) is absent, not zero. */
 import type { Metrics } from '../runtime/metrics.ts';
 import { CONSENSUS_COUNTS, type ConsensusCount, type ConsensusFigures } from './consensus/figures.ts';
 import type { CutStep } from './cut-clock.ts';
 import type { FullNode } from './full-node.ts';
+import type { PeerView } from './network/open-network.ts';
 
 export type NodeMetrics = {
   cutStep(step: CutStep, seconds: number): void;
@@ -10,6 +11,8 @@ export type NodeMetrics = {
   watch(node: FullNode): void;
   /** Of a node whose cuts are made by separate validators. */
   consensus(peers: () => number): ConsensusFigures;
+  /** Of a node in a network of peers. */
+  peers(view: PeerView): void;
 };
 
 const STEP_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
@@ -43,18 +46,44 @@ export function nodeMetrics(
     labels: ['step'],
     buckets: STEP_SECONDS,
   });
+  const peerCounts: (() => number)[] = [];
+  const countPeers = (source: () => number) => {
+    peerCounts.push(source);
+    if (peerCounts.length > 1) return;
+    const connected = metrics.gauge('svc_node_peers', { help: 'Peers and neighbours that are connected' });
+    metrics.beforeScrape(() => connected.set(peerCounts.reduce((sum, of) => sum + of(), 0)));
+  };
   return {
     cutStep: (step, seconds) => steps.observe(seconds, { step }),
     consensus(peers) {
       const counters = new Map(
         Object.entries(CONSENSUS_COUNTS).map(([what, [name, help]]) => [what, metrics.counter(name, { help })]),
       );
-      const connected = metrics.gauge('svc_node_peers', { help: 'Neighbours that are connected' });
-      metrics.beforeScrape(() => connected.set(peers()));
+      countPeers(peers);
       return {
         step: (step, seconds) => steps.observe(seconds, { step }),
         count: (what: ConsensusCount) => counters.get(what)?.add(1),
       };
+    },
+    peers(view) {
+      countPeers(() => view.figures().peers.length);
+      const best = metrics.gauge('svc_node_best_peer_height', { help: 'Highest cut that a peer proved' });
+      const received = metrics.counter('svc_node_p2p_received_bytes_total', { help: 'Bytes from peers' });
+      const sent = metrics.counter('svc_node_p2p_sent_bytes_total', { help: 'Bytes to peers' });
+      const queuedCuts = metrics.gauge('svc_node_p2p_queued_cuts', { help: 'Cuts of peers that wait for execution' });
+      const queuedBlocks = metrics.gauge('svc_node_p2p_queued_blocks', { help: 'Blocks of peers that are looked at' });
+      const barred = metrics.gauge('svc_node_p2p_barred', { help: 'Peers and addresses that are barred' });
+      let counted = { received: 0, sent: 0 };
+      metrics.beforeScrape(() => {
+        const { receivedBytes, sentBytes, barred: count } = view.figures();
+        received.add(receivedBytes - counted.received);
+        sent.add(sentBytes - counted.sent);
+        counted = { received: receivedBytes, sent: sentBytes };
+        barred.set(count);
+        best.set(view.bestPeerHeight() ?? 0);
+        queuedCuts.set(view.queuedCuts());
+        queuedBlocks.set(view.queuedBlocks());
+      });
     },
     submission: (kind, result) => submissions.add(1, { kind, result }),
     watch(node) {

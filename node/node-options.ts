@@ -19,6 +19,7 @@ import {
 import { hostNameOption } from '../runtime/door/host-name.ts';
 import { logOptions } from '../runtime/log.ts';
 import { DEVELOPMENT_DEFAULTS, EMBEDDED_VALIDATORS } from './development.ts';
+import { networkOptions } from './network/network-options.ts';
 import { NODE_DEFAULTS } from './node.ts';
 import { validatorOptions } from './validator-options.ts';
 
@@ -74,6 +75,7 @@ export const runOptions = {
     'full',
     'light',
   ]),
+  ...networkOptions,
   ...validatorOptions,
   verifyThreads: integer({ help: 'threads that check proof of work', min: 1, max: 64, default: 1 }),
   signatureThreads: integer({

@@ -27,6 +27,8 @@ import { INDEX_NAME, outpointKey } from './index/index-keys.ts';
 import { IndexReader } from './index/index-reader.ts';
 import { nameOf } from './ledger/registration.ts';
 import { loadGenesis } from './make-genesis.ts';
+import type { NetworkPlan } from './network/network-options.ts';
+import { openNetwork, type PeerView } from './network/open-network.ts';
 import { createNode, NODE_DEFAULTS } from './node.ts';
 import type { NodeMetrics } from './node-metrics.ts';
 import { openConsensus } from './open-consensus.ts';
@@ -64,6 +66,9 @@ export type NodeSettings = {
   readonly genesis?: string | undefined;
   /** Cuts are made by validators in separate nodes, of which this may be one; without it they are made inside this node. */
   readonly validators?: ValidatorPlan | undefined;
+  /** Peers; without it the node has none. */
+  readonly peers?: NetworkPlan | undefined;
+  readonly release?: string;
 } & Partial<ChainSettings>;
 
 export type OpenNodeDependencies = {
@@ -76,6 +81,8 @@ export type OpenNodeDependencies = {
   /** The node cannot go on. */
   readonly fault: (reason: string) => void;
   readonly figures?: NodeMetrics;
+  /** The network of peers has started. */
+  readonly onPeers?: (view: PeerView) => void;
 };
 
 /** Cut 0 follows from the genesis document: where the keys are elsewhere nobody signs it. */
@@ -115,7 +122,8 @@ function accuse(node: FullNode, log: Logger, fees: HeartbeatFees): EvidenceDesk 
 export async function openNode(given: NodeSettings, dependencies: OpenNodeDependencies): Promise<FullNode> {
   const settings = { ...DEFAULTS, ...given };
   const { verifier, log, now, started, fault, figures } = dependencies;
-  const { validators, network, dataDir, cutMillis } = settings;
+  const { validators, network, dataDir, cutMillis, peers } = settings;
+  const makesCuts = validators === undefined && peers?.follows !== true;
   // Before anything is opened: a key that cannot be used stops the start.
   const key = validators?.files && (await loadValidatorKey(validators.files, 'consensus', network));
   const newGenesis = () =>
@@ -136,14 +144,14 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
       cutMillis: settings.cutMillis,
       mempoolBytes: settings.mempoolSize,
       signatureThreads: settings.signatureThreads,
-      makesCuts: validators === undefined,
+      makesCuts,
       // Inventing a genesis for another network would make a chain that nobody else is on.
-      ...(settings.network === 'development' && validators === undefined && { newGenesis }),
+      ...(settings.network === 'development' && makesCuts && { newGenesis }),
       ...(settings.genesis !== undefined && { genesis: loadGenesis(settings.genesis, settings.network) }),
     },
     {
       verifier,
-      certify: validators === undefined ? certifyWith(keys.map(({ privateKey }) => privateKey)) : async () => UNSIGNED,
+      certify: makesCuts ? certifyWith(keys.map(({ privateKey }) => privateKey)) : async () => UNSIGNED,
       isSigner: (publicKey) => names.has(nameOf(publicKey)),
       now,
       steady: steadyMillis,
@@ -157,7 +165,7 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
   figures?.watch(node);
   node.on('fault', (error) => fault(`fault: ${error.message}`));
   const fees = validators?.heartbeat && (await loadHeartbeatFees(validators.heartbeat, network));
-  if (validators === undefined || (key !== undefined && fees !== undefined)) {
+  if (makesCuts || (key !== undefined && fees !== undefined)) {
     const heartbeats = beat(node, log, key === undefined ? keys : [key], fees);
     started('heartbeats', () => heartbeats.stop());
   }
@@ -166,5 +174,12 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
   const onEvidence = desk && ((evidence: Evidence) => desk.add(evidence));
   if (validators !== undefined)
     await openConsensus({ dataDir, cutMillis, key, ...validators }, { node, log, now, started, figures, onEvidence });
+  if (peers !== undefined) {
+    const release = settings.release ?? '';
+    const view = await openNetwork(peers, { node, dataDir, cutMillis, release, log: log.child('p2p') });
+    started('peers', () => view.close());
+    figures?.peers(view);
+    dependencies.onPeers?.(view);
+  }
   return node;
 }

@@ -53,16 +53,16 @@ export const mempoolDocument = (node: FullNode): MempoolDocument => ({
   min_fee_per_mass: MIN_FEE_PER_MASS.toString(),
 });
 
-/** A development node has no peers: nobody is ahead of it, and the best peer is unknown rather than itself. */
+/** Without peers nobody is ahead, and the best peer is unknown rather than this node itself. */
 export function nodeSync(node: FullNode): NodeSync {
   const sync = node.chain.sync();
   return {
     api_version: 1,
     synced: sync.synced,
     finalized_height: sync.height,
-    best_peer_height: null,
-    behind_by: 0,
-    peers: 0,
+    best_peer_height: sync.peers?.bestPeerHeight ?? null,
+    behind_by: sync.peers?.behindBy ?? 0,
+    peers: sync.peers?.peers ?? 0,
   };
 }
 

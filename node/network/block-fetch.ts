@@ -1,0 +1,127 @@
+/**
+ * The blocks of proven cuts, asked of several peers at once and given out in the order in which they are executed. What waits here is bounded in bytes; a peer that has none, or sends others, is not
+ * asked again for this batch.
+ */
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { blockId } from '../../protocol/header.ts';
+import { nameOf } from '../ledger/registration.ts';
+import { PeerFault } from './peer-fault.ts';
+import { type AnsweredBlock, decodeBlocksAnswer, encodeSyncQuestion, MAX_BLOCKS } from './sync-messages.ts';
+import type { PeerName } from './thread/host-types.ts';
+
+const WAITING_BYTES = 16 * 1_024 * 1_024;
+const AT_ONCE = 3;
+
+export type FetchedBlock = AnsweredBlock & { readonly from: PeerName };
+
+export type BlockFetchDependencies = {
+  /** Those that have the cuts. */
+  readonly peers: () => readonly PeerName[];
+  readonly ask: (peer: PeerName, question: Uint8Array) => Promise<Uint8Array>;
+  readonly blame: (error: unknown, peer: PeerName) => void;
+};
+
+export class BlockFetch {
+  readonly #with: BlockFetchDependencies;
+  #wanted: Bytes[];
+  readonly #arrived = new Map<string, FetchedBlock>();
+  readonly #excluded = new Set<PeerName>();
+  readonly #asking = new Set<PeerName>();
+  #bytes = 0;
+  #taker: { readonly id: Bytes; readonly here: PromiseWithResolvers<FetchedBlock> } | undefined;
+  #closed = false;
+
+  constructor(ids: readonly Bytes[], dependencies: BlockFetchDependencies) {
+    this.#with = dependencies;
+    this.#wanted = [...ids];
+    this.#fill();
+  }
+
+  close(): void {
+    this.#closed = true;
+  }
+
+  /** Rejects when nobody is left to ask. */
+  async take(id: Bytes): Promise<FetchedBlock> {
+    const name = nameOf(id);
+    const found = this.#arrived.get(name);
+    if (found !== undefined) {
+      this.#arrived.delete(name);
+      this.#bytes -= found.body.length;
+      this.#fill();
+      return found;
+    }
+    this.#taker = { id, here: Promise.withResolvers() };
+    this.#fill();
+    return await this.#taker.here.promise;
+  }
+
+  /** The block that came is not what it should be: another peer is asked. */
+  again(id: Bytes, from: PeerName): void {
+    this.#excluded.add(from);
+    this.#wanted.unshift(id);
+  }
+
+  #fill(): void {
+    while (!this.#closed && this.#wanted.length > 0 && this.#asking.size < AT_ONCE) {
+      if (this.#bytes >= WAITING_BYTES && this.#taker === undefined) return;
+      const usable = this.#with.peers().filter((peer) => !this.#excluded.has(peer));
+      const free = usable.filter((peer) => !this.#asking.has(peer));
+      const peer = free[Math.floor((this.#wanted.length / MAX_BLOCKS) % Math.max(1, free.length))];
+      if (peer === undefined) {
+        if (usable.length === 0) this.#giveUp();
+        return;
+      }
+      // With several peers each gets a part, so that none is waited for with everything.
+      const share = usable.length > 1 ? MAX_BLOCKS / 2 : MAX_BLOCKS;
+      void this.#askFor(peer, this.#wanted.splice(0, share));
+    }
+  }
+
+  #giveUp(): void {
+    this.#taker?.here.reject(new Error('no peer has the blocks of a proven cut'));
+    this.#taker = undefined;
+  }
+
+  async #askFor(peer: PeerName, ids: readonly Bytes[]): Promise<void> {
+    this.#asking.add(peer);
+    let missing: readonly Bytes[] = ids;
+    try {
+      const answer = await this.#with.ask(peer, encodeSyncQuestion({ type: 'blocks', ids }));
+      missing = this.#receive(peer, ids, answer);
+      if (missing.length === ids.length) this.#excluded.add(peer);
+    } catch (error) {
+      this.#excluded.add(peer);
+      this.#with.blame(error, peer);
+    } finally {
+      this.#asking.delete(peer);
+      this.#wanted = [...missing, ...this.#wanted];
+      this.#fill();
+    }
+  }
+
+  /** Those that did not come. */
+  #receive(peer: PeerName, ids: readonly Bytes[], answer: Uint8Array): readonly Bytes[] {
+    const blocks = decodeBlocksAnswer(answer);
+    if (blocks.length !== ids.length) throw new PeerFault(peer, 'malformed', 'another number of blocks than asked for');
+    const missing: Bytes[] = [];
+    for (const [i, block] of blocks.entries()) {
+      const id = ids[i] as Bytes;
+      if (block === undefined) missing.push(id);
+      else if (!equalBytes(blockId(block.header), id))
+        throw new PeerFault(peer, 'bad_block', 'a block that was not asked for');
+      else this.#keep(id, { ...block, from: peer });
+    }
+    return missing;
+  }
+
+  #keep(id: Bytes, block: FetchedBlock): void {
+    if (this.#taker !== undefined && equalBytes(this.#taker.id, id)) {
+      this.#taker.here.resolve(block);
+      this.#taker = undefined;
+      return;
+    }
+    this.#arrived.set(nameOf(id), block);
+    this.#bytes += block.body.length;
+  }
+}

@@ -1,0 +1,79 @@
+/** Answers of this node to peers that sync: cuts with the certificates that are kept, blocks, and headers for the way back through old epochs. */
+import { type Bytes, concat } from '../../protocol/bytes.ts';
+import { type Certificate, encodeCertificate } from '../../protocol/cut.ts';
+import { epochOf } from '../../protocol/staking/limits.ts';
+import type { Chain } from '../full-node.ts';
+import {
+  ANSWER_BYTES,
+  type AnsweredBlock,
+  encodeBlocksAnswer,
+  encodeCutsAnswer,
+  encodeHeadersAnswer,
+  type SyncQuestion,
+} from './sync-messages.ts';
+
+export type CutSource = Pick<Chain, 'head' | 'cut' | 'certificate' | 'block' | 'blockBody' | 'genesis'>;
+
+export function answerSync(node: CutSource, question: SyncQuestion): Uint8Array {
+  switch (question.type) {
+    case 'cuts':
+      return answerCuts(node, question.from, question.count);
+    case 'blocks':
+      return answerBlocks(node, question.ids);
+    case 'headers':
+      return answerHeaders(node, question.to, question.count);
+  }
+}
+
+/** Cut 0 needs no certificate: it follows from the genesis document. One that was not kept, or never was here, is none. */
+function certificateOf(node: CutSource, height: number): Certificate | undefined {
+  const certificate = height === 0 ? undefined : node.certificate(height);
+  return certificate !== undefined && certificate.signatures.length > 0 ? certificate : undefined;
+}
+
+/**
+ * Up to a cut whose certificate is kept, the last one that the question, the epoch and the size of an answer allow. Where none is, the cuts come without: whoever asks has the identifiers from
+ * the epoch's last certificate.
+ */
+function answerCuts(node: CutSource, from: number, count: number): Uint8Array {
+  const head = node.head().height;
+  const { intervalCuts } = node.genesis;
+  const epochEnd = (epochOf(from, intervalCuts) + 1) * intervalCuts - 1;
+  const last = Math.min(head, from + count - 1, epochEnd);
+  const cuts: Bytes[] = [];
+  const certificates: { readonly index: number; readonly certificate: Certificate }[] = [];
+  let bytes = 0;
+  for (let height = from; height <= last && bytes < ANSWER_BYTES; height++) {
+    const cut = node.cut(height);
+    if (cut === undefined) break;
+    const content = concat(cut.headerBytes, ...cut.blockIds);
+    const certificate = certificateOf(node, height);
+    bytes += content.length + (certificate === undefined ? 0 : encodeCertificate(certificate).length);
+    if (certificate !== undefined) certificates.push({ index: cuts.length, certificate });
+    cuts.push(content);
+  }
+  const proven = certificates.at(-1)?.index;
+  return encodeCutsAnswer(head, proven === undefined ? cuts : cuts.slice(0, proven + 1), certificates);
+}
+
+function answerBlocks(node: CutSource, ids: readonly Bytes[]): Uint8Array {
+  let bytes = 0;
+  const blocks = ids.map((id): AnsweredBlock | undefined => {
+    if (bytes >= ANSWER_BYTES) return undefined;
+    const [record, body] = [node.block(id), node.blockBody(id)];
+    if (record === undefined || body === undefined) return undefined;
+    bytes += record.header.length + body.length;
+    return { header: record.header, body };
+  });
+  return encodeBlocksAnswer(blocks);
+}
+
+function answerHeaders(node: CutSource, to: number, count: number): Uint8Array {
+  const headers: Bytes[] = [];
+  for (let height = to; height > to - count && height >= 0; height--) {
+    const cut = node.cut(height);
+    if (cut === undefined) break;
+    headers.unshift(cut.headerBytes);
+  }
+  return encodeHeadersAnswer({ headers, certificate: certificateOf(node, to) });
+}

@@ -1,0 +1,216 @@
+/**
+ * Follows the chain over its peers (network.md, Sync): cuts in batches that end where certificates are kept, proven before anything is fetched for them, then their blocks from several peers, executed in
+ * order with every header compared. Each cut is on the disk before the next, so a node that is killed goes on where it was.
+ */
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import type { Certificate } from '../../protocol/cut.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import type { ProposedCut } from '../../protocol/proposal.ts';
+import { epochOf } from '../../protocol/staking/limits.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { CutLedger } from '../cut-ledger.ts';
+import { BlockFetch } from './block-fetch.ts';
+import { brokenChain, isCertified } from './cut-proof.ts';
+import { EpochProof } from './epoch-proof.ts';
+import { type PeerAsking, PeerFault } from './peer-fault.ts';
+import { PeerHeights } from './peer-heights.ts';
+import { type CutsAnswer, decodeCutsAnswer, encodeSyncQuestion, MAX_CUTS } from './sync-messages.ts';
+import type { PeerName } from './thread/host-types.ts';
+
+/** After everybody failed. */
+const PAUSE_MILLIS = 2_000;
+const TELL_MILLIS = 10_000;
+/** A cut whose own certificate is not kept any more: the one at the end of its batch proved it. */
+const PROVEN_LATER: Certificate = { round: 0, signatures: [] };
+
+export type CutSyncDependencies = {
+  readonly ledger: CutLedger;
+  readonly network: PeerAsking;
+  readonly log: Logger;
+  steady(): number;
+  /** Without news for so long somebody is asked whether there are any. */
+  readonly probeMillis: number;
+};
+
+export class CutSync {
+  readonly heights = new PeerHeights();
+  readonly #with: CutSyncDependencies;
+  readonly #epochs: EpochProof;
+  #wake = Promise.withResolvers<void>();
+  #running: Promise<void> | undefined;
+  #closed = false;
+  #queued = 0;
+  #toldAt = 0;
+
+  constructor(dependencies: CutSyncDependencies) {
+    this.#with = dependencies;
+    this.#epochs = new EpochProof(dependencies.ledger, dependencies.network);
+  }
+
+  /** Cuts that are proven and not executed yet. */
+  get queued(): number {
+    return this.#queued;
+  }
+
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.wake();
+    await this.#running;
+  }
+
+  /** There is news. */
+  wake(): void {
+    this.#wake.resolve();
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#closed) {
+      const { height } = this.#with.ledger.head();
+      let peer = this.heights.next(height);
+      if (peer === undefined) {
+        const isClaimed = this.heights.isClaimed(height);
+        await this.#pause(isClaimed ? PAUSE_MILLIS : this.#with.probeMillis);
+        if (isClaimed) this.heights.forgive();
+        peer = this.heights.next(this.#with.ledger.head().height) ?? this.heights.any();
+      }
+      if (peer === undefined || this.#closed) continue;
+      try {
+        await this.#advance(peer);
+      } catch (error) {
+        if (this.#closed) return;
+        this.heights.failed(peer, this.#with.ledger.head().height + 1);
+        this.#blame(error, peer);
+      }
+    }
+  }
+
+  async #pause(millis: number): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, millis);
+    });
+    await Promise.race([this.#wake.promise, late]);
+    clearTimeout(timer);
+    this.#wake = Promise.withResolvers();
+  }
+
+  #blame(error: unknown, peer: PeerName): void {
+    const { network, log } = this.#with;
+    const { message } = error as Error;
+    log.debug('a peer did not deliver', { peer, reason: message });
+    if (error instanceof PeerFault) network.fault(error.peer, error.fault, message);
+    else network.fault(peer, error instanceof ProtocolError ? 'malformed' : 'unanswered', message);
+  }
+
+  async #advance(peer: PeerName): Promise<void> {
+    const { ledger, network } = this.#with;
+    const head = ledger.head();
+    const from = head.height + 1;
+    const count = MAX_CUTS - (from % MAX_CUTS);
+    const claimed = this.heights.get(peer)?.claim ?? 0;
+    const answer = decodeCutsAnswer(await network.ask(peer, 'sync', encodeSyncQuestion({ type: 'cuts', from, count })));
+    const known = this.heights.get(peer);
+    if (known !== undefined) known.claim = answer.head;
+    const last = answer.cuts.at(-1);
+    if (last === undefined) {
+      if (claimed >= from) throw new PeerFault(peer, 'false_height', `it claimed ${claimed} and has no cut ${from}`);
+      // Nothing new, and this is as far as the peer proves to be: its newest cut is the own one.
+      if (answer.head <= head.height) this.heights.proved(peer, answer.head);
+      return;
+    }
+    await this.#prove(peer, answer, last, from);
+    this.heights.proved(peer, last.header.height);
+    // Meanwhile another way may have led to some of these cuts.
+    await this.#execute(answer, peer);
+  }
+
+  async #prove(peer: PeerName, { cuts, certificates }: CutsAnswer, last: ProposedCut, from: number): Promise<void> {
+    const { ledger } = this.#with;
+    const committee = ledger.committee(from);
+    const head = ledger.head();
+    if (head.height !== from - 1 || committee === undefined) throw new Error('the chain went on meanwhile');
+    const broken = brokenChain(head, cuts);
+    if (broken !== undefined) throw new PeerFault(peer, 'false_proof', broken);
+    if (epochOf(last.header.height, ledger.intervalCuts) !== epochOf(from, ledger.intervalCuts))
+      throw new PeerFault(peer, 'malformed', 'cuts of two epochs');
+    if (!certificates.has(last.header.height)) {
+      const proven = await this.#epochs.idOf(peer, last.header.height, from);
+      if (!equalBytes(proven, last.cutId))
+        throw new PeerFault(peer, 'false_proof', 'the epoch ends with another chain');
+    }
+    for (const { header, cutId } of cuts) {
+      const certificate = certificates.get(header.height);
+      if (certificate === undefined) continue;
+      const place = { height: header.height, cutId };
+      if (!(await isCertified(ledger.chainId, place, certificate, committee.members)))
+        throw new PeerFault(peer, 'false_proof', `the certificate of cut ${header.height} does not verify`);
+    }
+  }
+
+  async #execute({ cuts, certificates }: CutsAnswer, peer: PeerName): Promise<void> {
+    const { ledger, network } = this.#with;
+    const last = (cuts.at(-1) as ProposedCut).header.height;
+    const lacking = cuts.flatMap(({ blockIds }) => blockIds).filter((id) => !ledger.isHere(id));
+    const fetch = new BlockFetch(lacking, {
+      peers: () => [peer, ...this.heights.having(last).filter((other) => other !== peer)],
+      ask: (other, question) => network.ask(other, 'sync', question),
+      blame: (error, other) => this.#blame(error, other),
+    });
+    const fetched = new Set(lacking.map((id) => Buffer.from(id).toString('latin1')));
+    try {
+      for (const [i, cut] of cuts.entries()) {
+        this.#queued = cuts.length - i;
+        if (this.#closed) return;
+        await this.#admit(cut, fetch, (id) => fetched.has(Buffer.from(id).toString('latin1')));
+        const applied = ledger.execute(cut);
+        if (typeof applied === 'string')
+          throw new StoppedError(`the committee signed cut ${cut.header.height}, which is not valid here: ${applied}`);
+        await ledger.commit(applied, certificates.get(cut.header.height) ?? PROVEN_LATER);
+      }
+      this.#tell();
+    } catch (error) {
+      if (error instanceof StoppedError) {
+        this.#closed = true;
+        ledger.fail(error);
+      }
+      throw error;
+    } finally {
+      this.#queued = 0;
+      fetch.close();
+    }
+  }
+
+  /** Parents stand before their children in a cut, and are taken in in this order. */
+  async #admit({ header, blockIds }: ProposedCut, fetch: BlockFetch, isAsked: (id: Bytes) => boolean): Promise<void> {
+    const { ledger } = this.#with;
+    for (const id of blockIds)
+      while (!ledger.isHere(id) && !this.#closed) {
+        // One that waited here when the batch began and had to leave since.
+        if (!isAsked(id)) throw new Error('a block left the pool');
+        const block = await fetch.take(id);
+        const admitted = await ledger.admit(block.header, block.body, header.timestampMillis);
+        if (admitted === 'here') break;
+        if (admitted === 'impossible')
+          throw new StoppedError(`the committee signed cut ${header.height} with a block that is not valid here`);
+        if (admitted === 'wrong_body') this.#blame(new PeerFault(block.from, 'bad_block', 'a wrong body'), block.from);
+        else await this.#pause(PAUSE_MILLIS);
+        fetch.again(id, admitted === 'wrong_body' ? block.from : '');
+      }
+  }
+
+  #tell(): void {
+    const { ledger, log, steady } = this.#with;
+    const { height } = ledger.head();
+    const { synced, behindBy, peers } = this.heights.figures(height);
+    if (synced || steady() - this.#toldAt < TELL_MILLIS) return;
+    this.#toldAt = steady();
+    log.info('syncing', { height, behind_by: behindBy, peers });
+  }
+}
+
+/** The chain went where this node cannot follow. */
+class StoppedError extends Error {}

@@ -1,0 +1,131 @@
+/** Options of the peer-to-peer network: section `p2p` of the config file, and what follows from them. */
+import { isIP, isIPv4 } from 'node:net';
+import type { NetworkName } from '../../protocol/network.ts';
+import { choice, integer, parsed, readListenAddress, repeated } from '../../runtime/command-line/command-line.ts';
+import { NetworkError } from './network-error.ts';
+import { isDialable } from './peer-book.ts';
+
+const GROUP = 'Peers';
+const MAX_LISTEN = 8;
+
+const PORTS: Readonly<Record<NetworkName, number>> = {
+  mainnet: 28_705,
+  testnet: 28_707,
+  testnet100: 28_707,
+  development: 28_705,
+};
+
+const multiaddrOf = (host: string, port: number): string => `/${isIPv4(host) ? 'ip4' : 'ip6'}/${host}/tcp/${port}`;
+
+/** An IP, IP:PORT or a multiaddr of TCP; `off` listens on none. */
+function readListen(word: string): { readonly host: string; readonly port: number | undefined } | 'off' {
+  if (word === 'off') return 'off';
+  const multiaddr = /^\/ip[46]\/([0-9a-fA-F:.]+)\/tcp\/(\d{1,5})$/.exec(word);
+  if (multiaddr !== null) return { host: multiaddr[1] as string, port: Number(multiaddr[2]) };
+  if (isIP(word) !== 0) return { host: word, port: undefined };
+  const { host, port } = readListenAddress(word);
+  if (isIP(host) === 0) throw new Error('must be an IP address, with or without a port');
+  return { host, port };
+}
+
+function readPeerAddress(word: string): string {
+  if (!isDialable(word))
+    throw new Error('must be an address such as /ip4/192.0.2.1/tcp/28705, with or without /p2p/PEER');
+  return word;
+}
+
+export const networkOptions = {
+  p2p: choice(
+    {
+      help: 'off: no peers; validators still talk to the neighbours they are told',
+      group: GROUP,
+      default: 'on',
+      configPath: 'p2p.mode',
+    },
+    ['on', 'off'],
+  ),
+  p2pListen: repeated(
+    parsed(
+      {
+        help: 'address for peers; port 28705 (testnet 28707) of every interface, on a development network none',
+        group: GROUP,
+        placeholder: 'IP[:PORT]|off',
+        configPath: 'p2p.listen_addrs',
+      },
+      readListen,
+    ),
+  ),
+  p2pAnnounce: repeated(
+    parsed(
+      {
+        help: 'address that peers are told, where it is another',
+        group: GROUP,
+        placeholder: 'MULTIADDR',
+        configPath: 'p2p.announce_addrs',
+      },
+      readPeerAddress,
+    ),
+  ),
+  bootstrap: repeated(
+    parsed(
+      {
+        help: 'peer to begin with; a development node with one follows it',
+        group: GROUP,
+        placeholder: 'MULTIADDR',
+        configPath: 'p2p.bootstrap',
+      },
+      readPeerAddress,
+    ),
+  ),
+  maxPeers: integer({
+    help: 'peers at once',
+    group: GROUP,
+    min: 2,
+    max: 500,
+    default: 50,
+    configPath: 'p2p.max_peers',
+  }),
+} as const;
+
+export type NetworkValues = {
+  readonly network: NetworkName;
+  readonly p2p: 'on' | 'off';
+  readonly p2pListen: readonly ({ readonly host: string; readonly port: number | undefined } | 'off')[];
+  readonly p2pAnnounce: readonly string[];
+  readonly bootstrap: readonly string[];
+  readonly maxPeers: number;
+};
+
+export type NetworkPlan = {
+  /** Multiaddrs. */
+  readonly listen: readonly string[];
+  readonly announce: readonly string[];
+  readonly bootstrap: readonly string[];
+  readonly maxPeers: number;
+  /** Cuts come from peers: this node makes none. */
+  readonly follows: boolean;
+};
+
+/** Undefined without peers: switched off, or a development node that was told of none and listens for none. */
+export function networkPlan(values: NetworkValues, isSeparate: boolean): NetworkPlan | undefined {
+  const { network, p2pListen, p2pAnnounce, bootstrap, maxPeers } = values;
+  const isDevelopment = network === 'development';
+  if (values.p2p === 'off') {
+    if (bootstrap.length > 0) throw new NetworkError('p2p_config', '--bootstrap names a peer, and --p2p is off');
+    return undefined;
+  }
+  const named = p2pListen.filter((address) => address !== 'off');
+  if (named.length < p2pListen.length && named.length > 0)
+    throw new NetworkError('p2p_config', '--p2p-listen is off and names an address too');
+  if (named.length > MAX_LISTEN)
+    throw new NetworkError('p2p_config', `at most ${MAX_LISTEN} addresses can be listened on`);
+  if (isDevelopment && named.length === 0 && bootstrap.length === 0) return undefined;
+  const standard = p2pListen.length > 0 || isDevelopment ? [] : [{ host: '0.0.0.0', port: undefined }];
+  return {
+    listen: [...named, ...standard].map(({ host, port }) => multiaddrOf(host, port ?? PORTS[network])),
+    announce: p2pAnnounce,
+    bootstrap,
+    maxPeers,
+    follows: !isSeparate && (!isDevelopment || bootstrap.length > 0),
+  };
+}

@@ -1,0 +1,163 @@
+/** The peer-to-peer network of a node, put together: key, remembered peers, thread, what is served, what is relayed, and the way to follow the chain. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ProtocolError } from '../../protocol/errors.ts';
+import { RULE_SET } from '../../protocol/transaction.ts';
+import { steadyMillis } from '../../runtime/clock.ts';
+import { writeDurably } from '../../runtime/durable-file.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { ConsensusNode } from '../node.ts';
+import { CutGossip } from './cut-gossip.ts';
+import { answerSync } from './cut-server.ts';
+import { CutSync } from './cut-sync.ts';
+import { isNewer } from './hello.ts';
+import { NetworkError } from './network-error.ts';
+import type { NetworkPlan } from './network-options.ts';
+import { isDialable } from './peer-book.ts';
+import { PeerHeights } from './peer-heights.ts';
+import { loadPeerKey, networkDirectory } from './peer-key.ts';
+import { PeerNetwork } from './peer-network.ts';
+import { decodeSyncQuestion } from './sync-messages.ts';
+import type { HostFigures, PeerName, Verdict } from './thread/host-types.ts';
+
+/** Followed less often than every so many cuts, a silent network is asked. */
+const PROBE_CUTS = 3;
+const LEAST_PROBE_MILLIS = 1_000;
+
+export type NetworkDependencies = {
+  readonly node: ConsensusNode;
+  readonly dataDir: string;
+  readonly cutMillis: number;
+  readonly release: string;
+  readonly log: Logger;
+  /** For tests of the limits. */
+  readonly countsNear?: boolean;
+};
+
+export type PeerView = {
+  readonly addresses: readonly string[];
+  figures(): HostFigures;
+  bestPeerHeight(): number | null;
+  queuedCuts(): number;
+  queuedBlocks(): number;
+  isUpdateAnnounced(): boolean;
+  close(): Promise<void>;
+};
+
+type Remembered = readonly { readonly address: string; readonly lastGood: number }[];
+
+/** Addresses of earlier runs. A file that cannot be read costs a few addresses and nothing else. */
+function readRemembered(file: string, log: Logger): Remembered {
+  try {
+    const list: unknown = JSON.parse(readFileSync(file, 'utf8'));
+    if (!Array.isArray(list)) throw new Error('it is no list');
+    return list.flatMap((entry: { address?: unknown; lastGood?: unknown }) =>
+      typeof entry?.address === 'string' && isDialable(entry.address) && Number.isSafeInteger(entry.lastGood)
+        ? [{ address: entry.address, lastGood: entry.lastGood as number }]
+        : [],
+    );
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+      log.warn('remembered peers cannot be read', { file, error });
+    return [];
+  }
+}
+
+export async function openNetwork(plan: NetworkPlan, dependencies: NetworkDependencies): Promise<PeerView> {
+  const { node, dataDir, cutMillis, release, log, countsNear } = dependencies;
+  const { chain, ledger } = node;
+  const seed = await loadPeerKey(dataDir);
+  const file = join(networkDirectory(dataDir), 'peers.json');
+  let remembered = readRemembered(file, log);
+  let isUpdateAnnounced = false;
+  const { follows, ...settings } = plan;
+  const network: PeerNetwork = new PeerNetwork(
+    () => ({
+      ...settings,
+      seed,
+      remembered,
+      release,
+      chainId: chain.chainId,
+      ruleSet: RULE_SET,
+      height: chain.head().height,
+      ...(countsNear !== undefined && { countsNear }),
+    }),
+    {
+      joined: (peer, info) => {
+        heights.joined(peer, info.height);
+        sync?.wake();
+        if (!isUpdateAnnounced && isNewer(info.release, release)) {
+          isUpdateAnnounced = true;
+          log.warn('update_announced: a peer runs a newer release', { release: info.release, own: release });
+        }
+      },
+      left: (peer) => heights.left(peer),
+      serve: async (peer, protocol, question) => serve(peer, protocol, question),
+      gossip: async (peer, topic, data): Promise<Verdict> =>
+        topic === 'cuts' ? await gossip.judge(peer, data) : 'ignore',
+      remember: (addresses) => {
+        remembered = addresses;
+        writeDurably(file, `${JSON.stringify(addresses, undefined, 1)}\n`).catch((error) =>
+          log.warn('peers cannot be remembered', { error }),
+        );
+      },
+    },
+    log,
+  );
+  const sync = follows
+    ? new CutSync({
+        ledger,
+        network,
+        log,
+        steady: steadyMillis,
+        probeMillis: Math.max(LEAST_PROBE_MILLIS, PROBE_CUTS * cutMillis),
+      })
+    : undefined;
+  const heights = sync?.heights ?? new PeerHeights();
+  const gossip = new CutGossip({
+    node,
+    publish: (topic, data) => network.publish(topic, data),
+    fault: (peer, fault, reason) => network.fault(peer, fault, reason),
+    proved: (peer, height) => heights.proved(peer, height),
+    heard: (peer, height) => {
+      heights.heard(peer, height);
+      sync?.wake();
+    },
+  });
+  const serve = (peer: PeerName, protocol: string, question: Uint8Array): Uint8Array | undefined => {
+    try {
+      return protocol === 'sync' ? answerSync(chain, decodeSyncQuestion(question)) : undefined;
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      network.fault(peer, 'malformed', error.message);
+      return undefined;
+    }
+  };
+  const unsubscribe = node.on('cut', ({ header }) => network.setHeight(header.height));
+  let addresses: readonly string[];
+  try {
+    addresses = await network.start();
+  } catch (error) {
+    await network.close();
+    throw new NetworkError('p2p_listen', `peers cannot be listened for: ${(error as Error).message}`);
+  }
+  chain.followPeers(() => {
+    const figures = heights.figures(chain.head().height);
+    return follows ? figures : { ...figures, synced: true };
+  });
+  sync?.start();
+  return {
+    addresses,
+    figures: () => network.figures,
+    bestPeerHeight: () => heights.figures(chain.head().height).bestPeerHeight,
+    queuedBlocks: () => 0,
+    queuedCuts: () => sync?.queued ?? 0,
+    isUpdateAnnounced: () => isUpdateAnnounced,
+    close: async () => {
+      unsubscribe();
+      gossip.close();
+      // What waits for an answer must not keep the node from stopping.
+      await Promise.all([network.close(), sync?.close()]);
+    },
+  };
+}

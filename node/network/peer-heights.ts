@@ -1,0 +1,104 @@
+/**
+ * How far peers are: what each says, and what it proved by a certificate. Only what is proven decides whether this node is synced; a claim decides whom to ask. A peer that failed to deliver a range is
+ * not asked for it again while there are others.
+ */
+import type { PeerSync } from '../full-node.ts';
+import type { PeerName } from './thread/host-types.ts';
+
+export type PeerHeight = {
+  /** The highest it spoke of. */
+  claim: number;
+  /** The highest it proved; -1 for none. */
+  proven: number;
+  /** First height of a range that it did not deliver. */
+  failedFrom: number | undefined;
+  asked: number;
+};
+
+/** Cuts that a synced node may be behind what is proven. */
+const TOLERATED = 2;
+
+export class PeerHeights {
+  readonly #peers = new Map<PeerName, PeerHeight>();
+  #asked = 0;
+
+  get count(): number {
+    return this.#peers.size;
+  }
+
+  joined(peer: PeerName, claim: number): void {
+    this.#peers.set(peer, { claim, proven: -1, failedFrom: undefined, asked: 0 });
+  }
+
+  left(peer: PeerName): void {
+    this.#peers.delete(peer);
+  }
+
+  get(peer: PeerName): PeerHeight | undefined {
+    return this.#peers.get(peer);
+  }
+
+  heard(peer: PeerName, height: number): void {
+    const known = this.#peers.get(peer);
+    if (known !== undefined) known.claim = Math.max(known.claim, height);
+  }
+
+  proved(peer: PeerName, height: number): void {
+    const known = this.#peers.get(peer);
+    if (known === undefined) return;
+    known.proven = Math.max(known.proven, height);
+    known.claim = Math.max(known.claim, height);
+    known.failedFrom = undefined;
+  }
+
+  failed(peer: PeerName, from: number): void {
+    const known = this.#peers.get(peer);
+    if (known !== undefined) known.failedFrom = from;
+  }
+
+  /** Everybody gets another chance: nobody is left to ask. */
+  forgive(): void {
+    for (const known of this.#peers.values()) known.failedFrom = undefined;
+  }
+
+  /** Whom to ask for what comes after `head`: of those that claim to have it, the one that was asked longest ago. */
+  next(head: number): PeerName | undefined {
+    return this.#oldest(({ claim, failedFrom }) => claim > head && failedFrom !== head + 1);
+  }
+
+  /** Anybody, to see whether news was missed. */
+  any(): PeerName | undefined {
+    return this.#oldest(() => true);
+  }
+
+  /** Whether somebody claims more, however little it delivered. */
+  isClaimed(head: number): boolean {
+    return [...this.#peers.values()].some(({ claim }) => claim > head);
+  }
+
+  having(height: number): PeerName[] {
+    return [...this.#peers].filter(([, { claim }]) => claim >= height).map(([peer]) => peer);
+  }
+
+  #oldest(may: (peer: PeerHeight) => boolean): PeerName | undefined {
+    let found: [PeerName, PeerHeight] | undefined;
+    for (const entry of this.#peers)
+      if (may(entry[1]) && (found === undefined || entry[1].asked < found[1].asked)) found = entry;
+    if (found !== undefined) found[1].asked = ++this.#asked;
+    return found?.[0];
+  }
+
+  /** `head`: of this node. One that nobody proved anything to is not synced: it cannot know. */
+  figures(head: number): PeerSync {
+    const all = [...this.#peers.values()];
+    const proven = Math.max(-1, ...all.map((peer) => peer.proven));
+    // Whoever delivers is believed about how much there is to come, for the display alone.
+    const shown = Math.max(proven, ...all.filter((peer) => peer.proven >= head).map(({ claim }) => claim));
+    return {
+      synced: proven >= 0 && proven - head <= TOLERATED,
+      bestPeerHeight: shown < 0 ? null : shown,
+      behindBy: Math.max(0, shown - head),
+      peers: all.length,
+    };
+  }
+}

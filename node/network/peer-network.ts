@@ -1,0 +1,145 @@
+/**
+ * The network as the node's thread sees it: a thread that can be asked, told and listened to. A thread that dies is started again; until then there are no peers.
+ */
+import { Worker } from 'node:worker_threads';
+import type { LogFields, Logger, LogLevel } from '../../runtime/log.ts';
+import type { PeerAsking } from './peer-fault.ts';
+import type { Fault } from './peer-score.ts';
+import type {
+  HostFigures,
+  HostSettings,
+  HostSide,
+  NodeSide,
+  PeerInfo,
+  PeerName,
+  Protocol,
+  Topic,
+} from './thread/host-types.ts';
+import { ThreadCalls } from './thread/thread-calls.ts';
+
+const RESTART_MILLIS = 2_000;
+const FIGURES_MILLIS = 1_000;
+
+export type PeerHandlers = Pick<NodeSide, 'joined' | 'left' | 'serve' | 'gossip' | 'remember'>;
+
+const NO_FIGURES: HostFigures = {
+  receivedBytes: 0,
+  sentBytes: 0,
+  connections: 0,
+  barred: 0,
+  threadMemoryBytes: 0,
+  peers: [],
+};
+
+export class PeerNetwork implements PeerAsking {
+  readonly #settings: () => HostSettings;
+  readonly #handlers: PeerHandlers;
+  readonly #log: Logger;
+  readonly #peers = new Map<PeerName, PeerInfo>();
+  #worker: Worker | undefined;
+  #calls: ThreadCalls<HostSide> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #restart: NodeJS.Timeout | undefined;
+  #figures = NO_FIGURES;
+  /** Of threads that are gone: counters never go back. */
+  #before = { receivedBytes: 0, sentBytes: 0 };
+  #closed = false;
+
+  constructor(settings: () => HostSettings, handlers: PeerHandlers, log: Logger) {
+    this.#settings = settings;
+    this.#handlers = handlers;
+    this.#log = log;
+  }
+
+  /** Addresses that are listened on; rejects where one cannot be. */
+  async start(): Promise<readonly string[]> {
+    const worker = new Worker(new URL('./thread/worker.ts', import.meta.url));
+    this.#worker = worker;
+    const offered: NodeSide = {
+      ...this.#handlers,
+      joined: (peer, info) => {
+        this.#peers.set(peer, info);
+        this.#log.debug('a peer joined', { peer, ...info });
+        this.#handlers.joined(peer, info);
+      },
+      left: (peer) => this.#left(peer),
+      log: (level: LogLevel, message: string, fields: LogFields) => this.#log[level](message, fields),
+    };
+    const calls = new ThreadCalls<HostSide>(worker, offered);
+    this.#calls = calls;
+    worker.on('error', (error) => this.#died(worker, calls, error));
+    const { peer, addresses } = await calls.remote.start(this.#settings());
+    this.#log.info('peer-to-peer network', { peer, addresses });
+    this.#timer = setInterval(() => void this.#measure(calls), FIGURES_MILLIS);
+    this.#timer.unref();
+    return addresses;
+  }
+
+  #left(peer: PeerName): void {
+    if (this.#peers.delete(peer)) this.#handlers.left(peer);
+  }
+
+  #died(worker: Worker, calls: ThreadCalls<HostSide>, error: Error): void {
+    calls.end(error);
+    if (this.#closed || worker !== this.#worker) return;
+    this.#log.error('the thread of the network ended: it is started again', { error });
+    clearInterval(this.#timer);
+    for (const peer of [...this.#peers.keys()]) this.#left(peer);
+    const { receivedBytes, sentBytes } = this.#figures;
+    this.#before = {
+      receivedBytes: this.#before.receivedBytes + receivedBytes,
+      sentBytes: this.#before.sentBytes + sentBytes,
+    };
+    this.#figures = NO_FIGURES;
+    this.#worker = undefined;
+    this.#restart = setTimeout(() => {
+      this.start().catch((again) => this.#log.error('the network cannot be started again', { error: again }));
+    }, RESTART_MILLIS);
+  }
+
+  async #measure(calls: ThreadCalls<HostSide>): Promise<void> {
+    const figures = await calls.remote.figures().catch(() => undefined);
+    if (figures !== undefined) this.#figures = figures;
+  }
+
+  /** At most a second old. */
+  get figures(): HostFigures {
+    const { receivedBytes, sentBytes } = this.#before;
+    return {
+      ...this.#figures,
+      receivedBytes: this.#figures.receivedBytes + receivedBytes,
+      sentBytes: this.#figures.sentBytes + sentBytes,
+    };
+  }
+
+  get peers(): ReadonlyMap<PeerName, PeerInfo> {
+    return this.#peers;
+  }
+
+  async ask(peer: PeerName, protocol: Protocol, question: Uint8Array): Promise<Uint8Array> {
+    if (this.#calls === undefined || !this.#peers.has(peer)) throw new Error('the peer is gone');
+    return await this.#calls.remote.ask(peer, protocol, question);
+  }
+
+  publish(topic: Topic, data: Uint8Array): void {
+    this.#calls?.remote.publish(topic, data).catch((error) => this.#log.debug('not published', { topic, error }));
+  }
+
+  setHeight(height: number): void {
+    this.#calls?.remote.setHeight(height).catch(() => undefined);
+  }
+
+  fault(peer: PeerName, fault: Fault, reason: string): void {
+    this.#calls?.remote.fault(peer, fault, reason).catch(() => undefined);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#timer);
+    clearTimeout(this.#restart);
+    const timeout = new Promise<void>((resolve) => setTimeout(resolve, 3_000).unref());
+    await Promise.race([this.#calls?.remote.close().catch(() => undefined), timeout]);
+    this.#calls?.end(new Error('the network is closed'));
+    await this.#worker?.terminate();
+  }
+}

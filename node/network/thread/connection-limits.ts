@@ -1,0 +1,86 @@
+/** Who may connect, as the library asks it: limits by address and network, peers and addresses that are barred. Also counts the bytes of every connection. */
+import type { ConnectionGater, MultiaddrConnection, PeerId } from '@libp2p/interface';
+import { BoundedMap } from '../../../runtime/bounded-map.ts';
+import { clientKey, isLoopback } from '../../../runtime/client-address.ts';
+import { admitInbound, INBOUND_LIMITS, type Inbound, subnetOf } from '../inbound-limits.ts';
+import { ipOf } from '../peer-book.ts';
+import { BARRED_MILLIS } from '../peer-score.ts';
+import type { PeerName } from './host-types.ts';
+
+const MAX_BARRED = 10_000;
+
+type Counted = MultiaddrConnection & { onData?(data: { readonly byteLength: number }): void };
+
+export class ConnectionLimits {
+  readonly #places: number;
+  readonly #isNear: (address: string) => boolean;
+  readonly #steady: () => number;
+  readonly #inbound = new Map<number, Inbound & { readonly connection: MultiaddrConnection }>();
+  readonly #barred = new BoundedMap<string, number>(MAX_BARRED);
+  #count = 0;
+  receivedBytes = 0;
+  sentBytes = 0;
+
+  constructor(places: number, countsNear: boolean, steady: () => number) {
+    this.#places = places;
+    this.#isNear = countsNear ? () => false : isLoopback;
+    this.#steady = steady;
+  }
+
+  get barred(): number {
+    return [...this.#barred.values()].filter((until) => until > this.#steady()).length;
+  }
+
+  isNear(address: string): boolean {
+    return this.#isNear(address);
+  }
+
+  isBarred(name: string): boolean {
+    return (this.#barred.get(name) ?? 0) > this.#steady();
+  }
+
+  /** A peer and its address. One of this machine is barred by its name only. */
+  bar(peer: PeerName, address: string): void {
+    const until = this.#steady() + BARRED_MILLIS;
+    this.#barred.set(peer, until);
+    const ip = ipOf(`${address}/`);
+    if (ip !== undefined && !this.#isNear(ip)) this.#barred.set(clientKey(ip), until);
+  }
+
+  readonly gater: ConnectionGater = {
+    denyInboundConnection: (connection) => {
+      const ip = ipOf(`${connection.remoteAddr}/`) ?? '';
+      if (this.isBarred(clientKey(ip))) return true;
+      const limits = { places: this.#places, ...INBOUND_LIMITS };
+      const found = admitInbound([...this.#inbound.values()], ip, limits, this.#isNear);
+      if (!found.admitted) return true;
+      if (found.evict !== undefined) this.#inbound.get(found.evict)?.connection.abort(new Error('others wait'));
+      const id = this.#count++;
+      this.#inbound.set(id, { id, address: clientKey(ip), subnet: subnetOf(ip), connection });
+      connection.addEventListener('close', () => this.#inbound.delete(id));
+      this.#measure(connection);
+      return false;
+    },
+    denyInboundEncryptedConnection: (peer) => this.isBarred(peer.toString()),
+    denyDialPeer: (peer: PeerId) => this.isBarred(peer.toString()),
+    denyOutboundEncryptedConnection: (peer, connection) => {
+      if (this.isBarred(peer.toString())) return true;
+      this.#measure(connection);
+      return false;
+    },
+  };
+
+  #measure(connection: Counted): void {
+    const send = connection.send.bind(connection);
+    connection.send = (data) => {
+      this.sentBytes += data.byteLength;
+      return send(data);
+    };
+    const onData = connection.onData?.bind(connection);
+    if (onData !== undefined)
+      connection.onData = (data) => {
+        this.receivedBytes += data.byteLength;
+        onData(data);
+      };
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * The libp2p host with every bound that the library has set to what this node can bear: connections, streams, buffers, message sizes, times. TCP with noise and yamux; gossipsub without signatures, because
+ * everything that is relayed is checked by what it is and not by who says it.
+ */
+import { createHash } from 'node:crypto';
+import { generateKeyPairFromSeed } from '@libp2p/crypto/keys';
+import { type GossipSub, gossipsub } from '@libp2p/gossipsub';
+import { identify } from '@libp2p/identify';
+import type { ConnectionGater, Libp2p } from '@libp2p/interface';
+import { noise } from '@libp2p/noise';
+import { ping } from '@libp2p/ping';
+import { tcp } from '@libp2p/tcp';
+import { yamux } from '@libp2p/yamux';
+import { createLibp2p } from 'libp2p';
+import type { HostSettings } from './host-types.ts';
+
+const KIBIBYTE = 1_024;
+const MEBIBYTE = 1_024 * KIBIBYTE;
+/** Streams that one connection may have open: gossip, questions both ways, identify, ping. */
+const STREAMS = 64;
+const PENDING_CONNECTIONS = 32;
+/** Attempts of one address in a second. The library's 5 keeps nodes of one machine apart. */
+const CONNECTIONS_PER_SECOND = 20;
+/** The largest gossip is a cut of 64 blocks, or the identifiers of 256 transactions. */
+const GOSSIP_BYTES = 32 * KIBIBYTE;
+const PREFIX = 'svc';
+
+export type Host = Libp2p & { readonly services: { readonly gossip: GossipSub } };
+
+export async function createHost(
+  { seed, release, listen, announce, maxPeers }: HostSettings,
+  topics: readonly string[],
+  connectionGater: ConnectionGater,
+): Promise<Host> {
+  const host = await createLibp2p({
+    start: false,
+    nodeInfo: { name: 'svcd', version: release, userAgent: `svcd/${release}` },
+    privateKey: await generateKeyPairFromSeed('Ed25519', seed),
+    addresses: { listen: [...listen], announce: [...announce] },
+    transports: [
+      tcp({ dialOpts: { noDelay: true }, listenOpts: { noDelay: true }, inboundSocketInactivityTimeout: 60_000 }),
+    ],
+    connectionEncrypters: [noise()],
+    streamMuxers: [
+      yamux({
+        maxInboundStreams: STREAMS,
+        maxOutboundStreams: STREAMS,
+        streamOptions: {
+          maxStreamWindowSize: MEBIBYTE,
+          maxReadBufferLength: MEBIBYTE,
+          maxWriteBufferLength: 8 * MEBIBYTE,
+        },
+      }),
+    ],
+    connectionGater,
+    connectionManager: {
+      // The gater counts; the library must not close connections by rules of its own.
+      maxConnections: 2 * maxPeers + PENDING_CONNECTIONS,
+      maxIncomingPendingConnections: PENDING_CONNECTIONS,
+      inboundConnectionThreshold: CONNECTIONS_PER_SECOND,
+      inboundUpgradeTimeout: 5_000,
+      dialTimeout: 5_000,
+      maxParallelDials: 8,
+      reconnectRetries: 0,
+    },
+    connectionMonitor: { protocolPrefix: PREFIX, pingInterval: 15_000, pingTimeout: { minTimeout: 10_000 } },
+    services: {
+      identify: identify({ protocolPrefix: PREFIX, maxMessageSize: 8 * KIBIBYTE }),
+      ping: ping({ protocolPrefix: PREFIX }),
+      gossip: gossipsub({
+        globalSignaturePolicy: 'StrictNoSign',
+        msgIdFn: ({ topic, data }) => createHash('sha256').update(topic).update(data).digest().subarray(0, 20),
+        allowedTopics: [...topics],
+        maxInboundDataLength: GOSSIP_BYTES,
+        maxOutboundBufferSize: 4 * MEBIBYTE,
+        maxTopicBytesPerPeer: 8 * KIBIBYTE,
+        allowPublishToZeroTopicPeers: true,
+        ignoreDuplicatePublishError: true,
+        fallbackToFloodsub: false,
+        doPX: false,
+        // Limits by address are kept where connections are let in.
+        scoreParams: { IPColocationFactorWeight: 0 },
+      }),
+    },
+  });
+  return host as unknown as Host;
+}

@@ -1,0 +1,78 @@
+/** What crosses between the node's thread and the thread of its network. */
+import type { LogFields, LogLevel } from '../../../runtime/log.ts';
+import type { Fault } from '../peer-score.ts';
+
+/** A peer's identity in text. */
+export type PeerName = string;
+
+/** Questions that are answered by the node's thread. */
+export const PROTOCOLS = {
+  sync: { name: '/svc/sync/1', questionBytes: 8 * 1024, answerBytes: 4 * 1024 * 1024, streams: 4, millis: 20_000 },
+  relay: { name: '/svc/relay/1', questionBytes: 64 * 1024, answerBytes: 4 * 1024 * 1024, streams: 8, millis: 10_000 },
+} as const;
+export type Protocol = keyof typeof PROTOCOLS;
+
+export const TOPICS = ['cuts', 'blocks', 'transactions'] as const;
+export type Topic = (typeof TOPICS)[number];
+
+export type Verdict = 'accept' | 'ignore' | 'reject';
+
+export type HostSettings = {
+  readonly seed: Uint8Array;
+  readonly chainId: Uint8Array;
+  readonly ruleSet: number;
+  readonly release: string;
+  readonly height: number;
+  /** Multiaddrs. */
+  readonly listen: readonly string[];
+  readonly announce: readonly string[];
+  readonly bootstrap: readonly string[];
+  readonly remembered: readonly { readonly address: string; readonly lastGood: number }[];
+  readonly maxPeers: number;
+  /** Addresses of this machine count like any other; for tests of the limits. */
+  readonly countsNear?: boolean;
+};
+
+export type PeerInfo = {
+  readonly address: string;
+  readonly direction: 'inbound' | 'outbound';
+  readonly release: string;
+  readonly height: number;
+};
+
+export type PeerState = PeerInfo & {
+  readonly peer: PeerName;
+  readonly lostScore: number;
+  readonly sinceMillis: number;
+};
+
+export type HostFigures = {
+  readonly receivedBytes: number;
+  readonly sentBytes: number;
+  readonly connections: number;
+  readonly barred: number;
+  readonly threadMemoryBytes: number;
+  readonly peers: readonly PeerState[];
+};
+
+/** What the network's thread calls. Functions of the node's thread. */
+export type NodeSide = {
+  joined(peer: PeerName, info: PeerInfo): void;
+  left(peer: PeerName): void;
+  serve(peer: PeerName, protocol: Protocol, question: Uint8Array): Promise<Uint8Array | undefined>;
+  gossip(peer: PeerName, topic: Topic, data: Uint8Array): Promise<Verdict>;
+  remember(addresses: readonly { readonly address: string; readonly lastGood: number }[]): void;
+  log(level: LogLevel, message: string, fields: LogFields): void;
+};
+
+/** What the node's thread calls. Functions of the network's thread. */
+export type HostSide = {
+  /** Addresses that are listened on. */
+  start(settings: HostSettings): Promise<{ readonly peer: PeerName; readonly addresses: readonly string[] }>;
+  ask(peer: PeerName, protocol: Protocol, question: Uint8Array): Promise<Uint8Array>;
+  publish(topic: Topic, data: Uint8Array): Promise<void>;
+  setHeight(height: number): void;
+  fault(peer: PeerName, fault: Fault, reason: string): void;
+  figures(): HostFigures;
+  close(): Promise<void>;
+};

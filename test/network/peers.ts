@@ -1,0 +1,103 @@
+/** Nodes of one chain in one process, each with its own store and the real network in its own thread, over sockets of this machine. Cuts of the first are made by hand. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { certifyWith } from '../../node/certificate.ts';
+import { type DevelopmentGenesis, developmentGenesis, developmentKey } from '../../node/development.ts';
+import { openNetwork, type NetworkDependencies, type PeerView } from '../../node/network/open-network.ts';
+import type { NetworkPlan } from '../../node/network/network-options.ts';
+import { type ConsensusNode, createNode } from '../../node/node.ts';
+import { toHex } from '../../protocol/bytes.ts';
+import { quietLog } from '../quiet-log.ts';
+import { developmentKeys, quickHash, randomOf, searchNonce, START_MILLIS } from '../node/bed.ts';
+
+const VALIDATORS = 4;
+const ALICE = developmentKey('alice').address;
+
+export type NetNode = { readonly node: ConsensusNode; view: PeerView; readonly directory: string; close(): Promise<void> };
+
+export class NetBed {
+  readonly directory = mkdtempSync(join(tmpdir(), 'svc-net-'));
+  readonly running: NetNode[] = [];
+  readonly #genesis: ReturnType<typeof developmentGenesis>;
+  now = START_MILLIS;
+  #mined = 0;
+
+  constructor(genesis: Partial<DevelopmentGenesis> = {}) {
+    this.#genesis = developmentGenesis({
+      timestampMillis: START_MILLIS,
+      initialWork: 1n,
+      minimumWork: 1n,
+      validators: VALIDATORS,
+      ...genesis,
+    });
+  }
+
+  async openChain(name: string): Promise<ConsensusNode> {
+    return await createNode(
+      { storeDirectory: join(this.directory, name, 'store'), genesis: this.#genesis, cutMillis: 0, makesCuts: false },
+      {
+        verifier: { prepare: async () => undefined, hash: async (_, header) => quickHash(header) },
+        certify: certifyWith(developmentKeys(VALIDATORS)),
+        now: () => this.now,
+        random: randomOf(1),
+        log: quietLog,
+      },
+    );
+  }
+
+  /** `plan.follows` decides whether cuts come from peers. The same name opens the same store again. */
+  async start(name: string, plan: Partial<NetworkPlan>, altered: Partial<NetworkDependencies> = {}): Promise<NetNode> {
+    const node = await this.openChain(name);
+    const directory = join(this.directory, name);
+    const view = await openNetwork(
+      { listen: ['/ip4/127.0.0.1/tcp/0'], announce: [], bootstrap: [], maxPeers: 50, follows: false, ...plan },
+      { node, dataDir: directory, cutMillis: 100, release: '0.1.0', log: quietLog, ...altered },
+    );
+    const started: NetNode = {
+      node,
+      view,
+      directory,
+      close: async () => {
+        this.running.splice(this.running.indexOf(started), 1);
+        await view.close();
+        await node.close();
+      },
+    };
+    this.running.push(started);
+    return started;
+  }
+
+  /** Cuts with so many blocks each. */
+  async seal({ node }: Pick<NetNode, 'node'>, cuts: number, blocks = 0): Promise<void> {
+    for (let i = 0; i < cuts; i++) {
+      for (let draw = 0; draw < blocks; draw++) await this.mine(node, draw);
+      this.now += 2_500;
+      await node.seal();
+    }
+  }
+
+  async mine(node: ConsensusNode, draw = 0): Promise<Uint8Array> {
+    const extranonce = Buffer.alloc(5);
+    extranonce.writeUInt32LE(++this.#mined, 1);
+    const template = node.template({ payout: ALICE, maxTransactions: 100, draw, extranonce });
+    const outcome = await node.submitBlock(searchNonce(template.header, template.target), template.body);
+    if (outcome.status === 'refused') throw new Error(outcome.error.message);
+    return outcome.id;
+  }
+
+  async close(): Promise<void> {
+    for (const started of [...this.running]) await started.close();
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+}
+
+/** Until it holds. The test's time limit is the limit. */
+export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+export const headOf = ({ node }: Pick<NetNode, 'node'>): string => {
+  const { height, cutId, stateRoot } = node.chain.head();
+  return `${height} ${toHex(cutId)} ${toHex(stateRoot)}`;
+};
