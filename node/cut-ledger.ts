@@ -8,7 +8,7 @@ import type { AppliedCut } from './ledger/apply-cut.ts';
 import { nameOf } from './ledger/registration.ts';
 import type { Committee } from './ledger/staking/committee.ts';
 import type { WaitingBlock, WorkPool } from './mining/work-pool.ts';
-import type { NodeErrorCode } from './node-error.ts';
+import type { NodeError, NodeErrorCode } from './node-error.ts';
 
 /**
  * `wrong_body`: the body is not the header's, which says nothing about the block. `impossible`: no cut of this height may name the block. `later`: this node could not
@@ -35,6 +35,8 @@ export interface CutLedger {
   isHere(id: Bytes): boolean;
   /** Takes in a block that a cut names: neither a full pool nor another block on the same body keeps it out, and its time is judged by the cut's. */
   admit(header: Bytes, body: Bytes, cutMillis: number): Promise<Admitted>;
+  /** Why a block with this header cannot be taken in, as far as the header and its work tell. */
+  examineHeader(header: Bytes): Promise<NodeError | undefined>;
   /** The proposed cut as this node executes it; a text says why it cannot be the next one. Its blocks are all here. */
   execute(cut: ProposedCut): AppliedCut | string;
   /** Writes a cut that was made or executed at this height, not only the last one; it is final when this resolves. Nothing may be executed meanwhile. */
@@ -64,6 +66,7 @@ export type CutLedgerParts = {
   readonly committee: CutLedger['committee'];
   submit(header: Bytes, body: Bytes, cutMillis: number): Promise<Submission>;
   readonly settled: CutLedger['settled'];
+  readonly examineHeader: CutLedger['examineHeader'];
   readonly finish: CutLedger['commit'];
   readonly fail: CutLedger['fail'];
 };
@@ -119,6 +122,7 @@ export const cutLedgerOf = (parts: CutLedgerParts): CutLedger => {
       if (PASSING.has(outcome.error.code)) return 'later';
       return WRONG_BODY.has(outcome.error.code) ? 'wrong_body' : 'impossible';
     },
+    examineHeader: parts.examineHeader,
     execute: (cut) => execute(cut, parts, executions),
     commit: (cut, certificate) => parts.finish(executions.newest(cut), certificate),
     fail: parts.fail,

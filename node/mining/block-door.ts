@@ -6,13 +6,21 @@
 import type { Verifier } from '../../kernels/verifier.ts';
 import { type Bytes, compareBytes } from '../../protocol/bytes.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
+import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { BlockRecord, Origin, Submission } from '../full-node.ts';
 import { isWindowOpen, nameOf } from '../ledger/registration.ts';
 import type { WorkBlock } from '../ledger/work-block.ts';
 import { type NodeError, nodeError } from '../node-error.ts';
 import type { LedgerStore } from '../store/ledger-store.ts';
-import { type CandidateContext, checkCandidate, checkStored, meetsBlockTarget, recheckCandidate } from './candidate.ts';
+import {
+  type CandidateContext,
+  checkCandidate,
+  checkHeaderBytes,
+  checkStored,
+  meetsBlockTarget,
+  recheckCandidate,
+} from './candidate.ts';
 import type { WaitingBlock, WorkPool } from './work-pool.ts';
 
 export type BlockDoorDependencies = {
@@ -31,10 +39,14 @@ export type BlockDoorDependencies = {
   onFault(error: Error): void;
 };
 
+const MAX_EXAMINED = 1_024;
+
 export class BlockDoor {
   readonly #dependencies: BlockDoorDependencies;
   /** Blocks on their way through the door, so that the same one is not hashed twice. */
   readonly #arriving = new Map<string, Promise<Submission>>();
+  /** Hashes of headers whose bodies are on their way. */
+  readonly #examined = new BoundedMap<string, Bytes>(MAX_EXAMINED);
 
   constructor(dependencies: BlockDoorDependencies) {
     this.#dependencies = dependencies;
@@ -56,6 +68,22 @@ export class BlockDoor {
       return await arrival;
     } finally {
       this.#arriving.delete(name);
+    }
+  }
+
+  /** Header and work alone, before a body is asked for. Its hash is remembered, so that the body costs none. */
+  async examineHeader(header: Bytes): Promise<NodeError | undefined> {
+    const { epoch, log, context } = this.#dependencies;
+    const checked = checkHeaderBytes(header, context());
+    if ('code' in checked) return checked;
+    try {
+      const hash = await this.#hash(epoch(checked.anchorHeight), header);
+      if (!meetsBlockTarget(hash, checked)) return nodeError('pow_above_target', 'the hash is above the target');
+      this.#examined.set(nameOf(header), hash);
+      return undefined;
+    } catch (error) {
+      log.error('a block could not be hashed', { error });
+      return nodeError('verifier_unavailable', 'the hash could not be computed: try again');
     }
   }
 
@@ -95,6 +123,8 @@ export class BlockDoor {
 
   /** An epoch that begins just now may not be prepared yet. */
   async #hash(epoch: number, header: Bytes): Promise<Bytes> {
+    const known = this.#examined.get(nameOf(header));
+    if (known !== undefined) return known;
     await this.#dependencies.verifier.prepare(epoch);
     return await this.#dependencies.verifier.hash(epoch, header);
   }

@@ -4,7 +4,7 @@
  */
 import { parentsRoot } from '../../protocol/body.ts';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
-import { ProtocolError } from '../../protocol/errors.ts';
+import { attempt, ProtocolError } from '../../protocol/errors.ts';
 import { blockId, decodeHeader, HEADER_BYTES, type Header } from '../../protocol/header.ts';
 import { merkleRootOfHashes } from '../../protocol/merkle.ts';
 import type { Network } from '../../protocol/network.ts';
@@ -78,6 +78,14 @@ export function checkStored(
   }
   const inside = checkBody(block, known) ?? checkPlace(block, context);
   return inside === undefined ? { block } : { error: inside };
+}
+
+/** What can be said of a block before its body is there. */
+export function checkHeaderBytes(bytes: Bytes, context: CandidateContext): Header | NodeError {
+  if (bytes.length !== HEADER_BYTES) return nodeError('header_malformed', `a header has ${HEADER_BYTES} bytes`);
+  const header = attempt(() => decodeHeader(bytes));
+  if (!header.ok) return nodeError('header_malformed', header.error.message, { reason: header.error.code });
+  return checkHeader(header.value, context) ?? header.value;
 }
 
 function checkHeader(header: Header, context: CandidateContext): NodeError | undefined {

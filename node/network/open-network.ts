@@ -7,6 +7,7 @@ import { steadyMillis } from '../../runtime/clock.ts';
 import { writeDurably } from '../../runtime/durable-file.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { ConsensusNode } from '../node.ts';
+import { BlockRelay } from './block-relay.ts';
 import { CutGossip } from './cut-gossip.ts';
 import { answerSync } from './cut-server.ts';
 import { CutSync } from './cut-sync.ts';
@@ -17,8 +18,11 @@ import { isDialable } from './peer-book.ts';
 import { PeerHeights } from './peer-heights.ts';
 import { loadPeerKey, networkDirectory } from './peer-key.ts';
 import { PeerNetwork } from './peer-network.ts';
+import { decodeRelayQuestion } from './relay-messages.ts';
+import { answerRelay } from './relay-server.ts';
 import { decodeSyncQuestion } from './sync-messages.ts';
-import type { HostFigures, PeerName, Verdict } from './thread/host-types.ts';
+import type { HostFigures, PeerName, Protocol, Topic, Verdict } from './thread/host-types.ts';
+import { TransactionRelay } from './transaction-relay.ts';
 
 /** Followed less often than every so many cuts, a silent network is asked. */
 const PROBE_CUTS = 3;
@@ -93,8 +97,7 @@ export async function openNetwork(plan: NetworkPlan, dependencies: NetworkDepend
       },
       left: (peer) => heights.left(peer),
       serve: async (peer, protocol, question) => serve(peer, protocol, question),
-      gossip: async (peer, topic, data): Promise<Verdict> =>
-        topic === 'cuts' ? await gossip.judge(peer, data) : 'ignore',
+      gossip: (peer, topic, data) => judges[topic].judge(peer, data),
       remember: (addresses) => {
         remembered = addresses;
         writeDurably(file, `${JSON.stringify(addresses, undefined, 1)}\n`).catch((error) =>
@@ -114,7 +117,8 @@ export async function openNetwork(plan: NetworkPlan, dependencies: NetworkDepend
       })
     : undefined;
   const heights = sync?.heights ?? new PeerHeights();
-  const gossip = new CutGossip({
+  const isSynced = () => chain.sync().synced;
+  const cuts = new CutGossip({
     node,
     publish: (topic, data) => network.publish(topic, data),
     fault: (peer, fault, reason) => network.fault(peer, fault, reason),
@@ -124,9 +128,17 @@ export async function openNetwork(plan: NetworkPlan, dependencies: NetworkDepend
       sync?.wake();
     },
   });
-  const serve = (peer: PeerName, protocol: string, question: Uint8Array): Uint8Array | undefined => {
+  const transactions = new TransactionRelay({ node, network, isSynced, steady: steadyMillis });
+  const blocks = new BlockRelay({ node, network, isSynced });
+  const judges: Readonly<Record<Topic, { judge(peer: PeerName, data: Uint8Array): Promise<Verdict> }>> = {
+    cuts,
+    transactions,
+    blocks,
+  };
+  const serve = (peer: PeerName, protocol: Protocol, question: Uint8Array): Uint8Array | undefined => {
     try {
-      return protocol === 'sync' ? answerSync(chain, decodeSyncQuestion(question)) : undefined;
+      if (protocol === 'sync') return answerSync(chain, decodeSyncQuestion(question));
+      return answerRelay(node, decodeRelayQuestion(question));
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       network.fault(peer, 'malformed', error.message);
@@ -150,12 +162,12 @@ export async function openNetwork(plan: NetworkPlan, dependencies: NetworkDepend
     addresses,
     figures: () => network.figures,
     bestPeerHeight: () => heights.figures(chain.head().height).bestPeerHeight,
-    queuedBlocks: () => 0,
+    queuedBlocks: () => blocks.judged,
     queuedCuts: () => sync?.queued ?? 0,
     isUpdateAnnounced: () => isUpdateAnnounced,
     close: async () => {
       unsubscribe();
-      gossip.close();
+      for (const part of [cuts, transactions, blocks]) part.close();
       // What waits for an answer must not keep the node from stopping.
       await Promise.all([network.close(), sync?.close()]);
     },

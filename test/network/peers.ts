@@ -4,17 +4,22 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { certifyWith } from '../../node/certificate.ts';
 import { type DevelopmentGenesis, developmentGenesis, developmentKey } from '../../node/development.ts';
-import { openNetwork, type NetworkDependencies, type PeerView } from '../../node/network/open-network.ts';
 import type { NetworkPlan } from '../../node/network/network-options.ts';
+import { type NetworkDependencies, openNetwork, type PeerView } from '../../node/network/open-network.ts';
 import { type ConsensusNode, createNode } from '../../node/node.ts';
 import { toHex } from '../../protocol/bytes.ts';
+import { developmentKeys, quickHash, randomOf, START_MILLIS, searchNonce } from '../node/bed.ts';
 import { quietLog } from '../quiet-log.ts';
-import { developmentKeys, quickHash, randomOf, searchNonce, START_MILLIS } from '../node/bed.ts';
 
 const VALIDATORS = 4;
 const ALICE = developmentKey('alice').address;
 
-export type NetNode = { readonly node: ConsensusNode; view: PeerView; readonly directory: string; close(): Promise<void> };
+export type NetNode = {
+  readonly node: ConsensusNode;
+  view: PeerView;
+  readonly directory: string;
+  close(): Promise<void>;
+};
 
 export class NetBed {
   readonly directory = mkdtempSync(join(tmpdir(), 'svc-net-'));

@@ -7,7 +7,9 @@ beforeEach(() => {
 });
 afterEach(() => bed.close());
 
-test('a new node syncs the chain with its blocks from one peer, and follows it from then on', { timeout: 60_000 }, async () => {
+test('a new node syncs the chain with its blocks from one peer, and follows it from then on', {
+  timeout: 60_000,
+}, async () => {
   const source = await bed.start('source', {});
   await bed.seal(source, 250, 1);
   const fresh = await bed.start('fresh', { bootstrap: [source.view.addresses[0] as string], follows: true });

@@ -1,0 +1,156 @@
+/**
+ * Work blocks between peers: header and short identifiers by gossip. The header and its work are checked before anything is asked for; then the body is put together from the transactions that wait here,
+ * and what is missing is asked of whoever brought it. It is relayed when the door has taken it in.
+ */
+import { type Body, decodeBody, encodeBody } from '../../protocol/body.ts';
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import { blockId } from '../../protocol/header.ts';
+import type { Submission } from '../full-node.ts';
+import type { ConsensusNode } from '../node.ts';
+import type { NodeErrorCode } from '../node-error.ts';
+import type { PeerAsking } from './peer-fault.ts';
+import {
+  decodeShortBlock,
+  decodeWires,
+  encodeRelayQuestion,
+  encodeShortBlock,
+  type ShortBlock,
+  shortName,
+} from './relay-messages.ts';
+import { decodeBlocksAnswer } from './sync-messages.ts';
+import type { PeerName, Topic, Verdict } from './thread/host-types.ts';
+
+const MAX_JUDGED = 64;
+
+/** What no honest peer sends on, whatever height it stands at. */
+const FAULTS: ReadonlySet<NodeErrorCode> = new Set([
+  'header_malformed',
+  'body_malformed',
+  'network_mismatch',
+  'pow_above_target',
+  'target_mismatch',
+  'state_root_mismatch',
+  'anchor_mismatch',
+  'reward_root_mismatch',
+  'block_transaction_invalid',
+]);
+/** The body that was put together is another than the sender's: short identifiers collided, or witnesses differ. */
+const OTHER_BODY: ReadonlySet<NodeErrorCode> = new Set([
+  'transactions_root_mismatch',
+  'body_malformed',
+  'block_transaction_invalid',
+]);
+
+export type BlockRelayDependencies = {
+  readonly node: Pick<ConsensusNode, 'chain' | 'mempool' | 'submitBlock' | 'ledger' | 'on'>;
+  readonly network: PeerAsking & { publish(topic: Topic, data: Bytes): void };
+  isSynced(): boolean;
+};
+
+export class BlockRelay {
+  readonly #with: BlockRelayDependencies;
+  /** Waiting transactions by the first bytes of their identifiers. */
+  readonly #short = new Map<string, Bytes>();
+  readonly #unsubscribe: (() => void)[];
+  #judged = 0;
+
+  constructor(dependencies: BlockRelayDependencies) {
+    this.#with = dependencies;
+    const { node } = dependencies;
+    for (const { id } of node.mempool.list()) this.#short.set(shortName(id), id);
+    this.#unsubscribe = [
+      node.on('mempoolAdded', ({ id }) => this.#short.set(shortName(id), id)),
+      node.on('mempoolRemoved', ({ id }) => this.#short.delete(shortName(id))),
+      node.on('block', ({ id, header }) => this.#announce(id, header)),
+    ];
+  }
+
+  get judged(): number {
+    return this.#judged;
+  }
+
+  close(): void {
+    for (const unsubscribe of this.#unsubscribe) unsubscribe();
+  }
+
+  /** One that came by gossip is the same message, which the library does not send twice. */
+  #announce(id: Bytes, header: Bytes): void {
+    const body = this.#with.isSynced() ? this.#with.node.chain.blockBody(id) : undefined;
+    if (body !== undefined) this.#with.network.publish('blocks', encodeShortBlock(header, decodeBody(body)));
+  }
+
+  async judge(peer: PeerName, data: Bytes): Promise<Verdict> {
+    const { network, node } = this.#with;
+    if (!this.#with.isSynced() || this.#judged >= MAX_JUDGED) return 'ignore';
+    this.#judged++;
+    try {
+      const block = decodeShortBlock(data);
+      const id = blockId(block.header);
+      if (node.chain.block(id) !== undefined) return 'ignore';
+      const wrong = await node.ledger.examineHeader(block.header);
+      if (wrong !== undefined) return this.#refuse(peer, wrong.code);
+      await this.#fetchParents(peer, block.parents);
+      return await this.#takeIn(peer, id, block);
+    } catch (error) {
+      const isMalformed = error instanceof ProtocolError;
+      network.fault(peer, isMalformed ? 'malformed' : 'unanswered', (error as Error).message);
+      return isMalformed ? 'reject' : 'ignore';
+    } finally {
+      this.#judged--;
+    }
+  }
+
+  #refuse(peer: PeerName, code: NodeErrorCode): Verdict {
+    if (!FAULTS.has(code)) return 'ignore';
+    this.#with.network.fault(peer, 'bad_block', code);
+    return 'reject';
+  }
+
+  async #takeIn(peer: PeerName, id: Bytes, block: ShortBlock): Promise<Verdict> {
+    const { node } = this.#with;
+    const transactions = await this.#transactions(peer, id, block.shortIds);
+    let outcome: Submission | undefined;
+    if (transactions !== undefined)
+      outcome = await node.submitBlock(block.header, encodeBody({ ...block, transactions }), 'relayed');
+    if (outcome === undefined || (outcome.status === 'refused' && OTHER_BODY.has(outcome.error.code)))
+      outcome = await this.#fetchWhole(peer, id);
+    if (outcome === undefined) return 'ignore';
+    return outcome.status === 'refused' ? this.#refuse(peer, outcome.error.code) : 'accept';
+  }
+
+  /** Undefined where some did not come. */
+  async #transactions(
+    peer: PeerName,
+    id: Bytes,
+    shortIds: readonly string[],
+  ): Promise<Body['transactions'] | undefined> {
+    const { node, network } = this.#with;
+    const wires = shortIds.map((name) => {
+      const found = this.#short.get(name);
+      return found && node.mempool.get(found)?.wire;
+    });
+    const places = wires.flatMap((wire, place) => (wire === undefined ? [place] : []));
+    if (places.length > 0) {
+      const answer = await network.ask(peer, 'relay', encodeRelayQuestion({ type: 'carried', block: id, places }));
+      for (const [i, wire] of decodeWires(answer, places.length).entries()) wires[places[i] as number] = wire;
+    }
+    return wires.every((wire) => wire !== undefined) ? wires : undefined;
+  }
+
+  async #fetchWhole(peer: PeerName, id: Bytes): Promise<Submission | undefined> {
+    const { node, network } = this.#with;
+    const [block] = decodeBlocksAnswer(
+      await network.ask(peer, 'relay', encodeRelayQuestion({ type: 'block', block: id })),
+    );
+    if (block === undefined) return undefined;
+    if (!equalBytes(blockId(block.header), id)) throw new ProtocolError('not_canonical', 'another block');
+    return await node.submitBlock(block.header, block.body, 'relayed');
+  }
+
+  /** A parent that is on its way by another peer comes sooner so; its own parents are not asked for. */
+  async #fetchParents(peer: PeerName, parents: Body['parents']): Promise<void> {
+    for (const parent of parents)
+      if (this.#with.node.chain.block(parent) === undefined) await this.#fetchWhole(peer, parent);
+  }
+}

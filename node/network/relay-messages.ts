@@ -1,0 +1,135 @@
+/**
+ * What is relayed: identifiers of transactions, and blocks without their transactions, by gossip; and the questions of `/svc/relay/1` for what a peer lacks. Blocks carry the first 8 bytes of each
+ * transaction's identifier: a collision or other witnesses show in the root of the header, and then the whole body is asked for.
+ */
+import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
+import { type Body, MAX_PARENTS } from '../../protocol/body.ts';
+import { ByteReader, type Bytes, ByteWriter } from '../../protocol/bytes.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import { HEADER_BYTES } from '../../protocol/header.ts';
+import { ID_BYTES } from '../../protocol/identifier.ts';
+import { MAX_EXTRANONCE } from '../../protocol/tag.ts';
+import { MAX_TRANSACTION_BYTES, transactionIdOfWire } from '../../protocol/transaction.ts';
+
+export const MAX_TRANSACTIONS = 256;
+const SHORT_ID_BYTES = 8;
+const MAX_SHORT_IDS = 3_500;
+
+const counted = (value: number, least: number, most: number): number => {
+  if (value < least || value > most)
+    throw new ProtocolError('out_of_range', `${value} where ${least} to ${most} may be`);
+  return value;
+};
+
+export function encodeIds(ids: readonly Bytes[]): Uint8Array<ArrayBuffer> {
+  const writer = new ByteWriter(2 + ids.length * ID_BYTES).u16(ids.length);
+  for (const id of ids) writer.raw(id);
+  return writer.done();
+}
+
+function readIds(reader: ByteReader): Bytes[] {
+  const count = counted(reader.u16(), 1, MAX_TRANSACTIONS);
+  return Array.from({ length: count }, () => reader.take(ID_BYTES));
+}
+
+/** Throws a ProtocolError. */
+export function decodeIds(bytes: Bytes): Bytes[] {
+  const reader = new ByteReader(bytes);
+  const ids = readIds(reader);
+  reader.end();
+  return ids;
+}
+
+export type ShortBlock = Pick<Body, 'payout' | 'extranonce' | 'parents'> & {
+  readonly header: Bytes;
+  /** Names of 8 bytes each, as keys of maps. */
+  readonly shortIds: readonly string[];
+};
+
+export const shortName = (id: Bytes): string =>
+  Buffer.from(id.buffer, id.byteOffset, SHORT_ID_BYTES).toString('latin1');
+
+export function encodeShortBlock(
+  header: Bytes,
+  { payout, extranonce, parents, transactions }: Body,
+): Uint8Array<ArrayBuffer> {
+  const writer = new ByteWriter(HEADER_BYTES + 1_024)
+    .raw(header)
+    .raw(payout)
+    .short(extranonce, MAX_EXTRANONCE)
+    .u8(parents.length);
+  for (const parent of parents) writer.raw(parent);
+  writer.u16(transactions.length);
+  for (const wire of transactions) writer.raw(transactionIdOfWire(wire).subarray(0, SHORT_ID_BYTES));
+  return writer.done();
+}
+
+/** Throws a ProtocolError. */
+export function decodeShortBlock(bytes: Bytes): ShortBlock {
+  const reader = new ByteReader(bytes);
+  const header = reader.take(HEADER_BYTES);
+  const payout = reader.take(ADDRESS_PAYLOAD_BYTES);
+  const extranonce = reader.short(MAX_EXTRANONCE);
+  const parents = Array.from({ length: counted(reader.u8(), 0, MAX_PARENTS) }, () => reader.take(ID_BYTES));
+  const count = counted(reader.u16(), 0, MAX_SHORT_IDS);
+  const shortIds = Array.from({ length: count }, () => Buffer.from(reader.take(SHORT_ID_BYTES)).toString('latin1'));
+  reader.end();
+  return { header, payout, extranonce, parents, shortIds };
+}
+
+export type RelayQuestion =
+  | { readonly type: 'transactions'; readonly ids: readonly Bytes[] }
+  /** Transactions of a block by their places in it. */
+  | { readonly type: 'carried'; readonly block: Bytes; readonly places: readonly number[] }
+  /** A whole block. */
+  | { readonly type: 'block'; readonly block: Bytes };
+
+const TYPES = { transactions: 1, carried: 2, block: 3 } as const;
+
+export function encodeRelayQuestion(question: RelayQuestion): Uint8Array<ArrayBuffer> {
+  const writer = new ByteWriter(64).u8(TYPES[question.type]);
+  if (question.type === 'transactions') return writer.raw(encodeIds(question.ids)).done();
+  writer.raw(question.block);
+  if (question.type === 'carried') {
+    writer.u16(question.places.length);
+    for (const place of question.places) writer.u16(place);
+  }
+  return writer.done();
+}
+
+/** Throws a ProtocolError. */
+export function decodeRelayQuestion(bytes: Bytes): RelayQuestion {
+  const reader = new ByteReader(bytes);
+  const question = readQuestion(reader);
+  reader.end();
+  return question;
+}
+
+function readQuestion(reader: ByteReader): RelayQuestion {
+  const type = reader.u8();
+  if (type === TYPES.transactions) return { type: 'transactions', ids: readIds(reader) };
+  const block = reader.take(ID_BYTES);
+  if (type === TYPES.block) return { type: 'block', block };
+  if (type !== TYPES.carried) throw new ProtocolError('unsupported_version', `question ${type}`);
+  const count = counted(reader.u16(), 1, MAX_SHORT_IDS);
+  return { type: 'carried', block, places: Array.from({ length: count }, () => reader.u16()) };
+}
+
+/** In the order of the question; empty for one that is not here, or for which there was no room. */
+export function encodeWires(wires: readonly (Bytes | undefined)[]): Uint8Array<ArrayBuffer> {
+  const writer = new ByteWriter(4_096).u16(wires.length);
+  for (const wire of wires) writer.u32(wire?.length ?? 0).raw(wire ?? new Uint8Array(0));
+  return writer.done();
+}
+
+/** Throws a ProtocolError. */
+export function decodeWires(bytes: Bytes, count: number): (Bytes | undefined)[] {
+  const reader = new ByteReader(bytes);
+  if (reader.u16() !== count) throw new ProtocolError('out_of_range', 'another number of transactions than asked for');
+  const wires = Array.from({ length: count }, () => {
+    const length = counted(reader.u32(), 0, MAX_TRANSACTION_BYTES);
+    return length === 0 ? undefined : reader.take(length);
+  });
+  reader.end();
+  return wires;
+}
