@@ -18,8 +18,9 @@ import { chainRates, nodeSync } from './api/chain-routes.ts';
 import { loadIdentity, type NodeIdentity } from './api/identity.ts';
 import { CutFeed, CutReader } from './events.ts';
 import type { FullNode } from './full-node.ts';
-import { listenForMining } from './mining/listener.ts';
+import { listenForMining, type MiningListenerDependencies } from './mining/listener.ts';
 import { networkPlan } from './network/network-options.ts';
+import { type PeerView, peersDocument } from './network/open-network.ts';
 import { nodeMetrics } from './node-metrics.ts';
 import type { runOptions } from './node-options.ts';
 import { openNode } from './open-node.ts';
@@ -51,6 +52,7 @@ export async function runDaemon(values: RunValues, { log, shutdown, version }: D
   shutdown.add('clock', () => clock.stop());
   const validators = validatorPlan(values);
   const peers = networkPlan(values, validators !== undefined);
+  let view: PeerView | undefined;
   const node = await openNode(
     { ...values, validators, peers, release: version },
     {
@@ -60,13 +62,17 @@ export async function runDaemon(values: RunValues, { log, shutdown, version }: D
       started: (name, stop) => shutdown.add(name, stop),
       fault: (reason) => shutdown.request(reason, 1),
       figures,
+      onPeers: (started) => {
+        view = started;
+      },
     },
   );
   api?.serve(node);
   shutdown.add('answers of the public API', () => api?.serve(undefined));
-  await listen(values, node, identity, { log, shutdown, version }, metrics, (result) =>
-    figures.submission('template', result),
-  );
+  await listen(values, node, identity, { log, shutdown, version }, metrics, {
+    peersDocument: view && (() => peersDocument(view as PeerView)),
+    onTemplate: (result) => figures.submission('template', result),
+  });
 }
 
 /** Before the chain is open, which can take a while: until then it answers that the node is not ready. */
@@ -99,7 +105,7 @@ async function listen(
   identity: NodeIdentity,
   { log, shutdown }: DaemonDependencies,
   metrics: Metrics,
-  onTemplate: (result: string) => void,
+  routes: Pick<MiningListenerDependencies, 'peersDocument' | 'onTemplate'>,
 ): Promise<void> {
   if (values.metricsBind !== undefined) {
     const listener = await listenForMetrics(readListenAddress(values.metricsBind), {
@@ -121,7 +127,7 @@ async function listen(
         syncDocument: () => nodeSync(node),
         ratesDocument: () => chainRates(node),
         follow: (socket, afterHeight) => void new CutReader(feed, socket, afterHeight),
-        onTemplate,
+        ...routes,
       },
     );
     shutdown.add('mining listener', async () => {

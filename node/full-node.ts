@@ -165,6 +165,8 @@ export type PeerSync = {
   readonly bestPeerHeight: number | null;
   readonly behindBy: number;
   readonly peers: number;
+  /** A peer runs a newer release. */
+  readonly updateAnnounced: boolean;
 };
 
 /** A node that makes its own cuts is synced by definition; without peers their figures are absent, not zero. */

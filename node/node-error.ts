@@ -65,6 +65,7 @@ const STATUS = {
   fee_below_minimum: 400,
   mempool_full: 503,
   node_stopped: 503,
+  node_not_synced: 503,
   internal: 500,
 } as const;
 

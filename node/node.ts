@@ -3,7 +3,6 @@
  * doors (mempool/admission.ts, mining/candidate.ts), the ledger (ledger/apply-cut.ts), the store, and the order in which a cut becomes
  * final: apply, certify, write, then tell.
  */
-
 import type { Verifier } from '../kernels/verifier.ts';
 import type { Bytes } from '../protocol/bytes.ts';
 import { type Certificate, signersOf } from '../protocol/cut.ts';

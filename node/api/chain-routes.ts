@@ -88,7 +88,7 @@ export const chainRoutes: Pick<
     finalized_height: context.node.chain.head().height,
     indexed_height: context.index.height(),
     update_required: false,
-    update_announced: false,
+    update_announced: context.node.chain.sync().peers?.updateAnnounced ?? false,
     validators: 'embedded',
   }),
 

@@ -50,6 +50,8 @@ export type MiningListenerDependencies = {
   /** The documents that this listener shares with the public API. */
   syncDocument(): unknown;
   ratesDocument(): unknown;
+  /** Who this node is connected to; without it there is no such route. */
+  readonly peersDocument?: (() => unknown) | undefined;
   /** Sends finalized cuts to a connected reader. */
   follow(socket: WebSocket, afterHeight: number | undefined): void;
   /** `answered`, or the code of a refusal. */
@@ -103,6 +105,7 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
   '/v1/mining/candidates': { POST: answerCandidate },
   '/v1/node/sync': { GET: ({ syncDocument }) => ok(JSON.stringify(syncDocument())) },
   '/v1/chain/rates': { GET: ({ ratesDocument }) => ok(JSON.stringify(ratesDocument())) },
+  '/v1/node/peers': { GET: answerPeers },
   '/v1/node/identity': { GET: answerIdentity },
   '/v1/events': {
     GET: () => refusal(nodeError('request_malformed', `connect by WebSocket, subprotocol ${EVENTS_PROTOCOL}`)),
@@ -112,6 +115,8 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
 
 /** Plain text, as the public API answers it. */
 function answerHealth({ node }: MiningListenerDependencies): Answer {
+  const behind = notSynced(node);
+  if (behind !== undefined) return refusal(behind);
   if (!node.chain.sync().synced) return refusal(nodeError('node_stopped', 'the node has stopped'));
   return { status: 200, json: '', text: 'ok' };
 }
@@ -120,7 +125,26 @@ function answerIdentity({ node, identity }: MiningListenerDependencies): Answer 
   return identity === undefined ? refusal(unknownRoute()) : ok(JSON.stringify(identityDocument(node.chain, identity)));
 }
 
+function answerPeers({ peersDocument }: MiningListenerDependencies): Answer {
+  return peersDocument === undefined ? refusal(unknownRoute()) : ok(JSON.stringify(peersDocument()));
+}
+
+/** Work on an old cut is wasted: a node that is behind its peers gives none. */
+function notSynced(node: FullNode): NodeError | undefined {
+  const { peers, height } = node.chain.sync();
+  if (peers === undefined || peers.synced) return undefined;
+  return nodeError('node_not_synced', 'the node is behind its peers: wait until it is synced', {
+    finalized_height: height,
+    behind_by: peers.behindBy,
+  });
+}
+
 function answerTemplate({ node, onTemplate }: MiningListenerDependencies, json: unknown): Answer {
+  const behind = notSynced(node);
+  if (behind !== undefined) {
+    onTemplate?.(behind.code);
+    return refusal(behind);
+  }
   const request = readTemplateRequest(json, node.chain.network.name);
   if ('error' in request) {
     onTemplate?.(request.error.code);

@@ -42,9 +42,10 @@ export type PeerView = {
   readonly addresses: readonly string[];
   figures(): HostFigures;
   bestPeerHeight(): number | null;
+  /** As the peer says. */
+  heightOf(peer: PeerName): number | undefined;
   queuedCuts(): number;
   queuedBlocks(): number;
-  isUpdateAnnounced(): boolean;
   close(): Promise<void>;
 };
 
@@ -73,7 +74,7 @@ export async function openNetwork(plan: NetworkPlan, dependencies: NetworkDepend
   const seed = await loadPeerKey(dataDir);
   const file = join(networkDirectory(dataDir), 'peers.json');
   let remembered = readRemembered(file, log);
-  let isUpdateAnnounced = false;
+  let updateAnnounced = false;
   const { follows, ...settings } = plan;
   const network: PeerNetwork = new PeerNetwork(
     () => ({
@@ -90,8 +91,8 @@ export async function openNetwork(plan: NetworkPlan, dependencies: NetworkDepend
       joined: (peer, info) => {
         heights.joined(peer, info.height);
         sync?.wake();
-        if (!isUpdateAnnounced && isNewer(info.release, release)) {
-          isUpdateAnnounced = true;
+        if (!updateAnnounced && isNewer(info.release, release)) {
+          updateAnnounced = true;
           log.warn('update_announced: a peer runs a newer release', { release: info.release, own: release });
         }
       },
@@ -155,21 +156,42 @@ export async function openNetwork(plan: NetworkPlan, dependencies: NetworkDepend
   }
   chain.followPeers(() => {
     const figures = heights.figures(chain.head().height);
-    return follows ? figures : { ...figures, synced: true };
+    return { ...figures, synced: !follows || figures.synced, updateAnnounced };
   });
   sync?.start();
   return {
     addresses,
     figures: () => network.figures,
     bestPeerHeight: () => heights.figures(chain.head().height).bestPeerHeight,
+    heightOf: (peer) => heights.get(peer)?.claim,
     queuedBlocks: () => blocks.judged,
     queuedCuts: () => sync?.queued ?? 0,
-    isUpdateAnnounced: () => isUpdateAnnounced,
     close: async () => {
       unsubscribe();
       for (const part of [cuts, transactions, blocks]) part.close();
       // What waits for an answer must not keep the node from stopping.
       await Promise.all([network.close(), sync?.close()]);
     },
+  };
+}
+
+/** For the operator: `GET /v1/node/peers` of the mining listener, which serves this machine only. */
+export function peersDocument(view: PeerView) {
+  const { peers, barred, receivedBytes, sentBytes } = view.figures();
+  return {
+    api_version: 1,
+    addresses: view.addresses,
+    barred,
+    received_bytes: receivedBytes,
+    sent_bytes: sentBytes,
+    peers: peers.map(({ peer, address, direction, release, lostScore, sinceMillis, height }) => ({
+      peer,
+      address,
+      direction,
+      release,
+      height: view.heightOf(peer) ?? height,
+      lost_score: lostScore,
+      connected_millis: Math.round(sinceMillis),
+    })),
   };
 }

@@ -3,12 +3,10 @@
  * decided by the node's thread (NodeSide).
  */
 import { TopicValidatorResult } from '@libp2p/gossipsub';
-import type { Connection, PeerId, Stream } from '@libp2p/interface';
+import type { Connection, IdentifyResult, PeerId, Stream } from '@libp2p/interface';
 import { isPrivateIp } from '@libp2p/utils';
-import { multiaddr } from '@multiformats/multiaddr';
 import { toHex } from '../../../protocol/bytes.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
-import { clientKey } from '../../../runtime/client-address.ts';
 import { steadyMillis } from '../../../runtime/clock.ts';
 import { type Bucket, fullBucket, take } from '../../../runtime/token-bucket.ts';
 import { decodeHello, encodeHello, type Hello, MAX_HELLO_BYTES, mismatch } from '../hello.ts';
@@ -17,6 +15,7 @@ import { afterFault, type Fault, isBeyondBearing, lostAt, NO_FAULT, type Score }
 import { answerStream, ask } from './asking.ts';
 import { ConnectionLimits } from './connection-limits.ts';
 import { createHost, type Host } from './create-host.ts';
+import { Dialler } from './dialler.ts';
 import {
   type HostFigures,
   type HostSettings,
@@ -44,7 +43,7 @@ const HELLO_PROTOCOL = '/svc/hello/1';
 const HELLO_MILLIS = 5_000;
 /** Connections that this node makes by itself; the others have the rest of the places. */
 const OUTBOUND = 8;
-const DIALS_AT_ONCE = 3;
+const GOODBYE_MILLIS = 500;
 const KEEP_MILLIS = 500;
 const REMEMBER_MILLIS = 60_000;
 const ANOTHER_CHAIN_MILLIS = 3_600_000;
@@ -55,6 +54,7 @@ const GOSSIP = { perSecond: 200, burst: 1_000 };
 /** Answers that wait for slow readers, of all peers together. */
 const MAX_ANSWER_BYTES = 64 * 1_024 * 1_024;
 const MAX_VERDICTS = 512;
+const MAX_LEARNT = 4;
 const MAX_SCORES = 10_000;
 
 type Ready = PeerInfo & { readonly id: PeerId; readonly since: number; questions: Bucket; gossip: Bucket };
@@ -69,17 +69,15 @@ export class PeerHost implements HostSide {
   readonly #node: Remote<NodeSide>;
   readonly #ready = new Map<PeerName, Ready>();
   readonly #scores = new BoundedMap<PeerName, Score>(MAX_SCORES);
-  /** Dialled addresses that are connected or on the way, and who is there. */
-  readonly #dialled = new Map<string, PeerName | undefined>();
   readonly #timers = new Set<NodeJS.Timeout>();
   #settings!: HostSettings;
   #host!: Host;
   #limits!: ConnectionLimits;
   #book!: PeerBook;
+  #dialler!: Dialler;
   #height = 0;
   #answerBytes = 0;
   #verdicts = 0;
-  #closed = false;
 
   constructor(node: Remote<NodeSide>) {
     this.#node = node;
@@ -94,6 +92,12 @@ export class PeerHost implements HostSide {
     this.#limits = new ConnectionLimits(settings.maxPeers - outbound, settings.countsNear ?? false, steadyMillis);
     const topics = TOPICS.map((topic) => this.#topicName(topic));
     this.#host = await createHost(settings, topics, this.#limits.gater);
+    this.#dialler = new Dialler(outbound, {
+      host: this.#host,
+      limits: this.#limits,
+      book: this.#book,
+      failed: (address, reason) => this.#say('debug', 'an address does not answer', { address, reason }),
+    });
     await this.#offer();
     await this.#host.start();
     for (const topic of TOPICS) {
@@ -102,7 +106,7 @@ export class PeerHost implements HostSide {
       );
       this.#host.services.gossip.subscribe(this.#topicName(topic));
     }
-    this.#every(KEEP_MILLIS, () => this.#keep(outbound));
+    this.#every(KEEP_MILLIS, () => this.#dialler.keep());
     this.#every(REMEMBER_MILLIS, () => this.#remember());
     const own = this.#host.peerId.toString();
     return { peer: own, addresses: this.#host.getMultiaddrs().map(String) };
@@ -129,6 +133,7 @@ export class PeerHost implements HostSide {
         maxInboundStreams: PROTOCOLS[protocol].streams,
         maxOutboundStreams: PROTOCOLS[protocol].streams * 2,
       });
+    host.addEventListener('peer:identify', ({ detail }) => this.#learn(detail));
     host.addEventListener('connection:open', ({ detail }) => this.#opened(detail));
     host.addEventListener('connection:close', ({ detail }) => this.#ended(detail));
   }
@@ -141,20 +146,29 @@ export class PeerHost implements HostSide {
 
   #opened(connection: Connection): void {
     if (connection.direction === 'outbound') {
-      this.#greet(connection).catch((error) => this.#refuse(connection, (error as Error).message));
+      this.#greet(connection).catch((error) => {
+        this.#dialler.leaveAlone(connection.remotePeer.toString());
+        this.#refuse(connection, (error as Error).message);
+      });
       return;
     }
+    this.#later(HELLO_MILLIS, () => {
+      if (!this.#ready.has(connection.remotePeer.toString())) this.#refuse(connection, 'it did not say hello');
+    });
+  }
+
+  #later(millis: number, run: () => void): void {
     const timer = setTimeout(() => {
       this.#timers.delete(timer);
-      if (!this.#ready.has(connection.remotePeer.toString())) this.#refuse(connection, 'it did not say hello');
-    }, HELLO_MILLIS);
+      run();
+    }, millis);
     this.#timers.add(timer);
   }
 
   #ended(connection: Connection): void {
     const peer = connection.remotePeer.toString();
     if (this.#host.getConnections(connection.remotePeer).some(({ id }) => id !== connection.id)) return;
-    for (const [address, there] of this.#dialled) if (there === peer) this.#dialled.delete(address);
+    this.#dialler.left(peer);
     if (!this.#ready.delete(peer)) return;
     this.#node.left(peer).catch(() => undefined);
   }
@@ -198,14 +212,15 @@ export class PeerHost implements HostSide {
     const peer = connection.remotePeer.toString();
     const address = connection.remoteAddr.toString();
     if (reason !== undefined) {
-      for (const [dialled, there] of this.#dialled)
-        if (there === peer) this.#book.failed(dialled, steadyMillis(), ANOTHER_CHAIN_MILLIS);
+      this.#dialler.leaveAlone(peer, ANOTHER_CHAIN_MILLIS);
       this.#say(connection.direction === 'outbound' ? 'warn' : 'debug', 'a peer is left alone', {
         peer,
         address,
         reason,
       });
-      connection.abort(new Error(reason));
+      // Whoever dialled reads the answer first, and so knows why.
+      if (connection.direction === 'outbound') connection.abort(new Error(reason));
+      else this.#later(GOODBYE_MILLIS, () => connection.abort(new Error(reason)));
       return false;
     }
     if (this.#ready.has(peer) || connection.status !== 'open') return true;
@@ -218,50 +233,17 @@ export class PeerHost implements HostSide {
       questions: fullBucket(QUESTIONS, now),
       gossip: fullBucket(GOSSIP, now),
     });
-    for (const [dialled, there] of this.#dialled) if (there === peer) this.#book.worked(dialled, now);
+    this.#dialler.worked(peer);
     this.#node.joined(peer, info).catch(() => undefined);
     return true;
   }
 
-  // Whom to dial.
-
-  #keep(outbound: number): void {
-    if (this.#closed) return;
-    const connected = this.#host.getConnections();
-    const names = new Set(connected.map(({ remotePeer }) => remotePeer.toString()));
-    const isTaken = (address: string) => {
-      const name = /\/p2p\/(\w+)$/.exec(address)?.[1];
-      const ip = ipOf(address);
-      return (
-        this.#dialled.has(address) ||
-        (name !== undefined &&
-          (names.has(name) || name === this.#host.peerId.toString() || this.#limits.isBarred(name))) ||
-        (ip !== undefined && this.#limits.isBarred(clientKey(ip)))
-      );
-    };
-    const addresses = connected.flatMap(({ remoteAddr }) => ipOf(remoteAddr.toString()) ?? []);
-    const dialling = [...this.#dialled.values()].filter((there) => there === undefined).length;
-    const outward = connected.filter(({ direction }) => direction === 'outbound').length;
-    for (let more = Math.min(DIALS_AT_ONCE - dialling, outbound - outward - dialling); more > 0; more--) {
-      const address = this.#book.next(steadyMillis(), isTaken, addresses, (ip) => this.#limits.isNear(ip));
-      if (address === undefined) return;
-      void this.#dial(address);
-    }
-  }
-
-  async #dial(address: string): Promise<void> {
-    this.#dialled.set(address, undefined);
-    try {
-      const connection = await this.#host.dial(multiaddr(address), { signal: AbortSignal.timeout(HELLO_MILLIS) });
-      const peer = connection.remotePeer.toString();
-      if (connection.status !== 'open') throw new Error('it was closed');
-      this.#dialled.set(address, peer);
-      if (this.#ready.has(peer)) this.#book.worked(address, steadyMillis());
-    } catch (error) {
-      this.#dialled.delete(address);
-      this.#book.failed(address, steadyMillis());
-      this.#say('debug', 'an address does not answer', { address, reason: (error as Error).message });
-    }
+  /** Where a peer listens, as far as it speaks of the address that it is at: others may be anybody's. */
+  #learn({ peerId, listenAddrs, connection }: IdentifyResult): void {
+    const ip = ipOf(connection.remoteAddr.toString());
+    const isHere = (address: string) => ip !== undefined && ipOf(address) === ip;
+    for (const address of listenAddrs.map(String).filter(isHere).slice(0, MAX_LEARNT))
+      this.#book.add(address.includes('/p2p/') ? address : `${address}/p2p/${peerId}`, steadyMillis());
   }
 
   #remember(): void {
@@ -300,6 +282,9 @@ export class PeerHost implements HostSide {
     };
     try {
       await answerStream(stream, { bytes: questionBytes, millis }, answer);
+    } catch (error) {
+      // Peers go while they ask; a question that is too long is none.
+      if (/Length/.test((error as Error).name)) this.fault(peer, 'malformed', 'a question that is too long');
     } finally {
       this.#answerBytes -= held;
     }
@@ -377,7 +362,6 @@ export class PeerHost implements HostSide {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
     for (const timer of this.#timers) clearInterval(timer);
     this.#remember();
     await this.#host?.stop();

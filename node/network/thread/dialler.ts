@@ -1,0 +1,84 @@
+/** Keeps so many connections that this node made by itself: whom to dial comes from the book, what became of it goes back there. */
+import { multiaddr } from '@multiformats/multiaddr';
+import { clientKey } from '../../../runtime/client-address.ts';
+import { steadyMillis } from '../../../runtime/clock.ts';
+import { ipOf, type PeerBook } from '../peer-book.ts';
+import type { ConnectionLimits } from './connection-limits.ts';
+import type { Host } from './create-host.ts';
+import type { PeerName } from './host-types.ts';
+
+const DIALS_AT_ONCE = 3;
+const DIAL_MILLIS = 5_000;
+
+export type DiallerDependencies = {
+  readonly host: Host;
+  readonly limits: ConnectionLimits;
+  readonly book: PeerBook;
+  readonly failed: (address: string, reason: string) => void;
+};
+
+export class Dialler {
+  readonly #outbound: number;
+  readonly #with: DiallerDependencies;
+  /** Addresses that are connected or on the way, and who is there. */
+  readonly #dialled = new Map<string, PeerName | undefined>();
+
+  constructor(outbound: number, dependencies: DiallerDependencies) {
+    this.#outbound = outbound;
+    this.#with = dependencies;
+  }
+
+  /** Dials where there are fewer than there should be. */
+  keep(): void {
+    const { host, limits, book } = this.#with;
+    const connected = host.getConnections();
+    const names = new Set(connected.map(({ remotePeer }) => remotePeer.toString()));
+    const addresses = connected.flatMap(({ remoteAddr }) => ipOf(remoteAddr.toString()) ?? []);
+    const dialling = [...this.#dialled.values()].filter((there) => there === undefined).length;
+    const outward = connected.filter(({ direction }) => direction === 'outbound').length;
+    const wanted = Math.min(DIALS_AT_ONCE - dialling, this.#outbound - outward - dialling);
+    for (let more = wanted; more > 0; more--) {
+      const isTaken = (address: string) => this.#isTaken(address, names);
+      const address = book.next(steadyMillis(), isTaken, addresses, (ip) => limits.isNear(ip));
+      if (address === undefined) return;
+      void this.#dial(address);
+    }
+  }
+
+  #isTaken(address: string, connected: ReadonlySet<PeerName>): boolean {
+    const { host, limits } = this.#with;
+    const name = /\/p2p\/(\w+)$/.exec(address)?.[1];
+    const ip = ipOf(address);
+    if (this.#dialled.has(address) || (ip !== undefined && limits.isBarred(clientKey(ip)))) return true;
+    return name !== undefined && (connected.has(name) || name === host.peerId.toString() || limits.isBarred(name));
+  }
+
+  async #dial(address: string): Promise<void> {
+    const { host, book, failed } = this.#with;
+    this.#dialled.set(address, undefined);
+    try {
+      const connection = await host.dial(multiaddr(address), { signal: AbortSignal.timeout(DIAL_MILLIS) });
+      if (connection.status !== 'open') throw new Error('it was closed');
+      this.#dialled.set(address, connection.remotePeer.toString());
+    } catch (error) {
+      this.#dialled.delete(address);
+      book.failed(address, steadyMillis());
+      failed(address, (error as Error).message);
+    }
+  }
+
+  /** The peer said a proper hello. */
+  worked(peer: PeerName): void {
+    for (const [address, there] of this.#dialled) if (there === peer) this.#with.book.worked(address, steadyMillis());
+  }
+
+  /** The addresses of a peer that cannot be used are not dialled again for a while. */
+  leaveAlone(peer: PeerName, leastMillis = 0): void {
+    for (const [address, there] of this.#dialled)
+      if (there === peer) this.#with.book.failed(address, steadyMillis(), leastMillis);
+  }
+
+  left(peer: PeerName): void {
+    for (const [address, there] of this.#dialled) if (there === peer) this.#dialled.delete(address);
+  }
+}

@@ -1,0 +1,176 @@
+/** The decisions and formats of the network, without a network. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { decodeHello, encodeHello, isNewer, mismatch } from '../../node/network/hello.ts';
+import { admitInbound, type Inbound, subnetOf } from '../../node/network/inbound-limits.ts';
+import { networkPlan } from '../../node/network/network-options.ts';
+import { isDialable, PeerBook } from '../../node/network/peer-book.ts';
+import { PeerHeights } from '../../node/network/peer-heights.ts';
+import { afterFault, FLOOR, isBeyondBearing, lostAt, NO_FAULT } from '../../node/network/peer-score.ts';
+import {
+  decodeIds,
+  decodeRelayQuestion,
+  decodeShortBlock,
+  decodeWires,
+  encodeIds,
+  encodeRelayQuestion,
+} from '../../node/network/relay-messages.ts';
+import {
+  decodeBlocksAnswer,
+  decodeCutsAnswer,
+  decodeHeadersAnswer,
+  decodeSyncQuestion,
+  encodeSyncQuestion,
+} from '../../node/network/sync-messages.ts';
+import { decodePeers, encodePeers, isWorthTelling } from '../../node/network/thread/peer-exchange.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import { count, seed } from '../level.ts';
+
+const HELLO = { chainId: new Uint8Array(48).fill(7), ruleSet: 1, release: '0.1.0', height: 12 };
+
+test('a hello comes back as it was; another chain or rule set is a mismatch', () => {
+  expect(decodeHello(encodeHello(HELLO))).toEqual(HELLO);
+  expect(mismatch(HELLO, HELLO)).toBeUndefined();
+  expect(mismatch(HELLO, { ...HELLO, chainId: new Uint8Array(48) })).toBe('it is on another chain');
+  expect(mismatch(HELLO, { ...HELLO, ruleSet: 2 })).toBe('it follows rule set 2');
+  expect(() => decodeHello(encodeHello({ ...HELLO, release: 'a\u0007b' }))).toThrow(ProtocolError);
+});
+
+test('only a release that is written as one and comes later is newer', () => {
+  expect(isNewer('0.10.0', '0.9.9')).toBe(true);
+  expect(isNewer('0.1.0', '0.1.0')).toBe(false);
+  expect(isNewer('9.9.9-beta', '0.1.0')).toBe(false);
+  expect(isNewer('99999999999.0.0', '0.1.0')).toBe(false);
+});
+
+const LIMITS = { places: 6, perAddress: 2, perSubnet: 3 };
+const inbound = (...addresses: string[]): Inbound[] =>
+  addresses.map((address, id) => ({ id, address, subnet: subnetOf(address) }));
+
+test('one address and one network have few places; a crowded network gives way when all are taken', () => {
+  expect(admitInbound(inbound('10.0.0.1', '10.0.0.1'), '10.0.0.1', LIMITS)).toEqual({ admitted: false });
+  expect(admitInbound(inbound('10.0.0.1', '10.0.0.2', '10.0.0.3'), '10.0.0.4', LIMITS)).toEqual({ admitted: false });
+  expect(admitInbound(inbound('10.0.0.1', '10.0.0.2'), '10.0.0.4', LIMITS)).toEqual({ admitted: true });
+  const full = inbound('10.0.0.1', '10.0.0.2', '10.0.0.3', '10.0.1.1', '10.0.2.1', '10.0.3.1');
+  expect(admitInbound(full, '10.9.0.1', LIMITS)).toEqual({ admitted: true, evict: 2 });
+  expect(
+    admitInbound(inbound('1.0.0.1', '2.0.0.1', '3.0.0.1', '4.0.0.1', '5.0.0.1', '6.0.0.1'), '7.0.0.1', LIMITS),
+  ).toEqual({ admitted: false });
+  expect(admitInbound(inbound('127.0.0.1', '127.0.0.1', '127.0.0.1'), '127.0.0.1', LIMITS)).toEqual({ admitted: true });
+  expect(subnetOf('2001:db8:1:2::9')).toBe(subnetOf('2001:db8:1:ffff::1'));
+});
+
+test('faults add up, are forgiven with time, and one that no accident explains is enough', () => {
+  const twice = afterFault(afterFault(NO_FAULT, 'unanswered', 0), 'unanswered', 0);
+  expect(lostAt(twice, 0)).toBe(20);
+  expect(lostAt(twice, 60_000)).toBe(15);
+  expect(isBeyondBearing(twice)).toBe(false);
+  expect(isBeyondBearing(afterFault(NO_FAULT, 'false_proof', 0))).toBe(true);
+  expect(afterFault({ lost: FLOOR, atMillis: 0 }, 'malformed', 0).lost).toBe(FLOOR);
+});
+
+const near = () => false;
+
+test('the operator’s peers are dialled first and for ever, others less and less often until they are forgotten', () => {
+  const [first, other] = ['/ip4/192.0.2.1/tcp/28705', '/ip4/198.51.100.1/tcp/28705'];
+  const book = new PeerBook([first]);
+  book.add(other);
+  book.add('/ip4/192.0.2.1/udp/1/quic-v1');
+  expect(book.next(0, () => false, [], near)).toBe(first);
+  book.failed(first, 0);
+  expect(book.next(0, () => false, [], near)).toBe(other);
+  for (let i = 0; i < 12; i++) book.failed(other, 0);
+  expect(book.next(1e12, (address) => address === first, [], near)).toBeUndefined();
+  for (let i = 0; i < 50; i++) book.failed(first, 0);
+  expect(book.next(30_001, () => false, [], near)).toBe(first);
+  book.worked(first, 5);
+  expect(book.good(9)).toEqual([{ address: first, lastGood: 5 }]);
+});
+
+test('two connections into one network are enough', () => {
+  const book = new PeerBook([]);
+  book.add('/ip4/192.0.2.9/tcp/1');
+  expect(book.next(0, () => false, ['192.0.2.1', '192.0.2.2'], near)).toBeUndefined();
+  expect(book.next(0, () => false, ['192.0.2.1'], near)).toBe('/ip4/192.0.2.9/tcp/1');
+});
+
+test('an address of a private network is no business of strangers', () => {
+  const isPrivate = (ip: string) => ip.startsWith('10.');
+  expect(isWorthTelling('/ip4/10.0.0.1/tcp/1', '/ip4/192.0.2.1/tcp/2', isPrivate)).toBe(false);
+  expect(isWorthTelling('/ip4/10.0.0.1/tcp/1', '/ip4/10.0.0.2/tcp/2', isPrivate)).toBe(true);
+  expect(isWorthTelling('/ip4/192.0.2.1/tcp/1', '/ip4/192.0.2.1/tcp/2', isPrivate)).toBe(true);
+  expect(isDialable('/ip4/127.0.0.1/tcp/0')).toBe(false);
+  expect(isDialable('/dns4/seed.example.org/tcp/28705')).toBe(true);
+  expect(decodePeers(encodePeers(['/ip4/192.0.2.1/tcp/1', 'junk']))).toEqual(['/ip4/192.0.2.1/tcp/1']);
+});
+
+test('only what is proven makes a node synced or not; a claim decides whom to ask', () => {
+  const heights = new PeerHeights();
+  expect(heights.figures(5)).toMatchObject({ synced: false, bestPeerHeight: null, peers: 0 });
+  heights.joined('liar', 1_000_000_000);
+  heights.joined('honest', 7);
+  expect(heights.figures(5)).toMatchObject({ synced: false, bestPeerHeight: null, behindBy: 0 });
+  expect([heights.next(5), heights.next(5)].sort()).toEqual(['honest', 'liar']);
+  heights.failed('liar', 6);
+  expect([heights.next(5), heights.next(5)]).toEqual(['honest', 'honest']);
+  heights.proved('honest', 7);
+  expect(heights.figures(5)).toMatchObject({ synced: true, bestPeerHeight: 7, behindBy: 2 });
+  expect(heights.figures(4)).toMatchObject({ synced: false, behindBy: 3 });
+  heights.left('honest');
+  expect(heights.figures(7)).toMatchObject({ synced: false, peers: 1 });
+});
+
+const PLAN = { p2p: 'on', p2pListen: [], p2pAnnounce: [], bootstrap: [], maxPeers: 50 } as const;
+
+test('a development node has no peers unless it is told; every other network listens', () => {
+  expect(networkPlan({ ...PLAN, network: 'development' }, false)).toBeUndefined();
+  expect(networkPlan({ ...PLAN, network: 'mainnet' }, false)).toMatchObject({
+    listen: ['/ip4/0.0.0.0/tcp/28705'],
+    follows: true,
+  });
+  expect(networkPlan({ ...PLAN, network: 'testnet' }, true)).toMatchObject({
+    listen: ['/ip4/0.0.0.0/tcp/28707'],
+    follows: false,
+  });
+  const listens = networkPlan({ ...PLAN, network: 'development', p2pListen: [{ host: '::1', port: 9 }] }, false);
+  expect(listens).toMatchObject({ listen: ['/ip6/::1/tcp/9'], follows: false });
+  const told = networkPlan({ ...PLAN, network: 'development', bootstrap: ['/ip4/192.0.2.1/tcp/1'] }, false);
+  expect(told).toMatchObject({ listen: [], follows: true });
+  expect(networkPlan({ ...PLAN, network: 'mainnet', p2p: 'off' }, false)).toBeUndefined();
+  expect(networkPlan({ ...PLAN, network: 'mainnet', p2pListen: ['off'] }, false)?.listen).toEqual([]);
+  const both = { ...PLAN, network: 'mainnet', p2p: 'off', bootstrap: ['/ip4/192.0.2.1/tcp/1'] } as const;
+  expect(() => networkPlan(both, false)).toThrow(/--p2p is off/);
+});
+
+test('questions come back as they were', () => {
+  const id = new Uint8Array(48).fill(3);
+  for (const question of [
+    { type: 'cuts', from: 95, count: 96 },
+    { type: 'headers', to: 9, count: 1_024 },
+    { type: 'blocks', ids: [id, id] },
+  ] as const)
+    expect(decodeSyncQuestion(encodeSyncQuestion(question))).toEqual(question);
+  for (const question of [
+    { type: 'transactions', ids: [id] },
+    { type: 'carried', block: id, places: [0, 65_535] },
+    { type: 'block', block: id },
+  ] as const)
+    expect(decodeRelayQuestion(encodeRelayQuestion(question))).toEqual(question);
+  expect(() => decodeSyncQuestion(encodeSyncQuestion({ type: 'cuts', from: 0, count: 97 }))).toThrow(ProtocolError);
+  expect(() => decodeIds(encodeIds([]))).toThrow(ProtocolError);
+});
+
+test('bytes of any kind are a message or a ProtocolError, never anything else', () => {
+  const decoders: ((bytes: Uint8Array) => unknown)[] = [
+    ...[decodeHello, decodeSyncQuestion, decodeCutsAnswer, decodeBlocksAnswer, decodeHeadersAnswer],
+    ...[decodeRelayQuestion, decodeShortBlock, decodeIds, decodePeers, (bytes: Uint8Array) => decodeWires(bytes, 2)],
+  ];
+  const runs = fc.property(fc.uint8Array({ maxLength: 600 }), fc.nat(decoders.length - 1), (bytes, which) => {
+    try {
+      decoders[which]?.(bytes);
+    } catch (error) {
+      expect(error).toBeInstanceOf(ProtocolError);
+    }
+  });
+  fc.assert(runs, { numRuns: count({ quick: 500, full: 3_000, deep: 200_000 }), seed });
+});

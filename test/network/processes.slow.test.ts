@@ -1,0 +1,95 @@
+/** Processes over real sockets: two validators, a plain node that knows one of them as a peer and is killed again and again while the chain goes on, and one that knows only that node. */
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { developmentFiles, writeDevelopmentNetwork } from '../../node/development-network.ts';
+import { LedgerStore } from '../../node/store/ledger-store.ts';
+import { toHex } from '../../protocol/bytes.ts';
+import { steadyMillis } from '../../runtime/clock.ts';
+import { freePorts } from '../../runtime/free-port.ts';
+import { count } from '../level.ts';
+import { temporaryDirectory } from '../temporary.ts';
+import { until } from './peers.ts';
+import { Svcd } from './svcd.ts';
+
+const CUTS = count({ full: 120, deep: 2_000 });
+const CUT_MILLIS = 100;
+
+test('plain nodes follow validators over their peers, through kill -9, to the same state', {
+  timeout: 300_000,
+}, async () => {
+  const directory = temporaryDirectory();
+  await writeDevelopmentNetwork(join(directory, 'network'), { timestampMillis: steadyMillis(), validators: 2 });
+  const files = developmentFiles(join(directory, 'network'));
+  const ports = await freePorts(14);
+  const port = (i: number) => ports[i] as number;
+  const common = (name: string) => [
+    ...['--data-dir', join(directory, name), '--genesis', files.genesis, '--cut-millis', String(CUT_MILLIS)],
+  ];
+  const binds = (i: number) => ({ api: port(2 * i), mining: port(2 * i + 1) });
+  const validators = [0, 1].map((member) => {
+    const key = ['--consensus-key-file', files.key(member), '--consensus-password-file', files.password];
+    const overlay = [
+      '--overlay-listen',
+      `127.0.0.1:${port(8 + member)}`,
+      '--neighbour',
+      `127.0.0.1:${port(9 - member)}`,
+    ];
+    const peers = member === 0 ? ['--p2p-listen', `127.0.0.1:${port(10)}`] : [];
+    return new Svcd(binds(member), [...common(`validator-${member}`), ...key, ...overlay, ...peers]);
+  });
+  const bootstrap = (i: number) => ['--bootstrap', `/ip4/127.0.0.1/tcp/${port(i)}`];
+  const plain = new Svcd(binds(2), [...common('plain'), ...bootstrap(10), '--p2p-listen', `127.0.0.1:${port(11)}`]);
+  const far = new Svcd(binds(3), [...common('far'), ...bootstrap(11)]);
+  const all = [...validators, plain, far];
+  onTestFinished(async () => {
+    await Promise.all(all.map((svcd) => svcd.end('SIGKILL')));
+  });
+  for (const svcd of validators) svcd.start();
+  const [validator] = validators as [Svcd, Svcd];
+  await until(async () => (await validator.height()) >= CUTS / 2);
+  plain.start();
+  await until(async () => (await plain.height()) >= 10);
+  await plain.end('SIGKILL');
+  plain.start();
+  far.start();
+  await until(async () => (await plain.height()) >= CUTS / 2);
+  await plain.end('SIGKILL');
+  plain.start();
+  await until(async () => (await far.height()) >= CUTS && (await plain.height()) >= CUTS);
+  await until(async () => (await plain.sync())?.synced === true && (await far.sync())?.synced === true);
+  const sync = await far.sync();
+  expect(sync?.best_peer_height).toBeGreaterThanOrEqual(CUTS);
+  expect(sync?.peers).toBeGreaterThanOrEqual(1);
+  // One document for the operator, at the listener that serves this machine only.
+  const peers = await plain.peers<{ peers: { direction: string; release: string; height: number }[] }>();
+  expect(peers?.peers.length).toBeGreaterThanOrEqual(2);
+  expect(await far.get('/v1/node/peers')).toBeUndefined();
+  expect(statSync(join(directory, 'plain', 'network', 'peer.key')).mode & 0o777).toBe(0o600);
+  // Without its peer a node knows that it does not know.
+  await plain.end('SIGTERM');
+  await validator.end('SIGTERM');
+  await until(async () => (await far.sync())?.synced === false);
+  expect(await far.template()).toBe(503);
+  await Promise.all(all.map((svcd) => svcd.end('SIGTERM')));
+  const chains = await Promise.all(
+    ['validator-0', 'plain', 'far'].map((name) => rootsOf(join(directory, name, 'store'))),
+  );
+  const [first, ...others] = chains as [string[], ...string[][]];
+  for (const chain of others) {
+    expect(chain.length).toBeGreaterThan(CUTS);
+    expect(chain).toEqual(first.slice(0, chain.length));
+  }
+});
+
+/** Identifier and state root of every cut of an ended node. */
+async function rootsOf(storeDirectory: string): Promise<string[]> {
+  const store = await LedgerStore.open(storeDirectory);
+  const { height } = store.state();
+  const roots = Array.from({ length: height + 1 }, (_, at) => {
+    const cut = store.cut(at);
+    return cut === undefined ? '' : `${toHex(cut.cutId)} ${toHex(cut.header.stateRoot)}`;
+  });
+  await store.close();
+  return roots;
+}
