@@ -73,7 +73,7 @@ test('a node among hostile peers stays in step and inside its memory', { timeout
 test('of fifty peers at one address three find a place', {
   timeout: 120_000,
 }, async () => {
-  const victim = await bed.start('victim', {}, { countsNear: true });
+  const victim = await bed.start('victim', {}, () => ({ countsNear: true }));
   await bed.seal(victim, 2);
   const { heard } = attack(
     victim,

@@ -8,10 +8,11 @@ import type { NetworkPlan } from '../../node/network/network-options.ts';
 import { type NetworkDependencies, openNetwork, type PeerView } from '../../node/network/open-network.ts';
 import { type ConsensusNode, createNode } from '../../node/node.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { developmentKeys, quickHash, randomOf, START_MILLIS, searchNonce } from '../node/bed.ts';
+import { developmentKeys, quickHash, START_MILLIS, searchNonce } from '../node/bed.ts';
 import { quietLog } from '../quiet-log.ts';
+import { randomOf } from '../random.ts';
 
-const VALIDATORS = 4;
+const VALIDATORS = 2;
 const ALICE = developmentKey('alice').address;
 
 export type NetNode = {
@@ -52,12 +53,16 @@ export class NetBed {
   }
 
   /** `plan.follows` decides whether cuts come from peers. The same name opens the same store again. */
-  async start(name: string, plan: Partial<NetworkPlan>, altered: Partial<NetworkDependencies> = {}): Promise<NetNode> {
+  async start(
+    name: string,
+    plan: Partial<NetworkPlan>,
+    alter: (node: ConsensusNode) => Partial<NetworkDependencies> = () => ({}),
+  ): Promise<NetNode> {
     const node = await this.openChain(name);
     const directory = join(this.directory, name);
     const view = await openNetwork(
       { listen: ['/ip4/127.0.0.1/tcp/0'], announce: [], bootstrap: [], maxPeers: 50, follows: false, ...plan },
-      { node, dataDir: directory, cutMillis: 100, release: '0.1.0', log: quietLog, ...altered },
+      { node, dataDir: directory, cutMillis: 100, release: '0.1.0', log: quietLog, ...alter(node) },
     );
     const started: NetNode = {
       node,
@@ -105,4 +110,16 @@ export async function until(holds: () => boolean | Promise<boolean>): Promise<vo
 export const headOf = ({ node }: Pick<NetNode, 'node'>): string => {
   const { height, cutId, stateRoot } = node.chain.head();
   return `${height} ${toHex(cutId)} ${toHex(stateRoot)}`;
+};
+
+/** The same node with some reads of its chain replaced: what a peer that lies would serve. */
+export const lying = (node: ConsensusNode, lies: Partial<ConsensusNode['chain']>): ConsensusNode => {
+  const over = (target: object, instead: object) =>
+    new Proxy(target, {
+      get: (of, key) => {
+        const value: unknown = Reflect.get(key in instead ? instead : of, key);
+        return typeof value === 'function' ? value.bind(key in instead ? instead : of) : value;
+      },
+    });
+  return over(node, { chain: over(node.chain, lies) }) as ConsensusNode;
 };

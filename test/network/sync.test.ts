@@ -1,26 +1,129 @@
+/** Nodes that follow others over real sockets, each network in its own thread. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { headOf, NetBed, until } from './peers.ts';
+import { developmentKey } from '../../node/development.ts';
+import type { UnspentOutput } from '../../node/full-node.ts';
+import { genesisOutpoint } from '../../protocol/genesis.ts';
+import type { Output } from '../../protocol/transaction.ts';
+import { payment } from '../node/bed.ts';
+import { headOf, lying, NetBed, type NetNode, until } from './peers.ts';
 
+const INTERVAL = 36;
+const BOB = developmentKey('bob').address;
 let bed: NetBed;
 beforeEach(() => {
-  bed = new NetBed({ intervalCuts: 120 });
+  bed = new NetBed({ intervalCuts: INTERVAL });
 });
 afterEach(() => bed.close());
 
-test('a new node syncs the chain with its blocks from one peer, and follows it from then on', {
+const at = ({ view }: NetNode): string => view.addresses[0] as string;
+const height = ({ node }: NetNode): number => node.chain.head().height;
+const isSynced = ({ node }: NetNode): boolean => node.chain.sync().synced;
+
+function treasury({ node: { chain } }: NetNode, index: number): UnspentOutput {
+  const place = chain.genesis.outputs.length - 64 + index;
+  return {
+    outpoint: genesisOutpoint(chain.chainId, place),
+    ...(chain.genesis.outputs[place] as Output),
+    source: 'genesis',
+  };
+}
+
+test('a new node syncs the chain with its blocks, goes on where it was stopped, and follows from then on', {
   timeout: 60_000,
 }, async () => {
   const source = await bed.start('source', {});
-  await bed.seal(source, 250, 1);
-  const fresh = await bed.start('fresh', { bootstrap: [source.view.addresses[0] as string], follows: true });
-  expect(fresh.node.chain.sync()).toMatchObject({ synced: false });
-  await until(() => fresh.node.chain.head().height === 250);
+  await bed.seal(source, 100, 1);
+  let fresh = await bed.start('fresh', { bootstrap: [at(source)], follows: true });
+  expect(fresh.node.chain.sync()).toMatchObject({ synced: false, peers: { bestPeerHeight: null } });
+  await until(() => height(fresh) > 10);
+  await fresh.close();
+  fresh = await bed.start('fresh', { bootstrap: [at(source)], follows: true });
+  expect(height(fresh)).toBeGreaterThan(10);
+  await until(() => height(fresh) === 100 && isSynced(fresh));
   expect(headOf(fresh)).toBe(headOf(source));
-  await until(() => fresh.node.chain.sync().synced);
-  expect(fresh.node.chain.sync()).toMatchObject({ height: 250, peers: { bestPeerHeight: 250, behindBy: 0, peers: 1 } });
-  for (let i = 0; i < 5; i++) {
+  expect(fresh.node.chain.sync()).toMatchObject({ height: 100, peers: { bestPeerHeight: 100, behindBy: 0, peers: 1 } });
+  for (let i = 1; i <= 3; i++) {
     await bed.seal(source, 1, 2);
-    await until(() => fresh.node.chain.head().height === 251 + i);
+    await until(() => height(fresh) === 100 + i);
   }
   expect(headOf(fresh)).toBe(headOf(source));
+});
+
+test('an old epoch of which only the last certificate is kept is proven back from it', {
+  timeout: 60_000,
+}, async () => {
+  const source = await bed.start('source', {}, (node) => ({
+    node: lying(node, {
+      certificate: (of) => (of < INTERVAL && of !== INTERVAL - 1 ? undefined : node.chain.certificate(of)),
+    }),
+  }));
+  await bed.seal(source, INTERVAL + 5);
+  const fresh = await bed.start('fresh', { bootstrap: [at(source)], follows: true });
+  await until(() => height(fresh) === INTERVAL + 5);
+  expect(headOf(fresh)).toBe(headOf(source));
+  // It has no more to show than it got.
+  expect(fresh.node.chain.certificate(5)).toBeUndefined();
+  expect(fresh.node.chain.certificate(INTERVAL - 1)).toBeDefined();
+  await fresh.close();
+  expect((await bed.openChain('fresh')).chain.head().height).toBe(INTERVAL + 5);
+});
+
+test('peers that serve false certificates, cuts or bodies are barred, and the others are asked', {
+  timeout: 60_000,
+}, async () => {
+  const source = await bed.start('source', {});
+  await bed.seal(source, 20, 1);
+  const [, blockOf2] = [1, 2].map((of) => source.node.chain.cut(of)?.blockIds[0] as Uint8Array);
+  const liars = await Promise.all(
+    [
+      // A certificate of another cut.
+      lying(source.node, { certificate: (of) => source.node.chain.certificate(of === 20 ? 19 : of) }),
+      // A cut that does not follow from the one before.
+      lying(source.node, { cut: (of) => source.node.chain.cut(of === 10 ? 11 : of) }),
+      // The body of another block.
+      lying(source.node, { blockBody: () => source.node.chain.blockBody(blockOf2 as Uint8Array) }),
+    ].map((node, i) => bed.start(`liar-${i}`, {}, () => ({ node }))),
+  );
+  const fresh = await bed.start('fresh', { bootstrap: [...liars.map(at), at(source)], follows: true });
+  await until(() => height(fresh) === 20 && isSynced(fresh));
+  expect(headOf(fresh)).toBe(headOf(source));
+});
+
+test('in a line of three a transaction and a block reach the far end, and the cut that takes them all', {
+  timeout: 60_000,
+}, async () => {
+  const source = await bed.start('source', {});
+  await bed.seal(source, 3, 1);
+  const middle = await bed.start('middle', { bootstrap: [at(source)], follows: true });
+  await until(() => isSynced(middle));
+  // Nobody listens at the far end, and it is told of nobody else: what it sends goes through the middle.
+  const far = await bed.start('far', { bootstrap: [at(middle)], follows: true, listen: [], maxPeers: 2 });
+  await until(() => isSynced(far) && height(far) === 3);
+  // Until the meshes of gossip are made.
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  const wires = [0, 1, 2].map((i) => payment(far.node.chain, [treasury(far, i)], [{ address: BOB, amount: 5n }]));
+  for (const wire of wires) expect(await far.node.submitTransaction(wire)).toMatchObject({ status: 'accepted' });
+  await until(() => [source, middle].every(({ node }) => node.mempool.count === 3));
+  const [pending] = [...source.node.mempool.list()];
+  expect(pending?.origin).toBe('relayed');
+  const id = await bed.mine(far.node);
+  await until(() => [...source.node.chain.waitingBlocks()].length === 1);
+  expect(source.node.chain.block(id)).toMatchObject({ origin: 'relayed', transactionCount: 3 });
+  await bed.seal(source, 1);
+  await until(() => height(far) === 4);
+  expect(headOf(far)).toBe(headOf(source));
+  expect(far.node.mempool.count).toBe(0);
+});
+
+test('a node of another chain is left alone', { timeout: 60_000 }, async () => {
+  const source = await bed.start('source', {});
+  const other = new NetBed({ intervalCuts: INTERVAL, initialWork: 2n });
+  try {
+    const stranger = await other.start('stranger', { bootstrap: [at(source)], follows: true });
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    expect(stranger.view.figures().peers).toEqual([]);
+    expect(source.view.figures()).toMatchObject({ peers: [], barred: 0 });
+  } finally {
+    await other.close();
+  }
 });
