@@ -1,0 +1,158 @@
+/**
+ * Nodes and their peers on this machine, every network in a thread of its own: `sync` of a late joiner against the same cuts executed from a local store, `spread` of transactions and blocks over a mesh, `memory` of a node
+ * with peers. Words: parts, and cuts=, nodes=, peers=.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { developmentKey } from '../../node/development.ts';
+import type { UnspentOutput } from '../../node/full-node.ts';
+import type { ConsensusNode } from '../../node/node.ts';
+import { concat, toHex } from '../../protocol/bytes.ts';
+import { genesisOutpoint } from '../../protocol/genesis.ts';
+import { decodeProposedCut } from '../../protocol/proposal.ts';
+import type { Output } from '../../protocol/transaction.ts';
+import { NetBed, type NetNode, until } from '../network/peers.ts';
+import { payment } from '../node/bed.ts';
+import { type Bench, bench } from './harness.ts';
+
+const IDLE_PEERS = fileURLToPath(new URL('../attack/hostile-peers-process.ts', import.meta.url));
+const MEBIBYTE = 1024 * 1024;
+const BOB = developmentKey('bob').address;
+
+const at = ({ view }: NetNode): string => view.addresses[0] as string;
+const height = ({ node }: NetNode): number => node.chain.head().height;
+const percentile = (values: readonly number[], part: number): number =>
+  [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * part))] ?? 0;
+
+/** The same cuts from the store of the other node, without a network and without certificates to check. */
+async function executeAgain({ chain }: ConsensusNode, { ledger }: ConsensusNode): Promise<void> {
+  for (let of = 1; of <= chain.head().height; of++) {
+    const cut = chain.cut(of);
+    const certificate = chain.certificate(of);
+    if (cut === undefined || certificate === undefined) throw new Error(`cut ${of} is not there`);
+    for (const id of cut.blockIds)
+      await ledger.admit(
+        chain.block(id)?.header as Uint8Array,
+        chain.blockBody(id) as Uint8Array,
+        cut.header.timestampMillis,
+      );
+    const applied = ledger.execute(decodeProposedCut(concat(cut.headerBytes, ...cut.blockIds)));
+    if (typeof applied === 'string') throw new Error(applied);
+    await ledger.commit(applied, certificate);
+  }
+}
+
+async function measureSync(b: Bench, cuts: number): Promise<void> {
+  const bed = new NetBed();
+  try {
+    const source = await bed.start('source', {});
+    await bed.seal(source, cuts, 4);
+    const local = await bed.openChain('local');
+    const began = performance.now();
+    await executeAgain(source.node, local);
+    const localSeconds = (performance.now() - began) / 1000;
+    await local.close();
+    const joiner = await bed.start('joiner', { bootstrap: [at(source)], follows: true });
+    await until(() => height(joiner) > 0);
+    const [first, start] = [height(joiner), performance.now()];
+    await until(() => height(joiner) === cuts);
+    const rate = ((cuts - first) * 1000) / (performance.now() - start);
+    b.note(`${cuts} cuts of 4 blocks without payments, 2 validators, a plain hash for the PoW`);
+    b.figure('local', cuts / localSeconds, 'cuts/s');
+    b.figure('sync', rate, 'cuts/s', { ratio: (rate * localSeconds) / cuts, yardstick: 'local' });
+  } finally {
+    await bed.close();
+  }
+}
+
+function treasury({ chain }: ConsensusNode, index: number): UnspentOutput {
+  const place = chain.genesis.outputs.length - 64 + index;
+  return {
+    outpoint: genesisOutpoint(chain.chainId, place),
+    ...(chain.genesis.outputs[place] as Output),
+    source: 'genesis',
+  };
+}
+
+async function measureSpread(b: Bench, count: number): Promise<void> {
+  const bed = new NetBed();
+  try {
+    const source = await bed.start('source', {});
+    await bed.seal(source, 2, 1);
+    const nodes = [source];
+    // Each is told of two that are there; they learn of the others.
+    for (let i = 1; i < count; i++) {
+      const known = [nodes[i - 1], nodes[Math.floor((i - 1) / 2)]] as NetNode[];
+      nodes.push(await bed.start(`node-${i}`, { bootstrap: known.map(at), follows: true }));
+    }
+    await until(() => nodes.every(({ node }) => node.chain.sync().synced && node.chain.head().height === 2));
+    await new Promise((resolve) => setTimeout(resolve, 5_000));
+    const bytes = () => nodes.reduce((sum, { view }) => sum + view.figures().receivedBytes, 0);
+    const before = bytes();
+    const [transactions, blocks, cuts]: number[][] = [[], [], []];
+    for (let i = 0; i < 20; i++) {
+      const from = nodes[(i * 7) % count] as NetNode;
+      const wire = payment(from.node.chain, [treasury(from.node, i)], [{ address: BOB, amount: 5n }]);
+      await from.node.submitTransaction(wire);
+      const isThere = ({ node }: NetNode) => node.mempool.count === i + 1;
+      transactions?.push(...(await arrivals(nodes, isThere)));
+    }
+    for (let i = 0; i < 20; i++) {
+      const id = await bed.mine((nodes[(i * 7) % count] as NetNode).node);
+      blocks?.push(...(await arrivals(nodes, ({ node }) => node.chain.block(id) !== undefined)));
+      await bed.seal(source, 1);
+      const wanted = height(source);
+      cuts?.push(...(await arrivals(nodes, (node) => height(node) >= wanted)));
+    }
+    b.note(`${count} nodes in one process; every transaction, block and cut is waited for at every node`);
+    for (const [name, values] of Object.entries({ transaction: transactions, block: blocks, cut: cuts })) {
+      b.figure(`${name}-p50`, percentile(values as number[], 0.5), 'ms');
+      b.figure(`${name}-p99`, percentile(values as number[], 0.99), 'ms');
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    b.figure('received-per-node', (bytes() - before) / count / 1024, 'KiB');
+  } finally {
+    await bed.close();
+  }
+}
+
+/** Milliseconds until each of them has it. */
+async function arrivals(nodes: readonly NetNode[], has: (node: NetNode) => boolean): Promise<number[]> {
+  const began = performance.now();
+  return await Promise.all(
+    nodes.map(async (node) => {
+      while (!has(node)) await new Promise((resolve) => setTimeout(resolve, 1));
+      return performance.now() - began;
+    }),
+  );
+}
+
+async function measureMemory(b: Bench, peers: number): Promise<void> {
+  const bed = new NetBed();
+  let child: ChildProcess | undefined;
+  try {
+    const node = await bed.start('node', { maxPeers: 2 * peers });
+    await bed.seal(node, 2);
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    const before = process.memoryUsage().rss;
+    const words = [at(node), toHex(node.node.chain.chainId), '2', ...Array.from({ length: peers }, () => 'height')];
+    child = spawn(process.execPath, [IDLE_PEERS, ...words], { stdio: ['pipe', 'ignore', 'inherit'] });
+    await until(() => node.view.figures().peers.length === peers);
+    await new Promise((resolve) => setTimeout(resolve, 15_000));
+    b.figure('memory-of-peers', (process.memoryUsage().rss - before) / MEBIBYTE, 'MiB');
+    b.note(`${node.view.figures().peers.length} idle peers in another process`);
+  } finally {
+    child?.kill('SIGKILL');
+    await bed.close();
+  }
+}
+
+export default bench('peers: sync against local execution, propagation over a mesh, memory', async (b) => {
+  const number = (key: string, otherwise: number): number =>
+    Number(b.words.find((word) => word.startsWith(`${key}=`))?.slice(key.length + 1) ?? otherwise);
+  const parts = b.words.filter((word) => !word.includes('='));
+  const wants = (part: string) => parts.length === 0 || parts.includes(part);
+  if (wants('sync')) await measureSync(b, number('cuts', 1_000));
+  if (wants('spread')) await measureSpread(b, number('nodes', 20));
+  if (wants('memory')) await measureMemory(b, number('peers', 50));
+});
