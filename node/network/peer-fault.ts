@@ -1,3 +1,4 @@
+/** How peers are asked, and what is thrown where one breaks a rule. */
 import type { Fault } from './peer-score.ts';
 import type { PeerName, Protocol } from './thread/host-types.ts';
 

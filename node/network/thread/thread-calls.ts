@@ -4,8 +4,8 @@
  */
 import type { MessagePort, Worker } from 'node:worker_threads';
 
-// biome-ignore lint/suspicious/noExplicitAny: functions of any shape are offered; each side types its own.
-export type Offered = { readonly [name: string]: (...words: any[]) => unknown };
+/** Functions of any shape; each side knows its own. */
+export type Offered = { readonly [name: string]: (...words: never[]) => unknown };
 
 type Packet =
   | { readonly call: number; readonly name: string; readonly words: unknown[] }
@@ -70,7 +70,7 @@ export class ThreadCalls<T extends Offered> {
       return;
     }
     const { call, name, words } = packet;
-    void (async () => offered[name]?.(...words))().then(
+    void (async () => offered[name]?.(...(words as never[])))().then(
       (value) => this.#post((own) => ({ answer: call, value: own(value) })),
       (error: Error) => this.#post(() => ({ answer: call, error: error.message })),
     );
