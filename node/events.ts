@@ -13,20 +13,16 @@ import {
   REPLAY_MILLIS,
   type ResyncReason,
 } from '../protocol/api/frames.ts';
-import type { Bytes } from '../protocol/bytes.ts';
 import type { NetworkName } from '../protocol/network.ts';
 import { BoundedMap } from '../runtime/bounded-map.ts';
+import { nativeHex } from '../runtime/native-hex.ts';
 import type { CutRecord, FullNode } from './full-node.ts';
-
-/** The portable toHex costs ten times as much, and documents are mostly hex. */
-export const hex = (bytes: Bytes): string =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
 
 export const cutReference = (cut: Pick<CutRecord, 'cutId' | 'header'>): CutReference => ({
   height: cut.header.height,
-  cut_id: hex(cut.cutId),
-  state_root: hex(cut.header.stateRoot),
-  validator_set_id: hex(cut.header.validatorSetId),
+  cut_id: nativeHex(cut.cutId),
+  state_root: nativeHex(cut.header.stateRoot),
+  validator_set_id: nativeHex(cut.header.validatorSetId),
 });
 
 /** A reward of not one atom has no output, and so nothing to announce. */
@@ -36,8 +32,8 @@ export const workRewards = (rewards: CutRecord['rewards']): CutFinalized['reward
       ? []
       : [
           {
-            block_id: hex(blockId),
-            transaction_id: hex(outpoint.transactionId),
+            block_id: nativeHex(blockId),
+            transaction_id: nativeHex(outpoint.transactionId),
             output_index: outpoint.outputIndex,
             amount: amount.toString(),
           },
@@ -55,8 +51,8 @@ export const cutFinalized = (cut: CutRecord, network: NetworkName): CutFinalized
   rewards: workRewards(cut.rewards),
   stake_rewards: stakeRewards(cut.stakePayouts),
   stake_payouts: cut.stakePayouts.map((payout) => ({
-    position_id: hex(payout.positionId),
-    transaction_id: hex(payout.outpoint.transactionId),
+    position_id: nativeHex(payout.positionId),
+    transaction_id: nativeHex(payout.outpoint.transactionId),
     output_index: payout.outpoint.outputIndex,
     reward_address: formatAddress(payout.rewardAddress, network),
     amount: payout.amount.toString(),
@@ -96,9 +92,9 @@ export class CutFeed {
     const head = this.#node.chain.head();
     const cut: CutReference = {
       height: head.height,
-      cut_id: hex(head.cutId),
-      state_root: hex(head.stateRoot),
-      validator_set_id: hex(head.validatorSetId),
+      cut_id: nativeHex(head.cutId),
+      state_root: nativeHex(head.stateRoot),
+      validator_set_id: nativeHex(head.validatorSetId),
     };
     return encode({ type: 'checkpoint', data: { api_version: 1, finalized_height: head.height, cut } });
   }

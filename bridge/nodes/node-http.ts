@@ -13,7 +13,7 @@ import { type Pin, PinnedNode } from '../../protocol/api/pinned-node.ts';
 import { ANSWER_HEADERS, NONCE_BYTES } from '../../protocol/api/signed-answer.ts';
 import { decodeBody } from '../../protocol/body.ts';
 import { type Bytes, fromHex, toHex, utf8 } from '../../protocol/bytes.ts';
-import { fromLongHex, toLongHex } from '../../runtime/long-hex.ts';
+import { fromNativeHex, nativeHex } from '../../runtime/native-hex.ts';
 import type { TemplateAnswer } from './template.ts';
 import type { CandidateAnswer, CutNews, NodeEvents, NodeSource } from './upstream.ts';
 
@@ -46,7 +46,7 @@ type TemplateDocument = {
 const readTemplate = ({ anchor, header_hex, body_hex, fees, pow }: TemplateDocument): TemplateAnswer => ({
   header: fromHex(header_hex),
   anchorMillis: Number.isSafeInteger(anchor?.timestamp_millis) ? anchor?.timestamp_millis : undefined,
-  body: decodeBody(fromLongHex(body_hex)),
+  body: decodeBody(fromNativeHex(body_hex)),
   fees: parseAtoms(fees),
   pow: { epoch: pow.epoch, seed: fromHex(pow.seed), epochLength: pow.epoch_length },
 });
@@ -98,7 +98,7 @@ export class HttpNode implements NodeSource {
   async submit(header: Bytes, body: Bytes): Promise<CandidateAnswer> {
     const { status, answer } = await this.#post('/v1/mining/candidates', {
       header_hex: toHex(header),
-      body_hex: toLongHex(body),
+      body_hex: nativeHex(body),
     });
     if (status === 200) {
       const { status: state } = answer as { status?: string };

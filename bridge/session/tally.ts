@@ -1,5 +1,5 @@
 /** What a session has done so far: for `mining.stats`, and for the connection that resumes it. */
-import { type RefusalCode, stratumError } from '../../protocol/stratum/errors.ts';
+import { CODE, type RefusalCode, stratumError } from '../../protocol/stratum/errors.ts';
 import type { RejectReason } from '../../protocol/stratum/messages.ts';
 
 export type TallyState = {
@@ -31,7 +31,7 @@ export class Tally {
   }
 
   reject(code: RefusalCode): void {
-    if (code === 21) {
+    if (code === CODE.unknown_job) {
       this.#stale++;
       return;
     }

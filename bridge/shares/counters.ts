@@ -3,7 +3,7 @@
  * its own address, so nothing here needs to survive a restart.
  */
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
-import { type StratumCode, stratumError } from '../../protocol/stratum/errors.ts';
+import { CODE, type StratumCode, stratumError } from '../../protocol/stratum/errors.ts';
 import type { AcceptedShare, BlockFate, FoundBlock, Ownership, RefusedShare, ShareSink, WorkerEvent } from './sink.ts';
 
 export type WorkerCounters = {
@@ -52,7 +52,7 @@ export class Counters implements ShareSink {
   refused(shares: readonly RefusedShare[]): void {
     for (const { account, worker, code } of shares) {
       const counters = this.#of(account, worker);
-      if (code === 21) {
+      if (code === CODE.unknown_job) {
         counters.stale++;
         this.totals.stale++;
         continue;

@@ -1,9 +1,10 @@
 /** Routes about addresses: balances, unspent outputs, history, changes, keys, pending payments. */
+
 import { formatAddress } from '../../protocol/address.ts';
 import type { ChangeDocument, PendingPayment, UtxoDocument } from '../../protocol/api/documents.ts';
 import { type Bytes, compareBytes, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { id } from '../../protocol/identifier.ts';
-import { hex } from '../events.ts';
+import { nativeHex } from '../../runtime/native-hex.ts';
 import type { PendingTransaction } from '../full-node.ts';
 import { asBuffer, eventPlace, OUTPOINT_BYTES, outpointKey, PLACE_BYTES, placeBytes } from '../index/index-keys.ts';
 import type { IndexedOutput, IndexReader, PlacedEvent } from '../index/index-reader.ts';
@@ -28,7 +29,7 @@ export function cursorPlace(scope: string, text: string | undefined, bytes: numb
 }
 
 const utxoDocument = (output: IndexedOutput, address: string): UtxoDocument => ({
-  outpoint: { transaction_id: hex(output.outpoint.transactionId), output_index: output.outpoint.outputIndex },
+  outpoint: { transaction_id: nativeHex(output.outpoint.transactionId), output_index: output.outpoint.outputIndex },
   amount: output.amount.toString(),
   address,
   source: output.source,
@@ -39,10 +40,10 @@ const changeDocument = (event: PlacedEvent, address: string): ChangeDocument => 
   finalized_height: event.height,
   address,
   kind: event.kind,
-  outpoint: { transaction_id: hex(event.outpoint.transactionId), output_index: event.outpoint.outputIndex },
+  outpoint: { transaction_id: nativeHex(event.outpoint.transactionId), output_index: event.outpoint.outputIndex },
   amount: event.amount.toString(),
   source: event.source,
-  transaction_id: hex(event.transactionId),
+  transaction_id: nativeHex(event.transactionId),
 });
 
 export { changeDocument };
@@ -232,7 +233,7 @@ export const addressRoutes: Pick<
     const limit = body.limit ?? 512;
     const scope = `pending ${listScope(addresses)}`;
     const after = cursorPlace(scope, body.cursor, PENDING_PLACE_BYTES);
-    const wanted = new Map(addresses.map(({ text, payload }) => [hex(payload), text]));
+    const wanted = new Map(addresses.map(({ text, payload }) => [nativeHex(payload), text]));
     const names = new Set(addresses.map(({ payload }) => shortName(payload)));
     const pending: PendingPayment[] = [];
     let last: PendingTransaction | undefined;

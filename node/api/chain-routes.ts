@@ -1,10 +1,11 @@
 /** Routes about the chain head, rates, mempool, node and supply. */
+
 import { MAX_SUPPLY } from '../../protocol/amount.ts';
 import type { ChainHead, ChainRates, MempoolDocument, NodeSync } from '../../protocol/api/documents.ts';
 import { nextInterval, splitHalves } from '../../protocol/emission.ts';
 import { MIN_FEE_PER_MASS } from '../../protocol/fee.ts';
 import { targetToBytes } from '../../protocol/target.ts';
-import { hex } from '../events.ts';
+import { nativeHex } from '../../runtime/native-hex.ts';
 import type { FullNode } from '../full-node.ts';
 import type { Handlers } from './api-context.ts';
 import { identityDocument } from './signed-headers.ts';
@@ -17,13 +18,13 @@ export function chainHead(node: FullNode): ChainHead {
   return {
     api_version: 1,
     network: node.chain.network.name,
-    chain_id: hex(node.chain.chainId),
+    chain_id: nativeHex(node.chain.chainId),
     finalized_height: head.height,
     cut: {
       height: head.height,
-      cut_id: hex(head.cutId),
-      state_root: hex(head.stateRoot),
-      validator_set_id: hex(head.validatorSetId),
+      cut_id: nativeHex(head.cutId),
+      state_root: nativeHex(head.stateRoot),
+      validator_set_id: nativeHex(head.validatorSetId),
     },
     finalized_at_millis: head.timestampMillis,
   };
@@ -39,7 +40,7 @@ export function chainRates(node: FullNode): ChainRates {
     cut_millis: Math.round(rates.cutMillis),
     hashrate: rates.hashesPerSecond.toString(),
     block_work: rates.work.toString(),
-    target: hex(targetToBytes(rates.target)),
+    target: nativeHex(targetToBytes(rates.target)),
     registered_blocks: Math.round(rates.blocksPerCut * rates.cuts),
   };
 }
@@ -81,7 +82,7 @@ export const chainRoutes: Pick<
     api_version: 1,
     version: context.version,
     network: context.node.chain.network.name,
-    chain_id: hex(context.node.chain.chainId),
+    chain_id: nativeHex(context.node.chain.chainId),
     state: context.state(),
     started_at_millis: context.startedMillis,
     uptime_millis: Math.max(0, context.now() - context.startedMillis),

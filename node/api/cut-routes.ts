@@ -1,4 +1,5 @@
 /** Routes about cuts and work blocks. */
+
 import type { BlockDocument, BlockReward, CutSummary, TransactionDocument } from '../../protocol/api/documents.ts';
 import { decodeBody } from '../../protocol/body.ts';
 import { type Bytes, fromHex } from '../../protocol/bytes.ts';
@@ -7,7 +8,8 @@ import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { decodeExtranonce } from '../../protocol/tag.ts';
 import { targetToBytes } from '../../protocol/target.ts';
 import { decodeTransaction, type TransactionBody, transactionIdOfWire } from '../../protocol/transaction.ts';
-import { cutReference, hex, workRewards } from '../events.ts';
+import { nativeHex } from '../../runtime/native-hex.ts';
+import { cutReference, workRewards } from '../events.ts';
 import type { BlockRecord, CutRecord } from '../full-node.ts';
 import type { IndexedTransaction } from '../index/index-reader.ts';
 import { addressText, changeDocument } from './address-routes.ts';
@@ -15,7 +17,7 @@ import type { ApiContext, Handlers } from './api-context.ts';
 import { refusal } from './api-error.ts';
 import { makeCursor, readCursor } from './cursor.ts';
 
-const targetHex = (target: bigint): string => hex(targetToBytes(target));
+const targetHex = (target: bigint): string => nativeHex(targetToBytes(target));
 
 function cutAt(context: ApiContext, height: number): CutRecord {
   const cut = context.node.chain.cut(height);
@@ -25,7 +27,7 @@ function cutAt(context: ApiContext, height: number): CutRecord {
 
 const cutSummary = (cut: CutRecord): CutSummary => ({
   ...cutReference(cut),
-  previous_id: hex(cut.header.previousId),
+  previous_id: nativeHex(cut.header.previousId),
   finalized_at_millis: cut.header.timestampMillis,
   registered_work: cut.blockIds.length,
   executed_work: cut.executedBlocks,
@@ -48,7 +50,7 @@ function rewardDocument(block: BlockRecord): BlockReward {
     outpoint:
       outpoint === undefined
         ? null
-        : { transaction_id: hex(outpoint.transactionId), output_index: outpoint.outputIndex },
+        : { transaction_id: nativeHex(outpoint.transactionId), output_index: outpoint.outputIndex },
     paid_height: reward.height,
   };
 }
@@ -60,17 +62,17 @@ function blockFields(
   const header = decodeHeader(block.header);
   const registered = block.registeredHeight === undefined ? undefined : context.node.chain.cut(block.registeredHeight);
   return {
-    block_id: hex(block.id),
+    block_id: nativeHex(block.id),
     anchor_height: block.anchorHeight,
-    anchor_id: hex(header.anchorId),
+    anchor_id: nativeHex(header.anchorId),
     registration_window_end: block.anchorHeight + REGISTRATION_WINDOW,
     timestamp_millis: header.timestampMillis,
     target: targetHex(header.target),
-    nonce: hex(block.header.subarray(block.header.length - 8)),
+    nonce: nativeHex(block.header.subarray(block.header.length - 8)),
     payout: addressText(context, block.payout),
-    extranonce: hex(block.extranonce),
+    extranonce: nativeHex(block.extranonce),
     tag: decodeExtranonce(block.extranonce).tag,
-    parents: block.parents.map(hex),
+    parents: block.parents.map(nativeHex),
     registered_cut: registered === undefined ? null : cutReference(registered),
     reward: rewardDocument(block),
   };
@@ -106,7 +108,7 @@ function carriedBy(context: ApiContext, entries: readonly IndexedTransaction[]):
   const page: Carried[] = [];
   let bytes = 0;
   for (const entry of entries) {
-    const name = hex(entry.blockId);
+    const name = nativeHex(entry.blockId);
     let wires = blocks.get(name);
     if (wires === undefined) {
       const body = context.node.chain.blockBody(entry.blockId);
@@ -129,7 +131,7 @@ async function spentBy(context: ApiContext, height: number, page: readonly Carri
   const spent = new Map<string, { address: string; amount: string }>();
   if (executed[0] === undefined) return spent;
   for (const change of await context.index.changes(height, executed[0].entry.spentAt, inputs))
-    spent.set(outpointText(hex(change.outpoint.transactionId), change.outpoint.outputIndex), {
+    spent.set(outpointText(nativeHex(change.outpoint.transactionId), change.outpoint.outputIndex), {
       address: addressText(context, change.address),
       amount: change.amount.toString(),
     });
@@ -143,8 +145,8 @@ async function transactionDocuments(
 ): Promise<TransactionDocument[]> {
   const spent = await spentBy(context, height, page);
   return page.map(({ entry, body }) => ({
-    transaction_id: hex(entry.id),
-    block_id: hex(entry.blockId),
+    transaction_id: nativeHex(entry.id),
+    block_id: nativeHex(entry.blockId),
     finalized_height: height,
     outcome: entry.outcome,
     fee: entry.fee.toString(),
@@ -152,7 +154,7 @@ async function transactionDocuments(
     valid_from_height: body.validFromHeight,
     valid_until_height: body.validUntilHeight,
     inputs: body.inputs.map((input) => {
-      const transaction_id = hex(input.transactionId);
+      const transaction_id = nativeHex(input.transactionId);
       // A transaction that failed spent nothing, and what it pointed at may never have existed.
       const output = spent.get(outpointText(transaction_id, input.outputIndex));
       const known = entry.outcome === 'finalized' ? output : undefined;
@@ -167,7 +169,7 @@ async function transactionDocuments(
       address: addressText(context, output.address),
       amount: output.amount.toString(),
     })),
-    payload_hex: hex(body.payload),
+    payload_hex: nativeHex(body.payload),
   }));
 }
 
@@ -239,7 +241,7 @@ export const cutRoutes: Pick<
       finalized_height: height,
       blocks: value.map((id) => {
         const block = context.node.chain.block(id);
-        if (block === undefined) throw new Error(`the registered block ${hex(id)} is not in the store`);
+        if (block === undefined) throw new Error(`the registered block ${nativeHex(id)} is not in the store`);
         return { ...blockFields(context, block), transactions: block.transactionCount };
       }),
     };
@@ -253,9 +255,9 @@ export const cutRoutes: Pick<
       api_version: 1,
       finalized_height: context.node.chain.head().height,
       ...blockFields(context, block),
-      header_hex: hex(block.header),
+      header_hex: nativeHex(block.header),
       transactions:
-        body === undefined ? null : decodeBody(body).transactions.map((wire) => hex(transactionIdOfWire(wire))),
+        body === undefined ? null : decodeBody(body).transactions.map((wire) => nativeHex(transactionIdOfWire(wire))),
     };
   },
 };

@@ -7,6 +7,7 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject,
 import { join } from 'node:path';
 import { serviceIdentity } from '../../protocol/api/signed-answer.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
+import { CodedError } from '../../protocol/coded-error.ts';
 import { PUBLIC_KEY_BYTES } from '../../protocol/transaction.ts';
 import { writeDurably } from '../../runtime/durable-file.ts';
 import { PRIVATE_MODE, readPrivateFile } from '../../runtime/private-file.ts';
@@ -21,13 +22,8 @@ const MAX_WAITING_OF_ONE = 32;
 
 export const IDENTITY_ERROR_CODES = ['identity_file_exposed'] as const;
 
-export class IdentityFileExposed extends Error {
-  readonly code = 'identity_file_exposed';
-
-  constructor(path: string) {
-    super(`${path} is readable by other users: chmod 600 it, or remove it for a new identity`);
-    this.name = 'IdentityFileExposed';
-  }
+export class IdentityError extends CodedError<(typeof IDENTITY_ERROR_CODES)[number]> {
+  override readonly name = 'IdentityError';
 }
 
 export class NodeIdentity {
@@ -101,7 +97,11 @@ export const newIdentity = (): NodeIdentity => new NodeIdentity(generateKeyPairS
 export async function loadIdentity(dataDir: string): Promise<NodeIdentity> {
   const path = join(dataDir, IDENTITY_FILE);
   const file = readPrivateFile(path);
-  if (file.kind === 'exposed') throw new IdentityFileExposed(path);
+  if (file.kind === 'exposed')
+    throw new IdentityError(
+      'identity_file_exposed',
+      `${path} is readable by other users: chmod 600 it, or remove it for a new identity`,
+    );
   if (file.kind === 'unreadable') throw new Error(file.reason);
   if (file.kind === 'text') return new NodeIdentity(createPrivateKey(file.text));
   const { privateKey } = generateKeyPairSync('ml-dsa-65');

@@ -2,6 +2,7 @@
  * Who wants to hear what (specification: Events, topics of /v1/ws). An event is written to JSON once, whatever the number of its
  * subscribers; where nobody listens nothing is built. Delivery and its limits are the connection's (live-socket.ts).
  */
+
 import { formatAddress } from '../../protocol/address.ts';
 import type { HistoryEvent } from '../../protocol/api/documents.ts';
 import type { LiveEvent, Topic } from '../../protocol/api/frames.ts';
@@ -9,7 +10,8 @@ import { decodeBody } from '../../protocol/body.ts';
 import { type Bytes, fromHex } from '../../protocol/bytes.ts';
 import { decodeExtranonce } from '../../protocol/tag.ts';
 import { transactionIdOfWire } from '../../protocol/transaction.ts';
-import { cutReference, hex, stakeRewards, workRewards } from '../events.ts';
+import { nativeHex } from '../../runtime/native-hex.ts';
+import { cutReference, stakeRewards, workRewards } from '../events.ts';
 import type { BlockRecord, PendingTransaction, RemovalReason } from '../full-node.ts';
 import type { CreatedOutput, CutEffects, SpentOutput } from '../ledger/effects.ts';
 import type { ApiContext } from './api-context.ts';
@@ -96,7 +98,7 @@ export class LiveHub {
   }
 
   watchAddresses(payloads: readonly Bytes[], subscriber: Subscriber): () => void {
-    const names = payloads.map(hex);
+    const names = payloads.map(nativeHex);
     for (const name of names) this.#addresses.add(name, subscriber);
     return () => {
       for (const name of names) this.#addresses.delete(name, subscriber);
@@ -167,7 +169,7 @@ export class LiveHub {
     if (this.#addresses.size === 0) return;
     const touched = new Map<string, { received: CreatedOutput[]; spent: SpentOutput[] }>();
     const entry = (address: Bytes): { received: CreatedOutput[]; spent: SpentOutput[] } | undefined => {
-      const name = hex(address);
+      const name = nativeHex(address);
       if (this.#addresses.get(name) === undefined) return undefined;
       let lists = touched.get(name);
       if (lists === undefined) {
@@ -180,14 +182,14 @@ export class LiveHub {
     for (const output of effects.spent) entry(output.address)?.spent.push(output);
     const { height } = effects.header;
     const document = (output: CreatedOutput | SpentOutput): HistoryEvent => {
-      const transaction_id = hex(output.outpoint.transactionId);
+      const transaction_id = nativeHex(output.outpoint.transactionId);
       return {
         finalized_height: height,
         kind: 'spentBy' in output ? 'spent' : 'received',
         outpoint: { transaction_id, output_index: output.outpoint.outputIndex },
         amount: output.amount.toString(),
         source: output.source,
-        transaction_id: 'spentBy' in output ? hex(output.spentBy) : transaction_id,
+        transaction_id: 'spentBy' in output ? nativeHex(output.spentBy) : transaction_id,
       };
     };
     for (const [name, { received, spent }] of touched) {
@@ -219,10 +221,10 @@ export class LiveHub {
         eventJson({
           type: 'block_accepted',
           data: {
-            block_id: hex(block.id),
+            block_id: nativeHex(block.id),
             anchor_height: block.anchorHeight,
-            parents: block.parents.map(hex),
-            transactions: decodeBody(body).transactions.map((wire) => hex(transactionIdOfWire(wire))),
+            parents: block.parents.map(nativeHex),
+            transactions: decodeBody(body).transactions.map((wire) => nativeHex(transactionIdOfWire(wire))),
             reward_address: formatAddress(block.payout, node.chain.network.name),
             miner_tag: decodeExtranonce(block.extranonce).tag,
             accepted_at_millis: block.acceptedMillis,
@@ -237,7 +239,7 @@ export class LiveHub {
     const concerned = new Map<Subscriber, Map<string, string>>();
     if (this.#addresses.size === 0) return concerned;
     for (const { address } of [...transaction.body.outputs, ...transaction.spends]) {
-      const name = hex(address);
+      const name = nativeHex(address);
       for (const subscriber of this.#addresses.get(name) ?? []) {
         const names = concerned.get(subscriber) ?? new Map<string, string>();
         names.set(name, formatAddress(address, this.#context.node.chain.network.name));
@@ -248,7 +250,7 @@ export class LiveHub {
   }
 
   #added(transaction: PendingTransaction): void {
-    const transaction_id = hex(transaction.id);
+    const transaction_id = nativeHex(transaction.id);
     for (const [subscriber, names] of this.#concerned(transaction))
       this.#send(
         [subscriber],
@@ -267,7 +269,7 @@ export class LiveHub {
             fee: transaction.fee.toString(),
             mass: transaction.mass,
             inputs: transaction.body.inputs.map((input) => ({
-              transaction_id: hex(input.transactionId),
+              transaction_id: nativeHex(input.transactionId),
               output_index: input.outputIndex,
             })),
             outputs: transaction.body.outputs.map((output) => ({
@@ -283,7 +285,7 @@ export class LiveHub {
   }
 
   #removed(transaction: PendingTransaction, reason: RemovalReason): void {
-    const transaction_id = hex(transaction.id);
+    const transaction_id = nativeHex(transaction.id);
     for (const [subscriber, names] of this.#concerned(transaction))
       this.#send(
         [subscriber],

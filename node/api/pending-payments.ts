@@ -1,8 +1,9 @@
 /** Payments that wait: which of them an address is told of, and the place at which a page of them ends. */
+
 import type { PendingPayment } from '../../protocol/api/documents.ts';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
-import { hex } from '../events.ts';
+import { nativeHex } from '../../runtime/native-hex.ts';
 import type { MempoolView, PendingTransaction } from '../full-node.ts';
 import { asBuffer } from '../index/index-keys.ts';
 import type { ApiContext } from './api-context.ts';
@@ -53,7 +54,7 @@ export function pendingOf(
   transaction: PendingTransaction,
   wanted: Map<string, string>,
 ): PendingPayment[] {
-  const own = (payload: Bytes): string | undefined => wanted.get(hex(payload));
+  const own = (payload: Bytes): string | undefined => wanted.get(nativeHex(payload));
   const concerns = ({ address }: { readonly address: Bytes }): boolean => own(address) !== undefined;
   // Its state is a read of the store: of the wanted ones alone, because names may be made to look alike.
   if (!transaction.body.outputs.some(concerns) && !transaction.spends.some(concerns)) return [];
@@ -61,7 +62,7 @@ export function pendingOf(
   const lifecycle =
     status?.lifecycle === 'receiving' || status?.lifecycle === 'registered' ? status.lifecycle : 'processing';
   const common = {
-    transaction_id: hex(transaction.id),
+    transaction_id: nativeHex(transaction.id),
     lifecycle,
     first_seen_millis: transaction.seenMillis,
   } as const;
@@ -83,7 +84,7 @@ export function pendingOf(
       payments.push({
         address,
         direction: 'outgoing',
-        outpoint: { transaction_id: hex(spend.outpoint.transactionId), output_index: spend.outpoint.outputIndex },
+        outpoint: { transaction_id: nativeHex(spend.outpoint.transactionId), output_index: spend.outpoint.outputIndex },
         amount: spend.amount.toString(),
         ...common,
       });

@@ -1,4 +1,5 @@
 /** Routes about stake: positions, validators, and what an amount may earn (ledger rules 60 to 69). */
+
 import { ADDRESS_PAYLOAD_BYTES, keyAddressPayload } from '../../protocol/address.ts';
 import type { StakingPosition, ValidatorDocument } from '../../protocol/api/documents.ts';
 import type { VALIDATOR_STATES } from '../../protocol/api/staking-documents.ts';
@@ -6,7 +7,7 @@ import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { splitHalves } from '../../protocol/emission.ts';
 import { ID_BYTES, id, idFromHex } from '../../protocol/identifier.ts';
 import { selfBondId } from '../../protocol/staking/names.ts';
-import { hex } from '../events.ts';
+import { nativeHex } from '../../runtime/native-hex.ts';
 import type { Staking } from '../full-node.ts';
 import { isEligible } from '../ledger/staking/committee.ts';
 import { type Position, releaseOf } from '../ledger/staking/position.ts';
@@ -29,9 +30,9 @@ function positionDocument(context: ApiContext, staking: Staking, position: Posit
   const withdrawable =
     release !== undefined && release <= next && position.principal > 0n && sweepReached(staking.stake.sweeps, position);
   return {
-    position_id: hex(position.id),
+    position_id: nativeHex(position.id),
     kind: position.kind,
-    validator: hex(position.validator),
+    validator: nativeHex(position.validator),
     owner_address: addressText(context, position.owner),
     reward_address: addressText(context, position.rewardAddress),
     principal: position.principal.toString(),
@@ -61,7 +62,7 @@ function validatorDocument(context: ApiContext, staking: Staking, record: Valida
   const selfBond = own?.principal ?? 0n;
   const { nextCommission, nextEndpoint, nextKey } = validator;
   return {
-    validator_id: hex(validator.id),
+    validator_id: nativeHex(validator.id),
     owner_address: addressText(context, validator.owner),
     reward_address: own === undefined ? null : addressText(context, own.rewardAddress),
     state: stateOf(staking, validator),
@@ -75,9 +76,9 @@ function validatorDocument(context: ApiContext, staking: Staking, record: Valida
       nextCommission === undefined ? null : { commission_bps: nextCommission.value, epoch: nextCommission.epoch },
     consensus_key_address: addressText(context, keyAddressPayload(validator.key)),
     pending_consensus_key_epoch: nextKey?.epoch ?? null,
-    endpoint: hex(validator.endpoint),
+    endpoint: nativeHex(validator.endpoint),
     pending_endpoint:
-      nextEndpoint === undefined ? null : { endpoint: hex(nextEndpoint.value), epoch: nextEndpoint.epoch },
+      nextEndpoint === undefined ? null : { endpoint: nativeHex(nextEndpoint.value), epoch: nextEndpoint.epoch },
     heartbeat_epoch: validator.heartbeatEpoch,
     seat_from_epoch: validator.seatFrom,
     jailed_until_epoch: validator.jailedUntil > staking.epoch ? validator.jailedUntil : null,
@@ -92,7 +93,7 @@ const placeOf = (context: ApiContext, staking: Staking) => ({
   finalized_height: context.node.chain.head().height,
   epoch: staking.epoch,
   interval_cuts: staking.intervalCuts,
-  validator_set_id: hex(staking.stake.committee.setId),
+  validator_set_id: nativeHex(staking.stake.committee.setId),
 });
 
 export const stakingRoutes: Pick<

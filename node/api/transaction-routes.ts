@@ -13,8 +13,8 @@ import {
   RULE_SET,
 } from '../../protocol/transaction.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
-import { fromLongHex } from '../../runtime/long-hex.ts';
-import { cutReference, hex } from '../events.ts';
+import { fromNativeHex, nativeHex } from '../../runtime/native-hex.ts';
+import { cutReference } from '../events.ts';
 import type { CutPlace, TransactionStatus } from '../full-node.ts';
 import { type NodeError, statusOf } from '../node-error.ts';
 import { addressText } from './address-routes.ts';
@@ -64,7 +64,7 @@ function textsOf(context: ApiContext): FinalTexts {
 /** The status document as text; `id` is the identifier in hex. */
 export function statusJson(context: ApiContext, id: string, status: TransactionStatus): string {
   const texts = textsOf(context);
-  const work = status.observedBlock === undefined ? 'null' : `{"block_id":"${hex(status.observedBlock)}"}`;
+  const work = status.observedBlock === undefined ? 'null' : `{"block_id":"${nativeHex(status.observedBlock)}"}`;
   const failure = status.failure === undefined ? 'null' : `"${status.failure}"`;
   return (
     `{"api_version":1,"transaction_id":"${id}","lifecycle":"${status.lifecycle}","observed_work":${work},` +
@@ -163,11 +163,11 @@ export const transactionRoutes: Pick<
   },
 
   async submitTransaction(context, { body }): Promise<SubmissionResult> {
-    const result = await context.node.submitTransaction(fromLongHex(body.wire_hex), 'own');
+    const result = await context.node.submitTransaction(fromNativeHex(body.wire_hex), 'own');
     if (result.status === 'refused') throw refusedSubmission(result.error);
     return {
       api_version: 1,
-      transaction_id: hex(result.id),
+      transaction_id: nativeHex(result.id),
       status: result.status,
       lifecycle: context.node.chain.transactionStatus(result.id)?.lifecycle ?? 'processing',
     };
@@ -177,7 +177,7 @@ export const transactionRoutes: Pick<
     return {
       api_version: 1,
       network: context.node.chain.network.name,
-      chain_id: hex(context.node.chain.chainId),
+      chain_id: nativeHex(context.node.chain.chainId),
       protocol_version: PROTOCOL_VERSION,
       rule_set: RULE_SET,
       finalized_height: context.node.chain.head().height,
@@ -197,11 +197,11 @@ export const transactionRoutes: Pick<
       finalized_height: head.height,
       cut: {
         height: head.height,
-        cut_id: hex(head.cutId),
-        state_root: hex(head.stateRoot),
-        validator_set_id: hex(head.validatorSetId),
+        cut_id: nativeHex(head.cutId),
+        state_root: nativeHex(head.stateRoot),
+        validator_set_id: nativeHex(head.validatorSetId),
       },
-      state_hex: hex(state),
+      state_hex: nativeHex(state),
       proofs: proofs.map((proof, i) => {
         const outpoint = body.outpoints[i] as OutpointDocument;
         return {
@@ -210,7 +210,7 @@ export const transactionRoutes: Pick<
             proof.output === undefined
               ? null
               : { address: addressText(context, proof.output.address), amount: proof.output.amount.toString() },
-          proof_hex: hex(encodeOutputProof(proof)),
+          proof_hex: nativeHex(encodeOutputProof(proof)),
         };
       }),
     };
@@ -222,8 +222,8 @@ export const transactionRoutes: Pick<
       api_version: 1,
       finalized_height: height,
       transactions: value.map((transaction) => ({
-        transaction_id: hex(transaction.id),
-        block_id: hex(transaction.blockId),
+        transaction_id: nativeHex(transaction.id),
+        block_id: nativeHex(transaction.blockId),
         finalized_height: transaction.height,
         outcome: transaction.outcome,
         fee: transaction.fee.toString(),

@@ -2,6 +2,7 @@
  * What a restarted member takes up again (consensus rules 11 and 12): the messages that it signed at the last height of its log, its lock and its valid value with
  * their proofs. It goes on where its last signed message left it; what it had not signed it may decide anew.
  */
+import { CodedError } from '../../protocol/coded-error.ts';
 import type { Committee } from './committee.ts';
 import type { LogRecord, Recovered, Unsigned } from './effects.ts';
 import type { Rules } from './rules.ts';
@@ -12,14 +13,8 @@ export const RECOVERY_ERROR_CODES = ['log_lock_unproven', 'log_damaged', 'log_fo
 export type RecoveryErrorCode = (typeof RECOVERY_ERROR_CODES)[number];
 
 /** A log from which a validator must not sign. */
-export class RecoveryError extends Error {
-  readonly code: RecoveryErrorCode;
-
-  constructor(code: RecoveryErrorCode, message: string) {
-    super(message);
-    this.name = 'RecoveryError';
-    this.code = code;
-  }
+export class RecoveryError extends CodedError<RecoveryErrorCode> {
+  override readonly name = 'RecoveryError';
 }
 
 /** Puts the records of a log together; undefined when there are none. Heights only go up, and only the last one matters. */

@@ -3,6 +3,7 @@
  * down is two reads of arrays, and a million nodes are nothing for the collection of garbage to look at. A place in the tree is named by
  * its parent and side, `2 * slot of the parent + side`; the root is side 0 of slot 0, which holds nothing else.
  */
+import { BoundedMap } from '../../runtime/bounded-map.ts';
 export const NODE_BYTES = 128;
 
 /** The place of the root. */
@@ -13,7 +14,6 @@ const PIECE_BITS = 12;
 const PIECE_NODES = 1 << PIECE_BITS;
 
 export class TrieMemory {
-  readonly #maxLeaves: number;
   #pieces: Uint8Array<ArrayBuffer>[] = [];
   /** By place: the slot of the node that stands there, 0 when it is not loaded or no node. */
   #children = new Int32Array(2 * PIECE_NODES);
@@ -21,10 +21,10 @@ export class TrieMemory {
   /** The first slot that was never used. */
   #unused = 1;
   /** By place; the one that was put first leaves first. */
-  readonly #leaves = new Map<number, Uint8Array>();
+  readonly #leaves: BoundedMap<number, Uint8Array>;
 
   constructor(maxLeaves: number) {
-    this.#maxLeaves = maxLeaves;
+    this.#leaves = new BoundedMap(maxLeaves);
   }
 
   get nodes(): number {
@@ -76,7 +76,6 @@ export class TrieMemory {
 
   cacheLeaf(place: number, entries: Uint8Array): void {
     this.#leaves.delete(place);
-    if (this.#leaves.size >= this.#maxLeaves) this.#leaves.delete(this.#leaves.keys().next().value as number);
     this.#leaves.set(place, entries);
   }
 

@@ -4,19 +4,19 @@ import { verify } from 'node:crypto';
 import { parentPort } from 'node:worker_threads';
 import { ID_BYTES } from '../../protocol/identifier.ts';
 import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/transaction.ts';
+import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { importPublicKey } from '../ml-dsa.ts';
 
 const RECORD = PUBLIC_KEY_BYTES + ID_BYTES + SIGNATURE_BYTES;
 /** Importing a key costs nearly as much as a check; payers come back. */
 const CACHED_KEYS = 1_024;
-const keys = new Map<string, KeyObject>();
+const keys = new BoundedMap<string, KeyObject>(CACHED_KEYS);
 
 function keyOf(raw: Uint8Array): KeyObject {
   const name = Buffer.from(raw.buffer, raw.byteOffset, 64).toString('latin1');
   const known = keys.get(name);
   if (known !== undefined && rawOf.get(known)?.equals(raw)) return known;
   const key = importPublicKey(raw);
-  if (keys.size >= CACHED_KEYS) keys.delete(keys.keys().next().value as string);
   keys.set(name, key);
   rawOf.set(key, Buffer.from(raw));
   return key;

@@ -3,8 +3,10 @@
  * names its output for ever; so a transaction that passed once is remembered by its wire form and never checked again. Who must sign an operation
  * can change with the ledger, a consensus key for one: there the keys are remembered with it.
  */
+
 import { consensusKeyHash } from '../../protocol/staking/names.ts';
 import { type SignatureCheck, type SignatureChecks, signaturesOf } from '../../protocol/witness-check.ts';
+import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type { CheckWitnesses } from '../ledger/execution.ts';
 import { nameOf } from '../ledger/registration.ts';
 import type { ReadTransaction } from '../ledger/work-block.ts';
@@ -13,7 +15,7 @@ import { verifyMessage } from '../ml-dsa.ts';
 const REMEMBERED = 65_536;
 
 export class VerifiedTransactions {
-  readonly #leaves = new Set<string>();
+  readonly #leaves = new BoundedMap<string, true>(REMEMBERED);
 
   /** Without the checks: whether these bytes passed with whatever keys their operation needed then. */
   has(transaction: ReadTransaction, checks?: SignatureChecks): boolean {
@@ -21,13 +23,7 @@ export class VerifiedTransactions {
   }
 
   add(transaction: ReadTransaction, checks: SignatureChecks): void {
-    for (const name of new Set([nameWith(transaction), nameWith(transaction, checks)])) {
-      if (this.#leaves.size >= REMEMBERED) {
-        const oldest = this.#leaves.values().next().value;
-        if (oldest !== undefined) this.#leaves.delete(oldest);
-      }
-      this.#leaves.add(name);
-    }
+    for (const name of [nameWith(transaction), nameWith(transaction, checks)]) this.#leaves.set(name, true);
   }
 
   /** For execution: what was not checked at a door is checked here, on this thread. */

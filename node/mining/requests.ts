@@ -9,7 +9,7 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { decodeExtranonce, MAX_EXTRANONCE } from '../../protocol/tag.ts';
 import { targetToBytes } from '../../protocol/target.ts';
-import { fromLongHex } from '../../runtime/long-hex.ts';
+import { fromNativeHex } from '../../runtime/native-hex.ts';
 import type { Template, TemplateRequest } from '../full-node.ts';
 import { type NodeError, nodeError } from '../node-error.ts';
 import { ANCHOR_POLICIES, type AnchorPolicy } from './anchor-choice.ts';
@@ -37,7 +37,7 @@ const isCount = (value: unknown, max: number): value is number =>
 
 function readHex(value: unknown): Bytes | undefined {
   try {
-    return typeof value === 'string' ? fromLongHex(value) : undefined;
+    return typeof value === 'string' ? fromNativeHex(value) : undefined;
   } catch (error) {
     if (error instanceof ProtocolError) return undefined;
     throw error;

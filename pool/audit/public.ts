@@ -2,6 +2,7 @@
  * `svc-pool audit --public`: what a pool publishes, recomputed by anybody, without its database (books rule 24). Slices from their leaves, records and W from
  * each other, every credit list by the one verifier, commitments and payments against a node of the auditor's choice.
  */
+
 import { parseAtoms } from '../../protocol/amount.ts';
 import { ApiError } from '../../protocol/api/client-calls.ts';
 import { type BooksSources, type CommitmentRow, gatherEvidence } from '../../protocol/books-evidence.ts';
@@ -11,6 +12,7 @@ import { toHex } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { readPoolList } from '../../protocol/pool-list.ts';
 import { sumTree } from '../../protocol/sum-tree.ts';
+import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type { PaymentDocument } from '../api/documents.ts';
 import { SERVICES } from '../journal-record.ts';
 import { PoolError } from '../pool-error.ts';
@@ -100,7 +102,7 @@ class PublicAudit {
   readonly #notChecked: string[] = [];
   readonly #suspicions: Suspicion[] = [];
   /** Lists of one service ask for the same pages again and again. */
-  readonly #answers = new Map<string, Promise<unknown>>();
+  readonly #answers = new BoundedMap<string, Promise<unknown>>(KEPT_ANSWERS);
 
   constructor(sources: BooksSources, settle: () => Promise<void>, findings: Findings) {
     this.#sources = sources;
@@ -114,7 +116,6 @@ class PublicAudit {
     if (!path.startsWith('slices/')) return this.#sources.pool(path);
     const known = this.#answers.get(path) ?? this.#sources.pool(path);
     this.#answers.set(path, known);
-    if (this.#answers.size > KEPT_ANSWERS) this.#answers.delete(this.#answers.keys().next().value as string);
     return known;
   };
 

@@ -3,11 +3,13 @@
  * taken before and are passed over, so any replay, from any instance, counts each share once; an entry that does not join
  * the position is refused, so nothing is ever passed over unseen (books rule 11).
  */
+
 import { formatAddress } from '../../protocol/address.ts';
 import { type Bytes, fromHex } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { sliceOfHeight } from '../../protocol/pplns.ts';
 import { workOfTarget } from '../../protocol/target.ts';
+import { nativeHex } from '../../runtime/native-hex.ts';
 import { byteaTexts, type Sql, type Transaction } from '../database/connect.ts';
 import { copyIn } from '../database/copy-in.ts';
 import type { JournalEntry } from '../journal.ts';
@@ -149,7 +151,7 @@ export class Intake {
   }
 
   accountId(payload: Bytes): number {
-    return this.#accounts.get(hexOf(payload)) as number;
+    return this.#accounts.get(nativeHex(payload)) as number;
   }
 
   workerId(record: JournalRecord): number {
@@ -186,7 +188,7 @@ export class Intake {
   async #resolveIds(transaction: Transaction, records: readonly JournalRecord[]): Promise<void> {
     const payloads = new Set<string>();
     for (const record of records) {
-      const key = hexOf(record.account);
+      const key = nativeHex(record.account);
       if (this.#accounts.get(key) === undefined) payloads.add(key);
     }
     if (payloads.size > 0) {
@@ -322,11 +324,8 @@ export class Intake {
   }
 }
 
-/** Node's native hex: called several times for each share. */
-const hexOf = (bytes: Bytes): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
-
 const identityColumns = ({ identity }: ShareRecord): string =>
-  identity === null ? '\\N\t\\N' : `\\\\x${hexOf(identity.bytes)}\t${identity.anchorHeight}`;
+  identity === null ? '\\N\t\\N' : `\\\\x${nativeHex(identity.bytes)}\t${identity.anchorHeight}`;
 
 type OpenSlices = ReadonlyMap<number, { readonly number: number }>;
 const openNumber = (open: OpenSlices, service: number): number => (open.get(service) as { number: number }).number;

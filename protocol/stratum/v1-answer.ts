@@ -10,7 +10,7 @@ import { HEADER_BYTES, registrationWindowEnd } from '../header.ts';
 import { ID_BYTES } from '../identifier.ts';
 import { datasetSeed } from '../pow.ts';
 import type { Receipt } from '../receipt.ts';
-import { type ErrorReply, isStratumCode } from './errors.ts';
+import { CODE, type ErrorReply, isStratumCode } from './errors.ts';
 import { Fields } from './fields.ts';
 import { type Json, parseJson } from './json.ts';
 import {
@@ -132,7 +132,7 @@ export function encodeAccepted(id: RequestId, work: bigint): string {
 export function encodeError(id: RequestId | null, error: ErrorReply): string {
   if (id !== null && !isRequestId(id)) throw new ProtocolError('out_of_range', 'not a request id');
   const base = { code: error.code, message: checkText('message', error.message) };
-  if ((error.code === 28) !== (error.retryAfterMillis !== null))
+  if ((error.code === CODE.banned) !== (error.retryAfterMillis !== null))
     throw new ProtocolError('out_of_range', 'retry_after_millis comes with code 28 and only with it');
   const body =
     error.retryAfterMillis === null

@@ -10,7 +10,7 @@ import { ID_BYTES } from '../identifier.ts';
 import type { ReceiptEntry } from '../receipt.ts';
 import { MAX_EXTRANONCE } from '../tag.ts';
 import { targetFromBytes, targetToBytes } from '../target.ts';
-import { codeFromByte, type ErrorReply, type StratumCode, stratumError } from './errors.ts';
+import { CODE, codeFromByte, type ErrorReply, type StratumCode, stratumError } from './errors.ts';
 import { MAX_PAYLOAD_BYTES, type RawFrame } from './frame.ts';
 import {
   type Authorize,
@@ -151,7 +151,7 @@ const RETRY_TEXT = /^retry_after_millis=(0|[1-9][0-9]{0,9})$/;
 
 /** The text of code 28 is the time to wait, in one spelling; of every other code it is for people. */
 function writeError(payload: ByteWriter, error: ErrorReply): void {
-  if ((error.code === 28) !== (error.retryAfterMillis !== null))
+  if ((error.code === CODE.banned) !== (error.retryAfterMillis !== null))
     throw new ProtocolError('out_of_range', 'retry_after_millis comes with code 28 and only with it');
   payload.u8(stratumError(error.code).byte);
   if (error.retryAfterMillis === null) payload.text(checkText('text', error.message));
