@@ -75,8 +75,9 @@ export class Accountant {
     this.#dependencies = dependencies;
     this.#intake = new Intake({ network: options.network.name, sliceCuts: options.sliceCuts });
     this.#adoption = new Adoption(options, dependencies);
-    this.#judge = new RewardJudge(options, dependencies);
-    this.#watch = new ChainWatch(options.network.name, { now: laterMillis, ...dependencies });
+    const watch = new ChainWatch(options.network.name, { now: laterMillis, ...dependencies });
+    this.#judge = new RewardJudge(options, { ...dependencies, intervalCuts: () => watch.intervalCuts });
+    this.#watch = watch;
   }
 
   async #fenced<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {

@@ -1,8 +1,9 @@
 /**
  * Whether the node that the books follow is still on the chain that they were kept by (docs/pool.md, A node that lies): the same chain
- * id, the same cut at the height where the books stand, and no more cuts than the time since the pool's first start allows. The
+ * id, the same cuts of an interval, the same cut at the height where the books stand, and no more cuts than the time since the pool's first start allows. The
  * books wait, and say why, rather than go on from another chain: slices that a wrong height opened could not be taken back.
  */
+import { checkInterval } from '../protocol/genesis.ts';
 import { INTERVAL_CUTS, type NetworkName } from '../protocol/network.ts';
 import type { Chain } from './chain.ts';
 import type { Sql, Transaction } from './database/connect.ts';
@@ -30,6 +31,7 @@ export class ChainWatch {
   readonly #chain: Chain;
   readonly #now: () => number;
   #start: ChainStart | undefined;
+  #intervalCuts = INTERVAL_CUTS;
 
   constructor(network: NetworkName, dependencies: { sql: Sql; chain: Chain; now: () => number }) {
     this.#network = network;
@@ -46,14 +48,44 @@ export class ChainWatch {
   /** Before the books follow the node, and before they believe a reward. */
   async checkChain(): Promise<void> {
     const id = await this.#chain.chainId?.();
-    if (id === undefined) return;
-    const known = await this.#setting('chain_id');
-    if (known === undefined) {
-      await this.#sql`insert into settings values ('chain_id', ${id}) on conflict (name) do nothing`;
-      return;
+    if (id !== undefined) {
+      const known = await this.#kept('chain_id', id);
+      if (known !== id)
+        throw new PoolError('chain_changed', `the node follows chain ${id}, the books were kept by ${known}`);
     }
-    if (known !== id)
-      throw new PoolError('chain_changed', `the node follows chain ${id}, the books were kept by ${known}`);
+    await this.#checkInterval();
+  }
+
+  /** Cuts of an interval of the chain that the books are kept by. */
+  get intervalCuts(): number {
+    return this.#intervalCuts;
+  }
+
+  /** No node is asked where the network rules. On a development chain the first word counts: another one later would change what a reward may be. */
+  async #checkInterval(): Promise<void> {
+    if (this.#network !== 'development') return;
+    const said = await this.#chain.intervalCuts?.();
+    if (said === undefined) return;
+    try {
+      checkInterval({ network: this.#network, intervalCuts: said });
+    } catch (error) {
+      throw new PoolError('chain_changed', `the node names ${said} cuts of an interval: ${(error as Error).message}`);
+    }
+    const known = Number(await this.#kept('interval_cuts', String(said)));
+    if (known !== said)
+      throw new PoolError(
+        'chain_changed',
+        `the node names ${said} cuts of an interval, the books were kept by ${known}`,
+      );
+    this.#intervalCuts = known;
+  }
+
+  /** What the books have noted under a name; what is said now where they have nothing yet. */
+  async #kept(name: string, said: string): Promise<string> {
+    const known = await this.#setting(name);
+    if (known !== undefined) return known;
+    await this.#sql`insert into settings values (${name}, ${said}) on conflict (name) do nothing`;
+    return (await this.#setting(name)) ?? said;
   }
 
   /** Whether the node has the cut where the books stand. */

@@ -24,6 +24,8 @@ export interface Chain {
   block(blockId: string): Promise<BlockDocument | undefined>;
   /** Which chain the node follows. */
   chainId?(): Promise<string>;
+  /** Cuts of an interval, which a development chain chooses. */
+  intervalCuts?(): Promise<number>;
   /** The cut of a height; undefined when the node is not there yet. */
   cutIdAt?(height: number): Promise<string | undefined>;
   /** Other nodes that are asked about rewards too. */
@@ -64,6 +66,9 @@ export function chainOfApi(
     },
     async chainId() {
       return (await client.chainHead()).chain_id;
+    },
+    async intervalCuts() {
+      return (await client.emission()).interval_cuts;
     },
     async cutIdAt(height) {
       const [cut] = (await client.cuts({ before: height + 1, limit: 1 })).cuts;

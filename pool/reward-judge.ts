@@ -23,6 +23,8 @@ export type JudgeDependencies = {
   /** The node that the books follow. */
   readonly chain: BlockSource & { readonly others?: readonly Witness[] };
   readonly log: Logger;
+  /** Cuts of an interval of the chain that the books are kept by. */
+  readonly intervalCuts: () => number;
   /** A clock that does not jump. */
   readonly steadyNow?: () => number;
 };
@@ -154,6 +156,7 @@ export class RewardJudge {
     const facts = {
       ...bounds,
       anchorHeight,
+      intervalCuts: this.#dependencies.intervalCuts(),
       siblings: [...together, ...(await this.#siblings(anchorHeight))],
       carried: carriedOf(row),
       maxFeePerMass: voices > 1 ? undefined : maxFeePerMass,

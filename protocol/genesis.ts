@@ -77,7 +77,8 @@ function check(genesis: Genesis): void {
     throw new ProtocolError('amount_range', `genesis hands out ${sum} atoms instead of ${GENESIS_SUPPLY}`);
 }
 
-function checkInterval({ network, intervalCuts }: Genesis): void {
+/** Throws a ProtocolError for a number of cuts that no interval of the network has. */
+export function checkInterval({ network, intervalCuts }: Pick<Genesis, 'network' | 'intervalCuts'>): void {
   if (network !== 'development' && intervalCuts !== INTERVAL_CUTS)
     throw new ProtocolError('out_of_range', `an interval of ${network} has ${INTERVAL_CUTS} cuts`);
   if (intervalCuts < MIN_INTERVAL_CUTS || intervalCuts % ATTENDANCE_WINDOWS !== 0 || intervalCuts > INTERVAL_CUTS)

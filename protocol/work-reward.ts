@@ -5,7 +5,6 @@
 import type { Bytes } from './bytes.ts';
 import { type EmissionState, firstInterval, nextInterval } from './emission.ts';
 import { id, LABELS } from './identifier.ts';
-import { INTERVAL_CUTS } from './network.ts';
 import type { Outpoint } from './transaction.ts';
 
 /** A block is paid once, so its reward's outpoint follows from its identifier alone. */
@@ -15,8 +14,7 @@ export const workRewardOutpoint = (blockId: Bytes): Outpoint => ({
 });
 
 /** Work halves of the first `cuts` cuts of an interval: a subsidy is one of two neighbouring amounts, and each is halved for itself. */
-function halvesOf(amount: bigint, cuts: bigint): bigint {
-  const all = BigInt(INTERVAL_CUTS);
+function halvesOf(amount: bigint, cuts: bigint, all: bigint): bigint {
   const low = amount / all;
   const high = (amount * cuts) / all - low * cuts;
   return (cuts - high) * (low / 2n) + high * ((low + 1n) / 2n);
@@ -30,14 +28,18 @@ function intervalAt(interval: number): EmissionState {
   return known;
 }
 
-/** The work halves of the cuts `from` to `through` together: what an anchor has to pay when none since `from` had work. */
-export function workHalves(from: number, through: number): bigint {
+/**
+ * The work halves of the cuts `from` to `through` together: what an anchor has to pay when none since `from` had work. The cuts of an
+ * interval are the chain's (genesis); a development chain may have few.
+ */
+export function workHalves(from: number, through: number, intervalCuts: number): bigint {
   let sum = 0n;
-  for (let interval = Math.floor(from / INTERVAL_CUTS); interval * INTERVAL_CUTS <= through; interval++) {
+  for (let interval = Math.floor(from / intervalCuts); interval * intervalCuts <= through; interval++) {
     const { amount, remaining } = intervalAt(interval);
-    const first = interval * INTERVAL_CUTS;
-    const cutsBefore = (height: number): bigint => BigInt(Math.min(Math.max(height - first, 0), INTERVAL_CUTS));
-    sum += halvesOf(amount, cutsBefore(through + 1)) - halvesOf(amount, cutsBefore(from));
+    const first = interval * intervalCuts;
+    const all = BigInt(intervalCuts);
+    const cutsBefore = (height: number): bigint => BigInt(Math.min(Math.max(height - first, 0), intervalCuts));
+    sum += halvesOf(amount, cutsBefore(through + 1), all) - halvesOf(amount, cutsBefore(from), all);
     // The last atom has been issued.
     if (remaining === 0n) break;
   }

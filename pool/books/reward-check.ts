@@ -22,6 +22,8 @@ export type Carried = { readonly fees: bigint; readonly mass: number };
 
 export type RewardFacts = {
   readonly anchorHeight: number;
+  /** Of the chain: what an interval emits is spread over them. */
+  readonly intervalCuts: number;
   /** The newest anchor before this one of which a reward is known; -1 for none. */
   readonly paidBefore: number;
   /** How many blocks of this anchor were paid, at least. */
@@ -55,7 +57,7 @@ export function rewardFlaw(claim: Claim, facts: RewardFacts): string | undefined
     claim.outputIndex === outpoint.outputIndex && equalBytes(claim.transactionId, outpoint.transactionId);
   if (!isOutput) return HOLD_REASONS.wrongOutput;
   if (claim.height !== facts.anchorHeight + REGISTRATION_WINDOW) return HOLD_REASONS.wrongHeight;
-  const whole = workHalves(facts.paidBefore + 1, facts.anchorHeight);
+  const whole = workHalves(facts.paidBefore + 1, facts.anchorHeight, facts.intervalCuts);
   const sharers = BigInt(Math.max(1, facts.sharers));
   const part = (whole + sharers - 1n) / sharers;
   const isAbove = (feesOf: (carried: Carried | undefined) => bigint): boolean => {

@@ -7,7 +7,7 @@ import type { Sql } from '../../pool/database/connect.ts';
 import { encodeRecord, type JournalRecord } from '../../pool/journal-record.ts';
 import type { BlockDocument } from '../../protocol/api/documents.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
-import { NETWORKS } from '../../protocol/network.ts';
+import { INTERVAL_CUTS, NETWORKS } from '../../protocol/network.ts';
 import { workHalves } from '../../protocol/work-reward.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { databaseServer } from '../pool/database-fixture.ts';
@@ -20,7 +20,7 @@ const START = Date.UTC(2026, 2, 10);
 const account = (i: number) => Uint8Array.of(0, ...pattern(`liar/${i}`, 48));
 const POOL = account(99);
 const ANCHOR = 3;
-const DUE = workHalves(0, ANCHOR);
+const DUE = workHalves(0, ANCHOR, INTERVAL_CUTS);
 const idOf = (n: number) => pattern(`liar/block/${n}`, 48);
 
 let sequence = 0;
@@ -111,7 +111,7 @@ test('asked for again and again, a lie is judged by what was known when its cut 
     output_index: 0,
     amount: '1',
   });
-  chain.pay(idOf(0), 200, workHalves(0, 200));
+  chain.pay(idOf(0), 200, workHalves(0, 200, INTERVAL_CUTS));
   await follow(cut(295, [others(50)]), cut(296, [others(51), others(52)]), cut(300), cut(400), cut(700));
   expect(await blockOf(sql)).toMatchObject({ state: 'held' });
   expect(await credited(sql)).toBe(0n);
@@ -125,9 +125,9 @@ test('a slice with a held block is credited without it after a while, and the bl
   expect(await credited(sql)).toBe(0n);
   await follow(cut(197), cut(260));
   expect(await credited(sql)).toBe(DUE);
-  chain.pay(idOf(1), 4, workHalves(4, 4));
+  chain.pay(idOf(1), 4, workHalves(4, 4, INTERVAL_CUTS));
   await follow(cut(261), cut(500));
-  expect(await credited(sql)).toBe(DUE + workHalves(4, 4));
+  expect(await credited(sql)).toBe(DUE + workHalves(4, 4, INTERVAL_CUTS));
   await sound(sql);
 });
 
@@ -223,4 +223,27 @@ test('a node of another chain, or one that was rolled back under the books, is n
   ids.set(10, 'aa'.repeat(48));
   await follow(cut(11, [], 'cc'.repeat(48)));
   expect((await sql`select value from settings where name = 'chain_height'`)[0]?.value).toBe('11');
+});
+
+test('a development chain of short intervals: its honest rewards are credited, and the length is believed once', async () => {
+  const { sql, chain, accountant, follow } = await bed();
+  let said = 24;
+  Object.assign(chain, { intervalCuts: async () => said });
+  await accountant.takeIn([block(idOf(0)), block(idOf(1), 30)]);
+  const [first, second] = [workHalves(0, ANCHOR, 24), workHalves(ANCHOR + 1, 30, 24)];
+  expect(first).toBeGreaterThan(DUE);
+  const rewards = [chain.pay(idOf(0), ANCHOR, first), chain.pay(idOf(1), 30, second + 1n)];
+  await follow(cut(0), cut(99, [rewards[0] as object]), cut(126, [rewards[1] as object]), cut(300));
+  expect(await blockOf(sql)).toMatchObject({ state: 'paid', reward: first });
+  expect(await blockOf(sql, idOf(1))).toMatchObject({ state: 'held', reward: null });
+  // Neither another length nor one that no chain has is believed later: either would change what a reward may be.
+  for (const lie of [36, 34_560, 25, 0, -24, Number.NaN]) {
+    said = lie;
+    await expect(follow(cut(301))).rejects.toMatchObject({ code: 'chain_changed' });
+  }
+  said = 24;
+  chain.pay(idOf(1), 30, second);
+  await follow(cut(301), cut(600));
+  expect(await blockOf(sql, idOf(1))).toMatchObject({ state: 'paid', reward: second });
+  await sound(sql);
 });

@@ -2,14 +2,15 @@
 import { expect, test } from 'vitest';
 import { type Claim, HOLD_REASONS, type RewardFacts, rewardFlaw } from '../../pool/books/reward-check.ts';
 import { agreementOf, type Statement } from '../../pool/reward-statements.ts';
+import { INTERVAL_CUTS } from '../../protocol/network.ts';
 import { workHalves, workRewardOutpoint } from '../../protocol/work-reward.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 
 const blockId = pattern('reward-check/block', 48);
-const HALF = workHalves(1_000, 1_000);
+const HALF = workHalves(1_000, 1_000, INTERVAL_CUTS);
 const facts: RewardFacts = {
   ...{ anchorHeight: 1_000, paidBefore: 999, sharers: 1, siblings: [], maxFeePerMass: 1_000n },
-  carried: { fees: 5_000n, mass: 10_000 },
+  ...{ carried: { fees: 5_000n, mass: 10_000 }, intervalCuts: INTERVAL_CUTS },
 };
 const claim = (amount: bigint, changes: Partial<Claim> = {}): Claim => ({
   ...{ blockId, ...workRewardOutpoint(blockId), amount, height: 1_096 },
@@ -28,8 +29,17 @@ test('a part is an equal part, rounded up, of what anchors without work left ove
   const three = (HALF + 2n) / 3n;
   expect(flaw(three + 5_000n, { sharers: 3 })).toBeUndefined();
   expect(flaw(three + 5_001n, { sharers: 3 })).toBe(HOLD_REASONS.aboveSchedule);
-  expect(flaw(workHalves(991, 1_000), { paidBefore: 990 })).toBeUndefined();
-  expect(flaw(workHalves(990, 1_000) + 5_000n, { paidBefore: 990 })).toBe(HOLD_REASONS.aboveSchedule);
+  expect(flaw(workHalves(991, 1_000, INTERVAL_CUTS), { paidBefore: 990 })).toBeUndefined();
+  expect(flaw(workHalves(990, 1_000, INTERVAL_CUTS) + 5_000n, { paidBefore: 990 })).toBe(HOLD_REASONS.aboveSchedule);
+});
+
+test("the schedule is the chain's: on short intervals a cut has more to pay, and less soon", () => {
+  for (const intervalCuts of [24, 120]) {
+    const half = workHalves(1_000, 1_000, intervalCuts);
+    expect(half).not.toBe(HALF);
+    expect(flaw(half + 5_000n, { intervalCuts })).toBeUndefined();
+    expect(flaw(half + 5_001n, { intervalCuts })).toBe(HOLD_REASONS.aboveSchedule);
+  }
 });
 
 test('blocks of one anchor together get no more than the anchor has', () => {
