@@ -24,6 +24,7 @@ export const launch = (): Promise<Browser> => chromium.launch({ executablePath: 
 const TYPES: Record<string, string> = {
   '.html': 'text/html',
   '.js': 'text/javascript',
+  '.mjs': 'text/javascript',
   '.wasm': 'application/wasm',
   '.wgsl': 'text/plain',
 };
