@@ -1,34 +1,41 @@
 /** The built package, as a user loads it, and the instances of its WebAssembly half, whose memory tests look into. */
 import { readFileSync } from 'node:fs';
+import { onTestFinished } from 'vitest';
 import type * as SvcWasm from '../../module/package/index.d.ts';
 
 export const PACKAGE = new URL('../../build/svc-wasm/', import.meta.url);
-const { Instance } = WebAssembly;
-export const instances: WebAssembly.Instance[] = [];
-
-class Watched extends Instance {
-  constructor(module: WebAssembly.Module, imports?: WebAssembly.Imports) {
-    super(module, imports);
-    if (WebAssembly.Module.exports(module).some(({ name }) => name === 'openSealed')) instances.push(this);
-  }
-}
-
 export type Module = typeof SvcWasm;
 
 let loading: Promise<Module> | undefined;
 
-/** Once for a test file. The files share a process, so each takes a copy of its own. */
 export function loadModule(): Promise<Module> {
-  loading ??= load();
+  loading ??= loadCopy();
   return loading;
 }
 
-async function load(): Promise<Module> {
+/** Another address, another copy, with roots and memory of its own. */
+async function loadCopy(): Promise<Module> {
   const copy = new URL(`svc_wasm.js?${performance.now()}`, PACKAGE);
   const module = (await import(/* @vite-ignore */ copy.href)) as Module;
-  WebAssembly.Instance = Watched as unknown as typeof WebAssembly.Instance;
   await module.default();
   return module;
+}
+
+/** A copy for one test, and every instance that it makes until the test ends: the first is its main one. */
+export async function watchedModule(): Promise<{ module: Module; instances: readonly WebAssembly.Instance[] }> {
+  const { Instance } = WebAssembly;
+  const instances: WebAssembly.Instance[] = [];
+  class Watched extends Instance {
+    constructor(module: WebAssembly.Module, imports?: WebAssembly.Imports) {
+      super(module, imports);
+      instances.push(this);
+    }
+  }
+  onTestFinished(() => {
+    WebAssembly.Instance = Instance;
+  });
+  WebAssembly.Instance = Watched as unknown as typeof Instance;
+  return { module: await loadCopy(), instances };
 }
 
 export const wasmBytes = (): Uint8Array<ArrayBuffer> =>

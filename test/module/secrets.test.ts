@@ -4,7 +4,7 @@ import { ml_dsa65 } from '@noble/post-quantum/ml-dsa.js';
 import { expect, test } from 'vitest';
 import { WalletRoot as OwnRoot } from '../../wallet/keys/derivation.ts';
 import { phraseOfEntropy, seedOfPhrase } from '../../wallet/keys/phrase.ts';
-import { codeOf, instances, loadModule, memoryOf } from './load.ts';
+import { codeOf, memoryOf, watchedModule } from './load.ts';
 import { manifestOf, paymentOf } from './payment.ts';
 
 /** Which parts of 12 bytes of a secret stand somewhere. A word of the phrase has 8 at most: the list of all words is there, and no secret. */
@@ -20,7 +20,7 @@ const PASSPHRASE = 'Zwei Maultaschen, bitte: 47114711';
 const PASSWORD = 'a password of the test 08150815';
 
 test('no secret is left after free(): not the entropy, the passphrase, a seed, a key, or the password', async () => {
-  const module = await loadModule();
+  const { module, instances } = await watchedModule();
   const entropy = randomBytes(32);
   const phrase = phraseOfEntropy(entropy);
   const wallet = new OwnRoot(phrase, PASSPHRASE, 'development');
@@ -38,7 +38,7 @@ test('no secret is left after free(): not the entropy, the passphrase, a seed, a
     password: Buffer.from(PASSWORD),
   };
   const root = module.WalletRoot.fromMnemonic(phrase, PASSPHRASE, 'development');
-  const main = instances.at(-1) as WebAssembly.Instance;
+  const main = instances[0] as WebAssembly.Instance;
   // Held while the root is open, and found: the search works.
   expect(traces(memoryOf(main), secrets).map((trace) => trace.replace(/ \d+$/, ''))).toContain('entropy');
   root.fingerprint();
@@ -56,7 +56,7 @@ test('no secret is left after free(): not the entropy, the passphrase, a seed, a
 });
 
 test('secret polynomials are gone too: what the memory holds after a signature is the same whatever the key was', async () => {
-  const module = await loadModule();
+  const { module, instances } = await watchedModule();
   const main = instances[0] as WebAssembly.Instance;
   const left = () => {
     const payment = paymentOf(module, randomBytes(32).toString('hex'));
@@ -71,7 +71,7 @@ test('secret polynomials are gone too: what the memory holds after a signature i
 });
 
 test('a freed root, and what is no root, is refused', async () => {
-  const module = await loadModule();
+  const { module } = await watchedModule();
   const root = module.WalletRoot.fromEntropy('00'.repeat(32), '', 'development');
   root.free();
   root.free();
@@ -88,7 +88,7 @@ test('a freed root, and what is no root, is refused', async () => {
 });
 
 test('32 roots are open at most, and freed ones make room', async () => {
-  const module = await loadModule();
+  const { module } = await watchedModule();
   const roots = [];
   let refused = '';
   while (refused === '')
