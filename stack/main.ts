@@ -11,6 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { flag, integer, path } from '../runtime/command-line/command-line.ts';
 import { leaveDirectories, lockDirectory } from '../runtime/directory-lock.ts';
 import { command, runProgram, type Terminal } from '../runtime/program.ts';
+import { SAME_REQUEST_MS, SIGNALS } from '../runtime/shutdown.ts';
 import { endThisProcess, watchParent } from '../scripts/ready/parent.mjs';
 import { measureDevices, workForRate } from './chain-size.ts';
 import { readFigures } from './figures.ts';
@@ -172,6 +173,11 @@ class Stack {
     return Promise.race(this.#running.map((part) => part.exited.then(() => part)));
   }
 
+  /** A second signal ends every program at once. */
+  endAtOnce(): void {
+    for (const part of [...this.#running, ...this.#kept.values()]) part.askAgain();
+  }
+
   async stop(): Promise<void> {
     for (const part of this.#running.reverse()) await part.stop();
     await Promise.all([...this.#kept.values()].map((part) => part.stop()));
@@ -214,12 +220,19 @@ const start = command(
     // Another chain: its wallets and books are others too.
     const data = resolve(values.dataDir, ...(validators.length === 0 ? [] : [`validators-${validators.length}`]));
     const abort = new AbortController();
-    for (const signal of ['SIGINT', 'SIGTERM'] as const)
-      process.on(signal, () => {
-        leaveDirectories();
-        abort.abort();
-      });
     const stack = new Stack(terminal, abort.signal);
+    let askedAt = 0;
+    for (const [signal, code] of Object.entries(SIGNALS) as [keyof typeof SIGNALS, number][])
+      process.on(signal, () => {
+        if (!abort.signal.aborted) {
+          askedAt = performance.now();
+          leaveDirectories();
+          abort.abort();
+        } else if (performance.now() - askedAt >= SAME_REQUEST_MS) {
+          stack.endAtOnce();
+          process.exit(code);
+        }
+      });
     await mkdir(data, { recursive: true });
     const lock = lockDirectory(data);
     try {

@@ -62,6 +62,11 @@ export class RunningPart {
     throw new PartFailed(`${this.part.name} did not start: ${this.lastWords || 'no word from it'}`);
   }
 
+  /** For a part that is stopping this is the second signal, which ends it at once; any other stops by itself. */
+  askAgain(): void {
+    this.#child.kill('SIGTERM');
+  }
+
   async stop(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
     if (this.#over) return;
     this.#child.kill(signal);

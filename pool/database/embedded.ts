@@ -163,16 +163,20 @@ async function start(
     log.debug('postgres', { line: chunk.toString().trimEnd() });
   });
   let over = false;
+  // A pool that is ended at once leaves no database behind.
+  const endWithPool = (): void => void child.kill('SIGINT');
+  process.once('exit', endWithPool);
   const exited = new Promise<void>((resolve) => {
     child.once('error', () => resolve());
     child.once('close', () => resolve());
   }).then(() => {
     over = true;
+    process.off('exit', endWithPool);
   });
   const stop = async () => {
     if (over) return;
     child.kill('SIGINT');
-    await Promise.race([exited, sleep(STOP_MILLIS).then(() => child.kill('SIGQUIT'))]);
+    await Promise.race([exited, sleep(STOP_MILLIS, undefined, { ref: false }).then(() => child.kill('SIGQUIT'))]);
     await exited;
   };
   const url = `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`;
@@ -182,13 +186,15 @@ async function start(
   throw new Error(`PostgreSQL did not start: ${tail.trim().split('\n').slice(-3).join(' | ')}`);
 }
 
-/** Starts the server of `directory`, creating it first where needed. After a kill -9 the first start may fail once. */
+/** Starts the server of `folder`, creating it first where needed. After a kill -9 the first start may fail once. */
 export async function startEmbeddedPostgres(
-  directory: string,
+  folder: string,
   log: Logger,
   options: EmbeddedPostgresOptions = {},
 ): Promise<EmbeddedPostgres> {
   const { initdb, postgres: server } = await binaries();
+  // PostgreSQL runs in another working directory.
+  const directory = resolve(folder);
   await mkdir(directory, { recursive: true });
   await endForgotten(directory, log);
   const password = await prepare(directory, initdb, log);

@@ -1,4 +1,7 @@
 /** The PostgreSQL that comes with the package: created, started, killed and started again, and migrated by many at once. */
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import postgres from 'postgres';
 import { expect, test } from 'vitest';
 import { startEmbeddedPostgres } from '../../pool/database/embedded.ts';
@@ -25,4 +28,31 @@ test('a database survives its pool, and migrations run once', async () => {
   await expect(migrate(sql, quietLog)).rejects.toThrow(/newer release/);
   await sql.end();
   await second.stop();
+});
+
+/** What a program that starts a database, and then does `rest` with it, prints; it exits with 3. */
+function startedBy(directory: string, rest: string): string {
+  const source = new URL('../../pool/database/embedded.ts', import.meta.url).href;
+  const log = '{ debug() {}, info() {}, warn() {}, error() {} }';
+  const program = `const { startEmbeddedPostgres } = await import('${source}');
+    const server = await startEmbeddedPostgres('database', ${log});
+    ${rest}
+    process.stdout.write(String(result), () => process.exit(3));`;
+  const words = ['--input-type=module', '-e', program];
+  const child = spawnSync(process.execPath, words, { encoding: 'utf8', cwd: directory });
+  expect(child.status, child.stderr).toBe(3);
+  return child.stdout;
+}
+
+test('a relative folder is one of the caller, and a stopped database keeps no program alive', () => {
+  const directory = temporaryDirectory();
+  const left = startedBy(directory, 'await server.stop(); const result = process.getActiveResourcesInfo();');
+  expect(left).not.toContain('Timeout');
+  expect(existsSync(join(directory, 'database', 'data', 'PG_VERSION'))).toBe(true);
+});
+
+test('a program that is ended at once takes its database along', async () => {
+  const pid = startedBy(temporaryDirectory(), 'const result = server.pid;');
+  const command = () => (existsSync(`/proc/${pid}/cmdline`) ? readFileSync(`/proc/${pid}/cmdline`, 'utf8') : '');
+  await expect.poll(command).toBe('');
 });
