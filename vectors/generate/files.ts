@@ -10,6 +10,7 @@ import { receiptVectors } from './receipts.ts';
 import { rewardVectors } from './rewards.ts';
 import { shareIdentityVectors } from './share-identity.ts';
 import { stakingVectors } from './staking.ts';
+import { stakingEpochVectors } from './staking-epoch.ts';
 import { stratumV1Vectors } from './stratum-v1.ts';
 import { stratumV2Vectors } from './stratum-v2.ts';
 import { transactionVectors } from './transaction.ts';
@@ -30,6 +31,7 @@ export const vectorFiles: Record<string, () => unknown> = {
   'rewards.json': rewardVectors,
   'share-identity.json': shareIdentityVectors,
   'staking.json': stakingVectors,
+  'staking-epoch.json': stakingEpochVectors,
   'stratum-v1.json': stratumV1Vectors,
   'stratum-v2.json': stratumV2Vectors,
   'target.json': targetVectors,
