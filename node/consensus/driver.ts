@@ -24,6 +24,7 @@ import type { Effect, Event, Message, Peer, Proposal, Receiver, Recovered } from
 import { step } from './engine.ts';
 import { examine } from './examine.ts';
 import type { ConsensusFigures } from './figures.ts';
+import { listenFirst } from './listening.ts';
 import type { ConsensusLog } from './log-file.ts';
 import { decodeMessage, encodeMessage } from './messages.ts';
 import { beginMillis, isTimely, tickMillis, timelyIn, timeoutMillis } from './pace.ts';
@@ -113,6 +114,7 @@ export class ConsensusDriver {
     this.#committee = this.#committeeFor(height);
     const last = lastCutIn(this.#ledger);
     this.state = openState(height, this.#committee, this.#self(), last, signer?.recovered, RULES);
+    if (signer !== undefined) listenFirst(this.state, signer.recovered?.height ?? -1);
   }
 
   start(): void {
@@ -167,7 +169,7 @@ export class ConsensusDriver {
     this.#later(tickMillis(this.#cutMillis), () => {
       this.#desk.tick();
       this.#blocks.tick();
-      this.#feed({ type: 'tick' });
+      this.#feed({ type: 'tick', alone: this.#with.transport.peers().length === 0 });
       this.#planTick();
     });
   }

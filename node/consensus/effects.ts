@@ -98,8 +98,8 @@ export type Event =
   | { readonly type: 'checked'; readonly height: number; readonly cut: CutName; readonly valid: boolean }
   | { readonly type: 'signed'; readonly message: Unsigned; readonly signature: Bytes }
   | { readonly type: 'timeout'; readonly kind: TimerKind; readonly height: number; readonly round: number }
-  /** The rebroadcast timer. */
-  | { readonly type: 'tick' };
+  /** The rebroadcast timer. `alone`: there is no neighbour. */
+  | { readonly type: 'tick'; readonly alone?: boolean };
 
 /** `some`: a few neighbours, other ones each time. */
 export type Receiver = 'all' | 'some' | { readonly peer: Peer } | { readonly member: number };

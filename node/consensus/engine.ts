@@ -8,6 +8,7 @@ import { answer, haveOf, tick } from './anti-entropy.ts';
 import type { Effect, Event, LogRecord, Proposal, Unsigned } from './effects.ts';
 import { EARLY_ROUNDS, earlyKey, judgeProof, judgeProposal, judgeVote } from './intake.ts';
 import { hasSigners, lastCutOf, watchLastRound } from './last-cut.ts';
+import { isListening, isOwnElsewhere, listenAgain, listened } from './listening.ts';
 import { openState } from './recovery.ts';
 import { FUTURE_ROUNDS, progress, propose, startRound, timeOut } from './rounds.ts';
 import { RULES, type Rules } from './rules.ts';
@@ -57,6 +58,7 @@ function take(state: ConsensusState, event: Event, rules: Rules, out: Effect[]):
       if (event.height === state.height) timeOut(state, event.kind, event.round, out);
       break;
     case 'tick':
+      if (listened(state, event.alone === true && !isQuorumAlone(state, rules))) begin(state, out);
       tick(state, out);
       break;
   }
@@ -77,13 +79,21 @@ function enterHeight(
     for (const vote of state.rounds.get(last.round)?.precommits.votes ?? [])
       if (vote !== undefined && vote.cut === last.cut) held.set(vote.member, vote);
   }
-  const { early, earlyProposals, recovered, stopped } = state;
+  const { early, earlyProposals, recovered, stopped, listening } = state;
+  const wasServed = decided !== undefined && state.values.get(decided.cut)?.proposal.signature.length === 0;
   const isSame = height === state.height + 1 && equalBytes(committee.setId, state.committee.setId);
   Object.assign(state, openState(height, committee, self, last, recovered, rules), { stopped });
+  if (listening !== undefined) listenAgain(state, listening, wasServed);
+  const own = decided?.votes.find((vote) => isOwnElsewhere(state, vote));
+  if (own !== undefined) stop(state, own, out);
   if (!isSame) return;
   for (const proposal of earlyProposals.values()) takeProposal(state, proposal, false, rules, out);
   for (const vote of early.values()) takeVote(state, vote, rules, out);
 }
+
+/** Nobody else is needed, so nobody need be heard. */
+const isQuorumAlone = ({ self, committee }: ConsensusState, rules: Rules): boolean =>
+  self >= 0 && rules.isQuorum(committee.stake(self), committee.total);
 
 function decision(state: ConsensusState, rules: Rules): Proof | undefined {
   if (state.step !== 'decided') return undefined;
@@ -96,6 +106,10 @@ function decision(state: ConsensusState, rules: Rules): Proof | undefined {
 
 function begin(state: ConsensusState, out: Effect[]): void {
   if (state.step !== 'new') return;
+  if (state.listening !== undefined && isListening(state)) {
+    state.listening.begins = true;
+    return;
+  }
   const { height, resume } = state;
   if (resume === undefined) {
     startRound(state, 0, out);
@@ -113,8 +127,7 @@ function takeVote(state: ConsensusState, vote: Vote, rules: Rules, out: Effect[]
   const intake = judgeVote(state, vote);
   const { member, round } = vote;
   if (intake === 'own') {
-    if (!state.stopped) out.push({ do: 'stop', reason: 'key_runs_twice', vote });
-    state.stopped = true;
+    stop(state, vote, out);
     return;
   }
   if (intake === 'contrary') {
@@ -131,6 +144,11 @@ function takeVote(state: ConsensusState, vote: Vote, rules: Rules, out: Effect[]
     if (round > state.round + FUTURE_ROUNDS) state.farVotes.add(member);
     else addVote(tallyOf(state, vote), vote, state.committee, rules);
   }
+}
+
+function stop(state: ConsensusState, vote: Vote, out: Effect[]): void {
+  if (!state.stopped) out.push({ do: 'stop', reason: 'key_runs_twice', vote });
+  state.stopped = true;
 }
 
 function tallyOf(state: ConsensusState, vote: Pick<Vote, 'round' | 'kind'>) {

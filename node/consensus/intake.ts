@@ -4,6 +4,7 @@
  */
 import type { Finalized, Proposal } from './effects.ts';
 import { wantsLastVote } from './last-cut.ts';
+import { isOwnElsewhere } from './listening.ts';
 import { FUTURE_ROUNDS, PAST_ROUNDS } from './rounds.ts';
 import { type ConsensusState, placeOf } from './state.ts';
 import { NIL, PREVOTE, type Proof, type Vote } from './votes.ts';
@@ -26,7 +27,10 @@ export const earlyKey = ({ member, round, kind }: Vote): number => (member * EAR
 
 export function judgeVote(state: ConsensusState, vote: Vote): Intake {
   const { height, round, member, kind, cut } = vote;
-  if (height < state.height) return wantsLastVote(state, vote) ? 'wanted' : 'old';
+  if (height < state.height) {
+    if (!wantsLastVote(state, vote)) return 'old';
+    return isOwnElsewhere(state, vote) ? 'own' : 'wanted';
+  }
   if (member < 0 || member >= state.committee.size) return 'stranger';
   if (height > state.height) return judgeEarly(state, vote);
   if (member === state.self) {

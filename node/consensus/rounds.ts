@@ -4,6 +4,7 @@
  */
 import type { Effect, Proposal, Unsigned } from './effects.ts';
 import { hasSigners, lastProof } from './last-cut.ts';
+import { isListening } from './listening.ts';
 import type { Rules } from './rules.ts';
 import { type ConsensusState, placeOf, type Round, roundOf, type Step, type Value } from './state.ts';
 import { type CutName, NIL, PRECOMMIT, PREVOTE, type VoteKind } from './votes.ts';
@@ -16,6 +17,11 @@ const UNSIGNED = new Uint8Array(0);
 
 /** Applies every rule until none applies any more. */
 export function progress(state: ConsensusState, rules: Rules, out: Effect[]): void {
+  // What others made final it takes; everything else waits until it may sign.
+  if (isListening(state)) {
+    if (state.step !== 'decided') decide(state, rules, out);
+    return;
+  }
   while (
     state.step !== 'decided' &&
     (decide(state, rules, out) ||
@@ -158,13 +164,14 @@ export function vote(state: ConsensusState, kind: VoteKind, cut: CutName, out: E
 
 /** Rule 11: at or below what was signed last nothing new is signed. */
 function maySign(state: ConsensusState, place: number): boolean {
-  if (state.self < 0 || state.stopped || place <= state.signedPlace) return false;
+  if (state.self < 0 || state.stopped || isListening(state) || place <= state.signedPlace) return false;
   return state.recovered === undefined || state.recovered.height <= state.height;
 }
 
 function request(state: ConsensusState, place: number, cut: CutName, message: Unsigned, out: Effect[]): void {
   if (!maySign(state, place)) return;
   state.signedPlace = place;
+  state.listening = undefined;
   state.own.set(place, cut);
   out.push({ do: 'sign', message });
 }

@@ -32,6 +32,18 @@ export type LastCut = {
   readonly rounds: Map<number, Map<number, Vote>>;
 };
 
+/** What a member that has not signed since it started knows of its key (listening.ts). */
+export type Listening = {
+  /** The last height of its log. */
+  readonly logHeight: number;
+  /** The height at which it began to listen: what its key signed at a later one it signed elsewhere. */
+  readonly since: number;
+  /** How long it still listens; 0 where it need not. */
+  ticks: number;
+  /** The time of the height came meanwhile. */
+  begins: boolean;
+};
+
 export type ConsensusState = {
   height: number;
   committee: Committee;
@@ -67,6 +79,8 @@ export type ConsensusState = {
   recovered: Recovered | undefined;
   /** Signs no more: the key runs elsewhere. */
   stopped: boolean;
+  /** Until the first signature, or until it has listened. */
+  listening: Listening | undefined;
   /** Answers given to each neighbour since the last tick. */
   answered: Map<Peer, number>;
   /** Where the member stood at the last tick. */
@@ -106,6 +120,7 @@ export function createState(
     resume: undefined,
     recovered,
     stopped: false,
+    listening: undefined,
     answered: new Map(),
     tickPlace: '',
     wantCut: NIL,

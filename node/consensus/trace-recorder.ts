@@ -31,7 +31,7 @@ export class TraceRecorder {
 }
 
 function startOf(state: ConsensusState): TraceStart {
-  const { height, committee, self, last, recovered } = state;
+  const { height, committee, self, last, recovered, listening } = state;
   const proof = lastProof(state);
   return {
     height,
@@ -39,6 +39,7 @@ function startOf(state: ConsensusState): TraceStart {
     self,
     ...(last !== undefined && proof !== undefined && { last: { proof, committee: last.committee } }),
     ...(recovered && { recovered }),
+    ...(listening && { listening: { ...listening } }),
   };
 }
 

@@ -9,7 +9,7 @@ import { step } from './engine.ts';
 import { lastCutOf } from './last-cut.ts';
 import { openState } from './recovery.ts';
 import { RULES, type Rules } from './rules.ts';
-import type { ConsensusState } from './state.ts';
+import type { ConsensusState, Listening } from './state.ts';
 import type { Proof } from './votes.ts';
 
 const FORMAT = 'svc-consensus-trace-1';
@@ -22,6 +22,7 @@ export type TraceStart = {
   readonly last?: { readonly proof: Proof; readonly committee: Committee };
   /** What the log held. */
   readonly recovered?: Recovered;
+  readonly listening?: Listening;
 };
 
 const CUT_FIELDS = new Set(['cut', 'wantCut', 'locked', 'valid']);
@@ -63,5 +64,6 @@ export function replay(text: string, rules: Rules = RULES): { state: ConsensusSt
   const { start, events } = decodeTrace(text);
   const { height, committee, self, last, recovered } = start;
   const state = openState(height, committee, self, last && lastCutOf(last.proof, last.committee), recovered, rules);
+  if (start.listening !== undefined) state.listening = { ...start.listening };
   return { state, effects: events.map((event) => step(state, event, rules)) };
 }

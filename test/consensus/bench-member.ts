@@ -2,6 +2,7 @@
 import { Committee } from '../../node/consensus/committee.ts';
 import type { Effect, Event, Proposal } from '../../node/consensus/effects.ts';
 import { step } from '../../node/consensus/engine.ts';
+import { listenFirst } from '../../node/consensus/listening.ts';
 import { createState, type LastCut } from '../../node/consensus/state.ts';
 import type { CutName, Vote, VoteKind } from '../../node/consensus/votes.ts';
 
@@ -40,8 +41,10 @@ export class BenchMember {
   readonly effects: Effect[] = [];
   readonly signed: [round: number, kind: VoteKind, cut: CutName][] = [];
 
-  constructor(self: number, size = 4, last?: LastCut) {
+  /** `logHeight`: of a member that starts with such a log; without it, one that is at work. */
+  constructor(self: number, size = 4, last?: LastCut, logHeight?: number) {
     this.state = createState(HEIGHT, committeeOf(size), self, last);
+    if (logHeight !== undefined) listenFirst(this.state, logHeight);
     this.feed({ type: 'begin' });
   }
 

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { ANSWERS_PER_TICK } from '../../node/consensus/anti-entropy.ts';
 import { judgeProof, judgeProposal, judgeVote } from '../../node/consensus/intake.ts';
+import { LISTEN_TICKS } from '../../node/consensus/listening.ts';
 import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/votes.ts';
 import { BenchMember, cutNamed, follower, HEIGHT, proposal, vote } from './bench-member.ts';
 
@@ -74,6 +75,37 @@ test('a vote of the own key that it did not make stops the signing; a replay of 
   member.votes(PREVOTE, 0, NIL, one, two);
   expect(member.state.step).toBe('precommit');
   expect(member.signed.length).toBe(before);
+});
+
+test('a member whose log says nothing of the height listens first: it signs nothing, and a vote of its own key stops it before it has', () => {
+  const start = (logHeight: number) => new BenchMember(self, 4, undefined, logHeight);
+  // Its log has the height before: it goes on at once.
+  const known = start(HEIGHT - 1);
+  known.timeout('propose', 0);
+  expect(known.signed).toEqual([[0, PREVOTE, NIL]]);
+  const twin = start(HEIGHT - 2);
+  twin.timeout('propose', 0);
+  twin.votes(PREVOTE, 0, A, one);
+  twin.votes(PREVOTE, 0, A, self);
+  expect(twin.effect('stop')).toMatchObject([{ reason: 'key_runs_twice' }]);
+  for (let tick = 0; tick < LISTEN_TICKS; tick++) twin.feed({ type: 'tick' });
+  twin.timeout('propose', 0);
+  expect(twin.signed).toEqual([]);
+  // Nobody there: it goes on listening. Then it has its place in the round where the others are.
+  const alone = start(-1);
+  for (let tick = 0; tick < 100; tick++) alone.feed({ type: 'tick', alone: true });
+  expect(alone.state.step).toBe('new');
+  alone.votes(PREVOTE, 3, NIL, one, two);
+  for (let tick = 0; tick < LISTEN_TICKS; tick++) alone.feed({ type: 'tick' });
+  expect([alone.state.step, alone.state.round]).toEqual(['propose', 3]);
+  alone.timeout('propose', 3);
+  expect(alone.signed[0]).toEqual([3, PREVOTE, NIL]);
+});
+
+test('a member that is alone the quorum hears nobody and signs all the same', () => {
+  const member = new BenchMember(0, 1, undefined, -1);
+  for (let tick = 0; tick < LISTEN_TICKS; tick++) member.feed({ type: 'tick', alone: true });
+  expect(member.effect('build').length).toBe(1);
 });
 
 test('a neighbour that asks without end is answered a few times a tick', () => {

@@ -74,7 +74,7 @@ export function scenarioOf(seed: number): Scenario {
     committees.push(
       new Committee(
         setId,
-        seated.map((node) => ({ publicKey: setId, stake: stakes[node] as bigint })),
+        seated.map((node) => ({ publicKey: Uint8Array.of(node), stake: stakes[node] as bigint })),
       ),
     );
   }

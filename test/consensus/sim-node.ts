@@ -8,6 +8,7 @@ import type { Effect, Event, Finalized, Message, Proposal, Receiver, Unsigned } 
 import { step } from '../../node/consensus/engine.ts';
 import { judgeFinalized, judgeProof, judgeProposal, judgeVote } from '../../node/consensus/intake.ts';
 import { lastCutOf } from '../../node/consensus/last-cut.ts';
+import { listenFirst } from '../../node/consensus/listening.ts';
 import { frameOf, readFrames } from '../../node/consensus/log-frames.ts';
 import { decodeRecord, encodeRecord } from '../../node/consensus/log-record.ts';
 import { beginMillis, earliestMillis, isTimely, tickMillis, timeoutMillis } from '../../node/consensus/pace.ts';
@@ -101,6 +102,8 @@ export class SimNode {
     const proof = this.chain.at(-1)?.proof;
     const last = proof && lastCutOf(proof, seatOf(scenario, height - 1).committee);
     this.state = openState(height, committee, seats.indexOf(this.number), last, recovered, rules);
+    // A liar does not care what was signed with its key.
+    if (this.#habits.isHonest) listenFirst(this.state, recovered?.height ?? -1);
     this.#planBegin();
     this.#planTick();
   }
@@ -143,6 +146,8 @@ export class SimNode {
   }
 
   #feed(event: Event): void {
+    // Whoever was feeding it when it crashed may not have noticed.
+    if (!this.isUp) return;
     this.recorded?.push(event);
     this.#queue.push(...step(this.state, event, this.#place.rules));
     if (this.#habits.forgets) Object.assign(this.state, { lockedRound: -1, locked: NIL, validRound: -1, valid: NIL });

@@ -2,7 +2,8 @@
 import { expect, test } from 'vitest';
 import type { Event } from '../../node/consensus/effects.ts';
 import { step } from '../../node/consensus/engine.ts';
-import { createState } from '../../node/consensus/state.ts';
+import { listenFirst } from '../../node/consensus/listening.ts';
+import { createState, type Listening } from '../../node/consensus/state.ts';
 import { decodeTrace, encodeTrace, replay } from '../../node/consensus/trace.ts';
 import { scenarioOf } from './scenario.ts';
 import { seatOf } from './sim-node.ts';
@@ -17,10 +18,12 @@ test('a recorded member does the same again', () => {
     // A restart begins a trace of its own.
     const events = simulate(seed, { record: number, scenario: { ...scenario, crashes: 0 } }).recorded as Event[];
     const { committee, seats } = seatOf(scenario, 1);
-    const start = { height: 1, committee, self: seats.indexOf(number) };
+    const self = seats.indexOf(number);
+    const state = createState(1, committee, self);
+    listenFirst(state, -1);
+    const start = { height: 1, committee, self, listening: { ...(state.listening as Listening) } };
     const text = encodeTrace(start, events);
     expect(decodeTrace(text).events.length).toBe(events.length);
-    const state = createState(1, committee, start.self);
     const effects = events.map((event) => step(state, event));
     const again = replay(text);
     expect(encodeTrace(start, again.effects.flat() as never)).toBe(encodeTrace(start, effects.flat() as never));
