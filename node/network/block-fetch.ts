@@ -12,7 +12,7 @@ import type { PeerName } from './thread/host-types.ts';
 const WAITING_BYTES = 16 * 1_024 * 1_024;
 const AT_ONCE = 3;
 
-export type FetchedBlock = AnsweredBlock & { readonly from: PeerName };
+export type FetchedBlock = AnsweredBlock & { readonly id: Bytes; readonly from: PeerName };
 
 export type BlockFetchDependencies = {
   /** Those that have the cuts. */
@@ -57,9 +57,20 @@ export class BlockFetch {
   }
 
   /** The block that came is not what it should be: another peer is asked. */
-  again(id: Bytes, from: PeerName): void {
-    this.#excluded.add(from);
+  again(id: Bytes, from?: PeerName): void {
+    if (from !== undefined) this.#distrust(from);
     this.#wanted.unshift(id);
+  }
+
+  /** What else came from it is worth as little. */
+  #distrust(peer: PeerName): void {
+    this.#excluded.add(peer);
+    for (const [name, { id, from, body }] of this.#arrived)
+      if (from === peer) {
+        this.#arrived.delete(name);
+        this.#bytes -= body.length;
+        this.#wanted.unshift(id);
+      }
   }
 
   #fill(): void {
@@ -110,12 +121,13 @@ export class BlockFetch {
       if (block === undefined) missing.push(id);
       else if (!equalBytes(blockId(block.header), id))
         throw new PeerFault(peer, 'bad_block', 'a block that was not asked for');
-      else this.#keep(id, { ...block, from: peer });
+      else this.#keep({ ...block, id, from: peer });
     }
     return missing;
   }
 
-  #keep(id: Bytes, block: FetchedBlock): void {
+  #keep(block: FetchedBlock): void {
+    const { id } = block;
     if (this.#taker !== undefined && equalBytes(this.#taker.id, id)) {
       this.#taker.here.resolve(block);
       this.#taker = undefined;

@@ -20,6 +20,8 @@ import type { PeerName } from './thread/host-types.ts';
 /** After everybody failed. */
 const PAUSE_MILLIS = 2_000;
 const TELL_MILLIS = 10_000;
+/** Signatures of a cut's blocks are checked in the workers meanwhile; what is not by then is checked while it is executed. */
+const SETTLED_MILLIS = 5_000;
 /** A cut whose own certificate is not kept any more: the one at the end of its batch proved it. */
 const PROVEN_LATER: Certificate = { round: 0, signatures: [] };
 
@@ -166,6 +168,7 @@ export class CutSync {
         this.#queued = cuts.length - i;
         if (this.#closed) return;
         await this.#admit(cut, fetch, (id) => fetched.has(Buffer.from(id).toString('latin1')));
+        await ledger.settled(SETTLED_MILLIS, cut.blockIds);
         const applied = ledger.execute(cut);
         if (typeof applied === 'string')
           throw new StoppedError(`the committee signed cut ${cut.header.height}, which is not valid here: ${applied}`);
@@ -198,7 +201,7 @@ export class CutSync {
           throw new StoppedError(`the committee signed cut ${header.height} with a block that is not valid here`);
         if (admitted === 'wrong_body') this.#blame(new PeerFault(block.from, 'bad_block', 'a wrong body'), block.from);
         else await this.#pause(PAUSE_MILLIS);
-        fetch.again(id, admitted === 'wrong_body' ? block.from : '');
+        fetch.again(id, admitted === 'wrong_body' ? block.from : undefined);
       }
   }
 

@@ -323,6 +323,8 @@ export class PeerHost implements HostSide {
   // Scores.
 
   fault(peer: PeerName, fault: Fault, reason: string): void {
+    // What it sent before it was barred comes to light later.
+    if (this.#limits.isBarred(peer)) return;
     const score = afterFault(this.#scores.get(peer) ?? NO_FAULT, fault, steadyMillis());
     this.#scores.set(peer, score);
     this.#say('debug', 'a peer broke a rule', { peer, fault, reason, lost: score.lost });
