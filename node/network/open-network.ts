@@ -23,6 +23,7 @@ import { answerRelay } from './relay-server.ts';
 import { decodeSyncQuestion } from './sync-messages.ts';
 import type { HostFigures, PeerName, Protocol, Topic, Verdict } from './thread/host-types.ts';
 import { TransactionRelay } from './transaction-relay.ts';
+import { WaitingPull } from './waiting-pull.ts';
 
 /** Followed less often than every so many cuts, a silent network is asked. */
 const PROBE_CUTS = 3;
@@ -90,13 +91,17 @@ export async function openNetwork(plan: NetworkPlan, dependencies: NetworkDepend
     {
       joined: (peer, info) => {
         heights.joined(peer, info.height);
+        pull.joined(peer);
         sync?.wake();
         if (!updateAnnounced && isNewer(info.release, release)) {
           updateAnnounced = true;
           log.warn('update_announced: a peer runs a newer release', { release: info.release, own: release });
         }
       },
-      left: (peer) => heights.left(peer),
+      left: (peer) => {
+        heights.left(peer);
+        pull.left(peer);
+      },
       serve: async (peer, protocol, question) => serve(peer, protocol, question),
       gossip: (peer, topic, data) => judges[topic].judge(peer, data),
       remember: (addresses) => {
@@ -131,6 +136,7 @@ export async function openNetwork(plan: NetworkPlan, dependencies: NetworkDepend
   });
   const transactions = new TransactionRelay({ node, network, isSynced, steady: steadyMillis });
   const blocks = new BlockRelay({ node, network, isSynced });
+  const pull = new WaitingPull({ node, network, isSynced });
   const judges: Readonly<Record<Topic, { judge(peer: PeerName, data: Uint8Array): Promise<Verdict> }>> = {
     cuts,
     transactions,
@@ -168,7 +174,7 @@ export async function openNetwork(plan: NetworkPlan, dependencies: NetworkDepend
     queuedCuts: () => sync?.queued ?? 0,
     close: async () => {
       unsubscribe();
-      for (const part of [cuts, transactions, blocks]) part.close();
+      for (const part of [cuts, transactions, blocks, pull]) part.close();
       // What waits for an answer must not keep the node from stopping.
       await Promise.all([network.close(), sync?.close()]);
     },

@@ -82,12 +82,15 @@ export type RelayQuestion =
   /** Transactions of a block by their places in it. */
   | { readonly type: 'carried'; readonly block: Bytes; readonly places: readonly number[] }
   /** A whole block. */
-  | { readonly type: 'block'; readonly block: Bytes };
+  | { readonly type: 'block'; readonly block: Bytes }
+  /** Identifiers of what waits. */
+  | { readonly type: 'waiting' };
 
-const TYPES = { transactions: 1, carried: 2, block: 3 } as const;
+const TYPES = { transactions: 1, carried: 2, block: 3, waiting: 4 } as const;
 
 export function encodeRelayQuestion(question: RelayQuestion): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter(64).u8(TYPES[question.type]);
+  if (question.type === 'waiting') return writer.done();
   if (question.type === 'transactions') return writer.raw(encodeIds(question.ids)).done();
   writer.raw(question.block);
   if (question.type === 'carried') {
@@ -107,6 +110,7 @@ export function decodeRelayQuestion(bytes: Bytes): RelayQuestion {
 
 function readQuestion(reader: ByteReader): RelayQuestion {
   const type = reader.u8();
+  if (type === TYPES.waiting) return { type: 'waiting' };
   if (type === TYPES.transactions) return { type: 'transactions', ids: readIds(reader) };
   const block = reader.take(ID_BYTES);
   if (type === TYPES.block) return { type: 'block', block };
@@ -132,4 +136,28 @@ export function decodeWires(bytes: Bytes, count: number): (Bytes | undefined)[] 
   });
   reader.end();
   return wires;
+}
+
+export const MAX_WAITING = { transactions: 4_096, blocks: 128 } as const;
+
+export type Waiting = { readonly transactions: readonly Bytes[]; readonly blocks: readonly Bytes[] };
+
+/** `u16 count | transaction ids | u16 count | block ids`. */
+export function encodeWaiting({ transactions, blocks }: Waiting): Uint8Array<ArrayBuffer> {
+  const writer = new ByteWriter(4_096);
+  for (const ids of [transactions, blocks]) {
+    writer.u16(ids.length);
+    for (const id of ids) writer.raw(id);
+  }
+  return writer.done();
+}
+
+/** Throws a ProtocolError. */
+export function decodeWaiting(bytes: Bytes): Waiting {
+  const reader = new ByteReader(bytes);
+  const read = (most: number) => Array.from({ length: counted(reader.u16(), 0, most) }, () => reader.take(ID_BYTES));
+  const transactions = read(MAX_WAITING.transactions);
+  const blocks = read(MAX_WAITING.blocks);
+  reader.end();
+  return { transactions, blocks };
 }

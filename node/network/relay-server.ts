@@ -2,7 +2,7 @@
 import { decodeBody } from '../../protocol/body.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { FullNode } from '../full-node.ts';
-import { encodeWires, type RelayQuestion } from './relay-messages.ts';
+import { encodeWaiting, encodeWires, MAX_WAITING, type RelayQuestion } from './relay-messages.ts';
 import { ANSWER_BYTES, encodeBlocksAnswer } from './sync-messages.ts';
 
 export function answerRelay(
@@ -11,6 +11,11 @@ export function answerRelay(
 ): Uint8Array {
   if (question.type === 'transactions')
     return encodeWires(withinAnswer(question.ids.map((id) => mempool.get(id)?.wire)));
+  if (question.type === 'waiting')
+    return encodeWaiting({
+      transactions: idsOf(mempool.list(), MAX_WAITING.transactions),
+      blocks: idsOf(chain.waitingBlocks(), MAX_WAITING.blocks),
+    });
   const body = chain.blockBody(question.block);
   if (question.type === 'block') {
     const header = chain.block(question.block)?.header;
@@ -18,6 +23,16 @@ export function answerRelay(
   }
   const carried = body === undefined ? [] : decodeBody(body).transactions;
   return encodeWires(withinAnswer(question.places.map((place) => carried[place])));
+}
+
+/** Of the first ones: a mempool may hold many more. */
+function idsOf(waiting: Iterable<{ readonly id: Bytes }>, most: number): Bytes[] {
+  const ids: Bytes[] = [];
+  for (const { id } of waiting) {
+    if (ids.length >= most) break;
+    ids.push(id);
+  }
+  return ids;
 }
 
 /** What has no room in the answer is left out, and asked for again. */

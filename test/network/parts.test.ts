@@ -11,6 +11,7 @@ import {
   decodeIds,
   decodeRelayQuestion,
   decodeShortBlock,
+  decodeWaiting,
   decodeWires,
   encodeIds,
   encodeRelayQuestion,
@@ -154,6 +155,7 @@ test('questions come back as they were', () => {
     { type: 'transactions', ids: [id] },
     { type: 'carried', block: id, places: [0, 65_535] },
     { type: 'block', block: id },
+    { type: 'waiting' },
   ] as const)
     expect(decodeRelayQuestion(encodeRelayQuestion(question))).toEqual(question);
   expect(() => decodeSyncQuestion(encodeSyncQuestion({ type: 'cuts', from: 0, count: 97 }))).toThrow(ProtocolError);
@@ -163,7 +165,14 @@ test('questions come back as they were', () => {
 test('bytes of any kind are a message or a ProtocolError, never anything else', () => {
   const decoders: ((bytes: Uint8Array) => unknown)[] = [
     ...[decodeHello, decodeSyncQuestion, decodeCutsAnswer, decodeBlocksAnswer, decodeHeadersAnswer],
-    ...[decodeRelayQuestion, decodeShortBlock, decodeIds, decodePeers, (bytes: Uint8Array) => decodeWires(bytes, 2)],
+    ...[
+      decodeRelayQuestion,
+      decodeWaiting,
+      decodeShortBlock,
+      decodeIds,
+      decodePeers,
+      (bytes: Uint8Array) => decodeWires(bytes, 2),
+    ],
   ];
   const runs = fc.property(fc.uint8Array({ maxLength: 600 }), fc.nat(decoders.length - 1), (bytes, which) => {
     try {

@@ -16,18 +16,29 @@ export class Svcd {
   readonly #words: readonly string[];
   readonly #api: number;
   readonly #mining: number;
+  readonly #host: string;
+  readonly #namespace: string | undefined;
   #child: ChildProcess | undefined;
   output = '';
 
-  constructor(ports: { readonly api: number; readonly mining: number }, words: readonly string[]) {
+  /** `place`: the network namespace that it runs in, and its address there. */
+  constructor(
+    ports: { readonly api: number; readonly mining: number },
+    words: readonly string[],
+    place?: { readonly namespace: string; readonly host: string },
+  ) {
     this.#api = ports.api;
     this.#mining = ports.mining;
-    const binds = ['--api-bind', `127.0.0.1:${ports.api}`, '--mining-bind', `127.0.0.1:${ports.mining}`];
+    this.#host = place?.host ?? '127.0.0.1';
+    this.#namespace = place?.namespace;
+    const binds = ['--api-bind', `${this.#host}:${ports.api}`, '--mining-bind', `127.0.0.1:${ports.mining}`];
     this.#words = [MAIN, 'run', ...binds, '--signature-threads', '1', ...words];
   }
 
   start(): void {
-    const child = spawn(process.execPath, this.#words, { stdio: ['ignore', 'pipe', 'pipe'] });
+    const inside = this.#namespace === undefined ? [] : ['ip', 'netns', 'exec', this.#namespace];
+    const [program = '', ...words] = [...inside, process.execPath, ...this.#words];
+    const child = spawn(program, words, { stdio: ['ignore', 'pipe', 'pipe'] });
     this.#child = child;
     const note = (part: Buffer) => {
       this.output = (this.output + part).slice(-20_000);
@@ -44,14 +55,10 @@ export class Svcd {
     await gone;
   }
 
-  get pid(): number {
-    return this.#child?.pid ?? -1;
-  }
-
   /** Undefined while it does not answer; throws when it has ended by itself. */
   async get<T>(path: string, port = this.#api): Promise<T | undefined> {
     try {
-      const answer = await fetch(`http://127.0.0.1:${port}${path}`);
+      const answer = await fetch(`http://${this.#host}:${port}${path}`, { signal: AbortSignal.timeout(2_000) });
       return answer.ok ? ((await answer.json()) as T) : undefined;
     } catch {
       const child = this.#child;

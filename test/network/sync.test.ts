@@ -115,6 +115,17 @@ test('in a line of three a transaction and a block reach the far end, and the cu
   expect(far.node.mempool.count).toBe(0);
 });
 
+test('what waits at two nodes before they meet reaches the other', { timeout: 60_000 }, async () => {
+  const source = await bed.start('source', {});
+  await bed.seal(source, 2, 1);
+  const wire = payment(source.node.chain, [treasury(source, 0)], [{ address: BOB, amount: 5n }]);
+  await source.node.submitTransaction(wire);
+  const id = await bed.mine(source.node);
+  const late = await bed.start('late', { bootstrap: [at(source)], follows: true });
+  await until(() => late.node.mempool.count === 1 && [...late.node.chain.waitingBlocks()].length === 1);
+  expect(late.node.chain.block(id)).toMatchObject({ origin: 'relayed', transactionCount: 1 });
+});
+
 test('a node of another chain is left alone', { timeout: 60_000 }, async () => {
   const source = await bed.start('source', {});
   const other = new NetBed({ intervalCuts: INTERVAL, initialWork: 2n });
