@@ -144,7 +144,12 @@ export async function openNetwork(plan: NetworkPlan, dependencies: NetworkDepend
   };
   const serve = (peer: PeerName, protocol: Protocol, question: Uint8Array): Uint8Array | undefined => {
     try {
-      if (protocol === 'sync') return answerSync(chain, decodeSyncQuestion(question));
+      if (protocol === 'sync') {
+        const asked = decodeSyncQuestion(question);
+        // Whoever asks for what comes after a cut has that cut.
+        if (asked.type === 'cuts') heights.proved(peer, Math.min(asked.from - 1, chain.head().height));
+        return answerSync(chain, asked);
+      }
       return answerRelay(node, decodeRelayQuestion(question));
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;

@@ -45,6 +45,12 @@ export class Dialler {
     }
   }
 
+  /** Whether there are as many as there should be. */
+  isContent(): boolean {
+    const outward = this.#with.host.getConnections().filter(({ direction }) => direction === 'outbound');
+    return outward.length >= this.#outbound;
+  }
+
   #isTaken(address: string, connected: ReadonlySet<PeerName>): boolean {
     const { host, limits } = this.#with;
     const name = /\/p2p\/(\w+)$/.exec(address)?.[1];

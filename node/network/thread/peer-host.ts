@@ -2,6 +2,7 @@
  * The network's side of a node, in its own thread: connections, hello, questions and answers, gossip, whom to dial, who loses score. It knows nothing of the chain: what a message means is
  * decided by the node's thread (NodeSide).
  */
+import { randomInt } from 'node:crypto';
 import { TopicValidatorResult } from '@libp2p/gossipsub';
 import type { Connection, IdentifyResult, PeerId, Stream } from '@libp2p/interface';
 import { isPrivateIp } from '@libp2p/utils';
@@ -45,6 +46,7 @@ const HELLO_MILLIS = 5_000;
 const OUTBOUND = 8;
 const GOODBYE_MILLIS = 500;
 const KEEP_MILLIS = 500;
+const EXCHANGE_MILLIS = 10_000;
 const REMEMBER_MILLIS = 60_000;
 const ANOTHER_CHAIN_MILLIS = 3_600_000;
 /** Questions of one peer; what comes beyond it gets no answer and costs score. */
@@ -107,6 +109,7 @@ export class PeerHost implements HostSide {
       this.#host.services.gossip.subscribe(this.#topicName(topic));
     }
     this.#every(KEEP_MILLIS, () => this.#dialler.keep());
+    this.#every(EXCHANGE_MILLIS, () => this.#exchange());
     this.#every(REMEMBER_MILLIS, () => this.#remember());
     const own = this.#host.peerId.toString();
     return { peer: own, addresses: this.#host.getMultiaddrs().map(String) };
@@ -186,16 +189,25 @@ export class PeerHost implements HostSide {
   async #greet(connection: Connection): Promise<void> {
     const limits = { bytes: MAX_HELLO_BYTES, millis: HELLO_MILLIS };
     const hello = decodeHello(await ask(connection, HELLO_PROTOCOL, encodeHello(this.#own()), limits));
-    if (!this.#welcome(connection, hello)) return;
-    const told = decodePeers(
-      await ask(connection, PEERS_PROTOCOL, new Uint8Array(1), {
-        bytes: PEERS_ANSWER_BYTES,
-        millis: HELLO_MILLIS,
-      }).catch(() => new Uint8Array(1)),
-    );
+    if (this.#welcome(connection, hello)) await this.#askPeers(connection);
+  }
+
+  /** Whom the peer knows. A node with too few connections asks now and then, since peers learn too. */
+  async #askPeers(connection: Connection): Promise<void> {
+    const limits = { bytes: PEERS_ANSWER_BYTES, millis: HELLO_MILLIS };
+    const answer = await ask(connection, PEERS_PROTOCOL, new Uint8Array(1), limits).catch(() => new Uint8Array(1));
     const from = connection.remoteAddr.toString();
-    for (const address of told)
+    for (const address of decodePeers(answer))
       if (isWorthTelling(address, from, (ip) => isPrivateIp(ip) === true)) this.#book.add(address);
+  }
+
+  #exchange(): void {
+    const connections = this.#host.getConnections().filter(({ remotePeer }) => this.#ready.has(remotePeer.toString()));
+    const connection = connections[randomInt(Math.max(1, connections.length))];
+    if (connection === undefined || this.#dialler.isContent()) return;
+    this.#askPeers(connection).catch((error) =>
+      this.fault(connection.remotePeer.toString(), 'malformed', (error as Error).message),
+    );
   }
 
   async #hello(stream: Stream, connection: Connection): Promise<void> {
