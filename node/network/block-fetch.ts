@@ -10,7 +10,9 @@ import { type AnsweredBlock, decodeBlocksAnswer, encodeSyncQuestion, MAX_BLOCKS 
 import type { PeerName } from './thread/host-types.ts';
 
 const WAITING_BYTES = 16 * 1_024 * 1_024;
-const AT_ONCE = 3;
+const AT_ONCE = 4;
+/** While one answer is on its way the next one is made. */
+const PER_PEER = 2;
 
 export type FetchedBlock = AnsweredBlock & { readonly id: Bytes; readonly from: PeerName };
 
@@ -26,7 +28,8 @@ export class BlockFetch {
   #wanted: Bytes[];
   readonly #arrived = new Map<string, FetchedBlock>();
   readonly #excluded = new Set<PeerName>();
-  readonly #asking = new Set<PeerName>();
+  /** Questions that a peer has not answered. */
+  readonly #asking = new Map<PeerName, number>();
   #bytes = 0;
   #taker: { readonly id: Bytes; readonly here: PromiseWithResolvers<FetchedBlock> } | undefined;
   #closed = false;
@@ -74,10 +77,10 @@ export class BlockFetch {
   }
 
   #fill(): void {
-    while (!this.#closed && this.#wanted.length > 0 && this.#asking.size < AT_ONCE) {
+    while (!this.#closed && this.#wanted.length > 0 && this.#inFlight() < AT_ONCE) {
       if (this.#bytes >= WAITING_BYTES && this.#taker === undefined) return;
       const usable = this.#with.peers().filter((peer) => !this.#excluded.has(peer));
-      const free = usable.filter((peer) => !this.#asking.has(peer));
+      const free = usable.filter((peer) => (this.#asking.get(peer) ?? 0) < PER_PEER);
       const peer = free[Math.floor((this.#wanted.length / MAX_BLOCKS) % Math.max(1, free.length))];
       if (peer === undefined) {
         if (usable.length === 0) this.#giveUp();
@@ -89,13 +92,19 @@ export class BlockFetch {
     }
   }
 
+  #inFlight(): number {
+    let count = 0;
+    for (const questions of this.#asking.values()) count += questions;
+    return count;
+  }
+
   #giveUp(): void {
     this.#taker?.here.reject(new Error('no peer has the blocks of a proven cut'));
     this.#taker = undefined;
   }
 
   async #askFor(peer: PeerName, ids: readonly Bytes[]): Promise<void> {
-    this.#asking.add(peer);
+    this.#asking.set(peer, (this.#asking.get(peer) ?? 0) + 1);
     let missing: readonly Bytes[] = ids;
     try {
       const answer = await this.#with.ask(peer, encodeSyncQuestion({ type: 'blocks', ids }));
@@ -105,7 +114,7 @@ export class BlockFetch {
       this.#excluded.add(peer);
       this.#with.blame(error, peer);
     } finally {
-      this.#asking.delete(peer);
+      this.#asking.set(peer, (this.#asking.get(peer) ?? 1) - 1);
       this.#wanted = [...missing, ...this.#wanted];
       this.#fill();
     }

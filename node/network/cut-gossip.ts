@@ -22,6 +22,8 @@ export type CutGossipDependencies = {
   readonly node: Pick<FullNode, 'chain' | 'on'>;
   readonly publish: (topic: Topic, data: Bytes) => void;
   readonly fault: (peer: PeerName, fault: Fault, reason: string) => void;
+  /** What a node that catches up takes in is news to nobody. */
+  readonly isSynced: () => boolean;
   /** A peer speaks of a cut of this height. */
   readonly heard: (peer: PeerName, height: number) => void;
   /** It has the cut of this height, and so has this node. */
@@ -39,7 +41,7 @@ export class CutGossip {
       const waiting = [...this.#waiting];
       for (const announced of waiting) if (announced.height <= header.height) announced.settle();
       // One that came as an announcement is relayed as such.
-      if (waiting.some(({ name }) => name === nameOf(cutId))) return;
+      if (waiting.some(({ name }) => name === nameOf(cutId)) || !dependencies.isSynced()) return;
       dependencies.publish('cuts', concat(headerBytes, ...registered.map(({ id }) => id)));
     });
   }

@@ -2,11 +2,12 @@
  * What makes cuts that a peer sent believable: they follow each other from the own head on, and the last one has a certificate of the committee of its epoch, or an identifier that such a certificate
  * proved before. A text says what is wrong.
  */
+import type { KeyObject } from 'node:crypto';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { type Certificate, type CutHeader, certificateMessage, cutId, decodeCutHeader } from '../../protocol/cut.ts';
 import type { ProposedCut } from '../../protocol/proposal.ts';
 import { isQuorum, type Member } from '../certificate.ts';
-import { verifyMessageAside } from '../ml-dsa.ts';
+import { importPublicKey, verifyMessageAside } from '../ml-dsa.ts';
 
 export type Place = { readonly height: number; readonly cutId: Bytes };
 
@@ -21,7 +22,18 @@ export function brokenChain(head: Place, cuts: readonly Pick<ProposedCut, 'cutId
   return undefined;
 }
 
-/** Signatures are checked off the main thread. */
+/** Importing a key costs as much as a check, and a committee stays for an epoch. */
+const keys = new WeakMap<Bytes, KeyObject>();
+
+function keyOf(publicKey: Bytes): KeyObject {
+  const known = keys.get(publicKey);
+  if (known !== undefined) return known;
+  const key = importPublicKey(publicKey);
+  keys.set(publicKey, key);
+  return key;
+}
+
+/** Signatures are checked off the main thread. Keys of members are keys: their registrations were checked. */
 export async function isCertified(
   chainId: Bytes,
   cut: Place,
@@ -36,7 +48,7 @@ export async function isCertified(
     last = member;
   }
   const checks = signatures.map(({ member, signature }) =>
-    verifyMessageAside((committee[member] as Member).publicKey, message, signature),
+    verifyMessageAside(keyOf((committee[member] as Member).publicKey), message, signature),
   );
   return (await Promise.all(checks)).every((valid) => valid);
 }

@@ -128,6 +128,7 @@ export async function openNetwork(plan: NetworkPlan, dependencies: NetworkDepend
     node,
     publish: (topic, data) => network.publish(topic, data),
     fault: (peer, fault, reason) => network.fault(peer, fault, reason),
+    isSynced,
     proved: (peer, height) => heights.proved(peer, height),
     heard: (peer, height) => {
       heights.heard(peer, height);
