@@ -54,9 +54,11 @@ export class BlockFetch {
       this.#fill();
       return found;
     }
-    this.#taker = { id, here: Promise.withResolvers() };
+    const taker = { id, here: Promise.withResolvers<FetchedBlock>() };
+    this.#taker = taker;
+    // It may be given up at once.
     this.#fill();
-    return await this.#taker.here.promise;
+    return await taker.here.promise;
   }
 
   /** The block that came is not what it should be: another peer is asked. */

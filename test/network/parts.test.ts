@@ -1,6 +1,7 @@
 /** The decisions and formats of the network, without a network. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { BlockFetch } from '../../node/network/block-fetch.ts';
 import { decodeHello, encodeHello, isNewer, mismatch } from '../../node/network/hello.ts';
 import { admitInbound, type Inbound, subnetOf } from '../../node/network/inbound-limits.ts';
 import { networkPlan } from '../../node/network/network-options.ts';
@@ -21,10 +22,12 @@ import {
   decodeCutsAnswer,
   decodeHeadersAnswer,
   decodeSyncQuestion,
+  encodeBlocksAnswer,
   encodeSyncQuestion,
 } from '../../node/network/sync-messages.ts';
 import { decodePeers, encodePeers, isWorthTelling } from '../../node/network/thread/peer-exchange.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
+import { blockId } from '../../protocol/header.ts';
 import { count, seed } from '../level.ts';
 
 const HELLO = { chainId: new Uint8Array(48).fill(7), ruleSet: 1, release: '0.1.0', height: 12 };
@@ -141,6 +144,37 @@ test('a development node has no peers unless it is told; every other network lis
   expect(networkPlan({ ...PLAN, network: 'mainnet', p2pListen: ['off'] }, false)?.listen).toEqual([]);
   const both = { ...PLAN, network: 'mainnet', p2p: 'off', bootstrap: ['/ip4/192.0.2.1/tcp/1'] } as const;
   expect(() => networkPlan(both, false)).toThrow(/--p2p is off/);
+});
+
+test('blocks that nobody has are given up; those of a peer that sent a wrong one are asked of another', async () => {
+  const header = new Uint8Array(312);
+  const other = Uint8Array.from(header).fill(1, 304);
+  const blocks = [header, other].map((of) => ({ header: of, body: new Uint8Array(3) }));
+  const ids = blocks.map((block) => blockId(block.header));
+  const blamed: unknown[] = [];
+  const fetch = (answers: Readonly<Record<string, () => Promise<Uint8Array>>>) =>
+    new BlockFetch(ids, {
+      peers: () => Object.keys(answers),
+      ask: async (peer) => await (answers[peer] as () => Promise<Uint8Array>)(),
+      blame: (error) => blamed.push(error),
+    });
+  const all = async () => encodeBlocksAnswer(blocks);
+  const nobody = fetch({});
+  await expect(nobody.take(ids[0] as Uint8Array)).rejects.toThrow('no peer has the blocks');
+  const silent = fetch({
+    a: () => Promise.reject(new Error('gone')),
+    b: async () => encodeBlocksAnswer([undefined, undefined]),
+  });
+  await expect(silent.take(ids[0] as Uint8Array)).rejects.toThrow('no peer has the blocks');
+  expect(blamed).toHaveLength(1);
+  const swapped = fetch({ a: async () => encodeBlocksAnswer([...blocks].reverse()), b: all });
+  expect(await swapped.take(ids[0] as Uint8Array)).toMatchObject({ from: 'b' });
+  expect(await swapped.take(ids[1] as Uint8Array)).toMatchObject({ from: 'b' });
+  expect(blamed).toHaveLength(2);
+  const distrusted = fetch({ a: all });
+  const first = await distrusted.take(ids[0] as Uint8Array);
+  distrusted.again(first.id, 'a');
+  await expect(distrusted.take(ids[1] as Uint8Array)).rejects.toThrow('no peer has the blocks');
 });
 
 test('questions come back as they were', () => {
