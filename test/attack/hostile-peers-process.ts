@@ -54,16 +54,20 @@ const ACTS: Record<string, Act> = {
   /** Questions whose answers are never read. */
   mute: async (connection) => {
     const held: Stream[] = [];
-    for (let i = 0; i < 5_000; i++) {
-      const stream = await connection.newStream(SYNC, {
-        signal: AbortSignal.timeout(2_000),
-        maxOutboundStreams: 20_000,
-      });
-      stream.pause();
-      await lpStream(stream).write(encodeSyncQuestion({ type: 'cuts', from: 1, count: 96 }));
-      held.push(stream);
+    const question = encodeSyncQuestion({ type: 'cuts', from: 1, count: 96 });
+    for (let i = 0; i < 5_000 && connection.status === 'open'; i++) {
+      try {
+        const signal = AbortSignal.timeout(2_000);
+        const stream = await connection.newStream(SYNC, { signal, maxOutboundStreams: 20_000 });
+        stream.pause();
+        await lpStream(stream).write(question);
+        held.push(stream);
+      } catch {
+        // Those beyond the limit are reset; the first ones stay.
+      }
       await pause(10);
     }
+    say({ kind: 'mute', held: held.length });
   },
   /** Bytes that are nothing, as questions and as gossip. */
   junk: async (connection, host) => {
