@@ -143,6 +143,12 @@ export class FinalizedChain implements Chain {
     return proveOutput(this.#store.outputTrie, this.state.outputs, outpoint);
   }
 
+  stakingProof(set: 'validators' | 'positions', id: Bytes) {
+    const root = this.state[set];
+    const { leaf, siblings } = this.#store.staking.tries[set].path(root, id);
+    return { root, leaf, path: siblings.map(({ side }) => side) };
+  }
+
   stateBytes(): Bytes {
     return encodeState(this.state);
   }

@@ -7,6 +7,7 @@ import type { Certificate, CutHeader } from '../protocol/cut.ts';
 import type { EmissionState } from '../protocol/emission.ts';
 import type { Genesis } from '../protocol/genesis.ts';
 import type { Network } from '../protocol/network.ts';
+import type { SetPath, SetSide } from '../protocol/set-proof.ts';
 import type { Outpoint, TransactionBody } from '../protocol/transaction.ts';
 import type {
   CutEffects,
@@ -257,6 +258,8 @@ export interface Chain {
   waitingBlocks(): Iterable<BlockRecord>;
   output(outpoint: Outpoint): UnspentOutput | undefined;
   outputProof(outpoint: Outpoint): OutputProof;
+  /** The path to a record, or to where it would be. */
+  stakingProof(set: 'validators' | 'positions', id: Bytes): SetPath & { readonly root: SetSide };
   /** The bytes whose hash is the state root of the head; the root of the output set stands in them. */
   stateBytes(): Bytes;
   publicKey(address: Bytes): Bytes | undefined;

@@ -11,11 +11,19 @@ import { type ApiContext, type Handler, type Handlers, JsonText } from './api-co
 import { Refusal, refusal } from './api-error.ts';
 import { chainRoutes } from './chain-routes.ts';
 import { cutRoutes } from './cut-routes.ts';
+import { proofRoutes } from './proof-routes.ts';
 import { matchRoute, readBody, readParams, readQuery } from './route-match.ts';
 import { stakingRoutes } from './staking-routes.ts';
 import { transactionRoutes } from './transaction-routes.ts';
 
-const HANDLERS: Handlers = { ...addressRoutes, ...cutRoutes, ...transactionRoutes, ...chainRoutes, ...stakingRoutes };
+const HANDLERS: Handlers = {
+  ...addressRoutes,
+  ...cutRoutes,
+  ...transactionRoutes,
+  ...proofRoutes,
+  ...chainRoutes,
+  ...stakingRoutes,
+};
 
 export type ApiAnswer = {
   readonly status: number;

@@ -1,9 +1,7 @@
-/** Routes about transactions: status, submission, manifest, proofs, and those of the newest cuts. */
+/** Routes about transactions: status, submission, manifest, and those of the newest cuts. */
 
-import type { OutpointDocument, SubmissionResult } from '../../protocol/api/documents.ts';
-import { fromHex } from '../../protocol/bytes.ts';
+import type { SubmissionResult } from '../../protocol/api/documents.ts';
 import { MASS_PER_OUTPUT, MIN_FEE_PER_MASS } from '../../protocol/fee.ts';
-import { encodeOutputProof, verifyOutputProof } from '../../protocol/output-proof.ts';
 import {
   MAX_INPUTS,
   MAX_OUTPUTS,
@@ -17,7 +15,6 @@ import { fromNativeHex, nativeHex } from '../../runtime/native-hex.ts';
 import { cutReference } from '../events.ts';
 import type { CutPlace, TransactionStatus } from '../full-node.ts';
 import { type NodeError, statusOf } from '../node-error.ts';
-import { addressText } from './address-routes.ts';
 import { type ApiContext, type Handlers, JsonText } from './api-context.ts';
 import { Refusal, refusal } from './api-error.ts';
 
@@ -114,33 +111,9 @@ function refusedSubmission(error: NodeError): Refusal {
   });
 }
 
-const PROOF_TRIES = 50;
-
-/**
- * Proofs of the present head. The store may already hold the next cut while the node still speaks of this one; then a
- * path leads nowhere, which the check finds, and a moment later both are the same.
- */
-async function provenOutputs(context: ApiContext, outpoints: readonly OutpointDocument[]) {
-  for (let tries = 0; tries < PROOF_TRIES; tries++) {
-    const head = context.node.chain.head();
-    try {
-      const proofs = outpoints.map(({ transaction_id, output_index }) => {
-        const outpoint = { transactionId: fromHex(transaction_id), outputIndex: output_index };
-        const proof = context.node.chain.outputProof(outpoint);
-        if (!verifyOutputProof(proof.root, outpoint, proof).ok) throw new Error('the store has moved on');
-        return proof;
-      });
-      return { head, proofs, state: context.node.chain.stateBytes() };
-    } catch {
-      await new Promise((resolve) => setTimeout(resolve, 2));
-    }
-  }
-  throw refusal('too_busy', 'the output set changes too fast to be proven; try again', {}, RETRY_MILLIS);
-}
-
 export const transactionRoutes: Pick<
   Handlers,
-  'transactionStatus' | 'transactionStatuses' | 'submitTransaction' | 'manifest' | 'utxoProofs' | 'recentTransactions'
+  'transactionStatus' | 'transactionStatuses' | 'submitTransaction' | 'manifest' | 'recentTransactions'
 > = {
   transactionStatus(context, { params }) {
     const status = statusOfTransaction(context, params.id);
@@ -187,32 +160,6 @@ export const transactionRoutes: Pick<
       max_outputs: MAX_OUTPUTS,
       max_transaction_bytes: MAX_TRANSACTION_BYTES,
       max_payload_bytes: MAX_PAYLOAD_BYTES,
-    };
-  },
-
-  async utxoProofs(context, { body }) {
-    const { head, proofs, state } = await provenOutputs(context, body.outpoints);
-    return {
-      api_version: 1,
-      finalized_height: head.height,
-      cut: {
-        height: head.height,
-        cut_id: nativeHex(head.cutId),
-        state_root: nativeHex(head.stateRoot),
-        validator_set_id: nativeHex(head.validatorSetId),
-      },
-      state_hex: nativeHex(state),
-      proofs: proofs.map((proof, i) => {
-        const outpoint = body.outpoints[i] as OutpointDocument;
-        return {
-          outpoint,
-          output:
-            proof.output === undefined
-              ? null
-              : { address: addressText(context, proof.output.address), amount: proof.output.amount.toString() },
-          proof_hex: nativeHex(encodeOutputProof(proof)),
-        };
-      }),
     };
   },
 

@@ -247,6 +247,14 @@ export const ROUTES = {
     answer: d.utxoProofs,
     cost: 8,
   }),
+  stakingProofs: route({
+    method: 'POST',
+    path: '/v1/proofs/staking',
+    summary: 'Proofs that up to 8 positions and 8 validators are, or are not, in the sets of the finalized cut',
+    body: d.stakingProofsBody,
+    answer: d.stakingProofs,
+    cost: 16,
+  }),
   submitTransaction: route({
     method: 'POST',
     path: '/v1/transactions',

@@ -1,6 +1,17 @@
 /** Documents about stake: positions, validators, and what an amount may earn. */
 import { described, flag, type Infer, integer, list, nullable, object, oneOf } from './schema.ts';
-import { address, amount, count, height, hex, identifier, nextCursor, version } from './values.ts';
+import {
+  address,
+  amount,
+  count,
+  cutReference,
+  height,
+  hex,
+  identifier,
+  MAX_BATCH_STAKES,
+  nextCursor,
+  version,
+} from './values.ts';
 
 export const stakingPosition = object(
   {
@@ -26,6 +37,39 @@ export const stakingPositions = object(
     next_cursor: nextCursor,
   },
   'StakingPositions',
+);
+
+const stakeIds = list(identifier, { maxItems: MAX_BATCH_STAKES });
+export const stakingProofsBody = object({ position_ids: stakeIds, validator_ids: stakeIds }, 'StakingProofsBody');
+const path = described(hex, 'path in the set; see docs/api.md');
+export const stakingProofs = object(
+  {
+    api_version: version,
+    finalized_height: height,
+    cut: cutReference,
+    state_hex: described(hex, 'the state whose hash is the state root of the cut; the roots of the sets stand in it'),
+    positions: list(
+      object(
+        {
+          position_id: identifier,
+          entry_hex: described(nullable(hex), 'null proves that there is none'),
+          proof_hex: path,
+        },
+        'PositionProof',
+      ),
+    ),
+    validators: list(
+      object(
+        {
+          validator_id: identifier,
+          record_hex: described(nullable(hex), 'null proves that there is none'),
+          proof_hex: path,
+        },
+        'ValidatorProof',
+      ),
+    ),
+  },
+  'StakingProofs',
 );
 
 export const VALIDATOR_STATES = ['eligible', 'committee', 'lapsed', 'jailed', 'exiting', 'slashed'] as const;

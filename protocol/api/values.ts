@@ -10,6 +10,8 @@ export const API_VERSION = 1 as const;
 export const MAX_BATCH_ADDRESSES = 64;
 export const MAX_BATCH_TRANSACTIONS = 1024;
 export const MAX_BATCH_OUTPOINTS = 8;
+/** Positions, and as many validators, of one request for proofs. */
+export const MAX_BATCH_STAKES = 8;
 /** Largest page of POST /v1/address/changes; the same figure as a cut's changes. */
 export const MAX_CHANGES = 4096;
 

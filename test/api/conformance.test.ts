@@ -482,6 +482,10 @@ const ROWS: readonly Row[] = [
     'test/api/routes.test.ts',
     async () => void (await answers('cutRewards', { height: 1 })),
   ),
+  tested('Documents beyond the specification', '`POST /v1/proofs/staking`', 'test/api/routes.test.ts', async () => {
+    const [first] = (await bed.client.stakingValidators({})).validators;
+    await answers('stakingProofs', { position_ids: [], validator_ids: [first?.validator_id] });
+  }),
   ...MODULE_ROWS.shown.map(([row, file]) => shownBy(MODULE_ROWS.table, row, file)),
   ...MODULE_ROWS.missing.map(([row, why]) => notYet(MODULE_ROWS.table, row, why)),
 ];

@@ -202,6 +202,7 @@ test('a client made from the document reads every route', async () => {
     registeredKeys: addresses,
     transactionStatuses: { transaction_ids: [id] },
     utxoProofs: { outpoints: [{ transaction_id: id, output_index: 0 }] },
+    stakingProofs: { position_ids: [id], validator_ids: [] },
     submitTransaction: { api_version: 1, wire_hex: toHex(wire) },
     transactionStatus: { id },
     block: { id: block },

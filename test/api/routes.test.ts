@@ -2,10 +2,15 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { developmentKey } from '../../node/development.ts';
 import type { FullNode } from '../../node/full-node.ts';
+import { positionOfEntry } from '../../node/ledger/staking/position.ts';
+import { decodeValidator } from '../../node/ledger/staking/validator.ts';
 import { ROUTES, type RouteName } from '../../protocol/api/routes.ts';
 import { check } from '../../protocol/api/schema.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { decodeOutputProof, outputSetRoot, verifyOutputProof } from '../../protocol/output-proof.ts';
+import { decodeSetProof, SET_SHAPES, setRoot } from '../../protocol/set-proof.ts';
+import { selfBondId } from '../../protocol/staking/names.ts';
+import { verifyPositionProof, verifyValidatorProof } from '../../protocol/staking/proof.ts';
 import { encodeExtranonce } from '../../protocol/tag.ts';
 import { ApiBed, addressOf, treasury } from './api-bed.ts';
 
@@ -52,6 +57,7 @@ test('every answer fits the schema of its route', async () => {
     registeredKeys: await client.registeredKeys({ addresses: [alice, treasury()] }),
     transactionStatuses: await client.transactionStatuses({ transaction_ids: [paid, '0'.repeat(96)] }),
     utxoProofs: await client.utxoProofs({ outpoints: [{ transaction_id: paid, output_index: 0 }] }),
+    stakingProofs: await client.stakingProofs({ position_ids: [paid], validator_ids: [paid] }),
     submitTransaction: await client.submitTransaction(node().mempool.get(fromHex(waiting))?.wire as Uint8Array),
     manifest: await client.manifest(),
     transactionStatus: await client.transactionStatus({ id: paid }),
@@ -229,6 +235,64 @@ test('a refused submission says which rule it broke and what that means', async 
     detail: { failure: 'conflict' },
   });
 });
+
+test('positions and validators are proven, and that there is none; nothing else passes for them', async () => {
+  const [validator] = (await bed.client.stakingValidators({})).validators;
+  const validatorId = validator?.validator_id as string;
+  const ownId = toHex(selfBondId(fromHex(validatorId)));
+  const answer = await bed.client.stakingProofs({ position_ids: [ownId, paid], validator_ids: [validatorId, paid] });
+  const [state, stateRoot] = [fromHex(answer.state_hex), fromHex(answer.cut.state_root)];
+  const roots = {
+    positions: setRoot(SET_SHAPES.positions, state, stateRoot),
+    validators: setRoot(SET_SHAPES.validators, state, stateRoot),
+  };
+  expect(() => setRoot(SET_SHAPES.positions, state.slice(1), stateRoot)).toThrow(/not the one of the cut/);
+  const [own, noPosition] = answer.positions.map(({ position_id, proof_hex }) =>
+    verifyPositionProof(
+      roots.positions,
+      fromHex(position_id),
+      decodeSetProof(SET_SHAPES.positions, fromHex(proof_hex)),
+    ),
+  );
+  expect(noPosition).toEqual({ ok: true, entry: undefined });
+  expect(answer.positions[1]?.entry_hex).toBeNull();
+  expect(own?.ok && own.entry && toHex(own.entry)).toBe(answer.positions[0]?.entry_hex);
+  const position = positionOfEntry(fromHex(answer.positions[0]?.entry_hex as string));
+  expect([position.principal.toString(), toHex(position.validator)]).toEqual([validator?.self_bond, validatorId]);
+  const proof = decodeSetProof(SET_SHAPES.validators, fromHex(answer.validators[0]?.proof_hex as string));
+  const record = fromHex(answer.validators[0]?.record_hex as string);
+  const holds = (id: string, told: Uint8Array | undefined) =>
+    verifyValidatorProof(roots.validators, fromHex(id), told, proof);
+  expect(decodeValidator(record).stake.toString()).toBe(validator?.stake);
+  expect(holds(validatorId, record)).toBe(true);
+  // Another record, none, and a root of another set are not proven by it.
+  expect(
+    holds(
+      validatorId,
+      record.map((byte, i) => (i === 200 ? byte ^ 1 : byte)),
+    ),
+  ).toBe(false);
+  expect(holds(validatorId, undefined)).toBe(false);
+  expect(holds(paid, record)).toBe(false);
+  expect(answer.validators[1]?.record_hex).toBeNull();
+  expect(holds(paid, undefined)).toBe(true);
+  expect(verifyValidatorProof(roots.positions, fromHex(validatorId), record, proof)).toBe(false);
+  const bytes = fromHex(answer.positions[0]?.proof_hex as string);
+  for (let at = 2; at < bytes.length; at += 5) {
+    const broken = bytes.map((byte, i) => (i === at ? byte ^ 1 : byte));
+    const ok = () =>
+      verifyPositionProof(roots.positions, fromHex(ownId), decodeSetProof(SET_SHAPES.positions, broken)).ok;
+    if (broken.length === bytes.length) expect(fails(ok), `byte ${at}`).toBe(true);
+  }
+});
+
+const fails = (check: () => boolean): boolean => {
+  try {
+    return !check();
+  } catch {
+    return true;
+  }
+};
 
 test('proofs lead from outputs, and from nothing, to the state root of the cut', async () => {
   const outpoints = [
