@@ -25,19 +25,27 @@ function usePlace(): Place {
   return place;
 }
 
-/** The miner is the heaviest part and most visitors never mine: it is loaded when its page is opened. */
-function LazyMinePage() {
-  const [Page, setPage] = useState<ComponentType>();
-  const [failed, setFailed] = useState(false);
-  useEffect(() => {
-    import('./mine/mine-page.tsx').then(
-      (module) => setPage(() => module.MinePage),
-      () => setFailed(true),
-    );
-  }, []);
-  if (failed) return <p role="alert">The miner could not be loaded. Reload the page to try again.</p>;
-  return Page === undefined ? <p class="note">Loading the miner…</p> : <Page />;
+/** What most visitors never open is loaded when its page is opened: the miner is the heaviest part of all. */
+function lazyPage<P extends object>(what: string, load: () => Promise<ComponentType<P>>): ComponentType<P> {
+  return function LazyPage(given: P) {
+    const [Page, setPage] = useState<ComponentType<P>>();
+    const [failed, setFailed] = useState(false);
+    useEffect(() => {
+      load().then(
+        (loaded) => setPage(() => loaded),
+        () => setFailed(true),
+      );
+    }, []);
+    if (failed) return <p role="alert">{what} could not be loaded. Reload the page to try again.</p>;
+    return Page === undefined ? <p class="note">Loading…</p> : <Page {...given} />;
+  };
 }
+
+const LazyMinePage = lazyPage('The miner', async () => (await import('./mine/mine-page.tsx')).MinePage);
+const LazyStakingPage = lazyPage<{ address: string | undefined }>(
+  'This page',
+  async () => (await import('./view/staking-page.tsx')).StakingPage,
+);
 
 function Page({ place }: { place: Place }) {
   switch (place.page) {
@@ -45,6 +53,8 @@ function Page({ place }: { place: Place }) {
       return <PoolPage />;
     case 'miner':
       return <MinerPage address={place.address} />;
+    case 'staking':
+      return <LazyStakingPage address={place.address} />;
     case 'blocks':
       return <BlocksPage block={place.block} />;
     case 'payments':

@@ -3,13 +3,14 @@
 export type Place =
   | { readonly page: 'pool' | 'payments' | 'connect' | 'operator' | 'mine' }
   | { readonly page: 'blocks'; readonly block?: string }
-  | { readonly page: 'miner'; readonly address?: string };
+  | { readonly page: 'miner' | 'staking'; readonly address?: string };
 
 export const PAGES = [
   { page: 'pool', title: 'Pool' },
   { page: 'miner', title: 'Miner' },
   { page: 'blocks', title: 'Blocks' },
   { page: 'payments', title: 'Payments' },
+  { page: 'staking', title: 'Staking' },
   { page: 'connect', title: 'Connect' },
   { page: 'mine', title: 'Mine here' },
   { page: 'operator', title: 'Operator' },
@@ -19,7 +20,8 @@ export type PageName = (typeof PAGES)[number]['page'];
 /** Anything unknown is the pool's page: an address typed wrong must not end in nothing. */
 export function placeOf(hash: string): Place {
   const [name = '', argument = ''] = hash.replace(/^#\/?/, '').split('/').map(decode);
-  if (name === 'miner') return argument === '' ? { page: 'miner' } : { page: 'miner', address: argument };
+  if (name === 'miner' || name === 'staking')
+    return argument === '' ? { page: name } : { page: name, address: argument };
   if (name === 'blocks') return argument === '' ? { page: 'blocks' } : { page: 'blocks', block: argument };
   const found = PAGES.find((entry) => entry.page === name);
   return { page: (found?.page ?? 'pool') as 'pool' };

@@ -1,4 +1,4 @@
-/** The few reads of a node's public API that checking a proof needs. The page admits nodes on the reader's own machine only. */
+/** The few reads of a node's public API that checking a proof and looking at stake need. The page admits nodes on the reader's own machine only. */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 
 const REMEMBERED = 'svc-check-node';
@@ -22,15 +22,31 @@ export function rememberCheckNode(url: string): void {
 }
 
 async function call<T>(base: string, path: string, body?: object): Promise<T> {
-  const response = await fetch(`${base.replace(/\/+$/, '')}${path}`, {
+  const response = await ask(base, path, body);
+  if (!response.ok) throw new Error(`the node answered with status ${response.status}`);
+  return (await response.json()) as T;
+}
+
+const ask = (base: string, path: string, body: object | undefined): Promise<Response> =>
+  fetch(`${base.replace(/\/+$/, '')}${path}`, {
     signal: AbortSignal.timeout(TIMEOUT_MILLIS),
     redirect: 'error',
     ...(body === undefined
       ? {}
       : { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
   });
-  if (!response.ok) throw new Error(`the node answered with status ${response.status}`);
-  return (await response.json()) as T;
+
+/** The same for people: what the node says is wrong, or what may be wrong when nobody answers. */
+export async function nodeCall<T>(base: string, path: string, body?: object): Promise<T> {
+  let response: Response;
+  try {
+    response = await ask(base, path, body);
+  } catch {
+    throw new Error('No node answers there, or it does not admit this page.');
+  }
+  const answer = (await response.json().catch(() => undefined)) as (T & { error?: { message?: string } }) | undefined;
+  if (response.ok && answer !== undefined) return answer;
+  throw new Error(`The node answers: ${answer?.error?.message ?? `status ${response.status}`}.`);
 }
 
 export const nodeReads = (base: string): NonNullable<BooksSources['node']> => ({

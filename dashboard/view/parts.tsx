@@ -1,7 +1,6 @@
 /** Small pieces that every page is made of. Text from outside goes in as text nodes only. */
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import type { PoolError } from '../data/client.ts';
 import { coins, count, minute, shortId, time } from '../format.ts';
 import { linkTo } from '../router.ts';
 
@@ -47,7 +46,7 @@ export function Placeholder({
   loading,
   empty,
 }: {
-  error: PoolError | undefined;
+  error: Pick<Error, 'message'> | undefined;
   loading: boolean;
   empty: string;
 }) {

@@ -49,6 +49,7 @@ const pages = (): [string, RegExp][] => [
   [`#/blocks/${paidBlock}`, /Reward\s*[\d.,]+ coins/],
   ['#/payments', /finalized/],
   ['#/connect', new RegExp(`stratum\\+tcp://127\\.0\\.0\\.1:${stack.ports.pplns}`)],
+  ['#/staking', /Node to read from/],
   ['#/mine', /I agree that this page mines/],
   ['#/operator', /Operator token/],
 ];

@@ -32,3 +32,29 @@ test('a heartbeat that its epoch leaves behind is void with the epoch: the next 
   await bed.beat();
   expect((await bed.api.client.stakingValidator({ id: validator })).validator.heartbeat_epoch).toBe(2);
 });
+
+test('an epoch that begins between quote and call: the change is in force as many epochs after it as the rules say', async () => {
+  const { bed, wallet, validator } = await operator([150_000n * COIN, COIN, COIN, COIN]);
+  const commission = { validator, commission_bps: 100, request_id: 'commission' };
+  const rotate = { validator, consensus_key_index: 2_147_483_646, overlay_endpoint_hex: toHex(anEndpoint(4)) };
+  const quotes = [
+    await wallet.call('validator_commission', { ...commission, dry_run: true }),
+    await wallet.call('validator_rotate', { ...rotate, request_id: 'rotate', dry_run: true }),
+  ];
+  expect(quotes.map(({ from_epoch }) => from_epoch)).toEqual([14, 2]);
+  await bed.sealToEpoch(1);
+  await wallet.turn();
+  await wallet.call('validator_commission', commission);
+  // Signed in one epoch, executed in the next: what counts is the cut.
+  await bed.sealTo(2 * INTERVAL);
+  await wallet.turn();
+  await bed.beat();
+  await wallet.turn();
+  await wallet.call('validator_rotate', { ...rotate, request_id: 'rotate' });
+  await bed.beat();
+  expect((await bed.api.client.stakingValidator({ id: validator })).validator).toMatchObject({
+    commission_bps: 500,
+    pending_commission: { commission_bps: 100, epoch: 16 },
+    pending_consensus_key_epoch: 4,
+  });
+});
