@@ -3,7 +3,7 @@
  * node's public API has a check here that runs against a real node; rows of other programs, and what has no meaning on a
  * development chain yet, are named with where they belong. docs/conformance.md is made from this list.
  */
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { NODE_LIMITS, PUBLIC_LIMITS } from '../../node/api/api-limits.ts';
 import { developmentKey } from '../../node/development.ts';
@@ -127,6 +127,14 @@ const tested = (table: string, row: string, where: string, checkRow: Check): Row
   check: checkRow,
   note: where,
 });
+/** A row that a test of another file is called after: `title: row`, or one of several rows there. */
+const named = (table: string, title: string, row: string, where: string): Row =>
+  tested(table, title === table ? row : `${title}: ${row}`, where, () => {
+    const text = readFileSync(new URL(`../../${where}`, import.meta.url), 'utf8');
+    const titles = text.matchAll(/^test\(\s*(['"])(.*?)\1,/gm);
+    const called = [...titles].map(([, , name = '']) => name).filter((name) => name.startsWith(`${title}: `));
+    expect(called.filter((name) => name.includes(row))).not.toEqual([]);
+  });
 const elsewhere = (table: string, row: string, note: string): Row => ({ table, row, state: 'elsewhere', note });
 const notYet = (table: string, row: string, note: string): Row => ({ table, row, state: 'not yet', note });
 const columns = (row: string, field: keyof typeof NODE_LIMITS.socket, node: number, service: number): Row =>
@@ -321,27 +329,26 @@ const ROWS: readonly Row[] = [
     'groups Wallet, Addresses, Incoming, Outgoing, Ownership, Events',
     'the wallet daemon; test/wallet/rpc/specification.test.ts',
   ),
-  elsewhere(
-    'Methods of the wallet daemon',
-    'group Staking: `validators`, `positions`, `stake`, `unstake`, `withdraw`',
-    'the wallet daemon; test/wallet/staking/rows.test.ts',
+  ...['validators', 'positions', 'stake', 'unstake', 'withdraw'].map((name) =>
+    named('Methods of the wallet daemon', 'Staking', `\`${name}\``, 'test/wallet/staking/rows.test.ts'),
   ),
-  elsewhere(
-    'Operator commands',
-    '`svc-wallet validator-register`, `positions`, `validators`, `reward-address`',
-    'test/wallet/staking/operator-rows.slow.test.ts',
-  ),
-  elsewhere(
-    'Operator commands',
-    '`svc-wallet validator-heartbeat`, `validator-rotate`, `validator-endpoint`, `validator-commission`, `validator-exit`',
-    'test/wallet/staking/operator-changes.slow.test.ts, test/wallet/staking/operator-restart.slow.test.ts',
-  ),
-  elsewhere('Operator commands', '`svcd validator-endpoint`', 'test/consensus/overlay-key.test.ts'),
-  elsewhere(
-    'Operator commands',
-    '`svc-wallet validator-key-export`, `validator-heartbeat-fee-key-export`',
-    'test/wallet/staking/key-files.slow.test.ts',
-  ),
+  ...(
+    [
+      ['`svcd run --metrics-bind`', 'test/node/metrics-bind.slow.test.ts'],
+      ['`svcd validator-endpoint`', 'test/consensus/overlay-key.test.ts'],
+      ['`validator-register`', 'test/wallet/staking/operator-rows.slow.test.ts'],
+      ['`positions`, `validators`', 'test/wallet/staking/operator-rows.slow.test.ts'],
+      ['`validator-key-export`', 'test/wallet/staking/key-files.slow.test.ts'],
+      ['`validator-heartbeat-fee-key-export`', 'test/wallet/staking/key-files.slow.test.ts'],
+      ['`validator-heartbeat`', 'test/wallet/staking/operator-changes.slow.test.ts'],
+      ['`reward-address`', 'test/wallet/staking/operator-rows.slow.test.ts'],
+      ['`validator-rotate`', 'test/wallet/staking/operator-changes.slow.test.ts'],
+      ['`validator-endpoint`', 'test/wallet/staking/operator-changes.slow.test.ts'],
+      ['`validator-commission`', 'test/wallet/staking/operator-changes.slow.test.ts'],
+      ['`validator-exit`', 'test/wallet/staking/operator-changes.slow.test.ts'],
+    ] as const
+  ).map(([row, where]) => named('Operator commands', 'Operator commands', row, where)),
+  shownBy('Operator commands', 'all of them, as docs/validator.md has them', 'test/stack/validator-page.slow.test.ts'),
   elsewhere('Events: wallet daemon', 'every row', 'the wallet daemon; test/wallet'),
 
   tested('Errors: HTTP', '429', 'test/api/http.test.ts', () => {
@@ -407,7 +414,7 @@ const ROWS: readonly Row[] = [
     'Validator routes, minimum self-bond, commission, unbonding, commission delay',
     'test/consensus/overlay-key.test.ts, test/wallet/staking, test/staking/model.test.ts',
   ),
-  notYet('Limits', 'Committee size', 'kept by ledger rule 63, but no test has more than 64 validators'),
+  named('Limits', 'Limits', '`Committee size`', 'test/staking/committee.test.ts'),
 
   columns('Subscriptions: 64, 64', 'subscriptions', 64, 64),
   columns('Watched addresses: 512, 512', 'watchedAddresses', 512, 512),
