@@ -1,7 +1,7 @@
 /**
  * The specification's tables, row by row: endpoints, page sizes, sockets, frames, topics, events, errors, limits, authentication. Each row of the
- * node's public API has a check here that runs against a real node; rows of other programs, and what has no meaning on a
- * development chain yet, are named with where they belong. docs/conformance.md is made from this list.
+ * node's public API has a check here that runs against a real node; rows of other programs are named with
+ * where they belong. docs/conformance.md is made from this list.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -20,7 +20,7 @@ import { MODULE_ROWS } from './module-rows.ts';
 type Check = (bed: ApiBed) => Promise<void> | void;
 type Row =
   | { readonly table: string; readonly row: string; readonly check: Check; readonly note?: string }
-  /** `elsewhere`: another program's row. `not yet`: has no meaning on a chain whose validators are embedded. */
+  /** `elsewhere`: another program's row. */
   | { readonly table: string; readonly row: string; readonly state: 'elsewhere' | 'not yet'; readonly note: string };
 
 let bed: ApiBed;
@@ -457,10 +457,14 @@ const ROWS: readonly Row[] = [
   tested('Resources', 'Node status: `update_required`, `update_announced`', 'test/api/routes.test.ts', async () => {
     expect(await answers('nodeStatus')).toMatchObject({ update_required: false, update_announced: false });
   }),
-  notYet(
+  tested(
     'Resources',
-    'Node sync: `best_peer_height`, `peers`',
-    'a node of a development chain has no peers: null and 0',
+    'Node sync: `best_peer_height`, `behind_by`, `peers`',
+    'test/network/sync.test.ts; null and 0 for a node without peers',
+    async () => {
+      expect(existsSync(new URL('../network/sync.test.ts', import.meta.url))).toBe(true);
+      expect(await answers('nodeSync')).toMatchObject({ best_peer_height: null, peers: 0 });
+    },
   ),
   shownBy(
     'Resources',

@@ -40,7 +40,7 @@ test('Operator commands: `svcd run --metrics-bind`', { timeout: 180_000 }, async
   const child = spawn(
     process.execPath,
     [MAIN, 'run', ...words, '--metrics-bind', `127.0.0.1:${port}`, '--log-file', logFile],
-    { env: { ...process.env, RUST_LOG: 'warn,node.pow=info' }, stdio: ['ignore', 'pipe', 'pipe'] },
+    { env: { ...process.env, RUST_LOG: 'warn,node.chain=info' }, stdio: ['ignore', 'pipe', 'pipe'] },
   );
   const gone = new Promise((resolve) => child.once('exit', resolve));
   onTestFinished(async () => {
@@ -66,7 +66,7 @@ test('Operator commands: `svcd run --metrics-bind`', { timeout: 180_000 }, async
   expect((await at('/v1/node/sync')).status).toBe(404);
   expect((await at('/metrics', 'POST')).status).toBe(405);
   // One module says more than the others, and all of it is in the file.
-  await expect.poll(() => readFileSync(logFile, 'utf8')).toMatch(/INFO {2}node\.pow: /);
-  expect(readFileSync(logFile, 'utf8')).not.toMatch(/INFO {2}node(?!\.pow)/);
+  await expect.poll(() => readFileSync(logFile, 'utf8')).toMatch(/INFO {2}node\.chain: chain open/);
+  expect(readFileSync(logFile, 'utf8')).not.toMatch(/INFO {2}node(?!\.chain)/);
   expect(said).toBe('');
 });
