@@ -16,10 +16,13 @@ const PAGE = 200;
 const MAX_ROWS = 2_000_000;
 const MAX_CURSOR = 256;
 const MAX_TRIES = 20;
+/** How often a request is made whose connection is lost: a pool or a proxy that starts again is back within seconds. */
+const MAX_LOST = 4;
 /** Pages are far smaller. A list's head stands on each of its pages and has all parts of the window. */
 const ANSWER_BYTES = 512 * 1024;
 const LIST_BYTES = 8 * 1024 * 1024;
-export const newerAnswers = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, NEWER_MILLIS));
+const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis));
+export const newerAnswers = (): Promise<void> => pause(NEWER_MILLIS);
 
 export type ReadLimits = {
   /** For one answer, with its body. */
@@ -48,7 +51,8 @@ export function publicPool(url: string, limits: ReadLimits = READ_LIMITS): Books
   const { fetch } = apiClientDependencies();
   const ends = steadyNow() + limits.totalMillis;
   let isFound = false;
-  const once = async (path: string) => {
+  /** Undefined when the connection was lost and the request is made again. */
+  const once = async (path: string, tries: number) => {
     const left = ends - steadyNow();
     if (left <= 0) throw new PoolSilence('the pool takes too long to be read');
     const signal = AbortSignal.timeout(Math.ceil(Math.min(limits.answerMillis, left)));
@@ -57,15 +61,22 @@ export function publicPool(url: string, limits: ReadLimits = READ_LIMITS): Books
       return { answer, bytes: await answer.arrayBuffer() };
     } catch (error) {
       const why = whyOf(error as Error);
-      const remedy = REDIRECTED.test(why) ? '; it sends callers elsewhere: name that address' : '';
-      // A pool that has answered before is there.
+      const isRedirect = REDIRECTED.test(why);
+      const remedy = isRedirect ? '; it sends callers elsewhere: name that address' : '';
+      // A pool that has answered before is there. One that took all its time was asked long enough.
+      if (isFound && !isRedirect && !signal.aborted && tries < MAX_LOST) return undefined;
       if (isFound) throw new PoolSilence(`${path}: no answer: ${why}`);
       throw new PoolError('pool_unreachable', `no answer from ${base}/api/v1/${path}: ${why}${remedy}`);
     }
   };
   return async (path) => {
     for (let tries = 1; ; tries++) {
-      const { answer, bytes } = await once(path);
+      const given = await once(path, tries);
+      if (given === undefined) {
+        await pause(Math.min(limits.waitMillis, 1_000 * tries));
+        continue;
+      }
+      const { answer, bytes } = given;
       if (answer.status >= 200 && answer.status < 300) {
         isFound = true;
         const most = path.startsWith('proofs/') ? LIST_BYTES : ANSWER_BYTES;
@@ -76,7 +87,7 @@ export function publicPool(url: string, limits: ReadLimits = READ_LIMITS): Books
       if (isBusy && tries < MAX_TRIES) {
         const seconds = Number(answer.headers.get('retry-after') ?? 1);
         const wait = Math.min(limits.waitMillis, Math.max(1, Number.isFinite(seconds) ? seconds : 1) * 1_000);
-        await new Promise((resolve) => setTimeout(resolve, wait));
+        await pause(wait);
         continue;
       }
       const says = `${path}: the pool answered with status ${answer.status}`;

@@ -4,7 +4,6 @@
  */
 
 import { parseAtoms } from '../../protocol/amount.ts';
-import { ApiError } from '../../protocol/api/client-calls.ts';
 import { type BooksSources, type CommitmentRow, gatherEvidence } from '../../protocol/books-evidence.ts';
 import { type BooksService, FIRST_CHAIN, type SliceRecord } from '../../protocol/books-slice.ts';
 import { judgeList, type NotChecked, recordsFault } from '../../protocol/books-verdict.ts';
@@ -21,9 +20,10 @@ import { type Finding, Findings, REMEDIES } from './findings.ts';
 import { auditNumbers, CommitmentAudit, type Reached, readCommitments } from './public-commitments.ts';
 import { type AddressMoney, auditMoney, type MoneyReport, readAddressMoney } from './public-money.ts';
 import { auditOutputs, auditSums, PaymentsUnderWay, paidByTransaction, readPayments } from './public-payments.ts';
-import { PoolSilence, pagesOf } from './public-reads.ts';
+import { pagesOf } from './public-reads.ts';
 import { auditRewards, CreditedBlocks, type OpenRewards } from './public-rewards.ts';
 import { type PublishedRecord, readLeaf, readRecord } from './public-rows.ts';
+import { AuditSections } from './public-sections.ts';
 import { type ReadTerms, readTerms } from './public-terms.ts';
 
 /**
@@ -99,7 +99,8 @@ class PublicAudit {
   #terms: ReadTerms | undefined;
   /** The newest cut that the books had taken in before records were read, as the pool says: what was due by then is in the records. */
   #reached = 0;
-  readonly #notChecked: string[] = [];
+  readonly #sections: AuditSections;
+  readonly #notChecked: string[];
   readonly #suspicions: Suspicion[] = [];
   /** Lists of one service ask for the same pages again and again. */
   readonly #answers = new BoundedMap<string, Promise<unknown>>(KEPT_ANSWERS);
@@ -108,15 +109,21 @@ class PublicAudit {
     this.#sources = sources;
     this.#settle = settle;
     this.#findings = findings;
+    this.#sections = new AuditSections(findings);
+    this.#notChecked = this.#sections.notChecked;
     this.#blocks = new CreditedBlocks(findings);
   }
 
   #pool = (path: string): Promise<unknown> => {
     if (path === 'terms') return this.#readTerms();
     if (!path.startsWith('slices/')) return this.#sources.pool(path);
-    const known = this.#answers.get(path) ?? this.#sources.pool(path);
-    this.#answers.set(path, known);
-    return known;
+    const known = this.#answers.get(path);
+    if (known !== undefined) return known;
+    const asked = this.#sources.pool(path);
+    this.#answers.set(path, asked);
+    // What was lost once may be there when it is asked for again.
+    asked.catch(() => this.#answers.delete(path));
+    return asked;
   };
 
   /** A pool has one address and one network: what is looked up under the one must not be judged under another. */
@@ -141,13 +148,14 @@ class PublicAudit {
     const money =
       node === null
         ? undefined
-        : await this.#section('the pool’s address', () => readAddressMoney(node, terms.address), undefined);
+        : await this.#sections.run('the pool’s address', () => readAddressMoney(node, terms.address), undefined);
     if (money !== undefined) await this.#settle();
-    const payments = await this.#section('payments', () => readPayments(pool, network), []);
-    const commitments = await this.#section('commitments', () => readCommitments(pool), []);
-    this.#reached = (await this.#section('terms', () => this.#readTerms(), terms)).height ?? 0;
+    const payments = await this.#sections.run('payments', () => readPayments(pool, network), [], 'payments');
+    const commitments = await this.#sections.run('commitments', () => readCommitments(pool), [], 'commitments');
+    this.#reached = (await this.#sections.run('terms', () => this.#readTerms(), terms)).height ?? 0;
     await this.#settle();
-    for (const service of SERVICES) await this.#section(`slices of ${service}`, () => this.#slices(service), undefined);
+    for (const service of SERVICES)
+      await this.#sections.run(`slices of ${service}`, () => this.#slices(service), undefined, 'slices');
     const [unread] = this.#targetless;
     if (unread !== undefined)
       this.#notChecked.push(
@@ -155,9 +163,10 @@ class PublicAudit {
       );
     for (const service of SERVICES)
       for (const record of this.#records.get(service) ?? [])
-        if (record.isListed) await this.#section(nameOf(record), () => this.#list(record), undefined);
+        if (record.isListed) await this.#sections.run(nameOf(record), () => this.#list(record), undefined, 'lists');
     auditNumbers(commitments, findings);
-    auditSums(payments, this.#credited, findings);
+    if (this.#sections.have('what each account was paid', ['slices', 'lists']))
+      auditSums(payments, this.#credited, findings);
     const spent = node === null || money === undefined ? null : await this.#ledger(money, payments, commitments);
     if (node === null) this.#notChecked.push(WITHOUT_A_NODE);
     const uncredited = money === undefined ? null : await this.#rewards(money);
@@ -183,20 +192,6 @@ class PublicAudit {
     };
   }
 
-  /** Who does not answer is not checked; an answer that says nothing of use is a finding. A pool that never answered ends the audit. */
-  async #section<T>(what: string, work: () => Promise<T>, otherwise: T): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      if (error instanceof PoolError) throw error;
-      const { message } = error as Error;
-      const isSilence = error instanceof ApiError || error instanceof PoolSilence;
-      if (isSilence) this.#notChecked.push(`${what}: ${message}`);
-      else this.#findings.add(what, 'cannot be audited', message, REMEDIES.failed);
-      return otherwise;
-    }
-  }
-
   async #firstTerms(): Promise<ReadTerms> {
     try {
       return await this.#readTerms();
@@ -220,6 +215,7 @@ class PublicAudit {
       this.#notChecked.push(`cuts ${this.#reached + 1} to ${money.height}: the pool’s books have not taken them in`);
     const behind = money.height - this.#reached;
     if (behind > MAX_BEHIND) this.#suspicions.push({ name: 'books_behind', says: `by ${behind} cuts` });
+    if (!this.#sections.have('rewards', ['slices', 'lists'])) return null;
     const reads = {
       pool: this.#sources.pool,
       records: this.#records,
@@ -227,7 +223,7 @@ class PublicAudit {
       height: Math.min(this.#reached, money.height),
       now: () => heightOf(this.#sources.node as NonNullable<BooksSources['node']>, money),
     };
-    const open = await this.#section('rewards', () => auditRewards(money, reads, this.#findings), null);
+    const open = await this.#sections.run('rewards', () => auditRewards(money, reads, this.#findings), null);
     if (open === null) return null;
     this.#isFollowed = true;
     this.#notChecked.push(...open.notChecked);
@@ -255,26 +251,27 @@ class PublicAudit {
     const node = this.#sources.node as NonNullable<BooksSources['node']>;
     const cuts = new CutReader(node);
     // The pool may have paid since its address was read: the node has gone on as well.
-    const through = await this.#section('the pool’s address', () => heightOf(node, money), money.height);
+    const through = await this.#sections.run('the pool’s address', () => heightOf(node, money), money.height);
     const { address } = money;
     const carried = new CommitmentAudit(this.#records, cuts, this.#bookReach(), findings);
+    const hasRecords = this.#sections.have('what payouts carry', ['slices']);
+    const listed = () => (hasRecords ? carried.listed(commitments, through) : Promise.resolve(0));
     const beyond =
-      (await this.#section('commitments', () => carried.listed(commitments, through), 0)) +
-      (await this.#section('payments', () => auditOutputs(payments, cuts, { through, address }, findings), 0));
+      (await this.#sections.run('commitments', listed, 0, 'commitments')) +
+      (await this.#sections.run('payments', () => auditOutputs(payments, cuts, { through, address }, findings), 0));
     if (beyond > 0)
       this.#notChecked.push(`${beyond} payouts and payments in cuts after ${through}: the node has not read them`);
     const paid = paidByTransaction(payments);
     const underWay = new PaymentsUnderWay(payments, paid);
-    const noted = await this.#section(
-      'commitments',
-      () => carried.unlisted(commitments, money, { underWay, paid }),
-      [],
-    );
+    if (!hasRecords || !this.#sections.have('what left the pool’s address', ['payments', 'commitments'])) return null;
+    const unlisted = () => carried.unlisted(commitments, money, { underWay, paid });
+    const noted = await this.#sections.run('what left the pool’s address', unlisted, [], 'spends');
     for (const each of noted) this.#notChecked.push(`${each}: the pool says that it is still under way`);
     this.#notChecked.push(...carried.notChecked);
     const stale = carried.stale;
     if (stale !== undefined) this.#notChecked.push(stale);
-    return this.#section(
+    if (!this.#sections.have('money that left the pool’s address', ['lists', 'spends'])) return null;
+    return this.#sections.run(
       'what left the pool’s address',
       () => auditMoney(money, cuts, { paid, fees: this.#fees, unreached: carried.unreached }, findings),
       null,
@@ -305,8 +302,8 @@ class PublicAudit {
     const fault = recordsFault(records, service, terms);
     if (fault !== undefined) findings.add(`records of ${service}`, 'published', `false: ${fault}`, REMEDIES.published);
     for (const record of records) {
-      await this.#section(nameOf(record), () => this.#leaves(record), undefined);
-      await this.#section(nameOf(record), () => this.#target(record), undefined);
+      await this.#sections.run(nameOf(record), () => this.#leaves(record), undefined);
+      await this.#sections.run(nameOf(record), () => this.#target(record), undefined);
     }
   }
 

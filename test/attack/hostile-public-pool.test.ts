@@ -217,3 +217,19 @@ test('a pool that is always busy is given up, and nothing is called false for it
     expect(report).toMatchObject({ verdict: 'unchecked', differences: 0 });
   }
 });
+
+test('a connection that is lost once is made again; one that is always lost is given up, and nothing is called false for it', async () => {
+  const seen = new Map<string, number>();
+  const losing = (most: number): Answer => {
+    seen.clear();
+    return (path, _, request) => {
+      const times = (seen.get(path) ?? 0) + 1;
+      seen.set(path, times);
+      if (path !== 'terms' && times <= most) request.destroy();
+      return undefined;
+    };
+  };
+  expect(await audited(losing(1))).toMatchObject({ verdict: 'holds', not_checked: [] });
+  expect(await audited(losing(Number.POSITIVE_INFINITY))).toMatchObject({ verdict: 'unchecked', differences: 0 });
+  for (const [path, times] of seen) if (path !== 'terms') expect([path, times]).toEqual([path, 4]);
+});

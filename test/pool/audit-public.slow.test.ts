@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { LedgerReads } from '../../pool/audit/ledger.ts';
 import { auditPublic, WITHOUT_A_NODE } from '../../pool/audit/public.ts';
+import { PoolSilence } from '../../pool/audit/public-reads.ts';
 import { publicReportText } from '../../pool/audit/report.ts';
 import type { Sql } from '../../pool/database/connect.ts';
 import { formatAddress } from '../../protocol/address.ts';
@@ -242,4 +243,46 @@ test('a node that lacks something is no proof against the pool', async () => {
   const report = await auditAgainst(lacking as never);
   expect(report).toMatchObject({ verdict: 'unchecked', differences: 0 });
   expect(report.not_checked.join()).toContain('pruned');
+});
+
+/** One audit for each kind of request, in which the last of that kind is lost. */
+async function eachLost(
+  run: (lost: (name: string) => void) => Promise<{ readonly verdict: string; readonly findings: readonly unknown[] }>,
+) {
+  const counts = new Map<string, number>();
+  const kindOf = (name: string) => name.replaceAll(/\d+/g, 'N');
+  await run((name) => counts.set(kindOf(name), (counts.get(kindOf(name)) ?? 0) + 1));
+  for (const [kind, last] of counts) {
+    let count = 0;
+    const { verdict, findings } = await run((name) => {
+      if (kindOf(name) === kind && ++count === last) throw new PoolSilence(`${kind} is lost`);
+    });
+    expect([kind, verdict === 'false', findings]).toEqual([kind, false, []]);
+  }
+  return [...counts.keys()];
+}
+
+test('one lost answer of an honest pool, whichever it is: what rests on it is not checked, and nothing is false', async () => {
+  const kinds = await eachLost((lost) =>
+    auditOf(books.sql, (path, answer) => {
+      if (path !== 'terms') lost(path.split('?')[0] as string);
+      return answer;
+    }),
+  );
+  expect(kinds).toContain('payments');
+  expect(kinds).toContain('proofs/solo/N/list');
+});
+
+test('one lost answer of the node, whichever it is: nothing is false', async () => {
+  const kinds = await eachLost((lost) => {
+    const calls = Object.entries(ledger).map(([name, call]) => [
+      name,
+      async (asked: never) => {
+        lost(name);
+        return (call as (asked: never) => Promise<unknown>)(asked);
+      },
+    ]);
+    return auditAgainst(Object.fromEntries(calls) as never);
+  });
+  expect(kinds).toContain('addressChanges');
 });

@@ -1,0 +1,43 @@
+/**
+ * Parts of the public audit. Who does not answer is not checked, and neither is what rests on that answer: a payment that was not read must not look like theft. An
+ * answer that says nothing of use is a finding.
+ */
+import { ApiError } from '../../protocol/api/client-calls.ts';
+import { PoolError } from '../pool-error.ts';
+import { type Findings, REMEDIES } from './findings.ts';
+import { PoolSilence } from './public-reads.ts';
+
+/** What other parts rest on. */
+export type AuditPart = 'payments' | 'commitments' | 'slices' | 'lists' | 'spends';
+
+export class AuditSections {
+  readonly notChecked: string[] = [];
+  readonly #findings: Findings;
+  readonly #unread = new Set<AuditPart>();
+
+  constructor(findings: Findings) {
+    this.#findings = findings;
+  }
+
+  /** A pool that never answered ends the audit. */
+  async run<T>(what: string, work: () => Promise<T>, otherwise: T, part?: AuditPart): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof PoolError) throw error;
+      if (part !== undefined) this.#unread.add(part);
+      const { message } = error as Error;
+      const isSilence = error instanceof ApiError || error instanceof PoolSilence;
+      if (isSilence) this.notChecked.push(`${what}: ${message}`);
+      else this.#findings.add(what, 'cannot be audited', message, REMEDIES.failed);
+      return otherwise;
+    }
+  }
+
+  /** Whether all of these parts were read wholly; where one was not, `what` is told as not checked. */
+  have(what: string, parts: readonly AuditPart[]): boolean {
+    const unread = parts.filter((part) => this.#unread.has(part));
+    if (unread.length > 0) this.notChecked.push(`${what}: ${unread.join(', ')} could not all be read`);
+    return unread.length === 0;
+  }
+}
