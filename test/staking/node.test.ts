@@ -187,6 +187,36 @@ test('slots: one of a kind waits, a stranger blocks nobody, and a cut clears wha
   expect(left.filter((type) => type === 2 || type === 6 || type === 10)).toEqual([]);
 });
 
+test('what waits leaves with the cut that made it impossible, and a heartbeat with its epoch', async () => {
+  await does(register());
+  const position = positionOf(await does(bond(), dora));
+  await bed.seal(INTERVAL - bed.node.chain.head().height - 1);
+  const epoch = epochNow();
+  expect(codeOf(await send({ name: 'exit', validator: bertId }, { signer: bert }))).toBe('accepted');
+  await bed.mine(miner);
+  // The exit is in a block; these come after it and are in none.
+  const late: [StakingOperation, Signing['signer']][] = [
+    [bond(), dora],
+    [{ name: 'unbond', position, amount: 0n }, dora],
+    [{ name: 'reward_address', position: selfBondId(bertId), address: dora.address }, bert],
+    [{ name: 'heartbeat', validator: bertId, epoch }, bertsKey],
+    [rotation(bed.node.chain, bertId, developmentKey('bert two'), bert), bert],
+    [newEndpoint(bed.node.chain, bertId, anEndpoint(9), bertsKey), bert],
+    [{ name: 'commission', validator: bertId, commission: 10 }, bert],
+    [{ name: 'heartbeat', validator: zeroId, epoch }, zero],
+  ];
+  for (const [operation, signer] of late)
+    expect([operation.name, codeOf(await send(operation, { signer }))]).toEqual([operation.name, 'accepted']);
+  const waiting = () => [...bed.node.mempool.list()].map(({ body }) => body.operation?.type).sort();
+  expect((await bed.seal()).transactions.map(({ outcome }) => outcome)).toEqual(['executed']);
+  // An address can be changed at any time, and the other validator is not concerned.
+  expect(waiting()).toEqual([5, 6]);
+  await bed.seal((epoch + 1) * INTERVAL - 2 - bed.node.chain.head().height);
+  expect(waiting()).toEqual([5, 6]);
+  await bed.seal();
+  expect([epochNow(), waiting()]).toEqual([epoch + 1, [5]]);
+});
+
 test('equivocation: the self-bond and a tenth of each delegation burn, and nothing else is touched', async () => {
   await does(register());
   const delegations = [
