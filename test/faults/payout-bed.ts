@@ -16,7 +16,8 @@ import { pattern } from '../../vectors/generate/pattern.ts';
 import { type PostgresServer, startPostgresServer } from '../pool/postgres-server.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
-import { ChainBed, COIN, DaemonProcess, WalletFiles } from '../wallet/wallet-bed.ts';
+import { ChainBed, COIN, DaemonProcess } from '../wallet/wallet-bed.ts';
+import { WalletFiles } from '../wallet/wallet-files.ts';
 import { creditAccount } from './credit-account.ts';
 
 export const MINIMUM = COIN / 10n;

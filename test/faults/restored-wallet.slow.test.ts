@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { formatAddress } from '../../protocol/address.ts';
 import { temporaryDirectory } from '../temporary.ts';
-import { ChainBed, COIN, DaemonProcess, WalletFiles } from '../wallet/wallet-bed.ts';
+import { ChainBed, COIN, DaemonProcess } from '../wallet/wallet-bed.ts';
+import { WalletFiles } from '../wallet/wallet-files.ts';
 
 const stranger = formatAddress(new Uint8Array(49).fill(9, 1), 'development');
 const order = { to: stranger, amount: '3', request_id: 'withdrawal 17' };

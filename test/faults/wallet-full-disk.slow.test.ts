@@ -8,7 +8,8 @@ import { createWalletClient } from '../../pool/payout/wallet-client.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { smallDisk } from '../pool/small-disk.ts';
 import { temporaryDirectory } from '../temporary.ts';
-import { ChainBed, COIN, DaemonProcess, WalletFiles } from '../wallet/wallet-bed.ts';
+import { ChainBed, COIN, DaemonProcess } from '../wallet/wallet-bed.ts';
+import { WalletFiles } from '../wallet/wallet-files.ts';
 
 const stranger = formatAddress(new Uint8Array(49).fill(9, 1), 'development');
 

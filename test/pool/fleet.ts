@@ -6,9 +6,9 @@ import { connectDatabase, type Sql } from '../../pool/database/connect.ts';
 import { poolSecret } from '../../pool/shared/pool-secret.ts';
 import { redisKeys } from '../../pool/shared/redis.ts';
 import { Seal } from '../../pool/shared/seal.ts';
-import { runToEnd } from '../../stack/process.ts';
 import { Program } from '../bridge/program.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { WalletFiles } from '../wallet/wallet-files.ts';
 import { type PostgresServer, startPostgresServer } from './postgres-server.ts';
 import { type RedisServer, startRedisServer } from './redis-server.ts';
 
@@ -58,8 +58,9 @@ export class Fleet {
     ]);
     const api = `http://${HOST}:${await node.until(/public API address=127.0.0.1:(\d+)/)}`;
     const mining = `http://${HOST}:${await node.until(/mining listener address=127.0.0.1:(\d+)/)}`;
-    const file = join(directory, 'wallet.json');
-    await runToEnd('svc-wallet', ['init', '--file', file, '--network', 'development', '--generate-password', '--json']);
+    const made = new WalletFiles(directory);
+    await made.write();
+    const { file } = made;
     const wallet = new Program('svc-wallet', ['daemon', '--file', file, '--service', api, '--listen', ANY]);
     const daemon = `http://${HOST}:${await wallet.until(/wallet daemon ready listen=127.0.0.1:(\d+)/)}`;
     return new Fleet({ redis, postgres, directory, api }, [

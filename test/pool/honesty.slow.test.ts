@@ -38,7 +38,8 @@ class Miner {
     this.dataDir = temporaryDirectory();
     this.#words = [
       ...urls.flatMap((url) => ['-o', url]),
-      ...['-u', user, '-p', 'd=4000', '--no-gpu', '--cpu-threads', '1', '--data-dir', this.dataDir, '--pool-api', api],
+      ...['-u', user, '-p', 'd=1200', '--no-gpu', '--cpu-threads', '1', '--throttle', '30'],
+      ...['--data-dir', this.dataDir, '--pool-api', api],
       ...['--api-listen', '127.0.0.1:0', '--metrics-listen', 'off', ...more],
     ];
     this.running = this.#start();

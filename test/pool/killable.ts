@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { connectDatabase, type Sql } from '../../pool/database/connect.ts';
 import { freePorts } from '../../runtime/free-port.ts';
-import { runToEnd } from '../../stack/process.ts';
 import { Program } from '../bridge/program.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { WalletFiles } from '../wallet/wallet-files.ts';
 import { bringCluster } from './ready-cluster.ts';
 
 const HOST = '127.0.0.1';
@@ -25,6 +25,7 @@ export type KillableOptions = {
 export class KillableStack {
   readonly poolDirectory: string;
   readonly #nodeDirectory: string;
+  readonly #directory: string;
   readonly #walletFile: string;
   #node: Program | undefined;
   #wallet: Program | undefined;
@@ -41,6 +42,7 @@ export class KillableStack {
   constructor(options: Partial<KillableOptions> = {}) {
     this.#options = { cutMillis: 100, initialWork: 100, minimumWork: 50, ...options };
     const directory = temporaryDirectory();
+    this.#directory = directory;
     this.poolDirectory = join(directory, 'pool');
     this.#nodeDirectory = join(directory, 'node');
     this.#walletFile = join(directory, 'wallet.json');
@@ -68,8 +70,7 @@ export class KillableStack {
     Object.assign(this.#fixed, { api: `${HOST}:${api}`, mining: `${HOST}:${mining}`, wallet: `${HOST}:${wallet}` });
     await bringCluster(join(this.poolDirectory, 'database'));
     await this.#startNode();
-    const made = ['init', '--file', this.#walletFile, '--network', 'development', '--generate-password', '--json'];
-    await runToEnd('svc-wallet', made);
+    await new WalletFiles(this.#directory).write();
     await this.#startWallet();
     await this.startPool();
   }

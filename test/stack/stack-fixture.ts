@@ -23,8 +23,8 @@ import {
   walletPart,
 } from '../../stack/parts.ts';
 import { RunningPart, runToEnd } from '../../stack/process.ts';
-import { ensureWallet, minerAddress } from '../../stack/wallets.ts';
 import { bringCluster } from '../pool/ready-cluster.ts';
+import { WalletFiles } from '../wallet/wallet-files.ts';
 
 const PACE: Pace = { cutMillis: 80, sliceCuts: 12, payoutInterval: '1s' };
 
@@ -58,6 +58,7 @@ export class StackFixture {
   readonly #nodeSeenAt: StackOptions['nodeSeenAt'];
   readonly #validators: number;
   #seen: Ports;
+  #minerAddress: string | undefined;
   readonly #running = new Map<string, RunningPart>();
 
   constructor(ports: Ports, options: StackOptions) {
@@ -89,7 +90,7 @@ export class StackFixture {
     await bringCluster(join(this.files.pool, 'database'));
     for (const part of await this.#nodes()) await this.#run(part);
     this.#seen = { ...this.ports, ...(await this.#nodeSeenAt?.()) };
-    await ensureWallet(this.files.poolWallet);
+    await new WalletFiles(this.data, 'pool-wallet').write();
     await this.#run(walletPart(this.data, this.#seen));
     await this.startPool();
     return this;
@@ -129,9 +130,13 @@ export class StackFixture {
     await this.#run({ ...withWords(part, this.#minerWords), name: 'stranger' });
   }
 
+  /** Of the miner's own wallet. `npm start` asks `svc-wallet` for it, in start.slow.test.ts. */
   async minerAddress(): Promise<string> {
-    await ensureWallet(this.files.minerWallet);
-    return minerAddress(this.files.minerWallet, this.apiUrl);
+    if (this.#minerAddress !== undefined) return this.#minerAddress;
+    const wallet = new WalletFiles(this.data, 'miner-wallet');
+    await wallet.write();
+    this.#minerAddress = wallet.firstAddress;
+    return wallet.firstAddress;
   }
 
   /** Parts that have ended by themselves. */

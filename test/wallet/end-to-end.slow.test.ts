@@ -7,7 +7,8 @@ import { WebSocket } from 'ws';
 import { type Branch, WalletRoot } from '../../wallet/keys/derivation.ts';
 import { Keyring } from '../../wallet/keys/keyring.ts';
 import { readToken } from '../../wallet/rpc/token.ts';
-import { ChainBed, COIN, DaemonProcess, type Funds, runBeside, WalletFiles } from './wallet-bed.ts';
+import { ChainBed, COIN, DaemonProcess, type Funds, runBeside } from './wallet-bed.ts';
+import { WalletFiles } from './wallet-files.ts';
 
 async function setUp(funds: Funds, words: string[] = []) {
   const directory = mkdtempSync(join(tmpdir(), 'svc-wallet-'));

@@ -3,15 +3,8 @@
  * whole wallet stand on. The PoW is a plain hash; everything the wallet meets is real.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
-import { join } from 'node:path';
 import { type DevelopmentGenesis, developmentKey } from '../../node/development.ts';
 import { parseAddress } from '../../protocol/address.ts';
-import { writeDurably } from '../../runtime/durable-file.ts';
-import { WalletRoot } from '../../wallet/keys/derivation.ts';
-import { Keyring } from '../../wallet/keys/keyring.ts';
-import { phraseOfEntropy } from '../../wallet/keys/phrase.ts';
-import { sealWalletFile, writeWalletFile } from '../../wallet/keys/wallet-file.ts';
 import type { RpcAnswer } from '../../wallet/rpc/dispatch.ts';
 import { readToken } from '../../wallet/rpc/token.ts';
 import { ApiBed } from '../api/api-bed.ts';
@@ -20,28 +13,6 @@ export const program = new URL('../../wallet/main.ts', import.meta.url).pathname
 export const COIN = 100_000_000n;
 
 export type Funds = { readonly outputs: number; readonly each: bigint };
-
-/** A wallet file that opens quickly, and the address that genesis funds. */
-export class WalletFiles {
-  readonly file: string;
-  readonly phrase: string;
-  readonly firstAddress: string;
-
-  readonly #entropy = new Uint8Array(randomBytes(32));
-
-  constructor(directory: string, name = 'wallet') {
-    this.file = join(directory, `${name}.json`);
-    this.phrase = phraseOfEntropy(this.#entropy);
-    const keyring = new Keyring(new WalletRoot(this.phrase, '', 'development'));
-    this.firstAddress = keyring.addressRecord('receive', 0, 0).address;
-  }
-
-  async write(): Promise<void> {
-    const secrets = { entropy: this.#entropy, passphrase: '' };
-    await writeWalletFile(this.file, await sealWalletFile(secrets, 'development', 'test', 10));
-    await writeDurably(`${this.file}.password`, 'test\n', 0o600);
-  }
-}
 
 /** A node that funds `address` in its genesis, and a beat that mines what is in the mempool and seals a cut. */
 export class ChainBed {

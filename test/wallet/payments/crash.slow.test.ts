@@ -9,7 +9,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { formatCoins } from '../../../protocol/amount.ts';
 import { count, seed } from '../../level.ts';
 import { randomOf } from '../../random.ts';
-import { ChainBed, COIN, DaemonProcess, WalletFiles } from '../wallet-bed.ts';
+import { ChainBed, COIN, DaemonProcess } from '../wallet-bed.ts';
+import { WalletFiles } from '../wallet-files.ts';
 
 const PAYMENTS = count({ full: 40, deep: 1000 });
 const KILLS = count({ full: 8, deep: 200 });

@@ -9,7 +9,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { formatCoins, parseCoins } from '../../../protocol/amount.ts';
 import { count, seed } from '../../level.ts';
 import { randomOf } from '../../random.ts';
-import { ChainBed, COIN, DaemonProcess, WalletFiles } from '../wallet-bed.ts';
+import { ChainBed, COIN, DaemonProcess } from '../wallet-bed.ts';
+import { WalletFiles } from '../wallet-files.ts';
 import { INTERVAL, validatorAt } from './staking-bed.ts';
 
 const STAKES = count({ full: 5, deep: 60 });

@@ -17,7 +17,7 @@ import { WalletRoot } from '../../../wallet/keys/derivation.ts';
 import { Keyring } from '../../../wallet/keys/keyring.ts';
 import { temporaryDirectory } from '../../temporary.ts';
 import { runCommand, runJson } from '../commands.ts';
-import { WalletFiles } from '../wallet-bed.ts';
+import { WalletFiles } from '../wallet-files.ts';
 
 const MAIN = fileURLToPath(new URL('../../../node/main.ts', import.meta.url));
 const LAST_INDEX = 2_147_483_647;

@@ -10,7 +10,8 @@ import { count, seed } from '../../level.ts';
 import { randomOf } from '../../random.ts';
 import { anEndpoint } from '../../staking/signed.ts';
 import { temporaryDirectory } from '../../temporary.ts';
-import { ChainBed, COIN, DaemonProcess, WalletFiles } from '../wallet-bed.ts';
+import { ChainBed, COIN, DaemonProcess } from '../wallet-bed.ts';
+import { WalletFiles } from '../wallet-files.ts';
 import { KillingProxy, type KillPoint } from './killing-proxy.ts';
 import { INTERVAL } from './staking-bed.ts';
 

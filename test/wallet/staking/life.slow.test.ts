@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { formatCoins, parseCoins } from '../../../protocol/amount.ts';
 import { splitHalves } from '../../../protocol/emission.ts';
-import { ChainBed, COIN, runBeside, WalletFiles } from '../wallet-bed.ts';
+import { ChainBed, COIN, runBeside } from '../wallet-bed.ts';
+import { WalletFiles } from '../wallet-files.ts';
 import { INTERVAL, validatorAt } from './staking-bed.ts';
 
 const FUNDS = { outputs: 4, each: 1_000n * COIN };

@@ -6,7 +6,8 @@ import { selfBondId, validatorId } from '../../../protocol/staking/names.ts';
 import { WalletRoot } from '../../../wallet/keys/derivation.ts';
 import { Keyring } from '../../../wallet/keys/keyring.ts';
 import { anEndpoint } from '../../staking/signed.ts';
-import { COIN, runBeside, WalletFiles } from '../wallet-bed.ts';
+import { COIN, runBeside } from '../wallet-bed.ts';
+import { WalletFiles } from '../wallet-files.ts';
 import { operatorWallet } from './staking-bed.ts';
 
 const HEX = toHex(anEndpoint(7));

@@ -12,7 +12,8 @@ import { Keyring } from '../../../wallet/keys/keyring.ts';
 import { phraseOfEntropy } from '../../../wallet/keys/phrase.ts';
 import { ApiBed } from '../../api/api-bed.ts';
 import { openTestWallet, secretsOf, type TestWallet } from '../open-wallet.ts';
-import { ChainBed, WalletFiles } from '../wallet-bed.ts';
+import { ChainBed } from '../wallet-bed.ts';
+import { WalletFiles } from '../wallet-files.ts';
 
 export const COIN = 100_000_000n;
 export const INTERVAL = 24;
