@@ -1,12 +1,8 @@
 import { createHmac } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { NO_RATE_LIMIT } from '../../node/api/rate-limit.ts';
-import { privateKeyOfSeed, rawPublicKey, signMessage } from '../../node/ml-dsa.ts';
+import { rawPublicKey, signMessage } from '../../node/ml-dsa.ts';
 import type {
   BlocksDocument,
   ChartDocument,
@@ -23,149 +19,31 @@ import type {
   OperatorStatus,
   QueueDocument,
 } from '../../pool/api/operator-documents.ts';
-import { OperatorToken } from '../../pool/api/operator-token.ts';
-import { openPoolApi, type PoolApi } from '../../pool/api/pool-api.ts';
 import type { Route } from '../../pool/api/route.ts';
-import { startWeb, type WebListener } from '../../pool/api/web.ts';
-import { ClosedWork } from '../../pool/books/closed-work.ts';
-import { makeCredits } from '../../pool/books/credits.ts';
-import { recordPaid } from '../../pool/books/rewards.ts';
-import type { JournalRecord } from '../../pool/journal-record.ts';
 import { markSubmitting, reservePayout } from '../../pool/payout/payout-states.ts';
-import { LocalSharedState } from '../../pool/shared/shared-state.ts';
-import { foldStats } from '../../pool/stats/fold.ts';
 import { SIGNATURE_HEADER, WebhookSender } from '../../pool/webhooks/webhook-sender.ts';
-import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
+import { formatAddress } from '../../protocol/address.ts';
 import { addressProofMessage } from '../../protocol/address-proof.ts';
 import { check } from '../../protocol/api/schema.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { readPoolList } from '../../protocol/pool-list.ts';
 import { checkPoolList, checkPoolProof, type PoolProof } from '../../protocol/pool-proof.ts';
-import { targetOfWork } from '../../protocol/target.ts';
-import { Metrics } from '../../runtime/metrics.ts';
-import { pattern } from '../../vectors/generate/pattern.ts';
 import { quietLog } from '../quiet-log.ts';
 import { until } from '../until.ts';
 import { absentWallet } from './absent-wallet.ts';
-import { account, type BooksBed, openBooks, SLICE_CUTS } from './books-bed.ts';
-import { freshIdentity } from './fresh-identity.ts';
+import { block, key, keyed, NASTY, openPoolApiBed, type PoolApiBed, wallet } from './api-bed.ts';
+import { account, type BooksBed } from './books-bed.ts';
 
-const key = privateKeyOfSeed(pattern('key of a miner', 32));
-const keyed = keyAddressPayload(rawPublicKey(key));
-const NASTY = `<img src=x onerror=alert(1)>"';--`;
-
-const wallet = absentWallet('no wallet here');
+let bed: PoolApiBed;
 let books: BooksBed;
-let api: PoolApi;
-let web: WebListener;
-let directory: string;
 let token: string;
-
-const share = (payload: Uint8Array, worker: string, work: bigint): JournalRecord => ({
-  kind: 'share',
-  service: 'pplns',
-  account: payload,
-  worker,
-  work,
-  atMillis: Date.now(),
-  identity: freshIdentity(),
-});
-const block = (n: number): JournalRecord => ({
-  kind: 'block',
-  service: 'pplns',
-  account: keyed,
-  worker: NASTY,
-  blockId: pattern(`block ${n}`, 48),
-  anchorHeight: SLICE_CUTS + (n % 3),
-  target: targetOfWork(1000n),
-  extranonce: pattern('extranonce', 20),
-  atMillis: Date.now() - 1000 * n,
-});
-
 beforeAll(async () => {
-  books = await openBooks();
-  directory = mkdtempSync(join(tmpdir(), 'svc-api-'));
-  mkdirSync(join(directory, 'page', 'assets'), { recursive: true });
-  writeFileSync(join(directory, 'page', 'index.html'), '<!doctype html><title>pool</title>');
-  writeFileSync(join(directory, 'page', 'assets', 'main-abcdef12.js'), `export {};${' '.repeat(2000)}`);
-  await books.height(0);
-  const miners = Array.from({ length: 120 }, (_, i) => share(account(`m ${i}`), `rig.${i}`, BigInt(10 + i)));
-  await books.take([share(keyed, NASTY, 500n), ...miners]);
-  await books.height(SLICE_CUTS);
-  await books.take(Array.from({ length: 7 }, (_, n) => block(n)));
-  await books.height(2 * SLICE_CUTS);
-  for (let n = 0; n < 7; n++)
-    await books.fenced((transaction) =>
-      recordPaid(transaction, {
-        blockId: pattern(`block ${n}`, 48),
-        transactionId: pattern(`reward ${n}`, 48),
-        outputIndex: n,
-        amount: 1_000_000n,
-        height: 100,
-      }),
-    );
-  const options = { sliceCuts: SLICE_CUTS };
-  await books.fenced((transaction) => makeCredits(transaction, new ClosedWork(), options, 200));
-  await books.fenced((transaction) => foldStats(transaction, Date.now()));
-  api = await openPoolApi(
-    {
-      terms: {
-        name: 'test pool',
-        network: 'development',
-        address: formatAddress(account('pool'), 'development'),
-        feePpm: { pplns: 10_000, solo: 5_000 },
-        payoutMin: 1_000n,
-        payoutIntervalMillis: 60_000,
-        windowThousandths: 1_000n,
-        sliceCuts: SLICE_CUTS,
-      },
-      network: 'development',
-      config: { fee: 1 },
-    },
-    {
-      sql: books.sql,
-      shared: new LocalSharedState({ resumeMillis: 1, resumeSessions: 1 }, Date.now),
-      chain: () => ({ height: 9, targetWork: 1000n, hashesPerSecond: 5n, synced: true }),
-      connect: () => ({ api_version: 1, services: [] }),
-      wallet,
-      isAccountant: () => true,
-      log: quietLog,
-      now: Date.now,
-    },
-  );
-  const operator = new OperatorToken(join(directory, 'token'), { log: quietLog });
-  await operator.ensure();
-  token = readFileSync(join(directory, 'token'), 'utf8').trim();
-  web = await startWeb(
-    {
-      listen: { host: '127.0.0.1', port: 0 },
-      prefix: '/p',
-      proxies: [],
-      dashboard: join(directory, 'page'),
-      title: 'test',
-      version: '1',
-      metrics: true,
-      rate: NO_RATE_LIMIT,
-    },
-    {
-      routes: api.routes,
-      token: operator,
-      metrics: new Metrics(),
-      log: quietLog,
-      now: Date.now,
-      ready: () => true,
-      live: (request, socket, head, client) => api.live.upgrade(request, socket, head, client),
-    },
-  );
+  bed = await openPoolApiBed();
+  ({ books, token } = bed);
 });
-afterAll(async () => {
-  await web.close();
-  await api.close();
-  await books.close();
-  rmSync(directory, { recursive: true, force: true });
-});
+afterAll(() => bed.close());
 
-const get = (path: string, init: RequestInit = {}) => fetch(`http://127.0.0.1:${web.address.port}/p${path}`, init);
+const get = (path: string, init: RequestInit = {}) => fetch(`http://127.0.0.1:${bed.web.address.port}/p${path}`, init);
 /** Every good answer fits the schema of its route. */
 const json = async <T = Record<string, never>>(path: string, init: RequestInit = {}): Promise<T> => {
   const response = await get(`/api/v1${path}`, init);
@@ -173,7 +51,7 @@ const json = async <T = Record<string, never>>(path: string, init: RequestInit =
   const isOf = (route: Route) =>
     route.method === (init.method ?? 'GET') &&
     new RegExp(`^${route.path.replace(/:\w+/g, '[^/]+')}$`).test(path.split('?')[0] as string);
-  const route = api.routes.find(isOf);
+  const route = bed.api.routes.find(isOf);
   if (response.ok && route !== undefined) expect(check(route.answer, answer), path).toBeUndefined();
   return answer as T;
 };
@@ -410,7 +288,7 @@ test('live pages and webhooks hear of a block once it is in the books', async ()
     { sql: books.sql, log: quietLog, now: Date.now },
   );
   const frames: LiveFrame[] = [];
-  const page = new WebSocket(`ws://127.0.0.1:${web.address.port}/p/api/v1/live`);
+  const page = new WebSocket(`ws://127.0.0.1:${bed.web.address.port}/p/api/v1/live`);
   page.addEventListener('message', ({ data }) => frames.push(JSON.parse(String(data)) as LiveFrame));
   await until(() => frames.length > 0);
   expect(frames[0]?.type).toBe('pool');
