@@ -1,0 +1,75 @@
+/** A pool whose credit lists cannot be read for half a day hides them; one that fails for some hours does not. And what a miner asks for when slice 0 is the newest. */
+import { expect, test } from 'vitest';
+import type { BooksAlarm } from '../../miner/books/books-alarms.ts';
+import { BooksWatch } from '../../miner/books/books-watch.ts';
+
+const HOUR = 3_600_000;
+const ADDRESS = 'dminer';
+const NO_RECEIPTS = { kept_from: null, newest: null, through: 0, more: false, slices: [] };
+
+function watching(lists: () => unknown, receipts: object = NO_RECEIPTS) {
+  const clock = { now: 1_000 * HOUR };
+  const alarms: BooksAlarm[] = [];
+  const asked: string[] = [];
+  const watch = new BooksWatch(
+    { address: ADDRESS, worker: 'rig', api: undefined, expectedKey: undefined },
+    {
+      read: async (url) => {
+        asked.push(url);
+        return url.includes('/receipts?') ? receipts : lists();
+      },
+      alarm: (alarm) => void alarms.push(alarm),
+      note: () => undefined,
+      nowMillis: () => clock.now,
+    },
+  );
+  watch.offered({ key: new Uint8Array(1952).fill(1), api: 'http://pool.example' });
+  watch.works('pplns', undefined);
+  return { watch, clock, alarms, asked };
+}
+
+const failing = () => {
+  throw new Error('status 500');
+};
+
+test('lists that cannot be read for twelve hours are told of once; for eleven hours they are not', async () => {
+  const { watch, clock, alarms } = watching(failing);
+  for (let hour = 0; hour <= 12; hour++) {
+    await watch.check();
+    expect(alarms, `hour ${hour}`).toEqual([]);
+    clock.now += HOUR;
+  }
+  for (let hour = 0; hour < 5; hour++) {
+    await watch.check();
+    clock.now += HOUR;
+  }
+  expect(alarms.map(({ kind, fields }) => [kind, fields.reason])).toEqual([['lists_hidden', 'status 500']]);
+});
+
+test('one answer in between begins the twelve hours anew', async () => {
+  const first = { from_slice: 0, slice_cuts: 240, window_thousandths: 1, fee_ppm: 0 };
+  let isFailing = true;
+  let path = '';
+  const { watch, clock, alarms } = watching(() => {
+    if (isFailing) throw new Error(`status 500 ${path}`);
+    return { address: 'x', height: 0, terms: { pplns: [first], solo: [first] }, slices: [], blocks: [] };
+  });
+  for (let hour = 0; hour < 30; hour++) {
+    path = String(hour);
+    isFailing = hour % 10 !== 0;
+    await watch.check();
+    clock.now += HOUR;
+  }
+  expect(alarms).toEqual([]);
+});
+
+test('a miner whose first look finds slice 0 to be the newest asks for receipts without a bound, so that slice 0 is among them', async () => {
+  const { watch, asked } = watching(failing, { ...NO_RECEIPTS, kept_from: 0, newest: 0 });
+  await watch.check();
+  await watch.check();
+  const receipts = asked.filter((url) => url.includes('/receipts?'));
+  expect(receipts).toEqual([
+    `http://pool.example/api/v1/miners/${ADDRESS}/receipts?after=2000000000`,
+    `http://pool.example/api/v1/miners/${ADDRESS}/receipts?`,
+  ]);
+});
