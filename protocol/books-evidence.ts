@@ -8,14 +8,8 @@ import { ApiError } from './api/client-calls.ts';
 import { bookedService } from './block-service.ts';
 import { type LedgerCommitment, readCommitment } from './books-commitment.ts';
 import { type BooksService, readWork, type SliceRecord, WINDOW_SLICES } from './books-slice.ts';
-import {
-  type BooksEvidence,
-  type ChainReward,
-  type PublishedTerms,
-  rewardTransaction,
-  type TermsFrom,
-  termsAt,
-} from './books-verdict.ts';
+import { type PublishedTerms, type TermsFrom, termsAt } from './books-terms.ts';
+import { type BooksEvidence, type ChainReward, rewardTransaction } from './books-verdict.ts';
 import { fromHex } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
 import { REGISTRATION_WINDOW } from './network.ts';

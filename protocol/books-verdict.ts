@@ -17,6 +17,7 @@ import {
   WINDOW_SLICES,
   windowWork,
 } from './books-slice.ts';
+import { type PublishedTerms, termsAt, termsFault } from './books-terms.ts';
 import { fromHex, toHex } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
 import { ID_BYTES, id, LABELS } from './identifier.ts';
@@ -29,19 +30,6 @@ import {
   type ProofPart,
 } from './pool-proof.ts';
 import { windowOf } from './pplns.ts';
-
-/** What holds from a slice on. */
-export type TermsFrom = SliceTerms & { readonly from_slice: number };
-
-/** What the pool publishes about itself, read apart from any proof. */
-export type PublishedTerms = {
-  readonly network: string;
-  readonly address: string;
-  /** The key that receipts are signed with; absent where there are none. */
-  readonly pool_key?: string;
-  /** By service, ascending. */
-  readonly terms: Readonly<Record<BooksService, readonly TermsFrom[]>>;
-};
 
 /** A reward that the ledger paid to the pool's address. */
 export type ChainReward = { readonly amount: string; readonly height: number };
@@ -128,9 +116,6 @@ const insist = (holds: boolean, reason: BooksFalse): void => {
 
 /** The transaction id of a block's reward (ledger rule 37). */
 export const rewardTransaction = (blockId: string): string => toHex(id(LABELS.workPayment, fromHex(blockId, ID_BYTES)));
-
-export const termsAt = (terms: readonly TermsFrom[], slice: number): TermsFrom | undefined =>
-  terms.findLast((each) => each.from_slice <= slice);
 
 const sameTerms = (a: SliceTerms, b: SliceTerms): boolean =>
   a.slice_cuts === b.slice_cuts && a.window_thousandths === b.window_thousandths && a.fee_ppm === b.fee_ppm;
@@ -331,6 +316,7 @@ function judge(document: PoolProof | PoolList, credit: bigint, evidence: BooksEv
   if (terms === null) missing.add('terms');
   else {
     insist(terms.network === document.network, 'network');
+    insist(termsFault(terms.terms) === undefined, 'terms');
     const own = termsAt(terms.terms[document.service], document.slice);
     insist(own?.fee_ppm === document.fee_ppm, 'terms');
     // Rewards are looked up under the address of the terms: it must be the one that the checker works for.

@@ -20,6 +20,7 @@ export const BOOKS_ALARMS = [
   'rewards_withheld',
   'lists_hidden',
   'terms_changed',
+  'terms_false',
   'receipts_ended',
 ] as const;
 export type BooksAlarmKind = (typeof BOOKS_ALARMS)[number];
@@ -50,6 +51,7 @@ const MESSAGES: Readonly<Record<BooksAlarmKind, string>> = {
   rewards_withheld: 'SUSPICION: FOR HOURS THE POOL HAS CREDITED NOBODY WITH REWARDS THAT IT WAS PAID',
   lists_hidden: 'the pool does not show its credit lists',
   terms_changed: 'THE POOL CHANGED ITS TERMS FOR A SLICE THAT HAD BEGUN',
+  terms_false: 'THE POOL PUBLISHES TERMS THAT NO POOL CAN HAVE',
   receipts_ended: 'the pool gave receipts before, and gives none now',
 };
 

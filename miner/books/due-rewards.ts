@@ -5,7 +5,8 @@
 import { bookedService } from '../../protocol/block-service.ts';
 import { type BooksSources, readBlocks, readRewards } from '../../protocol/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
-import { rewardTransaction, termsAt } from '../../protocol/books-verdict.ts';
+import { sliceCutsOf } from '../../protocol/books-terms.ts';
+import { rewardTransaction } from '../../protocol/books-verdict.ts';
 import { fromHex } from '../../protocol/bytes.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import type { Terms } from './pool-reads.ts';
@@ -59,12 +60,11 @@ export function dueSlices(
   service: BooksService,
   { height, said }: { readonly height: number; readonly said: number },
 ): { readonly due: number; readonly open: number } | undefined {
-  const own = termsAt(terms[service], Number.MAX_SAFE_INTEGER);
+  const cuts = sliceCutsOf(terms);
   const first = terms[service][0];
-  if (own === undefined || first === undefined || own.slice_cuts === 0) return undefined;
-  if (height === Number.MAX_SAFE_INTEGER) return undefined;
-  const due = Math.floor((height - DUE_CUTS) / own.slice_cuts) - 1;
-  return due < first.from_slice ? undefined : { due, open: Math.floor(said / own.slice_cuts) };
+  if (cuts === undefined || first === undefined || height === Number.MAX_SAFE_INTEGER) return undefined;
+  const due = Math.floor((height - DUE_CUTS) / cuts) - 1;
+  return due < first.from_slice ? undefined : { due, open: Math.floor(said / cuts) };
 }
 
 export async function indexedHeight(address: string, node: NonNullable<BooksSources['node']>): Promise<number> {
@@ -88,7 +88,7 @@ export async function lookForRewards(asked: Asked, { address, terms }: Terms, so
     for (const { block_id: block, credited_with: list } of await readBlocks(each, slice, sources))
       named.set(rewardTransaction(block), { block, service: each, list });
   const { node } = sources;
-  const cuts = termsAt(terms[service], slice)?.slice_cuts ?? 0;
+  const cuts = sliceCutsOf(terms) ?? 0;
   const first = slice * cuts + REGISTRATION_WINDOW;
   const rewards = node === null ? named : await ofNode(readRewards(address, first, first + cuts - 1, node));
   const own: Named[] = [];

@@ -5,6 +5,7 @@
  */
 import { type BooksSources, gatherEvidence, gatherRecord } from '../../protocol/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
+import { termsFault } from '../../protocol/books-terms.ts';
 import { type BooksVerdict, judgeProof, judgeRecord } from '../../protocol/books-verdict.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { PoolProof } from '../../protocol/pool-proof.ts';
@@ -24,7 +25,8 @@ export type ListAlarmKind =
   | 'block_finder'
   | 'rewards_hidden'
   | 'rewards_withheld'
-  | 'terms_changed';
+  | 'terms_changed'
+  | 'terms_false';
 
 export type ListWatchDependencies = {
   /** Reads `api/v1/PATH` of the pool. */
@@ -45,6 +47,8 @@ const MAX_KEPT = 256;
 const MAX_BEHIND = 1_440;
 /** A node that follows the chain has a newer cut than this, ten minutes. */
 const OLD_MILLIS = 600_000;
+/** Terms of slices that are not open may be there for this long. */
+const OPENING_MILLIS = 30 * 60_000;
 
 export class ListWatch {
   readonly #address: string;
@@ -98,7 +102,10 @@ export class ListWatch {
     if (terms && this.#poolAddress !== null && terms.address !== this.#poolAddress)
       alarm('address_other', terms.address, { published: terms.address, paid: this.#poolAddress });
     const parts = [...this.#services].map((service) => () => this.#lists(service));
-    if (terms) parts.push(...this.#partsOf(terms, await this.#heights(terms)));
+    if (terms) {
+      const heights = await this.#heights(terms);
+      parts.push(async () => this.#noteFault(terms, heights), ...this.#partsOf(terms, heights));
+    }
     this.#suspicions.dropUnseen();
     for (const part of parts)
       await part().catch((error: unknown) => {
@@ -136,6 +143,21 @@ export class ListWatch {
     const newest = await node.cuts({ limit: 1 }).catch(() => undefined);
     const at = newest?.cuts[0]?.finalized_at_millis;
     return newest === undefined || (isWhole(at) && this.#dependencies.nowMillis() - at > OLD_MILLIS);
+  }
+
+  /** Terms that no pool can have could put off every list, or make what is compared say nothing. */
+  #noteFault({ terms }: Terms, { said, known }: Heights): void {
+    const newest = said === undefined && known === undefined ? undefined : Math.max(said ?? 0, known ?? 0);
+    const fault = termsFault(terms, newest);
+    // A new pool has none until its node has answered. One that goes on so hides its lists.
+    if (said === undefined && terms.pplns.length + terms.solo.length === 0)
+      throw new Error('the pool has no terms yet');
+    // A pool that was away opens all slices of that time before it says that it has read their cuts.
+    const apartMillis = fault === 'not_open' ? OPENING_MILLIS : undefined;
+    const isSure = this.#suspicions.isSure('terms', fault !== undefined, apartMillis);
+    if (fault === undefined || (fault === 'not_open' && !isSure)) return;
+    if (isSure) this.#dependencies.alarm('terms_false', fault, { reason: fault });
+    if (fault !== 'not_open') throw new Error(`the pool’s terms cannot be: ${fault}`);
   }
 
   #noteTerms(terms: Terms, { said, known }: Heights): void {

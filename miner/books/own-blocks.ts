@@ -4,7 +4,7 @@
  */
 import { type BooksSources, readBlocks } from '../../protocol/books-evidence.ts';
 import type { BooksService } from '../../protocol/books-slice.ts';
-import { type PublishedTerms, termsAt } from '../../protocol/books-verdict.ts';
+import { type PublishedTerms, sliceCutsOf } from '../../protocol/books-terms.ts';
 import type { PoolProof } from '../../protocol/pool-proof.ts';
 import { sliceOfHeight } from '../../protocol/pplns.ts';
 
@@ -28,7 +28,7 @@ export type OwnBlocksDependencies = {
 /** How often a block that is in no list yet is looked for again. */
 const MAX_ROUNDS = 240;
 const MAX_BLOCKS = 32;
-/** A block is in the slice of its anchor; where the terms changed since, it may be in the next slice to either side. */
+/** A block is in the slice of its anchor; the height that its job named may lie beside it, in the next slice to either side. */
 const AROUND = [0, -1, 1] as const;
 
 export class OwnBlocks {
@@ -93,10 +93,10 @@ export class OwnBlocks {
     return true;
   }
 
-  async #placeOf({ block, service, height }: Awaited, { terms }: PublishedTerms): Promise<Place | undefined> {
-    const own = termsAt(terms[service], Number.MAX_SAFE_INTEGER);
-    if (own === undefined) return undefined;
-    const slice = sliceOfHeight(height, own.slice_cuts);
+  async #placeOf({ block, height }: Awaited, { terms }: PublishedTerms): Promise<Place | undefined> {
+    const cuts = sliceCutsOf(terms);
+    if (cuts === undefined) return undefined;
+    const slice = sliceOfHeight(height, cuts);
     for (const beside of AROUND)
       for (const each of ['pplns', 'solo'] as const) {
         const blocks = await readBlocks(each, Math.max(0, slice + beside), this.#dependencies);

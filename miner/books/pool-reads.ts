@@ -4,7 +4,7 @@
  */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 import { isWhole } from '../../protocol/books-slice.ts';
-import type { PublishedTerms, TermsFrom } from '../../protocol/books-verdict.ts';
+import type { PublishedTerms, TermsFrom } from '../../protocol/books-terms.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 
 /** The pool did not answer, or not with a document. */

@@ -22,10 +22,10 @@ export class Suspicions {
   }
 
   /** Whether a verdict can be acted on: one of false must come twice, some time apart. */
-  isSure(what: string, isFalse: boolean): boolean {
+  isSure(what: string, isFalse: boolean, apartMillis: number = NEWER_MILLIS): boolean {
     const now = this.#nowMillis();
     const since = this.#suspected.get(what)?.since;
-    if (isFalse && (since === undefined || now - since < NEWER_MILLIS)) {
+    if (isFalse && (since === undefined || now - since < apartMillis)) {
       this.#suspected.set(what, { since: since ?? now, seen: now });
       for (const oldest of this.#suspected.keys()) if (this.#suspected.size > MAX_KEPT) this.#suspected.delete(oldest);
       return false;

@@ -3,7 +3,7 @@
  * one of these slices later has changed fee or W after the work was done.
  */
 import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
-import { type PublishedTerms, termsAt } from '../../protocol/books-verdict.ts';
+import { type PublishedTerms, sliceCutsOf, termsAt } from '../../protocol/books-terms.ts';
 import type { Terms } from './pool-reads.ts';
 
 export type ChangedTerms = {
@@ -34,7 +34,7 @@ export class TermsMemory {
       else if (this.#isLasting(name, nowMillis)) changed.push({ service, slice, before, now });
     }
     for (const service of SERVICES) {
-      const slice = openSlice(terms, service, height);
+      const slice = openSlice(terms, height);
       if (slice === -1) continue;
       const now = textOf(terms, service, slice);
       const name = `${service}/${slice}`;
@@ -72,9 +72,9 @@ export class TermsMemory {
 }
 
 /** The slice that the books are in; -1 where that is not said. */
-function openSlice(terms: PublishedTerms['terms'], service: BooksService, height: unknown): number {
-  const cuts = terms[service].at(-1)?.slice_cuts;
-  return isWhole(height) && isWhole(cuts) && cuts > 0 ? Math.floor(height / cuts) : -1;
+function openSlice(terms: PublishedTerms['terms'], height: unknown): number {
+  const cuts = sliceCutsOf(terms);
+  return isWhole(height) && cuts !== undefined ? Math.floor(height / cuts) : -1;
 }
 
 /** Undefined where nothing is said of the slice. */

@@ -1,7 +1,7 @@
 /** The terms that a pool publishes, read into their form: whatever is not of the form is refused. */
 import { parseAddress } from '../../protocol/address.ts';
 import { isWhole } from '../../protocol/books-slice.ts';
-import type { PublishedTerms } from '../../protocol/books-verdict.ts';
+import type { PublishedTerms } from '../../protocol/books-terms.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { SERVICES } from '../journal-record.ts';
 import { fieldsOf, isNetwork } from './public-rows.ts';

@@ -8,7 +8,7 @@ import { publicReportText } from '../../pool/audit/report.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { commitmentPayload, headAt, readCommitment } from '../../protocol/books-commitment.ts';
 import type { SliceRecord } from '../../protocol/books-slice.ts';
-import type { PublishedTerms } from '../../protocol/books-verdict.ts';
+import type { PublishedTerms } from '../../protocol/books-terms.ts';
 import type { PoolListPage } from '../../protocol/pool-proof.ts';
 import { openAuditBed } from '../pool/audit-bed.ts';
 import { account, type BooksBed } from '../pool/books-bed.ts';

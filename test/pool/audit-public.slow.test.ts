@@ -11,7 +11,7 @@ import type { Sql } from '../../pool/database/connect.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { ApiError } from '../../protocol/api/client-calls.ts';
 import { FIRST_CHAIN, type SliceRecord, sliceChain, windowWork } from '../../protocol/books-slice.ts';
-import type { PublishedTerms } from '../../protocol/books-verdict.ts';
+import type { PublishedTerms } from '../../protocol/books-terms.ts';
 import { fromHex } from '../../protocol/bytes.ts';
 import { targetFromBytes } from '../../protocol/target.ts';
 import { openAuditBed, POOL } from './audit-bed.ts';

@@ -11,12 +11,8 @@ import {
   sliceChain,
   windowWork,
 } from '../../protocol/books-slice.ts';
-import {
-  type BooksEvidence,
-  type ChainReward,
-  type PublishedTerms,
-  rewardTransaction,
-} from '../../protocol/books-verdict.ts';
+import type { PublishedTerms } from '../../protocol/books-terms.ts';
+import { type BooksEvidence, type ChainReward, rewardTransaction } from '../../protocol/books-verdict.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
 import {
   branchDocument,

@@ -1,0 +1,52 @@
+/**
+ * What a pool publishes of its terms (books rule 3), and what such terms can never be. Page, miner and audit all use this file: terms that are read in
+ * two ways could show one length of slices to one reader and another to the next.
+ */
+import { type BooksService, isWhole, type SliceTerms } from './books-slice.ts';
+
+/** What holds from a slice on. */
+export type TermsFrom = SliceTerms & { readonly from_slice: number };
+
+/** What the pool publishes about itself, read apart from any proof. */
+export type PublishedTerms = {
+  readonly network: string;
+  readonly address: string;
+  /** The key that receipts are signed with; absent where there are none. */
+  readonly pool_key?: string;
+  /** By service, ascending. */
+  readonly terms: Readonly<Record<BooksService, readonly TermsFrom[]>>;
+};
+
+type TermsLists = PublishedTerms['terms'];
+
+/**
+ * `empty`: a service has none. `order`: not ascending. `slice_cuts`: a slice of no cuts. `slice_cuts_changed`: S differs, between entries or services.
+ * `not_open`: for slices that are not open yet.
+ */
+export type TermsFault = 'empty' | 'order' | 'slice_cuts' | 'slice_cuts_changed' | 'not_open';
+
+export const termsAt = (terms: readonly TermsFrom[], slice: number): TermsFrom | undefined =>
+  terms.findLast((each) => each.from_slice <= slice);
+
+/** S of a pool. It is the same in all its terms (`termsFault`), so none of them can put off what is due. Undefined where it is not said. */
+export function sliceCutsOf(terms: TermsLists): number | undefined {
+  const cuts = (terms.pplns[0] ?? terms.solo[0])?.slice_cuts;
+  return isWhole(cuts) && cuts > 0 ? cuts : undefined;
+}
+
+/** Why terms cannot be those of a pool; undefined when they can. `height`: the newest cut that is known; without it slices to come are not looked for. */
+export function termsFault(terms: TermsLists, height?: number): TermsFault | undefined {
+  const lists = [terms.pplns, terms.solo];
+  if (lists.some((list) => list.length === 0)) return 'empty';
+  const all = lists.flat();
+  const [first] = all;
+  const cuts = first?.slice_cuts ?? 0;
+  if (!all.every((each) => isWhole(each.slice_cuts) && each.slice_cuts > 0)) return 'slice_cuts';
+  if (all.some((each) => each.slice_cuts !== cuts)) return 'slice_cuts_changed';
+  const isAscending = (list: readonly TermsFrom[]) =>
+    list.every((each, i) => isWhole(each.from_slice) && each.from_slice > (list[i - 1]?.from_slice ?? -1));
+  if (!lists.every(isAscending)) return 'order';
+  // A slice may open between the reading of the height and that of the terms.
+  const newest = height === undefined ? Number.MAX_SAFE_INTEGER : Math.floor(height / cuts) + 1;
+  return all.some((each) => each.from_slice > newest) ? 'not_open' : undefined;
+}
