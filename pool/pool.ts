@@ -31,6 +31,7 @@ import type { ChainView } from './api/pool-view.ts';
 import { startWeb } from './api/web.ts';
 import { BALANCE_DEFAULTS, Balances } from './balances.ts';
 import { serviceNumber } from './books/intake.ts';
+import { insistSliceCuts } from './books/slices.ts';
 import { chainOfApi } from './chain.ts';
 import type { Sql } from './database/connect.ts';
 import { openDatabase } from './database/open-database.ts';
@@ -84,6 +85,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   const node = await openPoolNode(values, { ...dependencies, verifier, now: clock.now });
   const wallet = await openWalletLink(values, node.apiUrl, dependencies);
   const address = await poolAddress(sql, { network: network.name, given: values.poolAddress, wallet }, log);
+  await insistSliceCuts(sql, values.sliceCuts);
   const payload = parseAddress(address, network.name).payload;
   log.info('blocks pay the pool', { address });
 

@@ -28,6 +28,15 @@ export type TermsFault = 'empty' | 'order' | 'slice_cuts' | 'slice_cuts_changed'
 export const termsAt = (terms: readonly TermsFrom[], slice: number): TermsFrom | undefined =>
   terms.findLast((each) => each.from_slice <= slice);
 
+/** The terms of slices that are asked for in ascending order: all of them together cost no more than the list is long. */
+export function termsWalk(terms: readonly TermsFrom[]): (slice: number) => TermsFrom | undefined {
+  let next = 0;
+  return (slice) => {
+    while ((terms[next]?.from_slice ?? Number.POSITIVE_INFINITY) <= slice) next++;
+    return terms[next - 1];
+  };
+}
+
 /** S of a pool. It is the same in all its terms (`termsFault`), so none of them can put off what is due. Undefined where it is not said. */
 export function sliceCutsOf(terms: TermsLists): number | undefined {
   const cuts = (terms.pplns[0] ?? terms.solo[0])?.slice_cuts;

@@ -17,7 +17,7 @@ import {
   WINDOW_SLICES,
   windowWork,
 } from './books-slice.ts';
-import { type PublishedTerms, termsAt, termsFault } from './books-terms.ts';
+import { type PublishedTerms, termsAt, termsFault, termsWalk } from './books-terms.ts';
 import { fromHex, toHex } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
 import { ID_BYTES, id, LABELS } from './identifier.ts';
@@ -132,6 +132,7 @@ type Records = {
 function checkRecords(all: readonly SliceRecord[], service: BooksService, terms: PublishedTerms | null): Records {
   const isWhole = all[0]?.previous === FIRST_CHAIN;
   const published = terms?.terms[service];
+  const termsOf = termsWalk(published ?? []);
   if (isWhole && published !== undefined) insist(published[0]?.from_slice === all[0]?.slice, 'record_order');
   const checked = new Set<number>();
   /** Totals of the newest slices with work. */
@@ -141,9 +142,11 @@ function checkRecords(all: readonly SliceRecord[], service: BooksService, terms:
     insist(record.service === service && Number.isSafeInteger(record.slice), 'record_order');
     if (before !== undefined) insist(record.slice === before.slice + 1, 'record_order');
     if (before !== undefined) insist(record.previous === before.chain, 'record_chain');
+    // S never changes in a pool (rule 3): another length would move every deadline.
+    insist(record.slice_cuts > 0 && record.slice_cuts === all[0]?.slice_cuts, 'terms');
     insist(sliceChain(record) === record.chain, 'record_chain');
     if (published !== undefined) {
-      const own = termsAt(published, record.slice);
+      const own = termsOf(record.slice);
       insist(own !== undefined && sameTerms(own, record), 'terms');
     }
     if (isWhole || newest.length === WINDOW_SLICES) {

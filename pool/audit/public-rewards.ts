@@ -52,6 +52,8 @@ export type RewardReads = {
   readonly pool: BooksSources['pool'];
   readonly records: ReadonlyMap<BooksService, readonly PublishedRecord[]>;
   readonly credited: CreditedBlocks;
+  /** The first slice of the terms, and how long slices are: what counts while there is no record. */
+  readonly opening: { readonly from_slice: number; readonly slice_cuts: number } | undefined;
   /** What was due by this cut is in the records: both the pool, as it says, and the node had it before they were read. */
   readonly height: number;
   /** The cut that the node is at by now. Where the pool credits a block is read last, perhaps hours after the records. */
@@ -84,9 +86,8 @@ export async function auditRewards(
     const list = reads.credited.listOf(reward.transaction);
     return list !== undefined && list.slice > Math.floor(anchorOf(reward) / list.slice_cuts);
   });
-  const { first, longest, shortest, newest, slicesOf } = slicing(reads);
-  const isOpen = async (slice: number) =>
-    slice <= newest + 1 || slice <= Math.floor((await reads.now()) / Math.max(1, shortest));
+  const { first, cuts, newest } = slicing(reads);
+  const isOpen = async (slice: number) => slice <= newest + 1 || slice <= Math.floor((await reads.now()) / cuts);
   const places = new Places(reads.pool);
   const isLong = ({ height }: LedgerReward) => height + WITHHELD_CUTS <= reads.height;
   let [early, held, later] = [0, 0, 0];
@@ -97,8 +98,12 @@ export async function auditRewards(
       early++;
       continue;
     }
-    if (anchor + longest + LIST_CUTS > reads.height) continue;
-    const named = await places.of(slicesOf(anchor), reward.transaction);
+    if (anchor + cuts + LIST_CUTS > reads.height) {
+      // However long slices are: rule 27 counts from the cut that paid.
+      if (isLong(reward)) withheld.push(reward);
+      continue;
+    }
+    const named = await places.of(Math.floor(anchor / cuts), reward.transaction);
     const name = `reward ${reward.transaction} of cut ${reward.height}`;
     const paid = `${reward.amount} atoms paid to the pool`;
     if (named === undefined) findings.add(name, 'in no list', paid, REMEDIES.published);
@@ -107,7 +112,7 @@ export async function auditRewards(
       if (isLong(reward)) withheld.push(reward);
     } else if (!(await isOpen(named.credited_with)))
       findings.add(name, listName(named), `${paid}; that slice is not open yet`, REMEDIES.published);
-    else if (isOverdue(named.service, named.credited_with, longest, reads))
+    else if (isOverdue(named.service, named.credited_with, cuts, reads))
       findings.add(name, listName(named), `${paid} that are not in that list`, REMEDIES.published);
     else {
       later++;
@@ -122,26 +127,24 @@ export async function auditRewards(
 }
 
 /**
- * The first cut of the books, the most cuts that a slice has, the newest closed slice, and the slices that an anchor may lie in: S may have changed. From the
- * records, which the payouts commit: terms can name any length from any slice on.
+ * The first cut of the books, how long slices are, and the newest closed slice. From the records, which the payouts commit. S never changes (rule 3): records of
+ * another length are false by themselves, and move no deadline here.
  */
-function slicing({ records }: RewardReads) {
-  const all = SERVICES.flatMap((service) => records.get(service) ?? []);
-  const lengths = [...new Set(all.map((each) => each.slice_cuts))];
+function slicing({ records, opening }: RewardReads) {
   const firsts = SERVICES.flatMap((service) => records.get(service)?.[0] ?? []);
+  const cuts = Math.max(1, firsts[0]?.slice_cuts ?? opening?.slice_cuts ?? 1);
+  const starts = firsts.length > 0 ? firsts.map(({ slice }) => slice) : [opening?.from_slice ?? 0];
   return {
-    first: Math.min(...firsts.map((each) => each.slice * each.slice_cuts)),
-    longest: Math.max(0, ...lengths),
-    shortest: Math.min(...lengths),
+    first: Math.min(...starts) * cuts,
+    cuts,
     newest: Math.max(-1, ...SERVICES.map((service) => records.get(service)?.at(-1)?.slice ?? -1)),
-    slicesOf: (anchor: number): number[] => [...new Set(lengths.map((cuts) => Math.floor(anchor / cuts)))],
   };
 }
 
 /** Whether the list that should have a block must be there by now. PPLNS lists wait for the first slice that has work (rule 4). */
-function isOverdue(service: BooksService, slice: number, longest: number, { records, height }: RewardReads): boolean {
+function isOverdue(service: BooksService, slice: number, cuts: number, { records, height }: RewardReads): boolean {
   const hasWork = (records.get('pplns') ?? []).some((record) => readWork(record.total_work) > 0n);
-  return (service === 'solo' || hasWork) && (slice + 1) * longest + LIST_CUTS <= height;
+  return (service === 'solo' || hasWork) && (slice + 1) * cuts + LIST_CUTS <= height;
 }
 
 /** Where the pool says that blocks of a slice are credited. */
@@ -155,14 +158,10 @@ class Places {
   }
 
   /** Ask in the order of slices: those of one are kept. */
-  async of(slices: readonly number[], transaction: string): Promise<Named | undefined> {
-    for (const slice of slices) {
-      if (slice !== this.#slice) this.#blocks = await this.#read(slice);
-      this.#slice = slice;
-      const named = this.#blocks.get(transaction);
-      if (named !== undefined) return named;
-    }
-    return undefined;
+  async of(slice: number, transaction: string): Promise<Named | undefined> {
+    if (slice !== this.#slice) this.#blocks = await this.#read(slice);
+    this.#slice = slice;
+    return this.#blocks.get(transaction);
   }
 
   async #read(slice: number): Promise<Map<string, Named>> {

@@ -1,9 +1,10 @@
 /** The terms that a pool publishes, read into their form: whatever is not of the form is refused. */
 import { parseAddress } from '../../protocol/address.ts';
 import { isWhole } from '../../protocol/books-slice.ts';
-import type { PublishedTerms } from '../../protocol/books-terms.ts';
+import { type PublishedTerms, termsFault } from '../../protocol/books-terms.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { SERVICES } from '../journal-record.ts';
+import { type Findings, REMEDIES } from './findings.ts';
 import { fieldsOf, isNetwork } from './public-rows.ts';
 
 const MAX_TERMS = 10_000;
@@ -30,4 +31,11 @@ function isTerms(terms: unknown): terms is PublishedTerms['terms'] {
       list.every((each) => TERMS_FIELDS.every((name) => isWhole(each?.[name])) && each.slice_cuts > 0)
     );
   });
+}
+
+/** Terms that no pool can have (rule 3). One that has taken no cut in has none yet. */
+export function auditTerms({ terms, height }: ReadTerms, findings: Findings): void {
+  const fault = termsFault(terms, height);
+  if (fault === undefined || (fault === 'empty' && height === undefined)) return;
+  findings.add('terms', 'published', `false: ${fault}`, REMEDIES.published);
 }

@@ -24,7 +24,7 @@ import { pagesOf } from './public-reads.ts';
 import { auditRewards, CreditedBlocks, type OpenRewards } from './public-rewards.ts';
 import { type PublishedRecord, readLeaf, readRecord } from './public-rows.ts';
 import { AuditSections } from './public-sections.ts';
-import { type ReadTerms, readTerms } from './public-terms.ts';
+import { auditTerms, type ReadTerms, readTerms } from './public-terms.ts';
 
 /**
  * `false`: something does not hold. `unchecked`: nothing was found to be wrong, and not everything could be checked. `suspicious`: the same, and it has been so for longer than
@@ -220,6 +220,7 @@ class PublicAudit {
       pool: this.#sources.pool,
       records: this.#records,
       credited: this.#blocks,
+      opening: this.#terms?.terms.pplns[0],
       height: Math.min(this.#reached, money.height),
       now: () => heightOf(this.#sources.node as NonNullable<BooksSources['node']>, money),
     };
@@ -294,6 +295,7 @@ class PublicAudit {
     this.#records.set(service, records);
     // After the records: terms may have changed while they were read.
     const terms = await this.#readTerms();
+    if (service === SERVICES[0]) auditTerms(terms, findings);
     this.#terms = { ...(this.#terms as ReadTerms), terms: terms.terms };
     await this.#ending(service, records, terms);
     if (records.length === 0) return;

@@ -10,8 +10,9 @@ import type { NetworkName } from '../../protocol/network.ts';
 import { sliceOfHeight } from '../../protocol/pplns.ts';
 import { sumTree } from '../../protocol/sum-tree.ts';
 import { targetToBytes } from '../../protocol/target.ts';
-import type { Transaction } from '../database/connect.ts';
+import type { Sql, Transaction } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
+import { PoolError } from '../pool-error.ts';
 import { packWork } from './packed.ts';
 
 /** How long the ends of slices are kept for front ends that were offline. */
@@ -22,6 +23,16 @@ export type OpenSlice = { readonly service: number; readonly number: number };
 export async function openSlices(transaction: Transaction): Promise<Map<number, OpenSlice>> {
   const rows = await transaction<OpenSlice[]>`select service, number from slices where closed_height is null`;
   return new Map(rows.map(({ service, number }) => [service, { service, number }]));
+}
+
+/** S never changes in a pool (rule 3): whoever checks the books would call them false, and the numbers of slices would leap. */
+export async function insistSliceCuts(sql: Sql, sliceCuts: number): Promise<void> {
+  const [row] = await sql<{ slice_cuts: number }[]>`select slice_cuts from slices order by number desc limit 1`;
+  if (row !== undefined && row.slice_cuts !== sliceCuts)
+    throw new PoolError(
+      'options_disagree',
+      `slices of this pool have ${row.slice_cuts} cuts, and that can never be changed: start it with --slice-cuts ${row.slice_cuts}`,
+    );
 }
 
 export type SliceOptions = {

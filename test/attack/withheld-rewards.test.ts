@@ -15,12 +15,14 @@ const ids = [0, 1, 2].map((i) => toHex(pattern(`withheld ${i}`, 48)));
 const rewards = ids.map((id, i) => ({ transaction: rewardTransaction(id), height: 96 + i, amount: 100n }));
 
 /** `now`: of the node, when the blocks are read. */
-async function auditAt(height: number, list: number | null, now = height) {
+async function auditAt(height: number, list: number | null, now = height, lengths = [240, 240]) {
   const findings = new Findings();
   const newest = Math.floor(height / 240) - 1;
   const records = ['pplns', 'solo'].map((service) => [
     service,
-    [0, newest].map((slice) => ({ service, slice, slice_cuts: 240, total_work: '1' })),
+    [0, newest]
+      .map((slice, i) => ({ service, slice, slice_cuts: lengths[i], total_work: '1' }))
+      .filter(({ slice_cuts: cuts }) => cuts !== undefined),
   ]);
   const open = await auditRewards(
     { rewards },
@@ -30,6 +32,7 @@ async function auditAt(height: number, list: number | null, now = height) {
           ? ids.map((block_id) => ({ block_id, state: list === null ? 'held' : 'paid', credited_with: list }))
           : [],
       }),
+      opening: { from_slice: 0, slice_cuts: 1_000_000 },
       ...{ records: new Map(records as never), credited: new CreditedBlocks(findings), height, now: async () => now },
     },
     findings,
@@ -53,4 +56,11 @@ test('a block that comes to light while a long audit runs is in the list of a sl
   expect(await auditAt(began, Math.floor(now / 240), now)).toMatchObject({ findings: [] });
   const [finding] = (await auditAt(began, Math.floor(now / 240) + 1, now)).findings;
   expect(finding?.computed).toMatch(/not open yet/);
+});
+
+test('slices as long as the chain is old put nothing off: rewards are withheld after the same time', async () => {
+  const late = 98 + WITHHELD;
+  // All slices are so long, or one later one is, or none is closed yet.
+  for (const lengths of [[1_000_000, 1_000_000], [240, 1_000_000], []])
+    expect((await auditAt(late, null, late, lengths)).withheld, String(lengths)).toEqual({ rewards: 3, amount: '300' });
 });

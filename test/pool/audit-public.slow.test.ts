@@ -7,6 +7,7 @@ import type { LedgerReads } from '../../pool/audit/ledger.ts';
 import { auditPublic, WITHOUT_A_NODE } from '../../pool/audit/public.ts';
 import { PoolSilence } from '../../pool/audit/public-reads.ts';
 import { publicReportText } from '../../pool/audit/report.ts';
+import { insistSliceCuts } from '../../pool/books/slices.ts';
 import type { Sql } from '../../pool/database/connect.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { ApiError } from '../../protocol/api/client-calls.ts';
@@ -15,7 +16,7 @@ import type { PublishedTerms } from '../../protocol/books-terms.ts';
 import { fromHex } from '../../protocol/bytes.ts';
 import { targetFromBytes } from '../../protocol/target.ts';
 import { openAuditBed, POOL } from './audit-bed.ts';
-import { account, type BooksBed } from './books-bed.ts';
+import { account, type BooksBed, SLICE_CUTS } from './books-bed.ts';
 import { exampleOf, shapeOf } from './books-examples.ts';
 import { publishedPool } from './published-pool.ts';
 
@@ -49,6 +50,11 @@ test('without a node nothing is called proven', async () => {
   expect(report).toMatchObject({ lists: { proven: 0, false: 0 }, ledger_height: null, money: null, differences: 0 });
   expect(report).toMatchObject({ verdict: 'unchecked', not_checked: [WITHOUT_A_NODE] });
   expect(publicReportText(report)).toMatch(/Not checked: the ledger: [\s\S]*not everything could be checked/);
+});
+
+test('a pool does not start with slices of another length than those that it has', async () => {
+  await insistSliceCuts(books.sql, SLICE_CUTS);
+  await expect(insistSliceCuts(books.sql, SLICE_CUTS + 1)).rejects.toMatchObject({ code: 'options_disagree' });
 });
 
 test('a node that has not read the newest cuts is not held against the pool', async () => {
