@@ -43,11 +43,14 @@ const MAX_BLOCKS = 1_000;
 const MAX_COMMITMENTS = 2;
 const MAX_SPENDS = 4;
 
+/** The pool did not answer, or not with a document. A source that throws it has the whole check fail: a pool must not turn what is false into what cannot be checked. */
+export class PoolSilence extends Error {}
+
 const orNull = async <T>(work: Promise<T>): Promise<T | null> => {
   try {
     return await work;
   } catch (error) {
-    if (error instanceof ProtocolError) throw error;
+    if (error instanceof ProtocolError || error instanceof PoolSilence) throw error;
     return null;
   }
 };

@@ -38,6 +38,9 @@ export type SliceRecord = SliceTerms & {
   readonly chain: string;
 };
 
+/** A record as `slices/SERVICE` shows it, with the list of its slice's rewards; null before that is made. */
+export type ShownRecord = SliceRecord & { readonly credits?: { readonly root: string } | null };
+
 /** `previous` of the first record of a service. */
 export const FIRST_CHAIN = '00'.repeat(ID_BYTES);
 

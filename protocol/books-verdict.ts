@@ -11,6 +11,7 @@ import {
   firstCutOf,
   readWork,
   recordTarget,
+  type ShownRecord,
   type SliceRecord,
   type SliceTerms,
   sliceChain,
@@ -37,7 +38,7 @@ export type ChainReward = { readonly amount: string; readonly height: number };
 export type BooksEvidence = {
   readonly terms: PublishedTerms | null;
   /** Records of the proof's service in ascending order without gaps. They end with the proof's slice or a later one. */
-  readonly records: readonly SliceRecord[] | null;
+  readonly records: readonly ShownRecord[] | null;
   /** Target of work on a cut, from a node. */
   readonly targets: ReadonlyMap<number, string> | null;
   /** By transaction id: all rewards of the pool's address for anchors in the proof's slice, from a node. */
@@ -223,8 +224,10 @@ function checkSlices(document: PoolProof | PoolList, evidence: BooksEvidence, mi
     'network',
   );
   const records = checkRecords(evidence.records, document.service, evidence.terms);
-  const own = records.all.find((record) => record.slice === document.slice);
+  const own = evidence.records.find((record) => record.slice === document.slice);
   if (own !== undefined) insist(own.fee_ppm === document.fee_ppm, 'terms');
+  // The list that this reader is shown is the one that everybody is shown. An answer of before the list was made names none.
+  if (own?.credits) insist(own.credits.root === document.credit_root, 'credit_root');
   const counted = document.service === 'solo' ? own : checkWindow(document, records);
   if (counted === undefined || own === undefined) {
     missing.add('records_reach');

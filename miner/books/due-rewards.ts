@@ -23,8 +23,8 @@ const MAX_BLOCKS = 1_000;
 const MAX_LISTS = 8;
 
 export type MissingReward = {
-  /** `not_named`: the pool says nothing of it. `no_list`: the list is not there. `other_service`: the block is of this service, and the pool says of the other. */
-  readonly why: 'not_named' | 'no_list' | 'other_service';
+  /** `not_named`: the pool says nothing of it. `no_list`: the list is not there. `not_in_list`: the list is there without it. `other_service`: the block is of this service, and the pool says of the other. */
+  readonly why: 'not_named' | 'no_list' | 'not_in_list' | 'other_service';
   /** A block, or the transaction of its reward. */
   readonly reward: string;
 };
@@ -38,6 +38,11 @@ const ofNode = <T>(answer: Promise<T>): Promise<T> =>
   });
 
 type Sources = Pick<BooksSources, 'pool' | 'node'>;
+export type RewardSources = Sources & {
+  /** Blocks that a list has; none where the list is false. */
+  readonly blocksOf: (service: BooksService, slice: number) => Promise<ReadonlySet<string>>;
+};
+
 /** `list` as the pool says it: of any form. */
 type Named = { readonly block: string; readonly service: BooksService; readonly list: number | null };
 
@@ -81,7 +86,7 @@ type Asked = {
 };
 
 /** What of a slice's rewards is missing, for a miner of a service. The first one is enough. */
-export async function lookForRewards(asked: Asked, { address, terms }: Terms, sources: Sources): Promise<Looked> {
+export async function lookForRewards(asked: Asked, { address, terms }: Terms, sources: RewardSources): Promise<Looked> {
   const { service, slice } = asked;
   const named = new Map<string, Named>();
   for (const each of SERVICES)
@@ -109,13 +114,16 @@ export async function lookForRewards(asked: Asked, { address, terms }: Terms, so
   return looked;
 }
 
-/** Blocks count with the list of their slice or a later one, up to that of the slice that is open now; those that are due must be there. */
+/**
+ * Blocks count with the list of their slice or a later one, up to that of the slice that is open now; those that are due must be there. That the slice's own list has
+ * them is part of the verdict over that list; a later one's knows nothing of them, so it is looked into here.
+ */
 async function missingList(
   { service, slice, from, due, open }: Asked,
   own: readonly Named[],
-  { cuts, ...sources }: Sources & { readonly cuts: number },
+  { cuts, ...sources }: RewardSources & { readonly cuts: number },
 ): Promise<Looked> {
-  const lists = new Map<number, string>();
+  const lists = new Map<number, string[]>();
   let [held, later] = [0, 0];
   for (const { list, block } of own) {
     if (list === null) {
@@ -123,14 +131,22 @@ async function missingList(
       continue;
     }
     if (!isWhole(list) || list < slice || list > open) return { missing: { why: 'no_list', reward: block } };
-    if (list >= from) lists.set(list, block);
+    const beside = lists.get(list);
+    if (beside !== undefined) beside.push(block);
+    else if (list >= from) lists.set(list, [block]);
     if (list > due) later++;
   }
   const ascending = [...lists].sort(([a], [b]) => a - b);
   const ready = ascending.filter(([list]) => list <= due).slice(0, MAX_LISTS);
-  for (const [list, block] of ready)
-    if (!(await isListed(service, list, sources)) && (await hasWork(service, list, sources)))
-      return { missing: { why: 'no_list', reward: block } };
+  for (const [list, blocks] of ready) {
+    if (!(await isListed(service, list, sources))) {
+      if (await hasWork(service, list, sources)) return { missing: { why: 'no_list', reward: blocks[0] as string } };
+    } else if (list !== slice) {
+      const listed = await sources.blocksOf(service, list);
+      const reward = blocks.find((block) => !listed.has(block));
+      if (reward !== undefined) return { missing: { why: 'not_in_list', reward } };
+    }
+  }
   const overdue = slice + Math.ceil(WITHHELD_CUTS / Math.max(1, cuts));
   if (held + later > 0 && due >= overdue) return { withheld: held + later };
   const next = ascending[ready.length]?.[0];

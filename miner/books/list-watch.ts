@@ -3,7 +3,7 @@
  * block itself shows its service (rule 22). With a node of the miner's own the ledger is asked too: rewards, targets, and the payouts that
  * commit the books. Reads come in as calls, so a page uses it too.
  */
-import { type BooksSources, gatherEvidence, gatherRecord } from '../../protocol/books-evidence.ts';
+import { type BooksSources, gatherEvidence, gatherRecord, PoolSilence } from '../../protocol/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
 import { termsFault } from '../../protocol/books-terms.ts';
 import { type BooksVerdict, judgeProof, judgeRecord } from '../../protocol/books-verdict.ts';
@@ -11,7 +11,7 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import type { PoolProof } from '../../protocol/pool-proof.ts';
 import { indexedHeight } from './due-rewards.ts';
 import { type FoundBlock, OwnBlocks } from './own-blocks.ts';
-import { judged, PoolSilence, poolReads, type Terms } from './pool-reads.ts';
+import { judged, poolReads, type Terms } from './pool-reads.ts';
 import { boundedHeights, type Heights, RewardWatch } from './reward-watch.ts';
 import type { SignedRecord } from './signed-records.ts';
 import { Suspicions } from './suspicions.ts';
@@ -63,6 +63,8 @@ export class ListWatch {
   readonly #rewards: RewardWatch;
   /** The address that the miner's own jobs pay; null where the server named none. */
   #poolAddress: string | null = null;
+  /** As they were read at the beginning of the round: what is remembered of them and what lists are judged by is one document. */
+  #termsOfRound: Terms | undefined;
   #isNodeMissed = false;
   #isHeightMissed = false;
   readonly #suspicions: Suspicions;
@@ -76,7 +78,8 @@ export class ListWatch {
     this.#dependencies = { ...dependencies, pool: poolReads(dependencies.pool) };
     this.#blocks = new OwnBlocks(address, this.#dependencies);
     this.#suspicions = new Suspicions(dependencies.nowMillis);
-    this.#rewards = new RewardWatch(this.#dependencies, this.#suspicions);
+    const blocksOf = (service: BooksService, slice: number) => this.#blocksOf(service, slice);
+    this.#rewards = new RewardWatch({ ...this.#dependencies, blocksOf }, this.#suspicions);
   }
 
   works(service: BooksService): void {
@@ -95,10 +98,13 @@ export class ListWatch {
     const { pool, alarm } = this.#dependencies;
     // What goes wrong in one part must not keep the others from being looked at.
     let failure: unknown;
+    this.#suspicions.begin();
+    this.#termsOfRound = undefined;
     const terms = await (pool('terms') as Promise<Terms>).catch((error: unknown) => {
       if (error instanceof PoolSilence) throw error;
       failure = error;
     });
+    this.#termsOfRound = terms ?? undefined;
     if (terms && this.#poolAddress !== null && terms.address !== this.#poolAddress)
       alarm('address_other', terms.address, { published: terms.address, paid: this.#poolAddress });
     const parts = [...this.#services].map((service) => () => this.#lists(service));
@@ -191,7 +197,7 @@ export class ListWatch {
 
   async #list(service: BooksService, slice: number): Promise<void> {
     const { alarm, note, node } = this.#dependencies;
-    const verdict = await this.#verdict(service, slice);
+    const { verdict } = await this.#proof(service, slice);
     const name = `${service}/${slice}`;
     this.#refused.delete(name);
     if (!this.#suspicions.isSure(`list ${name}`, verdict.verdict === 'false')) return;
@@ -225,14 +231,30 @@ export class ListWatch {
     for (const oldest of this.#refused) if (this.#refused.size > MAX_KEPT) this.#refused.delete(oldest);
   }
 
-  async #verdict(service: BooksService, slice: number): Promise<BooksVerdict> {
+  get #sources(): BooksSources {
     const { pool, node } = this.#dependencies;
+    return {
+      pool: async (path) => (path === 'terms' ? this.#termsOfRound : undefined) ?? (await pool(path)),
+      node,
+      poolAddress: this.#poolAddress,
+    };
+  }
+
+  async #proof(service: BooksService, slice: number): Promise<{ proof: PoolProof; verdict: BooksVerdict }> {
+    const { pool } = this.#dependencies;
     const proof = (await pool(`proofs/${service}/${slice}?address=${this.#address}`)) as PoolProof;
-    return judged<BooksVerdict>(async () => {
+    const verdict = await judged<BooksVerdict>(async () => {
       const isAsked = proof?.service === service && proof.slice === slice && proof.address === this.#address;
       if (!isAsked) throw new ProtocolError('out_of_range', 'the proof is of something else');
-      return judgeProof(proof, await gatherEvidence(proof, { pool, node, poolAddress: this.#poolAddress }));
+      return judgeProof(proof, await gatherEvidence(proof, this.#sources));
     }, MALFORMED);
+    return { proof, verdict };
+  }
+
+  /** Blocks of a list. The document that they are taken from is judged itself: another one could be shown to whoever asks for the list. */
+  async #blocksOf(service: BooksService, slice: number): Promise<ReadonlySet<string>> {
+    const { proof, verdict } = await this.#proof(service, slice);
+    return new Set(verdict.verdict === 'false' ? [] : proof.blocks.map(({ block_id: id }) => id));
   }
 
   /**
@@ -240,12 +262,11 @@ export class ListWatch {
    * known to hold it yet, so the pool could still publish another. `open`: it could not be checked.
    */
   async signed(record: SignedRecord): Promise<'settled' | 'kept' | 'open'> {
-    const { pool, node, alarm } = this.#dependencies;
+    const { node, alarm } = this.#dependencies;
     const { service, slice } = record;
-    const verdict = await judged(
-      async () => judgeRecord(record, await gatherRecord(record, { pool, node })),
-      MALFORMED,
-    );
+    this.#suspicions.begin();
+    const judge = async () => judgeRecord(record, await gatherRecord(record, this.#sources));
+    const verdict = await judged(judge, MALFORMED);
     if (!this.#suspicions.isSure(`record ${service}/${slice}`, verdict.verdict === 'false')) return 'open';
     if (verdict.verdict === 'false') {
       alarm('ledger_other', `${service}/${slice}`, { service, slice, reason: verdict.reason });

@@ -2,13 +2,10 @@
  * A pool's answers, for the watches over its books. No answer says nothing about the pool; an answer of another form than it must have is false. The two
  * come as errors of different classes, because `fetch` throws a TypeError for a lost connection and a document of another form makes one too.
  */
-import type { BooksSources } from '../../protocol/books-evidence.ts';
+import { type BooksSources, PoolSilence } from '../../protocol/books-evidence.ts';
 import { isWhole } from '../../protocol/books-slice.ts';
 import type { PublishedTerms, TermsFrom } from '../../protocol/books-terms.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-
-/** The pool did not answer, or not with a document. */
-export class PoolSilence extends Error {}
 
 /** `height`: the newest cut that the books have taken in. A pool may leave it out. */
 export type Terms = PublishedTerms & { readonly height?: unknown };

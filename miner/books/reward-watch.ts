@@ -2,9 +2,8 @@
  * Looks for the rewards of each slice once they must be in credit lists: slice by slice, so that none is passed over. One that looks wrong is looked at until it is
  * cleared or confirmed; one whose blocks are in a later list is looked at again when that list is due.
  */
-import type { BooksSources } from '../../protocol/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
-import { type Again, dueSlices, type Looked, lookForRewards, NodeSilence } from './due-rewards.ts';
+import { type Again, dueSlices, type Looked, lookForRewards, NodeSilence, type RewardSources } from './due-rewards.ts';
 import { judged, type Terms } from './pool-reads.ts';
 import type { Suspicions } from './suspicions.ts';
 
@@ -18,7 +17,7 @@ const MAX_AGAIN = 1_024;
 const MAX_AHEAD = 240;
 const MALFORMED: Looked = { missing: { why: 'not_named', reward: 'malformed' } };
 
-export type RewardWatchDependencies = Pick<BooksSources, 'pool' | 'node'> & {
+export type RewardWatchDependencies = RewardSources & {
   readonly alarm: (
     kind: 'rewards_hidden' | 'rewards_withheld',
     what: string,

@@ -13,8 +13,16 @@ export class Suspicions {
   /** What looked false, since when, and when it was looked at last. */
   readonly #suspected = new Map<string, { readonly since: number; readonly seen: number }>();
 
+  /** When what is judged now was begun to be read. */
+  #began: number | undefined;
+
   constructor(nowMillis: () => number) {
     this.#nowMillis = nowMillis;
+  }
+
+  /** From now on everything is read anew. */
+  begin(): void {
+    this.#began = this.#nowMillis();
   }
 
   get size(): number {
@@ -25,7 +33,7 @@ export class Suspicions {
   isSure(what: string, isFalse: boolean, apartMillis: number = NEWER_MILLIS): boolean {
     const now = this.#nowMillis();
     const since = this.#suspected.get(what)?.since;
-    if (isFalse && (since === undefined || now - since < apartMillis)) {
+    if (isFalse && (since === undefined || (this.#began ?? now) - since < apartMillis)) {
       this.#suspected.set(what, { since: since ?? now, seen: now });
       for (const oldest of this.#suspected.keys()) if (this.#suspected.size > MAX_KEPT) this.#suspected.delete(oldest);
       return false;

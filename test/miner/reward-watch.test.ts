@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { ListWatch } from '../../miner/books/list-watch.ts';
 import { SLICE_CUTS } from '../../vectors/generate/honest-books.ts';
 import { honest, type Lie, own, SLICE } from '../protocol/books-liar.ts';
-import { ADDRESS, DUE_HEIGHT, truth, twice, watched } from './watched-lists.ts';
+import { ADDRESS, DUE_HEIGHT, proofWith, truth, twice, watched } from './watched-lists.ts';
 
 test('rewards that the ledger paid and that no list has in time', async () => {
   // What every pool has had to list by the height of the node.
@@ -110,6 +110,7 @@ test('blocks that the pool says are in a list that cannot be, or in a later one 
   expect(next.alarms).toContain(`rewards_hidden pplns/${SLICE}`);
   // It came.
   answers.set(page, { slices: [{ slice: SLICE + 1, credits: {} }] });
+  answers.set(`proofs/pplns/${SLICE + 1}?address=${ADDRESS}`, proofWith(SLICE + 1, ids));
   heights.pool = DUE_HEIGHT + SLICE_CUTS;
   await twice(() => watch.round());
   expect(alarms.join()).not.toMatch(/rewards/);
@@ -331,6 +332,8 @@ test('blocks in more lists than are asked for at a time: the others have their t
   for (let slice = SLICE; slice <= due; slice++)
     for (const service of ['pplns', 'solo']) answers.set(`slices/${service}/${slice}/blocks`, NO_BLOCKS);
   const named = lists.map((list) => ({ block_id: list.toString(16).padStart(96, '0'), credited_with: list }));
+  for (const { block_id: block, credited_with: list } of named)
+    answers.set(`proofs/pplns/${list}?address=${ADDRESS}`, proofWith(list, [block]));
   answers.set(`slices/pplns/${SLICE}/blocks`, { blocks: named });
   const get = answers.get.bind(answers);
   answers.get = (path: string) => {

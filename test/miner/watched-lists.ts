@@ -1,11 +1,23 @@
 /** A pool and a node that are played, with one list, and the miner's watch over the pool's lists. */
 import { ListWatch } from '../../miner/books/list-watch.ts';
-import { SLICE_CUTS } from '../../vectors/generate/honest-books.ts';
-import { honest, type Lie, SLICE, VICTIM } from '../protocol/books-liar.ts';
+import { rewardTransaction } from '../../protocol/books-verdict.ts';
+import type { PoolProof } from '../../protocol/pool-proof.ts';
+import { Books, honestDecisions, SLICE_CUTS } from '../../vectors/generate/honest-books.ts';
+import { honest, type Lie, renamed, SLICE, VICTIM } from '../protocol/books-liar.ts';
 import { sourcesOf } from '../protocol/books-sources.ts';
 
 export const truth: Lie = { proof: honest.proof(SLICE, VICTIM), evidence: honest.evidence(SLICE) };
 export const ADDRESS = truth.proof.address;
+
+const longer = new Books(honestDecisions(40));
+
+/** The proof of a slice's list, which has these blocks for its first ones. */
+export function proofWith(slice: number, ids: readonly string[]): PoolProof {
+  const proof = longer.proof(slice, VICTIM);
+  const named = (id: string) => ({ block_id: id, transaction_id: rewardTransaction(id) });
+  const blocks = proof.blocks.map((block, i) => ({ ...block, ...(ids[i] === undefined ? {} : named(ids[i])) }));
+  return renamed({ ...proof, blocks });
+}
 
 /** When the list of the slice must be there. */
 export const DUE_HEIGHT = (SLICE + 1) * SLICE_CUTS + 96 + 96 + 16;
@@ -55,7 +67,12 @@ export function watched(
     const answer = await pool(path);
     if (!/^slices\/[a-z]+\?/.test(path)) return answer;
     const { slices } = answer as { slices: { slice: number }[] };
-    return { slices: slices.map((record) => ({ ...record, credits: record.slice === lie.proof.slice ? {} : null })) };
+    return {
+      slices: slices.map((record) => ({
+        ...record,
+        credits: record.slice === lie.proof.slice ? { root: lie.proof.credit_root } : null,
+      })),
+    };
   };
   const watch = new ListWatch(ADDRESS, {
     pool: answered,

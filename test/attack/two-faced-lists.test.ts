@@ -1,0 +1,128 @@
+/**
+ * A pool that answers one question of a round in another way than the next: a list that is said to have blocks which it does not have, other terms to judge by than
+ * to remember, silence about what would show that a list is false, and a list for one reader alone.
+ */
+import { expect, test } from 'vitest';
+import { ListWatch } from '../../miner/books/list-watch.ts';
+import { SLICE_CUTS } from '../../vectors/generate/honest-books.ts';
+import { ADDRESS, DUE_HEIGHT, truth, twice } from '../miner/watched-lists.ts';
+import { honest, type Lie, lyingBooks, SLICE, VICTIM } from '../protocol/books-liar.ts';
+import { sourcesOf } from '../protocol/books-sources.ts';
+
+type Record = { readonly slice: number };
+const NO_BLOCKS = { blocks: [] };
+const terms = truth.evidence.terms as NonNullable<typeof truth.evidence.terms>;
+const withFee = (fee_ppm: number) => {
+  const all = terms.terms.pplns.map((each) => ({ ...each, fee_ppm }));
+  return { ...terms, terms: { pplns: all, solo: all } };
+};
+
+/** A watch over a pool with the list of one slice; the node has what the list's evidence has. */
+function watching(lie: Lie, instead: (path: string) => unknown, rewards?: readonly object[]) {
+  const { pool, node } = sourcesOf(lie);
+  const alarms: string[] = [];
+  const notes: string[] = [];
+  const clock = { height: DUE_HEIGHT, now: 0 };
+  const root = lie.proof.credit_root;
+  const watch = new ListWatch(ADDRESS, {
+    pool: async (path) => {
+      const said = instead(path);
+      if (said instanceof Error) throw said;
+      if (said !== undefined) return said;
+      if (path === 'terms') return { ...lie.evidence.terms, height: clock.height };
+      const asked = /^slices\/\w+\/(\d+)\/blocks$/.exec(path);
+      if (asked !== null && Number(asked[1]) !== lie.proof.slice) return NO_BLOCKS;
+      const answer = await pool(path);
+      if (!/^slices\/\w+\?/.test(path)) return answer;
+      const { slices } = answer as { slices: Record[] };
+      return { slices: slices.map((each) => ({ ...each, credits: each.slice === lie.proof.slice ? { root } : null })) };
+    },
+    node: {
+      ...node,
+      addressChanges: async (asked: { after_height: number }) => {
+        const all = (rewards ?? (await node?.addressChanges(asked as never))?.changes) as {
+          finalized_height: number;
+        }[];
+        const isTold = ({ finalized_height: at }: { finalized_height: number }) => at > asked.after_height;
+        return { changes: all.filter(isTold), indexed_height: clock.height };
+      },
+    } as never,
+    alarm: (kind, what, fields) => void alarms.push(`${kind} ${what} ${fields.reason ?? fields.why ?? ''}`.trim()),
+    note: (message) => void notes.push(message),
+    nowMillis: () => (clock.now += 60_000),
+  });
+  watch.works('pplns');
+  return { watch, alarms, notes, clock };
+}
+
+test('blocks that are said to be in a later list, which is there and right, and does not have them', async () => {
+  const before: Lie = { proof: honest.proof(SLICE - 1, VICTIM), evidence: honest.evidence(SLICE - 1) };
+  const rewards = [before, truth].flatMap(({ proof, evidence }) =>
+    [...(evidence.rewards ?? [])].map(([transaction_id, { amount }]) => ({
+      ...{ kind: 'received', source: 'work_reward', transaction_id, amount },
+      finalized_height: proof.slice * SLICE_CUTS + 97,
+    })),
+  );
+  const others = (before.evidence.otherBlocks ?? []).map((block_id) => ({ block_id, credited_with: SLICE - 1 }));
+  const moved = before.proof.blocks.map(({ block_id }) => ({ block_id, credited_with: SLICE }));
+  const { watch, alarms, clock } = watching(
+    truth,
+    (path) => {
+      if (path === `slices/pplns/${SLICE - 1}/blocks`) return { blocks: moved };
+      return path === `slices/solo/${SLICE - 1}/blocks` ? { blocks: others } : undefined;
+    },
+    rewards,
+  );
+  clock.height = DUE_HEIGHT - SLICE_CUTS;
+  await twice(() => watch.round());
+  expect([alarms, watch.proven]).toEqual([[], 1]);
+  clock.height = DUE_HEIGHT;
+  await twice(() => watch.round());
+  expect(alarms).toEqual([`rewards_hidden pplns/${SLICE - 1} not_in_list`]);
+});
+
+test('one fee for the reader who remembers, and another for the one who judges', async () => {
+  const dear = lyingBooks((draft) => {
+    draft.feePpm = 300_000;
+  });
+  const lie: Lie = { proof: dear.proof(SLICE, VICTIM), evidence: { ...dear.evidence(SLICE), terms: withFee(300_000) } };
+  let reads = 0;
+  const { watch, alarms, clock } = watching(lie, (path) =>
+    path === 'terms' ? { ...withFee(reads++ === 0 ? 10_000 : 300_000), height: clock.height } : undefined,
+  );
+  for (let round = 0; round < 2; round++) {
+    reads = 0;
+    await watch.round();
+    expect(reads).toBe(1);
+  }
+  expect([alarms, watch.proven]).toEqual([[`list_false pplns/${SLICE} terms`], 0]);
+});
+
+test('no answer to what a list is compared with: it is never called unchecked, and is asked for until it can be judged', async () => {
+  const dear = lyingBooks((draft) => {
+    draft.feePpm = 300_000;
+  });
+  const lie: Lie = { ...truth, proof: dear.proof(SLICE, VICTIM) };
+  for (const silent of [/^slices\/pplns\?limit=200/, /^commitments/, /^slices\/solo\/18\/blocks/]) {
+    let isSilent = true;
+    const { watch, alarms, notes } = watching(lie, (path) =>
+      isSilent && silent.test(path) ? new Error('status 503') : undefined,
+    );
+    for (let round = 0; round < 10; round++) await expect(watch.round()).rejects.toThrow('status 503');
+    expect([alarms, notes, watch.proven, watch.unchecked]).toEqual([[], [], 0, 0]);
+    isSilent = false;
+    await twice(() => watch.round());
+    expect(alarms).toEqual([`list_false pplns/${SLICE} terms`]);
+  }
+});
+
+test('a list for one reader: its root is not the one that everybody is shown', async () => {
+  const shown = {
+    slices: honest.records
+      .map((each) => ({ ...each, credits: each.slice === SLICE ? { root: 'ab'.repeat(48) } : null }))
+      .reverse(),
+  };
+  const { watch, alarms } = watching(truth, (path) => (path.startsWith('slices/pplns?limit=200') ? shown : undefined));
+  await twice(() => watch.round());
+  expect([alarms, watch.proven]).toEqual([[`list_false pplns/${SLICE} credit_root`], 0]);
+});
