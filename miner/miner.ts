@@ -182,7 +182,7 @@ export class Miner {
 
   #makeBooks(): PoolBooks | undefined {
     const { values, user, dataDir } = this.#settings;
-    const { now, parts } = this.#dependencies;
+    const { now, wall, parts } = this.#dependencies;
     if (!values.checkBooks) return undefined;
     return new PoolBooks(
       {
@@ -190,7 +190,7 @@ export class Miner {
         ...{ address: user.text, worker: user.worker, api: values.poolApi, poolKey: values.poolKey },
         nodeApi: values.nodeApi,
       },
-      { now, random: parts.random, note: (level, message, fields) => this.#lines.note(level, message, fields) },
+      { now, wall, random: parts.random, note: (level, message, fields) => this.#lines.note(level, message, fields) },
     );
   }
 

@@ -33,6 +33,7 @@ export type BooksWatchDependencies = {
   readonly alarm: (alarm: BooksAlarm) => void;
   readonly note: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   readonly nowMillis: () => number;
+  readonly wallMillis: () => number;
   readonly verify?: VerifySignature;
   /** A node that the miner trusts; without one the ledger is not asked. */
   readonly node?: BooksSources['node'] | undefined;
@@ -86,6 +87,7 @@ export class BooksWatch {
       node: dependencies.node ?? null,
       alarm: (kind, what, fields) => this.#alarm(kind, what, fields),
       nowMillis: dependencies.nowMillis,
+      wallMillis: dependencies.wallMillis,
       note: dependencies.note,
     });
   }

@@ -157,7 +157,8 @@ async function missingList(
 
 type Slices = { readonly slices: readonly { slice: number; credits: unknown; total_work: string }[] };
 
-async function isListed(service: BooksService, list: number, { pool }: Sources): Promise<boolean> {
+/** Whether a slice's list is there. */
+export async function isListed(service: BooksService, list: number, { pool }: Pick<Sources, 'pool'>): Promise<boolean> {
   const { slices } = (await pool(`slices/${service}?limit=1&cursor=${list + 1}-0`)) as Slices;
   return slices.some(({ slice, credits }) => slice === list && credits !== null && credits !== undefined);
 }

@@ -34,7 +34,10 @@ export type ListWatchDependencies = {
   readonly node: BooksSources['node'];
   readonly alarm: (kind: ListAlarmKind, what: string, fields: Readonly<Record<string, unknown>>) => void;
   readonly note: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+  /** Never goes back; from any beginning. */
   readonly nowMillis: () => number;
+  /** The time of day: what a cut of the ledger says of its own time is compared with it. */
+  readonly wallMillis: () => number;
 };
 
 /** Newest slices that are looked at for lists, and lists that are judged in one round. */
@@ -148,7 +151,7 @@ export class ListWatch {
   async #isOld(node: NonNullable<BooksSources['node']>): Promise<boolean> {
     const newest = await node.cuts({ limit: 1 }).catch(() => undefined);
     const at = newest?.cuts[0]?.finalized_at_millis;
-    return newest === undefined || (isWhole(at) && this.#dependencies.nowMillis() - at > OLD_MILLIS);
+    return newest === undefined || (isWhole(at) && this.#dependencies.wallMillis() - at > OLD_MILLIS);
   }
 
   /** Terms that no pool can have could put off every list, or make what is compared say nothing. */

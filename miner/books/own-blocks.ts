@@ -3,10 +3,11 @@
  * nobody but the pool and the finder can know (rule 13).
  */
 import { type BooksSources, readBlocks } from '../../protocol/books-evidence.ts';
-import type { BooksService } from '../../protocol/books-slice.ts';
+import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
 import { type PublishedTerms, sliceCutsOf } from '../../protocol/books-terms.ts';
 import type { PoolProof } from '../../protocol/pool-proof.ts';
 import { sliceOfHeight } from '../../protocol/pplns.ts';
+import { isListed } from './due-rewards.ts';
 
 /** A block that this miner found, and what its job said. */
 export type FoundBlock = { readonly block: string; readonly service: BooksService; readonly height: number };
@@ -53,7 +54,8 @@ export class OwnBlocks {
       try {
         const state = await this.#stateOf(block, terms);
         if (state === 'settled') continue;
-        if (++block.rounds < MAX_ROUNDS) left.push(block);
+        if (state === 'no_list') left.push(block);
+        else if (++block.rounds < MAX_ROUNDS) left.push(block);
         else this.#giveUp(block, state);
       } catch (error) {
         failure ??= error;
@@ -63,7 +65,7 @@ export class OwnBlocks {
     if (failure !== undefined) throw failure;
   }
 
-  async #stateOf(found: Awaited, terms: PublishedTerms): Promise<'settled' | 'not_booked' | 'not_listed'> {
+  async #stateOf(found: Awaited, terms: PublishedTerms): Promise<'settled' | 'not_booked' | 'no_list' | 'not_listed'> {
     const { block, service } = found;
     const place = await this.#placeOf(found, terms);
     if (place === undefined) return 'not_booked';
@@ -73,6 +75,9 @@ export class OwnBlocks {
     }
     if (service === 'pplns') return 'settled';
     if (place.list === null) return 'not_booked';
+    if (!isWhole(place.list)) return 'not_listed';
+    // There is no proof of a list that is not made yet. That lists are made in time is looked for apart (`RewardWatch`).
+    if (!(await isListed('solo', place.list, this.#dependencies))) return 'no_list';
     return (await this.#isCredited(block, place.list)) ? 'settled' : 'not_listed';
   }
 

@@ -28,6 +28,8 @@ export type PoolBooksOptions = {
 export type PoolBooksDependencies = {
   readonly note: (level: NoteLevel, message: string, fields: Readonly<Record<string, unknown>>) => void;
   readonly now: () => number;
+  /** The time of day. */
+  readonly wall: () => number;
   readonly random: () => number;
 };
 
@@ -78,6 +80,7 @@ export class PoolBooks implements BooksEvents {
           alarm: (alarm) => void this.#alarm(pool, alarm),
           note: (message, fields) => this.#dependencies.note('info', message, { pool, ...fields }),
           nowMillis: this.#dependencies.now,
+          wallMillis: this.#dependencies.wall,
           node,
           random: this.#dependencies.random,
           verify: (signature, message, key) => verifyMessage(key, message, signature),

@@ -57,6 +57,7 @@ export class PageBooks implements BooksEvents {
           alarm: (alarm) => this.#alarm(alarm),
           note: () => {},
           nowMillis: () => performance.now(),
+          wallMillis: () => Date.now(),
           node: options.node,
           random: Math.random,
         },

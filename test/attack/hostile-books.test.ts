@@ -171,6 +171,7 @@ test('one made-up slice does not keep later lists from being judged', async () =
       node,
       alarm: (kind) => void alarms.push(kind),
       note: () => undefined,
+      wallMillis: Date.now,
       nowMillis: () => round * 60_000,
     });
     watch.works('pplns');

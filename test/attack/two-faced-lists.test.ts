@@ -49,6 +49,7 @@ function watching(lie: Lie, instead: (path: string) => unknown, rewards?: readon
     } as never,
     alarm: (kind, what, fields) => void alarms.push(`${kind} ${what} ${fields.reason ?? fields.why ?? ''}`.trim()),
     note: (message) => void notes.push(message),
+    wallMillis: Date.now,
     nowMillis: () => (clock.now += 60_000),
   });
   watch.works('pplns');

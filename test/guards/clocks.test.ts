@@ -17,6 +17,8 @@ test('only what must agree with the outside reads the system’s clock', () => {
     'bridge/start-stratum.ts',
     // Which dataset was used last, over restarts.
     'kernels/dataset-file.ts',
+    // How old the newest cut of a node is.
+    'miner/browser/page-books.ts',
     // Whether an epoch is plausible.
     'miner/browser/page-miner.ts',
     'miner/mine.ts',

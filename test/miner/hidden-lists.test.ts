@@ -20,6 +20,7 @@ function watching(lists: () => unknown, receipts: object = NO_RECEIPTS) {
       },
       alarm: (alarm) => void alarms.push(alarm),
       note: () => undefined,
+      wallMillis: Date.now,
       nowMillis: () => clock.now,
     },
   );

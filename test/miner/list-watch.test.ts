@@ -101,7 +101,7 @@ test('a solo block of this miner that the pool gives to somebody else', async ()
   const proofOf = async (finder: string | undefined) => {
     const { watch, alarms, answers } = watched(truth, { blocks: { [`slices/solo/${SLICE}/blocks`]: [block] } });
     watch.found(found);
-    // The list is not made yet.
+    // The list is there, and its proof is not given.
     await expect(watch.round()).rejects.toThrow('proofs/solo');
     if (finder !== undefined) answers.set(`proofs/solo/${SLICE}?address=${ADDRESS}`, listed(finder));
     await watch.round().catch(() => undefined);
@@ -110,6 +110,19 @@ test('a solo block of this miner that the pool gives to somebody else', async ()
   expect(await proofOf('somebody')).toEqual([`block_finder ${block}`]);
   expect(await proofOf(ADDRESS)).toEqual([]);
   expect(await proofOf(undefined)).toEqual([]);
+});
+
+test('a solo block whose list is not made yet: no proof is asked for, however long that takes, and then it is looked at', async () => {
+  const block = 'ab'.repeat(48);
+  const { watch, alarms, notes, answers } = watched(truth, { blocks: { [`slices/solo/${SLICE}/blocks`]: [block] } });
+  const page = `slices/solo?limit=1&cursor=${SLICE + 1}-0`;
+  answers.set(page, { slices: [{ slice: SLICE, credits: null }] });
+  watch.found({ block, service: 'solo', height: SLICE * SLICE_CUTS + 1 });
+  for (let round = 0; round < 300; round++) await watch.round();
+  answers.set(page, { slices: [{ slice: SLICE, credits: {} }] });
+  answers.set(`proofs/solo/${SLICE}?address=${ADDRESS}`, { blocks: [{ block_id: block, finder: 'somebody' }] });
+  await watch.round();
+  expect([alarms, notes]).toEqual([[`block_finder ${block}`], []]);
 });
 
 test('a pool that leaves out how far its books are is told of once, and its terms are remembered by the node', async () => {

@@ -139,6 +139,7 @@ export class Played {
         read: this.pool.read,
         alarm: (alarm) => void this.alarms.push(alarm),
         note: () => {},
+        wallMillis: Date.now,
         nowMillis: () => this.now,
         verify: () => true,
         node: this.#node,

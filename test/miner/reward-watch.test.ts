@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { ListWatch } from '../../miner/books/list-watch.ts';
 import { SLICE_CUTS } from '../../vectors/generate/honest-books.ts';
 import { honest, type Lie, own, SLICE } from '../protocol/books-liar.ts';
-import { ADDRESS, DUE_HEIGHT, proofWith, truth, twice, watched } from './watched-lists.ts';
+import { ADDRESS, DUE_HEIGHT, EPOCH_MILLIS, proofWith, truth, twice, watched } from './watched-lists.ts';
 
 test('rewards that the ledger paid and that no list has in time', async () => {
   // What every pool has had to list by the height of the node.
@@ -131,7 +131,7 @@ test('lists that the blocks of a slice cannot be in are not asked for', async ()
       if (path.endsWith('blocks')) return { blocks: many };
       return { slices: [{ slice: Number.parseInt(path.split('cursor=')[1] ?? '1', 10) - 1, credits: {} }] };
     },
-    ...{ node: null, alarm: () => undefined, note: () => undefined, nowMillis: () => 0 },
+    ...{ node: null, alarm: () => undefined, note: () => undefined, wallMillis: Date.now, nowMillis: () => 0 },
   });
   watch.works('pplns');
   await watch.round();
@@ -157,7 +157,7 @@ test('no slice is passed over, and one that looks wrong is looked at until that 
   const [alarms, looked]: [string[], Set<string>] = [[], new Set()];
   let [minute, height, isFailing, hidden] = [0, 10_000, false, -1];
   const watch = new ListWatch(ADDRESS, {
-    ...{ note: () => undefined, nowMillis: () => minute * 60_000 },
+    ...{ note: () => undefined, wallMillis: Date.now, nowMillis: () => minute * 60_000 },
     alarm: (kind, what) => void alarms.push(`${kind} ${what}`),
     pool: async (path) => {
       if (path === 'terms') return { address: 'x', height, terms: { pplns: [first], solo: [first] } };
@@ -294,7 +294,7 @@ test('a height that is far above the ledger’s puts no list off, and terms are 
 test('a node whose newest cut is old is behind: nothing is held against the pool for it', async () => {
   const ids = truth.proof.blocks.map(({ block_id }) => block_id);
   const { watch, alarms, answers, heights, head } = watched(truth, { nowMillis: 36_000_000 });
-  head.millis = 0;
+  head.millis = EPOCH_MILLIS;
   heights.pool = DUE_HEIGHT + 10_000;
   answers.set(`slices/pplns/${SLICE}/blocks`, {
     blocks: ids.map((block_id) => ({ block_id, credited_with: Math.floor((heights.pool as number) / SLICE_CUTS) })),

@@ -19,6 +19,9 @@ export function proofWith(slice: number, ids: readonly string[]): PoolProof {
   return renamed({ ...proof, blocks });
 }
 
+/** The time of day when the watch's own clock is at 0: the two begin at different times. */
+export const EPOCH_MILLIS = 1_800_000_000_000;
+
 /** When the list of the slice must be there. */
 export const DUE_HEIGHT = (SLICE + 1) * SLICE_CUTS + 96 + 96 + 16;
 
@@ -80,6 +83,7 @@ export function watched(
     alarm: (kind, what, fields) => void alarms.push(`${kind} ${what} ${fields.reason ?? ''}`.trim()),
     note: (message) => void notes.push(message),
     nowMillis: () => (now += 60_000),
+    wallMillis: () => EPOCH_MILLIS + now,
   });
   return { watch, alarms, notes, answers, heights, head };
 }
