@@ -129,6 +129,9 @@ async function readOtherBlocks(asked: Asked, sources: BooksSources) {
 
 type Node = NonNullable<BooksSources['node']>;
 
+/** The address received more than is read. Anybody can send it dust, so that says nothing of the pool. */
+export class TooManyChanges extends Error {}
+
 /** Rewards that the pool's address got in the cuts that pay a slice's anchors. */
 export async function readRewards(
   address: string,
@@ -156,7 +159,7 @@ export async function readRewards(
     }
     cursor = answer.next_cursor;
   }
-  throw new Error('the pool has too many rewards in this slice');
+  throw new TooManyChanges('the pool’s address received too much in this slice');
 }
 
 /**

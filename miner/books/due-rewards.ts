@@ -3,7 +3,7 @@
  * false. With a node all rewards of the pool's address are looked for; without one, those that the pool itself names.
  */
 import { bookedService } from '../../protocol/block-service.ts';
-import { type BooksSources, readBlocks, readRewards } from '../../protocol/books-evidence.ts';
+import { type BooksSources, readBlocks, readRewards, TooManyChanges } from '../../protocol/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
 import { sliceCutsOf } from '../../protocol/books-terms.ts';
 import { rewardTransaction } from '../../protocol/books-verdict.ts';
@@ -34,7 +34,7 @@ export class NodeSilence extends Error {}
 
 const ofNode = <T>(answer: Promise<T>): Promise<T> =>
   answer.catch((error: Error) => {
-    throw new NodeSilence(error.message);
+    throw error instanceof TooManyChanges ? error : new NodeSilence(error.message);
   });
 
 type Sources = Pick<BooksSources, 'pool' | 'node'>;
@@ -57,6 +57,8 @@ export type Looked = {
   readonly missing?: MissingReward | undefined;
   readonly again?: Again | undefined;
   readonly withheld?: number | undefined;
+  /** The pool's address received so much that not all of it was read: only what the pool names was looked for. */
+  readonly isCrowded?: boolean;
 };
 
 /** The newest slice whose lists are due, and the one that the books are in; undefined before the first is due. */
@@ -85,8 +87,18 @@ type Asked = {
   readonly open: number;
 };
 
-/** What of a slice's rewards is missing, for a miner of a service. The first one is enough. */
-export async function lookForRewards(asked: Asked, { address, terms }: Terms, sources: RewardSources): Promise<Looked> {
+/** What of a slice's rewards is missing, for a miner of a service. A slice that dust was sent to must not keep the later ones from being looked at. */
+export async function lookForRewards(asked: Asked, terms: Terms, sources: RewardSources): Promise<Looked> {
+  try {
+    return await lookByLedger(asked, terms, sources);
+  } catch (error) {
+    if (!(error instanceof TooManyChanges)) throw error;
+    return { ...(await lookByLedger(asked, terms, { ...sources, node: null })), isCrowded: true };
+  }
+}
+
+/** The first one that is missing is enough. */
+async function lookByLedger(asked: Asked, { address, terms }: Terms, sources: RewardSources): Promise<Looked> {
   const { service, slice } = asked;
   const named = new Map<string, Named>();
   for (const each of SERVICES)

@@ -25,6 +25,7 @@ export type ListAlarmKind =
   | 'block_finder'
   | 'rewards_hidden'
   | 'rewards_withheld'
+  | 'rewards_crowded'
   | 'terms_changed'
   | 'terms_false';
 

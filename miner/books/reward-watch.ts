@@ -19,7 +19,7 @@ const MALFORMED: Looked = { missing: { why: 'not_named', reward: 'malformed' } }
 
 export type RewardWatchDependencies = RewardSources & {
   readonly alarm: (
-    kind: 'rewards_hidden' | 'rewards_withheld',
+    kind: 'rewards_hidden' | 'rewards_withheld' | 'rewards_crowded',
     what: string,
     fields: Readonly<Record<string, unknown>>,
   ) => void;
@@ -92,11 +92,12 @@ export class RewardWatch {
     const { service, slice } = asked;
     const what = `${service}/${slice}`;
     const look = () => lookForRewards({ ...asked, ...slices }, terms, this.#dependencies);
-    const { missing, again, withheld } = await judged(look, MALFORMED);
+    const { missing, again, withheld, isCrowded } = await judged(look, MALFORMED);
     if (!this.#suspicions.isSure(`rewards ${what}`, missing !== undefined || withheld !== undefined)) return false;
     if (missing !== undefined) this.#dependencies.alarm('rewards_hidden', what, { service, slice, ...missing });
     if (withheld !== undefined)
       this.#dependencies.alarm('rewards_withheld', what, { service, slice, rewards: withheld });
+    if (isCrowded) this.#dependencies.alarm('rewards_crowded', what, { service, slice });
     if (again === undefined) this.#again.delete(what);
     else if (this.#again.has(what) || this.#again.size < MAX_AGAIN) this.#again.set(what, again);
     return true;

@@ -350,3 +350,34 @@ test('blocks in more lists than are asked for at a time: the others have their t
   // Those of the first look are not asked for again.
   expect(asked.filter((path) => path.includes(`cursor=${SLICE + 1}-0`))).toHaveLength(1);
 });
+
+test('dust in one slice, sent to the pool’s address: it is told of, and the slices after it are looked at', async () => {
+  const first = { from_slice: 0, slice_cuts: 240, window_thousandths: 1, fee_ppm: 0 };
+  const alarms: string[] = [];
+  let [millis, height] = [0, 10 * 240 + 208];
+  const dusty = 10;
+  const change = (at: number, source: string) => ({
+    ...{ kind: 'received', source, transaction_id: 'ff', amount: '1', finalized_height: at },
+  });
+  const watch = new ListWatch(ADDRESS, {
+    ...{ note: () => undefined, nowMillis: () => (millis += 60_000), wallMillis: Date.now },
+    alarm: (kind, what) => void alarms.push(`${kind} ${what}`),
+    pool: async (path) => {
+      if (path === 'terms') return { address: 'x', height, terms: { pplns: [first], solo: [first] } };
+      return path.endsWith('blocks') ? NO_BLOCKS : { slices: [] };
+    },
+    node: {
+      addressChanges: async ({ after_height: after }: { after_height: number }) => {
+        const slice = (after + 1 - 96) / 240;
+        if (slice === dusty)
+          return { changes: [change(after + 1, 'regular')], indexed_height: height, next_cursor: 'more' };
+        return { changes: slice === dusty + 1 ? [change(after + 1, 'work_reward')] : [], indexed_height: height };
+      },
+    } as never,
+  });
+  watch.works('pplns');
+  await watch.round();
+  height += 2 * 240;
+  for (let round = 0; round < 4; round++) await watch.round();
+  expect(alarms).toEqual([`rewards_crowded pplns/${dusty}`, `rewards_hidden pplns/${dusty + 1}`]);
+});
