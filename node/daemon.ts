@@ -51,7 +51,7 @@ export async function runDaemon(values: RunValues, { log, shutdown, version }: D
   const clock = watchClock(log.child('clock'));
   shutdown.add('clock', () => clock.stop());
   const validators = validatorPlan(values);
-  const peers = networkPlan(values, validators !== undefined);
+  const peers = networkPlan(values);
   let view: PeerView | undefined;
   const node = await openNode(
     { ...values, validators, peers, release: version },

@@ -282,6 +282,8 @@ export interface Chain {
 export interface FullNode {
   readonly chain: Chain;
   readonly mempool: MempoolView;
+  /** It holds keys of a quorum of the committee and makes the cuts by itself. */
+  readonly makesCuts: boolean;
 
   submitTransaction(wire: Bytes, origin?: Origin): Promise<Submission>;
   /** The body is kept as it is, without a copy: the caller does not change it any more. */

@@ -98,6 +98,7 @@ export async function createNode(options: NodeOptions, dependencies: NodeDepende
 }
 
 class EmbeddedNode implements ConsensusNode {
+  makesCuts = false;
   readonly chain: FinalizedChain;
   readonly mempool: Mempool;
   /** For consensus, which makes cuts in the place of the clock. */
@@ -229,7 +230,8 @@ class EmbeddedNode implements ConsensusNode {
       ...found,
     });
     if (!makesCuts) return;
-    if (holdsQuorum(this.chain.state.stake.committee.members, this.#dependencies.isSigner)) this.#clock?.start();
+    this.makesCuts = holdsQuorum(this.chain.state.stake.committee.members, this.#dependencies.isSigner);
+    if (this.makesCuts) this.#clock?.start();
     else this.#dependencies.log.warn('no cuts are made: the keys of the committee are elsewhere');
   }
 

@@ -123,7 +123,8 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
   const settings = { ...DEFAULTS, ...given };
   const { verifier, log, now, started, fault, figures } = dependencies;
   const { validators, network, dataDir, cutMillis, peers } = settings;
-  const makesCuts = validators === undefined && peers?.follows !== true;
+  // A node that is told of a peer follows it, whatever keys it holds: a second one that makes cuts would be another chain.
+  const mayMakeCuts = validators === undefined && (peers === undefined || peers.bootstrap.length === 0);
   // Before anything is opened: a key that cannot be used stops the start.
   const key = validators?.files && (await loadValidatorKey(validators.files, 'consensus', network));
   const newGenesis = () =>
@@ -144,14 +145,14 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
       cutMillis: settings.cutMillis,
       mempoolBytes: settings.mempoolSize,
       signatureThreads: settings.signatureThreads,
-      makesCuts,
+      makesCuts: mayMakeCuts,
       // Inventing a genesis for another network would make a chain that nobody else is on.
-      ...(settings.network === 'development' && makesCuts && { newGenesis }),
+      ...(settings.network === 'development' && mayMakeCuts && { newGenesis }),
       ...(settings.genesis !== undefined && { genesis: loadGenesis(settings.genesis, settings.network) }),
     },
     {
       verifier,
-      certify: makesCuts ? certifyWith(keys.map(({ privateKey }) => privateKey)) : async () => UNSIGNED,
+      certify: mayMakeCuts ? certifyWith(keys.map(({ privateKey }) => privateKey)) : async () => UNSIGNED,
       isSigner: (publicKey) => names.has(nameOf(publicKey)),
       now,
       steady: steadyMillis,
@@ -165,7 +166,7 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
   figures?.watch(node);
   node.on('fault', (error) => fault(`fault: ${error.message}`));
   const fees = validators?.heartbeat && (await loadHeartbeatFees(validators.heartbeat, network));
-  if (makesCuts || (key !== undefined && fees !== undefined)) {
+  if (node.makesCuts || (key !== undefined && fees !== undefined)) {
     const heartbeats = beat(node, log, key === undefined ? keys : [key], fees);
     started('heartbeats', () => heartbeats.stop());
   }
@@ -176,7 +177,10 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
     await openConsensus({ dataDir, cutMillis, key, ...validators }, { node, log, now, started, figures, onEvidence });
   if (peers !== undefined) {
     const release = settings.release ?? '';
-    const view = await openNetwork(peers, { node, dataDir, cutMillis, release, log: log.child('p2p') });
+    const view = await openNetwork(
+      { ...peers, follows: validators === undefined && !node.makesCuts },
+      { node, dataDir, cutMillis, release, log: log.child('p2p') },
+    );
     started('peers', () => view.close());
     figures?.peers(view);
     dependencies.onPeers?.(view);

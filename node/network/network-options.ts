@@ -102,12 +102,10 @@ export type NetworkPlan = {
   readonly announce: readonly string[];
   readonly bootstrap: readonly string[];
   readonly maxPeers: number;
-  /** Cuts come from peers: this node makes none. */
-  readonly follows: boolean;
 };
 
 /** Undefined without peers: switched off, or a development node that was told of none and listens for none. */
-export function networkPlan(values: NetworkValues, isSeparate: boolean): NetworkPlan | undefined {
+export function networkPlan(values: NetworkValues): NetworkPlan | undefined {
   const { network, p2pListen, p2pAnnounce, bootstrap, maxPeers } = values;
   const isDevelopment = network === 'development';
   if (values.p2p === 'off') {
@@ -126,6 +124,5 @@ export function networkPlan(values: NetworkValues, isSeparate: boolean): Network
     announce: p2pAnnounce,
     bootstrap,
     maxPeers,
-    follows: !isSeparate && (!isDevelopment || bootstrap.length > 0),
   };
 }

@@ -69,7 +69,10 @@ function readRemembered(file: string, log: Logger): Remembered {
   }
 }
 
-export async function openNetwork(plan: NetworkPlan, dependencies: NetworkDependencies): Promise<PeerView> {
+/** `follows`: cuts come from peers, and this node makes none. */
+export type NetworkSettings = NetworkPlan & { readonly follows: boolean };
+
+export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDependencies): Promise<PeerView> {
   const { node, dataDir, cutMillis, release, log, countsNear } = dependencies;
   const { chain, ledger } = node;
   const seed = await loadPeerKey(dataDir);

@@ -127,23 +127,17 @@ test('only what is proven makes a node synced or not; a claim decides whom to as
 const PLAN = { p2p: 'on', p2pListen: [], p2pAnnounce: [], bootstrap: [], maxPeers: 50 } as const;
 
 test('a development node has no peers unless it is told; every other network listens', () => {
-  expect(networkPlan({ ...PLAN, network: 'development' }, false)).toBeUndefined();
-  expect(networkPlan({ ...PLAN, network: 'mainnet' }, false)).toMatchObject({
-    listen: ['/ip4/0.0.0.0/tcp/28705'],
-    follows: true,
-  });
-  expect(networkPlan({ ...PLAN, network: 'testnet' }, true)).toMatchObject({
-    listen: ['/ip4/0.0.0.0/tcp/28707'],
-    follows: false,
-  });
-  const listens = networkPlan({ ...PLAN, network: 'development', p2pListen: [{ host: '::1', port: 9 }] }, false);
-  expect(listens).toMatchObject({ listen: ['/ip6/::1/tcp/9'], follows: false });
-  const told = networkPlan({ ...PLAN, network: 'development', bootstrap: ['/ip4/192.0.2.1/tcp/1'] }, false);
-  expect(told).toMatchObject({ listen: [], follows: true });
-  expect(networkPlan({ ...PLAN, network: 'mainnet', p2p: 'off' }, false)).toBeUndefined();
-  expect(networkPlan({ ...PLAN, network: 'mainnet', p2pListen: ['off'] }, false)?.listen).toEqual([]);
+  expect(networkPlan({ ...PLAN, network: 'development' })).toBeUndefined();
+  expect(networkPlan({ ...PLAN, network: 'mainnet' })?.listen).toEqual(['/ip4/0.0.0.0/tcp/28705']);
+  expect(networkPlan({ ...PLAN, network: 'testnet' })?.listen).toEqual(['/ip4/0.0.0.0/tcp/28707']);
+  const listens = networkPlan({ ...PLAN, network: 'development', p2pListen: [{ host: '::1', port: 9 }] });
+  expect(listens?.listen).toEqual(['/ip6/::1/tcp/9']);
+  const told = networkPlan({ ...PLAN, network: 'development', bootstrap: ['/ip4/192.0.2.1/tcp/1'] });
+  expect(told?.listen).toEqual([]);
+  expect(networkPlan({ ...PLAN, network: 'mainnet', p2p: 'off' })).toBeUndefined();
+  expect(networkPlan({ ...PLAN, network: 'mainnet', p2pListen: ['off'] })?.listen).toEqual([]);
   const both = { ...PLAN, network: 'mainnet', p2p: 'off', bootstrap: ['/ip4/192.0.2.1/tcp/1'] } as const;
-  expect(() => networkPlan(both, false)).toThrow(/--p2p is off/);
+  expect(() => networkPlan(both)).toThrow(/--p2p is off/);
 });
 
 test('blocks that nobody has are given up; those of a peer that sent a wrong one are asked of another', async () => {

@@ -4,8 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { certifyWith } from '../../node/certificate.ts';
 import { type DevelopmentGenesis, developmentGenesis, developmentKey } from '../../node/development.ts';
-import type { NetworkPlan } from '../../node/network/network-options.ts';
-import { type NetworkDependencies, openNetwork, type PeerView } from '../../node/network/open-network.ts';
+import {
+  type NetworkDependencies,
+  type NetworkSettings,
+  openNetwork,
+  type PeerView,
+} from '../../node/network/open-network.ts';
 import { type ConsensusNode, createNode } from '../../node/node.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { developmentKeys, quickHash, START_MILLIS, searchNonce } from '../node/bed.ts';
@@ -55,7 +59,7 @@ export class NetBed {
   /** `plan.follows` decides whether cuts come from peers. The same name opens the same store again. */
   async start(
     name: string,
-    plan: Partial<NetworkPlan>,
+    plan: Partial<NetworkSettings>,
     alter: (node: ConsensusNode) => Partial<NetworkDependencies> = () => ({}),
   ): Promise<NetNode> {
     const node = await this.openChain(name);
