@@ -39,7 +39,7 @@ export function statusLines({ validator, neighbours, consensus }: ConsensusRepor
 const statusCommand = command(
   {
     name: 'svcd validator status',
-    summary: 'Says whether the validator of a running node is in the committee, signs, and was there.',
+    summary: 'Says whether the validator of a running node is in the committee, signs and attends its windows.',
     options: statusOptions,
     examples: [{ line: 'svcd validator status --data-dir .data/node', says: 'of the node that runs there' }],
   },

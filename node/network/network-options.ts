@@ -58,7 +58,7 @@ export const networkOptions = {
   p2pAnnounce: repeated(
     parsed(
       {
-        help: 'address that peers are told, where it is another',
+        help: 'address to announce to peers, where it differs from the listener’s',
         group: GROUP,
         placeholder: 'MULTIADDR',
         configPath: 'p2p.announce_addrs',

@@ -127,7 +127,7 @@ export const validatorChangeCommands = (name: string): Command[] => [
       options: {
         ...changeOptions,
         commissionBps: integer({
-          help: 'what delegators are charged, in basis points: steps of 10',
+          help: 'part of delegators’ rewards that you keep: 0 to 1000 basis points, in steps of 10',
           min: 0,
           max: 1_000,
           required: true,
@@ -150,7 +150,7 @@ export const validatorChangeCommands = (name: string): Command[] => [
   walletCommand(
     {
       name: `${name} validator-exit`,
-      summary: 'takes a validator out of the set for ever; withdraw the self-bond ten days later',
+      summary: 'ends a validator for ever, unbonding all its stake; withdraw the self-bond ten days later',
       options: changeOptions,
       examples: [{ line: `${name} validator-exit --validator 3f0a...`, says: 'asks first: an exit cannot be undone' }],
     },

@@ -23,7 +23,7 @@ export const validatorCommands = (name: string): Command[] => [
           required: true,
         }),
         commissionBps: integer({
-          help: 'what delegators are charged, in basis points: steps of 10',
+          help: 'part of delegators’ rewards that you keep: 0 to 1000 basis points, in steps of 10',
           min: 0,
           max: 1_000,
           default: DEFAULT_COMMISSION,
