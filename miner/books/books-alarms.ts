@@ -22,6 +22,7 @@ export const BOOKS_ALARMS = [
   'lists_hidden',
   'terms_changed',
   'terms_false',
+  'slices_short',
   'receipts_ended',
 ] as const;
 export type BooksAlarmKind = (typeof BOOKS_ALARMS)[number];
@@ -54,6 +55,7 @@ const MESSAGES: Readonly<Record<BooksAlarmKind, string>> = {
   lists_hidden: 'the pool does not show its credit lists',
   terms_changed: 'THE POOL CHANGED ITS TERMS FOR A SLICE THAT HAD BEGUN',
   terms_false: 'THE POOL PUBLISHES TERMS THAT NO POOL CAN HAVE',
+  slices_short: 'the pool’s slices are so short that its credit lists cannot all be checked',
   receipts_ended: 'the pool gave receipts before, and gives none now',
 };
 

@@ -185,7 +185,8 @@ export class BooksWatch {
       await this.#round();
       // A list is made once per slice, and the requests of all miners are spread over time. The first round asks at once.
       const isTurn = (this.#dependencies.random?.() ?? 0) < LISTS_PART;
-      if (this.#isFirst || this.#lists.isSuspicious || isTurn) await this.#checkLists();
+      const isUrgent = this.#lists.isSuspicious || this.#lists.isBehind;
+      if (this.#isFirst || isUrgent || isTurn) await this.#checkLists();
       this.#isFirst = false;
     } finally {
       this.#isChecking = false;

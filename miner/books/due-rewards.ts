@@ -41,6 +41,8 @@ type Sources = Pick<BooksSources, 'pool' | 'node'>;
 export type RewardSources = Sources & {
   /** Blocks that a list has; none where the list is false. */
   readonly blocksOf: (service: BooksService, slice: number) => Promise<ReadonlySet<string>>;
+  /** A list is there. */
+  readonly onList: (service: BooksService, slice: number) => void;
 };
 
 /** `list` as the pool says it: of any form. */
@@ -153,7 +155,10 @@ async function missingList(
   for (const [list, blocks] of ready) {
     if (!(await isListed(service, list, sources))) {
       if (await hasWork(service, list, sources)) return { missing: { why: 'no_list', reward: blocks[0] as string } };
-    } else if (list !== slice) {
+      continue;
+    }
+    sources.onList(service, list);
+    if (list !== slice) {
       const listed = await sources.blocksOf(service, list);
       const reward = blocks.find((block) => !listed.has(block));
       if (reward !== undefined) return { missing: { why: 'not_in_list', reward } };

@@ -5,7 +5,7 @@
  */
 import { type BooksSources, gatherEvidence, gatherRecord, PoolSilence } from '../../protocol/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
-import { termsFault } from '../../protocol/books-terms.ts';
+import { sliceCutsOf, termsFault } from '../../protocol/books-terms.ts';
 import { type BooksVerdict, judgeProof, judgeRecord } from '../../protocol/books-verdict.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { PoolProof } from '../../protocol/pool-proof.ts';
@@ -27,7 +27,8 @@ export type ListAlarmKind =
   | 'rewards_withheld'
   | 'rewards_crowded'
   | 'terms_changed'
-  | 'terms_false';
+  | 'terms_false'
+  | 'slices_short';
 
 export type ListWatchDependencies = {
   /** Reads `api/v1/PATH` of the pool. */
@@ -47,6 +48,8 @@ const MAX_LISTS = 4;
 /** How often a list that cannot be judged yet is looked at again. */
 const MAX_TRIES = 5;
 const MAX_KEPT = 256;
+/** Slices of fewer cuts close faster than a miner that looks every minute can judge their lists, four in a round. */
+const SHORT_CUTS = 6;
 /** Books that are further behind the ledger than this, an hour, show none of their newest lists: for long, that counts as hiding them. */
 const MAX_BEHIND = 1_440;
 /** A node that follows the chain has a newer cut than this, ten minutes. */
@@ -72,6 +75,8 @@ export class ListWatch {
   #isNodeMissed = false;
   #isHeightMissed = false;
   readonly #suspicions: Suspicions;
+  /** `service/slice` of lists that are there and were not judged yet, oldest first. By name: the page of the newest slices soon shows others. */
+  readonly #awaited = new Set<string>();
   /** `service/slice` of lists whose proofs were not given. They are asked for until they are, also when newer slices have taken their place. */
   readonly #refused = new Set<string>();
   proven = 0;
@@ -83,7 +88,8 @@ export class ListWatch {
     this.#blocks = new OwnBlocks(address, this.#dependencies);
     this.#suspicions = new Suspicions(dependencies.nowMillis);
     const blocksOf = (service: BooksService, slice: number) => this.#blocksOf(service, slice);
-    this.#rewards = new RewardWatch({ ...this.#dependencies, blocksOf }, this.#suspicions);
+    const onList = (service: BooksService, slice: number) => this.#await(`${service}/${slice}`);
+    this.#rewards = new RewardWatch({ ...this.#dependencies, blocksOf, onList }, this.#suspicions);
   }
 
   works(service: BooksService): void {
@@ -159,6 +165,8 @@ export class ListWatch {
   #noteFault({ terms }: Terms, { said, known }: Heights): void {
     const newest = said === undefined && known === undefined ? undefined : Math.max(said ?? 0, known ?? 0);
     const fault = termsFault(terms, newest);
+    const cuts = sliceCutsOf(terms);
+    if (cuts !== undefined && cuts < SHORT_CUTS) this.#dependencies.alarm('slices_short', '', { slice_cuts: cuts });
     // A new pool has none until its node has answered. One that goes on so hides its lists.
     if (said === undefined && terms.pplns.length + terms.solo.length === 0)
       throw new Error('the pool has no terms yet');
@@ -186,24 +194,33 @@ export class ListWatch {
     // Only the newest of what was there before. By name: a bound by number could be set out of reach with one made-up slice.
     if (!this.#looked.has(service)) for (const slice of listed.slice(1)) this.#judged.add(`${service}/${slice}`);
     this.#looked.add(service);
-    const names = listed.reverse().map((slice) => `${service}/${slice}`);
-    const due = names.filter((name) => !this.#judged.has(name) && !this.#refused.has(name));
+    for (const slice of listed.reverse()) this.#await(`${service}/${slice}`);
+    const due = [...this.#awaited].filter((name) => name.startsWith(`${service}/`));
     // Last, so that they keep no others from being looked at.
     const refused = [...this.#refused].filter((name) => name.startsWith(`${service}/`));
     let failure: unknown;
     for (const name of [...due.slice(0, MAX_LISTS), ...refused.slice(0, MAX_LISTS)])
       await this.#list(service, Number(name.split('/')[1])).catch((error: unknown) => {
+        this.#awaited.delete(name);
         this.#refuse(name);
         failure ??= error;
       });
     if (failure !== undefined) throw failure;
   }
 
+  #await(name: string): void {
+    const isKnown = this.#judged.has(name) || this.#refused.has(name);
+    // With more than that no others are added, so that the oldest come to an end.
+    if (!isKnown && this.#awaited.size < MAX_KEPT) this.#awaited.add(name);
+  }
+
   async #list(service: BooksService, slice: number): Promise<void> {
     const { alarm, note, node } = this.#dependencies;
     const { verdict } = await this.#proof(service, slice);
     const name = `${service}/${slice}`;
+    // Kept until it is settled.
     this.#refused.delete(name);
+    this.#awaited.add(name);
     if (!this.#suspicions.isSure(`list ${name}`, verdict.verdict === 'false')) return;
     if (verdict.verdict === 'unchecked') {
       const tries = (this.#tries.get(name) ?? 0) + 1;
@@ -217,10 +234,16 @@ export class ListWatch {
     } else if (verdict.verdict === 'false') alarm('list_false', name, { service, slice, reason: verdict.reason });
     else this.proven++;
     this.#tries.delete(name);
+    this.#awaited.delete(name);
     this.#judged.add(name);
     for (const oldest of this.#judged)
       if (this.#judged.size > MAX_KEPT) this.#judged.delete(oldest);
       else break;
+  }
+
+  /** There is more to look at than a round takes: the next one is not put off. */
+  get isBehind(): boolean {
+    return this.#awaited.size > MAX_LISTS || this.#rewards.isBehind;
   }
 
   /** Something looks false, and has to be read again. */
@@ -283,18 +306,28 @@ export class ListWatch {
   save(): unknown {
     return {
       ...{ looked: [...this.#looked], judged: [...this.#judged], blocks: this.#blocks.save() },
-      ...{ terms: this.#terms.save(), ...this.#rewards.save() },
+      ...{ terms: this.#terms.save(), ...this.#rewards.save(), awaited: [...this.#refused, ...this.#awaited] },
     };
   }
 
   /** A state that it cannot read is ignored. */
   restore(saved: unknown): void {
     const state = saved as
-      | { looked: BooksService[]; judged: string[]; blocks: unknown; terms?: unknown; due?: unknown; again?: unknown }
+      | {
+          looked: BooksService[];
+          judged: string[];
+          blocks: unknown;
+          terms?: unknown;
+          due?: unknown;
+          again?: unknown;
+          awaited?: unknown;
+        }
       | undefined;
     if (!Array.isArray(state?.judged) || !Array.isArray(state.looked)) return;
     for (const each of state.looked) this.#looked.add(each);
     for (const each of state.judged) this.#judged.add(each);
+    for (const each of Array.isArray(state.awaited) ? state.awaited : [])
+      if (/^(pplns|solo)[/][0-9]{1,15}$/.test(String(each))) this.#await(String(each));
     this.#blocks.restore(state.blocks);
     this.#terms.restore(state.terms);
     this.#rewards.restore(state);

@@ -43,12 +43,19 @@ export class RewardWatch {
   readonly #suspicions: Suspicions;
   /** By service: the newest slice whose rewards were looked for. */
   readonly #through = new Map<BooksService, number>();
+  /** Services of which slices are due that were not looked at yet. */
+  readonly #behind = new Set<BooksService>();
   /** By `service/slice`: when a slice is looked at again. */
   readonly #again = new Map<string, Again>();
 
   constructor(dependencies: RewardWatchDependencies, suspicions: Suspicions) {
     this.#dependencies = dependencies;
     this.#suspicions = suspicions;
+  }
+
+  /** More is due than was looked at: the next round is not put off. */
+  get isBehind(): boolean {
+    return this.#behind.size > 0;
   }
 
   async round(service: BooksService, terms: Terms, { said, known }: Heights): Promise<void> {
@@ -71,6 +78,8 @@ export class RewardWatch {
     // Not above what is due now: a height that was made up once must not keep later slices from being looked at.
     const through = Math.max(Math.min(this.#through.get(service) ?? due - 1, due), due - MAX_MISSED);
     this.#through.set(service, through);
+    if (due > through + MAX_SLICES) this.#behind.add(service);
+    else this.#behind.delete(service);
     for (let slice = through + 1; slice <= Math.min(due, through + MAX_SLICES); slice++) {
       if (!(await this.#isDone({ service, slice, from: slice }, terms, slices))) return;
       this.#through.set(service, slice);

@@ -127,3 +127,25 @@ test('a list for one reader: its root is not the one that everybody is shown', a
   await twice(() => watch.round());
   expect([alarms, watch.proven]).toEqual([[`list_false pplns/${SLICE} credit_root`], 0]);
 });
+
+test('a false list that newer slices have pushed off the page is judged all the same, also after a restart', async () => {
+  const dear = lyingBooks((draft) => {
+    draft.feePpm = 300_000;
+  });
+  const lie: Lie = { ...truth, proof: dear.proof(SLICE, VICTIM) };
+  const away = (path: string) => (path === 'slices/pplns?limit=50' ? { slices: [] } : undefined);
+  const before = watching(lie, away);
+  await before.watch.round();
+  const { watch, alarms } = watching(lie, away);
+  watch.restore(JSON.parse(JSON.stringify(before.watch.save())));
+  await twice(() => watch.round());
+  expect(alarms).toEqual([`list_false pplns/${SLICE} terms`]);
+});
+
+test('slices that close faster than a miner can look at them are told of', async () => {
+  const short = terms.terms.pplns.map((each) => ({ ...each, slice_cuts: 5 }));
+  const said = { ...terms, height: DUE_HEIGHT, terms: { pplns: short, solo: short } };
+  const { watch, alarms } = watching(truth, (path) => (path === 'terms' ? said : undefined));
+  await watch.round().catch(() => undefined);
+  expect(alarms).toContain('slices_short');
+});

@@ -246,7 +246,7 @@ test('rewards that the pool holds, or puts off from list to list, for hours: tol
 });
 
 test('a pool that holds all rewards of all slices is told of, however many slices there are', async () => {
-  const first = { from_slice: 0, slice_cuts: 4, window_thousandths: 1, fee_ppm: 0 };
+  const first = { from_slice: 0, slice_cuts: 6, window_thousandths: 1, fee_ppm: 0 };
   const alarms: string[] = [];
   let [minute, height] = [0, 10_000];
   const options = {
