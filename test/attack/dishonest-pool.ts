@@ -115,3 +115,16 @@ export function soloList(list: PoolListPage, blocks: readonly ProofBlock[]): Poo
   };
   return { ...made, list_id: poolListId(made) };
 }
+
+/** The slices of a service as a pool publishes them that shows everybody this list. */
+export function publishing(list: PoolListPage, path: string, answer: object): object {
+  if (!path.startsWith(`slices/${list.service}?`)) return answer;
+  const { slices } = answer as { slices: { slice: number; credits: object | null }[] };
+  const sums = {
+    reward_atoms: list.reward,
+    fee_atoms: list.fee,
+    credited_atoms: list.credited,
+    root: list.credit_root,
+  };
+  return { ...answer, slices: slices.map((each) => (each.slice === list.slice ? { ...each, credits: sums } : each)) };
+}
