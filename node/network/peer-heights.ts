@@ -1,6 +1,6 @@
 /**
- * How far peers are: what each says, and what it proved by a certificate. Only what is proven decides whether this node is synced; a claim decides whom to ask. A peer that failed to deliver a range is
- * not asked for it again while there are others.
+ * How far peers are: what each says, and what it proved by a certificate. A claim decides whom to ask. It also keeps this node from being synced, but only the claim of a peer that proved all that this node
+ * has and has not failed to deliver since. A peer that failed to deliver a range is not asked for it again while there are others.
  */
 import type { PeerSync } from '../full-node.ts';
 import type { PeerName } from './thread/host-types.ts';
@@ -92,12 +92,13 @@ export class PeerHeights {
   figures(head: number): Omit<PeerSync, 'updateAnnounced'> {
     const all = [...this.#peers.values()];
     const proven = Math.max(-1, ...all.map((peer) => peer.proven));
-    // Whoever delivers is believed about how much there is to come, for the display alone.
-    const shown = Math.max(proven, ...all.filter((peer) => peer.proven >= head).map(({ claim }) => claim));
+    // Whoever delivers is believed about how much there is to come, until it is asked for that and does not have it.
+    const delivering = all.filter((peer) => peer.proven >= head && peer.failedFrom !== head + 1);
+    const best = Math.max(proven, ...delivering.map(({ claim }) => claim));
     return {
-      synced: proven >= 0 && proven - head <= TOLERATED,
-      bestPeerHeight: shown < 0 ? null : shown,
-      behindBy: Math.max(0, shown - head),
+      synced: proven >= 0 && best - head <= TOLERATED,
+      bestPeerHeight: best < 0 ? null : best,
+      behindBy: Math.max(0, best - head),
       peers: all.length,
     };
   }

@@ -124,6 +124,22 @@ test('only what is proven makes a node synced or not; a claim decides whom to as
   expect(heights.figures(7)).toMatchObject({ synced: false, peers: 1 });
 });
 
+test('at the end of a batch a node is not synced while the peer that delivers has more', () => {
+  const heights = new PeerHeights();
+  heights.joined('honest', 599);
+  heights.joined('boaster', 1_000_000);
+  heights.proved('honest', 455);
+  expect(heights.figures(455)).toEqual({ synced: false, bestPeerHeight: 599, behindBy: 144, peers: 2 });
+  heights.proved('honest', 599);
+  // What the other one only claims keeps nobody from being synced.
+  expect(heights.figures(599)).toMatchObject({ synced: true, bestPeerHeight: 599 });
+  // Nor does a peer that delivered once, claims more and then has nothing.
+  heights.heard('honest', 2_000_000);
+  expect(heights.figures(599).synced).toBe(false);
+  heights.failed('honest', 600);
+  expect(heights.figures(599)).toMatchObject({ synced: true, bestPeerHeight: 599 });
+});
+
 const PLAN = { p2p: 'on', p2pListen: [], p2pAnnounce: [], bootstrap: [], maxPeers: 50 } as const;
 
 test('a development node has no peers unless it is told; every other network listens', () => {
