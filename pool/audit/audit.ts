@@ -12,6 +12,7 @@ import { auditCommitments } from './commitments.ts';
 import { type Finding, Findings } from './findings.ts';
 import { auditLedger, type LedgerReads } from './ledger.ts';
 import { auditLists } from './lists.ts';
+import { auditSettings } from './settings.ts';
 import { auditIdentities, auditRawShares } from './shares.ts';
 import { auditSlices, type Progress } from './slices.ts';
 import { auditWallet, type WalletReads } from './wallet.ts';
@@ -40,6 +41,8 @@ export type AuditOptions = {
   /** The wallet that pays, and the names of the pool's requests at it. */
   readonly wallet?: { readonly reads: WalletReads; readonly series: PayoutSeries };
   readonly onProgress?: Progress;
+  /** How long is waited for a running pool that is about to note a cut. */
+  readonly pauseMillis?: number;
 };
 
 export async function audit(sql: Sql, options: AuditOptions): Promise<AuditReport> {
@@ -62,6 +65,7 @@ export async function audit(sql: Sql, options: AuditOptions): Promise<AuditRepor
     (await wholly(() => auditLedger(sql, ledger.node, { poolAddress: ledger.poolAddress }, findings, onProgress)));
   const isWalletRead =
     wallet !== undefined && (await wholly(() => auditWallet(sql, wallet.reads, wallet.series, findings)));
+  await findings.section('settings', () => auditHeight(sql, options, findings), undefined);
   await findings.section(
     'the balance sheet',
     async () => findings.compare('the balance sheet', (await balanceSheet(sql)).gap, 0n),
@@ -78,4 +82,13 @@ export async function audit(sql: Sql, options: AuditOptions): Promise<AuditRepor
     not_checked: findings.notChecked,
     findings: findings.list,
   };
+}
+
+async function auditHeight(sql: Sql, { ledger, pauseMillis }: AuditOptions, findings: Findings): Promise<void> {
+  const pause = pauseMillis === undefined ? {} : { pauseMillis };
+  if (ledger === undefined) return auditSettings(sql, pause, findings);
+  const { node, poolAddress } = ledger;
+  const asked = { addresses: [poolAddress], after_height: 0, limit: 1 };
+  const { indexed_height: height } = await node.addressChanges(asked);
+  await auditSettings(sql, { ...pause, ledger: { poolAddress, height } }, findings);
 }

@@ -7,14 +7,16 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   later_work: 'against the raw shares of slices still to be opened',
   shares: 'summed up against slices and open work, and no header and nonce twice, as far as they are kept',
   blocks:
-    'rewards, outputs, heights, anchors and fates against the ledger; finders of solo blocks against their extranonce',
-  ownerships: 'only where they name the finder of a solo block',
-  credit_lists: 'made again from slices and blocks, to the atom',
+    'rewards, outputs, heights, anchors and fates against the ledger; finders against their workers and their extranonces',
+  ownerships: 'only where they name the finder of a block',
+  credit_lists:
+    'made again from slices and blocks, to the atom; the cut at which each was made against slices and height',
   credit_totals: 'against the credit lists',
   payouts:
     'numbers without a gap; the head of the books against the slices; transaction, height, fee and payload against the ledger; payments that the books lack; requests, transactions and fates against the wallet',
   payout_items: 'recipients and amounts against the outputs on the ledger',
-  settings: 'not covered: the pool’s own state; the height it has read is used unchecked',
+  settings:
+    'the height it has read against the newest slice, the lists, the payouts and the node; its address against the rewards of the ledger. What it notes beside these, each start of the pool compares with the node',
   term: 'not covered: holds no money',
   workers: 'not covered: names and figures for display',
   journal_positions: 'not covered: how far each journal was taken in',
@@ -38,4 +40,17 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   refused_shares: 'not covered: figures for display',
   block_totals: 'not covered: figures for display',
   schema_version: 'not covered: which migrations were run',
+};
+
+/** Columns of covered tables that nothing else on record says, and why that moves no money. */
+export const UNCOVERED_COLUMNS: Readonly<Record<string, string>> = {
+  'accounts.payout_min':
+    'the account’s own wish, which only says when it is paid; a signed request of the miner changes it again',
+  'accounts.created_at': 'for display',
+  'blocks.worker_id': 'which of the finder’s own workers it was: for display',
+  'blocks.found_at': 'for display, as target_work and effort_work are',
+  'credit_lists.made_at': 'for display; the cut at which it was made is compared',
+  'payouts.created_at': 'when it was reserved, for display; the same of updated_at and reason',
+  'payouts.needs_person':
+    'what the operator is to look at: it delays a payout, which metrics and page show, and never makes one',
 };

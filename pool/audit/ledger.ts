@@ -9,6 +9,7 @@ import { readCommitment } from '../../protocol/books-commitment.ts';
 import { rewardTransaction } from '../../protocol/books-verdict.ts';
 import { fromHex } from '../../protocol/bytes.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
+import { UNKNOWN_FINDER } from '../books/intake.ts';
 import type { Sql } from '../database/connect.ts';
 import { auditCarried, Heads, reachedBy } from './commitments.ts';
 import { CutReader, changesOf } from './cut-reader.ts';
@@ -28,6 +29,8 @@ type BlockRow = {
   block_id: Buffer;
   service: number;
   account_id: number;
+  /** The name of the worker that found it. */
+  worker: string | null;
   anchor_height: bigint;
   slice: number;
   slice_cuts: number | null;
@@ -57,9 +60,10 @@ async function auditBlocks(
     if (change.kind === 'received' && change.source === 'work_reward' && change.finalized_height <= through)
       rewards.set(change.transaction_id, { amount: change.amount, height: change.finalized_height });
   let count = 0;
-  const cursor = sql<BlockRow[]>`select b.block_id, b.service, b.account_id, b.anchor_height, b.slice, s.slice_cuts,
-      b.state, b.reward, b.reward_transaction, b.reward_output, b.settled_height
-    from blocks b left join slices s on s.service = b.service and s.number = b.slice order by b.block_id`.cursor(1_000);
+  const cursor = sql<BlockRow[]>`select b.block_id, b.service, b.account_id, w.name as worker,
+      b.anchor_height, b.slice, s.slice_cuts, b.state, b.reward, b.reward_transaction, b.reward_output, b.settled_height
+    from blocks b left join slices s on s.service = b.service and s.number = b.slice
+      left join workers w on w.id = b.worker_id order by b.block_id`.cursor(1_000);
   for await (const rows of cursor)
     for (const row of rows) {
       const id = row.block_id.toString('hex');
@@ -85,8 +89,12 @@ async function auditBlocks(
         // A reward that was found late is divided with a later slice, never with an earlier one.
         if (row.slice_cuts === null || row.slice < Math.floor(Number(row.anchor_height) / row.slice_cuts))
           findings.add(`${name}: slice`, row.slice, 'that of its anchor, or a later one');
-        if (row.service === SOLO) await auditFinder(sql, node, row, name, findings);
+        // The finder of a PPLNS block is in the list's id (rule 9). One that was not on record when the list was made stays so.
+        if (row.service === SOLO || row.worker !== UNKNOWN_FINDER) await auditFinder(sql, node, row, name, findings);
       }
+      // Long after the cut that would have paid it, a block without a reward is expired and no longer held (rule 15).
+      if (row.state === 'held' && paid === undefined && Number(row.anchor_height) + 2 * REGISTRATION_WINDOW <= through)
+        findings.add(`${name}: state`, 'held', 'the ledger paid nothing for it', REMEDIES.block);
       onProgress('blocks', ++count);
     }
   for (const [transaction, { amount, height }] of rewards)
@@ -98,7 +106,7 @@ async function auditBlocks(
     );
 }
 
-/** On solo the finder gets the reward. The extranonce on the ledger identifies the connection, and the connection its account. */
+/** Finders: on solo they get the reward. The extranonce on the ledger identifies the connection, and the connection its account. */
 async function auditFinder(
   sql: Sql,
   node: LedgerReads,

@@ -8,6 +8,7 @@ import { computeCredits, creditsOf, windowJson } from '../books/credits.ts';
 import { unpackCredits } from '../books/packed.ts';
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
+import { reachedBy } from './commitments.ts';
 import type { Findings } from './findings.ts';
 import type { Progress } from './slices.ts';
 
@@ -101,18 +102,21 @@ export async function auditLists(sql: Sql, findings: Findings, onProgress: Progr
     onProgress('credit lists', i + 1);
   }
   await auditDue(sql, findings);
+  await auditWorkers(sql, findings);
   return { lists: rows.length, credited };
 }
 
 /** Every paid block is credited once its slice is settled; a block that names no list was left out. */
 async function auditDue(sql: Sql, findings: Findings): Promise<void> {
-  const [height] = await sql<{ value: string }[]>`select value from settings where name = 'chain_height'`;
+  const reached = await reachedBy(sql);
+  // A height that is none is a finding of its own.
+  const height = Number.isSafeInteger(reached) ? reached : 0;
   const left = await sql<{ block_id: Buffer; service: number; slice: number; credited: number | null }[]>`select
       b.block_id, b.service, b.slice, c.id as credited
     from blocks b join slices s on s.service = b.service and s.number = b.slice
     left join credit_lists c on c.service = b.service and c.slice = b.slice
     where b.state = 'paid' and b.credit_list is null and (c.id is not null
-      or (b.slice + 1)::bigint * s.slice_cuts + ${REGISTRATION_WINDOW} + s.slice_cuts < ${height?.value ?? '0'}::bigint)
+      or (b.slice + 1)::bigint * s.slice_cuts + ${REGISTRATION_WINDOW} + s.slice_cuts < ${height}::bigint)
       and exists (select from slices w where w.service = b.service and w.closed_height is not null and w.total > 0)`;
   for (const row of left)
     findings.add(
@@ -120,4 +124,13 @@ async function auditDue(sql: Sql, findings: Findings): Promise<void> {
       'not credited',
       'credited',
     );
+}
+
+/** The worker that found a block is one of its finder's, in the block's service. */
+async function auditWorkers(sql: Sql, findings: Findings): Promise<void> {
+  const rows = await sql<{ block_id: Buffer; account_id: number; worker_id: number }[]>`select b.block_id, b.account_id,
+      b.worker_id from blocks b left join workers w on w.id = b.worker_id
+    where w.account_id is distinct from b.account_id or w.service is distinct from b.service order by b.block_id`;
+  for (const { block_id: id, account_id: account, worker_id: worker } of rows)
+    findings.add(`block ${id.toString('hex')}: finder`, `account ${account}`, `worker ${worker} is not one of it`);
 }

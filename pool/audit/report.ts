@@ -1,7 +1,7 @@
 /** An audit's report in words: each difference on a line, then what to do about them, then what was checked. */
 import { visible } from '../../runtime/visible.ts';
 import type { AuditReport } from './audit.ts';
-import { COVERAGE } from './coverage.ts';
+import { COVERAGE, UNCOVERED_COLUMNS } from './coverage.ts';
 import type { PublicReport } from './public.ts';
 
 const textOf = (lines: readonly string[]): string => `${lines.map(visible).join('\n')}\n`;
@@ -39,7 +39,8 @@ export function reportText(report: AuditReport): string {
   const left = Object.entries(COVERAGE).filter(
     ([table, how]) => how.startsWith('not covered') || (table === 'compoundings' && !report.wallet),
   );
-  lines.push(`Not audited: ${left.map(([table]) => table).join(', ')}.`);
+  const columns = Object.keys(UNCOVERED_COLUMNS).join(', ');
+  lines.push(`Not audited: ${left.map(([table]) => table).join(', ')}; and of the other tables ${columns}.`);
   return textOf(lines);
 }
 

@@ -3,8 +3,9 @@
  * ledger is what the honest books say, read before any edit.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ownerBytes } from '../../bridge/session/extranonce.ts';
 import { audit } from '../../pool/audit/audit.ts';
-import { COVERAGE } from '../../pool/audit/coverage.ts';
+import { COVERAGE, UNCOVERED_COLUMNS } from '../../pool/audit/coverage.ts';
 import type { LedgerReads } from '../../pool/audit/ledger.ts';
 import type { Sql } from '../../pool/database/connect.ts';
 import { formatAddress } from '../../protocol/address.ts';
@@ -22,11 +23,14 @@ beforeAll(async () => {
 });
 afterAll(() => books.close());
 
-const ONE = `'00000000-0000-4000-8000-000000000001'`;
+const [ONE, TWO] = [1, 2].map((n) => `'00000000-0000-4000-8000-00000000000${n}'`);
 const anAccount = '(select min(id) from accounts)';
 const another = '(select max(id) from accounts)';
 const paidBlock = `(select min(block_id) from blocks where state = 'paid')`;
 const soloBlock = `(select min(block_id) from blocks where state = 'paid' and service = 1)`;
+
+const putBack = `with gone as (delete from payout_items where payout_id = ${TWO} returning account_id, amount) update accounts a set balance = a.balance + g.amount, paid = a.paid - g.amount from gone g where a.id = g.account_id; delete from payouts where id = ${TWO}`;
+const OWNER = toHex(ownerBytes({ bootId: pattern('boot', 8), thread: 1, connection: 1 }));
 
 /** What is edited, and a word of the finding that names the row. */
 const EDITS: readonly (readonly [edit: string, names: RegExp])[] = [
@@ -197,9 +201,25 @@ const EDITS: readonly (readonly [edit: string, names: RegExp])[] = [
     `update payout_items set account_id = (select max(id) from accounts where id not in (select account_id from payout_items where payout_id = ${ONE})) where payout_id = ${ONE} and account_id = (select min(account_id) from payout_items where payout_id = ${ONE})`,
     /payout .* to |account/,
   ],
+  [`${putBack}; update settings set value = '149' where name = 'chain_height'`, /setting chain_height/],
+  [`${putBack}; update settings set value = '0' where name = 'chain_height'`, /setting chain_height/],
+  [`${putBack}; delete from settings where name = 'chain_height'`, /setting chain_height/],
+  [`update settings set value = 'x' where name = 'chain_height'`, /setting chain_height/],
+  [`update settings set value = '99999999' where name = 'chain_height'`, /setting chain_height/],
+  [`update settings set value = 'dsvc1thief' where name = 'pool_address'`, /setting pool_address/],
+  [`update blocks set state = 'held' where state <> 'paid'`, /block [0-9a-f]+: state/],
+  [`update blocks set account_id = ${another} where service = 0 and state = 'paid'`, /block [0-9a-f]+: finder/],
+  [`update blocks set worker_id = (select max(id) from workers) where service = 1`, /block [0-9a-f]+: finder/],
+  [
+    `insert into ownerships select '\\x${OWNER}', 0, ${another}, (select max(id) from workers)`,
+    /block [0-9a-f]+: finder/,
+  ],
+  [`update credit_lists set made_height = 1`, /credits of slice \d of \w+: made at/],
+  [`update credit_lists set made_height = 201 where id = 3`, /credits of slice \d of \w+: made at/],
 ];
 
-const audited = (sql: Sql) => audit(sql, { network: 'development', ledger: { node: ledger, poolAddress: POOL } });
+const audited = (sql: Sql) =>
+  audit(sql, { network: 'development', ledger: { node: ledger, poolAddress: POOL }, pauseMillis: 0 });
 /** Whoever edits a database takes its triggers away first. */
 const TABLES = ['slices', 'credit_lists', 'blocks', 'payouts', 'payout_items', 'accounts', 'account_names'];
 
@@ -254,6 +274,10 @@ test('every table is audited or named as not audited', async () => {
   expect(unknown).toEqual([]);
   const there = new Set(rows.map((row) => row.name));
   expect(Object.keys(COVERAGE).filter((name) => !there.has(name) && name !== 'shares')).toEqual([]);
+  const columns = await books.sql<{ name: string }[]>`select table_name || '.' || column_name as name
+    from information_schema.columns where table_schema = 'public'`;
+  const known = new Set(columns.map((column) => column.name));
+  expect(Object.keys(UNCOVERED_COLUMNS).filter((name) => !known.has(name))).toEqual([]);
 });
 
 test('a block that is paid while the audit runs is no difference; one that names a cut to come is', async () => {

@@ -1,0 +1,105 @@
+/**
+ * The height that the books have read, which everything that is due is counted from, and what follows from it: slices close by height alone (books rule 2), so
+ * that height lies in the open slice; no list was made before its slice closed or after it.
+ */
+import type { Sql } from '../database/connect.ts';
+import { SERVICES } from '../journal-record.ts';
+import type { Findings } from './findings.ts';
+
+/** Cuts by which the payouts, which follow the wallet, may be ahead of the books; and the books ahead of the node. */
+const MAX_LAG = 16;
+const MAX_PAUSES = 12;
+const WHOLE = /^(?:0|[1-9]\d{0,14})$/;
+
+type Reached = {
+  readonly height: string | null;
+  /** The newest slice. */
+  readonly slice: number | null;
+  readonly slice_cuts: number | null;
+  readonly closed: number;
+};
+
+const readReached = async (sql: Sql): Promise<Reached> => {
+  const [row] = await sql<Reached[]>`select
+      (select value from settings where name = 'chain_height') as height, s.number as slice, s.slice_cuts,
+      (select count(*)::int from slices where closed_height is not null) as closed
+    from (select 1) one left join lateral (select number, slice_cuts from slices order by number desc limit 1) s on true`;
+  return row as Reached;
+};
+
+const sliceAt = ({ height, slice_cuts: cuts }: Reached): number => Math.floor(Number(height) / (cuts ?? 1));
+
+/** The books open slices a moment before they note the cut that opened them: as long as they go on, that is waited for. */
+async function settled(sql: Sql, pauseMillis: number): Promise<Reached> {
+  let reached = await readReached(sql);
+  for (let tries = 0; tries < MAX_PAUSES; tries++) {
+    if (reached.slice === null || reached.height === null || sliceAt(reached) >= reached.slice) break;
+    await new Promise((resolve) => setTimeout(resolve, pauseMillis));
+    const now = await readReached(sql);
+    const hasGoneOn = now.slice !== reached.slice || now.height !== reached.height;
+    reached = now;
+    if (!hasGoneOn) break;
+  }
+  return reached;
+}
+
+export type SettingsOptions = {
+  /** How long is waited for a running pool that is about to note a cut. */
+  readonly pauseMillis?: number;
+  /** The address that blocks pay, and the newest cut of a node. */
+  readonly ledger?: { readonly poolAddress: string; readonly height: number };
+};
+
+export async function auditSettings(
+  sql: Sql,
+  { pauseMillis = 5_000, ledger }: SettingsOptions,
+  findings: Findings,
+): Promise<void> {
+  const reached = await settled(sql, pauseMillis);
+  const { height, slice, closed } = reached;
+  const name = 'setting chain_height';
+  if (height === null) {
+    // A pool that has just begun has opened a slice and noted no cut. Books alone, without a ledger, show nothing that would be due.
+    if (closed > 0 && ledger !== undefined) findings.add(name, 'none', `a cut of slice ${slice}`);
+    else if (closed > 0) findings.skip(name, 'none is on record');
+  } else if (!WHOLE.test(height)) findings.add(name, height, `a cut of slice ${slice}`);
+  else {
+    const ahead = slice === null ? 0 : slice - sliceAt(reached);
+    // A node that does not answer can hold the books between the opening of a slice and the cut that they note.
+    if (ahead === 1) findings.skip(name, `cut ${height} is before slice ${slice}, which is open`);
+    else if (ahead !== 0) findings.add(name, height, `a cut of slice ${slice}, the newest one`);
+    if (ledger !== undefined && Number(height) > ledger.height + MAX_LAG)
+      findings.skip(name, `cut ${height}; the node has read up to cut ${ledger.height}`);
+    await auditMade(sql, findings);
+    await auditFinals(sql, Number(height), findings);
+  }
+  if (ledger === undefined) return;
+  const [address] = await sql<{ value: string }[]>`select value from settings where name = 'pool_address'`;
+  findings.compare('setting pool_address', address?.value ?? 'none', ledger.poolAddress);
+}
+
+/** A list is made after its slice has closed, in the order of ids, at a cut that the books have read. */
+async function auditMade(sql: Sql, findings: Findings): Promise<void> {
+  const rows = await sql<
+    { service: number; slice: number; made: bigint; least: bigint; most: bigint }[]
+  >`select * from (
+      select c.id, c.service, c.slice, c.made_height as made, greatest((c.slice + 1)::bigint * s.slice_cuts,
+        max(c.made_height) over (order by c.id rows between unbounded preceding and 1 preceding)) as least,
+        (select value::bigint from settings where name = 'chain_height') as most
+      from credit_lists c join slices s on s.service = c.service and s.number = c.slice) l
+    where made < least or made > most order by id`;
+  for (const { service, slice, made, least, most } of rows)
+    findings.add(
+      `credits of slice ${slice} of ${SERVICES[service] ?? service}: made at`,
+      made,
+      `between cuts ${least} and ${most}`,
+    );
+}
+
+/** Payouts follow the wallet, which may be ahead of books that stand still. */
+async function auditFinals(sql: Sql, height: number, findings: Findings): Promise<void> {
+  const rows = await sql<{ id: string; final_height: bigint }[]>`select id, final_height from payouts
+    where final_height > ${height + MAX_LAG} order by final_height`;
+  for (const { id, final_height: final } of rows)
+    findings.skip(`payout ${id}`, `final in cut ${final}, and the books have read up to cut ${height}`);
+}
