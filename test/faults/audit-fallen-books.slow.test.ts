@@ -31,11 +31,12 @@ async function fallen(height: number, work: (sql: Sql) => Promise<void>): Promis
   const slice = Math.floor(height / 4);
   await books.sql
     .begin(async (tx) => {
-      for (const table of ['slices', 'payouts', 'payout_items', 'accounts'])
+      for (const table of ['slices', 'credit_lists', 'payouts', 'payout_items', 'accounts'])
         await tx.unsafe(`alter table ${table} disable trigger user`);
       await tx`delete from slices where number > ${slice}`;
       await tx`update slices set closed_height = null, total = null, root = null, leaves = null, previous = null,
         chain = null where number = ${slice}`;
+      await tx`update credit_lists set made_height = least(made_height, ${height})`;
       await tx`update settings set value = ${String(height)} where name = 'chain_height'`;
       await work(tx as unknown as Sql);
       throw new Error('undo');
