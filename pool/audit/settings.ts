@@ -11,7 +11,7 @@ const MAX_LAG = 16;
 const MAX_PAUSES = 12;
 const WHOLE = /^(?:0|[1-9]\d{0,14})$/;
 
-type Reached = {
+type NotedHeight = {
   readonly height: string | null;
   /** The newest slice. */
   readonly slice: number | null;
@@ -19,18 +19,18 @@ type Reached = {
   readonly closed: number;
 };
 
-const readReached = async (sql: Sql): Promise<Reached> => {
-  const [row] = await sql<Reached[]>`select
+const readReached = async (sql: Sql): Promise<NotedHeight> => {
+  const [row] = await sql<NotedHeight[]>`select
       (select value from settings where name = 'chain_height') as height, s.number as slice, s.slice_cuts,
       (select count(*)::int from slices where closed_height is not null) as closed
     from (select 1) one left join lateral (select number, slice_cuts from slices order by number desc limit 1) s on true`;
-  return row as Reached;
+  return row as NotedHeight;
 };
 
-const sliceAt = ({ height, slice_cuts: cuts }: Reached): number => Math.floor(Number(height) / (cuts ?? 1));
+const sliceAt = ({ height, slice_cuts: cuts }: NotedHeight): number => Math.floor(Number(height) / (cuts ?? 1));
 
 /** The books open slices a moment before they note the cut that opened them: as long as they go on, that is waited for. */
-async function settled(sql: Sql, pauseMillis: number): Promise<Reached> {
+async function settled(sql: Sql, pauseMillis: number): Promise<NotedHeight> {
   let reached = await readReached(sql);
   for (let tries = 0; tries < MAX_PAUSES; tries++) {
     if (reached.slice === null || reached.height === null || sliceAt(reached) >= reached.slice) break;
