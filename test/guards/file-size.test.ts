@@ -9,8 +9,6 @@ const EXCEPTIONS = [
   'miner/client/session.ts',
   'test/api/conformance.test.ts',
   'test/miner/pool-fixture.ts',
-  'test/pool/api.slow.test.ts',
-  'test/protocol/books-verdict.test.ts',
 ];
 
 test(`no file of code has more than ${MAX_LINES} lines, but for those on the list`, () => {
