@@ -290,7 +290,9 @@ export class Model {
       case 'withdraw': {
         if (this.isBonded(position)) return no('position_bonded');
         if (position.principal === 0n) return no('position_empty');
-        if (this.height < this.release(position)) return no('position_locked');
+        // Delegations are visited at the end of the cut; one that was not visited yet cannot be withdrawn.
+        const isVisited = position.kind === 'self_bond' || this.#validator(position.validator).slash !== this.height;
+        if (this.height < this.release(position) || !isVisited) return no('position_locked');
         this.positions.delete(position.id);
         this.unbonding -= position.principal;
         return { withdrawn: { to: position.owner, amount: position.principal } };

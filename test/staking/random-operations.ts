@@ -8,6 +8,11 @@ import { addressOf, COIN, endpointOf, keyOf, NO_SIGNATURE } from './rig.ts';
 
 export type Choices = { readonly random: (limit: number) => number; readonly intervalCuts: number };
 
+export const OPERATIONS: readonly StakingOperation['name'][] = [
+  ...(['register', 'bond', 'unbond', 'withdraw', 'reward_address', 'heartbeat'] as const),
+  ...(['rotate', 'endpoint', 'commission', 'exit', 'evidence'] as const),
+];
+
 const OWNERS = ['ann', 'ben', 'cy', 'dot', 'eve'];
 const NOWHERE = id('TEST_NOTHING', utf8(''));
 const MAX_VALIDATORS = 14;

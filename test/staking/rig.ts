@@ -13,11 +13,11 @@ import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/key-sizes.ts';
 import { encodeEndpoint } from '../../protocol/staking/endpoint.ts';
 import { bondedBy, type StakingOperation } from '../../protocol/staking/operation.ts';
 import type { Outpoint } from '../../protocol/transaction.ts';
-import { START_MILLIS } from '../node/bed.ts';
 import { MemoryLedger } from '../node/memory-ledger.ts';
 
 export const COIN = 100_000_000n;
 export const FEE = 2_000n;
+const GENESIS_MILLIS = 1_800_000_000_000;
 
 /** Bytes that look like a key; nothing is signed with them. */
 export function keyOf(name: string): Uint8Array<ArrayBuffer> {
@@ -40,7 +40,7 @@ export function genesisOf(intervalCuts: number, validators: readonly RigValidato
   const part = left / BigInt(purses);
   return {
     network: 'development',
-    timestampMillis: START_MILLIS,
+    timestampMillis: GENESIS_MILLIS,
     powEpochLength: 1_000_000_000,
     initialWork: 1n,
     minimumWork: 1n,
