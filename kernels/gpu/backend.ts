@@ -4,12 +4,13 @@
  * that nobody tuned yet begins with the default shape at once and is tuned while it searches. Loads in browsers.
  */
 import { compareBytes } from '../../protocol/bytes.ts';
-import { datasetSeed, type PowParameters, powNonce, powPreHash } from '../../protocol/pow.ts';
+import { datasetSeed, type PowParameters } from '../../protocol/pow.ts';
 import type { Backend, BackendEvents, DeviceUsage, SearchJob } from '../backend.ts';
 import { KernelError } from '../kernel-error.ts';
 import { buildDataset, type GpuDataset } from './dataset.ts';
 import type { Gpu } from './device.ts';
 import { chooseLayout, type Layout } from './layout.ts';
+import { NonceWalk } from './nonce-walk.ts';
 import {
   compileSearch,
   type Kernel,
@@ -22,7 +23,7 @@ import {
   SLOTS,
   type Ticket,
 } from './search.ts';
-import { nonceBound, SEARCH_BAND, steer } from './steer.ts';
+import { SEARCH_BAND, steer } from './steer.ts';
 import { Timeline, UsageMeter } from './timeline.ts';
 import {
   candidatesFor,
@@ -58,21 +59,10 @@ export type GpuBackendDependencies = {
   onTrial?(trial: Trial): void;
 };
 
-type Active = {
-  readonly job: SearchJob;
-  readonly prefix: Uint32Array;
-  readonly fixedNonce: bigint;
-  readonly most: number;
-  next: bigint;
-  /** Runs whose hits did not fit the slots, to be searched again in pieces. */
-  readonly again: { nonce: bigint; count: number }[];
-  flying: number;
-};
-
 /** A searcher and the work of its next dispatch. */
 type Runner = { readonly searcher: Searcher; work: number };
 
-type Flying = { readonly ticket: Ticket; readonly active: Active; readonly runner: Runner };
+type Flying = { readonly ticket: Ticket; readonly active: NonceWalk; readonly runner: Runner };
 
 type Trials = { readonly runners: readonly Runner[]; readonly turns: Turns };
 
@@ -95,7 +85,7 @@ export class GpuBackend implements Backend {
   #losers: Runner[] = [];
   readonly #timeline = new Timeline();
   readonly #meter = new UsageMeter();
-  #active: Active | undefined;
+  #active: NonceWalk | undefined;
   #paused = false;
   #closed = false;
   #failed = false;
@@ -265,18 +255,7 @@ export class GpuBackend implements Backend {
       throw new KernelError('kernel_epoch_not_ready', `the dataset of epoch ${job.epoch} is not built`, {
         epoch: job.epoch,
       });
-    const prefix = new Uint32Array(powPreHash(job.header).buffer);
-    const free = (1n << BigInt(8 * (8 - job.prefixBytes))) - 1n;
-    const nonce = new DataView(powNonce(job.header).buffer).getBigUint64(0, true);
-    this.#active = {
-      job,
-      prefix,
-      fixedNonce: nonce & ~free,
-      most: nonceBound(job.target, SLOTS),
-      next: job.nonces.from,
-      again: [],
-      flying: 0,
-    };
+    this.#active = new NonceWalk(job, SLOTS);
     this.#wake();
   }
 
@@ -346,39 +325,23 @@ export class GpuBackend implements Backend {
     if (active === undefined || runner === undefined || this.#paused || this.#closed) return undefined;
     const dataset = this.#datasets.get(active.job.epoch);
     if (dataset === undefined || runner.searcher.free === 0) return undefined;
-    const part = this.#nextPart(active, runner.work);
+    const part = active.next(runner.work);
     if (part === undefined) return undefined;
-    active.flying++;
     const run: Run = { prefix: active.prefix, target: active.job.target, ...part };
     return { ticket: runner.searcher.submit(dataset, run), active, runner };
   }
 
-  #nextPart(active: Active, work: number): { nonce: bigint; count: number } | undefined {
-    const again = active.again.pop();
-    if (again !== undefined) return again;
-    const left = active.job.nonces.to - active.next;
-    if (left <= 0n) return undefined;
-    const wanted = BigInt(Math.min(work, active.most));
-    const count = left < wanted ? left : wanted;
-    const nonce = active.fixedNonce | active.next;
-    active.next += count;
-    return { nonce, count: Number(count) };
-  }
-
   #account({ ticket, active, runner }: Flying, outcome: Outcome): void {
     const { count, nonce } = ticket.run;
-    active.flying--;
     if (outcome.pass !== undefined) this.#meter.add(outcome.pass);
     if (count >= runner.work) this.#learn(runner, count, outcome.millis);
-    if (outcome.found > outcome.hits.length && count > 1) {
-      const half = Math.floor(count / 2);
-      active.again.push({ nonce, count: half }, { nonce: nonce + BigInt(half), count: count - half });
-      return;
-    }
+    const fitted = outcome.found <= outcome.hits.length || count === 1;
+    active.settle({ nonce, count }, fitted);
+    if (!fitted) return;
     this.#hashes += count;
-    for (const hit of outcome.hits) this.#report(active.job, hit);
     const { job } = active;
-    if (active === this.#active && active.next >= job.nonces.to && active.again.length + active.flying === 0) {
+    for (const hit of outcome.hits) this.#report(job, hit);
+    if (active === this.#active && active.isOver) {
       this.#active = undefined;
       this.#dependencies.events.onExhausted?.(job.id);
     }

@@ -22,8 +22,8 @@ import {
   type SessionTimes,
   type Share,
   type Verdict,
-  withShare,
 } from './session-events.ts';
+import { withShare } from './session-resume.ts';
 import { type Connect, isFramed, type Transport } from './transport.ts';
 import type { Wire } from './wire.ts';
 import { WireV1 } from './wire-v1.ts';

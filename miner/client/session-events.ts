@@ -81,12 +81,6 @@ export type SessionMemory = {
   readonly unanswered: readonly Share[];
 };
 
-/** A share found while no connection is there: kept for the one that resumes the session. */
-export function withShare(memory: SessionMemory, share: Share): SessionMemory | undefined {
-  if (share.session !== memory.session || memory.unanswered.length >= SESSION_DEFAULTS.maxPending) return undefined;
-  return { ...memory, unanswered: [...memory.unanswered, share] };
-}
-
 export type SessionEvent =
   | { readonly kind: 'opened' }
   | { readonly kind: 'received'; readonly message: FromServer }

@@ -3,17 +3,16 @@
  * come out. It logs in, checks every job, matches answers to shares, measures the latency and decides when the
  * connection is of no more use. It opens no socket and reads no clock; times are milliseconds of a steady clock.
  */
-import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
-import { decodeHeader } from '../../protocol/header.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
 import { CODE, type ErrorReply } from '../../protocol/stratum/errors.ts';
 import type { Job, Subscribed } from '../../protocol/stratum/messages.ts';
 import { formatUsername, withRate } from '../../protocol/stratum/username.ts';
-import { workOfTarget } from '../../protocol/target.ts';
 import { type Refusal, refusal } from '../miner-error.ts';
 import { FloodMeter } from './flood.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { checkJob, expectationOf, type JobExpectation } from './job-check.ts';
 import { type Pending, PendingShares } from './pending-shares.ts';
+import { type Ending, isForNow, overdue, REFUSED_PAUSE, refusedLogin } from './session-ends.ts';
 import {
   SESSION_DEFAULTS,
   type SessionAction,
@@ -24,14 +23,13 @@ import {
   type Share,
   type Verdict,
 } from './session-events.ts';
+import { isResumed, sessionJob, sessionToResume } from './session-resume.ts';
 import type { FromServer, ToServer } from './wire.ts';
 
 type Phase = 'opening' | 'subscribing' | 'authorizing' | 'mining' | 'ended';
 /** A miner can check its own account: what was accepted must be credited in full. */
 const STRAY_ANSWER = 'an answer to a share that was not sent';
 const CREDITED_LESS = 'the pool credited less work than was accepted';
-/** A server that was refused, or that refused us, is asked again after so long: by then it may have been put right. */
-const REFUSED_PAUSE = 60_000;
 
 export class Session {
   readonly #options: SessionOptions;
@@ -143,6 +141,10 @@ export class Session {
     this.#actions.push({ kind: 'end', refusal: why, retryAfterMillis });
   }
 
+  #endBy({ refusal: why, retryAfterMillis }: Ending): void {
+    this.#end(why, retryAfterMillis);
+  }
+
   #verdict({ share }: Pending, verdict: Verdict, error?: ErrorReply, blockId?: Bytes, told?: bigint): void {
     this.#actions.push({ kind: 'verdict', share, verdict, error, blockId, told });
   }
@@ -150,8 +152,7 @@ export class Session {
   #subscribe(now: number): void {
     this.#phase = 'subscribing';
     this.#deadline = now + this.#times.loginMillis;
-    const memory = this.#memory;
-    const session = memory !== undefined && now - memory.brokenAt < this.#times.resumeMillis ? memory.session : null;
+    const session = sessionToResume(this.#memory, this.#times, now);
     this.#send({ kind: 'subscribe', subscribe: { agent: this.#options.agent, tag: this.#tag, session } });
   }
 
@@ -223,11 +224,7 @@ export class Session {
     }
     this.#subscribed = subscribed;
     this.#expected = expected;
-    const memory = this.#memory;
-    this.#resumed =
-      memory !== undefined &&
-      memory.session === subscribed.session &&
-      equalBytes(memory.prefix, subscribed.noncePrefix);
+    this.#resumed = isResumed(this.#memory, subscribed);
     this.#authorize(now);
   }
 
@@ -268,17 +265,7 @@ export class Session {
       return;
     }
     this.#jobAt = now;
-    const { session, noncePrefix } = this.#subscribed as Subscribed;
-    this.#actions.push({
-      kind: 'job',
-      job: {
-        job,
-        session,
-        prefix: noncePrefix,
-        height: decodeHeader(job.header).anchorHeight,
-        work: workOfTarget(job.shareTarget),
-      },
-    });
+    this.#actions.push({ kind: 'job', job: sessionJob(job, this.#subscribed as Subscribed) });
   }
 
   #submit(pending: Pending): void {
@@ -328,14 +315,14 @@ export class Session {
     }
     this.#verdict(found.pending, found.verdict, found.verdict === 'accepted' ? undefined : error);
     const refused = this.#pending.refusedInRow;
-    if (error.code === CODE.banned) this.#onRefusedLogin(error);
+    if (error.code === CODE.banned) this.#endBy(refusedLogin(error));
     else if (refused >= this.#times.maxRefused)
       this.#end(refusal('pool_rejects', `the server refused ${refused} shares in a row`), REFUSED_PAUSE);
   }
 
   #onRefused(error: ErrorReply, now: number): void {
     if (error.code === CODE.banned) {
-      this.#onRefusedLogin(error);
+      this.#endBy(refusedLogin(error));
       return;
     }
     if (this.#phase === 'subscribing' && error.code === CODE.bad_tag && this.#tag !== '') {
@@ -348,7 +335,7 @@ export class Session {
       this.#note('the server reports an error', { code: error.code, text: error.message });
       return;
     }
-    if (error.code === CODE.not_ready || error.code === CODE.internal || error.code === CODE.too_many_requests) {
+    if (isForNow(error)) {
       this.#unreadySince ??= now;
       if (this.#phase === 'authorizing' && now - this.#unreadySince < this.#times.unreadyMillis) {
         // Nobody asked in between: it has been said already.
@@ -361,21 +348,7 @@ export class Session {
       this.#end(refusal('pool_not_ready', `the server is not ready: ${error.message}`), this.#times.notReadyMillis);
       return;
     }
-    this.#onRefusedLogin(error);
-  }
-
-  #onRefusedLogin(error: ErrorReply): void {
-    if (error.code === CODE.banned) {
-      this.#end(
-        refusal('pool_banned', `the server has banned this miner: ${error.message}`),
-        error.retryAfterMillis ?? REFUSED_PAUSE,
-      );
-      return;
-    }
-    this.#end(
-      refusal('pool_refused_login', `the server refuses the login: ${error.message} (${error.code})`),
-      REFUSED_PAUSE,
-    );
+    this.#endBy(refusedLogin(error));
   }
 
   #unexpected(what: string): void {
@@ -398,24 +371,18 @@ export class Session {
       return;
     }
     if (this.#phase === 'mining') {
-      this.#watch(now);
+      const late = overdue(
+        { jobAt: this.#jobAt, firstJobBy: this.#deadline, heartbeat: this.#heartbeat },
+        this.#times,
+        now,
+      );
+      if (late !== undefined) this.#endBy(late);
+      else if (this.#heartbeat.isDue(now)) this.#ping(now);
       return;
     }
     if (now < this.#deadline) return;
     if (this.#phase === 'opening') this.#end(refusal('pool_unreachable', 'the connection was not made in time'));
     else this.#end(refusal('pool_silent', 'the server did not answer the login in time'));
-  }
-
-  /** While mining: does the server answer, and does it follow the chain? */
-  #watch(now: number): void {
-    const { jobMillis, notReadyMillis, pongMillis } = this.#times;
-    if (this.#jobAt === undefined && now >= this.#deadline)
-      this.#end(refusal('pool_not_ready', 'the server sent no job'), notReadyMillis);
-    else if (this.#jobAt !== undefined && now - this.#jobAt >= jobMillis)
-      this.#end(refusal('pool_stale', `the server sent no new job for ${jobMillis / 1_000} s`));
-    else if (this.#heartbeat.isOverdue(now))
-      this.#end(refusal('pool_silent', `the server did not answer for ${pongMillis / 1_000} s`));
-    else if (this.#heartbeat.isDue(now)) this.#ping(now);
   }
 
   /** The clock jumped: every wait starts anew from here, and a ping asks whether the server is still there. */

@@ -1,22 +1,14 @@
 /**
- * A small stratum server for the miner's tests: real sockets (TCP with TLS told apart by the first byte, WebSocket plain and over TLS),
- * both wire forms through the protocol's own codecs, every share judged by the PoW reference. What it does wrong is
- * switched on by the test.
+ * A small stratum server for the miner's tests: real sockets (pool-fixture-doors.ts), both wire forms through the protocol's own
+ * codecs, every share judged by the PoW reference. What it does wrong is switched on by the test.
  */
 import { randomBytes } from 'node:crypto';
-import { createServer as createHttpServer, type Server as HttpServer } from 'node:http';
-import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https';
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
-import { createSecureContext, TLSSocket } from 'node:tls';
-import { WebSocketServer } from 'ws';
 import { formatAddress, parseAddress } from '../../protocol/address.ts';
 import { type Bytes, concat, equalBytes, toHex, utf8 } from '../../protocol/bytes.ts';
 import { encodeHeader, NONCE_OFFSET } from '../../protocol/header.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { rewardRoot } from '../../protocol/reward.ts';
 import { errorReply, type StratumCode } from '../../protocol/stratum/errors.ts';
-import { FrameSplitter, sniff, V2_MAGIC } from '../../protocol/stratum/frame.ts';
-import { LineSplitter } from '../../protocol/stratum/line.ts';
 import type { Authorize, Job, Reconnect, Submit, Subscribe } from '../../protocol/stratum/messages.ts';
 import { parseUsername } from '../../protocol/stratum/username.ts';
 import { encodeError, encodeNotification, encodeResult } from '../../protocol/stratum/v1-answer.ts';
@@ -25,7 +17,7 @@ import { decodeClientFrame, encodeServerFrame, type ServerFrame } from '../../pr
 import { encodeExtranonce } from '../../protocol/tag.ts';
 import { meetsTarget, targetOfWork, targetToBytes, workOfTarget } from '../../protocol/target.ts';
 import { referenceHash } from '../pow-hash.ts';
-import { TEST_CERTIFICATE } from './certificate.ts';
+import { FixtureDoors, type FixtureWire } from './pool-fixture-doors.ts';
 
 const NETWORK = NETWORKS.development;
 
@@ -78,17 +70,12 @@ type Session = {
   work: bigint;
 };
 
-export interface FixtureClient {
+export interface FixtureClient extends FixtureWire {
   readonly version: 1 | 2;
   readonly encrypted: boolean;
   subscribe: Subscribe | undefined;
   username: string | undefined;
   session: Session | undefined;
-  send(data: Bytes | string): void;
-  drop(): void;
-  isOpen(): boolean;
-  /** Bytes that the other side has not taken yet. */
-  waiting(): number;
   /** Bytes that were sent. */
   sent: number;
 }
@@ -101,11 +88,7 @@ export class PoolFixture {
   readonly judged: Judged[] = [];
   readonly subscribes: Subscribe[] = [];
   readonly #sessions = new Map<string, Session>();
-  readonly #sockets = new Set<Socket>();
-  #server: Server | undefined;
-  #http: HttpServer | undefined;
-  #https: HttpsServer | undefined;
-  #webSockets: WebSocketServer | undefined;
+  #doors: FixtureDoors | undefined;
   #prefix = 0x1200;
   #nextJob = 1;
   #height: number;
@@ -131,56 +114,30 @@ export class PoolFixture {
   }
 
   async listen(): Promise<this> {
-    const server = createServer((socket) => this.#onSocket(socket));
-    const http = createHttpServer();
-    const webSockets = new WebSocketServer({
-      server: http,
-      handleProtocols: (offered) => [...offered][0] ?? false,
+    const doors = new FixtureDoors({
+      onConnection: (version, encrypted, wire) => {
+        const client = this.#client(version, encrypted, wire);
+        return {
+          onLine: (line) => this.#onLine(client, line),
+          onFrame: (type, body) => this.#onFrame(client, type, body),
+          onClose: () => this.clients.delete(client),
+        };
+      },
+      onSocket: () => this.connections++,
     });
-    const https = createHttpsServer(TEST_CERTIFICATE);
-    https.on('upgrade', (request, socket, head) =>
-      webSockets.handleUpgrade(request, socket, head, (opened) => webSockets.emit('connection', opened, request)),
-    );
-    webSockets.on('connection', (socket, request) => {
-      this.#sockets.add(request.socket);
-      this.connections++;
-      const version = socket.protocol === 'svc-mining-v2' ? 2 : 1;
-      const client = this.#client(version, request.socket instanceof TLSSocket, {
-        send: (data) => socket.send(typeof data === 'string' ? data.replace(/\n$/, '') : data),
-        drop: () => socket.terminate(),
-        isOpen: () => socket.readyState === socket.OPEN,
-        waiting: () => socket.bufferedAmount,
-      });
-      socket.on('message', (data: Buffer, binary) => {
-        if (binary) this.#onFrame(client, data[2] as number, data.subarray(3));
-        else this.#onLine(client, data);
-      });
-      socket.on('close', () => this.clients.delete(client));
-      socket.on('error', () => undefined);
-    });
-    this.#server = server;
-    this.#http = http;
-    this.#https = https;
-    this.#webSockets = webSockets;
-    await new Promise<void>((resolve) => server.listen(this.port, '127.0.0.1', resolve));
-    await new Promise<void>((resolve) => http.listen(this.webSocketPort, '127.0.0.1', resolve));
-    await new Promise<void>((resolve) => https.listen(this.secureWebSocketPort, '127.0.0.1', resolve));
-    this.port = (server.address() as AddressInfo).port;
-    this.webSocketPort = (http.address() as AddressInfo).port;
-    this.secureWebSocketPort = (https.address() as AddressInfo).port;
+    this.#doors = doors;
+    const { port, webSocketPort, secureWebSocketPort } = this;
+    Object.assign(this, await doors.listen({ port, webSocketPort, secureWebSocketPort }));
     return this;
   }
 
   /** Ends all connections and the listeners; listen() opens them again on the same ports. */
   async close(): Promise<void> {
-    const ends = [this.#server, this.#http, this.#https].map(
-      (server) => new Promise<void>((resolve) => (server === undefined ? resolve() : server.close(() => resolve()))),
-    );
-    this.#webSockets?.close();
+    const closed = this.#doors?.close();
     this.dropAll();
-    for (const socket of this.#sockets) socket.destroy();
-    await Promise.all(ends);
-    this.#server = undefined;
+    this.#doors?.destroy();
+    await closed;
+    this.#doors = undefined;
     if (!this.options.keepSessions) this.#sessions.clear();
   }
 
@@ -204,53 +161,7 @@ export class PoolFixture {
       );
   }
 
-  #onSocket(socket: Socket): void {
-    this.#sockets.add(socket);
-    this.connections++;
-    socket.on('error', () => undefined);
-    socket.on('close', () => this.#sockets.delete(socket));
-    socket.once('data', (first) => {
-      if (sniff(first) !== 'tls') return this.#serve(socket, first, false);
-      socket.pause();
-      socket.unshift(first);
-      const secure = new TLSSocket(socket, { isServer: true, secureContext: createSecureContext(TEST_CERTIFICATE) });
-      secure.on('error', () => undefined);
-      secure.once('data', (decrypted: Buffer) => this.#serve(secure, decrypted, true));
-    });
-  }
-
-  #serve(socket: Socket, first: Buffer, encrypted: boolean): void {
-    const version = sniff(first) === 'v2' ? 2 : 1;
-    const client = this.#client(version, encrypted, {
-      send: (data) => socket.write(data),
-      drop: () => socket.destroy(),
-      isOpen: () => !socket.destroyed,
-      waiting: () => socket.writableLength,
-    });
-    socket.on('close', () => this.clients.delete(client));
-    const lines = new LineSplitter();
-    const frames = new FrameSplitter();
-    const take = (chunk: Bytes): void => {
-      if (version === 1)
-        lines.push(chunk, (line) => {
-          this.#onLine(client, line);
-          return true;
-        });
-      else
-        frames.push(chunk, (type, body) => {
-          this.#onFrame(client, type, body);
-          return true;
-        });
-    };
-    take(version === 2 ? first.subarray(V2_MAGIC.length) : first);
-    socket.on('data', take);
-  }
-
-  #client(
-    version: 1 | 2,
-    encrypted: boolean,
-    wire: Pick<FixtureClient, 'send' | 'drop' | 'isOpen' | 'waiting'>,
-  ): FixtureClient {
+  #client(version: 1 | 2, encrypted: boolean, wire: FixtureWire): FixtureClient {
     const client: FixtureClient = {
       version,
       encrypted,

@@ -1,0 +1,125 @@
+/** Rows of the specification's tables: frames, topics and events; the methods and commands of other programs. */
+import { expect } from 'vitest';
+import { REPLAY_MILLIS, RESYNC_REASONS } from '../../protocol/api/frames.ts';
+import { elsewhere, named, type Row, shownBy, subject, tested, topic } from './conformance-rows.ts';
+
+export const EVENTS_ROWS: readonly Row[] = [
+  tested(
+    'Events: /v1/events',
+    'checkpoint, then one `cut_finalized` per height',
+    'test/api/events.test.ts',
+    async () => {
+      const opened = subject.bed.socket('/v1/events?after_height=95', 'svc.node-events.v1');
+      expect((await opened.next()).type).toBe('checkpoint');
+      const frame = await opened.next();
+      expect(frame).toMatchObject({
+        type: 'cut_finalized',
+        data: {
+          api_version: 1,
+          cut: { height: 96 },
+          registered_work: 0,
+          executed_work: 0,
+          stake_rewards: '0',
+          stake_payouts: [],
+        },
+      });
+      expect(frame.data.rewards).toMatchObject([{ block_id: subject.block, output_index: 0 }]);
+    },
+  ),
+  tested('Events: /v1/events', '`after_height` replays one hour', 'test/api/events.test.ts', () => {
+    expect(REPLAY_MILLIS).toBe(3_600_000);
+  }),
+  tested(
+    'Events: /v1/events',
+    '`resync_required` with `history_unavailable`, then closed',
+    'test/api/events.test.ts',
+    async () => {
+      const opened = subject.bed.socket('/v1/events?after_height=99999', 'svc.node-events.v1');
+      expect(await opened.next()).toEqual({ type: 'resync_required', data: { reason: 'history_unavailable' } });
+      await opened.closed;
+    },
+  ),
+
+  ...(['subscribe', 'request', 'unsubscribe', 'ping'] as const).map((type) =>
+    tested('Events: client frames of /v1/ws', `\`${type}\``, 'test/api/live.test.ts', async () => {
+      const opened = subject.bed.socket('/v1/ws', 'svc.node-api.v1');
+      await opened.opened();
+      const subscribed = async () => {
+        opened.send('subscribe', { id: 'a', topic: 'cuts' });
+        return (await opened.next()).data.subscription;
+      };
+      if (type === 'subscribe') expect(await subscribed()).toBe(1);
+      else if (type === 'unsubscribe') {
+        const subscription = await subscribed();
+        opened.send(type, { id: 'b', subscription });
+        expect(await opened.next()).toEqual({ type: 'unsubscribed', data: { id: 'b', subscription } });
+      } else if (type === 'request') {
+        opened.send(type, { id: 'c', path: '/v1/mempool' });
+        expect(await opened.next()).toMatchObject({ type: 'response', data: { id: 'c', status: 200 } });
+      } else {
+        opened.send(type, { id: 'd' });
+        expect(await opened.next()).toEqual({ type: 'pong', data: { id: 'd' } });
+      }
+      opened.ws.close();
+    }),
+  ),
+
+  topic('cuts', ['cut_finalized']),
+  topic('blocks', ['block_accepted']),
+  topic('mempool', ['mempool']),
+  topic('rates', ['rates']),
+  topic('sync', ['sync']),
+  topic('transaction', ['transaction_status']),
+  topic('addresses', ['address_changed', 'mempool_tx_seen', 'mempool_tx_removed']),
+  topic('mempool_transactions', ['mempool_transaction', 'mempool_transaction_removed']),
+
+  tested('Events: reasons of resync_required', '`stream_lagged`', 'test/api/live.test.ts', () => {
+    expect(RESYNC_REASONS).toContain('stream_lagged');
+  }),
+  tested(
+    'Events: reasons of resync_required',
+    '`stream_restarted`',
+    'test/api/live.test.ts, test/api/events.test.ts',
+    () => {
+      expect(RESYNC_REASONS).toContain('stream_restarted');
+    },
+  ),
+  tested('Events: reasons of resync_required', '`history_unavailable`', 'test/api/events.test.ts', () => {
+    expect(RESYNC_REASONS).toContain('history_unavailable');
+  }),
+  tested('Events: status stream', 'snapshot, updates, end at the final status', 'test/api/live.test.ts', async () => {
+    const opened = subject.bed.socket(
+      `/v1/transactions/${subject.transaction}/status/stream`,
+      'svc.transaction-status.v1',
+    );
+    expect(await opened.next()).toMatchObject({ type: 'snapshot', data: { lifecycle: 'finalized' } });
+    expect((await opened.closed).code).toBe(1000);
+  }),
+  elsewhere('Events: mining listener', '`GET /v1/events`', 'the mining listener speaks the same frames; test/node'),
+  elsewhere(
+    'Methods of the wallet daemon',
+    'groups Wallet, Addresses, Incoming, Outgoing, Ownership, Events',
+    'the wallet daemon; test/wallet/rpc/specification.test.ts',
+  ),
+  ...['validators', 'positions', 'stake', 'unstake', 'withdraw'].map((name) =>
+    named('Methods of the wallet daemon', 'Staking', `\`${name}\``, 'test/wallet/staking/rows.test.ts'),
+  ),
+  ...(
+    [
+      ['`svcd run --metrics-bind`', 'test/node/metrics-bind.slow.test.ts'],
+      ['`svcd validator-endpoint`', 'test/consensus/overlay-key.test.ts'],
+      ['`validator-register`', 'test/wallet/staking/operator-rows.slow.test.ts'],
+      ['`positions`, `validators`', 'test/wallet/staking/operator-rows.slow.test.ts'],
+      ['`validator-key-export`', 'test/wallet/staking/key-files.slow.test.ts'],
+      ['`validator-heartbeat-fee-key-export`', 'test/wallet/staking/key-files.slow.test.ts'],
+      ['`validator-heartbeat`', 'test/wallet/staking/operator-changes.slow.test.ts'],
+      ['`reward-address`', 'test/wallet/staking/operator-rows.slow.test.ts'],
+      ['`validator-rotate`', 'test/wallet/staking/operator-changes.slow.test.ts'],
+      ['`validator-endpoint`', 'test/wallet/staking/operator-changes.slow.test.ts'],
+      ['`validator-commission`', 'test/wallet/staking/operator-changes.slow.test.ts'],
+      ['`validator-exit`', 'test/wallet/staking/operator-changes.slow.test.ts'],
+    ] as const
+  ).map(([row, where]) => named('Operator commands', 'Operator commands', row, where)),
+  shownBy('Operator commands', 'all of them, as docs/validator.md has them', 'test/stack/validator-page.slow.test.ts'),
+  elsewhere('Events: wallet daemon', 'every row', 'the wallet daemon; test/wallet'),
+];
