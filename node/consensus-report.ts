@@ -1,12 +1,15 @@
 /** What a running node tells about its part in consensus. */
-import { type Bytes, toHex } from '../protocol/bytes.ts';
+import { toHex } from '../protocol/bytes.ts';
 import { ATTENDANCE_WINDOWS } from '../protocol/staking/limits.ts';
 import { type ConsensusDump, dumpOf } from './consensus/dump.ts';
 import type { ConsensusState } from './consensus/state.ts';
 import type { FullNode } from './full-node.ts';
+import type { Seat } from './seat-watch.ts';
+import { memberIndex, type Standing } from './validator-state.ts';
 
 export type ValidatorReport = {
   readonly id: string;
+  readonly standing: Standing;
   readonly epoch: number;
   readonly attended_windows: number;
   readonly windows_over: number;
@@ -20,27 +23,28 @@ export type ConsensusReport = {
   readonly trace: string;
 };
 
-/** `named` by its key. A validator keeps the name of its first key: of a rotated one the committee knows it. */
-function validatorReport(node: FullNode, named: Bytes, self: number): ValidatorReport {
-  const { epoch, stake, intervalCuts, validator } = node.chain.staking();
-  const id = stake.committee.members[self]?.validatorId ?? named;
+function validatorReport(node: FullNode, { validator: id, standing }: Seat): ValidatorReport {
+  const staking = node.chain.staking();
+  const { epoch, stake, intervalCuts } = staking;
   return {
     id: toHex(id),
+    standing,
     epoch,
-    attended_windows: stake.attendance.windows[self] ?? 0,
+    attended_windows: stake.attendance.windows[memberIndex(staking, id)] ?? 0,
     windows_over: Math.floor(((node.chain.head().height + 1) % intervalCuts) / (intervalCuts / ATTENDANCE_WINDOWS)),
-    heartbeat_epoch: validator(id)?.heartbeatEpoch ?? null,
+    heartbeat_epoch: staking.validator(id)?.heartbeatEpoch ?? null,
   };
 }
 
+/** Without a seat to watch the node has no key. */
 export const consensusReport = (
   node: FullNode,
   state: ConsensusState,
-  id: Bytes | undefined,
+  seat: Seat | undefined,
   neighbours: number,
   trace: string,
 ): ConsensusReport => ({
-  validator: id === undefined ? null : validatorReport(node, id, state.self),
+  validator: seat === undefined ? null : validatorReport(node, seat),
   neighbours,
   consensus: dumpOf(state),
   trace,

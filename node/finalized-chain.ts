@@ -162,7 +162,9 @@ export class FinalizedChain implements Chain {
   }
 
   transactionStatus(id: Bytes): TransactionStatus | undefined {
-    const record = this.#store.transaction(id);
+    const stored = this.#store.transaction(id);
+    // A batch can be read a moment before its cut is told of: until then it says nothing.
+    const record = stored !== undefined && stored.height <= this.state.height ? stored : undefined;
     if (record?.outcome === 'executed') {
       const cut = this.#place(record.height);
       const observed = record.place === undefined ? {} : { observedBlock: record.place.blockId };

@@ -2,6 +2,7 @@
  * Heartbeats of the validators of this node (specification: Validator liveness): one per epoch each. Those inside a node pay with their own coins, which are
  * their stake rewards; a separate validator has a fee key, with a cap. Without coins there is none; a chain whose validators all have none keeps its committee (ledger rule 63).
  */
+import { formatAddress } from '../protocol/address.ts';
 import { type Bytes, equalBytes } from '../protocol/bytes.ts';
 import { massOf, minimumFee } from '../protocol/fee.ts';
 import { validatorId } from '../protocol/staking/names.ts';
@@ -17,7 +18,7 @@ import {
 import type { Logger } from '../runtime/log.ts';
 import type { DevelopmentKey } from './development.ts';
 import type { Chain, FullNode, UnspentOutput } from './full-node.ts';
-import { isActive } from './ledger/staking/validator.ts';
+import { asOf, isActive } from './ledger/staking/validator.ts';
 import { signMessage } from './ml-dsa.ts';
 
 /** Who pays for a validator's heartbeats, if not its consensus key. */
@@ -137,24 +138,44 @@ export class Heartbeats {
     if (sent?.epoch === epoch && height < sent.height + AGAIN_CUTS) return;
     const { fees } = this.#dependencies;
     const id = fees?.validatorId ?? validatorId(key.publicKey);
-    const validator = find(id);
-    // A rotated key is not the one that lives here.
+    const record = find(id);
+    // A rotated key takes over with its epoch, whether or not the record was written since. Who has the other one sends none.
+    const validator = record && asOf(record, epoch);
     if (validator === undefined || !isActive(validator) || !equalBytes(validator.key, key.publicKey)) return;
     if (validator.heartbeatEpoch >= epoch) return;
     this.#sent.set(key, { epoch, height });
     const heartbeat = { name: 'heartbeat', validator: id, epoch } as const;
-    if (fees !== undefined && heartbeatFee(heartbeat, true, fees.feePerMass) > fees.maxFeeAtoms) {
-      if (sent?.epoch !== epoch) log.warn('validator heartbeat exceeds configured fee cap', { validator: id, epoch });
+    const isFirst = sent?.epoch !== epoch;
+    const fee = fees && heartbeatFee(heartbeat, true, fees.feePerMass);
+    if (fee !== undefined && fee > (fees as HeartbeatFees).maxFeeAtoms) {
+      if (isFirst)
+        log.warn('validator heartbeat exceeds configured fee cap', {
+          ...{ validator: id, epoch, fee_atoms: fee },
+          advice:
+            'raise validator.heartbeat.max_fee_atoms to the fee or more: without heartbeats the seat is lost after two epochs',
+        });
       return;
     }
     const wire = await this.#wire(key, heartbeat);
     if (wire === undefined) {
-      if (sent?.epoch !== epoch) log.info('cannot fund validator heartbeat', { validator: id, epoch });
+      if (isFirst) this.#tellUnfunded(id, epoch);
       return;
     }
     const outcome = await node.submitTransaction(wire);
     if (outcome.status === 'refused' && !OVERTAKEN.has(outcome.error.code))
       log.warn('a heartbeat was refused', { validator: id, epoch, code: outcome.error.code });
+  }
+
+  /** Those inside a node pay from their stake rewards, which come by themselves. */
+  #tellUnfunded(validator: Bytes, epoch: number): void {
+    const { node, fees, log } = this.#dependencies;
+    const message = 'cannot fund validator heartbeat';
+    if (fees === undefined) log.info(message, { validator, epoch });
+    else
+      log.warn(message, {
+        ...{ validator, epoch, address: formatAddress(fees.key.address, node.chain.genesis.network) },
+        advice: 'send coins to this address: without heartbeats the seat is lost after two epochs',
+      });
   }
 
   #wire(key: DevelopmentKey, heartbeat: Heartbeat): Promise<Uint8Array | undefined> {

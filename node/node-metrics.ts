@@ -4,13 +4,17 @@ import { CONSENSUS_COUNTS, type ConsensusCount, type ConsensusFigures } from './
 import type { CutStep } from './cut-clock.ts';
 import type { FullNode } from './full-node.ts';
 import type { PeerView } from './network/open-network.ts';
+import type { Seat } from './seat-watch.ts';
+import { STANDINGS } from './validator-state.ts';
 
 export type NodeMetrics = {
   cutStep(step: CutStep, seconds: number): void;
   submission(kind: 'template' | 'block' | 'transaction', result: string): void;
   watch(node: FullNode): void;
   /** Of a node whose cuts are made by separate validators. */
-  consensus(peers: () => number): ConsensusFigures;
+  consensus(neighbours: () => number): ConsensusFigures;
+  /** Of a node with a consensus key. */
+  validator(seat: () => Seat): void;
   /** Of a node in a network of peers. */
   peers(view: PeerView): void;
 };
@@ -46,27 +50,39 @@ export function nodeMetrics(
     labels: ['step'],
     buckets: STEP_SECONDS,
   });
-  const peerCounts: (() => number)[] = [];
-  const countPeers = (source: () => number) => {
-    peerCounts.push(source);
-    if (peerCounts.length > 1) return;
-    const connected = metrics.gauge('svc_node_peers', { help: 'Peers and neighbours that are connected' });
-    metrics.beforeScrape(() => connected.set(peerCounts.reduce((sum, of) => sum + of(), 0)));
-  };
   return {
     cutStep: (step, seconds) => steps.observe(seconds, { step }),
-    consensus(peers) {
+    consensus(neighbours) {
       const counters = new Map(
         Object.entries(CONSENSUS_COUNTS).map(([what, [name, help]]) => [what, metrics.counter(name, { help })]),
       );
-      countPeers(peers);
+      const connected = metrics.gauge('svc_node_overlay_neighbours', {
+        help: 'Nodes at the other end of the overlay of validators',
+      });
+      metrics.beforeScrape(() => connected.set(neighbours()));
       return {
         step: (step, seconds) => steps.observe(seconds, { step }),
         count: (what: ConsensusCount) => counters.get(what)?.add(1),
       };
     },
+    validator(seat) {
+      const seated = metrics.gauge('svc_node_validator_seat', { help: '1 while the validator has a seat' });
+      const standings = metrics.gauge('svc_node_validator_standing', {
+        help: '1 for how the validator stands now: a member, or why it has no seat',
+        labels: ['standing'],
+      });
+      const age = metrics.gauge('svc_node_validator_heartbeat_age_epochs', {
+        help: 'Epochs since the last final heartbeat of the validator; it lapses with more than two',
+      });
+      metrics.beforeScrape(() => {
+        const { standing: now, hasSeat, heartbeatAge } = seat();
+        seated.set(hasSeat ? 1 : 0);
+        for (const standing of Object.keys(STANDINGS)) standings.set(standing === now ? 1 : 0, { standing });
+        if (heartbeatAge !== undefined) age.set(heartbeatAge);
+      });
+    },
     peers(view) {
-      countPeers(() => view.figures().peers.length);
+      const connected = metrics.gauge('svc_node_peers', { help: 'Peers that are connected' });
       const best = metrics.gauge('svc_node_best_peer_height', { help: 'Highest cut that a peer proved' });
       const received = metrics.counter('svc_node_p2p_received_bytes_total', { help: 'Bytes from peers' });
       const sent = metrics.counter('svc_node_p2p_sent_bytes_total', { help: 'Bytes to peers' });
@@ -75,7 +91,8 @@ export function nodeMetrics(
       const barred = metrics.gauge('svc_node_p2p_barred', { help: 'Peers and addresses that are barred' });
       let counted = { received: 0, sent: 0 };
       metrics.beforeScrape(() => {
-        const { receivedBytes, sentBytes, barred: count } = view.figures();
+        const { peers, receivedBytes, sentBytes, barred: count } = view.figures();
+        connected.set(peers.length);
         received.add(receivedBytes - counted.received);
         sent.add(sentBytes - counted.sent);
         counted = { received: receivedBytes, sent: sentBytes };

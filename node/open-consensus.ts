@@ -1,6 +1,6 @@
 /** Consensus put together for a node: key, log, network and driver. Without a key the node follows. */
 import { join } from 'node:path';
-import { toHex } from '../protocol/bytes.ts';
+import { type Bytes, toHex } from '../protocol/bytes.ts';
 import { validatorId } from '../protocol/staking/names.ts';
 import type { Evidence } from '../protocol/staking/operation.ts';
 import { steadyMillis } from '../runtime/clock.ts';
@@ -18,12 +18,15 @@ import { serveControl } from './control-socket.ts';
 import { signMessageAside } from './ml-dsa.ts';
 import type { ConsensusNode } from './node.ts';
 import type { NodeMetrics } from './node-metrics.ts';
+import { SeatWatch } from './seat-watch.ts';
 import type { ValidatorKey } from './validator-key.ts';
 
 export type ConsensusSettings = {
   readonly dataDir: string;
   readonly cutMillis: number;
   readonly key?: ValidatorKey | undefined;
+  /** The validator that the key signs for, where it is named. */
+  readonly heartbeat?: { readonly validatorId: Bytes } | undefined;
   readonly binds: readonly ListenAddress[];
   readonly neighbours: readonly ListenAddress[];
 };
@@ -33,7 +36,7 @@ export type ConsensusDependencies = {
   readonly log: Logger;
   now(): number;
   readonly started: (name: string, stop: () => Promise<void> | void) => void;
-  readonly figures?: Pick<NodeMetrics, 'consensus'> | undefined;
+  readonly figures?: Pick<NodeMetrics, 'consensus' | 'validator'> | undefined;
   readonly onEvidence?: ((evidence: Evidence) => void) | undefined;
 };
 
@@ -41,7 +44,7 @@ export type ConsensusDependencies = {
 const logDirectory = (dataDir: string, id: Uint8Array): string => join(dataDir, 'consensus', toHex(id).slice(0, 32));
 
 export async function openConsensus(
-  { dataDir, cutMillis, key, binds, neighbours }: ConsensusSettings,
+  { dataDir, cutMillis, key, heartbeat, binds, neighbours }: ConsensusSettings,
   { node, log, now, started, figures: metrics, onEvidence }: ConsensusDependencies,
 ): Promise<ConsensusDriver> {
   const { chainId } = node.chain;
@@ -82,7 +85,9 @@ export async function openConsensus(
     recorder.note(event, state);
     watch?.note(event, effects, state);
   };
-  const report = () => consensusReport(node, driver.state, id, transport.peers().length, recorder.text);
+  const seats = key && new SeatWatch({ node, key: key.publicKey, validatorId: heartbeat?.validatorId, log });
+  if (seats !== undefined) metrics?.validator(() => seats.seat());
+  const report = () => consensusReport(node, driver.state, seats?.seat(), transport.peers().length, recorder.text);
   started('questions about consensus', await serveControl(dataDir, () => `${JSON.stringify(report())}\n`));
   started('consensus', () => driver.close());
   driver.start();
@@ -91,5 +96,9 @@ export async function openConsensus(
     height: driver.state.height,
     neighbours: neighbours.length,
   });
+  if (seats !== undefined) {
+    seats.tick();
+    node.on('cut', () => seats.tick());
+  }
   return driver;
 }

@@ -170,6 +170,10 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
     const heartbeats = beat(node, log, key === undefined ? keys : [key], fees);
     started('heartbeats', () => heartbeats.stop());
   }
+  if (key !== undefined && fees === undefined)
+    log.warn('this validator sends no heartbeats', {
+      advice: 'configure validator.heartbeat: without heartbeats the seat is lost after two epochs',
+    });
   const desk = fees && accuse(node, log, fees);
   if (desk !== undefined) started('evidence', () => desk.stop());
   const onEvidence = desk && ((evidence: Evidence) => desk.add(evidence));

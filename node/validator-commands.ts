@@ -8,6 +8,7 @@ import { askControl } from './control-socket.ts';
 import { storeOptions } from './node-options.ts';
 import { endpointOf, overlayKey, readRoute } from './overlay-key.ts';
 import { OVERLAY_PORTS } from './validator-options.ts';
+import { STANDINGS } from './validator-state.ts';
 
 const statusOptions = { dataDir: storeOptions.dataDir } as const;
 
@@ -24,11 +25,13 @@ export function statusLines({ validator, neighbours, consensus }: ConsensusRepor
   const { height, round, step, stopped } = consensus;
   const place = `height ${height}, round ${round}, ${step}; ${neighbours} neighbours`;
   if (validator === null) return ['this node has no consensus key: it follows', place];
-  const seat = consensus.member < 0 ? 'no: it is not in the committee' : `yes, member ${consensus.member}`;
+  const standing: { readonly says: string; readonly advice?: string } = STANDINGS[validator.standing];
+  const seat = consensus.member < 0 ? `no: ${standing.says}` : `yes, member ${consensus.member}`;
   const signs = stopped ? 'no: its key runs in another process too' : consensus.signs ? 'yes' : 'no';
   return [
     `validator            ${validator.id}`,
     `in the committee     ${seat}`,
+    ...(standing.advice === undefined ? [] : [`what to do           ${standing.advice}`]),
     `signs                ${signs}`,
     `windows attended     ${validator.attended_windows} of ${validator.windows_over} that are over in epoch ${validator.epoch}`,
     `last heartbeat       ${validator.heartbeat_epoch === null ? 'none: it is not registered' : `epoch ${validator.heartbeat_epoch}`}`,

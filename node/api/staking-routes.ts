@@ -2,17 +2,16 @@
 
 import { ADDRESS_PAYLOAD_BYTES, keyAddressPayload } from '../../protocol/address.ts';
 import type { StakingPosition, ValidatorDocument } from '../../protocol/api/documents.ts';
-import type { VALIDATOR_STATES } from '../../protocol/api/staking-documents.ts';
 import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { splitHalves } from '../../protocol/emission.ts';
 import { ID_BYTES, id, idFromHex } from '../../protocol/identifier.ts';
 import { selfBondId } from '../../protocol/staking/names.ts';
 import { nativeHex } from '../../runtime/native-hex.ts';
 import type { Staking } from '../full-node.ts';
-import { isEligible } from '../ledger/staking/committee.ts';
 import { type Position, releaseOf } from '../ledger/staking/position.ts';
 import { sweepReached } from '../ledger/staking/slashing.ts';
 import { asOf, isActive, type Validator } from '../ledger/staking/validator.ts';
+import { memberIndex, stateOf } from '../validator-state.ts';
 import { addressText, cursorPlace } from './address-routes.ts';
 import { type ApiContext, type Handlers, readAddresses } from './api-context.ts';
 import { refusal } from './api-error.ts';
@@ -20,8 +19,6 @@ import { makeCursor } from './cursor.ts';
 
 /** Of all states, for a page of those in one. */
 const VALIDATORS_LOOKED_AT = 256;
-
-type ValidatorState = (typeof VALIDATOR_STATES)[number];
 
 function positionDocument(context: ApiContext, staking: Staking, position: Position): StakingPosition {
   const validator = staking.validator(position.validator) as Validator;
@@ -42,22 +39,9 @@ function positionDocument(context: ApiContext, staking: Staking, position: Posit
   };
 }
 
-const memberIndex = ({ stake }: Staking, validator: Validator): number =>
-  stake.committee.members.findIndex(({ validatorId }) => equalBytes(validatorId, validator.id));
-
-function stateOf(staking: Staking, validator: Validator): ValidatorState {
-  if (validator.slashHeight !== 0) return 'slashed';
-  if (validator.exitHeight !== 0) return 'exiting';
-  if (memberIndex(staking, validator) >= 0) return 'committee';
-  if (validator.jailedUntil > staking.epoch) return 'jailed';
-  // New ones wait for their seat, and are eligible for it.
-  const seat = Math.max(staking.epoch + 1, validator.seatFrom);
-  return isEligible(validator, seat) || validator.heartbeatEpoch >= staking.epoch - 1 ? 'eligible' : 'lapsed';
-}
-
 function validatorDocument(context: ApiContext, staking: Staking, record: Validator): ValidatorDocument {
   const validator = asOf(record, staking.epoch);
-  const member = memberIndex(staking, validator);
+  const member = memberIndex(staking, validator.id);
   const own = staking.position(selfBondId(validator.id));
   const selfBond = own?.principal ?? 0n;
   const { nextCommission, nextEndpoint, nextKey } = validator;

@@ -4,10 +4,13 @@ import type { Effect } from '../../node/consensus/effects.ts';
 import { type ConsensusCount, ConsensusWatch } from '../../node/consensus/figures.ts';
 import { replay } from '../../node/consensus/trace.ts';
 import { TraceRecorder } from '../../node/consensus/trace-recorder.ts';
-import { consensusReport } from '../../node/consensus-report.ts';
+import { type ConsensusReport, consensusReport, type ValidatorReport } from '../../node/consensus-report.ts';
 import { developmentKey, validatorName } from '../../node/development.ts';
+import { SeatWatch } from '../../node/seat-watch.ts';
 import { statusLines } from '../../node/validator-commands.ts';
+import { toHex } from '../../protocol/bytes.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
+import { quietLog } from '../quiet-log.ts';
 import { until } from '../until.ts';
 import { DrivenNetwork, MEMBERS } from './driven.ts';
 
@@ -63,16 +66,18 @@ test('the trace of a height, recorded by a member at work, gives the same effect
   expect([...steps].sort()).toEqual(['commit', 'execute', 'precommit', 'prevote', 'propose']);
 
   const { node, driver } = first as NonNullable<typeof first>;
-  const id = validatorId(developmentKey(validatorName(0)).publicKey);
-  const report = consensusReport(node, driver.state, id, 2, '');
+  const { publicKey } = developmentKey(validatorName(0));
+  const seats = new SeatWatch({ node, key: publicKey, log: quietLog });
+  const report = consensusReport(node, driver.state, seats.seat(), 2, '');
   expect(JSON.parse(JSON.stringify(report))).toMatchObject({
-    validator: { epoch: 0, heartbeat_epoch: 0 },
+    validator: { id: toHex(validatorId(publicKey)), standing: 'member', epoch: 0, heartbeat_epoch: 0 },
     neighbours: 2,
   });
-  // Of a rotated key: the validator has the name of its first one.
-  const rotated = consensusReport(node, driver.state, new Uint8Array(48), 2, '');
-  expect(rotated.validator).toEqual(report.validator);
   expect(statusLines(report).join('\n')).toMatch(/in the committee +yes, member \d\nsigns +yes/);
+  const { validator, consensus } = report as { validator: ValidatorReport } & ConsensusReport;
+  const lapsed = { ...report, consensus: { ...consensus, member: -1, signs: false } };
+  const lines = statusLines({ ...lapsed, validator: { ...validator, standing: 'lapsed' } }).join('\n');
+  expect(lines).toMatch(/in the committee +no: it lapsed.*\nwhat to do +.*svc-wallet validator-heartbeat.*\nsigns +no/);
   expect(statusLines({ ...report, consensus: { ...report.consensus, stopped: true } })[2]).toContain('another process');
   expect(statusLines({ ...report, validator: null })[0]).toContain('follows');
 });

@@ -1,6 +1,7 @@
 /** Validators inside a node: heartbeats from their own rewards keep them in the committee; without them the committee stays all the same. */
 import { afterEach, expect, test } from 'vitest';
-import { developmentKey, validatorName } from '../../node/development.ts';
+import { certifyWith } from '../../node/certificate.ts';
+import { type DevelopmentKey, developmentKey, TREASURY, validatorName } from '../../node/development.ts';
 import type { FullNode } from '../../node/full-node.ts';
 import { type HeartbeatFees, Heartbeats } from '../../node/heartbeats.ts';
 import { addressIndex } from '../../node/index/address-index.ts';
@@ -9,10 +10,11 @@ import { IndexReader } from '../../node/index/index-reader.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 import { decodeTransaction } from '../../protocol/transaction.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
-import { Bed, silentLog } from '../node/bed.ts';
+import { Bed, developmentKeys, silentLog } from '../node/bed.ts';
+import { operationTransaction, rotation } from './signed.ts';
 
 const INTERVAL = 24;
-const ACTIVE = { exitHeight: 0, slashHeight: 0, heartbeatEpoch: 0 };
+const ACTIVE = { exitHeight: 0, slashHeight: 0, heartbeatEpoch: 0, formerKeys: [] };
 const miner = developmentKey('miner').address;
 let bed: Bed | undefined;
 afterEach(() => bed?.close());
@@ -135,4 +137,56 @@ test('dust from strangers leaves no validator without a heartbeat', async () => 
   await heartbeats.tick();
   const [wire] = sent as [Uint8Array];
   expect(decodeTransaction(wire).body.inputs).toEqual([outpoint(201)]);
+});
+
+test('after a rotation the node with the new key sends the heartbeats, and the one with the old key none', async () => {
+  const owner = developmentKey(validatorName(0));
+  const second = developmentKey('second consensus key');
+  const id = validatorId(owner.publicKey);
+  const payers = ['old payer', 'new payer'].map((name) => developmentKey(name));
+  const fund = payers.map(({ address }) => ({ address, amount: 100_000_000n }));
+  const opened = await Bed.open({
+    genesis: { validators: 3, intervalCuts: INTERVAL, fund },
+    dependencies: {
+      indexers: [addressIndex],
+      certify: certifyWith([...developmentKeys(3), second.privateKey]),
+    },
+  });
+  bed = opened;
+  const { node } = opened;
+  const index = new IndexReader(node.chain.reader(INDEX_NAME), () => node.chain.head().height);
+  const told: string[] = [];
+  const note = (message: string) => void told.push(message);
+  const of = (key: DevelopmentKey, payer: DevelopmentKey) =>
+    new Heartbeats({
+      ...{ node, keys: [key], log: { ...silentLog, info: note, warn: note } as typeof silentLog },
+      fees: { validatorId: id, key: payer, maxFeeAtoms: 50_000_000n },
+      unspent: async (address, after) => (await index.unspent(address, after && outpointKey(after), 8)).value,
+    });
+  const [before, after] = [of(owner, payers[0] as DevelopmentKey), of(second, payers[1] as DevelopmentKey)];
+  const rotate = rotation(node.chain, id, second, owner);
+  const paid = { key: developmentKey(TREASURY), spend: opened.treasury(0) };
+  await node.submitTransaction(operationTransaction(node.chain, paid, rotate, { signer: owner }));
+  const beats: [number, string][] = [];
+  for (let height = 1; height < 6 * INTERVAL; height++) {
+    for (const [name, heartbeats] of [
+      ['before', before],
+      ['after', after],
+    ] as const) {
+      const waiting = node.mempool.count;
+      await heartbeats.tick();
+      if (node.mempool.count > waiting) beats.push([node.chain.staking().epoch, name]);
+    }
+    if (node.mempool.count > 0) await opened.mine(miner);
+    await opened.seal();
+  }
+  // The new key signs from the second epoch after that of the rotation.
+  expect(beats).toEqual([
+    [1, 'before'],
+    [2, 'after'],
+    [3, 'after'],
+    [4, 'after'],
+    [5, 'after'],
+  ]);
+  expect(told).toEqual([]);
 });

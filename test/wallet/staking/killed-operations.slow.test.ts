@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { parseAddress } from '../../../protocol/address.ts';
 import { formatCoins, parseCoins } from '../../../protocol/amount.ts';
 import { toHex } from '../../../protocol/bytes.ts';
-import { count, seed } from '../../level.ts';
+import { count, repeats, seed } from '../../level.ts';
 import { randomOf } from '../../random.ts';
 import { anEndpoint } from '../../staking/signed.ts';
 import { temporaryDirectory } from '../../temporary.ts';
@@ -16,7 +16,7 @@ import { KillingProxy, type KillPoint } from './killing-proxy.ts';
 import { INTERVAL } from './staking-bed.ts';
 
 /** Kill points of each of the ten operations: as many validators. */
-const POINTS = count({ full: 1, deep: 20 });
+const POINTS = repeats({ full: 1, deep: 20 });
 /** An operation makes about five requests, and the daemon's own turns come in between. */
 const REQUESTS = 7;
 const BOND = 100_000n * COIN;
@@ -24,7 +24,7 @@ const LAST_INDEX = 2_147_483_647;
 
 type Fields = Record<string, unknown>;
 
-test(`ten operations, ${10 * POINTS} kill points`, { timeout: count({ full: 300_000, deep: 1_800_000 }) }, async () => {
+test(`ten operations, ${10 * POINTS} kill points`, { timeout: count({ full: 300_000, deep: 3_600_000 }) }, async () => {
   const directory = temporaryDirectory();
   const files = new WalletFiles(directory);
   await files.write();

@@ -1,0 +1,62 @@
+/** Tells the operator of a validator, in the log and in the metrics, when its seat is won or lost, and why it has none. */
+import type { Bytes } from '../protocol/bytes.ts';
+import type { Logger } from '../runtime/log.ts';
+import type { FullNode } from './full-node.ts';
+import { STANDINGS, type Standing, standingOf, validatorOfKey } from './validator-state.ts';
+
+export type SeatDependencies = {
+  readonly node: Pick<FullNode, 'chain'>;
+  /** The consensus key of this node. */
+  readonly key: Bytes;
+  /** As configured; without it the validator is found by its key. */
+  readonly validatorId?: Bytes | undefined;
+  readonly log: Logger;
+};
+
+export type Seat = {
+  readonly validator: Bytes;
+  readonly standing: Standing;
+  /** Also of one that exits, to the end of the epoch. */
+  readonly hasSeat: boolean;
+  /** Epochs since the last final heartbeat; undefined of one that is not registered. */
+  readonly heartbeatAge: number | undefined;
+};
+
+export class SeatWatch {
+  readonly #with: SeatDependencies;
+  #told: { readonly standing: Standing; readonly epoch: number } | undefined;
+
+  constructor(dependencies: SeatDependencies) {
+    this.#with = dependencies;
+  }
+
+  seat(): Seat {
+    const { node, key, validatorId } = this.#with;
+    const staking = node.chain.staking();
+    const validator = validatorId ?? validatorOfKey(staking, key);
+    const standing = standingOf(staking, validator, key);
+    const heartbeat = staking.validator(validator)?.heartbeatEpoch;
+    return {
+      validator,
+      standing,
+      hasSeat: standing === 'member' || standing === 'exiting',
+      heartbeatAge: heartbeat === undefined ? undefined : Math.max(0, staking.epoch - heartbeat),
+    };
+  }
+
+  /** At the start and after every cut: a line for every change, and one an epoch while something has to be done. */
+  tick(): void {
+    const { node, log } = this.#with;
+    const { epoch } = node.chain.staking();
+    const { validator, standing } = this.seat();
+    const before = this.#told;
+    const { severity, says, ...more } = STANDINGS[standing];
+    if (before?.standing === standing && (severity === 'none' || before.epoch === epoch)) return;
+    this.#told = { standing, epoch };
+    const fields = { validator, epoch, standing, why: says, ...more };
+    if (standing === 'member') log.info('this validator has a seat', { validator, epoch });
+    else if (severity === 'none') log.info('this validator has no seat', fields);
+    else if (before?.standing === 'member') log.warn('this validator has lost its seat', fields);
+    else log.warn('this validator has no seat', fields);
+  }
+}

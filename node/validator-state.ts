@@ -1,0 +1,95 @@
+/** The state of a validator, as the API names it and as the operator of its node needs it: why it has no seat, and what helps. */
+import type { VALIDATOR_STATES } from '../protocol/api/staking-documents.ts';
+import { type Bytes, equalBytes } from '../protocol/bytes.ts';
+import { MAX_COMMITTEE } from '../protocol/cut.ts';
+import { validatorId } from '../protocol/staking/names.ts';
+import type { Staking } from './full-node.ts';
+import { isEligible } from './ledger/staking/committee.ts';
+import { asOf, type Validator } from './ledger/staking/validator.ts';
+
+export type ValidatorState = (typeof VALIDATOR_STATES)[number];
+type Committee = Pick<Staking, 'epoch' | 'stake'>;
+
+/** Its place in the running committee; -1 without a seat. */
+export const memberIndex = ({ stake }: Pick<Staking, 'stake'>, id: Bytes): number =>
+  stake.committee.members.findIndex(({ validatorId }) => equalBytes(validatorId, id));
+
+/** Of a record as the running epoch sees it. */
+export function stateOf(staking: Committee, validator: Validator): ValidatorState {
+  if (validator.slashHeight !== 0) return 'slashed';
+  if (validator.exitHeight !== 0) return 'exiting';
+  if (memberIndex(staking, validator.id) >= 0) return 'committee';
+  if (validator.jailedUntil > staking.epoch) return 'jailed';
+  // New ones wait for their seat, and are eligible for it.
+  const seat = Math.max(staking.epoch + 1, validator.seatFrom);
+  return isEligible(validator, seat) || validator.heartbeatEpoch >= staking.epoch - 1 ? 'eligible' : 'lapsed';
+}
+
+/** Of the validator of a node, which has one of its keys. `advice` is shown to the operator, where there is something to do. */
+export const STANDINGS = {
+  member: { severity: 'none', says: 'it has a seat in the committee' },
+  waiting: { severity: 'none', says: 'it waits for the epoch in which its seat begins' },
+  key_pending: { severity: 'none', says: 'the key of this node is announced and signs from a later epoch on' },
+  exiting: { severity: 'none', says: 'it exits', advice: 'keep this node running until the epoch ends' },
+  left: { severity: 'none', says: 'it has exited', advice: 'this node may be stopped' },
+  rotated: {
+    severity: 'none',
+    says: 'its key was rotated: the key of this node signs nothing more',
+    advice: 'this node may be stopped once the node with the new key signs',
+  },
+  unregistered: {
+    severity: 'none',
+    says: 'no validator is registered with this identifier or key',
+    advice: 'register it with svc-wallet validator-register; if that is done, wait until this node has read the chain',
+  },
+  other_key: {
+    severity: 'warn',
+    says: 'the validator is registered with another consensus key than that of this node',
+    advice: 'export the registered key (svc-wallet validator-key-export --consensus-key-index) and name its file',
+  },
+  outbid: {
+    severity: 'warn',
+    says: `${MAX_COMMITTEE} validators have more stake`,
+    advice: 'it gets a seat when more is delegated to it than to the last member: svc-wallet validators',
+  },
+  lapsed: {
+    severity: 'warn',
+    says: 'it lapsed: no heartbeat became final in two epochs',
+    advice:
+      'see that validator.heartbeat is configured, its fee address has coins and this node has a peer or a miner, or send one by hand: svc-wallet validator-heartbeat. The seat comes back with the epoch after the heartbeat',
+  },
+  jailed: {
+    severity: 'warn',
+    says: 'it is jailed: it attended fewer than 9 windows of an epoch',
+    advice: 'keep it running with a right clock and connected neighbours: the seat comes back after two epochs',
+  },
+  slashed: {
+    severity: 'warn',
+    says: 'it is slashed: its key signed two different votes. Its self-bond is burned, and it has no seat ever again',
+    advice: 'stop every process that has this key; a new validator needs a new key and a new self-bond',
+  },
+} as const satisfies Record<string, { severity: 'none' | 'warn'; says: string; advice?: string }>;
+export type Standing = keyof typeof STANDINGS;
+
+/** The validator of a key where none is named: a validator keeps the identifier of its first key, so of a rotated one the committee knows it. */
+export const validatorOfKey = ({ stake }: Pick<Staking, 'stake'>, key: Bytes): Bytes =>
+  stake.committee.members.find(({ publicKey }) => equalBytes(publicKey, key))?.validatorId ?? validatorId(key);
+
+/** `id` and the consensus key are those that the node was given. */
+export function standingOf(staking: Committee & Pick<Staking, 'validator'>, id: Bytes, key: Bytes): Standing {
+  const record = staking.validator(id);
+  if (record === undefined) return 'unregistered';
+  const validator = asOf(record, staking.epoch);
+  const { nextKey, formerKeys } = validator;
+  const state = stateOf(staking, validator);
+  if (state === 'slashed') return 'slashed';
+  if (!equalBytes(validator.key, key)) {
+    if (nextKey !== undefined && equalBytes(nextKey.value, key)) return 'key_pending';
+    return formerKeys.some((former) => equalBytes(former.key, key)) ? 'rotated' : 'other_key';
+  }
+  if (state === 'exiting') return memberIndex(staking, id) < 0 ? 'left' : 'exiting';
+  if (state === 'committee') return 'member';
+  if (state !== 'eligible') return state;
+  const last = staking.stake.committee.members[MAX_COMMITTEE - 1];
+  return last !== undefined && validator.stake <= last.stake ? 'outbid' : 'waiting';
+}

@@ -1,0 +1,37 @@
+/** While a cut is being written its transactions are not final yet for whoever asks: the cut that they would name is not told of before the next moment. */
+import { setImmediate as turn } from 'node:timers/promises';
+import { afterEach, expect, test } from 'vitest';
+import { developmentKey } from '../../node/development.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
+import { Bed } from './bed.ts';
+
+let bed: Bed;
+afterEach(() => bed.close());
+
+test('a status names no cut above the head', async () => {
+  bed = await Bed.open();
+  const { chain } = bed.node;
+  const to = developmentKey('somebody').address;
+  const seen = new Set<string>();
+  for (let i = 0; i < 6; i++) {
+    const sent = await bed.pay([bed.treasury(i)], [{ address: to, amount: 1_000_000n }]);
+    const { id } = sent as { id: Bytes };
+    await bed.mine(developmentKey('miner').address);
+    let isSealed = false;
+    const sealed = bed.seal().then(() => {
+      isSealed = true;
+    });
+    while (!isSealed) {
+      // Without a pause: the batch is written by another thread meanwhile.
+      for (const until = performance.now() + 5; performance.now() < until; ) {
+        const status = chain.transactionStatus(id);
+        seen.add(status?.lifecycle ?? 'unknown');
+        expect(status?.finalizedCut?.height ?? 0).toBeLessThanOrEqual(chain.head().height);
+      }
+      await turn();
+    }
+    await sealed;
+    expect(chain.transactionStatus(id)).toMatchObject({ lifecycle: 'finalized' });
+  }
+  expect([...seen]).toEqual(['receiving']);
+});
