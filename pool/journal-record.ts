@@ -48,10 +48,22 @@ export type BlockRecord = {
   readonly carried?: { readonly fees: bigint; readonly mass: number };
 };
 
-export type JournalRecord = OwnershipRecord | ShareRecord | BlockRecord;
+/** What slices opened with, from the first to the last one named. It is of no miner. */
+export type TermsRecord = {
+  readonly kind: 'terms';
+  readonly service: Service;
+  readonly from: number;
+  readonly through: number;
+  readonly windowThousandths: number;
+  readonly feePpm: number;
+};
+
+/** Of a miner. */
+export type MinerRecord = OwnershipRecord | ShareRecord | BlockRecord;
+export type JournalRecord = MinerRecord | TermsRecord;
 
 /** `plainShare` is a share without an identity. It is still read, for journals and instances of an earlier version; none is written. */
-const KINDS = { ownership: 1, plainShare: 2, block: 3, share: 4 } as const;
+const KINDS = { ownership: 1, plainShare: 2, block: 3, share: 4, terms: 5 } as const;
 
 const HEIGHT_BYTES = 8;
 
@@ -59,11 +71,10 @@ const kindOf = (record: JournalRecord): number =>
   record.kind === 'share' && record.identity === null ? KINDS.plainShare : KINDS[record.kind];
 
 export function encodeRecord(record: JournalRecord): Uint8Array<ArrayBuffer> {
-  const writer = new ByteWriter(160)
-    .u8(kindOf(record))
-    .u8(SERVICES.indexOf(record.service))
-    .raw(record.account)
-    .text(record.worker);
+  const writer = new ByteWriter(160).u8(kindOf(record)).u8(SERVICES.indexOf(record.service));
+  if (record.kind === 'terms')
+    return writer.u32(record.from).u32(record.through).u32(record.windowThousandths).u32(record.feePpm).done();
+  writer.raw(record.account).text(record.worker);
   if (record.kind === 'ownership') return writer.short(record.owner).done();
   if (record.kind === 'share') {
     writer.u128(record.work).height(record.atMillis);
@@ -86,12 +97,19 @@ export function decodeRecord(bytes: Bytes): JournalRecord {
   const kind = reader.u8();
   const service = SERVICES[reader.u8()];
   if (service === undefined) throw new ProtocolError('unsupported_kind', 'journal record of an unknown service');
-  const account = reader.take(ADDRESS_PAYLOAD_BYTES);
-  const worker = reader.text();
-  const record = decodeRest(kind, reader, { service, account, worker });
+  const record = kind === KINDS.terms ? decodeTerms(reader, service) : decodeOfMiner(kind, reader, service);
   reader.end();
   return record;
 }
+
+const decodeTerms = (reader: ByteReader, service: Service): TermsRecord => ({
+  kind: 'terms',
+  service,
+  from: reader.u32(),
+  through: reader.u32(),
+  windowThousandths: reader.u32(),
+  feePpm: reader.u32(),
+});
 
 /** The cut that a share names, read without the rest; undefined for what has none. */
 export function anchorOfShare(bytes: Bytes): number | undefined {
@@ -99,11 +117,8 @@ export function anchorOfShare(bytes: Bytes): number | undefined {
   return new ByteReader(bytes.subarray(-SHARE_IDENTITY_BYTES - HEIGHT_BYTES)).height();
 }
 
-function decodeRest(
-  kind: number,
-  reader: ByteReader,
-  common: { service: Service; account: Bytes; worker: string },
-): JournalRecord {
+function decodeOfMiner(kind: number, reader: ByteReader, service: Service): MinerRecord {
+  const common = { service, account: reader.take(ADDRESS_PAYLOAD_BYTES), worker: reader.text() };
   if (kind === KINDS.ownership) return { kind: 'ownership', ...common, owner: reader.short() };
   if (kind === KINDS.share || kind === KINDS.plainShare)
     return {

@@ -24,6 +24,7 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   compoundings: 'fees and fates of merging the wallet’s outputs against the wallet’s record',
   slice_ends: 'not covered: how far each journal was when slices closed',
   later_starts: 'not covered: which entries of a journal belong to slices still to be opened',
+  noted_terms: 'not covered: terms of slices still to be opened, in books that fell back; the slices are checked',
   journal_holes: 'not covered: entries that no journal holds any more',
   receipt_sheets: 'not covered: what front ends signed; each miner compares its own with the slices',
   receipt_pages: 'not covered: the receipts under those signatures',

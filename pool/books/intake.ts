@@ -13,8 +13,17 @@ import { nativeHex } from '../../runtime/native-hex.ts';
 import { byteaTexts, type Sql, type Transaction } from '../database/connect.ts';
 import { copyIn } from '../database/copy-in.ts';
 import type { JournalEntry } from '../journal.ts';
-import { type BlockRecord, decodeRecord, type JournalRecord, SERVICES, type ShareRecord } from '../journal-record.ts';
+import {
+  type BlockRecord,
+  decodeRecord,
+  type JournalRecord,
+  type MinerRecord,
+  SERVICES,
+  type ShareRecord,
+  type TermsRecord,
+} from '../journal-record.ts';
 import { takeStats } from '../stats/take.ts';
+import { keepNotedTerms } from './noted-terms.ts';
 import { ensureSharePartitions } from './partitions.ts';
 import { ShareIdentities } from './share-identities.ts';
 import { LaterWork, SharePlaces } from './share-slice.ts';
@@ -99,9 +108,14 @@ export class Intake {
   ): Promise<IntakeResult> {
     const { fresh, repeated, lost } = await this.#fresh(transaction, entries);
     if (fresh.length === 0) return { taken: 0, repeated, shares: 0, lost, doubled: 0 };
+    const records = fresh.map((entry) => entry.record);
     await this.#resolveIds(
       transaction,
-      fresh.map((entry) => entry.record),
+      records.filter((record): record is MinerRecord => record.kind !== 'terms'),
+    );
+    await keepNotedTerms(
+      transaction,
+      records.filter((record): record is TermsRecord => record.kind === 'terms'),
     );
     const shares = await this.#counted(transaction, fresh);
     await this.#addWork(transaction, shares, newest);
@@ -154,7 +168,7 @@ export class Intake {
     return this.#accounts.get(nativeHex(payload)) as number;
   }
 
-  workerId(record: JournalRecord): number {
+  workerId(record: MinerRecord): number {
     return this.#workers.get(workerKey(this.accountId(record.account), record)) as number;
   }
 
@@ -185,7 +199,7 @@ export class Intake {
     return { fresh, repeated, lost };
   }
 
-  async #resolveIds(transaction: Transaction, records: readonly JournalRecord[]): Promise<void> {
+  async #resolveIds(transaction: Transaction, records: readonly MinerRecord[]): Promise<void> {
     const payloads = new Set<string>();
     for (const record of records) {
       const key = nativeHex(record.account);
@@ -195,7 +209,7 @@ export class Intake {
       const rows = await ensureAccounts(transaction, [...payloads], this.#options.network);
       for (const [payload, id] of rows) this.#accounts.set(payload, id);
     }
-    const missing = new Map<string, JournalRecord>();
+    const missing = new Map<string, MinerRecord>();
     for (const record of records) {
       const key = workerKey(this.accountId(record.account), record);
       if (this.#workers.get(key) === undefined) missing.set(key, record);
@@ -330,7 +344,7 @@ const identityColumns = ({ identity }: ShareRecord): string =>
 type OpenSlices = ReadonlyMap<number, { readonly number: number }>;
 const openNumber = (open: OpenSlices, service: number): number => (open.get(service) as { number: number }).number;
 
-const workerKey = (accountId: number, record: JournalRecord): string =>
+const workerKey = (accountId: number, record: MinerRecord): string =>
   `${accountId}/${serviceNumber(record.service)}/${record.worker}`;
 
 export async function ensureAccounts(

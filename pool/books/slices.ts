@@ -1,7 +1,7 @@
 /**
  * Slices (docs/protocol/books.md, rules 2, 3 and 12): shares are summed by account into the slice that they are in
  * (share-slice.ts); work of one that is not open yet waits for it. A slice ends with the cuts of its number. Closing it commits its work by a Merkle sum tree, joins its
- * record to the chain of records and opens the next. Slices that passed while the pool was offline are opened and closed empty, so that the
+ * record to the chain of records and opens the next, with the terms that the pool was started with or, after a fall of the database, those that it had before (noted-terms.ts). Slices that passed while the pool was offline are opened and closed empty, so that the
  * numbers have no gaps.
  */
 import { FIRST_CHAIN, sliceChain, WINDOW_SLICES, windowWork } from '../../protocol/books-slice.ts';
@@ -13,6 +13,7 @@ import { targetToBytes } from '../../protocol/target.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
 import { PoolError } from '../pool-error.ts';
+import { takeNotedTerms } from './noted-terms.ts';
 import { packWork } from './packed.ts';
 
 /** How long the ends of slices are kept for front ends that were offline. */
@@ -65,16 +66,19 @@ async function openSlice(transaction: Transaction, options: SliceOptions, next: 
   const newest = await transaction<{ total: string }[]>`select total::text from slices
     where service = ${service} and closed_height is not null and total > 0
     order by number desc limit ${WINDOW_SLICES}`;
+  const { windowThousandths, feePpm } = (await takeNotedTerms(transaction, service, number)) ?? {
+    windowThousandths: options.windowThousandths,
+    feePpm: options.feePpm.get(service) ?? 0n,
+  };
   const work = windowWork(
     target,
-    options.windowThousandths,
+    windowThousandths,
     newest.map((row) => BigInt(row.total)),
   );
   await transaction`insert into slices (service, number, window_work, opened_height, slice_cuts, window_thousandths,
       fee_ppm, target)
     values (${service}, ${number}, ${String(work)}::numeric, ${number * options.sliceCuts}, ${options.sliceCuts},
-      ${Number(options.windowThousandths)}, ${Number(options.feePpm.get(service) ?? 0n)},
-      ${Buffer.from(targetToBytes(target))})`;
+      ${Number(windowThousandths)}, ${Number(feePpm)}, ${Buffer.from(targetToBytes(target))})`;
   // Work of this slice that came while an earlier one was open.
   await transaction`with came as (delete from later_work where service = ${service} and slice <= ${number} returning *)
     insert into open_work (service, account_id, work) select service, account_id, sum(work) from came

@@ -9,6 +9,7 @@ import type { PoolDependencies } from '../pool-dependencies.ts';
 import { JournalKeep } from './journal-keep.ts';
 import { Outbox } from './outbox.ts';
 import { positionsOf, sliceEndsOf } from './positions.ts';
+import { endsAfterNotes, TermsNotes } from './terms-notes.ts';
 
 export async function openFeed(
   values: PoolValues,
@@ -20,7 +21,7 @@ export async function openFeed(
   const outbox = await Outbox.open({ directory, bootId: journal.bootId }, { log: log.child('feed') });
   const earlier = outbox.lines().map((line) => line.bootId);
   for (const [boot, through] of await positionsOf(sql)(earlier)) outbox.standAt(boot, through);
-  const ends = sliceEndsOf(sql);
+  const ends = endsAfterNotes(sliceEndsOf(sql), new TermsNotes({ sql, journal, outbox }));
   await outbox.marks.look(ends);
   const keep = new JournalKeep(
     { directory, keepMillis: values.journalKeep, maxBytes: values.journalKeepSize },

@@ -17,6 +17,7 @@ import { Outbox } from '../../pool/feed/outbox.ts';
 import { positionsOf, reignOf, sliceEndsOf } from '../../pool/feed/positions.ts';
 import { StreamSender } from '../../pool/feed/stream-sender.ts';
 import { StreamSource } from '../../pool/feed/stream-source.ts';
+import { endsAfterNotes, TermsNotes } from '../../pool/feed/terms-notes.ts';
 import { Journal } from '../../pool/journal.ts';
 import { SERVICES, type Service } from '../../pool/journal-record.ts';
 import { PoolSink } from '../../pool/share-sink.ts';
@@ -126,6 +127,8 @@ export type RigOptions = {
   readonly databaseUrl: string;
   readonly redisUrl?: string;
   readonly log?: Logger;
+  /** That this boot was started with. */
+  readonly feePpm?: bigint;
 };
 
 /** One boot of a pool instance, under load until it ends. */
@@ -160,7 +163,7 @@ export class RigInstance {
   }
 
   static async start(options: RigOptions, oracle: Oracle, chain: PlayedChain): Promise<RigInstance> {
-    const { directory, databaseUrl, redisUrl, log = quietLog } = options;
+    const { directory, databaseUrl, redisUrl, log = quietLog, feePpm = 10_000n } = options;
     const closing: (() => Promise<void> | void)[] = [];
     const sql = connectDatabase(databaseUrl, { max: 6 });
     for (let attempt = 0; ; attempt++)
@@ -177,7 +180,8 @@ export class RigInstance {
     const outbox = await Outbox.open({ directory, bootId: journal.bootId, memoryEntries: 50 }, { log });
     const positions = positionsOf(sql);
     const reign = reignOf(sql);
-    const look = () => outbox.marks.look(sliceEndsOf(sql));
+    const ends = endsAfterNotes(sliceEndsOf(sql), new TermsNotes({ sql, journal, outbox }));
+    const look = () => outbox.marks.look(ends);
     const lookOften = () => void look().catch(() => undefined);
     await look().catch(() => undefined);
     const looking = setInterval(lookOften, MARK_MILLIS);
@@ -212,7 +216,7 @@ export class RigInstance {
         sliceCuts: SLICE_CUTS,
         windowThousandths: 1_000n,
         services: [0, 1],
-        feePpm: new Map(SERVICES.map((_, service) => [service, 10_000n])),
+        feePpm: new Map(SERVICES.map((_, service) => [service, feePpm])),
         databaseUrl,
         holder: journal.bootId,
         payoutMin: 10n ** 15n,

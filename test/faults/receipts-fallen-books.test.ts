@@ -120,3 +120,43 @@ test('a fall after which the slice closes as it did costs no receipt', async () 
   expect(await collect(after, key, held)).toEqual([]);
   expect(held.length).toBe(2);
 });
+
+test('fee and W changed between a copy of the books and their fall: slices that were published open with the terms that they had', async () => {
+  const key = newPoolKey();
+  const end = await openFrontEnd();
+  const before = await openReceipts(key, [end]);
+  await first(before, [end]);
+  await before.books.height(3 * SLICE_CUTS);
+  await before.look();
+  const held: Receipt[] = [];
+  await collect(before, key, held);
+  const recordsOf = async ({ books }: ReceiptsBed) =>
+    await books.sql<
+      { service: number; number: number; fee_ppm: number; chain: string | null }[]
+    >`select service, number,
+      fee_ppm, encode(chain, 'hex') as chain from slices order by service, number`;
+  const published = await recordsOf(before);
+  // A copy from when slice 0 was open, under a pool that was started with other fees since.
+  const fees = new Map([
+    [0, 77_000n],
+    [1, 88_000n],
+  ]);
+  const after = await openReceipts(key, [end]);
+  await after.books.height(0);
+  await after.take(end, { marked: true });
+  await after.books.height(4 * SLICE_CUTS, fees);
+  await after.look();
+  await after.maker.round();
+  const now = await recordsOf(after);
+  // Slice 3 was open when the books fell: it was published with its terms, too.
+  const open = published.filter(({ number }) => number === 3);
+  expect(now.filter(({ number }) => number < 3)).toEqual(published.filter(({ number }) => number < 3));
+  expect(now.filter(({ number }) => number === 3).map((row) => row.fee_ppm)).toEqual(open.map((row) => row.fee_ppm));
+  expect(now.filter(({ number }) => number === 4).map((row) => row.fee_ppm)).toEqual([77_000, 88_000]);
+  for (const { slice, chain } of held)
+    expect(now.find(({ service, number }) => service === 0 && number === slice)?.chain).toBe(chain);
+  expect(await collect(after, key, held)).toEqual([]);
+  expect(after.delivered).toEqual([`pplns/1/${end.bootId}`]);
+  // Nothing is left of what was noted: the next slices open with the terms of their own time.
+  expect(await after.books.sql`select 1 from noted_terms`).toHaveLength(0);
+});

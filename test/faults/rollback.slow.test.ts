@@ -30,9 +30,12 @@ async function bed(names: readonly string[], redisUrl?: string) {
   const directory = temporaryDirectory();
   const logs = keptLogs();
   const log = logs.logOf('test');
+  let boots = 0;
   const start = (name: string) =>
     RigInstance.start(
       {
+        // Each start is with another fee: slices that were published keep theirs.
+        feePpm: 10_000n + BigInt(boots++),
         directory: pathOf(directory, name),
         databaseUrl: postgres.url,
         log: logs.logOf(name),

@@ -22,8 +22,8 @@ export type BooksBed = {
   readonly term: bigint;
   readonly intake: Intake;
   fenced<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
-  /** Brings the slices to a height; W is 1,000 hashes. */
-  height(height: number): Promise<void>;
+  /** Brings the slices to a height; W is 1,000 hashes. The fees are those that the pool was started with. */
+  height(height: number, fees?: ReadonlyMap<number, bigint>): Promise<void>;
   take(records: readonly JournalRecord[], bootId?: string): Promise<void>;
   close(): Promise<void>;
 };
@@ -51,14 +51,14 @@ export async function openBooks(): Promise<BooksBed> {
     term: term.number,
     intake,
     fenced: run,
-    height: (height) =>
+    height: (height, fees = FEES) =>
       run(async (transaction) => {
         const options = {
           network: NETWORKS.development,
           sliceCuts: SLICE_CUTS,
           windowThousandths: 1000n,
           services: [0, 1],
-          feePpm: FEES,
+          feePpm: fees,
         };
         await advanceSlices(transaction, options, { height, targetOf: () => targetOfWork(1000n) });
       }),

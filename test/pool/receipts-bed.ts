@@ -10,7 +10,8 @@ import { ReceiptView } from '../../pool/api/receipt-view.ts';
 import type { Outbox, OutboxLine } from '../../pool/feed/outbox.ts';
 import { sliceEndsOf } from '../../pool/feed/positions.ts';
 import { SliceMarks } from '../../pool/feed/slice-marks.ts';
-import { Journal } from '../../pool/journal.ts';
+import { endsAfterNotes, TermsNotes } from '../../pool/feed/terms-notes.ts';
+import { Journal, type JournalEntry } from '../../pool/journal.ts';
 import { encodeRecord, type ShareRecord } from '../../pool/journal-record.ts';
 import type { PoolKey } from '../../pool/receipts/pool-key.ts';
 import { ReceiptMaker } from '../../pool/receipts/receipt-maker.ts';
@@ -66,7 +67,9 @@ export type ReceiptsBed = {
 export async function openReceipts(key: PoolKey, ends: readonly FrontEnd[]): Promise<ReceiptsBed> {
   const books = await openBooks();
   onTestFinished(() => books.close());
-  const { directory } = ends[0] as FrontEnd;
+  const { directory, journal, records: written } = ends[0] as FrontEnd;
+  const push = (entries: readonly JournalEntry[]) => void written.push(...entries.map(({ record }) => record));
+  const notes = new TermsNotes({ sql: books.sql, journal, outbox: { push } });
   const marks = new SliceMarks(directory);
   for (const { bootId } of ends) await marks.know(bootId);
   const lines = () =>
@@ -94,6 +97,6 @@ export async function openReceipts(key: PoolKey, ends: readonly FrontEnd[]): Pro
       });
       await books.fenced((transaction) => books.intake.take(transaction, entries));
     },
-    look: () => marks.look(sliceEndsOf(books.sql)),
+    look: () => marks.look(endsAfterNotes(sliceEndsOf(books.sql), notes)),
   };
 }
