@@ -16,6 +16,7 @@ export const BOOKS_ALARMS = [
   'address_other',
   'block_service',
   'block_finder',
+  'block_unowned',
   'rewards_hidden',
   'rewards_withheld',
   'rewards_crowded',
@@ -49,6 +50,8 @@ const MESSAGES: Readonly<Record<BooksAlarmKind, string>> = {
   address_other: 'the pool publishes another address than its jobs pay',
   block_service: 'THE POOL BOOKS A BLOCK OF THIS MINER UNDER ANOTHER SERVICE THAN IT IS OF',
   block_finder: 'THE POOL GIVES A SOLO BLOCK OF THIS MINER TO SOMEBODY ELSE',
+  block_unowned:
+    'SUSPICION: THE POOL KEEPS A SOLO BLOCK OF THIS MINER, AS ONE WHOSE FINDER IT DOES NOT KNOW: ask the operator for it',
   rewards_hidden: 'THE POOL WAS PAID FOR BLOCKS THAT ARE IN NONE OF ITS CREDIT LISTS',
   rewards_withheld: 'SUSPICION: FOR HOURS THE POOL HAS CREDITED NOBODY WITH REWARDS THAT IT WAS PAID',
   rewards_crowded: 'the pool’s address received so many outputs that the rewards of a slice cannot all be looked for',

@@ -17,6 +17,7 @@ import type { FoundBlock } from './own-blocks.ts';
 import { type AnsweredSlice, type ReceiptsAnswer, readReceiptsAnswer } from './receipts-answer.ts';
 import { SignedRecords } from './signed-records.ts';
 import { accounted, type Shortfall, ToldLedger, toldName } from './told-ledger.ts';
+import { UncheckedTime } from './unchecked-time.ts';
 
 export type BooksWatchOptions = {
   readonly address: string;
@@ -32,6 +33,8 @@ export type BooksWatchDependencies = {
   readonly read: (url: string) => Promise<unknown>;
   readonly alarm: (alarm: BooksAlarm) => void;
   readonly note: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+  /** What a user should see, and what is no accusation. `note` without it. */
+  readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   readonly nowMillis: () => number;
   readonly wallMillis: () => number;
   readonly verify?: VerifySignature;
@@ -74,6 +77,7 @@ export class BooksWatch {
   /** Rounds in a row in which lists could not be read, and when they could the last time. */
   #unlisted = 0;
   #listedMillis: number | undefined;
+  readonly #unchecked: UncheckedTime;
   /** Slices that were compared, and the newest of them. */
   compared = 0;
   newest = -1;
@@ -90,6 +94,7 @@ export class BooksWatch {
       wallMillis: dependencies.wallMillis,
       note: dependencies.note,
     });
+    this.#unchecked = new UncheckedTime({ ...dependencies, warn: dependencies.warn ?? dependencies.note });
   }
 
   get #base(): string {
@@ -182,12 +187,15 @@ export class BooksWatch {
     if (this.#isChecking || this.#key === undefined || this.api === '') return;
     this.#isChecking = true;
     try {
-      await this.#round();
+      // Apart: a pool that does not give receipts must not get out of showing its lists.
+      const failure = await this.#round().then(() => undefined, asError);
+      this.#unchecked.note('receipts', failure?.message);
       // A list is made once per slice, and the requests of all miners are spread over time. The first round asks at once.
       const isTurn = (this.#dependencies.random?.() ?? 0) < LISTS_PART;
       const isUrgent = this.#lists.isSuspicious || this.#lists.isBehind;
       if (this.#isFirst || isUrgent || isTurn) await this.#checkLists();
       this.#isFirst = false;
+      if (failure !== undefined) throw failure;
     } finally {
       this.#isChecking = false;
     }
@@ -200,6 +208,8 @@ export class BooksWatch {
       await part().catch((error: Error) => {
         failure ??= error;
       });
+    this.#unchecked.note('lists', failure?.message);
+    this.#unchecked.note('rewards', this.#lists.lapse);
     const now = this.#dependencies.nowMillis();
     if (failure === undefined) {
       this.#unlisted = 0;
@@ -372,6 +382,8 @@ export class BooksWatch {
     this.#api = state.api;
   }
 }
+
+const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));
 
 const nameOf = ({ service, slice, boot, worker }: Receipt): string => `${service}/${slice}/${boot}/${worker}`;
 

@@ -41,8 +41,8 @@ type Sources = Pick<BooksSources, 'pool' | 'node'>;
 export type RewardSources = Sources & {
   /** Blocks that a list has; none where the list is false. */
   readonly blocksOf: (service: BooksService, slice: number) => Promise<ReadonlySet<string>>;
-  /** A list is there. */
-  readonly onList: (service: BooksService, slice: number) => void;
+  /** A list is there. False where there are so many to be judged that it has to be named again. */
+  readonly onList: (service: BooksService, slice: number) => boolean;
 };
 
 /** `list` as the pool says it: of any form. */
@@ -157,7 +157,7 @@ async function missingList(
       if (await hasWork(service, list, sources)) return { missing: { why: 'no_list', reward: blocks[0] as string } };
       continue;
     }
-    sources.onList(service, list);
+    if (!sources.onList(service, list)) return { again: { at: list, from: list } };
     if (list !== slice) {
       const listed = await sources.blocksOf(service, list);
       const reward = blocks.find((block) => !listed.has(block));

@@ -9,6 +9,7 @@ import { sliceCutsOf, termsFault } from '../../protocol/books-terms.ts';
 import { type BooksVerdict, judgeProof, judgeRecord } from '../../protocol/books-verdict.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { PoolProof } from '../../protocol/pool-proof.ts';
+import { ChainPace } from './chain-pace.ts';
 import { indexedHeight } from './due-rewards.ts';
 import { type FoundBlock, OwnBlocks } from './own-blocks.ts';
 import { judged, poolReads, type Terms } from './pool-reads.ts';
@@ -23,6 +24,7 @@ export type ListAlarmKind =
   | 'address_other'
   | 'block_service'
   | 'block_finder'
+  | 'block_unowned'
   | 'rewards_hidden'
   | 'rewards_withheld'
   | 'rewards_crowded'
@@ -48,12 +50,14 @@ const MAX_LISTS = 4;
 /** How often a list that cannot be judged yet is looked at again. */
 const MAX_TRIES = 5;
 const MAX_KEPT = 256;
-/** Slices of fewer cuts close faster than a miner that looks every minute can judge their lists, four in a round. */
-const SHORT_CUTS = 6;
+/** Slices that are shorter close faster than a miner that looks every minute can judge their lists. */
+const SHORT_MILLIS = 60_000 / MAX_LISTS;
 /** Books that are further behind the ledger than this, an hour, show none of their newest lists: for long, that counts as hiding them. */
 const MAX_BEHIND = 1_440;
 /** A node that follows the chain has a newer cut than this, ten minutes. */
 const OLD_MILLIS = 600_000;
+const NODE_SILENT = 'this miner’s node does not answer';
+const NODE_BEHIND = 'this miner’s node is behind the pool, or the clock of this machine is ahead';
 /** Terms of slices that are not open may be there for this long. */
 const OPENING_MILLIS = 30 * 60_000;
 
@@ -68,11 +72,14 @@ export class ListWatch {
   readonly #blocks: OwnBlocks;
   readonly #terms = new TermsMemory();
   readonly #rewards: RewardWatch;
+  readonly #pace: ChainPace;
   /** The address that the miner's own jobs pay; null where the server named none. */
   #poolAddress: string | null = null;
   /** As they were read at the beginning of the round: what is remembered of them and what lists are judged by is one document. */
   #termsOfRound: Terms | undefined;
   #isNodeMissed = false;
+  /** Why rewards cannot be looked for by the ledger; undefined when they can. */
+  #nodeLapse: string | undefined;
   #isHeightMissed = false;
   readonly #suspicions: Suspicions;
   /** `service/slice` of lists that are there and were not judged yet, oldest first. By name: the page of the newest slices soon shows others. */
@@ -87,6 +94,7 @@ export class ListWatch {
     this.#dependencies = { ...dependencies, pool: poolReads(dependencies.pool) };
     this.#blocks = new OwnBlocks(address, this.#dependencies);
     this.#suspicions = new Suspicions(dependencies.nowMillis);
+    this.#pace = new ChainPace(dependencies.node, dependencies.nowMillis);
     const blocksOf = (service: BooksService, slice: number) => this.#blocksOf(service, slice);
     const onList = (service: BooksService, slice: number) => this.#await(`${service}/${slice}`);
     this.#rewards = new RewardWatch({ ...this.#dependencies, blocksOf, onList }, this.#suspicions);
@@ -120,7 +128,11 @@ export class ListWatch {
     const parts = [...this.#services].map((service) => () => this.#lists(service));
     if (terms) {
       const heights = await this.#heights(terms);
-      parts.push(async () => this.#noteFault(terms, heights), ...this.#partsOf(terms, heights));
+      parts.push(
+        async () => this.#noteFault(terms, heights),
+        () => this.#noteShort(terms),
+        ...this.#partsOf(terms, heights),
+      );
     }
     this.#suspicions.dropUnseen();
     for (const part of parts)
@@ -150,23 +162,37 @@ export class ListWatch {
     this.#isHeightMissed ||= said === undefined;
     // A node that does not answer is nothing to hold against the pool.
     const known = node === null ? undefined : await indexedHeight(address, node).catch(() => undefined);
-    const isBehind = node !== null && isWhole(known) && (said ?? 0) > known && (await this.#isOld(node));
-    return boundedHeights({ said, known: isWhole(known) && !isBehind ? known : undefined });
+    const lapse = node === null ? undefined : await this.#lapseOf(node, { said, known });
+    this.#noteLapse(lapse, { node_height: known, pool_height: said });
+    return boundedHeights({ said, known: isWhole(known) && lapse === undefined ? known : undefined });
   }
 
-  /** Whether the newest cut of the node is old: then it is the node that is behind. */
-  async #isOld(node: NonNullable<BooksSources['node']>): Promise<boolean> {
+  /** A node below the pool's height whose newest cut is old is behind itself; or this machine's clock is ahead. */
+  async #lapseOf(node: NonNullable<BooksSources['node']>, { said, known }: Heights): Promise<string | undefined> {
+    if (!isWhole(known)) return NODE_SILENT;
+    if ((said ?? 0) <= known) return undefined;
     const newest = await node.cuts({ limit: 1 }).catch(() => undefined);
-    const at = newest?.cuts[0]?.finalized_at_millis;
-    return newest === undefined || (isWhole(at) && this.#dependencies.wallMillis() - at > OLD_MILLIS);
+    if (newest === undefined) return NODE_SILENT;
+    const at = newest.cuts[0]?.finalized_at_millis;
+    return isWhole(at) && this.#dependencies.wallMillis() - at > OLD_MILLIS ? NODE_BEHIND : undefined;
+  }
+
+  /** Whatever keeps rewards from being looked for is told: a pool could be the cause of it, by a height that it makes up. */
+  #noteLapse(lapse: string | undefined, heights: Readonly<Record<string, unknown>>): void {
+    if (lapse !== undefined && lapse !== this.#nodeLapse)
+      this.#dependencies.note('rewards are not looked for', { why: lapse, ...heights });
+    this.#nodeLapse = lapse;
+  }
+
+  /** Why rewards are not looked for, while they are not. */
+  get lapse(): string | undefined {
+    return this.#nodeLapse;
   }
 
   /** Terms that no pool can have could put off every list, or make what is compared say nothing. */
   #noteFault({ terms }: Terms, { said, known }: Heights): void {
     const newest = said === undefined && known === undefined ? undefined : Math.max(said ?? 0, known ?? 0);
     const fault = termsFault(terms, newest);
-    const cuts = sliceCutsOf(terms);
-    if (cuts !== undefined && cuts < SHORT_CUTS) this.#dependencies.alarm('slices_short', '', { slice_cuts: cuts });
     // A new pool has none until its node has answered. One that goes on so hides its lists.
     if (said === undefined && terms.pplns.length + terms.solo.length === 0)
       throw new Error('the pool has no terms yet');
@@ -176,6 +202,13 @@ export class ListWatch {
     if (fault === undefined || (fault === 'not_open' && !isSure)) return;
     if (isSure) this.#dependencies.alarm('terms_false', fault, { reason: fault });
     if (fault !== 'not_open') throw new Error(`the pool’s terms cannot be: ${fault}`);
+  }
+
+  async #noteShort({ terms }: Terms): Promise<void> {
+    const cuts = sliceCutsOf(terms);
+    const millis = (cuts ?? Number.POSITIVE_INFINITY) * (await this.#pace.cutMillis());
+    if (millis < SHORT_MILLIS)
+      this.#dependencies.alarm('slices_short', '', { slice_cuts: cuts, seconds: Math.round(millis / 1_000) });
   }
 
   #noteTerms(terms: Terms, { said, known }: Heights): void {
@@ -208,10 +241,12 @@ export class ListWatch {
     if (failure !== undefined) throw failure;
   }
 
-  #await(name: string): void {
-    const isKnown = this.#judged.has(name) || this.#refused.has(name);
-    // With more than that no others are added, so that the oldest come to an end.
-    if (!isKnown && this.#awaited.size < MAX_KEPT) this.#awaited.add(name);
+  /** False where there is no room for it: the lists that are there come to an end first, and it is named again (`RewardWatch`). */
+  #await(name: string): boolean {
+    if (this.#judged.has(name) || this.#refused.has(name) || this.#awaited.has(name)) return true;
+    if (this.#awaited.size + this.#refused.size >= MAX_KEPT) return false;
+    this.#awaited.add(name);
+    return true;
   }
 
   async #list(service: BooksService, slice: number): Promise<void> {
@@ -255,7 +290,6 @@ export class ListWatch {
     // To the end: the others have their turn first.
     this.#refused.delete(name);
     this.#refused.add(name);
-    for (const oldest of this.#refused) if (this.#refused.size > MAX_KEPT) this.#refused.delete(oldest);
   }
 
   get #sources(): BooksSources {

@@ -19,7 +19,7 @@ export type OwnBlocksDependencies = {
   /** Reads `api/v1/PATH` of the pool. */
   readonly pool: BooksSources['pool'];
   readonly alarm: (
-    kind: 'block_service' | 'block_finder',
+    kind: 'block_service' | 'block_finder' | 'block_unowned',
     what: string,
     fields: Readonly<Record<string, unknown>>,
   ) => void;
@@ -78,7 +78,7 @@ export class OwnBlocks {
     if (!isWhole(place.list)) return 'not_listed';
     // There is no proof of a list that is not made yet. That lists are made in time is looked for apart (`RewardWatch`).
     if (!(await isListed('solo', place.list, this.#dependencies))) return 'no_list';
-    return (await this.#isCredited(block, place.list)) ? 'settled' : 'not_listed';
+    return (await this.#isCredited(block, place.list, terms.address)) ? 'settled' : 'not_listed';
   }
 
   /** A block that is nowhere may have been refused by the network, and one that is held waits for the operator. One that the pool books and leaves out of its list is taken. */
@@ -89,12 +89,15 @@ export class OwnBlocks {
   }
 
   /** Whether the list of solo names a finder. */
-  async #isCredited(block: string, slice: number): Promise<boolean> {
+  async #isCredited(block: string, slice: number, poolAddress: string): Promise<boolean> {
     const { pool, alarm } = this.#dependencies;
     const proof = (await pool(`proofs/solo/${slice}?address=${this.#address}`)) as PoolProof | null;
     const listed = Array.isArray(proof?.blocks) ? proof.blocks.find((each) => each?.block_id === block) : undefined;
     if (listed === undefined) return false;
-    if (listed.finder !== this.#address) alarm('block_finder', block, { block, slice, finder: listed.finder });
+    const { finder } = listed;
+    // A pool that does not know who found a block puts it down to itself (rule 22): its journal was lost, or it says so.
+    if (finder === poolAddress && finder !== this.#address) alarm('block_unowned', block, { block, slice });
+    else if (finder !== this.#address) alarm('block_finder', block, { block, slice, finder });
     return true;
   }
 

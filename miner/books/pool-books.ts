@@ -79,6 +79,7 @@ export class PoolBooks implements BooksEvents {
           read,
           alarm: (alarm) => void this.#alarm(pool, alarm),
           note: (message, fields) => this.#dependencies.note('info', message, { pool, ...fields }),
+          warn: (message, fields) => this.#dependencies.note('warn', message, { pool, ...fields }),
           nowMillis: this.#dependencies.now,
           wallMillis: this.#dependencies.wall,
           node,

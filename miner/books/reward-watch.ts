@@ -11,7 +11,7 @@ import type { Suspicions } from './suspicions.ts';
 const MAX_SLICES = 8;
 /** A miner that was away for longer than this many slices begins with these. */
 const MAX_MISSED = 1_024;
-/** Those that are remembered to be looked at again; with more, no others are added, so that the oldest come to an end. */
+/** Those that are remembered to be looked at again; with more, newer slices wait until the oldest have come to an end. */
 const MAX_AGAIN = 1_024;
 /** Cuts by which the pool may be before the miner's node. */
 const MAX_AHEAD = 240;
@@ -109,6 +109,7 @@ export class RewardWatch {
     if (isCrowded) this.#dependencies.alarm('rewards_crowded', what, { service, slice });
     if (again === undefined) this.#again.delete(what);
     else if (this.#again.has(what) || this.#again.size < MAX_AGAIN) this.#again.set(what, again);
+    else return false;
     return true;
   }
 

@@ -31,6 +31,8 @@ export type AuditReport = {
   readonly unread: number;
   /** What the books have not come to yet, while they read the chain again after a fall to an older copy. */
   readonly not_checked: readonly string[];
+  /** Rewards that the books hold for the pool because it did not know their finders in time, and that a journal has named since. */
+  readonly owed: readonly string[];
   readonly findings: readonly Finding[];
 };
 
@@ -80,6 +82,7 @@ export async function audit(sql: Sql, options: AuditOptions): Promise<AuditRepor
     differences: findings.count,
     unread: findings.failed,
     not_checked: findings.notChecked,
+    owed: findings.owed,
     findings: findings.list,
   };
 }

@@ -29,6 +29,8 @@ export class Findings {
   failed = 0;
   /** What could not be compared, for a reason that is no difference. */
   readonly notChecked: string[] = [];
+  /** What the books are right about, and the operator owes all the same. */
+  readonly owed: string[] = [];
 
   add(what: string, books: unknown, computed: unknown, remedy: string = REMEDIES.edited): void {
     this.count++;
@@ -38,6 +40,10 @@ export class Findings {
 
   skip(what: string, why: string): void {
     if (this.notChecked.length < MAX_FINDINGS) this.notChecked.push(`${what}: ${why}`);
+  }
+
+  owe(what: string): void {
+    if (this.owed.length < MAX_FINDINGS) this.owed.push(what);
   }
 
   compare(what: string, books: unknown, computed: unknown, remedy?: string): void {

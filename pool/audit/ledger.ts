@@ -39,6 +39,9 @@ type BlockRow = {
   reward_transaction: Buffer | null;
   reward_output: number | null;
   settled_height: bigint | null;
+  credited: boolean;
+  /** Of the finder, as the books have it. */
+  address: string | null;
 };
 
 /** The height after which the books begin. Cut 0 is the genesis: nothing of the books is in it. */
@@ -61,8 +64,9 @@ async function auditBlocks(
       rewards.set(change.transaction_id, { amount: change.amount, height: change.finalized_height });
   let count = 0;
   const cursor = sql<BlockRow[]>`select b.block_id, b.service, b.account_id, w.name as worker,
-      b.anchor_height, b.slice, s.slice_cuts, b.state, b.reward, b.reward_transaction, b.reward_output, b.settled_height
-    from blocks b left join slices s on s.service = b.service and s.number = b.slice
+      b.anchor_height, b.slice, s.slice_cuts, b.state, b.reward, b.reward_transaction, b.reward_output, b.settled_height,
+      b.credit_list is not null as credited, a.address
+    from blocks b left join accounts a on a.id = b.account_id left join slices s on s.service = b.service and s.number = b.slice
       left join workers w on w.id = b.worker_id order by b.block_id`.cursor(1_000);
   for await (const rows of cursor)
     for (const row of rows) {
@@ -90,7 +94,8 @@ async function auditBlocks(
         if (row.slice_cuts === null || row.slice < Math.floor(Number(row.anchor_height) / row.slice_cuts))
           findings.add(`${name}: slice`, row.slice, 'that of its anchor, or a later one');
         // The finder of a PPLNS block is in the list's id (rule 9). One that was not on record when the list was made stays so.
-        if (row.service === SOLO || row.worker !== UNKNOWN_FINDER) await auditFinder(sql, node, row, name, findings);
+        if (row.service === SOLO || row.worker !== UNKNOWN_FINDER)
+          await auditFinder(sql, { node, ...options }, row, name, findings);
       }
       // Long after the cut that would have paid it, a block without a reward is expired and no longer held (rule 15).
       if (row.state === 'held' && paid === undefined && Number(row.anchor_height) + 2 * REGISTRATION_WINDOW <= through)
@@ -106,19 +111,31 @@ async function auditBlocks(
     );
 }
 
+const LATE_FINDER =
+  'The list was made before the journal came that names the finder, so it is credited to the pool’s own address.';
+
 /** Finders: on solo they get the reward. The extranonce on the ledger identifies the connection, and the connection its account. */
 async function auditFinder(
   sql: Sql,
-  node: LedgerReads,
+  { node, poolAddress }: { readonly node: LedgerReads; readonly poolAddress: string },
   row: BlockRow,
   name: string,
   findings: Findings,
 ): Promise<void> {
   const document = await node.block({ id: row.block_id.toString('hex') });
   const owner = readExtranonce(fromHex(document.extranonce))?.owner ?? new Uint8Array(0);
-  const [owned] = await sql<{ account_id: number }[]>`select account_id from ownerships
-    where owner = ${Buffer.from(owner)}`;
-  if (owned !== undefined) findings.compare(`${name}: finder`, row.account_id, owned.account_id, REMEDIES.block);
+  const [owned] = await sql<{ account_id: number; address: string }[]>`select o.account_id, a.address from ownerships o
+    join accounts a on a.id = o.account_id where o.owner = ${Buffer.from(owner)}`;
+  if (owned === undefined) return;
+  // The journal that names the finder came after the list was made, and lists are made once (rules 7 and 22).
+  if (
+    row.worker === UNKNOWN_FINDER &&
+    row.credited &&
+    row.address === poolAddress &&
+    row.account_id !== owned.account_id
+  )
+    findings.owe(`${name}: its reward of ${row.reward} atoms, less the fee, is ${owned.address}’s. ${LATE_FINDER}`);
+  else findings.compare(`${name}: finder`, row.account_id, owned.account_id, REMEDIES.block);
 }
 
 type PayoutRow = {

@@ -20,6 +20,7 @@ export function reportText(report: AuditReport): string {
   const lines = findingLines(report, 'the books say');
   const unread = report.unread === 0 ? '' : `, of these ${report.unread} parts that could not be read`;
   for (const each of report.not_checked) lines.push(`Not checked: ${each}`);
+  for (const each of report.owed) lines.push(`To be passed on by the operator: ${each}`);
   const open =
     report.not_checked.length === 0
       ? ''

@@ -18,7 +18,11 @@ const withFee = (fee_ppm: number) => {
 };
 
 /** A watch over a pool with the list of one slice; the node has what the list's evidence has. */
-function watching(lie: Lie, instead: (path: string) => unknown, rewards?: readonly object[]) {
+function watching(
+  lie: Lie,
+  instead: (path: string) => unknown,
+  { rewards, cutMillis }: { readonly rewards?: readonly object[]; readonly cutMillis?: number | undefined } = {},
+) {
   const { pool, node } = sourcesOf(lie);
   const alarms: string[] = [];
   const notes: string[] = [];
@@ -39,6 +43,13 @@ function watching(lie: Lie, instead: (path: string) => unknown, rewards?: readon
     },
     node: {
       ...node,
+      ...(cutMillis === undefined
+        ? {}
+        : {
+            cuts: async ({ before = 100_001 }: { before?: number }) => ({
+              cuts: [{ height: before - 1, finalized_at_millis: (before - 1) * cutMillis }],
+            }),
+          }),
       addressChanges: async (asked: { after_height: number }) => {
         const all = (rewards ?? (await node?.addressChanges(asked as never))?.changes) as {
           finalized_height: number;
@@ -72,7 +83,7 @@ test('blocks that are said to be in a later list, which is there and right, and 
       if (path === `slices/pplns/${SLICE - 1}/blocks`) return { blocks: moved };
       return path === `slices/solo/${SLICE - 1}/blocks` ? { blocks: others } : undefined;
     },
-    rewards,
+    { rewards },
   );
   clock.height = DUE_HEIGHT - SLICE_CUTS;
   await twice(() => watch.round());
@@ -142,10 +153,16 @@ test('a false list that newer slices have pushed off the page is judged all the 
   expect(alarms).toEqual([`list_false pplns/${SLICE} terms`]);
 });
 
-test('slices that close faster than a miner can look at them are told of', async () => {
-  const short = terms.terms.pplns.map((each) => ({ ...each, slice_cuts: 5 }));
+test.each([
+  { cuts: 5, cutMillis: undefined, isShort: true },
+  { cuts: 6, cutMillis: undefined, isShort: false },
+  // How long a cut takes is for the ledger to say.
+  { cuts: 100, cutMillis: 100, isShort: true },
+  { cuts: 5, cutMillis: 10_000, isShort: false },
+])('slices that close faster than a miner can look at them are told of (%o)', async ({ cuts, cutMillis, isShort }) => {
+  const short = terms.terms.pplns.map((each) => ({ ...each, slice_cuts: cuts }));
   const said = { ...terms, height: DUE_HEIGHT, terms: { pplns: short, solo: short } };
-  const { watch, alarms } = watching(truth, (path) => (path === 'terms' ? said : undefined));
+  const { watch, alarms } = watching(truth, (path) => (path === 'terms' ? said : undefined), { cutMillis });
   await watch.round().catch(() => undefined);
-  expect(alarms).toContain('slices_short');
+  expect(alarms.includes('slices_short')).toBe(isShort);
 });

@@ -7,26 +7,30 @@ const HOUR = 3_600_000;
 const ADDRESS = 'dminer';
 const NO_RECEIPTS = { kept_from: null, newest: null, through: 0, more: false, slices: [] };
 
-function watching(lists: () => unknown, receipts: object = NO_RECEIPTS) {
+function watching(lists: () => unknown, receipts: object | Error = NO_RECEIPTS) {
   const clock = { now: 1_000 * HOUR };
   const alarms: BooksAlarm[] = [];
   const asked: string[] = [];
+  const warned: string[] = [];
   const watch = new BooksWatch(
     { address: ADDRESS, worker: 'rig', api: undefined, expectedKey: undefined },
     {
       read: async (url) => {
         asked.push(url);
-        return url.includes('/receipts?') ? receipts : lists();
+        if (!url.includes('/receipts?')) return lists();
+        if (receipts instanceof Error) throw receipts;
+        return receipts;
       },
       alarm: (alarm) => void alarms.push(alarm),
       note: () => undefined,
-      wallMillis: Date.now,
+      warn: (message, { part, since, why }) => void warned.push(`${message}: ${part} ${since} ${why ?? ''}`.trim()),
+      wallMillis: () => clock.now,
       nowMillis: () => clock.now,
     },
   );
   watch.offered({ key: new Uint8Array(1952).fill(1), api: 'http://pool.example' });
   watch.works('pplns', undefined);
-  return { watch, clock, alarms, asked };
+  return { watch, clock, alarms, asked, warned };
 }
 
 const failing = () => {
@@ -45,6 +49,26 @@ test('lists that cannot be read for twelve hours are told of once; for eleven ho
     clock.now += HOUR;
   }
   expect(alarms.map(({ kind, fields }) => [kind, fields.reason])).toEqual([['lists_hidden', 'status 500']]);
+});
+
+test('a pool that answers nothing at all is told of after an hour, and hides its lists after twelve', async () => {
+  const { watch, clock, alarms, warned } = watching(failing, new Error('status 502'));
+  const began = new Date(clock.now).toISOString();
+  for (let minute = 0; minute < 60; minute++) {
+    await watch.check().catch(() => undefined);
+    clock.now += 60_000;
+  }
+  expect(warned).toEqual([]);
+  await watch.check().catch(() => undefined);
+  const said = 'THE POOL’S BOOKS CANNOT BE CHECKED';
+  expect(warned).toEqual([`${said}: receipts ${began} status 502`, `${said}: lists ${began} status 500`]);
+  for (let minute = 0; minute < 13 * 60; minute++) {
+    clock.now += 60_000;
+    await watch.check().catch(() => undefined);
+  }
+  expect(alarms.map(({ kind }) => kind)).toEqual(['lists_hidden']);
+  // Again after two, four and eight hours.
+  expect(warned.filter((each) => each.includes('lists'))).toHaveLength(4);
 });
 
 test('one answer in between begins the twelve hours anew', async () => {

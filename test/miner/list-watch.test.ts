@@ -110,6 +110,8 @@ test('a solo block of this miner that the pool gives to somebody else', async ()
   expect(await proofOf('somebody')).toEqual([`block_finder ${block}`]);
   expect(await proofOf(ADDRESS)).toEqual([]);
   expect(await proofOf(undefined)).toEqual([]);
+  // As a pool does that does not know the finder: an honest one whose journal was lost, or one that says so.
+  expect(await proofOf(truth.evidence.terms?.address)).toEqual([`block_unowned ${block}`]);
 });
 
 test('a solo block whose list is not made yet: no proof is asked for, however long that takes, and then it is looked at', async () => {

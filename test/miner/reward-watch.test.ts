@@ -291,9 +291,9 @@ test('a height that is far above the ledger’s puts no list off, and terms are 
   for (const slice of slices) expect(slice).toBeLessThanOrEqual(Math.ceil((heights.node + 240) / SLICE_CUTS));
 });
 
-test('a node whose newest cut is old is behind: nothing is held against the pool for it', async () => {
+test('a node whose newest cut is old is behind, or the clock is ahead: nothing is held against the pool for it, and it is told once', async () => {
   const ids = truth.proof.blocks.map(({ block_id }) => block_id);
-  const { watch, alarms, answers, heights, head } = watched(truth, { nowMillis: 36_000_000 });
+  const { watch, alarms, notes, answers, heights, head } = watched(truth, { nowMillis: 36_000_000 });
   head.millis = EPOCH_MILLIS;
   heights.pool = DUE_HEIGHT + 10_000;
   answers.set(`slices/pplns/${SLICE}/blocks`, {
@@ -302,6 +302,13 @@ test('a node whose newest cut is old is behind: nothing is held against the pool
   watch.works('pplns');
   await twice(() => watch.round());
   expect(alarms).toEqual([]);
+  expect(notes.filter((note) => note === 'rewards are not looked for')).toHaveLength(1);
+  expect(watch.lapse).toMatch(/behind the pool, or the clock/);
+  // A pool whose height is the node's own says nothing that could be due to the clock.
+  heights.pool = DUE_HEIGHT;
+  await twice(() => watch.round());
+  expect(watch.lapse).toBeUndefined();
+  expect(alarms).toContain(`rewards_hidden pplns/${SLICE}`);
 });
 
 test('a list that was named first and an earlier one that is not there, named later', async () => {

@@ -21,7 +21,7 @@ export const POOL = formatAddress(account('pool'), 'development');
 const TARGET = toHex(targetToBytes(targetOfWork(1000n)));
 const HEIGHT = 200;
 
-async function pay(books: BooksBed, name: string, amount: bigint, anchor: number): Promise<void> {
+export async function pay(books: BooksBed, name: string, amount: bigint, anchor: number): Promise<void> {
   const blockId = pattern(name, 48);
   const transactionId = fromHex(rewardTransaction(toHex(blockId)));
   await books.fenced((tx) => recordPaid(tx, { blockId, transactionId, outputIndex: 0, amount, height: anchor + 96 }));
@@ -36,15 +36,15 @@ async function payOut(books: BooksBed, id: string, height: number): Promise<void
   });
 }
 
-const extranonceOfService = (service: number): string => {
-  const mark = service === 0 ? 0 : SOLO_MARK;
-  return toHex(extranonceOf('', ownerBytes({ bootId: pattern('boot', 8), thread: 1 | mark, connection: 1 }), 0));
-};
+/** Whose all blocks of a service are. */
+export const ownerOfService = (service: number): Uint8Array<ArrayBuffer> =>
+  ownerBytes({ bootId: pattern('boot', 8), thread: 1 | (service === 0 ? 0 : SOLO_MARK), connection: 1 });
+const extranonceOfService = (service: number): string => toHex(extranonceOf('', ownerOfService(service), 0));
 
 type Change = Awaited<ReturnType<LedgerReads['addressChanges']>>['changes'][number];
 
 /** A node that tells what the books hold now, and has read up to a cut. */
-async function ledgerOf(sql: Sql, indexed: number): Promise<LedgerReads> {
+export async function ledgerOf(sql: Sql, indexed: number): Promise<LedgerReads> {
   const blocks = await sql<
     { block_id: Buffer; reward: bigint; settled_height: bigint; service: number }[]
   >`select block_id, reward,

@@ -1,5 +1,5 @@
 /** Records as journals hold them, by a miner's number and a block's name. */
-import type { JournalRecord } from '../../pool/journal-record.ts';
+import type { BlockRecord, JournalRecord } from '../../pool/journal-record.ts';
 import { targetOfWork } from '../../protocol/target.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { account } from './books-bed.ts';
@@ -22,7 +22,7 @@ export const blockRecord = (
   name: string,
   anchorHeight: number,
   miner: number,
-): JournalRecord => ({
+): BlockRecord => ({
   kind: 'block',
   service,
   account: account(`miner ${miner}`),

@@ -1,0 +1,53 @@
+/**
+ * A solo block is credited to the pool because the journal that names its finder is away; then the journal comes. The pool is honest: no audit calls it false,
+ * and its own tells the operator whom the reward belongs to.
+ */
+import { expect, onTestFinished, test } from 'vitest';
+import { audit } from '../../pool/audit/audit.ts';
+import { auditPublic } from '../../pool/audit/public.ts';
+import { reportText } from '../../pool/audit/report.ts';
+import { ClosedWork } from '../../pool/books/closed-work.ts';
+import { makeCredits } from '../../pool/books/credits.ts';
+import { UNKNOWN_FINDER } from '../../pool/books/intake.ts';
+import { formatAddress } from '../../protocol/address.ts';
+import { ledgerOf, ownerOfService, POOL, pay } from '../pool/audit-bed.ts';
+import { blockRecord, shareRecord } from '../pool/book-records.ts';
+import { account, openBooks, SLICE_CUTS } from '../pool/books-bed.ts';
+import { publishedPool } from '../pool/published-pool.ts';
+
+const SOLO = 1;
+const HEIGHT = 200;
+
+test('a solo block whose finder comes to light after its list was made', async () => {
+  const books = await openBooks();
+  onTestFinished(() => books.close());
+  const { sql } = books;
+  await books.height(0);
+  await books.take([shareRecord('solo', 0, 100n)]);
+  const block = blockRecord('solo', 'late', 1, 0);
+  await books.fenced((tx) =>
+    books.intake.adoptBlock(tx, { ...block, account: account('pool'), worker: UNKNOWN_FINDER }),
+  );
+  await books.height(HEIGHT);
+  await pay(books, 'late', 5_000_001n, 1);
+  await books.fenced((tx) => makeCredits(tx, new ClosedWork(), { sliceCuts: SLICE_CUTS }, HEIGHT));
+  await sql`insert into settings values ('chain_height', ${String(HEIGHT)}), ('pool_address', ${POOL})`;
+  const ledger = await ledgerOf(sql, HEIGHT);
+  const own = () => audit(sql, { network: 'development', ledger: { node: ledger, poolAddress: POOL } });
+  expect(await own()).toMatchObject({ findings: [], owed: [] });
+
+  const finder = { service: 'solo', account: account('miner 0'), worker: 'w' } as const;
+  const journal = [{ kind: 'ownership', ...finder, owner: ownerOfService(SOLO) } as const, block];
+  await books.take(journal, 'ab'.repeat(8));
+  const report = await own();
+  expect(report.findings).toEqual([]);
+  expect(report.owed).toHaveLength(1);
+  const address = formatAddress(account('miner 0'), 'development');
+  expect(reportText(report)).toMatch(new RegExp(`To be passed on by the operator: block .*5000001 atoms.*${address}`));
+  expect((await auditPublic({ pool: publishedPool(sql), node: ledger as never })).findings).toEqual([]);
+
+  // What somebody else was given is no such case, nor is what is not in a list.
+  await sql`alter table blocks disable trigger user`;
+  await sql`update blocks set worker_id = (select min(id) from workers)`;
+  expect((await own()).findings.map(({ what }) => what)).toContainEqual(expect.stringMatching(/: finder$/));
+});
