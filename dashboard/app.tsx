@@ -3,6 +3,7 @@ import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { PoolDocument } from '../pool/api/documents.ts';
 import { useDocument, useLiveState } from './data/hooks.ts';
+import type { ExplorerPlace } from './explorer/explorer-page.tsx';
 import { linkTo, PAGES, type Place, placeOf } from './router.ts';
 import { BlocksPage } from './view/blocks-page.tsx';
 import { ConnectPage } from './view/connect-page.tsx';
@@ -12,14 +13,14 @@ import { PaymentsPage } from './view/payments-page.tsx';
 import { PoolPage } from './view/pool-page.tsx';
 
 function usePlace(): Place {
-  const [place, setPlace] = useState(() => placeOf(location.hash));
+  const [place, setPlace] = useState(() => placeOf(location.hash, location.pathname));
   useEffect(() => {
     const follow = () => {
-      setPlace(placeOf(location.hash));
+      setPlace(placeOf(location.hash, location.pathname));
       document.getElementById('main')?.focus();
     };
     addEventListener('hashchange', follow);
-    setPlace(placeOf(location.hash)); // it may have changed since the page was drawn
+    setPlace(placeOf(location.hash, location.pathname)); // it may have changed since the page was drawn
     return () => removeEventListener('hashchange', follow);
   }, []);
   return place;
@@ -46,6 +47,10 @@ const LazyStakingPage = lazyPage<{ address: string | undefined }>(
   'This page',
   async () => (await import('./view/staking-page.tsx')).StakingPage,
 );
+const LazyExplorerPage = lazyPage<ExplorerPlace>(
+  'The explorer',
+  async () => (await import('./explorer/explorer-page.tsx')).ExplorerPage,
+);
 
 function Page({ place }: { place: Place }) {
   switch (place.page) {
@@ -55,6 +60,8 @@ function Page({ place }: { place: Place }) {
       return <MinerPage address={place.address} />;
     case 'staking':
       return <LazyStakingPage address={place.address} />;
+    case 'explorer':
+      return <LazyExplorerPage kind={place.kind} id={place.id} />;
     case 'blocks':
       return <BlocksPage block={place.block} />;
     case 'payments':

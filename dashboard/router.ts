@@ -3,13 +3,19 @@
 export type Place =
   | { readonly page: 'pool' | 'payments' | 'connect' | 'operator' | 'mine' }
   | { readonly page: 'blocks'; readonly block?: string }
+  | { readonly page: 'explorer'; readonly kind?: ExplorerKind; readonly id?: string }
   | { readonly page: 'miner' | 'staking'; readonly address?: string };
+
+/** What the explorer has a page of. `find` looks for anything of that name. */
+export const EXPLORER_KINDS = ['cut', 'block', 'transaction', 'address', 'validator', 'supply', 'find'] as const;
+export type ExplorerKind = (typeof EXPLORER_KINDS)[number];
 
 export const PAGES = [
   { page: 'pool', title: 'Pool' },
   { page: 'miner', title: 'Miner' },
   { page: 'blocks', title: 'Blocks' },
   { page: 'payments', title: 'Payments' },
+  { page: 'explorer', title: 'Explorer' },
   { page: 'staking', title: 'Staking' },
   { page: 'connect', title: 'Connect' },
   { page: 'mine', title: 'Mine here' },
@@ -18,8 +24,17 @@ export const PAGES = [
 export type PageName = (typeof PAGES)[number]['page'];
 
 /** Anything unknown is the pool's page: an address typed wrong must not end in nothing. */
-export function placeOf(hash: string): Place {
-  const [name = '', argument = ''] = hash.replace(/^#\/?/, '').split('/').map(decode);
+export function placeOf(hash: string, path = '/'): Place {
+  // `/explorer` without more is the explorer, for those who type it.
+  const [name = path.endsWith('/explorer') ? 'explorer' : '', argument = '', id = ''] = hash
+    .replace(/^#\/?/, '')
+    .split('/')
+    .map(decode)
+    .filter((part, index) => index > 0 || part !== '');
+  if (name === 'explorer') {
+    const kind = EXPLORER_KINDS.find((one) => one === argument);
+    return kind === undefined ? { page: 'explorer' } : { page: 'explorer', kind, ...(id === '' ? {} : { id }) };
+  }
   if (name === 'miner' || name === 'staking')
     return argument === '' ? { page: name } : { page: name, address: argument };
   if (name === 'blocks') return argument === '' ? { page: 'blocks' } : { page: 'blocks', block: argument };
@@ -37,3 +52,6 @@ function decode(part: string): string {
 
 export const linkTo = (page: PageName, argument?: string): string =>
   `#/${page}${argument === undefined ? '' : `/${encodeURIComponent(argument)}`}`;
+
+export const explorerLink = (kind: ExplorerKind, id?: string | number): string =>
+  `${linkTo('explorer', kind)}${id === undefined ? '' : `/${encodeURIComponent(id)}`}`;

@@ -250,6 +250,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       wall: Date.now,
       connect: () => connectDocument(values, stratum),
       wallet: walletClient,
+      node: client,
       isAccountant: () => runner.term !== undefined,
     },
   );

@@ -7,12 +7,16 @@ export type NodeLoaded<T> = { readonly data: T | undefined; readonly error: Erro
 /** A path of a request, and its body if it is a POST. */
 export type NodeRequest = { readonly path: string; readonly body?: object };
 
-const EVERY_MILLIS = 15_000;
+export const EVERY_MILLIS = 15_000;
 /** An address that is being typed is not asked for letter by letter. */
 const SETTLE_MILLIS = 300;
 
 /** `node` empty or `request` undefined reads nothing. */
-export function useNodeDocument<T>(node: string, request: NodeRequest | undefined): NodeLoaded<T> {
+export function useNodeDocument<T>(
+  node: string,
+  request: NodeRequest | undefined,
+  { everyMillis = EVERY_MILLIS, settleMillis = SETTLE_MILLIS } = {},
+): NodeLoaded<T> {
   const [data, setData] = useState<T>();
   const [error, setError] = useState<Error>();
   const asked = request === undefined || node === '' ? undefined : JSON.stringify([node, request.path, request.body]);
@@ -34,10 +38,10 @@ export function useNodeDocument<T>(node: string, request: NodeRequest | undefine
         if (!over) setError(problem as Error);
       }
     };
-    const first = setTimeout(load, SETTLE_MILLIS);
+    const first = setTimeout(load, settleMillis);
     const timer = setInterval(() => {
       if (!document.hidden) void load();
-    }, EVERY_MILLIS);
+    }, everyMillis);
     return () => {
       over = true;
       clearTimeout(first);

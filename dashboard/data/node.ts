@@ -1,4 +1,4 @@
-/** The few reads of a node's public API that checking a proof and looking at stake need. The page admits nodes on the reader's own machine only. */
+/** Reads of a node's public API: the pool's own node through the pool, or one on the reader's machine. The page admits no others. */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 
 const REMEMBERED = 'svc-check-node';
@@ -20,6 +20,9 @@ export function rememberCheckNode(url: string): void {
     // Without storage it holds until the page is closed.
   }
 }
+
+/** The pool's node, as the pool passes its answers on: good for looking things up, no witness against the pool. */
+export const poolNode = (): string => new URL('api/v1/node', document.baseURI).href;
 
 async function call<T>(base: string, path: string, body?: object): Promise<T> {
   const response = await ask(base, path, body);

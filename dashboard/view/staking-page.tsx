@@ -1,6 +1,6 @@
 /**
- * For stakers, to read: what an amount may earn, the validators, and what one address has staked and was paid. From a node on the reader's own machine; staking itself is done with the
- * wallet, which has the keys.
+ * For stakers, to read: what an amount may earn, the validators, and what one address has staked and was paid. From the pool's node, or one on the reader's own machine; staking itself is done with
+ * the wallet, which has the keys.
  */
 import { useState } from 'preact/hooks';
 import type { addressHistory } from '../../protocol/api/address-documents.ts';
@@ -13,7 +13,7 @@ import type {
   ValidatorDocument,
 } from '../../protocol/api/staking-documents.ts';
 import { query } from '../data/client.ts';
-import { checkNode, rememberCheckNode } from '../data/node.ts';
+import { checkNode, poolNode, rememberCheckNode } from '../data/node.ts';
 import { type NodeRequest, useNodeDocument } from '../data/node-document.ts';
 import { coins, count, percent } from '../format.ts';
 import { linkTo } from '../router.ts';
@@ -225,24 +225,25 @@ function Rewards({ node, address }: { node: string; address: string }) {
 }
 
 export function StakingPage({ address }: { address: string | undefined }) {
-  const [node, setNode] = useState(checkNode());
+  const [own, setOwn] = useState(checkNode());
+  const node = own === '' ? poolNode() : own;
   return (
     <>
       <h1>Staking</h1>
       <section class="card">
         <p class="note">
-          To read only: staking is done with svc-wallet. This page asks a node of your own: run svcd on this computer
-          with the option --browser-origin {location.origin} and name it here.
+          To read only: staking is done with svc-wallet. The figures are those of the pool’s node. To see what a node of
+          your own says, run svcd on this computer with the option --browser-origin {location.origin} and name it here.
         </p>
         <form class="row" onSubmit={(event) => event.preventDefault()}>
           <label class="grow">
             Node to read from
             <input
               type="url"
-              value={node}
+              value={own}
               placeholder="http://127.0.0.1:28701"
               onChange={(event) => {
-                setNode(event.currentTarget.value.trim());
+                setOwn(event.currentTarget.value.trim());
                 rememberCheckNode(event.currentTarget.value.trim());
               }}
             />
@@ -261,18 +262,14 @@ export function StakingPage({ address }: { address: string | undefined }) {
           </label>
         </form>
       </section>
-      {node === '' ? null : (
-        <>
-          {address === undefined ? null : (
-            <div key={address}>
-              <Positions node={node} address={address} />
-              <Rewards node={node} address={address} />
-            </div>
-          )}
-          <Estimate node={node} />
-          <Validators node={node} />
-        </>
+      {address === undefined ? null : (
+        <div key={address}>
+          <Positions node={node} address={address} />
+          <Rewards node={node} address={address} />
+        </div>
       )}
+      <Estimate node={node} />
+      <Validators node={node} />
     </>
   );
 }

@@ -17,6 +17,7 @@ import { EventFollower } from './event-follower.ts';
 import { LedgerView } from './ledger-view.ts';
 import { LiveHub, type PoolEvent } from './live.ts';
 import { MinerView } from './miner-view.ts';
+import { type NodeReads, nodeRoutes } from './node-routes.ts';
 import { operatorRoutes } from './operator-routes.ts';
 import { PayoutThreshold } from './payout-threshold.ts';
 import { type ChainView, type PoolTerms, PoolView } from './pool-view.ts';
@@ -44,6 +45,8 @@ export type PoolApiDependencies = {
   readonly wall?: () => number;
   readonly connect: () => ConnectDocument;
   readonly wallet: PayoutWallet;
+  /** The pool's node; without it the API offers nothing of the chain. */
+  readonly node?: NodeReads;
   readonly isAccountant: () => boolean;
 };
 
@@ -86,6 +89,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
     }),
     ...booksRoutes({ books }),
     ...receiptRoutes({ receipts }),
+    ...(dependencies.node === undefined ? [] : nodeRoutes(dependencies.node)),
     ...operatorRoutes({
       sql,
       shared,

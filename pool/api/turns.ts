@@ -1,23 +1,26 @@
-/** A lock per name with a bounded queue: one holder at a time, at most `most` waiting. */
+/** A lock per name with a bounded queue: `holders` at a time (one, where nothing is said), at most `most` waiting. */
 export class Turns {
   readonly #most: number;
-  /** Waiting callers by name; a name without an entry is not held. */
-  readonly #waiting = new Map<string, (() => void)[]>();
+  readonly #holders: number;
+  readonly #places = new Map<string, { held: number; readonly waiting: (() => void)[] }>();
 
-  constructor(options: { readonly most: number }) {
+  constructor(options: { readonly most: number; readonly holders?: number }) {
     this.#most = options.most;
+    this.#holders = options.holders ?? 1;
   }
 
   /** Resolves with a release function once the name is held; undefined when too many wait. */
   async take(name: string): Promise<(() => void) | undefined> {
-    const waiting = this.#waiting.get(name);
-    if (waiting === undefined) this.#waiting.set(name, []);
-    else if (waiting.length >= this.#most) return undefined;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
+    const place = this.#places.get(name) ?? { held: 0, waiting: [] };
+    if (place.held < this.#holders) {
+      place.held++;
+      this.#places.set(name, place);
+    } else if (place.waiting.length >= this.#most) return undefined;
+    else await new Promise<void>((resolve) => place.waiting.push(resolve));
     return () => {
-      const next = this.#waiting.get(name)?.shift();
-      if (next === undefined) this.#waiting.delete(name);
-      else next();
+      const next = place.waiting.shift();
+      if (next !== undefined) next();
+      else if (--place.held === 0) this.#places.delete(name);
     };
   }
 }

@@ -249,6 +249,10 @@ class Web {
     const isPage = request.method === 'GET' || request.method === 'HEAD';
     if (!isPage || below === undefined || below.startsWith('/api/'))
       throw new ApiRefusal('not_found', 'there is nothing here');
+    // The page names its files relative to itself: `/explorer/` must be `/explorer`, and the prefix alone needs its slash.
+    const endsInSlash = /\/(\?|$)/.test(request.url);
+    if (/^\/[a-z]+$/.test(below) && endsInSlash) return reply.redirect(path, 308);
+    if (prefix !== '' && below === '/' && !endsInSlash) return reply.redirect(`${prefix}/`, 308);
     const file = this.#files.get(below) ?? (/\.\w+$/.test(below) ? undefined : this.#files.get('/'));
     if (file === undefined) throw new ApiRefusal('not_found', 'there is nothing here');
     reply

@@ -1,0 +1,84 @@
+/** One address: its balance, and what it received and spent. */
+import { useState } from 'preact/hooks';
+import type { RouteAnswer } from '../../protocol/api/routes.ts';
+import { query } from '../data/client.ts';
+import { count } from '../format.ts';
+import { linkTo } from '../router.ts';
+import { Amount, type Column, Figure, Pager, Placeholder, Table } from '../view/parts.tsx';
+import { useChain } from './chain-document.ts';
+import { ChainLink, CutLink } from './links.tsx';
+
+type Event = RouteAnswer<'addressHistory'>['events'][number];
+
+const SOURCES: Readonly<Record<Event['source'], string>> = {
+  regular: 'payment',
+  work_reward: 'reward of a work block',
+  stake_reward: 'reward of stake',
+  genesis: 'genesis',
+  stake_withdrawal: 'stake withdrawn',
+};
+
+const columns: Column<Event>[] = [
+  { title: 'Cut', number: true, cell: ({ finalized_height: height }) => <CutLink height={height} /> },
+  { title: 'What', cell: ({ kind, source }) => (kind === 'spent' ? 'spent' : `received, ${SOURCES[source]}`) },
+  {
+    title: 'Coins',
+    number: true,
+    cell: ({ kind, amount }) => (
+      <span class={kind === 'spent' ? '' : 'good'}>
+        {kind === 'spent' ? '−' : '+'}
+        <Amount atoms={amount} />
+      </span>
+    ),
+  },
+  {
+    title: 'Transaction',
+    cell: ({ kind, source, transaction_id: id }) =>
+      kind === 'spent' || source === 'regular' ? <ChainLink kind="transaction" id={id} /> : '–',
+  },
+];
+
+export function AddressView({ address }: { address: string }) {
+  const path = `address/${encodeURIComponent(address)}`;
+  const [cursor, setCursor] = useState<string>();
+  const balance = useChain<'addressBalance'>(`${path}/balance`);
+  const { data, error } = useChain<'addressHistory'>(`${path}/history${query({ cursor, limit: 50 })}`);
+  return (
+    <>
+      <p class="mono wide">{address}</p>
+      {balance.data === undefined ? null : (
+        <div class="grid">
+          <Figure
+            label="Balance"
+            value={<Amount atoms={balance.data.balance} />}
+            note={`in ${count(balance.data.utxos)} outputs`}
+          />
+          <Figure
+            label="Also"
+            value={<a href={linkTo('miner', address)}>As a miner here</a>}
+            note={<a href={linkTo('staking', address)}>Its stake</a>}
+          />
+        </div>
+      )}
+      <section class="card">
+        <h2>History</h2>
+        {data === undefined || data.events.length === 0 ? (
+          <Placeholder error={error} loading={data === undefined} empty="Nothing was ever paid to this address." />
+        ) : (
+          <Table
+            caption="What it received and spent, newest first"
+            columns={columns}
+            rows={data.events}
+            keyOf={({ kind, outpoint }) => `${kind}/${outpoint.transaction_id}/${outpoint.output_index}`}
+          />
+        )}
+        <Pager
+          first={cursor === undefined}
+          next={data?.next_cursor !== undefined}
+          onFirst={() => setCursor(undefined)}
+          onNext={() => setCursor(data?.next_cursor)}
+        />
+      </section>
+    </>
+  );
+}

@@ -1,0 +1,21 @@
+/** Reads of the explorer: from the pool's node, often enough to follow the chain. */
+import type { RouteAnswer, RouteName } from '../../protocol/api/routes.ts';
+import { nodeCall, poolNode } from '../data/node.ts';
+import { type NodeLoaded, useNodeDocument } from '../data/node-document.ts';
+
+/** A cut comes every 2.5 s. */
+export const LIVE_MILLIS = 3_000;
+/** What is final is read again only in case the answer was lost. */
+export const FINAL_MILLIS = 60_000;
+
+export const useChain = <N extends RouteName>(
+  path: string | undefined,
+  everyMillis: number = LIVE_MILLIS,
+): NodeLoaded<RouteAnswer<N>> =>
+  useNodeDocument<RouteAnswer<N>>(poolNode(), path === undefined ? undefined : { path: `/v1/${path}` }, {
+    everyMillis,
+    settleMillis: 0,
+  });
+
+export const readChain = <N extends RouteName>(path: string): Promise<RouteAnswer<N>> =>
+  nodeCall<RouteAnswer<N>>(poolNode(), `/v1/${path}`);

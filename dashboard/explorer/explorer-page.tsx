@@ -1,0 +1,135 @@
+/** The explorer: a search field for anything on the chain, and the page of what was asked for. */
+import { useEffect, useState } from 'preact/hooks';
+import { type ExplorerKind, explorerLink, linkTo } from '../router.ts';
+import { AddressView } from './address-view.tsx';
+import { BlockView } from './block-view.tsx';
+import { readChain } from './chain-document.ts';
+import { CutView } from './cut-view.tsx';
+import { Overview } from './overview.tsx';
+import { KINDS_OF_IDENTIFIER, whatIs } from './search.ts';
+import { SupplyView } from './supply-view.tsx';
+import { TransactionView } from './transaction-view.tsx';
+import { ValidatorView } from './validator-view.tsx';
+
+export type ExplorerPlace = { readonly kind: ExplorerKind | undefined; readonly id: string | undefined };
+
+export function ExplorerPage({ kind, id }: ExplorerPlace) {
+  return (
+    <>
+      <h1>{kind === undefined || kind === 'find' ? 'Explorer' : TITLES[kind]}</h1>
+      <Search />
+      <div key={`${kind}/${id}`}>
+        <Shown kind={kind} id={id} />
+      </div>
+      {kind === undefined ? null : (
+        <p>
+          <a href={linkTo('explorer')}>The newest of the chain</a>
+        </p>
+      )}
+    </>
+  );
+}
+
+const TITLES = {
+  cut: 'Cut',
+  block: 'Work block',
+  transaction: 'Transaction',
+  address: 'Address',
+  validator: 'Validator',
+  supply: 'Supply and emission',
+} as const;
+
+function Shown({ kind, id }: ExplorerPlace) {
+  if (kind === 'supply') return <SupplyView />;
+  if (kind === undefined || id === undefined) return <Overview />;
+  switch (kind) {
+    case 'cut':
+      return <CutView height={Number(id)} />;
+    case 'block':
+      return <BlockView id={id} />;
+    case 'transaction':
+      return <TransactionView id={id} />;
+    case 'address':
+      return <AddressView address={id} />;
+    case 'validator':
+      return <ValidatorView id={id} />;
+    case 'find':
+      return <Find id={id} />;
+  }
+}
+
+function Search() {
+  const [typed, setTyped] = useState('');
+  const [isUnknown, setUnknown] = useState(false);
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: `search` is not known to all browsers yet
+    <form
+      class="row"
+      role="search"
+      onSubmit={(event) => {
+        event.preventDefault();
+        const found = whatIs(typed);
+        setUnknown(found === undefined);
+        if (found === undefined) return;
+        setTyped('');
+        location.hash = explorerLink(found.kind, found.id);
+      }}
+    >
+      <label class="grow">
+        Height of a cut, address, or id of a block, transaction or validator
+        <input
+          type="search"
+          value={typed}
+          spellcheck={false}
+          autocomplete="off"
+          aria-describedby="search-problem"
+          onInput={(event) => setTyped(event.currentTarget.value)}
+        />
+      </label>
+      <button type="submit">Search</button>
+      <p id="search-problem" class={isUnknown ? 'bad' : 'hidden-text'} role="status">
+        {isUnknown
+          ? 'A height is a number, an id has 96 characters of hex, an address begins with the prefix of its network.'
+          : ''}
+      </p>
+    </form>
+  );
+}
+
+/** Asks what the id names, and goes there. */
+function Find({ id }: { id: string }) {
+  const [problem, setProblem] = useState<string>();
+  useEffect(() => {
+    let over = false;
+    const find = async () => {
+      let last = '';
+      for (const [kind, path] of KINDS_OF_IDENTIFIER) {
+        try {
+          await readChain(path(encodeURIComponent(id)));
+          if (!over) location.replace(explorerLink(kind, id));
+          return;
+        } catch (error) {
+          last = (error as Error).message;
+        }
+      }
+      if (!over) setProblem(last);
+    };
+    void find();
+    return () => {
+      over = true;
+    };
+  }, [id]);
+  return (
+    <section class="card">
+      {problem === undefined ? (
+        <p class="note">Looking…</p>
+      ) : (
+        <p role="status">
+          The node knows no block, transaction or validator of this id. A transaction that was never sent, or was
+          dropped before a cut, leaves no trace. ({problem})
+        </p>
+      )}
+      <p class="mono wide">{id}</p>
+    </section>
+  );
+}

@@ -1,0 +1,26 @@
+/** What a person may have typed or pasted into the search field, and where it leads. */
+import type { ExplorerKind } from '../router.ts';
+
+const HEIGHT = /^\d{1,10}$/;
+const IDENTIFIER = /^[0-9a-f]{96}$/;
+/** bech32m with the prefix of a network. */
+const ADDRESS = /^[a-z]{1,16}1[02-9ac-hj-np-z]{20,}$/;
+
+export type Found = { readonly kind: ExplorerKind; readonly id: string };
+
+/** Undefined when it can be the name of nothing. An identifier may name several kinds: `find` asks for each. */
+export function whatIs(typed: string): Found | undefined {
+  const text = typed.trim();
+  const height = text.replace(/^#/, '').replaceAll(/[,.' _]/g, '');
+  if (HEIGHT.test(height)) return { kind: 'cut', id: String(Number(height)) };
+  const lower = text.toLowerCase();
+  if (IDENTIFIER.test(lower)) return { kind: 'find', id: lower };
+  return ADDRESS.test(lower) ? { kind: 'address', id: lower } : undefined;
+}
+
+/** In this order an identifier is asked for: blocks and transactions are what people have. */
+export const KINDS_OF_IDENTIFIER = [
+  ['block', (id: string) => `blocks/${id}`],
+  ['transaction', (id: string) => `transactions/${id}/status`],
+  ['validator', (id: string) => `staking/validators/${id}`],
+] as const;

@@ -1,0 +1,98 @@
+/** How many coins there are, where they are, and how many will come: drawn from the rule that the ledger itself follows. */
+import { firstInterval, GENESIS_SUPPLY, nextInterval } from '../../protocol/emission.ts';
+import { coins, count, percent, time } from '../format.ts';
+import { Amount, Placeholder } from '../view/parts.tsx';
+import { useChain } from './chain-document.ts';
+import { FactList } from './links.tsx';
+
+const WIDTH = 640;
+const HEIGHT = 220;
+const ATOMS = 100_000_000;
+/** Intervals that are drawn; by then nearly everything is emitted. */
+const INTERVALS = 2_000;
+
+/** Coins at the end of each interval, from genesis on. */
+export function supplyCurve(intervals: number): number[] {
+  const points = [Number(GENESIS_SUPPLY) / ATOMS];
+  let total = GENESIS_SUPPLY;
+  let state = firstInterval();
+  for (let i = 0; i < intervals; i++) {
+    total += state.amount;
+    points.push(Number(total) / ATOMS);
+    state = nextInterval(state);
+  }
+  return points;
+}
+
+export function SupplyView() {
+  const { data: supply, error } = useChain<'supply'>('economics/supply');
+  const { data: emission } = useChain<'emission'>('economics/emission');
+  if (supply === undefined)
+    return (
+      <section class="card">
+        <Placeholder error={error} loading empty="" />
+      </section>
+    );
+  return (
+    <>
+      <section class="card">
+        <h2>Supply at cut {count(supply.finalized_height)}</h2>
+        <FactList
+          facts={[
+            ['There are', <Amount key="total" atoms={supply.total_supply} />],
+            ['There will be at most', <Amount key="max" atoms={supply.max_supply} />],
+            ['Circulating', <Amount key="circulating" atoms={supply.circulating_supply} />],
+            ['Staked', <Amount key="bonded" atoms={supply.bonded} />],
+            ['Unbonding', <Amount key="unbonding" atoms={supply.unbonding} />],
+            ['Earned by work, not paid yet', <Amount key="work" atoms={supply.work_reserve} />],
+            ['Earned by stake, not paid yet', <Amount key="stake" atoms={supply.stake_reserve} />],
+            ['Burned', <Amount key="burned" atoms={supply.burned} />],
+          ]}
+        />
+      </section>
+      {emission === undefined ? null : (
+        <section class="card">
+          <h2>Emission</h2>
+          <FactList
+            facts={[
+              [
+                'Next cut',
+                `${coins(emission.subsidy)} coins: ${coins(emission.work_half)} for work, ${coins(emission.stake_half)} for stake`,
+              ],
+              ['This interval', `${coins(emission.interval_amount)} coins in ${count(emission.interval_cuts)} cuts`],
+              [
+                'Next interval',
+                `${coins(emission.next_interval_amount)} coins, from cut ${count(emission.next_reduction_height)}, about ${time(emission.next_reduction_millis)}`,
+              ],
+              ['Still to come', <Amount key="remaining" atoms={emission.remaining} />],
+            ]}
+          />
+          <Curve interval={emission.interval} />
+        </section>
+      )}
+    </>
+  );
+}
+
+function Curve({ interval }: { interval: number }) {
+  const curve = supplyCurve(INTERVALS);
+  const most = curve.at(-1) as number;
+  const x = (index: number) => (index / INTERVALS) * WIDTH;
+  const y = (value: number) => HEIGHT - (value / most) * (HEIGHT - 10);
+  const shown = curve.map((value, index) => `${x(index).toFixed(1)},${y(value).toFixed(1)}`).join(' ');
+  const now = Math.min(interval, INTERVALS);
+  const here = curve[now] as number;
+  return (
+    <figure>
+      <svg class="curve" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label="Supply over time">
+        <polyline points={shown} />
+        <circle cx={x(now)} cy={y(here)} r={5} />
+      </svg>
+      <figcaption class="note">
+        Coins over the first {count(INTERVALS)} intervals; the dot is interval {count(interval)}, now. Every interval
+        emits 0.3 % of what is left: {percent((most - (curve[0] as number)) / 180_000_000, 1)} of all emission lies in
+        this picture.
+      </figcaption>
+    </figure>
+  );
+}

@@ -1,0 +1,186 @@
+/** One transaction: where it is in its life, and, once a cut has executed it, what it spent and made. */
+import { useEffect, useState } from 'preact/hooks';
+import type { RouteAnswer } from '../../protocol/api/routes.ts';
+import { query } from '../data/client.ts';
+import { count } from '../format.ts';
+import { Amount, type Column, Placeholder, State, Table } from '../view/parts.tsx';
+import { readChain, useChain } from './chain-document.ts';
+import { ChainLink, CutLink, FactList, type Facts } from './links.tsx';
+
+type Status = RouteAnswer<'transactionStatus'>;
+type Transaction = RouteAnswer<'cutTransactions'>['transactions'][number];
+
+const STEPS = ['processing', 'receiving', 'registered', 'finalized'] as const;
+const EXPLAINED = {
+  processing: 'waits in the mempool',
+  receiving: 'is in a work block',
+  registered: 'its block is registered by a cut',
+  finalized: 'is executed; it cannot be undone',
+} as const;
+
+export function TransactionView({ id }: { id: string }) {
+  const { data: status, error } = useChain<'transactionStatus'>(`transactions/${encodeURIComponent(id)}/status`);
+  const height = status?.finalized_cut?.height;
+  const { transaction, problem } = useExecuted(id, height);
+  return (
+    <>
+      <p class="mono wide">{id}</p>
+      <section class="card">
+        {status === undefined ? <Placeholder error={error} loading empty="" /> : <Life status={status} />}
+        {status === undefined && error !== undefined ? (
+          <p class="note">
+            Rewards and what genesis paid have names of this form too, but no transaction made them. A transaction that
+            was never sent, or was dropped before a cut, leaves no trace.
+          </p>
+        ) : null}
+      </section>
+      {height === undefined ? null : transaction === undefined ? (
+        <section class="card">
+          <Placeholder error={problem} loading empty="" />
+        </section>
+      ) : (
+        <Executed transaction={transaction} />
+      )}
+    </>
+  );
+}
+
+function Life({ status }: { status: Status }) {
+  const { lifecycle, failure } = status;
+  const reached = STEPS.indexOf(lifecycle as (typeof STEPS)[number]);
+  const facts: Facts = [
+    ...(status.observed_work === null
+      ? []
+      : [['Block', <ChainLink key="block" kind="block" id={status.observed_work.block_id} />] as const]),
+    ...(status.registered_cut === null
+      ? []
+      : [['Registered by', <CutLink key="registered" height={status.registered_cut.height} />] as const]),
+    ...(status.finalized_cut === null
+      ? []
+      : [['Executed by', <CutLink key="finalized" height={status.finalized_cut.height} />] as const]),
+  ];
+  return (
+    <>
+      {lifecycle === 'failed' ? (
+        <p>
+          <State state="failed" />: {failure}. {failure === 'no_effect' ? 'It was executed and changed nothing.' : ''}
+        </p>
+      ) : (
+        <ol class="steps">
+          {STEPS.map((step, index) => (
+            <li key={step} class={index <= reached ? 'done' : ''} aria-current={index === reached ? 'step' : undefined}>
+              <strong>{step}</strong> {EXPLAINED[step]}
+            </li>
+          ))}
+        </ol>
+      )}
+      <FactList facts={facts} />
+    </>
+  );
+}
+
+/** The most transactions of a page of a cut, and pages that are looked through for one of them. */
+const PAGE = 64;
+const PAGES = 64;
+
+async function findIn(height: number, id: string, isOver: () => boolean): Promise<Transaction | undefined> {
+  let cursor: string | undefined;
+  for (let page = 0; page < PAGES && !isOver(); page++) {
+    const answer = await readChain<'cutTransactions'>(`cuts/${height}/transactions${query({ cursor, limit: PAGE })}`);
+    const found = answer.transactions.find((one) => one.transaction_id === id);
+    if (found !== undefined || answer.next_cursor === undefined) return found;
+    cursor = answer.next_cursor;
+  }
+  return undefined;
+}
+
+/** What the cut of that height made of it. A cut has no index of its transactions, so that its pages are read in turn. */
+function useExecuted(id: string, height: number | undefined) {
+  const [transaction, setTransaction] = useState<Transaction>();
+  const [problem, setProblem] = useState<Error>();
+  useEffect(() => {
+    if (height === undefined) return;
+    let over = false;
+    findIn(height, id, () => over).then(
+      (found) => {
+        if (over) return;
+        setTransaction(found);
+        if (found === undefined) setProblem(new Error('The node does not list it in that cut.'));
+      },
+      (error: Error) => {
+        if (!over) setProblem(error);
+      },
+    );
+    return () => {
+      over = true;
+    };
+  }, [id, height]);
+  return { transaction, problem };
+}
+
+type Input = Transaction['inputs'][number];
+type Output = Transaction['outputs'][number];
+
+const inputColumns: Column<Input>[] = [
+  { title: 'Address', cell: ({ address }) => (address === null ? '–' : <ChainLink kind="address" id={address} />) },
+  { title: 'Coins', number: true, cell: ({ amount }) => <Amount atoms={amount} /> },
+  {
+    title: 'Made by',
+    minor: true,
+    cell: ({ outpoint }) => (
+      <>
+        <ChainLink kind="transaction" id={outpoint.transaction_id} />, output {outpoint.output_index}
+      </>
+    ),
+  },
+];
+
+const outputColumns: Column<Output>[] = [
+  { title: 'Address', cell: ({ address }) => <ChainLink kind="address" id={address} /> },
+  { title: 'Coins', number: true, cell: ({ amount }) => <Amount atoms={amount} /> },
+];
+
+function Executed({ transaction }: { transaction: Transaction }) {
+  const { outcome, fee, mass, payload_hex: payload, inputs, outputs } = transaction;
+  const facts: Facts = [
+    ['Outcome', <State key="outcome" state={outcome} />],
+    ['Fee', <Amount key="fee" atoms={fee} />],
+    ['Mass', count(mass)],
+    ['Valid', `from cut ${count(transaction.valid_from_height)} to ${count(transaction.valid_until_height)}`],
+    ...(payload === ''
+      ? []
+      : [
+          [
+            'Payload',
+            <span key="payload" class="mono">
+              {payload}
+            </span>,
+          ] as const,
+        ]),
+  ];
+  return (
+    <>
+      <section class="card">
+        <FactList facts={facts} />
+      </section>
+      <section class="card">
+        <h2>Spent</h2>
+        <Table
+          caption="Outputs it spent"
+          columns={inputColumns}
+          rows={inputs}
+          keyOf={({ outpoint }) => `${outpoint.transaction_id}/${outpoint.output_index}`}
+        />
+      </section>
+      <section class="card">
+        <h2>Made</h2>
+        <Table
+          caption="Outputs it made"
+          columns={outputColumns}
+          rows={outputs}
+          keyOf={({ output_index: index }) => String(index)}
+        />
+      </section>
+    </>
+  );
+}

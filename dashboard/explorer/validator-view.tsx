@@ -1,0 +1,36 @@
+/** One validator, as far as the chain tells of it. */
+import { count, percent } from '../format.ts';
+import { linkTo } from '../router.ts';
+import { Amount, Placeholder, State } from '../view/parts.tsx';
+import { useChain } from './chain-document.ts';
+import { FactList } from './links.tsx';
+
+const BASIS_POINTS = 10_000;
+
+export function ValidatorView({ id }: { id: string }) {
+  const { data, error } = useChain<'stakingValidator'>(`staking/validators/${encodeURIComponent(id)}`);
+  const validator = data?.validator;
+  return (
+    <>
+      <p class="mono wide">{id}</p>
+      <section class="card">
+        {validator === undefined ? (
+          <Placeholder error={error} loading empty="" />
+        ) : (
+          <FactList
+            facts={[
+              ['State', <State key="state" state={validator.state} />],
+              ['Stake', <Amount key="stake" atoms={validator.stake} />],
+              ['Self-bond', <Amount key="bond" atoms={validator.self_bond} />],
+              ['Delegations', count(validator.delegations)],
+              ['Commission', percent(validator.commission_bps / BASIS_POINTS, 2)],
+            ]}
+          />
+        )}
+      </section>
+      <p>
+        <a href={linkTo('staking')}>All validators, and what stake may earn</a>
+      </p>
+    </>
+  );
+}

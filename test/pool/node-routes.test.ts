@@ -1,0 +1,79 @@
+/** The chain through the pool: the node's own answers and refusals, a bounded number of reads at a time, and nothing but reads. */
+import { expect, test } from 'vitest';
+import { nodeRoutes } from '../../pool/api/node-routes.ts';
+import { Turns } from '../../pool/api/turns.ts';
+import { ApiError } from '../../protocol/api/client.ts';
+import { ROUTE_NAMES } from '../../protocol/api/routes.ts';
+import { ApiBed } from '../api/api-bed.ts';
+import { webBed } from './web-bed.ts';
+
+const live = (_: unknown, socket: { destroy(): unknown }) => void socket.destroy();
+const listen = async (node: Parameters<typeof nodeRoutes>[0], prefix = '') =>
+  `http://127.0.0.1:${await webBed([], { live, routes: nodeRoutes(node) }, { prefix })}${prefix}`;
+
+test("answers are the node's own, refusals too; nothing can be submitted", async () => {
+  const { client, bed } = await ApiBed.forTest();
+  await bed.seal(3);
+  const base = `${await listen(client)}/api/v1/node`;
+  const read = async (path: string, init?: RequestInit) => {
+    const response = await fetch(`${base}${path}`, init);
+    return { status: response.status, body: (await response.json()) as Record<string, never> };
+  };
+  expect((await read('/v1/cuts?limit=2')).body).toEqual(await client.cuts({ limit: 2 }));
+  expect((await read('/v1/economics/supply')).body).toEqual(await client.supply());
+  const unknown = await read(`/v1/blocks/${'ab'.repeat(48)}`);
+  expect(unknown).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } });
+  for (const path of ['/v1/blocks/short', '/v1/cuts?limit=101', '/v1/cuts?limit=1&limit=2', '/v1/cuts?x=1'])
+    expect(await read(path), path).toMatchObject({ status: 400, body: { error: { code: 'bad_request' } } });
+  expect(await read('/v1/address/nobody/balance')).toMatchObject({ status: 400 });
+  const post = {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{"api_version":1,"wire_hex":"00"}',
+  };
+  for (const path of ['/v1/transactions', '/v1/node/status', '/../../operator/status'])
+    expect((await read(path, post)).status, path).toBe(404);
+});
+
+test('a node that is away is a refusal with a time to come again, and never more than eight reads are under way', async () => {
+  let most = 0;
+  let now = 0;
+  const slow = async () => {
+    most = Math.max(most, ++now);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    now--;
+    throw new ApiError('client_unreachable', 0, 'no answer');
+  };
+  const node = Object.fromEntries(ROUTE_NAMES.map((name) => [name, slow])) as never;
+  const base = await listen(node);
+  // Different questions, or one answer would serve them all.
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, (_, i) => fetch(`${base}/api/v1/node/v1/cuts?before=${i + 1}`)),
+  );
+  expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 100 }, () => 503));
+  expect(answers[0]?.headers.get('retry-after')).toBe('2');
+  expect(most).toBe(8);
+  expect(now).toBe(0);
+});
+
+test('turns: so many holders, so many waiting, and a name that nobody holds is forgotten', async () => {
+  const turns = new Turns({ most: 1, holders: 2 });
+  const [first, second] = [await turns.take('a'), await turns.take('a')];
+  const third = turns.take('a');
+  expect(await turns.take('a')).toBeUndefined();
+  expect(await turns.take('b')).toBeDefined();
+  first?.();
+  (await third)?.();
+  second?.();
+  for (let i = 0; i < 2; i++) expect(await turns.take('a')).toBeDefined();
+});
+
+test('a page below its path has no slash at its end, and the prefix has one', async () => {
+  const base = await listen({} as never, '/pool');
+  const location = async (path: string) =>
+    (await fetch(`${base}${path}`, { redirect: 'manual' })).headers.get('location');
+  expect(await location('/explorer/')).toBe('/pool/explorer');
+  expect(await location('')).toBe('/pool/');
+  for (const path of ['//elsewhere.example/', '/..//elsewhere.example/', '/%2f/'])
+    expect(await location(path)).toBeNull();
+});
