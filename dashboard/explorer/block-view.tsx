@@ -1,12 +1,10 @@
 /** One work block: who mined it on which anchor, its parents, what it carries, and what became of its reward. */
-import type { RouteAnswer } from '../../protocol/api/routes.ts';
+import type { BlockDocument } from '../../protocol/api/cut-documents.ts';
 import { workOfTarget } from '../../protocol/target.ts';
 import { coins, count, time } from '../format.ts';
 import { Placeholder, State } from '../view/parts.tsx';
 import { useChain } from './chain-document.ts';
 import { ChainLink, CutLink, FactList, type Facts } from './links.tsx';
-
-type Block = RouteAnswer<'block'>;
 
 const REWARDS = {
   waiting: 'no cut has registered it yet',
@@ -15,7 +13,7 @@ const REWARDS = {
   expired: 'registered too late, or never: it is not paid',
 } as const;
 
-function factsOf(block: Block): Facts {
+function factsOf(block: BlockDocument): Facts {
   const { reward, registered_cut: registered, parents } = block;
   return [
     ['Miner', <ChainLink key="miner" kind="address" id={block.payout} whole />],

@@ -3,6 +3,11 @@ import type { RouteAnswer, RouteName } from '../../protocol/api/routes.ts';
 import { nodeCall, poolNode } from '../data/node.ts';
 import { type NodeLoaded, useNodeDocument } from '../data/node-document.ts';
 
+/** As the list of cuts has it. */
+export type ListedCut = RouteAnswer<'cuts'>['cuts'][number];
+/** As the cut that executed it lists it. */
+export type ExecutedTransaction = RouteAnswer<'cutTransactions'>['transactions'][number];
+
 /** A cut comes every 2.5 s. */
 export const LIVE_MILLIS = 3_000;
 /** What is final is read again only in case the answer was lost. */

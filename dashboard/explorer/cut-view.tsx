@@ -6,14 +6,12 @@ import { query } from '../data/client.ts';
 import { count, time } from '../format.ts';
 import { explorerLink } from '../router.ts';
 import { Amount, type Column, Pager, Placeholder, State, Table } from '../view/parts.tsx';
-import { FINAL_MILLIS, useChain } from './chain-document.ts';
+import { type ExecutedTransaction, FINAL_MILLIS, type ListedCut, useChain } from './chain-document.ts';
 import { ChainLink, FactList, type Facts } from './links.tsx';
 
-type Cut = RouteAnswer<'cuts'>['cuts'][number];
-type Transaction = RouteAnswer<'cutTransactions'>['transactions'][number];
 type Reward = RouteAnswer<'cutRewards'>['rewards'][number];
 
-const factsOf = (cut: Cut): Facts => [
+const factsOf = (cut: ListedCut): Facts => [
   ['Finalized', time(cut.finalized_at_millis)],
   [
     'Id',
@@ -41,10 +39,10 @@ const factsOf = (cut: Cut): Facts => [
   ['Work of a block', `${count(workOfTarget(BigInt(`0x${cut.target}`)))} hashes`],
 ];
 
-const sumOf = ({ outputs }: Transaction): string =>
+const sumOf = ({ outputs }: ExecutedTransaction): string =>
   String(outputs.reduce((total, { amount }) => total + BigInt(amount), 0n));
 
-const transactionColumns: Column<Transaction>[] = [
+const transactionColumns: Column<ExecutedTransaction>[] = [
   { title: 'Transaction', cell: ({ transaction_id: id }) => <ChainLink kind="transaction" id={id} /> },
   { title: 'Outcome', cell: ({ outcome }) => <State state={outcome} /> },
   { title: 'Coins', number: true, cell: (one) => <Amount atoms={sumOf(one)} /> },

@@ -5,14 +5,13 @@ import { ago, coins, count, hashRate } from '../format.ts';
 import { explorerLink } from '../router.ts';
 import { Amount, type Column, Figure, Placeholder, State, Table } from '../view/parts.tsx';
 import { BlockGraph } from './block-graph.tsx';
-import { useChain } from './chain-document.ts';
+import { type ListedCut, useChain } from './chain-document.ts';
 import { ChainLink, CutLink } from './links.tsx';
 
-type Cut = RouteAnswer<'cuts'>['cuts'][number];
-type Block = RouteAnswer<'recentBlocks'>['blocks'][number];
-type Transaction = RouteAnswer<'recentTransactions'>['transactions'][number];
+type RecentBlock = RouteAnswer<'recentBlocks'>['blocks'][number];
+type RecentTransaction = RouteAnswer<'recentTransactions'>['transactions'][number];
 
-const cutColumns = (now: number): Column<Cut>[] => [
+const cutColumns = (now: number): Column<ListedCut>[] => [
   { title: 'Cut', number: true, cell: ({ height }) => <CutLink height={height} /> },
   { title: 'Finalized', cell: ({ finalized_at_millis: at }) => ago(at, now) },
   { title: 'Blocks', number: true, cell: (cut) => count(cut.registered_work) },
@@ -21,7 +20,7 @@ const cutColumns = (now: number): Column<Cut>[] => [
   { title: 'Fees', number: true, minor: true, cell: ({ fees }) => <Amount atoms={fees} /> },
 ];
 
-const blockColumns: Column<Block>[] = [
+const blockColumns: Column<RecentBlock>[] = [
   { title: 'Block', cell: ({ block_id: id }) => <ChainLink kind="block" id={id} /> },
   { title: 'Anchor', number: true, cell: ({ anchor_height: height }) => <CutLink height={height} /> },
   { title: 'Miner', cell: ({ payout }) => <ChainLink kind="address" id={payout} /> },
@@ -30,7 +29,7 @@ const blockColumns: Column<Block>[] = [
   { title: 'Reward', cell: ({ reward }) => <State state={reward.state} /> },
 ];
 
-const transactionColumns: Column<Transaction>[] = [
+const transactionColumns: Column<RecentTransaction>[] = [
   { title: 'Transaction', cell: ({ transaction_id: id }) => <ChainLink kind="transaction" id={id} /> },
   { title: 'Cut', number: true, cell: ({ finalized_height: height }) => <CutLink height={height} /> },
   { title: 'Coins', number: true, cell: ({ amount }) => <Amount atoms={amount} /> },

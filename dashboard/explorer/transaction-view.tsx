@@ -4,11 +4,10 @@ import type { RouteAnswer } from '../../protocol/api/routes.ts';
 import { query } from '../data/client.ts';
 import { count } from '../format.ts';
 import { Amount, type Column, Placeholder, State, Table } from '../view/parts.tsx';
-import { readChain, useChain } from './chain-document.ts';
+import { type ExecutedTransaction, readChain, useChain } from './chain-document.ts';
 import { ChainLink, CutLink, FactList, type Facts } from './links.tsx';
 
 type Status = RouteAnswer<'transactionStatus'>;
-type Transaction = RouteAnswer<'cutTransactions'>['transactions'][number];
 
 const STEPS = ['processing', 'receiving', 'registered', 'finalized'] as const;
 const EXPLAINED = {
@@ -83,7 +82,7 @@ function Life({ status }: { status: Status }) {
 const PAGE = 64;
 const PAGES = 64;
 
-async function findIn(height: number, id: string, isOver: () => boolean): Promise<Transaction | undefined> {
+async function findIn(height: number, id: string, isOver: () => boolean): Promise<ExecutedTransaction | undefined> {
   let cursor: string | undefined;
   for (let page = 0; page < PAGES && !isOver(); page++) {
     const answer = await readChain<'cutTransactions'>(`cuts/${height}/transactions${query({ cursor, limit: PAGE })}`);
@@ -96,7 +95,7 @@ async function findIn(height: number, id: string, isOver: () => boolean): Promis
 
 /** What the cut of that height made of it. A cut has no index of its transactions, so that its pages are read in turn. */
 function useExecuted(id: string, height: number | undefined) {
-  const [transaction, setTransaction] = useState<Transaction>();
+  const [transaction, setTransaction] = useState<ExecutedTransaction>();
   const [problem, setProblem] = useState<Error>();
   useEffect(() => {
     if (height === undefined) return;
@@ -118,8 +117,8 @@ function useExecuted(id: string, height: number | undefined) {
   return { transaction, problem };
 }
 
-type Input = Transaction['inputs'][number];
-type Output = Transaction['outputs'][number];
+type Input = ExecutedTransaction['inputs'][number];
+type Output = ExecutedTransaction['outputs'][number];
 
 const inputColumns: Column<Input>[] = [
   { title: 'Address', cell: ({ address }) => (address === null ? '–' : <ChainLink kind="address" id={address} />) },
@@ -140,7 +139,7 @@ const outputColumns: Column<Output>[] = [
   { title: 'Coins', number: true, cell: ({ amount }) => <Amount atoms={amount} /> },
 ];
 
-function Executed({ transaction }: { transaction: Transaction }) {
+function Executed({ transaction }: { transaction: ExecutedTransaction }) {
   const { outcome, fee, mass, payload_hex: payload, inputs, outputs } = transaction;
   const facts: Facts = [
     ['Outcome', <State key="outcome" state={outcome} />],
