@@ -7,6 +7,7 @@ import { type Bytes, equalBytes, toHex } from '../protocol/bytes.ts';
 import { ProtocolError } from '../protocol/errors.ts';
 import { minimumFee, transactionMass } from '../protocol/fee.ts';
 import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../protocol/key-sizes.ts';
+import { MOST_MEMBERS } from '../protocol/multisig.ts';
 import { possessionMessage as possession } from '../protocol/staking/names.ts';
 import { bondedBy, decodeOperation, type StakingOperation } from '../protocol/staking/operation.ts';
 import { Fields } from '../protocol/stratum/fields.ts';
@@ -20,20 +21,15 @@ import {
   operationMessage as operationBytes,
   spendMessage as spend,
   type Transaction,
+  type Witness,
 } from '../protocol/transaction.ts';
+import { isMultisigWitness } from '../protocol/witness.ts';
 import { type OperationSigners, signaturesOf } from '../protocol/witness-check.ts';
-import {
-  bodyDocument,
-  MAX_WITNESSES,
-  quoteOfWire,
-  readBody,
-  readOutput,
-  readProfile,
-  readWitnesses,
-} from './bodies.ts';
+import { bodyDocument, MAX_WITNESSES, quoteOfWire, readBody, readOutput, readWitnesses } from './bodies.ts';
 import { givenHex, givenInteger, givenList, givenObject, givenOr, givenText, hexIn, written } from './given.ts';
 import { type Manifest, readManifest } from './manifest.ts';
 import { ModuleError } from './module-error.ts';
+import { descriptorDocument, signaturesDocument } from './multisig.ts';
 import { verifySignature } from './wasm.ts';
 
 export function spendMessage(bodyHex: string, index: number, previousOutputJson: string, manifestJson: string): string {
@@ -66,7 +62,9 @@ export function encodeWitnessWithProfile(
   publicKey: string | null | undefined,
   signature: string,
 ): string {
-  const name = readProfile(givenText(profile, 'profile'));
+  const name = givenText(profile, 'profile');
+  if (name !== 'inline' && name !== 'referenced')
+    throw new ProtocolError('unsupported_profile', 'the profile of a single key is inline or referenced');
   const signed = givenHex(signature, 'signature', SIGNATURE_BYTES);
   const key = givenOr(publicKey, (value) => givenHex(value, 'public key', PUBLIC_KEY_BYTES));
   if (name === 'referenced') {
@@ -90,16 +88,24 @@ function readWire(wireHex: unknown, manifest: Manifest): Read {
   return { ...decodeTransaction(wire, manifest.chainId), wire, bodyBytes: bodyOfWire(wire) };
 }
 
+function witnessDocument(witness: Witness): unknown {
+  const { profile } = witness;
+  if (!isMultisigWitness(witness)) {
+    const signature = toHex(witness.signature);
+    return profile === 'inline' ? { profile, public_key: toHex(witness.publicKey), signature } : { profile, signature };
+  }
+  const signatures = signaturesDocument(witness.signatures);
+  if (witness.profile === 'multisig_inline')
+    return { profile, descriptor: descriptorDocument(witness.descriptor), signatures };
+  return { profile, threshold: String(witness.threshold), key_hashes: witness.keyHashes.map(toHex), signatures };
+}
+
 export function inspectTransaction(wireHex: string, manifestJson: string): string {
   const manifest = readManifest(manifestJson);
   const { body, bodyBytes, wire, witnesses } = readWire(wireHex, manifest);
   return written({
     ...bodyDocument(bodyBytes, body, manifest),
-    witnesses: witnesses.map((witness) => ({
-      profile: witness.profile,
-      ...(witness.profile === 'inline' && { public_key: toHex(witness.publicKey) }),
-      signature: toHex(witness.signature),
-    })),
+    witnesses: witnesses.map(witnessDocument),
     ...quoteOfWire(wire, body, manifest),
   });
 }
@@ -120,7 +126,7 @@ function signersOf(operation: StakingOperation, owner: Bytes, { chainId }: Manif
 }
 
 const FAULTS = {
-  witness_key_mismatch: 'a public key does not belong to the address it spends from',
+  witness_key_mismatch: 'a public key, or set of keys, does not belong to the address it spends from',
   witness_key_unregistered: 'a witness names a key that was not given',
 } as const;
 
@@ -185,7 +191,7 @@ export function verifyTransactionWithReferencedKeys(
 ): string {
   const manifest = readManifest(manifestJson);
   const keys = new Map<string, Bytes>();
-  for (const json of givenList(keysJson, 'keys', MAX_WITNESSES)) {
+  for (const json of givenList(keysJson, 'keys', MAX_WITNESSES * MOST_MEMBERS)) {
     const key = hexIn(json, 'key');
     if (key.length !== PUBLIC_KEY_BYTES)
       throw new ProtocolError('out_of_range', `a public key has ${PUBLIC_KEY_BYTES} bytes`);

@@ -16,10 +16,10 @@ import {
   PROTOCOL_VERSION,
   RULE_SET,
   type TransactionBody,
-  WITNESS_PROFILES,
   type Witness,
   witnessCount,
 } from '../protocol/transaction.ts';
+import { shapeOfWitness, WITNESS_BYTES, type WitnessShape } from '../protocol/witness.ts';
 import { decimalOf, givenHex, givenList, givenObject, hexIn, listOf, textIn, written } from './given.ts';
 import { type Manifest, readManifest } from './manifest.ts';
 import { operationDocument, readOperation } from './operations.ts';
@@ -101,7 +101,7 @@ const quoteOf = (wireBytes: number, mass: number, manifest: Manifest): string =>
     minimum_fee: minimumFee(mass, manifest.minFeePerMass),
   });
 
-function quote(body: TransactionBody, profiles: readonly Witness['profile'][], manifest: Manifest): string {
+function quote(body: TransactionBody, profiles: readonly WitnessShape[], manifest: Manifest): string {
   const shape = shapeOf(body, profiles);
   return quoteOf(wireBytesOf(shape), massOf(shape), manifest);
 }
@@ -110,13 +110,13 @@ function quote(body: TransactionBody, profiles: readonly Witness['profile'][], m
 export function quoteTransaction(bodyHex: string, manifestJson: string): string {
   const manifest = readManifest(manifestJson);
   const { body } = readBody(bodyHex, manifest);
-  return quote(body, Array<Witness['profile']>(witnessCount(body)).fill('inline'), manifest);
+  return quote(body, Array<WitnessShape>(witnessCount(body)).fill('inline'), manifest);
 }
 
-export function readProfile(text: string): Witness['profile'] {
-  if (!Object.hasOwn(WITNESS_PROFILES, text))
-    throw new ProtocolError('unsupported_profile', `a profile is one of ${Object.keys(WITNESS_PROFILES).join(', ')}`);
-  return text as Witness['profile'];
+function readShape(text: string): WitnessShape {
+  if (!Object.hasOwn(WITNESS_BYTES, text))
+    throw new ProtocolError('unsupported_profile', `a profile is one of ${Object.keys(WITNESS_BYTES).join(', ')}`);
+  return text as WitnessShape;
 }
 
 const checkCount = (given: number, body: TransactionBody): void => {
@@ -124,13 +124,11 @@ const checkCount = (given: number, body: TransactionBody): void => {
     throw new ProtocolError('out_of_range', `${witnessCount(body)} witnesses wanted, ${given} given`);
 };
 
-/** One profile per input, and one more for the owner of an operation. */
+/** One profile per input, and one more for the owner of an operation. Those of multisig addresses name the form: `multisig_inline_2_of_3`. */
 export function quoteTransactionWithInputProfiles(bodyHex: string, profilesJson: string, manifestJson: string): string {
   const manifest = readManifest(manifestJson);
   const { body } = readBody(bodyHex, manifest);
-  const profiles = givenList(profilesJson, 'profiles', MAX_WITNESSES).map((json) =>
-    readProfile(textIn(json, 'profile')),
-  );
+  const profiles = givenList(profilesJson, 'profiles', MAX_WITNESSES).map((json) => readShape(textIn(json, 'profile')));
   checkCount(profiles.length, body);
   return quote(body, profiles, manifest);
 }
@@ -148,11 +146,7 @@ export function quoteTransactionWithWitnesses(bodyHex: string, witnessesJson: st
   const manifest = readManifest(manifestJson);
   const { body } = readBody(bodyHex, manifest);
   const witnesses = readWitnesses(witnessesJson, body);
-  return quote(
-    body,
-    witnesses.map(({ profile }) => profile),
-    manifest,
-  );
+  return quote(body, witnesses.map(shapeOfWitness), manifest);
 }
 
 export const quoteOfWire = (wire: Bytes, body: TransactionBody, manifest: Manifest) => {

@@ -24,6 +24,19 @@ export {
   transactionId,
 } from './bodies.ts';
 export { validateManifest } from './manifest.ts';
+export {
+  addMultisigPackageSignatures,
+  combineMultisigPackages,
+  completeMultisigPackage,
+  createMultisigDescriptor,
+  createMultisigPackage,
+  decodeMultisigPackage,
+  encodeMultisigInlineWitness,
+  multisigAddress,
+  multisigPackageSigningMessages,
+  reviewMultisigPackage,
+  validateMultisigDescriptor,
+} from './multisig.ts';
 export { addressProofRequest, addressVerificationWords, verifyAddressProof } from './ownership.ts';
 export { decodeRecipientPayloads, encodeRecipientPayloads } from './recipients.ts';
 export { serviceIdentityForPublicKey, verifyServiceResponse } from './service.ts';

@@ -35,6 +35,11 @@ export const PROTOCOL_ERROR_CODES = [
   'reply_unexpected',
   'username_text',
   'password_text',
+  'package_digest',
+  'package_signature',
+  'package_member',
+  'package_other',
+  'package_incomplete',
 ] as const;
 
 export type ProtocolErrorCode = (typeof PROTOCOL_ERROR_CODES)[number];

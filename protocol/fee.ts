@@ -3,7 +3,8 @@
  * makes a share of the state that every node must keep. The fee is implicit: inputs minus outputs.
  */
 import { ADDRESS_PAYLOAD_BYTES } from './address.ts';
-import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES, type TransactionBody, type Witness } from './transaction.ts';
+import type { TransactionBody } from './transaction.ts';
+import { WITNESS_BYTES, type WitnessShape } from './witness.ts';
 
 export const MASS_PER_OUTPUT = 256;
 export const MIN_FEE_PER_MASS = 10n;
@@ -12,12 +13,9 @@ export const transactionMass = (wireBytes: number, outputs: number): number => w
 
 export const minimumFee = (mass: number, feePerMass: bigint = MIN_FEE_PER_MASS): bigint => BigInt(mass) * feePerMass;
 
-const witnessBytes = (profile: Witness['profile']): number =>
-  1 + SIGNATURE_BYTES + (profile === 'inline' ? PUBLIC_KEY_BYTES : 0);
-
 export type Shape = {
-  /** One profile per witness, in the order of the wire form. */
-  readonly witnesses: readonly Witness['profile'][];
+  /** One per witness, in the order of the wire form. */
+  readonly witnesses: readonly WitnessShape[];
   readonly inputs: number;
   readonly outputs: number;
   readonly payloadBytes: number;
@@ -40,13 +38,13 @@ export function wireBytesOf(shape: Shape): number {
     shape.payloadBytes;
   const operation = 1 + (shape.operationBytes === undefined ? 0 : 3 + shape.operationBytes);
   let witnesses = 0;
-  for (const profile of shape.witnesses) witnesses += witnessBytes(profile);
+  for (const witness of shape.witnesses) witnesses += WITNESS_BYTES[witness];
   return 2 + body + operation + witnesses;
 }
 
 export const massOf = (shape: Shape): number => transactionMass(wireBytesOf(shape), shape.outputs);
 
-export function shapeOf(body: TransactionBody, witnesses: readonly Witness['profile'][]): Shape {
+export function shapeOf(body: TransactionBody, witnesses: readonly WitnessShape[]): Shape {
   const shape = {
     witnesses,
     inputs: body.inputs.length,

@@ -7,11 +7,12 @@ import { checkAmount } from './amount.ts';
 import { ByteReader, type Bytes, ByteWriter, concat, equalBytes } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
 import { ID_BYTES, id, LABELS } from './identifier.ts';
-import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from './key-sizes.ts';
 import { decodeOperation, MAX_OPERATION_BYTES, type Operation } from './staking/operation.ts';
+import { readWitness, type Witness, writeWitness } from './witness.ts';
 
 export { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from './key-sizes.ts';
 export type { Operation } from './staking/operation.ts';
+export { decodeWitness, encodeWitness, type SingleWitness, WITNESS_PROFILES, type Witness } from './witness.ts';
 
 export const PROTOCOL_VERSION = 1;
 export const RULE_SET = 1;
@@ -22,9 +23,6 @@ export const MAX_OUTPUTS = 8;
 export const MAX_PAYLOAD_BYTES = 2048;
 
 export const PAYLOAD_KINDS = { text: 0, perRecipient: 1, messenger: 2 } as const;
-/** Multisig profiles (2 inline, 3 referenced) have their bytes reserved and are refused until they exist. */
-export const WITNESS_PROFILES = { inline: 0, referenced: 1 } as const;
-
 export type Outpoint = { readonly transactionId: Bytes; readonly outputIndex: number };
 export type Output = { readonly address: Bytes; readonly amount: bigint };
 
@@ -38,10 +36,6 @@ export type TransactionBody = {
   readonly payload: Bytes;
   readonly operation?: Operation;
 };
-
-export type Witness =
-  | { readonly profile: 'inline'; readonly publicKey: Bytes; readonly signature: Bytes }
-  | { readonly profile: 'referenced'; readonly signature: Bytes };
 
 export type Transaction = { readonly body: TransactionBody; readonly witnesses: readonly Witness[] };
 
@@ -128,40 +122,6 @@ export function decodeTransactionBody(bytes: Bytes, expectedChain?: Bytes): Tran
   reader.end();
   checkBody(body);
   return body;
-}
-
-function writeWitness(writer: ByteWriter, witness: Witness): void {
-  writer.u8(WITNESS_PROFILES[witness.profile]);
-  if (witness.profile === 'inline') {
-    if (witness.publicKey.length !== PUBLIC_KEY_BYTES)
-      throw new ProtocolError('out_of_range', `a public key has ${PUBLIC_KEY_BYTES} bytes`);
-    writer.raw(witness.publicKey);
-  }
-  if (witness.signature.length !== SIGNATURE_BYTES)
-    throw new ProtocolError('out_of_range', `a signature has ${SIGNATURE_BYTES} bytes`);
-  writer.raw(witness.signature);
-}
-
-function readWitness(reader: ByteReader): Witness {
-  const profile = reader.u8();
-  if (profile === WITNESS_PROFILES.inline)
-    return { profile: 'inline', publicKey: reader.view(PUBLIC_KEY_BYTES), signature: reader.view(SIGNATURE_BYTES) };
-  if (profile === WITNESS_PROFILES.referenced)
-    return { profile: 'referenced', signature: reader.view(SIGNATURE_BYTES) };
-  throw new ProtocolError('unsupported_profile', `witness profile ${profile} is not supported`);
-}
-
-export function encodeWitness(witness: Witness): Uint8Array<ArrayBuffer> {
-  const writer = new ByteWriter(1 + PUBLIC_KEY_BYTES + SIGNATURE_BYTES);
-  writeWitness(writer, witness);
-  return writer.done();
-}
-
-export function decodeWitness(bytes: Bytes): Witness {
-  const reader = new ByteReader(bytes);
-  const witness = readWitness(reader);
-  reader.end();
-  return witness;
 }
 
 /** One witness per input, then one for the staking operation if there is one. */

@@ -1,10 +1,12 @@
 /**
- * Which signatures a transaction's witnesses are (ledger rules 15 and 17): each key belongs to the address it spends from, and each signature is over the body, the
+ * Which signatures a transaction's witnesses are (ledger rules 15, 17 and 20): each key, or set of keys, belongs to the address it spends from, and each signature is over the body, the
  * input's place and the output spent. Checking them is up to the caller.
  */
 import { ADDRESS_KINDS, keyAddressPayload } from './address.ts';
-import { type Bytes, equalBytes } from './bytes.ts';
+import { type Bytes, concat, equalBytes } from './bytes.ts';
+import { areAscending, type MultisigDescriptor, multisigAddressPayload } from './multisig.ts';
 import { type Output, operationMessage, spendMessage, type Witness } from './transaction.ts';
+import { isMultisigWitness, type MultisigWitness } from './witness.ts';
 
 export type SignatureCheck = { readonly publicKey: Bytes; readonly message: Bytes; readonly signature: Bytes };
 
@@ -31,30 +33,75 @@ export function signaturesOf(
 ): SignatureChecks | WitnessFault {
   const { witnesses: given, bodyBytes } = transaction;
   const witnesses: SignatureCheck[] = [];
+  const add = (
+    witness: Witness | undefined,
+    address: Bytes,
+    message: Bytes,
+    keyOf: (address: Bytes) => Bytes | undefined,
+  ): WitnessFault | undefined => {
+    const found = signersOf(witness, address, keyOf);
+    if (typeof found === 'string') return found;
+    for (const { publicKey, signature } of found) witnesses.push({ publicKey, message, signature });
+    return undefined;
+  };
   for (const [i, output] of spends.entries()) {
-    const publicKey = keyOf(given[i], output.address, publicKeyOf);
-    if (typeof publicKey === 'string') return publicKey;
-    witnesses.push({
-      publicKey,
-      message: spendMessage(bodyBytes, i, output),
-      signature: (given[i] as Witness).signature,
-    });
+    const fault = add(given[i], output.address, spendMessage(bodyBytes, i, output), publicKeyOf);
+    if (fault !== undefined) return fault;
   }
   if (operation === undefined) return { witnesses, proofs: [] };
   const { signer, proofs } = operation;
-  const witness = given[spends.length];
-  const publicKey = keyOf(witness, signer.address, (address) => signer.publicKey ?? publicKeyOf(address));
-  if (typeof publicKey === 'string') return publicKey;
-  witnesses.push({ publicKey, message: operationMessage(bodyBytes), signature: (witness as Witness).signature });
-  return { witnesses, proofs };
+  const fault = add(
+    given[spends.length],
+    signer.address,
+    operationMessage(bodyBytes),
+    (address) => signer.publicKey ?? publicKeyOf(address),
+  );
+  return fault ?? { witnesses, proofs };
 }
 
-function keyOf(
+type Signer = { readonly publicKey: Bytes; readonly signature: Bytes };
+
+/** The keys that a witness shows for an address, each with its signature. */
+function signersOf(
   witness: Witness | undefined,
   address: Bytes,
   publicKeyOf: (address: Bytes) => Bytes | undefined,
-): Bytes | WitnessFault {
-  if (witness === undefined || address[0] !== ADDRESS_KINDS.key) return 'witness_key_mismatch';
-  if (witness.profile === 'referenced') return publicKeyOf(address) ?? 'witness_key_unregistered';
-  return equalBytes(keyAddressPayload(witness.publicKey), address) ? witness.publicKey : 'witness_key_mismatch';
+): readonly Signer[] | WitnessFault {
+  if (witness === undefined) return 'witness_key_mismatch';
+  if (isMultisigWitness(witness)) return membersOf(witness, address, publicKeyOf);
+  if (address[0] !== ADDRESS_KINDS.key) return 'witness_key_mismatch';
+  const publicKey = witness.profile === 'inline' ? witness.publicKey : publicKeyOf(address);
+  if (publicKey === undefined) return 'witness_key_unregistered';
+  if (witness.profile === 'inline' && !equalBytes(keyAddressPayload(publicKey), address)) return 'witness_key_mismatch';
+  return [{ publicKey, signature: witness.signature }];
+}
+
+/** Ledger rule 20: all keys of the address are shown or named, whoever signs. */
+function membersOf(
+  witness: MultisigWitness,
+  address: Bytes,
+  publicKeyOf: (address: Bytes) => Bytes | undefined,
+): readonly Signer[] | WitnessFault {
+  if (address[0] !== ADDRESS_KINDS.multisig) return 'witness_key_mismatch';
+  const descriptor = witness.profile === 'multisig_inline' ? witness.descriptor : named(witness, publicKeyOf);
+  if (typeof descriptor === 'string') return descriptor;
+  if (!equalBytes(multisigAddressPayload(descriptor), address)) return 'witness_key_mismatch';
+  return witness.signatures.map(({ member, signature }) => ({
+    publicKey: descriptor.keys[member] as Bytes,
+    signature,
+  }));
+}
+
+function named(
+  { threshold, keyHashes }: Extract<MultisigWitness, { profile: 'multisig_referenced' }>,
+  publicKeyOf: (address: Bytes) => Bytes | undefined,
+): MultisigDescriptor | WitnessFault {
+  const keys: Bytes[] = [];
+  for (const hash of keyHashes) {
+    const key = publicKeyOf(concat(Uint8Array.of(ADDRESS_KINDS.key), hash));
+    if (key === undefined) return 'witness_key_unregistered';
+    keys.push(key);
+  }
+  // An address over keys in another order is nobody's: its descriptor has no inline form either.
+  return areAscending(keys) ? { threshold, keys } : 'witness_key_mismatch';
 }

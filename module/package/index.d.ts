@@ -6,6 +6,8 @@
 export type Network = 'mainnet' | 'testnet' | 'testnet100' | 'development';
 export type Branch = 'receive' | 'change';
 export type WitnessProfile = 'inline' | 'referenced';
+/** What `quoteTransactionWithInputProfiles` takes: of a multisig address the profile and its form. */
+export type QuoteProfile = WitnessProfile | `multisig_${WitnessProfile}_${'2_of_3' | '3_of_5'}`;
 /** A whole number, or its decimal digits. */
 export type Index = number | string;
 
@@ -31,7 +33,7 @@ export function inspectTransactionBody(bodyHex: string, manifestJson: string): s
 export function transactionId(bodyHex: string, manifestJson: string): string;
 /** `{wire_bytes, mass, minimum_fee}`, exact, with every witness inline. */
 export function quoteTransaction(bodyHex: string, manifestJson: string): string;
-/** `profilesJson`: one profile per input, and one more for the owner of an operation. */
+/** `profilesJson`: one `QuoteProfile` per input, and one more for the owner of an operation. */
 export function quoteTransactionWithInputProfiles(bodyHex: string, profilesJson: string, manifestJson: string): string;
 /** `witnessesJson`: the witnesses, in hex. */
 export function quoteTransactionWithWitnesses(bodyHex: string, witnessesJson: string, manifestJson: string): string;
@@ -51,6 +53,8 @@ export function encodeWitnessWithProfile(
   publicKey: string | null | undefined,
   signature: string,
 ): string;
+/** `signaturesJson`: `[{member, signature}]`, exactly as many as the threshold says, in ascending order of members. */
+export function encodeMultisigInlineWitness(descriptorJson: string, signaturesJson: string): string;
 /** Input witnesses in their order, then that of the operation if there is one. Returns the hex for `POST /v1/transactions`. */
 export function assembleTransaction(bodyHex: string, witnessesJson: string, manifestJson: string): string;
 export function inspectTransaction(wireHex: string, manifestJson: string): string;
@@ -69,6 +73,42 @@ export function verifyTransactionWithReferencedKeys(
   keysJson: string,
   manifestJson: string,
 ): string;
+
+// Multisig: 2-of-3 and 3-of-5
+
+/** `membersJson`: the members' public keys, in any order. Returns `{threshold, members}` in its one form. */
+export function createMultisigDescriptor(threshold: Index, membersJson: string): string;
+/** Throws unless the descriptor is in its one form: 2-of-3 or 3-of-5, keys ascending, none twice. */
+export function validateMultisigDescriptor(descriptorJson: string): string;
+export function multisigAddress(descriptorJson: string, network: Network): string;
+/** An inline package (`TRMSIGP1`) without signatures. `inputAmountsJson`: atoms of the outputs that are spent, all of the multisig address. */
+export function createMultisigPackage(
+  descriptorJson: string,
+  bodyHex: string,
+  inputAmountsJson: string,
+  manifestJson: string,
+): string;
+/** The parts of a package. Every function that takes a package checks its form, its chain and each signature in it. */
+export function decodeMultisigPackage(packageHex: string, manifestJson: string): string;
+/** What a person must see before a key signs: recipients, amounts, fee, inputs, heights, descriptor, `template_digest`, `witness_profile`. */
+export function reviewMultisigPackage(packageHex: string, manifestJson: string): string;
+/** For the digest that was reviewed: the messages that each member signs, as a JSON array. */
+export function multisigPackageSigningMessages(
+  packageHex: string,
+  templateDigest: string,
+  manifestJson: string,
+): string;
+/** `signaturesJson`: one member's signatures over these messages, in their order. */
+export function addMultisigPackageSignatures(
+  packageHex: string,
+  publicKey: string,
+  signaturesJson: string,
+  manifestJson: string,
+): string;
+/** `packagesJson`: packages of one template, descriptor and manifest, in any order. */
+export function combineMultisigPackages(packagesJson: string, manifestJson: string): string;
+/** The transaction, once as many members as the threshold says have signed. It is for `verifyTransaction` and the node. */
+export function completeMultisigPackage(packageHex: string, manifestJson: string): string;
 
 // Text
 

@@ -2,11 +2,11 @@
  * Executing transactions inside a cut (ledger rule 36): outputs are taken from and put into a layer over the finalized set, which
  * becomes the changes of the cut. A transaction either does everything it says or nothing.
  */
-import { ADDRESS_KINDS } from '../../protocol/address.ts';
+import { ADDRESS_KINDS, keyAddressPayload } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { minimumFee } from '../../protocol/fee.ts';
 import { bondedBy } from '../../protocol/staking/operation.ts';
-import type { Outpoint } from '../../protocol/transaction.ts';
+import type { Outpoint, Witness } from '../../protocol/transaction.ts';
 import type { UnspentOutput } from '../full-node.ts';
 import type { CreatedOutput, FailedTransaction, RegisteredKey, SpentOutput } from './effects.ts';
 import { outpointKey, outputEntry } from './output-set.ts';
@@ -132,8 +132,7 @@ export class CutExecution {
     apply(this.#staking.layer);
     if (withdrawal !== undefined) this.create({ ...withdrawal, source: 'stake_withdrawal' });
     if (sweep !== undefined) this.begun.push(sweep);
-    const witness = witnesses[body.inputs.length];
-    if (witness?.profile === 'inline') this.#registerKey(signer.address, witness.publicKey);
+    this.#registerKeys(witnesses[body.inputs.length], signer.address);
   }
 
   #find(outpoint: Outpoint): UnspentOutput | 'input_spent' | 'input_unknown' {
@@ -149,8 +148,7 @@ export class CutExecution {
     spends.forEach((output, i) => {
       this.spent.push({ ...output, spentBy: id });
       this.#spenders.set(nameOf(outpointKey(output.outpoint)), id);
-      const witness = witnesses[i];
-      if (witness?.profile === 'inline') this.#registerKey(output.address, witness.publicKey);
+      this.#registerKeys(witnesses[i], output.address);
     });
     let burned = 0n;
     body.outputs.forEach(({ address, amount }, outputIndex) => {
@@ -159,6 +157,13 @@ export class CutExecution {
     });
     this.burned += burned;
     return burned;
+  }
+
+  /** Of a multisig address all members' keys, each under the hash that its own address has. */
+  #registerKeys(witness: Witness | undefined, address: Bytes): void {
+    if (witness?.profile === 'inline') this.#registerKey(address, witness.publicKey);
+    if (witness?.profile === 'multisig_inline')
+      for (const key of witness.descriptor.keys) this.#registerKey(keyAddressPayload(key), key);
   }
 
   #registerKey(address: Bytes, publicKey: Bytes): void {

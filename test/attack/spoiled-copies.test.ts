@@ -9,7 +9,7 @@ import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { decodeHeader, encodeHeader } from '../../protocol/header.ts';
 import { merkleRoot } from '../../protocol/merkle.ts';
 import { rewardRoot } from '../../protocol/reward.ts';
-import { decodeTransaction, encodeTransaction, transactionId } from '../../protocol/transaction.ts';
+import { decodeTransaction, encodeTransaction, type SingleWitness, transactionId } from '../../protocol/transaction.ts';
 import { ApiBed } from '../api/api-bed.ts';
 import { type Bed, searchNonce } from '../node/bed.ts';
 
@@ -39,14 +39,14 @@ const SPOILS: Readonly<Record<string, (wire: Bytes) => Uint8Array<ArrayBuffer>>>
     const { publicKey } = developmentKey('mallory');
     return encodeTransaction({
       body,
-      witnesses: witnesses.map(({ signature }) => ({ profile: 'inline', publicKey, signature })),
+      witnesses: (witnesses as SingleWitness[]).map(({ signature }) => ({ profile: 'inline', publicKey, signature })),
     });
   },
   'a reference to a key that is not registered': (wire) => {
     const { body, witnesses } = decodeTransaction(wire);
     return encodeTransaction({
       body,
-      witnesses: witnesses.map(({ signature }) => ({ profile: 'referenced', signature })),
+      witnesses: (witnesses as SingleWitness[]).map(({ signature }) => ({ profile: 'referenced', signature })),
     });
   },
 };
@@ -125,7 +125,9 @@ test('a copy with longer witnesses, for which the fee is too low, takes nothing 
   expect(await bed.node.submitTransaction(wire)).toMatchObject({ status: 'accepted' });
   const { body, witnesses } = decodeTransaction(wire);
   const { publicKey } = developmentKey(TREASURY);
-  const inline = witnesses.map(({ signature }) => ({ profile: 'inline', publicKey, signature }) as const);
+  const inline = (witnesses as SingleWitness[]).map(
+    ({ signature }) => ({ profile: 'inline', publicKey, signature }) as const,
+  );
   await attack([encodeTransaction({ body, witnesses: inline })]);
   expect(carries(idOf(wire))).toBe(true);
   expect((await bed.seal()).transactions).toMatchObject([{ outcome: 'failed', detail: 'fee_below_minimum' }]);

@@ -54,6 +54,19 @@ beforeAll(async () => {
     headers,
   });
   file = module.sealWalletFile(root, 'x', 10);
+  const keys = [0, 1, 2].map((index) => root.derivePublicKey(0, 'receive', index));
+  const members = JSON.stringify(keys);
+  const descriptor = module.createMultisigDescriptor(2, members);
+  const proposal = module.createMultisigPackage(descriptor, body, '["500000000"]', MANIFEST);
+  const { template_digest: digest } = JSON.parse(module.reviewMultisigPackage(proposal, MANIFEST)) as {
+    template_digest: string;
+  };
+  const [toSign] = JSON.parse(module.multisigPackageSigningMessages(proposal, digest, MANIFEST)) as [string];
+  const signatureOf = (index: number): string => root.sign(0, 'receive', index, toSign, true);
+  const add = (to: string, index: number): string =>
+    module.addMultisigPackageSignatures(to, keys[index] as string, `["${signatureOf(index)}"]`, MANIFEST);
+  const partly = add(proposal, 0);
+  const complete = add(partly, 1);
   const call = (name: string, work: (...words: never[]) => unknown, good: readonly unknown[], optional = 0): Call => ({
     name,
     work,
@@ -83,6 +96,25 @@ beforeAll(async () => {
       (a, b, c, d) => m.verifyTransactionWithReferencedKeys(a, b, null, c, d),
       [wire, spends, `["${publicKey}"]`, MANIFEST],
     ),
+    call('createMultisigDescriptor', m.createMultisigDescriptor, [2, members]),
+    call('validateMultisigDescriptor', m.validateMultisigDescriptor, [descriptor]),
+    call('multisigAddress', m.multisigAddress, [descriptor, 'development']),
+    call('encodeMultisigInlineWitness', m.encodeMultisigInlineWitness, [
+      descriptor,
+      `[{"member":"0","signature":"${signature}"},{"member":"2","signature":"${signature}"}]`,
+    ]),
+    call('createMultisigPackage', m.createMultisigPackage, [descriptor, body, '["500000000"]', MANIFEST]),
+    call('decodeMultisigPackage', m.decodeMultisigPackage, [proposal, MANIFEST]),
+    call('reviewMultisigPackage', m.reviewMultisigPackage, [proposal, MANIFEST]),
+    call('multisigPackageSigningMessages', m.multisigPackageSigningMessages, [proposal, digest, MANIFEST]),
+    call('addMultisigPackageSignatures', m.addMultisigPackageSignatures, [
+      proposal,
+      publicKey,
+      `["${signatureOf(0)}"]`,
+      MANIFEST,
+    ]),
+    call('combineMultisigPackages', m.combineMultisigPackages, [JSON.stringify([proposal, partly]), MANIFEST]),
+    call('completeMultisigPackage', m.completeMultisigPackage, [complete, MANIFEST]),
     call('addressFromPublicKey', m.addressFromPublicKey, [publicKey, 'development']),
     call('parseAddress', m.parseAddress, [address, 'development'], 1),
     call('burnAddress', m.burnAddress, ['mainnet']),

@@ -15,10 +15,10 @@ import {
   encodeTransaction,
   encodeTransactionBody,
   type Output,
+  type SingleWitness,
   spendMessage,
   type TransactionBody,
   transactionId,
-  type Witness,
 } from '../../protocol/transaction.ts';
 import { WalletRoot as OwnRoot } from '../../wallet/keys/derivation.ts';
 import { phraseOfEntropy } from '../../wallet/keys/phrase.ts';
@@ -160,7 +160,7 @@ test('bodies, identifiers, messages, quotes and wire forms have the same bytes',
     );
     const again = JSON.stringify({ valid_from_height, valid_until_height, inputs, outputs, payload_hex, operation });
     expect(module.encodeTransactionBody(again, MANIFEST)).toBe(encoded);
-    const witnesses = Array.from({ length: body.inputs.length + (body.operation ? 1 : 0) }, (): Witness => {
+    const witnesses = Array.from({ length: body.inputs.length + (body.operation ? 1 : 0) }, (): SingleWitness => {
       const signature = new Uint8Array(randomBytes(3309));
       return below(2) === 0
         ? { profile: 'referenced', signature }

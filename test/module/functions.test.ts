@@ -25,7 +25,9 @@ const TABLE = {
   Bodies:
     'encodeTransactionBody inspectTransactionBody transactionId quoteTransaction quoteTransactionWithInputProfiles quoteTransactionWithWitnesses',
   Authorization:
-    'spendMessage operationMessage possessionMessage encodeWitness encodeWitnessWithProfile assembleTransaction inspectTransaction verifyTransaction verifyTransactionWithReferencedKeys',
+    'spendMessage operationMessage possessionMessage encodeWitness encodeWitnessWithProfile encodeMultisigInlineWitness assembleTransaction inspectTransaction verifyTransaction verifyTransactionWithReferencedKeys',
+  Multisig:
+    'createMultisigDescriptor validateMultisigDescriptor multisigAddress createMultisigPackage decodeMultisigPackage reviewMultisigPackage multisigPackageSigningMessages addMultisigPackageSignatures combineMultisigPackages completeMultisigPackage',
   Text: 'addressFromPublicKey parseAddress burnAddress parsePaymentUri parseAmount formatAmount',
   'Recipient payloads': 'encodeRecipientPayloads decodeRecipientPayloads',
   Keys: 'mnemonicFromEntropy mnemonicEntropy WalletRoot',
@@ -35,7 +37,7 @@ const TABLE = {
 };
 const ROOT_METHODS = 'fingerprint derivePublicKey sign signPossession proveAddress free';
 const NOT_YET =
-  'encodeMultisigInlineWitness createMultisigDescriptor validateMultisigDescriptor multisigAddress createMultisigPackage decodeMultisigPackage reviewMultisigPackage multisigPackageSigningMessages addMultisigPackageSignatures combineMultisigPackages completeMultisigPackage messengerLimits isMessengerPayload messengerId messengerRequest messengerAccept messengerMessage messengerChats';
+  'messengerLimits isMessengerPayload messengerId messengerRequest messengerAccept messengerMessage messengerChats';
 
 let module: Module;
 let payment: Payment;

@@ -28,6 +28,7 @@ import {
   encodeTransaction,
   encodeTransactionBody,
   type Output,
+  type SingleWitness,
   spendMessage,
   type TransactionBody,
   type Witness,
@@ -170,7 +171,7 @@ export type PaymentChoices = {
   readonly fee?: bigint;
   readonly validFrom?: number;
   readonly validUntil?: number;
-  readonly profile?: Witness['profile'];
+  readonly profile?: SingleWitness['profile'];
   readonly change?: boolean;
   readonly origin?: 'own' | 'relayed';
   /** Signatures made before, by message: signing is random, and two runs of one simulation must send the same bytes. */

@@ -10,7 +10,12 @@ import { burnAddressPayload } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { utf8 } from '../../protocol/bytes.ts';
 import { encodeOperation } from '../../protocol/staking/operation.ts';
-import { decodeTransaction, encodeTransaction, encodeTransactionBody } from '../../protocol/transaction.ts';
+import {
+  decodeTransaction,
+  encodeTransaction,
+  encodeTransactionBody,
+  type SingleWitness,
+} from '../../protocol/transaction.ts';
 import { randomOf } from '../random.ts';
 import { Bed } from './bed.ts';
 
@@ -43,7 +48,7 @@ test('what is wrong with a transaction is said at the door', async () => {
   expect(await send(bed.payment([spend], pays(), { key: bob }))).toBe('witness_key_mismatch');
   expect(await send(bed.payment([spend], pays(), { profile: 'referenced' }))).toBe('witness_key_unregistered');
   const signed = decodeTransaction(bed.payment([spend], pays()));
-  const [witness] = signed.witnesses as [(typeof signed.witnesses)[number]];
+  const [witness] = signed.witnesses as [SingleWitness];
   const broken = Uint8Array.from(witness.signature);
   broken[100] = (broken[100] as number) ^ 1;
   expect(await send(encodeTransaction({ ...signed, witnesses: [{ ...witness, signature: broken }] }))).toBe(

@@ -8,6 +8,8 @@ import { type Bytes, compareBytes, concat, fromHex, fromUtf8, toHex, utf8 } from
 import { attempt, ProtocolError } from '../../protocol/errors.ts';
 import { shapeOf, wireBytesOf } from '../../protocol/fee.ts';
 import { decodeHeader, encodeHeader } from '../../protocol/header.ts';
+import { id, LABELS } from '../../protocol/identifier.ts';
+import { decodePackage, encodePackage } from '../../protocol/multisig-package.ts';
 import { decodeExtranonce, encodeExtranonce } from '../../protocol/tag.ts';
 import { targetOfWork, workOfTarget } from '../../protocol/target.ts';
 import {
@@ -19,6 +21,7 @@ import {
 } from '../../protocol/transaction.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { sampleTransactions } from '../../vectors/generate/transaction.ts';
+import multisig from '../../vectors/multisig.json' with { type: 'json' };
 import { count, seed } from '../level.ts';
 import { type Codec, fuzzDecoder } from './fuzz.ts';
 
@@ -66,7 +69,15 @@ const codecs: Codec<never>[] = [
     name: 'transaction',
     decode: (bytes: Bytes) => decodeTransaction(bytes),
     encode: encodeTransaction,
-    samples: transactions.map((sample) => sample.wire),
+    samples: [...transactions.map((sample) => sample.wire), ...multisig.packages.map(({ wire }) => fromHex(wire))],
+  },
+  {
+    name: 'multisig package',
+    // Without its signatures checked, so that more than one in a thousand gets to the end.
+    decode: (bytes: Bytes) =>
+      decodePackage(bytes, { network: 'development', chainId: id(LABELS.chain, utf8('vectors')), verify: () => true }),
+    encode: encodePackage,
+    samples: multisig.packages.flatMap(({ unsigned, combined }) => [fromHex(unsigned), fromHex(combined)]),
   },
   {
     name: 'extranonce',

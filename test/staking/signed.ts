@@ -17,6 +17,7 @@ import {
   encodeTransaction,
   encodeTransactionBody,
   operationMessage,
+  type SingleWitness,
   spendMessage,
   type TransactionBody,
   type Witness,
@@ -26,7 +27,7 @@ import { type Vote, voteMessage } from '../../protocol/vote.ts';
 export type Payer = { readonly key: DevelopmentKey; readonly spend: UnspentOutput };
 export type Signing = {
   readonly signer: DevelopmentKey;
-  readonly profile?: Witness['profile'];
+  readonly profile?: SingleWitness['profile'];
   readonly feePerMass?: bigint;
   readonly fee?: bigint;
 };
@@ -57,7 +58,7 @@ export function operationTransaction(
     operation: encoded,
   };
   const bytes = encodeTransactionBody(body);
-  const witness = (by: DevelopmentKey, message: Uint8Array, how: Witness['profile']): Witness => {
+  const witness = (by: DevelopmentKey, message: Uint8Array, how: SingleWitness['profile']): Witness => {
     const signature = signMessage(by.privateKey, message);
     return how === 'inline' ? { profile: how, publicKey: by.publicKey, signature } : { profile: how, signature };
   };

@@ -16,10 +16,11 @@ import {
   type Transaction,
   transactionId,
 } from '../../protocol/transaction.ts';
+import { shapeOfWitness } from '../../protocol/witness.ts';
 import type { NodeClient } from '../../wallet/chain/node-link.ts';
 import { verifySignature } from '../../wallet/keys/signing.ts';
 import { outpointOf, outputKey } from '../../wallet/state/records.ts';
-import { noStaking } from './fake-staking.ts';
+import { quietChain } from './fake-staking.ts';
 
 type FakeOutput = { address: string; amount: bigint; source: ChangeDocument['source']; height: number };
 type Cut = { changes: ChangeDocument[]; transactions: TransactionDocument[] };
@@ -132,7 +133,6 @@ export class FakeNode {
     const { body, witnesses } = transaction;
     if (toHex(body.chainId) !== this.chainId) return 'wrong_chain';
     let left = 0n;
-    const bodyBytes = encodeTransactionBody(body);
     for (const [i, { output }] of this.#spentBy(transaction).entries()) {
       if (output === undefined) return 'conflict';
       left += output.amount;
@@ -141,13 +141,13 @@ export class FakeNode {
       if (witness?.profile === 'referenced' && !this.registered.has(output.address)) return 'key_not_registered';
       if (witness?.profile === 'inline') {
         if (formatAddress(keyAddressPayload(witness.publicKey), NETWORK) !== output.address) return 'wrong_key';
-        if (!verifySignature(witness.publicKey, spendMessage(bodyBytes, i, spent), witness.signature))
+        if (!verifySignature(witness.publicKey, spendMessage(encodeTransactionBody(body), i, spent), witness.signature))
           return 'bad_signature';
       }
     }
     for (const { amount } of body.outputs) left -= amount;
-    const profiles = witnesses.map(({ profile }) => profile);
-    if (left < minimumFee(massOf(shapeOf(body, profiles)), this.minFeePerMass)) return 'fee_too_low';
+    const mass = massOf(shapeOf(body, witnesses.map(shapeOfWitness)));
+    if (left < minimumFee(mass, this.minFeePerMass)) return 'fee_too_low';
     return undefined;
   }
 
@@ -261,7 +261,7 @@ export class FakeNode {
   }
 
   readonly client: NodeClient = {
-    ...noStaking(() => this.height),
+    ...quietChain(() => this.height),
     cuts: ({ before = Number.MAX_SAFE_INTEGER, limit = 20 } = {}) => {
       const newest = Math.min(this.height, before - 1);
       const heights = Array.from({ length: Math.min(limit, newest) }, (_, i) => newest - i);

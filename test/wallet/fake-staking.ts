@@ -1,8 +1,9 @@
-/** The staking calls of a chain without validators. Tests of staking use a real node (staking/staking-bed.ts). */
+/** The calls of a chain without validators, and of one without multisig addresses. Tests of both use a real node (staking/staking-bed.ts). */
 import { ApiError } from '../../protocol/api/client.ts';
+import type { NodeClient } from '../../wallet/chain/node-link.ts';
 import type { StakingClient } from '../../wallet/chain/staking-reads.ts';
 
-export const noStaking = (height: () => number): StakingClient => ({
+const noStaking = (height: () => number): StakingClient => ({
   stakingPositions: async () => ({ api_version: 1, finalized_height: height(), positions: [] }),
   stakingValidators: async () => ({
     api_version: 1,
@@ -14,3 +15,15 @@ export const noStaking = (height: () => number): StakingClient => ({
   }),
   stakingValidator: () => Promise.reject(new ApiError('validator_unknown', 404, 'no validator has this identifier')),
 });
+
+const noMultisig = (height: () => number): Pick<NodeClient, 'addressBalances' | 'addressHistory'> => ({
+  addressBalances: async ({ addresses }) => ({
+    api_version: 1,
+    finalized_height: height(),
+    indexed_height: height(),
+    balances: addresses.map((address) => ({ address, balance: '0', utxos: 0 })),
+  }),
+  addressHistory: async ({ address }) => ({ api_version: 1, address, indexed_height: height(), events: [] }),
+});
+
+export const quietChain = (height: () => number) => ({ ...noStaking(height), ...noMultisig(height) });

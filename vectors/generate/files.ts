@@ -6,6 +6,7 @@ import { booksVectors } from './books.ts';
 import { chainVectors } from './chain.ts';
 import { consensusVectors } from './consensus.ts';
 import { moduleVectors } from './module.ts';
+import { multisigVectors } from './multisig.ts';
 import { receiptVectors } from './receipts.ts';
 import { rewardVectors } from './rewards.ts';
 import { shareIdentityVectors } from './share-identity.ts';
@@ -26,6 +27,7 @@ export const vectorFiles: Record<string, () => unknown> = {
   'identifiers.json': identifierVectors,
   'merkle.json': merkleVectors,
   'module.json': moduleVectors,
+  'multisig.json': multisigVectors,
   'receipts.json': receiptVectors,
   'reward-root.json': rewardRootVectors,
   'rewards.json': rewardVectors,

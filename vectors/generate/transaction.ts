@@ -9,6 +9,7 @@ import {
   encodeTransactionBody,
   PUBLIC_KEY_BYTES,
   SIGNATURE_BYTES,
+  type SingleWitness,
   spendMessage,
   type TransactionBody,
   transactionId,
@@ -48,7 +49,7 @@ const bodies: TransactionBody[] = [
   },
 ];
 
-const witnessOf = (profile: Witness['profile'], i: number): Witness =>
+const witnessOf = (profile: SingleWitness['profile'], i: number): Witness =>
   profile === 'inline'
     ? { profile, publicKey: pattern(`public/${i}`, PUBLIC_KEY_BYTES), signature: pattern(`sig/${i}`, SIGNATURE_BYTES) }
     : { profile, signature: pattern(`sig/${i}`, SIGNATURE_BYTES) };

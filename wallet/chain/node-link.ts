@@ -17,6 +17,8 @@ export type NodeClient = Pick<
   | 'cuts'
   | 'addressChanges'
   | 'addressesUtxos'
+  | 'addressBalances'
+  | 'addressHistory'
   | 'cutChanges'
   | 'cutTransactions'
   | 'registeredKeys'

@@ -11,10 +11,10 @@ import {
   encodeTransactionBody,
   type Output,
   operationMessage,
+  type SingleWitness,
   spendMessage,
   type TransactionBody,
   transactionId,
-  type Witness,
 } from '../../protocol/transaction.ts';
 import { checkSignature, type SigningKey, signMessage } from '../keys/signing.ts';
 import { type OperationRecord, type OwnedOutput, outpointOf, type Recipient } from '../state/records.ts';
@@ -77,7 +77,7 @@ export async function signDraft(draft: Draft, terms: Terms, keyOf: (address: str
   const body = bodyOf(draft, terms);
   const bodyBytes = encodeTransactionBody(body);
   const witnesses = await Promise.all(
-    needsOf(draft, bodyBytes, terms).map(async ({ address, profile, message }): Promise<Witness> => {
+    needsOf(draft, bodyBytes, terms).map(async ({ address, profile, message }): Promise<SingleWitness> => {
       const key = keyOf(address);
       const signature = await signMessage(key, message);
       return profile === 'inline' ? { profile, publicKey: key.publicKey, signature } : { profile, signature };
@@ -100,7 +100,7 @@ async function verifyDraft(
   if (!equalBytes(bodyBytes, encodeTransactionBody(bodyOf(draft, terms))))
     throw new Error('the signed transaction differs from its plan');
   const check = async ({ what, address, message }: Need, i: number): Promise<void> => {
-    const witness = witnesses[i] as Witness;
+    const witness = witnesses[i] as SingleWitness;
     const publicKey = witness.profile === 'inline' ? witness.publicKey : publicKeyOf(address);
     if (!equalBytes(keyAddressPayload(publicKey), parseAddress(address, terms.network).payload))
       throw new Error(`${what} is signed by another key`);

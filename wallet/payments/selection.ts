@@ -3,11 +3,11 @@
  * same plan. One output that covers everything is best (one signature); otherwise the largest first, at most eight.
  */
 import { massOf, minimumFee } from '../../protocol/fee.ts';
-import { MAX_INPUTS, type Witness } from '../../protocol/transaction.ts';
+import { MAX_INPUTS, type SingleWitness } from '../../protocol/transaction.ts';
 import type { OwnedOutput } from '../state/records.ts';
 import type { SortedOutputs } from '../state/sorted-outputs.ts';
 
-export type Profile = Witness['profile'];
+export type Profile = SingleWitness['profile'];
 
 export type Ask = {
   readonly amounts: readonly bigint[];
