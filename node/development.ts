@@ -4,7 +4,7 @@
  */
 import type { KeyObject } from 'node:crypto';
 import { keyAddressPayload } from '../protocol/address.ts';
-import { ATOMS_PER_COIN } from '../protocol/amount.ts';
+import { ATOMS_PER_COIN, formatCoins } from '../protocol/amount.ts';
 import { type Bytes, utf8 } from '../protocol/bytes.ts';
 import { GENESIS_SUPPLY } from '../protocol/emission.ts';
 import type { Genesis, GenesisValidator } from '../protocol/genesis.ts';
@@ -48,6 +48,8 @@ export function developmentKey(name: string): DevelopmentKey {
 
 export const TREASURY = 'treasury';
 export const validatorName = (member: number): string => `validator ${member}`;
+/** The key that pays for the heartbeats of a separate validator. */
+export const feeName = (member: number): string => `${validatorName(member)} fees`;
 
 /** A validator whose key everybody can derive. It dials nobody and is dialled by nobody. */
 export function developmentValidator(member: number): GenesisValidator {
@@ -76,9 +78,7 @@ export function developmentGenesis(settings: DevelopmentGenesis): Genesis {
   let left = GENESIS_SUPPLY - BigInt(validators) * BOND;
   for (const { amount } of fund) left -= amount;
   if (left < TREASURY_OUTPUTS)
-    throw new RangeError(
-      `at most ${(GENESIS_SUPPLY - BigInt(validators) * BOND) / ATOMS_PER_COIN} coins can be funded`,
-    );
+    throw new RangeError(`${formatCoins(TREASURY_OUTPUTS - left)} coins too many are funded: name smaller amounts`);
   const treasury = developmentKey(TREASURY).address;
   const part = left / TREASURY_OUTPUTS;
   const outputs = [...fund];

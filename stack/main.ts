@@ -69,7 +69,7 @@ const options = {
   bridgeStatsPort: portOption('bridgeStats'),
   minerApiPort: portOption('minerApi'),
   validatorPort: integer({
-    help: 'first port of separate validators: their overlays, then the APIs of those beside the first',
+    help: 'first port of separate validators: their overlays, the APIs of those beside the first, and their peers',
     group: 'Ports',
     default: 28750,
     min: 1,
@@ -102,8 +102,9 @@ async function checkPort(port: number, what: string, option: string): Promise<vo
 async function checkPorts(ports: Ports, validators: readonly ValidatorPorts[]): Promise<void> {
   for (const name of Object.keys(PORTS) as PortName[])
     await checkPort(ports[name], PORTS[name].what, PORTS[name].option);
-  for (const { overlay, api } of validators)
-    for (const port of [overlay, api]) if (port !== ports.api) await checkPort(port, 'a validator', '--validator-port');
+  for (const { overlay, api, peers } of validators)
+    for (const port of [overlay, api, peers])
+      if (port !== ports.api) await checkPort(port, 'a validator', '--validator-port');
 }
 
 /** None where one node signs for all. */
@@ -112,11 +113,15 @@ function portsOfValidators(count: number, first: number, ports: Ports): Validato
   return Array.from({ length: count }, (_, member) => ({
     overlay: first + member,
     api: member === 0 ? ports.api : first + count + member - 1,
+    peers: first + 2 * count + member - 1,
   }));
 }
 
 async function ensureNetwork(directory: string, validators: number, initialWork: readonly string[]): Promise<void> {
-  if (existsSync(join(directory, 'genesis.json'))) return;
+  if (existsSync(join(directory, 'genesis.json'))) {
+    if (existsSync(join(directory, 'validator-0.json'))) return;
+    throw new PartFailed(`the network in ${directory} is of an earlier release: begin a new one with --reset`);
+  }
   const words = ['--out', directory, '--validators', String(validators), ...initialWork];
   await runToEnd('svcd', ['development-network', ...words]);
 }

@@ -31,8 +31,8 @@ export type Pace = { readonly cutMillis: number; readonly sliceCuts: number; rea
 /** Slices of twelve seconds: a newcomer should see a credit soon. */
 export const START_PACE: Pace = { cutMillis: 500, sliceCuts: 24, payoutInterval: '5s' };
 
-/** Of a validator beside the first, which has the ports of the node. */
-export type ValidatorPorts = { readonly overlay: number; readonly api: number };
+/** Of a validator; the first has the API of the node. They are peers too, which carry the heartbeats of all to the one that is mined at. */
+export type ValidatorPorts = { readonly overlay: number; readonly api: number; readonly peers: number };
 
 export type Part = {
   readonly name: string;
@@ -86,15 +86,15 @@ export function nodePart(data: string, ports: Ports, pace: Pace, more: readonly 
   };
 }
 
-/** Key and overlay of one validator; each dials those after it. */
+/** Keys, overlay and peers of one validator; each dials those after it, and has the first as a peer. */
 function validatorWords(data: string, member: number, validators: readonly ValidatorPorts[]): string[] {
-  const { network } = files(data);
   const own = validators[member] as ValidatorPorts;
+  const first = validators[0] as ValidatorPorts;
   return [
-    ...['--genesis', join(network, 'genesis.json')],
-    ...['--consensus-key-file', join(network, `validator-${member}.key.json`)],
-    ...['--consensus-password-file', join(network, 'password'), '--overlay-listen', at(own.overlay)],
+    ...['--config', join(files(data).network, `validator-${member}.json`), '--overlay-listen', at(own.overlay)],
     ...validators.slice(member + 1).flatMap(({ overlay }) => ['--neighbour', at(overlay)]),
+    ...['--p2p-listen', at(own.peers)],
+    ...(member === 0 ? [] : ['--bootstrap', `/ip4/${HOST}/tcp/${first.peers}`]),
   ];
 }
 

@@ -100,10 +100,11 @@ export class StackFixture {
     if (this.#validators === 1) return [nodePart(this.data, this.ports, this.#pace)];
     const { network } = this.files;
     await runToEnd('svcd', ['development-network', '--out', network, '--validators', String(this.#validators)]);
-    const free = await freePorts(2 * this.#validators);
+    const free = await freePorts(3 * this.#validators);
     const validators = Array.from({ length: this.#validators }, (_, member) => ({
       overlay: free[member] as number,
       api: member === 0 ? this.ports.api : (free[this.#validators + member] as number),
+      peers: free[2 * this.#validators + member] as number,
     }));
     return validatorParts(this.data, this.ports, this.#pace, validators);
   }

@@ -215,29 +215,9 @@ export class ValidatorNetwork {
 
   async #mine(): Promise<void> {
     for (let draw = 0; !this.#stopped; draw++) {
-      for (const port of this.#mining) await this.#mineOne(port, draw).catch(() => undefined);
+      for (const port of this.#mining) await mineWaiting(port, draw).catch(() => undefined);
       await sleep(2 * this.#settings.cutMillis);
     }
-  }
-
-  async #mineOne(port: number, draw: number): Promise<void> {
-    const post = async (path: string, request: object) => {
-      const answer = await fetch(`http://127.0.0.1:${port}/v1/mining/${path}`, {
-        method: 'POST',
-        body: JSON.stringify(request),
-      });
-      return (await answer.json()) as Record<string, unknown>;
-    };
-    const template = await post('templates', { payout: PAYOUT, max_transactions: 1000, draw });
-    if (template.transaction_count === 0) return;
-    const header = Buffer.from(template.header_hex as string, 'hex');
-    const target = BigInt(`0x${template.target}`);
-    const { epoch } = template.pow as { epoch: number };
-    for (let nonce = 0n; ; nonce++) {
-      header.writeBigUInt64LE(nonce, 304);
-      if (BigInt(`0x${Buffer.from(powHash(epoch, header)).toString('hex')}`) <= target) break;
-    }
-    await post('candidates', { header_hex: header.toString('hex'), body_hex: template.body_hex });
   }
 
   async stop(signal: 'SIGKILL' | 'SIGTERM' = 'SIGKILL'): Promise<void> {
@@ -245,4 +225,25 @@ export class ValidatorNetwork {
     await this.#mined;
     await Promise.all(this.programs.map((program) => program.end(signal)));
   }
+}
+
+/** A block of the node whose mining listener this is, if transactions wait there. */
+export async function mineWaiting(port: number, draw: number): Promise<void> {
+  const post = async (path: string, request: object) => {
+    const answer = await fetch(`http://127.0.0.1:${port}/v1/mining/${path}`, {
+      method: 'POST',
+      body: JSON.stringify(request),
+    });
+    return (await answer.json()) as Record<string, unknown>;
+  };
+  const template = await post('templates', { payout: PAYOUT, max_transactions: 1000, draw });
+  if (template.transaction_count === 0) return;
+  const header = Buffer.from(template.header_hex as string, 'hex');
+  const target = BigInt(`0x${template.target}`);
+  const { epoch } = template.pow as { epoch: number };
+  for (let nonce = 0n; ; nonce++) {
+    header.writeBigUInt64LE(nonce, 304);
+    if (BigInt(`0x${Buffer.from(powHash(epoch, header)).toString('hex')}`) <= target) break;
+  }
+  await post('candidates', { header_hex: header.toString('hex'), body_hex: template.body_hex });
 }

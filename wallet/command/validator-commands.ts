@@ -18,7 +18,7 @@ export const validatorCommands = (name: string): Command[] => [
         ...operationOptions,
         amount: text({ help: 'the self-bond, at least 100,000', placeholder: 'COINS', required: true }),
         overlayEndpointHex: text({
-          help: "the line of hex of the validator's node",
+          help: "the line of hex that svcd validator-endpoint prints on the validator's machine",
           placeholder: 'HEX',
           required: true,
         }),

@@ -6,7 +6,6 @@ import { parseAddress } from '../../protocol/address.ts';
 import { formatCoins } from '../../protocol/amount.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
 import { SIGNATURE_BYTES } from '../../protocol/key-sizes.ts';
-import { decodeEndpoint } from '../../protocol/staking/endpoint.ts';
 import { MIN_SELF_BOND } from '../../protocol/staking/limits.ts';
 import { possessionMessage, selfBondId, validatorId } from '../../protocol/staking/names.ts';
 import { checkCommission, type Register } from '../../protocol/staking/operation.ts';
@@ -16,6 +15,7 @@ import type { OperationRecord } from '../state/records.ts';
 import { WalletError } from '../wallet-error.ts';
 import { checkKeyIndex, protocolField, refuseUsedKey } from './consensus-key.ts';
 import { recordOf, type StakingDependencies } from './operation-record.ts';
+import { readEndpoint } from './overlay-endpoint.ts';
 
 export type RegisterWish = {
   readonly amount: bigint;
@@ -41,7 +41,7 @@ export class Registration {
         minimum: formatCoins(MIN_SELF_BOND),
       });
     protocolField('commission_bps', 'commission_invalid', () => checkCommission(commissionBps));
-    protocolField('overlay_endpoint_hex', 'endpoint_invalid', () => decodeEndpoint(fromHex(endpointHex)));
+    const endpoint = readEndpoint(endpointHex);
     checkKeyIndex(index);
     this.#with = dependencies;
     this.#wish = wish;
@@ -55,7 +55,7 @@ export class Registration {
       rewardAddress: payload(wish.rewardAddress),
       amount,
       commission: commissionBps,
-      endpoint: fromHex(endpointHex),
+      endpoint,
     };
   }
 

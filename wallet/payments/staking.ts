@@ -6,7 +6,7 @@ import { parseAddress } from '../../protocol/address.ts';
 import { formatCoins } from '../../protocol/amount.ts';
 import type { StakingPosition } from '../../protocol/api/staking-documents.ts';
 import { fromHex } from '../../protocol/bytes.ts';
-import { MIN_DELEGATION } from '../../protocol/staking/limits.ts';
+import { MIN_DELEGATION, UNBONDING_EPOCHS } from '../../protocol/staking/limits.ts';
 import { ownersOf, positionsOf, readValidator, readValidators, type ValidatorState } from '../chain/staking-reads.ts';
 import { changeAddress } from '../state/address-book.ts';
 import type { OperationRecord } from '../state/records.ts';
@@ -108,8 +108,7 @@ export class Staking {
 
   async unstake({ position: id, amount: asked }: UnstakeWish): Promise<OperationRecord> {
     const position = await this.#position(id);
-    if (position.kind === 'self_bond')
-      throw new WalletError('position_self_bond', 'a self-bond is released by the exit of its validator alone');
+    if (position.kind === 'self_bond') throw refusedSelfBond(position);
     if (position.state === 'unbonding')
       throw new WalletError(
         'position_unbonding',
@@ -133,6 +132,7 @@ export class Staking {
   async withdraw(id: string): Promise<OperationRecord> {
     const position = await this.#position(id);
     const { state, principal, release_height, withdrawable } = position;
+    if (state === 'bonded' && position.kind === 'self_bond') throw refusedSelfBond(position);
     if (state === 'bonded')
       throw new WalletError('position_bonded', 'the position is bonded: unstake it first, then wait for its release');
     if (principal === '0') throw new WalletError('position_empty', 'all of the position was burned');
@@ -160,6 +160,13 @@ export class Staking {
     return parseAddress(address, this.#with.network).payload;
   }
 }
+
+const refusedSelfBond = ({ validator }: StakingPosition) =>
+  new WalletError(
+    'position_self_bond',
+    `a self-bond is released by the exit of its validator alone: svc-wallet validator-exit --validator ${validator}, and withdraw ${UNBONDING_EPOCHS} epochs later`,
+    { validator },
+  );
 
 const about = ({ owner_address, validator, position_id }: StakingPosition) => ({
   owner: owner_address,

@@ -6,7 +6,6 @@ import { formatAddress, keyAddressPayload, parseAddress } from '../../protocol/a
 import type { ValidatorDocument } from '../../protocol/api/staking-documents.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
 import { SIGNATURE_BYTES } from '../../protocol/key-sizes.ts';
-import { decodeEndpoint } from '../../protocol/staking/endpoint.ts';
 import { CHANGE_DELAY_EPOCHS, COMMISSION_DELAY_EPOCHS } from '../../protocol/staking/limits.ts';
 import { endpointMessage, possessionMessage, selfBondId } from '../../protocol/staking/names.ts';
 import { checkCommission, type StakingOperation } from '../../protocol/staking/operation.ts';
@@ -17,6 +16,7 @@ import type { OperationRecord } from '../state/records.ts';
 import { WalletError } from '../wallet-error.ts';
 import { checkKeyIndex, protocolField, refuseUsedKey } from './consensus-key.ts';
 import { recordOf, type StakingDependencies } from './operation-record.ts';
+import { readEndpoint } from './overlay-endpoint.ts';
 
 /** An operation in two steps: refusals, then the signatures inside it. `fromEpoch` is told to whoever decides. */
 export type ValidatorChange = {
@@ -204,12 +204,6 @@ export class ValidatorChanges {
   ): OperationRecord {
     return recordOf(operation, { kind, owner, validator, position: null, amount: 0n });
   }
-}
-
-function readEndpoint(hex: string): Bytes {
-  const endpoint = fromHex(hex);
-  protocolField('overlay_endpoint_hex', 'endpoint_invalid', () => decodeEndpoint(endpoint));
-  return endpoint;
 }
 
 function refusePending(what: string, epoch: number | null | undefined): void {

@@ -25,7 +25,11 @@ import { positionDocument, validatorDocument } from './staking-documents.ts';
 export const DEFAULT_COMMISSION = 500;
 
 export const idField = text({ pattern: '^[0-9a-f]{96}$', description: '96 hex characters' });
-export const endpointField = text({ pattern: '^([0-9a-f]{2})+$', maxLength: 2 * MAX_ENDPOINT_BYTES });
+/** What is no endpoint is refused with a remedy (overlay-endpoint.ts), which a pattern here would not give. */
+export const endpointField = text({
+  maxLength: 4 * MAX_ENDPOINT_BYTES,
+  description: 'what svcd validator-endpoint prints',
+});
 export const terms = { request_id: requestIdField, dry_run: optional(flag('only say what it would do and cost')) };
 
 export async function operate(wallet: Wallet, order: OperationOrder, dryRun: boolean): Promise<Answer> {

@@ -44,6 +44,12 @@ test('Operator commands: `validator-register`, `positions`, `validators`, `rewar
   expect((await json(...register('99999.99999999', '--yes'))).error?.code).toBe('stake_below_minimum');
   expect((await json(...register('100000', '--yes', '--commission-bps', '15'))).error?.code).toBe('commission_invalid');
   expect((await json(...register('240000', '--yes'))).error?.code).toBe('insufficient_funds');
+  expect(
+    (await json('validator-register', '--amount', '100000', '--overlay-endpoint-hex', 'no hex')).error,
+  ).toMatchObject({
+    code: 'endpoint_invalid',
+    message: expect.stringContaining('svcd validator-endpoint'),
+  });
   for (const wrong of [
     ['--commission-bps', '1001'],
     ['--consensus-key-index', '2147418111'],
@@ -91,7 +97,11 @@ test('Operator commands: `validator-register`, `positions`, `validators`, `rewar
   expect(positions).toMatchObject([
     { kind: 'self_bond', position, validator, principal: '100000.50000000', reward_address: files.firstAddress },
   ]);
-  expect((await json('unstake', '--position', position, '--yes')).error?.code).toBe('position_self_bond');
+  for (const command of ['unstake', 'withdraw'])
+    expect((await json(command, '--position', position, '--yes')).error).toMatchObject({
+      code: 'position_self_bond',
+      message: expect.stringContaining(`svc-wallet validator-exit --validator ${validator}`),
+    });
   expect((await run('validators')).stdout).toMatch(
     new RegExp(`\\n${validator}  eligible +100000\\.50000000 +100000\\.50000000  - +5\\.0 %\\n`),
   );

@@ -1,6 +1,8 @@
 /** The specification's methods of the group Staking, one test for each, against a real node. */
 import { expect, test } from 'vitest';
 import { formatCoins, parseCoins } from '../../../protocol/amount.ts';
+import { toHex } from '../../../protocol/bytes.ts';
+import { anEndpoint } from '../../staking/signed.ts';
 import { COIN, INTERVAL, ownAddress, stakingWallet, validatorAt } from './staking-bed.ts';
 
 const RESULT = ['kind', 'amount', 'fee', 'fee_per_mass', 'transaction', 'submitted', 'duplicate', 'request_id'];
@@ -215,4 +217,22 @@ test('Staking: `withdraw`', async () => {
   expect(entries.find(({ kind }) => kind === 'withdrawn')?.amount).toBe('1000.00000000');
   const { payments } = (await wallet.call('received', { since_height: bed.height - 1 })) as { payments: unknown[] };
   expect(payments).toEqual([]);
+});
+
+test('whatever is no endpoint is refused with the command that prints one', async () => {
+  const { wallet } = await stakingWallet();
+  const hex = toHex(anEndpoint(7));
+  for (const wrong of ['', 'no hex', hex.slice(1), hex.slice(2), '00', hex.repeat(40)])
+    for (const [method, params] of [
+      ['validator_register', { amount: '100000' }],
+      ['validator_rotate', { validator: NOBODY, consensus_key_index: 2_147_483_646 }],
+      ['validator_endpoint', { validator: NOBODY, consensus_key_index: 2_147_483_647 }],
+    ] as const)
+      expect(
+        await wallet.refusal(method, { ...params, overlay_endpoint_hex: wrong, request_id: 'r' }),
+        `${method} ${wrong}`,
+      ).toMatchObject({
+        message: expect.stringContaining("'svcd validator-endpoint'"),
+        data: { code: 'endpoint_invalid', field: 'overlay_endpoint_hex' },
+      });
 });
