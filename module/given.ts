@@ -45,13 +45,18 @@ const isAbsent = (value: unknown): value is undefined | null => value === undefi
 export const givenOr = <T>(value: unknown, read: (value: unknown) => T): T | undefined =>
   isAbsent(value) || value === '' ? undefined : read(value);
 
-const givenJson = (value: unknown, what: string): Json => parseJson(givenText(value, what));
+/** Of a call that takes whole histories. */
+export type Bounds = { readonly text: number; readonly values: number };
+
+const givenJson = (value: unknown, what: string, bounds?: Bounds): Json =>
+  parseJson(givenText(value, what, bounds?.text), bounds?.values);
 
 /** An object as JSON text. The reader calls `end()`, so that no field goes unread. */
-export const givenObject = (value: unknown, what: string): Fields => new Fields(givenJson(value, what), what);
+export const givenObject = (value: unknown, what: string, bounds?: Bounds): Fields =>
+  new Fields(givenJson(value, what, bounds), what);
 
-export function givenList(value: unknown, what: string, max: number): readonly Json[] {
-  return listOf(givenJson(value, what), what, max);
+export function givenList(value: unknown, what: string, max: number, bounds?: Bounds): readonly Json[] {
+  return listOf(givenJson(value, what, bounds), what, max);
 }
 
 export function listOf(json: Json, what: string, max: number): readonly Json[] {

@@ -24,6 +24,7 @@ export {
   transactionId,
 } from './bodies.ts';
 export { validateManifest } from './manifest.ts';
+export { isMessengerPayload, messengerLimits } from './messenger.ts';
 export {
   addMultisigPackageSignatures,
   combineMultisigPackages,

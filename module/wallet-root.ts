@@ -16,6 +16,7 @@ import { ENTROPY_BYTES, phraseOfEntropy, readPhrase } from '../protocol/phrase.t
 import { possessionMessage } from '../protocol/staking/names.ts';
 import { givenFlag, givenHex, givenInteger, givenNetwork, givenText, written } from './given.ts';
 import { readManifest } from './manifest.ts';
+import * as messenger from './messenger.ts';
 import { ModuleError } from './module-error.ts';
 import { readRequest } from './ownership.ts';
 import { derivePublicKey, freeRoot, type KeyPlace, openRoot, sign, started } from './wasm.ts';
@@ -145,6 +146,31 @@ export class WalletRoot {
       public_key: toHex(key),
       signature: toHex(signature),
     });
+  }
+
+  /** 32 hex characters by which people compare the messenger key of an address of this wallet (messenger rule 3). */
+  messengerId(address: string): string {
+    return messenger.messengerId(this.#open(), this.network, address);
+  }
+
+  /** The payload that asks for a chat in the name of an address of this wallet, from which the transaction must spend. */
+  messengerRequest(address: string): string {
+    return messenger.messengerRequest(this.#open(), this.network, address);
+  }
+
+  /** The payload that accepts a request, as `messengerChats` shows it; the transaction must spend from the address that was asked. */
+  messengerAccept(chatJson: string): string {
+    return messenger.messengerAccept(this.#open(), this.network, chatJson);
+  }
+
+  /** The payload of a message; whoever pays for it. */
+  messengerMessage(chatJson: string, text: string, sentMillis: number | string): string {
+    return messenger.messengerMessage(this.#open(), this.network, chatJson, text, sentMillis);
+  }
+
+  /** Every chat of these addresses of this wallet, from messenger transactions in any order. */
+  messengerChats(entriesJson: string, addressesJson: string): string {
+    return messenger.messengerChats(this.#open(), this.network, entriesJson, addressesJson);
   }
 
   #isOwn(request: AddressProofRequest, key: Bytes): void {

@@ -58,6 +58,12 @@ type Exports = {
     entropy: number,
   ): number;
   scrypt(password: number, length: number, salt: number, saltLength: number, log2N: number, out: number): number;
+  messengerKey(handle: number, address: number, out: number): void;
+  messengerAccept(handle: number, request: number, key: number, out: number): number;
+  openChat(handle: number, isRequester: number, request: number, addresses: number, secret: number): number;
+  closeChat(): void;
+  sealMessage(direction: number, nonce: number, length: number): void;
+  openMessage(direction: number, nonce: number, length: number): number;
 };
 
 /** Where things stand in the exchange buffer. Nothing here is longer than its place: the callers check. */
@@ -119,7 +125,7 @@ export function started(): Exports {
 
 const exchangeOf = (exports: Exports): Uint8Array<ArrayBuffer> =>
   new Uint8Array(exports.memory.buffer as ArrayBuffer, exports.exchange(), exports.exchangeBytes());
-const exchange = (): Uint8Array<ArrayBuffer> => exchangeOf(started());
+export const exchange = (): Uint8Array<ArrayBuffer> => exchangeOf(started());
 
 export function verifySignature(publicKey: Bytes, message: Bytes, signature: Bytes): boolean {
   if (publicKey.length !== PUBLIC_KEY_BYTES || signature.length !== SIGNATURE_BYTES || message.length > MAX_MESSAGE)

@@ -26,6 +26,7 @@ export const LABELS = {
   merkleEmpty: 'SVC_MERKLE_EMPTY_V1',
   merkleLeaf: 'SVC_MERKLE_LEAF_V1',
   merkleNode: 'SVC_MERKLE_NODE_V1',
+  messengerId: 'SVC_MESSENGER_ID_V1',
   multisig: 'SVC_MULTISIG_V1',
   multisigTemplate: 'SVC_MULTISIG_TEMPLATE_V1',
   nodeIdentity: 'SVC_NODE_IDENTITY_V1',

@@ -5,6 +5,7 @@
 import * as gcm from './aes-gcm';
 import { EXCHANGE, EXCHANGE_BYTES, giveBack, here, take } from './arena';
 import * as dsa from './dsa';
+import * as messenger from './messenger';
 import * as roots from './roots';
 import { scrypt as stretch } from './scrypt';
 import * as sha2 from './sha2';
@@ -73,6 +74,43 @@ export function sign(handle: i32, account: u32, branch: u32, index: u32, message
     root(handle), account, branch, index, place(message, length), length, fresh, place(out, dsa.SIGNATURE),
   );
   giveBack(mark);
+}
+
+export function messengerKey(handle: i32, address: usize, out: usize): void {
+  messenger.messengerKey(root(handle), place(address, messenger.ADDRESS), place(out, messenger.KEY));
+}
+
+/** The ciphertext that accepts a request with this key goes to `out`. False: the key is none. */
+export function messengerAccept(handle: i32, request: usize, key: usize, out: usize): bool {
+  return messenger.accept(
+    root(handle), place(request, messenger.TRANSACTION), place(key, messenger.KEY), place(out, messenger.CIPHERTEXT),
+  );
+}
+
+/** Works out the keys of a chat. The addresses of requester and accepter stand one behind the other. `secret`: the ciphertext for the requester, else the key of the request. */
+export function openChat(handle: i32, isRequester: bool, request: usize, addresses: usize, secret: usize): bool {
+  const name = place(request, messenger.TRANSACTION);
+  const requester = place(addresses, 2 * messenger.ADDRESS);
+  const accepter = requester + messenger.ADDRESS;
+  if (!isRequester) return messenger.openAccepted(root(handle), name, requester, accepter, place(secret, messenger.KEY));
+  messenger.openRequested(root(handle), name, requester, accepter, place(secret, messenger.CIPHERTEXT));
+  return true;
+}
+
+export function closeChat(): void {
+  messenger.closeChat();
+}
+
+/** In place: 24 bytes of nonce are drawn before the text, and 16 of tag go behind it. `direction`: 0 from the requester, 1 from the accepter. */
+export function sealMessage(direction: u32, nonce: usize, length: usize): void {
+  const at = place(nonce, messenger.NONCE + length + messenger.TAG);
+  random(at, messenger.NONCE);
+  messenger.sealMessage(direction & 1, at, length);
+}
+
+/** In place what `sealMessage` made: `length` is that of the text. */
+export function openMessage(direction: u32, nonce: usize, length: usize): bool {
+  return messenger.openMessage(direction & 1, place(nonce, messenger.NONCE + length + messenger.TAG), length);
 }
 
 /**

@@ -115,6 +115,11 @@ export function freeRoot(handle: i32): void {
   memory.fill(rootAt(handle), 0, ROOT);
 }
 
+/** Secret and chain code of root / network: 64 bytes, for what is no key of a path. */
+export function chainOf(handle: i32): usize {
+  return rootAt(handle) + CHAIN;
+}
+
 export function entropyOf(handle: i32): usize {
   return rootAt(handle) + ENTROPY;
 }

@@ -149,10 +149,30 @@ export class WalletRoot {
   signPossession(account: Index, index: Index, ownerAddress: string, manifestJson: string): string;
   /** Answers `addressProofRequest` with the key of its address. */
   proveAddress(account: Index, branch: Branch, index: Index, requestJson: string): string;
+  /** 32 hex characters by which people compare the messenger key of an address of this wallet. */
+  messengerId(address: string): string;
+  /** The payload that asks for a chat in the name of an address of this wallet. The transaction spends from that address, and its output 0 pays one atom to the other. */
+  messengerRequest(address: string): string;
+  /** The payload that accepts a request, given as `messengerChats` shows it. The transaction spends from the address that was asked. */
+  messengerAccept(chatJson: string): string;
+  /** The payload of a message in an accepted chat, given as `messengerChats` shows it. */
+  messengerMessage(chatJson: string, text: string, sentMillis: Index): string;
+  /**
+   * Every chat of these addresses of this wallet, from `[{transaction_id, height, senders, recipient, amount, payload_hex}]` in any order: `senders` are the addresses of the
+   * inputs, `recipient` and `amount` those of output 0. Junk is passed over. Texts come from others: escape them where they are shown.
+   */
+  messengerChats(entriesJson: string, addressesJson: string): string;
   /** Overwrites the secrets. */
   free(): void;
   [Symbol.dispose](): void;
 }
+
+// Messenger
+
+/** How long texts and payloads are, and what a messenger transaction pays to its recipient, in atoms. */
+export function messengerLimits(): string;
+/** Whether a payload has the form of one of the messenger's. */
+export function isMessengerPayload(payloadHex: string): boolean;
 
 // Address ownership
 

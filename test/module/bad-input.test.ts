@@ -6,6 +6,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { MODULE_ERRORS } from '../../module/module-error.ts';
 import { PROTOCOL_ERROR_CODES } from '../../protocol/errors.ts';
 import { count } from '../level.ts';
+import { acquaint, entryOf, Party } from './chat-bed.ts';
 import { codeOf, loadModule, type Module } from './load.ts';
 import { hex, MANIFEST, manifestOf, paymentOf, requestOf } from './payment.ts';
 
@@ -53,6 +54,12 @@ beforeAll(async () => {
     nonce: hex(32),
     headers,
   });
+  const [self, other] = [new Party(module, entropy), new Party(module)];
+  const entries = acquaint(self, other);
+  const chat = self.with(other, entries);
+  const askedChat = self.with(other, [entryOf(other, self, other.root.messengerRequest(other.address))]);
+  self.root.free();
+  other.root.free();
   file = module.sealWalletFile(root, 'x', 10);
   const keys = [0, 1, 2].map((index) => root.derivePublicKey(0, 'receive', index));
   const members = JSON.stringify(keys);
@@ -123,6 +130,12 @@ beforeAll(async () => {
     call('formatAmount', m.formatAmount, ['125']),
     call('encodeRecipientPayloads', m.encodeRecipientPayloads, ['[{"output_index":"0","payload_hex":"ab"}]']),
     call('decodeRecipientPayloads', m.decodeRecipientPayloads, ['0101000100ab']),
+    call('isMessengerPayload', m.isMessengerPayload, [root.messengerRequest(address)]),
+    call('messengerId', (a) => root.messengerId(a), [address]),
+    call('messengerRequest', (a) => root.messengerRequest(a), [address]),
+    call('messengerAccept', (a) => root.messengerAccept(a), [askedChat]),
+    call('messengerMessage', (a, b, c) => root.messengerMessage(a, b, c), [chat, 'text', 1]),
+    call('messengerChats', (a, b) => root.messengerChats(a, b), [JSON.stringify(entries), JSON.stringify([address])]),
     call('mnemonicFromEntropy', m.mnemonicFromEntropy, [entropy]),
     call('mnemonicEntropy', m.mnemonicEntropy, [phrase]),
     call('fromEntropy', (a, b, c) => m.WalletRoot.fromEntropy(a, b, c).free(), [entropy, '', 'development']),

@@ -4,6 +4,7 @@ import { ml_dsa65 } from '@noble/post-quantum/ml-dsa.js';
 import { expect, test } from 'vitest';
 import { WalletRoot as OwnRoot } from '../../wallet/keys/derivation.ts';
 import { phraseOfEntropy, seedOfPhrase } from '../../wallet/keys/phrase.ts';
+import { acquaint, heard, Party, say } from './chat-bed.ts';
 import { codeOf, memoryOf, watchedModule } from './load.ts';
 import { manifestOf, paymentOf } from './payment.ts';
 
@@ -70,6 +71,30 @@ test('secret polynomials are gone too: what the memory holds after a signature i
   expect(left().equals(left())).toBe(true);
 });
 
+test('nothing of a chat is left: not its keys, a seed, a coin or a text', async () => {
+  const { module, instances } = await watchedModule();
+  const main = instances[0] as WebAssembly.Instance;
+  const text = 'meet me at the bridge at noon';
+  const left = () => {
+    const [a, b] = [new Party(module), new Party(module)];
+    const entries = acquaint(a, b);
+    for (const [from, to] of [
+      [a, b],
+      [b, a],
+    ] as const)
+      entries.push(say(from, to, entries, text));
+    expect(heard(b, entries, a)).toEqual([`< ${text}`, `> ${text}`]);
+    for (const { root } of [a, b]) root.free();
+    const memory = Buffer.from(memoryOf(main));
+    expect(traces(memory, { text: Buffer.from(text) })).toEqual([]);
+    const from = (main.exports.exchange as () => number)();
+    memory.fill(0, from, from + (main.exports.exchangeBytes as () => number)());
+    return memory;
+  };
+  // The exchange buffer holds payloads and keys that are public; the rest is the same whatever the words were.
+  expect(left().equals(left())).toBe(true);
+});
+
 test('a freed root, and what is no root, is refused', async () => {
   const { module } = await watchedModule();
   const root = module.WalletRoot.fromEntropy('00'.repeat(32), '', 'development');
@@ -80,6 +105,11 @@ test('a freed root, and what is no root, is refused', async () => {
     () => root.derivePublicKey(0, 'receive', 0),
     () => root.sign(0, 'receive', 0, 'ab'.repeat(48), true),
     () => root.signPossession(0, 2_147_483_647, module.burnAddress('development'), manifestOf()),
+    () => root.messengerId(module.burnAddress('development')),
+    () => root.messengerRequest('x'),
+    () => root.messengerAccept('x'),
+    () => root.messengerMessage('x', 'x', 1),
+    () => root.messengerChats('[]', '[]'),
     () => module.sealWalletFile(root, 'x', 10),
     () => module.sealWalletFile({} as never, 'x', 10),
     () => Reflect.construct(module.WalletRoot as never, [Symbol('x'), 0, 'development']),

@@ -5,6 +5,7 @@ import { headerVectors, identifierVectors, merkleVectors, rewardRootVectors } fr
 import { booksVectors } from './books.ts';
 import { chainVectors } from './chain.ts';
 import { consensusVectors } from './consensus.ts';
+import { messengerVectors } from './messenger.ts';
 import { moduleVectors } from './module.ts';
 import { multisigVectors } from './multisig.ts';
 import { receiptVectors } from './receipts.ts';
@@ -26,6 +27,7 @@ export const vectorFiles: Record<string, () => unknown> = {
   'header.json': headerVectors,
   'identifiers.json': identifierVectors,
   'merkle.json': merkleVectors,
+  'messenger.json': messengerVectors,
   'module.json': moduleVectors,
   'multisig.json': multisigVectors,
   'receipts.json': receiptVectors,

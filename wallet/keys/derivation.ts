@@ -59,6 +59,16 @@ export class WalletRoot {
     return concat(step(branch, path.index).secret);
   }
 
+  /** 64 secret bytes that belong to no path (messenger rules 2 and 5): the label keeps them apart from every key. */
+  labelled(label: string, data: Bytes): Uint8Array {
+    if (this.#wiped) throw new Error('the wallet root was wiped');
+    const { secret, code } = this.#root;
+    const bytes = concat(utf8(label), new Uint8Array(1), secret, data);
+    const derived = hmac(code, bytes);
+    bytes.fill(0);
+    return derived;
+  }
+
   wipe(): void {
     for (const chain of [this.#root, ...this.#branches.values()]) {
       chain.secret.fill(0);
