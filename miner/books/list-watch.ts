@@ -52,6 +52,8 @@ const MAX_TRIES = 5;
 const MAX_KEPT = 256;
 /** Slices that are shorter close faster than a miner that looks every minute can judge their lists. */
 const SHORT_MILLIS = 60_000 / MAX_LISTS;
+/** How long there was more to look at than a round takes, before short slices are held to be the reason. */
+const BEHIND_MILLIS = 600_000;
 /** Books that are further behind the ledger than this, an hour, show none of their newest lists: for long, that counts as hiding them. */
 const MAX_BEHIND = 1_440;
 /** A node that follows the chain has a newer cut than this, ten minutes. */
@@ -78,6 +80,8 @@ export class ListWatch {
   /** As they were read at the beginning of the round: what is remembered of them and what lists are judged by is one document. */
   #termsOfRound: Terms | undefined;
   #isNodeMissed = false;
+  /** Since when there is more to look at than a round takes. */
+  #behindMillis: number | undefined;
   /** Why rewards cannot be looked for by the ledger; undefined when they can. */
   #nodeLapse: string | undefined;
   #isHeightMissed = false;
@@ -204,7 +208,11 @@ export class ListWatch {
     if (fault !== 'not_open') throw new Error(`the pool’s terms cannot be: ${fault}`);
   }
 
+  /** Short slices that hardly ever have lists are no trouble, and a miner that was away is behind for another reason. */
   async #noteShort({ terms }: Terms): Promise<void> {
+    const now = this.#dependencies.nowMillis();
+    this.#behindMillis = this.isBehind ? (this.#behindMillis ?? now) : undefined;
+    if (this.#behindMillis === undefined || now - this.#behindMillis < BEHIND_MILLIS) return;
     const cuts = sliceCutsOf(terms);
     const millis = (cuts ?? Number.POSITIVE_INFINITY) * (await this.#pace.cutMillis());
     if (millis < SHORT_MILLIS)
