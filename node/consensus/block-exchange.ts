@@ -8,7 +8,7 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import { blockId, HEADER_BYTES } from '../../protocol/header.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
+import { type Bucket, fullBucket, refill, take } from '../../runtime/token-bucket.ts';
 import type { FullNode } from '../full-node.ts';
 import { nameOf } from '../ledger/registration.ts';
 import { EARLY_CODES, type EarlyBlock, EarlyBlocks } from '../mining/early-blocks.ts';
@@ -27,8 +27,9 @@ const MAX_ASKED = 128;
 const MAX_OTHERS = 4;
 /** A block that did not come in so many times the time of an answer is given up. */
 const GIVEN_UP = 8;
-/** Of bodies, to one neighbour: the largest cut at once, and then as much as a busy chain has. */
+/** Of bodies, to one neighbour: the largest cut at once, and then as much as a busy chain has. All strangers together have less: each body is a read of the store. */
 const SERVED = { perSecond: 8 * 1024 * 1024, burst: 72 * 1024 * 1024 };
+const SERVED_STRANGERS = { perSecond: 4 * 1024 * 1024, burst: 32 * 1024 * 1024 };
 
 /** Identifiers in offers and questions that are looked up, each a read of the store: of one neighbour that is known, and of all strangers together. What comes beyond it is not looked at. */
 const LOOKED_UP = { perSecond: 2_000, burst: 16_000 };
@@ -82,8 +83,8 @@ export type BlockExchangeDependencies = {
 export class BlockExchange {
   readonly #with: BlockExchangeDependencies;
   readonly #asked = new Map<string, Asked & { readonly id: Bytes }>();
-  readonly #served = new Map<Peer, Bucket>();
   /** Without a neighbour: of strangers. */
+  readonly #served = new Map<Peer | undefined, Bucket>();
   readonly #lookedUp = new Map<Peer | undefined, Bucket>();
   readonly #early: EarlyBlocks<Peer>;
   readonly #unsubscribe: readonly (() => void)[];
@@ -95,6 +96,10 @@ export class BlockExchange {
     this.#early = new EarlyBlocks({
       isKnown: (id) => node.chain.block(id) !== undefined,
       headHeight: () => node.chain.head().height,
+      senderOf: (peer) =>
+        transport.known().includes(peer)
+          ? { name: String(peer), isStranger: false }
+          : { name: transport.placeOf(peer), isStranger: true },
     });
     this.#unsubscribe = [
       node.on('block', ({ id }) => {
@@ -214,14 +219,17 @@ export class BlockExchange {
 
   #serve(peer: Peer, ids: readonly Bytes[]): void {
     const { node, transport, steady } = this.#with;
+    const isKnown = transport.known().includes(peer);
+    const [of, rate] = isKnown ? [peer, SERVED] : [undefined, SERVED_STRANGERS];
     for (const id of ids) {
+      const now = steady();
+      const bucket = refill(this.#served.get(of) ?? fullBucket(rate, now), rate, now);
+      // Before the body is read; the last one may be more than was left.
+      if (bucket.tokens <= 0) return;
       const header = node.chain.block(id)?.header;
       const body = header && node.chain.blockBody(id);
       if (header === undefined || body === undefined) continue;
-      const now = steady();
-      const bucket = take(this.#served.get(peer) ?? fullBucket(SERVED, now), SERVED, now, body.length);
-      if (bucket === undefined) return;
-      this.#served.set(peer, bucket);
+      this.#served.set(of, { ...bucket, tokens: bucket.tokens - body.length });
       transport.send(peer, encodeBlockMessage({ type: 'block', header, body }));
     }
   }

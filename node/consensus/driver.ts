@@ -28,10 +28,11 @@ import { listenFirst } from './listening.ts';
 import type { ConsensusLog } from './log-file.ts';
 import { decodeMessage, encodeMessage } from './messages.ts';
 import { beginMillis, isTimely, tickMillis, timelyIn, timeoutMillis } from './pace.ts';
-import { Receivers } from './receivers.ts';
+import { companyOf, Receivers } from './receivers.ts';
 import { openState } from './recovery.ts';
 import { RULES } from './rules.ts';
 import { evidenceOf, type SignatureCheck, signatureCheck, signedText } from './signatures.ts';
+import { SigningLog } from './signing-log.ts';
 import type { ConsensusState } from './state.ts';
 import type { Transport } from './transport.ts';
 import type { CutName } from './votes.ts';
@@ -76,6 +77,8 @@ export class ConsensusDriver {
   readonly #blocks: BlockExchange;
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #receivers = new Receivers();
+  readonly #signing: SigningLog;
+  readonly #startedAt: number;
   /** Who brought a proposal. */
   readonly #sources = new BoundedMap<CutName, Peer>(KEPT_SOURCES);
   #queue: Effect[] = [];
@@ -89,6 +92,8 @@ export class ConsensusDriver {
     this.#with = dependencies;
     this.#ledger = node.ledger;
     this.#cutMillis = cutMillis;
+    this.#signing = new SigningLog(dependencies.log);
+    this.#startedAt = dependencies.now();
     this.#check = signatureCheck(this.#ledger.chainId);
     this.#desk = new CutDesk({
       ledger: this.#ledger,
@@ -169,7 +174,9 @@ export class ConsensusDriver {
     this.#later(tickMillis(this.#cutMillis), () => {
       this.#desk.tick();
       this.#blocks.tick();
-      this.#feed({ type: 'tick', alone: this.#with.transport.peers().length === 0 });
+      const company = companyOf(this.#with.transport.company(), this.#committee);
+      this.#signing.tick(this.state, company);
+      this.#feed({ type: 'tick', company });
       this.#planTick();
     });
   }
@@ -217,7 +224,6 @@ export class ConsensusDriver {
   }
 
   #carryOut(effect: Effect): Promise<void> | undefined {
-    const { log } = this.#with;
     switch (effect.do) {
       case 'build':
         return effect.height === this.state.height ? this.#build(effect) : undefined;
@@ -248,11 +254,10 @@ export class ConsensusDriver {
         if (finalized !== undefined) this.#sendTo(effect.to, { type: 'finalized', finalized });
         return undefined;
       }
-      case 'stop': {
-        const { height, round } = effect.vote;
-        log.error('this validator signs nothing more: its key runs in another process too', { height, round });
+      case 'stop':
+      case 'bar':
+        this.#signing.say(effect);
         return undefined;
-      }
       case 'fault':
         throw new Error(
           `more than two thirds of the stake stand for cut ${hexOf(effect.cut)}, which is not valid here`,
@@ -318,7 +323,8 @@ export class ConsensusDriver {
     const committee = this.#committeeFor(height);
     if (committee !== this.#committee) this.#receivers.forget();
     this.#committee = committee;
-    this.#feed({ type: 'height', height, committee, self: this.#self() });
+    const isNew = this.#ledger.head().timestampMillis > this.#startedAt + 2 * this.#cutMillis;
+    this.#feed({ type: 'height', height, committee, self: this.#self(), isNew });
     // Proposals that came early were not measured by the clock.
     for (const { proposal } of [...this.state.rounds.values()])
       if (proposal !== undefined) this.#takeProposal(proposal);

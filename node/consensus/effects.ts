@@ -85,7 +85,14 @@ export type Recovered = {
 
 export type Event =
   /** The height before was committed, and the next begins to collect votes. */
-  | { readonly type: 'height'; readonly height: number; readonly committee: Committee; readonly self: number }
+  | {
+      readonly type: 'height';
+      readonly height: number;
+      readonly committee: Committee;
+      readonly self: number;
+      /** The cut before was made after this process began, by its clock. */
+      readonly isNew?: boolean;
+    }
   /** The time of the height's first round has come (rule 4). */
   | { readonly type: 'begin' }
   | { readonly type: 'vote'; readonly vote: Vote }
@@ -98,8 +105,11 @@ export type Event =
   | { readonly type: 'checked'; readonly height: number; readonly cut: CutName; readonly valid: boolean }
   | { readonly type: 'signed'; readonly message: Unsigned; readonly signature: Bytes }
   | { readonly type: 'timeout'; readonly kind: TimerKind; readonly height: number; readonly round: number }
-  /** The rebroadcast timer. `alone`: there is no neighbour. */
-  | { readonly type: 'tick'; readonly alone?: boolean };
+  /** The rebroadcast timer. Without `company` everybody is there. */
+  | { readonly type: 'tick'; readonly company?: Company };
+
+/** Neighbours that a member can hear of its own key from: members of the committee that proved their key, and how many others the operator named. Strangers are none of them. */
+export type Company = { readonly members: readonly number[]; readonly named: number };
 
 /** `some`: a few neighbours, other ones each time. */
 export type Receiver = 'all' | 'some' | { readonly peer: Peer } | { readonly member: number };
@@ -119,5 +129,7 @@ export type Effect =
   /** Send a neighbour the final cut of this height from the store. */
   | { readonly do: 'serve'; readonly to: Peer; readonly height: number }
   | { readonly do: 'stop'; readonly reason: StopReason; readonly vote: Vote }
+  /** Nothing is signed at this height: its key voted there before, and its log does not know. */
+  | { readonly do: 'bar'; readonly vote: Vote }
   /** More than two thirds stand for a cut that this node finds invalid: it or they are broken, and it must not go on. */
   | { readonly do: 'fault'; readonly cut: CutName; readonly kind: VoteKind; readonly round: number };

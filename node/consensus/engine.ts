@@ -8,7 +8,8 @@ import { answer, haveOf, tick } from './anti-entropy.ts';
 import type { Effect, Event, LogRecord, Proposal, Unsigned } from './effects.ts';
 import { EARLY_ROUNDS, earlyKey, judgeProof, judgeProposal, judgeVote } from './intake.ts';
 import { hasSigners, lastCutOf, watchLastRound } from './last-cut.ts';
-import { isListening, isOwnElsewhere, listenAgain, listened } from './listening.ts';
+import { isListening, listenAgain, listenAnew, listened } from './listening.ts';
+import { isBarred, isFromElsewhere, takeUnknown } from './own-key.ts';
 import { openState } from './recovery.ts';
 import { FUTURE_ROUNDS, progress, propose, startRound, timeOut } from './rounds.ts';
 import { RULES, type Rules } from './rules.ts';
@@ -58,7 +59,7 @@ function take(state: ConsensusState, event: Event, rules: Rules, out: Effect[]):
       if (event.height === state.height) timeOut(state, event.kind, event.round, out);
       break;
     case 'tick':
-      if (listened(state, event.alone === true && !isQuorumAlone(state, rules))) begin(state, out);
+      if (listened(state, event.company, rules)) begin(state, out);
       tick(state, out);
       break;
   }
@@ -66,7 +67,7 @@ function take(state: ConsensusState, event: Event, rules: Rules, out: Effect[]):
 
 function enterHeight(
   state: ConsensusState,
-  { height, committee, self }: Event & { type: 'height' },
+  { height, committee, self, isNew }: Event & { type: 'height' },
   rules: Rules,
   out: Effect[],
 ): void {
@@ -79,21 +80,16 @@ function enterHeight(
     for (const vote of state.rounds.get(last.round)?.precommits.votes ?? [])
       if (vote !== undefined && vote.cut === last.cut) held.set(vote.member, vote);
   }
-  const { early, earlyProposals, recovered, stopped, listening } = state;
+  const { early, earlyProposals, recovered, stopped, listening, ownKey } = state;
+  if (isNew === true) ownKey.newFrom = Math.min(ownKey.newFrom, height);
   const wasServed = decided !== undefined && state.values.get(decided.cut)?.proposal.signature.length === 0;
   const isSame = height === state.height + 1 && equalBytes(committee.setId, state.committee.setId);
-  Object.assign(state, openState(height, committee, self, last, recovered, rules), { stopped });
+  Object.assign(state, openState(height, committee, self, last, recovered, rules), { stopped, ownKey });
   if (listening !== undefined) listenAgain(state, listening, wasServed);
-  const own = decided?.votes.find((vote) => isOwnElsewhere(state, vote));
-  if (own !== undefined) stop(state, own, out);
   if (!isSame) return;
   for (const proposal of earlyProposals.values()) takeProposal(state, proposal, false, rules, out);
   for (const vote of early.values()) takeVote(state, vote, rules, out);
 }
-
-/** Nobody else is needed, so nobody need be heard. */
-const isQuorumAlone = ({ self, committee }: ConsensusState, rules: Rules): boolean =>
-  self >= 0 && rules.isQuorum(committee.stake(self), committee.total);
 
 function decision(state: ConsensusState, rules: Rules): Proof | undefined {
   if (state.step !== 'decided') return undefined;
@@ -127,7 +123,7 @@ function takeVote(state: ConsensusState, vote: Vote, rules: Rules, out: Effect[]
   const intake = judgeVote(state, vote);
   const { member, round } = vote;
   if (intake === 'own') {
-    stop(state, vote, out);
+    takeUnknownOwn(state, vote, out);
     return;
   }
   if (intake === 'contrary') {
@@ -146,9 +142,13 @@ function takeVote(state: ConsensusState, vote: Vote, rules: Rules, out: Effect[]
   }
 }
 
-function stop(state: ConsensusState, vote: Vote, out: Effect[]): void {
-  if (!state.stopped) out.push({ do: 'stop', reason: 'key_runs_twice', vote });
-  state.stopped = true;
+/** A vote of the own key that this process does not know. */
+function takeUnknownOwn(state: ConsensusState, vote: Vote, out: Effect[]): void {
+  const meaning = takeUnknown(state, vote);
+  if (meaning === 'stop') out.push({ do: 'stop', reason: 'key_runs_twice', vote });
+  if (meaning !== 'bar') return;
+  listenAnew(state);
+  out.push({ do: 'bar', vote });
 }
 
 function tallyOf(state: ConsensusState, vote: Pick<Vote, 'round' | 'kind'>) {
@@ -182,10 +182,14 @@ function takeProposal(state: ConsensusState, proposal: Proposal, timely: boolean
   else if (timely) value.timely = true;
 }
 
-function takeProof(state: ConsensusState, proof: Proof, rules: Rules, out: Effect[]): void {
+function takeProof(state: ConsensusState, proof: Proof, rules: Rules, out: Effect[], isFinal = false): void {
   if (judgeProof(state, proof) !== 'wanted' || !isProof(proof, state.committee, rules)) return;
   const tally = tallyOf(state, proof);
   for (const vote of proof.votes) {
+    if (vote.member === state.self && judgeVote(state, vote) === 'own') {
+      // Final cuts of before may well have its vote, and nothing is signed there any more.
+      if (!isFinal || isFromElsewhere(state, vote.height)) takeUnknownOwn(state, vote, out);
+    }
     seen(state, vote.member, vote.round);
     const before = addVote(tally, vote, state.committee, rules);
     if (before === undefined || before.cut === vote.cut || state.accused.has(vote.member)) continue;
@@ -200,7 +204,7 @@ function takeProof(state: ConsensusState, proof: Proof, rules: Rules, out: Effec
 /** A certificate speaks for its cut: no proposer's signature is needed. */
 function takeFinalized(state: ConsensusState, proof: Proof, proposal: Proposal, rules: Rules, out: Effect[]): void {
   if (proof.height !== state.height || proof.kind !== PRECOMMIT || proof.cut !== proposal.cut) return;
-  takeProof(state, proof, rules, out);
+  takeProof(state, proof, rules, out, true);
   if (state.rounds.get(proof.round)?.precommits.quorum !== proof.cut || state.values.has(proof.cut)) return;
   state.values.set(proof.cut, { proposal, verdict: 'unknown', faulted: false, timely: false });
 }
@@ -232,7 +236,8 @@ function takeSigned(
       : { type: 'vote', vote: { ...unsigned.vote, signature } };
   const { height, round, cut } = message.type === 'proposal' ? message.proposal : message.vote;
   const kind = message.type === 'proposal' ? 0 : message.vote.kind;
-  if (height !== state.height || state.stopped || state.own.get(placeOf(round, kind)) !== cut) return;
+  if (height !== state.height || state.stopped || isBarred(state)) return;
+  if (state.own.get(placeOf(round, kind)) !== cut) return;
   if (message.type === 'proposal') {
     const { proposal } = message;
     roundOf(state, round).proposal = proposal;

@@ -5,6 +5,7 @@
 import type { Finalized, Proposal } from './effects.ts';
 import { wantsLastVote } from './last-cut.ts';
 import { isOwnElsewhere } from './listening.ts';
+import { isSettled } from './own-key.ts';
 import { FUTURE_ROUNDS, PAST_ROUNDS } from './rounds.ts';
 import { type ConsensusState, placeOf } from './state.ts';
 import { NIL, PREVOTE, type Proof, type Vote } from './votes.ts';
@@ -35,7 +36,7 @@ export function judgeVote(state: ConsensusState, vote: Vote): Intake {
   if (height > state.height) return judgeEarly(state, vote);
   if (member === state.self) {
     const own = state.own.get(placeOf(round, kind));
-    return own === cut || (state.recovered?.height ?? 0) > height ? 'known' : 'own';
+    return own === cut || (state.recovered?.height ?? 0) > height || isSettled(state, height) ? 'known' : 'own';
   }
   const seen = state.memberRounds[member] as number;
   if (round > state.round + FUTURE_ROUNDS) {
@@ -52,7 +53,8 @@ export function judgeVote(state: ConsensusState, vote: Vote): Intake {
 function judgeEarly(state: ConsensusState, vote: Vote): Intake {
   if (vote.height > state.height + 1) return 'far';
   // A node whose store is behind its log made votes of heights that it has yet to reach.
-  if (vote.member === state.self) return (state.recovered?.height ?? 0) >= vote.height ? 'known' : 'own';
+  if (vote.member === state.self)
+    return (state.recovered?.height ?? 0) >= vote.height || isSettled(state, vote.height) ? 'known' : 'own';
   if (vote.round >= EARLY_ROUNDS) return 'far';
   return state.early.has(earlyKey(vote)) ? 'known' : 'wanted';
 }

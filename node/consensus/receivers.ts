@@ -1,9 +1,23 @@
-/** Which neighbours a message goes to. */
-import type { Peer, Receiver } from './effects.ts';
+/** Which neighbours a message goes to, and which of them speak for members. */
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import type { Committee } from './committee.ts';
+import type { Company, Peer, Receiver } from './effects.ts';
 import type { Transport } from './transport.ts';
 
 /** Neighbours that are told at once what this node holds. */
 const SOME = 3;
+
+/** A key that has no seat speaks for nobody. */
+export function companyOf(keys: readonly (Bytes | undefined)[], committee: Committee): Company {
+  const members: number[] = [];
+  let named = 0;
+  for (const key of keys) {
+    const member = key && committee.members.findIndex(({ publicKey }) => equalBytes(publicKey, key));
+    if (member === undefined) named++;
+    else if (member >= 0) members.push(member);
+  }
+  return { members, named };
+}
 
 export class Receivers {
   /** Where each member's messages last came from. */
@@ -22,11 +36,13 @@ export class Receivers {
   of(to: Receiver, transport: Pick<Transport, 'peers' | 'known'>): readonly Peer[] {
     if (typeof to === 'object' && 'peer' in to) return [to.peer];
     const peers = transport.peers();
-    if (to === 'all' || peers.length === 0) return peers;
+    if (peers.length === 0) return peers;
+    const known = transport.known();
+    // Members first: strangers take what is left of the line.
+    if (to === 'all') return [...known, ...peers.filter((peer) => !known.includes(peer))];
     const bringer = typeof to === 'object' ? this.#members.get(to.member) : undefined;
     if (bringer !== undefined && peers.includes(bringer)) return [bringer];
     // Strangers, however many, must not stand between this node and those who answer.
-    const known = transport.known();
     const asked = known.length > 0 ? known : peers;
     this.#turn += SOME;
     const count = Math.min(SOME, asked.length);

@@ -5,6 +5,7 @@
 import type { Effect, Proposal, Unsigned } from './effects.ts';
 import { hasSigners, lastProof } from './last-cut.ts';
 import { isListening } from './listening.ts';
+import { isBarred, signsFirst } from './own-key.ts';
 import type { Rules } from './rules.ts';
 import { type ConsensusState, placeOf, type Round, roundOf, type Step, type Value } from './state.ts';
 import { type CutName, NIL, PRECOMMIT, PREVOTE, type VoteKind } from './votes.ts';
@@ -164,7 +165,8 @@ export function vote(state: ConsensusState, kind: VoteKind, cut: CutName, out: E
 
 /** Rule 11: at or below what was signed last nothing new is signed. */
 function maySign(state: ConsensusState, place: number): boolean {
-  if (state.self < 0 || state.stopped || isListening(state) || place <= state.signedPlace) return false;
+  if (state.self < 0 || state.stopped || isListening(state) || isBarred(state)) return false;
+  if (place <= state.signedPlace) return false;
   return state.recovered === undefined || state.recovered.height <= state.height;
 }
 
@@ -172,6 +174,7 @@ function request(state: ConsensusState, place: number, cut: CutName, message: Un
   if (!maySign(state, place)) return;
   state.signedPlace = place;
   state.listening = undefined;
+  signsFirst(state);
   state.own.set(place, cut);
   out.push({ do: 'sign', message });
 }

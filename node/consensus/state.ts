@@ -1,6 +1,7 @@
 /** The state of a member in one height: all that the engine knows. It changes in place, and only by `step` (engine.ts). */
 import type { Committee } from './committee.ts';
 import type { Peer, Proposal, Recovered } from './effects.ts';
+import { newOwnKey } from './own-key.ts';
 import { type CutName, emptyTally, NIL, type Tally, type Vote } from './votes.ts';
 
 /** `new`: votes are collected, the time of the first round has not come. */
@@ -36,12 +37,20 @@ export type LastCut = {
 export type Listening = {
   /** The last height of its log. */
   readonly logHeight: number;
-  /** The height at which it began to listen: what its key signed at a later one it signed elsewhere. */
-  readonly since: number;
-  /** How long it still listens; 0 where it need not. */
+  /** How long it still listens, in parts of a tick; 0 where it need not. */
   ticks: number;
   /** The time of the height came meanwhile. */
   begins: boolean;
+};
+
+/** What this process knows of the votes of its key (own-key.ts). It stays from height to height. */
+export type OwnKey = {
+  /** This height and later ones began after the process did. */
+  newFrom: number;
+  /** From this height on whatever the key signed is in the log or was made here. */
+  ownFrom: number;
+  /** Up to this height nothing is signed: the key voted there, and the log does not say so. */
+  barred: number;
 };
 
 export type ConsensusState = {
@@ -81,6 +90,7 @@ export type ConsensusState = {
   stopped: boolean;
   /** Until the first signature, or until it has listened. */
   listening: Listening | undefined;
+  ownKey: OwnKey;
   /** Answers given to each neighbour since the last tick. */
   answered: Map<Peer, number>;
   /** Where the member stood at the last tick. */
@@ -121,6 +131,7 @@ export function createState(
     recovered,
     stopped: false,
     listening: undefined,
+    ownKey: newOwnKey(),
     answered: new Map(),
     tickPlace: '',
     wantCut: NIL,

@@ -53,6 +53,13 @@ export type LinkSettings = {
   readonly limits: LinkLimits;
 };
 
+export type Restriction = {
+  readonly reading: readonly ReadingAllowance[];
+  readonly queuedBytes: number;
+  /** Whether there is room for so many bytes more; they are counted where there is. */
+  readonly maySend: (bytes: number) => boolean;
+};
+
 export class TcpLink {
   readonly #socket: Socket;
   readonly #settings: LinkSettings;
@@ -63,6 +70,7 @@ export class TcpLink {
   readonly #own: ReadingAllowance;
   #allowances: readonly ReadingAllowance[];
   #queuedBytes: number;
+  #maySend: Restriction['maySend'] = () => true;
   #resume: NodeJS.Timeout | undefined;
   #other: Hello | undefined;
   #isReady = false;
@@ -92,15 +100,21 @@ export class TcpLink {
     socket.write(frameBytes(encodeHello(own)));
   }
 
-  /** For one that nobody knows: less is read from it, within what all such ones have together, and less waits for it. */
-  restrict(more: readonly ReadingAllowance[], queuedBytes: number): void {
-    this.#allowances = [this.#own, ...more];
+  /** Random bytes of the other process, as it says. */
+  get instance(): Bytes | undefined {
+    return this.#other?.instance;
+  }
+
+  /** For one that nobody knows: less is read from it and sent to it, within what all such ones have together, and less waits for it. */
+  restrict({ reading, queuedBytes, maySend }: Restriction): void {
+    this.#allowances = [this.#own, ...reading];
     this.#queuedBytes = Math.min(queuedBytes, this.#settings.limits.queuedBytes);
+    this.#maySend = maySend;
   }
 
   /** It has proven itself since. */
   release(): void {
-    this.restrict([], this.#settings.limits.queuedBytes);
+    this.restrict({ reading: [], queuedBytes: this.#settings.limits.queuedBytes, maySend: () => true });
   }
 
   send(bytes: Bytes): void {
@@ -110,6 +124,7 @@ export class TcpLink {
       this.#fullSince ??= this.#steady();
       return;
     }
+    if (!this.#maySend(bytes.length)) return;
     this.#socket.write(frameBytes(bytes));
   }
 

@@ -44,6 +44,11 @@ const STRANGERS = {
   bytes: { perSecond: 16 * 1024 * 1024, burst: 80 * 1024 * 1024 },
   messages: { perSecond: 2_000, burst: 8_000 },
 };
+/** What is sent to strangers of one address, and to all together; what comes beyond it is lost, as on any line that is full. The rest of the line is the members'. A node that must not miss anything is a neighbour that the operator names. */
+export const SENT_TO_STRANGERS = {
+  ofOneAddress: { perSecond: 2 * 1024 * 1024, burst: 16 * 1024 * 1024 },
+  together: { perSecond: 4 * 1024 * 1024, burst: 32 * 1024 * 1024 },
+} as const;
 
 export type TcpSettings = {
   readonly chainId: Bytes;
@@ -75,6 +80,7 @@ type Link = {
   /** Of a key that is not, or not yet, known to be a member's. */
   claim?: Claim | undefined;
   member?: string | undefined;
+  key?: Bytes | undefined;
 };
 
 export class TcpTransport implements Transport {
@@ -88,6 +94,9 @@ export class TcpTransport implements Transport {
   /** Addresses of neighbours that the operator named: those given as such, and what names led to. */
   readonly #named = new Map<ListenAddress, string>();
   readonly #strangers: ReadingAllowance;
+  /** Bytes that strangers may still be sent. */
+  readonly #told = new BoundedMap<string, Bucket>(MAX_COUNTED);
+  #toldAll: Bucket;
   readonly #retries = new Set<NodeJS.Timeout>();
   readonly #dialling = new Set<Socket>();
   readonly #servers: Server[] = [];
@@ -103,6 +112,7 @@ export class TcpTransport implements Transport {
     this.#isNear = dependencies.isNear ?? isLoopback;
     const now = dependencies.steady();
     this.#checks = fullBucket(CHECKS, now);
+    this.#toldAll = fullBucket(SENT_TO_STRANGERS.together, now);
     this.#strangers = new ReadingAllowance(STRANGERS.bytes, STRANGERS.messages, now);
     for (const neighbour of settings.neighbours)
       if (isIP(neighbour.host) !== 0) this.#named.set(neighbour, clientKey(neighbour.host));
@@ -145,6 +155,24 @@ export class TcpTransport implements Transport {
     return [...this.#links]
       .filter(([, { isReady, isInbound, standing }]) => isReady && (!isInbound || standing !== 'stranger'))
       .map(([peer]) => peer);
+  }
+
+  placeOf(peer: Peer): string {
+    return clientKey(this.#links.get(peer)?.address ?? String(peer).replace(/#\d+$/, ''));
+  }
+
+  company(): readonly (Bytes | undefined)[] {
+    const keys = new Map<string, Bytes | undefined>();
+    const proven = new Set<string>();
+    for (const peer of this.known()) {
+      const { link, member, key } = this.#links.get(peer) as Link;
+      const instance = nameOf(link.instance as Bytes);
+      if (member !== undefined) proven.add(instance);
+      keys.set(member ?? instance, key);
+    }
+    // Two nodes that dial each other have two connections, and one of them proves nothing.
+    for (const instance of proven) keys.delete(instance);
+    return [...keys.values()];
   }
 
   send(peer: Peer, bytes: Bytes): void {
@@ -251,7 +279,8 @@ export class TcpTransport implements Transport {
       return false;
     }
     const [address, isNear] = [clientKey(known.address), this.#isNear(known.address)];
-    const member = verdict === 'true' ? nameOf((claim as Claim).identity.publicKey) : undefined;
+    const key = verdict === 'true' ? (claim as Claim).identity.publicKey : undefined;
+    const member = key && nameOf(key);
     const places = this.#places(peer);
     const isNamed =
       !isNear &&
@@ -263,12 +292,27 @@ export class TcpTransport implements Transport {
       known.link.end('there is no place');
       return false;
     }
-    Object.assign(known, { standing, member, claim: verdict === 'unknown' ? claim : undefined });
+    Object.assign(known, { standing, member, key, claim: verdict === 'unknown' ? claim : undefined });
     if (standing === 'stranger') {
       const own = new ReadingAllowance(STRANGER.bytes, STRANGER.messages, this.#with.steady());
-      known.link.restrict([own, this.#strangers], STRANGER.queuedBytes);
+      known.link.restrict({
+        reading: [own, this.#strangers],
+        queuedBytes: STRANGER.queuedBytes,
+        maySend: (bytes) => this.#mayTell(address, bytes),
+      });
     }
     if (found.evict !== undefined) this.#links.get(found.evict)?.link.end('another has its place');
+    return true;
+  }
+
+  #mayTell(address: string, bytes: number): boolean {
+    const { ofOneAddress, together } = SENT_TO_STRANGERS;
+    const now = this.#with.steady();
+    const own = take(this.#told.get(address) ?? fullBucket(ofOneAddress, now), ofOneAddress, now, bytes);
+    const all = take(this.#toldAll, together, now, bytes);
+    if (own === undefined || all === undefined) return false;
+    this.#told.set(address, own);
+    this.#toldAll = all;
     return true;
   }
 

@@ -31,7 +31,7 @@ export class TraceRecorder {
 }
 
 function startOf(state: ConsensusState): TraceStart {
-  const { height, committee, self, last, recovered, listening } = state;
+  const { height, committee, self, last, recovered, listening, ownKey } = state;
   const proof = lastProof(state);
   return {
     height,
@@ -40,6 +40,7 @@ function startOf(state: ConsensusState): TraceStart {
     ...(last !== undefined && proof !== undefined && { last: { proof, committee: last.committee } }),
     ...(recovered && { recovered }),
     ...(listening && { listening: { ...listening } }),
+    ownKey: { ...ownKey },
   };
 }
 

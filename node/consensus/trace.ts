@@ -9,7 +9,7 @@ import { step } from './engine.ts';
 import { lastCutOf } from './last-cut.ts';
 import { openState } from './recovery.ts';
 import { RULES, type Rules } from './rules.ts';
-import type { ConsensusState, Listening } from './state.ts';
+import type { ConsensusState, Listening, OwnKey } from './state.ts';
 import type { Proof } from './votes.ts';
 
 const FORMAT = 'svc-consensus-trace-1';
@@ -23,6 +23,7 @@ export type TraceStart = {
   /** What the log held. */
   readonly recovered?: Recovered;
   readonly listening?: Listening;
+  readonly ownKey?: OwnKey;
 };
 
 const CUT_FIELDS = new Set(['cut', 'wantCut', 'locked', 'valid']);
@@ -65,5 +66,6 @@ export function replay(text: string, rules: Rules = RULES): { state: ConsensusSt
   const { height, committee, self, last, recovered } = start;
   const state = openState(height, committee, self, last && lastCutOf(last.proof, last.committee), recovered, rules);
   if (start.listening !== undefined) state.listening = { ...start.listening };
+  if (start.ownKey !== undefined) state.ownKey = { ...start.ownKey };
   return { state, effects: events.map((event) => step(state, event, rules)) };
 }

@@ -16,6 +16,10 @@ export interface Transport {
   peers(): readonly Peer[];
   /** Those of them that the operator named or that proved to be members; strangers are not asked for anything while there are such. */
   known(): readonly Peer[];
+  /** Where a neighbour is, as limits count it: its address, or the network of one customer. */
+  placeOf(peer: Peer): string;
+  /** Each program among those once: the consensus key that it proved, or undefined where only the operator speaks for it. */
+  company(): readonly (Bytes | undefined)[];
   /** Never waits. A message for a neighbour that is gone or does not read is lost. */
   send(peer: Peer, bytes: Bytes): void;
   /** The neighbour broke a rule. */

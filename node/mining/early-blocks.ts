@@ -1,6 +1,7 @@
 /**
  * Blocks of neighbours that came before what they stand on: a parent that is still on its way, or a cut that this node has not finished. They are no worse for it, and without them all blocks built
- * on them would be lost too. They are kept until what is missing is here. They were not hashed, so anybody can make such: they are bounded, and the neighbour that fills most of the room gives way.
+ * on them would be lost too. They are kept until what is missing is here. They were not hashed, so anybody can make such: they are bounded. Strangers
+ * give way before neighbours that are known, and among either the sender that takes most of what has run out, places or bytes.
  */
 import { decodeBody } from '../../protocol/body.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -23,20 +24,34 @@ export const EARLY_LIMITS = {
 } as const;
 
 export type EarlyBlock<P> = { readonly from: P; readonly header: Bytes; readonly body: Bytes };
-type Kept<P> = EarlyBlock<P> & { readonly anchorHeight: number; readonly missing: Set<string>; tries: number };
+type Kept<P> = EarlyBlock<P> & {
+  readonly sender: Sender;
+  readonly anchorHeight: number;
+  readonly missing: Set<string>;
+  tries: number;
+};
 
-export type EarlyBlocksDependencies = {
+/** Who a neighbour is. */
+export type Sender = {
+  /** All connections of one sender have the same. */
+  readonly name: string;
+  readonly isStranger: boolean;
+};
+
+export type EarlyBlocksDependencies<P> = {
   isKnown(id: Bytes): boolean;
   headHeight(): number;
+  /** A neighbour that has left may be anybody. */
+  senderOf(from: P): Sender;
 };
 
 export class EarlyBlocks<P> {
-  readonly #with: EarlyBlocksDependencies;
+  readonly #with: EarlyBlocksDependencies<P>;
   readonly #kept = new Map<string, Kept<P>>();
   readonly #tries = new Map<string, number>();
   #bytes = 0;
 
-  constructor(dependencies: EarlyBlocksDependencies) {
+  constructor(dependencies: EarlyBlocksDependencies<P>) {
     this.#with = dependencies;
   }
 
@@ -49,12 +64,13 @@ export class EarlyBlocks<P> {
     const name = nameOf(blockId(header));
     const tries = (this.#tries.get(name) ?? 0) + 1;
     const read = parentsOf(header, body);
-    const { isKnown, headHeight } = this.#with;
+    const { isKnown, headHeight, senderOf } = this.#with;
     if (read === undefined || tries > EARLY_LIMITS.tries || this.#kept.has(name)) return undefined;
     const { anchorHeight, parents } = read;
     if (anchorHeight > headHeight() + EARLY_LIMITS.cutsAhead || isOver(anchorHeight, headHeight())) return undefined;
     const missing = parents.filter((parent) => !isKnown(parent));
-    const kept = { from, header, body, anchorHeight, missing: new Set(missing.map(nameOf)), tries };
+    const sender = senderOf(from);
+    const kept = { from, sender, header, body, anchorHeight, missing: new Set(missing.map(nameOf)), tries };
     this.#kept.set(name, kept);
     this.#bytes += body.length;
     this.#makeRoom();
@@ -92,14 +108,26 @@ export class EarlyBlocks<P> {
   }
 
   #makeRoom(): void {
-    while (this.#kept.size > EARLY_LIMITS.blocks || this.#bytes > EARLY_LIMITS.bytes) {
-      const held = new Map<P, number>();
-      for (const { from, body } of this.#kept.values()) held.set(from, (held.get(from) ?? 0) + body.length + 1);
-      const most = Math.max(...held.values());
-      const oldest = [...this.#kept].find(([, { from }]) => held.get(from) === most);
-      if (oldest === undefined) return;
-      this.#remove(oldest[0]);
+    for (;;) {
+      const isCrowded = this.#kept.size > EARLY_LIMITS.blocks;
+      if (!isCrowded && this.#bytes <= EARLY_LIMITS.bytes) return;
+      this.#remove(this.#gives(isCrowded));
     }
+  }
+
+  /** The oldest block of whoever takes most of what has run out. */
+  #gives(isCrowded: boolean): string {
+    const hasStrangers = [...this.#kept.values()].some(({ sender }) => sender.isStranger);
+    const held = new Map<string, { amount: number; oldest: string }>();
+    let most: { amount: number; oldest: string } | undefined;
+    for (const [name, { sender, body }] of this.#kept) {
+      if (sender.isStranger !== hasStrangers) continue;
+      const share = held.get(sender.name) ?? { amount: 0, oldest: name };
+      share.amount += isCrowded ? 1 : body.length;
+      held.set(sender.name, share);
+      if (most === undefined || share.amount > most.amount) most = share;
+    }
+    return (most as { oldest: string }).oldest;
   }
 }
 

@@ -16,7 +16,7 @@ import {
   identityMessage,
   readHello,
 } from '../../node/consensus/tcp-frames.ts';
-import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
+import { SENT_TO_STRANGERS, TcpTransport } from '../../node/consensus/tcp-transport.ts';
 import { developmentKey, validatorName } from '../../node/development.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
 import { type Bytes, concat } from '../../protocol/bytes.ts';
@@ -242,6 +242,38 @@ test('strangers that flood leave the members’ messages their way', async () =>
   await until(() => node.heard.filter((message) => message.peer === peer).length === 100);
   // Members have 80 MiB at once, all strangers together no more than that.
   expect(node.heard.length).toBeLessThan(100_000);
+});
+
+test('strangers that take all that is sent to them have a bounded part of the line; a member gets everything', async () => {
+  const node = await open([], undefined, true);
+  const validator = await open([node.address], member);
+  await until(() => node.transport.known().length === 1);
+  const began = steadyMillis();
+  const took: number[] = [];
+  for (let i = 0; i < 12; i++) {
+    took.push(0);
+    // The last three share an address.
+    stranger(node.address.port, follower(i), `127.0.0.${20 + Math.min(i, 9)}`).on('data', (piece) => {
+      took[i] = (took[i] as number) + piece.length;
+    });
+  }
+  await until(() => node.joined.length === 13);
+  const message = new Uint8Array(400_000).fill(1);
+  const rounds = 60;
+  for (let round = 1; round <= rounds; round++) {
+    for (const peer of node.transport.peers()) node.transport.send(peer, message);
+    await until(() => validator.heard.length === round);
+  }
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  const seconds = (steadyMillis() - began) / 1_000;
+  const { together, ofOneAddress } = SENT_TO_STRANGERS;
+  const bound = ({ burst, perSecond }: typeof together | typeof ofOneAddress) => burst + perSecond * seconds + 100_000;
+  const sum = (amounts: readonly number[]) => amounts.reduce((total, amount) => total + amount, 0);
+  expect(sum(took)).toBeLessThan(bound(together));
+  expect(Math.max(sum(took.slice(9)), ...took)).toBeLessThan(bound(ofOneAddress));
+  // Nobody lost its connection for it, and what there is goes to several.
+  expect(node.left).toEqual([]);
+  expect(took.filter((bytes) => bytes > 1_000_000).length).toBeGreaterThan(1);
 });
 
 test('places: whatever comes, members and named addresses keep theirs, and no count is exceeded', () => {

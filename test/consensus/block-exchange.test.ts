@@ -41,6 +41,8 @@ beforeEach(() => {
     } as never,
     transport: {
       start: () => undefined,
+      company: () => [],
+    placeOf: String,
       known: () => ['a', 'b', 'c'],
       peers: () => ['a', 'b', 'c'],
       send: (to, bytes) => {

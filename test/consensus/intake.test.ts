@@ -1,14 +1,16 @@
 /** What is sent to a member in bad faith: strangers, other heights and rounds, floods, its own key elsewhere (consensus rules 10, 13, 14 and 16). */
 import { expect, test } from 'vitest';
 import { ANSWERS_PER_TICK } from '../../node/consensus/anti-entropy.ts';
+import type { Company } from '../../node/consensus/effects.ts';
 import { judgeProof, judgeProposal, judgeVote } from '../../node/consensus/intake.ts';
-import { LISTEN_TICKS } from '../../node/consensus/listening.ts';
+import { LISTEN_TICKS, SLOW_TICKS } from '../../node/consensus/listening.ts';
 import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/votes.ts';
-import { BenchMember, cutNamed, follower, HEIGHT, proposal, vote } from './bench-member.ts';
+import { BenchMember, committeeOf, cutNamed, follower, HEIGHT, proposal, SIGNATURE, vote } from './bench-member.ts';
 
 const A = cutNamed('a');
 const B = cutNamed('b');
 const self = follower(2);
+const nobody = { members: [], named: 0 };
 const [one, two] = [0, 1, 2, 3].filter((member) => member !== self) as [number, number];
 
 test('votes are refused before their signature is looked at', () => {
@@ -84,6 +86,7 @@ test('a member whose log says nothing of the height listens first: it signs noth
   known.timeout('propose', 0);
   expect(known.signed).toEqual([[0, PREVOTE, NIL]]);
   const twin = start(HEIGHT - 2);
+  twin.state.ownKey.newFrom = HEIGHT;
   twin.timeout('propose', 0);
   twin.votes(PREVOTE, 0, A, one);
   twin.votes(PREVOTE, 0, A, self);
@@ -93,7 +96,7 @@ test('a member whose log says nothing of the height listens first: it signs noth
   expect(twin.signed).toEqual([]);
   // Nobody there: it goes on listening. Then it has its place in the round where the others are.
   const alone = start(-1);
-  for (let tick = 0; tick < 100; tick++) alone.feed({ type: 'tick', alone: true });
+  for (let tick = 0; tick < 100; tick++) alone.feed({ type: 'tick', company: nobody });
   expect(alone.state.step).toBe('new');
   alone.votes(PREVOTE, 3, NIL, one, two);
   for (let tick = 0; tick < LISTEN_TICKS; tick++) alone.feed({ type: 'tick' });
@@ -104,8 +107,97 @@ test('a member whose log says nothing of the height listens first: it signs noth
 
 test('a member that is alone the quorum hears nobody and signs all the same', () => {
   const member = new BenchMember(0, 1, undefined, -1);
-  for (let tick = 0; tick < LISTEN_TICKS; tick++) member.feed({ type: 'tick', alone: true });
+  for (let tick = 0; tick < LISTEN_TICKS; tick++) member.feed({ type: 'tick', company: nobody });
   expect(member.effect('build').length).toBe(1);
+});
+
+test('who is there decides how long it listens: more than a third of the stake, by key, by name or by what they sent; fewer take eight times as long, and its own key is nobody', () => {
+  const ticksOf = (company: Company, heard: readonly number[] = []): number => {
+    const member = new BenchMember(self, 4, undefined, -1);
+    member.votes(PREVOTE, 0, A, ...heard);
+    let ticks = 0;
+    for (; member.state.listening !== undefined && ticks < 1_000; ticks++) member.feed({ type: 'tick', company });
+    return ticks;
+  };
+  expect(ticksOf({ members: [one, two], named: 0 })).toBe(LISTEN_TICKS);
+  expect(ticksOf({ members: [], named: 2 })).toBe(LISTEN_TICKS);
+  expect(ticksOf({ members: [one], named: 1 })).toBe(LISTEN_TICKS);
+  expect(ticksOf({ members: [one], named: 0 }, [two])).toBe(LISTEN_TICKS);
+  expect(ticksOf({ members: [one], named: 0 }, [one])).toBe(LISTEN_TICKS * SLOW_TICKS);
+  expect(ticksOf({ members: [one, one], named: 0 })).toBe(LISTEN_TICKS * SLOW_TICKS);
+  expect(ticksOf({ members: [], named: 1 })).toBe(LISTEN_TICKS * SLOW_TICKS);
+  // Whatever strangers bring, nobody is there.
+  expect(ticksOf(nobody, [one, two])).toBe(1_000);
+  expect(ticksOf({ members: [self, self], named: 0 }, [one, two])).toBe(1_000);
+});
+
+test('a member that lost its log and is sent votes of its own key signs nothing at their height, and goes on at the next', () => {
+  const committee = committeeOf(4);
+  const listen = (member: BenchMember) => {
+    for (let tick = 0; tick < LISTEN_TICKS; tick++) member.feed({ type: 'tick' });
+  };
+  const lost = new BenchMember(self, 4, undefined, -1);
+  lost.votes(PREVOTE, 0, A, self);
+  expect([lost.effect('stop'), lost.effect('bar').length]).toEqual([[], 1]);
+  // Once is enough: the same again, and others of that height, are not even checked.
+  expect(judgeVote(lost.state, vote(PRECOMMIT, 5, self, B))).toBe('known');
+  listen(lost);
+  lost.timeout('propose', 0);
+  lost.votes(PREVOTE, 0, A, one, two);
+  expect([lost.signed, lost.state.stopped]).toEqual([[], false]);
+  lost.feed({ type: 'height', height: HEIGHT + 1, committee, self });
+  lost.feed({ type: 'begin' });
+  listen(lost);
+  lost.feed({ type: 'timeout', kind: 'propose', height: HEIGHT + 1, round: 0 });
+  expect(lost.signed).toEqual([[0, PREVOTE, NIL]]);
+  // Now it knows all that its key signs: this one was made elsewhere.
+  lost.feed({ type: 'vote', vote: vote(PREVOTE, 3, self, A, HEIGHT + 2) });
+  expect(lost.effect('stop')).toMatchObject([{ reason: 'key_runs_twice' }]);
+});
+
+test('an old vote that comes after the first signature, before it is out or inside a polka: nothing more leaves at that height', () => {
+  const begun = () => {
+    const member = new BenchMember(self, 4, undefined, -1);
+    for (let tick = 0; tick < LISTEN_TICKS; tick++) member.feed({ type: 'tick' });
+    member.timeout('propose', 0);
+    expect(member.signed).toEqual([[0, PREVOTE, NIL]]);
+    return member;
+  };
+  const late = begun();
+  late.votes(PRECOMMIT, 0, A, self);
+  late.votes(PREVOTE, 0, NIL, one, two);
+  late.timeout('precommit', 0);
+  late.timeout('propose', 1);
+  expect([late.signed.length, late.state.stopped]).toEqual([1, false]);
+  const proven = begun();
+  const votes = [self, one, two].sort().map((other) => vote(PREVOTE, 0, other, A));
+  proven.feed({ type: 'proof', proof: { kind: PREVOTE, height: HEIGHT, round: 0, cut: A, votes } });
+  expect([proven.effect('bar').length, proven.signed.length]).toEqual([1, 1]);
+  // Asked for and not yet signed when the old one came.
+  const pending = new BenchMember(self, 4, undefined, -1);
+  for (let tick = 0; tick < LISTEN_TICKS; tick++) pending.feed({ type: 'tick' });
+  const message = { type: 'vote', vote: vote(PREVOTE, 0, self, NIL) } as const;
+  pending.state.own.set(1, NIL);
+  pending.votes(PREVOTE, 0, A, self);
+  expect(pending.feed({ type: 'signed', message, signature: SIGNATURE })).toEqual([]);
+});
+
+test('a final cut with a vote of its own key: of before it began it is its own, of later it was made elsewhere', () => {
+  const committee = committeeOf(4);
+  const votes = [0, 1, 2, 3].map((member) => vote(PRECOMMIT, 0, member, A));
+  const finalized = {
+    proof: { kind: PRECOMMIT, height: HEIGHT, round: 0, cut: A, votes },
+    proposal: proposal(0, A),
+  } as const;
+  const old = new BenchMember(self, 4, undefined, -1);
+  old.feed({ type: 'finalized', finalized });
+  expect([old.effect('decide').length, old.state.stopped, old.effect('bar')]).toEqual([1, false, []]);
+  old.feed({ type: 'height', height: HEIGHT + 1, committee, self });
+  expect(old.state.stopped).toBe(false);
+  const twin = new BenchMember(self, 4, undefined, -1);
+  twin.state.ownKey.newFrom = HEIGHT;
+  twin.feed({ type: 'finalized', finalized });
+  expect([twin.effect('decide').length, twin.state.stopped]).toEqual([1, true]);
 });
 
 test('a neighbour that asks without end is answered a few times a tick', () => {

@@ -23,6 +23,8 @@ export class MemoryNetwork {
       },
       peers,
       known: peers,
+      placeOf: (peer) => String(peer),
+      company: () => peers().map(() => undefined),
       send: (to, bytes) => this.carry(name, to, bytes),
       drop: (peer, reason) => void this.dropped.push({ by: name, peer, reason }),
       close: async () => {

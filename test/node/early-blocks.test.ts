@@ -17,6 +17,8 @@ beforeEach(() => {
   blocks = new EarlyBlocks({
     isKnown: (id) => known.has(Buffer.from(id).toString('hex')),
     headHeight: () => head,
+    // 'stranger:place:connection', or the name of a neighbour that is known.
+    senderOf: (from) => ({ name: from.split(':').slice(0, 2).join(':'), isStranger: from.startsWith('stranger:') }),
   });
 });
 
@@ -32,7 +34,8 @@ function blockOf(
     parents,
     payout: new Uint8Array(49),
     extranonce: new Uint8Array(4),
-    transactions: transactionBytes === 0 ? [] : [new Uint8Array(transactionBytes)],
+    // A transaction has at most 65,000 bytes.
+    transactions: Array.from({ length: transactionBytes / 50_000 }, () => new Uint8Array(50_000)),
   };
   const zero = new Uint8Array(48);
   const header = encodeHeader({
@@ -94,9 +97,41 @@ test('a neighbour that fills the room pushes out its own blocks, not those of ot
   expect(blocks.size).toBe(EARLY_LIMITS.blocks);
   for (let i = 0; i < 200; i++) blocks.keep(blockOf('large', [idOf(3)], HEAD, 1_000_000));
   expect(blocks.arrived(idOf(1))).toMatchObject([{ from: 'honest' }]);
-  expect(blocks.arrived(idOf(3)).reduce((sum, { body }) => sum + body.length, 0)).toBeLessThanOrEqual(
-    EARLY_LIMITS.bytes,
-  );
+  const large = blocks.arrived(idOf(3)).reduce((sum, { body }) => sum + body.length, 0);
+  expect(large).toBeGreaterThan(EARLY_LIMITS.bytes / 2);
+  expect(large).toBeLessThanOrEqual(EARLY_LIMITS.bytes);
   // Bytes that are no body are not kept.
   expect(blocks.keep({ ...blockOf('a', []), body: new Uint8Array(3) })).toBeUndefined();
+});
+
+test('the limit that was reached decides who gives way: small blocks without number, then large ones', () => {
+  for (const one of ['honest', 'stranger:honest:1']) {
+    const at = one === 'honest' ? 1 : 4;
+    // Few blocks of many bytes: less than its share of places, more of bytes.
+    for (let i = 0; i < 4; i++) blocks.keep(blockOf(one, [idOf(at)], HEAD, 1_000_000));
+    for (let i = 0; i < 2 * EARLY_LIMITS.blocks; i++) blocks.keep(blockOf('stranger:flood:1', [idOf(2)]));
+    expect(blocks.arrived(idOf(at)).length).toBe(4);
+    // Many small ones: more than its share of places, few bytes.
+    for (let i = 0; i < 100; i++) blocks.keep(blockOf(one, [idOf(at)]));
+    for (let i = 0; i < 100; i++) blocks.keep(blockOf('stranger:large:1', [idOf(3)], HEAD, 1_000_000));
+    expect(blocks.arrived(idOf(at)).length).toBe(100);
+    blocks.arrived(idOf(2));
+    blocks.arrived(idOf(3));
+  }
+});
+
+test('strangers give way before neighbours that are known, and many connections from one place are one sender', () => {
+  for (let i = 0; i < 300; i++) blocks.keep(blockOf('member', [idOf(1)]));
+  for (let i = 0; i < 10; i++) blocks.keep(blockOf('stranger:alone:1', [idOf(2)]));
+  // Each of the connections has less than anybody else.
+  for (let i = 0; i < 2_000; i++) blocks.keep(blockOf(`stranger:crowd:${i}`, [idOf(3)]));
+  expect(blocks.size).toBe(EARLY_LIMITS.blocks);
+  expect(blocks.arrived(idOf(1)).length).toBe(300);
+  expect(blocks.arrived(idOf(2)).length).toBe(10);
+  // A member that fills the room pushes out strangers first, then its own.
+  blocks.keep(blockOf('other', [idOf(4)]));
+  for (let i = 0; i < 2_000; i++) blocks.keep(blockOf('member', [idOf(1)]));
+  expect(blocks.arrived(idOf(3)).length).toBe(0);
+  expect(blocks.arrived(idOf(4)).length).toBe(1);
+  expect(blocks.arrived(idOf(1)).length).toBe(EARLY_LIMITS.blocks - 1);
 });
