@@ -42,7 +42,7 @@ beforeEach(() => {
     transport: {
       start: () => undefined,
       company: () => [],
-    placeOf: String,
+      placeOf: String,
       known: () => ['a', 'b', 'c'],
       peers: () => ['a', 'b', 'c'],
       send: (to, bytes) => {

@@ -49,6 +49,12 @@ export class Liar {
     const { committee, seats } = seatOf(scenario, height);
     const member = seats.indexOf(this.number);
     if (member < 0) return;
+    if (this.#strategy === 'deserting') {
+      if (world.now >= scenario.chaosMillis || !this.#once(`${height}/${round}`)) return;
+      for (const kind of [PREVOTE, PRECOMMIT] as const)
+        for (let node = 0; node < scenario.nodes; node++) this.#vote(node, kind, height, round, NIL, member);
+      return;
+    }
     if (this.#strategy === 'junk') {
       if (world.chance(0.3)) this.#junk(height, round, member);
       return;

@@ -31,6 +31,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   'a quorum of more than half': { rules: { isQuorum: (stake, total) => stake * 2n > total }, finds: /certificate/ },
   'old polkas are not taken up again': { rules: { takesReproposals: false }, finds: /no progress/ },
   'votes of rounds that are over do not count': { rules: { looksBack: false }, finds: /no progress/ },
+  'others in a later round are not followed': { rules: { jumps: false }, finds: /no progress/ },
   'nothing is sent again': { rules: { answers: false }, finds: /no progress/ },
 };
 

@@ -104,6 +104,7 @@ export class ValidatorProcesses {
   /** By member, height, round and kind: the cuts that were voted for. */
   readonly votes = new Map<string, Set<string>>();
   readonly #directory: string;
+  readonly #votedAt = new Map<number, number>();
   #found = 0;
   /** Told of every proposal and vote between validators as it passes. */
   watch: ((message: Message) => void) | undefined;
@@ -217,9 +218,15 @@ export class ValidatorProcesses {
     if (message.type !== 'vote') return;
     const { member, height, round, kind, cut } = message.vote;
     const key = `${member}/${height}/${round}/${kind}`;
+    this.#votedAt.set(member, Math.max(height, this.votedAt(member)));
     const cuts = this.votes.get(key);
     if (cuts === undefined) this.votes.set(key, new Set([cut]));
     else cuts.add(cut);
+  }
+
+  /** The newest height for which a member's vote passed. */
+  votedAt(member: number): number {
+    return this.#votedAt.get(member) ?? 0;
   }
 
   /** Those named hear nothing of the others, and these nothing of them. */

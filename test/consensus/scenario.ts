@@ -15,7 +15,8 @@ export const STRATEGIES = [
   'twins',
   'wrecking',
 ] as const;
-export type Strategy = (typeof STRATEGIES)[number];
+/** `deserting` belongs to scenarios of its own (`strandedOf`). */
+export type Strategy = (typeof STRATEGIES)[number] | 'deserting';
 
 export type Scenario = {
   readonly seed: number;
@@ -33,6 +34,8 @@ export type Scenario = {
   readonly partitions: boolean;
   /** Who decides a height first is cut off at once. */
   readonly ambushes: boolean;
+  /** A node that hears nobody until the network heals. */
+  readonly stranded: number | undefined;
   /** The network itself helps one node to decide alone. */
   readonly plots: boolean;
   /** Chance of a crash before each effect. */
@@ -48,6 +51,47 @@ const HOUR = 3_600_000;
 const EPOCHS = 24;
 
 export function scenarioOf(seed: number): Scenario {
+  // Drawn apart: what other seeds mean does not change with it.
+  return randomOf(~seed >>> 0)(16) === 0 ? strandedOf(seed) : mixedOf(seed);
+}
+
+/**
+ * Liveness that rests on line 55 alone. One of four hears nobody; a liar votes for nothing in every round, so that the other two go from round to round, past all that they remember of the first ones; then the liar is gone for good and the
+ * network heals. The three that are left need each other, and nobody can send the one that stayed behind the votes of its round any more.
+ */
+function strandedOf(seed: number): Scenario {
+  const random = randomOf(seed);
+  const [stranded, liar] = shuffled(4, random) as [number, number];
+  const setId = new Uint8Array(48).fill(7);
+  setId.set([seed & 255, (seed >> 8) & 255, (seed >> 16) & 255]);
+  return {
+    seed,
+    nodes: 4,
+    epochCuts: 24,
+    committees: [
+      new Committee(
+        setId,
+        Array.from({ length: 4 }, (_, node) => ({ publicKey: Uint8Array.of(node), stake: 10n })),
+      ),
+    ],
+    seats: [[0, 1, 2, 3]],
+    liars: new Map([[liar, 'deserting']]),
+    mustProgress: true,
+    clocks: Array.from({ length: 4 }, () => random(600) - 300),
+    weather: { loss: evenLoss(0), twice: 0, slowest: 50, stray: 0 },
+    partitions: false,
+    ambushes: false,
+    stranded,
+    plots: false,
+    crashes: 0,
+    diskMillis: 0,
+    executionMillis: 5,
+    chaosMillis: 30_000 + random(20_000),
+    cutsAfter: 2,
+  };
+}
+
+function mixedOf(seed: number): Scenario {
   const random = randomOf(seed);
   const plots = random(10) === 0;
   const nodes = plots ? 4 : 4 + random(random(4) === 0 ? 7 : 3);
@@ -100,6 +144,7 @@ export function scenarioOf(seed: number): Scenario {
         },
     partitions: !isCalm && !plots && random(2) === 0,
     ambushes: plots || (!isCalm && random(3) === 0),
+    stranded: undefined,
     plots,
     crashes: isCalm || random(3) === 0 ? 0 : ([0.002, 0.01, 0.04][random(3)] as number),
     diskMillis: random(4) === 0 ? 30 : 0,
