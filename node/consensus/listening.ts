@@ -7,9 +7,9 @@
  */
 import { equalBytes } from '../../protocol/bytes.ts';
 import type { Company } from './effects.ts';
-import { isFromElsewhere, UNKNOWN_HEIGHT } from './own-key.ts';
+import { isFromElsewhere } from './own-key.ts';
 import type { Rules } from './rules.ts';
-import type { ConsensusState, Listening } from './state.ts';
+import { type ConsensusState, type Listening, UNKNOWN_HEIGHT } from './state.ts';
 import type { Vote } from './votes.ts';
 
 /** Ticks of rule 15 with enough members there: more than three cuts, so that one of them is heard from its beginning to its end. */

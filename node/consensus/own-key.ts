@@ -3,14 +3,8 @@
  * send them again. A vote of a height that began after this process did, or of one that the log covers, was made elsewhere. Of any other nobody can tell: at that height nothing is signed, which is safe in both
  * cases, and the member listens again before it signs at a later one.
  */
-import type { ConsensusState, OwnKey } from './state.ts';
+import { type ConsensusState, UNKNOWN_HEIGHT } from './state.ts';
 import type { Vote } from './votes.ts';
-
-/** No such height is known. A number that text formats have, unlike infinity. */
-export const UNKNOWN_HEIGHT = Number.MAX_SAFE_INTEGER;
-
-/** Of a member that is at work: whatever it did not make was made elsewhere. */
-export const newOwnKey = (): OwnKey => ({ newFrom: UNKNOWN_HEIGHT, ownFrom: 0, barred: -1 });
 
 /** Whether an unknown vote of the own key at this height was surely made by another process. */
 export const isFromElsewhere = ({ ownKey }: ConsensusState, height: number): boolean =>

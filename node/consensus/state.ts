@@ -1,7 +1,6 @@
 /** The state of a member in one height: all that the engine knows. It changes in place, and only by `step` (engine.ts). */
 import type { Committee } from './committee.ts';
 import type { Peer, Proposal, Recovered } from './effects.ts';
-import { newOwnKey } from './own-key.ts';
 import { type CutName, emptyTally, NIL, type Tally, type Vote } from './votes.ts';
 
 /** `new`: votes are collected, the time of the first round has not come. */
@@ -52,6 +51,9 @@ export type OwnKey = {
   /** Up to this height nothing is signed: the key voted there, and the log does not say so. */
   barred: number;
 };
+
+/** No such height is known. A number that text formats have, unlike infinity. */
+export const UNKNOWN_HEIGHT = Number.MAX_SAFE_INTEGER;
 
 export type ConsensusState = {
   height: number;
@@ -131,7 +133,8 @@ export function createState(
     recovered,
     stopped: false,
     listening: undefined,
-    ownKey: newOwnKey(),
+    // Of a member that is at work: whatever it did not make was made elsewhere.
+    ownKey: { newFrom: UNKNOWN_HEIGHT, ownFrom: 0, barred: -1 },
     answered: new Map(),
     tickPlace: '',
     wantCut: NIL,
