@@ -78,7 +78,7 @@ function Page({ place }: { place: Place }) {
 export function App() {
   const place = usePlace();
   const live = useLiveState();
-  const pool = useDocument<PoolDocument>('pool', 300_000);
+  const pool = useDocument<PoolDocument>('pool', 60_000);
   useEffect(() => {
     if (pool.data !== undefined) document.title = pool.data.name;
   }, [pool.data]);
@@ -107,6 +107,16 @@ export function App() {
         {live === 'away' ? (
           <p class="banner" role="status">
             The pool does not answer. What you see may be old; the page reconnects by itself.
+          </p>
+        ) : null}
+        {pool.data === undefined || pool.data.notice === null ? null : (
+          <p class="card" role="status">
+            {pool.data.notice}
+          </p>
+        )}
+        {pool.data?.payouts.paused === true ? (
+          <p class="card warn" role="status">
+            Payouts are paused by the operator. Shares are credited as ever, and what is due is paid when they go on.
           </p>
         ) : null}
         <Page key={place.page} place={place} />

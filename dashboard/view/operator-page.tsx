@@ -1,16 +1,18 @@
 /** The operator's page, behind the token: balance sheet, payout queue and pause, bans, instances, log of what was done. */
 import { useEffect, useState } from 'preact/hooks';
+import type { PoolDocument } from '../../pool/api/documents.ts';
 import type {
   BansDocument,
   InstancesDocument,
   OperatorLogDocument,
   OperatorStatus,
-  PayoutAction,
   QueueDocument,
 } from '../../pool/api/operator-documents.ts';
-import { operate } from '../data/client.ts';
+import { operate, type PoolError } from '../data/client.ts';
+import { useDocument } from '../data/hooks.ts';
 import { ago, coins, count, time } from '../format.ts';
-import { Amount, Identifier, State, Table } from './parts.tsx';
+import { Identifier, Table } from './parts.tsx';
+import { type Act, Queue } from './payout-queue.tsx';
 
 type Everything = {
   readonly status: OperatorStatus;
@@ -18,22 +20,30 @@ type Everything = {
   readonly bans: BansDocument['bans'];
   readonly queue: QueueDocument['payouts'];
   readonly log: OperatorLogDocument['entries'];
+  readonly config: Readonly<Record<string, unknown>>;
 };
 
 async function readAll(token: string): Promise<Everything> {
-  const [status, instances, bans, queue, log] = await Promise.all([
+  const [status, instances, bans, queue, log, config] = await Promise.all([
     operate<OperatorStatus>(token, 'status'),
     operate<InstancesDocument>(token, 'instances'),
     operate<BansDocument>(token, 'bans'),
     operate<QueueDocument>(token, 'queue'),
     operate<OperatorLogDocument>(token, 'log'),
+    operate<{ config: Record<string, unknown> }>(token, 'config'),
   ]);
-  return { status, instances: instances.instances, bans: bans.bans, queue: queue.payouts, log: log.entries };
+  return {
+    status,
+    instances: instances.instances,
+    bans: bans.bans,
+    queue: queue.payouts,
+    log: log.entries,
+    config: config.config,
+  };
 }
 
 export function OperatorPage() {
-  // The token stays in memory: a page reload asks for it again.
-  const [token, setToken] = useState('');
+  const [token, setToken] = useState(keptToken);
   const [typed, setTyped] = useState('');
   if (token === '')
     return (
@@ -43,6 +53,7 @@ export function OperatorPage() {
           class="row"
           onSubmit={(event) => {
             event.preventDefault();
+            keepToken(typed.trim());
             setToken(typed.trim());
           }}
         >
@@ -61,8 +72,38 @@ export function OperatorPage() {
         </form>
       </>
     );
-  return <Desk token={token} onLeave={() => setToken('')} />;
+  const leave = () => {
+    keepToken('');
+    setToken('');
+  };
+  return <Desk token={token} onLeave={leave} />;
 }
+
+const KEPT = 'svc-operator-token';
+
+/** For this tab alone, and gone when it is closed. */
+function keptToken(): string {
+  try {
+    return sessionStorage.getItem(KEPT) ?? '';
+  } catch {
+    return '';
+  }
+}
+
+function keepToken(token: string): void {
+  try {
+    if (token === '') sessionStorage.removeItem(KEPT);
+    else sessionStorage.setItem(KEPT, token);
+  } catch {
+    // Without storage the token is typed again after a reload.
+  }
+}
+
+const UNAUTHORIZED = 401;
+const problemOf = (error: PoolError): string =>
+  error.status === UNAUTHORIZED
+    ? 'This is not the token of this pool. It is in the file operator.token of the pool’s data directory, or where --operator-token-file says.'
+    : error.message;
 
 function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
   const [all, setAll] = useState<Everything>();
@@ -73,7 +114,7 @@ function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
         setAll(everything);
         setProblem(undefined);
       },
-      (error: Error) => setProblem(error.message),
+      (error: PoolError) => setProblem(problemOf(error)),
     );
   useEffect(() => {
     void load();
@@ -81,7 +122,7 @@ function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
     return () => clearInterval(timer);
   }, [token]);
   const act = (path: string, method: string, body?: object) => () =>
-    void operate(token, path, method, body).then(load, (error: Error) => setProblem(error.message));
+    void operate(token, path, method, body).then(load, (error: PoolError) => setProblem(problemOf(error)));
   return (
     <>
       <h1>Operator</h1>
@@ -97,8 +138,10 @@ function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
         <>
           <Sheet status={all.status} />
           <Queue payouts={all.queue} status={all.status} act={act} />
+          <Notice act={act} />
           <Bans bans={all.bans} act={act} />
           <Instances instances={all.instances} />
+          <Options config={all.config} />
           <section class="card">
             <h2>What was done</h2>
             {all.log.length === 0 ? <p class="note">Nothing yet.</p> : null}
@@ -163,110 +206,47 @@ function Sheet({ status }: { status: OperatorStatus }) {
   );
 }
 
-type Act = (path: string, method: string, body?: object) => () => void;
-
-type Payout = QueueDocument['payouts'][number];
-
-/** What each button does, and what whoever presses it should know. None of them can make the wallet pay twice. */
-const ACTIONS: Readonly<Record<PayoutAction, { readonly title: string; readonly explained: string }>> = {
-  release: {
-    title: 'Ask the wallet again',
-    explained:
-      'The wallet is asked for this payout again. If it was asked before, it is asked under the same number and pays nothing twice.',
-  },
-  void: {
-    title: 'Give the balances back',
-    explained:
-      'The amounts go back to the balances and are paid with the next payout. The wallet is asked first: what it has paid is never given back.',
-  },
-  sent: {
-    title: 'It was sent',
-    explained:
-      'You know the transaction that paid this. It is taken only if the wallet knows it and it pays exactly these recipients.',
-  },
-};
-
-function doAction(payout: Payout, action: PayoutAction, act: Act): void {
-  const { title, explained } = ACTIONS[action];
-  const whom = payout.items.map(({ address, amount }) => `${coins(amount)} to ${address}`).join('\n');
-  const path = `payouts/${payout.payout_id}/${action}`;
-  if (action === 'sent') {
-    const transaction = window.prompt(`${title}: ${explained}\n\n${whom}\n\nTransaction:`)?.trim();
-    if (transaction) act(path, 'POST', { transaction_id: transaction })();
-  } else if (window.confirm(`${title}? ${explained}\n\n${whom}`)) act(path, 'POST')();
-}
-
-function Queue({ payouts, status, act }: { payouts: QueueDocument['payouts']; status: OperatorStatus; act: Act }) {
-  const { payouts_paused: paused, payouts_held: held } = status;
+function Notice({ act }: { act: Act }) {
+  const pool = useDocument<PoolDocument>('pool', 5_000);
+  const [typed, setTyped] = useState<string>();
+  const said = pool.data?.notice ?? '';
   return (
     <section class="card">
-      <h2>Payouts</h2>
-      {held === null ? null : (
-        <p class="banner" role="alert">
-          Nothing is paid: {held}. Run svc-pool repair-payouts to see what differs.
-        </p>
-      )}
-      {status.accounts_refused.length === 0 ? null : (
-        <p class="banner" role="alert">
-          {status.accounts_refused.length} accounts are not paid: their books fail the audit. Run svc-pool audit, put
-          the books right, then release their payouts below.
-        </p>
-      )}
-      <div class="row">
-        <strong class={paused || held !== null ? 'warn' : 'good'}>
-          {paused ? 'paused' : held === null ? 'running' : 'held'}
-        </strong>
-        <button type="button" onClick={act(paused ? 'resume' : 'pause', 'POST')}>
-          {paused ? 'Resume payouts' : 'Pause payouts'}
-        </button>
-      </div>
-      {payouts.length === 0 ? <p class="note">Nothing is under way.</p> : null}
-      <Table
-        hidden={payouts.length === 0}
-        caption="Payouts under way"
-        columns={[
-          { title: 'Made', cell: (payout) => time(payout.created_millis) },
-          { title: 'Payout', cell: (payout) => <Identifier id={payout.payout_id} /> },
-          { title: 'Recipients', number: true, cell: (payout) => count(payout.recipients) },
-          { title: 'Coins', number: true, cell: (payout) => <Amount atoms={payout.total} /> },
-          { title: 'State', cell: (payout) => <State state={payout.state} /> },
-          { title: 'Needs a person', wide: true, cell: (payout) => <Trouble payout={payout} /> },
-          {
-            title: 'Do',
-            cell: (payout) =>
-              payout.actions.map((action) => (
-                <button
-                  key={action}
-                  type="button"
-                  title={ACTIONS[action].explained}
-                  onClick={() => doAction(payout, action, act)}
-                >
-                  {ACTIONS[action].title}
-                </button>
-              )),
-          },
-        ]}
-        rows={payouts}
-        keyOf={(payout) => payout.payout_id}
-      />
+      <h2>Notice to everybody</h2>
+      <form
+        class="row"
+        onSubmit={(event) => {
+          event.preventDefault();
+          act('notice', 'POST', { text: typed ?? said })();
+          setTyped(undefined);
+        }}
+      >
+        <label class="grow">
+          Shown on every page until it is empty
+          <input maxLength={500} value={typed ?? said} onInput={(event) => setTyped(event.currentTarget.value)} />
+        </label>
+        <button type="submit">Say it</button>
+      </form>
     </section>
   );
 }
 
-/** Why it waits, and for whom: a payout that needs a person is one recipient's. */
-function Trouble({ payout }: { payout: Payout }) {
-  if (payout.needs_person === null) return <>{payout.reason ?? '–'}</>;
-  return (
-    <>
-      {payout.needs_person}
-      {payout.items.map(({ address }) => (
-        <div key={address} class="mono">
-          {address}
-        </div>
-      ))}
-    </>
-  );
-}
+/** What this instance was started with. Most of it needs a restart to change. */
+const Options = ({ config }: { config: Everything['config'] }) => (
+  <section class="card">
+    <h2>Options</h2>
+    <p class="note">As this instance was started. Secrets are left out.</p>
+    <Table
+      caption="Options of this instance"
+      columns={[
+        { title: 'Option', cell: ([name]) => name },
+        { title: 'Value', wide: true, cell: ([, value]) => <code>{JSON.stringify(value)}</code> },
+      ]}
+      rows={Object.entries(config)}
+      keyOf={([name]) => name}
+    />
+  </section>
+);
 
 function Bans({ bans, act }: { bans: BansDocument['bans']; act: Act }) {
   const [key, setKey] = useState('');

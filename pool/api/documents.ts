@@ -80,6 +80,7 @@ export const pool = object(
     services: list(serviceFigures),
     network_figures: object({ height, hash_rate: number(), block_work: bigNumber, synced: flag() }),
     payouts: object({ minimum: amount, interval_seconds: number(), paused: flag() }),
+    notice: described(nullable(text()), 'what the operator says to everybody; escape it where it is shown'),
     paid_atoms: amount,
     slice_cuts: count,
     now_millis: millis,

@@ -94,6 +94,7 @@ export const queue = object(
 );
 export type QueueDocument = Infer<typeof queue>;
 
+export const notice = object({ api_version: version, notice: nullable(text()) }, 'Notice');
 export const pause = object({ api_version: version, payouts_paused: flag() }, 'Pause');
 export const released = object({ api_version: version, released: text() }, 'Released');
 export const sent = object({ api_version: version, sent: text() }, 'Sent');

@@ -10,6 +10,7 @@ import type { PayoutWallet } from '../payout/payout-wallet.ts';
 import type { SharedState } from '../shared/shared-state.ts';
 import { ApiRefusal } from './api-error.ts';
 import { acceptReward, heldRewards } from './held-rewards.ts';
+import { MAX_NOTICE, setNotice } from './notice.ts';
 import * as o from './operator-documents.ts';
 import { operator } from './operator-route.ts';
 import { payoutsPaused } from './payout-pause.ts';
@@ -120,6 +121,19 @@ export function operatorRoutes({ sql, shared, now, config, wallet, isAccountant 
       summary: 'Balance sheet (a gap that is not 0 is an alarm), wallet, and who keeps the books',
       answer: o.operatorStatus,
       handle: () => status(),
+    }),
+    operator({
+      method: 'POST',
+      path: '/notice',
+      summary: "Says something to everybody on the pool's page; an empty text takes it away",
+      body: object({ text: text({ maxLength: MAX_NOTICE, description: 'plain text' }) }),
+      answer: o.notice,
+      handle: async ({ body }, { request }) => {
+        const said = body.text.trim();
+        await note(request, 'notice', { text: said });
+        await setNotice(sql, said);
+        return { api_version: API_VERSION, notice: said === '' ? null : said };
+      },
     }),
     ...payoutRoutes({ sql, wallet, note }),
     operator({

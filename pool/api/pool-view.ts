@@ -6,6 +6,7 @@ import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
 import type { RateBoard, Rates } from '../stats/rates.ts';
 import type { PoolDocument, RatesDocument, ServiceDocument } from './documents.ts';
+import { readNotice } from './notice.ts';
 import { payoutsPaused } from './payout-pause.ts';
 
 export type PoolTerms = {
@@ -83,6 +84,7 @@ export class PoolView {
         as open from blocks where service = 0 and credit_list is null and state in ('found', 'accepted', 'registered', 'paid')`;
     this.#uncredited = (BigInt(pending?.open ?? 0) * BigInt(1_000_000 - this.#terms.feePpm.pplns)) / 1_000_000n;
     const isPaused = await payoutsPaused(sql);
+    const notice = await readNotice(sql);
     const view = chain();
     const { name, network, address, feePpm, payoutMin, payoutIntervalMillis, sliceCuts } = this.#terms;
     this.#document = {
@@ -114,6 +116,7 @@ export class PoolView {
         synced: view?.synced ?? false,
       },
       payouts: { minimum: String(payoutMin), interval_seconds: payoutIntervalMillis / 1000, paused: isPaused },
+      notice,
       paid_atoms: totals?.paid ?? '0',
       slice_cuts: sliceCuts,
       now_millis: now(),

@@ -4,7 +4,7 @@
  */
 import type { RefusedShare } from '../../bridge/shares/sink.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { STRATUM_ERRORS } from '../../protocol/stratum/errors.ts';
+import { CODE, STRATUM_ERRORS } from '../../protocol/stratum/errors.ts';
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
 
@@ -12,8 +12,6 @@ import { SERVICES } from '../journal-record.ts';
 const MAX_WORKERS = 50_000;
 
 type Count = { account: string; service: number; worker: string; stale: number; rejected: number };
-
-const STALE = 'stale';
 
 const NAMES = new Map<number, string>(STRATUM_ERRORS.map(({ code, name }) => [code, name]));
 const nameOf = (code: number): string => NAMES.get(code) ?? 'other';
@@ -35,7 +33,7 @@ export class Refusals {
         count = { account, service, worker: share.worker, stale: 0, rejected: 0 };
         this.#workers.set(key, count);
       }
-      if (result === STALE) count.stale++;
+      if (share.code === CODE.unknown_job) count.stale++;
       else count.rejected++;
     }
   }

@@ -44,6 +44,7 @@ const POOL: PoolDocument = {
   services: [service('pplns'), service('solo')],
   network_figures: { height: 12_345_678, hash_rate: 9e13, block_work: '123456789012', synced: true },
   payouts: { minimum: '100000000', interval_seconds: 3600, paused: false },
+  notice: null,
   paid_atoms: '1234567890123456789',
   slice_cuts: 240,
   now_millis: NOW,

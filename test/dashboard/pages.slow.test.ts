@@ -124,13 +124,28 @@ test('the operator pauses payouts, bans and lifts, and finds it in the log', asy
   const { page, complaints } = await open(`${stack.webUrl}/#/operator`);
   await page.getByLabel(/Operator token/).fill('wrong');
   await page.getByRole('button', { name: 'Enter' }).click();
-  await expect.poll(() => page.locator('main').innerText()).toMatch(/needs the operator token/);
+  await expect.poll(() => page.locator('main').innerText()).toMatch(/not the token of this pool/);
   await page.getByRole('button', { name: 'Another token' }).click();
   await page.getByLabel(/Operator token/).fill(readFileSync(`${stack.files.pool}/operator.token`, 'utf8').trim());
   await page.getByRole('button', { name: 'Enter' }).click();
+  // For this tab it is kept.
+  await page.reload();
   await page.getByRole('button', { name: 'Pause payouts' }).click();
   await page.getByRole('button', { name: 'Resume payouts' }).click();
   await page.getByRole('button', { name: 'Pause payouts' }).waitFor();
+  const said = 'Back at noon <b>sharp</b>';
+  await page.getByLabel(/Shown on every page/).fill(said);
+  await page.getByRole('button', { name: 'Say it' }).click();
+  const visitor = (await open(`${stack.webUrl}/`)).page;
+  await expect
+    .poll(async () => {
+      await visitor.reload();
+      return visitor.locator('main').innerText();
+    })
+    .toContain(said);
+  await page.getByLabel(/Shown on every page/).fill('');
+  await page.getByRole('button', { name: 'Say it' }).click();
+  expect(await page.getByRole('heading', { name: 'Options' }).count()).toBe(1);
   await page.getByLabel(/Address to ban/).fill('192.0.2.7');
   await page.getByRole('button', { name: 'Ban', exact: true }).click();
   await page.getByRole('button', { name: 'Lift' }).click();

@@ -1,0 +1,118 @@
+/** The payouts under way: why one waits, and what an operator can do about it. */
+import type { OperatorStatus, PayoutAction, QueueDocument } from '../../pool/api/operator-documents.ts';
+import { coins, count, time } from '../format.ts';
+import { Amount, Identifier, State, Table } from './parts.tsx';
+
+/** Makes a handler that calls a route of the operator and reads everything again. */
+export type Act = (path: string, method: string, body?: object) => () => void;
+
+type Payout = QueueDocument['payouts'][number];
+
+/** What each button does, and what whoever presses it should know. None of them can make the wallet pay twice. */
+const ACTIONS: Readonly<Record<PayoutAction, { readonly title: string; readonly explained: string }>> = {
+  release: {
+    title: 'Ask the wallet again',
+    explained:
+      'The wallet is asked for this payout again. If it was asked before, it is asked under the same number and pays nothing twice.',
+  },
+  void: {
+    title: 'Give the balances back',
+    explained:
+      'The amounts go back to the balances and are paid with the next payout. The wallet is asked first: what it has paid is never given back.',
+  },
+  sent: {
+    title: 'It was sent',
+    explained:
+      'You know the transaction that paid this. It is taken only if the wallet knows it and it pays exactly these recipients.',
+  },
+};
+
+function doAction(payout: Payout, action: PayoutAction, act: Act): void {
+  const { title, explained } = ACTIONS[action];
+  const whom = payout.items.map(({ address, amount }) => `${coins(amount)} to ${address}`).join('\n');
+  const path = `payouts/${payout.payout_id}/${action}`;
+  if (action === 'sent') {
+    const transaction = window.prompt(`${title}: ${explained}\n\n${whom}\n\nTransaction:`)?.trim();
+    if (transaction) act(path, 'POST', { transaction_id: transaction })();
+  } else if (window.confirm(`${title}? ${explained}\n\n${whom}`)) act(path, 'POST')();
+}
+
+export function Queue({
+  payouts,
+  status,
+  act,
+}: {
+  payouts: QueueDocument['payouts'];
+  status: OperatorStatus;
+  act: Act;
+}) {
+  const { payouts_paused: paused, payouts_held: held } = status;
+  return (
+    <section class="card">
+      <h2>Payouts</h2>
+      {held === null ? null : (
+        <p class="banner" role="alert">
+          Nothing is paid: {held}. Run svc-pool repair-payouts to see what differs.
+        </p>
+      )}
+      {status.accounts_refused.length === 0 ? null : (
+        <p class="banner" role="alert">
+          {status.accounts_refused.length} accounts are not paid: their books fail the audit. Run svc-pool audit, put
+          the books right, then release their payouts below.
+        </p>
+      )}
+      <div class="row">
+        <strong class={paused || held !== null ? 'warn' : 'good'}>
+          {paused ? 'paused' : held === null ? 'running' : 'held'}
+        </strong>
+        <button type="button" onClick={act(paused ? 'resume' : 'pause', 'POST')}>
+          {paused ? 'Resume payouts' : 'Pause payouts'}
+        </button>
+      </div>
+      {payouts.length === 0 ? <p class="note">Nothing is under way.</p> : null}
+      <Table
+        hidden={payouts.length === 0}
+        caption="Payouts under way"
+        columns={[
+          { title: 'Made', cell: (payout) => time(payout.created_millis) },
+          { title: 'Payout', cell: (payout) => <Identifier id={payout.payout_id} /> },
+          { title: 'Recipients', number: true, cell: (payout) => count(payout.recipients) },
+          { title: 'Coins', number: true, cell: (payout) => <Amount atoms={payout.total} /> },
+          { title: 'State', cell: (payout) => <State state={payout.state} /> },
+          { title: 'Needs a person', wide: true, cell: (payout) => <Trouble payout={payout} /> },
+          {
+            title: 'Do',
+            cell: (payout) =>
+              payout.actions.map((action) => (
+                <button
+                  key={action}
+                  type="button"
+                  title={ACTIONS[action].explained}
+                  onClick={() => doAction(payout, action, act)}
+                >
+                  {ACTIONS[action].title}
+                </button>
+              )),
+          },
+        ]}
+        rows={payouts}
+        keyOf={(payout) => payout.payout_id}
+      />
+    </section>
+  );
+}
+
+/** Why it waits, and for whom: a payout that needs a person is one recipient's. */
+function Trouble({ payout }: { payout: Payout }) {
+  if (payout.needs_person === null) return <>{payout.reason ?? '–'}</>;
+  return (
+    <>
+      {payout.needs_person}
+      {payout.items.map(({ address }) => (
+        <div key={address} class="mono">
+          {address}
+        </div>
+      ))}
+    </>
+  );
+}
