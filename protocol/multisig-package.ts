@@ -154,9 +154,9 @@ export function encodePackage({ templateBytes, digest, signed }: MultisigPackage
 }
 
 export type PackageEdge = {
-  /** What the reader's own manifest says: a package of another chain or network is refused. */
-  readonly network: NetworkName;
-  readonly chainId: Bytes;
+  /** What the reader's own manifest says: a package of another chain or network is refused. Without it, one of any: for those who sign nothing. */
+  readonly network?: NetworkName;
+  readonly chainId?: Bytes;
   readonly verify: VerifySignature;
 };
 
@@ -173,7 +173,7 @@ export function decodePackage(bytes: Bytes, edge: PackageEdge): MultisigPackage 
   const reader = new ByteReader(bytes);
   const profile = readTag(reader);
   const network = networkById(reader.u32()).name;
-  if (network !== edge.network)
+  if (edge.network !== undefined && network !== edge.network)
     throw new ProtocolError('wrong_network', `the package is for ${network}, not for ${edge.network}`);
   const body = decodeTransactionBody(reader.view(reader.u16()), edge.chainId);
   const amounts = body.inputs.map(() => reader.u64());

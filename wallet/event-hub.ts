@@ -11,6 +11,7 @@ export const EVENT_NAMES = [
   'resync_required',
   // Beyond the specification.
   'staking',
+  'multisig',
 ] as const;
 export type EventName = (typeof EVENT_NAMES)[number];
 export type WalletEvent = { readonly name: EventName; readonly params: Readonly<Record<string, unknown>> };

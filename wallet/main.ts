@@ -14,6 +14,7 @@ import {
 import { runChangePassword, runInit, runRestore } from './command/creation.ts';
 import { runDaemon } from './command/daemon.ts';
 import { keyExportCommands } from './command/key-export-commands.ts';
+import { multisigCommands } from './command/multisig-commands.ts';
 import { creationOptions, daemonOptions, fileOptions, jsonOption, sessionOptions } from './command/options.ts';
 import { terminalPrompt } from './command/prompt.ts';
 import { stakingCommands } from './command/staking-commands.ts';
@@ -120,6 +121,7 @@ const commands = [
   ...validatorCommands(NAME),
   ...validatorChangeCommands(NAME),
   ...keyExportCommands(NAME),
+  multisigCommands(NAME),
   walletCommand(
     {
       name: `${NAME} prove-address`,

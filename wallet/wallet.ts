@@ -16,6 +16,8 @@ import { WalletRoot } from './keys/derivation.ts';
 import { Keyring } from './keys/keyring.ts';
 import { phraseOfEntropy } from './keys/phrase.ts';
 import type { WalletSecrets } from './keys/wallet-file.ts';
+import { Multisig } from './multisig/multisig.ts';
+import { MultisigWatch } from './multisig/watch.ts';
 import { Automation, type AutomationOptions } from './payments/automation.ts';
 import { Outgoing, type OutgoingOptions } from './payments/outgoing.ts';
 import { Staking } from './payments/staking.ts';
@@ -69,6 +71,7 @@ export class Wallet {
   readonly outgoing: Outgoing;
   readonly staking: Staking;
   readonly incoming: Incoming;
+  readonly multisig: Multisig;
   readonly log: Logger;
   readonly now: () => number;
   readonly steady: () => number;
@@ -76,6 +79,7 @@ export class Wallet {
   readonly #submitter: Submitter;
   readonly #automation: Automation;
   readonly #stakingWatch: StakingWatch;
+  readonly #multisigWatch: MultisigWatch;
   readonly #pollMillis: number;
   #confirmedThrough: number;
   readonly #closed: (() => void)[] = [];
@@ -102,6 +106,7 @@ export class Wallet {
         addresses: await store.addresses(),
         outputsAdded: await store.outputs(),
         outgoing: await store.openOutgoing(),
+        multisig: await store.multisig(),
       });
       const root = new WalletRoot(phraseOfEntropy(secrets.entropy), secrets.passphrase, options.network);
       const wallet = new Wallet(store, book, new Keyring(root), options, dependencies);
@@ -179,6 +184,17 @@ export class Wallet {
     });
     this.staking = new Staking({ client, book, keyring, network: options.network });
     this.#stakingWatch = new StakingWatch({ client, book, events: this.events });
+    this.multisig = new Multisig({
+      client,
+      book,
+      journal: this.journal,
+      keyring,
+      follower: this.follower,
+      network: options.network,
+      maxFeePerMass: settings.maxFeePerMass,
+      now,
+    });
+    this.#multisigWatch = new MultisigWatch({ client, book, events: this.events });
     this.incoming = new Incoming({ client, book, store, events: this.events });
     this.#automation = new Automation(options, { book, outgoing: this.outgoing, log, randomBytes: this.randomBytes });
   }
@@ -207,6 +223,7 @@ export class Wallet {
     await this.#submitter.tick();
     await this.incoming.poll();
     if (this.follower.caughtUp) await this.#stakingWatch.look();
+    if (this.follower.caughtUp) await this.#multisigWatch.look();
     if (this.follower.caughtUp) await this.#automation.run();
   }
 

@@ -89,6 +89,36 @@ test('packed, unpacked, imported by its name, and paid with from Node', async ()
   expect(refused).toContain('amount_text');
 });
 
+test('a 2-of-3 payment: proposed and sent from Node, signed by one member in Node and by another in a page', async () => {
+  const { folder } = unpacked();
+  const script = join(folder, 'examples/multisig.mjs');
+  const members = [wallet(), wallet(), wallet()] as const;
+  const keys = await Promise.all(members.map(({ words }) => run([script, 'key'], { input: words })));
+  const group = JSON.parse(await run([script, 'descriptor', '2', ...keys])) as { descriptor: string; address: string };
+  const base = await serveBuilt(folder, false);
+  const bed = await nodeFor(group.address, new URL(base).origin);
+  const recipient = wallet();
+  const proposal = await run([script, 'propose', bed.base, group.descriptor, recipient.address, '1.25']);
+  const review = JSON.parse(await run([script, 'review', bed.base, proposal])) as { template_digest: string };
+  const digest = review.template_digest;
+  const signed = (words: string, over: string) => run([script, 'sign', bed.base, proposal, over], { input: words });
+  const first = await signed(members[2].words, digest);
+  expect(await run([script, 'send', bed.base, first])).toContain('package_incomplete');
+  expect(await signed(members[1].words, 'ab'.repeat(48))).toContain('package_digest');
+  const { page } = await open(`${base}examples/multisig.html`);
+  await page.fill('[name=api]', bed.base);
+  await page.fill('[name=proposal]', proposal);
+  await page.click('[value=review]');
+  await page.waitForFunction(() => document.querySelector('pre')?.textContent !== '');
+  expect(JSON.parse((await page.textContent('pre')) as string)).toEqual(review);
+  await page.fill('[name=words]', members[0].words);
+  await page.click('[value=sign]');
+  await page.waitForFunction(() => document.querySelector('output')?.textContent !== '');
+  const second = (await page.textContent('output')) as string;
+  expect(await run([script, 'send', bed.base, second, first])).toMatch(/^[0-9a-f]{96}$/);
+  expect(await balanceOf(bed, recipient.address)).toBe(125_000_000n);
+});
+
 /** A page that shows the address of the words behind its #. */
 const pageWith = (
   specifier: string,

@@ -32,7 +32,7 @@ const pairs = (fields: Fields): string => {
 
 /** Text from others (labels, payloads) is shown with control characters made visible. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to be made visible
-const visible = (value: unknown): string => String(value).replace(/[\x00-\x1f\x7f-\x9f]/g, '?');
+export const visible = (value: unknown): string => String(value).replace(/[\x00-\x1f\x7f-\x9f]/g, '?');
 
 export function show({ values, terminal }: Context, result: Fields, text: () => string): number {
   terminal.out(values.json ? `${JSON.stringify(result)}\n` : text());
@@ -99,17 +99,22 @@ export const showHistory = (context: Context, limit: number): Promise<number> =>
     );
   });
 
+const SENDING = {
+  refused: 'Nothing was sent.',
+  missing: 'money moves only after a yes: answer at a terminal, or give --yes',
+};
+
 export async function confirmed(
   { values, terminal, prompt }: Context,
   yes: boolean,
   question: string,
+  texts = SENDING,
 ): Promise<boolean> {
   if (yes) return true;
-  if (!prompt.interactive || values.json)
-    throw new WalletError('confirmation_missing', 'money moves only after a yes: answer at a terminal, or give --yes');
+  if (!prompt.interactive || values.json) throw new WalletError('confirmation_missing', texts.missing);
   const answer = await prompt.ask(`${question} [y/N] `);
   if (/^y(es)?$/i.test(answer.trim())) return true;
-  terminal.err('Nothing was sent.\n');
+  terminal.err(`${texts.refused}\n`);
   return false;
 }
 

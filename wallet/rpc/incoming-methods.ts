@@ -4,6 +4,7 @@ import { asOf } from '../state/records.ts';
 import { WalletError } from '../wallet-error.ts';
 import { historyDocument, outgoingDocument, outputDocument, paymentsOf } from './documents.ts';
 import { addressField, cursorField, limitField, method, ownAddress } from './method.ts';
+import { groupHistory, watchedGroup } from './multisig-documents.ts';
 
 const identifier = text({ pattern: '^[0-9a-f]{96}$' });
 
@@ -63,9 +64,14 @@ export const incomingMethods = {
   ),
   history: method(
     'Incoming',
-    'Everything that moved money of this wallet, newest first',
-    object({ cursor: optional(cursorField), limit: optional(limitField(100, 1000)) }),
-    async (wallet, { cursor, limit = 100 }) => {
+    'Everything that moved money of this wallet, or of a multisig address that is watched, newest first',
+    object({
+      address: optional(addressField),
+      cursor: optional(cursorField),
+      limit: optional(limitField(100, 1000)),
+    }),
+    async (wallet, { address, cursor, limit = 100 }) => {
+      if (address !== undefined) return await groupHistory(wallet, watchedGroup(wallet, address), cursor, limit);
       await wallet.journal.settled();
       const { entries, next } = await wallet.store.historyBefore(cursor, limit);
       return {

@@ -10,7 +10,16 @@ import type { AddressRecord } from '../state/records.ts';
 import type { Wallet } from '../wallet.ts';
 import { WalletError } from '../wallet-error.ts';
 
-export const GROUPS = ['Wallet', 'Addresses', 'Incoming', 'Outgoing', 'Staking', 'Ownership', 'Events'] as const;
+export const GROUPS = [
+  'Wallet',
+  'Addresses',
+  'Incoming',
+  'Outgoing',
+  'Staking',
+  'Multisig',
+  'Ownership',
+  'Events',
+] as const;
 export type Group = (typeof GROUPS)[number];
 export type Answer = Readonly<Record<string, unknown>>;
 

@@ -1,6 +1,7 @@
 /** Every method of the daemon by name. `subscribe` and `unsubscribe` exist on the WebSocket alone (sockets.ts). */
 import { incomingMethods } from './incoming-methods.ts';
 import type { Method } from './method.ts';
+import { multisigMethods } from './multisig-methods.ts';
 import { outgoingMethods } from './outgoing-methods.ts';
 import { ownershipMethods } from './ownership-methods.ts';
 import { stakingMethods } from './staking-methods.ts';
@@ -13,6 +14,7 @@ export const METHODS = {
   ...outgoingMethods,
   ...stakingMethods,
   ...validatorMethods,
+  ...multisigMethods,
   ...ownershipMethods,
 };
 export type MethodName = keyof typeof METHODS;

@@ -25,7 +25,10 @@ import {
 
 export const MAX_RECIPIENTS = 7;
 
-const payloadField = text({ maxLength: MAX_PAYLOAD_BYTES, description: 'text for the recipient, public on the chain' });
+export const payloadField = text({
+  maxLength: MAX_PAYLOAD_BYTES,
+  description: 'text for the recipient, public on the chain',
+});
 const terms = {
   request_id: requestIdField,
   compound_first: optional(flag('merge outputs first when the payment needs more than 8')),
@@ -44,7 +47,7 @@ function readRecipient(wallet: Wallet, { to, amount }: { to: string; amount: str
   return { to, amount: readAmount(amount, `${prefix}amount`) };
 }
 
-function readPayload(value: string | undefined): Uint8Array {
+export function readPayload(value: string | undefined): Uint8Array {
   const payload = textPayload(value ?? '');
   if (payload.length > MAX_PAYLOAD_BYTES)
     throw new WalletError('payload_too_long', `a text has at most ${MAX_PAYLOAD_BYTES - 1} bytes`, {

@@ -11,6 +11,7 @@ import type { Wallet } from '../wallet.ts';
 import { WalletError } from '../wallet-error.ts';
 import { addressDocument, outgoingDocument } from './documents.ts';
 import { addressField, cursorField, labelField, limitField, method, ownAddress } from './method.ts';
+import { groupBalance, groupDocument, watchedGroup } from './multisig-documents.ts';
 
 /** Whoever asks for money figures while the history is read again would get half of them. */
 function refuseWhileRescanning(wallet: Wallet): void {
@@ -20,7 +21,7 @@ function refuseWhileRescanning(wallet: Wallet): void {
 /** A node that answers, and whose chain is not the one that was read: reading it anew is the way out. */
 const RESCAN_REPAIRS: ReadonlySet<string> = new Set(['chain_rolled_back', 'node_behind_wallet']);
 
-async function giveAddress(wallet: Wallet, label: string): Promise<AddressRecord> {
+export async function giveAddress(wallet: Wallet, label: string): Promise<AddressRecord> {
   let next = nextAddress(wallet.book);
   for (; next === undefined; next = nextAddress(wallet.book)) await wallet.follower.extendAddresses();
   const record = { ...next, given: true, label, createdMillis: wallet.now() };
@@ -59,7 +60,9 @@ export const walletMethods = {
     'Wallet',
     'What the wallet holds, in finalized outputs',
     object({ address: optional(addressField) }),
-    (wallet, { address }) => {
+    async (wallet, { address }) => {
+      const group = address === undefined ? undefined : wallet.multisig.watched(address);
+      if (group !== undefined) return await groupBalance(wallet, group);
       refuseWhileRescanning(wallet);
       const { book } = wallet;
       const incoming = wallet.incoming.list().filter((one) => address === undefined || one.address === address);
@@ -113,9 +116,12 @@ export const walletMethods = {
   ),
   receive: method(
     'Addresses',
-    'An address that has not been paid yet; the same one until it is',
-    object({}),
-    async (wallet) => addressDocument(unusedAddress(wallet.book) ?? (await giveAddress(wallet, ''))),
+    'An address that has not been paid yet, the same one until it is; or a multisig address that is watched',
+    object({ address: optional(addressField) }),
+    async (wallet, { address }) => {
+      if (address !== undefined) return groupDocument(wallet, watchedGroup(wallet, address));
+      return addressDocument(unusedAddress(wallet.book) ?? (await giveAddress(wallet, '')));
+    },
   ),
   addresses: method(
     'Addresses',

@@ -5,7 +5,14 @@
  */
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type { Branch } from '../keys/derivation.ts';
-import { type AddressRecord, isFinal, type OutgoingRecord, type OwnedOutput, type RequestRecord } from './records.ts';
+import {
+  type AddressRecord,
+  isFinal,
+  type MultisigRecord,
+  type OutgoingRecord,
+  type OwnedOutput,
+  type RequestRecord,
+} from './records.ts';
 import { RequestFilter } from './request-filter.ts';
 import { SortedOutputs } from './sorted-outputs.ts';
 import type { Changes, Meta } from './store.ts';
@@ -22,6 +29,8 @@ export class Book {
   /** Every request id there is; `recent` alone forgets. */
   readonly requestIds: RequestFilter;
   readonly branches: Readonly<Record<Branch, AddressRecord[]>> = { receive: [], change: [] };
+  /** Multisig addresses that are watched; their outputs are not among `outputs`. */
+  readonly multisig = new Map<string, MultisigRecord>();
   readonly #addresses = new Map<string, AddressRecord>();
   readonly #reserved = new Map<string, string>();
   #total = 0n;
@@ -56,6 +65,7 @@ export class Book {
       this.#addresses.set(record.address, record);
       this.branches[record.branch][record.index] = record;
     }
+    for (const record of changes.multisig ?? []) this.multisig.set(record.address, record);
     for (const output of changes.outputsAdded ?? []) this.#add(output);
     for (const key of changes.outputsSpent ?? []) this.#spend(key);
     for (const record of changes.outgoing ?? []) {

@@ -163,6 +163,14 @@ export type HistoryEntry = {
   readonly requestId: string | null;
 };
 
+/** A multisig address that is watched. What it holds is not this wallet's to spend alone. */
+export type MultisigRecord = {
+  readonly address: string;
+  readonly descriptorHex: string;
+  readonly label: string;
+  readonly createdMillis: number;
+};
+
 /** Fields that hold amounts, by name: the JSON form writes them as decimal text and reads them back. */
 const AMOUNTS: ReadonlySet<string> = new Set(['amount', 'bonded', 'change', 'fee', 'feePerMass', 'received', 'spent']);
 

@@ -13,6 +13,7 @@ import {
   encodeRecord,
   type HistoryEntry,
   isFinal,
+  type MultisigRecord,
   type OutgoingRecord,
   type OwnedOutput,
   type RequestRecord,
@@ -34,6 +35,8 @@ const TABLE = {
   history: 'h!',
   /** From a transaction to its place in the history. */
   seen: 'x!',
+  /** Multisig addresses that are watched. */
+  multisig: 'd!',
 } as const;
 
 export type Meta = {
@@ -69,6 +72,7 @@ export type Changes = {
   readonly outgoing?: readonly OutgoingRecord[];
   readonly requests?: readonly RequestRecord[];
   readonly history?: readonly HistoryEntry[];
+  readonly multisig?: readonly MultisigRecord[];
 };
 
 /** The disk refuses: it is full, or broken. What is on it may be whole. */
@@ -117,6 +121,7 @@ function* operationsOf(changes: Changes, wires: Set<string>): Generator<Operatio
     const merging = `${TABLE.merging}${requestKey(record.requestId)}`;
     yield record.state === 'merging' ? { type: 'put', key: merging, value: '' } : { type: 'del', key: merging };
   }
+  for (const record of changes.multisig ?? []) yield put(`${TABLE.multisig}${record.address}`, record);
   for (const entry of changes.history ?? []) {
     const key = historyKey(entry);
     yield put(key, entry);
@@ -195,6 +200,7 @@ export class WalletStore {
   }
 
   addresses = (): Promise<AddressRecord[]> => this.#all<AddressRecord>(TABLE.address);
+  multisig = (): Promise<MultisigRecord[]> => this.#all<MultisigRecord>(TABLE.multisig);
   outputs = (): Promise<OwnedOutput[]> => this.#all<OwnedOutput>(TABLE.output);
   /** Without the signed bytes, which only open transactions need (`openOutgoing`). */
   outgoing = (transaction: string): Promise<OutgoingRecord | undefined> =>

@@ -148,6 +148,16 @@ const OPERATOR = [
   'validator_commission',
   'validator_exit',
 ];
+/** Beyond the specification: what the command `multisig` calls. See ../multisig/methods.test.ts. */
+const MULTISIG = [
+  'multisig_key',
+  'multisig_watch',
+  'multisig_addresses',
+  'multisig_propose',
+  'multisig_review',
+  'multisig_sign',
+  'multisig_send',
+];
 
 test('every method of the specification, row by row', async () => {
   const node = new FakeNode();
@@ -173,7 +183,7 @@ test('every method of the specification, row by row', async () => {
   await expect.poll(() => wallet.wallet.follower.rescanning).toBe(false);
   for (const method of [...EVENT_METHODS, 'nonsense', 'constructor'])
     expect(await wallet.refusal(method)).toMatchObject({ code: -32601 });
-  expect([...METHOD_ROWS.map(({ method }) => method), ...STAKING, ...OPERATOR].sort()).toEqual(
+  expect([...METHOD_ROWS.map(({ method }) => method), ...STAKING, ...OPERATOR, ...MULTISIG].sort()).toEqual(
     Object.keys(METHODS).sort(),
   );
   const staking = readFileSync(new URL('../staking/rows.test.ts', import.meta.url), 'utf8');
@@ -206,8 +216,8 @@ test('docs/wallet.md lists exactly these methods, with their params', () => {
 const EVENT_ROWS = ['unconfirmed', 'removed', 'finalized', 'confirmations', 'settled', 'resync_required'];
 
 test('every event of the specification exists and is documented; each is seen in following.test.ts', () => {
-  // `staking` stands next to those of the specification; test/wallet/staking/events.test.ts.
-  const every = [...EVENT_ROWS, 'staking'];
+  // These stand next to those of the specification; test/wallet/staking/events.test.ts, test/wallet/multisig.slow.test.ts.
+  const every = [...EVENT_ROWS, 'staking', 'multisig'];
   expect([...EVENT_NAMES]).toEqual(every);
   expect(rows(section('Events')).flatMap(([name = '']) => (name.startsWith('`') ? [name.slice(1, -1)] : []))).toEqual(
     every,

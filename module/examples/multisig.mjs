@@ -1,0 +1,133 @@
+/**
+ * A payment from a 2-of-3 or 3-of-5 address with svc-wasm and fetch, in Node or in a page. Each member runs it on its own machine; what goes between them is the descriptor and packages. From a shell:
+ *   node multisig.mjs key < words.txt                                            # the public key, for the others
+ *   node multisig.mjs descriptor 2 KEY KEY KEY                                   # and the address
+ *   node multisig.mjs propose http://127.0.0.1:28701 DESCRIPTOR RECIPIENT 1.25   # a package without signatures
+ *   node multisig.mjs review http://127.0.0.1:28701 PACKAGE
+ *   node multisig.mjs sign http://127.0.0.1:28701 PACKAGE DIGEST < words.txt     # DIGEST: template_digest of the review
+ *   node multisig.mjs send http://127.0.0.1:28701 PACKAGE PACKAGE
+ */
+import init, * as svc from '../svc_wasm.js';
+
+/** People sign, and not at once. */
+const VALID_CUTS = 34_560n;
+
+async function answerOf(response) {
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${response.status}: ${text}`);
+  return text;
+}
+
+async function manifestOf(api) {
+  await init();
+  return await answerOf(await fetch(`${api}/v1/transactions/manifest`));
+}
+
+/** The key of account 0, receive, 0. Use other words, or another index, for every group. */
+function withRoot(words, network, use) {
+  const root = svc.WalletRoot.fromMnemonic(words, '', network);
+  try {
+    return use(root);
+  } finally {
+    root.free();
+  }
+}
+
+export async function keyOf(words, network) {
+  await init();
+  return withRoot(words, network, (root) => root.derivePublicKey(0, 'receive', 0));
+}
+
+export async function groupOf(threshold, keys, network) {
+  await init();
+  const descriptor = svc.createMultisigDescriptor(threshold, JSON.stringify(keys));
+  const address = svc.multisigAddress(descriptor, network);
+  return { descriptor, address, words: JSON.parse(svc.addressVerificationWords(address)) };
+}
+
+/** Spends the largest output of the address: the module selects no coins. */
+export async function propose(api, descriptor, recipient, coins) {
+  const manifest = await manifestOf(api);
+  const { network, finalized_height: height } = JSON.parse(svc.validateManifest(manifest));
+  const address = svc.multisigAddress(descriptor, network);
+  const { utxos } = JSON.parse(await answerOf(await fetch(`${api}/v1/address/${address}/utxos`)));
+  const [first, ...others] = utxos;
+  if (first === undefined) throw new Error(`${address} holds nothing`);
+  const { outpoint, amount } = others.reduce(
+    (best, one) => (BigInt(one.amount) > BigInt(best.amount) ? one : best),
+    first,
+  );
+  const paid = BigInt(svc.parseAmount(coins));
+  const bodyWith = (change) =>
+    svc.encodeTransactionBody(
+      JSON.stringify({
+        valid_from_height: height,
+        valid_until_height: String(BigInt(height) + VALID_CUTS),
+        inputs: [{ transaction_id: outpoint.transaction_id, output_index: String(outpoint.output_index) }],
+        outputs: [
+          { address: recipient, amount: String(paid) },
+          { address, amount: String(change) },
+        ],
+        payload_hex: '',
+      }),
+      manifest,
+    );
+  const form = JSON.parse(descriptor).threshold === '2' ? '2_of_3' : '3_of_5';
+  const profiles = JSON.stringify([`multisig_inline_${form}`]);
+  const { minimum_fee: fee } = JSON.parse(svc.quoteTransactionWithInputProfiles(bodyWith(1n), profiles, manifest));
+  const change = BigInt(amount) - paid - BigInt(fee);
+  if (change < 1n) throw new Error('the output is too small for the amount and the fee');
+  return svc.createMultisigPackage(descriptor, bodyWith(change), JSON.stringify([amount]), manifest);
+}
+
+/** To be shown to the member before it signs. */
+export async function review(api, proposal) {
+  return JSON.parse(svc.reviewMultisigPackage(proposal, await manifestOf(api)));
+}
+
+/** For the digest of the review that the member has seen. */
+export async function sign(api, proposal, digest, words) {
+  const manifest = await manifestOf(api);
+  const { network } = JSON.parse(svc.validateManifest(manifest));
+  const messages = JSON.parse(svc.multisigPackageSigningMessages(proposal, digest, manifest));
+  return withRoot(words, network, (root) => {
+    const signatures = messages.map((message) => root.sign(0, 'receive', 0, message, true));
+    const publicKey = root.derivePublicKey(0, 'receive', 0);
+    return svc.addMultisigPackageSignatures(proposal, publicKey, JSON.stringify(signatures), manifest);
+  });
+}
+
+/** Combines, completes, verifies and submits; returns the transaction's id. */
+export async function send(api, packages) {
+  const manifest = await manifestOf(api);
+  const all = svc.combineMultisigPackages(JSON.stringify(packages), manifest);
+  const wire = svc.completeMultisigPackage(all, manifest);
+  const { address, inputs } = JSON.parse(svc.reviewMultisigPackage(all, manifest));
+  svc.verifyTransaction(wire, JSON.stringify(inputs.map(({ amount }) => ({ address, amount }))), null, manifest);
+  const submitted = await fetch(`${api}/v1/transactions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ api_version: 1, wire_hex: wire }),
+  });
+  return JSON.parse(await answerOf(submitted)).transaction_id;
+}
+
+async function fromShell([act, ...words]) {
+  let secret = '';
+  if (act === 'key' || act === 'sign') for await (const chunk of process.stdin) secret += chunk;
+  if (act === 'key') return await keyOf(secret.trim(), 'development');
+  if (act === 'descriptor') return JSON.stringify(await groupOf(words[0], words.slice(1), 'development'));
+  if (act === 'propose') return await propose(...words);
+  if (act === 'review') return JSON.stringify(await review(...words), null, 2);
+  if (act === 'sign') return await sign(words[0], words[1], words[2], secret.trim());
+  if (act === 'send') return await send(words[0], words.slice(1));
+  throw new Error('key, descriptor, propose, review, sign or send');
+}
+
+if (typeof process !== 'undefined' && process.argv[1] === import.meta.filename)
+  try {
+    console.log(await fromShell(process.argv.slice(2)));
+  } catch (error) {
+    console.error(`${error.code ?? ''} ${error.message}`);
+    process.exitCode = 1;
+  }

@@ -1,0 +1,294 @@
+/**
+ * `svc-wallet multisig ...`: an address of several members, and payments from it. What goes between the members are files: a public key, the descriptor of the address, packages. No secret is in any of
+ * them. Every file is text in one line, and none that exists is replaced.
+ */
+import { readFileSync } from 'node:fs';
+import { fromHex, toHex } from '../../protocol/bytes.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import { combinePackages, decodePackage, encodePackage, missingSignatures } from '../../protocol/multisig-package.ts';
+import { flag, integer, path, text } from '../../runtime/command-line/command-line.ts';
+import { createDurably } from '../../runtime/durable-file.ts';
+import { type Command, commandTable } from '../../runtime/program.ts';
+import { verifySignature } from '../keys/signing.ts';
+import { WalletError } from '../wallet-error.ts';
+import { type Context, confirmed, type Fields, show, visible, withSession } from './commands.ts';
+import { jsonOption, sessionOptions } from './options.ts';
+import { terminalPrompt } from './prompt.ts';
+import { walletCommand, yes } from './wallet-command.ts';
+
+/** The largest package in hex, and room. */
+const MAX_FILE = 512 * 1024;
+
+function readWord(file: string): string {
+  let word: string;
+  try {
+    word = readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    throw new WalletError('file_missing', `${file} cannot be read: ${(error as Error).message}`, { path: file });
+  }
+  if (word.length > MAX_FILE)
+    throw new WalletError('multisig_package_invalid', `${file} is too long`, { reason: 'too_long' });
+  return word;
+}
+
+async function writeWord(file: string, word: string): Promise<void> {
+  let made: boolean;
+  try {
+    made = await createDurably(file, `${word}\n`, 0o644);
+  } catch (error) {
+    throw new WalletError('file_unwritable', `${file} cannot be written: ${(error as Error).message}`, { path: file });
+  }
+  if (!made) throw new WalletError('file_exists', `${file} exists: nothing is overwritten`, { path: file });
+}
+
+function readDescriptorFile(file: string): { threshold: number; members: string[] } {
+  try {
+    const { threshold, members } = JSON.parse(readWord(file)) as { threshold: unknown; members: unknown };
+    if (Array.isArray(members) && members.every((member) => typeof member === 'string'))
+      return { threshold: Number(threshold), members };
+  } catch (error) {
+    if (error instanceof WalletError) throw error;
+  }
+  throw new WalletError('multisig_descriptor_invalid', `${file} is no descriptor of a multisig address`, {
+    path: file,
+  });
+}
+
+function groupText(group: Fields): string {
+  const own = group.own_members as number[];
+  const mine = own.length === 0 ? 'none of its members is this wallet' : `this wallet is member ${own.join(' and ')}`;
+  return `${group.address}\n${group.threshold}-of-${group.members}, ${mine}\nverification words: ${(group.verification_words as string[]).join(' ')}\n`;
+}
+
+/** Everything that is signed over, as rule 6 of the specification's protocol module lists it. */
+function reviewText(review: Fields): string {
+  const recipients = review.recipients as Fields[];
+  const inputs = review.inputs as Fields[];
+  const { members, threshold } = review.descriptor as { members: string[]; threshold: string };
+  const signed = review.signed_by as number[];
+  return [
+    `from      ${review.address} (${threshold}-of-${members.length}${review.watched ? '' : ', NOT WATCHED by this wallet'})`,
+    ...recipients.map(({ to, amount, change }) => `${change ? 'change   ' : 'pays     '} ${amount} to ${to}`),
+    `fee       ${review.fee}`,
+    ...inputs.map(({ transaction, output, amount }) => `spends    ${amount} of ${transaction}:${output}`),
+    `valid     from cut ${review.valid_from_height} to ${review.valid_until_height}`,
+    ...(review.payload_hex === '' ? [] : [`payload   ${visible(review.payload_text ?? review.payload_hex)}`]),
+    ...(review.operation === null ? [] : [`operation ${review.operation}`]),
+    `profile   ${review.witness_profile}`,
+    `digest    ${review.template_digest}`,
+    `signed by ${signed.length === 0 ? 'nobody yet' : `member ${signed.join(' and ')}`}; ${review.missing_signatures} more needed`,
+    '',
+  ].join('\n');
+}
+
+const watch = (context: Context, params: Fields, also: (group: Fields) => Promise<void>): Promise<number> =>
+  withSession(context, async (session) => {
+    const group = await session.call('multisig_watch', params);
+    await also(group);
+    return show(context, group, () => groupText(group));
+  });
+
+const SIGNING = {
+  refused: 'Nothing was signed.',
+  missing: 'a key signs after a yes: answer at a terminal, or give --digest with the digest of the review',
+};
+
+/** The digest that is signed is that of the package as this command has shown it, or the one that was given. */
+const sign = (context: Context, word: string, out: string, digest: string | undefined): Promise<number> =>
+  withSession(context, async (session) => {
+    const review = await session.call('multisig_review', { package: word });
+    if (digest === undefined) {
+      if (!context.values.json) context.terminal.err(reviewText(review));
+      if (!(await confirmed(context, false, 'Sign this?', SIGNING))) return 1;
+    }
+    const signed = await session.call('multisig_sign', {
+      package: word,
+      template_digest: digest ?? review.template_digest,
+    });
+    await writeWord(out, signed.package as string);
+    const { package: _, ...rest } = signed;
+    return show(context, { file: out, ...rest }, () => `${out}: ${signed.missing_signatures} more signatures needed\n`);
+  });
+
+const send = (context: Context, word: string, isYes: boolean): Promise<number> =>
+  withSession(context, async (session) => {
+    const review = await session.call('multisig_review', { package: word });
+    if (!isYes && !context.values.json) context.terminal.err(reviewText(review));
+    if (!(await confirmed(context, isYes, 'Send this?'))) return 1;
+    const result = await session.call('multisig_send', { package: word });
+    return show(context, result, () => `transaction ${result.transaction}\n`);
+  });
+
+/** Needs no wallet: whoever has the packages may put them together. */
+async function combine(files: readonly string[], out: string): Promise<Fields> {
+  try {
+    const packages = files.map((file) => decodePackage(fromHex(readWord(file)), { verify: verifySignature }));
+    const all = combinePackages(packages);
+    await writeWord(out, toHex(encodePackage(all)));
+    return {
+      file: out,
+      template_digest: toHex(all.digest),
+      signed_by: all.signed.map(({ member }) => member),
+      missing_signatures: missingSignatures(all),
+    };
+  } catch (error) {
+    if (!(error instanceof ProtocolError)) throw error;
+    throw new WalletError('multisig_package_invalid', error.message, { reason: error.code });
+  }
+}
+
+const out = path({ help: 'the file to write; one that exists is never replaced', required: true });
+const label = text({ help: 'a name for it', default: '' });
+const PACKAGE = { name: 'PACKAGE', help: 'a file of `propose`, `sign` or `combine`' };
+const DESCRIPTOR = { name: 'DESCRIPTOR', help: 'the file of `create`' };
+
+export function multisigCommands(name: string): Command {
+  const own = `${name} multisig`;
+  const context = (values: Context['values'], terminal: Context['terminal']): Context => ({
+    values,
+    terminal,
+    prompt: terminalPrompt,
+  });
+  const commands = [
+    walletCommand(
+      {
+        name: `${own} key`,
+        summary: 'a public key of this wallet, for the others to make the address with',
+        options: { ...sessionOptions, out, label },
+      },
+      (values, _, terminal) =>
+        withSession(context(values, terminal), async (session) => {
+          const key = await session.call('multisig_key', values.label === '' ? {} : { label: values.label });
+          await writeWord(values.out, key.public_key as string);
+          return show(
+            context(values, terminal),
+            { file: values.out, ...key },
+            () => `${values.out}: key of ${key.address}\n`,
+          );
+        }),
+    ),
+    walletCommand(
+      {
+        name: `${own} create`,
+        summary: 'makes the address of some members from their public keys, writes its descriptor and watches it',
+        options: {
+          ...sessionOptions,
+          threshold: integer({ help: 'how many must sign: 2 of 3 members, or 3 of 5', min: 2, max: 3, default: 2 }),
+          out,
+          label,
+        },
+        operands: [{ name: 'KEY', help: 'files of `key`, one of each member', rest: true }],
+        examples: [{ line: `${own} create --out savings.json anna.key bert.key cleo.key`, says: 'two of these three' }],
+      },
+      (values, files, terminal) =>
+        watch(
+          context(values, terminal),
+          { threshold: values.threshold, members: files.map(readWord), label: values.label },
+          (group) => writeWord(values.out, JSON.stringify(group.descriptor)),
+        ),
+    ),
+    walletCommand(
+      {
+        name: `${own} address`,
+        summary: 'the address of a descriptor, with its verification words; watches it from now on',
+        options: { ...sessionOptions, label },
+        operands: [DESCRIPTOR],
+      },
+      (values, [file = ''], terminal) =>
+        watch(context(values, terminal), { ...readDescriptorFile(file), label: values.label }, async () => undefined),
+    ),
+    walletCommand(
+      {
+        name: `${own} propose`,
+        summary: 'writes a payment from a multisig address that nobody has signed yet',
+        options: {
+          ...sessionOptions,
+          out,
+          payload: text({ help: 'text for the recipient, public on the chain' }),
+          validCuts: integer({ help: 'cuts in which it can be sent', min: 10, max: 1_000_000, default: 34_560 }),
+          inline: flag({ help: 'show the keys also where the chain knows them' }),
+        },
+        operands: [
+          { name: 'FROM', help: 'a multisig address that this wallet watches' },
+          { name: 'ADDRESS', help: 'who is paid' },
+          { name: 'AMOUNT', help: 'in coins, such as 1.25' },
+        ],
+        examples: [{ line: `${own} propose dsvc1q... dsvc1... 1.25 --out rent.msig`, says: 'for the members to sign' }],
+      },
+      (values, [address = '', to = '', amount = ''], terminal) =>
+        withSession(context(values, terminal), async (session) => {
+          const { packages } = await session.call('multisig_propose', {
+            ...{ address, to, amount, valid_cuts: values.validCuts, inline: values.inline },
+            ...(values.payload === undefined ? {} : { payload_text: values.payload }),
+          });
+          const made = (packages as Fields[]).map(({ package: word, ...review }, i) => ({
+            file: i === 0 ? values.out : `${values.out}.${i + 1}`,
+            word: word as string,
+            review,
+          }));
+          for (const { file, word } of made) await writeWord(file, word);
+          const shown = made.map(({ file, review }) => ({ file, ...review }));
+          return show(context(values, terminal), { packages: shown }, () =>
+            made.map(({ file, review }) => `${file}\n${reviewText(review)}`).join('\n'),
+          );
+        }),
+    ),
+    walletCommand(
+      {
+        name: `${own} review`,
+        summary: 'what a package does: read this before you sign',
+        options: sessionOptions,
+        operands: [PACKAGE],
+      },
+      (values, [file = ''], terminal) =>
+        withSession(context(values, terminal), async (session) => {
+          const review = await session.call('multisig_review', { package: readWord(file) });
+          return show(context(values, terminal), review, () => reviewText(review));
+        }),
+    ),
+    walletCommand(
+      {
+        name: `${own} sign`,
+        summary: 'shows a package and signs it, after a yes',
+        options: {
+          ...sessionOptions,
+          out,
+          digest: text({ help: 'the digest of the review: signs that package and no other, without a question' }),
+        },
+        operands: [PACKAGE],
+      },
+      (values, [file = ''], terminal) => sign(context(values, terminal), readWord(file), values.out, values.digest),
+    ),
+    walletCommand(
+      {
+        name: `${own} combine`,
+        summary: 'puts the signatures of several packages of one payment together',
+        options: { ...jsonOption, out },
+        operands: [{ name: 'PACKAGE', help: 'files of `sign`', rest: true }],
+      },
+      async (values, files, terminal) => {
+        const all = await combine(files, values.out);
+        terminal.out(
+          values.json
+            ? `${JSON.stringify(all)}\n`
+            : `${values.out}: signed by member ${(all.signed_by as number[]).join(' and ')}; ${all.missing_signatures} more needed\n`,
+        );
+        return 0;
+      },
+    ),
+    walletCommand(
+      {
+        name: `${own} send`,
+        summary: 'sends a package that enough members have signed, after a yes; again is harmless',
+        options: { ...sessionOptions, yes },
+        operands: [PACKAGE],
+      },
+      (values, [file = ''], terminal) => send(context(values, terminal), readWord(file), values.yes),
+    ),
+  ];
+  return commandTable(
+    own,
+    'Addresses of several members, and payments from them (docs/wallet.md, Multisig).',
+    commands,
+  );
+}

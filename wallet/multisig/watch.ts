@@ -1,0 +1,52 @@
+/**
+ * News of multisig addresses that are watched (docs/wallet.md, Events): what they received and spent in finalized cuts. Looks once a cut, and only while somebody listens. Like every event it is a
+ * prompt: whoever missed one reads `history` of the address.
+ */
+import { formatCoins } from '../../protocol/amount.ts';
+import { batches, changesOfAddresses, type NodeClient } from '../chain/node-link.ts';
+import type { EventHub } from '../event-hub.ts';
+import type { Book } from '../state/book.ts';
+
+export type MultisigWatchDependencies = {
+  readonly client: NodeClient;
+  readonly book: Book;
+  readonly events: EventHub;
+};
+
+export class MultisigWatch {
+  readonly #with: MultisigWatchDependencies;
+  /** Undefined before the first look: nothing is known to be new then. */
+  #seen: number | undefined;
+
+  constructor(dependencies: MultisigWatchDependencies) {
+    this.#with = dependencies;
+  }
+
+  /** After the newest cut was read. */
+  async look(): Promise<void> {
+    const { client, book, events } = this.#with;
+    const height = book.meta.indexedHeight;
+    if (book.multisig.size === 0 || !events.wanted('multisig')) {
+      this.#seen = undefined;
+      return;
+    }
+    const after = this.#seen;
+    this.#seen = height;
+    // A rescan goes back: what was told is not told again.
+    if (after === undefined || after >= height) return;
+    for (const addresses of batches([...book.multisig.keys()])) {
+      const { changes } = await changesOfAddresses(client, addresses, after, height);
+      for (const { address, kind, amount, finalized_height, transaction_id, outpoint } of changes)
+        events.emit('multisig', {
+          indexed_height: height,
+          address,
+          label: book.multisig.get(address)?.label ?? '',
+          kind,
+          amount: formatCoins(BigInt(amount)),
+          height: finalized_height,
+          transaction: transaction_id,
+          output: outpoint.output_index,
+        });
+    }
+  }
+}
