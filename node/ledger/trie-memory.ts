@@ -4,7 +4,7 @@
  * its parent and side, `2 * slot of the parent + side`; the root is side 0 of slot 0, which holds nothing else.
  */
 import { BoundedMap } from '../../runtime/bounded-map.ts';
-export const NODE_BYTES = 128;
+import { NODE_BYTES } from './trie-node.ts';
 
 /** The place of the root. */
 export const ROOT_PLACE = 0;
@@ -45,15 +45,15 @@ export class TrieMemory {
     return (slot & (PIECE_NODES - 1)) * NODE_BYTES;
   }
 
-  /** Puts a node at a place, over the one that stands there. */
-  putNode(place: number, bytes: Uint8Array): number {
+  /** Puts the node at `at` of `bytes` at a place, over the one that stands there. */
+  putNode(place: number, bytes: Uint8Array, at: number): number {
     let slot = this.#children[place] as number;
     if (slot === 0) {
       slot = this.#take();
       this.#children[place] = slot;
       this.#leaves.delete(place);
     }
-    this.piece(slot).set(bytes, this.offset(slot));
+    this.piece(slot).set(bytes.subarray(at, at + NODE_BYTES), this.offset(slot));
     return slot;
   }
 

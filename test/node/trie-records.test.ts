@@ -1,0 +1,179 @@
+/**
+ * The committed sets as they lie in the store, four levels of nodes in a record: against a set that is made anew from the rule for every question
+ * (trie-reference.ts), after changes that were dropped, from cold caches, with keys that agree in many bits; and records that were damaged.
+ */
+import { createHash, hash as nodeHash } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { EMPTY_TRIE, type EntryLayout, Trie, type TrieChange, type TrieRoot } from '../../node/ledger/trie.ts';
+import type { BatchOp } from '../../node/store/batch.ts';
+import { useNativeSha384 } from '../../runtime/native-sha384.ts';
+import { count, seed } from '../level.ts';
+import { type Random, randomOf } from '../random.ts';
+import { TrieReference } from './trie-reference.ts';
+
+useNativeSha384();
+
+const LAYOUT: EntryLayout = {
+  prefix: 0x61,
+  entryBytes: 56,
+  keyBytes: 48,
+  amount: (entry) => new DataView(entry.buffer, entry.byteOffset).getBigUint64(48, true),
+};
+/** A trie forgets everything when it holds more nodes than this. */
+const LIMITS = [undefined, { nodes: 20, leaves: 3 }, { nodes: 0, leaves: 0 }];
+const name = (bytes: Uint8Array): string => Buffer.from(bytes).toString('latin1');
+
+const plain = (bytes: Uint8Array | undefined): Uint8Array | undefined => bytes && new Uint8Array(bytes);
+
+class Store {
+  readonly records = new Map<string, Uint8Array>();
+
+  write(operations: readonly BatchOp[]): void {
+    for (const operation of operations)
+      if (operation.type === 'put') this.records.set(name(operation.key), operation.value);
+      else this.records.delete(name(operation.key));
+  }
+
+  /** Of everything that it holds. */
+  digest(): string {
+    const hash = createHash('sha384');
+    for (const [key, value] of [...this.records].sort(([a], [b]) => (a < b ? -1 : 1)))
+      hash.update(`${key.length} ${value.length} ${key}`, 'latin1').update(value);
+    return hash.digest('hex');
+  }
+
+  open = (limits?: { nodes: number; leaves: number }): Trie =>
+    new Trie(LAYOUT, (key) => this.records.get(name(key)), limits);
+}
+
+/** Some agree with others in so many bits that the tree is deep there, and crosses records. */
+function entryOf(random: Random): Uint8Array {
+  const entry = Buffer.concat([nodeHash('sha384', `${random(2 ** 31)}`, 'buffer'), Buffer.alloc(8)]);
+  const kind = random(4);
+  if (kind === 0) entry.fill(0x5a, 0, 1 + random(3));
+  if (kind === 1) entry.fill(0xff, 0, 6);
+  // Up to the largest sum that a figure can have.
+  entry.writeBigUInt64LE(random(50) === 0 ? 2n ** 52n - BigInt(random(9)) : BigInt(random(2 ** 31)), 48);
+  return entry;
+}
+
+test('random changes: the roots and proofs are those of the rule, and the store holds what a set made at once would', () => {
+  const random = randomOf(seed);
+  for (let round = 0; round < count({ quick: 2, full: 5, deep: 300 }); round++) {
+    const [store, limits] = [new Store(), LIMITS[round % LIMITS.length]];
+    let trie = store.open(limits);
+    let root: TrieRoot = EMPTY_TRIE;
+    const inside = new Map<string, Uint8Array>();
+    for (let step = 0; step < 25; step++) {
+      const changes: TrieChange[] = [];
+      const after = new Map(inside);
+      for (const [key, entry] of inside)
+        if (random(12) < (random(6) === 0 || step % 9 === 8 ? 12 : 1)) {
+          const replaces = random(3) === 0;
+          const changed = Uint8Array.from(entry);
+          changed[48] = random(256);
+          changes.push({ key: entry.subarray(0, 48), ...(replaces && { entry: changed, replaces }) });
+          if (replaces) after.set(key, changed);
+          else after.delete(key);
+        }
+      for (let i = random(step % 5 === 0 ? 300 : 40); i > 0; i--) {
+        const entry = entryOf(random);
+        const key = name(entry.subarray(0, 48));
+        if (after.has(key) || inside.has(key)) continue;
+        after.set(key, entry);
+        changes.push({ key: entry.subarray(0, 48), entry });
+      }
+      const update = trie.update(root, changes);
+      // A proposal that was not decided: nothing of it may stay.
+      if (random(4) === 0) continue;
+      const reference = new TrieReference(LAYOUT, after.values());
+      expect(update.root).toEqual(reference.root());
+      store.write(update.operations);
+      const before = [...inside.values()];
+      for (const entry of before.slice(0, 5))
+        expect(plain(trie.get(root, entry.subarray(0, 48))), 'readers of the cut before').toEqual(plain(entry));
+      // Killed before it could settle, or not.
+      if (random(4) === 0) trie = store.open(limits);
+      else trie.committed(update);
+      root = update.root;
+      inside.clear();
+      for (const [key, entry] of after) inside.set(key, entry);
+      for (const entry of [...after.values()]
+        .sort(() => random(3) - 1)
+        .slice(0, 4)
+        .concat([entryOf(random)])) {
+        const path = trie.path(root, entry.subarray(0, 48));
+        expect({ ...path, leaf: plain(path.leaf) }).toEqual(reference.path(entry));
+      }
+    }
+    const made = new Store();
+    made.write(
+      made.open().update(
+        EMPTY_TRIE,
+        [...inside.values()].map((entry) => ({ key: entry.subarray(0, 48), entry })),
+      ).operations,
+    );
+    expect(store.digest()).toBe(made.digest());
+  }
+});
+
+test('a path of 384 levels: one record for four of them, and nothing is left when it goes', () => {
+  const store = new Store();
+  const trie = store.open();
+  const entries = Array.from({ length: 17 }, (_, i) => {
+    const entry = new Uint8Array(56).fill(0xee, 0, 47);
+    entry[47] = i;
+    return entry;
+  });
+  const update = trie.update(
+    EMPTY_TRIE,
+    entries.map((entry) => ({ key: entry.subarray(0, 48), entry })),
+  );
+  expect(update.root).toEqual(new TrieReference(LAYOUT, entries).root());
+  store.write(update.operations);
+  trie.committed(update);
+  // Nodes of depths 0 to 379 or so, and the leaves below.
+  expect(store.records.size).toBeLessThan(384 / 4 + 5);
+  const cold = store.open();
+  const last = entries[16] as Uint8Array;
+  expect(plain(cold.get(update.root, last.subarray(0, 48)))).toEqual(last);
+  const away = cold.update(
+    update.root,
+    entries.slice(1).map((entry) => ({ key: entry.subarray(0, 48) })),
+  );
+  store.write(away.operations);
+  expect(away.root).toEqual(new TrieReference(LAYOUT, entries.slice(0, 1)).root());
+  expect(store.records.size).toBe(1);
+});
+
+test('a record that was changed, cut short, or lost is noticed', () => {
+  const random = randomOf(seed);
+  const store = new Store();
+  const entries = Array.from({ length: 2_000 }, () => entryOf(random));
+  const { root, operations } = store.open().update(
+    EMPTY_TRIE,
+    entries.map((entry) => ({ key: entry.subarray(0, 48), entry })),
+  );
+  store.write(operations);
+  const readAll = () => {
+    const cold = store.open();
+    for (const entry of entries) cold.get(root, entry.subarray(0, 48));
+  };
+  readAll();
+  // Records of nodes: the others are leaves, whose length is that of whole entries.
+  const records = [...store.records].filter(([, bytes]) => bytes.length % 64 === 2);
+  expect(records.length).toBeGreaterThan(20);
+  for (const [key, bytes] of records) {
+    const spoiled = Uint8Array.from(bytes);
+    const at = random(3) === 0 ? random(2) : random(bytes.length);
+    spoiled[at] = (spoiled[at] as number) ^ (1 << random(8));
+    for (const bad of [spoiled, bytes.subarray(0, random(bytes.length)), Buffer.concat([bytes, Buffer.alloc(64)])]) {
+      store.records.set(key, bad);
+      expect(readAll).toThrow(/state record [0-9a-f]+ is damaged/);
+    }
+    store.records.delete(key);
+    expect(readAll).toThrow(/state record [0-9a-f]+ is missing/);
+    store.records.set(key, bytes);
+  }
+  readAll();
+});
