@@ -33,7 +33,8 @@ import {
 } from './records.ts';
 import { StakingSets } from './staking-sets.ts';
 
-const FORMAT = '2';
+/** 3: four levels of a trie in one record. */
+const FORMAT = '3';
 const MEBIBYTE = 1024 * 1024;
 
 export const STORE_ERROR_CODES = ['store_format', 'store_genesis', 'store_damaged'] as const;
@@ -72,7 +73,10 @@ export class LedgerStore {
     const format = store.get(KEYS.format);
     if (format !== undefined && Buffer.from(format).toString() !== FORMAT) {
       await db.close();
-      throw new StoreError('store_format', `the data directory has the format ${Buffer.from(format)}, not ${FORMAT}`);
+      throw new StoreError(
+        'store_format',
+        `the data directory has the format ${Buffer.from(format)}, and this release reads ${FORMAT}: use the release that wrote it, or a new data directory`,
+      );
     }
     await store.staking.load((from, to) => store.range(from, to));
     return store;

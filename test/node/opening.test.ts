@@ -67,6 +67,31 @@ test('a last cut whose certificate does not verify is refused, and the store is 
   expect(bed.node.chain.head().height).toBe(3);
 });
 
+test('a store of another format is refused, with what to do', async () => {
+  await alter((db) => db.put(KEYS.format, Buffer.from('2')));
+  await expect(bed.openNode()).rejects.toMatchObject({
+    code: 'store_format',
+    message: expect.stringMatching(
+      /has the format 2, and this release reads 3: use the release that wrote it, or a new/,
+    ),
+  });
+  await alter((db) => db.put(KEYS.format, Buffer.from('3')));
+  await bed.openNode();
+});
+
+test('a record of a committed set that was damaged is noticed when it is read', async () => {
+  await bed.seal(2);
+  // 64 outputs of the treasury: the first record of the set holds all of its nodes.
+  await alter(async (db) => {
+    const key = Buffer.from('6f0000', 'hex');
+    const record = new Uint8Array((await db.get(key)) as Uint8Array);
+    record[40] = (record[40] as number) ^ 1;
+    await db.put(key, record);
+  });
+  await bed.openNode();
+  expect(() => bed.node.chain.output(bed.treasury(1).outpoint)).toThrow(/state record 6f0000 is damaged/);
+});
+
 test('a state that is not that of the last cut is refused', async () => {
   await bed.seal(2);
   await alter(async (db) => {

@@ -218,6 +218,9 @@ test('twice in one cut: the second finds what the first has left', () => {
   const atAnna = positions.atAnna as Uint8Array;
   const pairs: [StakingOperation, StakingOperation, string][] = [
     [register('new'), register('other', 'new'), 'invalid consensus_key_used'],
+    [register('tess'), bond(validatorId(keyOf('tess'))), 'executed'],
+    [register('vera'), heartbeat(validatorId(keyOf('vera')), 1), 'invalid heartbeat_repeated'],
+    [register('walt'), evidence(validatorId(keyOf('walt')), rig.height + 1), 'executed'],
     [bond(anna), bond(anna), 'executed'],
     [redirect(atAnna), redirect(atAnna), 'executed'],
     [unbond(atAnna, 500n * COIN), unbond(atAnna, 450n * COIN), 'invalid unbond_amount'],
@@ -249,23 +252,42 @@ test('amounts at the bounds: a bond of everything there can be fails with its tr
 test('in the cut where it becomes possible, and in the one before', () => {
   const { rig, positions } = world();
   const atSam = positions.atSam as Uint8Array;
-  const at = (height: number, operation: StakingOperation, outcome: string): void => {
+  const at = (height: number, operation: StakingOperation | StakingOperation[], ...expected: string[]): void => {
     until(rig, height);
-    expect(`${height} ${outcomes(rig, [operation])}`).toBe(`${height} ${outcome}`);
+    expect([height, ...outcomes(rig, [operation].flat())]).toEqual([height, ...expected]);
   };
   at(2 * INTERVAL - 1, heartbeat(anna, 2), 'no_effect heartbeat_epoch');
   at(2 * INTERVAL, heartbeat(anna, 2), 'executed');
   // Changes of epoch 1 are in force from epoch 3 on, a commission from epoch 15 on.
-  at(3 * INTERVAL - 1, endpoint(paul), 'no_effect change_pending');
-  at(3 * INTERVAL, endpoint(paul), 'executed');
+  const pending = 'no_effect change_pending';
+  at(3 * INTERVAL - 1, [endpoint(paul), rotate(jane, 'jane two')], pending, pending);
+  at(3 * INTERVAL, [endpoint(paul), rotate(jane, 'jane two')], 'executed', 'executed');
   // Evidence is good for ten epochs after its votes, and a validator is slashed once.
   at(10 * INTERVAL + 6, evidence(anna, 5), 'invalid evidence_expired');
   at(10 * INTERVAL + 7, evidence(anna, 7), 'executed');
   at(11 * INTERVAL - 1, withdraw(atSam), 'no_effect position_locked');
-  at(11 * INTERVAL, withdraw(atSam), 'executed');
+  at(11 * INTERVAL, [withdraw(atSam), withdraw(atSam)], 'executed', 'no_effect position_unknown');
   at(11 * INTERVAL + 1, withdraw(atSam), 'no_effect position_unknown');
   at(15 * INTERVAL - 1, commission(paul), 'no_effect change_pending');
   at(15 * INTERVAL, commission(paul), 'executed');
+});
+
+test('a delegation that is released in the cut of the evidence: withdrawn before it, locked behind it, and not burned', () => {
+  const { rig, positions } = world();
+  const [leaving, atAnna] = [positions.leaving as Uint8Array, positions.atAnna as Uint8Array];
+  const [release, again] = [11 * INTERVAL, withdraw(leaving)];
+  until(rig, release - 1);
+  expect(outcomes(rig, [again])).toEqual(['no_effect position_locked']);
+  const cut = [evidence(anna, release - 2), again, withdraw(atAnna), unbond(atAnna), bond(anna)];
+  const [locked, inactive] = ['no_effect position_locked', 'invalid validator_inactive'];
+  expect(outcomes(rig, cut)).toEqual(['executed', locked, locked, 'invalid position_unbonding', inactive]);
+  expect(rig.ledger.staking().position(leaving)?.principal).toBe(1_000n * COIN);
+  expect(rig.ledger.staking().position(atAnna)?.principal).toBe(900n * COIN);
+  expect(outcomes(rig, [again])).toEqual(['executed']);
+  const before = world();
+  until(before.rig, release);
+  const first = [withdraw(before.positions.leaving as Uint8Array), evidence(anna, release - 2)];
+  expect(outcomes(before.rig, first)).toEqual(['executed', 'executed']);
 });
 
 test('a position that slashing has not reached cannot be withdrawn', () => {
