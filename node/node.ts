@@ -175,6 +175,7 @@ class EmbeddedNode implements ConsensusNode {
       isVerified: (transaction) => this.#verified.has(transaction),
       output: (outpoint) => this.chain.output(outpoint),
       verify: (transaction, spends) => this.#admission.verifyAhead(transaction, spends),
+      read: (made) => store.readAhead(this.chain.view().state, made),
       log: dependencies.log,
     });
     this.#templates = new TemplateMaker({

@@ -53,16 +53,20 @@ export function writeSide(bytes: Uint8Array, at: number, { digest, sum, count }:
   writeU32(bytes, at + COUNT_AT + 4, Math.floor(count / HIGH));
 }
 
+/** Of both sides of a node together. */
+function writeTotal(to: Uint8Array, at: number, from: Uint8Array, left: number): void {
+  const right = left + SIDE_BYTES;
+  const low = u32At(from, left) + u32At(from, right);
+  const carried = low >= HIGH ? 1 : 0;
+  writeU32(to, at, low % HIGH);
+  writeU32(to, at + 4, (u32At(from, left + 4) + u32At(from, right + 4) + carried) % HIGH);
+}
+
 /** Writes into `to` what the node at `node` of `from` is as a side of the node above. */
 export function writeNodeAsSide(to: Uint8Array, at: number, from: Uint8Array, node: number): void {
   to.set(id(LABELS.stateNode, from.subarray(node, node + NODE_BYTES)), at);
-  for (const figure of [SUM_AT, COUNT_AT]) {
-    const left = node + figure;
-    const right = left + SIDE_BYTES;
-    const low = u32At(from, left) + u32At(from, right);
-    writeU32(to, at + figure, low % HIGH);
-    writeU32(to, at + figure + 4, (u32At(from, left + 4) + u32At(from, right + 4) + (low >= HIGH ? 1 : 0)) % HIGH);
-  }
+  writeTotal(to, at + SUM_AT, from, node + SUM_AT);
+  writeTotal(to, at + COUNT_AT, from, node + COUNT_AT);
 }
 
 export function hasDigest(bytes: Uint8Array, at: number, digest: Bytes): boolean {

@@ -14,6 +14,8 @@ export { LEAF_ENTRIES, type TrieRoot } from './trie-node.ts';
 export { EMPTY_TRIE, type EntryLayout, type TrieChange, TrieUpdate } from './trie-update.ts';
 
 export type ReadNode = (key: Bytes) => Uint8Array | undefined;
+/** Several at once, beside the thread. */
+export type ReadMany = (keys: Buffer[]) => Promise<readonly (Uint8Array | undefined)[]>;
 
 /** All nodes of a set of five million entries, 128 bytes each: a read from the store takes longer than everything else about a node. */
 const CACHED_NODES = 524_288;
@@ -29,6 +31,8 @@ export class Trie {
   readonly #memory: TrieMemory;
   /** The update that was made last and is not in the store yet. What it changes was loaded for it and stays loaded, so readers see it as it was. */
   #open: TrieUpdate | undefined;
+  /** Changes when the store was written, and when memory forgot everything: what was read or looked up before says nothing about now. */
+  #age = 0;
   readonly #source: TrieSource;
 
   constructor(
@@ -81,12 +85,19 @@ export class Trie {
 
   /** Everything is forgotten at once: which nodes were used last would cost more to know than reading them again. */
   #bound(): void {
-    if (this.#memory.nodes > this.#limits.nodes && this.#open === undefined) this.#memory.clear();
+    if (this.#memory.nodes <= this.#limits.nodes || this.#open !== undefined) return;
+    this.#memory.clear();
+    this.#age++;
   }
 
   /** Goes down to the leaf that holds the key or would hold it. */
   #descend(root: TrieRoot, key: Bytes, passing?: (piece: Uint8Array, node: number, bit: number) => void): Uint8Array {
     this.#bound();
+    const { count, place, depth } = this.#find(root, key, passing);
+    return count === 0 ? NOTHING : this.#leaf(place, key, depth);
+  }
+
+  #find(root: TrieRoot, key: Bytes, passing?: (piece: Uint8Array, node: number, bit: number) => void) {
     let { count } = root;
     let place = ROOT_PLACE;
     let depth = 0;
@@ -104,7 +115,31 @@ export class Trie {
       place = 2 * slot + bit;
       depth++;
     }
-    return count === 0 ? NOTHING : this.#leaf(place, key, depth);
+    return { count, place, depth };
+  }
+
+  /**
+   * Brings into memory the leaves that hold these keys or would hold them, for a cut that will change them: a read beside the thread costs it next to nothing.
+   * What cannot be had by then is read when it is needed.
+   */
+  async readAhead(root: TrieRoot, keys: readonly Bytes[], read: ReadMany): Promise<void> {
+    this.#bound();
+    const age = this.#age;
+    const wanted = new Map<number, Buffer>();
+    for (const key of keys) {
+      const { count, place, depth } = this.#find(root, key);
+      if (count > 0 && this.#memory.leafAt(place) === undefined)
+        wanted.set(place, placeOf(this.#layout.prefix, key, depth));
+    }
+    if (wanted.size === 0) return;
+    const leaves = await read([...wanted.values()]);
+    // An update that is open may have been written by now, whole or not yet.
+    if (this.#age !== age || this.#open !== undefined) return;
+    let i = 0;
+    for (const place of wanted.keys()) {
+      const leaf = leaves[i++];
+      if (leaf !== undefined && this.#memory.leafAt(place) === undefined) this.#memory.cacheLeaf(place, leaf);
+    }
   }
 
   /** The leaf that holds the key or would hold it, and the other sides on the way down. */
@@ -139,6 +174,7 @@ export class Trie {
   committed(update: TrieUpdate): void {
     if (update !== this.#open) throw new Error('an update is committed that is not the last one made');
     this.#open = undefined;
+    this.#age++;
     update.settle();
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Signatures of blocks that wait for a cut are checked in the worker threads as the blocks come, so that a cut need not check them on the node's own thread. A cut that names blocks whose checks are
- * under way waits for them: it would do the same work a second time, and hold up everything else meanwhile.
+ * under way waits for them: it would do the same work a second time, and hold up everything else meanwhile. What a cut changes for the outputs that they make is read from the store as well.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { Outpoint } from '../../protocol/transaction.ts';
@@ -13,6 +13,8 @@ export type ChecksAheadDependencies = {
   isVerified(transaction: ReadTransaction): boolean;
   output(outpoint: Outpoint): UnspentOutput | undefined;
   verify(transaction: ReadTransaction, spends: readonly UnspentOutput[]): Promise<void>;
+  /** Reads what the cut will have to read that makes these outputs. */
+  read(made: readonly Outpoint[]): Promise<void>;
   readonly log: Logger;
 };
 
@@ -25,7 +27,12 @@ export class ChecksAhead {
   }
 
   begin({ id, transactions }: Pick<WorkBlock, 'id' | 'transactions'>): void {
-    const { isVerified, output, verify, log } = this.#with;
+    const { isVerified, output, verify, read, log } = this.#with;
+    const made = transactions.flatMap(({ id: transactionId, body }) =>
+      body.outputs.map((_, outputIndex) => ({ transactionId, outputIndex })),
+    );
+    // No cut waits for it: what is not there by then is read when it is needed.
+    void read(made).catch((error) => log.debug('the store was not read ahead', { error }));
     const checks: Promise<void>[] = [];
     for (const transaction of transactions) {
       if (isVerified(transaction)) continue;

@@ -14,7 +14,7 @@ import type { BlockRecord, CutRecord, PositionsPage } from '../full-node.ts';
 import type { AppliedCut } from '../ledger/apply-cut.ts';
 import { isFaultOfCopy } from '../ledger/effects.ts';
 import type { LedgerTries } from '../ledger/genesis-cut.ts';
-import { KEY_LAYOUT, OUTPUT_LAYOUT } from '../ledger/output-set.ts';
+import { KEY_LAYOUT, OUTPUT_LAYOUT, outpointKey } from '../ledger/output-set.ts';
 import { type Committee, decodeCommittee } from '../ledger/staking/committee.ts';
 import { decodeValidator, type Validator } from '../ledger/staking/validator.ts';
 import { decodeState, type LedgerState } from '../ledger/state.ts';
@@ -134,6 +134,11 @@ export class LedgerStore {
     }
     await this.#db.batch(operations);
     await this.#db.put(head, from.get(head) as Uint8Array, { sync: true });
+  }
+
+  /** Reads what a cut will have to read that makes these outputs. */
+  async readAhead({ outputs }: Pick<LedgerState, 'outputs'>, made: readonly Outpoint[]): Promise<void> {
+    await this.outputTrie.readAhead(outputs, made.map(outpointKey), (keys) => this.#db.getMany(keys));
   }
 
   genesis(): Uint8Array | undefined {

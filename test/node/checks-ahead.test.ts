@@ -1,17 +1,25 @@
 /** A cut waits for signatures that are being checked, no longer than it may, and for those of its own blocks alone. */
 import { expect, test } from 'vitest';
 import { ChecksAhead } from '../../node/mempool/checks-ahead.ts';
+import { fromUtf8, utf8 } from '../../protocol/bytes.ts';
+import type { Outpoint } from '../../protocol/transaction.ts';
 import { silentLog } from './bed.ts';
 
 const idOf = (n: number) => new Uint8Array(48).fill(n);
-const transaction = (name: string) => ({ name, body: { inputs: [{}] } });
+const transaction = (name: string) => ({ id: utf8(name), name, body: { inputs: [{}], outputs: [{}, {}] } });
 
 test('a cut waits for the checks of its blocks, and is not kept by others or beyond its time', async () => {
   const open = new Map<string, { resolve: () => void; reject: (error: Error) => void }>();
+  const read: Outpoint[] = [];
   const ahead = new ChecksAhead({
     isVerified: ({ name }) => name === 'seen',
     output: () => ({}) as never,
     verify: ({ name }) => new Promise((resolve, reject) => open.set(name, { resolve, reject })),
+    // A store that fails is no reason for a cut to wait or to fail.
+    read: async (made) => {
+      read.push(...made);
+      throw new Error('the store is closed');
+    },
     log: silentLog,
   });
   const begin = (id: number, ...names: string[]) =>
@@ -20,6 +28,8 @@ test('a cut waits for the checks of its blocks, and is not kept by others or bey
   begin(2, 'c');
   begin(3, 'seen');
   expect([...open.keys()]).toEqual(['a', 'b', 'c']);
+  const outputs = read.map(({ transactionId, outputIndex }) => `${fromUtf8(transactionId)} ${outputIndex}`);
+  expect(outputs.slice(0, 6)).toEqual(['a 0', 'a 1', 'b 0', 'b 1', 'seen 0', 'seen 1']);
   // Nothing is under way for these.
   await ahead.settled(3_600_000, [idOf(3), idOf(9)]);
   let isSettled = false;

@@ -117,6 +117,54 @@ test('random changes: the roots and proofs are those of the rule, and the store 
   }
 });
 
+test('what was read ahead is kept only where nothing has changed since it was asked for', async () => {
+  const random = randomOf(seed);
+  for (let round = 0; round < count({ quick: 3, full: 6, deep: 300 }); round++) {
+    const [store, limits] = [new Store(), LIMITS[round % LIMITS.length]];
+    const trie = store.open(limits);
+    let root: TrieRoot = EMPTY_TRIE;
+    let inside: Uint8Array[] = [];
+    // Answers come when they come, and show the store as it was when it was asked or as it is.
+    let answers: (() => void)[] = [];
+    const some = async (): Promise<void> => {
+      const now = answers.filter(() => random(2) === 0);
+      answers = answers.filter((answer) => !now.includes(answer));
+      for (const answer of now) answer();
+      await new Promise((resolve) => setImmediate(resolve));
+    };
+    const ahead = (keys: readonly Uint8Array[]): void =>
+      void trie.readAhead(root, keys, (places) => {
+        const read = () => places.map((place) => store.records.get(name(place)));
+        const early = random(2) === 0 ? read() : undefined;
+        return new Promise((resolve) => answers.push(() => resolve(early ?? read())));
+      });
+    for (let step = 0; step < 30; step++) {
+      const leaving = inside.filter(() => random(10) === 0);
+      const coming = Array.from({ length: random(80) }, () => entryOf(random)).filter(
+        (entry) => !inside.some((other) => Buffer.compare(other.subarray(0, 48), entry.subarray(0, 48)) === 0),
+      );
+      ahead([...leaving, ...coming].map((entry) => entry.subarray(0, 48)));
+      await some();
+      const update = trie.update(root, [
+        ...leaving.map((entry) => ({ key: entry.subarray(0, 48) })),
+        ...coming.map((entry) => ({ key: entry.subarray(0, 48), entry })),
+      ]);
+      await some();
+      ahead(inside.filter(() => random(5) === 0).map((entry) => entry.subarray(0, 48)));
+      if (random(4) === 0) continue;
+      store.write(update.operations);
+      await some();
+      trie.committed(update);
+      root = update.root;
+      inside = [...inside.filter((entry) => !leaving.includes(entry)), ...coming];
+      expect(root).toEqual(new TrieReference(LAYOUT, inside).root());
+      await some();
+      for (const entry of inside.filter(() => random(20) === 0))
+        expect(plain(trie.get(root, entry.subarray(0, 48)))).toEqual(plain(entry));
+    }
+  }
+});
+
 test('a path of 384 levels: one record for four of them, and nothing is left when it goes', () => {
   const store = new Store();
   const trie = store.open();

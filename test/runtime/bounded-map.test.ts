@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
+import { count, seed } from '../level.ts';
+import { randomOf } from '../random.ts';
 
 test('the oldest entry goes, and only when there is one more than fits', () => {
   const map = new BoundedMap<string, number>(2).set('a', 1).set('b', 2).set('a', 3);
@@ -17,4 +19,37 @@ test('what is used stays', () => {
   expect(map.use('x')).toBeUndefined();
   map.set('c', 3);
   expect([...map.keys()]).toEqual(['a', 'c']);
+});
+
+test('random sets, uses and deletions, and clearing now and then: the entries are those of a list, in its order', () => {
+  const random = randomOf(seed);
+  for (const limit of [1, 2, 7, 60]) {
+    const map = new BoundedMap<number, number>(limit);
+    let list: [number, number][] = [];
+    for (let step = 0; step < count({ full: 5_000, deep: 200_000 }); step++) {
+      const key = random(2 * limit + 2);
+      const at = list.findIndex(([other]) => other === key);
+      switch (random(9)) {
+        case 0:
+          map.delete(key);
+          list = list.filter(([other]) => other !== key);
+          break;
+        case 1:
+          expect(map.use(key)).toBe(list[at]?.[1]);
+          if (at >= 0) list.push(...list.splice(at, 1));
+          break;
+        case 2:
+          if (random(40) > 0) break;
+          map.clear();
+          list = [];
+          break;
+        default:
+          map.set(key, step);
+          if (at >= 0) list[at] = [key, step];
+          else list.push([key, step]);
+          if (list.length > limit) list.shift();
+      }
+      expect([...map]).toEqual(list);
+    }
+  }
 });
