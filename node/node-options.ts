@@ -132,7 +132,12 @@ function readGrant(word: string): { address: string; amount: bigint } {
 export const genesisOptions = {
   network: storeOptions.network,
   out: path({ help: 'file to write; one that exists is left alone', default: 'genesis.json', placeholder: 'FILE' }),
-  validator: repeated(text({ help: 'registration of a validator, as svc-wallet writes it', placeholder: 'FILE' })),
+  validator: repeated(
+    text({
+      help: 'registration of a validator: svc-wallet validator-genesis-registration writes it',
+      placeholder: 'FILE',
+    }),
+  ),
   developmentValidators: integer({
     help: 'validators of 1,000,000 coins with keys that everybody knows, for trials',
     min: 0,

@@ -13,6 +13,7 @@ import {
 } from './command/commands.ts';
 import { runChangePassword, runInit, runRestore } from './command/creation.ts';
 import { runDaemon } from './command/daemon.ts';
+import { genesisRegistrationCommand } from './command/genesis-registration-command.ts';
 import { keyExportCommands } from './command/key-export-commands.ts';
 import { multisigCommands } from './command/multisig-commands.ts';
 import { creationOptions, daemonOptions, fileOptions, jsonOption, sessionOptions } from './command/options.ts';
@@ -47,7 +48,7 @@ const commands = [
   walletCommand(
     {
       name: `${NAME} change-password`,
-      summary: 'seals the wallet file with another password',
+      summary: 'encrypts the wallet file with another password',
       options: { ...fileOptions, generatePassword: creationOptions.generatePassword, ...jsonOption },
     },
     (values, _, terminal) => runChangePassword(values, terminal, terminalPrompt),
@@ -84,7 +85,7 @@ const commands = [
   walletCommand(
     {
       name: `${NAME} send`,
-      summary: 'pays an amount to an address, after a yes',
+      summary: 'pays an amount to an address; asks first',
       options: {
         ...sessionOptions,
         yes,
@@ -121,6 +122,7 @@ const commands = [
   ...validatorCommands(NAME),
   ...validatorChangeCommands(NAME),
   ...keyExportCommands(NAME),
+  genesisRegistrationCommand(NAME),
   multisigCommands(NAME),
   walletCommand(
     {

@@ -6,14 +6,16 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { developmentKey } from '../../node/development.ts';
+import { developmentKey, validatorName } from '../../node/development.ts';
+import { developmentFiles } from '../../node/development-network.ts';
 import { makeGenesis } from '../../node/make-genesis.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
+import { loadValidatorKey } from '../../node/validator-key.ts';
 import { formatAddress } from '../../protocol/address.ts';
-import { toHex } from '../../protocol/bytes.ts';
+import { equalBytes, toHex } from '../../protocol/bytes.ts';
 import { chainId, encodeGenesis } from '../../protocol/genesis.ts';
 import { readGenesis, showGenesis, showRegistration } from '../../protocol/genesis-file.ts';
-import { GENESIS_CHAIN_ID, possessionMessage } from '../../protocol/staking/names.ts';
+import { GENESIS_CHAIN_ID, possessionMessage, validatorId } from '../../protocol/staking/names.ts';
 import { anEndpoint } from './signed.ts';
 
 const COIN = 100_000_000n;
@@ -100,4 +102,32 @@ test('the commands: one makes the document and prints the chain id, the other ru
     code: 1,
     stderr: expect.stringMatching(/--network testnet/),
   });
+});
+
+test('a development network: funded addresses, fee keys with coins, config files that svcd reads', async () => {
+  const run = (words: readonly string[]) =>
+    promisify(execFile)(process.execPath, [MAIN, ...words], { timeout: 240_000 });
+  const out = join(directory, 'network');
+  const address = formatAddress(owner.address, 'development');
+  const words = ['development-network', '--out', out, '--validators', '2', '--interval-cuts', '24'];
+  await expect(run([...words, '--fund', `${address}=18000000`])).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/20000\.\d{8} coins too many are funded/),
+  });
+  expect(existsSync(developmentFiles(out).genesis)).toBe(false);
+  await run([...words, '--fund', `${address}=1000.5`]);
+  const genesis = readGenesis(readFileSync(developmentFiles(out).genesis, 'utf8'));
+  const funded = (payload: Uint8Array) => genesis.outputs.filter((output) => equalBytes(output.address, payload));
+  expect(funded(owner.address)).toMatchObject([{ amount: 1_000n * COIN + COIN / 2n }]);
+  for (const member of [0, 1]) {
+    const { validator } = JSON.parse(readFileSync(developmentFiles(out).config(member), 'utf8'));
+    const { address: payer } = await loadValidatorKey(
+      { keyFile: validator.heartbeat.fee_key_file, passwordFile: validator.heartbeat.fee_key_password_file },
+      'heartbeat-fee',
+      'development',
+    );
+    expect(funded(payer)).toHaveLength(1);
+    const { publicKey } = developmentKey(validatorName(member));
+    expect(validator.heartbeat.validator_id).toBe(toHex(validatorId(publicKey)));
+  }
 });

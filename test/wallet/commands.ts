@@ -1,5 +1,6 @@
 /** Commands of `svc-wallet` inside the test's process: the same words and the same output, without a start for each. */
 import type { Command } from '../../runtime/program.ts';
+import { genesisRegistrationCommand } from '../../wallet/command/genesis-registration-command.ts';
 import { keyExportCommands } from '../../wallet/command/key-export-commands.ts';
 import { stakingCommands } from '../../wallet/command/staking-commands.ts';
 import { validatorChangeCommands } from '../../wallet/command/validator-change-commands.ts';
@@ -12,6 +13,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map(
     ...validatorCommands(NAME),
     ...validatorChangeCommands(NAME),
     ...keyExportCommands(NAME),
+    genesisRegistrationCommand(NAME),
   ].map((one) => [one.spec.name.slice(NAME.length + 1), one]),
 );
 

@@ -101,7 +101,7 @@ export const showHistory = (context: Context, limit: number): Promise<number> =>
 
 const SENDING = {
   refused: 'Nothing was sent.',
-  missing: 'money moves only after a yes: answer at a terminal, or give --yes',
+  missing: 'money moves only once it is confirmed: answer at a terminal, or give --yes',
 };
 
 export async function confirmed(

@@ -1,4 +1,4 @@
-/** Commands for stake: validators and positions as tables, and stake, unstake, withdraw after a yes. */
+/** Commands for stake: validators and positions as tables, and stake, unstake and withdraw, which ask first. */
 import { flag, text } from '../../runtime/command-line/command-line.ts';
 import type { Command } from '../../runtime/program.ts';
 import { type Context, type Fields, show, withSession } from './commands.ts';
@@ -92,7 +92,7 @@ export const stakingCommands = (name: string): Command[] => [
   walletCommand(
     {
       name: `${name} stake`,
-      summary: 'gives an amount to a validator as stake, after a yes',
+      summary: 'gives an amount to a validator as stake; asks first',
       options: {
         ...operationOptions,
         validator: text({ help: 'one of `validators`', placeholder: 'ID', required: true }),

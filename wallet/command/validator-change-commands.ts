@@ -43,7 +43,7 @@ export const validatorChangeCommands = (name: string): Command[] => [
   walletCommand(
     {
       name: `${name} validator-heartbeat`,
-      summary: 'sends the heartbeat of the running epoch, after a yes; a node with a fee key does so by itself',
+      summary: 'sends the heartbeat of the running epoch; asks first. A node with a fee key does so by itself',
       options: {
         ...changeOptions,
         consensusKeyIndex: integer({ help: 'of the key that signs now (default: it is looked for)', min, max }),

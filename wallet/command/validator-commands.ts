@@ -9,32 +9,37 @@ import { terminalPrompt } from './prompt.ts';
 import { positionOption } from './staking-commands.ts';
 import { walletCommand } from './wallet-command.ts';
 
+/** Of a validator that is to be. */
+export const registrationOptions = {
+  amount: text({ help: 'the self-bond, at least 100,000', placeholder: 'COINS', required: true }),
+  overlayEndpointHex: text({
+    help: "the line of hex that svcd validator-endpoint prints on the validator's machine",
+    placeholder: 'HEX',
+    required: true,
+  }),
+  commissionBps: integer({
+    help: 'part of delegators’ rewards that you keep: 0 to 1000 basis points, in steps of 10',
+    min: 0,
+    max: 1_000,
+    default: DEFAULT_COMMISSION,
+  }),
+  rewardAddress: text({ help: "where rewards go (default: the wallet's first address)", placeholder: 'ADDRESS' }),
+  consensusKeyIndex: integer({
+    help: 'a key of this wallet that no validator ever had',
+    min: CONSENSUS_KEY_INDEXES.first,
+    max: CONSENSUS_KEY_INDEXES.last,
+    default: CONSENSUS_KEY_INDEXES.last,
+  }),
+} as const;
+
 export const validatorCommands = (name: string): Command[] => [
   walletCommand(
     {
       name: `${name} validator-register`,
-      summary: 'registers a validator with a self-bond, after a yes',
+      summary: 'registers a validator with a self-bond; asks first',
       options: {
         ...operationOptions,
-        amount: text({ help: 'the self-bond, at least 100,000', placeholder: 'COINS', required: true }),
-        overlayEndpointHex: text({
-          help: "the line of hex that svcd validator-endpoint prints on the validator's machine",
-          placeholder: 'HEX',
-          required: true,
-        }),
-        commissionBps: integer({
-          help: 'part of delegators’ rewards that you keep: 0 to 1000 basis points, in steps of 10',
-          min: 0,
-          max: 1_000,
-          default: DEFAULT_COMMISSION,
-        }),
-        rewardAddress: text({ help: "where rewards go (default: the wallet's first address)", placeholder: 'ADDRESS' }),
-        consensusKeyIndex: integer({
-          help: 'a key of this wallet that no validator ever had',
-          min: CONSENSUS_KEY_INDEXES.first,
-          max: CONSENSUS_KEY_INDEXES.last,
-          default: CONSENSUS_KEY_INDEXES.last,
-        }),
+        ...registrationOptions,
         compoundFirst: flag({ help: 'merge outputs first when the bond needs more than 8' }),
         wait: flag({ help: 'until the registration is final' }),
         dryRun: flag({ help: 'only say what it would do and cost' }),
@@ -62,7 +67,7 @@ export const validatorCommands = (name: string): Command[] => [
   walletCommand(
     {
       name: `${name} reward-address`,
-      summary: 'sends the rewards of a position elsewhere, after a yes',
+      summary: 'sends the rewards of a position elsewhere; asks first',
       options: {
         ...operationOptions,
         ...positionOption,

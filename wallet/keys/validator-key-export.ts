@@ -2,19 +2,17 @@
  * Keys of a validator's node, written out of the wallet (docs/wallet.md, Staking 8): each follows from the words, so the same command on another machine
  * writes the same key. The file of a key is never replaced: a node may be running from it.
  */
-import { lstatSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import { createDurably } from '../../runtime/durable-file.ts';
 import { type KeyPurpose, passwordIn, sealValidatorKey } from '../../runtime/validator-key-file.ts';
 import { WalletError } from '../wallet-error.ts';
 import { CONSENSUS_KEY_INDEXES, type KeyPath, WalletRoot } from './derivation.ts';
 import { ACCOUNT } from './keyring.ts';
+import { createFile, refuseTaken } from './new-file.ts';
 import { randomPassword, type Unlocked } from './password.ts';
 import { phraseOfEntropy } from './phrase.ts';
-import { PRIVATE_MODE, readPrivateFile } from './private-file.ts';
+import { readPrivateFile } from './private-file.ts';
 import { signingKey } from './signing.ts';
 
 export type KeyFiles = { readonly keyFile: string; readonly passwordFile: string };
@@ -39,20 +37,6 @@ const pathOf = (purpose: KeyPurpose, index: number): KeyPath => ({
   index,
 });
 
-/** A link to nowhere is there too. What stands in the way of looking stands in the way of writing. */
-function isThere(path: string): boolean {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
-  } catch {
-    return false;
-  }
-}
-
-const taken = (path: string) =>
-  new WalletError('file_exists', `${path} exists: nothing is overwritten; name another file, or move it away`, {
-    path,
-  });
-
 /** Undefined when there is none yet. */
 function givenPassword(path: string): string | undefined {
   const text = readPrivateFile(path, 'file_readable_by_others');
@@ -60,17 +44,6 @@ function givenPassword(path: string): string | undefined {
   const password = passwordIn(text);
   if (password !== '') return password;
   throw new WalletError('password_missing', `the first line of ${path} is empty: write a password there, or remove it`);
-}
-
-async function create(path: string, text: string): Promise<void> {
-  let made: boolean;
-  try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-    made = await createDurably(path, text, PRIVATE_MODE);
-  } catch (error) {
-    throw new WalletError('file_unwritable', `${path} cannot be written: ${(error as Error).message}`, { path });
-  }
-  if (!made) throw taken(path);
 }
 
 export async function exportValidatorKey(unlocked: Unlocked, wanted: Export, log2N?: number): Promise<Exported> {
@@ -81,7 +54,7 @@ export async function exportValidatorKey(unlocked: Unlocked, wanted: Export, log
   const [keyFile, passwordFile] = [resolve(wanted.keyFile), resolve(wanted.passwordFile)];
   if (keyFile === passwordFile)
     throw new WalletError('params_invalid', 'the key and its password need two files: name another one');
-  if (isThere(keyFile)) throw taken(keyFile);
+  refuseTaken(keyFile);
   const given = givenPassword(passwordFile);
   const { secrets, network } = unlocked;
   const root = new WalletRoot(phraseOfEntropy(secrets.entropy), secrets.passphrase, network);
@@ -92,7 +65,7 @@ export async function exportValidatorKey(unlocked: Unlocked, wanted: Export, log
   const sealed = await sealValidatorKey(seed, purpose, network, password, log2N);
   seed.fill(0);
   // Before the key: a crash in between leaves a password that the next run uses.
-  if (given === undefined) await create(passwordFile, `${password}\n`);
-  await create(keyFile, sealed);
+  if (given === undefined) await createFile(passwordFile, `${password}\n`);
+  await createFile(keyFile, sealed);
   return { keyFile, passwordFile, network, address, madePassword: given === undefined };
 }

@@ -25,6 +25,18 @@ export type RegisterWish = {
   readonly consensusKeyIndex: number;
 };
 
+/** What can be refused without a chain. Returns the endpoint. */
+export function checkTerms(wish: Omit<RegisterWish, 'rewardAddress'>): Bytes {
+  if (wish.amount < MIN_SELF_BOND)
+    throw new WalletError('stake_below_minimum', `a validator bonds at least ${formatCoins(MIN_SELF_BOND)} coins`, {
+      field: 'amount',
+      minimum: formatCoins(MIN_SELF_BOND),
+    });
+  protocolField('commission_bps', 'commission_invalid', () => checkCommission(wish.commissionBps));
+  checkKeyIndex(wish.consensusKeyIndex);
+  return readEndpoint(wish.endpointHex);
+}
+
 export class Registration {
   readonly #with: StakingDependencies;
   readonly #wish: RegisterWish;
@@ -34,15 +46,8 @@ export class Registration {
   /** Refuses what needs no chain to be refused. */
   constructor(wish: RegisterWish, dependencies: StakingDependencies) {
     const { keyring, book, network } = dependencies;
-    const { amount, commissionBps, endpointHex, consensusKeyIndex: index } = wish;
-    if (amount < MIN_SELF_BOND)
-      throw new WalletError('stake_below_minimum', `a validator bonds at least ${formatCoins(MIN_SELF_BOND)} coins`, {
-        field: 'amount',
-        minimum: formatCoins(MIN_SELF_BOND),
-      });
-    protocolField('commission_bps', 'commission_invalid', () => checkCommission(commissionBps));
-    const endpoint = readEndpoint(endpointHex);
-    checkKeyIndex(index);
+    const { amount, commissionBps, consensusKeyIndex: index } = wish;
+    const endpoint = checkTerms(wish);
     this.#with = dependencies;
     this.#wish = wish;
     this.#key = keyring.key({ branch: 'receive', index });

@@ -62,7 +62,7 @@ export const cursorField = text({ minLength: 1, maxLength: 256 });
 export const limitField = (standard: number, maximum: number) => integer({ minimum: 1, maximum, default: standard });
 
 /** An address of this wallet's network, whatever its kind. */
-export function readAddress(wallet: Wallet, value: string, field: string): Address {
+export function readAddress(wallet: Pick<Wallet, 'network'>, value: string, field: string): Address {
   try {
     return parseAddress(value, wallet.network);
   } catch (error) {

@@ -1,0 +1,56 @@
+/**
+ * The registration of a validator for the genesis of a new chain (ledger rule 32): a document for whoever makes that genesis with `svcd genesis`. It needs neither a node nor coins: the self-bond is
+ * part of what genesis gives out. The owner is the address that the wallet's later commands look for.
+ */
+import { parseAddress } from '../../protocol/address.ts';
+import { toHex } from '../../protocol/bytes.ts';
+import { type Registration, showRegistration } from '../../protocol/genesis-file.ts';
+import { GENESIS_CHAIN_ID, possessionMessage, validatorId } from '../../protocol/staking/names.ts';
+import { WalletRoot } from '../keys/derivation.ts';
+import { Keyring } from '../keys/keyring.ts';
+import type { Unlocked } from '../keys/password.ts';
+import { phraseOfEntropy } from '../keys/phrase.ts';
+import { signMessage } from '../keys/signing.ts';
+import { checkTerms, type RegisterWish } from './registration.ts';
+
+export type GenesisWish = Omit<RegisterWish, 'rewardAddress'> & {
+  /** The wallet's first address without it. */
+  readonly rewardAddress: string | undefined;
+};
+
+export type GenesisRegistration = {
+  /** Of the file. */
+  readonly text: string;
+  readonly validator: string;
+  readonly owner: string;
+  readonly rewardAddress: string;
+};
+
+export async function genesisRegistration(
+  { secrets, network }: Unlocked,
+  wish: GenesisWish,
+): Promise<GenesisRegistration> {
+  const endpoint = checkTerms(wish);
+  const keyring = new Keyring(new WalletRoot(phraseOfEntropy(secrets.entropy), secrets.passphrase, network));
+  try {
+    const owner = keyring.addressRecord('change', 0, 0).address;
+    const rewardAddress = wish.rewardAddress ?? keyring.addressRecord('receive', 0, 0).address;
+    const payload = (address: string) => parseAddress(address, network).payload;
+    const key = keyring.key({ branch: 'receive', index: wish.consensusKeyIndex });
+    const message = possessionMessage(GENESIS_CHAIN_ID, payload(owner), key.publicKey);
+    const registration: Registration = {
+      network,
+      publicKey: key.publicKey,
+      principal: wish.amount,
+      owner: payload(owner),
+      rewardAddress: payload(rewardAddress),
+      commission: wish.commissionBps,
+      endpoint,
+      possession: await signMessage(key, message),
+    };
+    const validator = toHex(validatorId(key.publicKey));
+    return { text: showRegistration(registration), validator, owner, rewardAddress };
+  } finally {
+    keyring.close();
+  }
+}
