@@ -1,6 +1,7 @@
 /** The program `svc-wallet`: its commands. */
 import { flag, integer, path, text, UsageError } from '../runtime/command-line/command-line.ts';
 import { commandTable, runProgram } from '../runtime/program.ts';
+import { chatCommands } from './command/chat-commands.ts';
 import {
   callMethod,
   makeAddress,
@@ -124,6 +125,7 @@ const commands = [
   ...keyExportCommands(NAME),
   genesisRegistrationCommand(NAME),
   multisigCommands(NAME),
+  chatCommands(NAME),
   walletCommand(
     {
       name: `${NAME} prove-address`,

@@ -18,6 +18,8 @@ import { phraseOfEntropy } from './keys/phrase.ts';
 import type { WalletSecrets } from './keys/wallet-file.ts';
 import { Multisig } from './multisig/multisig.ts';
 import { MultisigWatch } from './multisig/watch.ts';
+import { ChatKeys } from './messenger/chat-keys.ts';
+import { Messenger } from './messenger/messenger.ts';
 import { Automation, type AutomationOptions } from './payments/automation.ts';
 import { Outgoing, type OutgoingOptions } from './payments/outgoing.ts';
 import { Staking } from './payments/staking.ts';
@@ -72,11 +74,13 @@ export class Wallet {
   readonly staking: Staking;
   readonly incoming: Incoming;
   readonly multisig: Multisig;
+  readonly messenger: Messenger;
   readonly log: Logger;
   readonly now: () => number;
   readonly steady: () => number;
   readonly randomBytes: (length: number) => Uint8Array;
   readonly #submitter: Submitter;
+  readonly #chatKeys: ChatKeys;
   readonly #automation: Automation;
   readonly #stakingWatch: StakingWatch;
   readonly #multisigWatch: MultisigWatch;
@@ -107,9 +111,16 @@ export class Wallet {
         outputsAdded: await store.outputs(),
         outgoing: await store.openOutgoing(),
         multisig: await store.multisig(),
+        chats: await store.chats(),
       });
       const root = new WalletRoot(phraseOfEntropy(secrets.entropy), secrets.passphrase, options.network);
-      const wallet = new Wallet(store, book, new Keyring(root), options, dependencies);
+      const wallet = new Wallet(
+        store,
+        book,
+        { keyring: new Keyring(root), chatKeys: new ChatKeys(root) },
+        options,
+        dependencies,
+      );
       wallet.#checkOwner();
       await wallet.follower.extendAddresses();
       await wallet.outgoing.resume();
@@ -123,7 +134,7 @@ export class Wallet {
   private constructor(
     store: WalletStore,
     book: Book,
-    keyring: Keyring,
+    { keyring, chatKeys }: { readonly keyring: Keyring; readonly chatKeys: ChatKeys },
     options: WalletOptions,
     dependencies: WalletDependencies,
   ) {
@@ -142,12 +153,22 @@ export class Wallet {
     this.keyring = keyring;
     this.journal = new Journal({ book, store, fault });
     this.#confirmedThrough = book.meta.indexedHeight - this.confirmations + 1;
+    this.#chatKeys = chatKeys;
+    this.messenger = new Messenger({
+      book,
+      store,
+      keys: chatKeys,
+      network: options.network,
+      randomBytes: this.randomBytes,
+      now,
+    });
     this.ownSpends = new OwnSpends({ client, book, journal: this.journal, store });
     this.follower = new Follower(options.network, {
       client,
       book,
       store,
       journal: this.journal,
+      chatsOf: (height, transactions) => this.messenger.chatsOf(height, transactions),
       isOnRecord: (transaction) => this.ownSpends.isOnRecord(transaction),
       keyring,
       log: log.child('follower'),
@@ -243,6 +264,7 @@ export class Wallet {
     await this.#loop;
     await this.journal.settled();
     await this.store.close();
+    this.#chatKeys.close();
     this.keyring.close();
     for (const run of this.#closed) run();
   }

@@ -21,96 +21,110 @@ export function start256(state: usize): void {
 
 const WORDS: usize = memory.data(640, 16);
 
-/** Whole blocks. */
+// One algorithm for words of 64 bits (SHA-384, SHA-512) and of 32 (SHA-256). Which of the two is known when this is compiled, so nothing is decided while it runs.
+
+@inline
+function rounds<T>(): usize {
+  return sizeof<T>() == 8 ? 80 : 64;
+}
+@inline
+function low<T>(w: T): T {
+  return sizeof<T>() == 8
+    ? rotr<T>(w, <T>1) ^ rotr<T>(w, <T>8) ^ (w >> <T>7)
+    : rotr<T>(w, <T>7) ^ rotr<T>(w, <T>18) ^ (w >> <T>3);
+}
+@inline
+function high<T>(w: T): T {
+  return sizeof<T>() == 8
+    ? rotr<T>(w, <T>19) ^ rotr<T>(w, <T>61) ^ (w >> <T>6)
+    : rotr<T>(w, <T>17) ^ rotr<T>(w, <T>19) ^ (w >> <T>10);
+}
+@inline
+function mixE<T>(e: T): T {
+  return sizeof<T>() == 8
+    ? rotr<T>(e, <T>14) ^ rotr<T>(e, <T>18) ^ rotr<T>(e, <T>41)
+    : rotr<T>(e, <T>6) ^ rotr<T>(e, <T>11) ^ rotr<T>(e, <T>25);
+}
+@inline
+function mixA<T>(a: T): T {
+  return sizeof<T>() == 8
+    ? rotr<T>(a, <T>28) ^ rotr<T>(a, <T>34) ^ rotr<T>(a, <T>39)
+    : rotr<T>(a, <T>2) ^ rotr<T>(a, <T>13) ^ rotr<T>(a, <T>22);
+}
+/** The constant of a round; one of 32 bits is the upper half of one of 64. */
+@inline
+function constant<T>(i: usize): T {
+  return load<T>(CUBE_ROOTS + i * (8 / sizeof<T>()) + 8 - sizeof<T>());
+}
+/** To and from big-endian. */
+@inline
+function swapped<T>(at: usize): T {
+  return bswap<T>(load<T>(at));
+}
+
+/** Whole blocks of 16 words. */
+function blocks<T>(state: usize, bytes: usize, count: usize): void {
+  const word: usize = sizeof<T>();
+  const end = rounds<T>() * word;
+  for (; count > 0; count--, bytes += 16 * word) {
+    for (let i: usize = 0; i < 16 * word; i += word) store<T>(WORDS + i, swapped<T>(bytes + i));
+    for (let i: usize = 16 * word; i < end; i += word)
+      store<T>(
+        WORDS + i,
+        load<T>(WORDS + i - 16 * word) +
+          low<T>(load<T>(WORDS + i - 15 * word)) +
+          load<T>(WORDS + i - 7 * word) +
+          high<T>(load<T>(WORDS + i - 2 * word)),
+      );
+    let a = load<T>(state), b = load<T>(state + word), c = load<T>(state + 2 * word), d = load<T>(state + 3 * word);
+    let e = load<T>(state + 4 * word), f = load<T>(state + 5 * word), g = load<T>(state + 6 * word);
+    let h = load<T>(state + 7 * word);
+    for (let i: usize = 0; i < end; i += word) {
+      const t1 = h + mixE<T>(e) + (g ^ (e & (f ^ g))) + constant<T>(i) + load<T>(WORDS + i);
+      const t2 = mixA<T>(a) + ((a & b) | (c & (a | b)));
+      h = g; g = f; f = e; e = d + t1; d = c; c = b; b = a; a = t1 + t2;
+    }
+    add<T>(state, a); add<T>(state + word, b); add<T>(state + 2 * word, c); add<T>(state + 3 * word, d);
+    add<T>(state + 4 * word, e); add<T>(state + 5 * word, f); add<T>(state + 6 * word, g); add<T>(state + 7 * word, h);
+  }
+  memory.fill(WORDS, 0, end);
+}
+@inline
+function add<T>(at: usize, value: T): void {
+  store<T>(at, load<T>(at) + value);
+}
+
+/** The last bytes and the padding; `before` bytes in whole blocks went in already. The digest's first `size` bytes (whole words) go to `out`. */
+function finish<T>(state: usize, bytes: usize, length: usize, before: u64, out: usize, size: usize): void {
+  const word: usize = sizeof<T>();
+  const block: usize = 16 * word;
+  const whole = length / block;
+  blocks<T>(state, bytes, whole);
+  const mark = here();
+  const tail = take(2 * block);
+  memory.fill(tail, 0, 2 * block);
+  const left = length - block * whole;
+  memory.copy(tail, bytes + block * whole, left);
+  store<u8>(tail + left, 0x80);
+  const count: usize = left < block - 2 * word ? 1 : 2;
+  store<u64>(tail + block * count - 8, bswap<u64>((before + length) << 3));
+  blocks<T>(state, tail, count);
+  giveBack(mark);
+  for (let i: usize = 0; i < size; i += word) store<T>(out + i, swapped<T>(state + i));
+}
+
 export function blocks512(state: usize, bytes: usize, count: usize): void {
-  for (; count > 0; count--, bytes += 128) {
-    for (let i: usize = 0; i < 128; i += 8) store<u64>(WORDS + i, bswap<u64>(load<u64>(bytes + i)));
-    for (let i: usize = 128; i < 640; i += 8) {
-      const w15 = load<u64>(WORDS + i - 120), w2 = load<u64>(WORDS + i - 16);
-      const s0 = rotr<u64>(w15, 1) ^ rotr<u64>(w15, 8) ^ (w15 >> 7);
-      const s1 = rotr<u64>(w2, 19) ^ rotr<u64>(w2, 61) ^ (w2 >> 6);
-      store<u64>(WORDS + i, load<u64>(WORDS + i - 128) + s0 + load<u64>(WORDS + i - 56) + s1);
-    }
-    let a = load<u64>(state), b = load<u64>(state, 8), c = load<u64>(state, 16), d = load<u64>(state, 24);
-    let e = load<u64>(state, 32), f = load<u64>(state, 40), g = load<u64>(state, 48), h = load<u64>(state, 56);
-    for (let i: usize = 0; i < 640; i += 8) {
-      const t1 =
-        h +
-        (rotr<u64>(e, 14) ^ rotr<u64>(e, 18) ^ rotr<u64>(e, 41)) +
-        (g ^ (e & (f ^ g))) +
-        load<u64>(CUBE_ROOTS + i) +
-        load<u64>(WORDS + i);
-      const t2 = (rotr<u64>(a, 28) ^ rotr<u64>(a, 34) ^ rotr<u64>(a, 39)) + ((a & b) | (c & (a | b)));
-      h = g; g = f; f = e; e = d + t1; d = c; c = b; b = a; a = t1 + t2;
-    }
-    store<u64>(state, load<u64>(state) + a); store<u64>(state, load<u64>(state, 8) + b, 8);
-    store<u64>(state, load<u64>(state, 16) + c, 16); store<u64>(state, load<u64>(state, 24) + d, 24);
-    store<u64>(state, load<u64>(state, 32) + e, 32); store<u64>(state, load<u64>(state, 40) + f, 40);
-    store<u64>(state, load<u64>(state, 48) + g, 48); store<u64>(state, load<u64>(state, 56) + h, 56);
-  }
-  memory.fill(WORDS, 0, 640);
+  blocks<u64>(state, bytes, count);
 }
-
-/** The last bytes and the padding; `before` bytes in whole blocks went in already. The digest's first `size` bytes (a multiple of 8) go to `out`. */
-export function finish512(state: usize, bytes: usize, length: usize, before: u64, out: usize, size: usize): void {
-  const whole = length / 128;
-  blocks512(state, bytes, whole);
-  const mark = here();
-  const tail = take(256);
-  memory.fill(tail, 0, 256);
-  const left = length - 128 * whole;
-  memory.copy(tail, bytes + 128 * whole, left);
-  store<u8>(tail + left, 0x80);
-  const blocks: usize = left < 112 ? 1 : 2;
-  store<u64>(tail + 128 * blocks - 8, bswap<u64>((before + length) << 3));
-  blocks512(state, tail, blocks);
-  giveBack(mark);
-  for (let i: usize = 0; i < size; i += 8) store<u64>(out + i, bswap<u64>(load<u64>(state + i)));
-}
-
 export function blocks256(state: usize, bytes: usize, count: usize): void {
-  for (; count > 0; count--, bytes += 64) {
-    for (let i: usize = 0; i < 64; i += 4) store<u32>(WORDS + i, bswap<u32>(load<u32>(bytes + i)));
-    for (let i: usize = 64; i < 256; i += 4) {
-      const w15 = load<u32>(WORDS + i - 60), w2 = load<u32>(WORDS + i - 8);
-      const s0 = rotr<u32>(w15, 7) ^ rotr<u32>(w15, 18) ^ (w15 >> 3);
-      const s1 = rotr<u32>(w2, 17) ^ rotr<u32>(w2, 19) ^ (w2 >> 10);
-      store<u32>(WORDS + i, load<u32>(WORDS + i - 64) + s0 + load<u32>(WORDS + i - 28) + s1);
-    }
-    let a = load<u32>(state), b = load<u32>(state, 4), c = load<u32>(state, 8), d = load<u32>(state, 12);
-    let e = load<u32>(state, 16), f = load<u32>(state, 20), g = load<u32>(state, 24), h = load<u32>(state, 28);
-    for (let i: usize = 0; i < 256; i += 4) {
-      const t1 =
-        h +
-        (rotr<u32>(e, 6) ^ rotr<u32>(e, 11) ^ rotr<u32>(e, 25)) +
-        (g ^ (e & (f ^ g))) +
-        load<u32>(CUBE_ROOTS + 2 * i, 4) +
-        load<u32>(WORDS + i);
-      const t2 = (rotr<u32>(a, 2) ^ rotr<u32>(a, 13) ^ rotr<u32>(a, 22)) + ((a & b) | (c & (a | b)));
-      h = g; g = f; f = e; e = d + t1; d = c; c = b; b = a; a = t1 + t2;
-    }
-    store<u32>(state, load<u32>(state) + a); store<u32>(state, load<u32>(state, 4) + b, 4);
-    store<u32>(state, load<u32>(state, 8) + c, 8); store<u32>(state, load<u32>(state, 12) + d, 12);
-    store<u32>(state, load<u32>(state, 16) + e, 16); store<u32>(state, load<u32>(state, 20) + f, 20);
-    store<u32>(state, load<u32>(state, 24) + g, 24); store<u32>(state, load<u32>(state, 28) + h, 28);
-  }
-  memory.fill(WORDS, 0, 256);
+  blocks<u32>(state, bytes, count);
 }
-
+/** `size`: 48 for SHA-384, 64 for SHA-512. */
+export function finish512(state: usize, bytes: usize, length: usize, before: u64, out: usize, size: usize): void {
+  finish<u64>(state, bytes, length, before, out, size);
+}
 export function finish256(state: usize, bytes: usize, length: usize, before: u64, out: usize): void {
-  const whole = length / 64;
-  blocks256(state, bytes, whole);
-  const mark = here();
-  const tail = take(128);
-  memory.fill(tail, 0, 128);
-  const left = length - 64 * whole;
-  memory.copy(tail, bytes + 64 * whole, left);
-  store<u8>(tail + left, 0x80);
-  const blocks: usize = left < 56 ? 1 : 2;
-  store<u64>(tail + 64 * blocks - 8, bswap<u64>((before + length) << 3));
-  blocks256(state, tail, blocks);
-  giveBack(mark);
-  for (let i: usize = 0; i < 32; i += 4) store<u32>(out + i, bswap<u32>(load<u32>(state + i)));
+  finish<u32>(state, bytes, length, before, out, 32);
 }
 
 export function sha256(bytes: usize, length: usize, out: usize): void {

@@ -8,6 +8,7 @@ import type { Manifest } from '../../protocol/api/transaction-documents.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { Keyring } from '../keys/keyring.ts';
+import type { Messenger } from '../messenger/messenger.ts';
 import { missingAddresses, unsearched } from '../state/address-book.ts';
 import type { Book } from '../state/book.ts';
 import { compareWithNode, cutIdAt, withCheckpoint } from '../state/checkpoints.ts';
@@ -57,6 +58,8 @@ export type FollowerDependencies = {
   readonly journal: Journal;
   /** Whether this wallet signed a transaction, as far as it remembers. */
   readonly isOnRecord: (transaction: string) => Promise<boolean>;
+  /** What the transactions of a cut do to chats. */
+  readonly chatsOf: Messenger['chatsOf'];
   readonly keyring: Keyring;
   readonly log: Logger;
   readonly now: () => number;
@@ -348,7 +351,8 @@ export class Follower {
     const checkpoints =
       cutId === undefined ? book.meta.checkpoints : withCheckpoint(book.meta.checkpoints, { height, cutId });
     const meta = { ...(stop === undefined ? book.meta : this.#stop(stop)), indexedHeight: height, checkpoints };
-    await this.#write({ ...effects, addresses, meta }, stop !== undefined);
+    const chats = await this.#with.chatsOf(height, transactions);
+    await this.#write({ ...effects, ...chats, addresses, meta }, stop !== undefined);
     events.cut(height, effects, live);
   }
 

@@ -52,11 +52,18 @@ export const showBalance = (context: Context): Promise<number> =>
   });
 
 /** Every page of a listing. */
-async function all(session: Session, method: string, field: string, most: number): Promise<Fields[]> {
+export async function all(
+  session: Session,
+  method: string,
+  field: string,
+  most: number,
+  params: Fields = {},
+): Promise<Fields[]> {
   const found: Fields[] = [];
   let cursor: unknown;
   do {
     const page = await session.call(method, {
+      ...params,
       limit: Math.min(1000, most - found.length),
       ...(cursor === undefined ? {} : { cursor }),
     });
@@ -144,7 +151,10 @@ export const send = (context: Context, wish: SendWish): Promise<number> =>
   });
 
 /** Methods that move money need a yes here as well. */
-const MOVES: ReadonlySet<string> = new Set(['send', 'send_many', 'sweep', 'burn', 'compound', ...STAKING_KINDS]);
+const MOVES: ReadonlySet<string> = new Set([
+  ...['send', 'send_many', 'sweep', 'burn', 'compound', 'chat_request', 'chat_accept', 'chat_send'],
+  ...STAKING_KINDS,
+]);
 
 export const callMethod = (context: Context, method: string, text: string, yes: boolean): Promise<number> =>
   withSession(context, async (session) => {

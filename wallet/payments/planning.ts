@@ -13,7 +13,7 @@ import { SortedOutputs } from '../state/sorted-outputs.ts';
 import { WalletError } from '../wallet-error.ts';
 import type { Draft } from './build.ts';
 import { gather, type Merge, merges, nextRound } from './compounding.ts';
-import { type Ask, type Plan, type Profile, select } from './selection.ts';
+import { type Ask, type Plan, type Profile, select, selectWith } from './selection.ts';
 
 /** Transactions one sweep or compound call makes; the rest is for the next call. */
 export const MAX_MOVES = 64;
@@ -42,6 +42,8 @@ export type PayOrder = {
   readonly compoundFirst: boolean;
   /** Spends outputs of this address alone, and change returns to it; without it all outputs, and the change address. */
   readonly fromAddress: string | undefined;
+  /** Spends an output of this address among others: its key signs, and so says whose the payload is. */
+  readonly including?: string | undefined;
   readonly operation?: OperationRecord | undefined;
   readonly params: unknown;
 };
@@ -126,13 +128,17 @@ export class Planning {
     };
   }
 
-  plan(ask: Ask, { compoundFirst, fromAddress }: Pick<PayOrder, 'compoundFirst' | 'fromAddress'>): Plan | Gathering {
+  plan(
+    ask: Ask,
+    { compoundFirst, fromAddress, including }: Pick<PayOrder, 'compoundFirst' | 'fromAddress' | 'including'>,
+  ): Plan | Gathering {
     const { book } = this.#with;
     const available =
       fromAddress === undefined
         ? book.available
         : new SortedOutputs([...book.available].filter(({ address }) => address === fromAddress));
-    const found = select(available, ask);
+    const found =
+      including === undefined ? select(available, ask) : selectWith(this.#outputOf(including), available, ask);
     if (!('refusal' in found)) return found;
     if (found.refusal === 'amount_below_fee')
       throw new WalletError('amount_below_fee', 'the fee is larger than an amount it is taken from');
@@ -193,6 +199,19 @@ export class Planning {
       ...this.#heights(operation?.lastHeight),
       ...(operation && { operation: { record: operation, profile: this.profileOf({ address: operation.owner }) } }),
     };
+  }
+
+  #outputOf(address: string): OwnedOutput {
+    const found = [...this.#with.book.available].findLast((output) => output.address === address);
+    if (found !== undefined) return found;
+    if (!this.#with.follower.caughtUp) throw this.#behind();
+    throw new WalletError(
+      'chat_address_empty',
+      'the address that has to sign holds no output that is free: pay to it first',
+      {
+        address,
+      },
+    );
   }
 
   /** Where change and merged outputs of an order go. */

@@ -93,6 +93,19 @@ function lessFee(amounts: readonly bigint[], fee: bigint): readonly bigint[] | u
   return less.every((amount) => amount > 0n) ? less : undefined;
 }
 
+/** With this output in any case: its address has to sign. */
+export function selectWith(first: OwnedOutput, available: SortedOutputs, ask: Ask): Plan | NoPlan {
+  const inputs = [first];
+  for (let i = 1; ; i++) {
+    const plan = planWith(inputs, ask);
+    if (plan !== undefined) return plan;
+    const next = available.at(-i);
+    if (inputs.length === MAX_INPUTS || next === undefined) break;
+    if (next.key !== first.key) inputs.push(next);
+  }
+  return { refusal: 'insufficient_funds', needed: wantedOf(ask) + feeOf(ask, inputs.map(ask.profileOf), 1).fee };
+}
+
 export function select(available: SortedOutputs, ask: Ask): Plan | NoPlan {
   const wanted = wantedOf(ask);
   const recipients = ask.amounts.length;

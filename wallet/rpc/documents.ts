@@ -5,6 +5,7 @@
 import { formatCoins } from '../../protocol/amount.ts';
 import { fromHex, fromUtf8 } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
+import { isMessengerPayload, MESSENGER_AMOUNT } from '../../protocol/messenger/payload.ts';
 import { PAYLOAD_KINDS } from '../../protocol/transaction.ts';
 import { isPayment } from '../chain/cut-effects.ts';
 import type { Outcome } from '../payments/answers.ts';
@@ -23,14 +24,25 @@ import { operationFields } from './staking-documents.ts';
 
 type WithOperation = { readonly operation?: OperationRecord | undefined };
 
-/** `payload_text` comes from the sender: whoever shows it must escape it. Messenger payments have no payload fields. */
-function payloadFields(payloadHex: string): { payload_text?: string | null; messenger?: true } {
+type Placed = { readonly output: number; readonly amount: bigint };
+
+/**
+ * `payload_text` comes from the sender: whoever shows it must escape it. Messenger payments have no payload fields. They are payments of one atom (messenger rule 1): whoever
+ * passes them over must not lose a payment that somebody gave a payload of the messenger.
+ */
+function payloadFields(payloadHex: string, to: Placed | undefined): { payload_text?: string | null; messenger?: true } {
   const payload = fromHex(payloadHex);
-  if (payload[0] === PAYLOAD_KINDS.messenger) return { messenger: true };
+  if (to?.output === 0 && to.amount === MESSENGER_AMOUNT && isMessengerPayload(payload)) return { messenger: true };
   if (payload.length === 0 || payload[0] !== PAYLOAD_KINDS.text) return { payload_text: null };
   const text = attempt(() => fromUtf8(payload.subarray(1)));
   return { payload_text: text.ok ? text.value : null };
 }
+
+/** Of what was sent, output 0 is the first recipient. */
+const firstOutput = ({ spent, outputs, recipients }: HistoryEntry): Placed | undefined =>
+  spent === 0n
+    ? outputs.find(({ output }) => output === 0)
+    : recipients[0] && { output: 0, amount: recipients[0].amount };
 
 /** Nobody paid these: they were this wallet's before. */
 const OWN_MONEY: ReadonlySet<HistoryEntry['kind']> = new Set(['genesis', 'withdrawn']);
@@ -46,7 +58,7 @@ export function paymentsOf(entry: HistoryEntry, book: Pick<Book, 'address'>): Re
       amount: formatCoins(output.amount),
       height: entry.height,
       source: entry.kind === 'reward' ? 'reward' : 'regular',
-      ...payloadFields(entry.payloadHex),
+      ...payloadFields(entry.payloadHex, output),
       senders: entry.senders,
     }));
 }
@@ -61,7 +73,7 @@ export const historyDocument = (entry: HistoryEntry): Record<string, unknown> =>
   fee: entry.fee === null ? null : formatCoins(entry.fee),
   recipients: entry.recipients.map(({ address, amount }) => ({ to: address, amount: formatCoins(amount) })),
   request_id: entry.requestId,
-  ...payloadFields(entry.payloadHex),
+  ...payloadFields(entry.payloadHex, firstOutput(entry)),
 });
 
 export const addressDocument = (record: AddressRecord): Record<string, unknown> => ({

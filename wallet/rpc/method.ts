@@ -17,6 +17,7 @@ export const GROUPS = [
   'Outgoing',
   'Staking',
   'Multisig',
+  'Messenger',
   'Ownership',
   'Events',
 ] as const;

@@ -1,4 +1,5 @@
 /** Every method of the daemon by name. `subscribe` and `unsubscribe` exist on the WebSocket alone (sockets.ts). */
+import { chatMethods } from './chat-methods.ts';
 import { incomingMethods } from './incoming-methods.ts';
 import type { Method } from './method.ts';
 import { multisigMethods } from './multisig-methods.ts';
@@ -15,6 +16,7 @@ export const METHODS = {
   ...stakingMethods,
   ...validatorMethods,
   ...multisigMethods,
+  ...chatMethods,
   ...ownershipMethods,
 };
 export type MethodName = keyof typeof METHODS;

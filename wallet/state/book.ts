@@ -3,6 +3,7 @@
  * reserved for one request. It changes when a step is decided, a moment before the disk has it (journal.ts), so nothing
  * leaves the program on its word alone: whoever acts on a step waits for the journal.
  */
+import { type Chat, chatName } from '../../protocol/messenger/chats.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type { Branch } from '../keys/derivation.ts';
 import {
@@ -31,6 +32,9 @@ export class Book {
   readonly branches: Readonly<Record<Branch, AddressRecord[]>> = { receive: [], change: [] };
   /** Multisig addresses that are watched; their outputs are not among `outputs`. */
   readonly multisig = new Map<string, MultisigRecord>();
+  /** By the identifier of their request, oldest first. */
+  readonly chats = new Map<string, Chat>();
+  readonly #chatNames = new Map<string, string>();
   readonly #addresses = new Map<string, AddressRecord>();
   readonly #reserved = new Map<string, string>();
   #total = 0n;
@@ -66,6 +70,14 @@ export class Book {
       this.branches[record.branch][record.index] = record;
     }
     for (const record of changes.multisig ?? []) this.multisig.set(record.address, record);
+    for (const request of changes.chatsDropped ?? []) {
+      this.chats.delete(request);
+      this.#chatNames.delete(chatName(request));
+    }
+    for (const chat of changes.chats ?? []) {
+      this.chats.set(chat.request, chat);
+      this.#chatNames.set(chatName(chat.request), chat.request);
+    }
     for (const output of changes.outputsAdded ?? []) this.#add(output);
     for (const key of changes.outputsSpent ?? []) this.#spend(key);
     for (const record of changes.outgoing ?? []) {
@@ -76,6 +88,10 @@ export class Book {
       this.requestIds.add(request.requestId);
       this.recent.set(request.requestId, request);
     }
+  }
+
+  chatNamed(name: string): Chat | undefined {
+    return this.chats.get(this.#chatNames.get(name) ?? '');
   }
 
   /** Reservations come before the write they are for; whoever made them gives them back when the write fails. */
@@ -101,8 +117,10 @@ export class Book {
     return this.#reserved.get(key);
   }
 
-  /** Forgets the outputs for a rescan; reservations and open transactions stay. */
+  /** Forgets outputs and chats for a rescan; reservations and open transactions stay. */
   forgetOutputs(): void {
+    this.chats.clear();
+    this.#chatNames.clear();
     for (const output of this.outputs.values()) this.available.remove(output);
     this.outputs.clear();
     this.#total = 0n;

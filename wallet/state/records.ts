@@ -2,6 +2,7 @@
  * What the wallet keeps (docs/wallet.md, State): plain data with one JSON form each. Amounts are decimal text on disk.
  */
 import type { OutputSource } from '../../protocol/api/values.ts';
+import type { ChatMessage } from '../../protocol/messenger/chats.ts';
 import type { Branch } from '../keys/derivation.ts';
 
 export type AddressRecord = {
@@ -144,6 +145,9 @@ export type RequestRecord = {
   readonly failure: { readonly code: string; readonly message: string } | null;
   readonly operation?: OperationRecord;
 };
+
+/** A message of a chat, without its text: that is in the history, encrypted. */
+export type ChatMessageRecord = Omit<ChatMessage, 'text'>;
 
 export const HISTORY_KINDS = ['received', 'reward', 'sent', 'moved', 'staked', 'withdrawn', 'genesis'] as const;
 export type HistoryKind = (typeof HISTORY_KINDS)[number];

@@ -5,10 +5,12 @@
 import { randomBytes } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { ClassicLevel } from 'classic-level';
+import type { Chat } from '../../protocol/messenger/chats.ts';
 import { WalletError } from '../wallet-error.ts';
 import type { Checkpoint } from './checkpoints.ts';
 import {
   type AddressRecord,
+  type ChatMessageRecord,
   decodeRecord,
   encodeRecord,
   type HistoryEntry,
@@ -37,6 +39,10 @@ const TABLE = {
   seen: 'x!',
   /** Multisig addresses that are watched. */
   multisig: 'd!',
+  chat: 'c!',
+  /** Messages of chats in the order of the conversation, and by their nonces. */
+  message: 'k!',
+  nonce: 'n!',
 } as const;
 
 export type Meta = {
@@ -73,6 +79,10 @@ export type Changes = {
   readonly requests?: readonly RequestRecord[];
   readonly history?: readonly HistoryEntry[];
   readonly multisig?: readonly MultisigRecord[];
+  readonly chats?: readonly Chat[];
+  /** Requests that nobody accepted and that newer ones took the place of. */
+  readonly chatsDropped?: readonly string[];
+  readonly chatMessages?: readonly ChatMessageRecord[];
 };
 
 /** The disk refuses: it is full, or broken. What is on it may be whole. */
@@ -93,6 +103,11 @@ const addressKey = (record: Pick<AddressRecord, 'branch' | 'index'>): string =>
 /** A transaction stands once at each height, so writing a cut again changes nothing. */
 const historyKey = (entry: Pick<HistoryEntry, 'height' | 'transaction'>): string =>
   `${TABLE.history}${order(entry.height)}!${entry.transaction}`;
+const messageKey = ({ chat, height, sentMillis, transaction }: ChatMessageRecord): string =>
+  `${TABLE.message}${chat}!${order(height)}!${order(sentMillis, 16)}!${transaction}`;
+/** By which a message is known that was read before: chat, author, nonce. */
+export const nonceKey = ({ chat, isOwn, nonceHex }: Pick<ChatMessageRecord, 'chat' | 'isOwn' | 'nonceHex'>): string =>
+  `${chat}!${isOwn ? 1 : 0}!${nonceHex}`;
 /** Request ids are the caller's own text: hex keeps them inside their table. */
 const requestKey = (requestId: string): string => Buffer.from(requestId, 'utf8').toString('hex');
 
@@ -122,6 +137,12 @@ function* operationsOf(changes: Changes, wires: Set<string>): Generator<Operatio
     yield record.state === 'merging' ? { type: 'put', key: merging, value: '' } : { type: 'del', key: merging };
   }
   for (const record of changes.multisig ?? []) yield put(`${TABLE.multisig}${record.address}`, record);
+  for (const chat of changes.chats ?? []) yield put(`${TABLE.chat}${chat.request}`, chat);
+  for (const request of changes.chatsDropped ?? []) yield { type: 'del', key: `${TABLE.chat}${request}` };
+  for (const message of changes.chatMessages ?? []) {
+    yield put(messageKey(message), message);
+    yield { type: 'put', key: `${TABLE.nonce}${nonceKey(message)}`, value: '' };
+  }
   for (const entry of changes.history ?? []) {
     const key = historyKey(entry);
     yield put(key, entry);
@@ -251,6 +272,33 @@ export class WalletStore {
     return await this.#named<RequestRecord>(TABLE.merging, TABLE.request);
   }
 
+  /** Oldest first, as their requests stand in the chain. */
+  async chats(): Promise<Chat[]> {
+    const chats = await this.#all<Chat>(TABLE.chat);
+    return chats.sort((a, b) => a.height - b.height || (a.request < b.request ? -1 : 1));
+  }
+
+  /** Those of the keys whose messages were read before. */
+  async readChatMessages(keys: readonly string[]): Promise<Set<string>> {
+    const found = await this.#level.getMany(keys.map((key) => `${TABLE.nonce}${key}`));
+    return new Set(keys.filter((_, i) => found[i] !== undefined));
+  }
+
+  /** Oldest first; the cursor is where the page before ended. */
+  async chatMessages(
+    chat: string,
+    cursor: string | undefined,
+    limit: number,
+  ): Promise<{ messages: ChatMessageRecord[]; next?: string }> {
+    const prefix = `${TABLE.message}${chat}!`;
+    const from = cursor === undefined ? { gte: prefix } : { gt: `${prefix}${cursor}` };
+    const found = await this.#level.iterator({ ...from, lt: `${prefix}~`, limit: limit + 1 }).all();
+    const page = found.slice(0, limit);
+    const messages = page.map(([, text]) => decodeRecord<ChatMessageRecord>(text));
+    const last = page.at(-1)?.[0];
+    return found.length > limit && last !== undefined ? { messages, next: last.slice(prefix.length) } : { messages };
+  }
+
   async historyOf(transaction: string): Promise<HistoryEntry | undefined> {
     const key = await this.#level.get(`${TABLE.seen}${transaction}`);
     return key === undefined ? undefined : await this.#get<HistoryEntry>(key);
@@ -284,7 +332,7 @@ export class WalletStore {
    */
   async forgetChain(meta: Meta): Promise<Meta> {
     await this.write([{ meta: { ...meta, rescan: 'forgetting' } }], true);
-    for (const table of [TABLE.output, TABLE.history, TABLE.seen])
+    for (const table of [TABLE.output, TABLE.history, TABLE.seen, TABLE.chat, TABLE.message, TABLE.nonce])
       await this.#level.clear({ gte: table, lt: `${table}~` });
     const reading: Meta = { ...meta, rescan: 'reading' };
     await this.write([{ meta: reading }], true);

@@ -135,6 +135,8 @@ const METHOD_ROWS: Row[] = [
   },
   { group: 'Wallet', method: 'rescan', params: () => ({}), fields: ['rescanning'] },
 ];
+/** Beyond the specification: what the command `chat` calls. See ../messenger/chats.test.ts. */
+const CHATS = ['chats', 'chat_request', 'chat_accept', 'chat_send', 'chat_messages'];
 const EVENT_METHODS = ['subscribe', 'unsubscribe'];
 /** Called in ../staking/rows.test.ts, where there is a chain with validators. */
 const STAKING = ['validators', 'positions', 'stake', 'unstake', 'withdraw'];
@@ -183,7 +185,7 @@ test('every method of the specification, row by row', async () => {
   await expect.poll(() => wallet.wallet.follower.rescanning).toBe(false);
   for (const method of [...EVENT_METHODS, 'nonsense', 'constructor'])
     expect(await wallet.refusal(method)).toMatchObject({ code: -32601 });
-  expect([...METHOD_ROWS.map(({ method }) => method), ...STAKING, ...OPERATOR, ...MULTISIG].sort()).toEqual(
+  expect([...METHOD_ROWS.map(({ method }) => method), ...STAKING, ...OPERATOR, ...MULTISIG, ...CHATS].sort()).toEqual(
     Object.keys(METHODS).sort(),
   );
   const staking = readFileSync(new URL('../staking/rows.test.ts', import.meta.url), 'utf8');

@@ -1,0 +1,149 @@
+/** Methods of the group Messenger. Those that send are payments of one atom, harmless to repeat with the same `request_id`. */
+import { flag, object, optional, text } from '../../protocol/api/schema.ts';
+import { utf8 } from '../../protocol/bytes.ts';
+import { type Chat, chatName } from '../../protocol/messenger/chats.ts';
+import { MAX_MESSAGE_TEXT, MESSENGER_AMOUNT } from '../../protocol/messenger/payload.ts';
+import type { PayOrder } from '../payments/planning.ts';
+import type { OwnedOutput } from '../state/records.ts';
+import type { Wallet } from '../wallet.ts';
+import { WalletError } from '../wallet-error.ts';
+import { quoteResult, sendResult } from './documents.ts';
+import {
+  type Answer,
+  addressField,
+  cursorField,
+  limitField,
+  method,
+  ownAddress,
+  readAddress,
+  requestIdField,
+  wish,
+} from './method.ts';
+
+const chatField = text({ minLength: 1, maxLength: 128, description: 'name of the chat, or the other’s address' });
+const terms = {
+  request_id: requestIdField,
+  dry_run: optional(flag('only say what it would cost')),
+};
+
+const stateOf = ({ role, accept }: Chat): 'open' | 'incoming' | 'requested' => {
+  if (accept !== null) return 'open';
+  return role === 'accepter' ? 'incoming' : 'requested';
+};
+
+const chatDocument = (wallet: Wallet, chat: Chat): Answer => ({
+  chat: chatName(chat.request),
+  state: stateOf(chat),
+  own_address: chat.own,
+  peer_address: chat.peer,
+  requested_by: chat.role === 'requester' ? 'me' : 'peer',
+  requester_messenger_id: wallet.messenger.messengerId(chat),
+  height: chat.height,
+  accepted_height: chat.accept?.height ?? null,
+});
+
+/** Refuses the burn address, multisig addresses and this wallet's own. */
+function readPeer(wallet: Wallet, to: string): void {
+  if (readAddress(wallet, to, 'to').kind !== 'key')
+    throw new WalletError('address_invalid', 'only the address of a single key takes part in chats', { field: 'to' });
+  if (wallet.book.address(to) !== undefined)
+    throw new WalletError('chat_with_oneself', 'that is an address of this wallet', { field: 'to' });
+}
+
+async function pay(
+  wallet: Wallet,
+  params: { readonly request_id: string; readonly dry_run?: boolean | undefined },
+  what: { readonly to: string; readonly payload: Uint8Array; readonly including?: string },
+  more: Answer,
+): Promise<Answer> {
+  const order: PayOrder = {
+    requestId: params.request_id,
+    kind: 'payment',
+    recipients: [{ to: what.to, amount: MESSENGER_AMOUNT }],
+    payload: what.payload,
+    subtractFee: false,
+    compoundFirst: false,
+    fromAddress: undefined,
+    including: what.including,
+    params: wish(params as Readonly<Record<string, unknown>>),
+  };
+  if (params.dry_run === true)
+    return { ...quoteResult('payment', order.requestId, wallet.outgoing.quotePay(order)), ...more };
+  return { ...sendResult(await wallet.outgoing.pay(order)), ...more };
+}
+
+/** In whose name a request is made without a wish: that of the largest output, so that one input is enough. */
+function askingAddress(wallet: Wallet, from: string | undefined): string {
+  if (from !== undefined) return ownAddress(wallet, from, 'from_address').address;
+  const largest: OwnedOutput | undefined = wallet.book.available.at(-1);
+  if (largest === undefined) throw new WalletError('insufficient_funds', 'a request costs one atom and a fee');
+  return largest.address;
+}
+
+export const chatMethods = {
+  chats: method('Messenger', 'Chats of this wallet, and requests that wait', object({}), (wallet) => ({
+    chats: wallet.messenger.list().map((chat) => chatDocument(wallet, chat)),
+    indexed_height: wallet.book.meta.indexedHeight,
+  })),
+  chat_request: method(
+    'Messenger',
+    'Asks an address for a chat',
+    object({ to: addressField, from_address: optional(addressField), ...terms }),
+    (wallet, params) => {
+      readPeer(wallet, params.to);
+      const own = askingAddress(wallet, params.from_address);
+      const payload = wallet.messenger.requestPayload(readAddress(wallet, own, 'from_address').payload, own);
+      return pay(wallet, params, { to: params.to, payload, including: own }, { own_address: own });
+    },
+  ),
+  chat_accept: method(
+    'Messenger',
+    'Accepts a request: spends from the address that was asked',
+    object({ chat: chatField, ...terms }),
+    (wallet, params) => {
+      const chat = wallet.messenger.find(params.chat);
+      const payload = wallet.messenger.acceptPayload(chat);
+      return pay(wallet, params, { to: chat.peer, payload, including: chat.own }, { chat: chatName(chat.request) });
+    },
+  ),
+  chat_send: method(
+    'Messenger',
+    'Writes a message',
+    object({ chat: chatField, text: text({ minLength: 1, maxLength: MAX_MESSAGE_TEXT }), ...terms }),
+    (wallet, params) => {
+      const chat = wallet.messenger.find(params.chat);
+      const { length } = utf8(params.text);
+      if (length > MAX_MESSAGE_TEXT || !params.text.isWellFormed())
+        throw new WalletError('payload_too_long', `${length} bytes of text, at most ${MAX_MESSAGE_TEXT} fit`, {
+          field: 'text',
+        });
+      const payload = wallet.messenger.messagePayload(chat, params.text);
+      return pay(wallet, params, { to: chat.peer, payload }, { chat: chatName(chat.request) });
+    },
+  ),
+  chat_messages: method(
+    'Messenger',
+    'What was said in a chat, oldest first',
+    object({ chat: chatField, cursor: optional(cursorField), limit: optional(limitField(100, 1000)) }),
+    async (wallet, { chat: word, cursor, limit = 100 }) => {
+      if (wallet.follower.rescanning) throw new WalletError('wallet_busy', 'the history is being read again');
+      const chat = wallet.messenger.find(word);
+      await wallet.journal.settled();
+      const { messages, next } = await wallet.store.chatMessages(chat.request, cursor, limit);
+      return {
+        ...chatDocument(wallet, chat),
+        messages: await Promise.all(
+          messages.map(async (message) => ({
+            height: message.height,
+            transaction: message.transaction,
+            own: message.isOwn,
+            sent_millis: message.sentMillis,
+            text: await wallet.messenger.textOf(chat, message),
+          })),
+        ),
+        indexed_height: wallet.book.meta.indexedHeight,
+        ...(next === undefined ? {} : { next_cursor: next }),
+      };
+    },
+  ),
+};
