@@ -98,6 +98,11 @@ export class Outgoing {
     return this.#answers.transactions(request);
   }
 
+  /** A repetition is answered with what became of the request: nothing has to be made for it. */
+  async isKnown(requestId: string): Promise<boolean> {
+    return this.#running.has(requestId) || (await this.#answers.request(requestId)) !== undefined;
+  }
+
   async pay(order: PayOrder): Promise<Outcome> {
     return await this.#once(order.requestId, order.params, () => this.#payNow(order));
   }

@@ -50,12 +50,22 @@ function readPeer(wallet: Wallet, to: string): void {
     throw new WalletError('chat_with_oneself', 'that is an address of this wallet', { field: 'to' });
 }
 
+type What = {
+  readonly to: string;
+  readonly payload: Uint8Array;
+  readonly including?: string;
+  /** Beside the send result. */
+  readonly more: Answer;
+};
+
 async function pay(
   wallet: Wallet,
   params: { readonly request_id: string; readonly dry_run?: boolean | undefined },
-  what: { readonly to: string; readonly payload: Uint8Array; readonly including?: string },
-  more: Answer,
+  prepare: () => What,
 ): Promise<Answer> {
+  // What is accepted by now could not be accepted again; a repetition is answered all the same.
+  const isRepeated = params.dry_run !== true && (await wallet.outgoing.isKnown(params.request_id));
+  const what: What = isRepeated ? { to: '', payload: new Uint8Array(0), more: {} } : prepare();
   const order: PayOrder = {
     requestId: params.request_id,
     kind: 'payment',
@@ -68,8 +78,8 @@ async function pay(
     params: wish(params as Readonly<Record<string, unknown>>),
   };
   if (params.dry_run === true)
-    return { ...quoteResult('payment', order.requestId, wallet.outgoing.quotePay(order)), ...more };
-  return { ...sendResult(await wallet.outgoing.pay(order)), ...more };
+    return { ...quoteResult('payment', order.requestId, wallet.outgoing.quotePay(order)), ...what.more };
+  return { ...sendResult(await wallet.outgoing.pay(order)), ...what.more };
 }
 
 /** In whose name a request is made without a wish: that of the largest output, so that one input is enough. */
@@ -89,37 +99,40 @@ export const chatMethods = {
     'Messenger',
     'Asks an address for a chat',
     object({ to: addressField, from_address: optional(addressField), ...terms }),
-    (wallet, params) => {
-      readPeer(wallet, params.to);
-      const own = askingAddress(wallet, params.from_address);
-      const payload = wallet.messenger.requestPayload(readAddress(wallet, own, 'from_address').payload, own);
-      return pay(wallet, params, { to: params.to, payload, including: own }, { own_address: own });
-    },
+    (wallet, params) =>
+      pay(wallet, params, () => {
+        readPeer(wallet, params.to);
+        const own = askingAddress(wallet, params.from_address);
+        const payload = wallet.messenger.requestPayload(readAddress(wallet, own, 'from_address').payload, own);
+        return { to: params.to, payload, including: own, more: { own_address: own } };
+      }),
   ),
   chat_accept: method(
     'Messenger',
     'Accepts a request: spends from the address that was asked',
     object({ chat: chatField, ...terms }),
-    (wallet, params) => {
-      const chat = wallet.messenger.find(params.chat);
-      const payload = wallet.messenger.acceptPayload(chat);
-      return pay(wallet, params, { to: chat.peer, payload, including: chat.own }, { chat: chatName(chat.request) });
-    },
+    (wallet, params) =>
+      pay(wallet, params, () => {
+        const chat = wallet.messenger.find(params.chat);
+        const payload = wallet.messenger.acceptPayload(chat);
+        return { to: chat.peer, payload, including: chat.own, more: { chat: chatName(chat.request) } };
+      }),
   ),
   chat_send: method(
     'Messenger',
     'Writes a message',
     object({ chat: chatField, text: text({ minLength: 1, maxLength: MAX_MESSAGE_TEXT }), ...terms }),
-    (wallet, params) => {
-      const chat = wallet.messenger.find(params.chat);
-      const { length } = utf8(params.text);
-      if (length > MAX_MESSAGE_TEXT || !params.text.isWellFormed())
-        throw new WalletError('payload_too_long', `${length} bytes of text, at most ${MAX_MESSAGE_TEXT} fit`, {
-          field: 'text',
-        });
-      const payload = wallet.messenger.messagePayload(chat, params.text);
-      return pay(wallet, params, { to: chat.peer, payload }, { chat: chatName(chat.request) });
-    },
+    (wallet, params) =>
+      pay(wallet, params, () => {
+        const chat = wallet.messenger.find(params.chat);
+        const { length } = utf8(params.text);
+        if (length > MAX_MESSAGE_TEXT)
+          throw new WalletError('payload_too_long', `${length} bytes of text, at most ${MAX_MESSAGE_TEXT} fit`, {
+            field: 'text',
+          });
+        const payload = wallet.messenger.messagePayload(chat, params.text);
+        return { to: chat.peer, payload, more: { chat: chatName(chat.request) } };
+      }),
   ),
   chat_messages: method(
     'Messenger',

@@ -80,6 +80,11 @@ test('asking, accepting, writing, and the same conversation on both sides', asyn
   await step(bed);
   expect(await said(a, chat)).toEqual(['> hello', '< hello to you ☂', `> ${'x'.repeat(1982)}`]);
   expect(await said(b, chat)).toEqual(['< hello', '> hello to you ☂', `< ${'x'.repeat(1982)}`]);
+  // The same request again is answered, also when it could not be made now.
+  expect(await b.call('chat_accept', { chat, request_id: 'yes' })).toMatchObject({
+    duplicate: true,
+    state: 'finalized',
+  });
   expect(await b.refusal('chat_accept', { chat, request_id: 'again' })).toMatchObject({
     word: 'chat_already_accepted',
   });
