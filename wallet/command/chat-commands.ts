@@ -73,7 +73,7 @@ export function chatCommands(program: string): Command {
     walletCommand(
       {
         name: `${name} request`,
-        summary: 'asks an address for a chat, after a yes',
+        summary: 'asks an address for a chat; asks you first',
         options: {
           ...sendOptions,
           from: text({ help: 'the address in whose name (default: the one with the most)', placeholder: 'ADDRESS' }),
@@ -90,7 +90,7 @@ export function chatCommands(program: string): Command {
     walletCommand(
       {
         name: `${name} accept`,
-        summary: 'accepts a request, after a yes',
+        summary: 'accepts a request; asks first',
         options: sendOptions,
         operands: [CHAT],
       },
@@ -104,7 +104,7 @@ export function chatCommands(program: string): Command {
     walletCommand(
       {
         name: `${name} send`,
-        summary: 'writes a message, after a yes',
+        summary: 'writes a message; asks first',
         options: sendOptions,
         operands: [CHAT, { name: 'TEXT', help: 'without it, standard input', optional: true }],
         examples: [{ line: `${name} send dsvc1... 'see you at noon'`, says: 'asks before it sends' }],
