@@ -117,10 +117,18 @@ test('random changes: the roots and proofs are those of the rule, and the store 
   }
 });
 
+/** Nodes for ever and hardly a leaf, so that a leaf of before could come back; memory that is forgotten whole, so that places get other numbers. */
+const AHEAD_LIMITS = [
+  { nodes: 100_000, leaves: 3 },
+  { nodes: 40, leaves: 8 },
+  { nodes: 90, leaves: 1_000 },
+  { nodes: 150, leaves: 1_000 },
+];
+
 test('what was read ahead is kept only where nothing has changed since it was asked for', async () => {
   const random = randomOf(seed);
-  for (let round = 0; round < count({ quick: 3, full: 6, deep: 300 }); round++) {
-    const [store, limits] = [new Store(), LIMITS[round % LIMITS.length]];
+  for (let round = 0; round < count({ quick: 4, full: 8, deep: 300 }); round++) {
+    const [store, limits] = [new Store(), AHEAD_LIMITS[round % AHEAD_LIMITS.length]];
     const trie = store.open(limits);
     let root: TrieRoot = EMPTY_TRIE;
     let inside: Uint8Array[] = [];
@@ -163,6 +171,63 @@ test('what was read ahead is kept only where nothing has changed since it was as
         expect(plain(trie.get(root, entry.subarray(0, 48)))).toEqual(plain(entry));
     }
   }
+});
+
+test('an answer of before a cut, of one that is being written, and of before memory was forgotten is dropped', async () => {
+  const random = randomOf(seed);
+  const entries = Array.from({ length: 1_000 }, () =>
+    Buffer.concat([nodeHash('sha384', `${random(2 ** 31)}`, 'buffer'), Buffer.alloc(8)]),
+  ).sort(Buffer.compare);
+  const keys = entries.map((entry) => entry.subarray(0, 48));
+  const [first, last] = [keys[0] as Buffer, keys[999] as Buffer];
+  const made = () => {
+    const store = new Store();
+    const { root, operations } = store.open().update(
+      EMPTY_TRIE,
+      entries.map((entry) => ({ key: entry.subarray(0, 48), entry })),
+    );
+    store.write(operations);
+    return { store, root };
+  };
+  /** Asks; the answer is what the store holds now, and comes when the function is called. */
+  const asked = (trie: Trie, root: TrieRoot, store: Store, wanted: readonly Buffer[]) => {
+    let come = (): void => undefined;
+    const done = trie.readAhead(root, wanted, (places) => {
+      const leaves = places.map((place) => store.records.get(name(place)));
+      return new Promise((resolve) => {
+        come = () => resolve(leaves);
+      });
+    });
+    return async () => {
+      come();
+      await done;
+    };
+  };
+  for (const moment of ['before', 'within']) {
+    const { store, root } = made();
+    const trie = store.open({ nodes: 1_000, leaves: 1 });
+    const early = asked(trie, root, store, [first]);
+    const update = trie.update(root, [{ key: first }]);
+    store.write(update.operations);
+    trie.get(root, last);
+    const late = asked(trie, root, store, [first]);
+    if (moment === 'before') {
+      trie.committed(update);
+      trie.get(update.root, last);
+      await early();
+      expect(trie.get(update.root, first)).toBeUndefined();
+    } else {
+      await late();
+      expect(plain(trie.get(root, first))).toEqual(plain(entries[0]));
+    }
+  }
+  const { store, root } = made();
+  const trie = store.open({ nodes: 60, leaves: 1_000 });
+  const answer = asked(trie, root, store, keys.toReversed());
+  trie.get(root, keys[500] as Buffer);
+  await answer();
+  for (const i of [500, 490, 510, 480, 520, 470, 530])
+    expect(plain(trie.get(root, keys[i] as Buffer))).toEqual(plain(entries[i]));
 });
 
 test('a path of 384 levels: one record for four of them, and nothing is left when it goes', () => {
