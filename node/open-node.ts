@@ -27,6 +27,7 @@ import { INDEX_NAME, outpointKey } from './index/index-keys.ts';
 import { IndexReader } from './index/index-reader.ts';
 import { nameOf } from './ledger/registration.ts';
 import { loadGenesis } from './make-genesis.ts';
+import { isFresh } from './network/freshness.ts';
 import type { NetworkPlan } from './network/network-options.ts';
 import { openNetwork, type PeerView } from './network/open-network.ts';
 import { createNode, NODE_DEFAULTS } from './node.ts';
@@ -119,6 +120,17 @@ function accuse(node: FullNode, log: Logger, fees: HeartbeatFees): EvidenceDesk 
   return desk;
 }
 
+function catchUp(view: PeerView, takePart: () => Promise<void>, fault: OpenNodeDependencies['fault']): void {
+  let isClosing = false;
+  view
+    .caughtUp()
+    .catch(() => {
+      isClosing = true;
+    })
+    .then(() => (isClosing ? undefined : takePart()))
+    .catch((error) => fault(`consensus cannot start: ${(error as Error).message}`));
+}
+
 export async function openNode(given: NodeSettings, dependencies: OpenNodeDependencies): Promise<FullNode> {
   const settings = { ...DEFAULTS, ...given };
   const { verifier, log, now, started, fault, figures } = dependencies;
@@ -177,17 +189,25 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
   const desk = fees && accuse(node, log, fees);
   if (desk !== undefined) started('evidence', () => desk.stop());
   const onEvidence = desk && ((evidence: Evidence) => desk.add(evidence));
-  if (validators !== undefined)
-    await openConsensus({ dataDir, cutMillis, key, ...validators }, { node, log, now, started, figures, onEvidence });
+  const takePart = async () => {
+    if (validators !== undefined)
+      await openConsensus({ dataDir, cutMillis, key, ...validators }, { node, log, now, started, figures, onEvidence });
+  };
   if (peers !== undefined) {
     const release = settings.release ?? '';
     const view = await openNetwork(
-      { ...peers, follows: validators === undefined && !node.makesCuts },
-      { node, dataDir, cutMillis, release, log: log.child('p2p') },
+      { ...peers, follows: validators === undefined ? !node.makesCuts : 'until caught up' },
+      { node, dataDir, cutMillis, release, now, log: log.child('p2p') },
     );
     started('peers', () => view.close());
     figures?.peers(view);
     dependencies.onPeers?.(view);
+    // What its neighbours do not keep any more a validator takes from peers, before it takes part.
+    if (validators !== undefined) catchUp(view, takePart, fault);
+  } else if (validators !== undefined) {
+    const figuresOfNobody = { bestPeerHeight: null, behindBy: 0, peers: 0, updateAnnounced: false };
+    node.chain.followPeers(() => ({ ...figuresOfNobody, synced: isFresh(node.chain.head(), now(), cutMillis) }));
+    await takePart();
   }
   return node;
 }

@@ -1,6 +1,6 @@
 /**
  * The blocks of proven cuts, asked of several peers at once and given out in the order in which they are executed. What waits here is bounded in bytes; a peer that has none, or sends others, is not
- * asked again for this batch.
+ * asked again for this batch. What a peer does not send soon is asked of another too.
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { blockId } from '../../protocol/header.ts';
@@ -13,6 +13,8 @@ const WAITING_BYTES = 16 * 1_024 * 1_024;
 const AT_ONCE = 4;
 /** While one answer is on its way the next one is made. */
 const PER_PEER = 2;
+/** Two mebibytes take so long over a slow line. */
+const HASTE_MILLIS = 3_000;
 
 export type FetchedBlock = AnsweredBlock & { readonly id: Bytes; readonly from: PeerName };
 
@@ -27,7 +29,11 @@ export class BlockFetch {
   readonly #with: BlockFetchDependencies;
   #wanted: Bytes[];
   readonly #arrived = new Map<string, FetchedBlock>();
+  /** Identifiers of blocks that did not come yet. */
+  readonly #lacking = new Set<string>();
   readonly #excluded = new Set<PeerName>();
+  /** Questions that took too long: their peers are asked nothing else while there are others. */
+  readonly #late = new Map<PeerName, number>();
   /** Questions that a peer has not answered. */
   readonly #asking = new Map<PeerName, number>();
   #bytes = 0;
@@ -37,6 +43,7 @@ export class BlockFetch {
   constructor(ids: readonly Bytes[], dependencies: BlockFetchDependencies) {
     this.#with = dependencies;
     this.#wanted = [...ids];
+    for (const id of ids) this.#lacking.add(nameOf(id));
     this.#fill();
   }
 
@@ -64,6 +71,7 @@ export class BlockFetch {
   /** The block that came is not what it should be: another peer is asked. */
   again(id: Bytes, from?: PeerName): void {
     if (from !== undefined) this.#distrust(from);
+    this.#lacking.add(nameOf(id));
     this.#wanted.unshift(id);
   }
 
@@ -74,6 +82,7 @@ export class BlockFetch {
       if (from === peer) {
         this.#arrived.delete(name);
         this.#bytes -= body.length;
+        this.#lacking.add(name);
         this.#wanted.unshift(id);
       }
   }
@@ -82,7 +91,7 @@ export class BlockFetch {
     while (!this.#closed && this.#wanted.length > 0 && this.#inFlight() < AT_ONCE) {
       if (this.#bytes >= WAITING_BYTES && this.#taker === undefined) return;
       const usable = this.#with.peers().filter((peer) => !this.#excluded.has(peer));
-      const free = usable.filter((peer) => (this.#asking.get(peer) ?? 0) < PER_PEER);
+      const free = usable.filter((peer) => (this.#asking.get(peer) ?? 0) < PER_PEER && !this.#late.has(peer));
       const peer = free[Math.floor((this.#wanted.length / MAX_BLOCKS) % Math.max(1, free.length))];
       if (peer === undefined) {
         if (usable.length === 0) this.#giveUp();
@@ -90,13 +99,16 @@ export class BlockFetch {
       }
       // With several peers each gets a part, so that none is waited for with everything.
       const share = usable.length > 1 ? MAX_BLOCKS / 2 : MAX_BLOCKS;
-      void this.#askFor(peer, this.#wanted.splice(0, share));
+      const ids = this.#wanted.splice(0, share).filter((id) => this.#lacking.has(nameOf(id)));
+      if (ids.length > 0) void this.#askFor(peer, ids);
     }
   }
 
   #inFlight(): number {
     let count = 0;
     for (const questions of this.#asking.values()) count += questions;
+    // Those that take too long hold up nobody else.
+    for (const questions of this.#late.values()) count -= questions;
     return count;
   }
 
@@ -107,6 +119,13 @@ export class BlockFetch {
 
   async #askFor(peer: PeerName, ids: readonly Bytes[]): Promise<void> {
     this.#asking.set(peer, (this.#asking.get(peer) ?? 0) + 1);
+    let isLate = false;
+    const hurry = setTimeout(() => {
+      isLate = true;
+      this.#late.set(peer, (this.#late.get(peer) ?? 0) + 1);
+      this.#wantAgain(ids);
+      this.#fill();
+    }, HASTE_MILLIS);
     let missing: readonly Bytes[] = ids;
     try {
       const answer = await this.#with.ask(peer, encodeSyncQuestion({ type: 'blocks', ids }));
@@ -116,10 +135,20 @@ export class BlockFetch {
       this.#excluded.add(peer);
       this.#with.blame(error, peer);
     } finally {
+      clearTimeout(hurry);
       this.#asking.set(peer, (this.#asking.get(peer) ?? 1) - 1);
-      this.#wanted = [...missing, ...this.#wanted];
+      const late = (this.#late.get(peer) ?? 0) - 1;
+      if (isLate && late > 0) this.#late.set(peer, late);
+      else if (isLate) this.#late.delete(peer);
+      else this.#wantAgain(missing);
       this.#fill();
     }
+  }
+
+  #wantAgain(ids: readonly Bytes[]): void {
+    const wanted = new Set(this.#wanted.map(nameOf));
+    const lacking = ids.filter((id) => this.#lacking.has(nameOf(id)) && !wanted.has(nameOf(id)));
+    this.#wanted = [...lacking, ...this.#wanted];
   }
 
   /** Those that did not come. */
@@ -139,6 +168,8 @@ export class BlockFetch {
 
   #keep(block: FetchedBlock): void {
     const { id } = block;
+    // Somebody else was quicker.
+    if (!this.#lacking.delete(nameOf(id))) return;
     if (this.#taker !== undefined && equalBytes(this.#taker.id, id)) {
       this.#taker.here.resolve(block);
       this.#taker = undefined;

@@ -1,6 +1,6 @@
 /**
  * Work blocks between peers: header and short identifiers by gossip. The header and its work are checked before anything is asked for; then the body is put together from the transactions that wait here,
- * and what is missing is asked of whoever brought it. It is relayed when the door has taken it in.
+ * and what is missing is asked of whoever brought it. Where that peer does not deliver, the next that announces the block is asked. It is relayed when the door has taken it in.
  */
 import { type Body, decodeBody, encodeBody } from '../../protocol/body.ts';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
@@ -9,7 +9,7 @@ import { blockId } from '../../protocol/header.ts';
 import type { Submission } from '../full-node.ts';
 import type { ConsensusNode } from '../node.ts';
 import type { NodeErrorCode } from '../node-error.ts';
-import type { PeerAsking } from './peer-fault.ts';
+import { blame, type PeerAsking, PeerFault } from './peer-fault.ts';
 import {
   decodeShortBlock,
   decodeWires,
@@ -19,11 +19,12 @@ import {
   shortName,
 } from './relay-messages.ts';
 import { decodeBlocksAnswer } from './sync-messages.ts';
-import type { PeerName, Topic, Verdict } from './thread/host-types.ts';
+import type { Finding, PeerName, Topic } from './thread/host-types.ts';
 
-const MAX_JUDGED = 64;
+/** Blocks of one peer that are looked at and fetched at once; those beyond can be had from the next that announces them. */
+const PER_PEER = 16;
 
-/** What no honest peer sends on, whatever height it stands at. */
+/** What no honest peer sends on, whatever height it stands at. What the header alone shows is the same whoever brings it. */
 const FAULTS: ReadonlySet<NodeErrorCode> = new Set([
   'header_malformed',
   'body_malformed',
@@ -53,7 +54,7 @@ export class BlockRelay {
   /** Waiting transactions by the first bytes of their identifiers. */
   readonly #short = new Map<string, Bytes>();
   readonly #unsubscribe: (() => void)[];
-  #judged = 0;
+  readonly #judged = new Map<PeerName, number>();
 
   constructor(dependencies: BlockRelayDependencies) {
     this.#with = dependencies;
@@ -67,7 +68,7 @@ export class BlockRelay {
   }
 
   get judged(): number {
-    return this.#judged;
+    return [...this.#judged.values()].reduce((all, one) => all + one, 0);
   }
 
   close(): void {
@@ -80,43 +81,60 @@ export class BlockRelay {
     if (body !== undefined) this.#with.network.publish('blocks', encodeShortBlock(header, decodeBody(body)));
   }
 
-  async judge(peer: PeerName, data: Bytes): Promise<Verdict> {
-    const { network, node } = this.#with;
-    if (!this.#with.isSynced() || this.#judged >= MAX_JUDGED) return 'ignore';
-    this.#judged++;
+  async judge(peer: PeerName, data: Bytes): Promise<Finding> {
+    const { network } = this.#with;
+    if (!this.#with.isSynced()) return 'ignore';
+    const judged = this.#judged.get(peer) ?? 0;
+    if (judged >= PER_PEER) return 'undelivered';
+    this.#judged.set(peer, judged + 1);
     try {
-      const block = decodeShortBlock(data);
-      const id = blockId(block.header);
-      if (node.chain.block(id) !== undefined) return 'ignore';
-      const wrong = await node.ledger.examineHeader(block.header);
-      if (wrong !== undefined) return this.#refuse(peer, wrong.code);
-      await this.#fetchParents(peer, block.parents);
-      return await this.#takeIn(peer, id, block);
+      return await this.#look(peer, data);
     } catch (error) {
-      const isMalformed = error instanceof ProtocolError;
-      network.fault(peer, isMalformed ? 'malformed' : 'unanswered', (error as Error).message);
-      return isMalformed ? 'reject' : 'ignore';
+      blame(network, peer, error);
+      return 'undelivered';
     } finally {
-      this.#judged--;
+      const left = (this.#judged.get(peer) ?? 1) - 1;
+      if (left > 0) this.#judged.set(peer, left);
+      else this.#judged.delete(peer);
     }
   }
 
-  #refuse(peer: PeerName, code: NodeErrorCode): Verdict {
-    if (!FAULTS.has(code)) return 'ignore';
-    this.#with.network.fault(peer, 'bad_block', code);
-    return 'reject';
+  async #look(peer: PeerName, data: Bytes): Promise<Finding> {
+    const { network, node } = this.#with;
+    let block: ShortBlock;
+    try {
+      block = decodeShortBlock(data);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      network.fault(peer, 'malformed', error.message);
+      return 'reject';
+    }
+    const id = blockId(block.header);
+    if (node.chain.block(id) !== undefined) return 'ignore';
+    const wrong = await node.ledger.examineHeader(block.header);
+    if (wrong !== undefined) {
+      if (!FAULTS.has(wrong.code)) return 'ignore';
+      network.fault(peer, 'bad_block', wrong.code);
+      return 'reject';
+    }
+    await this.#fetchParents(peer, block.parents);
+    return await this.#takeIn(peer, id, block);
   }
 
-  async #takeIn(peer: PeerName, id: Bytes, block: ShortBlock): Promise<Verdict> {
-    const { node } = this.#with;
+  async #takeIn(peer: PeerName, id: Bytes, block: ShortBlock): Promise<Finding> {
+    const { node, network } = this.#with;
     const transactions = await this.#transactions(peer, id, block.shortIds);
     let outcome: Submission | undefined;
     if (transactions !== undefined)
       outcome = await node.submitBlock(block.header, encodeBody({ ...block, transactions }), 'relayed');
     if (outcome === undefined || (outcome.status === 'refused' && OTHER_BODY.has(outcome.error.code)))
       outcome = await this.#fetchWhole(peer, id);
-    if (outcome === undefined) return 'ignore';
-    return outcome.status === 'refused' ? this.#refuse(peer, outcome.error.code) : 'accept';
+    if (outcome === undefined) throw new PeerFault(peer, 'undelivered', 'it does not have the block that it announced');
+    if (outcome.status !== 'refused') return 'accept';
+    if (!FAULTS.has(outcome.error.code)) return 'ignore';
+    // Another peer may have the body that belongs to the header.
+    network.fault(peer, 'bad_block', outcome.error.code);
+    return 'undelivered';
   }
 
   /** Undefined where some did not come. */

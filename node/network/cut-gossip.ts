@@ -8,15 +8,16 @@ import { decodeProposedCut, type ProposedCut } from '../../protocol/proposal.ts'
 import type { FullNode } from '../full-node.ts';
 import { nameOf } from '../ledger/registration.ts';
 import type { Fault } from './peer-score.ts';
-import type { PeerName, Topic, Verdict } from './thread/host-types.ts';
+import type { Finding, PeerName, Topic, Verdict } from './thread/host-types.ts';
 
 /** How long an announcement may wait for its cut. */
 const WAIT_MILLIS = 10_000;
-const MAX_WAITING = 256;
+/** Announcements of one peer that wait. There is one true cut of a height; whoever announces others is barred when that one is there. */
+const PER_PEER = 4;
 /** Announcements of older cuts are of no use to anybody. */
 const OLD_CUTS = 2;
-/** Announcements so far ahead are news of a height and nothing to wait for. */
-const FAR_CUTS = 96;
+/** Announcements further ahead are news of a height and nothing to wait for. */
+const NEAR_CUTS = 3;
 
 export type CutGossipDependencies = {
   readonly node: Pick<FullNode, 'chain' | 'on'>;
@@ -33,7 +34,12 @@ export type CutGossipDependencies = {
 export class CutGossip {
   readonly #with: CutGossipDependencies;
   readonly #unsubscribe: () => void;
-  readonly #waiting = new Set<{ readonly height: number; readonly name: string; settle(): void }>();
+  readonly #waiting = new Set<{
+    readonly peer: PeerName;
+    readonly height: number;
+    readonly name: string;
+    settle(): void;
+  }>();
 
   constructor(dependencies: CutGossipDependencies) {
     this.#with = dependencies;
@@ -51,7 +57,7 @@ export class CutGossip {
     for (const announced of [...this.#waiting]) announced.settle();
   }
 
-  async judge(peer: PeerName, data: Bytes): Promise<Verdict> {
+  async judge(peer: PeerName, data: Bytes): Promise<Finding> {
     let cut: ProposedCut;
     try {
       cut = decodeProposedCut(data);
@@ -64,8 +70,10 @@ export class CutGossip {
     const head = this.#with.node.chain.head().height;
     if (height <= head) return this.#compare(peer, cut);
     this.#with.heard(peer, height);
-    if (height > head + FAR_CUTS || this.#waiting.size >= MAX_WAITING) return 'ignore';
-    await this.#arrival(height, nameOf(cut.cutId));
+    if (height > head + NEAR_CUTS) return 'ignore';
+    const own = [...this.#waiting].filter((announced) => announced.peer === peer);
+    if (own.length >= PER_PEER) return 'undelivered';
+    await this.#arrival(peer, height, nameOf(cut.cutId));
     return height <= this.#with.node.chain.head().height ? this.#compare(peer, cut) : 'ignore';
   }
 
@@ -82,9 +90,10 @@ export class CutGossip {
     return height + OLD_CUTS >= chain.head().height ? 'accept' : 'ignore';
   }
 
-  #arrival(height: number, name: string): Promise<void> {
+  #arrival(peer: PeerName, height: number, name: string): Promise<void> {
     return new Promise((resolve) => {
       const announced = {
+        peer,
         height,
         name,
         settle: () => {

@@ -4,17 +4,17 @@
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import type { Certificate } from '../../protocol/cut.ts';
-import { ProtocolError } from '../../protocol/errors.ts';
 import type { ProposedCut } from '../../protocol/proposal.ts';
 import { epochOf } from '../../protocol/staking/limits.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { CutLedger } from '../cut-ledger.ts';
 import { BlockFetch } from './block-fetch.ts';
-import { brokenChain, isCertified } from './cut-proof.ts';
+import { brokenChain, isCertified, type Place } from './cut-proof.ts';
 import { EpochProof } from './epoch-proof.ts';
-import { type PeerAsking, PeerFault } from './peer-fault.ts';
+import { type Answered, askHurried } from './hurried-ask.ts';
+import { blame, type PeerAsking, PeerFault } from './peer-fault.ts';
 import { PeerHeights } from './peer-heights.ts';
-import { type CutsAnswer, decodeCutsAnswer, encodeSyncQuestion, MAX_CUTS } from './sync-messages.ts';
+import { type CutsAnswer, decodeCutsAnswer, encodeSyncQuestion, MAX_CUTS, type SyncQuestion } from './sync-messages.ts';
 import type { PeerName } from './thread/host-types.ts';
 
 /** After everybody failed. */
@@ -46,7 +46,7 @@ export class CutSync {
 
   constructor(dependencies: CutSyncDependencies) {
     this.#with = dependencies;
-    this.#epochs = new EpochProof(dependencies.ledger, dependencies.network);
+    this.#epochs = new EpochProof(dependencies.ledger, (peer, question) => this.#askSoon(peer, question));
   }
 
   /** Cuts that are proven and not executed yet. */
@@ -83,9 +83,7 @@ export class CutSync {
       try {
         await this.#advance(peer);
       } catch (error) {
-        if (this.#closed) return;
-        this.heights.failed(peer, this.#with.ledger.head().height + 1);
-        this.#blame(error, peer);
+        this.#with.log.debug('nobody delivered', { reason: (error as Error).message });
       }
     }
   }
@@ -102,32 +100,62 @@ export class CutSync {
 
   #blame(error: unknown, peer: PeerName): void {
     const { network, log } = this.#with;
-    const { message } = error as Error;
-    log.debug('a peer did not deliver', { peer, reason: message });
-    if (error instanceof PeerFault) network.fault(error.peer, error.fault, message);
-    else network.fault(peer, error instanceof ProtocolError ? 'malformed' : 'unanswered', message);
+    log.debug('a peer did not deliver', { peer, reason: (error as Error).message });
+    blame(network, peer, error);
   }
 
-  async #advance(peer: PeerName): Promise<void> {
+  /** Of this peer; of another one too, where it takes its time. */
+  #askSoon(first: PeerName, question: SyncQuestion): Promise<Answered> {
     const { ledger, network } = this.#with;
+    const { height } = ledger.head();
+    return askHurried(first, encodeSyncQuestion(question), {
+      ask: (peer, bytes) => network.ask(peer, 'sync', bytes),
+      another: (asked) => this.heights.next(height, asked),
+      answered: (peer, isLate) => this.heights.answered(peer, isLate),
+      failed: (peer, error) => this.#failed(peer, error),
+    });
+  }
+
+  #failed(peer: PeerName, error: unknown): void {
+    if (this.#closed) return;
+    this.heights.failed(peer, this.#with.ledger.head().height + 1);
+    this.#blame(error, peer);
+  }
+
+  async #advance(first: PeerName): Promise<void> {
+    const { ledger } = this.#with;
     const head = ledger.head();
     const from = head.height + 1;
     const count = MAX_CUTS - (from % MAX_CUTS);
-    const claimed = this.heights.get(peer)?.claim ?? 0;
-    const answer = decodeCutsAnswer(await network.ask(peer, 'sync', encodeSyncQuestion({ type: 'cuts', from, count })));
-    const known = this.heights.get(peer);
-    if (known !== undefined) known.claim = answer.head;
-    const last = answer.cuts.at(-1);
-    if (last === undefined) {
-      if (claimed >= from) throw new PeerFault(peer, 'false_height', `it claimed ${claimed} and has no cut ${from}`);
-      // Nothing new, and this is as far as the peer proves to be: its newest cut is the own one.
-      if (answer.head <= head.height) this.heights.proved(peer, answer.head);
-      return;
+    const claims = this.heights.claims();
+    const { peer, answer: bytes } = await this.#askSoon(first, { type: 'cuts', from, count });
+    try {
+      const answer = decodeCutsAnswer(bytes);
+      this.heights.says(peer, answer.head);
+      const last = answer.cuts.at(-1);
+      const claimed = claims.get(peer) ?? 0;
+      if (last === undefined) {
+        if (claimed >= from) throw new PeerFault(peer, 'false_height', `it claimed ${claimed} and has no cut ${from}`);
+        if (answer.head >= head.height) await this.#confirm(peer, head);
+        return;
+      }
+      await this.#prove(peer, answer, last, from);
+      this.heights.proved(peer, last.header.height);
+      // Meanwhile another way may have led to some of these cuts.
+      await this.#execute(answer, peer);
+    } catch (error) {
+      this.#failed(peer, error);
     }
-    await this.#prove(peer, answer, last, from);
-    this.heights.proved(peer, last.header.height);
-    // Meanwhile another way may have led to some of these cuts.
-    await this.#execute(answer, peer);
+  }
+
+  /** The peer has nothing newer: that it is as far as this node it shows by the newest cut, which it cannot name otherwise. */
+  async #confirm(peer: PeerName, head: Place): Promise<void> {
+    if ((this.heights.get(peer)?.proven ?? -1) >= head.height) return;
+    const question = encodeSyncQuestion({ type: 'cuts', from: head.height, count: 1 });
+    const [cut] = decodeCutsAnswer(await this.#with.network.ask(peer, 'sync', question)).cuts;
+    if (cut === undefined) throw new PeerFault(peer, 'false_height', `it has no cut ${head.height}`);
+    if (!equalBytes(cut.cutId, head.cutId)) throw new PeerFault(peer, 'false_proof', `another cut ${head.height}`);
+    this.heights.proved(peer, head.height);
   }
 
   async #prove(peer: PeerName, { cuts, certificates }: CutsAnswer, last: ProposedCut, from: number): Promise<void> {

@@ -7,19 +7,23 @@ import { ID_BYTES } from '../../protocol/identifier.ts';
 import { epochOf } from '../../protocol/staking/limits.ts';
 import type { CutLedger } from '../cut-ledger.ts';
 import { isCertified, type Place, provenBack } from './cut-proof.ts';
-import { type PeerAsking, PeerFault } from './peer-fault.ts';
-import { decodeHeadersAnswer, encodeSyncQuestion, MAX_HEADERS } from './sync-messages.ts';
+import type { Answered } from './hurried-ask.ts';
+import { PeerFault } from './peer-fault.ts';
+import { decodeHeadersAnswer, MAX_HEADERS, type SyncQuestion } from './sync-messages.ts';
 import type { PeerName } from './thread/host-types.ts';
+
+type Ask = (peer: PeerName, question: SyncQuestion) => Promise<Answered>;
 
 export class EpochProof {
   readonly #ledger: CutLedger;
-  readonly #network: PeerAsking;
+  readonly #ask: Ask;
   #ids = new Uint8Array(0);
   #first = 0;
 
-  constructor(ledger: CutLedger, network: PeerAsking) {
+  /** Each part may come from another peer: the chain of headers proves it. */
+  constructor(ledger: CutLedger, ask: Ask) {
     this.#ledger = ledger;
-    this.#network = network;
+    this.#ask = ask;
   }
 
   /** The identifier that the cut of this height must have; `from` is the first that this node lacks. Rejects with a PeerFault where the peer cannot show it. */
@@ -33,15 +37,17 @@ export class EpochProof {
     return height >= this.#first && height < this.#first + this.#ids.length / ID_BYTES;
   }
 
-  async #load(peer: PeerName, from: number): Promise<void> {
+  async #load(first: PeerName, from: number): Promise<void> {
     const { intervalCuts, chainId } = this.#ledger;
     const end = (epochOf(from, intervalCuts) + 1) * intervalCuts - 1;
     const ids = new Uint8Array((end - from + 1) * ID_BYTES);
     let proven: Place | undefined;
+    let peer = first;
     for (let to = end; to >= from; ) {
       const count = Math.min(MAX_HEADERS, to - from + 1);
-      const question = encodeSyncQuestion({ type: 'headers', to, count });
-      const { headers, certificate } = decodeHeadersAnswer(await this.#network.ask(peer, 'sync', question));
+      const answered = await this.#ask(peer, { type: 'headers', to, count });
+      peer = answered.peer;
+      const { headers, certificate } = decodeHeadersAnswer(answered.answer);
       const last = headers.at(-1);
       if (last === undefined || headers.length > count)
         throw new PeerFault(peer, 'false_height', `it has no header ${to}`);

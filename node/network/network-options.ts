@@ -3,7 +3,7 @@ import { isIP, isIPv4 } from 'node:net';
 import type { NetworkName } from '../../protocol/network.ts';
 import { choice, integer, parsed, readListenAddress, repeated } from '../../runtime/command-line/command-line.ts';
 import { NetworkError } from './network-error.ts';
-import { isDialable } from './peer-book.ts';
+import { isDialable } from './peer-address.ts';
 
 const GROUP = 'Peers';
 const MAX_LISTEN = 8;

@@ -8,20 +8,24 @@ import { writeDurably } from '../../runtime/durable-file.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { ConsensusNode } from '../node.ts';
 import { BlockRelay } from './block-relay.ts';
+import { caughtUp } from './catching-up.ts';
 import { CutGossip } from './cut-gossip.ts';
 import { answerSync } from './cut-server.ts';
 import { CutSync } from './cut-sync.ts';
-import { isNewer } from './hello.ts';
+import { isFresh } from './freshness.ts';
 import { NetworkError } from './network-error.ts';
 import type { NetworkPlan } from './network-options.ts';
-import { isDialable } from './peer-book.ts';
+import { isDialable } from './peer-address.ts';
 import { PeerHeights } from './peer-heights.ts';
 import { loadPeerKey, networkDirectory } from './peer-key.ts';
 import { PeerNetwork } from './peer-network.ts';
 import { decodeRelayQuestion } from './relay-messages.ts';
 import { answerRelay } from './relay-server.ts';
+import { ReleaseWatch } from './release-watch.ts';
+import { ServingBudget } from './serving-budget.ts';
 import { decodeSyncQuestion } from './sync-messages.ts';
-import type { HostFigures, PeerName, Protocol, Topic, Verdict } from './thread/host-types.ts';
+import { BUSY } from './thread/answer-desk.ts';
+import type { Finding, HostFigures, PeerName, Protocol, Topic } from './thread/host-types.ts';
 import { TransactionRelay } from './transaction-relay.ts';
 import { WaitingPull } from './waiting-pull.ts';
 
@@ -35,6 +39,7 @@ export type NetworkDependencies = {
   readonly cutMillis: number;
   readonly release: string;
   readonly log: Logger;
+  now(): number;
   /** For tests of the limits. */
   readonly countsNear?: boolean;
 };
@@ -47,6 +52,8 @@ export type PeerView = {
   heightOf(peer: PeerName): number | undefined;
   queuedCuts(): number;
   queuedBlocks(): number;
+  /** For one that catches up: resolves when it follows no more. Rejects when the network is closed before. */
+  caughtUp(): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -69,16 +76,16 @@ function readRemembered(file: string, log: Logger): Remembered {
   }
 }
 
-/** `follows`: cuts come from peers, and this node makes none. */
-export type NetworkSettings = NetworkPlan & { readonly follows: boolean };
+/** `follows`: cuts come from peers, and this node makes none. `until caught up`: only until neighbours can bring the rest, as for a validator. */
+export type NetworkSettings = NetworkPlan & { readonly follows: boolean | 'until caught up' };
 
 export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDependencies): Promise<PeerView> {
-  const { node, dataDir, cutMillis, release, log, countsNear } = dependencies;
+  const { node, dataDir, cutMillis, release, log, now, countsNear } = dependencies;
   const { chain, ledger } = node;
   const seed = await loadPeerKey(dataDir);
   const file = join(networkDirectory(dataDir), 'peers.json');
   let remembered = readRemembered(file, log);
-  let updateAnnounced = false;
+  const releases = new ReleaseWatch(release);
   const { follows, ...settings } = plan;
   const network: PeerNetwork = new PeerNetwork(
     () => ({
@@ -94,16 +101,19 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
     {
       joined: (peer, info) => {
         heights.joined(peer, info.height);
-        pull.joined(peer);
+        pull.joined(peer, info);
+        budget.joined(peer, info.address);
         sync?.wake();
-        if (!updateAnnounced && isNewer(info.release, release)) {
-          updateAnnounced = true;
+        const wasAnnounced = releases.isAnnounced();
+        releases.joined(peer, info);
+        if (!wasAnnounced && releases.isAnnounced())
           log.warn('update_announced: a peer runs a newer release', { release: info.release, own: release });
-        }
       },
       left: (peer) => {
         heights.left(peer);
         pull.left(peer);
+        budget.left(peer);
+        releases.left(peer);
       },
       serve: async (peer, protocol, question) => serve(peer, protocol, question),
       gossip: (peer, topic, data) => judges[topic].judge(peer, data),
@@ -116,7 +126,8 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
     },
     log,
   );
-  const sync = follows
+  let isFollowing = follows !== false;
+  const sync = isFollowing
     ? new CutSync({
         ledger,
         network,
@@ -140,21 +151,26 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
   });
   const transactions = new TransactionRelay({ node, network, isSynced, steady: steadyMillis });
   const blocks = new BlockRelay({ node, network, isSynced });
-  const pull = new WaitingPull({ node, network, isSynced });
-  const judges: Readonly<Record<Topic, { judge(peer: PeerName, data: Uint8Array): Promise<Verdict> }>> = {
+  const pull = new WaitingPull({ node, network, isSynced, steady: steadyMillis });
+  const judges: Readonly<Record<Topic, { judge(peer: PeerName, data: Uint8Array): Promise<Finding> }>> = {
     cuts,
     transactions,
     blocks,
   };
+  const budget = new ServingBudget(steadyMillis);
+  const answer = (protocol: Protocol, question: Uint8Array): Uint8Array =>
+    protocol === 'sync'
+      ? answerSync(chain, decodeSyncQuestion(question))
+      : answerRelay(node, decodeRelayQuestion(question));
   const serve = (peer: PeerName, protocol: Protocol, question: Uint8Array): Uint8Array | undefined => {
+    if (!budget.mayAsk(peer)) return BUSY;
+    // Of this thread alone, so that a busy machine costs the peers nothing.
+    const before = process.threadCpuUsage();
     try {
-      if (protocol === 'sync') {
-        const asked = decodeSyncQuestion(question);
-        // Whoever asks for what comes after a cut has that cut.
-        if (asked.type === 'cuts') heights.proved(peer, Math.min(asked.from - 1, chain.head().height));
-        return answerSync(chain, asked);
-      }
-      return answerRelay(node, decodeRelayQuestion(question));
+      const given = answer(protocol, question);
+      const { user, system } = process.threadCpuUsage(before);
+      budget.charge(peer, (user + system) / 1_000, given.length);
+      return given;
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       network.fault(peer, 'malformed', error.message);
@@ -171,8 +187,11 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
   }
   chain.followPeers(() => {
     const figures = heights.figures(chain.head().height);
-    return { ...figures, synced: !follows || figures.synced, updateAnnounced };
+    const isNew = isFresh(chain.head(), now(), cutMillis);
+    const synced = node.makesCuts || (isNew && (figures.synced || !isFollowing));
+    return { ...figures, synced, updateAnnounced: releases.isAnnounced() };
   });
+  const closing = new AbortController();
   sync?.start();
   return {
     addresses,
@@ -181,7 +200,23 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
     heightOf: (peer) => heights.get(peer)?.claim,
     queuedBlocks: () => blocks.judged,
     queuedCuts: () => sync?.queued ?? 0,
+    caughtUp: async () => {
+      const found = await caughtUp(
+        {
+          height: () => chain.head().height,
+          isClaimed: (height) => heights.isClaimed(height - 1),
+          expectsPeers: plan.bootstrap.length + remembered.length > 0,
+          steady: steadyMillis,
+        },
+        closing.signal,
+      );
+      if (found === 'stalled') log.warn('peers claim more cuts than they deliver', { height: chain.head().height });
+      await sync?.close();
+      closing.signal.throwIfAborted();
+      isFollowing = false;
+    },
     close: async () => {
+      closing.abort(new Error('the network is closed'));
       unsubscribe();
       for (const part of [cuts, transactions, blocks, pull]) part.close();
       // What waits for an answer must not keep the node from stopping.

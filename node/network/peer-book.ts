@@ -1,14 +1,22 @@
 /**
- * Addresses of peers: those that the operator named, those of earlier runs, and what peers tell. Pure but for what calls it: whom to dial next, how long to leave an address alone after it
- * failed, and which addresses are worth keeping.
+ * Addresses of peers: those that the operator named, those where this node reached a peer itself, and what peers tell. What is told never takes the place of what was found good, and one host or network has few places whoever tells of it.
+ * Pure but for what calls it: whom to dial next, how long to leave an address alone after it failed, and which addresses are worth keeping.
  */
-import { BoundedMap } from '../../runtime/bounded-map.ts';
+import { clientKey } from '../../runtime/client-address.ts';
 import { subnetOf } from './inbound-limits.ts';
+import { addressOf, ipOf, placeOf } from './peer-address.ts';
 
-const MAX_ADDRESSES = 1_000;
+/** Where this node reached a peer, and what it was told. */
+const MAX_GOOD = 500;
+const MAX_TOLD = 500;
+/** Addresses of one host and one network among those that were told. */
+const TOLD_PER_HOST = 2;
+const TOLD_PER_SUBNET = 8;
+/** Of one network in what peers are told. */
+const GIVEN_PER_SUBNET = 2;
 const RETRY = { firstMillis: 1_000, bootstrapMillis: 30_000, otherMillis: 30 * 60_000 };
 /** An address that failed so often is forgotten, unless the operator named it. */
-const FORGOTTEN_AFTER = 12;
+const FORGOTTEN_AFTER = { good: 12, told: 3 };
 /** Peers of one network that this node connects to. */
 const DIALLED_PER_SUBNET = 2;
 
@@ -17,90 +25,126 @@ export type KnownAddress = {
   readonly isBootstrap: boolean;
   readonly failures: number;
   readonly notBefore: number;
-  /** By the wall clock, to sort what a file keeps; 0 for one that never answered. */
+  /** When this node last reached a peer there that said a proper hello; 0 for never. By the wall clock, to sort what a file keeps. */
   readonly lastGood: number;
 };
 
-/** The IP address in a multiaddr, if it names one. */
-export const ipOf = (address: string): string | undefined => /^\/ip[46]\/([^/]+)\//.exec(address)?.[1];
-
-/** TCP by IP or by name, with or without the peer's identity. */
-export const isDialable = (address: string): boolean =>
-  address.length <= 200 &&
-  /^\/(?:ip4|ip6|dns|dns4|dns6)\/[0-9A-Za-z.:-]+\/tcp\/[1-9]\d{0,4}(?:\/p2p\/[1-9A-HJ-NP-Za-km-z]{40,64})?$/.test(
-    address,
-  );
-
 export class PeerBook {
   readonly #bootstrap = new Map<string, KnownAddress>();
-  readonly #others = new BoundedMap<string, KnownAddress>(MAX_ADDRESSES);
+  readonly #good = new Map<string, KnownAddress>();
+  readonly #told = new Map<string, KnownAddress>();
+  readonly #isNear: (ip: string) => boolean;
 
-  constructor(bootstrap: readonly string[]) {
+  /** `isNear`: addresses of this machine, which are not counted. */
+  constructor(bootstrap: readonly string[], isNear: (ip: string) => boolean) {
+    this.#isNear = isNear;
     for (const address of bootstrap) this.#bootstrap.set(address, fresh(address, true));
   }
 
-  #get(address: string): KnownAddress | undefined {
-    return this.#bootstrap.get(address) ?? this.#others.get(address);
+  #tableOf(address: string): Map<string, KnownAddress> | undefined {
+    return [this.#bootstrap, this.#good, this.#told].find((table) => table.has(address));
   }
 
-  #set(known: KnownAddress): void {
+  #put({ ...known }: KnownAddress): void {
     if (known.isBootstrap) this.#bootstrap.set(known.address, known);
-    else this.#others.set(known.address, known);
+    else if (known.lastGood > 0) {
+      this.#told.delete(known.address);
+      this.#good.set(known.address, known);
+      if (this.#good.size > MAX_GOOD) this.#good.delete(oldestOf(this.#good));
+    } else this.#told.set(known.address, known);
   }
 
-  add(address: string, lastGood = 0): void {
-    if (isDialable(address) && this.#get(address) === undefined) this.#set({ ...fresh(address, false), lastGood });
+  /** Of an earlier run, with the time when this node reached it. */
+  remember(address: string, lastGood: number): void {
+    const place = placeOf(address);
+    if (place !== undefined && lastGood > 0) this.#put({ ...fresh(addressOf(place), false), lastGood });
   }
 
-  /** Whom to dial now, the operator's first, then those that answered last. `connected` are IP addresses in use. */
-  next(
-    nowMillis: number,
-    isTaken: (address: string) => boolean,
-    connected: readonly string[],
-    isNear: (ip: string) => boolean,
-  ): string | undefined {
-    const subnets = connected.filter((ip) => !isNear(ip)).map(subnetOf);
+  /** A peer says so. */
+  told(address: string): void {
+    const place = placeOf(address);
+    if (place === undefined) return;
+    const name = addressOf(place);
+    if (this.#tableOf(name) !== undefined || !this.#hasRoom(place.ip)) return;
+    // One at random gives way, so that nobody can push out what others told by telling more.
+    if (this.#told.size >= MAX_TOLD) this.#told.delete(anyOf(this.#told));
+    this.#put(fresh(name, false));
+  }
+
+  #hasRoom(ip: string): boolean {
+    if (this.#isNear(ip)) return true;
+    const others = [...this.#told.keys()].flatMap((address) => ipOf(address) ?? []);
+    const sameSubnet = others.filter((other) => subnetOf(other) === subnetOf(ip));
+    const sameHost = sameSubnet.filter((other) => clientKey(other) === clientKey(ip));
+    return sameSubnet.length < TOLD_PER_SUBNET && sameHost.length < TOLD_PER_HOST;
+  }
+
+  /** Whom to dial now: the operator's first, then where a peer was reached, the latest first, then what was told. `connected` are IP addresses in use. */
+  next(nowMillis: number, isTaken: (address: string) => boolean, connected: readonly string[]): string | undefined {
+    const subnets = connected.filter((ip) => !this.#isNear(ip)).map(subnetOf);
     const may = ({ address, notBefore }: KnownAddress) => {
       const ip = ipOf(address);
       const isCrowded =
         ip !== undefined &&
-        !isNear(ip) &&
+        !this.#isNear(ip) &&
         subnets.filter((subnet) => subnet === subnetOf(ip)).length >= DIALLED_PER_SUBNET;
       return notBefore <= nowMillis && !isTaken(address) && !isCrowded;
     };
-    const first = [...this.#bootstrap.values()].find(may);
-    if (first !== undefined) return first.address;
-    return [...this.#others.values()].filter(may).sort((a, b) => a.failures - b.failures || b.lastGood - a.lastGood)[0]
-      ?.address;
+    const named = [...this.#bootstrap.values()].find(may);
+    if (named !== undefined) return named.address;
+    const best = (table: Map<string, KnownAddress>) =>
+      [...table.values()].filter(may).sort((a, b) => a.failures - b.failures || b.lastGood - a.lastGood)[0]?.address;
+    return best(this.#good) ?? best(this.#told);
   }
 
-  worked(address: string, wallMillis: number): void {
-    const known = this.#get(address);
-    if (known !== undefined) this.#set({ ...known, failures: 0, notBefore: 0, lastGood: wallMillis });
+  /** This node reached a peer there: `address` is what was dialled, `found` the same with the identity of who answered. */
+  worked(address: string, found: string, wallMillis: number): void {
+    const known = this.#tableOf(address)?.get(address);
+    if (known !== undefined) this.#put({ ...known, failures: 0, notBefore: 0, lastGood: wallMillis });
+    // Also a name leads to an address that others can be told of.
+    if (known?.isBootstrap === true) this.remember(found, wallMillis);
   }
 
   failed(address: string, nowMillis: number, leastMillis = 0): void {
-    const known = this.#get(address);
-    if (known === undefined) return;
+    const table = this.#tableOf(address);
+    const known = table?.get(address);
+    if (table === undefined || known === undefined) return;
     const failures = known.failures + 1;
-    if (!known.isBootstrap && failures >= FORGOTTEN_AFTER) {
-      this.#others.delete(address);
+    if (!known.isBootstrap && failures >= (known.lastGood > 0 ? FORGOTTEN_AFTER.good : FORGOTTEN_AFTER.told)) {
+      table.delete(address);
       return;
     }
     const most = known.isBootstrap ? RETRY.bootstrapMillis : RETRY.otherMillis;
     const pause = Math.max(leastMillis, Math.min(most, RETRY.firstMillis * 2 ** (failures - 1)));
-    this.#set({ ...known, failures, notBefore: nowMillis + pause });
+    table.set(address, { ...known, failures, notBefore: nowMillis + pause });
   }
 
-  /** Addresses that answered, for a file or for a peer that asks. */
+  /** Where this node reached peers, for a file. */
   good(limit: number): { readonly address: string; readonly lastGood: number }[] {
-    return [...this.#bootstrap.values(), ...this.#others.values()]
-      .filter(({ lastGood }) => lastGood > 0)
+    return [...this.#good.values()]
       .sort((a, b) => b.lastGood - a.lastGood)
       .slice(0, limit)
       .map(({ address, lastGood }) => ({ address, lastGood }));
   }
+
+  /** The same for a peer that asks: few of one network. */
+  given(limit: number): string[] {
+    const counts = new Map<string, number>();
+    const given = this.good(MAX_GOOD).filter(({ address }) => {
+      const ip = ipOf(address) as string;
+      const count = counts.get(subnetOf(ip)) ?? 0;
+      counts.set(subnetOf(ip), count + 1);
+      return this.#isNear(ip) || count < GIVEN_PER_SUBNET;
+    });
+    return given.slice(0, limit).map(({ address }) => address);
+  }
 }
+
+const oldestOf = (table: ReadonlyMap<string, KnownAddress>): string =>
+  [...table.values()].reduce((a, b) => (b.lastGood < a.lastGood ? b : a)).address;
+
+const anyOf = (table: ReadonlyMap<string, KnownAddress>): string =>
+  [...table.keys()][Math.floor(Math.random() * table.size)] as string;
 
 const fresh = (address: string, isBootstrap: boolean): KnownAddress => ({
   address,

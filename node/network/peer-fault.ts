@@ -1,4 +1,5 @@
-/** How peers are asked, and what is thrown where one breaks a rule. */
+/** How peers are asked, what is thrown where one breaks a rule, and who is to blame for what went wrong. */
+import { ProtocolError } from '../../protocol/errors.ts';
 import type { Fault } from './peer-score.ts';
 import type { PeerName, Protocol } from './thread/host-types.ts';
 
@@ -19,4 +20,35 @@ export class PeerFault extends Error {
     this.peer = peer;
     this.fault = fault;
   }
+}
+
+/**
+ * A question without an answer. `unanswered`: it was put, and no whole answer came in time. `not_asked`: it was not put, because the peer is gone or too many questions wait for it here. `busy`: the peer says that it answers
+ * others now. Only the first is the peer's fault.
+ */
+export type AskCode = 'unanswered' | 'not_asked' | 'busy';
+
+export class AskError extends Error {
+  override readonly name = 'AskError';
+  /** Crosses between the threads. */
+  readonly code: AskCode;
+
+  constructor(code: AskCode, reason: string) {
+    super(reason);
+    this.code = code;
+  }
+}
+
+/** What the error costs the peer that was asked; undefined for whatever has its reason on this side. */
+export function faultOf(error: unknown): Fault | undefined {
+  if (error instanceof PeerFault) return error.fault;
+  if (error instanceof ProtocolError) return 'malformed';
+  return (error as { readonly code?: unknown }).code === 'unanswered' ? 'unanswered' : undefined;
+}
+
+/** Lets the peer pay, if there is something to pay for. */
+export function blame(network: Pick<PeerAsking, 'fault'>, peer: PeerName, error: unknown): void {
+  const fault = faultOf(error);
+  if (fault !== undefined)
+    network.fault(error instanceof PeerFault ? error.peer : peer, fault, (error as Error).message);
 }

@@ -13,10 +13,15 @@ export type PeerHeight = {
   /** First height of a range that it did not deliver. */
   failedFrom: number | undefined;
   asked: number;
+  /** Answers that did not come soon, less those that did. */
+  late: number;
 };
 
+const MAX_LATE = 8;
 /** Cuts that a synced node may be behind what is proven. */
 const TOLERATED = 2;
+
+const NOBODY: ReadonlySet<PeerName> = new Set();
 
 export class PeerHeights {
   readonly #peers = new Map<PeerName, PeerHeight>();
@@ -27,7 +32,7 @@ export class PeerHeights {
   }
 
   joined(peer: PeerName, claim: number): void {
-    this.#peers.set(peer, { claim, proven: -1, failedFrom: undefined, asked: 0 });
+    this.#peers.set(peer, { claim, proven: -1, failedFrom: undefined, asked: 0, late: 0 });
   }
 
   left(peer: PeerName): void {
@@ -43,12 +48,29 @@ export class PeerHeights {
     if (known !== undefined) known.claim = Math.max(known.claim, height);
   }
 
+  /** It says how far it is now, which may be less than it said. */
+  says(peer: PeerName, height: number): void {
+    const known = this.#peers.get(peer);
+    if (known !== undefined) known.claim = height;
+  }
+
+  claims(): ReadonlyMap<PeerName, number> {
+    return new Map([...this.#peers].map(([peer, { claim }]) => [peer, claim]));
+  }
+
   proved(peer: PeerName, height: number): void {
     const known = this.#peers.get(peer);
     if (known === undefined) return;
     known.proven = Math.max(known.proven, height);
     known.claim = Math.max(known.claim, height);
-    known.failedFrom = undefined;
+    // An old cut makes good for nothing that it did not deliver.
+    if (known.failedFrom !== undefined && height >= known.failedFrom) known.failedFrom = undefined;
+  }
+
+  /** It answered a question soon, or did not. */
+  answered(peer: PeerName, isLate: boolean): void {
+    const known = this.#peers.get(peer);
+    if (known !== undefined) known.late = Math.min(MAX_LATE, Math.max(0, known.late + (isLate ? 1 : -1)));
   }
 
   failed(peer: PeerName, from: number): void {
@@ -61,14 +83,20 @@ export class PeerHeights {
     for (const known of this.#peers.values()) known.failedFrom = undefined;
   }
 
-  /** Whom to ask for what comes after `head`: of those that claim to have it, the one that was asked longest ago. */
-  next(head: number): PeerName | undefined {
-    return this.#oldest(({ claim, failedFrom }) => claim > head && failedFrom !== head + 1);
+  /** Whom to ask for what comes after `head`: of those that claim to have it and answer soon, the one that was asked longest ago. */
+  next(head: number, except: ReadonlySet<PeerName> = NOBODY): PeerName | undefined {
+    return this.#oldest(
+      (peer, { claim, failedFrom }) => claim > head && failedFrom !== head + 1 && !except.has(peer),
+      ({ late, asked }) => [late, asked],
+    );
   }
 
   /** Anybody, to see whether news was missed. */
   any(): PeerName | undefined {
-    return this.#oldest(() => true);
+    return this.#oldest(
+      () => true,
+      ({ asked }) => [0, asked],
+    );
   }
 
   /** Whether somebody claims more, however little it delivered. */
@@ -80,10 +108,15 @@ export class PeerHeights {
     return [...this.#peers].filter(([, { claim }]) => claim >= height).map(([peer]) => peer);
   }
 
-  #oldest(may: (peer: PeerHeight) => boolean): PeerName | undefined {
-    let found: [PeerName, PeerHeight] | undefined;
-    for (const entry of this.#peers)
-      if (may(entry[1]) && (found === undefined || entry[1].asked < found[1].asked)) found = entry;
+  #oldest(
+    may: (peer: PeerName, height: PeerHeight) => boolean,
+    order: (height: PeerHeight) => readonly [number, number],
+  ): PeerName | undefined {
+    const all = [...this.#peers].filter(([peer, height]) => may(peer, height));
+    const [found] = all.sort(([, a], [, b]) => {
+      const [x, y] = [order(a), order(b)];
+      return x[0] - y[0] || x[1] - y[1];
+    });
     if (found !== undefined) found[1].asked = ++this.#asked;
     return found?.[0];
   }

@@ -68,6 +68,8 @@ export class PeerNetwork implements PeerAsking {
     const calls = new ThreadCalls<HostSide>(worker, offered);
     this.#calls = calls;
     worker.on('error', (error) => this.#died(worker, calls, error));
+    // Also one that ends without an error.
+    worker.on('exit', (code) => this.#died(worker, calls, new Error(`it ended with code ${code}`)));
     const { peer, addresses } = await calls.remote.start(this.#settings());
     this.#log.info('peer-to-peer network', { peer, addresses });
     this.#timer = setInterval(() => void this.#measure(calls), FIGURES_MILLIS);
@@ -92,8 +94,22 @@ export class PeerNetwork implements PeerAsking {
     };
     this.#figures = NO_FIGURES;
     this.#worker = undefined;
+    this.#startAgain();
+  }
+
+  /** As often as it takes: without it the node has no peers. */
+  #startAgain(): void {
+    if (this.#closed) return;
     this.#restart = setTimeout(() => {
-      this.start().catch((again) => this.#log.error('the network cannot be started again', { error: again }));
+      this.start().catch((error) => {
+        this.#log.error('the network cannot be started again', { error });
+        const worker = this.#worker;
+        // Where the thread itself ended, the next start is planned already.
+        if (worker === undefined) return;
+        this.#worker = undefined;
+        void worker.terminate();
+        this.#startAgain();
+      });
     }, RESTART_MILLIS);
   }
 

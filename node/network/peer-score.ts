@@ -14,10 +14,14 @@ export const FAULTS = {
   false_height: 25,
   /** A transaction that no state makes valid. */
   bad_transaction: 20,
+  /** It asked and did not read the answer in its time. */
+  unread: 20,
   /** More questions than a peer has. */
   flood: 10,
   /** No answer in time, or a broken one. */
   unanswered: 10,
+  /** It announced something and does not have it, more often than cuts and full mempools explain. */
+  undelivered: 10,
 } as const;
 
 export type Fault = keyof typeof FAULTS;

@@ -10,6 +10,7 @@ import { HEADER_BYTES } from '../../protocol/header.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
 import { MAX_EXTRANONCE } from '../../protocol/tag.ts';
 import { MAX_TRANSACTION_BYTES, transactionIdOfWire } from '../../protocol/transaction.ts';
+import { distinctIds } from './sync-messages.ts';
 
 export const MAX_TRANSACTIONS = 256;
 const SHORT_ID_BYTES = 8;
@@ -29,7 +30,7 @@ export function encodeIds(ids: readonly Bytes[]): Uint8Array<ArrayBuffer> {
 
 function readIds(reader: ByteReader): Bytes[] {
   const count = counted(reader.u16(), 1, MAX_TRANSACTIONS);
-  return Array.from({ length: count }, () => reader.take(ID_BYTES));
+  return distinctIds(Array.from({ length: count }, () => reader.take(ID_BYTES)));
 }
 
 /** Throws a ProtocolError. */
@@ -116,7 +117,10 @@ function readQuestion(reader: ByteReader): RelayQuestion {
   if (type === TYPES.block) return { type: 'block', block };
   if (type !== TYPES.carried) throw new ProtocolError('unsupported_version', `question ${type}`);
   const count = counted(reader.u16(), 1, MAX_SHORT_IDS);
-  return { type: 'carried', block, places: Array.from({ length: count }, () => reader.u16()) };
+  const places = Array.from({ length: count }, () => reader.u16());
+  if (places.some((place, i) => i > 0 && place <= (places[i - 1] as number)))
+    throw new ProtocolError('not_canonical', 'places are named once, in ascending order');
+  return { type: 'carried', block, places };
 }
 
 /** In the order of the question; empty for one that is not here, or for which there was no room. */

@@ -14,6 +14,7 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import { HEADER_BYTES } from '../../protocol/header.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
 import { type ProposedCut, readProposedCut } from '../../protocol/proposal.ts';
+import { nameOf } from '../ledger/registration.ts';
 
 export const MAX_CUTS = 96;
 export const MAX_BLOCKS = 64;
@@ -35,6 +36,13 @@ const inRange = (value: number, least: number, most: number, what: string): numb
   if (value < least || value > most) throw new ProtocolError('out_of_range', `${what}: ${least} to ${most}`);
   return value;
 };
+
+/** A question for one thing many times would make a long answer from a short question. */
+export function distinctIds(ids: Bytes[]): Bytes[] {
+  if (new Set(ids.map(nameOf)).size < ids.length)
+    throw new ProtocolError('not_canonical', 'an identifier is named twice');
+  return ids;
+}
 
 export function encodeSyncQuestion(question: SyncQuestion): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter(16).u8(TYPES[question.type]);
@@ -62,7 +70,7 @@ function readQuestion(reader: ByteReader): SyncQuestion {
       return { type: 'headers', to: reader.height(), count: inRange(reader.u16(), 1, MAX_HEADERS, 'headers') };
     case TYPES.blocks: {
       const count = inRange(reader.u8(), 1, MAX_BLOCKS, 'blocks');
-      return { type: 'blocks', ids: Array.from({ length: count }, () => reader.take(ID_BYTES)) };
+      return { type: 'blocks', ids: distinctIds(Array.from({ length: count }, () => reader.take(ID_BYTES))) };
     }
     default:
       throw new ProtocolError('unsupported_version', `question ${type}`);

@@ -1,27 +1,26 @@
 /**
- * Transactions between peers: identifiers first, in batches by gossip; what is unknown is asked of whoever brought the batch, and goes through the mempool's door. A batch is relayed when something of
- * it was taken in here. Transactions that came to this node itself are announced in batches of its own.
+ * Transactions between peers: identifiers first, in batches by gossip; what is unknown is asked of those that announced it, and goes through the mempool's door. A batch is relayed as it came when all of it is
+ * here and something of it was new; of any other batch, what was taken in is announced as if it had come to this node. So whoever relays a batch can deliver it.
  */
-import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { transactionIdOfWire } from '../../protocol/transaction.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
-import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
+import { type Bucket, type BucketRate, fullBucket, take } from '../../runtime/token-bucket.ts';
 import type { FullNode } from '../full-node.ts';
 import { nameOf } from '../ledger/registration.ts';
 import type { NodeErrorCode } from '../node-error.ts';
-import type { PeerAsking } from './peer-fault.ts';
-import { decodeIds, decodeWires, encodeIds, encodeRelayQuestion, MAX_TRANSACTIONS } from './relay-messages.ts';
-import type { PeerName, Topic, Verdict } from './thread/host-types.ts';
+import { blame, type PeerAsking } from './peer-fault.ts';
+import { decodeIds, encodeIds, MAX_TRANSACTIONS } from './relay-messages.ts';
+import type { Finding, PeerName, Topic } from './thread/host-types.ts';
+import { type Came, TransactionWants } from './transaction-wants.ts';
 
 /** How long identifiers are gathered for a batch. */
 const GATHER_MILLIS = 50;
 /** Identifiers of one peer that are looked up, each a read of the store. */
-const LOOKED_UP = { perSecond: 5_000, burst: 20_000 };
-const MAX_FETCHING = 20_000;
-const MAX_QUESTIONS = 64;
-/** A question that gets a part of its answer only is asked again so often. */
-const TRIES = 4;
+const LOOKED_UP: BucketRate = { perSecond: 5_000, burst: 20_000 };
+/** Transactions that a peer announced and does not have. Some are honest: a cut took them, or they had to leave a full mempool. */
+const MISSED: BucketRate = { perSecond: 8, burst: 512 };
+const KNOWN_PEERS = 1_024;
 
 /** What no state of the chain makes valid: no honest peer passes it on. */
 const FAULTS: ReadonlySet<NodeErrorCode> = new Set([
@@ -41,41 +40,52 @@ export type TransactionRelayDependencies = {
 
 export class TransactionRelay {
   readonly #with: TransactionRelayDependencies;
-  readonly #lookedUp = new BoundedMap<PeerName, Bucket>(1_024);
-  /** On their way here, so that they are asked of one peer only. */
-  readonly #fetching = new Set<string>();
-  #gathered: Bytes[] = [];
+  readonly #lookedUp = new BoundedMap<PeerName, Bucket>(KNOWN_PEERS);
+  readonly #missed = new BoundedMap<PeerName, Bucket>(KNOWN_PEERS);
+  readonly #wants: TransactionWants;
+  readonly #gathered = new Map<string, Bytes>();
   #timer: NodeJS.Timeout | undefined;
-  #questions = 0;
   readonly #unsubscribe: () => void;
 
   constructor(dependencies: TransactionRelayDependencies) {
     this.#with = dependencies;
+    const { network } = dependencies;
+    this.#wants = new TransactionWants({
+      ask: (peer, question) => network.ask(peer, 'relay', question),
+      take: (peer, wire) => this.#take(peer, wire),
+      missed: (peer, count) => {
+        if (!this.#mayHave(this.#missed, MISSED, peer, count))
+          network.fault(peer, 'undelivered', 'it announces transactions that it does not have');
+      },
+      failed: (peer, error) => blame(network, peer, error),
+    });
     this.#unsubscribe = dependencies.node.on('mempoolAdded', ({ id }) => {
       // One that came in a batch is relayed with it.
-      if (!this.#fetching.has(nameOf(id))) this.#gather(id);
+      if (!this.#wants.has(id)) this.#gather(id);
     });
   }
 
   close(): void {
     this.#unsubscribe();
     clearTimeout(this.#timer);
+    this.#wants.close();
   }
 
   #gather(id: Bytes): void {
-    this.#gathered.push(id);
-    if (this.#gathered.length >= MAX_TRANSACTIONS) this.#announce();
+    this.#gathered.set(nameOf(id), id);
+    if (this.#gathered.size >= MAX_TRANSACTIONS) this.#announce();
     else this.#timer ??= setTimeout(() => this.#announce(), GATHER_MILLIS);
   }
 
   #announce(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (this.#gathered.length > 0) this.#with.network.publish('transactions', encodeIds(this.#gathered));
-    this.#gathered = [];
+    const ids = [...this.#gathered.values()];
+    this.#gathered.clear();
+    if (ids.length > 0) this.#with.network.publish('transactions', encodeIds(ids));
   }
 
-  async judge(peer: PeerName, data: Bytes): Promise<Verdict> {
+  async judge(peer: PeerName, data: Bytes): Promise<Finding> {
     const { network } = this.#with;
     let ids: Bytes[];
     try {
@@ -85,73 +95,42 @@ export class TransactionRelay {
       network.fault(peer, 'malformed', error.message);
       return 'reject';
     }
-    if (!this.#with.isSynced() || this.#questions >= MAX_QUESTIONS || this.#fetching.size >= MAX_FETCHING)
-      return 'ignore';
-    if (!this.#mayLookUp(peer, ids.length)) {
+    if (!this.#with.isSynced()) return 'ignore';
+    if (!this.#mayHave(this.#lookedUp, LOOKED_UP, peer, ids.length)) {
       network.fault(peer, 'flood', 'too many transactions');
-      return 'ignore';
+      return 'undelivered';
     }
-    const lacking = ids.filter((id) => this.#isLacking(id));
+    const lacking = ids.filter((id) => !this.#isHere(id));
     if (lacking.length === 0) return 'ignore';
-    this.#questions++;
-    for (const id of lacking) this.#fetching.add(nameOf(id));
-    try {
-      return await this.#fetch(peer, lacking);
-    } catch (error) {
-      network.fault(peer, error instanceof ProtocolError ? 'malformed' : 'unanswered', (error as Error).message);
-      return 'ignore';
-    } finally {
-      this.#questions--;
-      for (const id of lacking) this.#fetching.delete(nameOf(id));
-    }
+    const came = await this.#wants.want(peer, lacking);
+    return came === undefined ? 'undelivered' : this.#finding(ids, lacking, came);
   }
 
-  #mayLookUp(peer: PeerName, count: number): boolean {
+  #finding(ids: readonly Bytes[], lacking: readonly Bytes[], came: readonly Came[]): Finding {
+    const taken = lacking.filter((_, i) => came[i] === 'taken');
+    // Two batches may have waited for the same transaction: the one that is whole is relayed.
+    if (taken.length > 0 && ids.every((id) => this.#isHere(id))) return 'accept';
+    for (const id of taken) this.#gather(id);
+    return came.some((what) => what === 'nobody' || what === 'bad') ? 'undelivered' : 'ignore';
+  }
+
+  #mayHave(buckets: BoundedMap<PeerName, Bucket>, rate: BucketRate, peer: PeerName, count: number): boolean {
     const now = this.#with.steady();
-    const bucket = take(this.#lookedUp.get(peer) ?? fullBucket(LOOKED_UP, now), LOOKED_UP, now, count);
-    if (bucket !== undefined) this.#lookedUp.set(peer, bucket);
+    const bucket = take(buckets.use(peer) ?? fullBucket(rate, now), rate, now, count);
+    if (bucket !== undefined) buckets.set(peer, bucket);
     return bucket !== undefined;
   }
 
-  #isLacking(id: Bytes): boolean {
+  #isHere(id: Bytes): boolean {
     const { mempool, chain } = this.#with.node;
-    if (mempool.get(id) !== undefined || this.#fetching.has(nameOf(id))) return false;
-    return chain.transactionStatus(id)?.final !== true;
+    return mempool.get(id) !== undefined || chain.transactionStatus(id)?.final === true;
   }
 
-  async #fetch(peer: PeerName, ids: readonly Bytes[]): Promise<Verdict> {
-    const { network } = this.#with;
-    let verdict: Verdict = 'ignore';
-    let left = ids;
-    for (let tries = 0; left.length > 0 && tries < TRIES; tries++) {
-      const answer = await network.ask(peer, 'relay', encodeRelayQuestion({ type: 'transactions', ids: left }));
-      const wires = decodeWires(answer, left.length);
-      const missing: Bytes[] = [];
-      const came: Bytes[] = [];
-      for (const [i, wire] of wires.entries()) {
-        const id = left[i] as Bytes;
-        if (wire === undefined) missing.push(id);
-        else if (!equalBytes(transactionIdOfWire(wire), id))
-          throw new ProtocolError('not_canonical', 'another transaction');
-        else came.push(wire);
-      }
-      const outcome = await this.#submit(peer, came);
-      if (outcome === 'reject') return 'reject';
-      if (outcome === 'accept') verdict = 'accept';
-      // It has none of these, and need not: they may have left its mempool.
-      if (came.length === 0) break;
-      left = missing;
-    }
-    return verdict;
-  }
-
-  async #submit(peer: PeerName, wires: readonly Bytes[]): Promise<Verdict> {
-    const outcomes = await Promise.all(wires.map((wire) => this.#with.node.submitTransaction(wire, 'relayed')));
-    const fault = outcomes.find((outcome) => outcome.status === 'refused' && FAULTS.has(outcome.error.code));
-    if (fault?.status === 'refused') {
-      this.#with.network.fault(peer, 'bad_transaction', fault.error.code);
-      return 'reject';
-    }
-    return outcomes.some(({ status }) => status === 'accepted') ? 'accept' : 'ignore';
+  async #take(peer: PeerName, wire: Bytes): Promise<Exclude<Came, 'nobody'>> {
+    const outcome = await this.#with.node.submitTransaction(wire, 'relayed');
+    if (outcome.status !== 'refused') return outcome.status === 'accepted' ? 'taken' : 'refused';
+    if (!FAULTS.has(outcome.error.code)) return 'refused';
+    this.#with.network.fault(peer, 'bad_transaction', outcome.error.code);
+    return 'bad';
   }
 }

@@ -1,80 +1,116 @@
 /**
- * What waits at a peer that is new here: transactions and blocks that it got while the two were apart, and that nobody announces again. Both sides ask. Whatever is taken in is announced from here as if it had
- * come to this node.
+ * What waits at other peers: transactions and blocks that they got while the two were apart, and that nobody announces again. A peer that is new here is asked; and after each cut one of the others, so that whatever went astray comes all the
+ * same. Whatever is taken in is announced from here as if it had come to this node.
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { blockId } from '../../protocol/header.ts';
 import { transactionIdOfWire } from '../../protocol/transaction.ts';
 import type { FullNode } from '../full-node.ts';
-import type { PeerAsking } from './peer-fault.ts';
+import { blame, type PeerAsking, PeerFault } from './peer-fault.ts';
 import { decodeWaiting, decodeWires, encodeRelayQuestion, MAX_TRANSACTIONS } from './relay-messages.ts';
 import { decodeBlocksAnswer } from './sync-messages.ts';
-import type { PeerName } from './thread/host-types.ts';
+import type { PeerInfo, PeerName } from './thread/host-types.ts';
 
 const LOOK_MILLIS = 1_000;
+/** Peers that are asked at the same time: one that takes its time holds up itself. */
+const AT_ONCE = 4;
+/** After so long the rest of what one peer has is left to the others. */
+const PULL_MILLIS = 30_000;
+/** Blocks that a peer named and did not have when it was asked for them. A cut may have taken a few. */
+const MAX_MISSED = 8;
 
 export type WaitingPullDependencies = {
   readonly node: Pick<FullNode, 'chain' | 'mempool' | 'submitTransaction' | 'submitBlock'>;
   readonly network: PeerAsking;
   /** Before, nothing that waits can be judged. */
   isSynced(): boolean;
+  steady(): number;
 };
+
+type Known = { readonly isOutbound: boolean; askedAtHeight: number };
 
 export class WaitingPull {
   readonly #with: WaitingPullDependencies;
-  readonly #unasked = new Set<PeerName>();
+  readonly #peers = new Map<PeerName, Known>();
+  readonly #busy = new Set<PeerName>();
   readonly #timer: NodeJS.Timeout;
-  #isBusy = false;
+  #height = -1;
+  #turns = 0;
 
   constructor(dependencies: WaitingPullDependencies) {
     this.#with = dependencies;
-    this.#timer = setInterval(() => void this.#next(), LOOK_MILLIS);
+    this.#timer = setInterval(() => this.#look(), LOOK_MILLIS);
     this.#timer.unref();
   }
 
-  joined(peer: PeerName): void {
-    this.#unasked.add(peer);
+  joined(peer: PeerName, { direction }: Pick<PeerInfo, 'direction'>): void {
+    this.#peers.set(peer, { isOutbound: direction === 'outbound', askedAtHeight: -1 });
   }
 
   left(peer: PeerName): void {
-    this.#unasked.delete(peer);
+    this.#peers.delete(peer);
   }
 
   close(): void {
     clearInterval(this.#timer);
   }
 
-  /** One peer at a time: after the first there is little left to ask for. */
-  async #next(): Promise<void> {
-    const [peer] = this.#unasked;
-    if (peer === undefined || this.#isBusy || !this.#with.isSynced()) return;
-    this.#unasked.delete(peer);
-    this.#isBusy = true;
-    try {
-      await this.#pull(peer);
-    } catch (error) {
-      const fault = error instanceof ProtocolError ? 'malformed' : 'unanswered';
-      this.#with.network.fault(peer, fault, (error as Error).message);
-    } finally {
-      this.#isBusy = false;
-    }
+  #look(): void {
+    if (!this.#with.isSynced()) return;
+    for (const [peer, { askedAtHeight }] of this.#peers) if (askedAtHeight < 0) this.#start(peer);
+    const { height } = this.#with.node.chain.head();
+    if (height === this.#height) return;
+    this.#height = height;
+    const peer = this.#longestAgo(this.#turns++ % 2 === 0) ?? this.#longestAgo(false);
+    if (peer !== undefined) this.#start(peer);
   }
 
-  async #pull(peer: PeerName): Promise<void> {
-    const { node, network } = this.#with;
+  /** Every other time one that this node chose itself, however many others there are. */
+  #longestAgo(isOutbound: boolean): PeerName | undefined {
+    let found: [PeerName, Known] | undefined;
+    for (const entry of this.#peers)
+      if (
+        (!isOutbound || entry[1].isOutbound) &&
+        (found === undefined || entry[1].askedAtHeight < found[1].askedAtHeight)
+      )
+        found = entry;
+    return found?.[0];
+  }
+
+  #start(peer: PeerName): void {
+    const known = this.#peers.get(peer);
+    if (known === undefined || this.#busy.has(peer) || this.#busy.size >= AT_ONCE) return;
+    known.askedAtHeight = this.#with.node.chain.head().height;
+    this.#busy.add(peer);
+    this.#pull(peer, this.#with.steady() + PULL_MILLIS)
+      .catch((error) => blame(this.#with.network, peer, error))
+      .finally(() => this.#busy.delete(peer));
+  }
+
+  async #pull(peer: PeerName, end: number): Promise<void> {
+    const { node, network, steady } = this.#with;
     const { transactions, blocks } = decodeWaiting(
       await network.ask(peer, 'relay', encodeRelayQuestion({ type: 'waiting' })),
     );
+    let missed = 0;
+    for (const id of blocks)
+      if (
+        steady() < end &&
+        node.chain.block(id) === undefined &&
+        !(await this.#block(peer, id)) &&
+        ++missed > MAX_MISSED
+      )
+        throw new PeerFault(peer, 'undelivered', 'it names blocks that it does not have');
     const lacking = transactions.filter(
       (id) => node.mempool.get(id) === undefined && node.chain.transactionStatus(id)?.final !== true,
     );
-    for (let at = 0; at < lacking.length; at += MAX_TRANSACTIONS)
-      await this.#transactions(peer, lacking.slice(at, at + MAX_TRANSACTIONS));
-    for (const id of blocks) if (node.chain.block(id) === undefined) await this.#block(peer, id);
+    for (let at = 0; at < lacking.length && steady() < end; at += MAX_TRANSACTIONS)
+      if (!(await this.#transactions(peer, lacking.slice(at, at + MAX_TRANSACTIONS)))) return;
   }
 
-  async #transactions(peer: PeerName, ids: readonly Bytes[]): Promise<void> {
+  /** Whether any of them came. */
+  async #transactions(peer: PeerName, ids: readonly Bytes[]): Promise<boolean> {
     const { node, network } = this.#with;
     const answer = await network.ask(peer, 'relay', encodeRelayQuestion({ type: 'transactions', ids }));
     const wires = decodeWires(answer, ids.length);
@@ -84,17 +120,20 @@ export class WaitingPull {
         throw new ProtocolError('not_canonical', 'another transaction');
       await node.submitTransaction(wire, 'relayed');
     }
+    return wires.some((wire) => wire !== undefined);
   }
 
-  async #block(peer: PeerName, id: Bytes): Promise<void> {
+  /** Whether it came. */
+  async #block(peer: PeerName, id: Bytes): Promise<boolean> {
     const { node, network } = this.#with;
     const [block] = decodeBlocksAnswer(
       await network.ask(peer, 'relay', encodeRelayQuestion({ type: 'block', block: id })),
     );
-    if (block === undefined) return;
+    if (block === undefined) return false;
     if (!equalBytes(blockId(block.header), id)) throw new ProtocolError('not_canonical', 'another block');
     const outcome = await node.submitBlock(block.header, block.body, 'relayed');
     if (outcome.status === 'refused' && outcome.error.code === 'pow_above_target')
-      network.fault(peer, 'bad_block', outcome.error.code);
+      throw new PeerFault(peer, 'bad_block', outcome.error.code);
+    return true;
   }
 }

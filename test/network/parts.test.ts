@@ -5,7 +5,8 @@ import { BlockFetch } from '../../node/network/block-fetch.ts';
 import { decodeHello, encodeHello, isNewer, mismatch } from '../../node/network/hello.ts';
 import { admitInbound, type Inbound, subnetOf } from '../../node/network/inbound-limits.ts';
 import { networkPlan } from '../../node/network/network-options.ts';
-import { isDialable, PeerBook } from '../../node/network/peer-book.ts';
+import { isDialable, isWorthTelling, placeOf, reachOf } from '../../node/network/peer-address.ts';
+import { PeerBook } from '../../node/network/peer-book.ts';
 import { PeerHeights } from '../../node/network/peer-heights.ts';
 import { afterFault, FLOOR, isBeyondBearing, lostAt, NO_FAULT } from '../../node/network/peer-score.ts';
 import {
@@ -25,7 +26,7 @@ import {
   encodeBlocksAnswer,
   encodeSyncQuestion,
 } from '../../node/network/sync-messages.ts';
-import { decodePeers, encodePeers, isWorthTelling } from '../../node/network/thread/peer-exchange.ts';
+import { decodePeers, encodePeers } from '../../node/network/thread/peer-exchange.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { blockId } from '../../protocol/header.ts';
 import { count, seed } from '../level.ts';
@@ -74,38 +75,101 @@ test('faults add up, are forgiven with time, and one that no accident explains i
 });
 
 const near = () => false;
+const NAMES = [
+  '12D3KooWRDpNuGjW9RjrH3Yy7R8JUxL97omQbYxWgvhK9zAboK9J',
+  '12D3KooWQYV9dGMFoRzNStwpXztXaBUjtPqi6aU76ZgUriHhKust',
+] as const;
+const at = (ip: string, port = 28705, peer: string = NAMES[0]) => `/ip4/${ip}/tcp/${port}/p2p/${peer}`;
 
 test('the operator’s peers are dialled first and for ever, others less and less often until they are forgotten', () => {
-  const [first, other] = ['/ip4/192.0.2.1/tcp/28705', '/ip4/198.51.100.1/tcp/28705'];
-  const book = new PeerBook([first]);
-  book.add(other);
-  book.add('/ip4/192.0.2.1/udp/1/quic-v1');
-  expect(book.next(0, () => false, [], near)).toBe(first);
+  const [first, other] = ['/ip4/192.0.2.1/tcp/28705', at('198.51.100.1')];
+  const book = new PeerBook([first], near);
+  book.told(other);
+  book.told('/ip4/192.0.2.1/udp/1/quic-v1');
+  expect(book.next(0, () => false, [])).toBe(first);
   book.failed(first, 0);
-  expect(book.next(0, () => false, [], near)).toBe(other);
-  for (let i = 0; i < 12; i++) book.failed(other, 0);
-  expect(book.next(1e12, (address) => address === first, [], near)).toBeUndefined();
+  expect(book.next(0, () => false, [])).toBe(other);
+  for (let i = 0; i < 3; i++) book.failed(other, 0);
+  expect(book.next(1e12, (address) => address === first, [])).toBeUndefined();
   for (let i = 0; i < 50; i++) book.failed(first, 0);
-  expect(book.next(30_001, () => false, [], near)).toBe(first);
-  book.worked(first, 5);
-  expect(book.good(9)).toEqual([{ address: first, lastGood: 5 }]);
+  expect(book.next(30_001, () => false, [])).toBe(first);
+  book.worked(first, at('192.0.2.1'), 5);
+  expect(book.good(9)).toEqual([{ address: at('192.0.2.1'), lastGood: 5 }]);
 });
 
 test('two connections into one network are enough', () => {
-  const book = new PeerBook([]);
-  book.add('/ip4/192.0.2.9/tcp/1');
-  expect(book.next(0, () => false, ['192.0.2.1', '192.0.2.2'], near)).toBeUndefined();
-  expect(book.next(0, () => false, ['192.0.2.1'], near)).toBe('/ip4/192.0.2.9/tcp/1');
+  const book = new PeerBook([], near);
+  book.told(at('192.0.2.9'));
+  expect(book.next(0, () => false, ['192.0.2.1', '192.0.2.2'])).toBeUndefined();
+  expect(book.next(0, () => false, ['192.0.2.1'])).toBe(at('192.0.2.9'));
 });
 
-test('an address of a private network is no business of strangers', () => {
-  const isPrivate = (ip: string) => ip.startsWith('10.');
-  expect(isWorthTelling('/ip4/10.0.0.1/tcp/1', '/ip4/192.0.2.1/tcp/2', isPrivate)).toBe(false);
-  expect(isWorthTelling('/ip4/10.0.0.1/tcp/1', '/ip4/10.0.0.2/tcp/2', isPrivate)).toBe(true);
-  expect(isWorthTelling('/ip4/192.0.2.1/tcp/1', '/ip4/192.0.2.1/tcp/2', isPrivate)).toBe(true);
+test('what strangers tell takes no place of peers that this node reached, and one host or network has few places', () => {
+  const book = new PeerBook([], near);
+  for (let i = 0; i < 200; i++) book.remember(at(`1.2.${i}.9`), 1_000 + i);
+  for (let i = 0; i < 4_000; i++) book.told(at('66.6.6.6', 1_000 + i));
+  for (let i = 0; i < 4_000; i++) book.told(at(`77.${i >> 8}.${i & 255}.7`));
+  expect(book.good(500)).toHaveLength(200);
+  const taken = new Set<string>();
+  for (;;) {
+    const next = book.next(0, (address) => taken.has(address), []);
+    if (next === undefined) break;
+    // Those that were reached come first, the latest of them before the others.
+    if (taken.size < 200) expect(next).toBe(at(`1.2.${199 - taken.size}.9`));
+    taken.add(next);
+  }
+  expect(taken.size).toBeLessThanOrEqual(700);
+  expect([...taken].filter((address) => address.includes('66.6.6.6')).length).toBeLessThanOrEqual(2);
+  // Nobody is told of an address that this node did not reach itself.
+  expect(book.given(32).every((address) => address.includes('/1.2.'))).toBe(true);
+});
+
+test('names and addresses without an identity are the operator’s alone', () => {
+  const book = new PeerBook(['/dns4/seed.example.org/tcp/28705'], near);
+  for (const told of [
+    '/dns4/postgres.internal/tcp/5432',
+    `/dns4/a.example/tcp/1/p2p/${NAMES[0]}`,
+    '/ip4/8.8.8.8/tcp/1',
+  ])
+    book.told(told);
+  expect(book.next(0, (address) => address.includes('seed'), [])).toBeUndefined();
+  // The address to which the operator's name led can be remembered and told.
+  book.worked('/dns4/seed.example.org/tcp/28705', at('8.8.8.8'), 7);
+  expect(book.given(32)).toEqual([at('8.8.8.8')]);
+});
+
+test('an address of a private network is no business of strangers, however it is written', () => {
+  const hidden = ['::ffff:7f00:1', '0:0:0:0:0:ffff:7f00:1', '0:0:0:0:0:0:0:1', '::127.0.0.1', '64:ff9b::7f00:1'];
+  const others = [
+    '127.0.0.1',
+    '10.0.0.1',
+    '192.168.1.1',
+    '169.254.1.1',
+    '0.0.0.0',
+    '224.0.0.1',
+    '2002:7f00:1::',
+    'fd00::1',
+    'fe80::1',
+  ];
+  for (const ip of [...hidden, ...others]) expect(isWorthTelling(ip, '8.8.8.8'), ip).toBe(false);
+  expect(isWorthTelling('10.0.0.1', '10.0.0.2')).toBe(true);
+  expect(isWorthTelling('127.0.0.1', '10.0.0.2')).toBe(false);
+  expect(isWorthTelling('127.0.0.1', '127.0.0.1')).toBe(true);
+  expect(isWorthTelling('8.8.8.8', '192.0.2.1')).toBe(true);
+  expect(reachOf('2a00:1450:4001:831::200e')).toBe('public');
   expect(isDialable('/ip4/127.0.0.1/tcp/0')).toBe(false);
   expect(isDialable('/dns4/seed.example.org/tcp/28705')).toBe(true);
-  expect(decodePeers(encodePeers(['/ip4/192.0.2.1/tcp/1', 'junk']))).toEqual(['/ip4/192.0.2.1/tcp/1']);
+});
+
+test('an address is told in bytes and has one form', () => {
+  const place = { ip: '192.0.2.1', port: 1, peer: NAMES[0] };
+  const six = { ip: '2001:db8:0:0:0:0:0:1', port: 2, peer: NAMES[1] };
+  const text = [at('192.0.2.1', 1), `/ip6/2001:db8::1/tcp/2/p2p/${NAMES[1]}`, 'junk', '/dns4/a.example/tcp/1'];
+  expect(decodePeers(encodePeers(text))).toEqual([place, six]);
+  expect(placeOf(`/ip6/::ffff:c000:201/tcp/1/p2p/${NAMES[0]}`)).toEqual(place);
+  const mapped = encodePeers([text[1] as string]);
+  mapped.set([...new Uint8Array(10), 255, 255, 192, 0, 2, 1], 2);
+  expect(() => decodePeers(mapped)).toThrow(ProtocolError);
 });
 
 test('only what is proven makes a node synced or not; a claim decides whom to ask', () => {
@@ -188,11 +252,11 @@ test('blocks that nobody has are given up; those of a peer that sent a wrong one
 });
 
 test('questions come back as they were', () => {
-  const id = new Uint8Array(48).fill(3);
+  const [id, other] = [3, 4].map((byte) => new Uint8Array(48).fill(byte)) as [Uint8Array, Uint8Array];
   for (const question of [
     { type: 'cuts', from: 95, count: 96 },
     { type: 'headers', to: 9, count: 1_024 },
-    { type: 'blocks', ids: [id, id] },
+    { type: 'blocks', ids: [id, other] },
   ] as const)
     expect(decodeSyncQuestion(encodeSyncQuestion(question))).toEqual(question);
   for (const question of [
@@ -204,6 +268,16 @@ test('questions come back as they were', () => {
     expect(decodeRelayQuestion(encodeRelayQuestion(question))).toEqual(question);
   expect(() => decodeSyncQuestion(encodeSyncQuestion({ type: 'cuts', from: 0, count: 97 }))).toThrow(ProtocolError);
   expect(() => decodeIds(encodeIds([]))).toThrow(ProtocolError);
+});
+
+test('nothing is asked for twice in one question', () => {
+  const id = new Uint8Array(48).fill(3);
+  expect(() => decodeSyncQuestion(encodeSyncQuestion({ type: 'blocks', ids: [id, id] }))).toThrow(ProtocolError);
+  expect(() => decodeRelayQuestion(encodeRelayQuestion({ type: 'transactions', ids: [id, id] }))).toThrow(
+    ProtocolError,
+  );
+  const places = { type: 'carried', block: id, places: [1, 1] } as const;
+  expect(() => decodeRelayQuestion(encodeRelayQuestion(places))).toThrow(ProtocolError);
 });
 
 test('bytes of any kind are a message or a ProtocolError, never anything else', () => {

@@ -66,7 +66,15 @@ export class NetBed {
     const directory = join(this.directory, name);
     const view = await openNetwork(
       { listen: ['/ip4/127.0.0.1/tcp/0'], announce: [], bootstrap: [], maxPeers: 50, follows: false, ...plan },
-      { node, dataDir: directory, cutMillis: 100, release: '0.1.0', log: quietLog, ...alter(node) },
+      {
+        node,
+        dataDir: directory,
+        cutMillis: 100,
+        release: '0.1.0',
+        log: quietLog,
+        now: () => this.now,
+        ...alter(node),
+      },
     );
     const started: NetNode = {
       node,

@@ -138,3 +138,30 @@ test('a node of another chain is left alone', { timeout: 60_000 }, async () => {
     await other.close();
   }
 });
+
+test('a node that only catches up takes old cuts from peers, is not synced meanwhile, and then follows no more', {
+  timeout: 60_000,
+}, async () => {
+  const source = await bed.start('source', {});
+  await bed.seal(source, 130);
+  const validator = await bed.start('validator', { bootstrap: [at(source)], follows: 'until caught up' });
+  expect(isSynced(validator)).toBe(false);
+  await validator.view.caughtUp();
+  // The rest comes from its neighbours, of which it has none here.
+  const reached = height(validator);
+  expect(reached).toBeGreaterThanOrEqual(130 - 96);
+  await bed.seal(source, 2);
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  expect(height(validator)).toBe(reached);
+});
+
+test('a node whose newest cut is old is not synced, whatever its peers prove', { timeout: 60_000 }, async () => {
+  const source = await bed.start('source', {});
+  await bed.seal(source, 3);
+  const fresh = await bed.start('fresh', { bootstrap: [at(source)], follows: true });
+  await until(() => isSynced(fresh));
+  bed.now += 300_000;
+  expect([fresh, source].map(isSynced)).toEqual([false, false]);
+  await bed.seal(source, 1);
+  await until(() => isSynced(fresh) && isSynced(source));
+});

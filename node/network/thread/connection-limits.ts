@@ -3,7 +3,7 @@ import type { ConnectionGater, MultiaddrConnection, PeerId } from '@libp2p/inter
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { clientKey, isLoopback } from '../../../runtime/client-address.ts';
 import { admitInbound, INBOUND_LIMITS, type Inbound, subnetOf } from '../inbound-limits.ts';
-import { ipOf } from '../peer-book.ts';
+import { ipOf } from '../peer-address.ts';
 import { BARRED_MILLIS } from '../peer-score.ts';
 import type { PeerName } from './host-types.ts';
 

@@ -2,7 +2,6 @@
  * The libp2p host with every bound that the library has set to what this node can bear: connections, streams, buffers, message sizes, times. TCP with noise and yamux; gossipsub without signatures, because
  * everything that is relayed is checked by what it is and not by who says it.
  */
-import { createHash } from 'node:crypto';
 import { generateKeyPairFromSeed } from '@libp2p/crypto/keys';
 import { type GossipSub, gossipsub } from '@libp2p/gossipsub';
 import { identify } from '@libp2p/identify';
@@ -12,6 +11,7 @@ import { ping } from '@libp2p/ping';
 import { tcp } from '@libp2p/tcp';
 import { yamux } from '@libp2p/yamux';
 import { createLibp2p } from 'libp2p';
+import { GOSSIP_FRAME_BYTES, limitGiven, messageId } from './gossip-rpc.ts';
 import type { HostSettings } from './host-types.ts';
 
 const KIBIBYTE = 1_024;
@@ -21,8 +21,6 @@ const STREAMS = 64;
 const PENDING_CONNECTIONS = 32;
 /** Attempts of one address in a second. The library's 5 keeps nodes of one machine apart. */
 const CONNECTIONS_PER_SECOND = 20;
-/** The largest gossip is a cut of 64 blocks, or the identifiers of 256 transactions. */
-const GOSSIP_BYTES = 32 * KIBIBYTE;
 const PREFIX = 'svc';
 
 export type Host = Libp2p & { readonly services: { readonly gossip: GossipSub } };
@@ -69,19 +67,23 @@ export async function createHost(
       ping: ping({ protocolPrefix: PREFIX }),
       gossip: gossipsub({
         globalSignaturePolicy: 'StrictNoSign',
-        msgIdFn: ({ topic, data }) => createHash('sha256').update(topic).update(data).digest().subarray(0, 20),
+        msgIdFn: ({ topic, data }) => messageId(topic, data),
         allowedTopics: [...topics],
-        maxInboundDataLength: GOSSIP_BYTES,
+        maxInboundDataLength: GOSSIP_FRAME_BYTES,
+        // Every announcer is worth knowing: where the first one does not deliver the next is asked. Announcements are small beside what they announce.
+        idontwantMinDataSize: GOSSIP_FRAME_BYTES,
         maxOutboundBufferSize: 4 * MEBIBYTE,
         maxTopicBytesPerPeer: 8 * KIBIBYTE,
         allowPublishToZeroTopicPeers: true,
         ignoreDuplicatePublishError: true,
         fallbackToFloodsub: false,
         doPX: false,
-        // Limits by address are kept where connections are let in.
-        scoreParams: { IPColocationFactorWeight: 0 },
+        // Limits by address are kept where connections are let in, and points are the node's own.
+        scoreParams: { IPColocationFactorWeight: 0, behaviourPenaltyWeight: 0 },
       }),
     },
   });
-  return host as unknown as Host;
+  const made = host as unknown as Host;
+  limitGiven(made.services.gossip);
+  return made;
 }

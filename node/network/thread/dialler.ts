@@ -2,7 +2,8 @@
 import { multiaddr } from '@multiformats/multiaddr';
 import { clientKey } from '../../../runtime/client-address.ts';
 import { steadyMillis } from '../../../runtime/clock.ts';
-import { ipOf, type PeerBook } from '../peer-book.ts';
+import { ipOf } from '../peer-address.ts';
+import type { PeerBook } from '../peer-book.ts';
 import type { ConnectionLimits } from './connection-limits.ts';
 import type { Host } from './create-host.ts';
 import type { PeerName } from './host-types.ts';
@@ -30,7 +31,7 @@ export class Dialler {
 
   /** Dials where there are fewer than there should be. */
   keep(): void {
-    const { host, limits, book } = this.#with;
+    const { host, book } = this.#with;
     const connected = host.getConnections();
     const names = new Set(connected.map(({ remotePeer }) => remotePeer.toString()));
     const addresses = connected.flatMap(({ remoteAddr }) => ipOf(remoteAddr.toString()) ?? []);
@@ -39,7 +40,7 @@ export class Dialler {
     const wanted = Math.min(DIALS_AT_ONCE - dialling, this.#outbound - outward - dialling);
     for (let more = wanted; more > 0; more--) {
       const isTaken = (address: string) => this.#isTaken(address, names);
-      const address = book.next(steadyMillis(), isTaken, addresses, (ip) => limits.isNear(ip));
+      const address = book.next(steadyMillis(), isTaken, addresses);
       if (address === undefined) return;
       void this.#dial(address);
     }
@@ -74,8 +75,10 @@ export class Dialler {
   }
 
   /** The peer said a proper hello. */
-  worked(peer: PeerName): void {
-    for (const [address, there] of this.#dialled) if (there === peer) this.#with.book.worked(address, steadyMillis());
+  worked(peer: PeerName, at: string): void {
+    const found = at.includes('/p2p/') ? at : `${at}/p2p/${peer}`;
+    for (const [address, there] of this.#dialled)
+      if (there === peer) this.#with.book.worked(address, found, steadyMillis());
   }
 
   /** The addresses of a peer that cannot be used are not dialled again for a while. */

@@ -5,10 +5,26 @@ import type { Fault } from '../peer-score.ts';
 /** A peer's identity in text. */
 export type PeerName = string;
 
-/** Questions that are answered by the node's thread. */
+const ANSWER_BYTES = 4 * 1024 * 1024;
+
+/** Questions that are answered by the node's thread. `streams`: of one peer that are answered at once. `asked`: that are put to one peer at once; fewer, because it sees later than this side that one has ended. */
 export const PROTOCOLS = {
-  sync: { name: '/svc/sync/1', questionBytes: 8 * 1024, answerBytes: 4 * 1024 * 1024, streams: 4, millis: 20_000 },
-  relay: { name: '/svc/relay/1', questionBytes: 64 * 1024, answerBytes: 4 * 1024 * 1024, streams: 8, millis: 10_000 },
+  sync: {
+    name: '/svc/sync/1',
+    questionBytes: 8 * 1024,
+    answerBytes: ANSWER_BYTES,
+    streams: 4,
+    asked: 3,
+    millis: 20_000,
+  },
+  relay: {
+    name: '/svc/relay/1',
+    questionBytes: 64 * 1024,
+    answerBytes: ANSWER_BYTES,
+    streams: 8,
+    asked: 5,
+    millis: 10_000,
+  },
 } as const;
 export type Protocol = keyof typeof PROTOCOLS;
 
@@ -16,6 +32,9 @@ export const TOPICS = ['cuts', 'blocks', 'transactions'] as const;
 export type Topic = (typeof TOPICS)[number];
 
 export type Verdict = 'accept' | 'ignore' | 'reject';
+
+/** `undelivered`: the peer announced it and did not bring what belongs to it. Another one that announces the same is asked. */
+export type Finding = Verdict | 'undelivered';
 
 export type HostSettings = {
   readonly seed: Uint8Array;
@@ -60,7 +79,7 @@ export type NodeSide = {
   joined(peer: PeerName, info: PeerInfo): void;
   left(peer: PeerName): void;
   serve(peer: PeerName, protocol: Protocol, question: Uint8Array): Promise<Uint8Array | undefined>;
-  gossip(peer: PeerName, topic: Topic, data: Uint8Array): Promise<Verdict>;
+  gossip(peer: PeerName, topic: Topic, data: Uint8Array): Promise<Finding>;
   remember(addresses: readonly { readonly address: string; readonly lastGood: number }[]): void;
   log(level: LogLevel, message: string, fields: LogFields): void;
 };

@@ -5,18 +5,21 @@
 import { randomInt } from 'node:crypto';
 import { TopicValidatorResult } from '@libp2p/gossipsub';
 import type { Connection, IdentifyResult, PeerId, Stream } from '@libp2p/interface';
-import { isPrivateIp } from '@libp2p/utils';
 import { toHex } from '../../../protocol/bytes.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
+import { clientKey } from '../../../runtime/client-address.ts';
 import { steadyMillis } from '../../../runtime/clock.ts';
-import { type Bucket, fullBucket, take } from '../../../runtime/token-bucket.ts';
 import { decodeHello, encodeHello, type Hello, MAX_HELLO_BYTES, mismatch } from '../hello.ts';
-import { ipOf, PeerBook } from '../peer-book.ts';
+import { addressOf, canonicalIp, ipOf, isWorthTelling, placeOf } from '../peer-address.ts';
+import { PeerBook } from '../peer-book.ts';
 import { afterFault, type Fault, isBeyondBearing, lostAt, NO_FAULT, type Score } from '../peer-score.ts';
+import { AnswerDesk } from './answer-desk.ts';
 import { answerStream, ask } from './asking.ts';
 import { ConnectionLimits } from './connection-limits.ts';
 import { createHost, type Host } from './create-host.ts';
 import { Dialler } from './dialler.ts';
+import { GossipDesk } from './gossip-desk.ts';
+import { insideOf, keyOf, messageId, overhear } from './gossip-rpc.ts';
 import {
   type HostFigures,
   type HostSettings,
@@ -30,14 +33,8 @@ import {
   type Topic,
   type Verdict,
 } from './host-types.ts';
-import {
-  decodePeers,
-  encodePeers,
-  isWorthTelling,
-  MAX_PEERS_TOLD,
-  PEERS_ANSWER_BYTES,
-  PEERS_PROTOCOL,
-} from './peer-exchange.ts';
+import { decodePeers, encodePeers, MAX_PEERS_TOLD, PEERS_ANSWER_BYTES, PEERS_PROTOCOL } from './peer-exchange.ts';
+import { QuestionQueue } from './question-queue.ts';
 import type { Remote } from './thread-calls.ts';
 
 const HELLO_PROTOCOL = '/svc/hello/1';
@@ -49,17 +46,13 @@ const KEEP_MILLIS = 500;
 const EXCHANGE_MILLIS = 10_000;
 const REMEMBER_MILLIS = 60_000;
 const ANOTHER_CHAIN_MILLIS = 3_600_000;
-/** Questions of one peer; what comes beyond it gets no answer and costs score. */
-const QUESTIONS = { perSecond: 50, burst: 400 };
-/** Gossip of one peer that is looked at. */
-const GOSSIP = { perSecond: 200, burst: 1_000 };
-/** Answers that wait for slow readers, of all peers together. */
-const MAX_ANSWER_BYTES = 64 * 1_024 * 1_024;
-const MAX_VERDICTS = 512;
+/** Without streams for gossip for so long a connection is made anew. */
+const MUTE_MILLIS = 10_000;
+const MUTE_LOOK_MILLIS = 2_000;
 const MAX_LEARNT = 4;
 const MAX_SCORES = 10_000;
 
-type Ready = PeerInfo & { readonly id: PeerId; readonly since: number; questions: Bucket; gossip: Bucket };
+type Ready = PeerInfo & { readonly id: PeerId; readonly since: number; gossipAt: number };
 
 const VERDICTS: Record<Verdict, TopicValidatorResult> = {
   accept: TopicValidatorResult.Accept,
@@ -77,9 +70,18 @@ export class PeerHost implements HostSide {
   #limits!: ConnectionLimits;
   #book!: PeerBook;
   #dialler!: Dialler;
+  readonly #questions = new QuestionQueue((peer) => this.#connectionOf(peer));
+  readonly #answers = new AnswerDesk({
+    serve: (peer, protocol, question) => this.#node.serve(peer, protocol, question),
+    fault: (peer, fault, reason) => this.fault(peer, fault, reason),
+    steady: steadyMillis,
+  });
+  readonly #gossip = new GossipDesk({
+    judge: (peer, topic, data) => this.#node.gossip(peer, topic, data),
+    flood: (peer) => this.fault(peer, 'flood', 'too much gossip'),
+    steady: steadyMillis,
+  });
   #height = 0;
-  #answerBytes = 0;
-  #verdicts = 0;
 
   constructor(node: Remote<NodeSide>) {
     this.#node = node;
@@ -88,10 +90,10 @@ export class PeerHost implements HostSide {
   async start(settings: HostSettings) {
     this.#settings = settings;
     this.#height = settings.height;
-    this.#book = new PeerBook(settings.bootstrap);
-    for (const { address, lastGood } of settings.remembered) this.#book.add(address, lastGood);
     const outbound = Math.min(OUTBOUND, Math.ceil(settings.maxPeers / 2));
     this.#limits = new ConnectionLimits(settings.maxPeers - outbound, settings.countsNear ?? false, steadyMillis);
+    this.#book = new PeerBook(settings.bootstrap, (ip) => this.#limits.isNear(ip));
+    for (const { address, lastGood } of settings.remembered) this.#book.remember(address, lastGood);
     const topics = TOPICS.map((topic) => this.#topicName(topic));
     this.#host = await createHost(settings, topics, this.#limits.gater);
     this.#dialler = new Dialler(outbound, {
@@ -102,12 +104,8 @@ export class PeerHost implements HostSide {
     });
     await this.#offer();
     await this.#host.start();
-    for (const topic of TOPICS) {
-      this.#host.services.gossip.topicValidators.set(this.#topicName(topic), (peer, { data }) =>
-        this.#judge(peer, topic, data),
-      );
-      this.#host.services.gossip.subscribe(this.#topicName(topic));
-    }
+    this.#listen();
+    this.#every(MUTE_LOOK_MILLIS, () => this.#endMute());
     this.#every(KEEP_MILLIS, () => this.#dialler.keep());
     this.#every(EXCHANGE_MILLIS, () => this.#exchange());
     this.#every(REMEMBER_MILLIS, () => this.#remember());
@@ -173,6 +171,8 @@ export class PeerHost implements HostSide {
     if (this.#host.getConnections(connection.remotePeer).some(({ id }) => id !== connection.id)) return;
     this.#dialler.left(peer);
     if (!this.#ready.delete(peer)) return;
+    this.#gossip.left(peer);
+    this.#answers.left(peer);
     this.#node.left(peer).catch(() => undefined);
   }
 
@@ -196,9 +196,8 @@ export class PeerHost implements HostSide {
   async #askPeers(connection: Connection): Promise<void> {
     const limits = { bytes: PEERS_ANSWER_BYTES, millis: HELLO_MILLIS };
     const answer = await ask(connection, PEERS_PROTOCOL, new Uint8Array(1), limits).catch(() => new Uint8Array(1));
-    const from = connection.remoteAddr.toString();
-    for (const address of decodePeers(answer))
-      if (isWorthTelling(address, from, (ip) => isPrivateIp(ip) === true)) this.#book.add(address);
+    const from = ipOf(connection.remoteAddr.toString());
+    for (const place of decodePeers(answer)) if (isWorthTelling(place.ip, from)) this.#book.told(addressOf(place));
   }
 
   #exchange(): void {
@@ -242,20 +241,20 @@ export class PeerHost implements HostSide {
       ...info,
       id: connection.remotePeer,
       since: now,
-      questions: fullBucket(QUESTIONS, now),
-      gossip: fullBucket(GOSSIP, now),
+      gossipAt: now,
     });
-    this.#dialler.worked(peer);
+    if (connection.direction === 'outbound') this.#dialler.worked(peer, address);
     this.#node.joined(peer, info).catch(() => undefined);
     return true;
   }
 
-  /** Where a peer listens, as far as it speaks of the address that it is at: others may be anybody's. */
+  /** Where a peer says that it listens, as far as it speaks of the address that it is at: others may be anybody's. Whether it does is seen when this node dials it. */
   #learn({ peerId, listenAddrs, connection }: IdentifyResult): void {
-    const ip = ipOf(connection.remoteAddr.toString());
-    const isHere = (address: string) => ip !== undefined && ipOf(address) === ip;
-    for (const address of listenAddrs.map(String).filter(isHere).slice(0, MAX_LEARNT))
-      this.#book.add(address.includes('/p2p/') ? address : `${address}/p2p/${peerId}`, steadyMillis());
+    const ip = canonicalIp(ipOf(connection.remoteAddr.toString()) ?? '');
+    for (const address of listenAddrs.map(String).slice(0, MAX_LEARNT)) {
+      const place = placeOf(address.includes('/p2p/') ? address : `${address}/p2p/${peerId}`);
+      if (place !== undefined && place.ip === ip && place.peer === peerId.toString()) this.#book.told(addressOf(place));
+    }
   }
 
   #remember(): void {
@@ -263,11 +262,12 @@ export class PeerHost implements HostSide {
   }
 
   async #tellPeers(stream: Stream, connection: Connection): Promise<void> {
-    const from = connection.remoteAddr.toString();
+    const from = ipOf(connection.remoteAddr.toString());
     await answerStream(stream, { bytes: 16, millis: HELLO_MILLIS }, async () => {
       if (!this.#ready.has(connection.remotePeer.toString())) return undefined;
-      const told = this.#book.good(MAX_PEERS_TOLD).map(({ address }) => address);
-      return encodePeers(told.filter((address) => isWorthTelling(address, from, (ip) => isPrivateIp(ip) === true)));
+      return encodePeers(
+        this.#book.given(MAX_PEERS_TOLD).filter((address) => isWorthTelling(ipOf(address) as string, from)),
+      );
     });
   }
 
@@ -275,61 +275,50 @@ export class PeerHost implements HostSide {
 
   async #serve(protocol: Protocol, stream: Stream, connection: Connection): Promise<void> {
     const peer = connection.remotePeer.toString();
-    const { questionBytes, millis } = PROTOCOLS[protocol];
-    let held = 0;
-    const answer = async (question: Uint8Array) => {
-      const ready = this.#ready.get(peer);
-      if (ready === undefined) return undefined;
-      const bucket = take(ready.questions, QUESTIONS, steadyMillis());
-      if (bucket === undefined) {
-        this.fault(peer, 'flood', 'too many questions');
-        return undefined;
-      }
-      ready.questions = bucket;
-      if (this.#answerBytes > MAX_ANSWER_BYTES) return undefined;
-      const given = await this.#node.serve(peer, protocol, question);
-      held = given?.length ?? 0;
-      this.#answerBytes += held;
-      return given;
-    };
-    try {
-      await answerStream(stream, { bytes: questionBytes, millis }, answer);
-    } catch (error) {
-      // Peers go while they ask; a question that is too long is none.
-      if (/Length/.test((error as Error).name)) this.fault(peer, 'malformed', 'a question that is too long');
-    } finally {
-      this.#answerBytes -= held;
-    }
+    if (!this.#ready.has(peer)) return stream.abort(new Error('it did not say hello'));
+    const ip = ipOf(connection.remoteAddr.toString());
+    const holder = ip === undefined || this.#limits.isNear(ip) ? peer : clientKey(ip);
+    await this.#answers.answer(peer, holder, protocol, stream);
   }
 
-  async ask(peer: PeerName, protocol: Protocol, question: Uint8Array): Promise<Uint8Array> {
+  #connectionOf(peer: PeerName): Connection | undefined {
     const ready = this.#ready.get(peer);
-    const connection = ready && this.#host.getConnections(ready.id).find(({ status }) => status === 'open');
-    if (connection === undefined) throw new Error('the peer is gone');
-    const { name, answerBytes, millis } = PROTOCOLS[protocol];
-    return await ask(connection, name, question, { bytes: answerBytes, millis });
+    return ready && this.#host.getConnections(ready.id).find(({ status }) => status === 'open');
+  }
+
+  ask(peer: PeerName, protocol: Protocol, question: Uint8Array): Promise<Uint8Array> {
+    return this.#questions.ask(peer, protocol, question);
   }
 
   async publish(topic: Topic, data: Uint8Array): Promise<void> {
     await this.#host.services.gossip.publish(this.#topicName(topic), data);
   }
 
-  async #judge(id: PeerId, topic: Topic, data: Uint8Array): Promise<TopicValidatorResult> {
-    const peer = id.toString();
-    const ready = this.#ready.get(peer);
-    if (ready === undefined || this.#verdicts >= MAX_VERDICTS) return VERDICTS.ignore;
-    const bucket = take(ready.gossip, GOSSIP, steadyMillis());
-    if (bucket === undefined) {
-      this.fault(peer, 'flood', 'too much gossip');
-      return VERDICTS.ignore;
+  #listen(): void {
+    const { gossip } = this.#host.services;
+    overhear(gossip, (id, message, data) => {
+      const peer = id.toString();
+      if (this.#ready.has(peer)) this.#gossip.announced(peer, keyOf(message), data);
+    });
+    for (const topic of TOPICS) {
+      const name = this.#topicName(topic);
+      gossip.topicValidators.set(name, async (id, { data }) => {
+        const peer = id.toString();
+        if (!this.#ready.has(peer)) return VERDICTS.ignore;
+        return VERDICTS[await this.#gossip.judge(peer, topic, keyOf(messageId(name, data)), data)];
+      });
+      gossip.subscribe(name);
     }
-    ready.gossip = bucket;
-    this.#verdicts++;
-    try {
-      return VERDICTS[await this.#node.gossip(peer, topic, data)];
-    } finally {
-      this.#verdicts--;
-    }
+  }
+
+  /** The library ends gossip with a peer at the first frame that it cannot read, and begins it only with a connection. */
+  #endMute(): void {
+    const { streamsInbound, streamsOutbound } = insideOf(this.#host.services.gossip);
+    const now = steadyMillis();
+    for (const [peer, ready] of this.#ready)
+      if (streamsInbound.has(peer) && streamsOutbound.has(peer)) ready.gossipAt = now;
+      else if (now - ready.gossipAt > MUTE_MILLIS)
+        for (const connection of this.#host.getConnections(ready.id)) this.#refuse(connection, 'its gossip ended');
   }
 
   // Scores.
@@ -377,6 +366,7 @@ export class PeerHost implements HostSide {
 
   async close(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
+    this.#gossip.close();
     this.#remember();
     await this.#host?.stop();
   }

@@ -9,7 +9,7 @@ export type Offered = { readonly [name: string]: (...words: never[]) => unknown 
 
 type Packet =
   | { readonly call: number; readonly name: string; readonly words: unknown[] }
-  | { readonly answer: number; readonly value?: unknown; readonly error?: string };
+  | { readonly answer: number; readonly value?: unknown; readonly error?: string; readonly code?: string };
 
 /** The functions of the other side as they are called from here. */
 export type Remote<T extends Offered> = {
@@ -66,13 +66,14 @@ export class ThreadCalls<T extends Offered> {
       const waiting = this.#waiting.get(packet.answer);
       this.#waiting.delete(packet.answer);
       if (packet.error === undefined) waiting?.resolve(packet.value);
-      else waiting?.reject(new Error(packet.error));
+      else waiting?.reject(Object.assign(new Error(packet.error), { code: packet.code }));
       return;
     }
     const { call, name, words } = packet;
     void (async () => offered[name]?.(...(words as never[])))().then(
       (value) => this.#post((own) => ({ answer: call, value: own(value) })),
-      (error: Error) => this.#post(() => ({ answer: call, error: error.message })),
+      (error: Error & { readonly code?: unknown }) =>
+        this.#post(() => ({ answer: call, error: error.message, code: String(error.code ?? '') })),
     );
   }
 }

@@ -1,0 +1,10 @@
+/**
+ * A node that does not make the cuts itself is behind when its newest one is old, whatever others prove: either newer ones are kept from it, or none are made, and then nothing that it offers becomes final. Clocks may differ a little.
+ */
+import type { Head } from '../full-node.ts';
+
+const LEAST_MILLIS = 120_000;
+const CUTS = 48;
+
+export const isFresh = (head: Pick<Head, 'timestampMillis'>, nowMillis: number, cutMillis: number): boolean =>
+  nowMillis - head.timestampMillis <= Math.max(LEAST_MILLIS, CUTS * cutMillis);

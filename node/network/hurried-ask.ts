@@ -1,0 +1,62 @@
+/**
+ * A question that several peers can answer, put to one of them; where it does not answer soon, to another as well. The first answer counts. Whoever answers just in time then delays by a moment, and loses its turn to the quicker ones.
+ */
+import type { PeerName } from './thread/host-types.ts';
+
+export const HASTE_MILLIS = 1_500;
+
+export type HurriedDependencies = {
+  ask(peer: PeerName, question: Uint8Array): Promise<Uint8Array>;
+  /** Another one to ask; undefined where there is none. */
+  another(asked: ReadonlySet<PeerName>): PeerName | undefined;
+  answered(peer: PeerName, isLate: boolean): void;
+  /** No answer came from this one. */
+  failed(peer: PeerName, error: unknown): void;
+};
+
+export type Answered = { readonly peer: PeerName; readonly answer: Uint8Array };
+
+/** Rejects when nobody answered; `failed` was told why. */
+export function askHurried(
+  first: PeerName,
+  question: Uint8Array,
+  { ask, another, answered, failed }: HurriedDependencies,
+): Promise<Answered> {
+  const asked = new Set<PeerName>();
+  const waitedFor = new Set<PeerName>();
+  const late = new Set<PeerName>();
+  return new Promise((resolve, reject) => {
+    let isOver = false;
+    const hurry = setInterval(() => {
+      for (const peer of waitedFor) if (!late.has(peer)) answered(peer, true);
+      for (const peer of waitedFor) late.add(peer);
+      const next = another(asked);
+      if (next !== undefined) put(next);
+    }, HASTE_MILLIS);
+    const end = () => {
+      isOver = true;
+      clearInterval(hurry);
+    };
+    const put = (peer: PeerName) => {
+      asked.add(peer);
+      waitedFor.add(peer);
+      ask(peer, question).then(
+        (answer) => {
+          waitedFor.delete(peer);
+          if (isOver) return;
+          end();
+          answered(peer, false);
+          resolve({ peer, answer });
+        },
+        (error: unknown) => {
+          waitedFor.delete(peer);
+          failed(peer, error);
+          if (isOver || waitedFor.size > 0) return;
+          end();
+          reject(new Error('nobody answered'));
+        },
+      );
+    };
+    put(first);
+  });
+}

@@ -1,0 +1,81 @@
+/**
+ * Questions of peers: counted before they are looked at, answered by the node's thread, and held until they are read. What waits for slow readers is bounded for each peer, or for all at one address, and in all; a peer that holds nothing is
+ * answered also where others use up what there is. A node that cannot answer now says so by an empty frame.
+ */
+import type { Stream } from '@libp2p/interface';
+import { type Bucket, type BucketRate, fullBucket, take } from '../../../runtime/token-bucket.ts';
+import type { Fault } from '../peer-score.ts';
+import { answerStream } from './asking.ts';
+import { type PeerName, PROTOCOLS, type Protocol } from './host-types.ts';
+
+/** Questions of one peer; what comes beyond it gets no answer and costs score. */
+const QUESTIONS: BucketRate = { perSecond: 50, burst: 400 };
+const MEBIBYTE = 1_024 * 1_024;
+/** Answers that wait to be read. `most`: for those that hold nothing yet. */
+const HELD_BYTES = { one: 8 * MEBIBYTE, all: 64 * MEBIBYTE, most: 128 * MEBIBYTE };
+export const BUSY = new Uint8Array(0);
+
+export type AnswerDeskDependencies = {
+  serve(peer: PeerName, protocol: Protocol, question: Uint8Array): Promise<Uint8Array | undefined>;
+  fault(peer: PeerName, fault: Fault, reason: string): void;
+  steady(): number;
+};
+
+export class AnswerDesk {
+  readonly #with: AnswerDeskDependencies;
+  readonly #rates = new Map<PeerName, Bucket>();
+  readonly #held = new Map<string, number>();
+  #all = 0;
+
+  constructor(dependencies: AnswerDeskDependencies) {
+    this.#with = dependencies;
+  }
+
+  left(peer: PeerName): void {
+    this.#rates.delete(peer);
+  }
+
+  #hold(holder: string, bytes: number): void {
+    const held = (this.#held.get(holder) ?? 0) + bytes;
+    this.#all += bytes;
+    if (held > 0) this.#held.set(holder, held);
+    else this.#held.delete(holder);
+  }
+
+  #hasRoom(holder: string): boolean {
+    const held = this.#held.get(holder) ?? 0;
+    return held === 0 ? this.#all < HELD_BYTES.most : held < HELD_BYTES.one && this.#all < HELD_BYTES.all;
+  }
+
+  #mayAsk(peer: PeerName): boolean {
+    const now = this.#with.steady();
+    const bucket = take(this.#rates.get(peer) ?? fullBucket(QUESTIONS, now), QUESTIONS, now);
+    if (bucket === undefined) this.#with.fault(peer, 'flood', 'too many questions');
+    else this.#rates.set(peer, bucket);
+    return bucket !== undefined;
+  }
+
+  /** `holder`: the peer, or the address that it shares with others. */
+  async answer(peer: PeerName, holder: string, protocol: Protocol, stream: Stream): Promise<void> {
+    const { questionBytes, millis } = PROTOCOLS[protocol];
+    let held = 0;
+    let signal: AbortSignal | undefined;
+    try {
+      await answerStream(stream, { bytes: questionBytes, millis }, async (question, until) => {
+        if (!this.#mayAsk(peer)) return undefined;
+        if (!this.#hasRoom(holder)) return BUSY;
+        const given = await this.#with.serve(peer, protocol, question);
+        held = given?.length ?? 0;
+        this.#hold(holder, held);
+        signal = until;
+        return given;
+      });
+    } catch (error) {
+      // Peers go while they ask; a question that is too long is none, and an answer that was asked for is to be read.
+      if (/Length/.test((error as Error).name)) this.#with.fault(peer, 'malformed', 'a question that is too long');
+      else if (held > 0 && signal?.aborted === true) this.#with.fault(peer, 'unread', 'it does not read the answer');
+    } finally {
+      this.#hold(holder, -held);
+    }
+  }
+}

@@ -1,0 +1,148 @@
+/**
+ * Announcements and who made them. The library shows a message once, and to whoever comes second it says that the message is known: the first announcer alone would decide whether what it announced ever arrives. So everybody who
+ * announces a message is remembered while it is not settled; where one does not deliver, or takes its time, the next is asked. A message that nobody delivered stays open for a while for later announcers.
+ */
+import { BoundedMap } from '../../../runtime/bounded-map.ts';
+import { type Bucket, type BucketRate, fullBucket, take } from '../../../runtime/token-bucket.ts';
+import type { Finding, PeerName, Topic, Verdict } from './host-types.ts';
+
+/** Gossip of one peer that is looked at. */
+const GOSSIP: BucketRate = { perSecond: 200, burst: 1_000 };
+/** After so long the next announcer is asked too. */
+export const HASTE_MILLIS = 1_500;
+/** How long a message waits for somebody who delivers. */
+const OPEN_MILLIS = 30_000;
+const MAX_ANNOUNCERS = 8;
+/** Bytes of messages that a peer was the first to announce and that are not settled. */
+const OPEN_BYTES = 1_024 * 1_024;
+/** Messages that nobody delivered, for announcers that come later still. */
+const MAX_LAPSED = 10_000;
+
+export type GossipDeskDependencies = {
+  judge(peer: PeerName, topic: Topic, data: Uint8Array): Promise<Finding>;
+  flood(peer: PeerName): void;
+  steady(): number;
+};
+
+type Open = {
+  readonly topic: Topic;
+  readonly data: Uint8Array;
+  readonly announcers: PeerName[];
+  /** So many of the announcers were asked. */
+  tried: number;
+  asking: number;
+  readonly settle: (verdict: Verdict) => void;
+  readonly timers: Set<NodeJS.Timeout>;
+};
+
+export class GossipDesk {
+  readonly #with: GossipDeskDependencies;
+  readonly #open = new Map<string, Open>();
+  readonly #lapsed = new BoundedMap<string, Topic>(MAX_LAPSED);
+  readonly #rates = new Map<PeerName, Bucket>();
+  readonly #bytes = new Map<PeerName, number>();
+
+  constructor(dependencies: GossipDeskDependencies) {
+    this.#with = dependencies;
+  }
+
+  get open(): number {
+    return this.#open.size;
+  }
+
+  left(peer: PeerName): void {
+    this.#rates.delete(peer);
+  }
+
+  close(): void {
+    for (const { settle } of [...this.#open.values()]) settle('ignore');
+  }
+
+  #mayCome(peer: PeerName): boolean {
+    const now = this.#with.steady();
+    const bucket = take(this.#rates.get(peer) ?? fullBucket(GOSSIP, now), GOSSIP, now);
+    if (bucket !== undefined) this.#rates.set(peer, bucket);
+    else this.#with.flood(peer);
+    return bucket !== undefined;
+  }
+
+  /** The first time that a message comes. */
+  judge(peer: PeerName, topic: Topic, key: string, data: Uint8Array): Promise<Verdict> {
+    const held = this.#bytes.get(peer) ?? 0;
+    if (!this.#mayCome(peer) || held + data.length > OPEN_BYTES) {
+      this.#lapsed.set(key, topic);
+      return Promise.resolve('ignore');
+    }
+    this.#bytes.set(peer, held + data.length);
+    return new Promise((resolve) => {
+      const open: Open = {
+        topic,
+        data,
+        announcers: [peer],
+        tried: 0,
+        asking: 0,
+        timers: new Set(),
+        settle: (verdict) => {
+          if (!this.#open.delete(key)) return;
+          for (const timer of open.timers) clearTimeout(timer);
+          const left = (this.#bytes.get(peer) ?? 0) - data.length;
+          if (left > 0) this.#bytes.set(peer, left);
+          else this.#bytes.delete(peer);
+          resolve(verdict);
+        },
+      };
+      this.#open.set(key, open);
+      this.#later(open, OPEN_MILLIS, () => {
+        this.#lapsed.set(key, topic);
+        open.settle('ignore');
+      });
+      this.#next(open);
+    });
+  }
+
+  /** It was announced by another peer too. `data` where the message itself came, and not its name alone. */
+  announced(peer: PeerName, key: string, data?: Uint8Array): void {
+    const open = this.#open.get(key);
+    if (open !== undefined) {
+      if (open.announcers.length >= MAX_ANNOUNCERS || open.announcers.includes(peer)) return;
+      open.announcers.push(peer);
+      if (open.asking === 0) this.#next(open);
+      return;
+    }
+    const topic = this.#lapsed.get(key);
+    if (topic === undefined || data === undefined || !this.#mayCome(peer)) return;
+    // The library does not relay it any more; whoever connects or asks what waits gets it.
+    this.#lapsed.delete(key);
+    this.#with.judge(peer, topic, data).then(
+      (finding) => finding === 'undelivered' && this.#lapsed.set(key, topic),
+      () => undefined,
+    );
+  }
+
+  #later(open: Open, millis: number, run: () => void): void {
+    const timer = setTimeout(() => {
+      open.timers.delete(timer);
+      run();
+    }, millis);
+    timer.unref();
+    open.timers.add(timer);
+  }
+
+  #next(open: Open): void {
+    const peer = open.announcers[open.tried];
+    if (peer === undefined) return;
+    open.tried++;
+    open.asking++;
+    this.#later(open, HASTE_MILLIS, () => this.#next(open));
+    this.#with.judge(peer, open.topic, open.data).then(
+      (finding) => this.#found(open, finding),
+      () => this.#found(open, 'undelivered'),
+    );
+  }
+
+  #found(open: Open, finding: Finding): void {
+    open.asking--;
+    if (finding === 'undelivered') this.#next(open);
+    else open.settle(finding);
+  }
+}

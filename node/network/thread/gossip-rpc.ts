@@ -1,0 +1,67 @@
+/**
+ * What the library's gossip tells nobody: every message that a peer sends or says it has, also one that is known already. And a limit that the library lacks: the messages that a peer asks for come in one frame, which must not become
+ * longer than frames may be.
+ */
+import { createHash } from 'node:crypto';
+import type { GossipSub } from '@libp2p/gossipsub';
+import type { PeerId } from '@libp2p/interface';
+
+/** The largest message is a block with 3,500 short identifiers. */
+export const GOSSIP_FRAME_BYTES = 1_024 * 1_024;
+/** Messages that one peer gets at once when it asks for them: 32 of the largest fit into a frame. The others are offered again a second later. */
+const MAX_GIVEN = 32;
+
+export const messageId = (topic: string, data: Uint8Array): Uint8Array =>
+  createHash('sha256').update(topic).update(data).digest().subarray(0, 20);
+
+export const keyOf = (id: Uint8Array): string => Buffer.from(id).toString('latin1');
+
+type Listed = { messageIDs?: Uint8Array[] };
+type Rpc = {
+  readonly messages?: readonly { readonly topic?: string; readonly data?: Uint8Array }[];
+  readonly control?: { readonly ihave?: Listed[]; readonly iwant?: Listed[] };
+};
+/** The library's class as far as it is used here; it shows less of itself in its interface. */
+export type GossipInside = {
+  handleReceivedRpc(from: PeerId, rpc: Rpc): Promise<void>;
+  readonly streamsInbound: ReadonlyMap<string, unknown>;
+  readonly streamsOutbound: ReadonlyMap<string, unknown>;
+};
+
+export const insideOf = (gossip: GossipSub): GossipInside => gossip as unknown as GossipInside;
+
+export type GossipHearer = (peer: PeerId, id: Uint8Array, data: Uint8Array | undefined) => void;
+
+/** No peer gets more at once than it can read. */
+export function limitGiven(gossip: GossipSub): void {
+  before(gossip, (_, rpc) => shorten(rpc.control?.iwant));
+}
+
+/** Tells `heard` of everything before the library looks at it. */
+export function overhear(gossip: GossipSub, heard: GossipHearer): void {
+  before(gossip, (from, rpc) => {
+    for (const { topic, data } of rpc.messages ?? [])
+      if (topic !== undefined && data !== undefined) heard(from, messageId(topic, data), data);
+    for (const { messageIDs } of rpc.control?.ihave ?? [])
+      for (const id of messageIDs ?? []) heard(from, id, undefined);
+  });
+}
+
+function before(gossip: GossipSub, look: (from: PeerId, rpc: Rpc) => void): void {
+  const inside = insideOf(gossip);
+  const handle = inside.handleReceivedRpc.bind(gossip);
+  inside.handleReceivedRpc = async (from, rpc) => {
+    look(from, rpc);
+    await handle(from, rpc);
+  };
+}
+
+/** All lists together. */
+function shorten(lists: Listed[] | undefined): void {
+  let room = MAX_GIVEN;
+  for (const list of lists ?? []) {
+    const ids = (list.messageIDs ?? []).slice(0, room);
+    room -= ids.length;
+    list.messageIDs = ids;
+  }
+}

@@ -1,0 +1,181 @@
+/**
+ * Transactions that peers announced and this node lacks. Everybody who announced one is remembered; it is asked of one of them, together with what else is wanted of that peer, and of the next where it does not come, or not soon. What
+ * nobody has is forgotten.
+ */
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import { MAX_TRANSACTION_BYTES, transactionIdOfWire } from '../../protocol/transaction.ts';
+import { nameOf } from '../ledger/registration.ts';
+import { decodeWires, encodeRelayQuestion, MAX_TRANSACTIONS } from './relay-messages.ts';
+import { ANSWER_BYTES } from './sync-messages.ts';
+import type { PeerName } from './thread/host-types.ts';
+
+/** Questions to one peer at once: while one answer is on its way the next one is made. */
+const PER_PEER = 2;
+/** What is wanted of one peer. */
+const MAX_WANTED = 4_096;
+const MAX_SOURCES = 8;
+/** A transaction for which an answer had no room is asked again so often. */
+const TRIES = 8;
+const HASTE_MILLIS = 1_500;
+
+/** What became of it: taken into the mempool, known or refused there, refused as no honest peer sends it, or brought by nobody. */
+export type Came = 'taken' | 'refused' | 'bad' | 'nobody';
+
+export type TransactionWantsDependencies = {
+  ask(peer: PeerName, question: Uint8Array): Promise<Uint8Array>;
+  take(peer: PeerName, wire: Bytes): Promise<Exclude<Came, 'nobody'>>;
+  /** The peer announced so many and did not bring them. */
+  missed(peer: PeerName, count: number): void;
+  failed(peer: PeerName, error: unknown): void;
+};
+
+type Wanted = {
+  readonly id: Bytes;
+  /** Those that announced it and were not asked yet. */
+  readonly sources: PeerName[];
+  readonly known: Set<PeerName>;
+  /** Places in queues, and questions that are not answered. */
+  pending: number;
+  tries: number;
+  /** Whoever was asked takes its time: the next announcer is asked as soon as it is known. */
+  isLate: boolean;
+  isBad: boolean;
+  came: Came | undefined;
+  readonly over: PromiseWithResolvers<Came>;
+};
+
+type Line = { readonly queue: Wanted[]; asking: number };
+
+export class TransactionWants {
+  readonly #with: TransactionWantsDependencies;
+  readonly #wanted = new Map<string, Wanted>();
+  readonly #lines = new Map<PeerName, Line>();
+  #closed = false;
+
+  constructor(dependencies: TransactionWantsDependencies) {
+    this.#with = dependencies;
+  }
+
+  has(id: Bytes): boolean {
+    return this.#wanted.has(nameOf(id));
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const wanted of [...this.#wanted.values()]) this.#end(wanted, 'nobody');
+  }
+
+  /** The peer says that it has these. Resolves when each came from somebody, or from nobody. Undefined where too much is wanted of the peer already. */
+  async want(peer: PeerName, ids: readonly Bytes[]): Promise<readonly Came[] | undefined> {
+    if (this.#closed || (this.#lines.get(peer)?.queue.length ?? 0) + ids.length > MAX_WANTED) return undefined;
+    const all = ids.map((id) => this.#note(peer, id));
+    this.#pump(peer);
+    const hurry = setInterval(() => {
+      for (const wanted of all) {
+        wanted.isLate = true;
+        this.#passOn(wanted);
+      }
+    }, HASTE_MILLIS);
+    hurry.unref();
+    const came = await Promise.all(all.map(({ over }) => over.promise));
+    clearInterval(hurry);
+    return came;
+  }
+
+  #line(peer: PeerName): Line {
+    const line = this.#lines.get(peer) ?? { queue: [], asking: 0 };
+    this.#lines.set(peer, line);
+    return line;
+  }
+
+  #note(peer: PeerName, id: Bytes): Wanted {
+    const name = nameOf(id);
+    const found = this.#wanted.get(name);
+    if (found !== undefined) {
+      if (!found.known.has(peer) && found.known.size < MAX_SOURCES) {
+        found.known.add(peer);
+        found.sources.push(peer);
+        if (found.isLate) this.#passOn(found);
+      }
+      return found;
+    }
+    const state = { pending: 0, tries: 0, isLate: false, isBad: false, came: undefined };
+    const wanted: Wanted = { id, sources: [], known: new Set([peer]), ...state, over: Promise.withResolvers() };
+    this.#wanted.set(name, wanted);
+    this.#queue(peer, wanted);
+    return wanted;
+  }
+
+  #queue(peer: PeerName, wanted: Wanted): void {
+    wanted.pending++;
+    this.#line(peer).queue.push(wanted);
+  }
+
+  #pump(peer: PeerName): void {
+    const line = this.#line(peer);
+    while (line.asking < PER_PEER && line.queue.length > 0) {
+      const asked = line.queue.splice(0, MAX_TRANSACTIONS).filter(({ came }) => came === undefined);
+      if (asked.length > 0) void this.#askFor(peer, line, asked);
+    }
+    if (line.asking === 0) this.#lines.delete(peer);
+  }
+
+  async #askFor(peer: PeerName, line: Line, asked: readonly Wanted[]): Promise<void> {
+    line.asking++;
+    let hasMore = false;
+    try {
+      const ids = asked.map(({ id }) => id);
+      const answer = await this.#with.ask(peer, encodeRelayQuestion({ type: 'transactions', ids }));
+      const wires = decodeWires(answer, asked.length);
+      const missing = wires.filter((wire) => wire === undefined).length;
+      // What had no room in the answer is asked for again.
+      hasMore = missing < asked.length && answer.length > ANSWER_BYTES - MAX_TRANSACTION_BYTES;
+      await this.#receive(peer, asked, wires);
+      if (missing > 0 && !hasMore) this.#with.missed(peer, missing);
+    } catch (error) {
+      this.#with.failed(peer, error);
+    } finally {
+      line.asking--;
+      for (const wanted of asked) {
+        wanted.pending--;
+        if (hasMore && wanted.came === undefined && !wanted.isBad && wanted.tries++ < TRIES) this.#queue(peer, wanted);
+        else this.#passOn(wanted);
+      }
+      this.#pump(peer);
+    }
+  }
+
+  async #receive(peer: PeerName, asked: readonly Wanted[], wires: readonly (Bytes | undefined)[]): Promise<void> {
+    for (const [i, wire] of wires.entries())
+      if (wire !== undefined && !equalBytes(transactionIdOfWire(wire), (asked[i] as Wanted).id))
+        throw new ProtocolError('not_canonical', 'another transaction');
+    await Promise.all(
+      wires.map(async (wire, i) => {
+        const wanted = asked[i] as Wanted;
+        if (wire === undefined || wanted.came !== undefined) return;
+        const came = await this.#with.take(peer, wire);
+        // The identifier says nothing about witnesses: another peer may have good ones.
+        if (came === 'bad') wanted.isBad = true;
+        else this.#end(wanted, came);
+      }),
+    );
+  }
+
+  /** To the next that announced it; nobody is left when all were asked. */
+  #passOn(wanted: Wanted): void {
+    if (wanted.came !== undefined) return;
+    const next = wanted.sources.shift();
+    if (next !== undefined) {
+      this.#queue(next, wanted);
+      this.#pump(next);
+    } else if (wanted.pending === 0) this.#end(wanted, wanted.isBad ? 'bad' : 'nobody');
+  }
+
+  #end(wanted: Wanted, came: Came): void {
+    if (wanted.came !== undefined) return;
+    wanted.came = came;
+    this.#wanted.delete(nameOf(wanted.id));
+    wanted.over.resolve(came);
+  }
+}

@@ -1,0 +1,69 @@
+/** The thread of the network ends, in whatever way: the node gets its peers back. */
+import type { Worker } from 'node:worker_threads';
+import { expect, test } from 'vitest';
+import { PeerNetwork } from '../../node/network/peer-network.ts';
+import { ReleaseWatch } from '../../node/network/release-watch.ts';
+import type { PeerInfo } from '../../node/network/thread/host-types.ts';
+import { hostSettings, RawPeer } from '../network/raw-peer.ts';
+import { quietLog } from '../quiet-log.ts';
+import { until } from '../until.ts';
+
+test('a thread that ends without an error is started again, also where the first attempts fail', {
+  timeout: 120_000,
+}, async () => {
+  const chainId = new Uint8Array(48).fill(9);
+  const workers: Worker[] = [];
+  const note = (worker: Worker) => workers.push(worker);
+  process.on('worker', note);
+  const source = await RawPeer.open(chainId, {}, { listen: ['/ip4/127.0.0.1/tcp/0'] });
+  const bootstrap = source.host.getMultiaddrs().map(String);
+  const joined: string[] = [];
+  const left: string[] = [];
+  let listen = ['/ip4/127.0.0.1/tcp/0'];
+  const network = new PeerNetwork(
+    () => hostSettings(chainId, { bootstrap, listen }),
+    {
+      joined: (peer) => void joined.push(peer),
+      left: (peer) => void left.push(peer),
+      serve: async () => undefined,
+      gossip: async () => 'ignore',
+      remember: () => undefined,
+    },
+    quietLog,
+  );
+  try {
+    await network.start();
+    await until(() => joined.length === 1);
+    // An address that this machine does not have.
+    listen = ['/ip4/192.0.2.1/tcp/1'];
+    await workers[0]?.terminate();
+    await until(() => workers.length >= 2);
+    expect(left).toEqual([source.name]);
+    listen = [];
+    await until(() => joined.length === 2);
+  } finally {
+    process.off('worker', note);
+    await network.close();
+    await source.close();
+  }
+});
+
+const info = (direction: PeerInfo['direction'], address: string, release = '9.0.0'): PeerInfo => ({
+  direction,
+  address: `/ip4/${address}/tcp/1`,
+  release,
+  height: 0,
+});
+
+test('one stranger’s release announces no update', () => {
+  const watch = new ReleaseWatch('0.1.0');
+  for (let i = 0; i < 8; i++) watch.joined(`stranger ${i}`, info('inbound', `66.6.6.${i}`));
+  watch.joined('old', info('outbound', '8.8.8.8', '0.1.0'));
+  expect(watch.isAnnounced()).toBe(false);
+  watch.joined('chosen', info('outbound', '8.8.4.4'));
+  expect(watch.isAnnounced()).toBe(true);
+  watch.left('chosen');
+  expect(watch.isAnnounced()).toBe(false);
+  for (const address of ['1.1.1.1', '2.2.2.2']) watch.joined(address, info('inbound', address));
+  expect(watch.isAnnounced()).toBe(true);
+});
