@@ -168,6 +168,8 @@ export type PeerSync = {
   readonly peers: number;
   /** A peer runs a newer release. */
   readonly updateAnnounced: boolean;
+  /** The chain goes on with cuts that this release does not know. */
+  readonly updateRequired: boolean;
 };
 
 /** A node that makes its own cuts is synced by definition; without peers their figures are absent, not zero. */

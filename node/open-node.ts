@@ -205,7 +205,8 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
     // What its neighbours do not keep any more a validator takes from peers, before it takes part.
     if (validators !== undefined) catchUp(view, takePart, fault);
   } else if (validators !== undefined) {
-    const figuresOfNobody = { bestPeerHeight: null, behindBy: 0, peers: 0, updateAnnounced: false };
+    const updates = { updateAnnounced: false, updateRequired: false };
+    const figuresOfNobody = { bestPeerHeight: null, behindBy: 0, peers: 0, ...updates };
     node.chain.followPeers(() => ({ ...figuresOfNobody, synced: isFresh(node.chain.head(), now(), cutMillis) }));
     await takePart();
   }

@@ -88,7 +88,7 @@ export const chainRoutes: Pick<
     uptime_millis: Math.max(0, context.now() - context.startedMillis),
     finalized_height: context.node.chain.head().height,
     indexed_height: context.index.height(),
-    update_required: false,
+    update_required: context.node.chain.sync().peers?.updateRequired ?? false,
     update_announced: context.node.chain.sync().peers?.updateAnnounced ?? false,
     validators: 'embedded',
   }),

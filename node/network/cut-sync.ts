@@ -4,6 +4,7 @@
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import type { Certificate } from '../../protocol/cut.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
 import type { ProposedCut } from '../../protocol/proposal.ts';
 import { epochOf } from '../../protocol/staking/limits.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -14,8 +15,16 @@ import { EpochProof } from './epoch-proof.ts';
 import { type Answered, askHurried } from './hurried-ask.ts';
 import { blame, type PeerAsking, PeerFault } from './peer-fault.ts';
 import { PeerHeights } from './peer-heights.ts';
-import { type CutsAnswer, decodeCutsAnswer, encodeSyncQuestion, MAX_CUTS, type SyncQuestion } from './sync-messages.ts';
+import {
+  type CutsAnswer,
+  decodeCutsAnswer,
+  decodeHeadersAnswer,
+  encodeSyncQuestion,
+  MAX_CUTS,
+  type SyncQuestion,
+} from './sync-messages.ts';
 import type { PeerName } from './thread/host-types.ts';
+import { unknownVersion } from './unknown-cut.ts';
 
 /** After everybody failed. */
 const PAUSE_MILLIS = 2_000;
@@ -32,6 +41,8 @@ export type CutSyncDependencies = {
   steady(): number;
   /** Without news for so long somebody is asked whether there are any. */
   readonly probeMillis: number;
+  /** The chain goes on with cuts of a version that this release does not know; nothing is followed any more. */
+  updateRequired(version: number): void;
 };
 
 export class CutSync {
@@ -144,8 +155,27 @@ export class CutSync {
       // Meanwhile another way may have led to some of these cuts.
       await this.#execute(answer, peer);
     } catch (error) {
+      if (error instanceof ProtocolError && error.code === 'unsupported_version' && (await this.#isUnknown(peer, from)))
+        return;
       this.#failed(peer, error);
     }
+  }
+
+  /** Whether the committee made a cut final that this release cannot read. */
+  async #isUnknown(peer: PeerName, from: number): Promise<boolean> {
+    const { ledger, network, updateRequired } = this.#with;
+    const [head, committee] = [ledger.head(), ledger.committee(from)];
+    const claim = this.heights.get(peer)?.claim ?? 0;
+    const epochEnd = (epochOf(from, ledger.intervalCuts) + 1) * ledger.intervalCuts - 1;
+    const to = Math.min(claim, from - (from % MAX_CUTS) + MAX_CUTS - 1, epochEnd);
+    if (to < from || committee === undefined || head.height !== from - 1) return false;
+    const question = encodeSyncQuestion({ type: 'headers', to, count: to - from + 1 });
+    const answer = await network.ask(peer, 'sync', question).then(decodeHeadersAnswer, () => undefined);
+    const version = answer && (await unknownVersion(answer, head, ledger.chainId, committee.members));
+    if (version === undefined) return false;
+    this.#closed = true;
+    updateRequired(version);
+    return true;
   }
 
   /** The peer has nothing newer: that it is as far as this node it shows by the newest cut, which it cannot name otherwise. */

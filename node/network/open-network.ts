@@ -86,6 +86,7 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
   const file = join(networkDirectory(dataDir), 'peers.json');
   let remembered = readRemembered(file, log);
   const releases = new ReleaseWatch(release);
+  let updateRequired = false;
   const { follows, ...settings } = plan;
   const network: PeerNetwork = new PeerNetwork(
     () => ({
@@ -134,6 +135,17 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
         log,
         steady: steadyMillis,
         probeMillis: Math.max(LEAST_PROBE_MILLIS, PROBE_CUTS * cutMillis),
+        updateRequired: (version) => {
+          updateRequired = true;
+          log.error(
+            'update_required: the network makes cuts that this release does not know; the node follows no more',
+            {
+              version,
+              own: release,
+              height: chain.head().height,
+            },
+          );
+        },
       })
     : undefined;
   const heights = sync?.heights ?? new PeerHeights();
@@ -188,8 +200,8 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
   chain.followPeers(() => {
     const figures = heights.figures(chain.head().height);
     const isNew = isFresh(chain.head(), now(), cutMillis);
-    const synced = node.makesCuts || (isNew && (figures.synced || !isFollowing));
-    return { ...figures, synced, updateAnnounced: releases.isAnnounced() };
+    const synced = node.makesCuts || (isNew && !updateRequired && (figures.synced || !isFollowing));
+    return { ...figures, synced, updateAnnounced: releases.isAnnounced(), updateRequired };
   });
   const closing = new AbortController();
   sync?.start();

@@ -122,7 +122,7 @@ export class PeerHeights {
   }
 
   /** `head`: of this node. One that nobody proved anything to is not synced: it cannot know. */
-  figures(head: number): Omit<PeerSync, 'updateAnnounced'> {
+  figures(head: number): Omit<PeerSync, 'updateAnnounced' | 'updateRequired'> {
     const all = [...this.#peers.values()];
     const proven = Math.max(-1, ...all.map((peer) => peer.proven));
     // Whoever delivers is believed about how much there is to come, until it is asked for that and does not have it.

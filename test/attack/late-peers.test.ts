@@ -47,7 +47,14 @@ function syncAt(answers: Readonly<Record<string, (from: number) => Promise<Uint8
     },
     fault: (peer: string, fault: string) => faults.push(`${peer} ${fault}`),
   };
-  const dependencies = { ledger, network, log: quietLog, steady: () => performance.now(), probeMillis: 20 };
+  const dependencies = {
+    ledger,
+    network,
+    log: quietLog,
+    steady: () => performance.now(),
+    probeMillis: 20,
+    updateRequired: () => undefined,
+  };
   return { sync: new CutSync(dependencies as unknown as CutSyncDependencies), faults };
 }
 

@@ -4,24 +4,24 @@ import { expect, test } from 'vitest';
 import { PeerNetwork } from '../../node/network/peer-network.ts';
 import { ReleaseWatch } from '../../node/network/release-watch.ts';
 import type { PeerInfo } from '../../node/network/thread/host-types.ts';
-import { hostSettings, RawPeer } from '../network/raw-peer.ts';
+import { hostSettings } from '../network/raw-peer.ts';
+import { RelayHost } from '../network/relay-host.ts';
 import { quietLog } from '../quiet-log.ts';
 import { until } from '../until.ts';
 
 test('a thread that ends without an error is started again, also where the first attempts fail', {
   timeout: 120_000,
 }, async () => {
-  const chainId = new Uint8Array(48).fill(9);
   const workers: Worker[] = [];
   const note = (worker: Worker) => workers.push(worker);
   process.on('worker', note);
-  const source = await RawPeer.open(chainId, {}, { listen: ['/ip4/127.0.0.1/tcp/0'] });
-  const bootstrap = source.host.getMultiaddrs().map(String);
+  const source = new RelayHost();
+  await source.start();
   const joined: string[] = [];
   const left: string[] = [];
   let listen = ['/ip4/127.0.0.1/tcp/0'];
   const network = new PeerNetwork(
-    () => hostSettings(chainId, { bootstrap, listen }),
+    () => hostSettings(source.chainId, { bootstrap: [source.address], listen }),
     {
       joined: (peer) => void joined.push(peer),
       left: (peer) => void left.push(peer),
@@ -38,7 +38,7 @@ test('a thread that ends without an error is started again, also where the first
     listen = ['/ip4/192.0.2.1/tcp/1'];
     await workers[0]?.terminate();
     await until(() => workers.length >= 2);
-    expect(left).toEqual([source.name]);
+    expect(left).toEqual(joined);
     listen = [];
     await until(() => joined.length === 2);
   } finally {

@@ -1,10 +1,12 @@
 /** Nodes that follow others over real sockets, each network in its own thread. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { certifyWith } from '../../node/certificate.ts';
 import { developmentKey } from '../../node/development.ts';
-import type { UnspentOutput } from '../../node/full-node.ts';
+import type { CutRecord, UnspentOutput } from '../../node/full-node.ts';
+import { cutId } from '../../protocol/cut.ts';
 import { genesisOutpoint } from '../../protocol/genesis.ts';
 import type { Output } from '../../protocol/transaction.ts';
-import { payment } from '../node/bed.ts';
+import { developmentKeys, payment } from '../node/bed.ts';
 import { headOf, lying, NetBed, type NetNode, until } from './peers.ts';
 
 const INTERVAL = 36;
@@ -164,4 +166,34 @@ test('a node whose newest cut is old is not synced, whatever its peers prove', {
   expect([fresh, source].map(isSynced)).toEqual([false, false]);
   await bed.seal(source, 1);
   await until(() => isSynced(fresh) && isSynced(source));
+});
+
+test('a final cut of an unknown version stops the node and says that an update is required; a false one is malformed', {
+  timeout: 60_000,
+}, async () => {
+  const source = await bed.start('source', {});
+  await bed.seal(source, 6);
+  const { chain, ledger } = source.node;
+  const real = chain.cut(6) as CutRecord;
+  const headerBytes = Uint8Array.from(real.headerBytes).fill(2, 0, 1);
+  const unknown = { ...real, headerBytes, cutId: cutId(headerBytes) };
+  const members = ledger.committee(6)?.members ?? [];
+  const { cutId: id } = unknown;
+  const certify = certifyWith(developmentKeys(2));
+  const certificate = await certify({ chainId: chain.chainId, height: 6, cutId: id, committee: members });
+  const cut = (of: number) => (of === 6 ? unknown : chain.cut(of));
+  // Without a certificate of that cut nobody is believed.
+  const liar = await bed.start('liar', {}, () => ({ node: lying(source.node, { cut }) }));
+  const misled = await bed.start('misled', { bootstrap: [at(liar)], follows: true });
+  await until(
+    () => misled.view.figures().peers.some(({ lostScore }) => lostScore > 0) || misled.view.figures().barred > 0,
+  );
+  expect(misled.node.chain.sync().peers?.updateRequired).toBe(false);
+  const newer = await bed.start('newer', {}, () => ({
+    node: lying(source.node, { cut, certificate: (of) => (of === 6 ? certificate : chain.certificate(of)) }),
+  }));
+  const old = await bed.start('old', { bootstrap: [at(newer)], follows: true });
+  await until(() => old.node.chain.sync().peers?.updateRequired === true);
+  expect(old.node.chain.sync()).toMatchObject({ synced: false, height: 0 });
+  expect(old.view.figures().barred).toBe(0);
 });
