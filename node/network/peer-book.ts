@@ -27,6 +27,9 @@ export type KnownAddress = {
   readonly notBefore: number;
   /** When this node last reached a peer there that said a proper hello; 0 for never. By the wall clock, to sort what a file keeps. */
   readonly lastGood: number;
+  /** Who shares limits with it; empty for a name. */
+  readonly host: string;
+  readonly subnet: string;
 };
 
 export class PeerBook {
@@ -73,22 +76,20 @@ export class PeerBook {
 
   #hasRoom(ip: string): boolean {
     if (this.#isNear(ip)) return true;
-    const others = [...this.#told.keys()].flatMap((address) => ipOf(address) ?? []);
-    const sameSubnet = others.filter((other) => subnetOf(other) === subnetOf(ip));
-    const sameHost = sameSubnet.filter((other) => clientKey(other) === clientKey(ip));
-    return sameSubnet.length < TOLD_PER_SUBNET && sameHost.length < TOLD_PER_HOST;
+    const [host, subnet] = [clientKey(ip), subnetOf(ip)];
+    const sameSubnet = [...this.#told.values()].filter((other) => other.subnet === subnet);
+    return (
+      sameSubnet.length < TOLD_PER_SUBNET && sameSubnet.filter((other) => other.host === host).length < TOLD_PER_HOST
+    );
   }
 
   /** Whom to dial now: the operator's first, then where a peer was reached, the latest first, then what was told. `connected` are IP addresses in use. */
   next(nowMillis: number, isTaken: (address: string) => boolean, connected: readonly string[]): string | undefined {
     const subnets = connected.filter((ip) => !this.#isNear(ip)).map(subnetOf);
-    const may = ({ address, notBefore }: KnownAddress) => {
-      const ip = ipOf(address);
-      const isCrowded =
-        ip !== undefined &&
-        !this.#isNear(ip) &&
-        subnets.filter((subnet) => subnet === subnetOf(ip)).length >= DIALLED_PER_SUBNET;
-      return notBefore <= nowMillis && !isTaken(address) && !isCrowded;
+    const may = ({ address, notBefore, host, subnet }: KnownAddress) => {
+      if (notBefore > nowMillis || isTaken(address)) return false;
+      const isCounted = host !== '' && !this.#isNear(host);
+      return !isCounted || subnets.filter((other) => other === subnet).length < DIALLED_PER_SUBNET;
     };
     const named = [...this.#bootstrap.values()].find(may);
     if (named !== undefined) return named.address;
@@ -131,10 +132,10 @@ export class PeerBook {
   given(limit: number): string[] {
     const counts = new Map<string, number>();
     const given = this.good(MAX_GOOD).filter(({ address }) => {
-      const ip = ipOf(address) as string;
-      const count = counts.get(subnetOf(ip)) ?? 0;
-      counts.set(subnetOf(ip), count + 1);
-      return this.#isNear(ip) || count < GIVEN_PER_SUBNET;
+      const { host, subnet } = this.#good.get(address) as KnownAddress;
+      const count = counts.get(subnet) ?? 0;
+      counts.set(subnet, count + 1);
+      return this.#isNear(host) || count < GIVEN_PER_SUBNET;
     });
     return given.slice(0, limit).map(({ address }) => address);
   }
@@ -146,10 +147,8 @@ const oldestOf = (table: ReadonlyMap<string, KnownAddress>): string =>
 const anyOf = (table: ReadonlyMap<string, KnownAddress>): string =>
   [...table.keys()][Math.floor(Math.random() * table.size)] as string;
 
-const fresh = (address: string, isBootstrap: boolean): KnownAddress => ({
-  address,
-  isBootstrap,
-  failures: 0,
-  notBefore: 0,
-  lastGood: 0,
-});
+function fresh(address: string, isBootstrap: boolean): KnownAddress {
+  const ip = ipOf(address);
+  const shared = ip === undefined ? { host: '', subnet: '' } : { host: clientKey(ip), subnet: subnetOf(ip) };
+  return { address, isBootstrap, failures: 0, notBefore: 0, lastGood: 0, ...shared };
+}

@@ -1,5 +1,6 @@
 /** Peers that spoil gossip for others: by announcing first what they do not deliver, by answers that are too long to be read, by answering late. */
 import { createHash, randomBytes } from 'node:crypto';
+import { multiaddr } from '@multiformats/multiaddr';
 import { afterEach, expect, test } from 'vitest';
 import { encodeIds, encodeWires } from '../../node/network/relay-messages.ts';
 import { insideOf } from '../../node/network/thread/gossip-rpc.ts';
@@ -75,6 +76,21 @@ test('whoever announces first and does not deliver keeps nothing from a node: th
   await source.publish('transactions', announcing(2, 1));
   await until(() => node.pool.size === 3, { millis: 20_000 });
   expect(node.blamed).toEqual([]);
+});
+
+test('nor does whoever announces before it has said hello', { timeout: 60_000 }, async () => {
+  const node = await victim();
+  const source = await honest(node);
+  await meshed(node, source);
+  const stranger = await RawPeer.open(node.chainId);
+  open.push(stranger);
+  await stranger.host.dial(multiaddr(node.address));
+  const known = () => stranger.host.services.gossip.getSubscribers(topicName(node.chainId, 'transactions')).length > 0;
+  await until(known);
+  await stranger.publish('transactions', announcing(0));
+  await pause(200);
+  await source.publish('transactions', announcing(0));
+  await until(() => node.pool.size === 1, { millis: 20_000 });
 });
 
 test('an announcer that does not answer delays by a moment, not by its whole time', { timeout: 60_000 }, async () => {

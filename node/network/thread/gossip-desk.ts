@@ -18,6 +18,9 @@ const OPEN_BYTES = 1_024 * 1_024;
 /** Messages that nobody delivered, for announcers that come later still. */
 const MAX_LAPSED = 10_000;
 
+/** All that have not said hello share one place. */
+const NOBODY = '';
+
 export type GossipDeskDependencies = {
   judge(peer: PeerName, topic: Topic, data: Uint8Array): Promise<Finding>;
   flood(peer: PeerName): void;
@@ -62,12 +65,13 @@ export class GossipDesk {
     const now = this.#with.steady();
     const bucket = take(this.#rates.get(peer) ?? fullBucket(GOSSIP, now), GOSSIP, now);
     if (bucket !== undefined) this.#rates.set(peer, bucket);
-    else this.#with.flood(peer);
+    else if (peer !== NOBODY) this.#with.flood(peer);
     return bucket !== undefined;
   }
 
-  /** The first time that a message comes. */
-  judge(peer: PeerName, topic: Topic, key: string, data: Uint8Array): Promise<Verdict> {
+  /** The first time that a message comes. `from`: undefined for one that has not said hello, of whom nothing is asked; what it brings waits for others. */
+  judge(from: PeerName | undefined, topic: Topic, key: string, data: Uint8Array): Promise<Verdict> {
+    const peer = from ?? NOBODY;
     const held = this.#bytes.get(peer) ?? 0;
     if (!this.#mayCome(peer) || held + data.length > OPEN_BYTES) {
       this.#lapsed.set(key, topic);
@@ -78,7 +82,7 @@ export class GossipDesk {
       const open: Open = {
         topic,
         data,
-        announcers: [peer],
+        announcers: from === undefined ? [] : [from],
         tried: 0,
         asking: 0,
         timers: new Set(),

@@ -303,8 +303,7 @@ export class PeerHost implements HostSide {
     for (const topic of TOPICS) {
       const name = this.#topicName(topic);
       gossip.topicValidators.set(name, async (id, { data }) => {
-        const peer = id.toString();
-        if (!this.#ready.has(peer)) return VERDICTS.ignore;
+        const peer = this.#ready.has(id.toString()) ? id.toString() : undefined;
         return VERDICTS[await this.#gossip.judge(peer, topic, keyOf(messageId(name, data)), data)];
       });
       gossip.subscribe(name);
