@@ -24,8 +24,7 @@ import { answerRelay } from './relay-server.ts';
 import { ReleaseWatch } from './release-watch.ts';
 import { ServingBudget } from './serving-budget.ts';
 import { decodeSyncQuestion } from './sync-messages.ts';
-import { BUSY } from './thread/answer-desk.ts';
-import type { Finding, HostFigures, PeerName, Protocol, Topic } from './thread/host-types.ts';
+import { BUSY, type Finding, type HostFigures, type PeerName, type Protocol, type Topic } from './thread/host-types.ts';
 import { TransactionRelay } from './transaction-relay.ts';
 import { WaitingPull } from './waiting-pull.ts';
 

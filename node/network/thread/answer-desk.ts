@@ -6,14 +6,13 @@ import type { Stream } from '@libp2p/interface';
 import { type Bucket, type BucketRate, fullBucket, take } from '../../../runtime/token-bucket.ts';
 import type { Fault } from '../peer-score.ts';
 import { answerStream } from './asking.ts';
-import { type PeerName, PROTOCOLS, type Protocol } from './host-types.ts';
+import { BUSY, type PeerName, PROTOCOLS, type Protocol } from './host-types.ts';
 
 /** Questions of one peer; what comes beyond it gets no answer and costs score. */
 const QUESTIONS: BucketRate = { perSecond: 50, burst: 400 };
 const MEBIBYTE = 1_024 * 1_024;
 /** Answers that wait to be read. `most`: for those that hold nothing yet. */
 const HELD_BYTES = { one: 8 * MEBIBYTE, all: 64 * MEBIBYTE, most: 128 * MEBIBYTE };
-export const BUSY = new Uint8Array(0);
 
 export type AnswerDeskDependencies = {
   serve(peer: PeerName, protocol: Protocol, question: Uint8Array): Promise<Uint8Array | undefined>;

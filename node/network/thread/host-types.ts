@@ -28,6 +28,9 @@ export const PROTOCOLS = {
 } as const;
 export type Protocol = keyof typeof PROTOCOLS;
 
+/** The answer of a node that has no time for the question now. */
+export const BUSY = new Uint8Array(0);
+
 export const TOPICS = ['cuts', 'blocks', 'transactions'] as const;
 export type Topic = (typeof TOPICS)[number];
 
