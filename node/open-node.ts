@@ -89,6 +89,9 @@ export type OpenNodeDependencies = {
 /** Cut 0 follows from the genesis document: where the keys are elsewhere nobody signs it. */
 const UNSIGNED: Certificate = { round: 0, signatures: [] };
 
+/** So long the rest of the node waits for a validator that catches up. */
+const CATCH_UP_MILLIS = 5_000;
+
 export const storeDirectory = (dataDir: string): string => join(dataDir, 'store');
 
 /** The keys that live in every node: those that everybody knows. */
@@ -120,15 +123,23 @@ function accuse(node: FullNode, log: Logger, fees: HeartbeatFees): EvidenceDesk 
   return desk;
 }
 
-function catchUp(view: PeerView, takePart: () => Promise<void>, fault: OpenNodeDependencies['fault']): void {
-  let isClosing = false;
-  view
-    .caughtUp()
-    .catch(() => {
-      isClosing = true;
-    })
-    .then(() => (isClosing ? undefined : takePart()))
-    .catch((error) => fault(`consensus cannot start: ${(error as Error).message}`));
+/** What its neighbours do not keep any more a validator takes from peers, before it takes part. Resolves when it does, and at the latest after a moment: a chain may take hours to be read. */
+async function catchUp(
+  view: PeerView,
+  takePart: () => Promise<void>,
+  fault: OpenNodeDependencies['fault'],
+): Promise<void> {
+  let isStarting = true;
+  const taking = view.caughtUp().then(
+    () => takePart(),
+    // The node is closed.
+    () => undefined,
+  );
+  taking.catch((error: Error) => {
+    if (!isStarting) fault(`consensus cannot start: ${error.message}`);
+  });
+  await Promise.race([taking, new Promise<void>((resolve) => setTimeout(resolve, CATCH_UP_MILLIS).unref())]);
+  isStarting = false;
 }
 
 export async function openNode(given: NodeSettings, dependencies: OpenNodeDependencies): Promise<FullNode> {
@@ -202,8 +213,7 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
     started('peers', () => view.close());
     figures?.peers(view);
     dependencies.onPeers?.(view);
-    // What its neighbours do not keep any more a validator takes from peers, before it takes part.
-    if (validators !== undefined) catchUp(view, takePart, fault);
+    if (validators !== undefined) await catchUp(view, takePart, fault);
   } else if (validators !== undefined) {
     const updates = { updateAnnounced: false, updateRequired: false };
     const figuresOfNobody = { bestPeerHeight: null, behindBy: 0, peers: 0, ...updates };

@@ -2,6 +2,7 @@
  * Addresses of peers: those that the operator named, those where this node reached a peer itself, and what peers tell. What is told never takes the place of what was found good, and one host or network has few places whoever tells of it.
  * Pure but for what calls it: whom to dial next, how long to leave an address alone after it failed, and which addresses are worth keeping.
  */
+import { randomInt } from 'node:crypto';
 import { clientKey } from '../../runtime/client-address.ts';
 import { subnetOf } from './inbound-limits.ts';
 import { addressOf, ipOf, placeOf } from './peer-address.ts';
@@ -144,8 +145,7 @@ export class PeerBook {
 const oldestOf = (table: ReadonlyMap<string, KnownAddress>): string =>
   [...table.values()].reduce((a, b) => (b.lastGood < a.lastGood ? b : a)).address;
 
-const anyOf = (table: ReadonlyMap<string, KnownAddress>): string =>
-  [...table.keys()][Math.floor(Math.random() * table.size)] as string;
+const anyOf = (table: ReadonlyMap<string, KnownAddress>): string => [...table.keys()][randomInt(table.size)] as string;
 
 function fresh(address: string, isBootstrap: boolean): KnownAddress {
   const ip = ipOf(address);
