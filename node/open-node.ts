@@ -89,6 +89,8 @@ export type OpenNodeDependencies = {
 /** Cut 0 follows from the genesis document: where the keys are elsewhere nobody signs it. */
 const UNSIGNED: Certificate = { round: 0, signatures: [] };
 
+/** Half of what neighbours keep. A validator whose newest cut is older takes what it lacks from peers before it takes part. */
+const AWAY_CUTS = 720;
 /** So long the rest of the node waits for a validator that catches up. */
 const CATCH_UP_MILLIS = 5_000;
 
@@ -204,21 +206,24 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
     if (validators !== undefined)
       await openConsensus({ dataDir, cutMillis, key, ...validators }, { node, log, now, started, figures, onEvidence });
   };
+  const isAway = now() - node.chain.head().timestampMillis > AWAY_CUTS * cutMillis;
+  const catchesUp = validators !== undefined && peers !== undefined && isAway;
+  if (!catchesUp) await takePart();
   if (peers !== undefined) {
     const release = settings.release ?? '';
+    const follows = validators === undefined ? !node.makesCuts : catchesUp && 'until caught up';
     const view = await openNetwork(
-      { ...peers, follows: validators === undefined ? !node.makesCuts : 'until caught up' },
+      { ...peers, follows },
       { node, dataDir, cutMillis, release, now, log: log.child('p2p') },
     );
     started('peers', () => view.close());
     figures?.peers(view);
     dependencies.onPeers?.(view);
-    if (validators !== undefined) await catchUp(view, takePart, fault);
+    if (catchesUp) await catchUp(view, takePart, fault);
   } else if (validators !== undefined) {
     const updates = { updateAnnounced: false, updateRequired: false };
     const figuresOfNobody = { bestPeerHeight: null, behindBy: 0, peers: 0, ...updates };
     node.chain.followPeers(() => ({ ...figuresOfNobody, synced: isFresh(node.chain.head(), now(), cutMillis) }));
-    await takePart();
   }
   return node;
 }
