@@ -1,5 +1,5 @@
 /**
- * A final cut of a version that this release does not know (`update_required`): its header is proven by a certificate as any other, and then this node cannot follow. Of every version the header is as long as this one's, and version, height and
+ * A final cut of a version that this release does not know (`update_required`): its header is proven by a certificate like every other, and then this node cannot follow. Of every version the header is as long as this one's, and version, height and
  * identifier of the cut before stand at the same places; nothing else of it is read.
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
