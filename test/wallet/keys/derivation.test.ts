@@ -145,6 +145,7 @@ test('address proofs: the vector, and every way to be refused', () => {
   const [{ keys }] = vectors.wallets as [Vectors['wallets'][number]];
   const other = (keys[0] as KeyVector).address;
   const burn = formatAddress(new Uint8Array(49).fill(2, 0, 1), 'development');
+  const multisig = formatAddress(new Uint8Array(49).fill(1, 0, 1), 'development');
   const cases: [string, Partial<AddressProofRequest>, Partial<typeof proof>, Partial<typeof edge>][] = [
     ['request_malformed', { challenge: 'zz' }, {}, {}],
     ['request_malformed', { purpose: 'two\nlines' }, {}, {}],
@@ -152,6 +153,7 @@ test('address proofs: the vector, and every way to be refused', () => {
     ['proof_malformed', {}, { signature: '00' }, {}],
     ['wrong_network', {}, {}, { network: 'development', nowMillis: 0 }],
     ['not_a_key_address', { address: burn }, {}, {}],
+    ['not_a_key_address', { address: multisig }, {}, {}],
     ['other_address', {}, { address: other }, {}],
     ['other_challenge', {}, { challenge: '00'.repeat(32) }, {}],
     ['expired', {}, {}, { nowMillis: request.expires_millis + 1 }],
