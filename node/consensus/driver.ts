@@ -76,10 +76,10 @@ export class ConsensusDriver {
   readonly #desk: CutDesk;
   readonly #blocks: BlockExchange;
   readonly #timers = new Set<NodeJS.Timeout>();
-  readonly #receivers = new Receivers();
+  readonly #receivers: Receivers;
   readonly #signing: SigningLog;
-  readonly #startedAt: number;
-  /** Who brought a proposal. */
+  /** Cuts of a later timestamp were made after this process began. */
+  readonly #newAfter: number;
   readonly #sources = new BoundedMap<CutName, Peer>(KEPT_SOURCES);
   #queue: Effect[] = [];
   #working: Promise<void> | undefined;
@@ -92,8 +92,9 @@ export class ConsensusDriver {
     this.#with = dependencies;
     this.#ledger = node.ledger;
     this.#cutMillis = cutMillis;
+    this.#receivers = new Receivers(transport);
     this.#signing = new SigningLog(dependencies.log);
-    this.#startedAt = dependencies.now();
+    this.#newAfter = dependencies.now() + 2 * cutMillis;
     this.#check = signatureCheck(this.#ledger.chainId);
     this.#desk = new CutDesk({
       ledger: this.#ledger,
@@ -155,7 +156,6 @@ export class ConsensusDriver {
       : new Committee(found.setId, found.members);
   }
 
-  /** This node's place in the committee; -1 when it has none. */
   #self(): number {
     const { signer } = this.#with;
     if (signer === undefined) return -1;
@@ -323,7 +323,7 @@ export class ConsensusDriver {
     const committee = this.#committeeFor(height);
     if (committee !== this.#committee) this.#receivers.forget();
     this.#committee = committee;
-    const isNew = this.#ledger.head().timestampMillis > this.#startedAt + 2 * this.#cutMillis;
+    const isNew = this.#ledger.head().timestampMillis > this.#newAfter;
     this.#feed({ type: 'height', height, committee, self: this.#self(), isNew });
     // Proposals that came early were not measured by the clock.
     for (const { proposal } of [...this.state.rounds.values()])
@@ -333,7 +333,7 @@ export class ConsensusDriver {
 
   #send(to: Receiver, message: Message): void {
     const bytes = encodeMessage(message);
-    for (const peer of this.#receivers.of(to, this.#with.transport)) this.#with.transport.send(peer, bytes);
+    for (const peer of this.#receivers.of(to)) this.#with.transport.send(peer, bytes);
   }
 
   #sendTo(peer: Peer, message: Message): void {

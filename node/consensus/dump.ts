@@ -1,5 +1,6 @@
 /** The state of a round as plain JSON, for people and tools (`svcd consensus dump`). Cuts are hex, members are numbers of the committee, -1 and null mean none. */
 import { toHex } from '../../protocol/bytes.ts';
+import { isListening } from './listening.ts';
 import type { ConsensusState } from './state.ts';
 import { type CutName, NIL, type Tally } from './votes.ts';
 
@@ -19,6 +20,9 @@ export function dumpOf(state: ConsensusState) {
     member: self,
     signs: self >= 0 && !stopped,
     stopped,
+    /** It listens before it signs; nothing is signed up to this height. */
+    listens: isListening(state),
+    barred: state.ownKey.barred,
     proposer: committee.proposer(height, round),
     locked: { round: state.lockedRound, cut: hexOf(state.locked) },
     valid: { round: state.validRound, cut: hexOf(state.valid) },

@@ -3,7 +3,7 @@
  * it forwards, so one that brings an invalid signature is at fault.
  */
 import type { Committee } from './committee.ts';
-import type { Message } from './effects.ts';
+import type { Message, Proposal } from './effects.ts';
 import { type Intake, judgeFinalized, judgeProof, judgeProposal, judgeVote } from './intake.ts';
 import { RULES } from './rules.ts';
 import type { SignatureCheck } from './signatures.ts';
@@ -32,6 +32,8 @@ export function examine(
     case 'proposal': {
       const { proposal } = message;
       if (judgeProposal(state, proposal) !== 'wanted' || !isSameEpoch(proposal.height)) return 'ignore';
+      // It waits for its time, and the driver has it: the same again, as often as somebody likes to send it, is not checked again.
+      if (isHeld(state, proposal)) return 'ignore';
       return check.proposal(proposal, committee) ? 'take' : 'invalid';
     }
     case 'proof':
@@ -43,6 +45,9 @@ export function examine(
     }
   }
 }
+
+const isHeld = ({ height, rounds }: ConsensusState, proposal: Proposal): boolean =>
+  proposal.height === height && rounds.get(proposal.round)?.proposal?.cut === proposal.cut;
 
 function votersOf(state: ConsensusState, { height }: Vote, isSameEpoch: (height: number) => boolean) {
   if (height < state.height) return state.last?.committee;

@@ -22,10 +22,16 @@ export function companyOf(keys: readonly (Bytes | undefined)[], committee: Commi
 export class Receivers {
   /** Where each member's messages last came from. */
   readonly #members = new Map<number, Peer>();
+  readonly #transport: Pick<Transport, 'peers' | 'known'>;
   #turn = 0;
 
+  constructor(transport: Pick<Transport, 'peers' | 'known'>) {
+    this.#transport = transport;
+  }
+
+  /** A stranger that brings others' messages first is not asked instead of them. */
   cameFrom(member: number, peer: Peer): void {
-    this.#members.set(member, peer);
+    if (this.#transport.known().includes(peer)) this.#members.set(member, peer);
   }
 
   /** Another committee: the numbers are other members'. */
@@ -33,11 +39,11 @@ export class Receivers {
     this.#members.clear();
   }
 
-  of(to: Receiver, transport: Pick<Transport, 'peers' | 'known'>): readonly Peer[] {
+  of(to: Receiver): readonly Peer[] {
     if (typeof to === 'object' && 'peer' in to) return [to.peer];
-    const peers = transport.peers();
+    const peers = this.#transport.peers();
     if (peers.length === 0) return peers;
-    const known = transport.known();
+    const known = this.#transport.known();
     // Members first: strangers take what is left of the line.
     if (to === 'all') return [...known, ...peers.filter((peer) => !known.includes(peer))];
     const bringer = typeof to === 'object' ? this.#members.get(to.member) : undefined;

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { ANSWERS_PER_TICK } from '../../node/consensus/anti-entropy.ts';
 import type { Company } from '../../node/consensus/effects.ts';
+import { examine } from '../../node/consensus/examine.ts';
 import { judgeProof, judgeProposal, judgeVote } from '../../node/consensus/intake.ts';
 import { LISTEN_TICKS, SLOW_TICKS } from '../../node/consensus/listening.ts';
 import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/votes.ts';
@@ -198,6 +199,21 @@ test('a final cut with a vote of its own key: of before it began it is its own, 
   twin.state.ownKey.newFrom = HEIGHT;
   twin.feed({ type: 'finalized', finalized });
   expect([twin.effect('decide').length, twin.state.stopped]).toEqual([1, true]);
+});
+
+test('a proposal of a time far ahead, sent again and again, costs one check of its signature', () => {
+  const member = new BenchMember(self);
+  const early = proposal(0, A);
+  let checks = 0;
+  const check = { vote: () => true, proposal: () => ++checks > 0 };
+  for (let i = 0; i < 1_000; i++)
+    if (examine(member.state, { type: 'proposal', proposal: early }, check, () => true) === 'take')
+      member.feed({ type: 'proposal', proposal: early, timely: false });
+  expect(checks).toBe(1);
+  expect(member.signed).toEqual([]);
+  // Once its time has come the driver gives it to the engine again.
+  member.feed({ type: 'proposal', proposal: early, timely: true });
+  expect(member.signed).toEqual([[0, PREVOTE, A]]);
 });
 
 test('a neighbour that asks without end is answered a few times a tick', () => {
