@@ -7,7 +7,7 @@ import type { ApiClient } from './api/client.ts';
 import { ApiError } from './api/client-calls.ts';
 import { bookedService } from './block-service.ts';
 import { type LedgerCommitment, readCommitment } from './books-commitment.ts';
-import { type BooksService, readWork, type SliceRecord, WINDOW_SLICES } from './books-slice.ts';
+import { type BooksService, FIRST_CHAIN, readWork, type SliceRecord, WINDOW_SLICES } from './books-slice.ts';
 import { type PublishedTerms, type TermsFrom, termsAt } from './books-terms.ts';
 import { type BooksEvidence, type ChainReward, rewardTransaction } from './books-verdict.ts';
 import { fromHex } from './bytes.ts';
@@ -22,6 +22,8 @@ export type BooksSources = {
   readonly node: Pick<ApiClient, 'cuts' | 'addressChanges' | 'block' | 'cutTransactions'> | null;
   /** The address that the checker's own jobs pay, where it mines. */
   readonly poolAddress?: string | null;
+  /** The checker asks until it is answered: a page without what it was asked for is then no answer (`PoolSilence`). */
+  readonly isInsisting?: boolean;
 };
 
 type Asked = Pick<CreditHead, 'service' | 'slice' | 'blocks' | 'window_work'> & {
@@ -78,13 +80,22 @@ function recordsOf(answer: unknown): SliceRecord[] {
   return slices as SliceRecord[];
 }
 
+/** A closed slice is on its page. A pool that leaves it out, or ends its pages early, must not turn what is false into what cannot be checked. */
+function insistShown(isShown: boolean, service: BooksService, slice: number, { isInsisting }: BooksSources): void {
+  if (!isShown && isInsisting === true)
+    throw new PoolSilence(`the pool does not show its records of ${service} up to slice ${slice}`);
+}
+
 const newestOf = (asked: Asked): number => Math.max(asked.slice, ...asked.window.map((part) => part.slice));
 
 /** Records from `newest` back, until the window and W can both be recomputed. Ascending. */
 async function readRecords(asked: Asked, newest: number, sources: BooksSources): Promise<SliceRecord[]> {
   const oldest = Math.min(asked.slice, ...asked.window.map((part) => part.slice));
   const records: SliceRecord[] = [];
+  const window = readWork(asked.window_work);
   let worked = 0;
+  let counted = 0n;
+  let isEnough = false;
   let cursor = `${newest + 1}-0`;
   for (let page = 0; page < MAX_PAGES; page++) {
     const answer = (await sources.pool(
@@ -93,11 +104,17 @@ async function readRecords(asked: Asked, newest: number, sources: BooksSources):
     const page = recordsOf(answer);
     records.push(...page);
     worked += page.filter((record) => record.slice < oldest && readWork(record.total_work) > 0n).length;
+    for (const { slice, total_work: work } of page) if (slice < asked.slice) counted += readWork(work);
     const next = answer.next_cursor;
-    if (next === undefined || worked > WINDOW_SLICES) break;
+    // A window that is said to end too soon is compared with the one that W gives.
+    isEnough = worked > WINDOW_SLICES && (counted >= window || asked.window.length === 0);
+    if (next === undefined || isEnough) break;
     insistShape(typeof next === 'string' && next.length <= MAX_CURSOR && page.length > 0, 'slice records');
     cursor = next as string;
   }
+  const isLong = records.length >= MAX_PAGES * PAGE_RECORDS;
+  const reaches = isEnough || isLong || records.at(-1)?.previous === FIRST_CHAIN;
+  insistShown(reaches && records[0]?.slice === newest, asked.service, newest, sources);
   return records.reverse();
 }
 
@@ -289,7 +306,9 @@ async function readOtherRecords(
   const other = asked.service === 'pplns' ? 'solo' : 'pplns';
   const records: SliceRecord[] = [];
   for (const slice of new Set(slices)) {
-    records.push(...recordsOf(await sources.pool(`slices/${other}?limit=1&cursor=${slice + 1}-0`)));
+    const shown = recordsOf(await sources.pool(`slices/${other}?limit=1&cursor=${slice + 1}-0`));
+    insistShown(shown[0]?.slice === slice, other, slice, sources);
+    records.push(...shown);
   }
   return records;
 }

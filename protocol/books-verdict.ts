@@ -183,8 +183,12 @@ type Windowed = Pick<PoolProof, 'slice' | 'window_work'> & { readonly window: re
  */
 function checkWindow(document: Windowed, { all, isWhole }: Records): SliceRecord | undefined {
   const byNumber = new Map(all.map((record) => [record.slice, record]));
+  // Before its first slice a pool had none.
+  const first = isWhole ? (all[0]?.slice ?? 0) : 0;
+  insist(document.slice >= first, 'slice_record');
   for (const part of document.window) {
     const record = byNumber.get(part.slice);
+    insist(part.slice >= first, 'slice_record');
     if (record === undefined) return undefined;
     const isSame = record.root === part.root && record.total_work === part.total && record.accounts === part.accounts;
     insist(isSame, 'slice_record');
@@ -195,11 +199,11 @@ function checkWindow(document: Windowed, { all, isWhole }: Records): SliceRecord
   const before = all.filter((record) => record.slice < document.slice && hasWork(record)).reverse();
   if (before.length === 0) {
     // A new pool's first blocks go to the first slice from their own on that has work.
-    const first = all.find((record) => record.slice >= document.slice && hasWork(record));
-    if (!isWhole || first === undefined) return undefined;
-    insist(document.window.length === 1 && document.window[0]?.slice === first.slice, 'window_slices');
-    insist(document.window_work === first.window_work, 'window_work');
-    return first;
+    const worked = all.find((record) => record.slice >= document.slice && hasWork(record));
+    if (!isWhole || worked === undefined) return undefined;
+    insist(document.window.length === 1 && document.window[0]?.slice === worked.slice, 'window_slices');
+    insist(document.window_work === worked.window_work, 'window_work');
+    return worked;
   }
   insist(document.window_work === own.window_work, 'window_work');
   const work = readWork(own.window_work);

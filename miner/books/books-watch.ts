@@ -208,7 +208,7 @@ export class BooksWatch {
       await part().catch((error: Error) => {
         failure ??= error;
       });
-    this.#unchecked.note('lists', failure?.message);
+    this.#unchecked.note('lists', failure?.message ?? this.#lists.unjudged);
     this.#unchecked.note('rewards', this.#lists.lapse);
     const now = this.#dependencies.nowMillis();
     if (failure === undefined) {

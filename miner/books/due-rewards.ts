@@ -3,7 +3,13 @@
  * false. With a node all rewards of the pool's address are looked for; without one, those that the pool itself names.
  */
 import { bookedService } from '../../protocol/block-service.ts';
-import { type BooksSources, readBlocks, readRewards, TooManyChanges } from '../../protocol/books-evidence.ts';
+import {
+  type BooksSources,
+  PoolSilence,
+  readBlocks,
+  readRewards,
+  TooManyChanges,
+} from '../../protocol/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
 import { sliceCutsOf } from '../../protocol/books-terms.ts';
 import { rewardTransaction } from '../../protocol/books-verdict.ts';
@@ -153,7 +159,7 @@ async function missingList(
   const ascending = [...lists].sort(([a], [b]) => a - b);
   const ready = ascending.filter(([list]) => list <= due).slice(0, MAX_LISTS);
   for (const [list, blocks] of ready) {
-    if (!(await isListed(service, list, sources))) {
+    if (!(await isListed(service, list, { ...sources, isClosed: true }))) {
       if (await hasWork(service, list, sources)) return { missing: { why: 'no_list', reward: blocks[0] as string } };
       continue;
     }
@@ -174,15 +180,28 @@ async function missingList(
 
 type Slices = { readonly slices: readonly { slice: number; credits: unknown; total_work: string }[] };
 
+/** A closed slice that is not on its page is asked for again: a list cannot be hidden together with its slice. */
+function insistShown(slice: number, { slices }: Slices): void {
+  if (slices[0]?.slice !== slice) throw new PoolSilence(`the pool does not show its slice ${slice}`);
+}
+
 /** Whether a slice's list is there. */
-export async function isListed(service: BooksService, list: number, { pool }: Pick<Sources, 'pool'>): Promise<boolean> {
-  const { slices } = (await pool(`slices/${service}?limit=1&cursor=${list + 1}-0`)) as Slices;
+export async function isListed(
+  service: BooksService,
+  list: number,
+  { pool, isClosed = false }: Pick<Sources, 'pool'> & { readonly isClosed?: boolean },
+): Promise<boolean> {
+  const page = (await pool(`slices/${service}?limit=1&cursor=${list + 1}-0`)) as Slices;
+  if (isClosed) insistShown(list, page);
+  const { slices } = page;
   return slices.some(({ slice, credits }) => slice === list && credits !== null && credits !== undefined);
 }
 
 /** A new pool's first blocks wait for the first slice that has work (rule 4). */
 async function hasWork(service: BooksService, due: number, { pool }: Sources): Promise<boolean> {
   if (service === 'solo') return true;
-  const { slices } = (await pool(`slices/${service}?limit=${PAGE}&cursor=${due + 1}-0`)) as Slices;
+  const page = (await pool(`slices/${service}?limit=${PAGE}&cursor=${due + 1}-0`)) as Slices;
+  insistShown(due, page);
+  const { slices } = page;
   return slices.some(({ total_work: work }) => work !== '0');
 }

@@ -9,14 +9,16 @@ import { sliceCutsOf, termsFault } from '../../protocol/books-terms.ts';
 import { type BooksVerdict, judgeProof, judgeRecord } from '../../protocol/books-verdict.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { PoolProof } from '../../protocol/pool-proof.ts';
+import { ChainHeights, type Heights } from './chain-heights.ts';
 import { ChainPace } from './chain-pace.ts';
-import { indexedHeight } from './due-rewards.ts';
+import { dueSlices } from './due-rewards.ts';
 import { type FoundBlock, OwnBlocks } from './own-blocks.ts';
 import { judged, poolReads, type Terms } from './pool-reads.ts';
-import { boundedHeights, type Heights, RewardWatch } from './reward-watch.ts';
+import { RewardWatch } from './reward-watch.ts';
 import type { SignedRecord } from './signed-records.ts';
 import { Suspicions } from './suspicions.ts';
 import { TermsMemory } from './terms-memory.ts';
+import { UnjudgedLists } from './unjudged-lists.ts';
 
 export type ListAlarmKind =
   | 'list_false'
@@ -56,10 +58,6 @@ const SHORT_MILLIS = 60_000 / MAX_LISTS;
 const BEHIND_MILLIS = 600_000;
 /** Books that are further behind the ledger than this, an hour, show none of their newest lists: for long, that counts as hiding them. */
 const MAX_BEHIND = 1_440;
-/** A node that follows the chain has a newer cut than this, ten minutes. */
-const OLD_MILLIS = 600_000;
-const NODE_SILENT = 'this miner’s node does not answer';
-const NODE_BEHIND = 'this miner’s node is behind the pool, or the clock of this machine is ahead';
 /** Terms of slices that are not open may be there for this long. */
 const OPENING_MILLIS = 30 * 60_000;
 
@@ -75,6 +73,7 @@ export class ListWatch {
   readonly #terms = new TermsMemory();
   readonly #rewards: RewardWatch;
   readonly #pace: ChainPace;
+  readonly #heights: ChainHeights;
   /** The address that the miner's own jobs pay; null where the server named none. */
   #poolAddress: string | null = null;
   /** As they were read at the beginning of the round: what is remembered of them and what lists are judged by is one document. */
@@ -82,10 +81,10 @@ export class ListWatch {
   #isNodeMissed = false;
   /** Since when there is more to look at than a round takes. */
   #behindMillis: number | undefined;
-  /** Why rewards cannot be looked for by the ledger; undefined when they can. */
-  #nodeLapse: string | undefined;
-  #isHeightMissed = false;
   readonly #suspicions: Suspicions;
+  readonly #unjudged: UnjudgedLists;
+  /** Proofs that were read in this round: who judges a list and who looks into it have one document. */
+  readonly #proofs = new Map<string, Promise<Judged>>();
   /** `service/slice` of lists that are there and were not judged yet, oldest first. By name: the page of the newest slices soon shows others. */
   readonly #awaited = new Set<string>();
   /** `service/slice` of lists whose proofs were not given. They are asked for until they are, also when newer slices have taken their place. */
@@ -96,8 +95,11 @@ export class ListWatch {
   constructor(address: string, dependencies: ListWatchDependencies) {
     this.#address = address;
     this.#dependencies = { ...dependencies, pool: poolReads(dependencies.pool) };
-    this.#blocks = new OwnBlocks(address, this.#dependencies);
+    const proofOf = (service: BooksService, slice: number) => this.#proof(service, slice);
+    this.#blocks = new OwnBlocks(address, { ...this.#dependencies, proofOf });
+    this.#unjudged = new UnjudgedLists(dependencies.nowMillis);
     this.#suspicions = new Suspicions(dependencies.nowMillis);
+    this.#heights = new ChainHeights(dependencies);
     this.#pace = new ChainPace(dependencies.node, dependencies.nowMillis);
     const blocksOf = (service: BooksService, slice: number) => this.#blocksOf(service, slice);
     const onList = (service: BooksService, slice: number) => this.#await(`${service}/${slice}`);
@@ -122,6 +124,7 @@ export class ListWatch {
     let failure: unknown;
     this.#suspicions.begin();
     this.#termsOfRound = undefined;
+    this.#proofs.clear();
     const terms = await (pool('terms') as Promise<Terms>).catch((error: unknown) => {
       if (error instanceof PoolSilence) throw error;
       failure = error;
@@ -129,9 +132,9 @@ export class ListWatch {
     this.#termsOfRound = terms ?? undefined;
     if (terms && this.#poolAddress !== null && terms.address !== this.#poolAddress)
       alarm('address_other', terms.address, { published: terms.address, paid: this.#poolAddress });
-    const parts = [...this.#services].map((service) => () => this.#lists(service));
-    if (terms) {
-      const heights = await this.#heights(terms);
+    const heights = terms ? await this.#heights.of(terms) : undefined;
+    const parts = [...this.#services].map((service) => () => this.#lists(service, heights));
+    if (terms && heights) {
       parts.push(
         async () => this.#noteFault(terms, heights),
         () => this.#noteShort(terms),
@@ -159,43 +162,15 @@ export class ListWatch {
     ];
   }
 
-  async #heights({ address, height }: Terms): Promise<Heights> {
-    const { node, note } = this.#dependencies;
-    const said = isWhole(height) ? height : undefined;
-    if (said === undefined && !this.#isHeightMissed) note('the pool does not say how far its books are', {});
-    this.#isHeightMissed ||= said === undefined;
-    // A node that does not answer is nothing to hold against the pool.
-    const known = node === null ? undefined : await indexedHeight(address, node).catch(() => undefined);
-    const lapse = node === null ? undefined : await this.#lapseOf(node, { said, known });
-    this.#noteLapse(lapse, { node_height: known, pool_height: said });
-    return boundedHeights({ said, known: isWhole(known) && lapse === undefined ? known : undefined });
-  }
-
-  /** A node below the pool's height whose newest cut is old is behind itself; or this machine's clock is ahead. */
-  async #lapseOf(node: NonNullable<BooksSources['node']>, { said, known }: Heights): Promise<string | undefined> {
-    if (!isWhole(known)) return NODE_SILENT;
-    if ((said ?? 0) <= known) return undefined;
-    const newest = await node.cuts({ limit: 1 }).catch(() => undefined);
-    if (newest === undefined) return NODE_SILENT;
-    const at = newest.cuts[0]?.finalized_at_millis;
-    return isWhole(at) && this.#dependencies.wallMillis() - at > OLD_MILLIS ? NODE_BEHIND : undefined;
-  }
-
-  /** Whatever keeps rewards from being looked for is told: a pool could be the cause of it, by a height that it makes up. */
-  #noteLapse(lapse: string | undefined, heights: Readonly<Record<string, unknown>>): void {
-    if (lapse !== undefined && lapse !== this.#nodeLapse)
-      this.#dependencies.note('rewards are not looked for', { why: lapse, ...heights });
-    this.#nodeLapse = lapse;
-  }
-
   /** Why rewards are not looked for, while they are not. */
   get lapse(): string | undefined {
-    return this.#nodeLapse;
+    return this.#heights.lapse;
   }
 
   /** Terms that no pool can have could put off every list, or make what is compared say nothing. */
-  #noteFault({ terms }: Terms, { said, known }: Heights): void {
-    const newest = said === undefined && known === undefined ? undefined : Math.max(said ?? 0, known ?? 0);
+  #noteFault({ terms }: Terms, { said, known, isApart }: Heights): void {
+    const isUnknown = isApart || (said === undefined && known === undefined);
+    const newest = isUnknown ? undefined : Math.max(said ?? 0, known ?? 0);
     const fault = termsFault(terms, newest);
     // A new pool has none until its node has answered. One that goes on so hides its lists.
     if (said === undefined && terms.pplns.length + terms.solo.length === 0)
@@ -225,15 +200,21 @@ export class ListWatch {
       this.#dependencies.alarm('terms_changed', `${service}/${slice}`, { service, slice, before, now: after });
   }
 
-  async #lists(service: BooksService): Promise<void> {
+  async #lists(service: BooksService, heights: Heights | undefined): Promise<void> {
     const page = (await this.#dependencies.pool(`slices/${service}?limit=${PAGE}`)) as {
       slices: readonly { slice: number; credits: unknown }[];
     };
+    const shown = page.slices.map(({ slice }) => slice);
+    const isDescending = shown.every((slice, i) => isWhole(slice) && (i === 0 || slice < (shown[i - 1] as number)));
+    if (shown.length > PAGE || !isDescending) throw new Error('the pool’s slices have no such form');
+    const slices = this.#slicesOf(service, heights);
+    if (slices !== undefined && heights?.isApart === false && (shown[0] ?? 0) > slices.open)
+      throw new Error('the pool shows slices that are not closed');
     const listed = page.slices.filter(({ credits }) => credits !== null).map(({ slice }) => slice);
-    if (listed.length > PAGE || !listed.every((slice) => Number.isSafeInteger(slice) && slice >= 0))
-      throw new Error('the pool’s slices have no such form');
-    // Only the newest of what was there before. By name: a bound by number could be set out of reach with one made-up slice.
-    if (!this.#looked.has(service)) for (const slice of listed.slice(1)) this.#judged.add(`${service}/${slice}`);
+    // Only the newest of what was there before, and all that is not due: a list to come must not count as one of before. By name: a bound by number could be set out of reach with one made-up slice.
+    if (!this.#looked.has(service))
+      for (const slice of listed.slice(1))
+        if (slices !== undefined && slice <= slices.due) this.#judged.add(`${service}/${slice}`);
     this.#looked.add(service);
     for (const slice of listed.reverse()) this.#await(`${service}/${slice}`);
     const due = [...this.#awaited].filter((name) => name.startsWith(`${service}/`));
@@ -247,6 +228,13 @@ export class ListWatch {
         failure ??= error;
       });
     if (failure !== undefined) throw failure;
+  }
+
+  /** What is due by all that is known, and what is open by any of it; undefined where it is not known. */
+  #slicesOf(service: BooksService, heights: Heights | undefined): { due: number; open: number } | undefined {
+    const { least, said, known } = heights ?? {};
+    if (this.#termsOfRound === undefined || least === undefined) return undefined;
+    return dueSlices(this.#termsOfRound, service, { height: least, said: Math.max(least, said ?? 0, known ?? 0) });
   }
 
   /** False where there is no room for it: the lists that are there come to an end first, and it is named again (`RewardWatch`). */
@@ -276,12 +264,18 @@ export class ListWatch {
       this.#isNodeMissed = true;
     } else if (verdict.verdict === 'false') alarm('list_false', name, { service, slice, reason: verdict.reason });
     else this.proven++;
+    if (node !== null) this.#unjudged.settled(service, slice, verdict.verdict === 'unchecked' ? verdict.missing : []);
     this.#tries.delete(name);
     this.#awaited.delete(name);
     this.#judged.add(name);
     for (const oldest of this.#judged)
       if (this.#judged.size > MAX_KEPT) this.#judged.delete(oldest);
       else break;
+  }
+
+  /** Why the lists count as not checked although the pool answered. */
+  get unjudged(): string | undefined {
+    return this.#unjudged.why;
   }
 
   /** There is more to look at than a round takes: the next one is not put off. */
@@ -306,10 +300,18 @@ export class ListWatch {
       pool: async (path) => (path === 'terms' ? this.#termsOfRound : undefined) ?? (await pool(path)),
       node,
       poolAddress: this.#poolAddress,
+      isInsisting: true,
     };
   }
 
-  async #proof(service: BooksService, slice: number): Promise<{ proof: PoolProof; verdict: BooksVerdict }> {
+  #proof(service: BooksService, slice: number): Promise<Judged> {
+    const name = `${service}/${slice}`;
+    const read = this.#proofs.get(name) ?? this.#readProof(service, slice);
+    this.#proofs.set(name, read);
+    return read;
+  }
+
+  async #readProof(service: BooksService, slice: number): Promise<Judged> {
     const { pool } = this.#dependencies;
     const proof = (await pool(`proofs/${service}/${slice}?address=${this.#address}`)) as PoolProof;
     const verdict = await judged<BooksVerdict>(async () => {
@@ -375,5 +377,7 @@ export class ListWatch {
     this.#rewards.restore(state);
   }
 }
+
+type Judged = { readonly proof: PoolProof; readonly verdict: BooksVerdict };
 
 const MALFORMED: BooksVerdict = { verdict: 'false', reason: 'malformed' };

@@ -5,6 +5,7 @@
 import { type BooksSources, readBlocks } from '../../protocol/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
 import { type PublishedTerms, sliceCutsOf } from '../../protocol/books-terms.ts';
+import type { BooksVerdict } from '../../protocol/books-verdict.ts';
 import type { PoolProof } from '../../protocol/pool-proof.ts';
 import { sliceOfHeight } from '../../protocol/pplns.ts';
 import { isListed } from './due-rewards.ts';
@@ -24,6 +25,8 @@ export type OwnBlocksDependencies = {
     fields: Readonly<Record<string, unknown>>,
   ) => void;
   readonly note: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+  /** The proof of a list and the verdict over it: one document for all who look at the list in a round. */
+  readonly proofOf: (service: BooksService, slice: number) => Promise<{ proof: PoolProof; verdict: BooksVerdict }>;
 };
 
 /** How often a block that is in no list yet is looked for again. */
@@ -88,16 +91,17 @@ export class OwnBlocks {
     else note('the pool credits a block of this miner to nobody', { block, service });
   }
 
-  /** Whether the list of solo names a finder. */
+  /** Whether the list of solo names a finder. What speaks against the pool may stand in any document; what speaks for it must be of a list that is not false. */
   async #isCredited(block: string, slice: number, poolAddress: string): Promise<boolean> {
-    const { pool, alarm } = this.#dependencies;
-    const proof = (await pool(`proofs/solo/${slice}?address=${this.#address}`)) as PoolProof | null;
+    const { alarm } = this.#dependencies;
+    const { proof, verdict } = await this.#dependencies.proofOf('solo', slice);
     const listed = Array.isArray(proof?.blocks) ? proof.blocks.find((each) => each?.block_id === block) : undefined;
     if (listed === undefined) return false;
     const { finder } = listed;
+    if (finder === this.#address) return verdict.verdict !== 'false';
     // A pool that does not know who found a block puts it down to itself (rule 22): its journal was lost, or it says so.
-    if (finder === poolAddress && finder !== this.#address) alarm('block_unowned', block, { block, slice });
-    else if (finder !== this.#address) alarm('block_finder', block, { block, slice, finder });
+    if (finder === poolAddress) alarm('block_unowned', block, { block, slice });
+    else alarm('block_finder', block, { block, slice, finder });
     return true;
   }
 

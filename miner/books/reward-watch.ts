@@ -3,6 +3,7 @@
  * cleared or confirmed; one whose blocks are in a later list is looked at again when that list is due.
  */
 import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
+import type { Heights } from './chain-heights.ts';
 import { type Again, dueSlices, type Looked, lookForRewards, NodeSilence, type RewardSources } from './due-rewards.ts';
 import { judged, type Terms } from './pool-reads.ts';
 import type { Suspicions } from './suspicions.ts';
@@ -13,8 +14,6 @@ const MAX_SLICES = 8;
 const MAX_MISSED = 1_024;
 /** Those that are remembered to be looked at again; with more, newer slices wait until the oldest have come to an end. */
 const MAX_AGAIN = 1_024;
-/** Cuts by which the pool may be before the miner's node. */
-const MAX_AHEAD = 240;
 const MALFORMED: Looked = { missing: { why: 'not_named', reward: 'malformed' } };
 
 export type RewardWatchDependencies = RewardSources & {
@@ -24,19 +23,6 @@ export type RewardWatchDependencies = RewardSources & {
     fields: Readonly<Record<string, unknown>>,
   ) => void;
 };
-
-export type Heights = {
-  /** What the pool says that its books have taken in. */
-  readonly said: number | undefined;
-  /** Of the miner's node. */
-  readonly known: number | undefined;
-};
-
-/** What the pool says, as far as it can be: with a height that it makes up it would put off any list. */
-export const boundedHeights = ({ said, known }: Heights): Heights => ({
-  said: said === undefined || known === undefined ? said : Math.min(said, known + MAX_AHEAD),
-  known,
-});
 
 export class RewardWatch {
   readonly #dependencies: RewardWatchDependencies;
@@ -58,13 +44,14 @@ export class RewardWatch {
     return this.#behind.size > 0;
   }
 
-  async round(service: BooksService, terms: Terms, { said, known }: Heights): Promise<void> {
+  async round(service: BooksService, terms: Terms, { said, known, isApart }: Heights): Promise<void> {
     // The miner's own node does not answer: that is nothing to hold against the pool.
     if (this.#dependencies.node !== null && known === undefined) return;
     // Books that are some minutes behind the ledger have no lists of what they have not taken in.
     const height = Math.min(said ?? Number.MAX_SAFE_INTEGER, known ?? Number.MAX_SAFE_INTEGER);
-    const slices = dueSlices(terms, service, { height, said: said ?? height });
-    if (slices === undefined) return;
+    const found = dueSlices(terms, service, { height, said: said ?? height });
+    if (found === undefined) return;
+    const slices = isApart ? { ...found, open: Number.MAX_SAFE_INTEGER } : found;
     try {
       await this.#new(service, terms, slices);
       await this.#later(service, terms, slices);

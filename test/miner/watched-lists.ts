@@ -19,6 +19,11 @@ export function proofWith(slice: number, ids: readonly string[]): PoolProof {
   return renamed({ ...proof, blocks });
 }
 
+/** The answer to a question for the records up to a slice. */
+export const recordsThrough = (slice: number) => ({
+  slices: longer.records.filter((record) => record.slice <= slice).toReversed(),
+});
+
 /** The time of day when the watch's own clock is at 0: the two begin at different times. */
 export const EPOCH_MILLIS = 1_800_000_000_000;
 

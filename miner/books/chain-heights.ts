@@ -1,0 +1,88 @@
+/**
+ * How far the ledger is, by the pool's word and by the miner's node. Whatever keeps rewards from being looked for is told: a pool could be the cause of it, by a height that
+ * it makes up.
+ */
+import type { BooksSources } from '../../protocol/books-evidence.ts';
+import { isWhole } from '../../protocol/books-slice.ts';
+import { indexedHeight } from './due-rewards.ts';
+import type { Terms } from './pool-reads.ts';
+
+export type Heights = {
+  /** What the pool says that its books have taken in, as far as it can be: with a height that it makes up it would put off any list. */
+  readonly said: number | undefined;
+  /** Of the miner's node; undefined where that does not follow the chain. */
+  readonly known: number | undefined;
+  /** The lower of what the pool says and what the node has read, though it may be behind. */
+  readonly least: number | undefined;
+  /** The pool is so far before the node that one of them is wrong. Nothing is false because it is not there yet by the node. */
+  readonly isApart: boolean;
+};
+
+/** Cuts by which the pool may be before the miner's node. */
+const MAX_AHEAD = 240;
+/** A node that follows the chain has a newer cut than this, ten minutes. */
+const OLD_MILLIS = 600_000;
+const NODE_SILENT = 'this miner’s node does not answer';
+const NODE_BEHIND = 'this miner’s node is behind the pool, or the clock of this machine is ahead';
+const NODE_APART =
+  'the pool is further before this miner’s node than it can be: the node is behind, or the pool makes it up';
+
+export type ChainHeightsDependencies = {
+  readonly node: BooksSources['node'];
+  readonly note: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+  readonly wallMillis: () => number;
+};
+
+export class ChainHeights {
+  readonly #dependencies: ChainHeightsDependencies;
+  #isHeightMissed = false;
+  #lapse: string | undefined;
+
+  constructor(dependencies: ChainHeightsDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** Why rewards are not looked for, or not all of them, while that is so. */
+  get lapse(): string | undefined {
+    return this.#lapse;
+  }
+
+  async of({ address, height }: Terms): Promise<Heights> {
+    const { node, note } = this.#dependencies;
+    const said = isWhole(height) ? height : undefined;
+    if (said === undefined && !this.#isHeightMissed) note('the pool does not say how far its books are', {});
+    this.#isHeightMissed ||= said === undefined;
+    // A node that does not answer is nothing to hold against the pool.
+    const read = node === null ? undefined : await indexedHeight(address, node).catch(() => undefined);
+    const lapse = node === null ? undefined : await this.#lapseOf(node, said, read);
+    const known = isWhole(read) && lapse === undefined ? read : undefined;
+    const isApart = known !== undefined && (said ?? 0) > known + MAX_AHEAD;
+    const fields = { node_height: read, pool_height: said };
+    this.#note(lapse, 'rewards are not looked for', fields);
+    if (lapse === undefined) this.#note(isApart ? NODE_APART : undefined, 'rewards are looked for by the node', fields);
+    const both = [said, read].filter(isWhole);
+    return {
+      ...{ known, isApart, least: both.length === 0 ? undefined : Math.min(...both) },
+      said: said === undefined || known === undefined ? said : Math.min(said, known + MAX_AHEAD),
+    };
+  }
+
+  /** A node below the pool's height whose newest cut is old is behind itself; or this machine's clock is ahead. */
+  async #lapseOf(
+    node: NonNullable<BooksSources['node']>,
+    said: number | undefined,
+    known: number | undefined,
+  ): Promise<string | undefined> {
+    if (!isWhole(known)) return NODE_SILENT;
+    if ((said ?? 0) <= known) return undefined;
+    const newest = await node.cuts({ limit: 1 }).catch(() => undefined);
+    if (newest === undefined) return NODE_SILENT;
+    const at = newest.cuts[0]?.finalized_at_millis;
+    return isWhole(at) && this.#dependencies.wallMillis() - at > OLD_MILLIS ? NODE_BEHIND : undefined;
+  }
+
+  #note(lapse: string | undefined, message: string, heights: Readonly<Record<string, unknown>>): void {
+    if (lapse !== undefined && lapse !== this.#lapse) this.#dependencies.note(message, { why: lapse, ...heights });
+    this.#lapse = lapse;
+  }
+}

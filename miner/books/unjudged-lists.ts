@@ -1,0 +1,37 @@
+/**
+ * Lists that were given up because a part of them could not be checked. Whether the pool is the cause of it or not: it is told of as long as no later list of the service
+ * could be checked wholly, and for so long at least that it is not passed over (`UncheckedTime`).
+ */
+import type { BooksService } from '../../protocol/books-slice.ts';
+import type { NotChecked } from '../../protocol/books-verdict.ts';
+
+const LEAST_MILLIS = 2 * 3_600_000;
+/** The first is known to the finder alone, who checks it (`OwnBlocks`); the second is looked for apart (`RewardWatch`). */
+const ELSEWHERE: readonly NotChecked[] = ['solo_finder', 'later_list'];
+
+export class UnjudgedLists {
+  readonly #nowMillis: () => number;
+  readonly #lists = new Map<BooksService, { readonly why: string; readonly sinceMillis: number; isPast: boolean }>();
+
+  constructor(nowMillis: () => number) {
+    this.#nowMillis = nowMillis;
+  }
+
+  /** A list was settled; `missing`: what of it could not be checked. */
+  settled(service: BooksService, slice: number, missing: readonly NotChecked[]): void {
+    const left = missing.filter((each) => !ELSEWHERE.includes(each));
+    const known = this.#lists.get(service);
+    if (left.length > 0) {
+      const why = `the list of slice ${slice} of ${service} was not checked: ${left.join(' ')}`;
+      this.#lists.set(service, { why, sinceMillis: this.#nowMillis(), isPast: false });
+    } else if (known !== undefined) known.isPast = true;
+  }
+
+  /** Undefined where all lists could be checked. */
+  get why(): string | undefined {
+    const now = this.#nowMillis();
+    for (const [service, { isPast, sinceMillis }] of this.#lists)
+      if (isPast && now - sinceMillis > LEAST_MILLIS) this.#lists.delete(service);
+    return [...this.#lists.values()][0]?.why;
+  }
+}
