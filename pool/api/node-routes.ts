@@ -1,12 +1,13 @@
 /**
  * The chain as the pool's node tells it, for pages: reads of the node's public API below `/node`, with the node's own paths. A reader who
- * needs proof asks a node of his own; a visitor who looks something up needs none. Few reads go to the node at a time, so that pages
- * never keep it from the pool's own work.
+ * needs proof asks a node of his own; a visitor who looks something up needs none. Few reads go to the node, at a time and
+ * altogether: they come from the pool's own address, so they must never use up what the node allows it.
  */
 import { type ApiClient, ApiError } from '../../protocol/api/client.ts';
 import { callCost, ROUTES, type RouteSpec } from '../../protocol/api/routes.ts';
+import { type Bucket, fullBucket, refill, take } from '../../runtime/token-bucket.ts';
 import { ApiRefusal } from './api-error.ts';
-import { type Input, type Route, route } from './route.ts';
+import { type Exchange, type Input, type Route, route } from './route.ts';
 import { Turns } from './turns.ts';
 
 const OFFERED = [
@@ -36,22 +37,59 @@ export type NodeReads = Pick<ApiClient, Offered>;
 
 const AT_ONCE = 8;
 const WAITING = 64;
+/** Of these places, what one client can have; a page asks for some dozens at once. */
+const CLIENT_AT_ONCE = 4;
+const CLIENT_WAITING = 32;
+/** Of all visitors together: less than half of what a node allows one reader (PUBLIC_RATE_LIMIT), so that the pool has the rest. */
+const ALLOWANCE = { perSecond: 20, burst: 200 } as const;
+/** After a node has refused the pool for reading too much, for as long as it may block a reader. */
+const PAUSE_MILLIS = 60_000;
 const RETRY_MILLIS = 2_000;
 /** Cuts come every 2.5 s: an answer of a second ago is as good as a new one. */
 const KEEP_MILLIS = 1_000;
 
-export function nodeRoutes(node: NodeReads): Route[] {
+const tooMuch = (millis = RETRY_MILLIS) => new ApiRefusal('unavailable', 'the node has too much to answer', millis);
+
+/** `now` in milliseconds; never goes back. */
+export function nodeRoutes(node: NodeReads, now: () => number = () => performance.now()): Route[] {
   const turns = new Turns({ most: WAITING, holders: AT_ONCE });
-  const read = async (name: Offered, { params, query, body }: Input): Promise<unknown> => {
-    const end = await turns.take('node');
-    if (end === undefined) throw new ApiRefusal('unavailable', 'the node has too much to answer', RETRY_MILLIS);
+  const ofClient = new Turns({ most: CLIENT_WAITING, holders: CLIENT_AT_ONCE });
+  let bucket: Bucket = fullBucket(ALLOWANCE, now());
+  let pausedUntil = Number.NEGATIVE_INFINITY;
+  const pay = (cost: number) => {
+    const at = now();
+    if (at < pausedUntil) throw tooMuch(pausedUntil - at);
+    const left = take(bucket, ALLOWANCE, at, cost);
+    bucket = left ?? refill(bucket, ALLOWANCE, at);
+    if (left === undefined) throw tooMuch();
+  };
+  /** The places are of all clients together; each waits among its own requests first. */
+  const inTurn = async <T>(client: string, work: () => Promise<T>): Promise<T> => {
+    const endOwn = await ofClient.take(client);
+    if (endOwn === undefined) throw tooMuch();
+    try {
+      const end = await turns.take('node');
+      if (end === undefined) throw tooMuch();
+      try {
+        return await work();
+      } finally {
+        end();
+      }
+    } finally {
+      endOwn();
+    }
+  };
+  const read = async (name: Offered, { params, query, body }: Input, cost: number, { request }: Exchange) => {
+    // Nobody reads the answer any more, but for those who asked the same meanwhile: they may ask again.
+    if (request.raw.socket.destroyed) throw new ApiRefusal('unavailable', 'the client is gone', RETRY_MILLIS);
+    pay(cost);
     try {
       const call = node[name] as (input: object) => Promise<unknown>;
       return await call({ ...(params as object), ...(query as object), ...(body as object | undefined) });
     } catch (error) {
-      throw error instanceof ApiError ? refusalOf(error) : error;
-    } finally {
-      end();
+      if (!(error instanceof ApiError)) throw error;
+      if (error.status === 429) pausedUntil = now() + PAUSE_MILLIS;
+      throw refusalOf(error);
     }
   };
   return OFFERED.map((name) => {
@@ -68,9 +106,10 @@ export function nodeRoutes(node: NodeReads): Route[] {
       cost: spec.cost,
       // A kept answer is named by path and query alone.
       ...(spec.method === 'GET' ? { keep: KEEP_MILLIS } : {}),
-      handle: (input, { charge }) => {
-        charge(callCost(spec, (input.query as { limit?: number }).limit) - spec.cost);
-        return read(name, input);
+      handle: (input, exchange) => {
+        const cost = callCost(spec, (input.query as { limit?: number }).limit);
+        exchange.charge(cost - spec.cost);
+        return inTurn(exchange.client, () => read(name, input, cost, exchange));
       },
     });
   });

@@ -28,6 +28,8 @@ export type Charge = (units: number) => void;
 export type Exchange = {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
+  /** Names the client as its allowance does. */
+  readonly client: string;
   /** Takes costs that are known only later, such as lists that had to be read. The length of an answer is charged anyway. */
   readonly charge: Charge;
 };

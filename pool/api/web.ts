@@ -188,7 +188,8 @@ class Web {
     }
     const input = readRequest(route, request);
     const charge = (units: number) => this.#charge(request, units);
-    const handle = () => route.handle(input, { request, reply, charge });
+    const client = clientKey(this.#clientOf(request.raw));
+    const handle = () => route.handle(input, { request, reply, client, charge });
     return route.isDear === true ? this.#inTurn(request, handle) : handle();
   }
 

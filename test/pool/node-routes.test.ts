@@ -1,6 +1,8 @@
 /** The chain through the pool: the node's own answers and refusals, a bounded number of reads at a time, and nothing but reads. */
 import { expect, test } from 'vitest';
+import { PUBLIC_RATE_LIMIT, RateLimiter } from '../../node/api/rate-limit.ts';
 import { nodeRoutes } from '../../pool/api/node-routes.ts';
+import type { Exchange } from '../../pool/api/route.ts';
 import { Turns } from '../../pool/api/turns.ts';
 import { ApiError } from '../../protocol/api/client.ts';
 import { ROUTE_NAMES } from '../../protocol/api/routes.ts';
@@ -35,7 +37,7 @@ test("answers are the node's own, refusals too; nothing can be submitted", async
     expect((await read(path, post)).status, path).toBe(404);
 });
 
-test('a node that is away is a refusal with a time to come again, and never more than eight reads are under way', async () => {
+test('a node that is away is a refusal with a time to come again, and one client has never more than four reads under way', async () => {
   let most = 0;
   let now = 0;
   const slow = async () => {
@@ -52,8 +54,65 @@ test('a node that is away is a refusal with a time to come again, and never more
   );
   expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 100 }, () => 503));
   expect(answers[0]?.headers.get('retry-after')).toBe('2');
-  expect(most).toBe(8);
+  expect(most).toBe(4);
   expect(now).toBe(0);
+});
+
+const statusRoute = (routes: ReturnType<typeof nodeRoutes>) =>
+  routes.find(({ path }) => path === '/node/v1/transactions/:id/status') as (typeof routes)[number];
+const visitor = (client: string, socket = { destroyed: false }) =>
+  ({ client, charge: () => undefined, request: { raw: { socket } } }) as unknown as Exchange;
+const asking = (id: string) => ({ params: { id }, query: {}, body: undefined });
+
+test('one client does not take the places of others, and nothing is read for one that left', async () => {
+  const waiting: (() => void)[] = [];
+  let calls = 0;
+  const slow = () => {
+    calls++;
+    return new Promise((resolve) => waiting.push(() => resolve({})));
+  };
+  const route = statusRoute(nodeRoutes(Object.fromEntries(ROUTE_NAMES.map((name) => [name, slow])) as never));
+  const socket = { destroyed: false };
+  const greedy = Array.from({ length: 72 }, (_, i) =>
+    route.handle(asking(`${i}`), visitor('greedy', socket)).catch((error: Error) => error.message),
+  );
+  const other = route.handle(asking('x'), visitor('other'));
+  await new Promise(setImmediate);
+  expect(calls).toBe(5);
+  socket.destroyed = true;
+  for (const answer of waiting) answer();
+  expect(await other).toEqual({});
+  const answers = await Promise.all(greedy);
+  expect(calls).toBe(5);
+  expect(answers.filter((answer) => answer === 'the client is gone')).toHaveLength(32);
+  expect(answers.filter((answer) => answer === 'the node has too much to answer')).toHaveLength(36);
+});
+
+test('visitors never use up what a node allows the pool itself; after a refusal nothing is passed on for a minute', async () => {
+  let now = 0;
+  const rate = new RateLimiter(PUBLIC_RATE_LIMIT);
+  let refuses = false;
+  let passed = 0;
+  const call = async () => {
+    passed++;
+    if (refuses || !rate.take('the pool', 1, now).ok) throw new ApiError('too_many_requests', 429, 'too much');
+    return {};
+  };
+  const node = Object.fromEntries(ROUTE_NAMES.map((name) => [name, call])) as never;
+  const route = statusRoute(nodeRoutes(node, () => now));
+  const ask = (i: number) => route.handle(asking(`${now}${i}`), visitor(`${i}`)).catch(() => undefined);
+  for (; now < 120_000; now += 250) {
+    for (let i = 0; i < 36; i++) await ask(i);
+    expect(rate.take('the pool', 5, now).ok).toBe(true);
+  }
+  expect(passed).toBeGreaterThan(2_000);
+  refuses = true;
+  passed = 0;
+  for (const end = now + 60_000; now < end; now += 250) for (let i = 0; i < 36; i++) await ask(i);
+  expect(passed).toBe(1);
+  refuses = false;
+  await ask(0);
+  expect(passed).toBe(2);
 });
 
 test('turns: so many holders, so many waiting, and a name that nobody holds is forgotten', async () => {
