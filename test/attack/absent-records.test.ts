@@ -189,3 +189,25 @@ test('a node and a clock that are behind together: an honest pool is not accused
   expect(alarms).toEqual([]);
   expect(watch.lapse).toMatch(/the node is behind, or the pool makes it up/);
 });
+
+test('a height that is far above the ledger’s puts no list off, and terms are remembered of the slice that is open', async () => {
+  const ids = truth.proof.blocks.map(({ block_id }) => block_id);
+  const { watch, alarms, answers, heights } = watched(truth);
+  heights.pool = 1_000_000_000;
+  answers.set(`slices/pplns/${SLICE}/blocks`, {
+    blocks: ids.map((block_id) => ({ block_id, credited_with: 1_000_000 })),
+  });
+  watch.works('pplns');
+  await rounds(watch, 2);
+  // The node may be behind: that is told at once, and the rewards are missed by what the node knows.
+  expect(alarms).toEqual([]);
+  expect(watch.lapse).toMatch(/the node is behind, or the pool makes it up/);
+  heights.node += 5_760;
+  for (let slice = SLICE + 1; slice < SLICE + 20; slice++)
+    for (const service of ['pplns', 'solo']) answers.set(`slices/${service}/${slice}/blocks`, { blocks: [] });
+  await rounds(watch, 2);
+  expect(alarms).toContain(`rewards_withheld pplns/${SLICE}`);
+  const { terms } = watch.save() as { terms: [string, string][] };
+  const slices = terms.map(([name]) => Number(name.split('/')[1]));
+  for (const slice of slices) expect(slice).toBeLessThanOrEqual(Math.ceil((heights.node + 240) / SLICE_CUTS));
+});

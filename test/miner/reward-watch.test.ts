@@ -285,28 +285,6 @@ test('a pool that holds all rewards of all slices is told of, however many slice
   expect(height).toBeLessThan(10_000 + HELD_CUTS + 1_000);
 });
 
-test('a height that is far above the ledger’s puts no list off, and terms are remembered of the slice that is open', async () => {
-  const ids = truth.proof.blocks.map(({ block_id }) => block_id);
-  const { watch, alarms, answers, heights } = watched(truth);
-  heights.pool = 1_000_000_000;
-  answers.set(`slices/pplns/${SLICE}/blocks`, {
-    blocks: ids.map((block_id) => ({ block_id, credited_with: 1_000_000 })),
-  });
-  watch.works('pplns');
-  await twice(() => watch.round());
-  // The node may be behind: that is told at once, and the rewards are missed by what the node knows.
-  expect(alarms).toEqual([]);
-  expect(watch.lapse).toMatch(/the node is behind, or the pool makes it up/);
-  heights.node += 5_760;
-  for (let slice = SLICE + 1; slice < SLICE + 20; slice++)
-    for (const service of ['pplns', 'solo']) answers.set(`slices/${service}/${slice}/blocks`, NO_BLOCKS);
-  await twice(() => watch.round());
-  expect(alarms).toContain(`rewards_withheld pplns/${SLICE}`);
-  const { terms } = watch.save() as { terms: [string, string][] };
-  const slices = terms.map(([name]) => Number(name.split('/')[1]));
-  for (const slice of slices) expect(slice).toBeLessThanOrEqual(Math.ceil((heights.node + 240) / SLICE_CUTS));
-});
-
 test('a node whose newest cut is old is behind, or the clock is ahead: nothing is held against the pool for it, and it is told once', async () => {
   const ids = truth.proof.blocks.map(({ block_id }) => block_id);
   const { watch, alarms, notes, answers, heights, head } = watched(truth, { nowMillis: 36_000_000 });
