@@ -45,7 +45,8 @@ export const STANDINGS = {
   other_key: {
     severity: 'warn',
     says: 'the validator is registered with another consensus key than that of this node',
-    advice: 'export the registered key (svc-wallet validator-key-export --consensus-key-index) and name its file',
+    advice:
+      'if you rotate to the key of this node, send svc-wallet validator-rotate; if its key was rotated away, stop this node. Never name a key here that another node signs with: the self-bond would be burned',
   },
   outbid: {
     severity: 'warn',

@@ -55,10 +55,12 @@ export type ProposalPlace = {
   readonly round: number;
   readonly validRound: number;
   readonly cutId: Bytes;
+  /** Round of the certificate of the cut before. */
+  readonly lastRound: number;
 };
 
-/** What the proposer signs. */
-export function proposalMessage(chainId: Bytes, { height, round, validRound, cutId: cut }: ProposalPlace): Bytes {
-  const writer = new ByteWriter(2 * ID_BYTES + 16).raw(chainId).height(height).u32(round);
-  return id(LABELS.proposal, writeRoundOrNone(writer, validRound).raw(cut).done());
+/** What the proposer signs: all that a proposal says, so that nobody on the way can change a word of it. */
+export function proposalMessage(chainId: Bytes, place: ProposalPlace): Bytes {
+  const writer = new ByteWriter(2 * ID_BYTES + 20).raw(chainId).height(place.height).u32(place.round);
+  return id(LABELS.proposal, writeRoundOrNone(writer, place.validRound).raw(place.cutId).u32(place.lastRound).done());
 }

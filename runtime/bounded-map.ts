@@ -2,10 +2,11 @@
 export class BoundedMap<K, V> extends Map<K, V> {
   readonly #limit: number;
   /**
-   * Goes through the entries from the oldest on and is never begun anew while there are any: an iterator that is begun anew steps over everything that was
-   * removed since the map was last made smaller, thousands of entries in a large map.
+   * Goes through the entries from the oldest on while the map is full. It is not begun anew for each: a new iterator steps over everything that was removed
+   * since the map was last made smaller, thousands of entries in a large map. It is not kept for long either: an iterator keeps removed entries in memory.
    */
-  #oldest = this.keys();
+  #oldest: MapIterator<K> | undefined;
+  #removed = 0;
 
   constructor(limit: number) {
     super();
@@ -14,6 +15,7 @@ export class BoundedMap<K, V> extends Map<K, V> {
 
   override set(key: K, value: V): this {
     if (this.size >= this.#limit && !this.has(key)) {
+      this.#oldest ??= this.keys();
       let oldest = this.#oldest.next();
       if (oldest.done === true) {
         this.#oldest = this.keys();
@@ -22,6 +24,19 @@ export class BoundedMap<K, V> extends Map<K, V> {
       if (oldest.done !== true) this.delete(oldest.value);
     }
     return super.set(key, value);
+  }
+
+  override delete(key: K): boolean {
+    if (++this.#removed > this.#limit) {
+      this.#removed = 0;
+      this.#oldest = undefined;
+    }
+    return super.delete(key);
+  }
+
+  override clear(): void {
+    this.#oldest = undefined;
+    super.clear();
   }
 
   /** As get(), and the entry counts as the youngest. */

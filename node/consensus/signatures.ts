@@ -28,8 +28,8 @@ export const evidenceOf = (validator: Bytes, first: Vote, second: Vote): Evidenc
   ],
 });
 
-const proposalText = (chainId: Bytes, { height, round, validRound, cut }: Proposal): Bytes =>
-  proposalMessage(chainId, { height, round, validRound, cutId: cutBytes(cut) });
+const proposalText = (chainId: Bytes, { height, round, validRound, cut, lastRound }: Proposal): Bytes =>
+  proposalMessage(chainId, { height, round, validRound, cutId: cutBytes(cut), lastRound });
 
 /** What the member signs. */
 export const signedText = (chainId: Bytes, message: Unsigned): Bytes =>

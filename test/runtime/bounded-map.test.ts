@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { count, seed } from '../level.ts';
@@ -51,5 +53,25 @@ test('random sets, uses and deletions, and clearing now and then: the entries ar
       }
       expect([...map]).toEqual(list);
     }
+  }
+});
+
+test('what was removed is not kept in memory, full or not', () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  for (const limit of [500, 1_000, 16_384]) {
+    const map = new BoundedMap<number, Uint8Array>(limit);
+    const held = () => {
+      // The memory of buffers is given back a little after a collection, at the latest by the next.
+      for (let i = 0; i < 3; i++) collect();
+      return process.memoryUsage().arrayBuffers / 1024 / 1024;
+    };
+    const before = held();
+    // Two hundred megabytes go through it; at most a few thousand entries of 4 KB are there, or were removed lately.
+    for (let i = 0; i < 50_000; i++) {
+      map.delete(i % 1_000);
+      map.set(i % 1_000, new Uint8Array(4_096));
+    }
+    expect(held() - before).toBeLessThan(limit > 1_000 ? 100 : 20);
   }
 });

@@ -86,7 +86,7 @@ export function consensusVectors(): unknown {
     stakes.map((stake) => ({ publicKey: new Uint8Array(0), stake })),
   );
   const { id } = proposedCut();
-  const place = { height: HEIGHT, round: 2, validRound: 0, cutId: id };
+  const place = { height: HEIGHT, round: 2, validRound: 0, cutId: id, lastRound: 1 };
   return {
     proposers: {
       validator_set_id: toHex(setId),
@@ -103,6 +103,7 @@ export function consensusVectors(): unknown {
       height: HEIGHT,
       round: 2,
       valid_round: 0,
+      last_round: 1,
       proposal: toHex(proposalMessage(chain, place)),
       fresh_proposal: toHex(proposalMessage(chain, { ...place, validRound: -1 })),
       prevote: toHex(voteMessage(chain, { kind: 'prevote', ...place })),
