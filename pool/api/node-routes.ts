@@ -45,8 +45,8 @@ const ALLOWANCE = { perSecond: 20, burst: 200 } as const;
 /** After a node has refused the pool for reading too much, for as long as it may block a reader. */
 const PAUSE_MILLIS = 60_000;
 const RETRY_MILLIS = 2_000;
-/** Cuts come every 2.5 s: an answer of a second ago is as good as a new one. */
-const KEEP_MILLIS = 1_000;
+/** The time of a cut: the newest of the chain, asked by any number of pages, costs the node a third of the allowance. */
+const KEEP_MILLIS = 2_500;
 
 const tooMuch = (millis = RETRY_MILLIS) => new ApiRefusal('unavailable', 'the node has too much to answer', millis);
 

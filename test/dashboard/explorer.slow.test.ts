@@ -50,17 +50,17 @@ test('everything on the chain is found by what it is called', async () => {
   expect(blocks.length).toBeGreaterThan(3);
   const { finalized_height: head } = await client.chainHead();
   await expect.poll(() => textOf(page)).toContain(shortId(paid));
-  for (const { block_id: id } of blocks) expect(await textOf(page)).toContain(shortId(id));
-  expect(await page.locator('.graph circle').count()).toBe(blocks.length);
+  for (const { block_id: id } of blocks) await expect.poll(() => textOf(page)).toContain(shortId(id));
+  await expect.poll(() => page.locator('.graph circle').count()).toBe(blocks.length);
   const parents = blocks.reduce((sum, block) => sum + block.parents.length, 0);
-  expect(await page.locator('.graph line').count()).toBe(parents);
+  await expect.poll(() => page.locator('.graph line').count()).toBe(parents);
   expect(await seriousFaults(page)).toEqual([]);
 
   // A cut by its height, as people write numbers.
   await search(page, count(head - 1));
   const cut = (await client.cuts({ before: head, limit: 1 })).cuts[0];
   await expect.poll(() => textOf(page)).toContain(cut?.cut_id);
-  expect(page.url()).toContain(`#/explorer/cut/${head - 1}`);
+  await expect.poll(() => page.url()).toContain(`#/explorer/cut/${head - 1}`);
   await page.getByRole('link', { name: 'After' }).click();
   await expect.poll(() => page.getByRole('heading', { level: 2 }).first().innerText()).toBe(`Cut ${count(head)}`);
   await search(page, String(head + 1000));
@@ -70,7 +70,7 @@ test('everything on the chain is found by what it is called', async () => {
   await search(page, paid.toUpperCase());
   await expect.poll(() => textOf(page)).toContain(coins('1234567'));
   expect(page.url()).toContain(`#/explorer/transaction/${paid}`);
-  expect(await page.locator('.steps .done').count()).toBe(4);
+  await expect.poll(() => page.locator('.steps .done').count()).toBe(4);
   expect(await seriousFaults(page)).toEqual([]);
 
   // The address it paid, by its link, and its history.
@@ -104,7 +104,7 @@ test('everything on the chain is found by what it is called', async () => {
   const supply = await client.supply();
   for (const atoms of [supply.total_supply, supply.bonded, supply.work_reserve])
     await expect.poll(() => textOf(page)).toContain(coins(atoms));
-  expect(await page.locator('.curve polyline').count()).toBe(1);
+  await expect.poll(() => page.locator('.curve polyline').count()).toBe(1);
   expect(await seriousFaults(page)).toEqual([]);
 
   // New cuts come by themselves.
