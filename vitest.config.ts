@@ -32,7 +32,7 @@ class SlowFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     globalSetup: ['test/builds.ts'],
-    setupFiles: ['test/client-faults.ts'],
+    setupFiles: ['test/processor-time.ts', 'test/client-faults.ts'],
     pool: 'forks',
     // Twice as many as the smallest machine has cores: slow files wait for cuts, time-outs and other processes half of their time.
     maxWorkers: 4,

@@ -78,7 +78,7 @@ export const LIMIT_DEFAULTS: StratumLimits = {
   vardiff: VARDIFF_DEFAULTS,
 };
 
-/** How long miners may go on with one template while no node serves, and some more. */
+/** How long miners may go on with one template while no node serves, with a margin. */
 const LONGEST_TEMPLATE_MILLIS = 90_000;
 
 /** Nonces that a session can have had judged on jobs that are still known, at the pace it may submit. */

@@ -4,6 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { PoolDocument } from '../pool/api/documents.ts';
 import { useDocument, useLiveState } from './data/hooks.ts';
 import type { ExplorerPlace } from './explorer/explorer-page.tsx';
+import { MiniBar } from './mine/mini-bar.tsx';
 import { linkTo, PAGES, type Place, placeOf } from './router.ts';
 import { BlocksPage } from './view/blocks-page.tsx';
 import { ConnectPage } from './view/connect-page.tsx';
@@ -121,6 +122,7 @@ export function App() {
         ) : null}
         <Page key={place.page} place={place} />
       </main>
+      {place.page === 'mine' ? null : <MiniBar />}
       <footer>
         Amounts in coins; every credit can be checked on the miner’s page.{' '}
         {pool.data === undefined ? '' : `Network: ${pool.data.network}.`}

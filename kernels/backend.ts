@@ -6,6 +6,7 @@
  * be prepared while the search goes on.
  */
 import type { Bytes } from '../protocol/bytes.ts';
+import { TARGET_OFFSET } from '../protocol/header-layout.ts';
 
 export type BackendKind = 'wasm' | 'webgpu';
 
@@ -89,3 +90,16 @@ export function splitNonces(range: NonceRange, parts: number): NonceRange[] {
     to: i === parts - 1 ? range.to : range.from + share * BigInt(i + 1),
   }));
 }
+
+/** Nonces in which one hash is expected to meet the target (32 bytes, big-endian). */
+export function noncesPerHit(target: Uint8Array): number {
+  const view = new DataView(target.buffer, target.byteOffset);
+  return 2 ** 64 / (view.getUint32(0) * 2 ** 32 + view.getUint32(4) + 1);
+}
+
+/**
+ * A body is good for one block (S53): where a device finds several blocks of one job in a batch, all but the first are lost, the chain sees few of them and stays too easy.
+ * So a batch is no longer than a block takes, as far as short ones are worth it.
+ */
+export const noncesPerBlock = ({ header }: Pick<SearchJob, 'header'>): number =>
+  noncesPerHit(header.subarray(TARGET_OFFSET, TARGET_OFFSET + 32));

@@ -1,6 +1,6 @@
 /**
  * The devices of this machine: the processor is number 0, graphics cards follow. Cards are asked for in a process of
- * their own, because a broken driver may crash whoever asks.
+ * their own, because a broken driver may crash the process that asks.
  */
 import { fork } from 'node:child_process';
 import { availableParallelism, cpus } from 'node:os';

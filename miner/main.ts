@@ -52,7 +52,11 @@ function readVectorFile(file: string, readText: (path: string) => string): strin
   }
 }
 
-const mining = mineCommand({ input: process.stdin, isTerminal: process.stdout.isTTY === true });
+const mining = mineCommand({
+  input: process.stdin,
+  isTerminal: process.stdout.isTTY === true,
+  columns: () => process.stdout.columns ?? 80,
+});
 
 await runProgram({
   spec: mining.spec,

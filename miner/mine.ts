@@ -3,8 +3,9 @@
  * EXIT and in docs/miner.md.
  */
 import { mkdirSync } from 'node:fs';
+import { formatUsername } from '../protocol/stratum/username.ts';
 import { parseCommandLine, showListenAddress } from '../runtime/command-line/command-line.ts';
-import { type Logger, type OpenLog, openLog } from '../runtime/log.ts';
+import { type Logger, type OpenLog, openLog, standardErrorSink } from '../runtime/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
 import { listenForMetrics } from '../runtime/metrics-listener.ts';
 import { type Command, command, type Terminal, version } from '../runtime/program.ts';
@@ -24,6 +25,7 @@ import { openDevice } from './open-device.ts';
 import { defaultDataDir, type MinerValues, minerCommand } from './options.ts';
 import { ProgressLine } from './progress-line.ts';
 import { statsDocument, statusLines } from './stats.ts';
+import { BottomLine, bannerLines, liveLine, paintFor, summaryLines } from './terminal-view.ts';
 import { TuningFile } from './tuning-file.ts';
 
 export const EXIT = {
@@ -37,7 +39,14 @@ export const EXIT = {
   noDevice: 3,
 } as const;
 
-export type MineDependencies = { readonly input: KeyInput; readonly isTerminal: boolean };
+export type MineDependencies = {
+  readonly input: KeyInput;
+  readonly isTerminal: boolean;
+  /** Of the terminal, now. */
+  readonly columns?: () => number;
+};
+
+const LIVE_MILLIS = 1_000;
 
 /** As command() of runtime/program.ts, but it keeps the words: a changed config file is read with them again. */
 export function mineCommand(dependencies: MineDependencies): Command {
@@ -60,12 +69,16 @@ export function mineCommand(dependencies: MineDependencies): Command {
       const isMining = !values.listDevices && values.benchmark === undefined;
       if (isMining && values.pool.length === 0) return usage('no pool is named', 'add -o stratum+tcp://HOST:PORT');
       if (isMining && values.user === undefined) return usage('no address is named', 'add -u ADDRESS.WORKER');
-      const log = openLog('miner', values, terminal.env);
+      const bottom = new BottomLine(terminal.out);
+      const log = openLog('miner', values, terminal.env, {
+        ...standardErrorSink,
+        write: (line) => bottom.above(() => standardErrorSink.write(line)),
+      });
       try {
         if (values.listDevices) return await showDevices(values, terminal);
         if (values.benchmark !== undefined)
           return await measure(values, values.benchmark, terminal, log.log, dependencies);
-        return await mine(values, { configPath, parse, terminal, log, ...dependencies });
+        return await mine(values, { configPath, parse, terminal, log, bottom, ...dependencies });
       } catch (error) {
         if (!(error instanceof MinerError)) throw error;
         terminal.err(`svc-miner: ${error.message} [${error.code}]\n`);
@@ -150,6 +163,7 @@ type Run = MineDependencies & {
   readonly parse: () => ReturnType<typeof parseCommandLine<typeof minerCommand.options>>;
   readonly terminal: Terminal;
   readonly log: OpenLog;
+  readonly bottom: BottomLine;
 };
 
 function readAuthorities(path: string): string {
@@ -172,14 +186,23 @@ async function settingsOf(values: MinerValues, dataDir: string, log: Logger): Pr
 
 async function mine(
   values: MinerValues,
-  { configPath, parse, terminal, log: { log }, input, isTerminal }: Run,
+  { configPath, parse, terminal, log: { log }, bottom, input, isTerminal, columns = () => 80 }: Run,
 ): Promise<number> {
   const shutdown = new Shutdown({ limitMs: DEFAULT_SHUTDOWN_LIMIT_MS }, { log, process, now: () => performance.now() });
   shutdown.add('clock', watchClock(log.child('clock')).stop);
   const { dataDir, tunings } = openTunings(values);
   const settings = await settingsOf(values, dataDir, log);
   const now = () => performance.now();
-  const progress = new ProgressLine({ isTerminal }, { out: terminal.out, now });
+  const progress = new ProgressLine(
+    { isTerminal },
+    {
+      out: (text) => {
+        bottom.clear();
+        terminal.out(text);
+      },
+      now,
+    },
+  );
   const miner = new Miner(settings, {
     parts: realParts(),
     log,
@@ -191,19 +214,31 @@ async function mine(
     onNoDevice: () => shutdown.request('no device is left', EXIT.noDevice),
   });
   shutdown.add('miner', () => miner.stop());
-  log.info('mining', {
-    pools: values.pool.map(({ text }) => text),
-    address: settings.user.text,
-    worker: settings.user.worker,
-    network: settings.user.address.network,
-    devices: settings.devices.map(({ number, name }) => `${number}: ${name}`),
-  });
+  const pools = values.pool.map(({ text }) => text);
+  const devices = settings.devices.map(({ number, name }) => `${number}: ${name}`);
+  const { text: address, worker } = settings.user;
+  const { network } = settings.user.address;
+  const paint = paintFor(isTerminal, terminal.env);
+  const say = (lines: readonly string[]): void =>
+    bottom.above(() => {
+      progress.break();
+      for (const line of lines) terminal.out(`${line}\n`);
+    });
+  if (isTerminal)
+    say(bannerLines({ version: version(), pools, user: formatUsername(address, worker), network, devices }, paint));
+  log.info('mining', { pools, address, worker, network, devices });
   miner.start();
 
-  const status = (): void => {
-    progress.break();
-    for (const line of statusLines(miner.snapshot())) terminal.out(`${line}\n`);
+  const status = (): void => say(statusLines(miner.snapshot()));
+  const live = (): void => {
+    if (!progress.isOpen) bottom.show(liveLine(miner.snapshot(), columns(), paint));
   };
+  const liveTimer = isTerminal ? setInterval(live, LIVE_MILLIS) : undefined;
+  shutdown.add('screen', () => {
+    clearInterval(liveTimer);
+    bottom.clear();
+    say(summaryLines(miner.snapshot()));
+  });
   let statusTimer = setInterval(status, values.statusEvery);
   shutdown.add('status', () => clearInterval(statusTimer));
   const actions = { pause: () => miner.pause(), resume: () => miner.resume() };

@@ -20,7 +20,7 @@ import type { Checker, MinerParts } from './miner-parts.ts';
 import type { MinerValues } from './options.ts';
 import type { ProgressLine } from './progress-line.ts';
 import { RateFile } from './rate-file.ts';
-import type { DeviceSnapshot, Snapshot } from './stats.ts';
+import { type DeviceSnapshot, type Snapshot, totalRates } from './stats.ts';
 import type { TuningFile } from './tuning-file.ts';
 import { AcceptedWork } from './work/accepted-work.ts';
 import { Crew } from './work/crew.ts';
@@ -67,6 +67,7 @@ export class Miner {
   /** Where the job came from, as the user named it. */
   #pool = '';
   #blocks = 0;
+  #fastest: number | undefined;
   #paused = false;
   #stopTicks: (() => void) | undefined;
 
@@ -106,7 +107,13 @@ export class Miner {
       this.#lines.tick();
       this.#accepted.tick();
       this.#expected.tick();
+      this.#readFastest(now());
     });
+  }
+
+  #readFastest(now: number): void {
+    const { short } = totalRates(this.#crew.devices.map((device) => ({ rates: device.rates(now) })));
+    if (short !== undefined) this.#fastest = Math.max(short, this.#fastest ?? 0);
   }
 
   #moment(): Moment {
@@ -345,6 +352,8 @@ export class Miner {
       lastRefusal: this.#client.lastRefusal,
       poolRate: this.#work.rate(now),
       acceptedWork: this.#work.total,
+      shareWork: this.#job?.work,
+      fastest: this.#fastest,
       blocks: this.#blocks,
       books: this.#books?.figures,
       devices,

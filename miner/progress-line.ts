@@ -60,6 +60,11 @@ export class ProgressLine {
     this.#shownAt = now;
   }
 
+  /** Whether a bar is being drawn. */
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
   /** Before other output: the bar is left where it is. */
   break(): void {
     if (this.#isOpen) this.#out('\n');

@@ -31,6 +31,10 @@ export type Snapshot = {
   readonly lastRefusal: Refusal | undefined;
   readonly poolRate: number | undefined;
   readonly acceptedWork: bigint;
+  /** Work of a share of the job at hand. */
+  readonly shareWork: bigint | undefined;
+  /** The highest rate over 10 s of all devices together. */
+  readonly fastest: number | undefined;
   readonly blocks: number;
   /** What became of the watch over the pool's books; undefined without --check-books. */
   readonly books: BooksFigures | undefined;
@@ -38,7 +42,7 @@ export type Snapshot = {
 };
 
 /** Sums of what is known; undefined when nothing is. */
-export function totalRates(devices: readonly DeviceSnapshot[]): Rates {
+export function totalRates(devices: readonly Pick<DeviceSnapshot, 'rates'>[]): Rates {
   const sum = (pick: (rates: Rates) => number | undefined): number | undefined => {
     const known = devices.map(({ rates }) => pick(rates)).filter((rate) => rate !== undefined);
     return known.length === 0 ? undefined : known.reduce((a, b) => a + b, 0);
@@ -125,7 +129,7 @@ export function statsDocument(snapshot: Snapshot): Record<string, unknown> {
   };
 }
 
-function shareText({ accepted, stale, rejected, lost, bad }: ShareCounts): string {
+export function shareText({ accepted, stale, rejected, lost, bad }: ShareCounts): string {
   const more = [
     [stale, 'stale'],
     [rejected, 'rejected'],

@@ -5,6 +5,7 @@ import { type Bytes, toHex } from '../protocol/bytes.ts';
 import { ProtocolError } from '../protocol/errors.ts';
 import { massOf, minimumFee, shapeOf, transactionMass, wireBytesOf } from '../protocol/fee.ts';
 import { id, idFromHex, LABELS } from '../protocol/identifier.ts';
+import { operationDocument } from '../protocol/staking/operation-document.ts';
 import { Fields } from '../protocol/stratum/fields.ts';
 import {
   decodeTransactionBody,
@@ -22,7 +23,7 @@ import {
 import { shapeOfWitness, WITNESS_BYTES, type WitnessShape } from '../protocol/witness.ts';
 import { decimalOf, givenHex, givenList, givenObject, hexIn, listOf, textIn, written } from './given.ts';
 import { type Manifest, readManifest } from './manifest.ts';
-import { operationDocument, readOperation } from './operations.ts';
+import { readOperation } from './operations.ts';
 
 export const MAX_WITNESSES = MAX_INPUTS + 1;
 

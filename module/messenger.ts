@@ -18,8 +18,10 @@ import {
 import {
   ACCEPT_BYTES,
   CIPHERTEXT_BYTES,
+  chatNameIn,
   encodeMessage,
   encodeMessengerPayload,
+  isMessage,
   isMessengerPayload as isPayload,
   MAX_MESSAGE_TEXT,
   MESSENGER_AMOUNT,
@@ -203,11 +205,12 @@ export function messengerChats(
   const messages: ChatMessage[] = [];
   let opened = '';
   const key = (chat: string, isOwn: boolean, nonceHex: string) => `${chat} ${isOwn} ${nonceHex}`;
+  const named = (name: string) => chats.get(names.get(name) ?? '');
   const known = {
     network,
     isMine: (address: string) => mine.has(address),
     chat: (request: string) => chats.get(request),
-    named: (name: string) => chats.get(names.get(name) ?? ''),
+    named,
     isRead: (chat: string, isOwn: boolean, nonceHex: string) => read.has(key(chat, isOwn, nonceHex)),
     open(chat: Chat, isOwn: boolean, sealed: Bytes) {
       if (opened !== chat.request) open(handle, network, chat);
@@ -215,16 +218,31 @@ export function messengerChats(
       return openMessage((chat.role === 'requester') === isOwn, sealed);
     },
   };
+  const cuts = cutsOf(entriesJson);
+  for (const cut of cuts)
+    for (const chat of chatEffects(
+      cut.filter(({ payload }) => !isMessage(payload)),
+      known,
+    ).chats) {
+      chats.set(chat.request, chat);
+      names.set(chatName(chat.request), chat.request);
+    }
+  // Chat by chat: the keys of each are worked out once, however strangers mix junk for all of them.
+  const sealed = cuts.flat().filter(({ payload }) => isMessage(payload));
+  const byName = Map.groupBy(sealed, ({ payload }) => toHex(chatNameIn(payload)));
   try {
-    for (const cut of cutsOf(entriesJson)) {
-      const effects = chatEffects(cut, known);
-      for (const chat of effects.chats) {
-        chats.set(chat.request, chat);
-        names.set(chatName(chat.request), chat.request);
-      }
-      for (const message of effects.messages) {
-        read.add(key(message.chat, message.isOwn, message.nonceHex));
-        messages.push(message);
+    for (const [name, entries] of byName) {
+      if (!names.has(name)) continue;
+      for (const [height, cut] of Map.groupBy(entries, (entry) => entry.height)) {
+        // An accept of a later cut does not count yet.
+        const then = (wanted: string) => {
+          const chat = named(wanted);
+          return chat?.accept && chat.accept.height <= height ? chat : undefined;
+        };
+        for (const message of chatEffects(cut, { ...known, named: then }).messages) {
+          read.add(key(message.chat, message.isOwn, message.nonceHex));
+          messages.push(message);
+        }
       }
     }
   } finally {

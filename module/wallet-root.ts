@@ -163,7 +163,7 @@ export class WalletRoot {
     return messenger.messengerAccept(this.#open(), this.network, chatJson);
   }
 
-  /** The payload of a message; whoever pays for it. */
+  /** The payload of a message. Anybody may pay for it, but one's own wallet shows as its own only what it paid for (messenger rule 8). */
   messengerMessage(chatJson: string, text: string, sentMillis: number | string): string {
     return messenger.messengerMessage(this.#open(), this.network, chatJson, text, sentMillis);
   }

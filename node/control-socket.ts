@@ -1,5 +1,5 @@
 /**
- * A question to a running node on this machine: a socket in its data directory that only its user can open. Whoever connects gets one JSON document and is let go; nothing that is sent is read.
+ * A question to a running node on this machine: a socket in its data directory that only its user can open. A client gets one JSON document and is disconnected; nothing that is sent is read.
  */
 import { chmodSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';

@@ -39,6 +39,8 @@ export interface CutLedger {
   examineHeader(header: Bytes): Promise<NodeError | undefined>;
   /** The proposed cut as this node executes it; a text says why it cannot be the next one. Its blocks are all here. */
   execute(cut: ProposedCut): AppliedCut | string;
+  /** What this node has taken in is on the disk when this resolves: a machine that fails then has the blocks that wait now. */
+  sync(): Promise<void>;
   /** Writes a cut that was made or executed at this height, not only the last one; it is final when this resolves. Nothing may be executed meanwhile. */
   commit(cut: AppliedCut, certificate: Certificate): Promise<void>;
   /** The node cannot go on. */
@@ -67,6 +69,7 @@ export type CutLedgerParts = {
   submit(header: Bytes, body: Bytes, cutMillis: number): Promise<Submission>;
   readonly settled: CutLedger['settled'];
   readonly examineHeader: CutLedger['examineHeader'];
+  readonly sync: CutLedger['sync'];
   readonly finish: CutLedger['commit'];
   readonly fail: CutLedger['fail'];
 };
@@ -124,6 +127,7 @@ export const cutLedgerOf = (parts: CutLedgerParts): CutLedger => {
     },
     examineHeader: parts.examineHeader,
     execute: (cut) => execute(cut, parts, executions),
+    sync: parts.sync,
     commit: (cut, certificate) => parts.finish(executions.newest(cut), certificate),
     fail: parts.fail,
   };

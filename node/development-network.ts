@@ -3,16 +3,19 @@
  * coins to, so that its heartbeats keep its seat, and a config file that names them. The keys are those that everybody knows: this is for trials on one machine.
  */
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { ATOMS_PER_COIN } from '../protocol/amount.ts';
 import { toHex } from '../protocol/bytes.ts';
+import { ProtocolError } from '../protocol/errors.ts';
+import { chainId, encodeGenesis } from '../protocol/genesis.ts';
+import { showGenesis } from '../protocol/genesis-file.ts';
 import { validatorId } from '../protocol/staking/names.ts';
 import type { Output } from '../protocol/transaction.ts';
 import { steadyMillis } from '../runtime/clock.ts';
-import { integer, path } from '../runtime/command-line/command-line.ts';
+import { integer, path, USAGE_EXIT } from '../runtime/command-line/command-line.ts';
 import { PRIVATE_MODE } from '../runtime/private-file.ts';
-import { command } from '../runtime/program.ts';
+import { command, type Terminal } from '../runtime/program.ts';
 import {
   DEVELOPMENT_DEFAULTS,
   type DevelopmentGenesis,
@@ -23,7 +26,6 @@ import {
   feeName,
   validatorName,
 } from './development.ts';
-import { writeGenesis } from './make-genesis.ts';
 import { runOptions } from './node-options.ts';
 import { type KeyPurpose, sealValidatorKey } from './validator-key.ts';
 
@@ -63,27 +65,67 @@ function configOf(directory: string, member: number): string {
   return `${JSON.stringify(config, undefined, 2)}\n`;
 }
 
-/** Returns the chain id. The genesis comes last: where it is, everything is. */
-export async function writeDevelopmentNetwork(
-  directory: string,
-  settings: DevelopmentGenesis & { readonly validators: number },
-): Promise<string> {
-  const files = developmentFiles(directory);
+type File = { readonly path: string; readonly text: string; readonly mode: number };
+const PUBLIC_MODE = 0o644;
+
+/** Everything that is written, in its order. The genesis comes last: where it is, everything is. */
+async function contents(directory: string, settings: DevelopmentNetwork): Promise<{ files: File[]; chain: string }> {
+  const names = developmentFiles(directory);
+  const fees = Array.from({ length: settings.validators }, (_, member): Output => {
+    return { address: developmentKey(feeName(member)).address, amount: FEE_COINS * ATOMS_PER_COIN };
+  });
+  // What is wrong with the settings shows here.
+  const genesis = developmentGenesis({ ...settings, fund: [...(settings.fund ?? []), ...fees] });
+  const chain = toHex(chainId(encodeGenesis(genesis)));
   const password = randomBytes(16).toString('hex');
-  mkdirSync(directory, { recursive: true });
-  writeFileSync(files.password, `${password}\n`, { mode: PRIVATE_MODE });
-  const seal = async (file: string, name: string, purpose: KeyPurpose) => {
-    const sealed = await sealValidatorKey(developmentSeed(name), purpose, 'development', password, SCRYPT_LOG2_N);
-    writeFileSync(file, sealed, { mode: PRIVATE_MODE });
+  const seal = async (path: string, name: string, purpose: KeyPurpose): Promise<File> => {
+    const text = await sealValidatorKey(developmentSeed(name), purpose, 'development', password, SCRYPT_LOG2_N);
+    return { path, text, mode: PRIVATE_MODE };
   };
-  const fees: Output[] = [];
-  for (let member = 0; member < settings.validators; member++) {
-    await seal(files.key(member), validatorName(member), 'consensus');
-    await seal(files.feeKey(member), feeName(member), 'heartbeat-fee');
-    writeFileSync(files.config(member), configOf(directory, member));
-    fees.push({ address: developmentKey(feeName(member)).address, amount: FEE_COINS * ATOMS_PER_COIN });
+  const files: File[] = [{ path: names.password, text: `${password}\n`, mode: PRIVATE_MODE }];
+  for (let member = 0; member < settings.validators; member++)
+    files.push(
+      await seal(names.key(member), validatorName(member), 'consensus'),
+      await seal(names.feeKey(member), feeName(member), 'heartbeat-fee'),
+      { path: names.config(member), text: configOf(directory, member), mode: PUBLIC_MODE },
+    );
+  return { files: [...files, { path: names.genesis, text: showGenesis(genesis), mode: PUBLIC_MODE }], chain };
+}
+
+type DevelopmentNetwork = DevelopmentGenesis & { readonly validators: number };
+
+/** Returns the chain id. Nothing that is there is replaced or followed, and what fails leaves nothing behind. */
+export async function writeDevelopmentNetwork(directory: string, settings: DevelopmentNetwork): Promise<string> {
+  const { files, chain } = await contents(directory, settings);
+  const isNew = mkdirSync(directory, { recursive: true }) !== undefined;
+  const written: string[] = [];
+  try {
+    for (const { path, text, mode } of files) {
+      writeFileSync(path, text, { mode, flag: 'wx' });
+      written.push(path);
+    }
+  } catch (error) {
+    for (const path of written) rmSync(path, { force: true });
+    if (isNew) rmdirSync(directory);
+    throw error;
   }
-  return writeGenesis(files.genesis, developmentGenesis({ ...settings, fund: [...(settings.fund ?? []), ...fees] }));
+  return chain;
+}
+
+/** What the user can put right is one line; a directory that cannot be one is a wrong option. */
+function refused(out: string, error: unknown, terminal: Terminal): number {
+  const { code, path, syscall, message } = error as NodeJS.ErrnoException;
+  const say = (text: string, exit: number): number => {
+    terminal.err(`svcd development-network: ${text}\n`);
+    return exit;
+  };
+  if (error instanceof RangeError) return say(message, 1);
+  if (error instanceof ProtocolError) return say(`${message} [${code}]`, 1);
+  if (code === 'ENOTDIR' || (code === 'EEXIST' && syscall === 'mkdir'))
+    return say(`--out ${out} is no directory, and cannot be made one`, USAGE_EXIT);
+  if (code === 'EEXIST') return say(`${path} exists: nothing is replaced; name another directory with --out`, 1);
+  if (syscall !== undefined) return say(`nothing was written to ${out}: ${message}`, 1);
+  throw error;
 }
 
 export const developmentNetworkCommand = command(
@@ -123,10 +165,7 @@ export const developmentNetworkCommand = command(
       terminal.out(`chain ${await writeDevelopmentNetwork(out, settings)}\n`);
       return 0;
     } catch (error) {
-      // More is funded than there is.
-      if (!(error instanceof RangeError)) throw error;
-      terminal.err(`svcd development-network: ${error.message}\n`);
-      return 1;
+      return refused(out, error, terminal);
     }
   },
 );

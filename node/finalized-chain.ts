@@ -124,7 +124,8 @@ export class FinalizedChain implements Chain {
   }
 
   block(id: Bytes): BlockRecord | undefined {
-    return this.#store.block(id);
+    const record = this.#store.block(id);
+    return record && blockAt(record, this.state.height);
   }
 
   blockBody(id: Bytes): Bytes | undefined {
@@ -232,13 +233,23 @@ export class FinalizedChain implements Chain {
   }
 
   validators(page: PositionsPage): Promise<readonly Validator[]> {
-    return this.#store.validators(page);
+    return this.#told(() => this.#store.validators(page));
   }
 
   async positionsOf(owner: Bytes, page?: PositionsPage): Promise<readonly Position[]> {
-    const ids = await this.#store.ownedPositions(owner, page);
+    const ids = await this.#told(() => this.#store.ownedPositions(owner, page));
     const { position } = this.#store.staking.reads(this.state);
     return ids.map((id) => position(id)).filter((found) => found !== undefined);
+  }
+
+  /** What `take` reads of the store, its view taken before it first waits: not of a cut that is written already and not told of yet. */
+  async #told<T>(take: () => Promise<T>): Promise<T> {
+    for (;;) {
+      const taken = take();
+      const isAhead = this.#store.cut(this.state.height + 1) !== undefined;
+      const value = await taken;
+      if (!isAhead) return value;
+    }
   }
 
   rates(): Rates {
@@ -322,6 +333,15 @@ export class FinalizedChain implements Chain {
   epoch(anchorHeight: number): number {
     return powEpoch(anchorHeight, this.genesis.powEpochLength);
   }
+}
+
+/** The record as of a height: the store may hold what the next cut makes of it, of which nothing has been told yet. */
+function blockAt(record: BlockRecord, height: number): BlockRecord {
+  const { registeredHeight, reward, ...rest } = record;
+  if ((registeredHeight ?? 0) > height || (reward.state === 'expired' && record.dueHeight > height))
+    return { ...rest, reward: { state: 'waiting' } };
+  if (reward.state !== 'paid' || reward.height <= height) return record;
+  return { ...record, reward: { state: 'pending', fees: reward.reward.fees } };
 }
 
 const headOf = (state: LedgerState, record: CutRecord): Head => ({

@@ -1,5 +1,5 @@
 /**
- * What createNode (node.ts) gives to whoever embeds a full node: the public API, the mining listener, a bridge, a pool or a
+ * What createNode (node.ts) gives to a program that embeds a full node: the public API, the mining listener, a bridge, a pool or a
  * test. Reads answer from the finalized state and are synchronous where the answer is in memory or one lookup away.
  */
 import type { Bytes } from '../protocol/bytes.ts';
@@ -220,7 +220,7 @@ export type TemplateRequest = {
 export type Template = {
   readonly anchor: Head;
   readonly header: Bytes;
-  /** Put together when it is first asked for: up to a mebibyte, and whoever sends a template on can do without it. */
+  /** Put together when it is first asked for: up to a mebibyte, and a caller that only passes a template on does not need it. */
   readonly body: Bytes;
   readonly payout: Bytes;
   readonly extranonce: Bytes;

@@ -1,14 +1,19 @@
 /** `svcd genesis`: a genesis document from the registrations of validators and from funded addresses (ledger rule 32). */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { parseAddress } from '../protocol/address.ts';
+import { parseAddress, payloadKind } from '../protocol/address.ts';
 import { formatCoins } from '../protocol/amount.ts';
 import { toHex } from '../protocol/bytes.ts';
 import { GENESIS_SUPPLY } from '../protocol/emission.ts';
 import { ProtocolError } from '../protocol/errors.ts';
-import { chainId, encodeGenesis, type Genesis, type GenesisValidator } from '../protocol/genesis.ts';
+import {
+  chainId,
+  encodeGenesis,
+  type Genesis,
+  type GenesisValidator,
+  registrationMessage,
+} from '../protocol/genesis.ts';
 import { readGenesis, readRegistration, showGenesis } from '../protocol/genesis-file.ts';
 import type { NetworkName } from '../protocol/network.ts';
-import { GENESIS_CHAIN_ID, possessionMessage } from '../protocol/staking/names.ts';
 import type { Output } from '../protocol/transaction.ts';
 import { developmentValidator } from './development.ts';
 import { verifyMessage } from './ml-dsa.ts';
@@ -29,14 +34,20 @@ export type GenesisSettings = {
 };
 
 function registered(source: string, network: NetworkName): GenesisValidator {
-  const { network: named, possession, ...validator } = readRegistration(source);
+  const { signature, ...registration } = readRegistration(source);
+  const { network: named, ...validator } = registration;
   if (named !== network)
     throw new ProtocolError('wrong_network', `a registration is for ${named}, the genesis for ${network}`);
-  const message = possessionMessage(GENESIS_CHAIN_ID, validator.owner, validator.publicKey);
-  if (!verifyMessage(validator.publicKey, message, possession))
+  const key = `${toHex(validator.publicKey).slice(0, 16)}...`;
+  if (!verifyMessage(validator.publicKey, registrationMessage(registration), signature))
     throw new ProtocolError(
       'not_canonical',
-      `the proof of possession of key ${toHex(validator.publicKey).slice(0, 16)}... does not verify`,
+      `the registration of key ${key} is not what that key signed: its signature does not verify`,
+    );
+  if (payloadKind(validator.rewardAddress) === 'burn')
+    throw new ProtocolError(
+      'address_kind',
+      `the registration of key ${key} sends its rewards to the burn address, where they are lost`,
     );
   return validator;
 }

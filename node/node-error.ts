@@ -1,5 +1,5 @@
 /**
- * Refusals of the node: values with a code and fields, never exceptions. The codes stand in docs/errors.md; `status` is what
+ * Refusals of the node: values with a code and fields, never exceptions. The codes are listed in docs/errors.md; `status` is what
  * the HTTP listeners answer with.
  */
 

@@ -3,6 +3,7 @@ import { parseAddress } from '../protocol/address.ts';
 import { parseCoins } from '../protocol/amount.ts';
 import { MIN_INTERVAL_CUTS } from '../protocol/genesis.ts';
 import { INTERVAL_CUTS, NETWORK_NAMES, POW_EPOCH_CUTS, REGISTRATION_WINDOW } from '../protocol/network.ts';
+import { ATTENDANCE_WINDOWS } from '../protocol/staking/limits.ts';
 import type { Output } from '../protocol/transaction.ts';
 import { readAddressRange } from '../runtime/client-address.ts';
 import {
@@ -42,6 +43,7 @@ const intervalCuts = integer({
   group: CHAIN,
   min: MIN_INTERVAL_CUTS,
   max: INTERVAL_CUTS,
+  multipleOf: ATTENDANCE_WINDOWS,
   default: INTERVAL_CUTS,
 });
 

@@ -215,6 +215,7 @@ class EmbeddedNode implements ConsensusNode {
       submit: (header, body, cutMillis) => this.#door.submit(header, body, 'relayed', cutMillis),
       settled: (millis, ids) => this.#ahead.settled(millis, ids),
       examineHeader: (header) => this.#door.examineHeader(header),
+      sync: () => store.sync(),
       finish: async (cut, certificate) => void (await this.#oneCut(() => this.#finish(cut, certificate))),
       fail: (error) => this.#stop(error),
     });

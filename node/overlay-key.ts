@@ -11,19 +11,29 @@ import { encodeEndpoint, MAX_ROUTES, OVERLAY_KEY_BYTES, type Route } from '../pr
 import { addressBytes } from '../runtime/client-address.ts';
 import { createDurably } from '../runtime/durable-file.ts';
 import { PRIVATE_MODE, privateText } from '../runtime/private-file.ts';
+import { directoryError } from '../runtime/runtime-error.ts';
 import { ValidatorError } from './validator-key.ts';
 
 /** A route as it was written; without a port it is the network's. */
 export type RouteWord = { readonly host: string; readonly port: number | undefined };
 
+/** Of no machine, of many, of one link of this machine, or an IPv4 address that was mistyped: the last part of a name is no number. */
+function isUndialled(host: string): boolean {
+  const kind = isIP(host);
+  if (kind === 0) return /(^|\.)\d+$/.test(host);
+  const bytes = addressBytes(host);
+  const [first = 0] = bytes;
+  return host.includes('%') || bytes.every((byte) => byte === 0) || (kind === 4 ? first >= 224 : first === 255);
+}
+
 /** HOST, HOST:PORT, an IPv6 address alone, or in brackets with a port. */
 export function readRoute(word: string): RouteWord {
-  if (isIP(word) !== 0) return { host: word, port: undefined };
   const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(word) ?? [];
-  const host = bracketed ?? plain;
+  const host = isIP(word) === 0 ? (bracketed ?? plain) : word;
   const number = port === undefined ? undefined : Number(port);
   if (host === undefined || (bracketed !== undefined && isIP(bracketed) !== 6))
     throw new Error('must be HOST or HOST:PORT, an IPv6 address with a port in brackets');
+  if (isUndialled(host)) throw new Error(`'${host}' is no address that others can dial`);
   if (number !== undefined && (number < 1 || number > 65_535)) throw new Error('a port is 1 to 65535');
   return { host, port: number };
 }
@@ -38,10 +48,14 @@ const keyFileOf = (dataDir: string): string => join(dataDir, 'network', 'validat
 /** The public half of the key of this data directory, which is made if there is none. */
 export async function overlayKey(dataDir: string): Promise<Uint8Array> {
   const file = keyFileOf(dataDir);
-  mkdirSync(join(file, '..'), { recursive: true, mode: 0o700 });
   const { privateKey } = generateKeyPairSync('ed25519');
-  // One that is there stays.
-  await createDurably(file, privateKey.export({ format: 'pem', type: 'pkcs8' }).toString(), PRIVATE_MODE);
+  try {
+    mkdirSync(join(file, '..'), { recursive: true, mode: 0o700 });
+    // One that is there stays.
+    await createDurably(file, privateKey.export({ format: 'pem', type: 'pkcs8' }).toString(), PRIVATE_MODE);
+  } catch (error) {
+    throw directoryError(join(file, '..'), error);
+  }
   try {
     const key = createPrivateKey(privateText(file, 'overlay key'));
     const spki = createPublicKey(key).export({ format: 'der', type: 'spki' });

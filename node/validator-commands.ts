@@ -20,19 +20,33 @@ const dumpOptions = {
 const read = async (dataDir: string): Promise<ConsensusReport> =>
   JSON.parse(await askControl(dataDir)) as ConsensusReport;
 
+function signing({
+  signs,
+  member,
+  stopped,
+  listens,
+  listens_cuts: cuts,
+  barred,
+}: ConsensusReport['consensus']): string {
+  if (stopped) return 'no: its key runs in another process too';
+  if (listens)
+    return `not yet: it listens first whether its key runs elsewhere, about ${cuts} more cuts, longer while few members are connected`;
+  if (member >= 0 && !signs) return `not up to height ${barred}: votes of its key came that its log does not have`;
+  return signs ? 'yes' : 'no';
+}
+
 /** One line a fact. */
 export function statusLines({ validator, neighbours, consensus }: ConsensusReport): string[] {
-  const { height, round, step, stopped } = consensus;
+  const { height, round, step } = consensus;
   const place = `height ${height}, round ${round}, ${step}; ${neighbours} neighbours`;
   if (validator === null) return ['this node has no consensus key: it follows', place];
   const standing: { readonly says: string; readonly advice?: string } = STANDINGS[validator.standing];
   const seat = consensus.member < 0 ? `no: ${standing.says}` : `yes, member ${consensus.member}`;
-  const signs = stopped ? 'no: its key runs in another process too' : consensus.signs ? 'yes' : 'no';
   return [
     `validator            ${validator.id}`,
     `in the committee     ${seat}`,
     ...(standing.advice === undefined ? [] : [`what to do           ${standing.advice}`]),
-    `signs                ${signs}`,
+    `signs                ${signing(consensus)}`,
     `windows attended     ${validator.attended_windows} of ${validator.windows_over} that are over in epoch ${validator.epoch}`,
     `last heartbeat       ${validator.heartbeat_epoch === null ? 'none: it is not registered' : `epoch ${validator.heartbeat_epoch}`}`,
     `consensus            ${place}`,

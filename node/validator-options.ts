@@ -13,8 +13,12 @@ export type OverlayAddress = { readonly host: string; readonly port: number | un
 
 /** An IP, IP:PORT, or a multiaddr of TCP. */
 export function readOverlayAddress(word: string): OverlayAddress {
-  const multiaddr = /^\/ip[46]\/([0-9a-fA-F:.]+)\/tcp\/(\d{1,5})$/.exec(word);
-  if (multiaddr !== null) return { host: multiaddr[1] as string, port: Number(multiaddr[2]) };
+  const [, kind, host = '', port] = /^\/ip([46])\/([0-9a-fA-F:.]+)\/tcp\/(\d{1,5})$/.exec(word) ?? [];
+  if (kind !== undefined) {
+    if (isIP(host) !== Number(kind) || Number(port) > 65_535)
+      throw new Error(`must be an address and a port such as /ip4/10.0.0.1/tcp/28704, not '${word}'`);
+    return { host, port: Number(port) };
+  }
   if (isIP(word) !== 0) return { host: word, port: undefined };
   return readListenAddress(word);
 }

@@ -2,7 +2,7 @@
 import type { VALIDATOR_STATES } from '../protocol/api/staking-documents.ts';
 import { type Bytes, equalBytes } from '../protocol/bytes.ts';
 import { MAX_COMMITTEE } from '../protocol/cut.ts';
-import { validatorId } from '../protocol/staking/names.ts';
+import { consensusKeyHash, validatorId } from '../protocol/staking/names.ts';
 import type { Staking } from './full-node.ts';
 import { isEligible } from './ledger/staking/committee.ts';
 import { asOf, type Validator } from './ledger/staking/validator.ts';
@@ -37,6 +37,11 @@ export const STANDINGS = {
     says: 'its key was rotated: the key of this node signs nothing more',
     advice: 'this node may be stopped once the node with the new key signs',
   },
+  retired: {
+    severity: 'none',
+    says: 'the key of this node was that of a validator which has rotated it away, or has ended: it signs nothing more',
+    advice: 'this node may be stopped. A key is registered once: a new validator needs a new one',
+  },
   unregistered: {
     severity: 'none',
     says: 'no validator is registered with this identifier or key',
@@ -47,6 +52,11 @@ export const STANDINGS = {
     says: 'the validator is registered with another consensus key than that of this node',
     advice:
       'if you rotate to the key of this node, send svc-wallet validator-rotate; if its key was rotated away, stop this node. Never name a key here that another node signs with: the self-bond would be burned',
+  },
+  other_validator: {
+    severity: 'warn',
+    says: 'the key of this node is that of another validator than validator_id names',
+    advice: 'write the identifier of its own validator (svc-wallet validators) into validator.heartbeat.validator_id',
   },
   outbid: {
     severity: 'warn',
@@ -72,22 +82,42 @@ export const STANDINGS = {
 } as const satisfies Record<string, { severity: 'none' | 'warn'; says: string; advice?: string }>;
 export type Standing = keyof typeof STANDINGS;
 
-/** The validator of a key where none is named: a validator keeps the identifier of its first key, so of a rotated one the committee knows it. */
-export const validatorOfKey = ({ stake }: Pick<Staking, 'stake'>, key: Bytes): Bytes =>
-  stake.committee.members.find(({ publicKey }) => equalBytes(publicKey, key))?.validatorId ?? validatorId(key);
+type Records = Committee & Pick<Staking, 'validator' | 'activeValidators' | 'isKeyUsed'>;
+
+/** The active validator that has the key, had it of late or is about to have it. A key serves one validator once. */
+function holderOf({ activeValidators }: Pick<Records, 'activeValidators'>, key: Bytes): Bytes | undefined {
+  for (const { id, key: now, nextKey, formerKeys } of activeValidators())
+    if ([now, nextKey?.value, ...formerKeys.map((one) => one.key)].some((one) => one && equalBytes(one, key)))
+      return id;
+  return undefined;
+}
+
+/** The validator of a key where none is named. It keeps the identifier of its first key, so a rotated one is looked for. */
+export const validatorOfKey = (staking: Pick<Records, 'stake' | 'activeValidators'>, key: Bytes): Bytes =>
+  staking.stake.committee.members.find(({ publicKey }) => equalBytes(publicKey, key))?.validatorId ??
+  holderOf(staking, key) ??
+  validatorId(key);
+
+/** Of a key that is neither the present nor the next one of the validator with this identifier, if there is one. Records forget former keys after a while; the set of used keys does not. */
+function strangeKey(staking: Records, id: Bytes, record: Validator | undefined, key: Bytes): Standing {
+  if (!staking.isKeyUsed(consensusKeyHash(key))) return record === undefined ? 'unregistered' : 'other_key';
+  const holder = holderOf(staking, key);
+  if (holder !== undefined && !equalBytes(holder, id)) return 'other_validator';
+  return record === undefined ? 'retired' : 'rotated';
+}
 
 /** `id` and the consensus key are those that the node was given. */
-export function standingOf(staking: Committee & Pick<Staking, 'validator'>, id: Bytes, key: Bytes): Standing {
+export function standingOf(staking: Records, id: Bytes, key: Bytes): Standing {
   const record = staking.validator(id);
-  if (record === undefined) return 'unregistered';
+  if (record === undefined) return strangeKey(staking, id, record, key);
   const validator = asOf(record, staking.epoch);
-  const { nextKey, formerKeys } = validator;
+  const { nextKey } = validator;
   const state = stateOf(staking, validator);
   if (state === 'slashed') return 'slashed';
-  if (!equalBytes(validator.key, key)) {
-    if (nextKey !== undefined && equalBytes(nextKey.value, key)) return 'key_pending';
-    return formerKeys.some((former) => equalBytes(former.key, key)) ? 'rotated' : 'other_key';
-  }
+  if (!equalBytes(validator.key, key))
+    return nextKey !== undefined && equalBytes(nextKey.value, key)
+      ? 'key_pending'
+      : strangeKey(staking, id, record, key);
   if (state === 'exiting') return memberIndex(staking, id) < 0 ? 'left' : 'exiting';
   if (state === 'committee') return 'member';
   if (state !== 'eligible') return state;

@@ -125,6 +125,10 @@ export class Accountant {
     // The stratum server lets none through: a journal was copied, or something is broken.
     if (result.doubled > 0)
       this.#dependencies.log.error('shares came twice and count once', { shares: result.doubled });
+    if (result.unread > 0)
+      this.#dependencies.log.error('records of a journal cannot be read and were set aside', {
+        records: result.unread,
+      });
     return result;
   }
 

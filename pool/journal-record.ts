@@ -2,10 +2,11 @@
  * Records of the share journal (docs/pool.md, journal). One encoding for the file on disk and for the stream between
  * instances. A record is named by (boot id, sequence), so a replay into the books counts it once.
  */
-import { ADDRESS_PAYLOAD_BYTES } from '../protocol/address.ts';
+import { ADDRESS_PAYLOAD_BYTES, payloadKind } from '../protocol/address.ts';
 import { ByteReader, type Bytes, ByteWriter } from '../protocol/bytes.ts';
-import { ProtocolError } from '../protocol/errors.ts';
+import { attempt, ProtocolError } from '../protocol/errors.ts';
 import { ID_BYTES } from '../protocol/identifier.ts';
+import { WORKER_MAX } from '../protocol/receipt.ts';
 import { SHARE_IDENTITY_BYTES } from '../protocol/share-identity.ts';
 
 export const SERVICES = ['pplns', 'solo'] as const;
@@ -48,7 +49,7 @@ export type BlockRecord = {
   readonly carried?: { readonly fees: bigint; readonly mass: number };
 };
 
-/** What slices opened with, from the first to the last one named. It is of no miner. */
+/** What slices opened with, from the first to the last one named, as the books said at a time by the database's clock. It is of no miner. */
 export type TermsRecord = {
   readonly kind: 'terms';
   readonly service: Service;
@@ -56,6 +57,7 @@ export type TermsRecord = {
   readonly through: number;
   readonly windowThousandths: number;
   readonly feePpm: number;
+  readonly atMillis: number;
 };
 
 /** Of a miner. */
@@ -67,13 +69,32 @@ const KINDS = { ownership: 1, plainShare: 2, block: 3, share: 4, terms: 5 } as c
 
 const HEIGHT_BYTES = 8;
 
+/** What the books have room for (pool/database/migrations). A record beyond is damaged or made up: decoding refuses it, so that one bad record never makes the database refuse a batch. */
+const END_OF_INTEGERS = 2 ** 31;
+const END_OF_BIGINTS = 1n << 63n;
+/** Far above any share's, and far enough below the end of u128 that sums of them stay in it. */
+const END_OF_WORK = 1n << 96n;
+/** The year 10000: days have names of ten letters. */
+const END_OF_TIME = 253_402_300_800_000;
+const ALL_PPM = 1_000_000;
+
+function insist(isInRange: boolean, what: string): void {
+  if (!isInRange) throw new ProtocolError('out_of_range', `journal record: ${what} is out of range`);
+}
+
 const kindOf = (record: JournalRecord): number =>
   record.kind === 'share' && record.identity === null ? KINDS.plainShare : KINDS[record.kind];
 
 export function encodeRecord(record: JournalRecord): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter(160).u8(kindOf(record)).u8(SERVICES.indexOf(record.service));
   if (record.kind === 'terms')
-    return writer.u32(record.from).u32(record.through).u32(record.windowThousandths).u32(record.feePpm).done();
+    return writer
+      .u32(record.from)
+      .u32(record.through)
+      .u32(record.windowThousandths)
+      .u32(record.feePpm)
+      .height(record.atMillis)
+      .done();
   writer.raw(record.account).text(record.worker);
   if (record.kind === 'ownership') return writer.short(record.owner).done();
   if (record.kind === 'share') {
@@ -102,30 +123,59 @@ export function decodeRecord(bytes: Bytes): JournalRecord {
   return record;
 }
 
-const decodeTerms = (reader: ByteReader, service: Service): TermsRecord => ({
-  kind: 'terms',
-  service,
-  from: reader.u32(),
-  through: reader.u32(),
-  windowThousandths: reader.u32(),
-  feePpm: reader.u32(),
-});
+function decodeTerms(reader: ByteReader, service: Service): TermsRecord {
+  const record = {
+    kind: 'terms' as const,
+    service,
+    from: reader.u32(),
+    through: reader.u32(),
+    windowThousandths: reader.u32(),
+    feePpm: reader.u32(),
+    atMillis: timeOf(reader),
+  };
+  const { from, through, windowThousandths, feePpm } = record;
+  insist(from <= through && through < END_OF_INTEGERS, 'the slices');
+  insist(windowThousandths > 0 && windowThousandths < END_OF_INTEGERS, 'the window');
+  insist(feePpm <= ALL_PPM, 'the fee');
+  return record;
+}
 
 /** The cut that a share names, read without the rest; undefined for what has none. */
 export function anchorOfShare(bytes: Bytes): number | undefined {
   if (bytes[0] !== KINDS.share) return undefined;
-  return new ByteReader(bytes.subarray(-SHARE_IDENTITY_BYTES - HEIGHT_BYTES)).height();
+  const anchor = attempt(() => new ByteReader(bytes.subarray(-SHARE_IDENTITY_BYTES - HEIGHT_BYTES)).height());
+  return anchor.ok ? anchor.value : undefined;
+}
+
+function timeOf(reader: ByteReader): number {
+  const millis = reader.height();
+  insist(millis < END_OF_TIME, 'the time');
+  return millis;
+}
+
+function workOf(reader: ByteReader): bigint {
+  const work = reader.u128();
+  insist(work > 0n && work < END_OF_WORK, 'the work');
+  return work;
+}
+
+/** PostgreSQL keeps no text with a zero byte. */
+function workerOf(reader: ByteReader): string {
+  const worker = reader.text(WORKER_MAX);
+  insist(!worker.includes('\0'), 'the worker');
+  return worker;
 }
 
 function decodeOfMiner(kind: number, reader: ByteReader, service: Service): MinerRecord {
-  const common = { service, account: reader.take(ADDRESS_PAYLOAD_BYTES), worker: reader.text() };
+  const common = { service, account: reader.take(ADDRESS_PAYLOAD_BYTES), worker: workerOf(reader) };
+  payloadKind(common.account);
   if (kind === KINDS.ownership) return { kind: 'ownership', ...common, owner: reader.short() };
   if (kind === KINDS.share || kind === KINDS.plainShare)
     return {
       kind: 'share',
       ...common,
-      work: reader.u128(),
-      atMillis: reader.height(),
+      work: workOf(reader),
+      atMillis: timeOf(reader),
       identity:
         kind === KINDS.plainShare ? null : { anchorHeight: reader.height(), bytes: reader.take(SHARE_IDENTITY_BYTES) },
     };
@@ -137,9 +187,13 @@ function decodeOfMiner(kind: number, reader: ByteReader, service: Service): Mine
     anchorHeight: reader.height(),
     target: (reader.u128() << 128n) | reader.u128(),
     extranonce: reader.short(),
-    atMillis: reader.height(),
+    atMillis: timeOf(reader),
   };
+  insist(block.anchorHeight < END_OF_INTEGERS, 'the anchor');
   const marker = reader.u8();
   if (marker > 1) throw new ProtocolError('not_canonical', 'the marker of what a block carried is 0 or 1');
-  return marker === 0 ? block : { ...block, carried: { fees: reader.u64(), mass: reader.u32() } };
+  if (marker === 0) return block;
+  const carried = { fees: reader.u64(), mass: reader.u32() };
+  insist(carried.fees < END_OF_BIGINTS && carried.mass < END_OF_INTEGERS, 'what the block carried');
+  return { ...block, carried };
 }

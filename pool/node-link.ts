@@ -3,8 +3,6 @@ import { openNodeSources } from '../bridge/nodes/node-sources.ts';
 import type { NodeSource } from '../bridge/nodes/upstream.ts';
 import { threadsOf } from '../bridge/options.ts';
 import type { Verifier } from '../kernels/verifier.ts';
-import { startApi } from '../node/api/api.ts';
-import { loadIdentity } from '../node/api/identity.ts';
 import { steadyMillis } from '../runtime/clock.ts';
 import { pinOf } from '../runtime/node-identity.ts';
 import type { PoolValues } from './options.ts';
@@ -39,6 +37,8 @@ export async function openPoolNode(
     const [apiUrl = '', ...otherApis] = values.nodeApi;
     return { sources, apiUrl, otherApis, isEmbedded: false };
   }
+  const { startApi } = await import('../node/api/api.ts');
+  const { loadIdentity } = await import('../node/api/identity.ts');
   const api = await startApi(
     { bind: { host: '127.0.0.1', port: 0 }, version, network: values.network },
     { identity: await loadIdentity(embedded.directory), now: steadyMillis, log: log.child('node.api') },

@@ -86,6 +86,9 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
   const lost = metrics.gauge('svc_pool_journal_lost_entries', {
     help: 'Entries that no journal holds any more and the books lack; not 0 is an alarm',
   });
+  const aside = metrics.gauge('svc_pool_journal_unread_records', {
+    help: 'Records of journals that could not be read and were set aside; not 0 is an alarm',
+  });
   const behind = metrics.gauge('svc_pool_books_behind_cuts', {
     help: 'Finalized cuts of this instance’s node that the books have not taken in',
   });
@@ -142,6 +145,8 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
       { lost: string }[]
     >`select coalesce(sum(until - after - 1), 0)::text as lost from journal_holes`;
     lost.set(Number(holes?.lost ?? 0));
+    const [unreadable] = await sql<{ count: number }[]>`select count(*)::int as count from unread_records`;
+    aside.set(unreadable?.count ?? 0);
     const [height] = await sql<{ value: string }[]>`select value from settings where name = 'chain_height'`;
     taken = height === undefined ? undefined : Number(height.value);
     const sheet = await balanceSheet(sql);

@@ -3,7 +3,7 @@
  * with the pool's API it also says whether the pool publishes that key and that slice, and with a node too whether the pool's payouts commit it.
  */
 import { createApiClient } from '../protocol/api/client.ts';
-import { gatherRecord } from '../protocol/books-evidence.ts';
+import { gatherRecord, PoolSilence } from '../protocol/books-evidence.ts';
 import type { SliceRecord } from '../protocol/books-slice.ts';
 import { type BooksVerdict, judgeRecord } from '../protocol/books-verdict.ts';
 import { fromHex } from '../protocol/bytes.ts';
@@ -61,7 +61,8 @@ function wordsOf(verdict: EvidenceVerdict, isKnown: boolean): string {
     : `The evidence convicts whoever holds the key in the file: ${charge}. Anybody can make a key: whether that is the pool’s key is not known.`;
 }
 
-type Published = { readonly key: boolean | null; readonly record: boolean | null };
+/** `hidden`: the pool answers, and shows no record of the slice. */
+type Published = { readonly key: boolean | null; readonly record: boolean | null; readonly hidden: boolean };
 
 const readerOf =
   (api: string) =>
@@ -76,7 +77,7 @@ const readerOf =
 
 /** Whether the pool says the same in public now; null where it could not be asked. */
 async function publishedOf(first: Receipt | undefined, key: string, api: string | undefined): Promise<Published> {
-  if (api === undefined) return { key: null, record: null };
+  if (api === undefined) return { key: null, record: null, hidden: false };
   const read = readerOf(api);
   const terms = (await read('terms').catch(() => undefined)) as { pool_key?: string } | null | undefined;
   const path = `slices/${first?.service}?limit=1&cursor=${(first?.slice ?? 0) + 1}-0`;
@@ -86,11 +87,13 @@ async function publishedOf(first: Receipt | undefined, key: string, api: string 
   return {
     key: terms == null ? null : terms.pool_key === key,
     record: record == null ? null : record.chain === first?.chain && record.root === first?.root,
+    hidden: first !== undefined && page !== undefined && record == null,
   };
 }
 
-const publicWords = ({ key, record }: Published): string[] => [
+const publicWords = ({ key, record, hidden }: Published): string[] => [
   ...(key === null ? [] : [key ? 'The pool publishes this key.' : 'The pool publishes another key now.']),
+  ...(hidden ? ['The pool answers, and shows no record of this slice. Ask again in an hour.'] : []),
   ...(record === null
     ? []
     : [
@@ -100,22 +103,28 @@ const publicWords = ({ key, record }: Published): string[] => [
       ]),
 ];
 
+/** `hidden`: the pool answers without a record that it must have, because it signed it or a payout commits it. Its books may have fallen back for the moment. */
+type LedgerVerdict = BooksVerdict | { readonly verdict: 'hidden'; readonly reason: string };
+
 /** Whether the record that the pool signed is the one that its payouts commit on the ledger; null without a pool and a node. */
-async function ledgerOf(first: Receipt | undefined, values: VerifyEvidenceValues): Promise<BooksVerdict | null> {
+async function ledgerOf(first: Receipt | undefined, values: VerifyEvidenceValues): Promise<LedgerVerdict | null> {
   const { poolApi, nodeApi } = values;
   if (first === undefined || poolApi === undefined || nodeApi === undefined) return null;
   const node = createApiClient({ baseUrl: nodeApi }, apiClientDependencies());
   try {
     return judgeRecord(first, await gatherRecord(first, { pool: readerOf(poolApi), node }));
   } catch (error) {
+    if (error instanceof PoolSilence) return { verdict: 'hidden', reason: error.message };
     if (error instanceof ProtocolError || error instanceof TypeError || error instanceof RangeError)
       return { verdict: 'false', reason: 'malformed' };
     throw error;
   }
 }
 
-function ledgerWords(verdict: BooksVerdict | null): string[] {
+function ledgerWords(verdict: LedgerVerdict | null): string[] {
   if (verdict === null) return [];
+  if (verdict.verdict === 'hidden')
+    return [`The pool answers, and leaves out records that it must have (${verdict.reason}). Ask again in an hour.`];
   if (verdict.verdict === 'false')
     return [`The ledger and the pool’s records do not hold the books that the pool signed (${verdict.reason}).`];
   if (verdict.verdict === 'unchecked')

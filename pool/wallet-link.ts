@@ -2,7 +2,6 @@
 import { join } from 'node:path';
 import type { Logger } from '../runtime/log.ts';
 import { privateText, readPrivateFile } from '../runtime/private-file.ts';
-import { startEmbeddedWallet } from './embedded-wallet.ts';
 import type { PoolValues } from './options.ts';
 import { PoolError } from './pool-error.ts';
 
@@ -30,6 +29,7 @@ export async function openWalletLink(
       privateText(values.walletTokenFile, '--wallet-token-file');
     return { url: values.wallet, tokenFile: values.walletTokenFile };
   }
+  const { startEmbeddedWallet } = await import('./embedded-wallet.ts');
   const wallet = await startEmbeddedWallet(
     {
       ...{ directory: join(values.dataDir, 'wallet'), network: values.network, nodeApi },

@@ -22,8 +22,8 @@ export type BooksSources = {
   readonly node: Pick<ApiClient, 'cuts' | 'addressChanges' | 'block' | 'cutTransactions'> | null;
   /** The address that the checker's own jobs pay, where it mines. */
   readonly poolAddress?: string | null;
-  /** The checker asks until it is answered: a page without what it was asked for is then no answer (`PoolSilence`). */
-  readonly isInsisting?: boolean;
+  /** The checker has read all records that there are, and judged by itself whether one is missing. Others are told (`PoolSilence`) where a page is without the record that it was asked for. */
+  readonly hasAllRecords?: boolean;
 };
 
 type Asked = Pick<CreditHead, 'service' | 'slice' | 'blocks' | 'window_work'> & {
@@ -81,8 +81,8 @@ function recordsOf(answer: unknown): SliceRecord[] {
 }
 
 /** A closed slice is on its page. A pool that leaves it out, or ends its pages early, must not turn what is false into what cannot be checked. */
-function insistShown(isShown: boolean, service: BooksService, slice: number, { isInsisting }: BooksSources): void {
-  if (!isShown && isInsisting === true)
+function insistShown(isShown: boolean, service: BooksService, slice: number, { hasAllRecords }: BooksSources): void {
+  if (!isShown && hasAllRecords !== true)
     throw new PoolSilence(`the pool does not show its records of ${service} up to slice ${slice}`);
 }
 

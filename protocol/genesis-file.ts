@@ -1,18 +1,26 @@
 /**
  * Genesis documents and registrations as people read and send them: JSON with amounts in coins, from which the canonical bytes follow (ledger rule 32).
- * A registration is what a validator sends to whoever puts a genesis together; its proof of possession names no chain (rule 62).
+ * A registration is what a validator sends to whoever puts a genesis together; its signature covers all of it.
  */
 import { formatAddress, parseAddress } from './address.ts';
 import { formatCoins, parseCoins } from './amount.ts';
 import { fromHex, toHex } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
-import { chainId, encodeGenesis, GENESIS_VERSION, type Genesis, type GenesisValidator } from './genesis.ts';
+import {
+  chainId,
+  encodeGenesis,
+  GENESIS_VERSION,
+  type Genesis,
+  type GenesisValidator,
+  type NamedValidator,
+} from './genesis.ts';
 import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from './key-sizes.ts';
 import { NETWORK_NAMES, type NetworkName } from './network.ts';
 
 type Json = Record<string, unknown>;
 
-export type Registration = GenesisValidator & { readonly network: NetworkName; readonly possession: Uint8Array };
+/** The signature is the consensus key's, over all the rest (rule 32). */
+export type Registration = NamedValidator & { readonly signature: Uint8Array };
 
 function parse(text: string, what: string): Json {
   let value: unknown;
@@ -89,16 +97,16 @@ const showValidator = (validator: GenesisValidator, network: NetworkName) => ({
   endpoint: toHex(validator.endpoint),
 });
 
-export function showRegistration({ network, possession, ...validator }: Registration): string {
-  const document = { network, ...showValidator(validator, network), possession: toHex(possession) };
+export function showRegistration({ network, signature, ...validator }: Registration): string {
+  const document = { network, ...showValidator(validator, network), signature: toHex(signature) };
   return `${JSON.stringify(document, null, 1)}\n`;
 }
 
 export function readRegistration(source: string): Registration {
   const from = parse(source, 'registration');
-  only(from, ['network', 'possession', ...VALIDATOR_FIELDS]);
+  only(from, ['network', 'signature', ...VALIDATOR_FIELDS]);
   const network = readNetwork(from);
-  return { network, ...readValidator(from, network), possession: fromHex(text(from, 'possession'), SIGNATURE_BYTES) };
+  return { network, ...readValidator(from, network), signature: fromHex(text(from, 'signature'), SIGNATURE_BYTES) };
 }
 
 const GENESIS_FIELDS = [

@@ -32,6 +32,8 @@ export type GenesisValidator = {
   readonly endpoint: Bytes;
 };
 
+export type NamedValidator = GenesisValidator & { readonly network: NetworkName };
+
 export type Genesis = {
   readonly network: NetworkName;
   readonly timestampMillis: number;
@@ -88,6 +90,18 @@ export function checkInterval({ network, intervalCuts }: Pick<Genesis, 'network'
     );
 }
 
+function writeValidator(writer: ByteWriter, validator: GenesisValidator): ByteWriter {
+  const { publicKey, principal, owner, rewardAddress, commission, endpoint } = validator;
+  if (publicKey.length !== PUBLIC_KEY_BYTES)
+    throw new ProtocolError('out_of_range', `a public key has ${PUBLIC_KEY_BYTES} bytes`);
+  writer.raw(publicKey).u64(principal).raw(owner).raw(rewardAddress);
+  return writer.u16(commission).u16(endpoint.length).raw(endpoint);
+}
+
+/** What a consensus key signs to take part in a genesis on these terms: whoever carries the registration can change nothing of it. The chain has no name yet. */
+export const registrationMessage = ({ network, ...validator }: NamedValidator): Uint8Array<ArrayBuffer> =>
+  id(LABELS.genesisRegistration, writeValidator(new ByteWriter(4096).u32(NETWORKS[network].id), validator).done());
+
 export function encodeGenesis(genesis: Genesis): Uint8Array<ArrayBuffer> {
   check(genesis);
   const writer = new ByteWriter(16_384)
@@ -99,12 +113,7 @@ export function encodeGenesis(genesis: Genesis): Uint8Array<ArrayBuffer> {
     .u64(genesis.minimumWork)
     .u32(genesis.intervalCuts)
     .u8(genesis.validators.length);
-  for (const { publicKey, principal, owner, rewardAddress, commission, endpoint } of genesis.validators) {
-    if (publicKey.length !== PUBLIC_KEY_BYTES)
-      throw new ProtocolError('out_of_range', `a public key has ${PUBLIC_KEY_BYTES} bytes`);
-    writer.raw(publicKey).u64(principal).raw(owner).raw(rewardAddress);
-    writer.u16(commission).u16(endpoint.length).raw(endpoint);
-  }
+  for (const validator of genesis.validators) writeValidator(writer, validator);
   writer.u32(genesis.outputs.length);
   for (const { address, amount } of genesis.outputs) writer.raw(address).u64(amount);
   return writer.done();

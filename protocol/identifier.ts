@@ -23,6 +23,7 @@ export const LABELS = {
   cut: 'SVC_CUT_V1',
   endpoint: 'SVC_ENDPOINT_V1',
   genesisOutput: 'SVC_GENESIS_OUTPUT_V1',
+  genesisRegistration: 'SVC_GENESIS_REGISTRATION_V1',
   merkleEmpty: 'SVC_MERKLE_EMPTY_V1',
   merkleLeaf: 'SVC_MERKLE_LEAF_V1',
   merkleNode: 'SVC_MERKLE_NODE_V1',

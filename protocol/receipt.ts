@@ -17,7 +17,7 @@ import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from './transaction.ts';
 /** Names one start of a front end; also the first bytes of what is unique in each of its extranonces. */
 export const BOOT_BYTES = 8;
 const SERVICES = ['pplns', 'solo'] as const;
-const WORKER_MAX = 64;
+export const WORKER_MAX = 64;
 /** A tree of 2^32 leaves has no longer branches. */
 const MAX_SIBLINGS = 32;
 

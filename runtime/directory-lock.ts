@@ -22,7 +22,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { RuntimeError } from './runtime-error.ts';
+import { directoryError, RuntimeError } from './runtime-error.ts';
 
 interface Owner {
   readonly pid: number;
@@ -57,9 +57,13 @@ const NAME = /^lock\.(\d{1,15})$/;
 
 /** Creates the directory when it is missing. Throws DirectoryLockedError when a living process has it. */
 export function lockDirectory(directory: string): DirectoryLock {
-  mkdirSync(directory, { recursive: true, mode: 0o750 });
   const draft = join(directory, `lock-draft.${process.pid}.${randomBytes(6).toString('hex')}`);
-  writeFileSync(draft, JSON.stringify(describe(process.pid)), { flag: 'wx', mode: 0o640 });
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o750 });
+    writeFileSync(draft, JSON.stringify(describe(process.pid)), { flag: 'wx', mode: 0o640 });
+  } catch (error) {
+    throw directoryError(directory, error);
+  }
   let waited = 0;
   try {
     for (;;) {

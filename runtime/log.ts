@@ -157,11 +157,16 @@ export const standardErrorSink: LogSink = {
   close: () => undefined,
 };
 
-/** Opens the log of a program from its parsed options. A bad RUST_LOG is reported and `info` is used. */
-export function openLog(module: string, values: LogValues, env: Readonly<Record<string, string | undefined>>): OpenLog {
+/** Opens the log of a program from its parsed options; without a file it goes to `elsewhere`. A bad RUST_LOG is reported and `info` is used. */
+export function openLog(
+  module: string,
+  values: LogValues,
+  env: Readonly<Record<string, string | undefined>>,
+  elsewhere: LogSink = standardErrorSink,
+): OpenLog {
   const sink =
     values.logFile === undefined
-      ? standardErrorSink
+      ? elsewhere
       : openLogFile({ path: values.logFile, maxBytes: values.logFileSize, keep: values.logFileCount });
   let filter = values.logLevel?.filter;
   let complaint: string | undefined;

@@ -1,4 +1,4 @@
-/** Random bytes in small pieces, many of them for one call of the system: a login needs 16, and a call for each would be a tenth of it. */
+/** Random bytes in small pieces, many of them from one system call: a login needs 16, and one call each took 10 % of a login. */
 import { randomFillSync } from 'node:crypto';
 
 const ROOM = 4_096;

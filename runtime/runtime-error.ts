@@ -7,6 +7,7 @@ import { type ListenAddress, showListenAddress } from './command-line/command-li
 
 export const RUNTIME_ERROR_CODES = [
   'directory_locked',
+  'directory_unusable',
   'log_file_unwritable',
   'listen_failed',
   'secret_file_exposed',
@@ -20,6 +21,10 @@ export type RuntimeErrorCode = (typeof RUNTIME_ERROR_CODES)[number];
 export class RuntimeError extends CodedError<RuntimeErrorCode> {
   override readonly name = 'RuntimeError';
 }
+
+/** What the system says of a directory that a program needs. */
+export const directoryError = (directory: string, error: unknown): RuntimeError =>
+  new RuntimeError('directory_unusable', `${directory} cannot be used as a directory: ${(error as Error).message}`);
 
 const LISTEN_REASONS: Readonly<Record<string, string>> = {
   EADDRINUSE: 'another program listens there already',

@@ -16,9 +16,9 @@ export interface ShutdownDependencies {
   readonly now: () => number;
 }
 
-export const SIGNALS = { SIGINT: 130, SIGTERM: 143 } as const;
+const SIGNALS = { SIGINT: 130, SIGTERM: 143 } as const;
 /** One Ctrl-C arrives more than once: from the terminal, from npm and from the launcher, which all pass it on. */
-export const SAME_REQUEST_MS = 500;
+const SAME_REQUEST_MS = 500;
 export const DEFAULT_SHUTDOWN_LIMIT_MS = 20_000;
 
 export class Shutdown {

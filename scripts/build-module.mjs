@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { main } from 'assemblyscript/asc';
 import { build } from 'vite';
+import { MODULE_COMPILE_OPTIONS } from './module-options.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const output = join(root, 'build/svc-wasm');
@@ -17,9 +18,8 @@ const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 async function compile(folder) {
   /** @type {(string | Uint8Array)[]} */
   const written = [];
-  const options = ['-O3', '--noAssert', '--runtime', 'stub', '--enable', 'simd', '--memoryBase', '1024'];
   const { error, stderr } = await main(
-    [join(root, 'module/assembly/index.ts'), '--outFile', 'svc_wasm_bg.wasm', ...options],
+    [join(root, 'module/assembly/index.ts'), '--outFile', 'svc_wasm_bg.wasm', ...MODULE_COMPILE_OPTIONS],
     { writeFile: (_file, content) => void written.push(content) },
   );
   if (error) throw new Error(`${error.message}\n${stderr.toString()}`);

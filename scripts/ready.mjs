@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bringBuilds } from './ready/build-steps.mjs';
 import { findNode, noNodeMessage, runChild } from './ready/carried-node.mjs';
+import { boundCompileCaches } from './ready/compile-cache.mjs';
 import { bringNodeModules } from './ready/node-modules.mjs';
 import { NotReady, say } from './ready/say.mjs';
 import { bringSystemPackages, thisSystem } from './ready/system-packages.mjs';
@@ -52,6 +53,7 @@ async function test(level, words) {
 /** Everything but the Debian packages. Returns the Node to run with. */
 async function bring() {
   bringNodeModules(root);
+  boundCompileCaches(root);
   const node = findNode(root);
   if (node === undefined) throw new NotReady(noNodeMessage(root));
   await bringBuilds(root, (command) => runChild(root, node, command));

@@ -8,10 +8,12 @@ import { mkdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { steadyMillis } from '../runtime/clock.ts';
 import { flag, integer, path } from '../runtime/command-line/command-line.ts';
-import { leaveDirectories, lockDirectory } from '../runtime/directory-lock.ts';
+import { lockDirectory } from '../runtime/directory-lock.ts';
+import { createLogger, readLevelFilter, standardErrorSink } from '../runtime/log.ts';
 import { command, runProgram, type Terminal } from '../runtime/program.ts';
-import { SAME_REQUEST_MS, SIGNALS } from '../runtime/shutdown.ts';
+import { Shutdown } from '../runtime/shutdown.ts';
 import { endThisProcess, watchParent } from '../scripts/ready/parent.mjs';
 import { measureDevices, workForRate } from './chain-size.ts';
 import { readFigures } from './figures.ts';
@@ -81,6 +83,8 @@ const options = {
 const STATUS_MILLIS = 60_000;
 const POLL_MILLIS = 1000;
 const AGAIN_MILLIS = 1000;
+/** Each of six programs has twenty seconds before it is killed (process.ts). */
+const STOP_LIMIT_MS = 150_000;
 
 async function portFree(port: number): Promise<boolean> {
   const server = createServer();
@@ -151,6 +155,7 @@ class Stack {
   }
 
   async start(part: Part): Promise<void> {
+    this.#signal.throwIfAborted();
     const running = new RunningPart(part);
     this.#running.push(running);
     await running.ready(this.#signal);
@@ -159,6 +164,7 @@ class Stack {
 
   /** A part that is started again whenever it ends by itself: the others do without it meanwhile. */
   async keep(part: Part): Promise<void> {
+    this.#signal.throwIfAborted();
     const run = () => {
       const running = new RunningPart(part);
       this.#kept.set(part.name, running);
@@ -178,7 +184,7 @@ class Stack {
     return Promise.race(this.#running.map((part) => part.exited.then(() => part)));
   }
 
-  /** A second signal ends every program at once. */
+  /** For a program that is stopping this is the second signal, which ends it. */
   endAtOnce(): void {
     for (const part of [...this.#running, ...this.#kept.values()]) part.askAgain();
   }
@@ -206,6 +212,53 @@ async function watch(stack: Stack, webUrl: string, signal: AbortSignal): Promise
   }
 }
 
+type Plan = {
+  readonly data: string;
+  readonly ports: Ports;
+  readonly validators: readonly ValidatorPorts[];
+  readonly reset: boolean;
+  readonly miner: boolean;
+  readonly gpu: boolean;
+};
+
+/** Resolves when everything runs. */
+async function startAll(stack: Stack, plan: Plan): Promise<void> {
+  const { data, ports, validators, gpu } = plan;
+  const { poolWallet, minerWallet, logs, network } = files(data);
+  await checkPorts(ports, validators);
+  if (plan.reset) {
+    for (const entry of Object.values(files(data))) await rm(entry, { recursive: true, force: true });
+    for (const wallet of [poolWallet, minerWallet]) await forgetWallet(wallet);
+  }
+  await mkdir(logs, { recursive: true });
+  stack.say(`starting; logs are in ${logs}`);
+  const initialWork = gpu ? await initialWorkFor(data, stack) : [];
+  if (validators.length === 0) await stack.start(nodePart(data, ports, START_PACE, initialWork));
+  else {
+    await ensureNetwork(network, validators.length, initialWork);
+    const [node, ...others] = validatorParts(data, ports, START_PACE, validators);
+    await Promise.all([stack.start(node as Part), ...others.map((part) => stack.keep(part))]);
+  }
+  if (await ensureWallet(poolWallet)) stack.say(`made a wallet for the pool: ${poolWallet}`);
+  await stack.start(walletPart(data, ports));
+  await stack.start(poolPart(data, ports, START_PACE));
+  await stack.start(bridgePart(data, ports));
+  if (plan.miner || gpu) {
+    await ensureWallet(minerWallet);
+    const address = await minerAddress(minerWallet, url(ports.api));
+    await stack.start(minerPart(data, ports, address, gpu));
+  }
+  stack.say(`the page is at ${url(ports.web)}/ — Ctrl-C stops everything`);
+}
+
+/** Only what goes wrong while it stops: the rest is said in `say`. */
+const faultLog = () =>
+  createLogger(
+    'start',
+    { filter: readLevelFilter('warn'), format: 'text' },
+    { sink: standardErrorSink, now: Date.now },
+  );
+
 const start = command(
   {
     name: 'npm start --',
@@ -224,67 +277,34 @@ const start = command(
     const validators = portsOfValidators(values.validators, values.validatorPort, ports);
     // Another chain: its wallets and books are others too.
     const data = resolve(values.dataDir, ...(validators.length === 0 ? [] : [`validators-${validators.length}`]));
-    const abort = new AbortController();
-    const stack = new Stack(terminal, abort.signal);
-    let askedAt = 0;
-    for (const [signal, code] of Object.entries(SIGNALS) as [keyof typeof SIGNALS, number][])
-      process.on(signal, () => {
-        if (!abort.signal.aborted) {
-          askedAt = performance.now();
-          leaveDirectories();
-          abort.abort();
-        } else if (performance.now() - askedAt >= SAME_REQUEST_MS) {
-          stack.endAtOnce();
-          process.exit(code);
-        }
-      });
+    const shutdown = new Shutdown({ limitMs: STOP_LIMIT_MS }, { log: faultLog(), process, now: steadyMillis });
+    const { signal } = shutdown;
+    const stack = new Stack(terminal, signal);
+    signal.addEventListener('abort', () => stack.say('stopping'));
+    process.once('exit', () => stack.endAtOnce());
     await mkdir(data, { recursive: true });
     const lock = lockDirectory(data);
-    try {
-      await checkPorts(ports, validators);
-      if (values.reset)
-        for (const entry of Object.values(files(data))) await rm(entry, { recursive: true, force: true });
-      if (values.reset)
-        for (const wallet of [files(data).poolWallet, files(data).minerWallet]) await forgetWallet(wallet);
-      await mkdir(files(data).logs, { recursive: true });
-      stack.say(`starting; logs are in ${files(data).logs}`);
-      const initialWork = values.gpu ? await initialWorkFor(data, stack) : [];
-      if (validators.length === 0) await stack.start(nodePart(data, ports, START_PACE, initialWork));
-      else {
-        await ensureNetwork(files(data).network, validators.length, initialWork);
-        const [node, ...others] = validatorParts(data, ports, START_PACE, validators);
-        await Promise.all([stack.start(node as Part), ...others.map((part) => stack.keep(part))]);
-      }
-      if (await ensureWallet(files(data).poolWallet))
-        stack.say(`made a wallet for the pool: ${files(data).poolWallet}`);
-      await stack.start(walletPart(data, ports));
-      await stack.start(poolPart(data, ports, START_PACE));
-      await stack.start(bridgePart(data, ports));
-      if (values.miner || values.gpu) {
-        await ensureWallet(files(data).minerWallet);
-        const address = await minerAddress(files(data).minerWallet, url(ports.api));
-        await stack.start(minerPart(data, ports, address, values.gpu));
-      }
-      stack.say(`the page is at ${url(ports.web)}/ — Ctrl-C stops everything`);
-      void watch(stack, url(ports.web), abort.signal);
-      const aborted = new Promise<undefined>((resolve) =>
-        abort.signal.addEventListener('abort', () => resolve(undefined)),
-      );
-      const ended = await Promise.race([stack.firstEnd(), aborted]);
-      if (ended !== undefined && !abort.signal.aborted)
-        throw new PartFailed(`${ended.part.name} ended by itself: ${ended.lastWords || 'see its log'}`);
-      return 0;
-    } catch (error) {
-      if (abort.signal.aborted) return 0;
-      if (!(error instanceof PartFailed)) throw error;
-      terminal.err(`${error.message}\n`);
-      return 1;
-    } finally {
-      abort.abort();
-      stack.say('stopping');
-      await stack.stop();
-      lock.release();
-    }
+    shutdown.add('lock', () => lock.release());
+    shutdown.add('programs', () => stack.stop());
+    const up = startAll(stack, { ...values, data, ports, validators });
+    // A start that is cut short still ends its own steps (a wallet that is being made) before the programs are stopped.
+    shutdown.add('start', () => up.catch(() => undefined));
+    let defect: unknown;
+    const watched = async (): Promise<void> => {
+      await up;
+      void watch(stack, url(ports.web), signal);
+      const { part, lastWords } = await stack.firstEnd();
+      throw new PartFailed(`${part.name} ended by itself: ${lastWords || 'see its log'}`);
+    };
+    watched().catch((error: unknown) => {
+      if (signal.aborted) return;
+      if (error instanceof PartFailed) terminal.err(`${error.message}\n`);
+      else defect = error;
+      shutdown.request('a program failed', 1);
+    });
+    const code = await shutdown.done;
+    if (defect !== undefined) throw defect;
+    return code;
   },
 );
 

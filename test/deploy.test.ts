@@ -25,10 +25,11 @@ const namedIn = (path: string): string[] => [
   ...new Set(read(path).match(/\bsvc_(?:node|pool|bridge|miner|wallet)_[a-z0-9_]+/g)),
 ];
 
-test('every metric of the alerts and of the Grafana dashboard is exported by a program', () => {
+test('every metric of the alerts, of the Grafana dashboard and of the docs is exported by a program', () => {
   const made = exported();
   expect(made.size).toBeGreaterThan(20);
-  const pages = ['deploy/prometheus/rules.yaml', 'deploy/grafana/pool.json', 'docs/operations.md'];
+  const docs = ['operations', 'node', 'validator', 'network'].map((page) => `docs/${page}.md`);
+  const pages = ['deploy/prometheus/rules.yaml', 'deploy/grafana/pool.json', ...docs];
   const wrong = pages.flatMap((page) => {
     const names = namedIn(page);
     if (page.startsWith('deploy/')) expect(names.length, page).toBeGreaterThan(5);
@@ -80,9 +81,34 @@ test('options named in comments and in the nginx site exist, and so do the ports
   const pool = help('svc-pool', 'run');
   for (const [option] of nginx.matchAll(/--[a-z][a-z-]+/g)) expect(pool, option).toContain(option);
   const known = new Set<number>(Object.values(PORTS).map(({ port }) => port));
-  for (const path of deployed.filter((file) => !file.endsWith('.json')))
+  for (const path of deployed.filter((file) => !/\.json$|^deploy\/prometheus\//.test(file)))
     for (const [port] of read(path).matchAll(/\b287\d\d\b/g)) expect(known, `${path}: ${port}`).toContain(Number(port));
   expect(nginx).toContain(`proxy_pass http://127.0.0.1:${PORTS.web.port};`);
+});
+
+test('Prometheus scrapes the ports at which the programs serve metrics', () => {
+  const jobs = read('deploy/prometheus/prometheus.yaml').matchAll(/job_name: (\S+)\n.*?127\.0\.0\.1:(\d+)/g);
+  const ports = Object.fromEntries([...jobs].map(([, job, port]) => [job, port]));
+  const serves = (program: string, command: string, option: string) =>
+    new RegExp(`--${option} [^\\n]*\\b(28\\d{3})`).exec(help(program, command))?.[1];
+  expect(ports).toEqual({
+    svcd: serves('svcd', 'run', 'metrics-bind'),
+    'svc-bridge': serves('svc-bridge', '', 'metrics-bind'),
+    'svc-pool': serves('svc-pool', 'run', 'web-listen'),
+    'svc-miner': serves('svc-miner', '', 'metrics-listen'),
+  });
+  expect(read('docs/operations.md')).toContain('"metrics-bind": "127.0.0.1"');
+});
+
+test('an image holds the programs and nothing that lies beside them', () => {
+  const [first, ...allowed] = read('.dockerignore')
+    .split('\n')
+    .filter((line) => /^[^#]/.test(line));
+  expect(first).toBe('*');
+  const code = FILES.filter((path) => path.includes('/')).map(topFolder);
+  const needed = new Set(code.filter((folder) => !['.ci', 'deploy', 'docs', 'test', 'vectors'].includes(folder)));
+  const files = ['package.json', 'package-lock.json', 'tsconfig.json', 'LICENSE'];
+  expect(allowed.sort()).toEqual([...needed, ...files].map((name) => `!${name}`).sort());
 });
 
 test('the example configurations of docs/operations.md name options that exist', () => {

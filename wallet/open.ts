@@ -1,5 +1,6 @@
 /** Opens a wallet on this machine: lock, password, state, node. What the daemon and the commands have in common. */
 import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createApiClient } from '../protocol/api/client.ts';
 import type { NetworkName } from '../protocol/network.ts';
@@ -11,8 +12,11 @@ import { pinOf } from '../runtime/node-identity.ts';
 import { nodeTransport } from '../runtime/node-transport.ts';
 import type { NodeClient } from './chain/node-link.ts';
 import { type Unlocked, unlock } from './keys/password.ts';
+import { readWalletFile } from './keys/wallet-file.ts';
+import { walletPath } from './keys/wallet-path.ts';
 import { Wallet, type WalletOptions } from './wallet.ts';
 
+/** Of the file that `walletPath` names. */
 export const stateDirectory = (file: string): string => `${file}.state`;
 
 /** Tries are few and short: the wallet's own loop asks again, and a caller is waiting. */
@@ -40,10 +44,13 @@ export type OpenDependencies = {
 /** The lock comes before everything else: two processes on one state would each believe that it pays alone. */
 export async function openWallet(options: OpenOptions, dependencies: OpenDependencies): Promise<Wallet> {
   useNativeSha384();
-  const directory = stateDirectory(options.file);
+  const file = walletPath(options.file);
+  const directory = stateDirectory(file);
+  // No state is made for a wallet that is not there: it would stand in the way of the one that is made next.
+  if (!existsSync(directory)) readWalletFile(file);
   const lock: DirectoryLock = lockDirectory(directory);
   try {
-    const { secrets, network }: Unlocked = await unlock(options.file, options.passwordFile, dependencies.ask);
+    const { secrets, network }: Unlocked = await unlock(file, options.passwordFile, dependencies.ask);
     dependencies.check?.(network);
     const wallet = await Wallet.open(
       secrets,

@@ -9,12 +9,14 @@ export const WALLET_ERRORS = {
   phrase_word: -32602,
   phrase_checksum: -32602,
   file_exists: -32000,
+  file_linked: -32000,
   file_missing: -32000,
   file_unwritable: -32000,
   file_readable_by_others: -32000,
   file_damaged: -32000,
   file_password: -32000,
   wallet_locked: -32003,
+  daemon_unusable: -32000,
   password_missing: -32000,
   token_readable_by_others: -32000,
   token_damaged: -32000,
@@ -37,6 +39,8 @@ export const WALLET_ERRORS = {
   proof_request_invalid: -32602,
   multisig_unknown: -32602,
   multisig_not_member: -32602,
+  multisig_amount_false: -32602,
+  multisig_output_missing: -32602,
   multisig_package_invalid: -32602,
   multisig_descriptor_invalid: -32602,
   validator_unknown: -32602,
@@ -81,6 +85,7 @@ export const WALLET_ERRORS = {
   node_refused: -32004,
   not_found: -32000,
   confirmation_missing: -32000,
+  request_id_used: -32000,
 } as const;
 
 export type WalletErrorCode = keyof typeof WALLET_ERRORS;

@@ -51,7 +51,7 @@ type Arrival = {
 const ARRIVAL = Symbol('arrival');
 type ArrivedSocket = Socket & { [ARRIVAL]?: Arrival };
 
-/** What one connection's first bytes may hold back before they tell what it speaks. */
+/** Bytes of a connection that are buffered at most before its protocol is known. */
 const MAX_FIRST_BYTES = 2_048;
 const BACKLOG = 16_384;
 
@@ -63,7 +63,7 @@ export class Listener implements ListenerControl {
   readonly #counts: ConnectionCount;
   readonly #servers: Server[] = [];
   readonly #sockets: StratumSockets;
-  /** Sockets that have not told yet what they speak. */
+  /** Sockets whose protocol is not known yet. */
   readonly #arrivals = new Set<ArrivedSocket>();
   readonly #transports: Record<string, number> = { tcp: 0, tls: 0, ws: 0 };
   #tls: TlsServer | null = null;
@@ -168,7 +168,7 @@ export class Listener implements ListenerControl {
     socket.on('data', onData).on('error', onError).on('close', onClose);
   }
 
-  /** Counts a connection before anything is read of it; undefined when there is no place. Proxies speak for many. */
+  /** Counts a connection before anything is read of it; undefined when there is no place. A proxy has many clients. */
   #takePlace(address: string): string | undefined {
     const isFull = this.#proxies.has(address)
       ? this.#counts.all >= this.#desk.limits.connections
@@ -341,7 +341,7 @@ export class Listener implements ListenerControl {
 
   #tick(): void {
     this.#desk.tick();
-    // Sockets arrive in order of time, so the first that is young enough ends the search.
+    // Sockets arrive in order of time, so the first that is new enough ends the search.
     const before = this.#desk.now() - this.#desk.limits.loginMillis;
     for (const socket of this.#arrivals) {
       if ((socket[ARRIVAL]?.sinceMillis ?? 0) > before) break;

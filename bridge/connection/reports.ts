@@ -1,5 +1,5 @@
 /**
- * What only figures are made of: counts of this listener, and refused shares and comings and goings of workers for the main
+ * What is used for figures only: counts of this listener, refused shares, and workers that connected or left, for the main
  * thread. Sent once per tick: one message per event cost 10 % of a login.
  */
 import type { RefusalCode } from '../../protocol/stratum/errors.ts';

@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { attachVerifier, type Verifier } from '../../kernels/verifier.ts';
 import type { FullNode } from '../../node/full-node.ts';
 import type { AnchorPolicy } from '../../node/mining/anchor-choice.ts';
-import { openNode } from '../../node/open-node.ts';
 import { ADDRESS_PAYLOAD_BYTES, formatAddress } from '../../protocol/address.ts';
 import type { Pin } from '../../protocol/api/pinned-node.ts';
 import { toHex } from '../../protocol/bytes.ts';
@@ -70,6 +69,8 @@ export async function openNodeSources(
   const directory = join(dataDir, 'node');
   const lock = lockDirectory(directory);
   started("the node's directory lock", () => lock.release());
+  // A program that is given nodes starts without the code of one.
+  const { openNode } = await import('../../node/open-node.ts');
   const node = await openNode(
     { network, dataDir: directory },
     // Where shares are checked on this thread too, the node has a queue of its own: no crowd of shares keeps it from checking a block.

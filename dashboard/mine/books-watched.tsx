@@ -11,27 +11,30 @@ export function storageOf(): PageStorage | undefined {
 }
 
 export function BooksWatched({ books }: { books: PageBooksFigures | undefined }) {
-  if (books === undefined || (books.compared === 0 && books.alarms.length === 0)) return null;
+  if (books === undefined || books.compared + books.alarms.length + books.warnings.length === 0) return null;
   return (
     <section class="card" data-testid="books-watched">
-      {books.alarms.length === 0 ? (
-        <p>The pool's books hold all that it signed for, up to slice {books.newest}.</p>
-      ) : (
-        books.alarms.map(({ message, slice, evidence }) => (
-          <p class="error" role="alert" key={`${message} ${slice}`}>
-            {message}
-            {slice === undefined ? '' : `, slice ${slice}`}.{' '}
-            {evidence === undefined ? null : (
-              <a
-                href={`data:application/json,${encodeURIComponent(JSON.stringify(evidence))}`}
-                download={`evidence-${slice}.json`}
-              >
-                Save the evidence
-              </a>
-            )}
-          </p>
-        ))
-      )}
+      {books.warnings.map((text) => (
+        <p class="note" role="status" key={text}>
+          {text}.
+        </p>
+      ))}
+      {books.alarms.length === 0
+        ? books.compared > 0 && <p>The pool's books hold all that it signed for, up to slice {books.newest}.</p>
+        : books.alarms.map(({ message, slice, evidence }) => (
+            <p class="error" role="alert" key={`${message} ${slice}`}>
+              {message}
+              {slice === undefined ? '' : `, slice ${slice}`}.{' '}
+              {evidence === undefined ? null : (
+                <a
+                  href={`data:application/json,${encodeURIComponent(JSON.stringify(evidence))}`}
+                  download={`evidence-${slice}.json`}
+                >
+                  Save the evidence
+                </a>
+              )}
+            </p>
+          ))}
     </section>
   );
 }

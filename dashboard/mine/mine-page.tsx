@@ -1,7 +1,9 @@
 /** Mining in the browser: consent first, a visible switch, a throttle, and plain words when something is missing. */
-import { useEffect, useRef, useState } from 'preact/hooks';
-import { hasWebGpu, PageMiner, type PageMinerStats } from '../../miner/browser/page-miner.ts';
-import type { ConnectDocument, ServiceName } from '../../pool/api/documents.ts';
+import { useState } from 'preact/hooks';
+import { hasWebGpu, type PageMinerStats } from '../../miner/browser/page-miner.ts';
+import type { ConnectDocument, PoolDocument, ServiceName } from '../../pool/api/documents.ts';
+import type { NetworkName } from '../../protocol/network.ts';
+import { MakeAddress } from '../address/make-address.tsx';
 import { useDocument } from '../data/hooks.ts';
 import { checkNode, nodeReads } from '../data/node.ts';
 import { count, duration, hashRate, percent } from '../format.ts';
@@ -9,8 +11,8 @@ import { linkTo } from '../router.ts';
 import { Chart, type Point } from '../view/chart.tsx';
 import { Figure, Placeholder } from '../view/parts.tsx';
 import { BooksWatched, storageOf } from './books-watched.tsx';
-import { type Circumstances, claimMining, mayMine, WHY_NOT, watchCircumstances } from './consent.ts';
-import { withPoint } from './rate-points.ts';
+import { WHY_NOT } from './consent.ts';
+import { miningSession, useMiningSession } from './mining-session.ts';
 
 type Device = 'auto' | 'webgpu' | 'wasm' | 'light';
 type Settings = {
@@ -68,85 +70,38 @@ export function missing(device: Device): string[] {
 
 export function MinePage() {
   const connect = useDocument<ConnectDocument>('connect', 600_000);
+  const pool = useDocument<PoolDocument>('pool', 60_000);
   const [settings, setSettings] = useState(initial);
   const [agreed, setAgreed] = useState(false);
-  const [wanted, setWanted] = useState(false);
-  const [around, setAround] = useState<Omit<Circumstances, 'wanted'>>({
-    hidden: document.hidden,
-    onBattery: false,
-    otherTab: false,
-  });
-  const [stats, setStats] = useState<PageMinerStats>();
-  const [problem, setProblem] = useState<string>();
-  const points = useRef<readonly Point[]>([]);
-  const miner = useRef<PageMiner>(undefined);
-  const release = useRef<() => void>(undefined);
-  useEffect(() => watchCircumstances((now) => setAround((before) => ({ ...now, otherTab: before.otherTab }))), []);
-  // Whoever leaves the page stops the miner, and another tab may begin.
-  useEffect(
-    () => () => {
-      void miner.current?.stop();
-      release.current?.();
-    },
-    [],
-  );
+  const { wanted, decision, stats, problem, points, summary } = useMiningSession();
+  const session = miningSession();
 
   const change = (values: Partial<Settings>) => {
     const next = { ...settings, ...values };
     setSettings(next);
     keep(next);
+    session.setWishes(next);
   };
-  const decision = mayMine({ ...around, wanted }, { whenHidden: settings.whenHidden, onBattery: settings.onBattery });
-  useEffect(() => {
-    if (decision.mine) miner.current?.resume();
-    else miner.current?.pause();
-  }, [decision.mine]);
 
   const start = async () => {
     const path = connect.data?.services.find((one) => one.service === settings.service)?.websocket_path;
     if (path === undefined) return;
     const url = new URL(path, document.baseURI);
     url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
-    setProblem(undefined);
-    release.current = await claimMining();
-    if (release.current === undefined) {
-      setAround((before) => ({ ...before, otherTab: true }));
-      setProblem(WHY_NOT.other_tab);
-      return;
-    }
-    setAround((before) => ({ ...before, otherTab: false }));
-    points.current = [];
-    const page = new PageMiner();
-    miner.current = page;
-    page.onStats = (now) => {
-      setStats(now);
-      points.current = withPoint(points.current, { at_millis: Date.now(), hash_rate: now.rates.short ?? 0 });
-    };
-    try {
-      await page.start({
-        url: url.href,
-        address: settings.address.trim(),
-        worker: settings.worker.trim(),
-        device: settings.device === 'light' ? 'wasm' : settings.device,
-        light: settings.device === 'light',
-        threads: settings.threads,
-        throttle: settings.throttle,
-        books: {
-          ...{ api: new URL('.', document.baseURI).href, storage: storageOf() },
-          node: checkNode() === '' ? null : nodeReads(checkNode()),
-        },
-      });
-      setWanted(true);
-    } catch (error) {
-      setProblem((error as Error).message);
-      release.current();
-    }
-  };
-  const stop = async () => {
-    setWanted(false);
-    await miner.current?.stop();
-    miner.current = undefined;
-    release.current?.();
+    session.setWishes(settings);
+    await session.start({
+      url: url.href,
+      address: settings.address.trim(),
+      worker: settings.worker.trim(),
+      device: settings.device === 'light' ? 'wasm' : settings.device,
+      light: settings.device === 'light',
+      threads: settings.threads,
+      throttle: settings.throttle,
+      books: {
+        ...{ api: new URL('.', document.baseURI).href, storage: storageOf() },
+        node: checkNode() === '' ? null : nodeReads(checkNode()),
+      },
+    });
   };
 
   if (connect.data === undefined) return <Placeholder error={connect.error} loading empty="" />;
@@ -156,14 +111,15 @@ export function MinePage() {
       <section class="card">
         <p>
           This uses your graphics card or processor, and so your electricity. It starts only when you press the button,
-          stops when you press it again, leave this page or close the tab, and pays the address you type. On the main
-          network the first start builds a dataset of 2 GiB; light mode needs 64 MiB and is much slower.
+          stops when you press it again or close the tab, and pays the address you type. Other pages of this site can be
+          open meanwhile. On the main network the first start builds a dataset of 2 GiB; light mode needs 64 MiB and is
+          much slower.
         </p>
         <form
           class="row"
           onSubmit={(event) => {
             event.preventDefault();
-            void (wanted ? stop() : start());
+            void (wanted ? session.stop() : start());
           }}
         >
           <label class="grow">
@@ -231,7 +187,7 @@ export function MinePage() {
               onInput={(event) => {
                 const throttle = Number(event.currentTarget.value);
                 change({ throttle });
-                miner.current?.setThrottle(throttle);
+                session.setThrottle(throttle);
               }}
             />
           </label>
@@ -273,15 +229,23 @@ export function MinePage() {
         ))}
         <p role="status">{wanted && !decision.mine ? WHY_NOT[decision.why] : ''}</p>
         {wanted && stats?.notice !== undefined ? <p class="warn">{stats.notice}</p> : null}
+        {wanted || summary === undefined ? null : (
+          <p role="status">
+            Mined for {duration(summary.seconds)}: {count(summary.accepted)} shares accepted, {count(summary.stale)}{' '}
+            stale, {count(summary.rejected)} rejected.{' '}
+            <a href={linkTo('miner', settings.address.trim())}>Your figures at the pool</a>
+          </p>
+        )}
         {(problem ?? stats?.problem) === undefined ? null : (
           <p class="bad" role="alert">
             {problem ?? stats?.problem}
           </p>
         )}
       </section>
-      {stats === undefined || !wanted ? null : (
-        <Running stats={stats} points={points.current} address={settings.address} />
+      {wanted || pool.data === undefined ? null : (
+        <MakeAddress network={pool.data.network as NetworkName} onAddress={(address) => change({ address })} />
       )}
+      {stats === undefined || !wanted ? null : <Running stats={stats} points={points} address={settings.address} />}
     </>
   );
 }

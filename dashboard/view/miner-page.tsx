@@ -14,6 +14,7 @@ import { query } from '../data/client.ts';
 import { useDocument, useNow } from '../data/hooks.ts';
 import { ago, coins, count, hashRate } from '../format.ts';
 import { linkTo } from '../router.ts';
+import { ThresholdForm } from '../threshold/threshold-form.tsx';
 import { Chart } from './chart.tsx';
 import { Amount, type Column, Figure, MinerLink, Pager, Placeholder, Table, When } from './parts.tsx';
 import { Payments } from './payments-page.tsx';
@@ -110,7 +111,7 @@ function Miners() {
 
 function Miner({ address }: { address: string }) {
   const path = `miners/${encodeURIComponent(address)}`;
-  const { data: miner, error } = useDocument<MinerDocument>(path, 10_000);
+  const { data: miner, error, reload } = useDocument<MinerDocument>(path, 10_000);
   const now = useNow();
   if (miner === undefined)
     return error?.status === 404 ? (
@@ -150,6 +151,7 @@ function Miner({ address }: { address: string }) {
       <MinerChart path={path} />
       <Workers path={path} now={now} />
       <Credits path={path} address={address} />
+      <ThresholdForm address={miner.address} minimum={miner.payout_minimum} onChange={reload} />
       <Payments address={address} own />
     </>
   );

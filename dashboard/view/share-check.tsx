@@ -1,7 +1,7 @@
 /** 'Check my share': the pool's proof of one credit, judged in the page by the lines that the audit and the miner use too. */
 import { useState } from 'preact/hooks';
 import type { CreditDocument } from '../../pool/api/documents.ts';
-import { gatherEvidence } from '../../protocol/books-evidence.ts';
+import { gatherEvidence, PoolSilence } from '../../protocol/books-evidence.ts';
 import { judgeProof, type NotChecked } from '../../protocol/books-verdict.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { PoolProof } from '../../protocol/pool-proof.ts';
@@ -33,6 +33,9 @@ export async function checkShare(address: string, credit: CreditDocument, node: 
   try {
     evidence = await gatherEvidence(proof, { pool: read, node: node === '' ? null : nodeReads(node) });
   } catch (error) {
+    // No answer at all is a part that could not be checked; an answer that leaves out what the rules say is there is not.
+    if (error instanceof PoolSilence)
+      return { tone: 'bad', text: `Not shown: ${error.message}, and without them nothing is proven. Ask again later.` };
     if (!(error instanceof ProtocolError || error instanceof TypeError)) throw error;
     return { tone: 'bad', text: 'False: the pool’s own documents cannot be read.' };
   }

@@ -6,6 +6,8 @@ import type { Kernel } from './kernel.ts';
 import type { SearchTask, ThreadEvent } from './thread-tasks.ts';
 
 const BATCH_MILLIS = 20;
+/** Where blocks are easy (noncesPerBlock). */
+const SHORTEST_MILLIS = 3;
 const FIRST_BATCH = 256;
 const MOST_IN_BATCH = 1 << 16;
 
@@ -70,7 +72,8 @@ export class Searcher {
       emit({ event: 'exhausted', jobId: job.jobId });
       return;
     }
-    const count = left < BigInt(this.#batch) ? Number(left) : this.#batch;
+    const wanted = this.#wanted(job);
+    const count = left < BigInt(wanted) ? Number(left) : wanted;
     const began = now();
     const hits = open.search(this.#preHash, job.target, this.#next, count);
     if (hits === undefined) {
@@ -82,6 +85,11 @@ export class Searcher {
     this.#next += BigInt(count);
     emit({ event: 'searched', jobId: job.jobId, hashes: count, hits });
     if (count === this.#batch) this.#steer(millis, hits.length);
+  }
+
+  #wanted({ batchPerBlock }: SearchTask): number {
+    const shortest = Math.max(FIRST_BATCH, this.#batch * (SHORTEST_MILLIS / BATCH_MILLIS));
+    return Math.min(this.#batch, Math.floor(Math.max(batchPerBlock, shortest)));
   }
 
   #steer(millis: number, hits: number): void {

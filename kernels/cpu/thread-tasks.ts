@@ -21,6 +21,8 @@ export type SearchTask = {
   readonly target: Bytes;
   readonly from: bigint;
   readonly to: bigint;
+  /** Nonces of a batch in which all threads together find one block. */
+  readonly batchPerBlock: number;
 };
 
 export type ThreadTask =

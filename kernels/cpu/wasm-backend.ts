@@ -6,7 +6,14 @@ import { ByteReader } from '../../protocol/bytes.ts';
 import { NONCE_OFFSET } from '../../protocol/header.ts';
 import type { Network } from '../../protocol/network.ts';
 import { powParameters } from '../../protocol/pow.ts';
-import { type Backend, type BackendEvents, freeNonces, type SearchJob, splitNonces } from '../backend.ts';
+import {
+  type Backend,
+  type BackendEvents,
+  freeNonces,
+  noncesPerBlock,
+  type SearchJob,
+  splitNonces,
+} from '../backend.ts';
 import { KernelError } from '../kernel-error.ts';
 import type { VerifierMode } from '../verifier.ts';
 import { buildCache, buildItems } from './build-dataset.ts';
@@ -114,9 +121,10 @@ class WasmBackend implements Backend {
     this.#finished = 0;
     this.#jobId = job.id;
     const { epoch, header, target } = job;
+    const batchPerBlock = noncesPerBlock(job) / this.#threads.length;
     this.#threads.forEach((thread, i) => {
       const part = parts[i] as { from: bigint; to: bigint };
-      void this.#tell(thread, { jobId: job.id, epoch, header, target, ...part });
+      void this.#tell(thread, { jobId: job.id, epoch, header, target, batchPerBlock, ...part });
     });
   }
 

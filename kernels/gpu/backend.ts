@@ -23,7 +23,7 @@ import {
   SLOTS,
   type Ticket,
 } from './search.ts';
-import { SEARCH_BAND, steer } from './steer.ts';
+import { SEARCH_BAND, shortForBlocks, steer } from './steer.ts';
 import { Timeline, UsageMeter } from './timeline.ts';
 import {
   candidatesFor,
@@ -325,10 +325,12 @@ export class GpuBackend implements Backend {
     if (active === undefined || runner === undefined || this.#paused || this.#closed) return undefined;
     const dataset = this.#datasets.get(active.job.epoch);
     if (dataset === undefined || runner.searcher.free === 0) return undefined;
-    const part = active.next(runner.work);
+    const { searcher, work } = runner;
+    const full = { work, millis: searcher.expectedMillis(work) };
+    const part = active.next(shortForBlocks(full, active.noncesPerBlock, searcher.quantum));
     if (part === undefined) return undefined;
     const run: Run = { prefix: active.prefix, target: active.job.target, ...part };
-    return { ticket: runner.searcher.submit(dataset, run), active, runner };
+    return { ticket: searcher.submit(dataset, run), active, runner };
   }
 
   #account({ ticket, active, runner }: Flying, outcome: Outcome): void {

@@ -73,7 +73,7 @@ export class Loss {
     this.#listeners.clear();
   }
 
-  /** Returns how to stop listening. Whoever comes too late is told all the same, in a moment. */
+  /** Returns how to stop listening. Late listeners are called asynchronously. */
   listen(listener: (error: GpuError) => void): () => void {
     const error = this.#error;
     if (error !== undefined) queueMicrotask(() => listener(error));

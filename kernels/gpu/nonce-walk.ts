@@ -3,7 +3,7 @@
  * A job is over once every nonce was searched and nothing of it is in flight.
  */
 import { powNonce, powPreHash } from '../../protocol/pow.ts';
-import type { SearchJob } from '../backend.ts';
+import { noncesPerBlock, type SearchJob } from '../backend.ts';
 import { nonceBound } from './steer.ts';
 
 export type NonceRun = { readonly nonce: bigint; readonly count: number };
@@ -11,6 +11,7 @@ export type NonceRun = { readonly nonce: bigint; readonly count: number };
 export class NonceWalk {
   readonly job: SearchJob;
   readonly prefix: Uint32Array;
+  readonly noncesPerBlock: number;
   /** The bytes of the nonce that the job gives. */
   readonly #fixed: bigint;
   readonly #most: number;
@@ -24,6 +25,7 @@ export class NonceWalk {
     this.prefix = new Uint32Array(powPreHash(job.header).buffer);
     const free = (1n << BigInt(8 * (8 - job.prefixBytes))) - 1n;
     this.#fixed = new DataView(powNonce(job.header).buffer).getBigUint64(0, true) & ~free;
+    this.noncesPerBlock = noncesPerBlock(job);
     this.#most = nonceBound(job.target, slots);
     this.#next = job.nonces.from;
   }

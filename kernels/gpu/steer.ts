@@ -2,6 +2,7 @@
  * How long a dispatch should be (docs: pow.md, "Facts about the platforms"): long enough that the drain between two costs
  * nothing, short enough that a new job reaches the device soon and no driver takes it for hung. Pure.
  */
+import { noncesPerHit } from '../backend.ts';
 
 export type Band = { readonly low: number; readonly aim: number; readonly high: number };
 
@@ -27,11 +28,17 @@ export function steer(last: Measured, band: Band, quantum: number, most: number)
 }
 
 /** The most nonces a dispatch may try so that its hits fit `slots` with room to spare: four times what is expected. */
-export function nonceBound(target: Uint8Array, slots: number): number {
-  const first = new DataView(target.buffer, target.byteOffset).getUint32(0);
-  const second = new DataView(target.buffer, target.byteOffset).getUint32(4);
-  const chance = (first * 2 ** 32 + second + 1) / 2 ** 64;
-  return Math.max(Math.floor(slots / (4 * chance)), 1);
+export const nonceBound = (target: Uint8Array, slots: number): number =>
+  Math.max(Math.floor((slots * noncesPerHit(target)) / 4), 1);
+
+/** A shorter dispatch costs more than it brings. */
+const SHORTEST_MILLIS = 3;
+
+/** The work of a dispatch where blocks are easy for the device (noncesPerBlock). `full` is a dispatch of the usual length. */
+export function shortForBlocks(full: Measured, noncesPerBlock: number, quantum: number): number {
+  const shortest = full.millis > SHORTEST_MILLIS ? (full.work * SHORTEST_MILLIS) / full.millis : full.work;
+  const wanted = Math.max(Math.floor(Math.max(noncesPerBlock, shortest) / quantum), 1) * quantum;
+  return Math.min(full.work, wanted);
 }
 
 export type Grid = { readonly x: number; readonly y: number };

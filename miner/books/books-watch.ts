@@ -3,17 +3,18 @@
  * the books of every closed slice with the receipts. Each finding is reported once, with evidence where the pool's own signature shows it; mining goes on.
  * Reads, times and storage come in as calls, so a page uses it too.
  */
-
 import type { VerifySignature } from '../../protocol/api/signed-answer.ts';
 import type { BooksSources } from '../../protocol/books-evidence.ts';
-import type { BooksService } from '../../protocol/books-slice.ts';
+import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { poolKeyName, type Receipt, receiptRefusal } from '../../protocol/receipt.ts';
 import { EVIDENCE_FORMAT, type Evidence, isSignedRecord, judgeEvidence } from '../../protocol/receipt-evidence.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
+import { AwaitedReceipts, receiptName } from './awaited-receipts.ts';
 import { type BooksAlarm, type BooksAlarmKind, BooksAlarms } from './books-alarms.ts';
 import { ListWatch } from './list-watch.ts';
 import type { FoundBlock } from './own-blocks.ts';
+import { ReceiptStall } from './receipt-stall.ts';
 import { type AnsweredSlice, type ReceiptsAnswer, readReceiptsAnswer } from './receipts-answer.ts';
 import { SignedRecords } from './signed-records.ts';
 import { accounted, type Shortfall, ToldLedger, toldName } from './told-ledger.ts';
@@ -44,21 +45,19 @@ export type BooksWatchDependencies = {
   readonly random?: () => number;
 };
 
-type Waiting = { readonly receipt: Receipt; rounds: number };
-
 /** Slices that are asked for again each time: another front end's receipts may come later. */
 const OVERLAP = 3;
 const MAX_PAGES = 64;
-/** Receipts kept until their slices were compared, and rounds that a pool may take to show them. */
-const MAX_KEPT = 96;
-const HIDDEN_ROUNDS = 5;
-/** Slices that may close while the pool's answers cannot be had or read, before that is an alarm. */
-const UNREAD_SLICES = 12;
+/** A pool keeps receipts for a day (books rule 18): only a miner that had no answer for so long believes that they are kept no more. */
+const KEPT_MILLIS = 23 * 3_600_000;
 /** The fraction of rounds in which credit lists are checked, and failures in a row after which that is logged. */
 const LISTS_PART = 0.1;
 const UNLISTED_ROUNDS = 6;
 /** Lists that cannot be read for this long count as hidden. */
 const UNLISTED_MILLIS = 12 * 3_600_000;
+
+/** No accusation: bridges and other pools give none. */
+const NO_RECEIPTS = 'the pool offers no receipts, so its books are not checked: what it credits is its word alone';
 
 export class BooksWatch {
   readonly #options: BooksWatchOptions;
@@ -66,17 +65,22 @@ export class BooksWatch {
   #ledger = new ToldLedger();
   #key: Uint8Array | undefined;
   #api = '';
-  /** Receipts that came by the connection and whose slices the API has not shown yet. */
-  #waiting: Waiting[] = [];
+  readonly #awaited: AwaitedReceipts;
+  /** When the pool last answered about receipts, by the time of day. */
+  #answeredMillis = 0;
+  readonly #stall: ReceiptStall;
   readonly #alarms = new BooksAlarms();
   #isChecking = false;
   readonly #lists: ListWatch;
   /** Records that the pool signed, to be compared with the ledger. */
   readonly #signed = new SignedRecords();
   #isFirst = true;
+  /** The pool was heard to offer no receipts. */
+  #isUnoffered = false;
   /** Rounds in a row in which lists could not be read, and when they could the last time. */
   #unlisted = 0;
   #listedMillis: number | undefined;
+  readonly #warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   readonly #unchecked: UncheckedTime;
   /** Slices that were compared, and the newest of them. */
   compared = 0;
@@ -86,6 +90,8 @@ export class BooksWatch {
   constructor(options: BooksWatchOptions, dependencies: BooksWatchDependencies) {
     this.#options = options;
     this.#dependencies = dependencies;
+    this.#awaited = new AwaitedReceipts(dependencies.wallMillis);
+    this.#stall = new ReceiptStall(dependencies.nowMillis);
     this.#lists = new ListWatch(options.address, {
       pool: (path) => dependencies.read(`${this.#base}/api/v1/${path}`),
       node: dependencies.node ?? null,
@@ -94,7 +100,8 @@ export class BooksWatch {
       wallMillis: dependencies.wallMillis,
       note: dependencies.note,
     });
-    this.#unchecked = new UncheckedTime({ ...dependencies, warn: dependencies.warn ?? dependencies.note });
+    this.#warn = dependencies.warn ?? dependencies.note;
+    this.#unchecked = new UncheckedTime({ ...dependencies, warn: this.#warn });
   }
 
   get #base(): string {
@@ -134,6 +141,8 @@ export class BooksWatch {
   offered(offer: ReceiptsOffer): void {
     if (offer === null) {
       if (this.#key !== undefined) this.#alarm('receipts_ended', '', { key: poolKeyName(this.#key) });
+      else if (!this.#isUnoffered) this.#warn(NO_RECEIPTS, {});
+      this.#isUnoffered = true;
       return;
     }
     const { expectedKey } = this.#options;
@@ -158,6 +167,7 @@ export class BooksWatch {
     // Until the pool has said how far its slices are, nobody knows which receipts are of what was told.
     if (this.#key === undefined || this.#ledger.through === undefined) return;
     this.#ledger.tell(toldName(boot, service), work);
+    this.#stall.told();
     this.isChanged = true;
   }
 
@@ -165,10 +175,7 @@ export class BooksWatch {
   received(receipt: Receipt): void {
     if (this.#key === undefined || !this.#isGood(receipt)) return;
     this.#count(receipt);
-    if (this.#waiting.some(({ receipt: other }) => nameOf(other) === nameOf(receipt))) return;
-    this.#waiting.push({ receipt, rounds: 0 });
-    if (this.#waiting.length > MAX_KEPT) this.#waiting.shift();
-    this.isChanged = true;
+    this.isChanged = this.#awaited.add(receipt) || this.isChanged;
   }
 
   #count(receipt: Receipt): void {
@@ -189,7 +196,7 @@ export class BooksWatch {
     try {
       // Apart: a pool that does not give receipts must not get out of showing its lists.
       const failure = await this.#round().then(() => undefined, asError);
-      this.#unchecked.note('receipts', failure?.message);
+      this.#unchecked.note('receipts', failure?.message ?? this.#stall.why);
       // A list is made once per slice, and the requests of all miners are spread over time. The first round asks at once.
       const isTurn = (this.#dependencies.random?.() ?? 0) < LISTS_PART;
       const isUrgent = this.#lists.isSuspicious || this.#lists.isBehind;
@@ -230,21 +237,28 @@ export class BooksWatch {
     if (this.#ledger.through === undefined) {
       const { newest } = await this.#read(2_000_000_000);
       this.#ledger.close(newest ?? 0, began);
+      this.#answeredMillis = this.#dependencies.wallMillis();
       this.isChanged = true;
       return;
     }
-    const oldest = Math.min(this.#ledger.through - OVERLAP, ...this.#waiting.map(({ receipt }) => receipt.slice - 1));
+    const oldest = Math.min(this.#ledger.through - OVERLAP, this.#awaited.oldest - 1);
+    const wasAway = this.#dependencies.wallMillis() - this.#answeredMillis >= KEPT_MILLIS;
     let through = this.#ledger.through;
-    let isFirst = true;
+    let keptFrom: number | null | undefined;
     for await (const answer of this.#answers(oldest)) {
-      // This miner was away for longer than receipts are kept.
-      if (isFirst && through > 0 && (answer.kept_from ?? 0) > through + 1) this.#ledger.forgetAll();
-      isFirst = false;
+      // This miner was away for longer than receipts are kept. The pool's word alone must not make it forget.
+      if (keptFrom === undefined && wasAway && through > 0 && (answer.kept_from ?? 0) > through + 1)
+        this.#ledger.forgetAll();
+      keptFrom ??= answer.kept_from;
       through = Math.max(through, answer.through);
       for (const slice of answer.slices) this.#compare(slice);
     }
     for (const short of this.#ledger.close(through, began)) await this.#missing(short);
-    this.#hidden(through);
+    this.#hidden(through, keptFrom ?? null);
+    this.#unread();
+    if (this.#stall.isHidden(through, this.#lists.closed))
+      this.#alarm('receipts_ended', 'shown', { reason: this.#stall.why });
+    this.#answeredMillis = this.#dependencies.wallMillis();
     this.isChanged = true;
   }
 
@@ -275,24 +289,24 @@ export class BooksWatch {
     }
   }
 
-  /** A pool that cannot be read for a while is late; after UNREAD_SLICES it counts as hiding what it signed. */
+  /** A pool that cannot be read for a while is late; in the end it counts as hiding what it signed. */
   #unread(): void {
-    const slices = this.#waiting.map(({ receipt }) => receipt.slice);
-    const [oldest, newest] = [Math.min(...slices), Math.max(...slices)];
-    if (newest - oldest >= UNREAD_SLICES) this.#alarm('books_hidden', 'unread', { slice: oldest, newest });
+    const { unread } = this.#awaited;
+    if (unread !== undefined) this.#alarm('books_hidden', 'unread', unread);
+  }
+
+  #evidenceOf(found: Pick<Evidence, 'receipts' | 'leaf' | 'record'>): Evidence {
+    return { format: EVIDENCE_FORMAT, pool_key: toHex(this.#key as Uint8Array), ...found };
   }
 
   #compare({ service, slice, receipts: shown, leaf, record }: AnsweredSlice): void {
     const isOf = (receipt: Receipt) => receipt.service === service && receipt.slice === slice;
-    const kept = this.#waiting.filter(({ receipt }) => isOf(receipt)).map(({ receipt }) => receipt);
+    const kept = this.#awaited.of(service, slice);
     const receipts = [...kept, ...shown.filter((receipt) => isOf(receipt) && this.#isGood(receipt))];
     for (const receipt of receipts) this.#count(receipt);
     const [first] = receipts;
     if (first === undefined) return;
-    const evidence: Evidence = {
-      ...{ format: EVIDENCE_FORMAT, pool_key: toHex(this.#key as Uint8Array) },
-      ...{ receipts: distinct(receipts), leaf, record },
-    };
+    const evidence = this.#evidenceOf({ receipts: distinct(receipts), leaf, record });
     const verdict = judgeEvidence(evidence, this.#key as Uint8Array, this.#dependencies.verify);
     const at = { slice, service };
     if (verdict.verdict === 'convicts' && verdict.charge === 'books_less')
@@ -305,11 +319,11 @@ export class BooksWatch {
     else if (verdict.verdict === 'convicts') this.#alarm('two_books', `${service}/${slice}`, at, evidence);
     else if (verdict.why !== 'books_suffice' || !isSignedRecord(record, first))
       this.#alarm('other_books', `${service}/${slice}`, { ...at, reason: verdict.why }, evidence);
-    this.#waiting = this.#waiting.filter(({ receipt }) => !isOf(receipt));
-    if (slice <= this.newest) return;
-    this.newest = slice;
+    this.#awaited.drop(service, slice);
+    // By name: one slice that is far ahead must not keep others from being compared with the ledger.
+    if (!this.#signed.add(first)) return;
+    this.newest = Math.max(this.newest, slice);
     this.compared++;
-    this.#signed.add(first);
   }
 
   /** Perhaps a receipt was not seen: everything that the pool still keeps is asked for before it is called short. */
@@ -327,18 +341,10 @@ export class BooksWatch {
     this.#alarm(short.kind, `${short.boot}/${short.slice}`, { ...short, received, missing });
   }
 
-  #hidden(through: number): void {
-    for (const waiting of this.#waiting) {
-      const { receipt } = waiting;
-      if (receipt.slice > through || ++waiting.rounds !== HIDDEN_ROUNDS) continue;
-      const evidence = {
-        format: EVIDENCE_FORMAT,
-        pool_key: toHex(this.#key as Uint8Array),
-        receipts: [receipt],
-        leaf: null,
-        record: null,
-      } as const;
-      this.#alarm('books_hidden', nameOf(receipt), { slice: receipt.slice, service: receipt.service }, evidence);
+  #hidden(through: number, keptFrom: number | null): void {
+    for (const receipt of this.#awaited.hidden(through, keptFrom)) {
+      const evidence = this.#evidenceOf({ receipts: [receipt], leaf: null, record: null });
+      this.#alarm('books_hidden', receiptName(receipt), { slice: receipt.slice, service: receipt.service }, evidence);
     }
   }
 
@@ -353,26 +359,25 @@ export class BooksWatch {
     this.isChanged = false;
     return {
       ...{ key: this.#key === undefined ? null : toHex(this.#key), api: this.#api, ledger: this.#ledger.save() },
-      ...{ waiting: this.#waiting, alarmed: this.#alarms.save(), newest: this.newest },
-      ...{ lists: this.#lists.save(), signed: this.#signed.save() },
+      ...{ waiting: this.#awaited.save(), answered: this.#answeredMillis, alarmed: this.#alarms.save() },
+      ...{ newest: this.newest, lists: this.#lists.save(), signed: this.#signed.save() },
     };
   }
 
   /** Throws for a state that it cannot read; the caller then makes a new watch. */
   restore(saved: unknown): void {
-    const state = saved as {
-      key: string | null;
-      api: string;
-      ledger: unknown;
-      waiting: Waiting[];
-      alarmed: string[];
-      newest: number;
-      lists?: unknown;
-      signed?: unknown;
+    type Unread = 'ledger' | 'waiting' | 'answered' | 'lists' | 'signed';
+    type Read = {
+      readonly key: string | null;
+      readonly api: string;
+      readonly alarmed: string[];
+      readonly newest: number;
     };
+    const state = saved as Read & Readonly<Partial<Record<Unread, unknown>>>;
     const ledger = ToldLedger.restore(state.ledger, this.#dependencies.nowMillis());
     const key = state.key === null ? undefined : fromHex(state.key);
-    this.#waiting = [...state.waiting];
+    this.#awaited.restore(state.waiting);
+    this.#answeredMillis = isWhole(state.answered) ? state.answered : 0;
     this.#alarms.restore(state.alarmed);
     this.newest = state.newest;
     this.#lists.restore(state.lists);
@@ -384,8 +389,6 @@ export class BooksWatch {
 }
 
 const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));
-
-const nameOf = ({ service, slice, boot, worker }: Receipt): string => `${service}/${slice}/${boot}/${worker}`;
 
 /** Drops exact repetitions. Receipts with one name and different contents are all kept: `judgeEvidence` compares them. */
 const distinct = (receipts: readonly Receipt[]): Receipt[] => [

@@ -22,6 +22,11 @@ export type Heights = {
 const MAX_AHEAD = 240;
 /** A node that follows the chain has a newer cut than this, ten minutes. */
 const OLD_MILLIS = 600_000;
+/** Without a node: books that took in fewer cuts than this within an hour stand still. No network is so slow. */
+const STILL_MILLIS = 3_600_000;
+const STILL_CUTS = 36;
+const STILL = 'by the pool’s own word its books have stood still for over an hour';
+const UNSAID = 'the pool does not say how far its books are';
 const NODE_SILENT = 'this miner’s node does not answer';
 const NODE_BEHIND = 'this miner’s node is behind the pool, or the clock of this machine is ahead';
 const NODE_APART =
@@ -31,12 +36,16 @@ export type ChainHeightsDependencies = {
   readonly node: BooksSources['node'];
   readonly note: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   readonly wallMillis: () => number;
+  /** Never goes back. */
+  readonly nowMillis: () => number;
 };
 
 export class ChainHeights {
   readonly #dependencies: ChainHeightsDependencies;
   #isHeightMissed = false;
   #lapse: string | undefined;
+  /** What the pool said, when it last had gone on. */
+  #moved: { readonly said: number; readonly atMillis: number } | undefined;
 
   constructor(dependencies: ChainHeightsDependencies) {
     this.#dependencies = dependencies;
@@ -50,21 +59,30 @@ export class ChainHeights {
   async of({ address, height }: Terms): Promise<Heights> {
     const { node, note } = this.#dependencies;
     const said = isWhole(height) ? height : undefined;
-    if (said === undefined && !this.#isHeightMissed) note('the pool does not say how far its books are', {});
+    if (said === undefined && !this.#isHeightMissed) note(UNSAID, {});
     this.#isHeightMissed ||= said === undefined;
     // A node that does not answer is nothing to hold against the pool.
     const read = node === null ? undefined : await indexedHeight(address, node).catch(() => undefined);
-    const lapse = node === null ? undefined : await this.#lapseOf(node, said, read);
+    const lapse = node === null ? this.#stillness(said) : await this.#lapseOf(node, said, read);
     const known = isWhole(read) && lapse === undefined ? read : undefined;
     const isApart = known !== undefined && (said ?? 0) > known + MAX_AHEAD;
     const fields = { node_height: read, pool_height: said };
-    this.#note(lapse, 'rewards are not looked for', fields);
+    this.#note(lapse, node === null ? 'nothing new can be looked for' : 'rewards are not looked for', fields);
     if (lapse === undefined) this.#note(isApart ? NODE_APART : undefined, 'rewards are looked for by the node', fields);
     const both = [said, read].filter(isWhole);
     return {
       ...{ known, isApart, least: both.length === 0 ? undefined : Math.min(...both) },
       said: said === undefined || known === undefined ? said : Math.min(said, known + MAX_AHEAD),
     };
+  }
+
+  /** A pool whose books seem never to go on owes nobody a list or a receipt. */
+  #stillness(said: number | undefined): string | undefined {
+    const now = this.#dependencies.nowMillis();
+    const before = this.#moved;
+    if (said === undefined) return UNSAID;
+    if (before === undefined || Math.abs(said - before.said) >= STILL_CUTS) this.#moved = { said, atMillis: now };
+    return now - (this.#moved?.atMillis ?? now) >= STILL_MILLIS ? STILL : undefined;
   }
 
   /** A node below the pool's height whose newest cut is old is behind itself; or this machine's clock is ahead. */

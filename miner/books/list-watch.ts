@@ -12,6 +12,7 @@ import type { PoolProof } from '../../protocol/pool-proof.ts';
 import { ChainHeights, type Heights } from './chain-heights.ts';
 import { ChainPace } from './chain-pace.ts';
 import { dueSlices } from './due-rewards.ts';
+import { JudgedLists } from './judged-lists.ts';
 import { type FoundBlock, OwnBlocks } from './own-blocks.ts';
 import { judged, poolReads, type Terms } from './pool-reads.ts';
 import { RewardWatch } from './reward-watch.ts';
@@ -22,6 +23,7 @@ import { UnjudgedLists } from './unjudged-lists.ts';
 
 export type ListAlarmKind =
   | 'list_false'
+  | 'list_changed'
   | 'ledger_other'
   | 'address_other'
   | 'block_service'
@@ -65,8 +67,10 @@ export class ListWatch {
   readonly #address: string;
   readonly #dependencies: ListWatchDependencies;
   readonly #services = new Set<BooksService>();
-  /** `service/slice` of lists that were judged, or that were there before the first look at their service. */
-  readonly #judged = new Set<string>();
+  /** Lists that were judged, or that were there before the first look at their service. */
+  readonly #judged: JudgedLists;
+  /** Of those that were there before the first look and have to be judged still. They are in no hurry. */
+  readonly #early = new Set<string>();
   readonly #looked = new Set<BooksService>();
   readonly #tries = new Map<string, number>();
   readonly #blocks: OwnBlocks;
@@ -99,6 +103,7 @@ export class ListWatch {
     this.#blocks = new OwnBlocks(address, { ...this.#dependencies, proofOf });
     this.#unjudged = new UnjudgedLists(dependencies.nowMillis);
     this.#suspicions = new Suspicions(dependencies.nowMillis);
+    this.#judged = new JudgedLists(this.#suspicions, dependencies.alarm);
     this.#heights = new ChainHeights(dependencies);
     this.#pace = new ChainPace(dependencies.node, dependencies.nowMillis);
     const blocksOf = (service: BooksService, slice: number) => this.#blocksOf(service, slice);
@@ -133,6 +138,7 @@ export class ListWatch {
     if (terms && this.#poolAddress !== null && terms.address !== this.#poolAddress)
       alarm('address_other', terms.address, { published: terms.address, paid: this.#poolAddress });
     const heights = terms ? await this.#heights.of(terms) : undefined;
+    if (terms) this.closed = closedSlice(terms, heights?.said ?? heights?.known);
     const parts = [...this.#services].map((service) => () => this.#lists(service, heights));
     if (terms && heights) {
       parts.push(
@@ -161,6 +167,9 @@ export class ListWatch {
       },
     ];
   }
+
+  /** The newest slice that is closed, as the pool said its height in the last round, no further than the ledger can be; undefined where it said none. */
+  closed: number | undefined;
 
   /** Why rewards are not looked for, while they are not. */
   get lapse(): string | undefined {
@@ -202,7 +211,7 @@ export class ListWatch {
 
   async #lists(service: BooksService, heights: Heights | undefined): Promise<void> {
     const page = (await this.#dependencies.pool(`slices/${service}?limit=${PAGE}`)) as {
-      slices: readonly { slice: number; credits: unknown }[];
+      slices: readonly { slice: number; credits: { root?: unknown } | null }[];
     };
     const shown = page.slices.map(({ slice }) => slice);
     const isDescending = shown.every((slice, i) => isWhole(slice) && (i === 0 || slice < (shown[i - 1] as number)));
@@ -211,10 +220,9 @@ export class ListWatch {
     if (slices !== undefined && heights?.isApart === false && (shown[0] ?? 0) > slices.open)
       throw new Error('the pool shows slices that are not closed');
     const listed = page.slices.filter(({ credits }) => credits !== null).map(({ slice }) => slice);
-    // Only the newest of what was there before, and all that is not due: a list to come must not count as one of before. By name: a bound by number could be set out of reach with one made-up slice.
-    if (!this.#looked.has(service))
-      for (const slice of listed.slice(1))
-        if (slices !== undefined && slice <= slices.due) this.#judged.add(`${service}/${slice}`);
+    for (const { slice, credits } of page.slices)
+      if (typeof credits?.root === 'string') this.#judged.shown(service, slice, { credit_root: credits.root });
+    if (!this.#looked.has(service)) this.#lookFirst(service, listed, heights?.known === undefined ? -1 : slices?.due);
     this.#looked.add(service);
     for (const slice of listed.reverse()) this.#await(`${service}/${slice}`);
     const due = [...this.#awaited].filter((name) => name.startsWith(`${service}/`));
@@ -224,10 +232,23 @@ export class ListWatch {
     for (const name of [...due.slice(0, MAX_LISTS), ...refused.slice(0, MAX_LISTS)])
       await this.#list(service, Number(name.split('/')[1])).catch((error: unknown) => {
         this.#awaited.delete(name);
+        this.#early.delete(name);
         this.#refuse(name);
         failure ??= error;
       });
     if (failure !== undefined) throw failure;
+  }
+
+  /**
+   * Of what was there before, only the newest is judged, and all that is not due by the node: a list to come must not count as one of before. Without a node nobody but the pool
+   * says what is due (`due` is -1): all are judged. By name: a bound by number could be set out of reach with one made-up slice.
+   */
+  #lookFirst(service: BooksService, listed: readonly number[], due = -1): void {
+    for (const [i, slice] of listed.entries()) {
+      const name = `${service}/${slice}`;
+      if (i > 0 && slice <= due) this.#judged.add(name, null);
+      else if (this.#await(name) && i > 0) this.#early.add(name);
+    }
   }
 
   /** What is due by all that is known, and what is open by any of it; undefined where it is not known. */
@@ -247,7 +268,7 @@ export class ListWatch {
 
   async #list(service: BooksService, slice: number): Promise<void> {
     const { alarm, note, node } = this.#dependencies;
-    const { verdict } = await this.#proof(service, slice);
+    const { proof, verdict } = await this.#proof(service, slice);
     const name = `${service}/${slice}`;
     // Kept until it is settled.
     this.#refused.delete(name);
@@ -267,10 +288,8 @@ export class ListWatch {
     if (node !== null) this.#unjudged.settled(service, slice, verdict.verdict === 'unchecked' ? verdict.missing : []);
     this.#tries.delete(name);
     this.#awaited.delete(name);
-    this.#judged.add(name);
-    for (const oldest of this.#judged)
-      if (this.#judged.size > MAX_KEPT) this.#judged.delete(oldest);
-      else break;
+    this.#early.delete(name);
+    this.#judged.add(name, proof);
   }
 
   /** Why the lists count as not checked although the pool answered. */
@@ -280,7 +299,7 @@ export class ListWatch {
 
   /** There is more to look at than a round takes: the next one is not put off. */
   get isBehind(): boolean {
-    return this.#awaited.size > MAX_LISTS || this.#rewards.isBehind;
+    return [...this.#awaited].filter((name) => !this.#early.has(name)).length > MAX_LISTS || this.#rewards.isBehind;
   }
 
   /** Something looks false, and has to be read again. */
@@ -300,7 +319,6 @@ export class ListWatch {
       pool: async (path) => (path === 'terms' ? this.#termsOfRound : undefined) ?? (await pool(path)),
       node,
       poolAddress: this.#poolAddress,
-      isInsisting: true,
     };
   }
 
@@ -319,10 +337,11 @@ export class ListWatch {
       if (!isAsked) throw new ProtocolError('out_of_range', 'the proof is of something else');
       return judgeProof(proof, await gatherEvidence(proof, this.#sources));
     }, MALFORMED);
+    this.#judged.shown(service, slice, { list_id: proof?.list_id, credit_root: proof?.credit_root });
     return { proof, verdict };
   }
 
-  /** Blocks of a list. The document that they are taken from is judged itself: another one could be shown to whoever asks for the list. */
+  /** Blocks of a list. The document that they are taken from is judged itself: another one could be shown to those who ask for the list. */
   async #blocksOf(service: BooksService, slice: number): Promise<ReadonlySet<string>> {
     const { proof, verdict } = await this.#proof(service, slice);
     return new Set(verdict.verdict === 'false' ? [] : proof.blocks.map(({ block_id: id }) => id));
@@ -349,33 +368,28 @@ export class ListWatch {
 
   save(): unknown {
     return {
-      ...{ looked: [...this.#looked], judged: [...this.#judged], blocks: this.#blocks.save() },
+      ...{ looked: [...this.#looked], judged: this.#judged.save(), blocks: this.#blocks.save() },
       ...{ terms: this.#terms.save(), ...this.#rewards.save(), awaited: [...this.#refused, ...this.#awaited] },
     };
   }
 
   /** A state that it cannot read is ignored. */
   restore(saved: unknown): void {
-    const state = saved as
-      | {
-          looked: BooksService[];
-          judged: string[];
-          blocks: unknown;
-          terms?: unknown;
-          due?: unknown;
-          again?: unknown;
-          awaited?: unknown;
-        }
-      | undefined;
-    if (!Array.isArray(state?.judged) || !Array.isArray(state.looked)) return;
-    for (const each of state.looked) this.#looked.add(each);
-    for (const each of state.judged) this.#judged.add(each);
+    const state = (saved ?? {}) as Readonly<Record<string, unknown>>;
+    if (!Array.isArray(state.judged) || !Array.isArray(state.looked)) return;
+    for (const each of state.looked as BooksService[]) this.#looked.add(each);
+    this.#judged.restore(state.judged);
     for (const each of Array.isArray(state.awaited) ? state.awaited : [])
       if (/^(pplns|solo)[/][0-9]{1,15}$/.test(String(each))) this.#await(String(each));
     this.#blocks.restore(state.blocks);
     this.#terms.restore(state.terms);
     this.#rewards.restore(state);
   }
+}
+
+function closedSlice({ terms }: Terms, said: number | undefined): number | undefined {
+  const cuts = sliceCutsOf(terms);
+  return cuts === undefined || said === undefined ? undefined : Math.floor(said / cuts) - 1;
 }
 
 type Judged = { readonly proof: PoolProof; readonly verdict: BooksVerdict };

@@ -6,12 +6,22 @@ export type SignedRecord = Pick<SliceRecord, 'network' | 'service' | 'slice' | '
 
 /** Kept at once; the oldest are dropped. */
 const MAX_SIGNED = 8;
+/** Names of those that were kept once: more than an answer of the pool repeats. */
+const MAX_NAMES = 64;
 
 export class SignedRecords {
   #open: readonly SignedRecord[] = [];
+  readonly #names = new Set<string>();
 
-  add({ network, service, slice, chain }: SignedRecord): void {
+  /** False for one that was here before. */
+  add({ network, service, slice, chain }: SignedRecord): boolean {
+    const name = `${service}/${slice}`;
+    if (this.#names.has(name)) return false;
+    this.#names.add(name);
+    const [oldest] = this.#names;
+    if (this.#names.size > MAX_NAMES && oldest !== undefined) this.#names.delete(oldest);
     this.#open = [...this.#open, { network, service, slice, chain }].slice(-MAX_SIGNED);
+    return true;
   }
 
   /**

@@ -25,6 +25,8 @@ export type PageBooksOptions = {
 export type PageBooksFigures = {
   readonly compared: number;
   readonly newest: number;
+  /** What could not be checked, and what the pool does not offer: no accusations. The newest of each. */
+  readonly warnings: readonly string[];
   /** What was found since the page was opened. */
   readonly alarms: readonly {
     readonly message: string;
@@ -38,6 +40,7 @@ const SAVE_MILLIS = 5_000;
 const READ_MILLIS = 15_000;
 const MAX_SHOWN = 20;
 const MAX_BYTES = 1_000_000;
+const OF_NO_PART = '';
 
 export class PageBooks implements BooksEvents {
   readonly #options: PageBooksOptions;
@@ -45,6 +48,8 @@ export class PageBooks implements BooksEvents {
   readonly #timers: ReturnType<typeof setInterval>[];
   readonly #onChange: () => void;
   #alarms: BooksAlarm[] = [];
+  /** By the part of the books that they are about. */
+  readonly #warnings = new Map<string, string>();
 
   constructor(options: PageBooksOptions, onChange: () => void) {
     this.#options = options;
@@ -56,6 +61,7 @@ export class PageBooks implements BooksEvents {
           read,
           alarm: (alarm) => this.#alarm(alarm),
           note: () => {},
+          warn: (message, fields) => this.#warn(message, fields),
           nowMillis: () => performance.now(),
           wallMillis: () => Date.now(),
           node: options.node,
@@ -87,15 +93,26 @@ export class PageBooks implements BooksEvents {
     this.#onChange();
   }
 
+  #warn(message: string, { part, since, why }: Readonly<Record<string, unknown>>): void {
+    const about = part === undefined ? '' : ` (${part}, since ${since})`;
+    this.#warnings.set(
+      part === undefined ? OF_NO_PART : String(part),
+      `${message}${about}${why === undefined ? '' : `: ${why}`}`,
+    );
+    this.#onChange();
+  }
+
   get figures(): PageBooksFigures {
     return {
       compared: this.#watch.compared,
       newest: this.#watch.newest,
+      warnings: [...this.#warnings.values()],
       alarms: this.#alarms.map(({ message, fields, evidence }) => ({ message, slice: fields.slice, evidence })),
     };
   }
 
   onOffer(_pool: number, offer: Parameters<BooksEvents['onOffer']>[1]): void {
+    if (offer !== null) this.#warnings.delete(OF_NO_PART);
     this.#watch.offered(offer);
     this.#check();
   }

@@ -1,7 +1,7 @@
 /**
  * The miner for a page (docs/miner.md, "In a page"): the same client, crew and checks as the command line, over WebSocket,
  * with WebGPU in a worker or WebAssembly in workers. Where the page is not cross-origin isolated the WebAssembly form
- * has one thread. Whoever shows it asks for consent first; this class starts nothing by itself.
+ * has one thread. The page that shows it asks for consent first; this class starts nothing by itself.
  */
 import type { Backend, BackendEvents, Progress } from '../../kernels/backend.ts';
 import { createWasmBackend } from '../../kernels/cpu/wasm-backend.ts';

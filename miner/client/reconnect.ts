@@ -1,5 +1,5 @@
 /**
- * Whether a mining.reconnect is obeyed (docs/protocol/stratum.md). Whoever can write into a plain connection could send
+ * Whether a mining.reconnect is obeyed (docs/protocol/stratum.md). An attacker who can write into a plain connection could send
  * a miner away with it, so another host is followed only when the connection is encrypted. Pure.
  */
 import type { Reconnect } from '../../protocol/stratum/messages.ts';

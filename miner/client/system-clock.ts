@@ -1,4 +1,4 @@
-/** The clock, chance and timers of the system, for whoever does not bring its own. */
+/** The clock, chance and timers of the system, for callers that bring none of their own. */
 export const systemClock = {
   now: (): number => performance.now(),
   random: Math.random,

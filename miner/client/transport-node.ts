@@ -47,28 +47,61 @@ function once(endpoint: Endpoint, events: TransportEvents) {
   };
 }
 
-const tlsSettings = (endpoint: Endpoint, { pins, authorities }: TlsOptions) => ({
+const tlsSettings = (endpoint: Endpoint, { authorities }: TlsOptions) => ({
   ...(/^[\d.]+$|:/.test(endpoint.host) ? {} : { servername: endpoint.host }),
   ...(authorities === undefined ? {} : { ca: authorities }),
-  rejectUnauthorized: pins.length === 0,
+  // Judged by certificateRefusal, before anything is said: only then is there a fingerprint to show.
+  rejectUnauthorized: false,
 });
 
 const fingerprint = (socket: TLSSocket): string =>
   (socket.getPeerCertificate().fingerprint256 ?? '').replaceAll(':', '').toLowerCase();
 
-function pinRefusal(socket: TLSSocket, { pins }: TlsOptions): Refusal | undefined {
-  if (pins.length === 0) return undefined;
+const DISTRUST: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED: 'certificate has expired',
+  CERT_NOT_YET_VALID: 'certificate is not valid yet',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'self-signed certificate',
+  SELF_SIGNED_CERT_IN_CHAIN: 'certificate of an unknown authority',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'certificate of an unknown authority',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'certificate of an unknown authority',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'certificate of another host',
+};
+
+/** Undefined when the server's certificate is trusted. */
+function certificateRefusal(socket: TLSSocket, { pins }: TlsOptions): Refusal | undefined {
   const found = fingerprint(socket);
-  if (pins.includes(found)) return undefined;
-  return refusal('pool_certificate', `the certificate is not the pinned one; its SHA-256 is ${found}`);
+  if (pins.length > 0)
+    return pins.includes(found)
+      ? undefined
+      : refusal('pool_certificate', `the certificate is not the pinned one; its SHA-256 is ${found}`);
+  if (socket.authorized) return undefined;
+  // A code, which the types call an error.
+  const code = String(socket.authorizationError);
+  return refusal(
+    'pool_certificate',
+    `${DISTRUST[code] ?? code}; ask the operator whether its SHA-256 is ${found}, then --tls-pin ${found} trusts it`,
+  );
 }
 
-/** Codes of OpenSSL and Node that mean: reached, but not trusted. */
-const CERTIFICATE = /CERT|SIGNATURE|ISSUER|ALTNAME|SELF_SIGNED/;
+/** What answers where no pool of this transport does, by its first bytes; undefined where they may be a pool's. */
+export function foreignAnswer(first: Uint8Array, transport: Endpoint['transport']): string | undefined {
+  const text = Buffer.from(first.subarray(0, 5)).toString('latin1');
+  if (text === 'HTTP/') return 'a web server answers at this port: ask the pool for its stratum port, or try ws://';
+  // An alert or a handshake of TLS.
+  if (transport === 'tcp' && (first[0] === 0x15 || first[0] === 0x16) && first[1] === 0x03)
+    return 'the port wants TLS: use stratum+tls://';
+  return undefined;
+}
+
+/** OpenSSL was answered with something that is no TLS. */
+const NO_TLS = /WRONG_VERSION_NUMBER|wrong version number|packet length too long|HTTP_REQUEST/;
 
 function failure(error: NodeJS.ErrnoException, opened: boolean): Refusal {
-  if (CERTIFICATE.test(error.code ?? ''))
-    return refusal('pool_certificate', `${error.message}; --tls-pin trusts one certificate`);
+  if (NO_TLS.test(`${error.code} ${error.message}`))
+    return refusal(
+      'pool_unreachable',
+      'the port does not speak TLS: use the plain form of the URL, stratum+tcp:// or ws://',
+    );
   // Hosts with several addresses fail with an AggregateError that has no text of its own.
   const text = error.message === '' ? (error.code ?? 'cannot connect') : error.message;
   return refusal(opened ? 'pool_closed' : 'pool_unreachable', text);
@@ -85,7 +118,7 @@ function overStream(endpoint: Endpoint, events: TransportEvents, tls: TlsOptions
   let socket: Socket;
   if (endpoint.transport === 'tls') {
     const secure = connectTls({ host, port, ...tlsSettings(endpoint, tls) }, () => {
-      const wrong = pinRefusal(secure, tls);
+      const wrong = certificateRefusal(secure, tls);
       if (wrong === undefined) return open();
       secure.destroy();
       end.close(wrong);
@@ -94,7 +127,14 @@ function overStream(endpoint: Endpoint, events: TransportEvents, tls: TlsOptions
   } else socket = connectTcp({ host, port }, open);
   socket.setNoDelay(true);
   socket.setKeepAlive(true, 30_000);
+  let isFirst = true;
   socket.on('data', (chunk: Buffer) => {
+    const foreign = isFirst ? foreignAnswer(chunk, endpoint.transport) : undefined;
+    isFirst = false;
+    if (foreign !== undefined) {
+      socket.destroy();
+      end.close(refusal('pool_garbage', foreign));
+    }
     if (!end.done) events.onData(chunk);
   });
   socket.on('error', (error) => end.close(failure(error, opened)));
@@ -128,7 +168,7 @@ function overWebSocket(endpoint: Endpoint, events: TransportEvents, tls: TlsOpti
     ...(endpoint.transport === 'wss' ? tlsSettings(endpoint, tls) : {}),
   });
   socket.on('upgrade', (response) => {
-    const wrong = endpoint.transport === 'wss' ? pinRefusal(response.socket as TLSSocket, tls) : undefined;
+    const wrong = endpoint.transport === 'wss' ? certificateRefusal(response.socket as TLSSocket, tls) : undefined;
     if (wrong === undefined) return;
     end.close(wrong);
     socket.terminate();

@@ -308,7 +308,7 @@ export class Crew {
     for (const device of this.#running()) device.resume();
   }
 
-  /** As a throttle wants it; whoever paused the devices resumes them. */
+  /** For a throttle; the caller that paused the devices resumes them. */
   rest(): void {
     this.#resting = true;
     for (const device of this.#running()) device.rest();

@@ -38,6 +38,9 @@ export async function keyOf(words, network) {
   return withRoot(words, network, (root) => root.derivePublicKey(0, 'receive', 0));
 }
 
+const post = (url, body) =>
+  fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+
 export async function groupOf(threshold, keys, network) {
   await init();
   const descriptor = svc.createMultisigDescriptor(threshold, JSON.stringify(keys));
@@ -80,15 +83,25 @@ export async function propose(api, descriptor, recipient, coins) {
   return svc.createMultisigPackage(descriptor, bodyWith(change), JSON.stringify([amount]), manifest);
 }
 
-/** To be shown to the member before it signs. */
+/** To be shown to the member before it signs. The fee follows from amounts that the proposer wrote: a node must say that they are true. */
 export async function review(api, proposal) {
-  return JSON.parse(svc.reviewMultisigPackage(proposal, await manifestOf(api)));
+  const shown = JSON.parse(svc.reviewMultisigPackage(proposal, await manifestOf(api)));
+  const outpoints = shown.inputs.map(({ transaction_id, output_index }) => ({
+    transaction_id,
+    output_index: Number(output_index),
+  }));
+  const { proofs } = JSON.parse(await answerOf(await post(`${api}/v1/proofs/utxos`, { outpoints })));
+  for (const [i, { amount }] of shown.inputs.entries())
+    if (proofs[i]?.output?.amount !== amount || proofs[i].output.address !== shown.address)
+      throw new Error(`input ${i} does not hold what the package says`);
+  return shown;
 }
 
 /** For the digest of the review that the member has seen. */
 export async function sign(api, proposal, digest, words) {
   const manifest = await manifestOf(api);
   const { network } = JSON.parse(svc.validateManifest(manifest));
+  await review(api, proposal);
   const messages = JSON.parse(svc.multisigPackageSigningMessages(proposal, digest, manifest));
   return withRoot(words, network, (root) => {
     const signatures = messages.map((message) => root.sign(0, 'receive', 0, message, true));
@@ -104,11 +117,7 @@ export async function send(api, packages) {
   const wire = svc.completeMultisigPackage(all, manifest);
   const { address, inputs } = JSON.parse(svc.reviewMultisigPackage(all, manifest));
   svc.verifyTransaction(wire, JSON.stringify(inputs.map(({ amount }) => ({ address, amount }))), null, manifest);
-  const submitted = await fetch(`${api}/v1/transactions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ api_version: 1, wire_hex: wire }),
-  });
+  const submitted = await post(`${api}/v1/transactions`, { api_version: 1, wire_hex: wire });
   return JSON.parse(await answerOf(submitted)).transaction_id;
 }
 

@@ -236,14 +236,19 @@ export const cutRoutes: Pick<
 
   async recentBlocks(context, { query }) {
     const { height, value } = await context.index.recentBlocks(query.limit ?? 50);
+    const { chain } = context.node;
+    const blocks = value.map((id) => {
+      const block = chain.block(id);
+      if (block === undefined) throw new Error(`the registered block ${nativeHex(id)} is not in the store`);
+      return block;
+    });
     return {
       api_version: 1,
-      finalized_height: height,
-      blocks: value.map((id) => {
-        const block = context.node.chain.block(id);
-        if (block === undefined) throw new Error(`the registered block ${nativeHex(id)} is not in the store`);
-        return { ...blockFields(context, block), transactions: block.transactionCount };
-      }),
+      finalized_height: Math.min(height, chain.head().height),
+      // The index may have read a cut that is not told of yet.
+      blocks: blocks
+        .filter(({ registeredHeight }) => registeredHeight !== undefined)
+        .map((block) => ({ ...blockFields(context, block), transactions: block.transactionCount })),
     };
   },
 

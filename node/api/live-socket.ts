@@ -153,7 +153,7 @@ export class LiveConnection {
 
   #refuse(id: FrameId | null, { document, message }: Refusal): void {
     this.#error(id, document.error.code, message, document.retry_after_millis);
-    // Whoever is blocked cannot do anything here either.
+    // A blocked client cannot do anything here either.
     if (document.error.code === 'client_blocked') this.#socket.close(CLOSE_CODES.policy, message);
   }
 

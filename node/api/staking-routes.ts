@@ -16,6 +16,7 @@ import { addressText, cursorPlace } from './address-routes.ts';
 import { type ApiContext, type Handlers, readAddresses } from './api-context.ts';
 import { refusal } from './api-error.ts';
 import { makeCursor } from './cursor.ts';
+import { ofOneCut } from './one-cut.ts';
 
 /** Of all states, for a page of those in one. */
 const VALIDATORS_LOOKED_AT = 256;
@@ -116,12 +117,15 @@ export const stakingRoutes: Pick<
     const place = cursorPlace(scope, body.cursor, ADDRESS_PAYLOAD_BYTES + ID_BYTES);
     const first = place?.subarray(0, ADDRESS_PAYLOAD_BYTES);
     const from = first === undefined ? 0 : owners.findIndex((owner) => equalBytes(owner, first));
-    const found: Position[] = [];
-    // One owner after the other: together they must not read 64 pages.
-    for (let i = from; i < owners.length && found.length <= limit; i++) {
-      const after = i === from ? place?.subarray(ADDRESS_PAYLOAD_BYTES) : undefined;
-      found.push(...(await node.chain.positionsOf(owners[i] as Bytes, { after, limit: limit + 1 - found.length })));
-    }
+    const found = await ofOneCut(node.chain, async () => {
+      const read: Position[] = [];
+      // One owner after the other: together they must not read 64 pages.
+      for (let i = from; i < owners.length && read.length <= limit; i++) {
+        const after = i === from ? place?.subarray(ADDRESS_PAYLOAD_BYTES) : undefined;
+        read.push(...(await node.chain.positionsOf(owners[i] as Bytes, { after, limit: limit + 1 - read.length })));
+      }
+      return read;
+    });
     const page = found.slice(0, limit);
     const last = page.at(-1);
     const staking = node.chain.staking();
@@ -139,8 +143,9 @@ export const stakingRoutes: Pick<
     const after = cursorPlace(scope, query.cursor, ID_BYTES);
     // Anybody with the bond can be a validator, so there is no bound to their number.
     const read = query.state === undefined ? limit : VALIDATORS_LOOKED_AT;
-    const records = await context.node.chain.validators({ after, limit: read + 1 });
-    const staking = context.node.chain.staking();
+    const { chain } = context.node;
+    const records = await ofOneCut(chain, () => chain.validators({ after, limit: read + 1 }));
+    const staking = chain.staking();
     const validators: ValidatorDocument[] = [];
     let looked = 0;
     for (; looked < Math.min(read, records.length) && validators.length < limit; looked++) {

@@ -15,7 +15,9 @@ export function tick(state: ConsensusState, out: Effect[]): void {
   state.answered.clear();
   state.farVotes.clear();
   const place = `${state.height}/${state.round}/${state.step}`;
-  if (place === state.tickPlace) out.push({ do: 'send', to: 'some', message: { type: 'have', have: haveOf(state) } });
+  const isThere = place === state.tickPlace;
+  if (isThere) out.push({ do: 'send', to: 'some', message: { type: 'have', have: haveOf(state) } });
+  state.ticksThere = isThere ? state.ticksThere + 1 : 0;
   state.tickPlace = place;
 }
 

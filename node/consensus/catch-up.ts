@@ -30,7 +30,7 @@ export function finalizedOf(ledger: CutLedger, height: number): Finalized | unde
     validRound: -1,
     cut: proof.cut,
     signers: header.signers,
-    lastRound: ledger.certificate(height - 1)?.round ?? 0,
+    lastRound: 0,
     content: concat(headerBytes, ...blockIds),
     signature: NOTHING,
   };

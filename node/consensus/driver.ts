@@ -28,7 +28,7 @@ import { listenFirst } from './listening.ts';
 import type { ConsensusLog } from './log-file.ts';
 import { decodeMessage, encodeMessage } from './messages.ts';
 import { beginMillis, isTimely, tickMillis, timelyIn, timeoutMillis } from './pace.ts';
-import { companyOf, Receivers } from './receivers.ts';
+import { Receivers } from './receivers.ts';
 import { openState } from './recovery.ts';
 import { RULES } from './rules.ts';
 import { evidenceOf, type SignatureCheck, signatureCheck, signedText } from './signatures.ts';
@@ -78,8 +78,6 @@ export class ConsensusDriver {
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #receivers: Receivers;
   readonly #signing: SigningLog;
-  /** Cuts of a later timestamp were made after this process began. */
-  readonly #newAfter: number;
   readonly #sources = new BoundedMap<CutName, Peer>(KEPT_SOURCES);
   #queue: Effect[] = [];
   #working: Promise<void> | undefined;
@@ -94,7 +92,6 @@ export class ConsensusDriver {
     this.#cutMillis = cutMillis;
     this.#receivers = new Receivers(transport);
     this.#signing = new SigningLog(dependencies.log);
-    this.#newAfter = dependencies.now() + 2 * cutMillis;
     this.#check = signatureCheck(this.#ledger.chainId);
     this.#desk = new CutDesk({
       ledger: this.#ledger,
@@ -118,8 +115,7 @@ export class ConsensusDriver {
     });
     const height = this.#ledger.head().height + 1;
     this.#committee = this.#committeeFor(height);
-    const last = lastCutIn(this.#ledger);
-    this.state = openState(height, this.#committee, this.#self(), last, signer?.recovered, RULES);
+    this.state = openState(height, this.#committee, this.#self(), lastCutIn(this.#ledger), signer?.recovered, RULES);
     if (signer !== undefined) listenFirst(this.state, signer.recovered?.height ?? -1);
   }
 
@@ -129,7 +125,10 @@ export class ConsensusDriver {
         this.#sendTo(peer, { type: 'have', have: haveOf(this.state) });
         this.#blocks.joined(peer);
       },
-      left: (peer) => this.#blocks.left(peer),
+      left: (peer) => {
+        this.#receivers.left(peer);
+        this.#blocks.left(peer);
+      },
       message: (peer, bytes) => this.#receive(peer, bytes),
     });
     this.#planBegin();
@@ -174,7 +173,7 @@ export class ConsensusDriver {
     this.#later(tickMillis(this.#cutMillis), () => {
       this.#desk.tick();
       this.#blocks.tick();
-      const company = companyOf(this.#with.transport.company(), this.#committee);
+      const company = this.#receivers.company(this.#committee, this.state.height);
       this.#signing.tick(this.state, company);
       this.#feed({ type: 'tick', company });
       this.#planTick();
@@ -288,11 +287,12 @@ export class ConsensusDriver {
     );
   }
 
-  /** A disk that is full may have room later. Until then this member is silent: nothing may leave that is not written. */
+  /** A disk that is full may have room later. Until then this member is silent: nothing may leave that is not written, nor is a lock worth anything without its blocks. */
   async #write({ record }: Effect & { do: 'write' }): Promise<void> {
     const { signer, log } = this.#with;
     for (let told = false; !this.#closed; told = true)
       try {
+        if (record.proposals.length > 0) await this.#ledger.sync();
         await signer?.log.append(record);
         return;
       } catch (error) {
@@ -323,8 +323,7 @@ export class ConsensusDriver {
     const committee = this.#committeeFor(height);
     if (committee !== this.#committee) this.#receivers.forget();
     this.#committee = committee;
-    const isNew = this.#ledger.head().timestampMillis > this.#newAfter;
-    this.#feed({ type: 'height', height, committee, self: this.#self(), isNew });
+    this.#feed({ type: 'height', height, committee, self: this.#self() });
     // Proposals that came early were not measured by the clock.
     for (const { proposal } of [...this.state.rounds.values()])
       if (proposal !== undefined) this.#takeProposal(proposal);
@@ -358,6 +357,7 @@ export class ConsensusDriver {
 
   #take(peer: Peer, message: Message): void {
     if (message.type === 'have') {
+      this.#receivers.isAt(peer, message.have.height);
       if (this.#queue.length < MAX_WAITING_EFFECTS) this.#feed({ type: 'have', have: message.have, from: peer });
       return;
     }

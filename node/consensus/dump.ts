@@ -1,6 +1,7 @@
 /** The state of a round as plain JSON, for people and tools (`svcd consensus dump`). Cuts are hex, members are numbers of the committee, -1 and null mean none. */
 import { toHex } from '../../protocol/bytes.ts';
-import { isListening } from './listening.ts';
+import { cutsLeft, isListening } from './listening.ts';
+import { isBarred } from './own-key.ts';
 import type { ConsensusState } from './state.ts';
 import { type CutName, NIL, type Tally } from './votes.ts';
 
@@ -18,10 +19,12 @@ export function dumpOf(state: ConsensusState) {
     round,
     step,
     member: self,
-    signs: self >= 0 && !stopped,
+    signs: self >= 0 && !stopped && !isListening(state) && !isBarred(state),
     stopped,
-    /** It listens before it signs; nothing is signed up to this height. */
+    /** It listens before it signs, for about so many cuts more. */
     listens: isListening(state),
+    listens_cuts: cutsLeft(state),
+    /** Nothing is signed up to this height. */
     barred: state.ownKey.barred,
     proposer: committee.proposer(height, round),
     locked: { round: state.lockedRound, cut: hexOf(state.locked) },

@@ -85,14 +85,7 @@ export type Recovered = {
 
 export type Event =
   /** The height before was committed, and the next begins to collect votes. */
-  | {
-      readonly type: 'height';
-      readonly height: number;
-      readonly committee: Committee;
-      readonly self: number;
-      /** The cut before was made after this process began, by its clock. */
-      readonly isNew?: boolean;
-    }
+  | { readonly type: 'height'; readonly height: number; readonly committee: Committee; readonly self: number }
   /** The time of the height's first round has come (rule 4). */
   | { readonly type: 'begin' }
   | { readonly type: 'vote'; readonly vote: Vote }
@@ -108,8 +101,14 @@ export type Event =
   /** The rebroadcast timer. Without `company` everybody is there. */
   | { readonly type: 'tick'; readonly company?: Company };
 
-/** Neighbours that a member can hear of its own key from: members of the committee that proved their key, and how many others the operator named. Strangers are none of them. */
-export type Company = { readonly members: readonly number[]; readonly named: number };
+/** Members of the committee that proved their key, and how many others the operator named. */
+export type Neighbours = { readonly members: readonly number[]; readonly named: number };
+
+/**
+ * Neighbours that a member can hear of its own key from; strangers are none of them. `ahead`: those that say they are more than one height further. `near`: how many of those that were dialled say that they are not, whatever
+ * others say that proved the same keys.
+ */
+export type Company = Neighbours & { readonly ahead?: Neighbours; readonly near?: number };
 
 /** `some`: a few neighbours, other ones each time. */
 export type Receiver = 'all' | 'some' | { readonly peer: Peer } | { readonly member: number };

@@ -8,10 +8,10 @@ import { answer, haveOf, tick } from './anti-entropy.ts';
 import type { Effect, Event, LogRecord, Proposal, Unsigned } from './effects.ts';
 import { EARLY_ROUNDS, earlyKey, judgeProof, judgeProposal, judgeVote } from './intake.ts';
 import { hasSigners, lastCutOf, watchLastRound } from './last-cut.ts';
-import { isListening, listenAgain, listenAnew, listened } from './listening.ts';
+import { isListening, listenAnew, listened, listenOn } from './listening.ts';
 import { isBarred, isFromElsewhere, takeUnknown } from './own-key.ts';
 import { openState } from './recovery.ts';
-import { FUTURE_ROUNDS, progress, propose, startRound, timeOut } from './rounds.ts';
+import { FUTURE_ROUNDS, follow, progress, propose, startRound, timeOut } from './rounds.ts';
 import { RULES, type Rules } from './rules.ts';
 import { type ConsensusState, placeOf, roundOf } from './state.ts';
 import { addVote, isProof, PRECOMMIT, PREVOTE, type Proof, proofOf, type Vote } from './votes.ts';
@@ -61,13 +61,14 @@ function take(state: ConsensusState, event: Event, rules: Rules, out: Effect[]):
     case 'tick':
       if (listened(state, event.company, rules)) begin(state, out);
       tick(state, out);
+      follow(state, rules, out);
       break;
   }
 }
 
 function enterHeight(
   state: ConsensusState,
-  { height, committee, self, isNew }: Event & { type: 'height' },
+  { height, committee, self }: Event & { type: 'height' },
   rules: Rules,
   out: Effect[],
 ): void {
@@ -81,11 +82,10 @@ function enterHeight(
       if (vote !== undefined && vote.cut === last.cut) held.set(vote.member, vote);
   }
   const { early, earlyProposals, recovered, stopped, listening, ownKey } = state;
-  if (isNew === true) ownKey.newFrom = Math.min(ownKey.newFrom, height);
-  const wasServed = decided !== undefined && state.values.get(decided.cut)?.proposal.signature.length === 0;
+  const before = { height: state.height, listening };
   const isSame = height === state.height + 1 && equalBytes(committee.setId, state.committee.setId);
   Object.assign(state, openState(height, committee, self, last, recovered, rules), { stopped, ownKey });
-  if (listening !== undefined) listenAgain(state, listening, wasServed);
+  listenOn(state, before);
   if (!isSame) return;
   for (const proposal of earlyProposals.values()) takeProposal(state, proposal, false, rules, out);
   for (const vote of early.values()) takeVote(state, vote, rules, out);
@@ -201,12 +201,14 @@ function takeProof(state: ConsensusState, proof: Proof, rules: Rules, out: Effec
   tally.proof = proof;
 }
 
-/** A certificate speaks for its cut: no proposer's signature is needed. */
+/** A certificate speaks for its cut: no proposer's signature is needed. It does not speak for the round of the cut before: that is the one which decided here. */
 function takeFinalized(state: ConsensusState, proof: Proof, proposal: Proposal, rules: Rules, out: Effect[]): void {
   if (proof.height !== state.height || proof.kind !== PRECOMMIT || proof.cut !== proposal.cut) return;
   takeProof(state, proof, rules, out, true);
   if (state.rounds.get(proof.round)?.precommits.quorum !== proof.cut || state.values.has(proof.cut)) return;
-  state.values.set(proof.cut, { proposal, verdict: 'unknown', faulted: false, timely: false });
+  const lastRound = state.last?.round ?? 0;
+  const value = { proposal: { ...proposal, lastRound }, faulted: false, timely: false };
+  state.values.set(proof.cut, { ...value, verdict: 'unknown' });
 }
 
 function takeBuilt(state: ConsensusState, proposal: Proposal, out: Effect[]): void {

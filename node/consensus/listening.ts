@@ -1,52 +1,78 @@
 /**
- * Listening before the first signature (consensus rule 13). A member whose log says nothing of the height it is at, or of the one before, does not know what was signed with its key meanwhile: the key may run elsewhere, or its log may be lost.
- * It listens for a while first. A vote of its own key that it hears then stops it before it has signed anything; without this it would find out by voting against itself, which costs its whole bond.
+ * Listening before the first signature (consensus rule 21). A member that starts does not know what was signed with its key meanwhile: the key may run elsewhere, its log may be lost, log and store may be an old copy.
+ * So it always listens first. A vote of its own key that it hears then keeps it from signing; without this it would find out by voting against itself, which costs its whole bond.
  *
- * What counts is who would tell it. Strangers do not: anybody can connect and be silent. Members that proved their key, and neighbours that the operator named, do. Where they, and members whose messages came, are more than a third of
- * the stake, an honest one is among them. With fewer it takes much longer: a validator behind a node of its own has no others, and a chain whose members all wait for each other would stand still for good.
+ * What counts is time in which it would have been told, and neither clocks nor messages say when that is: clocks are wrong, and whatever was ever signed can be sent again. Two things cannot be made up. Connections: members
+ * that proved their key and neighbours that the operator named; more than a third of the stake has an honest one among them. And the pace: at the tip heights take their time, while one that is behind, and has an honest neighbour, gets them much
+ * faster, whoever sends them in whatever form. So every height that begins takes back a part of the time: whoever is behind does not get to the end, and whoever is at the tip does, however its cuts come.
  */
 import { equalBytes } from '../../protocol/bytes.ts';
-import type { Company } from './effects.ts';
+import type { Company, Neighbours } from './effects.ts';
 import { isFromElsewhere } from './own-key.ts';
-import type { Rules } from './rules.ts';
-import { type ConsensusState, type Listening, UNKNOWN_HEIGHT } from './state.ts';
-import type { Vote } from './votes.ts';
+import { TICKS_OF_A_CUT } from './pace.ts';
+import { RULES, type Rules } from './rules.ts';
+import { type ConsensusState, UNKNOWN_HEIGHT } from './state.ts';
+import { NIL, type Vote } from './votes.ts';
 
-/** Ticks of rule 15 with enough members there: more than three cuts, so that one of them is heard from its beginning to its end. */
-export const LISTEN_TICKS = 16;
-/** So many ticks with too few count as one. */
+/** Ticks of rule 15 that a member listens. With what heights take back it is more than three cuts, so that one of them is heard from its beginning to its end. */
+export const LISTEN_TICKS = 12;
+/** Where its log covers the height: long enough to be handed the next cut, if there is one. */
+export const COVERED_TICKS = 4;
+/** What each height takes back. At the tip it has at least two and a half ticks (rule 3). */
+export const HEIGHT_TICKS = 2;
+/** So many ticks with too few neighbours count as one. */
 export const SLOW_TICKS = 8;
+/** An earlier process of this key can have been a height ahead of what its neighbours know now. The one after that is new. */
+const NEW_HEIGHTS = 2;
 
-const isCovered = (logHeight: number, height: number): boolean => logHeight >= height - 1;
+const NOBODY: Neighbours = { members: [], named: 0 };
+const FULL = LISTEN_TICKS * SLOW_TICKS;
+const fullOf = (isCovered: boolean): number => (isCovered ? COVERED_TICKS * SLOW_TICKS : FULL);
+
+/** The log has messages of this height or of the one before. */
+const covers = (logHeight: number, height: number): boolean => logHeight >= height - 1;
+
+const isAlone = ({ committee, self }: ConsensusState, rules: Rules): boolean =>
+  self >= 0 && rules.isQuorum(committee.stake(self), committee.total);
 
 /** For a member that starts. `logHeight` is the last height of its log, -1 where it has none. */
-export function listenFirst(state: ConsensusState, logHeight: number): void {
-  listenAgain(state, { logHeight, ticks: 0, begins: false }, false);
+export function listenFirst(state: ConsensusState, logHeight: number, rules: Rules = RULES): void {
+  const isCovered = covers(logHeight, state.height);
+  state.ownKey.ownFrom = isCovered ? logHeight : UNKNOWN_HEIGHT;
+  state.ownKey.arriving = LISTEN_TICKS;
+  // Nobody else is needed, so nobody need be heard.
+  if (isCovered && isAlone(state, rules)) return;
+  state.listening = { logHeight, ticks: fullOf(isCovered), begins: false };
 }
 
-/** At every height until the first signature. A member that is being served stays behind: it listens once it is there. */
-export function listenAgain(state: ConsensusState, { logHeight, ...before }: Listening, wasServed: boolean): void {
-  const covered = isCovered(logHeight, state.height);
-  const goesOn = before.ticks > 0 && !wasServed;
-  const ticks = covered ? 0 : goesOn ? before.ticks : LISTEN_TICKS * SLOW_TICKS;
-  state.listening = { logHeight, ticks, begins: false };
+/** At every height, until it has listened. */
+export function listenOn(state: ConsensusState, before: Pick<ConsensusState, 'height' | 'listening'>): void {
+  const { ownKey } = state;
+  if (ownKey.arriving > 0) ownKey.arriving = Math.min(LISTEN_TICKS, ownKey.arriving + HEIGHT_TICKS);
+  if (before.listening === undefined) return;
+  const { logHeight, ticks } = before.listening;
+  const isCovered = covers(logHeight, state.height);
+  const full = fullOf(isCovered);
+  const isPassed = !isCovered && covers(logHeight, before.height);
+  state.listening = {
+    logHeight,
+    ticks: isPassed ? full : Math.min(full, ticks + HEIGHT_TICKS * ownKey.worth),
+    begins: false,
+  };
   // A log that is older than the height may be older than the key's last vote too.
-  state.ownKey.ownFrom = covered ? logHeight : UNKNOWN_HEIGHT;
+  if (!isCovered) ownKey.ownFrom = UNKNOWN_HEIGHT;
 }
 
 /** Votes of the own key came that may be from before its log was lost. */
 export function listenAnew(state: ConsensusState): void {
-  state.listening = {
-    logHeight: -1,
-    ticks: LISTEN_TICKS * SLOW_TICKS,
-    begins: state.listening?.begins ?? false,
-  };
+  state.listening = { logHeight: -1, ticks: FULL, begins: state.listening?.begins ?? false };
 }
 
 /** Whether a vote for the cut before was made with this member's key elsewhere, while it listened. */
 export function isOwnElsewhere(state: ConsensusState, { height, member }: Pick<Vote, 'height' | 'member'>): boolean {
   const { listening, last, committee, self } = state;
-  if (listening === undefined || listening.ticks === 0 || !isFromElsewhere(state, height)) return false;
+  // At the heights of its log it was itself: others may have its precommit, though the certificate in its store was complete before.
+  if (listening === undefined || height <= listening.logHeight || !isFromElsewhere(state, height)) return false;
   const [voter, own] = [last?.committee.members[member], committee.members[self]];
   return (
     height === last?.height && voter !== undefined && own !== undefined && equalBytes(voter.publicKey, own.publicKey)
@@ -54,29 +80,64 @@ export function isOwnElsewhere(state: ConsensusState, { height, member }: Pick<V
 }
 
 /** A node that has no seat has nothing to sign; the time counts all the same, so that a new committee begins at once. */
-export const isListening = ({ listening, self }: ConsensusState): boolean => self >= 0 && (listening?.ticks ?? 0) > 0;
+export const isListening = ({ listening, self }: ConsensusState): boolean => self >= 0 && listening !== undefined;
+
+/** How many cuts it still listens at the tip, where enough members are there. With fewer, and while it is behind, it takes longer. */
+export const cutsLeft = (state: ConsensusState): number =>
+  isListening(state) ? Math.ceil((state.listening?.ticks ?? 0) / SLOW_TICKS / (TICKS_OF_A_CUT - HEIGHT_TICKS)) : 0;
 
 /** A tick has gone by. True where the height that waited begins now. */
 export function listened(state: ConsensusState, company: Company | undefined, rules: Rules): boolean {
-  const { listening } = state;
-  if (listening === undefined || listening.ticks === 0) return false;
-  listening.ticks = Math.max(0, listening.ticks - worthOf(state, company, rules));
+  const { listening, ownKey } = state;
+  if (listening === undefined && ownKey.arriving === 0) return false;
+  ownKey.worth = worthOf(state, company, rules);
+  // Few neighbours may all lie: what they keep from it must not become a reason to stop.
+  if (ownKey.arriving > 0 && ownKey.worth === SLOW_TICKS) {
+    ownKey.arriving--;
+    if (ownKey.arriving === 0) ownKey.newFrom = state.height + NEW_HEIGHTS;
+  }
+  if (listening === undefined) return false;
+  listening.ticks = Math.max(0, listening.ticks - ownKey.worth);
   if (listening.ticks > 0) return false;
   state.listening = undefined;
   return listening.begins;
 }
 
 function worthOf(state: ConsensusState, company: Company | undefined, rules: Rules): number {
-  const { committee, self, memberRounds, last } = state;
-  // Nobody else is needed, so nobody need be heard.
-  if (company === undefined || (self >= 0 && rules.isQuorum(committee.stake(self), committee.total))) return SLOW_TICKS;
-  const heard = new Set(company.members.filter((member) => member !== self));
-  if (heard.size + company.named === 0) return 0;
-  for (const [member, round] of memberRounds.entries()) if (member !== self && round >= 0) heard.add(member);
-  if (last?.committee === committee)
-    for (const member of last.rounds.get(last.round)?.keys() ?? []) if (member !== self) heard.add(member);
-  // Whom the operator named is taken for one member, whoever it is.
-  let stake = (BigInt(company.named) * committee.total) / BigInt(committee.size);
-  for (const member of heard) stake += committee.stake(member);
-  return rules.isThird(stake, committee.total) ? SLOW_TICKS : 1;
+  const { committee } = state;
+  // Behind for sure: a cut is final, and not executed yet.
+  if (hasFinal(state)) return 0;
+  if (company === undefined || isAlone(state, rules)) return SLOW_TICKS;
+  const [here, ahead] = [stakeOf(state, company), stakeOf(state, company.ahead)];
+  // An honest one is further. It may not keep any more what would show it: then only its word is left.
+  if (here + ahead === 0n || (rules.isThird(ahead, committee.total) && !isDenied(state, company, rules))) return 0;
+  return rules.isThird(here, committee.total) ? SLOW_TICKS : 1;
+}
+
+/**
+ * Whether a quorum, with the member itself, says that nobody is further. One liar may count twice among those that say they are: it is dialled at one address, and proves its key from another. So neither keys and
+ * addresses are added up here, nor is anybody whose stake is not known taken for more than the least.
+ */
+function isDenied({ committee, self }: ConsensusState, { members, near = 0 }: Company, rules: Rules): boolean {
+  let [least, proven] = [committee.total, 0n];
+  for (const [member, { stake }] of committee.members.entries()) {
+    if (stake < least) least = stake;
+    if (member !== self && members.includes(member)) proven += stake;
+  }
+  const dialled = BigInt(near) * least;
+  const own = self >= 0 ? committee.stake(self) : 0n;
+  return rules.isQuorum(own + (dialled > proven ? dialled : proven), committee.total);
+}
+
+/** Whom the operator named is taken for one member, whoever it is. */
+function stakeOf({ committee, self }: ConsensusState, { members, named }: Neighbours = NOBODY): bigint {
+  let stake = (BigInt(named) * committee.total) / BigInt(committee.size);
+  for (const member of new Set(members)) if (member !== self) stake += committee.stake(member);
+  return stake;
+}
+
+function hasFinal({ step, rounds }: ConsensusState): boolean {
+  if (step === 'decided') return true;
+  for (const { precommits } of rounds.values()) if ((precommits.quorum ?? NIL) !== NIL) return true;
+  return false;
 }

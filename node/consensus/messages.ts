@@ -128,19 +128,19 @@ function readHave(reader: ByteReader): Have {
 
 function writeFinalized(writer: ByteWriter, { proof, proposal }: Finalized): void {
   const certificate = encodeCertificate({ round: proof.round, signatures: proof.votes });
-  writer.raw(proposal.content).u32(proposal.lastRound).raw(certificate);
+  writer.raw(proposal.content).raw(certificate);
 }
 
 function readFinalized(reader: ByteReader): Finalized {
   const cut = readProposedCut(reader);
-  const lastRound = readRound(reader);
   const { round, signatures } = decodeCertificate(reader.take(reader.left));
   const place = { kind: PRECOMMIT, height: cut.header.height, round, cut: nameOf(cut.cutId) } as const;
   const votes = signatures.map(({ member, signature }) => ({ ...place, member, signature }));
   const { height } = place;
   return {
     proof: { ...place, votes },
-    proposal: { height, round, validRound: -1, ...proposalOf(cut), lastRound, signature: NOTHING },
+    // Nobody signed a round of the cut before; whoever takes the cut knows its own.
+    proposal: { height, round, validRound: -1, ...proposalOf(cut), lastRound: 0, signature: NOTHING },
   };
 }
 

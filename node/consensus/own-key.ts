@@ -1,6 +1,6 @@
 /**
  * Votes of this member's own key that it does not know (consensus rule 13). Either the key runs in a second process, and then this one must sign nothing more; or they are its own, from before its log was lost, and anybody can
- * send them again. A vote of a height that began after this process did, or of one that the log covers, was made elsewhere. Of any other nobody can tell: at that height nothing is signed, which is safe in both
+ * send them again. A vote of a height that began when this process was at the tip (rule 21), or of one that the log covers, was made elsewhere. Of any other nobody can tell: at that height nothing is signed, which is safe in both
  * cases, and the member listens again before it signs at a later one.
  */
 import { type ConsensusState, UNKNOWN_HEIGHT } from './state.ts';

@@ -17,6 +17,9 @@ export function timeoutMillis(kind: TimerKind, round: number, cutMillis = CUT_MI
   return Math.ceil((STEP_MILLIS[kind] * (2 + longer) * cutMillis) / (2 * CUT_MILLIS));
 }
 
+/** At any pace. */
+export const TICKS_OF_A_CUT = CUT_MILLIS / TICK_MILLIS;
+
 export const tickMillis = (cutMillis = CUT_MILLIS): number => Math.ceil((TICK_MILLIS * cutMillis) / CUT_MILLIS);
 
 /** `epochStart` is the timestamp of the epoch's first cut, `number` counts the epoch's cuts from 0. */

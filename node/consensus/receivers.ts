@@ -1,37 +1,59 @@
 /** Which neighbours a message goes to, and which of them speak for members. */
-import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { equalBytes } from '../../protocol/bytes.ts';
 import type { Committee } from './committee.ts';
 import type { Company, Peer, Receiver } from './effects.ts';
-import type { Transport } from './transport.ts';
+import type { Companion, Transport } from './transport.ts';
 
 /** Neighbours that are told at once what this node holds. */
 const SOME = 3;
 
 /** A key that has no seat speaks for nobody. */
-export function companyOf(keys: readonly (Bytes | undefined)[], committee: Committee): Company {
-  const members: number[] = [];
-  let named = 0;
-  for (const key of keys) {
+export function companyOf(
+  companions: readonly Companion[],
+  dialled: readonly Peer[],
+  committee: Committee,
+  isAhead: (peer: Peer) => boolean,
+): Required<Company> {
+  const here = { members: [] as number[], named: 0 };
+  const ahead = { members: [] as number[], named: 0 };
+  for (const { peer, key } of companions) {
+    const side = isAhead(peer) ? ahead : here;
     const member = key && committee.members.findIndex(({ publicKey }) => equalBytes(publicKey, key));
-    if (member === undefined) named++;
-    else if (member >= 0) members.push(member);
+    if (member === undefined) side.named++;
+    else if (member >= 0) side.members.push(member);
   }
-  return { members, named };
+  return { ...here, ahead, near: dialled.filter((peer) => !isAhead(peer)).length };
 }
 
 export class Receivers {
   /** Where each member's messages last came from. */
   readonly #members = new Map<number, Peer>();
-  readonly #transport: Pick<Transport, 'peers' | 'known'>;
+  /** What each neighbour says of itself. */
+  readonly #heights = new Map<Peer, number>();
+  readonly #transport: Pick<Transport, 'peers' | 'known' | 'company' | 'dialled'>;
   #turn = 0;
 
-  constructor(transport: Pick<Transport, 'peers' | 'known'>) {
+  constructor(transport: Pick<Transport, 'peers' | 'known' | 'company' | 'dialled'>) {
     this.#transport = transport;
   }
 
   /** A stranger that brings others' messages first is not asked instead of them. */
   cameFrom(member: number, peer: Peer): void {
     if (this.#transport.known().includes(peer)) this.#members.set(member, peer);
+  }
+
+  isAt(peer: Peer, height: number): void {
+    this.#heights.set(peer, height);
+  }
+
+  left(peer: Peer): void {
+    this.#heights.delete(peer);
+  }
+
+  /** For a member at this height. At the tip others may be one further. */
+  company(committee: Committee, height: number): Required<Company> {
+    const isAhead = (peer: Peer) => (this.#heights.get(peer) ?? 0) > height + 1;
+    return companyOf(this.#transport.company(), this.#transport.dialled(), committee, isAhead);
   }
 
   /** Another committee: the numbers are other members'. */

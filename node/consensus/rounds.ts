@@ -84,6 +84,19 @@ function jump(state: ConsensusState, rules: Rules, out: Effect[]): boolean {
   return false;
 }
 
+/** Longer than the step's own time-out, which grows with the round too. */
+const followTicks = (round: number): number => 40 + 4 * round;
+
+/**
+ * A member whose step does not end goes to the next round, where it has seen anybody in a later one. After a power cut of all it may be that those who went on did so with votes that nobody has
+ * any more: a liar does not send its own again, and the others are less than a third, so line 55 does not help. Going on is always safe: locks stay.
+ */
+export function follow(state: ConsensusState, rules: Rules, out: Effect[]): void {
+  const { round, step, ticksThere, memberRounds } = state;
+  if (!rules.jumps || (step !== 'prevote' && step !== 'precommit') || ticksThere < followTicks(round)) return;
+  if (memberRounds.some((seen) => seen > round)) startRound(state, round + 1, out);
+}
+
 /**
  * Line 36. In the current round the member locks and precommits. A polka of an earlier round, which came late or along with a later proposal, becomes
  * the valid value all the same: chains stalled without it.
@@ -173,7 +186,6 @@ function maySign(state: ConsensusState, place: number): boolean {
 function request(state: ConsensusState, place: number, cut: CutName, message: Unsigned, out: Effect[]): void {
   if (!maySign(state, place)) return;
   state.signedPlace = place;
-  state.listening = undefined;
   signsFirst(state);
   state.own.set(place, cut);
   out.push({ do: 'sign', message });

@@ -25,8 +25,9 @@ export class SigningLog {
       );
   }
 
-  tick(state: ConsensusState, { members, named }: Company): void {
-    const isLonely = isListening(state) && members.every((member) => member === state.self) && named === 0;
+  tick(state: ConsensusState, { members, named, ahead }: Required<Company>): void {
+    const others = [...members, ...ahead.members].filter((member) => member !== state.self);
+    const isLonely = isListening(state) && others.length + named + ahead.named === 0;
     this.#lonely = isLonely ? this.#lonely + 1 : 0;
     if (isLonely && this.#lonely % LONELY_TICKS === 0)
       this.#log.warn(

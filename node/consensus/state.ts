@@ -32,11 +32,11 @@ export type LastCut = {
   readonly rounds: Map<number, Map<number, Vote>>;
 };
 
-/** What a member that has not signed since it started knows of its key (listening.ts). */
+/** Of a member that listens before it signs (listening.ts). */
 export type Listening = {
   /** The last height of its log. */
   readonly logHeight: number;
-  /** How long it still listens, in parts of a tick; 0 where it need not. */
+  /** How long it still listens, in parts of a tick. */
   ticks: number;
   /** The time of the height came meanwhile. */
   begins: boolean;
@@ -44,12 +44,16 @@ export type Listening = {
 
 /** What this process knows of the votes of its key (own-key.ts). It stays from height to height. */
 export type OwnKey = {
-  /** This height and later ones began after the process did. */
+  /** This height and later ones began when the process was at the tip. */
   newFrom: number;
   /** From this height on whatever the key signed is in the log or was made here. */
   ownFrom: number;
   /** Up to this height nothing is signed: the key voted there, and the log does not say so. */
   barred: number;
+  /** Ticks until this process is known to be at the tip; then `newFrom` is known. */
+  arriving: number;
+  /** Parts of a tick that the last one counted for. */
+  worth: number;
 };
 
 /** No such height is known. A number that text formats have, unlike infinity. */
@@ -90,13 +94,15 @@ export type ConsensusState = {
   recovered: Recovered | undefined;
   /** Signs no more: the key runs elsewhere. */
   stopped: boolean;
-  /** Until the first signature, or until it has listened. */
+  /** Until it has listened. */
   listening: Listening | undefined;
   ownKey: OwnKey;
   /** Answers given to each neighbour since the last tick. */
   answered: Map<Peer, number>;
   /** Where the member stood at the last tick. */
   tickPlace: string;
+  /** Ticks since it came there. */
+  ticksThere: number;
   wantCut: CutName;
 };
 
@@ -134,9 +140,10 @@ export function createState(
     stopped: false,
     listening: undefined,
     // Of a member that is at work: whatever it did not make was made elsewhere.
-    ownKey: { newFrom: UNKNOWN_HEIGHT, ownFrom: 0, barred: -1 },
+    ownKey: { newFrom: UNKNOWN_HEIGHT, ownFrom: 0, barred: -1, arriving: 0, worth: 0 },
     answered: new Map(),
     tickPlace: '',
+    ticksThere: 0,
     wantCut: NIL,
   };
 }

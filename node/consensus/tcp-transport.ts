@@ -18,7 +18,7 @@ import type { Peer } from './effects.ts';
 import { admit, type Place, type Standing, seat } from './inbound-places.ts';
 import { CHALLENGE_BYTES, type Identity, INSTANCE_BYTES } from './tcp-frames.ts';
 import { type Claim, LINK_LIMITS, type LinkLimits, TcpLink } from './tcp-link.ts';
-import type { Transport, TransportEvents } from './transport.ts';
+import type { Companion, Transport, TransportEvents } from './transport.ts';
 
 /** How long an address that broke a rule is not let in; a neighbour that the operator named is dialled again as late. */
 const BARRED_MILLIS = 10_000;
@@ -161,18 +161,32 @@ export class TcpTransport implements Transport {
     return clientKey(this.#links.get(peer)?.address ?? String(peer).replace(/#\d+$/, ''));
   }
 
-  company(): readonly (Bytes | undefined)[] {
-    const keys = new Map<string, Bytes | undefined>();
-    const proven = new Set<string>();
-    for (const peer of this.known()) {
-      const { link, member, key } = this.#links.get(peer) as Link;
-      const instance = nameOf(link.instance as Bytes);
-      if (member !== undefined) proven.add(instance);
-      keys.set(member ?? instance, key);
+  company(): readonly Companion[] {
+    const links = this.known().map((peer) => ({ peer, ...(this.#links.get(peer) as Link) }));
+    const proven = links.filter(({ member }) => member !== undefined);
+    const found = new Map<string, Companion>(proven.map(({ member, peer, key }) => [member as string, { peer, key }]));
+    // Two nodes that dial each other have two connections, and one of them proves nothing. At one address each key stands for one that was dialled there: what a program calls itself is not proven.
+    const paired = new Set<string | undefined>();
+    const unproven: Companion[] = [];
+    for (const link of links) {
+      // Who comes from an address that the operator named may come as often as it likes. Dialled is each once.
+      if (link.isInbound) continue;
+      const same = proven.find((other) => !paired.has(other.member) && this.#isSame(link, other));
+      if (same === undefined) unproven.push({ peer: link.peer, key: undefined });
+      else paired.add(same.member);
     }
-    // Two nodes that dial each other have two connections, and one of them proves nothing.
-    for (const instance of proven) keys.delete(instance);
-    return [...keys.values()];
+    return [...found.values(), ...unproven];
+  }
+
+  dialled(): readonly Peer[] {
+    return this.peers().filter((peer) => this.#links.get(peer)?.isInbound === false);
+  }
+
+  /** On this machine all have one address, and no reason to lie. */
+  #isSame(one: Link, other: Link): boolean {
+    if (this.#isNear(one.address) && this.#isNear(other.address))
+      return equalBytes(one.link.instance as Bytes, other.link.instance as Bytes);
+    return clientKey(one.address) === clientKey(other.address);
   }
 
   send(peer: Peer, bytes: Bytes): void {

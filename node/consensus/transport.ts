@@ -11,6 +11,8 @@ export type TransportEvents = {
   message(peer: Peer, bytes: Bytes): void;
 };
 
+export type Companion = { readonly peer: Peer; readonly key: Bytes | undefined };
+
 export interface Transport {
   start(events: TransportEvents): void;
   peers(): readonly Peer[];
@@ -18,8 +20,10 @@ export interface Transport {
   known(): readonly Peer[];
   /** Where a neighbour is, as limits count it: its address, or the network of one customer. */
   placeOf(peer: Peer): string;
-  /** Each program among those once: the consensus key that it proved, or undefined where only the operator speaks for it. */
-  company(): readonly (Bytes | undefined)[];
+  /** Members among those, each once by the key that it proved, and undefined for each neighbour that the operator named, that is connected and proved nothing. However often somebody connects, it counts once. */
+  company(): readonly Companion[];
+  /** Neighbours that the operator named, on the connections that were dialled: nobody else can speak on those. */
+  dialled(): readonly Peer[];
   /** Never waits. A message for a neighbour that is gone or does not read is lost. */
   send(peer: Peer, bytes: Bytes): void;
   /** The neighbour broke a rule. */

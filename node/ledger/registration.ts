@@ -25,7 +25,7 @@ const latin1 = (Buffer.prototype as unknown as { latin1Slice(from: number, to: n
 /** Bytes as a key of maps and sets. */
 export const nameOf = (bytes: Bytes): string => latin1.call(bytes, 0, bytes.length);
 
-/** `usedBodies` are those of blocks in open windows. The doors let no second block on one body in; should one wait all the same, no cut names it. */
+/** `usedBodies` are those of blocks in open windows. A second block on one body is refused on arrival; if one waits all the same, no cut registers it. */
 export function chooseBlocks<B extends Registrable>(
   waiting: Iterable<B>,
   cutHeight: number,

@@ -76,7 +76,7 @@ export class TrieMemory {
 
   cacheLeaf(place: number, entries: Uint8Array): void {
     this.#leaves.delete(place);
-    this.#leaves.set(place, entries);
+    this.#leaves.set(place, ownBytes(entries));
   }
 
   /** Whatever stands at a place is gone, with all below it. */
@@ -98,3 +98,7 @@ export class TrieMemory {
     this.#leaves.clear();
   }
 }
+
+/** A small buffer is a part of a larger one that others shared (64 KiB in Node.js), all of which a leaf would keep in memory. */
+const ownBytes = (entries: Uint8Array): Uint8Array =>
+  entries.buffer.byteLength > 2 * entries.byteLength ? new Uint8Array(entries) : entries;

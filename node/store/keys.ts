@@ -17,6 +17,8 @@ function heightKey(prefix: string, height: number): Buffer {
 export const KEYS = {
   genesis: Buffer.from('Mgenesis'),
   format: Buffer.from('Mformat'),
+  /** Never there: what is deleted so that the disk is waited for. */
+  nothing: Buffer.from('Mnothing'),
   state: Buffer.from('S'),
   window: (anchorHeight: number) => heightKey('W', anchorHeight),
   cut: (height: number) => heightKey('C', height),

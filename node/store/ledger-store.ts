@@ -91,8 +91,7 @@ export class LedgerStore {
     return await this.#db.iterator({ gte: from, lt: to, limit, reverse, highWaterMarkBytes: MEBIBYTE }).all();
   }
 
-  async values(from: Bytes, to: Bytes, options: RangeOptions = {}): Promise<Uint8Array[]> {
-    const { limit = -1, reverse = false } = options;
+  async values(from: Bytes, to: Bytes, { limit = -1, reverse = false }: RangeOptions = {}): Promise<Uint8Array[]> {
     return await this.#db.values({ gte: from, lt: to, limit, reverse, highWaterMarkBytes: MEBIBYTE }).all();
   }
 
@@ -121,16 +120,14 @@ export class LedgerStore {
     end[end.length - 1] = 1;
     await this.#db.del(head, { sync: true });
     await this.#db.clear({ gte: prefix, lt: end });
-    let operations: BatchOp[] = [];
-    let bytes = 0;
+    let [operations, bytes]: [BatchOp[], number] = [[], 0];
     for await (const [key, value] of from.#db.iterator({ gte: prefix, lt: end })) {
       if (Buffer.compare(key, head) === 0) continue;
       operations.push({ type: 'put', key, value });
       bytes += key.length + value.length;
       if (bytes < MEBIBYTE) continue;
       await this.#db.batch(operations);
-      operations = [];
-      bytes = 0;
+      [operations, bytes] = [[], 0];
     }
     await this.#db.batch(operations);
     await this.#db.put(head, from.get(head) as Uint8Array, { sync: true });
@@ -233,8 +230,7 @@ export class LedgerStore {
 
   /** Undefined when a part is missing; throws when one cannot be read. */
   waitingBlock(id: Bytes): { record: BlockRecord; body: Uint8Array } | undefined {
-    const record = this.block(id);
-    const body = this.body(id);
+    const [record, body] = [this.block(id), this.body(id)];
     return record === undefined || body === undefined ? undefined : { record, body };
   }
 
@@ -261,13 +257,18 @@ export class LedgerStore {
     }
   }
 
-  /** Not synced: it survives the process, and a machine that fails loses at most what no cut has taken. */
+  /** Not synced: it survives the process, and a machine that fails loses at most what no cut has taken and no validator is locked on. */
   async addWaiting(record: BlockRecord, body: Bytes, hash: Bytes): Promise<void> {
     await this.#db.batch([
       { type: 'put', key: KEYS.block(record.id), value: encodeBlockRecord(record) },
       { type: 'put', key: KEYS.body(record.id), value: body },
       { type: 'put', key: KEYS.waiting(record.id), value: hash },
     ]);
+  }
+
+  /** What was written without waiting for the disk is on it when this resolves. */
+  async sync(): Promise<void> {
+    await this.#db.del(KEYS.nothing, { sync: this.#durable });
   }
 
   /** One cut, all of it or nothing, on the disk when this resolves. */

@@ -2,20 +2,9 @@
 import { formatAddress } from '../../protocol/address.ts';
 import { attempt } from '../../protocol/errors.ts';
 import type { NetworkName } from '../../protocol/network.ts';
+import { accountRows, balanceOf } from '../books/account-row.ts';
 import type { Sql } from '../database/connect.ts';
 import type { Findings } from './findings.ts';
-
-type AccountRow = {
-  id: number;
-  payload: Buffer;
-  address: string;
-  name: Buffer | null;
-  balance: bigint;
-  in_flight: bigint;
-  paid: bigint;
-  flying: string;
-  settled: string;
-};
 
 export async function auditAccounts(
   sql: Sql,
@@ -25,12 +14,7 @@ export async function auditAccounts(
 ): Promise<number> {
   let count = 0;
   const known = new Set<number>();
-  const cursor = sql<AccountRow[]>`select a.id, a.payload, a.address, n.payload as name, a.balance, a.in_flight, a.paid,
-      coalesce(sum(i.amount) filter (where p.state in ('reserved', 'submitting', 'submitted')), 0)::text as flying,
-      coalesce(sum(i.amount) filter (where p.state = 'finalized'), 0)::text as settled
-    from accounts a left join payout_items i on i.account_id = a.id left join payouts p on p.id = i.payout_id
-      left join account_names n on n.account_id = a.id
-    group by a.id, n.payload order by a.id`.cursor(5_000);
+  const cursor = accountRows(sql).cursor(5_000);
   for await (const rows of cursor)
     for (const row of rows) {
       count++;
@@ -45,7 +29,7 @@ export async function auditAccounts(
       );
       findings.compare(`${name}: in flight`, row.in_flight, row.flying);
       findings.compare(`${name}: paid`, row.paid, row.settled);
-      const balance = (credited.get(row.id) ?? 0n) - BigInt(row.flying) - BigInt(row.settled);
+      const balance = balanceOf(credited.get(row.id) ?? 0n, row);
       findings.compare(`${name}: balance`, row.balance, balance);
     }
   for (const [id, atoms] of credited)

@@ -26,6 +26,7 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   later_starts: 'not covered: which entries of a journal belong to slices still to be opened',
   noted_terms: 'not covered: terms of slices still to be opened, in books that fell back; the slices are checked',
   journal_holes: 'not covered: entries that no journal holds any more',
+  unread_records: 'not covered: records of journals that could not be read, and count nothing',
   receipt_sheets: 'not covered: what front ends signed; each miner compares its own with the slices',
   receipt_pages: 'not covered: the receipts under those signatures',
   operator_log: 'not covered: a record for people',

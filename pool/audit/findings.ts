@@ -16,6 +16,8 @@ export const REMEDIES = {
     'Books and ledger disagree about a payment. Stop payouts and compare with the wallet before anything is sent.',
   block:
     'Books and ledger disagree about a block. Stop payouts; compare with a second node before you correct the books.',
+  finder:
+    'A block is credited to the pool although its finder was on record: a row was changed outside the pool, or the pool has a fault. Stop payouts, pass the reward on to the finder, and look who can write to the database.',
   shares: 'Raw shares and slices disagree. Compare with the journals of the front ends; restore from a backup.',
   published:
     'What the pool publishes does not hold. Keep this report and ask the operator; do not mine on until it is explained.',

@@ -39,7 +39,7 @@ type BlockRow = {
   reward_transaction: Buffer | null;
   reward_output: number | null;
   settled_height: bigint | null;
-  credited: boolean;
+  credit_list: number | null;
   /** Of the finder, as the books have it. */
   address: string | null;
 };
@@ -65,7 +65,7 @@ async function auditBlocks(
   let count = 0;
   const cursor = sql<BlockRow[]>`select b.block_id, b.service, b.account_id, w.name as worker,
       b.anchor_height, b.slice, s.slice_cuts, b.state, b.reward, b.reward_transaction, b.reward_output, b.settled_height,
-      b.credit_list is not null as credited, a.address
+      b.credit_list, a.address
     from blocks b left join accounts a on a.id = b.account_id left join slices s on s.service = b.service and s.number = b.slice
       left join workers w on w.id = b.worker_id order by b.block_id`.cursor(1_000);
   for await (const rows of cursor)
@@ -114,6 +114,8 @@ async function auditBlocks(
 const LATE_FINDER =
   'The list was made before the journal came that names the finder, so it is credited to the pool’s own address.';
 
+const KNOWN_FINDER = 'who was on record before the list was made';
+
 /** Finders: on solo they get the reward. The extranonce on the ledger identifies the connection, and the connection its account. */
 async function auditFinder(
   sql: Sql,
@@ -124,18 +126,18 @@ async function auditFinder(
 ): Promise<void> {
   const document = await node.block({ id: row.block_id.toString('hex') });
   const owner = readExtranonce(fromHex(document.extranonce))?.owner ?? new Uint8Array(0);
-  const [owned] = await sql<{ account_id: number; address: string }[]>`select o.account_id, a.address from ownerships o
-    join accounts a on a.id = o.account_id where o.owner = ${Buffer.from(owner)}`;
-  if (owned === undefined) return;
+  const [owned] = await sql<
+    { account_id: number; address: string; after_list: number }[]
+  >`select o.account_id, a.address, o.after_list
+    from ownerships o join accounts a on a.id = o.account_id where o.owner = ${Buffer.from(owner)}`;
+  if (owned === undefined || row.account_id === owned.account_id) return;
+  const list = row.worker === UNKNOWN_FINDER && row.address === poolAddress ? row.credit_list : null;
   // The journal that names the finder came after the list was made, and lists are made once (rules 7 and 22).
-  if (
-    row.worker === UNKNOWN_FINDER &&
-    row.credited &&
-    row.address === poolAddress &&
-    row.account_id !== owned.account_id
-  )
+  if (list !== null && owned.after_list >= list)
     findings.owe(`${name}: its reward of ${row.reward} atoms, less the fee, is ${owned.address}’s. ${LATE_FINDER}`);
-  else findings.compare(`${name}: finder`, row.account_id, owned.account_id, REMEDIES.block);
+  else if (list !== null)
+    findings.add(`${name}: finder`, 'not on record', `${owned.address}, ${KNOWN_FINDER}`, REMEDIES.finder);
+  else findings.add(`${name}: finder`, row.account_id, owned.account_id, REMEDIES.block);
 }
 
 type PayoutRow = {

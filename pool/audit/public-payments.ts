@@ -76,17 +76,22 @@ function isWithin(some: readonly string[], all: readonly string[]): boolean {
   });
 }
 
+/** What lists credited and the pool has not paid. When it is due is between the pool and each account: nobody else knows the threshold. */
+type Unpaid = { readonly accounts: number; readonly amount: string };
+
 /** Nobody was paid more than was credited. */
 export function auditSums(
   payments: readonly PaymentDocument[],
   credited: ReadonlyMap<string, bigint>,
   findings: Findings,
-): void {
+): Unpaid {
   const paid = new Map<string, bigint>();
   for (const { address, amount } of payments) paid.set(address, (paid.get(address) ?? 0n) + BigInt(amount));
   for (const [address, sum] of paid)
     if (sum > (credited.get(address) ?? 0n))
       findings.add(`payments to ${address}`, sum, `${credited.get(address) ?? 0n} credited`, REMEDIES.published);
+  const rests = [...credited].map(([address, sum]) => sum - (paid.get(address) ?? 0n)).filter((rest) => rest > 0n);
+  return { accounts: rests.length, amount: String(rests.reduce((sum, rest) => sum + rest, 0n)) };
 }
 
 /**

@@ -89,7 +89,8 @@ export function readCommitmentRow(value: unknown): CommitmentRow {
   };
 }
 
-export type PublishedRecord = SliceRecord & { readonly isListed: boolean };
+/** With the root of its list, where it has one. */
+export type PublishedRecord = SliceRecord & { readonly credits: { readonly root: string } | null };
 
 function workOf(fields: Fields, name: string): string {
   const text = textOf(fields, name, 80);
@@ -113,7 +114,7 @@ export function readRecord(value: unknown, service: BooksService, network: Netwo
     root: hashOf(fields, 'root'),
     previous: hashOf(fields, 'previous'),
     chain: hashOf(fields, 'chain'),
-    isListed: fields.credits !== null && fields.credits !== undefined,
+    credits: orNull(fields, 'credits', (of, name) => ({ root: hashOf(fieldsOf(of[name]), 'root') })),
   };
 }
 

@@ -17,6 +17,7 @@ import { SERVICES } from '../journal-record.ts';
 import { PoolError } from '../pool-error.ts';
 import { CutReader } from './cut-reader.ts';
 import { type Finding, Findings, REMEDIES } from './findings.ts';
+import { pageOfKnown } from './known-records.ts';
 import { auditNumbers, CommitmentAudit, type Reached, readCommitments } from './public-commitments.ts';
 import { type AddressMoney, auditMoney, type MoneyReport, readAddressMoney } from './public-money.ts';
 import { auditOutputs, auditSums, PaymentsUnderWay, paidByTransaction, readPayments } from './public-payments.ts';
@@ -49,6 +50,7 @@ export type PublicReport = {
   readonly payments: number;
   /** What left the pool's address; null without a node. */
   readonly money: MoneyReport | null;
+  readonly unpaid: ReturnType<typeof auditSums> | null;
   /** Rewards of the ledger that are in no list yet; null without a node. */
   readonly uncredited: Pick<OpenRewards, 'rewards' | 'amount'> | null;
   /** Rewards in a later list than that of their anchor's slice: the pool says that they came to light late. Null without a node. */
@@ -119,7 +121,8 @@ class PublicAudit {
     if (!path.startsWith('slices/')) return this.#sources.pool(path);
     const known = this.#answers.get(path);
     if (known !== undefined) return known;
-    const asked = this.#sources.pool(path);
+    const { pool } = this.#sources;
+    const asked = pageOfKnown(path, this.#records, pool).then((page) => page ?? pool(path));
     this.#answers.set(path, asked);
     // What was lost once may be there when it is asked for again.
     asked.catch(() => this.#answers.delete(path));
@@ -163,26 +166,26 @@ class PublicAudit {
       );
     for (const service of SERVICES)
       for (const record of this.#records.get(service) ?? [])
-        if (record.isListed) await this.#sections.run(nameOf(record), () => this.#list(record), undefined, 'lists');
+        if (record.credits !== null)
+          await this.#sections.run(nameOf(record), () => this.#list(record), undefined, 'lists');
     auditNumbers(commitments, findings);
-    if (this.#sections.have('what each account was paid', ['slices', 'lists']))
-      auditSums(payments, this.#credited, findings);
+    const hasSums = this.#sections.have('what each account was paid', ['slices', 'lists', 'payments']);
+    const unpaid = hasSums ? auditSums(payments, this.#credited, findings) : null;
     const spent = node === null || money === undefined ? null : await this.#ledger(money, payments, commitments);
     if (node === null) this.#notChecked.push(WITHOUT_A_NODE);
     const uncredited = money === undefined ? null : await this.#rewards(money);
-    const height = this.#height;
     return {
       verdict: this.#verdict(),
       address: terms.address,
       network: terms.network,
-      height,
+      height: this.#height,
       slices: [...this.#records.values()].reduce((sum, records) => sum + records.length, 0),
       lists: this.#lists,
       missing: this.#missing,
       commitments: commitments.length,
       payments: payments.length,
       money: spent,
-      uncredited,
+      ...{ unpaid, uncredited },
       moved: this.#moved,
       ledger_height: money?.height ?? null,
       not_checked: this.#notChecked,
@@ -341,11 +344,8 @@ class PublicAudit {
     const leaves: { key: Uint8Array; value: bigint }[] = [];
     const path = `slices/${record.service}/${record.slice}/leaves`;
     const read = (row: unknown) => readLeaf(row, record.network);
-    const pages = pagesOf(this.#sources.pool, path, {
-      rows: 'leaves',
-      read,
-      most: Math.min(MAX_LEAVES, record.accounts),
-    });
+    const most = Math.min(MAX_LEAVES, record.accounts);
+    const pages = pagesOf(this.#sources.pool, path, { rows: 'leaves', read, most });
     if (record.accounts > 0) for await (const leaf of pages) leaves.push(leaf);
     const { root } = sumTree(leaves);
     const name = nameOf(record);
@@ -375,7 +375,7 @@ class PublicAudit {
       this.#credited.set(address, (this.#credited.get(address) ?? 0n) + parseAtoms(amount));
     this.#fees += parseAtoms(list.fee);
     this.#blocks.add(record, list.blocks);
-    const evidence = await gatherEvidence(list, { ...this.#sources, pool: this.#pool });
+    const evidence = await gatherEvidence(list, { ...this.#sources, pool: this.#pool, hasAllRecords: true });
     const verdict = judgeList(list, evidence);
     this.#lists[verdict.verdict]++;
     if (verdict.verdict === 'false') {

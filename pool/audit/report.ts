@@ -4,6 +4,9 @@ import type { AuditReport } from './audit.ts';
 import { COVERAGE, UNCOVERED_COLUMNS } from './coverage.ts';
 import type { PublicReport } from './public.ts';
 
+/** Nothing differs, and the operator owes somebody a reward. */
+export const OWED_EXIT = 5;
+
 const textOf = (lines: readonly string[]): string => `${lines.map(visible).join('\n')}\n`;
 
 function findingLines(
@@ -25,9 +28,13 @@ export function reportText(report: AuditReport): string {
     report.not_checked.length === 0
       ? ''
       : `, but for ${report.not_checked.length} parts that the books have not reached yet`;
+  const agrees =
+    report.owed.length === 0
+      ? 'every atom is where it belongs'
+      : `no difference, and ${report.owed.length} rewards that the operator has to pass on (exit code ${OWED_EXIT})`;
   const verdict =
     report.differences === 0
-      ? `every atom is where it belongs${report.ledger ? '' : ' as far as the books themselves say'}${open}`
+      ? `${agrees}${report.ledger ? '' : ' as far as the books themselves say'}${open}`
       : `${report.differences} differences${unread}`;
   lines.push(
     `${report.slices} slices, ${report.lists} credit lists and ${report.accounts} accounts checked: ${verdict}`,
@@ -68,6 +75,10 @@ export function publicReportText(report: PublicReport): string {
   if (report.money !== null && report.money.withdrawals.length > 0)
     lines.push(
       `The pool took ${report.money.withdrawn} atoms for itself in ${report.money.withdrawals.length} transactions`,
+    );
+  if (report.unpaid !== null && report.unpaid.accounts > 0)
+    lines.push(
+      `Credited and not paid yet: ${report.unpaid.amount} atoms of ${report.unpaid.accounts} accounts. When they are due depends on each account’s threshold; whether they are ever paid no audit can say.`,
     );
   if (report.uncredited !== null && report.uncredited.rewards > 0)
     lines.push(`In no list yet: ${report.uncredited.rewards} rewards, ${report.uncredited.amount} atoms`);

@@ -6,6 +6,7 @@
 
 import { formatAddress } from '../../protocol/address.ts';
 import { type Bytes, fromHex } from '../../protocol/bytes.ts';
+import { attempt } from '../../protocol/errors.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { sliceOfHeight } from '../../protocol/pplns.ts';
 import { workOfTarget } from '../../protocol/target.ts';
@@ -20,7 +21,6 @@ import {
   type MinerRecord,
   SERVICES,
   type ShareRecord,
-  type TermsRecord,
 } from '../journal-record.ts';
 import { takeStats } from '../stats/take.ts';
 import { keepNotedTerms } from './noted-terms.ts';
@@ -28,6 +28,7 @@ import { ensureSharePartitions } from './partitions.ts';
 import { ShareIdentities } from './share-identities.ts';
 import { LaterWork, SharePlaces } from './share-slice.ts';
 import { openSlices } from './slices.ts';
+import { setAside, type UnreadRecord } from './unread-records.ts';
 
 export const serviceNumber = (service: (typeof SERVICES)[number]): number => SERVICES.indexOf(service);
 
@@ -57,6 +58,8 @@ export type IntakeResult = {
   readonly lost: number;
   /** Shares whose header and nonce counted before: 0 in a healthy pool. */
   readonly doubled: number;
+  /** Records that could not be read and were set aside: 0 in a healthy pool. They are among those taken. */
+  readonly unread: number;
 };
 
 /** Entries are missing between the books' position and what came: they must be sent again from there. */
@@ -106,8 +109,8 @@ export class Intake {
     entries: readonly JournalEntry[],
     newest = Number.POSITIVE_INFINITY,
   ): Promise<IntakeResult> {
-    const { fresh, repeated, lost } = await this.#fresh(transaction, entries);
-    if (fresh.length === 0) return { taken: 0, repeated, shares: 0, lost, doubled: 0 };
+    const { fresh, last, unread, repeated, lost } = await this.#fresh(transaction, entries);
+    if (last.size === 0) return { taken: 0, repeated, shares: 0, lost, doubled: 0, unread: 0 };
     const records = fresh.map((entry) => entry.record);
     await this.#resolveIds(
       transaction,
@@ -115,7 +118,8 @@ export class Intake {
     );
     await keepNotedTerms(
       transaction,
-      records.filter((record): record is TermsRecord => record.kind === 'terms'),
+      fresh.flatMap(({ record, slice }) => (record.kind === 'terms' ? [{ record, slice }] : [])),
+      newest,
     );
     const shares = await this.#counted(transaction, fresh);
     await this.#addWork(transaction, shares, newest);
@@ -126,14 +130,16 @@ export class Intake {
     for (const entry of fresh) {
       const { record } = entry;
       if (record.kind === 'ownership')
-        await transaction`insert into ownerships (owner, service, account_id, worker_id)
+        await transaction`insert into ownerships (owner, service, account_id, worker_id, after_list)
           values (${Buffer.from(record.owner)}, ${serviceNumber(record.service)}, ${this.accountId(record.account)},
-            ${this.workerId(record)}) on conflict (owner) do nothing`;
+            ${this.workerId(record)}, (select coalesce(max(id), 0) from credit_lists)) on conflict (owner) do nothing`;
     }
     await this.#addBlocks(transaction, fresh);
-    await this.#advancePositions(transaction, fresh);
+    await setAside(transaction, unread);
+    await this.#advancePositions(transaction, last);
     const doubled = fresh.filter(({ record }) => record.kind === 'share').length - shares.length;
-    return { taken: fresh.length, repeated, shares: shares.length, lost, doubled };
+    const taken = fresh.length + unread.length;
+    return { taken, repeated, shares: shares.length, lost, doubled, unread: unread.length };
   }
 
   /** The shares among the entries, without those whose header and nonce counted before (rule 14). */
@@ -178,6 +184,8 @@ export class Intake {
       from journal_positions where boot_id = any(${byteaTexts(boots)}::text[]::bytea[]) for update`;
     const positions = new Map(rows.map((row) => [row.boot_id.toString('hex'), Number(row.through)]));
     const fresh: Taken[] = [];
+    const unread: UnreadRecord[] = [];
+    const last = new Map<string, number>();
     let repeated = 0;
     let lost = 0;
     for (const { bootId, sequence, record, after, slice } of entries) {
@@ -194,9 +202,12 @@ export class Intake {
           values (${Buffer.from(bootId, 'hex')}, ${position}, ${sequence})`;
       }
       positions.set(bootId, sequence);
-      fresh.push({ bootId, sequence, record: decodeRecord(record), slice });
+      last.set(bootId, sequence);
+      const decoded = attempt(() => decodeRecord(record));
+      if (decoded.ok) fresh.push({ bootId, sequence, record: decoded.value, slice });
+      else unread.push({ bootId, sequence, record, reason: decoded.error.message });
     }
-    return { fresh, repeated, lost };
+    return { fresh, last, unread, repeated, lost };
   }
 
   async #resolveIds(transaction: Transaction, records: readonly MinerRecord[]): Promise<void> {
@@ -330,8 +341,7 @@ export class Intake {
     await this.addBlock(transaction, record);
   }
 
-  async #advancePositions(transaction: Transaction, fresh: readonly Taken[]): Promise<void> {
-    const last = new Map(fresh.map((entry) => [entry.bootId, entry.sequence]));
+  async #advancePositions(transaction: Transaction, last: ReadonlyMap<string, number>): Promise<void> {
     for (const [bootId, through] of last)
       await transaction`insert into journal_positions (boot_id, through) values (${Buffer.from(bootId, 'hex')}, ${through})
         on conflict (boot_id) do update set through = excluded.through, updated_at = now()`;

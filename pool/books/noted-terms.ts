@@ -1,23 +1,40 @@
 /**
  * Terms of slices that the books do not have, as journals note them (feed/terms-notes.ts): the database fell back, and the pool may have been
- * started with another fee or window since. A slice that was published opens again with the terms that it had (books rule 11). The first
- * note of a slice counts.
+ * started with another fee or window since. A slice that was published opens again with the terms that it had (books rule 11). Of several
+ * notes of a slice the newest counts: books that fell twice may have published it twice, and miners hold what they were told last.
  */
 import type { Transaction } from '../database/connect.ts';
 import { SERVICES, type TermsRecord } from '../journal-record.ts';
 
 export type SliceTerms = { readonly windowThousandths: bigint; readonly feePpm: bigint };
 
-/** Notes of slices that the books have say nothing new: that is all of them, as long as the database did not fall back. */
-export async function keepNotedTerms(transaction: Transaction, records: readonly TermsRecord[]): Promise<void> {
-  for (const { service: name, from, through, windowThousandths, feePpm } of records) {
-    const service = SERVICES.indexOf(name);
-    await transaction`insert into noted_terms (service, from_slice, through_slice, window_thousandths, fee_ppm)
-      select ${service}, ${from}, ${through}, ${windowThousandths}, ${feePpm}
-      where not exists (select from slices where service = ${service} and number >= ${through})
-        and not exists (select from noted_terms where service = ${service} and from_slice <= ${from}
-          and through_slice >= ${through})`;
-  }
+/**
+ * A note and the slice that its journal entry counted in before the books fell back (slice-marks.ts). Shares are believed by that mark
+ * too, though the node be behind.
+ */
+export type MarkedNote = { readonly record: TermsRecord; readonly slice: number | undefined };
+
+/**
+ * Notes of slices that the books have say nothing new: that is all of them, as long as the database did not fall back. Nobody can have seen a slice beyond
+ * `newest` and the mark, so a note that reaches further is cut short: a made-up one must not set the terms of all slices to come.
+ */
+export async function keepNotedTerms(
+  transaction: Transaction,
+  marked: readonly MarkedNote[],
+  newest: number,
+): Promise<void> {
+  const notes = marked
+    .map(({ record, slice = -1 }) => ({ ...record, through: Math.min(record.through, Math.max(newest, slice)) }))
+    .filter(({ from, through }) => from <= through);
+  if (notes.length === 0) return;
+  await transaction`insert into noted_terms (service, from_slice, through_slice, window_thousandths, fee_ppm, at_millis)
+    select n.service, n.first, n.last, n.w, n.fee, n.at from unnest(
+      ${notes.map(({ service }) => SERVICES.indexOf(service))}::smallint[],
+      ${notes.map(({ from }) => from)}::bigint[], ${notes.map(({ through }) => through)}::bigint[],
+      ${notes.map(({ windowThousandths }) => windowThousandths)}::bigint[],
+      ${notes.map(({ feePpm }) => feePpm)}::bigint[], ${notes.map(({ atMillis }) => atMillis)}::bigint[])
+      as n(service, first, last, w, fee, at)
+    where n.last > coalesce((select max(s.number) from slices s where s.service = n.service), -1)`;
 }
 
 /** What is noted of a slice that opens now; undefined for one that was never published. Notes up to it are done with. */
@@ -27,7 +44,8 @@ export async function takeNotedTerms(
   slice: number,
 ): Promise<SliceTerms | undefined> {
   const [row] = await transaction<{ window: bigint; fee: bigint }[]>`select window_thousandths as window, fee_ppm as fee
-    from noted_terms where service = ${service} and ${slice} between from_slice and through_slice order by id limit 1`;
+    from noted_terms where service = ${service} and ${slice} between from_slice and through_slice
+    order by at_millis desc, id desc limit 1`;
   await transaction`delete from noted_terms where service = ${service} and through_slice <= ${slice}`;
   return row === undefined ? undefined : { windowThousandths: BigInt(row.window), feePpm: BigInt(row.fee) };
 }

@@ -192,6 +192,15 @@ export class Outbox {
   standAt(bootId: string, through: number): void {
     const line = this.#lines.get(bootId);
     if (line === undefined || (line.isKnown && through === line.taken)) return;
+    // Entries leave this journal before the books can have them. Where the position in the database was changed, what comes next would count nothing.
+    if (through > line.last)
+      this.#log.error(
+        'the books say that they hold entries that this journal never had: what it adds next would not count',
+        {
+          ...{ bootId, last: line.last, through },
+          remedy: 'journal_positions was changed in the database: set it back, then run svc-pool audit',
+        },
+      );
     const isBack = through < line.taken;
     if (isBack) this.#log.warn('the books went back, sending again', { bootId, from: line.taken, to: through });
     line.taken = through;

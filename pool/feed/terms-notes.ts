@@ -12,13 +12,16 @@ import type { SliceEnds } from './slice-marks.ts';
 const KEPT_SLICES = 1_024;
 
 type SliceRow = { service: number; number: number; window: number; fee: number };
+/** Where the books are: their newest slice, the run of the database server, and the time by its clock. */
+type BooksRow = { newest: number; run: string; at: number };
 
 export class TermsNotes {
   readonly #sql: Sql;
   readonly #journal: Pick<Journal, 'append' | 'bootId'>;
   readonly #outbox: Pick<Outbox, 'push'>;
-  /** The newest slice that this boot has noted, in both services. */
+  /** The newest slice that this boot has noted, in both services, and the run of the database server that said so. */
   #noted = -1;
+  #run = '';
 
   constructor(dependencies: {
     readonly sql: Sql;
@@ -32,14 +35,29 @@ export class TermsNotes {
 
   /** Resolves when the terms of all slices that are there are on the disk. */
   async look(): Promise<void> {
-    const rows = await this.#sql<SliceRow[]>`select service, number, window_thousandths as window, fee_ppm as fee
-      from slices where number > ${this.#noted} order by number desc, service limit ${KEPT_SLICES * SERVICES.length}`;
+    const { books, rows } = await this.#unnoted();
     if (rows.length === 0) return;
-    const encoded = runsOf(rows.reverse()).map(encodeRecord);
+    const encoded = runsOf(rows.reverse(), books.at).map(encodeRecord);
     const first = await this.#journal.append(encoded);
     const { bootId } = this.#journal;
     this.#outbox.push(encoded.map((record, i) => ({ bootId, sequence: first + i, record })));
     this.#noted = Math.max(...rows.map(({ number }) => number));
+    this.#run = books.run;
+  }
+
+  /** One picture of the books: a fall between two reads would give the slices of one state the time of another. */
+  #unnoted(): Promise<{ books: BooksRow; rows: SliceRow[] }> {
+    return this.#sql.begin('isolation level repeatable read read only', async (transaction) => {
+      const [row] = await transaction<BooksRow[]>`select coalesce(max(number), -1) as newest,
+        pg_postmaster_start_time()::text as run, floor(extract(epoch from now()) * 1000)::float8 as at from slices`;
+      const books = row as BooksRow;
+      // Books that fell back open slices anew, perhaps with other terms: what was noted of them is old.
+      const isSame = books.run === this.#run && books.newest >= this.#noted;
+      const rows = await transaction<SliceRow[]>`select service, number, window_thousandths as window, fee_ppm as fee
+        from slices where number > ${isSame ? this.#noted : -1} order by number desc, service
+        limit ${KEPT_SLICES * SERVICES.length}`;
+      return { books, rows: [...rows] };
+    }) as Promise<{ books: BooksRow; rows: SliceRow[] }>;
   }
 }
 
@@ -53,7 +71,7 @@ export const endsAfterNotes =
   };
 
 /** Neighbours of the same terms in one record. Rows of a service come in the order of their numbers. */
-function runsOf(rows: readonly SliceRow[]): TermsRecord[] {
+function runsOf(rows: readonly SliceRow[], atMillis: number): TermsRecord[] {
   const runs: TermsRecord[] = [];
   const last = new Map<number, number>();
   for (const { service, number, window, fee } of rows) {
@@ -71,6 +89,7 @@ function runsOf(rows: readonly SliceRow[]): TermsRecord[] {
       through: number,
       windowThousandths: window,
       feePpm: fee,
+      atMillis,
     });
   }
   return runs;

@@ -8,6 +8,7 @@ import { equalBytes } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import type { Logger } from '../../runtime/log.ts';
+import { type AccountRow, accountRows, balanceOf } from '../books/account-row.ts';
 import { addCredits, type CreditTotal, creditsOfList, listsAfter, readTotals, treeOf } from '../books/credit-totals.ts';
 import { unpackCredits } from '../books/packed.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
@@ -19,18 +20,6 @@ type Committing = { root: Buffer; credits: Buffer };
 
 /** In place of a list: the note of all credits that the reading began with. */
 const NOTE = 0;
-
-type AccountRow = {
-  id: number;
-  payload: Buffer;
-  address: string;
-  name: Buffer | null;
-  balance: bigint;
-  in_flight: bigint;
-  paid: bigint;
-  flying: string;
-  settled: string;
-};
 
 export type AccountCheckDependencies = {
   readonly sql: Sql;
@@ -75,14 +64,7 @@ export class AccountCheck {
 
   async #failures(sql: Transaction, accountIds: readonly number[]): Promise<Map<number, string>> {
     await this.#readLists(sql);
-    const rows = await sql<
-      AccountRow[]
-    >`select a.id, a.payload, a.address, n.payload as name, a.balance, a.in_flight, a.paid,
-        coalesce(sum(i.amount) filter (where p.state in ('reserved', 'submitting', 'submitted')), 0)::text as flying,
-        coalesce(sum(i.amount) filter (where p.state = 'finalized'), 0)::text as settled
-      from accounts a left join payout_items i on i.account_id = a.id left join payouts p on p.id = i.payout_id
-        left join account_names n on n.account_id = a.id
-      where a.id = any(${[...accountIds]}::int[]) group by a.id, n.payload`;
+    const rows = await accountRows(sql, accountIds);
     const byId = new Map(rows.map((row) => [row.id, row]));
     const found = new Map<number, string>();
     for (const id of accountIds) {
@@ -93,7 +75,8 @@ export class AccountCheck {
     return found;
   }
 
-  #amounts({ id, balance, in_flight, paid, flying, settled }: AccountRow): string | undefined {
+  #amounts(row: AccountRow): string | undefined {
+    const { id, balance, in_flight, paid, flying, settled } = row;
     const broken = [...this.#broken].find(([, accounts]) => accounts.has(id))?.[0];
     if (broken !== undefined) return `credit list ${broken} does not add up`;
     const differs = (what: string, books: bigint, computed: bigint) =>
@@ -102,7 +85,7 @@ export class AccountCheck {
     return (
       differs('in flight', in_flight, BigInt(flying)) ??
       differs('paid', paid, BigInt(settled)) ??
-      differs('balance', balance, credited - BigInt(flying) - BigInt(settled))
+      differs('balance', balance, balanceOf(credited, row))
     );
   }
 

@@ -3,6 +3,7 @@
  * in the journal is known from its marks (feed/slice-marks.ts), so the sums are those of the books, entry for entry.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
+import { attempt } from '../../protocol/errors.ts';
 import { compareReceipts, type ReceiptLeaf } from '../../protocol/receipt.ts';
 import { IdentitySet } from '../books/identity-set.ts';
 import { decodeRecord, SERVICES, type Service, type ShareIdentity } from '../journal-record.ts';
@@ -50,7 +51,13 @@ export class JournalTally {
     if (sequence !== this.#last + 1) this.#miss(this.#last + 1, sequence - 1);
     this.#last = sequence;
     while (this.#at < this.#ranges.length && sequence > (this.#ranges[this.#at] as SliceRange).through) this.#at++;
-    const record = decodeRecord(bytes);
+    const decoded = attempt(() => decodeRecord(bytes));
+    // It may have been a share: the books count nothing for it, and nobody knows whose it was.
+    if (!decoded.ok) {
+      this.#miss(sequence, sequence);
+      return;
+    }
+    const record = decoded.value;
     if (record.kind !== 'share' || !this.#isFirst(record.identity)) return;
     const range = this.#ranges[this.#at];
     const held = range?.held ?? null;

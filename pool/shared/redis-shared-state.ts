@@ -29,7 +29,7 @@ import {
 } from './shared-state.ts';
 import type { UnreadValues } from './unread-values.ts';
 
-/** Figures of an instance that is gone for this long are removed by whoever reads them. */
+/** Figures of an instance that is gone for this long are removed by the next reader. */
 const FORGET_MILLIS = 3_600_000;
 /** Bans kept in Redis and in each instance. */
 const MAX_BANS = 65_536;

@@ -102,9 +102,11 @@ function messageOf(
   known: ChatsKnown,
 ): ChatMessage | undefined {
   if (chat === undefined || chat.accept === null) return undefined;
-  // Who pays for a message does not matter: the box tells who wrote it.
   if (entry.recipient !== chat.own && entry.recipient !== chat.peer) return undefined;
   const isOwn = entry.recipient === chat.peer;
+  // Both sides have both keys. The box of the other direction tells that the other wrote it, whoever paid; that of one's own direction may be the other's
+  // work too, so what one said oneself is what one paid for.
+  if (isOwn && !entry.senders.some(known.isMine)) return undefined;
   const nonceHex = toHex(sealed.subarray(0, MESSENGER_NONCE_BYTES));
   if (known.isRead(chat.request, isOwn, nonceHex)) return undefined;
   const plain = known.open(chat, isOwn, sealed);

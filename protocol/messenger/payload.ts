@@ -100,6 +100,10 @@ export function decodeMessengerPayload(bytes: Bytes): MessengerPayload {
 export const isMessengerPayload = (bytes: Bytes): boolean =>
   bytes[0] === PAYLOAD_KINDS.messenger && attempt(() => decodeMessengerPayload(bytes)).ok;
 
+/** Of payloads that were found to be the messenger's: whether it is a message, and the name of its chat. */
+export const isMessage = (payload: Bytes): boolean => payload[1] === TYPES.message;
+export const chatNameIn = (payload: Bytes): Bytes => payload.subarray(HEAD_BYTES, HEAD_BYTES + CHAT_NAME_BYTES);
+
 /** What is encrypted: when the author says that it was written, and the text. */
 export function encodeMessage(sentMillis: number, text: string): Uint8Array<ArrayBuffer> {
   const bytes = utf8(text);

@@ -1,6 +1,6 @@
 /** Identifiers and signed messages of staking (ledger rules 60 and 62). */
 import { type Bytes, concat } from '../bytes.ts';
-import { ID_BYTES, id, LABELS } from '../identifier.ts';
+import { id, LABELS } from '../identifier.ts';
 import type { Outpoint } from '../transaction.ts';
 
 /** By its first consensus key: the identifier stays when the key is rotated. */
@@ -14,9 +14,6 @@ export const delegationId = (transactionId: Bytes): Uint8Array<ArrayBuffer> => i
 
 /** What the set of used keys holds. */
 export const consensusKeyHash = (key: Bytes): Uint8Array<ArrayBuffer> => id(LABELS.consensusKey, key);
-
-/** A genesis document is named by its hash, so its registrations cannot name the chain. */
-export const GENESIS_CHAIN_ID = new Uint8Array(ID_BYTES);
 
 /** What a consensus key signs to prove that the registering owner has it. */
 export const possessionMessage = (chainId: Bytes, owner: Bytes, key: Bytes): Uint8Array<ArrayBuffer> =>

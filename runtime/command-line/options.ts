@@ -136,7 +136,9 @@ export const path = <const S extends Settings>(settings: S) =>
     return word;
   });
 
-export const integer = <const S extends Settings & { readonly min?: number; readonly max?: number }>(settings: S) =>
+type Bounds = { readonly min?: number; readonly max?: number; readonly multipleOf?: number };
+
+export const integer = <const S extends Settings & Bounds>(settings: S) =>
   parsed({ ...settings, placeholder: settings.placeholder ?? 'N' }, (word) => {
     const min = settings.min ?? 0;
     const max = settings.max ?? Number.MAX_SAFE_INTEGER;
@@ -145,6 +147,8 @@ export const integer = <const S extends Settings & { readonly min?: number; read
       throw new Error(
         `must be a whole number ${max === Number.MAX_SAFE_INTEGER ? `from ${min}` : `from ${min} to ${max}`}, not '${word}'`,
       );
+    if (settings.multipleOf !== undefined && value % settings.multipleOf !== 0)
+      throw new Error(`must be a multiple of ${settings.multipleOf}, not '${word}'`);
     return value;
   });
 

@@ -1,11 +1,22 @@
 /**
  * Brings node_modules to what package-lock.json says. A stamp with the hash of the lock file inside node_modules makes
- * the usual case (nothing to do) a matter of milliseconds and of no network.
+ * the usual case (nothing to do) a matter of milliseconds and of no network. `npm ci` removes node_modules before it asks
+ * the registry, so it runs beside the project: without network the old packages stay.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, lstatSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { delimiter, dirname, join } from 'node:path';
+import {
+  copyFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { NotReady, say } from './say.mjs';
 
 const STAMP = '.lock-hash';
@@ -24,6 +35,7 @@ export function bringNodeModules(root) {
     .digest('hex');
   // A link means that someone else looks after what it points to.
   if (isLink(modules)) return false;
+  takeBack(root);
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === hash) return false;
   if (!matchesLock(root)) install(root, existsSync(modules));
   linkPostgresLibraries(modules);
@@ -66,19 +78,52 @@ function matchesLock(root) {
  */
 function install(root, stale) {
   say(`${stale ? 'node_modules is not what package-lock.json asks for' : 'no node_modules'}: running npm ci`);
-  // npm deletes node_modules first, so it must not itself run on the Node inside it.
-  const path = (process.env.PATH ?? '')
-    .split(delimiter)
-    .filter((entry) => !entry.endsWith(join('node_modules', '.bin')));
-  const { status, error } = spawnSync('npm', ['ci', '--no-audit', '--no-fund'], {
-    cwd: root,
-    stdio: ['ignore', 2, 2],
-    env: { ...process.env, PATH: path.join(delimiter) },
-  });
-  if (error !== undefined)
-    throw new NotReady(`npm could not be started (${error.message}); install Node >= 20 with npm`);
-  if (status !== 0)
-    throw new NotReady('npm ci failed (its reasons are above). It needs the npm registry once; then run this again');
+  const { beside } = places(root);
+  rmSync(beside, { recursive: true, force: true });
+  mkdirSync(beside, { recursive: true });
+  try {
+    for (const name of ['package.json', 'package-lock.json', '.npmrc'])
+      if (existsSync(join(root, name))) copyFileSync(join(root, name), join(beside, name));
+    const { status, error } = spawnSync('npm', ['ci', '--no-audit', '--no-fund'], {
+      cwd: beside,
+      stdio: ['ignore', 2, 2],
+    });
+    if (error !== undefined)
+      throw new NotReady(`npm could not be started (${error.message}); install Node >= 20 with npm`);
+    if (status !== 0)
+      throw new NotReady('npm ci failed (its reasons are above). It needs the npm registry once; then run this again');
+    swap(root);
+  } finally {
+    rmSync(beside, { recursive: true, force: true });
+  }
+}
+
+/** @param {string} root */
+function places(root) {
+  const ready = join(root, '.ready');
+  return {
+    modules: join(root, 'node_modules'),
+    beside: join(ready, 'install'),
+    before: join(ready, 'node_modules.before'),
+  };
+}
+
+/**
+ * Two renames. A run that is killed between them leaves no node_modules; the next one puts the old one back (takeBack).
+ * @param {string} root
+ */
+function swap(root) {
+  const { modules, beside, before } = places(root);
+  rmSync(before, { recursive: true, force: true });
+  if (existsSync(modules)) renameSync(modules, before);
+  renameSync(join(beside, 'node_modules'), modules);
+  rmSync(before, { recursive: true, force: true });
+}
+
+/** @param {string} root */
+function takeBack(root) {
+  const { modules, before } = places(root);
+  if (existsSync(before) && !existsSync(modules)) renameSync(before, modules);
 }
 
 /**

@@ -32,17 +32,18 @@ export async function runTests(root, level, filters) {
 
   const results = join(root, '.ready', 'tests.json');
   mkdirSync(join(root, '.ready'), { recursive: true });
-  rmSync(results, { force: true });
+  const times = join(root, '.ready', 'processor-times.txt');
+  for (const path of [results, times]) rmSync(path, { force: true });
   say(`running the tests (${level})`);
   const status = await runChild(
     root,
     bin('vitest'),
     ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${results}`, ...filters],
-    { SVC_TEST_LEVEL: level },
+    { SVC_TEST_LEVEL: level, SVC_PROCESSOR_TIMES: times },
   );
   if (status > ENDED_BY_SIGNAL) return status;
   const counts = readCounts(results);
-  for (const line of slowestFiles(results, root)) process.stdout.write(`${line}\n`);
+  for (const line of [...slowestFiles(results, root), ...busiestFiles(times, root)]) process.stdout.write(`${line}\n`);
   passed += counts.passed;
   failed += counts.failed;
   // A suite that could not be loaded, or an error outside any test, has no count of its own.
@@ -59,7 +60,7 @@ export async function runTests(root, level, filters) {
 const SLOWEST = 15;
 
 /**
- * The files that took longest, with their seconds: whoever wants the tests to be shorter begins there.
+ * The files that took longest, with their seconds: where to begin when the tests take too long.
  * @param {string} path
  * @param {string} root
  */
@@ -72,11 +73,37 @@ function slowestFiles(path, root) {
     name: relative(root, name),
     seconds: (endTime - startTime) / 1000,
   }));
+  return longest(files, (sum) => `${files.length} files took ${sum} s of the workers; the slowest:`);
+}
+
+/**
+ * The same by processor time, programs that a file started included (test/processor-time.ts): on few cores this is what the
+ * whole run takes.
+ * @param {string} path
+ * @param {string} root
+ */
+function busiestFiles(path, root) {
+  if (!existsSync(path)) return [];
+  const files = readFileSync(path, 'utf8')
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line))
+    .map(({ file, seconds }) => ({ name: relative(root, file), seconds }));
+  return longest(files, (sum) => `They took ${sum} s of processor time; the most:`);
+}
+
+/**
+ * @param {{ name: string; seconds: number }[]} files
+ * @param {(sum: number) => string} title
+ */
+function longest(files, title) {
   const sum = files.reduce((total, { seconds }) => total + seconds, 0);
-  const slowest = files.sort((a, b) => b.seconds - a.seconds).slice(0, SLOWEST);
   return [
-    `\n${files.length} files took ${Math.round(sum)} s of the workers; the slowest:`,
-    ...slowest.map(({ name, seconds }) => `${seconds.toFixed(1).padStart(7)} s  ${name}`),
+    `\n${title(Math.round(sum))}`,
+    ...files
+      .toSorted((a, b) => b.seconds - a.seconds)
+      .slice(0, SLOWEST)
+      .map(({ name, seconds }) => `${seconds.toFixed(1).padStart(7)} s  ${name}`),
   ];
 }
 

@@ -1,7 +1,7 @@
 /** Rows of the specification's tables: resources, and documents beyond the specification. */
 import { existsSync } from 'node:fs';
 import { expect } from 'vitest';
-import { answers, notYet, type Row, shownBy, subject, tested } from './conformance-rows.ts';
+import { answers, type Row, shownBy, subject, tested } from './conformance-rows.ts';
 import { MODULE_ROWS } from './module-rows.ts';
 
 export const DOCUMENTS_ROWS: readonly Row[] = [
@@ -64,5 +64,4 @@ export const DOCUMENTS_ROWS: readonly Row[] = [
     await answers('stakingProofs', { position_ids: [], validator_ids: [first?.validator_id] });
   }),
   ...MODULE_ROWS.shown.map(([row, file]) => shownBy(MODULE_ROWS.table, row, file)),
-  ...MODULE_ROWS.missing.map(([row, why]) => notYet(MODULE_ROWS.table, row, why)),
 ];

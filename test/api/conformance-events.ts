@@ -1,7 +1,7 @@
 /** Rows of the specification's tables: frames, topics and events; the methods and commands of other programs. */
 import { expect } from 'vitest';
 import { REPLAY_MILLIS, RESYNC_REASONS } from '../../protocol/api/frames.ts';
-import { elsewhere, named, type Row, shownBy, subject, tested, topic } from './conformance-rows.ts';
+import { named, type Row, shownBy, subject, tested, topic } from './conformance-rows.ts';
 
 export const EVENTS_ROWS: readonly Row[] = [
   tested(
@@ -95,12 +95,6 @@ export const EVENTS_ROWS: readonly Row[] = [
     expect(await opened.next()).toMatchObject({ type: 'snapshot', data: { lifecycle: 'finalized' } });
     expect((await opened.closed).code).toBe(1000);
   }),
-  elsewhere('Events: mining listener', '`GET /v1/events`', 'the mining listener speaks the same frames; test/node'),
-  elsewhere(
-    'Methods of the wallet daemon',
-    'groups Wallet, Addresses, Incoming, Outgoing, Ownership, Events',
-    'the wallet daemon; test/wallet/rpc/specification.test.ts',
-  ),
   ...['validators', 'positions', 'stake', 'unstake', 'withdraw'].map((name) =>
     named('Methods of the wallet daemon', 'Staking', `\`${name}\``, 'test/wallet/staking/rows.test.ts'),
   ),
@@ -121,5 +115,4 @@ export const EVENTS_ROWS: readonly Row[] = [
     ] as const
   ).map(([row, where]) => named('Operator commands', 'Operator commands', row, where)),
   shownBy('Operator commands', 'all of them, as docs/validator.md has them', 'test/stack/validator-page.slow.test.ts'),
-  elsewhere('Events: wallet daemon', 'every row', 'the wallet daemon; test/wallet'),
 ];

@@ -6,7 +6,7 @@ import { MAX_REQUEST_BODY } from '../../protocol/api/routes.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { MAX_TAG } from '../../protocol/tag.ts';
 import { MAX_INPUTS } from '../../protocol/transaction.ts';
-import { answers, batch, columns, elsewhere, named, type Row, subject, tested } from './conformance-rows.ts';
+import { answers, batch, columns, named, type Row, subject, tested } from './conformance-rows.ts';
 
 export const LIMITS_ROWS: readonly Row[] = [
   tested('Errors: HTTP', '429', 'test/api/http.test.ts', () => {
@@ -18,14 +18,12 @@ export const LIMITS_ROWS: readonly Row[] = [
     subject.bed.api.serve(subject.bed.bed.node);
     expect([answer.status, (await answer.json()).retry_after_millis]).toEqual([503, 1_000]);
   }),
-  elsewhere('Errors: HTTP', '409 of `POST /v1/mining/candidates`', 'the mining listener; test/node/candidates.test.ts'),
   tested(
     'Errors: HTTP',
     'a submission is never repeated after a lost answer',
     'test/api/client.test.ts',
     () => undefined,
   ),
-  elsewhere('Errors: wallet daemon JSON-RPC codes', 'every row', 'the wallet daemon; test/wallet'),
 
   tested('Limits', 'HTTP request body: 128 KiB', 'test/api/http.test.ts', () => {
     expect(MAX_REQUEST_BODY).toBe(131_072);
@@ -42,11 +40,9 @@ export const LIMITS_ROWS: readonly Row[] = [
     expect(MAX_INPUTS).toBe(8);
     expect(await answers('manifest')).toMatchObject({ max_inputs: 8 });
   }),
-  elsewhere('Limits', '`send_many` recipients, amount precision, port 28703', 'the wallet daemon; test/wallet'),
   tested('Limits', 'Miner tag: 20 characters', 'test/protocol', () => {
     expect(MAX_TAG).toBe(20);
   }),
-  elsewhere('Limits', 'Template transactions kept: 5 seconds', 'the mining listener; test/node'),
   tested('Limits', 'WebSocket replay window: 1 hour', 'test/api/events.test.ts', () => {
     expect(REPLAY_MILLIS).toBe(3_600_000);
   }),
@@ -67,11 +63,6 @@ export const LIMITS_ROWS: readonly Row[] = [
     });
   }),
   tested('Limits', 'Attendance needed to earn: 9 of 12 windows', 'test/node/interval.slow.test.ts', () => undefined),
-  elsewhere(
-    'Limits',
-    'Validator routes, minimum self-bond, commission, unbonding, commission delay',
-    'test/consensus/overlay-key.test.ts, test/wallet/staking, test/staking/model.test.ts',
-  ),
   named('Limits', 'Limits', '`Committee size`', 'test/staking/committee.test.ts'),
 
   columns('Subscriptions: 64, 64', 'subscriptions', 64, 64),
@@ -90,10 +81,4 @@ export const LIMITS_ROWS: readonly Row[] = [
   tested('Authentication', '8. browser origins', 'test/api/http.test.ts', async () => {
     expect((await subject.bed.get('/v1/chain/head', { origin: 'https://example.org' })).status).toBe(403);
   }),
-  elsewhere('Authentication', '2, 3. wallet daemon; 4. mining listener; 5. metrics; 6. stratum', 'those programs'),
-  elsewhere(
-    'Authentication',
-    '9. validator keys in encrypted files',
-    'test/consensus/validator-config.test.ts, test/wallet/staking/key-files.slow.test.ts',
-  ),
 ];

@@ -10,10 +10,7 @@ import { toHex } from '../../protocol/bytes.ts';
 import { ApiBed, treasury } from './api-bed.ts';
 
 type Check = () => Promise<void> | void;
-export type Row =
-  | { readonly table: string; readonly row: string; readonly check: Check; readonly note?: string }
-  /** `elsewhere`: another program's row. */
-  | { readonly table: string; readonly row: string; readonly state: 'elsewhere' | 'not yet'; readonly note: string };
+export type Row = { readonly table: string; readonly row: string; readonly check: Check; readonly note?: string };
 
 /** The node that all rows are checked against, with one transaction and one block that was paid. */
 export const subject = {
@@ -129,8 +126,6 @@ export const named = (table: string, title: string, row: string, where: string):
     const called = [...titles].map(([, , name = '']) => name).filter((name) => name.startsWith(`${title}: `));
     expect(called.filter((name) => name.includes(row))).not.toEqual([]);
   });
-export const elsewhere = (table: string, row: string, note: string): Row => ({ table, row, state: 'elsewhere', note });
-export const notYet = (table: string, row: string, note: string): Row => ({ table, row, state: 'not yet', note });
 export const columns = (row: string, field: keyof typeof NODE_LIMITS.socket, node: number, service: number): Row =>
   tested('Limits: sockets, node and public', row, 'test/api/live.test.ts', () => {
     expect([NODE_LIMITS.socket[field], PUBLIC_LIMITS.socket[field]]).toEqual([node, service]);

@@ -128,6 +128,22 @@ test('the first page that a miner is shown: lists of slices to come do not count
   expect(await run([SLICE + 1, SLICE], (SLICE + 3) * SLICE_CUTS)).toEqual(alarmed);
 });
 
+test('the same without a node: nobody but the pool says what is due, so every list that it shows is judged', async () => {
+  const { watch, alarms, answers, heights } = watched(windowLie, { node: false });
+  watch.works('pplns');
+  heights.pool = 1_000_000;
+  const page = 'slices/pplns?limit=50';
+  const slices = Array.from({ length: 50 }, (_, i) => ({ slice: SLICE + 49 - i, credits: { root: '00' } }));
+  answers.set(page, { slices });
+  expect((await rounds(watch, 1)).length).toBe(1);
+  // They are in no hurry: a new miner does not ask for all of them at once.
+  expect(watch.isBehind).toBe(false);
+  answers.delete(page);
+  heights.pool = DUE_HEIGHT;
+  await rounds(watch, 40);
+  expect(alarms).toContain(`list_false pplns/${SLICE} window_slices`);
+});
+
 /** The list of solo, with all blocks given to one miner. */
 function soloList(finder: number): Lie {
   const blocks = honest.blocks(SLICE, 'solo').map((block) => ({ ...block, finder: addressOf(finder) }));
@@ -171,6 +187,19 @@ test('an own solo block in a list that is shown to nobody else: it is not settle
   const always = await run(theft, () => bare);
   expect(always.left).toBe(1);
   expect(always.alarms).toContain(`list_false solo/${SLICE} malformed`);
+});
+
+test('an own solo block in another list than the one that was judged before', async () => {
+  const theft = soloList((VICTIM + 1) % MINERS);
+  const { watch, alarms, answers } = watched(theft);
+  watch.works('solo');
+  await rounds(watch, 6);
+  expect([alarms, watch.unchecked]).toEqual([[], 1]);
+  // A list with the right finder, for the finder alone.
+  answers.set(`proofs/solo/${SLICE}?address=${ADDRESS}`, soloList(VICTIM).proof);
+  watch.found({ block: theft.proof.blocks[0]!.block_id, service: 'solo', height: SLICE * SLICE_CUTS + 1 });
+  await rounds(watch, 6);
+  expect(alarms).toContain(`list_changed solo/${SLICE}`);
 });
 
 test('a node and a clock that are behind together: an honest pool is not accused, and it is told', async () => {

@@ -128,3 +128,23 @@ test('whatever stands where something is expected, a line says that it is no evi
     }
   });
 });
+
+test('a pool that answers without the records of a slice that it signed: that is said, and is not called unchecked', async () => {
+  const from = { from_slice: 0, slice_cuts: 240, window_thousandths: 8000, fee_ppm: 10_000 };
+  const terms = { address: 'pool', pool_key: convicting.pool_key, terms: { pplns: [from], solo: [from] } };
+  const server = createServer((request, response) =>
+    response.end(JSON.stringify(request.url?.endsWith('/terms') ? terms : { slices: [], commitments: [] })),
+  );
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const poolApi = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  try {
+    const values = { poolApi, nodeApi: 'http://127.0.0.1:9', poolKey: convicting.pool_key };
+    const { text } = await judged(JSON.stringify(convicting), values);
+    expect(text).toContain('leaves out records that it must have');
+    expect(text).not.toContain('could not be checked');
+    expect((await judged(JSON.stringify(convicting), { poolApi })).text).toContain('shows no record of this slice');
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});

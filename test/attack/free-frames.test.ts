@@ -46,7 +46,7 @@ test('frames beyond the limit of a connection cost too: the client is blocked be
   for (const { socket } of lives) for (let i = 0; i < 900; i++) socket.ws.send('{"type":"ping","data":{"id":1}}');
   await Promise.all(lives.map(({ socket }) => socket.closed));
   const answered = lives.flatMap(({ frames }) => frames).length;
-  // 500 units and a hundred refusals, then at most one word of farewell each.
+  // 500 units and a hundred refusals, then at most one closing message each.
   expect(answered).toBeLessThanOrEqual(500 + 100 + lives.length);
   expect((await bed.get('/v1/chain/head')).status).toBe(429);
 });

@@ -6,9 +6,12 @@ import { randomBytes } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { decodeMessengerPayload, encodeMessengerPayload } from '../../protocol/messenger/payload.ts';
+import { WalletRoot } from '../../wallet/keys/derivation.ts';
+import { phraseOfEntropy } from '../../wallet/keys/phrase.ts';
 import { count } from '../level.ts';
 import { acquaint, type Entry, entryOf, heard, Party, say } from '../module/chat-bed.ts';
-import { loadModule, type Module } from '../module/load.ts';
+import { loadModule, type Module, watchedModule } from '../module/load.ts';
+import { inTheOthersName } from '../wallet/messenger/strangers.ts';
 
 let module: Module;
 let [a, b, mallory] = [] as unknown as [Party, Party, Party];
@@ -144,6 +147,22 @@ test('key reuse: another’s key in a request of one’s own opens a chat in whi
   expect(a.chats([...twice, entryOf(b, a, right)]).flatMap(({ messages }) => messages)).toHaveLength(13);
 });
 
+test('a hostile partner has both keys of the chat: what it writes in the other’s name is not shown to the other as its own', () => {
+  const root = new WalletRoot(phraseOfEntropy(Buffer.from(b.entropy, 'hex')), '', 'development');
+  const [chat] = b.chats(entries).map(({ request_transaction: request }) => request) as [string];
+  const { key } = decodeMessengerPayload(fromHex((entries[0] as Entry).payload_hex)) as { key: Uint8Array };
+  const about = { request: chat, key: toHex(key), requester: a.address, accepter: b.address };
+  const payload = inTheOthersName(root, about, 'I owe b a thousand coins');
+  // Paid by b to itself; a reads it because another output of the transaction is for a.
+  const forged = entryOf(b, b, payload);
+  expect(heard(a, [...entries, forged], b)).not.toContain('> I owe b a thousand coins');
+  // The same box as if b had waited for a nonce of a, or paid by a stranger.
+  const by = [entryOf(mallory, b, payload), entryOf(b, b, payload, { height: '0' })];
+  expect(heard(a, [...entries, ...by], b)).toEqual(heard(a, entries, b));
+  // Written and paid for by a, it is a's.
+  expect(heard(a, [...entries, entryOf(a, b, payload)], b)).toContain('> I owe b a thousand coins');
+});
+
 test('a hostile partner: times of the far future and the past move nothing out of its cut', () => {
   const [c, d] = [new Party(module), new Party(module)];
   const all = acquaint(c, d);
@@ -169,4 +188,30 @@ test('a flood of requests, accepts and messages costs nothing but reading them: 
   const chats = b.chats([...entries, ...flood]);
   expect(chats.find(({ peer_address }) => peer_address === a.address)?.messages).toHaveLength(12);
   expect(chats.filter(({ state }) => state === 'accepted')).toHaveLength(1);
+});
+
+test('junk for all open chats in turn: the keys of each chat are worked out once', async () => {
+  let opened = 0;
+  const { Instance } = WebAssembly;
+  class Counting extends Instance {
+    constructor(given: WebAssembly.Module, imports?: WebAssembly.Imports) {
+      super(given, imports);
+      const openChat = this.exports.openChat as (...words: number[]) => number;
+      const counted = (...words: number[]) => {
+        opened++;
+        return openChat(...words);
+      };
+      Object.defineProperty(this, 'exports', { value: { ...this.exports, openChat: counted } });
+    }
+  }
+  WebAssembly.Instance = Counting as unknown as typeof Instance;
+  const { module: watched } = await watchedModule();
+  WebAssembly.Instance = Instance;
+  const [c, d, e] = [new Party(watched), new Party(watched), new Party(watched)];
+  const all = [...acquaint(c, d), ...acquaint(c, e)];
+  const names = [all[0], all[2]].map((entry) => (entry as Entry).transaction_id.slice(0, 32));
+  for (let i = 0; i < 300; i++) all.push(entryOf(mallory, c, `0203${names[i % 2]}${randomBytes(60).toString('hex')}`));
+  opened = 0;
+  expect(c.chats(all)).toHaveLength(2);
+  expect(opened).toBe(2);
 });

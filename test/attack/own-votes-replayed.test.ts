@@ -63,7 +63,8 @@ test('strangers that connect and are silent are no company: a validator that doe
   await sleep(20 * CUT_MILLIS);
   expect(stateOf('m0').listening?.ticks).toBe(ticks);
   expect(stateOf('m0').own.size).toBe(0);
-  for (let member = 1; member < MEMBERS; member++) await open(member, [address]);
+  const addresses = [address];
+  for (let member = 1; member < MEMBERS; member++) addresses.push((await open(member, [...addresses])).address);
   await until(() => [...network.running.values()].every(({ node }) => node.chain.head().height >= 3));
   for (const socket of strangers) socket.destroy();
 });

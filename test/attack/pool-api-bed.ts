@@ -33,13 +33,24 @@ export type PoolApiBed = {
   readonly lines: readonly string[];
 };
 
-export async function openPoolApiBed(options: { accounts?: number; rate?: RateLimits } = {}): Promise<PoolApiBed> {
+export type PoolApiBedOptions = {
+  accounts?: number;
+  rate?: RateLimits;
+  /** The first account, with the credit of the block, instead of a made-up one. */
+  first?: Uint8Array;
+  /** The folder of the page, instead of an empty one. */
+  page?: string;
+};
+
+export async function openPoolApiBed(options: PoolApiBedOptions = {}): Promise<PoolApiBed> {
   const books = await openBooks();
   onTestFinished(() => books.close());
   const directory = temporaryDirectory();
   mkdirSync(join(directory, 'page'));
   writeFileSync(join(directory, 'page', 'index.html'), '<!doctype html><title>pool</title>');
-  const names = Array.from({ length: options.accounts ?? 30 }, (_, i) => account(`attack ${i}`));
+  const names = Array.from({ length: options.accounts ?? 30 }, (_, i) =>
+    i === 0 && options.first !== undefined ? options.first : account(`attack ${i}`),
+  );
   const common = { service: 'pplns', worker: 'rig', atMillis: Date.now() } as const;
   const shares = () =>
     names.map((each) => ({ ...common, kind: 'share' as const, account: each, work: 100n, identity: freshIdentity() }));
@@ -82,7 +93,12 @@ export async function openPoolApiBed(options: { accounts?: number; rate?: RateLi
   await operator.ensure();
   const web = await startWeb(
     {
-      ...{ listen: { host: '127.0.0.1', port: 0 }, prefix: '', proxies: [], dashboard: join(directory, 'page') },
+      ...{
+        listen: { host: '127.0.0.1', port: 0 },
+        prefix: '',
+        proxies: [],
+        dashboard: options.page ?? join(directory, 'page'),
+      },
       ...{ title: 'test', version: '1', metrics: true, rate: options.rate ?? NO_RATE_LIMIT },
     },
     {

@@ -139,6 +139,22 @@ test('a list for one reader: its root is not the one that everybody is shown', a
   expect([alarms, watch.proven]).toEqual([[`list_false pplns/${SLICE} credit_root`], 0]);
 });
 
+test('a list that was judged, and another one of the same slice later: told as a suspicion, once, also after a restart', async () => {
+  const other = { slices: [{ slice: SLICE, credits: { root: 'ab'.repeat(48) } }] };
+  let isOther = false;
+  const answer = (path: string) => (isOther && path === 'slices/pplns?limit=50' ? other : undefined);
+  const first = watching(truth, answer);
+  await first.watch.round();
+  expect(first.watch.proven).toBe(1);
+  const { watch, alarms } = watching(truth, answer);
+  watch.restore(JSON.parse(JSON.stringify(first.watch.save())));
+  await twice(() => watch.round());
+  expect(alarms).toEqual([]);
+  isOther = true;
+  for (let round = 0; round < 6; round++) await watch.round();
+  expect(alarms).toEqual([`list_changed pplns/${SLICE}`]);
+});
+
 test('a false list that newer slices have pushed off the page is judged all the same, also after a restart', async () => {
   const dear = lyingBooks((draft) => {
     draft.feePpm = 300_000;

@@ -1,5 +1,5 @@
 /**
- * The protocol module svc-wasm: signing and verification against noble and node:crypto in one run, in Node and in Chromium (there against noble alone); its start; its size. Words: `node` leaves
+ * The protocol module svc-wasm: signing and verification against noble and node:crypto in one run, in Node and in Chromium (there against noble alone); multisig and messenger; its start; its size. Words: `node` leaves
  * Chromium out.
  */
 
@@ -18,6 +18,7 @@ import { phraseOfEntropy } from '../../protocol/phrase.ts';
 import { WalletRoot } from '../../wallet/keys/derivation.ts';
 import { signingKey, verifySignature } from '../../wallet/keys/signing.ts';
 import { launch } from '../chromium.ts';
+import { acquaint, Party, say } from '../module/chat-bed.ts';
 import { loadModule, PACKAGE } from '../module/load.ts';
 import { MANIFEST, paymentOf } from '../module/payment.ts';
 import { type Bench, bench, median, rates } from './harness.ts';
@@ -83,6 +84,57 @@ async function inNode(b: Bench): Promise<void> {
   b.figure('open a root', roots.module, 'op/s');
 }
 
+/** Multisig and messenger: what a member, and a reader of many chats, waits for. */
+async function several(b: Bench): Promise<void> {
+  const module = await loadModule();
+  const members = Array.from({ length: 3 }, () => {
+    const root = module.WalletRoot.fromEntropy(toHex(randomBytes(32)), '', 'development');
+    return { root, key: root.derivePublicKey(0, 'receive', 0) };
+  });
+  const descriptor = module.createMultisigDescriptor('2', JSON.stringify(members.map(({ key }) => key)));
+  const address = module.multisigAddress(descriptor, 'development');
+  const body = module.encodeTransactionBody(
+    JSON.stringify({
+      ...{ valid_from_height: '1', valid_until_height: '1000', payload_hex: '' },
+      inputs: [{ transaction_id: 'ab'.repeat(48), output_index: '0' }],
+      outputs: [{ address, amount: '100000000' }],
+    }),
+    MANIFEST,
+  );
+  const made = module.createMultisigPackage(descriptor, body, JSON.stringify(['200000000']), MANIFEST);
+  const { template_digest: digest } = JSON.parse(module.reviewMultisigPackage(made, MANIFEST));
+  const signed = members.map(({ root, key }) => {
+    const messages = JSON.parse(module.multisigPackageSigningMessages(made, digest, MANIFEST)) as string[];
+    const signatures = messages.map((message) => root.sign(0, 'receive', 0, message, true));
+    return module.addMultisigPackageSignatures(made, key, JSON.stringify(signatures), MANIFEST);
+  });
+  const two = JSON.stringify(signed.slice(0, 2));
+  const [a, c] = [new Party(module), new Party(module)];
+  const entries = acquaint(a, c);
+  const chat = a.with(c, entries);
+  const talk = [...entries, ...Array.from({ length: 100 }, (_, i) => say(a, c, entries, `line ${i}`))];
+  const request = toHex(randomBytes(48));
+  const asked = JSON.stringify({ ...JSON.parse(c.with(a, entries.slice(0, 1))), request_transaction: request });
+  const json = [JSON.stringify(talk), JSON.stringify([c.address])] as const;
+  const found = await rates(
+    {
+      review: () => module.reviewMultisigPackage(signed[0] as string, MANIFEST),
+      combine: () => module.combineMultisigPackages(two, MANIFEST),
+      request: () => a.root.messengerRequest(a.address),
+      accept: () => c.root.messengerAccept(asked),
+      write: () => a.root.messengerMessage(chat, 'see you at noon', 1),
+      read: () => c.root.messengerChats(...json),
+    },
+    SHORT,
+  );
+  b.figure('2-of-3: review a package with one signature', found.review, 'op/s');
+  b.figure('2-of-3: combine two packages', found.combine, 'op/s');
+  b.figure('messenger: request', found.request, 'op/s');
+  b.figure('messenger: accept', found.accept, 'op/s');
+  b.figure('messenger: write a message', found.write, 'op/s');
+  b.figure('messenger: rebuild a chat of 100 messages', found.read, 'op/s');
+}
+
 async function starts(b: Bench): Promise<void> {
   const times: number[] = [];
   for (let i = 0; i < 9; i++) {
@@ -112,13 +164,15 @@ const root = svc.WalletRoot.fromEntropy(entropy, '', 'development');
 const key = ml_dsa65.keygen(new Uint8Array(32).fill(7));
 const message = new Uint8Array(48).fill(9);
 const signature = ml_dsa65.sign(message, key.secretKey);
-const request = svc.addressProofRequest(svc.addressFromPublicKey(root.derivePublicKey(0, 'receive', 0), 'development'), 'development', 1, 2);
+const own = svc.addressFromPublicKey(root.derivePublicKey(0, 'receive', 0), 'development');
+const request = svc.addressProofRequest(own, 'development', 1, 2);
 const proof = root.proveAddress(0, 'receive', 0, request);
 const works = {
   sign: () => root.sign(0, 'receive', 0, '09'.repeat(48), true),
   nobleSign: () => ml_dsa65.sign(message, key.secretKey),
   verify: () => svc.verifyAddressProof(request, proof, 'development', 1),
   nobleVerify: () => ml_dsa65.verify(signature, message, key.publicKey),
+  request: () => root.messengerRequest(own),
 };
 const times = Object.fromEntries(Object.keys(works).map((name) => [name, []]));
 for (let round = 0; round < 6; round++)
@@ -160,9 +214,10 @@ async function inChromium(b: Bench): Promise<void> {
     await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
     await page.waitForFunction(() => 'figures' in globalThis, undefined, { timeout: 120_000 });
     const found = await page.evaluate(() => (globalThis as unknown as { figures: Record<string, number> }).figures);
-    const { start = 0, sign = 0, nobleSign = 1, verify = 0, nobleVerify = 1 } = found;
+    const { start = 0, sign = 0, nobleSign = 1, verify = 0, nobleVerify = 1, request = 0 } = found;
     b.figure('Chromium: sign', sign, 'op/s', against(sign, nobleSign, 'noble'));
     b.figure('Chromium: verify a proof', verify, 'op/s', against(verify, nobleVerify, 'noble, signature alone'));
+    b.figure('Chromium: messenger request', request, 'op/s');
     b.figure('Chromium: start', start, 'ms');
   } finally {
     await browser.close();
@@ -172,6 +227,7 @@ async function inChromium(b: Bench): Promise<void> {
 
 export default bench('the protocol module: sign and verify against noble and node:crypto, start, size', async (b) => {
   await inNode(b);
+  await several(b);
   await starts(b);
   sizes(b);
   if (!b.words.includes('node')) await inChromium(b);

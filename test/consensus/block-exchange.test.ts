@@ -42,6 +42,7 @@ beforeEach(() => {
     transport: {
       start: () => undefined,
       company: () => [],
+      dialled: () => [],
       placeOf: String,
       known: () => ['a', 'b', 'c'],
       peers: () => ['a', 'b', 'c'],

@@ -23,8 +23,9 @@ export class MemoryNetwork {
       },
       peers,
       known: peers,
+      dialled: peers,
       placeOf: (peer) => String(peer),
-      company: () => peers().map(() => undefined),
+      company: () => peers().map((peer) => ({ peer, key: undefined })),
       send: (to, bytes) => this.carry(name, to, bytes),
       drop: (peer, reason) => void this.dropped.push({ by: name, peer, reason }),
       close: async () => {

@@ -53,7 +53,7 @@ test('a cut that is too early is not valid, whoever proposes it', async () => {
       },
     });
   const earliest = nextEarliest(node.ledger, 2_500);
-  // Its maker believes in another pace.
+  // Its proposer is set to another pace.
   const hurried = await deskOf(20).build(1, 0, undefined, () => earliest - 1);
   deskOf(2_500).check(hurried);
   expect(verdicts).toEqual(['it is too early']);

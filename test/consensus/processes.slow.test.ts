@@ -27,9 +27,10 @@ test(
     for (const process of processes.all) process.start();
     await processes.reached(2);
     const [first] = processes.validators;
-    expect(await processes.ask(first as NonNullable<typeof first>, 'validator', 'status')).toMatch(
-      /^in the committee +yes.*^signs +yes/ms,
-    );
+    // It listens before it signs.
+    await expect
+      .poll(() => processes.ask(first as NonNullable<typeof first>, 'validator', 'status'), { timeout: LIMIT_MILLIS })
+      .toMatch(/^in the committee +yes.*^signs +yes/ms);
     expect(await processes.ask(processes.plain, 'validator', 'status')).toContain('it follows');
     const dump = JSON.parse(
       await processes.ask(first as NonNullable<typeof first>, 'consensus', 'dump'),

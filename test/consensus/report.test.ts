@@ -2,6 +2,7 @@
 import { afterEach, expect, test } from 'vitest';
 import type { Effect } from '../../node/consensus/effects.ts';
 import { type ConsensusCount, ConsensusWatch } from '../../node/consensus/figures.ts';
+import { LISTEN_TICKS } from '../../node/consensus/listening.ts';
 import { replay } from '../../node/consensus/trace.ts';
 import { TraceRecorder } from '../../node/consensus/trace-recorder.ts';
 import { type ConsensusReport, consensusReport, type ValidatorReport } from '../../node/consensus-report.ts';
@@ -79,5 +80,16 @@ test('the trace of a height, recorded by a member at work, gives the same effect
   const lines = statusLines({ ...lapsed, validator: { ...validator, standing: 'lapsed' } }).join('\n');
   expect(lines).toMatch(/in the committee +no: it lapsed.*\nwhat to do +.*svc-wallet validator-heartbeat.*\nsigns +no/);
   expect(statusLines({ ...report, consensus: { ...report.consensus, stopped: true } })[2]).toContain('another process');
+  expect(driver.state.listening).toBeUndefined();
+  // Nothing is signed while it listens: of the five ticks of a cut its beginning takes back two.
+  driver.state.listening = { logHeight: -1, ticks: 8 * LISTEN_TICKS, begins: false };
+  const listening = consensusReport(node, driver.state, seats.seat(), 2, '');
+  expect(listening.consensus).toMatchObject({ signs: false, listens: true, listens_cuts: 4 });
+  expect(statusLines(listening)[2]).toMatch(/^signs +not yet: it listens first .* about 4 more cuts/);
+  driver.state.listening = undefined;
+  driver.state.ownKey.barred = driver.state.height + 1;
+  const barred = consensusReport(node, driver.state, seats.seat(), 2, '');
+  expect(barred.consensus.signs).toBe(false);
+  expect(statusLines(barred)[2]).toMatch(new RegExp(`^signs +not up to height ${driver.state.height + 1}:`));
   expect(statusLines({ ...report, validator: null })[0]).toContain('follows');
 });

@@ -40,6 +40,8 @@ export type Scenario = {
   readonly plots: boolean;
   /** Chance of a crash before each effect. */
   readonly crashes: number;
+  /** All crash when the network heals. */
+  readonly powerCut: boolean;
   readonly diskMillis: number;
   readonly executionMillis: number;
   readonly chaosMillis: number;
@@ -52,7 +54,8 @@ const EPOCHS = 24;
 
 export function scenarioOf(seed: number): Scenario {
   // Drawn apart: what other seeds mean does not change with it.
-  return randomOf(~seed >>> 0)(16) === 0 ? strandedOf(seed) : mixedOf(seed);
+  const apart = randomOf(~seed >>> 0);
+  return apart(16) === 0 ? strandedOf(seed) : { ...mixedOf(seed), powerCut: apart(8) === 0 };
 }
 
 /**
@@ -84,6 +87,7 @@ function strandedOf(seed: number): Scenario {
     stranded,
     plots: false,
     crashes: 0,
+    powerCut: false,
     diskMillis: 0,
     executionMillis: 5,
     chaosMillis: 30_000 + random(20_000),
@@ -147,6 +151,7 @@ function mixedOf(seed: number): Scenario {
     stranded: undefined,
     plots,
     crashes: isCalm || random(3) === 0 ? 0 : ([0.002, 0.01, 0.04][random(3)] as number),
+    powerCut: false,
     diskMillis: random(4) === 0 ? 30 : 0,
     executionMillis: [5, 100, 1_200][random(3)] as number,
     chaosMillis: 8_000 + random(14_000),

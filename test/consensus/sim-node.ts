@@ -4,7 +4,16 @@
  * starts again from the log.
  */
 import type { Committee } from '../../node/consensus/committee.ts';
-import type { Effect, Event, Finalized, Message, Proposal, Receiver, Unsigned } from '../../node/consensus/effects.ts';
+import type {
+  Company,
+  Effect,
+  Event,
+  Finalized,
+  Message,
+  Proposal,
+  Receiver,
+  Unsigned,
+} from '../../node/consensus/effects.ts';
 import { step } from '../../node/consensus/engine.ts';
 import { judgeFinalized, judgeProof, judgeProposal, judgeVote } from '../../node/consensus/intake.ts';
 import { lastCutOf } from '../../node/consensus/last-cut.ts';
@@ -33,6 +42,8 @@ export type Place = {
   readonly rules: Rules;
   /** Gives a message to every node object of that number. */
   readonly deliver: (message: Message, from: number, to: number) => void;
+  /** Whether two nodes are connected. */
+  readonly reaches: (from: number, to: number) => boolean;
 };
 
 export type Habits = {
@@ -125,9 +136,16 @@ export class SimNode {
 
   #planTick(): void {
     this.#later(tickMillis() - 50 + this.#place.world.random(100), () => {
-      this.#feed({ type: 'tick' });
+      this.#feed({ type: 'tick', company: this.#company() });
       this.#planTick();
     });
+  }
+
+  #company(): Company {
+    const { scenario, reaches } = this.#place;
+    const { seats } = seatOf(scenario, this.height);
+    const members = [...seats.keys()].filter((seat) => reaches(this.number, seats[seat] as number));
+    return { members, named: 0 };
   }
 
   #planBegin(): void {

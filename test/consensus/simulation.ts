@@ -31,7 +31,7 @@ export function simulate(seed: number, options: Options = {}): Outcome {
   const scenario = options.scenario ?? scenarioOf(seed);
   const world = new World(seed, scenario.weather);
   const checks = new Checks(world);
-  const objects: { receive: SimNode['receive'] }[][] = Array.from({ length: scenario.nodes }, () => []);
+  const objects: { receive: SimNode['receive']; isUp?: boolean }[][] = Array.from({ length: scenario.nodes }, () => []);
   const place: Place = {
     world,
     scenario,
@@ -40,6 +40,9 @@ export function simulate(seed: number, options: Options = {}): Outcome {
     deliver: (message, from, to) => {
       for (const object of objects[to] as { receive: SimNode['receive'] }[]) object.receive(message, from);
     },
+    reaches: (from, to) =>
+      (world.sides === undefined || world.sides[from] === world.sides[to]) &&
+      (objects[to] as { isUp?: boolean }[]).some(({ isUp }) => isUp !== false),
   };
   const honest: SimNode[] = [];
   for (let number = 0; number < scenario.nodes; number++) {
@@ -69,6 +72,7 @@ export function simulate(seed: number, options: Options = {}): Outcome {
   world.plot = undefined;
   world.weather = CALM;
   world.sides = undefined;
+  if (scenario.powerCut) for (const node of honest) node.crash();
   const target = Math.max(...honest.map(({ height }) => height)) + scenario.cutsAfter;
   const isDone = () => honest.every(({ height }) => height >= target);
   if (world.failure === undefined) world.run(scenario.chaosMillis + PATIENCE, isDone);

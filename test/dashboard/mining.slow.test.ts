@@ -117,8 +117,19 @@ test('a second tab is refused in words, and may mine when the first has stopped'
   await second.getByRole('button', { name: 'Start mining' }).click();
   await second.getByTestId('accepted').waitFor();
   expect(await second.getByText('Another tab').count()).toBe(0);
-  // Leaving the page stops the miner there, so the first tab may mine again.
+  // The miner goes on while another page of the site is open, and can be stopped from there.
   await second.getByRole('link', { name: 'Payments' }).click();
+  const bar = second.getByRole('complementary', { name: 'Miner of this tab' });
+  const before = Number(/(\d+) shares/.exec(await bar.innerText())?.[1]);
+  await expect.poll(async () => Number(/(\d+) shares/.exec(await bar.innerText())?.[1])).toBeGreaterThan(before);
+  await second.getByRole('link', { name: 'Open', exact: true }).click();
+  await second.getByRole('button', { name: 'Stop mining' }).waitFor();
+  expect(await accepted(second)).toBeGreaterThan(before);
+  await second.getByRole('link', { name: 'Payments' }).click();
+  await bar.getByRole('button', { name: 'Stop mining' }).click();
+  await bar.waitFor({ state: 'detached' });
+  await second.getByRole('link', { name: 'Mine here' }).click();
+  await second.getByText(/^Mined for .* shares accepted/).waitFor();
   await first.getByRole('button', { name: 'Start mining' }).click();
   await first.getByRole('button', { name: 'Stop mining' }).waitFor();
   await stop(first);

@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { BlocksDocument, MinerDocument } from '../../pool/api/documents.ts';
-import { readJson, type StackFixture, startStack } from '../stack/stack-fixture.ts';
+import { MINED_BLOCK, readJson, type StackFixture, startStack } from '../stack/stack-fixture.ts';
 import { open, seriousFaults, withBrowser } from './browser.ts';
 
 withBrowser();
@@ -20,7 +20,7 @@ let address: string;
 let paidBlock: string;
 
 beforeAll(async () => {
-  stack = await startStack({ poolWords: ['--start-work', '8000'] });
+  stack = await startStack({ blockWork: MINED_BLOCK, poolWords: ['--start-work', '8000'] });
   address = await stack.startMiner();
   const paid = async () => {
     const { blocks } = await readJson<BlocksDocument>(`${stack.webUrl}/api/v1/blocks?state=paid&limit=1`);

@@ -44,6 +44,17 @@ test('an honest share is proven, and the page says what it rests on', async () =
   expect(outcome.text).toMatch(/^Proven: .* wrote these books to the ledger.* pay dsvc1/s);
 });
 
+test('a pool that answers without the records that a proof rests on: that is said, and is no proof', async () => {
+  const proof = honest.proof(SLICE, VICTIM);
+  for (const evidence of [
+    { ...honest.evidence(SLICE), records: [] },
+    { ...honest.evidence(SLICE), otherRecords: [] },
+  ]) {
+    const outcome = await outcomeOf({ proof, evidence });
+    expect(outcome).toMatchObject({ tone: 'bad', text: expect.stringMatching(/^Not shown: .* records of/) });
+  }
+});
+
 for (const [name, lie] of Object.entries({ ...LIES, ...LEDGER_LIES }))
   test(`never proven: ${name}`, async () => {
     // Whom the page's reader mines for is not known to it: it shows the address.

@@ -8,7 +8,7 @@ import { auditPublic } from '../../pool/audit/public.ts';
 import { reportText } from '../../pool/audit/report.ts';
 import { ClosedWork } from '../../pool/books/closed-work.ts';
 import { makeCredits } from '../../pool/books/credits.ts';
-import { UNKNOWN_FINDER } from '../../pool/books/intake.ts';
+import { ensureAccounts, UNKNOWN_FINDER } from '../../pool/books/intake.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { ledgerOf, ownerOfService, POOL, pay } from '../pool/audit-bed.ts';
 import { blockRecord, shareRecord } from '../pool/book-records.ts';
@@ -44,10 +44,47 @@ test('a solo block whose finder comes to light after its list was made', async (
   expect(report.owed).toHaveLength(1);
   const address = formatAddress(account('miner 0'), 'development');
   expect(reportText(report)).toMatch(new RegExp(`To be passed on by the operator: block .*5000001 atoms.*${address}`));
+  expect(reportText(report)).not.toContain('every atom is where it belongs');
   expect((await auditPublic({ pool: publishedPool(sql), node: ledger as never })).findings).toEqual([]);
+
+  // A finder who is on record stays so, and when that came on record too.
+  await expect(sql`update ownerships set after_list = 0`).rejects.toThrow('cannot be changed');
+  await expect(sql`delete from ownerships`).rejects.toThrow('cannot be changed');
 
   // What somebody else was given is no such case, nor is what is not in a list.
   await sql`alter table blocks disable trigger user`;
   await sql`update blocks set worker_id = (select min(id) from workers)`;
   expect((await own()).findings.map(({ what }) => what)).toContainEqual(expect.stringMatching(/: finder$/));
+});
+
+test('a solo block that somebody puts down to the pool although its finder is on record', async () => {
+  const books = await openBooks();
+  onTestFinished(() => books.close());
+  const { sql } = books;
+  await books.height(0);
+  const finder = { service: 'solo', account: account('miner 0'), worker: 'w' } as const;
+  const owner = { kind: 'ownership', ...finder, owner: ownerOfService(SOLO) } as const;
+  await books.take([owner, shareRecord('solo', 0, 100n), blockRecord('solo', 'late', 1, 0)]);
+  await books.fenced((tx) => ensureAccounts(tx, [Buffer.from(account('pool')).toString('hex')], 'development'));
+  await sql`insert into workers (account_id, service, name) select id, ${SOLO}, ${UNKNOWN_FINDER} from accounts where address = ${POOL}`;
+  const edit = () =>
+    sql`update blocks b set account_id = w.account_id, worker_id = w.id from workers w where w.name = ${UNKNOWN_FINDER}`;
+  await expect(edit()).rejects.toThrow('the finder of a block is on record');
+  // The owner of the database can take the trigger away.
+  await sql`alter table blocks disable trigger user`;
+  expect((await edit()).count).toBe(1);
+  await books.height(HEIGHT);
+  await pay(books, 'late', 5_000_001n, 1);
+  await books.fenced((tx) => makeCredits(tx, new ClosedWork(), { sliceCuts: SLICE_CUTS }, HEIGHT));
+  await sql`insert into settings values ('chain_height', ${String(HEIGHT)}), ('pool_address', ${POOL})`;
+  const ledger = { node: await ledgerOf(sql, HEIGHT), poolAddress: POOL };
+  const report = await audit(sql, { network: 'development', ledger });
+  expect(report.owed).toEqual([]);
+  expect(report.findings).toMatchObject([
+    {
+      what: expect.stringMatching(/: finder$/),
+      books: 'not on record',
+      computed: expect.stringContaining('before the list'),
+    },
+  ]);
 });

@@ -28,6 +28,7 @@ test('only what must agree with the outside reads the system’s clock', () => {
     'runtime/clock.ts',
     'runtime/log.ts',
     'runtime/watched-clock.ts',
+    'stack/main.ts',
     // Times that people see, and requests to sign that run out.
     'wallet/command/session.ts',
     'wallet/open.ts',

@@ -1,10 +1,11 @@
 /** The pure parts of kernels/gpu: template, layout, steering. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { noncesPerHit } from '../../kernels/backend.ts';
 import { assemble } from '../../kernels/gpu/assemble.ts';
 import { chooseLayout, evenLayout, layoutParameters, layoutsFor, PAGE_BYTES } from '../../kernels/gpu/layout.ts';
 import { loadSources } from '../../kernels/gpu/sources.ts';
-import { grid, nonceBound, SEARCH_BAND, steer } from '../../kernels/gpu/steer.ts';
+import { grid, nonceBound, SEARCH_BAND, shortForBlocks, steer } from '../../kernels/gpu/steer.ts';
 import { count, seed } from '../level.ts';
 
 const GIB = 2 ** 30;
@@ -116,6 +117,17 @@ test('an easy target shortens the dispatch so that its hits fit', () => {
   expect(nonceBound(new Uint8Array(32).fill(255), 256)).toBe(64);
   expect(nonceBound(new Uint8Array([0, 0, 1, ...new Uint8Array(29)]), 256)).toBeGreaterThan(4_000_000);
   expect(nonceBound(new Uint8Array(32), 256)).toBeGreaterThan(2 ** 31);
+});
+
+test('where blocks are easy a dispatch is no longer than one of them, and never too short to be worth it', () => {
+  const full = { work: 64_000_000, millis: 45 };
+  expect(shortForBlocks(full, 1e12, 256)).toBe(full.work);
+  expect(shortForBlocks(full, 10_000_100, 256)).toBe(9_999_872);
+  expect(shortForBlocks(full, 4_096, 256)).toBe(4_266_496);
+  // A device that has not been timed yet, and one that needs long for a single workgroup.
+  expect(shortForBlocks({ work: 256, millis: 0 }, 1, 256)).toBe(256);
+  expect(shortForBlocks({ work: 256, millis: 40 }, 1, 256)).toBe(256);
+  expect(noncesPerHit(new Uint8Array([0, 1, ...new Uint8Array(30)]))).toBeCloseTo(65_536);
 });
 
 test('the grid has room for every workgroup and hardly more', () => {

@@ -7,6 +7,7 @@ import { type Gpu, openGpu } from '../../kernels/gpu/device.ts';
 import { evenLayout } from '../../kernels/gpu/layout.ts';
 import type { Trial, Tuning } from '../../kernels/gpu/tune.ts';
 import { compareBytes } from '../../protocol/bytes.ts';
+import { TARGET_OFFSET } from '../../protocol/header-layout.ts';
 import { buildCache, datasetSeed, powParameters } from '../../protocol/pow.ts';
 import { count } from '../level.ts';
 import { EPOCH, openTestGpu, smallShape } from './gpu-adapter.ts';
@@ -27,6 +28,8 @@ const PREFIX = [0xab, 0xcd];
 function job(id: number, target: Uint8Array<ArrayBuffer>, from = 0n, to = 1n << 48n): SearchJob {
   const header = new Uint8Array(312).fill(id);
   header.set(PREFIX, 310);
+  // Blocks are hard: dispatches have their full length.
+  header.fill(0, TARGET_OFFSET, TARGET_OFFSET + 32);
   return { id, epoch: EPOCH, header, target, prefixBytes: PREFIX.length, nonces: { from, to } };
 }
 

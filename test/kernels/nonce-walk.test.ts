@@ -41,3 +41,10 @@ test('a run whose hits did not fit is searched again in halves, and the job is o
   }
   expect(walk.isOver).toBe(true);
 });
+
+test('how many nonces a block takes is read from the header', () => {
+  const easy = job(0n, 1n);
+  easy.header[274] = 1;
+  expect(new NonceWalk(easy, 64).noncesPerBlock).toBeCloseTo(2 ** 24, -1);
+  expect(new NonceWalk(job(0n, 1n), 64).noncesPerBlock).toBeGreaterThan(2 ** 63);
+});

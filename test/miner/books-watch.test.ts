@@ -2,8 +2,10 @@
  * The miner's watch over a pool's books, against pools that are played: an honest one is never accused, however late, crashing and unlucky it is; each
  * kind of lie is said once, with evidence where the pool's signature shows it.
  */
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { BooksWatch } from '../../miner/books/books-watch.ts';
 import { LATE_SLICES } from '../../miner/books/told-ledger.ts';
+import { PageBooks } from '../../miner/browser/page-books.ts';
 import { count, seed } from '../level.ts';
 import { randomOf } from '../random.ts';
 import { ALL, mine, Played, PlayedPool, SLICE_MILLIS } from './played-pool.ts';
@@ -92,4 +94,43 @@ test('a pool that gives jobs of one service and books their work under the other
   const honest = new Played(new PlayedPool());
   await mine(honest, 6);
   expect(honest.kinds()).toEqual([]);
+});
+
+test('a pool that offers no receipts is told of once, and not accused', () => {
+  const played = new Played(new PlayedPool());
+  const warned: string[] = [];
+  const watch = new BooksWatch(
+    { address: 'miner', worker: 'rig', api: 'http://pool.example', expectedKey: undefined },
+    {
+      read: async () => ({}),
+      alarm: (alarm) => void played.alarms.push(alarm),
+      note: () => undefined,
+      warn: (message) => void warned.push(message),
+      nowMillis: () => 0,
+      wallMillis: () => 0,
+    },
+  );
+  for (let connection = 0; connection < 3; connection++) watch.offered(null);
+  expect(warned).toEqual([expect.stringContaining('the pool offers no receipts')]);
+  expect(played.alarms).toEqual([]);
+});
+
+test('the page’s miner shows what could not be checked and that there are no receipts, apart from what it found', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'setTimeout', 'performance', 'Date'] });
+  vi.stubGlobal('fetch', async () => new Response('{}', { status: 503 }));
+  onTestFinished(() => {
+    vi.useRealTimers();
+    vi.unstubAllGlobals();
+  });
+  const options = { api: 'http://pool.example', pool: 'ws://pool.example', address: 'miner', worker: 'rig' };
+  const page = new PageBooks({ ...options, storage: undefined, node: null }, () => undefined);
+  onTestFinished(() => page.stop());
+  page.onOffer(0, null);
+  expect(page.figures).toMatchObject({ alarms: [], warnings: [expect.stringContaining('offers no receipts')] });
+  page.onOffer(0, { key: new Uint8Array(1952).fill(1), api: '' });
+  await vi.advanceTimersByTimeAsync(2 * 3_600_000);
+  const { warnings } = page.figures;
+  expect(warnings.some((text) => /CANNOT BE CHECKED .receipts, since .*: status 503/.test(text))).toBe(true);
+  // The pool offers them now.
+  expect(warnings.some((text) => text.includes('offers no receipts'))).toBe(false);
 });

@@ -13,6 +13,7 @@ import { accountOf, addressOf } from '../bridge/stratum-client.ts';
 const KEY = new Uint8Array(1952).fill(1);
 const SIGNATURE = new Uint8Array(3309);
 export const SLICE_MILLIS = 600_000;
+const START_MILLIS = 1_790_000_000_000;
 
 type Entry = { readonly work: bigint; readonly atMillis: number; slice: number | undefined };
 type Lies = {
@@ -119,6 +120,7 @@ const sum = (entries: readonly Entry[]): bigint => entries.reduce((all, { work }
 
 export class Played {
   readonly alarms: BooksAlarm[] = [];
+  readonly warnings: string[] = [];
   now = 0;
   readonly pool: PlayedPool;
   watch: BooksWatch;
@@ -139,7 +141,8 @@ export class Played {
         read: this.pool.read,
         alarm: (alarm) => void this.alarms.push(alarm),
         note: () => {},
-        wallMillis: Date.now,
+        warn: (message, fields) => void this.warnings.push(`${message} ${fields.part ?? ''}: ${fields.why ?? ''}`),
+        wallMillis: () => START_MILLIS + this.now,
         nowMillis: () => this.now,
         verify: () => true,
         node: this.#node,

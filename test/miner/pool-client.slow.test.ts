@@ -1,4 +1,5 @@
 /** The client against real servers: both wire forms over four transports, failover and return, resume, and every fault. */
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { PoolClient, type PoolClientDependencies, systemClock } from '../../miner/client/pool-client.ts';
 import { parsePoolUrl } from '../../miner/client/pool-url.ts';
@@ -131,12 +132,57 @@ test('a certificate that is neither signed nor pinned is refused, with its finge
   const url = `stratum+tls://localhost:${pool.port}`;
   const unknown = mine([url]);
   await until(() => lostBy(unknown).includes('pool_certificate'));
+  expect(unknown.notes.some(({ reason }) => String(reason).includes(`--tls-pin ${TEST_FINGERPRINT}`))).toBe(true);
+  // The same server under a name that its certificate does not have.
+  for (const [scheme, port] of [
+    ['stratum+tls', pool.port],
+    ['wss', pool.secureWebSocketPort],
+  ] as const) {
+    const forward = createServer((from) => {
+      const to = connect(port, '127.0.0.1');
+      for (const socket of [from, to]) socket.on('error', () => undefined);
+      from.pipe(to).pipe(from);
+    });
+    await new Promise<void>((resolve) => forward.listen(0, '127.0.0.2', resolve));
+    onTestFinished(() => void forward.close());
+    const url = `${scheme}://127.0.0.2:${(forward.address() as AddressInfo).port}`;
+    const elsewhere = mine([url], { authorities: TEST_CERTIFICATE.cert });
+    await until(() => elsewhere.notes.some(({ reason }) => /certificate of another host/.test(String(reason))));
+    expect(elsewhere.jobs).toEqual([]);
+  }
   const wrongPin = mine([url], { pins: ['00'.repeat(32)] });
   await until(() => wrongPin.notes.some(({ reason }) => String(reason).includes(TEST_FINGERPRINT)));
   expect(unknown.jobs).toEqual([]);
   expect(wrongPin.jobs).toEqual([]);
   const signed = mine([url], { authorities: TEST_CERTIFICATE.cert });
   await until(() => signed.jobs.length > 0);
+});
+
+test('a web port, a port that wants TLS and one that has none are told in words', async () => {
+  const serve = async (answer: Uint8Array | string): Promise<number> => {
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.once('data', () => socket.end(answer));
+    });
+    onTestFinished(() => void server.close());
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return (server.address() as AddressInfo).port;
+  };
+  const web = await serve('HTTP/1.1 400 Bad Request\r\n\r\n');
+  const secure = await serve(Uint8Array.of(0x15, 3, 3, 0, 2, 2, 40));
+  const cases: [string, RegExp][] = [
+    [`stratum+tcp://127.0.0.1:${web}`, /a web server answers at this port/],
+    [`stratum2+tcp://127.0.0.1:${web}`, /a web server answers at this port/],
+    [`stratum+tcp://127.0.0.1:${secure}`, /the port wants TLS/],
+    [`stratum+tls://127.0.0.1:${web}`, /the port does not speak TLS/],
+    [`wss://127.0.0.1:${web}`, /the port does not speak TLS/],
+  ];
+  for (const [url, words] of cases) {
+    const watched = mine([url]);
+    await until(() => watched.notes.some(({ reason }) => words.test(String(reason))), { why: () => url });
+    const told = watched.notes.map(({ reason }) => String(reason)).find((reason) => words.test(reason)) ?? '';
+    for (const [scheme] of told.matchAll(/[a-z0-9+]+:\/\/(?= |$)/g)) parsePoolUrl(`${scheme}pool.example:28720`);
+  }
 });
 
 test('fails over when the first pool breaks, and returns to it', async () => {

@@ -363,7 +363,9 @@ test('wallet files that are cut short, made longer, or have a flipped bit are re
     expect(isSame ? ['nothing refused'] : ['file_damaged', 'file_password', 'file_cost', 'bad_utf8'], text).toContain(
       code,
     );
-    if (i % 10 === 0) expect(['file_damaged', 'file_password']).toContain(open(file.slice(0, at)));
+    // Without the line break at its end it is the same file.
+    const shorter = file.slice(0, at % file.trimEnd().length);
+    if (i % 10 === 0) expect(['file_damaged', 'file_password']).toContain(open(shorter));
   }
   expect(open(file + ' '.repeat(70_000))).toBe('too_long');
   expect(open(file.replace(/"box": "/, `"box": "${'00'.repeat(20_000)}`))).toBe('file_damaged');

@@ -1,6 +1,7 @@
 /** Work and stake halves on a running chain: who is paid what, when, and that nothing is lost (ledger rules 36 to 40). */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { developmentKey } from '../../node/development.ts';
+import { burnAddressPayload } from '../../protocol/address.ts';
 import { firstInterval, splitHalves, subsidyOfCut } from '../../protocol/emission.ts';
 import { Bed, createdFor } from './bed.ts';
 
@@ -31,7 +32,8 @@ test('a block is paid when its window closes, 96 cuts after its anchor', async (
 });
 
 test('blocks of one anchor share equally, odd atoms go to the lowest identifiers, an anchor without work carries over', async () => {
-  const ids = [await bed.mine(alice), await bed.mine(bob), await bed.mine(alice)].map((id) => Buffer.from(id));
+  const burn = burnAddressPayload();
+  const ids = [await bed.mine(alice), await bed.mine(bob), await bed.mine(burn)].map((id) => Buffer.from(id));
   await bed.seal();
   // Anchor 1 gets no block, anchor 2 one.
   await bed.seal();
@@ -44,6 +46,9 @@ test('blocks of one anchor share equally, odd atoms go to the lowest identifiers
     [b, workHalf / 3n + 1n],
     [c, workHalf / 3n],
   ]);
+  // A reward is made for the burn address too: it is not burned, and nobody can spend it.
+  expect(createdFor(first, burn)).toHaveLength(1);
+  expect(first.figures.burned).toBe(0n);
   expect((await bed.seal()).rewards).toEqual([]);
   expect((await bed.seal()).rewards).toMatchObject([{ blockId: later, amount: 2n * workHalf }]);
 });

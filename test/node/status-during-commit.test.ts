@@ -1,4 +1,4 @@
-/** While a cut is being written its transactions are not final yet for whoever asks: the cut that they would name is not told of before the next moment. */
+/** While a cut is being written its transactions and blocks are not final yet for whoever asks: the cut that they would name is not told of before the next moment. */
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { developmentKey } from '../../node/development.ts';
@@ -34,4 +34,34 @@ test('a status names no cut above the head', async () => {
     expect(chain.transactionStatus(id)).toMatchObject({ lifecycle: 'finalized' });
   }
   expect([...seen]).toEqual(['receiving']);
+});
+
+test('a block was neither registered nor paid by a cut above the head', async () => {
+  bed = await Bed.open();
+  const { chain } = bed.node;
+  const id = await bed.mine(developmentKey('miner').address);
+  const seen = new Set<string>();
+  const sealWatched = async (): Promise<void> => {
+    let isSealed = false;
+    const sealed = bed.seal().then(() => {
+      isSealed = true;
+    });
+    while (!isSealed) {
+      for (const until = performance.now() + 5; performance.now() < until; ) {
+        const block = chain.block(id);
+        const { height } = chain.head();
+        const { state } = block?.reward ?? { state: 'unknown' };
+        expect(state).toBe(height === 0 ? 'waiting' : height < 96 ? 'pending' : 'paid');
+        expect(block?.registeredHeight).toBe(height === 0 ? undefined : 1);
+        seen.add(state);
+      }
+      await turn();
+    }
+    await sealed;
+  };
+  await sealWatched();
+  await bed.seal(94);
+  await sealWatched();
+  expect(chain.block(id)?.reward).toMatchObject({ state: 'paid', height: 96 });
+  expect([...seen]).toEqual(['waiting', 'pending']);
 });

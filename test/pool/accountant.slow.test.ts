@@ -72,7 +72,14 @@ test('a transaction that failed gave nobody an account: the next one makes it an
   const entries = [share(1), share(2)];
   await expect(accountant.takeIn(entries)).rejects.toThrow('full');
   await sql`drop trigger fail on effort`;
-  expect(await accountant.takeIn(entries)).toEqual({ taken: 2, repeated: 0, shares: 2, lost: 0, doubled: 0 });
+  expect(await accountant.takeIn(entries)).toEqual({
+    taken: 2,
+    repeated: 0,
+    shares: 2,
+    lost: 0,
+    doubled: 0,
+    unread: 0,
+  });
   const [row] = await sql`select count(*)::int as n from open_work join accounts on id = account_id`;
   expect(row?.n).toBe(2);
 });

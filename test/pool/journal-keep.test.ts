@@ -90,3 +90,16 @@ test('a mark from a clock that was ahead is set right and does not keep a segmen
   expect((await names()).length).toBe(1);
   await journal.close();
 });
+
+test('a position beyond the journal is told as an error: what is added next would count nothing', async () => {
+  const said: string[] = [];
+  const log = { ...quietLog, error: (message: string) => void said.push(message) };
+  const bootId = '01'.repeat(8);
+  const outbox = await Outbox.open({ directory: temporaryDirectory(), bootId }, { log });
+  outbox.standAt(bootId, -1);
+  outbox.push([{ bootId, sequence: 0, record: utf8('one') }]);
+  outbox.standAt(bootId, 0);
+  expect(said).toEqual([]);
+  outbox.standAt(bootId, 1_000);
+  expect(said).toEqual([expect.stringContaining('entries that this journal never had')]);
+});

@@ -49,8 +49,10 @@ async function makeCluster(path: string): Promise<void> {
     await mkdir(READY, { recursive: true });
     const near = `${path}.${process.pid}`;
     await copy(directory, near);
-    // Whoever is first: another process may have made the same one meanwhile.
+    // Another process may have made the same one meanwhile: the first stays.
     await rename(near, path).catch(() => rm(near, { recursive: true, force: true }));
+    const old = readdirSync(READY).filter((name) => /^postgres-[0-9a-f]+$/.test(name) && join(READY, name) !== path);
+    for (const name of old) await rm(join(READY, name), { recursive: true, force: true });
   } finally {
     await rm(directory, { recursive: true, force: true });
   }

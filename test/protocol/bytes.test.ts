@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { ByteReader, ByteWriter, fromHex, toHex } from '../../protocol/bytes.ts';
 
@@ -32,4 +34,18 @@ test('a writer grows at any size of field', () => {
     }
     reader.end();
   }
+});
+
+test('hex text that is kept takes the memory of its characters: strangers choose how much of it a wallet reads', () => {
+  setFlagsFromString('--expose-gc');
+  const gc = runInNewContext('gc') as () => void;
+  const key = Uint8Array.from({ length: 1184 }, (_, i) => i);
+  const kept: string[] = [];
+  gc();
+  const before = process.memoryUsage().heapUsed;
+  for (let i = 0; i < 2_000; i++) kept.push(toHex(key));
+  gc();
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(3 * 2_000 * 2 * key.length);
+  expect(kept[7]).toBe(Buffer.from(key).toString('hex'));
+  expect(toHex(new Uint8Array(0))).toBe('');
 });

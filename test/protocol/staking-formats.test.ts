@@ -19,6 +19,7 @@ import { fuzzDecoder } from './fuzz.ts';
 type Vectors = {
   chain_id: string;
   identifiers: Record<string, string>;
+  genesis_registration: Record<string, string> & { network_id: number; commission: number };
   votes: { bytes: string; message: string }[];
   endpoints: { bytes: string; routes: { port: number }[] }[];
   operations: { type: number; name: keyof typeof OPERATION_TYPES; data: string }[];
@@ -56,6 +57,19 @@ test('votes, endpoints and identifiers follow from their bytes', () => {
   expect(labelled('SVC_VALIDATOR_V1', ids.consensus_key)).toBe(ids.validator_id);
   expect(labelled('SVC_POSITION_V1', ids.validator_id)).toBe(ids.self_bond);
   expect(labelled('SVC_POSITION_V1', ids.transaction_id)).toBe(ids.delegation);
+});
+
+test('the message of a genesis registration covers its network and every term', () => {
+  const of = vectors.genesis_registration;
+  const whole = (value: number | bigint, bytes: number): string => {
+    const buffer = Buffer.alloc(8);
+    buffer.writeBigUInt64LE(BigInt(value));
+    return buffer.subarray(0, bytes).toString('hex');
+  };
+  const { public_key: key, principal, owner, reward_address: rewards, endpoint } = of as Record<string, string>;
+  const head = `${whole(of.network_id, 4)}${key}${whole(BigInt(principal as string), 8)}${owner}${rewards}`;
+  const bytes = `${head}${whole(of.commission, 2)}${whole((endpoint as string).length / 2, 2)}${endpoint}`;
+  expect(labelled('SVC_GENESIS_REGISTRATION_V1', bytes)).toBe(of.message);
 });
 
 const sample = <N extends StakingOperation['name']>(name: N): Extract<StakingOperation, { name: N }> =>

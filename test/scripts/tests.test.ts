@@ -56,7 +56,7 @@ test('a test that did not run is a failure, unless one was asked for by name', (
   expect(outcome({ vitest: counts(5, 0, 3) }, '-t', 'x')).toMatchObject({ status: 0, last: '5 passed, 0 failed' });
 });
 
-test('the slowest files are named before the closing line, with their seconds', () => {
+test('the slowest files, and those that used the processor most, are named before the closing line', () => {
   const results = [
     { name: 'test/a.test.ts', startTime: 0, endTime: 1_500 },
     { name: 'test/b.slow.test.ts', startTime: 1_000, endTime: 31_000 },
@@ -68,9 +68,16 @@ test('the slowest files are named before the closing line, with their seconds', 
     numTodoTests: 0,
     testResults: results,
   });
-  const { stdout, last } = outcome({ vitest: `echo '${report}' | sed "s#test/#$PWD/test/#g" > .ready/tests.json` });
+  const times = '{"file":"test/a.test.ts","seconds":2.25}\\n{"file":"test/b.slow.test.ts","seconds":1}';
+  const { stdout, last } = outcome({
+    vitest: `echo '${report}' | sed "s#test/#$PWD/test/#g" > .ready/tests.json
+      printf '${times}\\n' | sed "s#test/#$PWD/test/#g" > "$SVC_PROCESSOR_TIMES"`,
+  });
   expect(stdout).toMatch(
     /2 files took 32 s of the workers; the slowest:\n +30\.0 s {2}test\/b\.slow\.test\.ts\n +1\.5 s {2}test\/a\.test\.ts\n/,
+  );
+  expect(stdout).toMatch(
+    /They took 3 s of processor time; the most:\n +2\.3 s {2}test\/a\.test\.ts\n +1\.0 s {2}test\/b\.slow\.test\.ts\n/,
   );
   expect(last).toBe('4 passed, 0 failed');
 });

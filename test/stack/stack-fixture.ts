@@ -35,12 +35,20 @@ export async function stackPorts(): Promise<Ports> {
   return Object.fromEntries(names.map((name, i) => [name, ports[i]])) as Ports;
 }
 
+/** About a block a second of a miner with a twentieth of one core. */
+export const MINED_BLOCK = 20_000;
+
 export type StackOptions = {
   readonly pace?: Partial<Pace>;
   /** Options of svc-pool beside those of `npm start`. */
   readonly poolWords?: readonly string[];
-  /** Options of svc-miner: without them it leaves most of the processor to the others. */
+  /** Options of svc-miner: without them it leaves nearly all of the processor to the others. */
   readonly minerWords?: readonly string[];
+  /**
+   * Hashes of a block at the start and at least. A chain follows its miners to four blocks a cut: fifty a second at this pace, and each of
+   * them costs every program something. Without it a block takes few hashes, for rigs that make few.
+   */
+  readonly blockWork?: number;
   /** Ports at which the other parts meet the node, where something stands in between. */
   readonly nodeSeenAt?: () => Promise<Pick<Ports, 'api' | 'mining'>>;
   /** So many separate validators instead of one node that signs for all. */
@@ -57,6 +65,7 @@ export class StackFixture {
   readonly #minerWords: readonly string[];
   readonly #nodeSeenAt: StackOptions['nodeSeenAt'];
   readonly #validators: number;
+  readonly #chainWords: readonly string[];
   #seen: Ports;
   #minerAddress: string | undefined;
   readonly #running = new Map<string, RunningPart>();
@@ -66,9 +75,11 @@ export class StackFixture {
     this.ports = ports;
     this.#pace = { ...PACE, ...options.pace };
     this.#poolWords = options.poolWords ?? [];
-    this.#minerWords = options.minerWords ?? ['--throttle', '30'];
+    this.#minerWords = options.minerWords ?? ['--throttle', '5'];
     this.#nodeSeenAt = options.nodeSeenAt;
     this.#validators = options.validators ?? 1;
+    const work = options.blockWork;
+    this.#chainWords = work === undefined ? [] : ['--initial-work', String(work), '--minimum-work', String(work)];
     this.#seen = ports;
   }
 
@@ -97,9 +108,10 @@ export class StackFixture {
   }
 
   async #nodes(): Promise<Part[]> {
-    if (this.#validators === 1) return [nodePart(this.data, this.ports, this.#pace)];
+    if (this.#validators === 1) return [nodePart(this.data, this.ports, this.#pace, this.#chainWords)];
     const { network } = this.files;
-    await runToEnd('svcd', ['development-network', '--out', network, '--validators', String(this.#validators)]);
+    const words = ['--out', network, '--validators', String(this.#validators), ...this.#chainWords];
+    await runToEnd('svcd', ['development-network', ...words]);
     const free = await freePorts(3 * this.#validators);
     const validators = Array.from({ length: this.#validators }, (_, member) => ({
       overlay: free[member] as number,

@@ -9,12 +9,12 @@ import type { MinerDocument } from '../../pool/api/documents.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { readFigures } from '../../stack/figures.ts';
 import { url } from '../../stack/parts.ts';
-import { readJson, type StackFixture, startStack } from './stack-fixture.ts';
+import { MINED_BLOCK, readJson, type StackFixture, startStack } from './stack-fixture.ts';
 
 const VALIDATORS = 4;
 let stack: StackFixture;
 beforeAll(async () => {
-  stack = await startStack({ validators: VALIDATORS, pace: { cutMillis: 120 } });
+  stack = await startStack({ validators: VALIDATORS, pace: { cutMillis: 120 }, blockWork: MINED_BLOCK });
 });
 afterAll(() => stack?.stop());
 

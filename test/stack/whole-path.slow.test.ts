@@ -27,13 +27,13 @@ import { walletPart } from '../../stack/parts.ts';
 import { RunningPart } from '../../stack/process.ts';
 import { MINER_ADDRESS } from '../miner/pool-fixture.ts';
 import { until } from '../until.ts';
-import { readJson, type StackFixture, stackPorts, startStack } from './stack-fixture.ts';
+import { MINED_BLOCK, readJson, type StackFixture, stackPorts, startStack } from './stack-fixture.ts';
 
 let stack: StackFixture;
 let address: string;
 
 beforeAll(async () => {
-  stack = await startStack({ poolWords: ['--start-work', '8000'] });
+  stack = await startStack({ blockWork: MINED_BLOCK, poolWords: ['--start-work', '8000'] });
   address = await stack.startMiner();
 });
 afterAll(() => stack?.stop());

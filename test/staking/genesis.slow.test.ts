@@ -11,11 +11,12 @@ import { developmentFiles } from '../../node/development-network.ts';
 import { makeGenesis } from '../../node/make-genesis.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
 import { loadValidatorKey } from '../../node/validator-key.ts';
-import { formatAddress } from '../../protocol/address.ts';
+import { burnAddressPayload, formatAddress } from '../../protocol/address.ts';
 import { equalBytes, toHex } from '../../protocol/bytes.ts';
-import { chainId, encodeGenesis } from '../../protocol/genesis.ts';
+import { chainId, encodeGenesis, type GenesisValidator, registrationMessage } from '../../protocol/genesis.ts';
 import { readGenesis, showGenesis, showRegistration } from '../../protocol/genesis-file.ts';
-import { GENESIS_CHAIN_ID, possessionMessage, validatorId } from '../../protocol/staking/names.ts';
+import type { NetworkName } from '../../protocol/network.ts';
+import { possessionMessage, validatorId } from '../../protocol/staking/names.ts';
 import { anEndpoint } from './signed.ts';
 
 const COIN = 100_000_000n;
@@ -30,17 +31,20 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-const registration = (chain = GENESIS_CHAIN_ID): string =>
-  showRegistration({
-    network: 'testnet',
-    publicKey: consensus.publicKey,
-    principal: 100_000n * COIN,
-    owner: owner.address,
-    rewardAddress: owner.address,
-    commission: 500,
-    endpoint: anEndpoint(7),
-    possession: signMessage(consensus.privateKey, possessionMessage(chain, owner.address, consensus.publicKey)),
-  });
+const validator: GenesisValidator = {
+  publicKey: consensus.publicKey,
+  principal: 100_000n * COIN,
+  owner: owner.address,
+  rewardAddress: owner.address,
+  commission: 500,
+  endpoint: anEndpoint(7),
+};
+const signed = (message: Uint8Array) => signMessage(consensus.privateKey, message);
+
+function registration(network: NetworkName = 'testnet', changes: Partial<GenesisValidator> = {}): string {
+  const named = { network, ...validator, ...changes };
+  return showRegistration({ ...named, signature: signed(registrationMessage(named)) });
+}
 
 const settings = {
   network: 'testnet' as const,
@@ -66,15 +70,42 @@ test('a genesis reads back from its file, and a changed one is refused', () => {
 });
 
 test('registrations are checked: proof, network, and what all of it adds up to', () => {
-  expect(() => makeGenesis({ ...settings, registrations: [registration(new Uint8Array(48).fill(1))] })).toThrow(
-    /does not verify/,
-  );
+  const otherwise = possessionMessage(new Uint8Array(48), owner.address, consensus.publicKey);
+  const unsigned = showRegistration({ network: 'testnet', ...validator, signature: signed(otherwise) });
+  expect(() => makeGenesis({ ...settings, registrations: [unsigned] })).toThrow(/does not verify/);
   expect(() => makeGenesis({ ...settings, registrations: [registration(), registration()] })).toThrow(/more are given/);
   expect(() => makeGenesis({ ...settings, fund: [] })).toThrow(/18900000.00000000 coins are not given to anybody/);
   expect(() => makeGenesis({ ...settings, network: 'mainnet' })).toThrow();
   expect(() => makeGenesis({ ...settings, intervalCuts: 24 })).toThrow(/34560/);
   const twice = { ...settings, fund: [{ address: bank, amount: 18_800_000n * COIN }] };
   expect(() => makeGenesis({ ...twice, registrations: [registration(), registration()] })).toThrow(/one consensus key/);
+});
+
+test('a registration that was changed on its way is refused, whatever was changed', () => {
+  const bank2 = formatAddress(developmentKey('bank').address, 'testnet');
+  const changes: Record<string, unknown> = {
+    amount: '100001.00000000',
+    owner_address: bank2,
+    reward_address: bank2,
+    commission_bps: 1_000,
+    endpoint: toHex(anEndpoint(8)),
+    consensus_key: toHex(developmentKey('bank').publicKey),
+  };
+  const document = JSON.parse(registration()) as Record<string, unknown>;
+  expect(Object.keys(document).sort()).toEqual([...Object.keys(changes), 'network', 'signature'].sort());
+  for (const [field, value] of Object.entries(changes)) {
+    const changed = JSON.stringify({ ...document, [field]: value });
+    expect(() => makeGenesis({ ...settings, registrations: [changed] }), field).toThrow(/does not verify/);
+  }
+  // Signed for one network, written for another: addresses are written anew.
+  const named = { network: 'development' as const, ...validator };
+  const moved = showRegistration({ ...named, network: 'testnet', signature: signed(registrationMessage(named)) });
+  expect(() => makeGenesis({ ...settings, registrations: [moved] })).toThrow(/does not verify/);
+});
+
+test('a registration whose rewards would be burned is refused', () => {
+  const burning = registration('testnet', { rewardAddress: burnAddressPayload() });
+  expect(() => makeGenesis({ ...settings, registrations: [burning] })).toThrow(/burn address/);
 });
 
 test('the commands: one makes the document and prints the chain id, the other runs it or says what is missing', async () => {

@@ -20,6 +20,7 @@ import { shapeOfWitness } from '../../protocol/witness.ts';
 import type { NodeClient } from '../../wallet/chain/node-link.ts';
 import { verifySignature } from '../../wallet/keys/signing.ts';
 import { outpointOf, outputKey } from '../../wallet/state/records.ts';
+import { outpointDocument, outputProofs, utxoDocument } from './fake-proof.ts';
 import { quietChain } from './fake-staking.ts';
 
 type FakeOutput = { address: string; amount: bigint; source: ChangeDocument['source']; height: number };
@@ -97,12 +98,11 @@ export class FakeNode {
     const cut: Cut = { changes: [], transactions: [] };
     this.cuts[++this.height] = cut;
     this.outputs.delete(key);
-    const [transaction_id = '', index] = key.split(':');
     cut.changes.push({
       finalized_height: this.height,
       address: output.address,
       kind: 'spent',
-      outpoint: { transaction_id, output_index: Number(index) },
+      outpoint: outpointDocument(key),
       amount: output.amount.toString(),
       source: output.source,
       transaction_id: hash(`thief ${key}`),
@@ -325,13 +325,11 @@ export class FakeNode {
       const wanted = new Set(addresses);
       const utxos = [...this.outputs]
         .filter(([, { address, height }]) => wanted.has(address) && height === 0)
-        .map(([key, { address, amount, source, height }]) => {
-          const [transaction_id = '', index] = key.split(':');
-          const outpoint = { transaction_id, output_index: Number(index) };
-          return { outpoint, amount: amount.toString(), address, source, finalized_height: height };
-        });
+        .map(([key, output]) => utxoDocument(key, output));
       return this.#answer({ api_version: 1, finalized_height: this.height, indexed_height: this.height, utxos });
     },
+    utxoProofs: ({ outpoints }) =>
+      this.#answer(outputProofs(this.outputs, outpoints, { height: this.height, cut: this.#cutOf(this.height) })),
     cutChanges: ({ height }) =>
       this.#answer({
         api_version: 1,

@@ -67,7 +67,7 @@ export function consensusMessages(): { readonly name: string; readonly message: 
     lastRound: 1,
     lastPrecommits: 0b1011n,
   };
-  const bare = { ...proposal, validRound: -1, signature: new Uint8Array(0) };
+  const bare = { ...proposal, validRound: -1, lastRound: 0, signature: new Uint8Array(0) };
   return [
     { name: 'proposal', message: { type: 'proposal', proposal } },
     { name: 'prevote', message: { type: 'vote', vote: vote(PREVOTE, 3) } },

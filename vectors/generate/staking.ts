@@ -1,14 +1,15 @@
 /** Staking (ledger rules 31, 61 and 62): votes, endpoints, every operation with its bytes, and the messages that are signed. Keys and signatures are patterns. */
 import { keyAddressPayload } from '../../protocol/address.ts';
 import { type Bytes, toHex, utf8 } from '../../protocol/bytes.ts';
+import { type NamedValidator, registrationMessage } from '../../protocol/genesis.ts';
 import { id, LABELS } from '../../protocol/identifier.ts';
 import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/key-sizes.ts';
+import { NETWORKS } from '../../protocol/network.ts';
 import { type Endpoint, encodeEndpoint } from '../../protocol/staking/endpoint.ts';
 import {
   consensusKeyHash,
   delegationId,
   endpointMessage,
-  GENESIS_CHAIN_ID,
   possessionMessage,
   selfBondId,
   validatorId,
@@ -80,6 +81,16 @@ export const OPERATIONS: readonly StakingOperation[] = [
   },
 ];
 
+const REGISTRATION: NamedValidator = {
+  network: 'testnet',
+  publicKey: key,
+  principal: 100_000n * COIN,
+  owner,
+  rewardAddress,
+  commission: 500,
+  endpoint: routed,
+};
+
 const shown = (value: unknown): unknown => {
   if (value instanceof Uint8Array) return toHex(value);
   if (typeof value === 'bigint') return value.toString();
@@ -105,8 +116,12 @@ export function stakingVectors() {
     },
     messages: {
       possession: toHex(possessionMessage(chainId, owner, key)),
-      possession_at_genesis: toHex(possessionMessage(GENESIS_CHAIN_ID, owner, key)),
       endpoint: toHex(endpointMessage(chainId, validator, routed)),
+    },
+    genesis_registration: {
+      ...(shown(REGISTRATION) as object),
+      network_id: NETWORKS[REGISTRATION.network].id,
+      message: toHex(registrationMessage(REGISTRATION)),
     },
     votes: VOTES.map((each) => ({
       ...(shown(each) as object),

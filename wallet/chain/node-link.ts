@@ -22,6 +22,7 @@ export type NodeClient = Pick<
   | 'cutChanges'
   | 'cutTransactions'
   | 'registeredKeys'
+  | 'utxoProofs'
   | 'mempoolPending'
   | 'transactionStatuses'
   | 'submitTransaction'

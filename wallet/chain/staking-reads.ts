@@ -9,8 +9,10 @@ import { batches, type NodeClient, nodeFailure } from './node-link.ts';
 export type StakingClient = Pick<NodeClient, 'stakingPositions' | 'stakingValidators' | 'stakingValidator'>;
 export type ValidatorState = ValidatorDocument['state'];
 
-/** More pages than any owner's positions fill: a node that goes on after these does not end. */
+/** More pages than any owner's positions or all validators fill: a node that goes on after these does not end. */
 const MAX_PAGES = 1024;
+/** The most that a node gives at once. */
+const VALIDATOR_PAGE = 256;
 
 async function asked<T>(answer: Promise<T>): Promise<T> {
   try {
@@ -48,15 +50,40 @@ export async function positionsOf(
   return { positions, finalizedHeight };
 }
 
-export const readValidators = (client: StakingClient, state: ValidatorState | undefined) =>
-  asked(client.stakingValidators(state === undefined ? {} : { state }));
+/** All of them, most stake first. Epoch and height are those of the last page. */
+export async function readValidators(client: StakingClient, state: ValidatorState | undefined) {
+  const validators: ValidatorDocument[] = [];
+  let cursor: string | undefined;
+  for (let pages = 0; pages < MAX_PAGES; pages++) {
+    const page = await asked(
+      client.stakingValidators({
+        limit: VALIDATOR_PAGE,
+        ...(state === undefined ? {} : { state }),
+        ...(cursor === undefined ? {} : { cursor }),
+      }),
+    );
+    for (const one of page.validators) validators.push(one);
+    cursor = page.next_cursor;
+    if (cursor !== undefined) continue;
+    const { epoch, interval_cuts, finalized_height } = page;
+    return { validators: validators.sort(byStake), epoch, interval_cuts, finalized_height };
+  }
+  throw new WalletError('node_unreachable', 'the node’s list of validators does not end');
+}
+
+function byStake(a: ValidatorDocument, b: ValidatorDocument): number {
+  const more = BigInt(b.stake) - BigInt(a.stake);
+  return more > 0n ? 1 : more < 0n ? -1 : 0;
+}
 
 /** Undefined when no validator has this identifier. */
 export async function readValidator(client: StakingClient, id: string) {
   try {
-    return await client.stakingValidator({ id });
+    const found = await client.stakingValidator({ id });
+    if (found.validator.validator_id === id) return found;
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return undefined;
     throw nodeFailure(error);
   }
+  throw new WalletError('node_unreachable', 'the node answers about another validator than was asked for');
 }

@@ -1,7 +1,17 @@
 /** `svc-wallet chat ...`: asks for chats, accepts them, writes and reads. What others wrote is shown with control characters made visible. */
 import { integer, text } from '../../runtime/command-line/command-line.ts';
 import { type Command, commandTable } from '../../runtime/program.ts';
-import { all, type Context, confirmed, type Fields, newRequestId, show, visible, withSession } from './commands.ts';
+import {
+  all,
+  type Context,
+  confirmed,
+  type Fields,
+  newRequestId,
+  show,
+  tellRepeated,
+  visible,
+  withSession,
+} from './commands.ts';
 import { sessionOptions } from './options.ts';
 import { terminalPrompt } from './prompt.ts';
 import { walletCommand, yes } from './wallet-command.ts';
@@ -29,8 +39,9 @@ const pay = (context: Context, { method, params, yes: isSure, requestId: given, 
     const order = { ...params, request_id: requestId };
     const quote = await session.call(method, { ...order, dry_run: true });
     if (!(await confirmed(context, isSure, `${question}, one atom and a fee of ${quote.fee}?`))) return 1;
-    if (!context.values.json) context.terminal.err(`request ${requestId}\n`);
+    context.terminal.err(`request ${requestId}\n`);
     const result = await session.call(method, order);
+    if (result.duplicate === true) tellRepeated(context, 'payment', result);
     return show(context, result, () => `sent, fee ${result.fee}\ntransaction ${result.transaction}\n`);
   });
 

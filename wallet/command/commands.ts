@@ -30,9 +30,12 @@ const pairs = (fields: Fields): string => {
     .join('');
 };
 
-/** Text from others (labels, payloads) is shown with control characters made visible. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to be made visible
-export const visible = (value: unknown): string => String(value).replace(/[\x00-\x1f\x7f-\x9f]/g, '?');
+/**
+ * Text from others (labels, payloads, chats) is shown with a mark in place of characters that move the cursor, end a line or turn the direction of writing: with these a text could pass for another
+ * one, or for what the program says itself.
+ */
+const UNSEEN = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]/gu;
+export const visible = (value: unknown): string => String(value).replace(UNSEEN, '?');
 
 export function show({ values, terminal }: Context, result: Fields, text: () => string): number {
   terminal.out(values.json ? `${JSON.stringify(result)}\n` : text());
@@ -127,6 +130,21 @@ export async function confirmed(
 
 export const newRequestId = (): string => `cli-${randomBytes(12).toString('hex')}`;
 
+const COMMAND_NAMES: Readonly<Record<string, string>> = { payment: 'send' };
+/** How people call what a request did. */
+export const nameOf = (kind: unknown): string => COMMAND_NAMES[String(kind)] ?? String(kind).replaceAll('_', '-');
+
+/** Under this request id something was done before: the answer is about that. Refuses where it was something else, so that nobody takes it for what was typed. */
+export function tellRepeated({ values, terminal }: Context, kind: string, result: Fields): void {
+  const { request_id: request } = result;
+  if (result.kind !== kind)
+    throw new WalletError(
+      'request_id_used',
+      `request ${request} was a ${nameOf(result.kind)}: nothing was done for this ${nameOf(kind)}; give it a request id of its own`,
+    );
+  if (!values.json) terminal.err(`request ${request} was made before, and is not made again; this became of it:\n`);
+}
+
 export type SendWish = {
   readonly to: string;
   readonly amount: string;
@@ -145,8 +163,10 @@ export const send = (context: Context, wish: SendWish): Promise<number> =>
     const { verification_words: words } = await session.call('validate_address', { address: to });
     const question = `Send ${quote.amount} to ${to}\n(${(words as string[]).join(' ')}), fee ${quote.fee}?`;
     if (!(await confirmed(context, wish.yes, question))) return 1;
-    if (!context.values.json) context.terminal.err(`request ${requestId}\n`);
+    // For scripts too: one that gets no answer can repeat it by this name alone.
+    context.terminal.err(`request ${requestId}\n`);
     const result = await session.call('send', params);
+    if (result.duplicate === true) tellRepeated(context, 'payment', result);
     return show(context, result, () => `sent ${result.amount}, fee ${result.fee}\ntransaction ${result.transaction}\n`);
   });
 
@@ -164,6 +184,8 @@ export const callMethod = (context: Context, method: string, text: string, yes: 
     } catch {
       throw new WalletError('params_invalid', 'the parameters are not JSON');
     }
+    if (typeof params !== 'object' || params === null || Array.isArray(params))
+      throw new WalletError('params_invalid', 'the parameters are an object, such as {"since_height":0}');
     if (MOVES.has(method) && params.dry_run !== true) {
       const quote = await session.call(method, { ...params, dry_run: true });
       const question = `${method}: ${quote.amount} in ${quote.transaction_count} transaction(s), fee ${quote.fee}?`;

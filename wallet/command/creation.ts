@@ -7,13 +7,14 @@ import type { ValuesOf } from '../../runtime/command-line/command-line.ts';
 import { lockDirectory } from '../../runtime/directory-lock.ts';
 import { writeDurably } from '../../runtime/durable-file.ts';
 import type { Terminal } from '../../runtime/program.ts';
+import { isThere } from '../keys/new-file.ts';
 import { changePassword, passwordPath, randomPassword, readPassword, unlock } from '../keys/password.ts';
 import { ENTROPY_BYTES, entropyOfPhrase, phraseOfEntropy } from '../keys/phrase.ts';
 import { PRIVATE_MODE, readPrivateFile } from '../keys/private-file.ts';
 import { sealWalletFile, writeWalletFile } from '../keys/wallet-file.ts';
 import { stateDirectory } from '../open.ts';
 import { WalletError } from '../wallet-error.ts';
-import { type creationOptions, defaultFile, type fileOptions } from './options.ts';
+import { type creationOptions, type fileOptions, newFile, walletFile } from './options.ts';
 import type { Prompt } from './prompt.ts';
 
 type CreationValues = ValuesOf<typeof creationOptions>;
@@ -32,9 +33,9 @@ async function newPassword(prompt: Prompt): Promise<string> {
 }
 
 async function create(values: CreationValues, prompt: Prompt, entropy: Uint8Array): Promise<string> {
-  const file = values.file ?? defaultFile();
+  const file = newFile(values);
   const stored = passwordPath(file, values.passwordFile);
-  if (existsSync(file))
+  if (isThere(file))
     throw new WalletError('file_exists', `${file} exists: nothing is overwritten; name another with --file`, {
       path: file,
     });
@@ -106,7 +107,7 @@ export async function runRestore(
 type PasswordValues = ValuesOf<typeof fileOptions> & { readonly generatePassword: boolean; readonly json: boolean };
 
 export async function runChangePassword(values: PasswordValues, terminal: Terminal, prompt: Prompt): Promise<number> {
-  const file = values.file ?? defaultFile();
+  const file = walletFile(values);
   // A running daemon is not disturbed, but two changes at once would be.
   const lock = existsSync(file) ? lockDirectory(stateDirectory(file)) : undefined;
   try {

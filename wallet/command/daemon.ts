@@ -12,7 +12,7 @@ import { openWallet } from '../open.ts';
 import { WalletServer } from '../rpc/server.ts';
 import { readOrCreateToken } from '../rpc/token.ts';
 import { WalletError } from '../wallet-error.ts';
-import { type daemonOptions, defaultFile } from './options.ts';
+import { type daemonOptions, walletFile } from './options.ts';
 import type { Prompt } from './prompt.ts';
 
 export async function runDaemon(
@@ -24,7 +24,7 @@ export async function runDaemon(
   const shutdown = new Shutdown({ limitMs: DEFAULT_SHUTDOWN_LIMIT_MS }, { log, process, now: steadyMillis });
   shutdown.add('clock', watchClock(log.child('clock')).stop);
   try {
-    const file = values.file ?? defaultFile();
+    const file = walletFile(values);
     const wallet = await openWallet(
       {
         file,

@@ -5,8 +5,8 @@ import type { Command } from '../../runtime/program.ts';
 import { createFile, refuseTaken } from '../keys/new-file.ts';
 import { unlock } from '../keys/password.ts';
 import { genesisRegistration } from '../payments/genesis-registration.ts';
-import { readAddress, readAmount } from '../rpc/method.ts';
-import { defaultFile, fileOptions, jsonOption } from './options.ts';
+import { readAmount, readRewardAddress } from '../rpc/method.ts';
+import { fileOptions, jsonOption, walletFile } from './options.ts';
 import { terminalPrompt } from './prompt.ts';
 import { registrationOptions } from './validator-commands.ts';
 import { walletCommand } from './wallet-command.ts';
@@ -36,9 +36,9 @@ export const genesisRegistrationCommand = (name: string): Command =>
       const file = resolve(values.registrationFile);
       refuseTaken(file);
       const ask = terminalPrompt.interactive ? () => terminalPrompt.askHidden('Password: ') : undefined;
-      const unlocked = await unlock(values.file ?? defaultFile(), values.passwordFile, ask);
+      const unlocked = await unlock(walletFile(values), values.passwordFile, ask);
       const { network } = unlocked;
-      if (values.rewardAddress !== undefined) readAddress(unlocked, values.rewardAddress, 'reward_address');
+      if (values.rewardAddress !== undefined) readRewardAddress(unlocked, values.rewardAddress, 'reward_address');
       const wish = {
         amount: readAmount(values.amount, 'amount'),
         commissionBps: values.commissionBps,

@@ -7,7 +7,7 @@ import type { Command, Terminal } from '../../runtime/program.ts';
 import { CONSENSUS_KEY_INDEXES } from '../keys/derivation.ts';
 import { unlock } from '../keys/password.ts';
 import { type Export, type Exported, exportValidatorKey } from '../keys/validator-key-export.ts';
-import { defaultFile, fileOptions, jsonOption } from './options.ts';
+import { fileOptions, jsonOption, walletFile } from './options.ts';
 import { terminalPrompt } from './prompt.ts';
 import { walletCommand } from './wallet-command.ts';
 
@@ -18,7 +18,7 @@ const common = { ...fileOptions, ...jsonOption } as const;
 
 async function write(values: ValuesOf<typeof common>, wanted: Export): Promise<Exported> {
   const ask = terminalPrompt.interactive ? () => terminalPrompt.askHidden('Password: ') : undefined;
-  return await exportValidatorKey(await unlock(values.file ?? defaultFile(), values.passwordFile, ask), wanted);
+  return await exportValidatorKey(await unlock(walletFile(values), values.passwordFile, ask), wanted);
 }
 
 const line = (name: string, value: string): string => `${name.padEnd(16)}${value}\n`;

@@ -60,6 +60,22 @@ function groupText(group: Fields): string {
   return `${group.address}\n${group.threshold}-of-${group.members}, ${mine}\nverification words: ${(group.verification_words as string[]).join(' ')}\n`;
 }
 
+/** What the wallet's node says of the amounts of the inputs. */
+const AMOUNTS: Readonly<Record<string, string>> = {
+  checked: ' (the inputs hold what is said here)',
+  false: ', WHICH IS FALSE: an input holds another amount',
+  spent: ' (an input is spent, or never was)',
+  not_checked: ', BY THE WORD OF WHOEVER MADE THE PACKAGE: no node could be asked',
+};
+
+function operationText({ operation, operation_data: data }: Fields): string[] {
+  if (operation === null) return [];
+  const fields = Object.entries(data as Fields).map(([name, value]) => `          ${name} ${shown(value)}`);
+  return [`operation ${operation}`, ...fields];
+}
+
+const shown = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
+
 /** Everything that is signed over, as rule 6 of the specification's protocol module lists it. */
 function reviewText(review: Fields): string {
   const recipients = review.recipients as Fields[];
@@ -69,11 +85,11 @@ function reviewText(review: Fields): string {
   return [
     `from      ${review.address} (${threshold}-of-${members.length}${review.watched ? '' : ', NOT WATCHED by this wallet'})`,
     ...recipients.map(({ to, amount, change }) => `${change ? 'change   ' : 'pays     '} ${amount} to ${to}`),
-    `fee       ${review.fee}`,
+    `fee       ${review.fee}${AMOUNTS[String(review.amounts)] ?? ''}`,
     ...inputs.map(({ transaction, output, amount }) => `spends    ${amount} of ${transaction}:${output}`),
     `valid     from cut ${review.valid_from_height} to ${review.valid_until_height}`,
     ...(review.payload_hex === '' ? [] : [`payload   ${visible(review.payload_text ?? review.payload_hex)}`]),
-    ...(review.operation === null ? [] : [`operation ${review.operation}`]),
+    ...operationText(review),
     `profile   ${review.witness_profile}`,
     `digest    ${review.template_digest}`,
     `signed by ${signed.length === 0 ? 'nobody yet' : `member ${signed.join(' and ')}`}; ${review.missing_signatures} more needed`,
@@ -93,17 +109,20 @@ const SIGNING = {
   missing: 'a key signs after a yes: answer at a terminal, or give --digest with the digest of the review',
 };
 
+type SigningWish = { readonly digest: string | undefined; readonly trustAmounts: boolean };
+
 /** The digest that is signed is that of the package as this command has shown it, or the one that was given. */
-const sign = (context: Context, word: string, out: string, digest: string | undefined): Promise<number> =>
+const sign = (context: Context, word: string, out: string, how: SigningWish): Promise<number> =>
   withSession(context, async (session) => {
     const review = await session.call('multisig_review', { package: word });
-    if (digest === undefined) {
+    if (how.digest === undefined) {
       if (!context.values.json) context.terminal.err(reviewText(review));
       if (!(await confirmed(context, false, 'Sign this?', SIGNING))) return 1;
     }
     const signed = await session.call('multisig_sign', {
       package: word,
-      template_digest: digest ?? review.template_digest,
+      template_digest: how.digest ?? review.template_digest,
+      ...(how.trustAmounts ? { trust_amounts: true } : {}),
     });
     await writeWord(out, signed.package as string);
     const { package: _, ...rest } = signed;
@@ -254,10 +273,11 @@ export function multisigCommands(name: string): Command {
           ...sessionOptions,
           out,
           digest: text({ help: 'the digest of the review: signs that package and no other, without a question' }),
+          trustAmounts: flag({ help: 'sign without a node that says what the inputs hold: the fee may be false' }),
         },
         operands: [PACKAGE],
       },
-      (values, [file = ''], terminal) => sign(context(values, terminal), readWord(file), values.out, values.digest),
+      (values, [file = ''], terminal) => sign(context(values, terminal), readWord(file), values.out, values),
     ),
     walletCommand(
       {

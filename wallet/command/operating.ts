@@ -2,7 +2,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { text } from '../../runtime/command-line/command-line.ts';
 import type { StakingKind } from '../state/records.ts';
-import { type Context, confirmed, type Fields, newRequestId, show, withSession } from './commands.ts';
+import {
+  type Context,
+  confirmed,
+  type Fields,
+  nameOf,
+  newRequestId,
+  show,
+  tellRepeated,
+  withSession,
+} from './commands.ts';
 import { sessionOptions } from './options.ts';
 import { CallError, type Session } from './session.ts';
 import { yes } from './wallet-command.ts';
@@ -49,29 +58,40 @@ async function outcome({ values, terminal }: Context, session: Session, ask: () 
   }
 }
 
-function textOf(method: string, result: Fields): string {
-  const { amount, fee, transaction, unbonding_position: unbonding, validator } = result;
+/** With the terms that it was made with, which are not those of the command where that repeats a request. */
+function textOf(result: Fields): string {
+  const { amount, fee, transaction, unbonding_position: unbonding, validator, commission_bps: commission } = result;
   const position = unbonding ?? result.position;
   const moved = Number(amount) === 0 ? '' : ` ${amount}`;
-  const about = position === null ? '' : `position ${position}\n`;
-  return `${method.replaceAll('_', '-')}${moved}, fee ${fee}, ${result.state}\nvalidator ${validator}\n${about}transaction ${transaction}\n`;
+  return [
+    `${nameOf(result.kind)}${moved}, fee ${fee}, ${result.state}`,
+    `validator ${validator}`,
+    ...(position === null ? [] : [`position ${position}`]),
+    ...(commission === undefined ? [] : [`commission ${(Number(commission) / 100).toFixed(1)} %`]),
+    ...(result.reward_address === undefined ? [] : [`rewards to ${result.reward_address}`]),
+    ...(result.consensus_key_index === undefined ? [] : [`consensus key ${result.consensus_key_index}`]),
+    `transaction ${transaction}\n`,
+  ].join('\n');
 }
 
-/** The request's name is shown before the call: a person whose terminal died can repeat the very same. */
+/** The request's name is shown before the call, with --json too: whoever gets no answer can repeat the very same. */
 export const operate = (context: Context, operation: Operation): Promise<number> =>
   withSession(context, async (session) => {
     const { method, describe, insist, dryRun, wait } = operation;
     const named = { ...operation.params, request_id: operation.requestId ?? newRequestId() };
     let result = await session.call(method, { ...named, dry_run: true });
+    if (result.submitted !== false) tellRepeated(context, method, result);
     const quote = result;
     const call = () => session.call(method, { ...named, ...insist?.(quote) });
     // A request id that was used has its answer already.
     if (result.submitted === false) {
       if (dryRun) return show(context, result, () => `${describe(result)}\nNothing was signed or sent.\n`);
       if (!(await confirmed(context, operation.yes, `${describe(result)}?`))) return 1;
-      if (!context.values.json) context.terminal.err(`request ${named.request_id}\n`);
+      context.terminal.err(`request ${named.request_id}\n`);
       result = wait ? await outcome(context, session, call) : await call();
     } else if (wait) result = await outcome(context, session, call);
-    show(context, result, () => textOf(method, result));
+    // Somebody else used the id in between.
+    if (result.kind !== method) tellRepeated(context, method, result);
+    show(context, result, () => textOf(result));
     return result.state === 'void' ? 1 : 0;
   });

@@ -16,11 +16,19 @@ import {
 import { hostNameOption } from '../../runtime/door/host-name.ts';
 import { logOptions } from '../../runtime/log.ts';
 import { nodeIdentityOption } from '../../runtime/node-identity.ts';
+import { walletPath } from '../keys/wallet-path.ts';
 import { WALLET_DEFAULTS } from '../wallet.ts';
 
 const FILES = 'Files';
 
-export const defaultFile = (): string => join(homedir(), '.svc', 'wallet.json');
+type FileValues = { readonly file: string | undefined };
+
+const defaultFile = (): string => join(homedir(), '.svc', 'wallet.json');
+
+/** Where a new wallet is written. */
+export const newFile = ({ file = defaultFile() }: FileValues): string => file;
+/** The wallet file that a command works with. */
+export const walletFile = (values: FileValues): string => walletPath(newFile(values));
 
 export const fileOptions = {
   file: path({ help: 'the wallet file (default: ~/.svc/wallet.json)', group: FILES }),

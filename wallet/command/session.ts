@@ -11,7 +11,7 @@ import { dispatch, type RpcAnswer } from '../rpc/dispatch.ts';
 import { readToken } from '../rpc/token.ts';
 import type { Wallet } from '../wallet.ts';
 import { WalletError } from '../wallet-error.ts';
-import { defaultFile, type sessionOptions } from './options.ts';
+import { type sessionOptions, walletFile } from './options.ts';
 import type { Prompt } from './prompt.ts';
 
 export type Session = {
@@ -48,7 +48,7 @@ const CATCH_UP_MILLIS = 120_000;
 type SessionValues = ValuesOf<typeof sessionOptions>;
 
 export async function openSession(values: SessionValues, prompt: Prompt): Promise<Session> {
-  const file = values.file ?? defaultFile();
+  const file = walletFile(values);
   try {
     return await localSession(file, values, prompt);
   } catch (error) {
@@ -87,6 +87,34 @@ async function catchUp(wallet: Wallet): Promise<void> {
   } while (!wallet.follower.caughtUp && performance.now() < deadline);
 }
 
+/** Nobody listens there: nothing was asked. Otherwise the daemon may have done what it was asked, and died or was cut off. */
+function unanswered(url: string, error: unknown): WalletError {
+  const { code } = ((error as Error).cause ?? {}) as { code?: unknown };
+  return code === 'ECONNREFUSED'
+    ? new WalletError('wallet_locked', `another process holds the wallet, and no daemon answers at ${url}`)
+    : new WalletError(
+        'outcome_unknown',
+        `the daemon at ${url} gave no answer, and may have done what it was asked: repeat that with the same request id`,
+      );
+}
+
+function readAnswer(url: string, status: number, text: string): Record<string, unknown> {
+  let answer: unknown;
+  try {
+    answer = JSON.parse(text);
+  } catch {}
+  const { error, result } = (answer ?? {}) as { error?: Record<string, unknown>; result?: unknown };
+  if (status === 200 && typeof result === 'object' && result !== null) return result as Record<string, unknown>;
+  const { code, message, data } = error ?? {};
+  if (typeof message === 'string' && status === 200 && typeof code === 'number')
+    throw new CallError({ code, message, data });
+  if (typeof message === 'string' && status !== 200) throw new CallError({ code: status, message, data: { code } });
+  throw new WalletError(
+    'daemon_unusable',
+    `what listens at ${url} is no wallet daemon (status ${status}): give --rpc the address of the daemon that holds the wallet`,
+  );
+}
+
 function remoteSession(file: string, values: SessionValues): Session {
   const token = readToken(values.tokenFile ?? `${file}.token`);
   if (token === undefined)
@@ -96,17 +124,16 @@ function remoteSession(file: string, values: SessionValues): Session {
     async call(method, params) {
       const body = JSON.stringify({ jsonrpc: '2.0', id: randomBytes(8).toString('hex'), method, params });
       const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-      let answer: Response;
+      let status: number;
+      let text: string;
       try {
-        answer = await fetch(url, { method: 'POST', headers, body });
-      } catch {
-        throw new WalletError('wallet_locked', `another process holds the wallet, and no daemon answers at ${url}`);
+        const answer = await fetch(url, { method: 'POST', headers, body });
+        status = answer.status;
+        text = await answer.text();
+      } catch (error) {
+        throw unanswered(url, error);
       }
-      if (answer.status !== 200) {
-        const { error } = (await answer.json()) as { error: { code: string; message: string } };
-        throw new CallError({ code: answer.status, message: error.message, data: { code: error.code } });
-      }
-      return resultOf((await answer.json()) as RpcAnswer);
+      return readAnswer(url, status, text);
     },
     turn: async () => undefined,
     close: async () => undefined,

@@ -131,7 +131,9 @@ export const stakingCommands = (name: string): Command[] => [
     },
     (values, _, terminal) => {
       const { position, amount, yes, requestId } = values;
-      const describe = (quote: Fields) => `Unstake ${quote.amount} of ${position}, fee ${quote.fee}`;
+      // What is signed for all of it names no amount: the figure is the node's word.
+      const describe = ({ amount: found, fee, unbonding_position: whole }: Fields) =>
+        `Unstake ${whole === position ? `all of ${position}, ${found} by the node’s word` : `${found} of ${position}`}, fee ${fee}`;
       const params = { position, ...(amount === undefined ? {} : { amount }) };
       return operate(
         { values, terminal, prompt: terminalPrompt },

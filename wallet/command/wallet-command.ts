@@ -2,6 +2,7 @@
 import { flag, type OptionTable, type ValuesOf } from '../../runtime/command-line/command-line.ts';
 import { type Command, command, type Terminal } from '../../runtime/program.ts';
 import { WalletError } from '../wallet-error.ts';
+import { visible } from './commands.ts';
 import { CallError } from './session.ts';
 
 /** A command whose refusals are one line with their code, or one JSON object with --json. */
@@ -17,7 +18,7 @@ export function walletCommand<const T extends OptionTable>(
       const json = (values as { json?: unknown }).json === true;
       if (json)
         terminal.out(`${JSON.stringify({ error: { code: error.code, rpc: error.rpc, message: error.message } })}\n`);
-      else terminal.err(`${spec.name}: ${error.message} [${error.code}]\n`);
+      else terminal.err(`${spec.name}: ${visible(error.message)} [${visible(error.code)}]\n`);
       return 1;
     }
   });

@@ -7,7 +7,7 @@ import { WalletError } from '../wallet-error.ts';
 import { PRIVATE_MODE } from './private-file.ts';
 
 /** A link to nowhere is there too. What stands in the way of looking stands in the way of writing. */
-function isThere(path: string): boolean {
+export function isThere(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch {

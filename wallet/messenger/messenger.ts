@@ -21,6 +21,7 @@ import {
   decodeMessengerPayload,
   encodeMessage,
   encodeMessengerPayload,
+  isMessage,
   isMessengerPayload,
   MESSENGER_AMOUNT,
   MESSENGER_NONCE_BYTES,
@@ -94,9 +95,8 @@ export class Messenger {
         messages.push(one);
       }
     };
-    const isMessage = ({ payload }: MessengerEntry) => payload[1] === 3;
-    apply(entries.filter((entry) => !isMessage(entry)));
-    const boxes = entries.filter(isMessage);
+    apply(entries.filter(({ payload }) => !isMessage(payload)));
+    const boxes = entries.filter(({ payload }) => isMessage(payload));
     for (let i = 0; i < boxes.length; i += SLICE) {
       apply(boxes.slice(i, i + SLICE));
       await setImmediate();

@@ -37,11 +37,18 @@ import type { Book } from '../state/book.ts';
 import type { Journal } from '../state/journal.ts';
 import { type MultisigRecord, outputKey } from '../state/records.ts';
 import { WalletError } from '../wallet-error.ts';
+import { type AmountsState, amountsState, checkAmounts } from './amounts.ts';
 import { type GroupOutput, proposalParts } from './proposing.ts';
 
 export type MultisigClient = Pick<
   NodeClient,
-  'addressesUtxos' | 'addressBalances' | 'addressHistory' | 'registeredKeys' | 'submitTransaction' | 'mempoolPending'
+  | 'addressesUtxos'
+  | 'addressBalances'
+  | 'addressHistory'
+  | 'registeredKeys'
+  | 'submitTransaction'
+  | 'mempoolPending'
+  | 'utxoProofs'
 >;
 
 export type MultisigDependencies = {
@@ -223,9 +230,14 @@ export class Multisig {
     }
   }
 
-  /** With every key of this wallet that is a member, for the digest that was reviewed. */
-  async sign(of: MultisigPackage, digest: Bytes): Promise<MultisigPackage> {
+  amounts(of: MultisigPackage): Promise<AmountsState> {
+    return amountsState(this.#with.client, of);
+  }
+
+  /** With every key of this wallet that is a member, for the digest that was reviewed. `trusted`: sign although no node can be asked for the amounts. */
+  async sign(of: MultisigPackage, digest: Bytes, trusted: boolean): Promise<MultisigPackage> {
     checkDigest(of, digest);
+    checkAmounts(await this.amounts(of), trusted);
     const own = this.ownMembers(of.descriptor).map((member) => this.#keyOf(of.descriptor.keys[member] as Bytes));
     const found = own.length > 0 ? own : [await this.#searchKey(of.descriptor)];
     const keys = found.filter((key) => key !== undefined);

@@ -3,7 +3,7 @@
  * prompt: whoever missed one reads `history` of the address.
  */
 import { formatCoins } from '../../protocol/amount.ts';
-import { batches, changesOfAddresses, type NodeClient } from '../chain/node-link.ts';
+import { changesOfAddresses, type NodeClient } from '../chain/node-link.ts';
 import type { EventHub } from '../event-hub.ts';
 import type { Book } from '../state/book.ts';
 
@@ -31,22 +31,24 @@ export class MultisigWatch {
       return;
     }
     const after = this.#seen;
-    this.#seen = height;
     // A rescan goes back: what was told is not told again.
-    if (after === undefined || after >= height) return;
-    for (const addresses of batches([...book.multisig.keys()])) {
-      const { changes } = await changesOfAddresses(client, addresses, after, height);
-      for (const { address, kind, amount, finalized_height, transaction_id, outpoint } of changes)
-        events.emit('multisig', {
-          indexed_height: height,
-          address,
-          label: book.multisig.get(address)?.label ?? '',
-          kind,
-          amount: formatCoins(BigInt(amount)),
-          height: finalized_height,
-          transaction: transaction_id,
-          output: outpoint.output_index,
-        });
+    if (after === undefined || after >= height) {
+      this.#seen = Math.max(after ?? 0, height);
+      return;
     }
+    // All of it is read before anything is told: what a node could not tell is told with the next look, and nothing twice.
+    const { changes, complete } = await changesOfAddresses(client, [...book.multisig.keys()], after, height);
+    this.#seen = Math.max(after, complete);
+    for (const { address, kind, amount, finalized_height, transaction_id, outpoint } of changes)
+      events.emit('multisig', {
+        indexed_height: height,
+        address,
+        label: book.multisig.get(address)?.label ?? '',
+        kind,
+        amount: formatCoins(BigInt(amount)),
+        height: finalized_height,
+        transaction: transaction_id,
+        output: outpoint.output_index,
+      });
   }
 }

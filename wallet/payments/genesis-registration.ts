@@ -4,8 +4,9 @@
  */
 import { parseAddress } from '../../protocol/address.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { type Registration, showRegistration } from '../../protocol/genesis-file.ts';
-import { GENESIS_CHAIN_ID, possessionMessage, validatorId } from '../../protocol/staking/names.ts';
+import { registrationMessage } from '../../protocol/genesis.ts';
+import { showRegistration } from '../../protocol/genesis-file.ts';
+import { validatorId } from '../../protocol/staking/names.ts';
 import { WalletRoot } from '../keys/derivation.ts';
 import { Keyring } from '../keys/keyring.ts';
 import type { Unlocked } from '../keys/password.ts';
@@ -37,8 +38,7 @@ export async function genesisRegistration(
     const rewardAddress = wish.rewardAddress ?? keyring.addressRecord('receive', 0, 0).address;
     const payload = (address: string) => parseAddress(address, network).payload;
     const key = keyring.key({ branch: 'receive', index: wish.consensusKeyIndex });
-    const message = possessionMessage(GENESIS_CHAIN_ID, payload(owner), key.publicKey);
-    const registration: Registration = {
+    const registration = {
       network,
       publicKey: key.publicKey,
       principal: wish.amount,
@@ -46,10 +46,10 @@ export async function genesisRegistration(
       rewardAddress: payload(rewardAddress),
       commission: wish.commissionBps,
       endpoint,
-      possession: await signMessage(key, message),
     };
+    const signature = await signMessage(key, registrationMessage(registration));
     const validator = toHex(validatorId(key.publicKey));
-    return { text: showRegistration(registration), validator, owner, rewardAddress };
+    return { text: showRegistration({ ...registration, signature }), validator, owner, rewardAddress };
   } finally {
     keyring.close();
   }

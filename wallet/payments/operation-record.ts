@@ -5,7 +5,7 @@ import { bondedBy, encodeOperation, type StakingOperation } from '../../protocol
 import type { StakingClient } from '../chain/staking-reads.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { Book } from '../state/book.ts';
-import type { OperationRecord } from '../state/records.ts';
+import type { OperationRecord, OperationTerms } from '../state/records.ts';
 
 export type StakingDependencies = {
   readonly client: StakingClient;
@@ -14,7 +14,10 @@ export type StakingDependencies = {
   readonly network: NetworkName;
 };
 
-type About = Pick<OperationRecord, 'kind' | 'owner' | 'validator' | 'position' | 'amount'> & { splits?: boolean };
+type About = Pick<OperationRecord, 'kind' | 'owner' | 'validator' | 'position' | 'amount'> & {
+  splits?: boolean;
+  terms?: OperationTerms;
+};
 
 export function recordOf(operation: StakingOperation, about: About): OperationRecord {
   const { type, data } = encodeOperation(operation);

@@ -152,9 +152,10 @@ export class Outgoing {
     if (claim === undefined) return await run();
     const isSame = (one: OperationRecord) =>
       position === undefined ? one.kind === kind && one.validator === validator : one.position === position;
-    const open = [...this.#with.book.open.values()].find(
-      ({ operation, state }) => operation !== undefined && state !== 'refused' && isSame(operation),
-    );
+    const open =
+      [...this.#with.book.open.values()].find(
+        ({ operation, state }) => operation !== undefined && state !== 'refused' && isSame(operation),
+      ) ?? this.#mergingFor(isSame);
     if (open !== undefined || this.#claimed.has(claim))
       throw position === undefined
         ? new WalletError('validator_busy', 'another operation of this kind on the validator is under way', {
@@ -171,6 +172,13 @@ export class Outgoing {
     } finally {
       this.#claimed.delete(claim);
     }
+  }
+
+  /** A request whose operation follows once its outputs are merged. */
+  #mergingFor(isSame: (operation: OperationRecord) => boolean): RequestRecord | undefined {
+    for (const request of this.mergingRequests)
+      if (request.operation !== undefined && isSame(request.operation)) return request;
+    return undefined;
   }
 
   async move(order: MoveOrder): Promise<Outcome> {

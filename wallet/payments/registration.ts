@@ -88,6 +88,8 @@ export class Registration {
   #record(operation: Register): OperationRecord {
     const { validator, position } = this;
     const owner = changeAddress(this.#with.book);
-    return recordOf(operation, { kind: 'validator_register', owner, validator, position, amount: operation.amount });
+    const { amount, commissionBps, rewardAddress, consensusKeyIndex } = this.#wish;
+    const terms = { commissionBps, rewardAddress, consensusKeyIndex };
+    return recordOf(operation, { kind: 'validator_register', owner, validator, position, amount, terms });
   }
 }

@@ -96,7 +96,8 @@ export class Staking {
       rewardAddress: this.#payload(rewardAddress ?? owner),
       amount,
     } as const;
-    return recordOf(operation, { kind: 'stake', owner, validator, position: null, amount });
+    const terms = { rewardAddress: rewardAddress ?? owner };
+    return recordOf(operation, { kind: 'stake', owner, validator, position: null, amount, terms });
   }
 
   async #position(id: string): Promise<StakingPosition> {
@@ -116,12 +117,13 @@ export class Staking {
         { release_height: position.release_height },
       );
     const principal = BigInt(position.principal);
-    const splits = asked !== undefined && asked !== principal;
+    // An amount is always a part: a node that calls it the whole must not make all of the position unbond.
+    const splits = asked !== undefined;
     const amount = asked ?? principal;
     if (splits && (amount < MIN_DELEGATION || principal - amount < MIN_DELEGATION))
       throw new WalletError(
         'unstake_amount',
-        `take all of ${formatCoins(principal)} coins, or a part so that both have at least ${formatCoins(MIN_DELEGATION)}`,
+        `leave the amount out to take all of ${formatCoins(principal)} coins, or take a part so that both have at least ${formatCoins(MIN_DELEGATION)}`,
         { field: 'amount', principal: formatCoins(principal), minimum: formatCoins(MIN_DELEGATION) },
       );
     // All of it is written as 0: were the position slashed meanwhile, all that is left would unbond.
@@ -153,7 +155,12 @@ export class Staking {
   async redirect(id: string, to: string): Promise<OperationRecord> {
     const position = await this.#position(id);
     const operation = { name: 'reward_address', position: fromHex(id), address: this.#payload(to) } as const;
-    return recordOf(operation, { kind: 'reward_address', ...about(position), amount: 0n });
+    return recordOf(operation, {
+      kind: 'reward_address',
+      ...about(position),
+      amount: 0n,
+      terms: { rewardAddress: to },
+    });
   }
 
   #payload(address: string) {

@@ -12,7 +12,7 @@ import { checkCommission, type StakingOperation } from '../../protocol/staking/o
 import { readValidator } from '../chain/staking-reads.ts';
 import { CONSENSUS_KEY_INDEXES } from '../keys/derivation.ts';
 import { type SigningKey, signMessage } from '../keys/signing.ts';
-import type { OperationRecord } from '../state/records.ts';
+import type { OperationRecord, OperationTerms } from '../state/records.ts';
 import { WalletError } from '../wallet-error.ts';
 import { checkKeyIndex, protocolField, refuseUsedKey } from './consensus-key.ts';
 import { recordOf, type StakingDependencies } from './operation-record.ts';
@@ -68,7 +68,7 @@ export class ValidatorChanges {
     const operation = (possession: Bytes) =>
       ({ name: 'rotate', validator: fromHex(validator), consensusKey: key.publicKey, possession, endpoint }) as const;
     const record = (signature: Bytes) =>
-      this.#record('validator_rotate', (from as Found).validator, operation(signature));
+      this.#record('validator_rotate', (from as Found).validator, operation(signature), { consensusKeyIndex: index });
     return {
       prepare: async () => {
         from = await this.#mine(validator);
@@ -118,7 +118,7 @@ export class ValidatorChanges {
       from = await this.#mine(validator);
       refusePending('commission', from.validator.pending_commission?.epoch);
       const operation = { name: 'commission', validator: fromHex(validator), commission: basisPoints } as const;
-      return this.#record('validator_commission', from.validator, operation);
+      return this.#record('validator_commission', from.validator, operation, { commissionBps: basisPoints });
     };
     return { prepare, fromEpoch: () => from && from.epoch + COMMISSION_DELAY_EPOCHS };
   }
@@ -201,8 +201,9 @@ export class ValidatorChanges {
     kind: OperationRecord['kind'],
     { validator_id: validator, owner_address: owner }: ValidatorDocument,
     operation: StakingOperation,
+    terms: OperationTerms = {},
   ): OperationRecord {
-    return recordOf(operation, { kind, owner, validator, position: null, amount: 0n });
+    return recordOf(operation, { kind, owner, validator, position: null, amount: 0n, terms });
   }
 }
 

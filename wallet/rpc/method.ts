@@ -72,6 +72,13 @@ export function readAddress(wallet: Pick<Wallet, 'network'>, value: string, fiel
   }
 }
 
+/** Rewards paid to the burn address would be lost. */
+export function readRewardAddress(wallet: Pick<Wallet, 'network'>, address: string, field: string): string {
+  if (readAddress(wallet, address, field).kind === 'burn')
+    throw new WalletError('burn_needs_method', 'rewards paid to the burn address are lost', { field });
+  return address;
+}
+
 export function readAmount(value: string, field: string): bigint {
   try {
     const amount = parseCoins(value);

@@ -8,7 +8,7 @@ import { minimumFee } from '../../protocol/fee.ts';
 import { id, LABELS } from '../../protocol/identifier.ts';
 import { type MultisigDescriptor, multisigAddressPayload } from '../../protocol/multisig.ts';
 import { type MultisigPackage, missingSignatures, packageFee, packageMass } from '../../protocol/multisig-package.ts';
-import { decodeOperation } from '../../protocol/staking/operation.ts';
+import { operationDocument } from '../../protocol/staking/operation-document.ts';
 import { PAYLOAD_KINDS } from '../../protocol/transaction.ts';
 import { descriptorOf, packageHex } from '../multisig/multisig.ts';
 import type { MultisigRecord } from '../state/records.ts';
@@ -87,6 +87,7 @@ function payloadText(payload: Bytes): string | null {
 export function reviewDocument(wallet: Wallet, of: MultisigPackage): Answer {
   const { body, amounts, address, descriptor, network, signed } = of;
   const { manifest } = wallet.follower.node;
+  const operation = body.operation && operationDocument(body.operation, network);
   return {
     address: formatAddress(address, network),
     watched: wallet.multisig.watched(formatAddress(address, network)) !== undefined,
@@ -108,7 +109,8 @@ export function reviewDocument(wallet: Wallet, of: MultisigPackage): Answer {
     valid_until_height: body.validUntilHeight,
     payload_text: payloadText(body.payload),
     payload_hex: toHex(body.payload),
-    operation: body.operation === undefined ? null : decodeOperation(body.operation).name,
+    operation: operation?.type ?? null,
+    operation_data: operation?.data ?? null,
     descriptor: descriptorDocument(descriptor),
     template_digest: toHex(of.digest),
     witness_profile: of.profile,

@@ -93,19 +93,26 @@ export const multisigMethods = {
     'Multisig',
     'What a package does: to be read before it is signed',
     object({ package: packageField }),
-    (wallet, { package: hex }) => reviewDocument(wallet, readPackage(wallet, hex)),
+    async (wallet, { package: hex }) => {
+      const of = readPackage(wallet, hex);
+      return { ...reviewDocument(wallet, of), amounts: await wallet.multisig.amounts(of) };
+    },
   ),
   multisig_sign: method(
     'Multisig',
     'Signs a package with this wallet’s key among the members, for the digest of its review',
-    object({ package: packageField, template_digest: text({ maxLength: 2 * ID_BYTES }) }),
-    async (wallet, { package: hex, template_digest }) => {
+    object({
+      package: packageField,
+      template_digest: text({ maxLength: 2 * ID_BYTES }),
+      trust_amounts: optional(flag('sign although no node answers that could tell what the inputs hold')),
+    }),
+    async (wallet, { package: hex, template_digest, trust_amounts: trusted = false }) => {
       const of = readPackage(wallet, hex);
       const digest: Bytes = refusing('multisig_package_invalid', 'template_digest', () =>
         fromHex(template_digest, ID_BYTES),
       );
       try {
-        return packageDocument(wallet, await wallet.multisig.sign(of, digest));
+        return packageDocument(wallet, await wallet.multisig.sign(of, digest, trusted));
       } catch (error) {
         if (!(error instanceof ProtocolError)) throw error;
         throw new WalletError('multisig_package_invalid', error.message, {

@@ -107,7 +107,7 @@ export class WalletServer {
     return this.#door.listen(this.#options.listen, { what: 'JSON-RPC' });
   }
 
-  /** Calls in progress get their answer; whoever does not read it does not hold up the end. */
+  /** Calls in progress get their answer; a client that does not read it does not delay the shutdown. */
   async close(): Promise<void> {
     this.#sockets.close();
     await this.#door.close(5_000);

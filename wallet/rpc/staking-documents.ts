@@ -26,7 +26,7 @@ export function positionDocument(
   return { position: position_id, ...rest, principal: coins(principal), request_id: request };
 }
 
-/** What a result says of its operation. `transaction` is null where nothing is signed yet. */
+/** What a result says of its operation, in the terms that it was made with. `transaction` is null where nothing is signed yet. */
 export function operationFields(
   operation: OperationRecord | undefined,
   transaction: string | null,
@@ -34,7 +34,13 @@ export function operationFields(
   if (operation === undefined) return {};
   const { kind, validator, position, splits } = operation;
   const made = transaction === null ? null : toHex(delegationId(fromHex(transaction)));
-  if (kind === 'stake') return { validator, position: made };
-  if (kind !== 'unstake') return { validator, position };
-  return { validator, position, unbonding_position: splits ? made : position };
+  const { commissionBps: commission_bps, rewardAddress: reward_address, consensusKeyIndex } = operation.terms ?? {};
+  return {
+    validator,
+    position: kind === 'stake' ? made : position,
+    ...(kind === 'unstake' && { unbonding_position: splits ? made : position }),
+    ...(commission_bps !== undefined && { commission_bps }),
+    ...(reward_address !== undefined && { reward_address }),
+    ...(consensusKeyIndex !== undefined && { consensus_key_index: consensusKeyIndex }),
+  };
 }

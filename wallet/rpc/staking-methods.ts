@@ -7,15 +7,14 @@ import { CONSENSUS_KEY_INDEXES } from '../keys/derivation.ts';
 import type { OperationOrder } from '../payments/outgoing.ts';
 import type { AddressRecord } from '../state/records.ts';
 import type { Wallet } from '../wallet.ts';
-import { WalletError } from '../wallet-error.ts';
 import { quoteResult, sendResult } from './documents.ts';
 import {
   type Answer,
   addressField,
   amountField,
   method,
-  readAddress,
   readAmount,
+  readRewardAddress,
   requestIdField,
   wish,
 } from './method.ts';
@@ -36,13 +35,6 @@ export async function operate(wallet: Wallet, order: OperationOrder, dryRun: boo
   if (!dryRun) return sendResult(await wallet.outgoing.operate(order));
   const quote = await wallet.outgoing.quoteOperation(order);
   return 'request' in quote ? sendResult(quote) : quoteResult(order.kind, order.requestId, quote);
-}
-
-/** Rewards paid to the burn address would be lost. */
-function readRewardAddress(wallet: Wallet, address: string, field: string): string {
-  if (readAddress(wallet, address, field).kind === 'burn')
-    throw new WalletError('burn_needs_method', 'rewards paid to the burn address are lost', { field });
-  return address;
 }
 
 /** The wallet's first address, from now on nobody else's: whoever asked for a fresh one would get another's rewards. */
@@ -166,7 +158,7 @@ export const stakingMethods = {
         rewardAddress,
         consensusKeyIndex,
       });
-      const result = await operate(
+      return await operate(
         wallet,
         {
           requestId: params.request_id,
@@ -179,12 +171,6 @@ export const stakingMethods = {
         },
         dryRun === true,
       );
-      return {
-        ...result,
-        commission_bps: commissionBps,
-        reward_address: rewardAddress,
-        consensus_key_index: consensusKeyIndex,
-      };
     },
   ),
   reward_address: method(

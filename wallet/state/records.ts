@@ -57,6 +57,14 @@ export type RequestKind = (typeof REQUEST_KINDS)[number];
 
 export type Recipient = { readonly to: string; readonly amount: bigint };
 
+/** What an operation sets, for its answer: a repeated call has other parameters, perhaps. */
+export type OperationTerms = {
+  readonly commissionBps?: number;
+  readonly rewardAddress?: string;
+  /** Of the consensus key that it registers or rotates to. */
+  readonly consensusKeyIndex?: number;
+};
+
 /** The staking operation that a transaction carries. */
 export type OperationRecord = {
   readonly kind: StakingKind;
@@ -76,6 +84,7 @@ export type OperationRecord = {
   readonly bonded: bigint;
   /** Splits a part off its position: that part is a position of its own. */
   readonly splits: boolean;
+  readonly terms?: OperationTerms;
   /** The last cut that can carry it out, where that is known. */
   readonly lastHeight?: number;
 };

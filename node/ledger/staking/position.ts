@@ -1,5 +1,5 @@
 /**
- * A position (ledger rule 60): coins bonded to a validator, its own or a delegator's. It knows what it held at the starts of the epoch in which it was
+ * A position (ledger rule 60): coins bonded to a validator, its own or a delegator's. It records what it held at the starts of the epoch in which it was
  * changed last and of the one before, so that an epoch can begin without visiting it.
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../../../protocol/address.ts';

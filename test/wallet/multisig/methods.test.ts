@@ -1,7 +1,7 @@
 /** Methods of the group Multisig with bad input, and that a watched address is never the wallet's own money. The whole way is in multisig.slow.test.ts. */
 import { expect, test } from 'vitest';
 import { verifyMessage } from '../../../node/ml-dsa.ts';
-import { parseAddress } from '../../../protocol/address.ts';
+import { formatAddress, parseAddress } from '../../../protocol/address.ts';
 import { fromHex, toHex } from '../../../protocol/bytes.ts';
 import { multisigDescriptor } from '../../../protocol/multisig.ts';
 import { decodePackage, encodePackage, type MultisigProfile, newPackage } from '../../../protocol/multisig-package.ts';
@@ -29,6 +29,10 @@ async function setUp() {
   );
   const { payload: address } = parseAddress(group.address as string);
   const spend = { outpoint: { transactionId: new Uint8Array(48).fill(1), outputIndex: 0 }, amount: 500_000_000n };
+  node.outputs.set(`${'01'.repeat(48)}:0`, {
+    ...{ address: group.address as string, amount: spend.amount },
+    ...{ source: 'regular', height: 1 },
+  });
   const made = (members = { descriptor, address, members: [] }, how: { profile?: MultisigProfile } = {}) =>
     proposal(chain, members, [spend], [{ address, amount: 1_000_000n }], how);
   return { node, ...bed, own, group, made, address: group.address as string };
@@ -132,6 +136,8 @@ test('packages: signed for the reviewed digest, by a member, of this chain', asy
   });
   const foreign = made(strangers as never);
   const digestOf = toHex(foreign.digest);
+  const [spent] = node.outputs.values();
+  Object.assign(spent as object, { address: formatAddress(strangers.address, 'development') });
   expect(await sign({ package: toHex(encodePackage(foreign)), template_digest: digestOf })).toMatchObject({
     word: 'multisig_not_member',
   });

@@ -1,9 +1,9 @@
-/** What can go wrong between a wish to stake and its cut: many small outputs, lost answers, a restart, two at once, a validator that leaves. */
+/** Faults between a request to stake and its cut: many small outputs, lost answers, a restart, two at once, a validator that leaves. */
 import { expect, test } from 'vitest';
 import { developmentKey, TREASURY, validatorName } from '../../../node/development.ts';
 import { ApiError } from '../../../protocol/api/client.ts';
-import { fromHex } from '../../../protocol/bytes.ts';
-import { operationTransaction } from '../../staking/signed.ts';
+import { fromHex, toHex } from '../../../protocol/bytes.ts';
+import { anEndpoint, operationTransaction } from '../../staking/signed.ts';
 import { IMPATIENT, openTestWallet } from '../open-wallet.ts';
 import { COIN, StakingBed, stakingWallet, validatorAt } from './staking-bed.ts';
 
@@ -40,6 +40,19 @@ test('compound_first merges, and then stakes once, across a restart', async () =
   ]);
 });
 
+test('a registration that still merges its outputs holds its validator: a second request for it is told to wait', async () => {
+  const bed = await StakingBed.open({ amounts: Array.from({ length: 36 }, () => 6_000n * COIN) });
+  const wallet = await bed.wallet({ answerMillis: 200 });
+  const order = { amount: '100000', overlay_endpoint_hex: toHex(anEndpoint(7)), compound_first: true };
+  const register = (request_id: string) => wallet.refusal('validator_register', { ...order, request_id });
+  expect(await register('a')).toMatchObject({ word: 'outcome_unknown' });
+  expect(await register('b')).toMatchObject({ word: 'position_busy', data: { request_id: 'a' } });
+  expect(await register('a')).toMatchObject({ word: 'outcome_unknown' });
+  const states = async () =>
+    new Set(((await wallet.call('pending')).transactions as { state: string }[]).map((one) => one.state));
+  await expect.poll(states, { timeout: 60_000 }).toEqual(new Set(['submitted']));
+});
+
 test('a lost answer is unknown, and the stake happens once; the words alone find it again', async () => {
   const bed = await StakingBed.open({ amounts: [500n * COIN, 500n * COIN] });
   const { client } = bed.api;
@@ -60,7 +73,7 @@ test('a lost answer is unknown, and the stake happens once; the words alone find
   const wallet = await openTestWallet({ client: flaky }, IMPATIENT);
   await wallet.turn();
   expect(await wallet.refusal('stake', stakeOf('300', 's'))).toMatchObject({ code: -32002 });
-  // Another id is another wish; the same one is not.
+  // Another id is another request; the same id is not.
   expect(await wallet.refusal('stake', stakeOf('300', 's'))).toMatchObject({ code: -32002 });
   await arrived.promise;
   expect(submissions).toBe(1);

@@ -3,6 +3,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { makeGenesis } from '../../../node/make-genesis.ts';
+import { burnAddressPayload, formatAddress } from '../../../protocol/address.ts';
 import { toHex } from '../../../protocol/bytes.ts';
 import { ApiBed } from '../../api/api-bed.ts';
 import { START_MILLIS } from '../../node/bed.ts';
@@ -27,6 +28,8 @@ test('a registration for genesis: refusals, the file, and the validator on the n
   const refusal = async (...more: string[]) => (await runCommand(words(...more))).stderr;
   expect(await refusal('--commission-bps', '15')).toContain('[commission_invalid]');
   expect(await refusal('--reward-address', 'nobody')).toContain('[address_invalid]');
+  const burn = formatAddress(burnAddressPayload(), 'development');
+  expect(await refusal('--reward-address', burn)).toContain('[burn_needs_method]');
   const small = words().map((word) => (word === '250000' ? '99999' : word));
   expect((await runCommand(small)).stderr).toContain('[stake_below_minimum]');
   const unread = words().map((word) => (word === toHex(anEndpoint(7)) ? 'ff' : word));

@@ -1,0 +1,126 @@
+/** For people without a wallet: an address made in the page. The words are shown once, checked, and kept nowhere. */
+import { useRef, useState } from 'preact/hooks';
+import type { NetworkName } from '../../protocol/network.ts';
+import type { NewAddress } from './new-address.ts';
+
+type Stage =
+  | { readonly name: 'offer'; readonly problem?: string }
+  | { readonly name: 'words'; readonly made: NewAddress }
+  | { readonly name: 'check'; readonly made: NewAddress; readonly asked: readonly number[]; readonly wrong: boolean }
+  | { readonly name: 'done'; readonly address: string };
+
+export function MakeAddress({ network, onAddress }: { network: NetworkName; onAddress(address: string): void }) {
+  const [stage, setStage] = useState<Stage>({ name: 'offer' });
+  const form = useRef<HTMLFormElement>(null);
+  const make = async () => {
+    try {
+      const { newAddress } = await import('./new-address.ts');
+      setStage({ name: 'words', made: await newAddress(network) });
+    } catch (error) {
+      setStage({ name: 'offer', problem: (error as Error).message });
+    }
+  };
+  const ask = async (made: NewAddress) => {
+    const { questionsFor } = await import('./new-address.ts');
+    setStage({ name: 'check', made, asked: questionsFor(made.words.length), wrong: false });
+  };
+  const check = async ({ made, asked }: Extract<Stage, { name: 'check' }>) => {
+    const { isAnswered } = await import('./new-address.ts');
+    const answers = [...(form.current?.querySelectorAll('input') ?? [])].map((input) => input.value);
+    if (!isAnswered(made.words, asked, answers)) return setStage({ name: 'check', made, asked, wrong: true });
+    setStage({ name: 'done', address: made.address });
+    onAddress(made.address);
+  };
+
+  if (stage.name === 'offer')
+    return (
+      <section class="card">
+        <h2>No address yet?</h2>
+        <p>
+          Make one here. You get 24 words; they are your wallet, and the only one: the page does not keep them and sends
+          them nowhere. Later you open them with <code>svc-wallet restore</code> to spend what you mined. For large
+          amounts make your wallet with <code>svc-wallet</code> on a machine of your own instead.
+        </p>
+        <button type="button" onClick={() => void make()}>
+          Make an address
+        </button>
+        {stage.problem === undefined ? null : (
+          <p class="bad" role="alert">
+            {stage.problem}
+          </p>
+        )}
+      </section>
+    );
+  if (stage.name === 'words') {
+    const { made } = stage;
+    return (
+      <section class="card sheet">
+        <h2>Your 24 words</h2>
+        <p class="warn">
+          Write them down in this order. Anybody who has them has your coins; without them your coins are lost. They are
+          shown this once.
+        </p>
+        <ol class="words">
+          {made.words.map((word, i) => (
+            <li key={i} class="mono">
+              {word}
+            </li>
+          ))}
+        </ol>
+        <p>
+          Address ({network}): <span class="mono long">{made.address}</span>
+        </p>
+        <div class="row unprinted">
+          <button type="button" class="primary" onClick={() => void ask(made)}>
+            I have written them down
+          </button>
+          <button type="button" onClick={() => print()}>
+            Print this sheet
+          </button>
+          <button type="button" onClick={() => setStage({ name: 'offer' })}>
+            Throw them away
+          </button>
+        </div>
+      </section>
+    );
+  }
+  if (stage.name === 'check')
+    return (
+      <section class="card">
+        <h2>Your 24 words</h2>
+        <form
+          ref={form}
+          class="row"
+          autocomplete="off"
+          onSubmit={(event) => {
+            event.preventDefault();
+            void check(stage);
+          }}
+        >
+          {stage.asked.map((place) => (
+            <label key={place}>
+              Word {place + 1}
+              <input required autocomplete="off" autocapitalize="off" spellcheck={false} data-lpignore="true" />
+            </label>
+          ))}
+          <button type="submit" class="primary">
+            Check
+          </button>
+          <button type="button" onClick={() => setStage({ name: 'words', made: stage.made })}>
+            Show them again
+          </button>
+        </form>
+        <p role="alert" class="bad">
+          {stage.wrong ? 'These are not the words. Look at your sheet again.' : ''}
+        </p>
+      </section>
+    );
+  return (
+    <section class="card">
+      <h2>Your address is ready</h2>
+      <p role="status">
+        <span class="mono long">{stage.address}</span> stands in the form. The words are gone from this page.
+      </p>
+    </section>
+  );
+}

@@ -1,0 +1,92 @@
+/**
+ * Receipts that came by the connection and whose slices the pool's API has not shown yet. A pool that signs and then does not show what it signed for is found here, whether it leaves a
+ * slice out, answers as if slices stood still, or does not answer.
+ */
+import type { Receipt } from '../../protocol/receipt.ts';
+
+type AwaitedReceipt = {
+  readonly receipt: Receipt;
+  /** Rounds in which the pool answered beyond the slice without showing it. */
+  rounds: number;
+  /** When it came, by the time of day; 0 where that is not known. */
+  readonly atMillis: number;
+  /** It came before this start of the miner: slices that closed since then closed while nobody asked. */
+  readonly isOld: boolean;
+};
+
+/** Receipts kept until their slices were compared, and rounds that a pool may take to show them. */
+const MAX_KEPT = 96;
+const HIDDEN_ROUNDS = 5;
+/** Slices that may close while the pool's answers cannot be had or read, or do not come to them, before that is an alarm. */
+export const UNREAD_SLICES = 12;
+/** A pool keeps receipts for a day (books rule 18). Younger ones must be there. */
+const KEPT_MILLIS = 23 * 3_600_000;
+
+export class AwaitedReceipts {
+  readonly #wallMillis: () => number;
+  #awaited: AwaitedReceipt[] = [];
+
+  constructor(wallMillis: () => number) {
+    this.#wallMillis = wallMillis;
+  }
+
+  /** False for one that is there. */
+  add(receipt: Receipt): boolean {
+    if (this.#awaited.some(({ receipt: other }) => receiptName(other) === receiptName(receipt))) return false;
+    const added = { receipt, rounds: 0, atMillis: this.#wallMillis(), isOld: false };
+    this.#awaited = [...this.#awaited, added].slice(-MAX_KEPT);
+    return true;
+  }
+
+  of(service: string, slice: number): Receipt[] {
+    return this.#awaited
+      .map(({ receipt }) => receipt)
+      .filter((each) => each.service === service && each.slice === slice);
+  }
+
+  drop(service: string, slice: number): void {
+    this.#awaited = this.#awaited.filter(({ receipt: each }) => each.service !== service || each.slice !== slice);
+  }
+
+  /** The oldest slice that is waited for; infinite without one. */
+  get oldest(): number {
+    return Math.min(Number.POSITIVE_INFINITY, ...this.#awaited.map(({ receipt }) => receipt.slice));
+  }
+
+  /**
+   * After the pool was asked for all up to `through`: receipts whose slices it has not shown for too long. It keeps those from `keptFrom` on; a miner that was away for a day cannot
+   * compare what it got before.
+   */
+  hidden(through: number, keptFrom: number | null): Receipt[] {
+    const now = this.#wallMillis();
+    this.#awaited = this.#awaited.filter(
+      ({ receipt, atMillis }) => receipt.slice >= (keptFrom ?? 0) || now - atMillis < KEPT_MILLIS,
+    );
+    return this.#awaited
+      .filter((each) => each.receipt.slice <= through && ++each.rounds === HIDDEN_ROUNDS)
+      .map(({ receipt }) => receipt);
+  }
+
+  /** Slices that closed while none of them could be compared, when they are too many: the pool does not answer, or its answers do not come to them. */
+  get unread(): { readonly slice: number; readonly newest: number } | undefined {
+    const slices = this.#awaited.filter(({ isOld }) => !isOld).map(({ receipt }) => receipt.slice);
+    const [slice, newest] = [Math.min(...slices), Math.max(...slices)];
+    return newest - slice >= UNREAD_SLICES ? { slice, newest } : undefined;
+  }
+
+  save(): unknown {
+    return this.#awaited.map(({ receipt, rounds, atMillis }) => ({ receipt, rounds, atMillis }));
+  }
+
+  /** Throws for what it cannot read. */
+  restore(saved: unknown): void {
+    const list = saved as readonly Pick<AwaitedReceipt, 'receipt' | 'rounds' | 'atMillis'>[];
+    this.#awaited = [...list].map(({ receipt, rounds, atMillis }) => {
+      const at = Number.isSafeInteger(atMillis) ? atMillis : 0;
+      return { receipt, rounds, atMillis: at, isOld: true };
+    });
+  }
+}
+
+export const receiptName = ({ service, slice, boot, worker }: Receipt): string =>
+  `${service}/${slice}/${boot}/${worker}`;

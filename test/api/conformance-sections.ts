@@ -1,0 +1,298 @@
+/**
+ * Sections of the specification that have no table of the public API: conventions, economic rules, states, the wallet daemon, the mining listener and protocol, authentication, versioning. Each row names
+ * the test that shows it, by its file and words of its title; a title that is gone fails here.
+ */
+import { readFileSync } from 'node:fs';
+import { expect } from 'vitest';
+import { ATOMS_PER_COIN } from '../../protocol/amount.ts';
+import {
+  COMMISSION_DELAY_EPOCHS,
+  COMMISSION_STEP,
+  MAX_COMMISSION,
+  MIN_SELF_BOND,
+  UNBONDING_EPOCHS,
+} from '../../protocol/staking/limits.ts';
+import { sessionOptions } from '../../wallet/command/options.ts';
+import { type Row, tested } from './conformance-rows.ts';
+
+type Shown = readonly [row: string, file: string, title: string];
+
+const rowsOf = (table: string, shown: readonly Shown[]): Row[] =>
+  shown.map(([row, file, title]) =>
+    tested(table, row, file, () => {
+      const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+      const titles = [...text.matchAll(/\btest(?:\.each\([^\n]*?\))?\(\s*(['"`])(.*?)\1/g)].map(
+        (match) => match[2] ?? '',
+      );
+      expect(
+        titles.filter((one) => one.includes(title)),
+        title,
+      ).not.toEqual([]);
+    }),
+  );
+
+const EMISSION = 'test/protocol/emission.test.ts';
+const REWARDS = 'test/node/rewards.test.ts';
+const STORY = 'test/staking/story.test.ts';
+const RPC = 'test/wallet/rpc/specification.test.ts';
+const SERVER = 'test/wallet/rpc/server.test.ts';
+const PAYMENTS = 'test/wallet/payments/payments.slow.test.ts';
+const FOLLOWING = 'test/wallet/chain/following.test.ts';
+const LISTENER = 'test/node/listener.test.ts';
+const MEMPOOL = 'test/node/mempool.test.ts';
+const STRATUM = 'test/protocol/stratum.test.ts';
+const SUBMIT_VECTORS = 'the share of the vectors is a share, the block a block';
+const LIFE =
+  'genesis, register, delegate, earn with commission, redirect, rotate, miss windows, jailed, heartbeat, exit, withdraw';
+
+export const SECTION_ROWS: readonly Row[] = [
+  ...rowsOf('Conventions of the HTTP API', [
+    [
+      '1, 2, 3, 4, 5, 6. routes, `api_version`, JSON, atoms, identifiers, heights, times',
+      'test/api/routes.test.ts',
+      'every answer fits the schema of its route',
+    ],
+    ['7. the base URL lists the routes', 'test/api/http.test.ts', 'GET / is a list for programs and a page for people'],
+    [
+      '8. decimal strings in the protocol module',
+      'test/module/functions.test.ts',
+      'a payment: quote, sign, assemble, verify',
+    ],
+    ['9. amounts of the wallet daemon', RPC, 'every method of the specification, row by row'],
+  ]),
+  ...rowsOf('Economic rules', [
+    ['First interval: 15.625 coins per cut, 540,000 per day', EMISSION, '540,000 coins, 15.625 a cut'],
+    [
+      'Maximum supply, emission per interval, days of 50 % to 99.99 %, end on day 12,650',
+      EMISSION,
+      'the last atom on day 12,650',
+    ],
+    ['Rounding: the cuts of an interval add up to its amount', EMISSION, 'the cuts of any interval add up'],
+    ['Split in halves', EMISSION, 'halves add up'],
+    ['Fees: half to the block, once', REWARDS, 'half of the fees goes to the block that executes'],
+    [
+      'Work half 1, 3: equal shares; an anchor without work carries over',
+      REWARDS,
+      'an anchor without work carries over',
+    ],
+    [
+      'Work half 2: paid 96 cuts after the cut',
+      REWARDS,
+      'a block is paid when its window closes, 96 cuts after its anchor',
+    ],
+    [
+      'Work half 4, 5: a late block earns nothing; `paid` is final',
+      'test/node/candidates.test.ts',
+      'accepted until its window closes, and late afterwards',
+    ],
+    ['Work half, as tables', 'test/node/reward-vectors.test.ts', 'every anchor of the tables is paid as they say'],
+    [
+      'Stake half 1, 2: paid after the interval, to members that attended',
+      'test/node/interval.slow.test.ts',
+      'the stake half of an interval is paid after it',
+    ],
+    ['Stake half 3: commission, 14 epochs', STORY, LIFE],
+    [
+      'Burns 1: equivocation',
+      'test/staking/node.test.ts',
+      'equivocation: the self-bond and a tenth of each delegation burn',
+    ],
+    ['Burns 2: outputs to the burn address', MEMPOOL, 'from mempool to finalized'],
+    ['Burns 2: a reward to it is an output', REWARDS, 'blocks of one anchor share equally'],
+    ['Value equation', 'test/node/simulation.slow.test.ts', 'the equation holds at every cut'],
+    ['Supply document: the invariant', 'test/api/routes.test.ts', 'the supply adds up'],
+    ['Committee of 64', 'test/staking/committee.test.ts', 'of 70 validators the 64 with the most stake sit'],
+  ]),
+  ...rowsOf('Resources: transactions, wallet, mining, validator', [
+    ['Transaction submission body', 'test/api/routes.test.ts', 'every answer fits the schema of its route'],
+    [
+      'Transaction body of the protocol module, with a staking operation',
+      'test/module/functions.test.ts',
+      'staking operations: the witness of the owner',
+    ],
+    ['Cut reference', 'test/api/routes.test.ts', 'every answer fits the schema of its route'],
+    ['Send result, `duplicate`', PAYMENTS, 'its repetition is the first result'],
+    ['Received payment: `payload_text`, `senders`, `indexed_height`', FOLLOWING, 'with its text and senders'],
+    [
+      'Received payment: `messenger`',
+      'test/wallet/messenger/chats.test.ts',
+      'a payload of the messenger on a larger payment hides nothing',
+    ],
+    ['Mining template', LISTENER, 'a template says what a bridge needs'],
+    ['Stratum job: header of 312 bytes, block and share target', STRATUM, SUBMIT_VECTORS],
+    [
+      'Validator configuration, every field',
+      'test/consensus/validator-config.test.ts',
+      'sections of node.json as the specification has them',
+    ],
+    [
+      'Key and password files that others can read are refused',
+      'test/consensus/validator-config.test.ts',
+      'files that others can read are refused',
+    ],
+  ]),
+  ...rowsOf('States and transitions', [
+    ['`processing`, `receiving`, `registered`, `finalized`', MEMPOOL, 'from mempool to finalized'],
+    ['`failed`: `conflict`', MEMPOOL, 'in blocks the first executed wins and the other is a conflict'],
+    ['`failed`: `expired`', MEMPOOL, 'what no block took in time expires, and says so for good'],
+    ['Block reward', REWARDS, 'a block is paid when its window closes'],
+    [
+      'Validator liveness: heartbeat per epoch, fee cap',
+      'test/staking/heartbeats.test.ts',
+      'that key pays, up to the cap',
+    ],
+    ['Validator liveness: lapsed, jailed, eligible, exit', STORY, LIFE],
+    ['1, 2, 3. commission, endpoint and key in their epochs', STORY, LIFE],
+    ['4. a repeated `request_id`', PAYMENTS, 'its repetition is the first result'],
+    ['5. template for 5 seconds', LISTENER, 'the same draw for five seconds'],
+    ['5. a body serves one block', 'test/node/candidates.test.ts', 'a body is not used for a second block'],
+  ]),
+  ...rowsOf('Wallet daemon', [
+    ['every method of every group, by name', RPC, 'every method of the specification, row by row'],
+    ['params: an object, unknown fields refused', SERVER, 'requests that are none'],
+    ['`send`: `compound_first`', PAYMENTS, 'compound_first merges in rounds and then pays'],
+    ['`send_many`: seven recipients, `subtract_fee`', PAYMENTS, 'send_many pays seven in one transaction'],
+    ['`sweep`, `burn`, `compound`', PAYMENTS, 'sweep, burn and compound'],
+    [
+      '`verify_address_proof`: multisig addresses cannot be proven',
+      'test/wallet/multisig/methods.test.ts',
+      'what the group holds is neither balance nor spendable',
+    ],
+    [
+      '`init --generate-password`, `daemon`, `--file`, `--service`, `prove-address`',
+      'test/wallet/end-to-end.slow.test.ts',
+      'commands for people, beside a daemon and without one',
+    ],
+    ['`prove-address` with the pool', 'test/dashboard/threshold.slow.test.ts', 'by the commands it shows'],
+    ['`--confirmations`', FOLLOWING, 'unconfirmed, then finalized, then confirmed'],
+    ['`--allow-remote`', SERVER, 'beyond this machine only with --allow-remote'],
+    ['`--auto-compound`, `--auto-sweep-to`', PAYMENTS, '--auto-compound and --auto-sweep-to'],
+  ]),
+  ...rowsOf('Events: wallet daemon', [
+    [
+      '`unconfirmed`, `removed`, `finalized`, `confirmations`, `settled`, `resync_required`',
+      RPC,
+      'every event of the specification exists',
+    ],
+    ['order, text and senders', FOLLOWING, 'unconfirmed, then finalized, then confirmed'],
+    ['subscriptions', SERVER, 'events reach those who subscribed'],
+  ]),
+  ...rowsOf('Errors: wallet daemon JSON-RPC codes', [
+    ['every code', RPC, 'every error code of the specification, row by row'],
+    ['a lost answer', PAYMENTS, 'a lost answer is unknown until the node says'],
+    ['node away, behind or on another chain', PAYMENTS, 'stops payments with its own code'],
+  ]),
+  ...rowsOf('Mining listener', [
+    ['POST `/v1/mining/templates`', LISTENER, 'a template says what a bridge needs'],
+    [
+      'POST `/v1/mining/candidates`: `accepted`, `known`, 409',
+      LISTENER,
+      'a late block is answered with 409, a replay with known',
+    ],
+    ['GET `/v1/events`', LISTENER, 'events: a checkpoint, then every cut'],
+    ['GET `/v1/node/sync`, `/v1/chain/rates`', LISTENER, 'health, sync and rates'],
+    ['the same machine only', LISTENER, 'a peer that is neither loopback nor at the address it called is refused'],
+    ['selection of transactions', MEMPOOL, 'selection: fee rate, own before relayed, the ageing rule, a random draw'],
+  ]),
+  ...rowsOf('Mining protocol', [
+    ['`svc-mining-v1`, every message', STRATUM, 'v1 to server: $name'],
+    ['`svc-mining-v2`, every message', STRATUM, 'v2 to server: $name'],
+    [
+      '1 to 5. subscribe, authorize, jobs, search, submit',
+      'test/bridge/minimal-miner.test.ts',
+      'the minimal miner of the documentation mines on the server',
+    ],
+    ['username `<address>.<worker>`', STRATUM, 'usernames and passwords'],
+    ['the prefix stands in the last bytes of the nonce', STRATUM, 'nonces carry the prefix last'],
+    ['tag: characters and length', 'test/miner/session.test.ts', 'a tag that is not allowed is left out'],
+    [
+      'WebSocket: origins and subprotocol',
+      'test/bridge/abuse.slow.test.ts',
+      'WebSocket: foreign origins, missing subprotocols',
+    ],
+    [
+      'share handling: budgets of a connection and of all',
+      'test/bridge/submit.test.ts',
+      'a verdict takes from the budgets what it uses',
+    ],
+  ]),
+  ...rowsOf('Operator commands', [
+    ['`--log-file`, `RUST_LOG`', 'test/runtime/log.test.ts', 'a bad RUST_LOG is told and ignored'],
+  ]),
+  ...rowsOf('Authentication', [
+    ['2. token, `GET /health`', SERVER, 'health needs no token; everything else does'],
+    ['2. the token file is private', SERVER, 'the token file is made once, private'],
+    ['3. loopback, `--allow-remote` with TLS', SERVER, 'beyond this machine only with --allow-remote'],
+    ['4. mining listener', LISTENER, 'the same machine: loopback, or the address that was called'],
+    ['5. metrics listener', 'test/runtime/metrics.test.ts', 'the listener serves GET /metrics and nothing else'],
+    ['6. stratum', STRATUM, 'usernames and passwords'],
+    ['9. encrypted key files', 'test/consensus/validator-config.test.ts', 'a sealed key opens with its password'],
+    [
+      '9. ownership by challenge and answer',
+      'test/module/functions.test.ts',
+      'ownership: either side asks and answers',
+    ],
+    ['10. text of senders', 'test/attack/multisig-signers.test.ts', 'is shown with a mark in its place'],
+  ]),
+  ...rowsOf('Errors: HTTP', [
+    ['409 of `POST /v1/mining/candidates`', LISTENER, 'a late block is answered with 409'],
+    [
+      'validator log: `cannot fund validator heartbeat`, `validator heartbeat exceeds configured fee cap`',
+      'test/staking/heartbeats.test.ts',
+      'the two messages of the specification',
+    ],
+  ]),
+  ...rowsOf('Limits', [
+    ['`send_many` recipients: 7', PAYMENTS, 'send_many pays seven in one transaction'],
+    ['amount precision: 8 decimals', RPC, 'every method of the specification, row by row'],
+    ['Template transactions kept: 5 seconds', LISTENER, 'the same draw for five seconds'],
+    ['Validator routes: 4', 'test/protocol/staking-formats.test.ts', 'an endpoint has at most four routes'],
+    [
+      '`listen_addrs`: 8',
+      'test/consensus/validator-config.test.ts',
+      'sections of node.json as the specification has them',
+    ],
+  ]),
+  tested('Limits', 'Minimum self-bond: 100,000 coins', 'test/staking/refusals.test.ts', () => {
+    expect(MIN_SELF_BOND).toBe(100_000n * ATOMS_PER_COIN);
+  }),
+  tested(
+    'Limits',
+    'Commission: 0 to 1,000 basis points in steps of 10; 14 epochs of delay',
+    'test/staking/refusals.test.ts',
+    () => {
+      expect([MAX_COMMISSION, COMMISSION_STEP, COMMISSION_DELAY_EPOCHS]).toEqual([1_000, 10, 14]);
+    },
+  ),
+  tested('Limits', 'Unbonding: 10 days', 'test/staking/story.test.ts', () => {
+    expect(UNBONDING_EPOCHS).toBe(10);
+  }),
+  tested('Limits', 'Wallet daemon default port: 28703', 'test/wallet/end-to-end.slow.test.ts', () => {
+    expect(JSON.stringify(sessionOptions.rpc)).toContain('28703');
+  }),
+  ...rowsOf('Limits: ports and metrics', [
+    [
+      'ports of the metrics listeners',
+      'test/deploy.test.ts',
+      'Prometheus scrapes the ports at which the programs serve metrics',
+    ],
+    ['miner statistics and metrics', 'test/miner/svc-miner.slow.test.ts', 'figures and metrics say so'],
+  ]),
+  ...rowsOf('Versioning', [
+    ['1. `/v1/`, `api_version`', 'test/api/routes.test.ts', 'every answer fits the schema of its route'],
+    ['2. envelope version', 'test/api/http.test.ts', 'a signed answer is checked by a few lines'],
+    ['4. mining protocols, `SVC_POW_V1`', STRATUM, SUBMIT_VECTORS],
+    [
+      '5. a body of another chain, version or rule set',
+      'test/module/functions.test.ts',
+      'another chain, protocol version, rule set',
+    ],
+    ['6. `update_required` stops the node', 'test/network/sync.test.ts', 'says that an update is required'],
+    [
+      '6. `update_announced`',
+      'test/network/parts.test.ts',
+      'only a release that is written as one and comes later is newer',
+    ],
+    ['7. `release.json`', 'test/module/functions.test.ts', 'release.json has the SHA-256 of every file'],
+  ]),
+];

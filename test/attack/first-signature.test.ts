@@ -1,0 +1,292 @@
+/**
+ * When a validator that has just started may sign (consensus rule 21), and what others can do about it: make it believe that it is where the chain is, keep it listening for ever, count more than once. The engine by hand,
+ * and for connections real sockets.
+ */
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { afterEach, expect, test } from 'vitest';
+import { haveOf } from '../../node/consensus/anti-entropy.ts';
+import { Committee } from '../../node/consensus/committee.ts';
+import type { Company, Event, Proposal } from '../../node/consensus/effects.ts';
+import { step } from '../../node/consensus/engine.ts';
+import { lastCutOf } from '../../node/consensus/last-cut.ts';
+import { COVERED_TICKS, LISTEN_TICKS, listenFirst, SLOW_TICKS } from '../../node/consensus/listening.ts';
+import { decodeMessage, encodeMessage } from '../../node/consensus/messages.ts';
+import { companyOf, Receivers } from '../../node/consensus/receivers.ts';
+import { openState } from '../../node/consensus/recovery.ts';
+import { RULES } from '../../node/consensus/rules.ts';
+import { createState, type LastCut } from '../../node/consensus/state.ts';
+import { encodeHello, frameBytes } from '../../node/consensus/tcp-frames.ts';
+import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
+import { NIL, PRECOMMIT, PREVOTE, type Vote, type VoteKind } from '../../node/consensus/votes.ts';
+import { developmentKey, validatorName } from '../../node/development.ts';
+import { signMessageAside } from '../../node/ml-dsa.ts';
+import { type Bytes, concat } from '../../protocol/bytes.ts';
+import { steadyMillis } from '../../runtime/clock.ts';
+import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
+import { committeeOf, SIGNATURE } from '../consensus/bench-member.ts';
+import { silentLog } from '../node/bed.ts';
+import { until } from '../until.ts';
+
+const SELF = 1;
+const OTHERS = [0, 2, 3];
+const ALL: Company = { members: OTHERS, named: 0 };
+const ONE: Company = { members: [3], named: 0 };
+/** At the tip (rule 3), and while lost time is made up. */
+const [TICKS_A_CUT, LEAST_TICKS_A_CUT] = [5, 2.5];
+const committee = committeeOf(4);
+const NO_SIGNATURE = new Uint8Array(0);
+
+const cutOf = (height: number) => `cut ${height}`.padEnd(48, '.');
+const proposalOf = (height: number, signature = SIGNATURE): Proposal => ({
+  ...{ height, round: 0, validRound: -1, cut: cutOf(height), signers: 0n, lastRound: 0 },
+  ...{ content: SIGNATURE, signature },
+});
+const voteOf = (height: number, kind: VoteKind, member: number): Vote => ({
+  ...{ kind, height, round: 0, cut: cutOf(height), member, signature: SIGNATURE },
+});
+
+/** A validator that starts at a height, 5 where nothing else is said, with a log of `logHeight` that holds `own`. */
+class Started {
+  readonly state;
+  readonly did: string[] = [];
+
+  constructor(logHeight: number, height = 5, last?: LastCut, own?: { height: number; messages: readonly Vote[] }) {
+    const nothing = { lockedRound: -1, locked: NIL, validRound: -1, valid: NIL, polkas: [], proposals: [] };
+    const recovered = own && {
+      ...nothing,
+      height: own.height,
+      messages: own.messages.map((vote) => ({ type: 'vote', vote }) as const),
+    };
+    this.state = openState(height, committee, SELF, last, recovered, RULES);
+    listenFirst(this.state, logHeight);
+    this.feed({ type: 'begin' });
+  }
+
+  feed(event: Event): void {
+    for (const effect of step(this.state, event)) {
+      this.did.push(effect.do);
+      if (effect.do === 'check')
+        this.feed({ type: 'checked', height: effect.proposal.height, cut: effect.proposal.cut, valid: true });
+    }
+  }
+
+  get listens(): boolean {
+    return (this.state.listening?.ticks ?? 0) > 0;
+  }
+
+  /** The height becomes final, from a store or by messages that were sent as they came. */
+  goesOn(from: 'store' | 'votes'): void {
+    const { height } = this.state;
+    const votes = OTHERS.map((member) => voteOf(height, PRECOMMIT, member));
+    if (from === 'store')
+      this.feed({
+        type: 'finalized',
+        finalized: {
+          proof: { kind: PRECOMMIT, height, round: 0, cut: cutOf(height), votes },
+          proposal: proposalOf(height, NO_SIGNATURE),
+        },
+      });
+    else {
+      this.feed({ type: 'proposal', proposal: proposalOf(height), timely: true });
+      for (const vote of votes) this.feed({ type: 'vote', vote });
+    }
+    expect(this.state.step).toBe('decided');
+    this.feed({ type: 'height', height: height + 1, committee, self: SELF });
+    this.feed({ type: 'begin' });
+  }
+
+  /** Ticks until it has listened. */
+  ticks(company: Company, most = 10_000): number {
+    let ticks = 0;
+    for (; this.listens && ticks < most; ticks++) this.feed({ type: 'tick', company });
+    return ticks;
+  }
+}
+
+test.each(['store', 'votes'] as const)(
+  'a validator that is behind hears its own old votes at every height, sent by anybody, and heights reach it as from a %s: it never stops and never signs',
+  (from) => {
+    const lost = new Started(-1);
+    for (let height = 5; height < 500; height++) {
+      lost.feed({ type: 'vote', vote: voteOf(height, PREVOTE, SELF) });
+      lost.goesOn(from);
+      if (height % 2 === 0) lost.feed({ type: 'tick', company: ALL });
+    }
+    expect([lost.state.stopped, lost.did.includes('sign'), lost.listens]).toEqual([false, false, true]);
+    // At the tip it listens, and signs.
+    lost.ticks(ALL);
+    lost.feed({ type: 'timeout', kind: 'propose', height: lost.state.height, round: lost.state.round });
+    expect(lost.state.stopped).toBe(false);
+    expect(lost.did.includes('sign') || lost.did.includes('build')).toBe(true);
+  },
+);
+
+test('execution of a final cut that takes long is no time at the tip', () => {
+  const slow = new Started(-1);
+  const votes = OTHERS.map((member) => voteOf(5, PRECOMMIT, member));
+  for (const vote of votes) step(slow.state, { type: 'vote', vote });
+  step(slow.state, { type: 'proposal', proposal: proposalOf(5), timely: true });
+  expect(slow.ticks(ALL, 1_000)).toBe(1_000);
+});
+
+test('a key that runs in a second process is noticed once this one is at the tip, before it has signed', () => {
+  const twin = new Started(-1);
+  let heights = 0;
+  for (; !twin.state.stopped && heights < 100; heights++) {
+    twin.feed({ type: 'vote', vote: voteOf(twin.state.height, PREVOTE, SELF) });
+    for (let tick = 0; tick < TICKS_A_CUT; tick++) twin.feed({ type: 'tick', company: ALL });
+    twin.goesOn('votes');
+  }
+  expect(heights).toBeLessThanOrEqual(8);
+  expect(twin.did.includes('sign')).toBe(false);
+});
+
+test.each([
+  [ALL, 1, TICKS_A_CUT],
+  [ALL, 1, LEAST_TICKS_A_CUT],
+  [ONE, SLOW_TICKS, TICKS_A_CUT],
+])('at the tip the end of listening comes, though every cut comes from a store: %j', (company, times, ticksACut) => {
+  const served = new Started(-1);
+  let ticks = 0;
+  for (let cuts = 1; served.listens && cuts < 1_000; cuts++) {
+    for (; ticks < cuts * ticksACut && served.listens; ticks++) served.feed({ type: 'tick', company });
+    if (served.listens) served.goesOn('store');
+  }
+  expect(ticks).toBeGreaterThanOrEqual(LISTEN_TICKS * times);
+  expect(ticks).toBeLessThanOrEqual(5 * LISTEN_TICKS * times);
+});
+
+test('old signatures of others, handed over by one liar, do not make it company', () => {
+  const alone = new Started(-1);
+  alone.goesOn('store');
+  expect(alone.ticks(ONE)).toBe(LISTEN_TICKS * SLOW_TICKS);
+  // Nor is what a liar alone keeps from it a reason to stop.
+  alone.feed({ type: 'vote', vote: voteOf(alone.state.height + 1, PREVOTE, SELF) });
+  expect(alone.state.stopped).toBe(false);
+});
+
+test('store and log of one old copy: it signs nothing while nobody is there, and what others have beyond it makes it listen as without a log', () => {
+  const copy = new Started(4);
+  for (let tick = 0; tick < 1_000; tick++) copy.feed({ type: 'tick', company: { members: [], named: 0 } });
+  copy.feed({ type: 'timeout', kind: 'propose', height: 5, round: 0 });
+  expect([copy.did.includes('sign'), copy.did.includes('build'), copy.listens]).toEqual([false, false, true]);
+  for (let height = 5; height < 8; height++) copy.goesOn('store');
+  expect(copy.ticks(ALL)).toBe(LISTEN_TICKS);
+  // The chain stood still meanwhile: a log that covers the height is enough, once others are there.
+  expect(new Started(4).ticks(ALL)).toBe(COVERED_TICKS);
+});
+
+test('its own precommit for the cut before comes back to a validator that starts again: its log has it, though the certificate in its store was complete without it', () => {
+  const others = OTHERS.map((member) => voteOf(4, PRECOMMIT, member));
+  const last = lastCutOf({ kind: PRECOMMIT, height: 4, round: 0, cut: cutOf(4), votes: others }, committee);
+  // The store at the height of the log, and one height behind it.
+  for (const [height, recovered] of [
+    [5, undefined],
+    [4, { height: 4, messages: [voteOf(4, PREVOTE, SELF), voteOf(4, PRECOMMIT, SELF)] }],
+  ] as const) {
+    const started = new Started(4, height, height === 5 ? last : undefined, recovered);
+    if (height === 4) started.goesOn('store');
+    started.feed({ type: 'vote', vote: voteOf(4, PRECOMMIT, SELF) });
+    expect([started.state.height, started.listens, started.state.stopped]).toEqual([5, true, false]);
+    // It counts for the next header.
+    expect(started.state.last?.rounds.get(0)?.has(SELF)).toBe(true);
+  }
+});
+
+test('others say that they are further, and do not keep what would show it: more than a third of the stake is believed, a liar alone is not', () => {
+  const nobody = { members: [], named: 0 };
+  for (const logHeight of [-1, 4]) {
+    expect(new Started(logHeight).ticks({ ...nobody, ahead: ALL }, 1_000)).toBe(1_000);
+    const full = logHeight < 0 ? LISTEN_TICKS : COVERED_TICKS;
+    expect(new Started(logHeight).ticks({ members: [0, 2], named: 0, ahead: ONE })).toBe(full);
+    expect(new Started(logHeight).ticks({ ...nobody, ahead: ONE })).toBe(full * SLOW_TICKS);
+  }
+});
+
+test('the round of the cut before, which a final cut does not prove, is not taken from whoever hands it over', () => {
+  const { state, feed } = { state: createState(5, committee, SELF), feed: step };
+  const votes = OTHERS.map((member) => voteOf(5, PRECOMMIT, member));
+  const proof = { kind: PRECOMMIT, height: 5, round: 0, cut: cutOf(5), votes } as const;
+  const proposal = { ...proposalOf(5, NO_SIGNATURE), lastRound: 77 };
+  feed(state, { type: 'finalized', finalized: { proof, proposal } });
+  expect(state.values.get(cutOf(5))?.proposal.lastRound).toBe(0);
+});
+
+const opened: (Socket | Server | TcpTransport)[] = [];
+afterEach(async () => {
+  for (const one of opened.splice(0))
+    if ('destroy' in one) one.destroy();
+    else await one.close();
+});
+
+test('one neighbour that the operator named counts once, however often it connects and whatever it calls itself', async () => {
+  const chainId = new Uint8Array(48).fill(1);
+  const hello = (n: number) =>
+    frameBytes(encodeHello({ chainId, instance: new Uint8Array(16).fill(n), challenge: new Uint8Array(32).fill(n) }));
+  const named = createServer((socket) => {
+    opened.push(socket.on('error', () => undefined).resume());
+    socket.write(hello(1));
+  });
+  await new Promise<void>((resolve) => named.listen(0, '127.0.0.1', () => resolve()));
+  const { port } = named.address() as { port: number };
+  const transport = new TcpTransport(
+    { chainId, binds: [{ host: '127.0.0.1', port: 0 }], neighbours: [{ host: '127.0.0.1', port }] },
+    { log: silentLog, steady: steadyMillis, isNear: () => false },
+  );
+  const [address] = await transport.listen();
+  transport.start({ joined: () => undefined, left: () => undefined, message: () => undefined });
+  await until(() => transport.company().length === 1);
+  for (let n = 2; n <= 5; n++) {
+    const socket = connect({ host: '127.0.0.1', port: address?.port as number });
+    opened.push(socket.on('error', () => undefined).resume());
+    socket.write(concat(hello(n), frameBytes(new Uint8Array(0))));
+  }
+  await until(() => transport.known().length === 5);
+  expect(companyOf(transport.company(), transport.dialled(), committee, () => false)).toMatchObject({
+    members: [],
+    named: 1,
+  });
+  opened.push(transport, named);
+});
+
+test('one member that is dialled, proves its key from another address and says on both that it is further does not keep a validator from signing while the others say it is not', async () => {
+  const chainId = new Uint8Array(48).fill(1);
+  const keys = [0, 1, 2, 3].map((member) => developmentKey(validatorName(member)));
+  const members = keys.map(({ publicKey }) => ({ publicKey, stake: 10n }));
+  const seats = new Committee(new Uint8Array(48), members);
+  const open = async (host: string, neighbours: ListenAddress[], says = 5, key?: (typeof keys)[number]) => {
+    const identify =
+      key &&
+      (async (message: Bytes) => ({
+        publicKey: key.publicKey,
+        signature: await signMessageAside(key.privateKey, message),
+      }));
+    const transport = new TcpTransport(
+      { chainId, binds: [{ host, port: 0 }], neighbours },
+      { log: silentLog, steady: steadyMillis, isNear: () => false, members: () => members, identify },
+    );
+    const [address] = await transport.listen();
+    opened.push(transport);
+    const receivers = new Receivers(transport);
+    const have = haveOf(createState(says, seats, -1));
+    transport.start({
+      joined: (peer) => transport.send(peer, encodeMessage({ type: 'have', have })),
+      left: (peer) => receivers.left(peer),
+      message: (peer, bytes) => {
+        const message = decodeMessage(bytes);
+        if (message.type === 'have') receivers.isAt(peer, message.have.height);
+      },
+    });
+    return { address: address as ListenAddress, receivers };
+  };
+  const [first, second] = [await open('127.0.0.11', []), await open('127.0.0.12', [])];
+  const liar = await open('127.0.0.13', [], 1_000);
+  const named = [first, second, liar].map(({ address }) => address);
+  const victim = await open('127.0.0.10', named);
+  await open('127.0.0.14', [victim.address], 1_000, keys[3]);
+  const company = () => victim.receivers.company(seats, 5);
+  await until(() => company().named === 2 && company().ahead.named === 1 && company().ahead.members.length === 1);
+  expect(new Started(4).ticks(company(), 1_000)).toBe(COVERED_TICKS);
+  // Where those that were dialled say it too, or are too few to say that it is not so, it is believed.
+  expect(new Started(4).ticks({ ...company(), near: 1 }, 1_000)).toBe(1_000);
+});

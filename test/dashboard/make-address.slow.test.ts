@@ -1,0 +1,70 @@
+/** An address made in the page, in Chromium: it is the one that svc-wallet makes of the words, and no word leaves the page or stays in it. */
+import { expect, test } from 'vitest';
+import { isAnswered, questionsFor } from '../../dashboard/address/new-address.ts';
+import { WalletRoot } from '../../wallet/keys/derivation.ts';
+import { Keyring } from '../../wallet/keys/keyring.ts';
+import { openPoolApiBed } from '../attack/pool-api-bed.ts';
+import { newContext, seriousFaults, watch, withBrowser } from './browser.ts';
+import { BUILT_PAGE } from './served-page.ts';
+
+withBrowser();
+
+test('a person without a wallet gets an address and the words for it', async () => {
+  const bed = await openPoolApiBed({ page: BUILT_PAGE });
+  const context = await newContext();
+  const page = await context.newPage();
+  const complaints = watch(page);
+  const sent: string[] = [];
+  context.on('request', (request) => void sent.push(`${request.url()}\n${request.postData() ?? ''}`));
+  await page.goto(`http://127.0.0.1:${bed.port}/#/mine`);
+
+  const words = async () => await page.locator('ol.words li').allInnerTexts();
+  await page.getByRole('button', { name: 'Make an address' }).click();
+  await page.locator('ol.words').waitFor();
+  const thrown = await words();
+  await page.getByRole('button', { name: 'Throw them away' }).click();
+  await page.getByRole('button', { name: 'Make an address' }).click();
+  await page.locator('ol.words').waitFor();
+  const list = await words();
+  expect(list).toHaveLength(24);
+  expect(list).not.toEqual(thrown);
+  expect(await seriousFaults(page)).toEqual([]);
+  await page.emulateMedia({ media: 'print' });
+  expect(await page.getByLabel('Address that is paid').isVisible()).toBe(false);
+  expect(await page.locator('ol.words').isVisible()).toBe(true);
+  await page.emulateMedia({ media: 'screen' });
+
+  await page.getByRole('button', { name: 'I have written them down' }).click();
+  const asked = page.getByLabel(/^Word \d+$/);
+  await asked.first().waitFor();
+  expect(await page.locator('ol.words').count()).toBe(0);
+  for (let i = 0; i < 3; i++) await asked.nth(i).fill('zebra');
+  await page.getByRole('button', { name: 'Check' }).click();
+  await page.getByText('These are not the words').waitFor();
+  const places = (await page.locator('label', { hasText: /^Word \d+$/ }).allInnerTexts()).map(
+    (text) => Number(/\d+/.exec(text)?.[0]) - 1,
+  );
+  for (const [i, place] of places.entries()) await asked.nth(i).fill(list[place] as string);
+  await page.getByRole('button', { name: 'Check' }).click();
+  await page.getByText('Your address is ready').waitFor();
+
+  const keyring = new Keyring(new WalletRoot(list.join(' '), '', 'development'));
+  const { address } = keyring.addressRecord('receive', 0, 0);
+  expect(await page.getByLabel('Address that is paid').inputValue()).toBe(address);
+  const pairs = list.slice(1).map((word, i) => new RegExp(`${list[i]}(\\W|%20|\\+|\\\\n)*${word}`, 'i'));
+  const kept = await page.evaluate(() =>
+    JSON.stringify({ ...localStorage, ...sessionStorage, url: location.href, body: document.body.innerText }),
+  );
+  for (const text of [...sent.filter((one) => !one.includes('/assets/')), kept])
+    for (const pair of pairs) expect(text).not.toMatch(pair);
+  expect(complaints).toEqual([]);
+});
+
+test('three words are asked for, each another one', () => {
+  expect(questionsFor(24, () => 0)).toEqual([0, 1, 2]);
+  expect(questionsFor(24, () => 0.999)).toEqual([21, 22, 23]);
+  for (let i = 0; i < 100; i++) expect(new Set(questionsFor(24)).size).toBe(3);
+  expect(isAnswered(['a', 'b', 'c'], [0, 2], [' A ', 'c'])).toBe(true);
+  expect(isAnswered(['a', 'b', 'c'], [0, 2], ['a', 'b'])).toBe(false);
+  expect(isAnswered(['a', 'b', 'c'], [0, 2], ['a'])).toBe(false);
+});

@@ -1,0 +1,118 @@
+/**
+ * The payout threshold in Chromium against the pool's real API and books: the form signs in the page and the books change; the commands beside it do the same; and nothing that the
+ * page sends, keeps or logs holds a word of the phrase.
+ */
+import { execFile } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { isForWish, signRequest } from '../../dashboard/threshold/sign-request.ts';
+import { parseAddress } from '../../protocol/address.ts';
+import type { AddressProofRequest } from '../../protocol/address-proof.ts';
+import { openPoolApiBed } from '../attack/pool-api-bed.ts';
+import { temporaryDirectory } from '../temporary.ts';
+import { WalletFiles } from '../wallet/wallet-files.ts';
+import { newContext, seriousFaults, watch, withBrowser } from './browser.ts';
+import { BUILT_PAGE } from './served-page.ts';
+
+withBrowser();
+
+const BIN = join(import.meta.dirname, '../../bin');
+
+test('the threshold is changed by a signature made in the page, and by the commands it shows; no word leaves the page', async () => {
+  const home = temporaryDirectory();
+  mkdirSync(join(home, '.svc'));
+  const wallet = new WalletFiles(join(home, '.svc'));
+  await wallet.write();
+  const address = wallet.firstAddress;
+  const bed = await openPoolApiBed({ first: parseAddress(address, 'development').payload, page: BUILT_PAGE });
+  const threshold = async () =>
+    (await bed.sql<{ min: bigint | null }[]>`select payout_min as min from accounts where address = ${address}`)[0]
+      ?.min;
+
+  const context = await newContext();
+  const page = await context.newPage();
+  const complaints = watch(page);
+  const said: string[] = [];
+  page.on('console', (message) => said.push(message.text()));
+  const sent: string[] = [];
+  context.on('request', (request) => {
+    sent.push(`${request.url()}\n${JSON.stringify(request.headers())}\n${request.postData() ?? ''}`);
+  });
+  page.on('websocket', (socket) => {
+    sent.push(socket.url());
+    socket.on('framesent', ({ payload }) => void sent.push(String(payload)));
+  });
+  await page.goto(`http://127.0.0.1:${bed.port}/#/miner/${address}`);
+
+  const coins = page.getByLabel('Pay me from, in coins');
+  const words = page.getByLabel('24 words');
+  const outcome = page.locator('section', { has: coins }).getByRole('status');
+  await coins.fill('2.5');
+  const shown = await page.locator('section', { has: coins }).locator('pre').innerText();
+  await page.getByText('Sign in this page instead').click();
+  expect(await page.locator('details').innerText()).toMatch(/give all your coins to whoever sees them/);
+  expect(await seriousFaults(page)).toEqual([]);
+
+  // The word list has words such as 'address', which stand in headers and documents anyway.
+  const plain = `${sent.join()} version network address purpose challenge signature payout threshold request public`;
+  const swapped = wallet.phrase.split(' ').reverse().join(' ');
+  await words.fill(swapped);
+  await page.getByRole('button', { name: 'Sign and change' }).click();
+  await expect
+    .poll(() => outcome.innerText())
+    .toMatch(/Nothing changed: .*(do not belong together|not among the first)/);
+  await words.fill(wallet.phrase);
+  await page.getByRole('button', { name: 'Sign and change' }).click();
+  await expect.poll(() => outcome.innerText()).toMatch(/Changed: you are paid out from 2\.50000000 coins/);
+  expect(await threshold()).toBe(250_000_000n);
+  await expect.poll(() => page.locator('main').innerText()).toMatch(/paid out from 2\.50 coins/);
+  expect(await words.inputValue()).toBe('');
+  // Another address of the same words is not in the books, and words of another wallet do not hold this address: a
+  // person who mistakes the wallet is told, and the pool is not asked to believe anything.
+  await coins.fill('3');
+  await words.fill(new WalletFiles(home).phrase);
+  await page.getByRole('button', { name: 'Sign and change' }).click();
+  await expect.poll(() => outcome.innerText()).toMatch(/Nothing changed: this address is not among the first/);
+  expect(await threshold()).toBe(250_000_000n);
+
+  // Base32 of an address or hex of a signature may hold a short word by chance; two words in a row cannot be there so.
+  const list = wallet.phrase.split(' ');
+  const pairs = list.slice(1).map((word, i) => new RegExp(`${list[i]}(\\W|%20|\\+|\\\\n)*${word}`, 'i'));
+  const long = list.filter((word) => word.length >= 6 && !plain.includes(word)).map((word) => new RegExp(word, 'i'));
+  const kept = await page.evaluate(() =>
+    JSON.stringify({ ...localStorage, ...sessionStorage, url: location.href, cookies: document.cookie }),
+  );
+  expect(sent.filter((text) => text.includes('payout-threshold')).length).toBeGreaterThanOrEqual(4);
+  const bodies = sent.filter((text) => !/\/assets\//.test(text));
+  for (const text of [...bodies, ...said, kept])
+    for (const secret of [...pairs, ...long]) expect(text).not.toMatch(secret);
+  for (const text of sent)
+    expect(new URL(text.split('\n')[0] as string, 'http://127.0.0.1').hostname).toBe('127.0.0.1');
+  expect(complaints).toEqual([]);
+
+  // The commands are what they claim to be.
+  expect(shown).toContain('svc-wallet prove-address');
+  const script = shown.replaceAll('250000000', '700000000');
+  const environment = { ...process.env, HOME: home, PATH: `${BIN}:${process.env.PATH}` };
+  await promisify(execFile)('bash', ['-euc', script], { cwd: home, env: environment });
+  expect(await threshold()).toBe(700_000_000n);
+});
+
+test('nothing is signed that does not name the address and the amount of the form', async () => {
+  const request: AddressProofRequest = {
+    ...{ version: 1, network: 'development', address: 'dsvc1miner', challenge: '00'.repeat(32) },
+    ...{ purpose: 'payout threshold of 500 atoms at the pool "x"', created_millis: 1, expires_millis: 2 },
+  };
+  const wish = { address: 'dsvc1miner', atoms: '500' };
+  expect(isForWish(request, wish)).toBe(true);
+  const secrets = { phrase: '', passphrase: '' };
+  for (const lie of [
+    { purpose: 'log in to an exchange' },
+    { purpose: 'payout threshold of 5000 atoms at the pool "x"' },
+    { purpose: 'proof of ownership' },
+    { address: 'dsvc1other' },
+  ])
+    await expect(signRequest({ ...request, ...lie }, wish, secrets)).rejects.toThrow(/something else/);
+});

@@ -1,0 +1,51 @@
+/**
+ * Whether the amounts of a package are those of the outputs that it spends (multisig rule 7). A signature covers the amount of its own input alone: from two packages of one transaction that each lie
+ * about another input somebody could take the good signatures of both, and pay a fee that no review has shown. So a wallet asks its node before it signs.
+ */
+import { formatAddress } from '../../protocol/address.ts';
+import { toHex } from '../../protocol/bytes.ts';
+import type { MultisigPackage } from '../../protocol/multisig-package.ts';
+import { isAway, type NodeClient, nodeFailure } from '../chain/node-link.ts';
+import { WalletError } from '../wallet-error.ts';
+
+/** `spent`: the node has no such output, or not any more. `not_checked`: it did not answer. */
+export type AmountsState = 'checked' | 'false' | 'spent' | 'not_checked';
+
+export async function amountsState(
+  client: Pick<NodeClient, 'utxoProofs'>,
+  { body, amounts, address, network }: MultisigPackage,
+): Promise<AmountsState> {
+  const outpoints = body.inputs.map(({ transactionId, outputIndex }) => ({
+    transaction_id: toHex(transactionId),
+    output_index: outputIndex,
+  }));
+  let proofs: Awaited<ReturnType<NodeClient['utxoProofs']>>['proofs'];
+  try {
+    ({ proofs } = await client.utxoProofs({ outpoints }));
+  } catch (error) {
+    if (isAway(error)) return 'not_checked';
+    throw nodeFailure(error);
+  }
+  const owner = formatAddress(address, network);
+  const found = outpoints.map(({ transaction_id, output_index }) =>
+    proofs.find(({ outpoint }) => outpoint.transaction_id === transaction_id && outpoint.output_index === output_index),
+  );
+  // An answer about something else tells nothing.
+  if (found.some((one) => one === undefined)) return 'not_checked';
+  if (found.some((one) => one?.output === null)) return 'spent';
+  const isTrue = found.every((one, i) => one?.output?.address === owner && BigInt(one.output.amount) === amounts[i]);
+  return isTrue ? 'checked' : 'false';
+}
+
+/** `trusted`: the caller takes the word of whoever made the package, because there is no node to ask. What a node says counts all the same. */
+export function checkAmounts(state: AmountsState, trusted: boolean): void {
+  if (state === 'false')
+    throw new WalletError(
+      'multisig_amount_false',
+      'an input does not hold the amount that the package says: the fee shown is not the one that would be paid',
+    );
+  if (state === 'spent')
+    throw new WalletError('multisig_output_missing', 'the node has no such output: it was spent, or never was');
+  if (state === 'not_checked' && !trusted)
+    throw new WalletError('node_unreachable', 'the amounts of the inputs cannot be checked without a node');
+}
