@@ -21,7 +21,14 @@ import {
   setAside,
   setAsideFailing,
 } from './payout-states.ts';
-import { type PayoutWallet, samePayment, type WalletAnswer, type WalletStatus } from './payout-wallet.ts';
+import {
+  type PayoutWallet,
+  samePayment,
+  samePaymentBut,
+  type WalletAnswer,
+  type WalletPayment,
+  type WalletStatus,
+} from './payout-wallet.ts';
 import { Reconciliation } from './reconciliation.ts';
 
 export type PayoutOptions = {
@@ -149,8 +156,8 @@ export class PayoutLoop {
       const { requestId } = payout;
       const listed = await wallet.payments(requestId);
       if (listed.kind !== 'ok') return 'stop';
-      // On record: the repeated request pays nothing and only returns the outcome.
-      if (listed.value.some((one) => one.requestId === requestId)) return undefined;
+      const recorded = listed.value.find((one) => one.requestId === requestId);
+      if (recorded !== undefined) return this.#alreadySent(payout, recorded, found);
       await this.#fenced((transaction) =>
         markRefused(transaction, payout.id, 'the books of its recipients failed an audit'),
       );
@@ -165,6 +172,22 @@ export class PayoutLoop {
           reason: found.get(accountId),
         });
     return isLeft ? 'again' : 'next';
+  }
+
+  /**
+   * On the wallet's record, so the request is not repeated with what the books say now: an edit of a failing account's row would make it another payment, and
+   * nobody would be paid until a person had looked. Undefined where the rest of it is not the same either.
+   */
+  async #alreadySent(
+    payout: OpenPayout,
+    { recipients, transactionId, fee }: WalletPayment,
+    failing: ReadonlyMap<number, string>,
+  ): Promise<Step | undefined> {
+    const isSame = samePaymentBut(payout.items, recipients, ({ accountId }) => failing.has(accountId));
+    if (transactionId === null || !isSame) return undefined;
+    await this.#fenced((transaction) => markSubmitted(transaction, payout.id, transactionId, fee));
+    this.#dependencies.log.info('a payout was submitted before', { payout: payout.id, transaction: transactionId });
+    return 'sent';
   }
 
   async #submit(payout: OpenPayout, status: WalletStatus): Promise<Step> {

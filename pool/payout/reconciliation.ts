@@ -69,7 +69,8 @@ export async function compareBooks(
   if (listed.kind !== 'ok') return undefined;
   const booked = await bookedPayouts(sql, from);
   const compared = compareWithWallet(series.payouts, requestTable, booked, listed.value);
-  if (compared.contradictions.length === 0 || failures === undefined) return compared;
+  const isSame = compared.contradictions.length === 0 && compared.displaced.length === 0;
+  if (isSame || failures === undefined) return compared;
   const accounts = booked.flatMap(({ items }) => items.flatMap(({ accountId }) => accountId ?? []));
   const failing = new Set((await failures([...new Set(accounts)])).keys());
   return compareWithWallet(series.payouts, requestTable, booked, listed.value, failing);

@@ -1,9 +1,11 @@
 /** The programs of this project as processes of their own, for tests: started, watched by their log, stopped. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { onTestFailed, onTestFinished } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '../..');
+/** Characters of a program's log that are shown when its test fails. */
+const LOG_SHOWN = 6000;
 
 export type ProgramOptions = { readonly uid?: number; readonly gid?: number; readonly env?: Record<string, string> };
 
@@ -33,6 +35,7 @@ export class Program {
         this.#wake();
       }),
     );
+    onTestFailed(() => console.error(`the end of the log of ${name}:\n${this.output.slice(-LOG_SHOWN)}`));
     onTestFinished(async () => {
       if (this.#child.exitCode === null) this.#child.kill('SIGKILL');
       await this.exited;

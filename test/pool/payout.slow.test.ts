@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { audit } from '../../pool/audit/audit.ts';
 import type { Sql } from '../../pool/database/connect.ts';
 import { payoutsHeld } from '../../pool/payout/payout-hold.ts';
-import { PAYOUT_DEFAULTS, PayoutLoop } from '../../pool/payout/payout-loop.ts';
+import { PAYOUT_DEFAULTS, type PayoutDependencies, PayoutLoop } from '../../pool/payout/payout-loop.ts';
 import { payoutSeries } from '../../pool/payout/payout-series.ts';
 import { openPayouts, reservePayout } from '../../pool/payout/payout-states.ts';
 import type {
@@ -128,10 +128,10 @@ async function accounts(sql: Sql, balances: readonly bigint[]): Promise<void> {
       (${Buffer.from(pattern(`account/${i}`, 49))}, ${`address-${i}`}, ${balance})`;
 }
 
-const loopOf = (sql: Sql, wallet: PayoutWallet) =>
+const loopOf = (sql: Sql, wallet: PayoutWallet, more: Pick<PayoutDependencies, 'failures'> = {}) =>
   new PayoutLoop(
     { ...PAYOUT_DEFAULTS, term: 0n, minimum: MINIMUM, series: payoutSeries(new Uint8Array(49)) },
-    { sql, wallet, log: quietLog, now: Date.now, newId: () => randomUUID(), isCaughtUp: async () => true },
+    { sql, wallet, log: quietLog, now: Date.now, newId: () => randomUUID(), isCaughtUp: async () => true, ...more },
   );
 
 test('each balance is paid once, whatever the wallet does, and a new loop goes on where a dead one stopped', async () => {
@@ -217,6 +217,30 @@ test('a wallet that forgot its requests and paid what the books do not know hold
   restored.requests.clear();
   expect(await loopOf(sql, restored).round('pay')).toMatchObject({ reserved: 1, submitted: 1 });
   expect(await payoutsHeld(sql)).toBeNull();
+});
+
+test('an address that was changed while the answer of the wallet was lost holds nobody else’s payouts', async () => {
+  const { sql } = await server.fresh();
+  await accounts(sql, [5000n, 3000n]);
+  let draw = 0.4;
+  const wallet = new ShakyWallet(() => draw);
+  expect(await loopOf(sql, wallet).round('pay')).toMatchObject({ reserved: 1, submitted: 0 });
+  expect(wallet.requests.size).toBe(1);
+  await sql`alter table accounts disable trigger user`;
+  const [victim] = await sql<
+    { id: number }[]
+  >`update accounts set address = 'thief' where address = 'address-0' returning id`;
+  await sql`update accounts set balance = balance + 4000 where address <> 'thief'`;
+  const failing = new Map([[victim?.id as number, 'its payload was changed']]);
+  const failures = async (ids: readonly number[]) => new Map([...failing].filter(([id]) => ids.includes(id)));
+  draw = 0.9;
+  for (let i = 0; i < 3; i++) {
+    await loopOf(sql, wallet, { failures }).round('pay');
+    for (const request of wallet.requests.values()) request.fate = { state: 'finalized', height: 1, fee: 10n };
+  }
+  expect(await payoutsHeld(sql)).toBeNull();
+  expect(Object.fromEntries(wallet.received())).toEqual({ 'address-0': 5000n, 'address-1': 7000n });
+  expect(await openPayouts(sql)).toEqual([]);
 });
 
 async function addNewcomer(sql: Sql): Promise<void> {

@@ -3,11 +3,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { WebSocket } from 'ws';
 import { type Branch, WalletRoot } from '../../wallet/keys/derivation.ts';
 import { Keyring } from '../../wallet/keys/keyring.ts';
-import { readToken } from '../../wallet/rpc/token.ts';
 import { ChainBed, COIN, DaemonProcess, type Funds, runBeside } from './wallet-bed.ts';
+import { walletEvents } from './wallet-events.ts';
 import { WalletFiles } from './wallet-files.ts';
 
 async function setUp(funds: Funds, words: string[] = []) {
@@ -44,21 +43,7 @@ test('pay, see it finalized, and find everything again from the words alone', as
     spendable: '300.00000000',
     outputs: 3,
   });
-  const socket = new WebSocket(`ws://${daemon.rpc}/v1/ws`, {
-    headers: { authorization: `Bearer ${readToken(`${files.file}.token`)}` },
-  });
-  onTestFinished(() => socket.terminate());
-  const events: { method?: string; params?: Record<string, unknown> }[] = [];
-  socket.on('message', (data) => events.push(JSON.parse(String(data)) as (typeof events)[number]));
-  await new Promise((resolve) => socket.once('open', resolve));
-  socket.send(
-    JSON.stringify({
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'subscribe',
-      params: { events: ['finalized', 'settled', 'unconfirmed'] },
-    }),
-  );
+  const events = await walletEvents(daemon.rpc, files.file, ['finalized', 'settled', 'unconfirmed']);
   const to = stranger(directory, 'stranger');
   const own = (await daemon.result('new_address', { label: 'mine' })).address as string;
   const sent = await daemon.result('send_many', {
@@ -76,17 +61,19 @@ test('pay, see it finalized, and find everything again from the words alone', as
   await expect
     .poll(() => events.find(({ method }) => method === 'settled')?.params)
     .toMatchObject({ request_id: 'first', state: 'finalized' });
-  expect(events.find(({ method }) => method === 'finalized')?.params).toMatchObject({
-    payments: [
-      {
-        transaction: sent.transaction,
-        address: own,
-        amount: '1.00000001',
-        payload_text: 'thanks',
-        senders: [files.firstAddress],
-      },
-    ],
-  });
+  await expect
+    .poll(() => events.find(({ method }) => method === 'finalized')?.params)
+    .toMatchObject({
+      payments: [
+        {
+          transaction: sent.transaction,
+          address: own,
+          amount: '1.00000001',
+          payload_text: 'thanks',
+          senders: [files.firstAddress],
+        },
+      ],
+    });
   // The key of the first address is registered now: the next payment refers to it.
   const second = await daemon.result('send', { to, amount: '150', request_id: 'second' });
   await chain.beat();

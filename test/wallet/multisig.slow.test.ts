@@ -6,9 +6,8 @@ import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { WebSocket } from 'ws';
-import { readToken } from '../../wallet/rpc/token.ts';
 import { ChainBed, COIN, DaemonProcess, runBeside } from './wallet-bed.ts';
+import { walletEvents } from './wallet-events.ts';
 import { WalletFiles } from './wallet-files.ts';
 
 type Shown = Record<string, unknown> & { error?: { code: string; message: string } };
@@ -70,22 +69,6 @@ async function setUp() {
   return { anna, bert, cleo, chain, daemon, caughtUp, root };
 }
 
-function listen(daemon: DaemonProcess, person: Person): Record<string, unknown>[] {
-  const socket = new WebSocket(`ws://${daemon.rpc}/v1/ws`, {
-    headers: { authorization: `Bearer ${readToken(`${person.files.file}.token`)}` },
-  });
-  onTestFinished(() => socket.terminate());
-  const events: Record<string, unknown>[] = [];
-  socket.on('message', (data) => {
-    const { method, params } = JSON.parse(String(data)) as { method?: string; params: Record<string, unknown> };
-    if (method === 'multisig') events.push(params);
-  });
-  socket.once('open', () =>
-    socket.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'subscribe', params: { events: ['multisig'] } })),
-  );
-  return events;
-}
-
 test('three people, three processes, files: an address, a payment that two sign, and a second one by reference', async () => {
   const { anna, bert, cleo, chain, daemon, caughtUp, root } = await setUp();
   await Promise.all(
@@ -110,7 +93,7 @@ test('three people, three processes, files: an address, a payment that two sign,
     }),
   );
 
-  const events = listen(daemon, anna);
+  const events = await walletEvents(daemon.rpc, anna.files.file, ['multisig']);
   await daemon.result('send', { to: address, amount: '50', request_id: 'deposit' });
   await chain.beat();
   await caughtUp();
@@ -120,7 +103,7 @@ test('three people, three processes, files: an address, a payment that two sign,
   expect(Number(own.balance)).toBeLessThan(751);
   expect(await daemon.result('receive', { address })).toMatchObject({ address, label: 'savings' });
   await expect.poll(() => events.length).toBeGreaterThan(0);
-  expect(events[0]).toMatchObject({ address, kind: 'received', amount: '50.00000000', label: 'savings' });
+  expect(events[0]?.params).toMatchObject({ address, kind: 'received', amount: '50.00000000', label: 'savings' });
 
   const to = new WalletFiles(root, 'shop').firstAddress;
   const proposed = await bert.run('propose', address, to, '12.5', '--payload', 'rent', '--out', bert.path('rent.msig'));
@@ -176,7 +159,7 @@ test('three people, three processes, files: an address, a payment that two sign,
       ['received', sent.transaction],
     ]),
   );
-  await expect.poll(() => events.filter(({ kind }) => kind === 'spent')).toHaveLength(1);
+  await expect.poll(() => events.filter(({ params }) => params?.kind === 'spent')).toHaveLength(1);
 
   // The keys are in the registry now: the next package is about half as long.
   const next = await cleo.run('propose', address, to, '1', '--out', cleo.path('next.msig'));

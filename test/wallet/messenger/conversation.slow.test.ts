@@ -4,9 +4,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { WebSocket } from 'ws';
-import { readToken } from '../../../wallet/rpc/token.ts';
 import { ChainBed, COIN, DaemonProcess, runBeside } from '../wallet-bed.ts';
+import { walletEvents } from '../wallet-events.ts';
 import { WalletFiles } from '../wallet-files.ts';
 
 type Machine = { readonly files: WalletFiles; readonly daemon: DaemonProcess; readonly words: readonly string[] };
@@ -58,14 +57,7 @@ test('asked, accepted, written, and read on a third machine', async () => {
   });
   await beat();
 
-  const events: { method?: string; params?: { payments?: Record<string, unknown>[] } }[] = [];
-  const socket = new WebSocket(`ws://${bob.daemon.rpc}/v1/ws`, {
-    headers: { authorization: `Bearer ${readToken(`${bob.files.file}.token`)}` },
-  });
-  onTestFinished(() => socket.terminate());
-  socket.on('message', (data) => events.push(JSON.parse(String(data)) as (typeof events)[number]));
-  await new Promise((resolve) => socket.once('open', resolve));
-  socket.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'subscribe', params: { events: ['finalized'] } }));
+  const events = await walletEvents(bob.daemon.rpc, bob.files.file, ['finalized']);
 
   const to = bob.files.firstAddress;
   expect(await runBeside(['chat', 'request', to, ...alice.words])).toMatchObject({
@@ -96,11 +88,12 @@ test('asked, accepted, written, and read on a third machine', async () => {
   const told = (await run(alice, ['read', chat])).split('\n').map((line) => line.slice(26));
   expect(told).toEqual(['me    where do we meet?', 'them  at the bridge,?at noon', `them  ☂ ${'u'.repeat(16)}`, '']);
 
-  const chatEvents = events
-    .flatMap(({ params }) => params?.payments ?? [])
-    .filter(({ messenger }) => messenger === true);
-  expect(chatEvents.length).toBeGreaterThanOrEqual(3);
-  for (const payment of chatEvents) expect('payload_text' in payment).toBe(false);
+  const chatEvents = () =>
+    events
+      .flatMap(({ params }) => (params?.payments ?? []) as Record<string, unknown>[])
+      .filter(({ messenger }) => messenger === true);
+  await expect.poll(() => chatEvents().length).toBeGreaterThanOrEqual(3);
+  for (const payment of chatEvents()) expect('payload_text' in payment).toBe(false);
 
   // The words alone, on a third machine, for both sides.
   for (const [machine, name] of [
