@@ -8,9 +8,10 @@ import { ProtocolError } from '../protocol/errors.ts';
 import { minimumFee, transactionMass } from '../protocol/fee.ts';
 import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../protocol/key-sizes.ts';
 import { MOST_MEMBERS } from '../protocol/multisig.ts';
+import type { NetworkName } from '../protocol/network.ts';
 import { possessionMessage as possession } from '../protocol/staking/names.ts';
 import { bondedBy, decodeOperation, type StakingOperation } from '../protocol/staking/operation.ts';
-import { Fields } from '../protocol/stratum/fields.ts';
+import { inField } from '../protocol/stratum/fields.ts';
 import {
   bodyOfWire,
   decodeTransaction,
@@ -26,7 +27,18 @@ import {
 import { isMultisigWitness } from '../protocol/witness.ts';
 import { type OperationSigners, signaturesOf } from '../protocol/witness-check.ts';
 import { bodyDocument, MAX_WITNESSES, quoteOfWire, readBody, readOutput, readWitnesses } from './bodies.ts';
-import { givenHex, givenInteger, givenList, givenObject, givenOr, givenText, hexIn, written } from './given.ts';
+import {
+  givenHex,
+  givenInteger,
+  givenList,
+  givenObject,
+  givenOr,
+  givenParsed,
+  givenText,
+  hexIn,
+  objectIn,
+  written,
+} from './given.ts';
 import { type Manifest, readManifest } from './manifest.ts';
 import { ModuleError } from './module-error.ts';
 import { descriptorDocument, signaturesDocument } from './multisig.ts';
@@ -36,7 +48,7 @@ export function spendMessage(bodyHex: string, index: number, previousOutputJson:
   const manifest = readManifest(manifestJson);
   const { bytes, body } = readBody(bodyHex, manifest);
   const at = givenInteger(index, 'index', body.inputs.length - 1);
-  return toHex(spend(bytes, at, readOutput(givenObject(previousOutputJson, 'previous output'), manifest)));
+  return toHex(spend(bytes, at, readOutput(givenObject(previousOutputJson, 'previous_output'), manifest)));
 }
 
 export function operationMessage(bodyHex: string, manifestJson: string): string {
@@ -45,11 +57,14 @@ export function operationMessage(bodyHex: string, manifestJson: string): string 
   return toHex(operationBytes(bytes));
 }
 
+const givenOwner = (owner: unknown, network: NetworkName): Bytes =>
+  givenParsed(owner, 'owner', (text) => parseAddress(text, network).payload);
+
 /** What a consensus key signs for the owner that registers it. */
 export function possessionMessage(publicKey: string, ownerAddress: string, manifestJson: string): string {
   const { chainId, network } = readManifest(manifestJson);
   const key = givenHex(publicKey, 'public key', PUBLIC_KEY_BYTES);
-  return toHex(possession(chainId, parseAddress(givenText(ownerAddress, 'owner'), network).payload, key));
+  return toHex(possession(chainId, givenOwner(ownerAddress, network), key));
 }
 
 export function encodeWitness(publicKey: string, signature: string): string {
@@ -64,14 +79,18 @@ export function encodeWitnessWithProfile(
 ): string {
   const name = givenText(profile, 'profile');
   if (name !== 'inline' && name !== 'referenced')
-    throw new ProtocolError('unsupported_profile', 'the profile of a single key is inline or referenced');
+    throw new ProtocolError('unsupported_profile', 'the profile of a single key is inline or referenced', {
+      field: 'profile',
+    });
   const signed = givenHex(signature, 'signature', SIGNATURE_BYTES);
   const key = givenOr(publicKey, (value) => givenHex(value, 'public key', PUBLIC_KEY_BYTES));
   if (name === 'referenced') {
-    if (key !== undefined) throw new ProtocolError('field_unknown', 'a referenced witness has no public key');
+    if (key !== undefined)
+      throw new ProtocolError('field_unknown', 'a referenced witness has no public key', { field: 'public key' });
     return toHex(encode({ profile: name, signature: signed }));
   }
-  if (key === undefined) throw new ProtocolError('field_missing', 'an inline witness has a public key');
+  if (key === undefined)
+    throw new ProtocolError('field_missing', 'an inline witness has a public key', { field: 'public key' });
   return toHex(encode({ profile: name, publicKey: key, signature: signed }));
 }
 
@@ -85,7 +104,11 @@ type Read = Transaction & { readonly wire: Bytes; readonly bodyBytes: Bytes };
 
 function readWire(wireHex: unknown, manifest: Manifest): Read {
   const wire = givenHex(wireHex, 'transaction');
-  return { ...decodeTransaction(wire, manifest.chainId), wire, bodyBytes: bodyOfWire(wire) };
+  return inField('transaction', () => ({
+    ...decodeTransaction(wire, manifest.chainId),
+    wire,
+    bodyBytes: bodyOfWire(wire),
+  }));
 }
 
 function witnessDocument(witness: Witness): unknown {
@@ -139,15 +162,22 @@ function judge(
 ): string {
   const read = readWire(wireHex, manifest);
   const { body, bodyBytes, wire } = read;
-  const spends = givenList(previousOutputsJson, 'previous outputs', MAX_INPUTS).map(
-    (json): Output => readOutput(new Fields(json, 'a previous output'), manifest),
+  const spends = givenList(
+    previousOutputsJson,
+    'previous_outputs',
+    MAX_INPUTS,
+    (json, what): Output => readOutput(objectIn(json, what), manifest),
   );
   if (spends.length !== body.inputs.length)
-    throw new ProtocolError('out_of_range', `${body.inputs.length} previous outputs wanted, ${spends.length} given`);
-  const owner = givenOr(ownerAddress, (value) => parseAddress(givenText(value, 'owner'), manifest.network).payload);
+    throw new ProtocolError(
+      'out_of_range',
+      `previous_outputs must have ${body.inputs.length} entries, not ${spends.length}`,
+      { field: 'previous_outputs' },
+    );
+  const owner = givenOr(ownerAddress, (value) => givenOwner(value, manifest.network));
   const operation = body.operation === undefined ? undefined : decodeOperation(body.operation);
   if (operation !== undefined && owner === undefined)
-    throw new ProtocolError('field_missing', 'the owner of the operation is missing');
+    throw new ProtocolError('field_missing', 'the owner of the operation is missing', { field: 'owner' });
   if (operation === undefined && owner !== undefined)
     throw new ModuleError('operation_missing', 'there is an owner and no operation');
   const paidIn = spends.reduce((sum, { amount }) => sum + amount, 0n);
@@ -191,11 +221,7 @@ export function verifyTransactionWithReferencedKeys(
 ): string {
   const manifest = readManifest(manifestJson);
   const keys = new Map<string, Bytes>();
-  for (const json of givenList(keysJson, 'keys', MAX_WITNESSES * MOST_MEMBERS)) {
-    const key = hexIn(json, 'key');
-    if (key.length !== PUBLIC_KEY_BYTES)
-      throw new ProtocolError('out_of_range', `a public key has ${PUBLIC_KEY_BYTES} bytes`);
+  for (const key of givenList(keysJson, 'keys', MAX_WITNESSES * MOST_MEMBERS, hexIn(PUBLIC_KEY_BYTES)))
     keys.set(toHex(keyAddressPayload(key)), key);
-  }
   return judge(wireHex, previousOutputsJson, ownerAddress, (address) => keys.get(toHex(address)), manifest);
 }

@@ -6,7 +6,7 @@ import { ProtocolError } from '../protocol/errors.ts';
 import { massOf, minimumFee, shapeOf, transactionMass, wireBytesOf } from '../protocol/fee.ts';
 import { id, idFromHex, LABELS } from '../protocol/identifier.ts';
 import { operationDocument } from '../protocol/staking/operation-document.ts';
-import { Fields } from '../protocol/stratum/fields.ts';
+import { type Fields, inField } from '../protocol/stratum/fields.ts';
 import {
   decodeTransactionBody,
   decodeWitness,
@@ -21,15 +21,15 @@ import {
   witnessCount,
 } from '../protocol/transaction.ts';
 import { shapeOfWitness, WITNESS_BYTES, type WitnessShape } from '../protocol/witness.ts';
-import { decimalOf, givenHex, givenList, givenObject, hexIn, listOf, textIn, written } from './given.ts';
+import { decimalOf, givenHex, givenList, givenObject, hexIn, listIn, objectIn, textIn, written } from './given.ts';
 import { type Manifest, readManifest } from './manifest.ts';
 import { readOperation } from './operations.ts';
 
 export const MAX_WITNESSES = MAX_INPUTS + 1;
 
 export function readOutput(fields: Fields, manifest: Manifest): Output {
-  const address = parseAddress(fields.text('address'), manifest.network).payload;
-  const amount = parseAtoms(fields.text('amount'));
+  const address = fields.parsed('address', (text) => parseAddress(text, manifest.network).payload);
+  const amount = fields.parsed('amount', parseAtoms);
   fields.end();
   return { address, amount };
 }
@@ -41,21 +41,19 @@ export function encodeTransactionBody(requestJson: string, manifestJson: string)
     chainId: manifest.chainId,
     validFromHeight: decimalOf(request, 'valid_from_height', Number.MAX_SAFE_INTEGER),
     validUntilHeight: decimalOf(request, 'valid_until_height', Number.MAX_SAFE_INTEGER),
-    inputs: listOf(request.value('inputs'), 'inputs', MAX_INPUTS).map((json) => {
-      const input = new Fields(json, 'an input');
-      const transactionId = idFromHex(input.text('transaction_id'));
+    inputs: listIn(request, 'inputs', MAX_INPUTS, (json, what) => {
+      const input = objectIn(json, what);
+      const transactionId = input.parsed('transaction_id', idFromHex);
       const outputIndex = decimalOf(input, 'output_index', 0xffffffff);
       input.end();
       return { transactionId, outputIndex };
     }),
-    outputs: listOf(request.value('outputs'), 'outputs', MAX_OUTPUTS).map((json) =>
-      readOutput(new Fields(json, 'an output'), manifest),
-    ),
+    outputs: listIn(request, 'outputs', MAX_OUTPUTS, (json, what) => readOutput(objectIn(json, what), manifest)),
     payload: request.hex('payload_hex'),
     ...(request.has('operation') && { operation: readOperation(request.fields('operation'), manifest.network) }),
   };
   request.end();
-  return toHex(encodeBody(body));
+  return toHex(inField('request', () => encodeBody(body)));
 }
 
 /** A body of the manifest's chain (rule 1). */
@@ -64,7 +62,7 @@ export function readBody(
   manifest: Manifest,
 ): { readonly bytes: Bytes; readonly body: TransactionBody } {
   const bytes = givenHex(bodyHex, 'body');
-  return { bytes, body: decodeTransactionBody(bytes, manifest.chainId) };
+  return { bytes, body: inField('body', () => decodeTransactionBody(bytes, manifest.chainId)) };
 }
 
 export function bodyDocument(bytes: Bytes, body: TransactionBody, { network }: Manifest): Record<string, unknown> {
@@ -120,25 +118,27 @@ function readShape(text: string): WitnessShape {
   return text as WitnessShape;
 }
 
-const checkCount = (given: number, body: TransactionBody): void => {
+const checkCount = (field: string, given: number, body: TransactionBody): void => {
   if (given !== witnessCount(body))
-    throw new ProtocolError('out_of_range', `${witnessCount(body)} witnesses wanted, ${given} given`);
+    throw new ProtocolError('out_of_range', `${field} must have ${witnessCount(body)} entries, not ${given}`, {
+      field,
+    });
 };
 
 /** One profile per input, and one more for the owner of an operation. Those of multisig addresses name the form: `multisig_inline_2_of_3`. */
 export function quoteTransactionWithInputProfiles(bodyHex: string, profilesJson: string, manifestJson: string): string {
   const manifest = readManifest(manifestJson);
   const { body } = readBody(bodyHex, manifest);
-  const profiles = givenList(profilesJson, 'profiles', MAX_WITNESSES).map((json) => readShape(textIn(json, 'profile')));
-  checkCount(profiles.length, body);
+  const profiles = givenList(profilesJson, 'profiles', MAX_WITNESSES, (json, what) => readShape(textIn(json, what)));
+  checkCount('profiles', profiles.length, body);
   return quote(body, profiles, manifest);
 }
 
 export function readWitnesses(witnessesJson: unknown, body: TransactionBody): readonly Witness[] {
-  const witnesses = givenList(witnessesJson, 'witnesses', MAX_WITNESSES).map((json) =>
-    decodeWitness(hexIn(json, 'witness')),
+  const witnesses = givenList(witnessesJson, 'witnesses', MAX_WITNESSES, (json, what) =>
+    decodeWitness(hexIn()(json, what)),
   );
-  checkCount(witnesses.length, body);
+  checkCount('witnesses', witnesses.length, body);
   return witnesses;
 }
 

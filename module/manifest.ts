@@ -16,7 +16,7 @@ import {
   PROTOCOL_VERSION,
   RULE_SET,
 } from '../protocol/transaction.ts';
-import { givenNetwork, givenObject, written } from './given.ts';
+import { givenObject, networkOf, written } from './given.ts';
 import { ModuleError } from './module-error.ts';
 
 export type Manifest = {
@@ -38,23 +38,28 @@ const KNOWN = {
 /** Fields that a newer node may have added are let pass. */
 export function readManifest(manifestJson: unknown): Manifest {
   const fields = givenObject(manifestJson, 'manifest');
-  if (fields.integer('api_version') !== 1) throw new ProtocolError('unsupported_version', 'manifest of another API');
-  const network = givenNetwork(fields.text('network'));
+  if (fields.integer('api_version') !== 1)
+    throw new ProtocolError('unsupported_version', 'manifest.api_version must be 1', { field: 'manifest.api_version' });
+  const network = networkOf(fields.text('network'), fields.pathOf('network'));
   const chainId = fields.hex('chain_id', ID_BYTES);
   const version = fields.integer('protocol_version');
   const ruleSet = fields.integer('rule_set');
   if (version !== PROTOCOL_VERSION || ruleSet !== RULE_SET)
-    throw new ProtocolError('unsupported_version', `the manifest is of protocol ${version}, rule set ${ruleSet}`);
+    throw new ProtocolError('unsupported_version', `the manifest is of protocol ${version}, rule set ${ruleSet}`, {
+      field: fields.pathOf(version === PROTOCOL_VERSION ? 'rule_set' : 'protocol_version'),
+    });
   for (const [name, known] of Object.entries(KNOWN)) {
     const told = fields.integer(name);
     if (told !== known)
-      throw new ModuleError('manifest_other_rules', `${name} is ${told}, and this release knows ${known}`);
+      throw new ModuleError('manifest_other_rules', `manifest.${name} is ${told}, and this release knows ${known}`, {
+        field: fields.pathOf(name),
+      });
   }
   return {
     network,
     chainId,
     finalizedHeight: fields.integer('finalized_height'),
-    minFeePerMass: parseAtoms(fields.text('min_fee_per_mass')),
+    minFeePerMass: fields.parsed('min_fee_per_mass', parseAtoms),
   };
 }
 

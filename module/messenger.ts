@@ -30,7 +30,8 @@ import {
   REQUEST_BYTES,
 } from '../protocol/messenger/payload.ts';
 import type { NetworkName } from '../protocol/network.ts';
-import { Fields } from '../protocol/stratum/fields.ts';
+import { type Fields, inField } from '../protocol/stratum/fields.ts';
+import type { Json } from '../protocol/stratum/json.ts';
 import { MAX_INPUTS, MAX_PAYLOAD_BYTES } from '../protocol/transaction.ts';
 import {
   decimalOf,
@@ -38,8 +39,9 @@ import {
   givenInteger,
   givenList,
   givenObject,
-  givenText,
-  listOf,
+  givenParsed,
+  listIn,
+  objectIn,
   textIn,
   written,
 } from './given.ts';
@@ -58,6 +60,18 @@ const MAX_ADDRESSES = 65_536;
 /** An entry has up to 15 values, and most of its text is its payload. */
 const HISTORY = { text: 256 * 1024 * 1024, values: 16 * MAX_ENTRIES };
 
+/** `Map.groupBy`, which Node 20 does not have. */
+function groupBy<K, V>(values: readonly V[], keyOf: (value: V) => K): Map<K, V[]> {
+  const groups = new Map<K, V[]>();
+  for (const value of values) {
+    const key = keyOf(value);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [value]);
+    else group.push(value);
+  }
+  return groups;
+}
+
 export const messengerLimits = (): string =>
   written({
     text_bytes: String(MAX_MESSAGE_TEXT),
@@ -72,10 +86,12 @@ export function isMessengerPayload(payloadHex: string): boolean {
   return isPayload(givenHex(payloadHex, 'payload'));
 }
 
-function keyAddress(address: unknown, network: NetworkName): Bytes {
-  const { kind, payload } = parseAddress(givenText(address, 'address'), network);
+function keyAddress(address: unknown, network: NetworkName, field = 'address'): Bytes {
+  const { kind, payload } = givenParsed(address, field, (text) => parseAddress(text, network));
   if (kind !== 'key')
-    throw new ModuleError('not_a_key_address', 'only the address of a single key takes part in chats');
+    throw new ModuleError('not_a_key_address', `${field}: only the address of a single key takes part in chats`, {
+      field,
+    });
   return payload;
 }
 
@@ -93,13 +109,15 @@ function readChat(chatJson: unknown, network: NetworkName): Chat {
   const fields = givenObject(chatJson, 'chat', HISTORY);
   const role = fields.text('role');
   if (role !== 'requester' && role !== 'accepter')
-    throw new ProtocolError('field_type', 'role must be requester or accepter');
-  const request = toHex(idFromHex(fields.text('request_transaction')));
+    throw new ProtocolError('field_type', 'chat.role must be requester or accepter', { field: 'chat.role' });
+  const request = toHex(fields.parsed('request_transaction', idFromHex));
   const [own, peer] = [fields.text('own_address'), fields.text('peer_address')];
-  for (const address of [own, peer]) keyAddress(address, network);
-  const keyHex = toHex(fields.hex('requester_key', MESSENGER_KEY_BYTES));
+  const sender = keyAddress(own, network, fields.pathOf('own_address'));
+  keyAddress(peer, network, fields.pathOf('peer_address'));
+  const key = fields.hex('requester_key', MESSENGER_KEY_BYTES);
   // The codec knows what a key is, and refuses others.
-  encodeMessengerPayload({ type: 'request', sender: keyAddress(own, network), key: fromHex(keyHex) });
+  inField(fields.pathOf('requester_key'), () => encodeMessengerPayload({ type: 'request', sender, key }));
+  const keyHex = toHex(key);
   const ciphertext = fields.value('accept_ciphertext');
   const accept =
     ciphertext === null
@@ -140,7 +158,7 @@ export function messengerMessage(
   const chat = readChat(chatJson, network);
   if (chat.accept === null) throw new ModuleError('chat_not_accepted', 'the other side has not accepted this chat');
   const sent = givenInteger(sentMillis, 'sent_millis', Number.MAX_SAFE_INTEGER);
-  const plain = encodeMessage(sent, givenText(text, 'text'));
+  const plain = givenParsed(text, 'text', (words) => encodeMessage(sent, words));
   try {
     open(handle, network, chat);
     const sealed = sealMessage(chat.role === 'requester', plain);
@@ -153,9 +171,9 @@ export function messengerMessage(
 
 /** Undefined where a transaction is none of the messenger's. */
 function readEntry(fields: Fields): MessengerEntry | undefined {
-  const transaction = toHex(idFromHex(fields.text('transaction_id')));
+  const transaction = toHex(fields.parsed('transaction_id', idFromHex));
   const height = decimalOf(fields, 'height', Number.MAX_SAFE_INTEGER);
-  const senders = listOf(fields.value('senders'), 'senders', MAX_INPUTS).map((json) => textIn(json, 'sender'));
+  const senders = listIn(fields, 'senders', MAX_INPUTS, textIn);
   const recipient = fields.text('recipient');
   const amount = fields.decimal('amount');
   const payload = fields.hex('payload_hex');
@@ -168,8 +186,8 @@ function readEntry(fields: Fields): MessengerEntry | undefined {
 /** The entries of one height at a time, lowest first; a transaction that stands there twice counts once. */
 function cutsOf(entriesJson: unknown): readonly (readonly MessengerEntry[])[] {
   const cuts = new Map<number, Map<string, MessengerEntry>>();
-  for (const json of givenList(entriesJson, 'entries', MAX_ENTRIES, HISTORY)) {
-    const entry = readEntry(new Fields(json, 'an entry'));
+  const read = (json: Json, what: string) => readEntry(objectIn(json, what));
+  for (const entry of givenList(entriesJson, 'entries', MAX_ENTRIES, read, HISTORY)) {
     if (entry === undefined) continue;
     const cut = cuts.get(entry.height) ?? new Map<string, MessengerEntry>();
     cut.set(entry.transaction, entry);
@@ -193,11 +211,17 @@ export function messengerChats(
   addressesJson: unknown,
 ): string {
   const mine = new Set(
-    givenList(addressesJson, 'addresses', MAX_ADDRESSES, HISTORY).map((json) => {
-      const address = textIn(json, 'address');
-      parseAddress(address, network);
-      return address;
-    }),
+    givenList(
+      addressesJson,
+      'addresses',
+      MAX_ADDRESSES,
+      (json, what) => {
+        const address = textIn(json, what);
+        parseAddress(address, network);
+        return address;
+      },
+      HISTORY,
+    ),
   );
   const chats = new Map<string, Chat>();
   const names = new Map<string, string>();
@@ -229,11 +253,11 @@ export function messengerChats(
     }
   // Chat by chat: the keys of each are worked out once, however strangers mix junk for all of them.
   const sealed = cuts.flat().filter(({ payload }) => isMessage(payload));
-  const byName = Map.groupBy(sealed, ({ payload }) => toHex(chatNameIn(payload)));
+  const byName = groupBy(sealed, ({ payload }) => toHex(chatNameIn(payload)));
   try {
     for (const [name, entries] of byName) {
       if (!names.has(name)) continue;
-      for (const [height, cut] of Map.groupBy(entries, (entry) => entry.height)) {
+      for (const [height, cut] of groupBy(entries, (entry) => entry.height)) {
         // An accept of a later cut does not count yet.
         const then = (wanted: string) => {
           const chat = named(wanted);
@@ -248,7 +272,7 @@ export function messengerChats(
   } finally {
     closeChat();
   }
-  const byChat = Map.groupBy(messages.sort(inConversation), ({ chat }) => chat);
+  const byChat = groupBy(messages.sort(inConversation), ({ chat }) => chat);
   return written(shownChats([...chats.values()]).map((chat) => chatDocument(chat, byChat.get(chat.request) ?? [])));
 }
 

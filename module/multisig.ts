@@ -4,7 +4,7 @@
  */
 import { formatAddress } from '../protocol/address.ts';
 import { parseAtoms } from '../protocol/amount.ts';
-import { type Bytes, equalBytes, fromHex, toHex } from '../protocol/bytes.ts';
+import { type Bytes, equalBytes, toHex } from '../protocol/bytes.ts';
 import { minimumFee } from '../protocol/fee.ts';
 import { ID_BYTES } from '../protocol/identifier.ts';
 import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../protocol/key-sizes.ts';
@@ -31,7 +31,7 @@ import {
   packageWireBytes,
   withSignatures,
 } from '../protocol/multisig-package.ts';
-import { Fields } from '../protocol/stratum/fields.ts';
+import { inField } from '../protocol/stratum/fields.ts';
 import { MAX_INPUTS } from '../protocol/transaction.ts';
 import { encodeWitness, type MultisigSignature } from '../protocol/witness.ts';
 import { bodyDocument, MAX_WITNESSES, readBody } from './bodies.ts';
@@ -43,7 +43,8 @@ import {
   givenNetwork,
   givenObject,
   hexIn,
-  listOf,
+  listIn,
+  objectIn,
   textIn,
   written,
 } from './given.ts';
@@ -66,19 +67,20 @@ export const signaturesDocument = (signatures: readonly MultisigSignature[]) =>
 function readDescriptor(descriptorJson: unknown): MultisigDescriptor {
   const fields = givenObject(descriptorJson, 'descriptor');
   const threshold = decimalOf(fields, 'threshold', 255);
-  const keys = listOf(fields.value('members'), 'members', MOST_MEMBERS).map((json) => hexIn(json, 'member'));
+  const keys = listIn(fields, 'members', MOST_MEMBERS, hexIn());
   fields.end();
-  const descriptor = { threshold: checkForm(threshold, keys.length), keys };
-  checkDescriptor(descriptor);
-  return descriptor;
+  return inField('descriptor', () => {
+    const descriptor = { threshold: checkForm(threshold, keys.length), keys };
+    checkDescriptor(descriptor);
+    return descriptor;
+  });
 }
 
 /** `membersJson`: the public keys of the members, in any order. */
 export function createMultisigDescriptor(threshold: number | string, membersJson: string): string {
-  const keys = givenList(membersJson, 'members', MOST_MEMBERS).map((json) =>
-    fromHex(textIn(json, 'member'), PUBLIC_KEY_BYTES),
-  );
-  return written(descriptorDocument(multisigDescriptor(givenInteger(threshold, 'threshold', 255), keys)));
+  const keys = givenList(membersJson, 'members', MOST_MEMBERS, hexIn(PUBLIC_KEY_BYTES));
+  const least = givenInteger(threshold, 'threshold', 255);
+  return written(descriptorDocument(inField('members', () => multisigDescriptor(least, keys))));
 }
 
 export function validateMultisigDescriptor(descriptorJson: string): string {
@@ -92,13 +94,13 @@ export function multisigAddress(descriptorJson: string, network: string): string
 /** `signaturesJson`: `[{member, signature}]`, exactly as many as the threshold says, in ascending order of members. */
 export function encodeMultisigInlineWitness(descriptorJson: string, signaturesJson: string): string {
   const descriptor = readDescriptor(descriptorJson);
-  const signatures = givenList(signaturesJson, 'signatures', MOST_MEMBERS).map((json): MultisigSignature => {
-    const fields = new Fields(json, 'a signature');
+  const signatures = givenList(signaturesJson, 'signatures', MOST_MEMBERS, (json, what): MultisigSignature => {
+    const fields = objectIn(json, what);
     const one = { member: decimalOf(fields, 'member', 255), signature: fields.hex('signature', SIGNATURE_BYTES) };
     fields.end();
     return one;
   });
-  return toHex(encodeWitness({ profile: 'multisig_inline', descriptor, signatures }));
+  return toHex(inField('signatures', () => encodeWitness({ profile: 'multisig_inline', descriptor, signatures })));
 }
 
 /** `inputAmountsJson`: atoms of the outputs that are spent, all of them of the multisig address, in the order of the inputs. */
@@ -110,16 +112,12 @@ export function createMultisigPackage(
 ): string {
   const manifest = readManifest(manifestJson);
   const { body } = readBody(bodyHex, manifest);
-  const amounts = givenList(inputAmountsJson, 'input amounts', MAX_INPUTS).map((json) =>
-    parseAtoms(textIn(json, 'amount')),
+  const amounts = givenList(inputAmountsJson, 'input_amounts', MAX_INPUTS, (json, what) =>
+    parseAtoms(textIn(json, what)),
   );
-  const made = newPackage({
-    profile: 'multisig_inline',
-    network: manifest.network,
-    body,
-    amounts,
-    descriptor: readDescriptor(descriptorJson),
-  });
+  const descriptor = readDescriptor(descriptorJson);
+  const { network } = manifest;
+  const made = inField('body', () => newPackage({ profile: 'multisig_inline', network, body, amounts, descriptor }));
   checkFee(made, manifest);
   return toHex(encodePackage(made));
 }
@@ -133,7 +131,7 @@ function checkFee(of: MultisigPackage, { minFeePerMass }: Manifest): void {
 }
 
 const read = (bytes: Bytes, { network, chainId }: Manifest): MultisigPackage =>
-  decodePackage(bytes, { network, chainId, verify: verifySignature });
+  inField('package', () => decodePackage(bytes, { network, chainId, verify: verifySignature }));
 
 const readPackage = (packageHex: unknown, manifest: Manifest): MultisigPackage =>
   read(givenHex(packageHex, 'package'), manifest);
@@ -193,7 +191,8 @@ export function multisigPackageSigningMessages(
   manifestJson: string,
 ): string {
   const of = readPackage(packageHex, readManifest(manifestJson));
-  checkDigest(of, givenHex(templateDigest, 'template digest', ID_BYTES));
+  const digest = givenHex(templateDigest, 'template_digest', ID_BYTES);
+  inField('template_digest', () => checkDigest(of, digest));
   return written(packageMessages(of).map((message) => toHex(message)));
 }
 
@@ -206,19 +205,17 @@ export function addMultisigPackageSignatures(
 ): string {
   const of = readPackage(packageHex, readManifest(manifestJson));
   const key = givenHex(publicKey, 'public key', PUBLIC_KEY_BYTES);
-  const signatures = givenList(signaturesJson, 'signatures', MAX_WITNESSES).map((json) =>
-    fromHex(textIn(json, 'signature'), SIGNATURE_BYTES),
-  );
-  return toHex(encodePackage(withSignatures(of, key, signatures, verifySignature)));
+  const signatures = givenList(signaturesJson, 'signatures', MAX_WITNESSES, hexIn(SIGNATURE_BYTES));
+  return toHex(encodePackage(inField('signatures', () => withSignatures(of, key, signatures, verifySignature))));
 }
 
 /** Packages of one template, descriptor and manifest, in any order. */
 export function combineMultisigPackages(packagesJson: string, manifestJson: string): string {
   const manifest = readManifest(manifestJson);
-  const packages = givenList(packagesJson, 'packages', MOST_PACKAGES).map((json) =>
-    read(hexIn(json, 'package'), manifest),
+  const packages = givenList(packagesJson, 'packages', MOST_PACKAGES, (json, what) =>
+    inField(what, () => read(hexIn()(json, what), manifest)),
   );
-  return toHex(encodePackage(combinePackages(packages)));
+  return toHex(encodePackage(inField('packages', () => combinePackages(packages))));
 }
 
 /** The transaction for `POST /v1/transactions`, once enough members have signed. */
@@ -226,5 +223,5 @@ export function completeMultisigPackage(packageHex: string, manifestJson: string
   const manifest = readManifest(manifestJson);
   const of = readPackage(packageHex, manifest);
   checkFee(of, manifest);
-  return toHex(completePackage(of));
+  return toHex(inField('package', () => completePackage(of)));
 }

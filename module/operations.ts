@@ -13,20 +13,21 @@ import {
   type StakingOperation,
 } from '../protocol/staking/operation.ts';
 import { type FieldKind, OPERATION_FIELDS } from '../protocol/staking/operation-document.ts';
-import { Fields } from '../protocol/stratum/fields.ts';
+import { type Fields, inField } from '../protocol/stratum/fields.ts';
 import type { Json } from '../protocol/stratum/json.ts';
 import { VOTE_KINDS, type VoteKind } from '../protocol/vote.ts';
-import { decimalOf, listOf } from './given.ts';
+import { decimalOf, listIn, objectIn } from './given.ts';
 
-function readVote(json: Json): SignedVote {
-  const fields = new Fields(json, 'a vote');
+function readVote(json: Json, what: string): SignedVote {
+  const fields = objectIn(json, what);
   const kind = fields.text('kind');
-  if (!Object.hasOwn(VOTE_KINDS, kind)) throw new ProtocolError('unsupported_kind', 'a vote is prevote or precommit');
+  if (!Object.hasOwn(VOTE_KINDS, kind))
+    throw new ProtocolError('unsupported_kind', 'a vote is prevote or precommit', { field: fields.pathOf('kind') });
   const vote = {
     kind: kind as VoteKind,
     height: decimalOf(fields, 'height', Number.MAX_SAFE_INTEGER),
     round: decimalOf(fields, 'round', 0xffffffff),
-    cutId: idFromHex(fields.text('cut_id')),
+    cutId: fields.parsed('cut_id', idFromHex),
   };
   const signature = fields.hex('signature');
   fields.end();
@@ -34,17 +35,17 @@ function readVote(json: Json): SignedVote {
 }
 
 function readVotes(fields: Fields, name: string): readonly SignedVote[] {
-  const [first, second, ...more] = listOf(fields.value(name), name, 2);
-  if (first === undefined || second === undefined || more.length > 0)
-    throw new ProtocolError('out_of_range', 'evidence is two votes');
-  return [readVote(first), readVote(second)];
+  const votes = listIn(fields, name, 2, readVote);
+  if (votes.length !== 2)
+    throw new ProtocolError('out_of_range', 'evidence is two votes', { field: fields.pathOf(name) });
+  return votes;
 }
 
 const READERS: { readonly [K in FieldKind]: (fields: Fields, name: string, network: NetworkName) => unknown } = {
   bytes: (fields, name) => fields.hex(name),
-  identifier: (fields, name) => idFromHex(fields.text(name)),
-  address: (fields, name, network) => parseAddress(fields.text(name), network).payload,
-  amount: (fields, name) => parseAtoms(fields.text(name)),
+  identifier: (fields, name) => fields.parsed(name, idFromHex),
+  address: (fields, name, network) => fields.parsed(name, (text) => parseAddress(text, network).payload),
+  amount: (fields, name) => fields.parsed(name, parseAtoms),
   height: (fields, name) => decimalOf(fields, name, Number.MAX_SAFE_INTEGER),
   basis_points: (fields, name) => decimalOf(fields, name, 0xffff),
   votes: readVotes,
@@ -53,12 +54,14 @@ const READERS: { readonly [K in FieldKind]: (fields: Fields, name: string, netwo
 export function readOperation(given: Fields, network: NetworkName): Operation {
   const name = given.text('type');
   if (!Object.hasOwn(OPERATION_TYPES, name))
-    throw new ProtocolError('unsupported_kind', `an operation is one of ${Object.keys(OPERATION_TYPES).join(', ')}`);
+    throw new ProtocolError('unsupported_kind', `an operation is one of ${Object.keys(OPERATION_TYPES).join(', ')}`, {
+      field: given.pathOf('type'),
+    });
   const data = given.fields('data');
   given.end();
   const operation: Record<string, unknown> = { name };
   for (const [field, json, kind] of OPERATION_FIELDS[name as OperationName])
     operation[field] = READERS[kind](data, json, network);
   data.end();
-  return encodeOperation(operation as StakingOperation);
+  return inField('request.operation', () => encodeOperation(operation as StakingOperation));
 }

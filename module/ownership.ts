@@ -13,12 +13,22 @@ import {
 } from '../protocol/address-proof.ts';
 import { toHex } from '../protocol/bytes.ts';
 import type { NetworkName } from '../protocol/network.ts';
-import { givenInteger, givenNetwork, givenObject, givenOr, givenText, written } from './given.ts';
+import { inField } from '../protocol/stratum/fields.ts';
+import {
+  givenInteger,
+  givenNetwork,
+  givenObject,
+  givenOr,
+  givenParsed,
+  givenText,
+  networkOf,
+  written,
+} from './given.ts';
 import { ModuleError } from './module-error.ts';
 import { started, verifySignature } from './wasm.ts';
 
 export function addressVerificationWords(address: string): string {
-  return written(wordsOf(parseAddress(givenText(address, 'address')).payload));
+  return written(wordsOf(givenParsed(address, 'address', (text) => parseAddress(text).payload)));
 }
 
 /** A request to keep: the answer is checked against exactly this. Its challenge is 32 random bytes. */
@@ -38,7 +48,7 @@ export function addressProofRequest(
     created_millis: givenInteger(createdMillis, 'created_millis', Number.MAX_SAFE_INTEGER),
     expires_millis: givenInteger(expiresMillis, 'expires_millis', Number.MAX_SAFE_INTEGER),
   };
-  readProofRequest(request, request.network);
+  inField('request', () => readProofRequest(request, request.network));
   return written(request);
 }
 
@@ -55,7 +65,7 @@ export function readRequest(requestJson: unknown): AddressProofRequest {
     expires_millis: fields.integer('expires_millis'),
   };
   fields.end();
-  givenNetwork(request.network);
+  networkOf(request.network, fields.pathOf('network'));
   return request;
 }
 

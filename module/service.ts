@@ -25,8 +25,9 @@ export function verifyServiceResponse(
   const fields = givenObject(responseJson, 'response');
   const headers = new Map<string, string>();
   const given = fields.value('headers');
-  if (!(given instanceof Map)) throw new ModuleError('answer_envelope', 'headers must be an object');
-  for (const [name, value] of given) headers.set(name.toLowerCase(), textIn(value, 'header'));
+  if (!(given instanceof Map))
+    throw new ModuleError('answer_envelope', 'response.headers must be an object', { field: 'response.headers' });
+  for (const [name, value] of given) headers.set(name.toLowerCase(), textIn(value, `response.headers.${name}`));
   const answer = {
     method: fields.text('method'),
     target: fields.text('target'),

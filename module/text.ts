@@ -4,7 +4,7 @@ import { formatCoins, parseAtoms, parseCoins } from '../protocol/amount.ts';
 import { toHex } from '../protocol/bytes.ts';
 import { PUBLIC_KEY_BYTES } from '../protocol/key-sizes.ts';
 import { parsePaymentUri as parseUri } from '../protocol/payment-uri.ts';
-import { givenHex, givenNetwork, givenOr, givenText, written } from './given.ts';
+import { givenHex, givenNetwork, givenOr, givenParsed, written } from './given.ts';
 
 export function addressFromPublicKey(publicKey: string, network: string): string {
   const payload = keyAddressPayload(givenHex(publicKey, 'public key', PUBLIC_KEY_BYTES));
@@ -14,7 +14,7 @@ export function addressFromPublicKey(publicKey: string, network: string): string
 /** With a network, an address of another one is refused. */
 export function parseAddress(address: string, network?: string | null): string {
   const expected = givenOr(network, givenNetwork);
-  const { network: found, kind, payload } = parse(givenText(address, 'address'), expected);
+  const { network: found, kind, payload } = givenParsed(address, 'address', (text) => parse(text, expected));
   return written({ address, network: found, kind, payload_hex: toHex(payload) });
 }
 
@@ -23,15 +23,16 @@ export function burnAddress(network: string): string {
 }
 
 export function parsePaymentUri(uri: string, network?: string | null): string {
-  return written(parseUri(givenText(uri, 'link'), givenOr(network, givenNetwork)));
+  const expected = givenOr(network, givenNetwork);
+  return written(givenParsed(uri, 'uri', (text) => parseUri(text, expected)));
 }
 
 /** From coins, such as 1.25, to atoms. */
 export function parseAmount(coins: string): string {
-  return parseCoins(givenText(coins, 'amount')).toString();
+  return givenParsed(coins, 'amount', parseCoins).toString();
 }
 
 /** From atoms to coins with 8 decimals. */
 export function formatAmount(atoms: string): string {
-  return formatCoins(parseAtoms(givenText(atoms, 'amount')));
+  return formatCoins(givenParsed(atoms, 'amount', parseAtoms));
 }

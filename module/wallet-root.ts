@@ -14,7 +14,8 @@ import { ID_BYTES, id, LABELS } from '../protocol/identifier.ts';
 import { NETWORKS, type NetworkName } from '../protocol/network.ts';
 import { ENTROPY_BYTES, phraseOfEntropy, readPhrase } from '../protocol/phrase.ts';
 import { possessionMessage } from '../protocol/staking/names.ts';
-import { givenFlag, givenHex, givenInteger, givenNetwork, givenText, written } from './given.ts';
+import { inField } from '../protocol/stratum/fields.ts';
+import { givenFlag, givenHex, givenInteger, givenNetwork, givenParsed, givenText, written } from './given.ts';
 import { readManifest } from './manifest.ts';
 import * as messenger from './messenger.ts';
 import { ModuleError } from './module-error.ts';
@@ -45,7 +46,8 @@ export function mnemonicEntropy(mnemonic: string): string {
 
 function placeOf(account: unknown, branch: unknown, index: unknown): KeyPlace {
   const name = givenText(branch, 'branch');
-  if (!Object.hasOwn(BRANCHES, name)) throw new ModuleError('key_index', 'a branch is receive or change');
+  if (!Object.hasOwn(BRANCHES, name))
+    throw new ModuleError('key_index', 'a branch is receive or change', { field: 'branch' });
   return {
     account: givenInteger(account, 'account', MAX_INDEX),
     branch: BRANCHES[name as keyof typeof BRANCHES],
@@ -126,7 +128,7 @@ export class WalletRoot {
       throw new ModuleError('key_index', `consensus keys have the indexes ${FIRST_CONSENSUS_INDEX} to ${MAX_INDEX}`);
     const { chainId, network } = readManifest(manifestJson);
     this.#sameNetwork(network);
-    const owner = parseAddress(givenText(ownerAddress, 'owner'), network).payload;
+    const owner = givenParsed(ownerAddress, 'owner', (text) => parseAddress(text, network).payload);
     const key = derivePublicKey(handle, place);
     return toHex(sign(handle, place, possessionMessage(chainId, owner, key)));
   }
@@ -174,7 +176,7 @@ export class WalletRoot {
   }
 
   #isOwn(request: AddressProofRequest, key: Bytes): void {
-    const { payload } = readProofRequest(request, this.network);
+    const { payload } = inField('request', () => readProofRequest(request, this.network));
     if (formatAddress(keyAddressPayload(key), this.network) !== formatAddress(payload, this.network))
       throw new ModuleError('address_not_this_key', 'the request is for the address of another key');
   }

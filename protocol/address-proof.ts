@@ -9,6 +9,7 @@ import { type Bytes, ByteWriter, bigintFromBytesBE, equalBytes, fromHex } from '
 import { ProtocolError } from './errors.ts';
 import { id, LABELS } from './identifier.ts';
 import { NETWORKS, type NetworkName } from './network.ts';
+import { inField } from './stratum/fields.ts';
 import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from './transaction.ts';
 
 export const PROOF_VERSION = 1;
@@ -65,13 +66,18 @@ export function readProofRequest(request: AddressProofRequest, network: NetworkN
   if (request.network !== network) throw new ProtocolError('wrong_network', `the request is not for ${network}`);
   if (typeof request.address !== 'string' || typeof request.challenge !== 'string')
     throw new ProtocolError('bad_hex', 'address and challenge are text');
-  fromHex(request.challenge, CHALLENGE_BYTES);
+  inField('request.challenge', () => fromHex(request.challenge, CHALLENGE_BYTES));
   if (typeof request.purpose !== 'string' || !PURPOSE.test(request.purpose))
-    throw new ProtocolError('out_of_range', 'the purpose is 1 to 160 printable characters');
+    throw new ProtocolError('out_of_range', 'the purpose is 1 to 160 printable characters', {
+      field: 'request.purpose',
+    });
   if (!isMillis(request.created_millis) || !isMillis(request.expires_millis))
     throw new ProtocolError('out_of_range', 'times are Unix milliseconds');
-  const address = parseAddress(request.address, network);
-  if (address.kind !== 'key') throw new ProtocolError('address_kind', 'only the address of a single key can be proven');
+  const address = inField('request.address', () => parseAddress(request.address, network));
+  if (address.kind !== 'key')
+    throw new ProtocolError('address_kind', 'only the address of a single key can be proven', {
+      field: 'request.address',
+    });
   return address;
 }
 

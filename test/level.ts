@@ -17,5 +17,5 @@ export const count = (counts: { quick?: number; full: number; deep: number }): n
 export const seed = Number(process.env.SVC_TEST_SEED ?? 20_260_101);
 
 /** Repetitions of a long test: SVC_TEST_REPEATS, where the time is short or long, instead of the level's count. */
-export const repeats = (counts: { full: number; deep: number }): number =>
+export const repeats = (counts: { quick?: number; full: number; deep: number }): number =>
   Number(process.env.SVC_TEST_REPEATS ?? count(counts));

@@ -28,3 +28,13 @@ export const randomOf = (seed: number): Random => below(fractionsOf(seed));
 
 /** For the simulations whose figures are in docs/: drawn with the state itself as the seed. */
 export const randomFrom = (state: number): Random => below(fractionsFrom(state));
+
+/** Repeatable bytes, in place of those of node:crypto. */
+export function randomBytesOf(seed: number): (length: number) => Buffer<ArrayBuffer> {
+  const random = randomOf(seed);
+  return (length) => {
+    const bytes = Buffer.alloc(length);
+    for (let i = 0; i < length; i++) bytes[i] = random(256);
+    return bytes;
+  };
+}

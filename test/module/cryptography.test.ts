@@ -2,17 +2,19 @@
  * ML-DSA-65, SHA-384, scrypt and the derivation of keys in WebAssembly against node:crypto, noble and the wallet: same bytes where they are determined, same verdicts
  * where they are not, for random keys and messages and for signatures with something changed.
  */
-import { createHash, randomBytes, scryptSync } from 'node:crypto';
+import { createHash, scryptSync } from 'node:crypto';
 import { ml_dsa65 } from '@noble/post-quantum/ml-dsa.js';
 import { expect, test } from 'vitest';
 import vectors from '../../vectors/wallet.json' with { type: 'json' };
 import { WalletRoot } from '../../wallet/keys/derivation.ts';
 import { phraseOfEntropy } from '../../wallet/keys/phrase.ts';
 import { verifySignature } from '../../wallet/keys/signing.ts';
-import { repeats } from '../level.ts';
+import { level, repeats, seed } from '../level.ts';
+import { randomBytesOf } from '../random.ts';
 import { wasmBytes } from './load.ts';
 import { startRaw } from './raw.ts';
 
+const randomBytes = randomBytesOf(seed);
 const raw = startRaw();
 const { calls } = raw;
 const AT = { key: 0, signature: 2048, entropy: 6144, digest: 6272, passphrase: 8192, normal: 12_288, message: 20_480 };
@@ -115,8 +117,8 @@ test('signatures, keys and messages with something changed: the verdict of node:
     const text = which === 4 ? change(message, at % 48, byte) : message;
     const signed = which < 3 ? change(signature, place, byte) : signature;
     const verdict = verify(key, text, signed);
-    expect(verdict).toBe(verifySignature(key, text, signed));
-    if (i < 40) expect(verdict).toBe(ml_dsa65.verify(signed, text, key));
+    expect(verdict, `round ${i}`).toBe(verifySignature(key, text, signed));
+    if (level === 'deep' || i < 40) expect(verdict, `round ${i}`).toBe(ml_dsa65.verify(signed, text, key));
     if (!verdict) refused++;
   }
   expect(refused).toBeGreaterThan(rounds / 2);

@@ -2,7 +2,6 @@
  * Random transactions through the module, the wallet's and the node's code: same bytes, and for whole and damaged ones the same verdicts. The node's part is what it does
  * with a submission before it looks into its ledger.
  */
-import { randomBytes } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { type ReadTransaction, readTransaction } from '../../node/ledger/work-block.ts';
 import { VerifiedTransactions } from '../../node/mempool/witness-check.ts';
@@ -23,13 +22,15 @@ import {
 import { WalletRoot as OwnRoot } from '../../wallet/keys/derivation.ts';
 import { phraseOfEntropy } from '../../wallet/keys/phrase.ts';
 import { type SigningKey, signingKey } from '../../wallet/keys/signing.ts';
-import { count } from '../level.ts';
+import { repeats, seed } from '../level.ts';
+import { randomBytesOf } from '../random.ts';
 import { codeOf, loadModule, type Module } from './load.ts';
 import { manifestOf } from './payment.ts';
 
 const CHAIN = 'ab'.repeat(48);
 const MANIFEST = manifestOf({ chain_id: CHAIN });
 const KEYS = 4;
+const randomBytes = randomBytesOf(seed);
 const entropy = randomBytes(32);
 let module: Module;
 let keys: SigningKey[] = [];
@@ -143,7 +144,7 @@ function nodeVerdict(wire: Bytes, spends: readonly Output[], owner: Bytes): stri
 }
 
 test('bodies, identifiers, messages, quotes and wire forms have the same bytes', () => {
-  for (let i = 0; i < count({ quick: 20, full: 150, deep: 20_000 }); i++) {
+  for (let i = 0; i < repeats({ quick: 20, full: 150, deep: 20_000 }); i++) {
     const draft = randomDraft();
     const { body, spends } = draft;
     const own = encodeTransactionBody(body);
@@ -186,7 +187,7 @@ test('bodies, identifiers, messages, quotes and wire forms have the same bytes',
 test('whole and damaged transactions have the same verdict here and at the node', () => {
   const root = module.WalletRoot.fromEntropy(toHex(entropy), '', 'development');
   const verdicts = new Map<string, number>();
-  for (let i = 0; i < count({ quick: 6, full: 40, deep: 5000 }); i++) {
+  for (let i = 0; i < repeats({ quick: 6, full: 40, deep: 5000 }); i++) {
     const draft = randomDraft();
     const { body, spends, signers, owner } = draft;
     const encoded = module.encodeTransactionBody(requestOf(body, draft), MANIFEST);

@@ -2,7 +2,6 @@
  * ML-KEM-768 and XChaCha20-Poly1305 in WebAssembly against noble, node:crypto and the wallet: same keys, same ciphertexts and same boxes for random addresses, requests and
  * texts, and for ciphertexts with something changed, where ML-KEM gives a secret that nobody knows.
  */
-import { randomBytes } from 'node:crypto';
 import { xchacha20poly1305 } from '@noble/ciphers/chacha.js';
 import { ml_kem768 } from '@noble/post-quantum/ml-kem.js';
 import { expect, test } from 'vitest';
@@ -13,13 +12,15 @@ import { WalletRoot } from '../../wallet/keys/derivation.ts';
 import { phraseOfEntropy } from '../../wallet/keys/phrase.ts';
 import { ChatKeys } from '../../wallet/messenger/chat-keys.ts';
 import { open as openBox, seal as sealBox } from '../../wallet/messenger/xchacha.ts';
-import { count } from '../level.ts';
+import { repeats, seed } from '../level.ts';
+import { randomBytesOf } from '../random.ts';
 import { startRaw } from './raw.ts';
 
 const raw = startRaw();
 const { calls } = raw;
 const AT = { entropy: 0, passphrase: 64, request: 1024, addresses: 1088, secret: 2048, out: 4096, message: 8192 };
 const [KEY, CIPHERTEXT, NONCE, TAG] = [1184, 1088, 24, 16];
+const randomBytes = randomBytesOf(seed);
 const random = (length: number): Uint8Array<ArrayBuffer> => new Uint8Array(randomBytes(length));
 
 const entropy = random(32);
@@ -80,7 +81,7 @@ const chatOf = (
 });
 
 test('keys of addresses are those of noble and node:crypto', () => {
-  for (let i = 0; i < count({ quick: 20, full: 150, deep: 10_000 }); i++) {
+  for (let i = 0; i < repeats({ quick: 20, full: 150, deep: 10_000 }); i++) {
     const address = payload();
     const seed = root.labelled('SVC_MESSENGER_KEY_V1', address);
     const key = keyOf(address);
@@ -90,7 +91,7 @@ test('keys of addresses are those of noble and node:crypto', () => {
 });
 
 test('accepting: ciphertexts byte by byte as noble makes them, and both sides have the same keys', () => {
-  for (let i = 0; i < count({ quick: 10, full: 100, deep: 10_000 }); i++) {
+  for (let i = 0; i < repeats({ quick: 10, full: 100, deep: 10_000 }); i++) {
     const [requester, accepter, request] = [payload(), payload(), random(48)];
     const key = keyOf(requester);
     const ciphertext = accept(request, key) as Uint8Array;
@@ -125,7 +126,7 @@ test('accepting: ciphertexts byte by byte as noble makes them, and both sides ha
 });
 
 test('a ciphertext with something changed: the secret of implicit rejection, as noble and node:crypto have it', () => {
-  for (let i = 0; i < count({ quick: 10, full: 150, deep: 10_000 }); i++) {
+  for (let i = 0; i < repeats({ quick: 10, full: 150, deep: 10_000 }); i++) {
     const [requester, accepter, request] = [payload(), payload(), random(48)];
     const { publicKey, secretKey } = ml_kem768.keygen(root.labelled('SVC_MESSENGER_KEY_V1', requester));
     const { cipherText, sharedSecret } = ml_kem768.encapsulate(publicKey, random(32));

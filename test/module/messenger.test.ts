@@ -48,6 +48,29 @@ test('the vectors: keys, request, accept, and every message read by both sides',
   }
 });
 
+test('nothing is used that the oldest Node of package.json does not have', () => {
+  const newer = [
+    [Map, 'groupBy'],
+    [Object, 'groupBy'],
+    [Promise, 'withResolvers'],
+    [Array, 'fromAsync'],
+    [Iterator.prototype, 'map'],
+    [Iterator.prototype, 'find'],
+    [Iterator.prototype, 'toArray'],
+    [Set.prototype, 'union'],
+  ] as const;
+  const kept = newer.map(([holder, name]) => [holder, name, Object.getOwnPropertyDescriptor(holder, name)] as const);
+  try {
+    for (const [holder, name] of newer) Reflect.deleteProperty(holder, name);
+    const [a, b] = [new Party(module), new Party(module)];
+    const entries = acquaint(a, b);
+    entries.push(say(a, b, entries, 'hello'));
+    expect(heard(b, entries, a)).toEqual(['< hello']);
+  } finally {
+    for (const [holder, name, property] of kept) Object.defineProperty(holder, name, property as PropertyDescriptor);
+  }
+});
+
 test('a conversation, the same for both, and again from the words alone in another copy of the module', () => {
   const [a, b] = [new Party(module), new Party(module)];
   const entries = acquaint(a, b);

@@ -18,7 +18,7 @@ import {
   packageMessages,
 } from '../../protocol/multisig-package.ts';
 import type { Output } from '../../protocol/transaction.ts';
-import { count, seed } from '../level.ts';
+import { repeats, seed } from '../level.ts';
 import { type Group, groupOf, signaturesBy } from '../multisig/members.ts';
 import { randomOf } from '../random.ts';
 import { codeOf, loadModule, type Module } from './load.ts';
@@ -90,7 +90,7 @@ function damage(wire: Bytes, witnessAt: number): Bytes {
 
 test('packages and transactions have the same bytes and verdicts here and at the node', () => {
   const verdicts = new Map<string, number>();
-  for (let i = 0; i < count({ quick: 2, full: 8, deep: 2000 }); i++) {
+  for (let i = 0; i < repeats({ quick: 2, full: 8, deep: 2000 }); i++) {
     const group = GROUPS[below(2)] as Group;
     const own = randomPackage(group);
     const descriptor = JSON.stringify({

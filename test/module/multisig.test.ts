@@ -3,7 +3,8 @@ import { beforeAll, expect, test } from 'vitest';
 import { verifyMessage } from '../../node/ml-dsa.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { completePackage, decodePackage, encodePackage, newPackage } from '../../protocol/multisig-package.ts';
-import { count } from '../level.ts';
+import { repeats, seed } from '../level.ts';
+import { randomOf } from '../random.ts';
 import { codeOf, loadModule, type Module } from './load.ts';
 import { hex, MANIFEST, manifestOf, requestOf } from './payment.ts';
 
@@ -206,8 +207,9 @@ test('descriptors with a threshold of 1, a key twice, another order', () => {
 
 test('packages that are cut short, made longer or have a flipped bit: an error with a code', () => {
   const whole = fromHex(signed(proposal, 0, 2));
-  for (let i = 0; i < count({ quick: 10, full: 60, deep: 100_000 }); i++) {
-    const at = Math.floor(Math.random() * whole.length);
+  const random = randomOf(seed);
+  for (let i = 0; i < repeats({ quick: 10, full: 60, deep: 100_000 }); i++) {
+    const at = random(whole.length);
     const flipped = Uint8Array.from(whole);
     flipped[at] = (flipped[at] as number) ^ (1 << (i & 7));
     for (const bytes of [flipped, whole.subarray(0, at)]) {

@@ -23,7 +23,7 @@ import {
 import { decodeTransaction, MAX_TRANSACTION_BYTES } from '../../protocol/transaction.ts';
 import { decodeWitness, encodeWitness, type MultisigWitness } from '../../protocol/witness.ts';
 import vectors from '../../vectors/multisig.json' with { type: 'json' };
-import { count, seed } from '../level.ts';
+import { repeats, seed } from '../level.ts';
 import { randomOf } from '../random.ts';
 import { groupOf, proposal, signaturesBy, signedBy } from './members.ts';
 
@@ -247,7 +247,7 @@ test('what the members cannot sign for is not packed: amounts that do not add up
 test('packages that are cut short, made longer or have a flipped bit are refused', () => {
   const whole = encodePackage(signedBy(proposal(chain, two, [spend(1)], pays()), two.members[0]!, two.members[2]!));
   const random = randomOf(seed);
-  const rounds = count({ quick: 30, full: 200, deep: 100_000 });
+  const rounds = repeats({ quick: 30, full: 200, deep: 100_000 });
   for (let i = 0; i < rounds; i++) {
     const flipped = Uint8Array.from(whole);
     const at = random(whole.length);
