@@ -8,6 +8,7 @@ import type { SliceRecord } from '../protocol/books-slice.ts';
 import { type BooksVerdict, judgeRecord } from '../protocol/books-verdict.ts';
 import { fromHex } from '../protocol/bytes.ts';
 import { ProtocolError } from '../protocol/errors.ts';
+import { LIST_EVIDENCE_FORMAT, type ListEvidence } from '../protocol/list-evidence.ts';
 import { poolKeyName, type Receipt } from '../protocol/receipt.ts';
 import {
   type Evidence,
@@ -20,6 +21,8 @@ import { verifyMessage } from '../runtime/ml-dsa.ts';
 import type { Terminal } from '../runtime/program.ts';
 import { readSmallFile } from '../runtime/small-file.ts';
 import { visible } from '../runtime/visible.ts';
+import { publishedApi } from './published-api.ts';
+import { verifyListEvidence } from './verify-list-evidence.ts';
 
 const MAX_BYTES = 8 * 1024 * 1024;
 /** Longest text of a receipt that is shown. */
@@ -64,21 +67,10 @@ function wordsOf(verdict: EvidenceVerdict, isKnown: boolean): string {
 /** `hidden`: the pool answers, and shows no record of the slice. */
 type Published = { readonly key: boolean | null; readonly record: boolean | null; readonly hidden: boolean };
 
-const readerOf =
-  (api: string) =>
-  async (path: string): Promise<unknown> => {
-    const url = `${api.replace(/\/+$/, '')}/api/v1/${path}`;
-    const answer = await apiClientDependencies().fetch(url, {
-      ...{ method: 'GET', headers: {}, signal: AbortSignal.timeout(15_000) },
-    });
-    if (answer.status !== 200) throw new Error(`${url}: status ${answer.status}`);
-    return JSON.parse(new TextDecoder().decode(await answer.arrayBuffer()));
-  };
-
 /** Whether the pool says the same in public now; null where it could not be asked. */
 async function publishedOf(first: Receipt | undefined, key: string, api: string | undefined): Promise<Published> {
   if (api === undefined) return { key: null, record: null, hidden: false };
-  const read = readerOf(api);
+  const read = publishedApi(api);
   const terms = (await read('terms').catch(() => undefined)) as { pool_key?: string } | null | undefined;
   const path = `slices/${first?.service}?limit=1&cursor=${(first?.slice ?? 0) + 1}-0`;
   const page = (await read(path).catch(() => undefined)) as { slices: (SliceRecord | null)[] } | null | undefined;
@@ -112,7 +104,7 @@ async function ledgerOf(first: Receipt | undefined, values: VerifyEvidenceValues
   if (first === undefined || poolApi === undefined || nodeApi === undefined) return null;
   const node = createApiClient({ baseUrl: nodeApi }, apiClientDependencies());
   try {
-    return judgeRecord(first, await gatherRecord(first, { pool: readerOf(poolApi), node }));
+    return judgeRecord(first, await gatherRecord(first, { pool: publishedApi(poolApi), node }));
   } catch (error) {
     if (error instanceof PoolSilence) return { verdict: 'hidden', reason: error.message };
     if (error instanceof ProtocolError || error instanceof TypeError || error instanceof RangeError)
@@ -146,7 +138,7 @@ function firstOf(receipts: unknown): Receipt | undefined {
   return isNamed && isService && Number.isSafeInteger(first?.slice) ? (first as Receipt) : undefined;
 }
 
-/** 0: convicts the pool; 1: does not; 2: the file cannot be read; 3: convicts the holder of a key that is not known to be the pool's. */
+/** 0: convicts the pool; 1: does not; 2: the file cannot be read; 3: convicts the holder of a key that is not known to be the pool's; 4: two credit lists, which no pool signs. */
 export async function verifyEvidence(path: string, values: VerifyEvidenceValues, terminal: Terminal): Promise<number> {
   let evidence: Evidence;
   try {
@@ -155,6 +147,8 @@ export async function verifyEvidence(path: string, values: VerifyEvidenceValues,
     terminal.err(`svc-pool verify-evidence: cannot read ${path}: ${visible((error as Error).message)}\n`);
     return 2;
   }
+  if ((evidence?.format as string) === LIST_EVIDENCE_FORMAT)
+    return verifyListEvidence(evidence as unknown as ListEvidence, values, terminal);
   const named =
     typeof evidence?.pool_key === 'string' && /^([0-9a-f]{2})*$/.test(evidence.pool_key) ? evidence.pool_key : '';
   // A short name stands for the key in the file, when it is that key's name.

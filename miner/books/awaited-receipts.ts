@@ -19,8 +19,8 @@ const MAX_KEPT = 96;
 const HIDDEN_ROUNDS = 5;
 /** Slices that may close while the pool's answers cannot be had or read, or do not come to them, before that is an alarm. */
 export const UNREAD_SLICES = 12;
-/** A pool keeps receipts for a day (books rule 18). Younger ones must be there. */
-const KEPT_MILLIS = 23 * 3_600_000;
+/** A pool keeps receipts for a day (books rule 18): younger ones must be there, and a miner that had an answer since then does not believe that they are kept no more. */
+export const KEPT_MILLIS = 23 * 3_600_000;
 
 export class AwaitedReceipts {
   readonly #wallMillis: () => number;

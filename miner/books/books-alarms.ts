@@ -1,4 +1,5 @@
 /** What a miner tells about a pool's books: each finding once, a bounded number of each kind, and of the pool's own texts only their beginning. */
+import type { ListEvidence } from '../../protocol/list-evidence.ts';
 import type { Evidence } from '../../protocol/receipt-evidence.ts';
 
 export const BOOKS_ALARMS = [
@@ -29,11 +30,14 @@ export const BOOKS_ALARMS = [
 ] as const;
 export type BooksAlarmKind = (typeof BOOKS_ALARMS)[number];
 
+/** What a file of evidence holds; `svc-pool verify-evidence` knows each form. */
+export type AlarmEvidence = Evidence | ListEvidence;
+
 export type BooksAlarm = {
   readonly kind: BooksAlarmKind;
   readonly message: string;
   readonly fields: Readonly<Record<string, unknown>>;
-  readonly evidence: Evidence | undefined;
+  readonly evidence: AlarmEvidence | undefined;
 };
 
 const MESSAGES: Readonly<Record<BooksAlarmKind, string>> = {
@@ -81,7 +85,7 @@ export class BooksAlarms {
     kind: BooksAlarmKind,
     what: string,
     fields: Readonly<Record<string, unknown>>,
-    evidence: Evidence | undefined,
+    evidence: AlarmEvidence | undefined,
   ): BooksAlarm | undefined {
     const key = `${kind} ${what.slice(0, MAX_SAID)}`;
     const alike = [...this.#raised].filter((each) => each.startsWith(`${kind} `)).length;

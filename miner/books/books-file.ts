@@ -1,13 +1,13 @@
 /**
  * Where svc-miner keeps what it knows of pools' books: DIR/books-NETWORK.json, a small file that is replaced as a whole, and DIR/evidence-*.json, one for each
- * thing that the pool's own signature shows. What cannot be read counts as absent: then the count begins anew.
+ * finding that others can check. What cannot be read counts as absent: then the count begins anew.
  */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { NetworkName } from '../../protocol/network.ts';
-import type { Evidence } from '../../protocol/receipt-evidence.ts';
 import { writeDurably } from '../../runtime/durable-file.ts';
 import { readSmallFile } from '../../runtime/small-file.ts';
+import type { AlarmEvidence } from './books-alarms.ts';
 
 /** Far more than all pools of a file come to: one that is too large to be read would take the keys of all of them with it. */
 const MOST_BYTES = 64 * 1024 * 1024;
@@ -42,7 +42,7 @@ const plain = (text: string): string => text.replace(/[^A-Za-z0-9-]+/g, '-');
 export async function writeEvidence(
   directory: string,
   { kind, slice, pool }: EvidenceName,
-  evidence: Evidence,
+  evidence: AlarmEvidence,
 ): Promise<string | undefined> {
   const [start, end] = [plain(`evidence-${kind}-`), `${plain(`-${pool}`)}.json`];
   const name = `${start}${plain(slice)}${end}`;

@@ -10,8 +10,9 @@ import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { poolKeyName, type Receipt, receiptRefusal } from '../../protocol/receipt.ts';
 import { EVIDENCE_FORMAT, type Evidence, isSignedRecord, judgeEvidence } from '../../protocol/receipt-evidence.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
-import { AwaitedReceipts, receiptName } from './awaited-receipts.ts';
-import { type BooksAlarm, type BooksAlarmKind, BooksAlarms } from './books-alarms.ts';
+import { AwaitedReceipts, KEPT_MILLIS, receiptName } from './awaited-receipts.ts';
+import { type AlarmEvidence, type BooksAlarm, type BooksAlarmKind, BooksAlarms } from './books-alarms.ts';
+import { HiddenLists } from './hidden-lists.ts';
 import { ListWatch } from './list-watch.ts';
 import type { FoundBlock } from './own-blocks.ts';
 import { ReceiptStall } from './receipt-stall.ts';
@@ -48,13 +49,8 @@ export type BooksWatchDependencies = {
 /** Slices that are asked for again each time: another front end's receipts may come later. */
 const OVERLAP = 3;
 const MAX_PAGES = 64;
-/** A pool keeps receipts for a day (books rule 18): only a miner that had no answer for so long believes that they are kept no more. */
-const KEPT_MILLIS = 23 * 3_600_000;
-/** The fraction of rounds in which credit lists are checked, and failures in a row after which that is logged. */
+/** The fraction of rounds in which credit lists are checked. */
 const LISTS_PART = 0.1;
-const UNLISTED_ROUNDS = 6;
-/** Lists that cannot be read for this long count as hidden. */
-const UNLISTED_MILLIS = 12 * 3_600_000;
 
 /** No accusation: bridges and other pools give none. */
 const NO_RECEIPTS = 'the pool offers no receipts, so its books are not checked: what it credits is its word alone';
@@ -77,9 +73,7 @@ export class BooksWatch {
   #isFirst = true;
   /** The pool was heard to offer no receipts. */
   #isUnoffered = false;
-  /** Rounds in a row in which lists could not be read, and when they could the last time. */
-  #unlisted = 0;
-  #listedMillis: number | undefined;
+  readonly #hiddenLists = new HiddenLists();
   readonly #warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   readonly #unchecked: UncheckedTime;
   /** Slices that were compared, and the newest of them. */
@@ -95,7 +89,7 @@ export class BooksWatch {
     this.#lists = new ListWatch(options.address, {
       pool: (path) => dependencies.read(`${this.#base}/api/v1/${path}`),
       node: dependencies.node ?? null,
-      alarm: (kind, what, fields) => this.#alarm(kind, what, fields),
+      alarm: (...alarm) => this.#alarm(...alarm),
       nowMillis: dependencies.nowMillis,
       wallMillis: dependencies.wallMillis,
       note: dependencies.note,
@@ -122,6 +116,11 @@ export class BooksWatch {
   works(service: BooksService, before: BooksService | undefined): void {
     this.#lists.works(service);
     if (before !== undefined) this.#alarm('job_service', `${before} ${service}`, { before, service });
+  }
+
+  /** The height of a job that the pool gave. */
+  worked(height: number): void {
+    this.#lists.worked(height);
   }
 
   found(block: FoundBlock): void {
@@ -219,17 +218,12 @@ export class BooksWatch {
     this.#unchecked.note('rewards', this.#lists.lapse);
     const now = this.#dependencies.nowMillis();
     if (failure === undefined) {
-      this.#unlisted = 0;
-      // A pool that answers now and then, and never about what looked false, has not shown its lists.
-      if (!this.#lists.isSuspicious) this.#listedMillis = now;
+      this.#hiddenLists.read(this.#lists.isSuspicious, now);
       return;
     }
-    this.#listedMillis ??= now;
-    if (++this.#unlisted === UNLISTED_ROUNDS)
-      this.#dependencies.note('credit lists cannot be read', { reason: failure.message });
-    // A pool that fails is mended within this time; one that hides its lists goes on failing.
-    if (this.#unlisted > UNLISTED_ROUNDS && now - this.#listedMillis > UNLISTED_MILLIS)
-      this.#alarm('lists_hidden', '', { reason: failure.message });
+    const said = this.#hiddenLists.failed(now);
+    if (said === 'log') this.#dependencies.note('credit lists cannot be read', { reason: failure.message });
+    else if (said === 'hidden') this.#alarm('lists_hidden', '', { reason: failure.message });
   }
 
   async #round(): Promise<void> {
@@ -348,7 +342,12 @@ export class BooksWatch {
     }
   }
 
-  #alarm(kind: BooksAlarmKind, what: string, fields: Readonly<Record<string, unknown>>, evidence?: Evidence): void {
+  #alarm(
+    kind: BooksAlarmKind,
+    what: string,
+    fields: Readonly<Record<string, unknown>>,
+    evidence?: AlarmEvidence,
+  ): void {
     const alarm = this.#alarms.raise(kind, what, fields, evidence);
     if (alarm === undefined) return;
     this.isChanged = true;

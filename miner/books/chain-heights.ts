@@ -14,12 +14,16 @@ export type Heights = {
   readonly known: number | undefined;
   /** The lower of what the pool says and what the node has read, though it may be behind. */
   readonly least: number | undefined;
+  /** Of the newest job that the pool gave; undefined before the first. */
+  readonly worked: number | undefined;
   /** The pool is so far before the node that one of them is wrong. Nothing is false because it is not there yet by the node. */
   readonly isApart: boolean;
 };
 
 /** Cuts by which the pool may be before the miner's node. */
 const MAX_AHEAD = 240;
+/** Books that are further behind the ledger than this, an hour, show none of their newest lists: for long, that counts as hiding them. */
+const MAX_BEHIND = 1_440;
 /** A node that follows the chain has a newer cut than this, ten minutes. */
 const OLD_MILLIS = 600_000;
 /** Without a node: books that took in fewer cuts than this within an hour stand still. No network is so slow. */
@@ -40,12 +44,26 @@ export type ChainHeightsDependencies = {
   readonly nowMillis: () => number;
 };
 
+/** Why nothing of the last hour can be in the books, by the miner's node or by the pool's own jobs; undefined where it can. */
+export function booksBehind({ said, known, worked, isApart }: Heights): string | undefined {
+  if (said === undefined) return undefined;
+  if ((known ?? 0) - said > MAX_BEHIND)
+    return `the books of the pool are ${(known ?? 0) - said} cuts behind the ledger`;
+  // Where the pool is far before the node, `said` is the most that the node allows.
+  if (!isApart && (worked ?? 0) - said > MAX_BEHIND)
+    return `the books of the pool are ${(worked ?? 0) - said} cuts behind its own jobs`;
+  return undefined;
+}
+
 export class ChainHeights {
   readonly #dependencies: ChainHeightsDependencies;
   #isHeightMissed = false;
   #lapse: string | undefined;
   /** What the pool said, when it last had gone on. */
   #moved: { readonly said: number; readonly atMillis: number } | undefined;
+
+  /** Work on an old cut finds no block, so what the pool's own jobs name is a height that its books cannot creep behind. */
+  #worked: number | undefined;
 
   constructor(dependencies: ChainHeightsDependencies) {
     this.#dependencies = dependencies;
@@ -54,6 +72,10 @@ export class ChainHeights {
   /** Why rewards are not looked for, or not all of them, while that is so. */
   get lapse(): string | undefined {
     return this.#lapse;
+  }
+
+  worked(height: number): void {
+    if (isWhole(height)) this.#worked = Math.max(this.#worked ?? 0, height);
   }
 
   async of({ address, height }: Terms): Promise<Heights> {
@@ -71,7 +93,7 @@ export class ChainHeights {
     if (lapse === undefined) this.#note(isApart ? NODE_APART : undefined, 'rewards are looked for by the node', fields);
     const both = [said, read].filter(isWhole);
     return {
-      ...{ known, isApart, least: both.length === 0 ? undefined : Math.min(...both) },
+      ...{ known, isApart, worked: this.#worked, least: both.length === 0 ? undefined : Math.min(...both) },
       said: said === undefined || known === undefined ? said : Math.min(said, known + MAX_AHEAD),
     };
   }

@@ -3,20 +3,31 @@
  * of the two to this miner alone, or its books fell back.
  */
 import type { BooksService } from '../../protocol/books-slice.ts';
+import { LIST_EVIDENCE_FORMAT, type ListEvidence, type ListHead, listHead } from '../../protocol/list-evidence.ts';
 import type { PoolProof } from '../../protocol/pool-proof.ts';
 import type { Suspicions } from './suspicions.ts';
 
 const MAX_KEPT = 256;
+/** Characters of all heads that are kept for evidence, the newest lists first: a page has little room. */
+const HEADS_CHARS = 200_000;
 const HASH = /^[0-9a-f]{96}$/;
 
 /** `list_id` names everything that is in a list; the page of slices shows the root of its credits alone. */
 export type ListName = Pick<PoolProof, 'list_id' | 'credit_root'>;
 
-type Alarm = (kind: 'list_changed', what: string, fields: Readonly<Record<string, unknown>>) => void;
+type Alarm = (
+  kind: 'list_changed',
+  what: string,
+  fields: Readonly<Record<string, unknown>>,
+  evidence: ListEvidence,
+) => void;
 
 export class JudgedLists {
   /** By `service/slice`; null for lists that were there before the first look, which nobody looked into. */
   readonly #lists = new Map<string, ListName | null>();
+
+  /** By `service/slice`: the whole head of the newest lists, as text. */
+  readonly #heads = new Map<string, string>();
 
   readonly #suspicions: Suspicions;
   readonly #alarm: Alarm;
@@ -30,19 +41,33 @@ export class JudgedLists {
     return this.#lists.has(name);
   }
 
-  add(name: string, list: ListName | null): void {
+  /** `document` is the proof that was judged. */
+  add(name: string, list: ListName | null, document?: PoolProof): void {
     const isNamed = HASH.test(String(list?.list_id)) && HASH.test(String(list?.credit_root));
     this.#lists.set(name, isNamed && list !== null ? { list_id: list.list_id, credit_root: list.credit_root } : null);
     for (const oldest of this.#lists.keys())
       if (this.#lists.size > MAX_KEPT) this.#lists.delete(oldest);
       else break;
+    if (isNamed && document !== undefined) this.#keepHead(name, JSON.stringify(listHead(document)));
+  }
+
+  #keepHead(name: string, text: string): void {
+    if (text.length > HEADS_CHARS) return;
+    this.#heads.delete(name);
+    this.#heads.set(name, text);
+    let chars = [...this.#heads.values()].reduce((sum, each) => sum + each.length, 0);
+    for (const [oldest, head] of this.#heads) {
+      if (chars <= HEADS_CHARS) return;
+      this.#heads.delete(oldest);
+      chars -= head.length;
+    }
   }
 
   /**
    * Whatever the pool shows of a list. Another one than was judged is a suspicion: after a fall of its books an honest pool may make a list anew, with a finder that it did
    * not know before.
    */
-  shown(service: BooksService, slice: number, list: Partial<ListName>): void {
+  shown(service: BooksService, slice: number, list: Partial<ListName>, document?: PoolProof): void {
     const name = `${service}/${slice}`;
     const known = this.#lists.get(name) ?? undefined;
     const isOther =
@@ -51,19 +76,42 @@ export class JudgedLists {
         (list.credit_root ?? known.credit_root) !== known.credit_root);
     const what = `${list.list_id === undefined ? 'shown' : 'given'} ${name}`;
     if (!this.#suspicions.isSure(what, isOther) || !isOther) return;
+    const head = this.#heads.get(name);
+    const evidence: ListEvidence = {
+      ...{ format: LIST_EVIDENCE_FORMAT, service, slice },
+      before: { ...known, head: head === undefined ? null : (JSON.parse(head) as ListHead) },
+      now: shownAs(list, known, document),
+    };
     this.add(name, null);
-    this.#alarm('list_changed', name, { service, slice, before: known, now: list });
+    this.#heads.delete(name);
+    this.#alarm('list_changed', name, { service, slice, before: known, now: list }, evidence);
   }
 
-  save(): unknown {
-    return [...this.#lists].map(([name, list]) => (list === null ? name : [name, list.list_id, list.credit_root]));
+  save(): { readonly judged: unknown; readonly heads: unknown } {
+    const names = [...this.#lists];
+    return {
+      judged: names.map(([name, list]) => (list === null ? name : [name, list.list_id, list.credit_root])),
+      heads: [...this.#heads],
+    };
   }
 
   /** What it cannot read is ignored. */
-  restore(saved: readonly unknown[]): void {
+  restore(saved: readonly unknown[], heads?: unknown): void {
     for (const each of saved) {
       const [name, list_id, credit_root] = Array.isArray(each) ? each : [each];
       if (typeof name === 'string') this.add(name, { list_id, credit_root } as ListName);
     }
+    for (const each of Array.isArray(heads) ? heads : [])
+      if (typeof each?.[0] === 'string' && typeof each[1] === 'string') this.#keepHead(each[0], each[1]);
+  }
+}
+
+/** A document of another form than it must have is named by what it says of itself alone. */
+function shownAs(list: Partial<ListName>, known: ListName, document: PoolProof | undefined): ListEvidence['now'] {
+  const [list_id, credit_root] = [list.list_id ?? null, list.credit_root ?? known.credit_root];
+  try {
+    return { list_id, credit_root, head: document === undefined ? null : listHead(document) };
+  } catch {
+    return { list_id, credit_root, head: null };
   }
 }

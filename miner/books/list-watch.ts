@@ -5,12 +5,12 @@
  */
 import { type BooksSources, gatherEvidence, gatherRecord, PoolSilence } from '../../protocol/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
-import { sliceCutsOf, termsFault } from '../../protocol/books-terms.ts';
+import { sliceCutsOf } from '../../protocol/books-terms.ts';
 import { type BooksVerdict, judgeProof, judgeRecord } from '../../protocol/books-verdict.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
+import type { ListEvidence } from '../../protocol/list-evidence.ts';
 import type { PoolProof } from '../../protocol/pool-proof.ts';
-import { ChainHeights, type Heights } from './chain-heights.ts';
-import { ChainPace } from './chain-pace.ts';
+import { booksBehind, ChainHeights, type Heights } from './chain-heights.ts';
 import { dueSlices } from './due-rewards.ts';
 import { JudgedLists } from './judged-lists.ts';
 import { type FoundBlock, OwnBlocks } from './own-blocks.ts';
@@ -18,7 +18,7 @@ import { judged, poolReads, type Terms } from './pool-reads.ts';
 import { RewardWatch } from './reward-watch.ts';
 import type { SignedRecord } from './signed-records.ts';
 import { Suspicions } from './suspicions.ts';
-import { TermsMemory } from './terms-memory.ts';
+import { LISTS_A_ROUND, TermsWatch } from './terms-watch.ts';
 import { UnjudgedLists } from './unjudged-lists.ts';
 
 export type ListAlarmKind =
@@ -40,7 +40,12 @@ export type ListWatchDependencies = {
   /** Reads `api/v1/PATH` of the pool. */
   readonly pool: (path: string) => Promise<unknown>;
   readonly node: BooksSources['node'];
-  readonly alarm: (kind: ListAlarmKind, what: string, fields: Readonly<Record<string, unknown>>) => void;
+  readonly alarm: (
+    kind: ListAlarmKind,
+    what: string,
+    fields: Readonly<Record<string, unknown>>,
+    evidence?: ListEvidence,
+  ) => void;
   readonly note: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Never goes back; from any beginning. */
   readonly nowMillis: () => number;
@@ -48,20 +53,11 @@ export type ListWatchDependencies = {
   readonly wallMillis: () => number;
 };
 
-/** Newest slices that are looked at for lists, and lists that are judged in one round. */
+/** Newest slices that are looked at for lists. */
 const PAGE = 50;
-const MAX_LISTS = 4;
 /** How often a list that cannot be judged yet is looked at again. */
 const MAX_TRIES = 5;
 const MAX_KEPT = 256;
-/** Slices that are shorter close faster than a miner that looks every minute can judge their lists. */
-const SHORT_MILLIS = 60_000 / MAX_LISTS;
-/** How long there was more to look at than a round takes, before short slices are held to be the reason. */
-const BEHIND_MILLIS = 600_000;
-/** Books that are further behind the ledger than this, an hour, show none of their newest lists: for long, that counts as hiding them. */
-const MAX_BEHIND = 1_440;
-/** Terms of slices that are not open may be there for this long. */
-const OPENING_MILLIS = 30 * 60_000;
 
 export class ListWatch {
   readonly #address: string;
@@ -74,17 +70,14 @@ export class ListWatch {
   readonly #looked = new Set<BooksService>();
   readonly #tries = new Map<string, number>();
   readonly #blocks: OwnBlocks;
-  readonly #terms = new TermsMemory();
+  readonly #terms: TermsWatch;
   readonly #rewards: RewardWatch;
-  readonly #pace: ChainPace;
   readonly #heights: ChainHeights;
   /** The address that the miner's own jobs pay; null where the server named none. */
   #poolAddress: string | null = null;
   /** As they were read at the beginning of the round: what is remembered of them and what lists are judged by is one document. */
   #termsOfRound: Terms | undefined;
   #isNodeMissed = false;
-  /** Since when there is more to look at than a round takes. */
-  #behindMillis: number | undefined;
   readonly #suspicions: Suspicions;
   readonly #unjudged: UnjudgedLists;
   /** Proofs that were read in this round: who judges a list and who looks into it have one document. */
@@ -105,7 +98,7 @@ export class ListWatch {
     this.#suspicions = new Suspicions(dependencies.nowMillis);
     this.#judged = new JudgedLists(this.#suspicions, dependencies.alarm);
     this.#heights = new ChainHeights(dependencies);
-    this.#pace = new ChainPace(dependencies.node, dependencies.nowMillis);
+    this.#terms = new TermsWatch(dependencies, this.#suspicions);
     const blocksOf = (service: BooksService, slice: number) => this.#blocksOf(service, slice);
     const onList = (service: BooksService, slice: number) => this.#await(`${service}/${slice}`);
     this.#rewards = new RewardWatch({ ...this.#dependencies, blocksOf, onList }, this.#suspicions);
@@ -117,6 +110,11 @@ export class ListWatch {
 
   pays(address: string | null): void {
     this.#poolAddress = address;
+  }
+
+  /** The height of a job, which is the pool's word too: one that is made up finds no blocks. */
+  worked(height: number): void {
+    this.#heights.worked(height);
   }
 
   found(block: FoundBlock): void {
@@ -142,8 +140,8 @@ export class ListWatch {
     const parts = [...this.#services].map((service) => () => this.#lists(service, heights));
     if (terms && heights) {
       parts.push(
-        async () => this.#noteFault(terms, heights),
-        () => this.#noteShort(terms),
+        async () => this.#terms.noteFault(terms, heights),
+        () => this.#terms.noteShort(terms, this.isBehind),
         ...this.#partsOf(terms, heights),
       );
     }
@@ -157,13 +155,13 @@ export class ListWatch {
 
   #partsOf(terms: Terms, heights: Heights): (() => Promise<void>)[] {
     return [
-      async () => this.#noteTerms(terms, heights),
+      async () => this.#terms.noteChange(terms, heights),
       () => this.#blocks.round(terms),
       // A pool without lists shows nothing that could be false: they must be there in time.
       ...[...this.#services].map((service) => () => this.#rewards.round(service, terms, heights)),
       async () => {
-        const behind = (heights.known ?? 0) - (heights.said ?? Number.MAX_SAFE_INTEGER);
-        if (behind > MAX_BEHIND) throw new Error(`the books of the pool are ${behind} cuts behind the ledger`);
+        const behind = booksBehind(heights);
+        if (behind !== undefined) throw new Error(behind);
       },
     ];
   }
@@ -174,39 +172,6 @@ export class ListWatch {
   /** Why rewards are not looked for, while they are not. */
   get lapse(): string | undefined {
     return this.#heights.lapse;
-  }
-
-  /** Terms that no pool can have could put off every list, or make what is compared say nothing. */
-  #noteFault({ terms }: Terms, { said, known, isApart }: Heights): void {
-    const isUnknown = isApart || (said === undefined && known === undefined);
-    const newest = isUnknown ? undefined : Math.max(said ?? 0, known ?? 0);
-    const fault = termsFault(terms, newest);
-    // A new pool has none until its node has answered. One that goes on so hides its lists.
-    if (said === undefined && terms.pplns.length + terms.solo.length === 0)
-      throw new Error('the pool has no terms yet');
-    // A pool that was away opens all slices of that time before it says that it has read their cuts.
-    const apartMillis = fault === 'not_open' ? OPENING_MILLIS : undefined;
-    const isSure = this.#suspicions.isSure('terms', fault !== undefined, apartMillis);
-    if (fault === undefined || (fault === 'not_open' && !isSure)) return;
-    if (isSure) this.#dependencies.alarm('terms_false', fault, { reason: fault });
-    if (fault !== 'not_open') throw new Error(`the pool’s terms cannot be: ${fault}`);
-  }
-
-  /** Short slices that hardly ever have lists are no trouble, and a miner that was away is behind for another reason. */
-  async #noteShort({ terms }: Terms): Promise<void> {
-    const now = this.#dependencies.nowMillis();
-    this.#behindMillis = this.isBehind ? (this.#behindMillis ?? now) : undefined;
-    if (this.#behindMillis === undefined || now - this.#behindMillis < BEHIND_MILLIS) return;
-    const cuts = sliceCutsOf(terms);
-    const millis = (cuts ?? Number.POSITIVE_INFINITY) * (await this.#pace.cutMillis());
-    if (millis < SHORT_MILLIS)
-      this.#dependencies.alarm('slices_short', '', { slice_cuts: cuts, seconds: Math.round(millis / 1_000) });
-  }
-
-  #noteTerms(terms: Terms, { said, known }: Heights): void {
-    const now = this.#dependencies.nowMillis();
-    for (const { service, slice, before, now: after } of this.#terms.note({ ...terms, height: said ?? known }, now))
-      this.#dependencies.alarm('terms_changed', `${service}/${slice}`, { service, slice, before, now: after });
   }
 
   async #lists(service: BooksService, heights: Heights | undefined): Promise<void> {
@@ -229,7 +194,7 @@ export class ListWatch {
     // Last, so that they keep no others from being looked at.
     const refused = [...this.#refused].filter((name) => name.startsWith(`${service}/`));
     let failure: unknown;
-    for (const name of [...due.slice(0, MAX_LISTS), ...refused.slice(0, MAX_LISTS)])
+    for (const name of [...due.slice(0, LISTS_A_ROUND), ...refused.slice(0, LISTS_A_ROUND)])
       await this.#list(service, Number(name.split('/')[1])).catch((error: unknown) => {
         this.#awaited.delete(name);
         this.#early.delete(name);
@@ -289,7 +254,7 @@ export class ListWatch {
     this.#tries.delete(name);
     this.#awaited.delete(name);
     this.#early.delete(name);
-    this.#judged.add(name, proof);
+    this.#judged.add(name, proof, verdict.verdict === 'false' ? undefined : proof);
   }
 
   /** Why the lists count as not checked although the pool answered. */
@@ -299,7 +264,7 @@ export class ListWatch {
 
   /** There is more to look at than a round takes: the next one is not put off. */
   get isBehind(): boolean {
-    return [...this.#awaited].filter((name) => !this.#early.has(name)).length > MAX_LISTS || this.#rewards.isBehind;
+    return [...this.#awaited].filter((name) => !this.#early.has(name)).length > LISTS_A_ROUND || this.#rewards.isBehind;
   }
 
   /** Something looks false, and has to be read again. */
@@ -337,7 +302,7 @@ export class ListWatch {
       if (!isAsked) throw new ProtocolError('out_of_range', 'the proof is of something else');
       return judgeProof(proof, await gatherEvidence(proof, this.#sources));
     }, MALFORMED);
-    this.#judged.shown(service, slice, { list_id: proof?.list_id, credit_root: proof?.credit_root });
+    this.#judged.shown(service, slice, { list_id: proof?.list_id, credit_root: proof?.credit_root }, proof);
     return { proof, verdict };
   }
 
@@ -368,7 +333,7 @@ export class ListWatch {
 
   save(): unknown {
     return {
-      ...{ looked: [...this.#looked], judged: this.#judged.save(), blocks: this.#blocks.save() },
+      ...{ looked: [...this.#looked], ...this.#judged.save(), blocks: this.#blocks.save() },
       ...{ terms: this.#terms.save(), ...this.#rewards.save(), awaited: [...this.#refused, ...this.#awaited] },
     };
   }
@@ -378,7 +343,7 @@ export class ListWatch {
     const state = (saved ?? {}) as Readonly<Record<string, unknown>>;
     if (!Array.isArray(state.judged) || !Array.isArray(state.looked)) return;
     for (const each of state.looked as BooksService[]) this.#looked.add(each);
-    this.#judged.restore(state.judged);
+    this.#judged.restore(state.judged, state.heads);
     for (const each of Array.isArray(state.awaited) ? state.awaited : [])
       if (/^(pplns|solo)[/][0-9]{1,15}$/.test(String(each))) this.#await(String(each));
     this.#blocks.restore(state.blocks);

@@ -148,6 +148,10 @@ export class PoolBooks implements BooksEvents {
     this.#watches[pool]?.works(...marks);
   }
 
+  onHeight(pool: number, ...[height]: Rest<'onHeight'>): void {
+    this.#watches[pool]?.worked(height);
+  }
+
   onFound(pool: number, ...[block]: Rest<'onFound'>): void {
     this.#watches[pool]?.found(block);
   }

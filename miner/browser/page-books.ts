@@ -3,8 +3,7 @@
  * is shown, with its evidence to be saved.
  */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
-import type { Evidence } from '../../protocol/receipt-evidence.ts';
-import type { BooksAlarm } from '../books/books-alarms.ts';
+import type { AlarmEvidence, BooksAlarm } from '../books/books-alarms.ts';
 import { BooksWatch } from '../books/books-watch.ts';
 import type { BooksEvents, Rest } from '../client/link-books.ts';
 
@@ -31,7 +30,7 @@ export type PageBooksFigures = {
   readonly alarms: readonly {
     readonly message: string;
     readonly slice: unknown;
-    readonly evidence: Evidence | undefined;
+    readonly evidence: AlarmEvidence | undefined;
   }[];
 };
 
@@ -132,6 +131,10 @@ export class PageBooks implements BooksEvents {
 
   onService(_pool: number, ...marks: Rest<'onService'>): void {
     this.#watch.works(...marks);
+  }
+
+  onHeight(_pool: number, ...[height]: Rest<'onHeight'>): void {
+    this.#watch.worked(height);
   }
 
   onFound(_pool: number, ...[block]: Rest<'onFound'>): void {

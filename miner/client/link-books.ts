@@ -21,6 +21,8 @@ export type BooksEvents = {
   onAddress(pool: number, address: string | null): void;
   /** A job of another service than those before on the connection, or the first one. */
   onService(pool: number, service: BooksService, before: BooksService | undefined): void;
+  /** The height that a job is anchored at. */
+  onHeight(pool: number, height: number): void;
   onFound(
     pool: number,
     block: { readonly block: string; readonly service: BooksService; readonly height: number },
@@ -62,6 +64,7 @@ export class LinkBooks {
       this.#service = service;
     }
     this.#heights.set(job.jobId, height);
+    this.#events?.onHeight(this.#pool, height);
     for (const oldest of this.#heights.keys())
       if (this.#heights.size > MAX_JOBS) this.#heights.delete(oldest);
       else break;

@@ -12,6 +12,7 @@ import { auditCommitments } from './commitments.ts';
 import { type Finding, Findings } from './findings.ts';
 import { auditLedger, type LedgerReads } from './ledger.ts';
 import { auditLists } from './lists.ts';
+import { auditOwnerships } from './ownerships.ts';
 import { auditSettings } from './settings.ts';
 import { auditIdentities, auditRawShares } from './shares.ts';
 import { auditSlices, type Progress } from './slices.ts';
@@ -56,6 +57,7 @@ export async function audit(sql: Sql, options: AuditOptions): Promise<AuditRepor
   const none = { lists: 0, credited: new Map<number, bigint>() };
   const { lists, credited } = await findings.section('credit lists', () => auditLists(sql, findings, onProgress), none);
   const accounts = await findings.section('accounts', () => auditAccounts(sql, network, credited, findings), 0);
+  await findings.section('owners', () => auditOwnerships(sql, findings), undefined);
   await findings.section('commitments', () => auditCommitments(sql, findings), undefined);
   const wholly = async (part: () => Promise<void>): Promise<boolean> => {
     const before = findings.failed;

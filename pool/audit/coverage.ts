@@ -8,7 +8,8 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   shares: 'summed up against slices and open work, and no header and nonce twice, as far as they are kept',
   blocks:
     'rewards, outputs, heights, anchors and fates against the ledger; finders against their workers and their extranonces',
-  ownerships: 'only where they name the finder of a block',
+  ownerships: 'against what was noted when each came on record; where they name the finder of a block, against it',
+  ownership_notes: 'against the ownerships; the newest list of each never falls, and was made',
   credit_lists:
     'made again from slices and blocks, to the atom; the cut at which each was made against slices and height',
   credit_totals: 'against the credit lists',

@@ -8,7 +8,11 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type VerifyEvidenceValues, verifyEvidence } from '../../pool/verify-evidence.ts';
+import { LIST_EVIDENCE_FORMAT, listHead } from '../../protocol/list-evidence.ts';
+import { poolListId } from '../../protocol/pool-proof.ts';
 import { EVIDENCE_FORMAT, type Evidence } from '../../protocol/receipt-evidence.ts';
+import { addressOf } from '../../vectors/generate/honest-books.ts';
+import { honest, SLICE, VICTIM } from '../protocol/books-liar.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 const vectors = JSON.parse(readFileSync(new URL('../../vectors/receipts.json', import.meta.url), 'utf8')) as {
@@ -27,9 +31,13 @@ async function judged(text: string, values: Partial<VerifyEvidenceValues> = {}) 
 }
 
 /** A pool that publishes a key. */
-async function publishing<T>(pool_key: string, work: (api: string) => Promise<T>): Promise<T> {
+async function publishing<T>(
+  pool_key: string,
+  work: (api: string) => Promise<T>,
+  slices: readonly object[] = [],
+): Promise<T> {
   const server = createServer((request, response) =>
-    response.end(JSON.stringify(request.url?.endsWith('/terms') ? { pool_key } : { slices: [] })),
+    response.end(JSON.stringify(request.url?.endsWith('/terms') ? { pool_key } : { slices })),
   );
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   try {
@@ -147,4 +155,45 @@ test('a pool that answers without the records of a slice that it signed: that is
     server.closeAllConnections();
     server.close();
   }
+});
+
+/** Two lists of one slice, of solo, where nothing but the finder differs: each is a list by itself. */
+function twoLists() {
+  const base = listHead(honest.proof(SLICE, VICTIM));
+  const solo = { ...base, service: 'solo', window: [], window_work: '1' } as const;
+  const as = (finder: number) => {
+    const blocks = solo.blocks.map((block) => ({ ...block, finder: addressOf(finder) }));
+    const head = { ...solo, blocks, credit_root: `${finder}`.repeat(96) };
+    return { ...head, list_id: poolListId(head) };
+  };
+  const shown = (head: ReturnType<typeof as>) => ({ list_id: head.list_id, credit_root: head.credit_root, head });
+  const [before, now] = [shown(as(1)), shown(as(2))];
+  return { format: LIST_EVIDENCE_FORMAT, service: 'solo', slice: SLICE, before, now };
+}
+
+test('two credit lists of one slice: what each says, which one the pool publishes, and that nobody signed them', async () => {
+  const evidence = twoLists();
+  const text = JSON.stringify(evidence);
+  expect(await judged(text)).toMatchObject({ code: 4, text: expect.stringContaining('two different credit lists') });
+  expect((await judged(text)).text).not.toContain('CONVICTS');
+  const published = async (root: string) => {
+    const record = { slice: SLICE, credits: { root } };
+    const said = await publishing('', (poolApi) => judged(text, { poolApi, json: true }), [record]);
+    return JSON.parse(said.text) as object;
+  };
+  expect(await published(evidence.before.credit_root)).toEqual({ verdict: 'two_lists', published: 'before' });
+  expect(await published(evidence.now.credit_root)).toEqual({ verdict: 'two_lists', published: 'now' });
+  expect(await published('ff'.repeat(48))).toEqual({ verdict: 'two_lists', published: 'neither' });
+  const { before, now } = evidence;
+  const forged = [
+    { ...evidence, now: before },
+    { ...evidence, before: { ...before, head: { ...before.head, reward: '1' } } },
+    { ...evidence, now: { ...now, head: { ...now.head, blocks: null } } },
+    { ...evidence, now: { ...now, list_id: null } },
+    { ...evidence, service: 'pplns' },
+    { ...evidence, before: null },
+    { ...evidence, slice: '18' },
+  ];
+  for (const each of forged)
+    expect((await judged(JSON.stringify(each))).code, JSON.stringify(each).slice(0, 90)).toBe(1);
 });

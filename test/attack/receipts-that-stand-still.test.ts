@@ -141,3 +141,35 @@ test('a miner that was away for hours, and an API that fails once when it is bac
   await mine(played, 3, true);
   expect(played.kinds()).toEqual([]);
 });
+
+test('heights that creep: the pool’s own jobs name cuts that its books never come to', async () => {
+  const START = 2_640;
+  /** 48 cuts an hour pass for books that go on. The page of slices agrees with them. */
+  const play = async (hours: number, jobs: (hour: number) => number, books: (hour: number) => number) => {
+    const height = () => START + books(played.now / 3_600_000);
+    const lists = ({ pathname }: URL) => {
+      if (pathname.endsWith('/terms')) return { ...TERMS, height: height() };
+      if (pathname.endsWith('/blocks')) return { blocks: [] };
+      return { slices: [{ slice: Math.floor(height() / SLICE_CUTS) - 1, credits: null, total_work: '5' }] };
+    };
+    const played: Played = new Played(poolOf({ lists, answers: frozen }));
+    for (let hour = 0; hour < hours; hour++) {
+      played.now += 3_600_000;
+      played.watch.worked(START + jobs(hour));
+      await played.watch.check();
+    }
+    return played;
+  };
+  const creep = (hour: number) => Math.floor(hour * 48);
+  const fraud = await play(20, (hour) => hour * 1_440, creep);
+  expect(fraud.warnings.join()).toContain('cuts behind its own jobs');
+  expect(fraud.kinds()).toEqual(['lists_hidden']);
+  // A chain that is as slow as the books say, and books that were away for nine hours.
+  const slow = await play(20, creep, creep);
+  const away = await play(
+    20,
+    (hour) => hour * 1_440,
+    (hour) => (hour < 9 ? 0 : Math.floor(hour * 1_440)),
+  );
+  expect([slow.warnings, slow.kinds(), away.kinds()]).toEqual([[], [], []]);
+});

@@ -4,6 +4,7 @@
  */
 import { expect, test } from 'vitest';
 import { ListWatch } from '../../miner/books/list-watch.ts';
+import { judgeListEvidence, type ListEvidence } from '../../protocol/list-evidence.ts';
 import { SLICE_CUTS } from '../../vectors/generate/honest-books.ts';
 import { ADDRESS, DUE_HEIGHT, truth, twice } from '../miner/watched-lists.ts';
 import { honest, type Lie, lyingBooks, SLICE, VICTIM } from '../protocol/books-liar.ts';
@@ -26,6 +27,7 @@ function watching(
   const { pool, node } = sourcesOf(lie);
   const alarms: string[] = [];
   const notes: string[] = [];
+  const evidence: ListEvidence[] = [];
   const clock = { height: DUE_HEIGHT, now: 0 };
   const root = lie.proof.credit_root;
   const watch = new ListWatch(ADDRESS, {
@@ -58,13 +60,16 @@ function watching(
         return { changes: all.filter(isTold), indexed_height: clock.height };
       },
     } as never,
-    alarm: (kind, what, fields) => void alarms.push(`${kind} ${what} ${fields.reason ?? fields.why ?? ''}`.trim()),
+    alarm: (kind, what, fields, shown) => {
+      alarms.push(`${kind} ${what} ${fields.reason ?? fields.why ?? ''}`.trim());
+      if (shown !== undefined) evidence.push(shown);
+    },
     note: (message) => void notes.push(message),
     wallMillis: Date.now,
     nowMillis: () => (clock.now += 60_000),
   });
   watch.works('pplns');
-  return { watch, alarms, notes, clock };
+  return { watch, alarms, notes, clock, evidence };
 }
 
 test('blocks that are said to be in a later list, which is there and right, and does not have them', async () => {
@@ -146,13 +151,17 @@ test('a list that was judged, and another one of the same slice later: told as a
   const first = watching(truth, answer);
   await first.watch.round();
   expect(first.watch.proven).toBe(1);
-  const { watch, alarms } = watching(truth, answer);
+  const { watch, alarms, evidence } = watching(truth, answer);
   watch.restore(JSON.parse(JSON.stringify(first.watch.save())));
   await twice(() => watch.round());
   expect(alarms).toEqual([]);
   isOther = true;
   for (let round = 0; round < 6; round++) await watch.round();
   expect(alarms).toEqual([`list_changed pplns/${SLICE}`]);
+  // The head of the first list was kept over the restart: anybody can compute its name.
+  expect(evidence).toMatchObject([{ before: { list_id: truth.proof.list_id }, now: { credit_root: 'ab'.repeat(48) } }]);
+  expect(judgeListEvidence(evidence[0]!)).toBe('two_lists');
+  expect(evidence[0]?.before.head?.blocks).toEqual(truth.proof.blocks);
 });
 
 test('a false list that newer slices have pushed off the page is judged all the same, also after a restart', async () => {

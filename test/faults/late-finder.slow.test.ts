@@ -51,6 +51,36 @@ test('a solo block whose finder comes to light after its list was made', async (
   await expect(sql`update ownerships set after_list = 0`).rejects.toThrow('cannot be changed');
   await expect(sql`delete from ownerships`).rejects.toThrow('cannot be changed');
 
+  // With the triggers off it can be edited: the row is named, whichever of the two records it is in.
+  const names = async () => (await own()).findings.map(({ what }) => what);
+  const owner = Buffer.from(ownerOfService(SOLO)).toString('hex');
+  const named = expect.stringContaining(`owner ${owner}: `);
+  for (const [table, list] of [
+    ['ownerships', 0],
+    ['ownerships', 77],
+    ['ownership_notes', 77],
+  ] as const) {
+    const edit = (value: number) =>
+      sql.begin(async (tx) => {
+        await tx`alter table ${tx(table)} disable trigger user`;
+        await tx`update ${tx(table)} set after_list = ${value}`;
+        await tx`alter table ${tx(table)} enable trigger user`;
+      });
+    await edit(list);
+    expect(await names(), `${table} ${list}`).toContainEqual(named);
+    await edit(1);
+    expect(await names()).toEqual([]);
+  }
+  // Both edited alike, to a list that nobody has made.
+  await sql.begin(async (tx) => {
+    for (const table of ['ownerships', 'ownership_notes']) {
+      await tx`alter table ${tx(table)} disable trigger user`;
+      await tx`update ${tx(table)} set after_list = 77`;
+      await tx`alter table ${tx(table)} enable trigger user`;
+    }
+  });
+  expect(await names()).toContainEqual(named);
+
   // What somebody else was given is no such case, nor is what is not in a list.
   await sql`alter table blocks disable trigger user`;
   await sql`update blocks set worker_id = (select min(id) from workers)`;

@@ -265,6 +265,7 @@ test('a connection tells what its jobs say of themselves, whom they pay, and the
   const link = new LinkBooks(0, {
     ...{ onOffer: note('offer'), onReceipt: note('receipt'), onTold: note('told') },
     ...{ onAddress: note('address'), onService: note('service'), onFound: note('found') },
+    onHeight: note('height'),
   });
   const act = (action: unknown) => link.act(action as SessionAction);
   const job = (jobId: number, thread: number) =>
@@ -279,9 +280,12 @@ test('a connection tells what its jobs say of themselves, whom they pay, and the
   expect(told).toEqual([
     ['address', 'the pool'],
     ['service', 'pplns', undefined],
+    ['height', 101],
+    ['height', 102],
     ['told', boot, 5n, 'pplns'],
     ['found', { block: toHex(new Uint8Array([9])), service: 'pplns', height: 101 }],
     ['service', 'solo', 'pplns'],
+    ['height', 103],
     ['told', boot, 6n, 'solo'],
   ]);
 });

@@ -1,0 +1,84 @@
+/** What a pool's terms say of themselves (books rule 3): terms that cannot be, terms that change for a slice that had begun, and slices too short to be followed. */
+import type { BooksSources } from '../../protocol/books-evidence.ts';
+import { sliceCutsOf, termsFault } from '../../protocol/books-terms.ts';
+import type { Heights } from './chain-heights.ts';
+import { ChainPace } from './chain-pace.ts';
+import type { Terms } from './pool-reads.ts';
+import type { Suspicions } from './suspicions.ts';
+import { TermsMemory } from './terms-memory.ts';
+
+export type TermsWatchDependencies = {
+  readonly node: BooksSources['node'];
+  readonly alarm: (
+    kind: 'terms_false' | 'terms_changed' | 'slices_short',
+    what: string,
+    fields: Readonly<Record<string, unknown>>,
+  ) => void;
+  /** Never goes back. */
+  readonly nowMillis: () => number;
+};
+
+/** Lists that a miner judges in one round, which comes every minute. */
+export const LISTS_A_ROUND = 4;
+/** Slices that are shorter close faster than a miner can judge their lists. */
+const SHORT_MILLIS = 60_000 / LISTS_A_ROUND;
+/** How long there was more to look at than a round takes, before short slices are held to be the reason. */
+const BEHIND_MILLIS = 600_000;
+/** Terms of slices that are not open may be there for this long. */
+const OPENING_MILLIS = 30 * 60_000;
+
+export class TermsWatch {
+  readonly #dependencies: TermsWatchDependencies;
+  readonly #suspicions: Suspicions;
+  readonly #pace: ChainPace;
+  readonly #memory = new TermsMemory();
+  /** Since when there is more to look at than a round takes. */
+  #behindMillis: number | undefined;
+
+  constructor(dependencies: TermsWatchDependencies, suspicions: Suspicions) {
+    this.#dependencies = dependencies;
+    this.#suspicions = suspicions;
+    this.#pace = new ChainPace(dependencies.node, dependencies.nowMillis);
+  }
+
+  /** Terms that no pool can have could put off every list, or make what is compared say nothing. */
+  noteFault({ terms }: Terms, { said, known, isApart }: Heights): void {
+    const isUnknown = isApart || (said === undefined && known === undefined);
+    const newest = isUnknown ? undefined : Math.max(said ?? 0, known ?? 0);
+    const fault = termsFault(terms, newest);
+    // A new pool has none until its node has answered. One that goes on so hides its lists.
+    if (said === undefined && terms.pplns.length + terms.solo.length === 0)
+      throw new Error('the pool has no terms yet');
+    // A pool that was away opens all slices of that time before it says that it has read their cuts.
+    const apartMillis = fault === 'not_open' ? OPENING_MILLIS : undefined;
+    const isSure = this.#suspicions.isSure('terms', fault !== undefined, apartMillis);
+    if (fault === undefined || (fault === 'not_open' && !isSure)) return;
+    if (isSure) this.#dependencies.alarm('terms_false', fault, { reason: fault });
+    if (fault !== 'not_open') throw new Error(`the pool’s terms cannot be: ${fault}`);
+  }
+
+  /** Short slices that hardly ever have lists are no trouble, and a miner that was away is behind for another reason. */
+  async noteShort({ terms }: Terms, isBehind: boolean): Promise<void> {
+    const now = this.#dependencies.nowMillis();
+    this.#behindMillis = isBehind ? (this.#behindMillis ?? now) : undefined;
+    if (this.#behindMillis === undefined || now - this.#behindMillis < BEHIND_MILLIS) return;
+    const cuts = sliceCutsOf(terms);
+    const millis = (cuts ?? Number.POSITIVE_INFINITY) * (await this.#pace.cutMillis());
+    if (millis < SHORT_MILLIS)
+      this.#dependencies.alarm('slices_short', '', { slice_cuts: cuts, seconds: Math.round(millis / 1_000) });
+  }
+
+  noteChange(terms: Terms, { said, known }: Heights): void {
+    const now = this.#dependencies.nowMillis();
+    for (const { service, slice, before, now: after } of this.#memory.note({ ...terms, height: said ?? known }, now))
+      this.#dependencies.alarm('terms_changed', `${service}/${slice}`, { service, slice, before, now: after });
+  }
+
+  save(): unknown {
+    return this.#memory.save();
+  }
+
+  restore(saved: unknown): void {
+    this.#memory.restore(saved);
+  }
+}
