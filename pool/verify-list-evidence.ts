@@ -18,7 +18,7 @@ const WORDS: Readonly<Record<ListEvidenceVerdict, string>> = {
   malformed: 'The file is not evidence of this form.',
 };
 
-type Published = 'before' | 'now' | 'neither' | null;
+type PublishedList = 'before' | 'now' | 'neither' | null;
 
 const PUBLISHED: Readonly<Record<'before' | 'now' | 'neither', string>> = {
   before:
@@ -28,7 +28,7 @@ const PUBLISHED: Readonly<Record<'before' | 'now' | 'neither', string>> = {
 };
 
 /** Which of the two the pool publishes; null where it could not be asked. */
-async function publishedOf(evidence: ListEvidence, api: string | undefined): Promise<Published> {
+async function publishedOf(evidence: ListEvidence, api: string | undefined): Promise<PublishedList> {
   if (api === undefined) return null;
   const path = `slices/${evidence.service}?limit=1&cursor=${evidence.slice + 1}-0`;
   const page = (await publishedApi(api)(path).catch(() => undefined)) as { slices?: (ShownRecord | null)[] } | null;
