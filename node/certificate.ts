@@ -63,7 +63,7 @@ export function verifyCertificate({ round, signatures }: Certificate, cut: Certi
   const message = certificateMessage(cut.chainId, cut, round);
   let last = -1;
   for (const { member, signature } of signatures) {
-    // Members stand in ascending order, so none counts twice.
+    // Members are in ascending order, so none counts twice.
     if (member <= last) return false;
     last = member;
     const signer = cut.committee[member];

@@ -1,10 +1,10 @@
 /**
- * Paces the cuts of a development node: one every `cutMillis`, measured from the start of the last, never two at once. A cut that
- * takes longer than the pace is followed at once, and time lost that way is not made up by a burst.
+ * Paces the cuts of a development node: one every `cutMillis`, measured from the start of the last, never two at once. After a cut that
+ * took longer than the pace the next one starts at once; lost time is not made up by a burst.
  */
 
 /**
- * The time of the next cut. Where the clock stands behind the last one, because it was set back or was ahead for a while, cuts are half a pace apart until it has
+ * The time of the next cut. If the clock is behind the last cut, because it was set back or had been ahead, cuts are half a pace apart until it has
  * caught up: their times keep going forward, and what is measured by them (hash rates, the pace itself) is off by two at most.
  */
 export const nextCutMillis = (nowMillis: number, lastMillis: number, cutMillis: number): number =>
@@ -46,7 +46,7 @@ export class CutClock {
 export const CUT_STEPS = ['choose', 'apply', 'certify', 'commit', 'settle'] as const;
 export type CutStep = (typeof CUT_STEPS)[number];
 
-/** Tells how long each step of a cut took, from the step before. */
+/** Reports how long each step of a cut took. */
 export function stepTimer(tell: ((step: CutStep, seconds: number) => void) | undefined): (step: CutStep) => void {
   let began = performance.now();
   return (step) => {

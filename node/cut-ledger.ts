@@ -11,8 +11,8 @@ import type { WaitingBlock, WorkPool } from './mining/work-pool.ts';
 import type { NodeError, NodeErrorCode } from './node-error.ts';
 
 /**
- * `wrong_body`: the body is not the header's, which says nothing about the block. `impossible`: no cut of this height may name the block. `later`: this node could not
- * look at it now.
+ * `wrong_body`: the body is not the header's, which says nothing about the block. `impossible`: no cut of this height may name the block. `later`: this node cannot
+ * check it now.
  */
 export type Admitted = 'here' | 'wrong_body' | 'impossible' | 'later';
 

@@ -1,5 +1,5 @@
 /**
- * Cuts before they are final: made from the blocks that wait, or executed as somebody proposed them. Nothing is written here; what has been applied
+ * Cuts before they are final: made from the blocks that wait, or executed as proposed. Nothing is written here; what has been applied
  * becomes final by a certificate (node.ts).
  */
 import type { Bytes } from '../protocol/bytes.ts';

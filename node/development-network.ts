@@ -1,6 +1,6 @@
 /**
  * `svcd development-network`: what a development network of separate validators starts from. A genesis document, and for each validator a sealed consensus key, a sealed fee key that genesis gives
- * coins to, so that its heartbeats keep its seat, and a config file that names them. The keys are those that everybody knows: this is for trials on one machine.
+ * coins to, so that its heartbeats keep its seat, and a config file that names them. The keys are public: this is for trials on one machine.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -29,7 +29,7 @@ import {
 import { runOptions } from './node-options.ts';
 import { type KeyPurpose, sealValidatorKey } from './validator-key.ts';
 
-/** The keys are no secret: a dear password check at every start would protect nothing. */
+/** The keys are public: a slow password hash at every start would protect nothing. */
 const SCRYPT_LOG2_N = 10;
 
 export const developmentFiles = (directory: string) => ({
@@ -74,7 +74,7 @@ async function contents(directory: string, settings: DevelopmentNetwork): Promis
   const fees = Array.from({ length: settings.validators }, (_, member): Output => {
     return { address: developmentKey(feeName(member)).address, amount: FEE_COINS * ATOMS_PER_COIN };
   });
-  // What is wrong with the settings shows here.
+  // Throws if the settings are wrong.
   const genesis = developmentGenesis({ ...settings, fund: [...(settings.fund ?? []), ...fees] });
   const chain = toHex(chainId(encodeGenesis(genesis)));
   const password = randomBytes(16).toString('hex');

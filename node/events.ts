@@ -1,7 +1,7 @@
 /**
  * The stream of finalized cuts (specification: Events, /v1/events), for the public API and the mining listener alike. Frames are made
  * from the store, once each, so a replay needs no memory of its own, survives a restart, and a reader is nothing but the
- * height it was sent last. A reader that is slow waits; one that falls behind the hour is told to resync.
+ * height it was sent last. A slow reader is sent cuts as fast as it reads; one that falls more than an hour behind gets `resync`.
  */
 
 import { formatAddress } from '../protocol/address.ts';
@@ -144,7 +144,7 @@ export class CutFeed {
     slice();
   }
 
-  /** With a reason the readers are told it; they can resume from the feed that comes after this one. */
+  /** The reason, if any, is sent to the readers; they can resume from the next feed. */
   close(reason?: ResyncReason): void {
     this.#stop();
     for (const reader of [...this.#readers])
@@ -201,7 +201,7 @@ export class CutReader {
   pump(): void {
     if (this.#socket.readyState !== OPEN) return;
     while (this.#next <= this.#feed.height() && this.#socket.bufferedAmount < MAX_UNSENT) {
-      // A reader a few cuts behind is not slow, even where a clock that was set makes the last cut hours later than the one before.
+      // A reader a few cuts behind is not slow, even if a clock change put hours between two cuts.
       if (this.#feed.height() - this.#next > NEAR_CUTS && !this.#feed.reaches(this.#next - 1)) {
         this.resync('stream_lagged');
         return;

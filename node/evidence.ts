@@ -1,6 +1,6 @@
 /**
  * Evidence on its way into the chain (consensus rule 10): two votes of one member for one place, as a transaction that the fee key of this validator pays. It is sent again until the
- * member is slashed: a cut may leave it out, and others may be quicker.
+ * member is slashed: a cut may leave it out, and another validator's evidence may come first.
  */
 import { type Bytes, toHex } from '../protocol/bytes.ts';
 import type { Evidence } from '../protocol/staking/operation.ts';

@@ -44,7 +44,7 @@ import type { LedgerStore } from './store/ledger-store.ts';
 const RATE_CUTS = 96;
 const KEPT_PLACES = 8_192;
 
-/** What is not final yet, which statuses tell too. */
+/** Blocks and transactions that are not final yet; statuses include them. */
 type Waiting = {
   readonly mempool: Pick<Mempool, 'get'>;
   readonly pool: Pick<WorkPool, 'list' | 'carrier' | 'isBodyTaken'>;
@@ -164,7 +164,7 @@ export class FinalizedChain implements Chain {
 
   transactionStatus(id: Bytes): TransactionStatus | undefined {
     const stored = this.#store.transaction(id);
-    // A batch can be read a moment before its cut is told of: until then it says nothing.
+    // A batch can be read shortly before its cut is the head: until then it is ignored.
     const record = stored !== undefined && stored.height <= this.state.height ? stored : undefined;
     if (record?.outcome === 'executed') {
       const cut = this.#place(record.height);
@@ -242,7 +242,7 @@ export class FinalizedChain implements Chain {
     return ids.map((id) => position(id)).filter((found) => found !== undefined);
   }
 
-  /** What `take` reads of the store, its view taken before it first waits: not of a cut that is written already and not told of yet. */
+  /** What `take` reads of the store, as of the head: `take` takes its view before its first await, and a cut that is written but not yet the head is not seen. */
   async #told<T>(take: () => Promise<T>): Promise<T> {
     for (;;) {
       const taken = take();
@@ -335,7 +335,7 @@ export class FinalizedChain implements Chain {
   }
 }
 
-/** The record as of a height: the store may hold what the next cut makes of it, of which nothing has been told yet. */
+/** The record as of a height: the store may already hold the next cut's version. */
 function blockAt(record: BlockRecord, height: number): BlockRecord {
   const { registeredHeight, reward, ...rest } = record;
   if ((registeredHeight ?? 0) > height || (reward.state === 'expired' && record.dueHeight > height))

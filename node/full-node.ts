@@ -25,7 +25,7 @@ import type { AnchorPolicy } from './mining/anchor-choice.ts';
 import type { NodeError } from './node-error.ts';
 import type { StoreReader } from './store/cut-indexer.ts';
 
-/** Something sent by a caller of this node, or by another node: both enter by the same door. */
+/** Something sent by a caller of this node, or by another node: both pass the same checks. */
 export type Origin = 'own' | 'relayed';
 
 export type Head = {
@@ -203,7 +203,7 @@ export type NodeEvents = {
   block: (block: BlockRecord) => void;
   mempoolAdded: (transaction: PendingTransaction) => void;
   mempoolRemoved: (transaction: PendingTransaction, reason: RemovalReason) => void;
-  /** The node stopped by itself: disk full, or a broken ledger. */
+  /** The node stopped because of a fault: disk full, or a broken ledger. */
   fault: (error: Error) => void;
 };
 
@@ -262,7 +262,7 @@ export interface Chain {
   outputProof(outpoint: Outpoint): OutputProof;
   /** The path to a record, or to where it would be. */
   stakingProof(set: 'validators' | 'positions', id: Bytes): SetPath & { readonly root: SetSide };
-  /** The bytes whose hash is the state root of the head; the root of the output set stands in them. */
+  /** The bytes whose hash is the state root of the head; they contain the root of the output set. */
   stateBytes(): Bytes;
   publicKey(address: Bytes): Bytes | undefined;
   transactionStatus(id: Bytes): TransactionStatus | undefined;

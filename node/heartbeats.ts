@@ -45,7 +45,7 @@ export type HeartbeatDependencies = {
 /** A heartbeat that is in no cut after so many is sent again, if it is not still waiting. */
 const AGAIN_CUTS = 16;
 
-/** An epoch ended meanwhile, or another heartbeat was quicker: nothing is wrong. */
+/** An epoch ended meanwhile, or another heartbeat came first: not an error. */
 const OVERTAKEN: ReadonlySet<string> = new Set(['operation_conflict', 'heartbeat_epoch', 'heartbeat_repeated']);
 
 /** `key` signs the operation and, where there is no other, pays. Undefined where the output is too small. */
@@ -81,13 +81,13 @@ export function heartbeatTransaction(
         publicKey: payer.publicKey,
         signature: signMessage(payer.privateKey, spendMessage(bytes, 0, spend)),
       },
-      // The consensus key of an input is known to a heartbeat; any other one must come along.
+      // The ledger knows the consensus key; any other key must be included.
       isInline ? { profile: 'inline', publicKey: key.publicKey, signature } : { profile: 'referenced', signature },
     ],
   });
 }
 
-/** What it costs, in atoms; more where the key of the operation's signature must come along. */
+/** What it costs, in atoms; more where the key of the operation's signature must be included. */
 export function heartbeatFee(heartbeat: Heartbeat | Evidence, isInline: boolean, feePerMass?: bigint): bigint {
   const mass = massOf({
     witnesses: ['inline', isInline ? 'inline' : 'referenced'],
@@ -166,7 +166,7 @@ export class Heartbeats {
       log.warn('a heartbeat was refused', { validator: id, epoch, code: outcome.error.code });
   }
 
-  /** Those inside a node pay from their stake rewards, which come by themselves. */
+  /** Validators inside a node pay from their stake rewards. */
   #tellUnfunded(validator: Bytes, epoch: number): void {
     const { node, fees, log } = this.#dependencies;
     const message = 'cannot fund validator heartbeat';

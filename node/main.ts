@@ -15,7 +15,7 @@ import { storeDirectory } from './open-node.ts';
 import { LedgerStore } from './store/ledger-store.ts';
 import { validatorCommands } from './validator-commands.ts';
 
-/** A failure with a code is told in one line; anything else is a defect and shows where it came from. */
+/** A failure with a code is printed in one line; anything else is a defect and is printed with its stack. */
 function failed(name: string, error: unknown, terminal: Terminal): number {
   if (!(error instanceof Error)) throw error;
   const { code } = error as { code?: unknown };
@@ -94,7 +94,7 @@ const rebuildCommand = command(
         const height = await rebuildIndex(store, scratch, (done, of) => {
           if (done % 10_000 === 0) terminal.out(`${done} of ${of} cuts\n`);
         });
-        terminal.out(`the index stands at cut ${height}\n`);
+        terminal.out(`the index is at cut ${height}\n`);
       } finally {
         await scratch.close();
         await store.close();

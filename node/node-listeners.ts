@@ -1,4 +1,4 @@
-/** Who is told what happens in a node. A listener's fault is its own: the chain goes on. */
+/** Event listeners of a node. An exception in a listener is logged and does not stop the chain. */
 import type { Logger } from '../runtime/log.ts';
 import type { NodeEvents } from './full-node.ts';
 

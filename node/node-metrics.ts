@@ -68,7 +68,7 @@ export function nodeMetrics(
     validator(seat) {
       const seated = metrics.gauge('svc_node_validator_seat', { help: '1 while the validator has a seat' });
       const standings = metrics.gauge('svc_node_validator_standing', {
-        help: '1 for how the validator stands now: a member, or why it has no seat',
+        help: '1 for the state of the validator: a member, or why it has no seat',
         labels: ['standing'],
       });
       const age = metrics.gauge('svc_node_validator_heartbeat_age_epochs', {

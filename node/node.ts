@@ -1,7 +1,7 @@
 /**
  * The embedded full node: createNode opens or starts a chain and gives back a FullNode (full-node.ts). This file only puts the parts together: the
  * doors (mempool/admission.ts, mining/candidate.ts), the ledger (ledger/apply-cut.ts), the store, and the order in which a cut becomes
- * final: apply, certify, write, then tell.
+ * final: apply, certify, write, then notify.
  */
 import type { Verifier } from '../kernels/verifier.ts';
 import type { Bytes } from '../protocol/bytes.ts';
@@ -77,7 +77,7 @@ export type NodeDependencies = {
   readonly indexers?: readonly CutIndexer[];
   /** How long the steps of a cut took, for metrics. */
   readonly onCutStep?: (step: CutStep, seconds: number) => void;
-  /** What became of everything that came to the doors: a status or the code of a refusal. */
+  /** The result of every submission: a status or the code of a refusal. */
   readonly onSubmission?: (kind: 'block' | 'transaction', result: string) => void;
 };
 
@@ -330,7 +330,7 @@ class EmbeddedNode implements ConsensusNode {
     return await this.#finish(cut, certificate, step);
   }
 
-  /** The end of every cut, whoever made it and signed it: written, then told. */
+  /** The last step of every cut, made here or elsewhere: written, then announced to listeners. */
   async #finish(executed: AppliedCut, certificate: Certificate, step = stepTimer(undefined)): Promise<CutEffects> {
     const cut = this.#cuts.upToDate(executed);
     this.#registering = new Set(cut.effects.registered.map(({ id }) => nameOf(id)));

@@ -70,7 +70,7 @@ export async function openChain(
     throw new StoreError('store_damaged', `the state is not that of cut ${state.height}`);
   checkValueEquation(state);
   const committee = store.committee(epochOf(state.height, state.intervalCuts));
-  // Cut 0 follows from the genesis document. A node that was stopped while it synced may stand at a cut that the certificate of a later one proved before it was executed.
+  // Cut 0 follows from the genesis document. The head of a node that was stopped while it synced may be a cut that the certificate of a later one proved before it was executed.
   if (certificate.signatures.length === 0) return { genesis, state, record, certificate };
   if (committee === undefined || !verifyCertificate(certificate, certifiable(state, committee, record.cutId)))
     throw new StoreError('store_damaged', `the certificate of cut ${state.height} does not verify`);

@@ -86,7 +86,7 @@ export type OpenNodeDependencies = {
   readonly onPeers?: (view: PeerView) => void;
 };
 
-/** Cut 0 follows from the genesis document: where the keys are elsewhere nobody signs it. */
+/** Cut 0 follows from the genesis document: nodes without the keys do not need a signature for it. */
 const UNSIGNED: Certificate = { round: 0, signatures: [] };
 
 /** Half of what neighbours keep. A validator whose newest cut is older takes what it lacks from peers before it takes part. */
@@ -125,7 +125,7 @@ function accuse(node: FullNode, log: Logger, fees: HeartbeatFees): EvidenceDesk 
   return desk;
 }
 
-/** What its neighbours do not keep any more a validator takes from peers, before it takes part. Resolves when it does, and at the latest after a moment: a chain may take hours to be read. */
+/** A validator fetches from peers what its neighbours no longer keep, before it takes part. Resolves when it takes part, or after a short time: reading a chain may take hours. */
 async function catchUp(
   view: PeerView,
   takePart: () => Promise<void>,
@@ -148,7 +148,7 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
   const settings = { ...DEFAULTS, ...given };
   const { verifier, log, now, started, fault, figures } = dependencies;
   const { validators, network, dataDir, cutMillis, peers } = settings;
-  // A node that is told of a peer follows it, whatever keys it holds: a second one that makes cuts would be another chain.
+  // A node with a configured peer follows it, whatever keys it holds: if it made cuts itself, it would make another chain.
   const mayMakeCuts = validators === undefined && (peers === undefined || peers.bootstrap.length === 0);
   // Before anything is opened: a key that cannot be used stops the start.
   const key = validators?.files && (await loadValidatorKey(validators.files, 'consensus', network));

@@ -72,6 +72,6 @@ export function endpointOf(key: Uint8Array, words: readonly RouteWord[], standar
   if (words.length > MAX_ROUTES) throw new ValidatorError('validator_config', `at most ${MAX_ROUTES} routes`);
   const routes = words.map((word) => routeOf(word, standardPort));
   const names = new Set(routes.map(({ host, port }) => `${host.join('.')} ${port}`));
-  if (names.size < routes.length) throw new ValidatorError('validator_config', 'a route stands there twice');
+  if (names.size < routes.length) throw new ValidatorError('validator_config', 'a route is given twice');
   return encodeEndpoint({ overlayKey: key, routes });
 }

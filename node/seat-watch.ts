@@ -1,4 +1,4 @@
-/** Tells the operator of a validator, in the log and in the metrics, when its seat is won or lost, and why it has none. */
+/** Reports in the log and in the metrics when a validator gains or loses its seat, and why it has none. */
 import type { Bytes } from '../protocol/bytes.ts';
 import type { Logger } from '../runtime/log.ts';
 import type { FullNode } from './full-node.ts';

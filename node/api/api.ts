@@ -77,7 +77,7 @@ export async function startApi(options: ApiOptions, dependencies: ApiDependencie
       version: options.version,
       network: options.network,
       browserOrigins: options.browserOrigins ?? [],
-      // What a public service tells, it tells everybody.
+      // A public service shows everybody the same.
       hosts: options.public === true ? null : (options.hosts ?? []),
       limits,
     },

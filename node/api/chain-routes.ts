@@ -54,7 +54,7 @@ export const mempoolDocument = (node: FullNode): MempoolDocument => ({
   min_fee_per_mass: MIN_FEE_PER_MASS.toString(),
 });
 
-/** Without peers nobody is ahead, and the best peer is unknown rather than this node itself. */
+/** Without peers the best peer's height is unknown; it is not this node's own. */
 export function nodeSync(node: FullNode): NodeSync {
   const sync = node.chain.sync();
   return {

@@ -96,7 +96,7 @@ const outpointText = (transaction: string, index: number): string => `${transact
 
 /**
  * Bytes of block bodies that one page reads, but at least one body: a transaction is read out of the block that carried it, and each of a page may be
- * in a block of its own, filled to the brim with copies of others.
+ * in a block of its own, which may be full of copies of other transactions.
  */
 const PAGE_BODY_BYTES = 4 * 1024 * 1024;
 
@@ -178,7 +178,7 @@ export const cutRoutes: Pick<
   'cuts' | 'cutTransactions' | 'cutChanges' | 'cutRewards' | 'recentBlocks' | 'block'
 > = {
   cuts(context, { query }) {
-    // The index is written with the cut, a moment before the node speaks of it.
+    // The index is written with the cut, shortly before the node's head moves to it.
     const head = Math.min(context.index.height(), context.node.chain.head().height);
     const limit = query.limit ?? 20;
     const from = Math.min(head, (query.before ?? head + 1) - 1);
@@ -245,7 +245,7 @@ export const cutRoutes: Pick<
     return {
       api_version: 1,
       finalized_height: Math.min(height, chain.head().height),
-      // The index may have read a cut that is not told of yet.
+      // The index may already contain a cut above the node's head.
       blocks: blocks
         .filter(({ registeredHeight }) => registeredHeight !== undefined)
         .map((block) => ({ ...blockFields(context, block), transactions: block.transactionCount })),

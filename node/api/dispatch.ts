@@ -1,6 +1,6 @@
 /**
  * A read or a submission from request to answer, without HTTP: what the HTTP server and the socket's `request` frames share. Every
- * fault ends as an error document; what is not a refusal is a bug, is logged, and is answered with `internal`.
+ * error becomes an error document. An error that is not a refusal is a bug: it is logged and answered with `internal`.
  */
 import { callCost, type RouteName } from '../../protocol/api/routes.ts';
 import { clientFaults } from '../../runtime/client-fault.ts';
@@ -30,7 +30,7 @@ export type ApiAnswer = {
   /** As bytes it is ASCII. */
   readonly json: string | Buffer;
   readonly waitMillis?: number;
-  /** The client is blocked: it is told so, and gets no more of the node than that. */
+  /** The client is blocked: it gets this answer and nothing else. */
   readonly isBlocked?: boolean;
 };
 

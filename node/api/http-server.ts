@@ -27,7 +27,7 @@ export type HttpOptions = {
   readonly version: string;
   readonly network: NetworkName;
   readonly browserOrigins: readonly string[];
-  /** Names the API may be called by, besides addresses and local ones; null: whatever name. */
+  /** Names the API may be called by, besides addresses and local ones; null: any name. */
   readonly hosts: readonly string[] | null;
   readonly limits: ApiLimits;
 };
@@ -192,7 +192,7 @@ export class ApiHttp {
       else signed = result;
     }
     const length = Buffer.byteLength(json);
-    // The rest of a body that was refused is not worth reading, and neither is a client that does not stop.
+    // The rest of a refused body is not read: the connection is closed.
     const unread = hasBody(request) && !request.complete;
     const headers = [
       ...(response.getHeaderNames().length === 0 ? [] : Object.entries(response.getHeaders()).flat()),
@@ -241,7 +241,7 @@ export class ApiHttp {
     return this.#door.listen(address, { what: 'the public API', backlog: 4096 });
   }
 
-  /** Answers under way get a moment; after it nobody is waited for. */
+  /** Answers in flight get a short time; then their connections are closed. */
   close(): Promise<void> {
     return this.#door.close(2_000);
   }

@@ -1,6 +1,6 @@
 /**
- * Who wants to hear what (specification: Events, topics of /v1/ws). An event is written to JSON once, whatever the number of its
- * subscribers; where nobody listens nothing is built. Delivery and its limits are the connection's (live-socket.ts).
+ * Subscriptions by topic (specification: Events, topics of /v1/ws). An event is written to JSON once, whatever the number of its
+ * subscribers; without a subscriber nothing is built. Delivery and its limits are the connection's (live-socket.ts).
  */
 
 import { formatAddress } from '../../protocol/address.ts';
@@ -105,7 +105,7 @@ export class LiveHub {
     };
   }
 
-  /** Tells the status now, if there is one, and at every change. */
+  /** Sends the status now, if there is one, and at every change. */
   watchTransaction(id: string, tell: StatusWatcher): () => void {
     const watcher = { last: '', tell };
     this.#watchers.add(id, watcher);
@@ -300,7 +300,7 @@ export class LiveHub {
     this.#check(transaction_id);
   }
 
-  /** The mempool document is about a state: one a second says as much as a thousand. */
+  /** The mempool document is about a state: one a second is enough. */
   #mempoolChanged(): void {
     if (this.#topics.mempool.size === 0 || this.#mempoolTimer !== undefined) return;
     this.#state('mempool');

@@ -1,6 +1,6 @@
 /**
  * One connection of /v1/ws (specification: Events, Limits): subscriptions and read requests within the limits of the table. A reader that does
- * not keep up loses notifications and is told so once it reads again; what it asked for itself is never dropped, and never
+ * not keep up loses notifications and gets a notice of it once it reads again; answers to its requests are never dropped, and never
  * more than its requests in flight.
  */
 import type { WebSocket } from 'ws';
@@ -42,9 +42,9 @@ export type LiveDependencies = {
   readonly now: () => number;
 };
 
-/** Refused frames in a row of seconds after which the connection is not worth keeping. */
+/** A connection with more refused frames than this is closed. */
 const MAX_REFUSED_FRAMES = 1_000;
-/** Unsent bytes at which a connection that reads nothing at all is given up. */
+/** Unsent bytes at which a connection that reads nothing is closed. */
 const HOPELESS = 4 * 1024 * 1024;
 /** As a batch of balances costs. */
 const ADDRESSES_PER_UNIT = 16;
@@ -121,7 +121,7 @@ export class LiveConnection {
   #frame(text: string): void {
     let id: FrameId | null = null;
     try {
-      // Whatever it says: a frame that is refused has been read and is answered too.
+      // Counted for every frame: one that is refused has been read and is answered too.
       this.#dependencies.allow(1);
       if (!this.#allowed()) {
         this.#tooMany();
@@ -236,7 +236,7 @@ export class LiveConnection {
 
   #deliver(subscription: Subscription, event: string, frames: Map<number, Buffer>): void {
     if (this.#socket.readyState !== OPEN) return;
-    // A subscription that lost something hears of it before anything else.
+    // A subscription that lost notifications gets the notice before anything else.
     if (subscription.lagged || this.#socket.bufferedAmount > MAX_UNSENT) {
       subscription.lagged = true;
       this.#lagged = true;
@@ -260,7 +260,7 @@ export class LiveConnection {
       }
   }
 
-  /** The node behind the API was restarted: what happened in between nobody knows. */
+  /** The node behind the API was restarted: events in between were missed. */
   restart(context: ApiContext, hub: LiveHub): void {
     this.#dependencies = { ...this.#dependencies, context, hub };
     for (const subscription of this.#subscriptions.values()) {

@@ -1,4 +1,4 @@
-/** Payments that wait: which of them an address is told of, and the place at which a page of them ends. */
+/** Payments in the mempool: which of them concern an address, and the cursor of a page of them. */
 
 import type { PendingPayment } from '../../protocol/api/documents.ts';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
@@ -8,14 +8,14 @@ import type { MempoolView, PendingTransaction } from '../full-node.ts';
 import { asBuffer } from '../index/index-keys.ts';
 import type { ApiContext } from './api-context.ts';
 
-/** Four bytes of an address: enough to pass over nearly all others' without making text of them. */
+/** Four bytes of an address: enough to skip nearly all other addresses without formatting them. */
 export const shortName = (payload: Bytes): number =>
   ((payload[1] as number) << 24) |
   ((payload[2] as number) << 16) |
   ((payload[3] as number) << 8) |
   (payload[4] as number);
 
-/** Whether a transaction may be about one of the addresses with these short names. All that wait are asked this. */
+/** Whether a transaction may be about one of the addresses with these short names. Called for every waiting transaction. */
 export const mayConcern = ({ body, spends }: PendingTransaction, names: ReadonlySet<number>): boolean => {
   for (const { address } of body.outputs) if (names.has(shortName(address))) return true;
   for (const { address } of spends) if (names.has(shortName(address))) return true;

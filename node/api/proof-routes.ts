@@ -15,8 +15,8 @@ const PROOF_TRIES = 50;
 const RETRY_MILLIS = 1_000;
 
 /**
- * Proofs of the present head. The store may already hold the next cut while the node still speaks of this one; then a
- * path leads nowhere, which the check in `prove` finds, and a moment later both are the same.
+ * Proofs of the present head. The store may already hold the next cut while the node's head is still this one. Then a
+ * path does not lead to the root; the check in `prove` detects it and the read is repeated.
  */
 async function proven<T>({ node: { chain } }: ApiContext, prove: (chain: Chain) => T) {
   for (let tries = 0; tries < PROOF_TRIES; tries++) {

@@ -87,8 +87,8 @@ export class RateLimiter {
   }
 
   /**
-   * What a request turned out to cost beyond what was taken for it. The client owes it: its next request waits until that is paid. With the whole of
-   * it, or dear requests would be cheap; only what no single request costs is let off.
+   * What a request turned out to cost beyond what was taken for it. The client owes all of it: its next request waits until that is paid. Otherwise expensive
+   * requests would be cheap. The debt is capped at more than any single request costs.
    */
   charge(name: string, cost: number, now: number): void {
     const { perSecond, burst } = this.#limits;

@@ -89,7 +89,7 @@ export function readParams(match: Match): Record<string, unknown> {
   return checked(match.route.params, fields);
 }
 
-/** Each field at most once: which of two values would count is nobody's guess. */
+/** Each field at most once: with two values it would be ambiguous which one counts. */
 export function readQuery(schema: Schema<unknown>, query: string): Record<string, unknown> {
   const fields: Record<string, string> = Object.create(null) as Record<string, string>;
   if (query !== '')

@@ -165,7 +165,7 @@ function takesNoFrames(socket: WebSocket): void {
   socket.on('message', () => socket.close(CLOSE_CODES.wrongFrame, 'this socket takes no frames'));
 }
 
-/** Statuses are few and small: a reader that stops reading is found by the pings. */
+/** Statuses are few and small: pings detect a reader that stops reading. */
 function streamStatus(socket: WebSocket, id: string, hub: LiveHub): void {
   takesNoFrames(socket);
   let type = 'snapshot';

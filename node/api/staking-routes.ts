@@ -96,7 +96,7 @@ export const stakingRoutes: Pick<
         : (stake.pool * BigInt(intervalCuts)) / BigInt(cuts);
     let sharing = 0n;
     for (const { earning } of stake.committee.members) sharing += earning;
-    // The amount joins what shares: a reward counted without its own weight would promise too much.
+    // The amount is part of the total stake: without its own weight the estimate would be too high.
     const reward = amount === 0n ? 0n : (pool * amount) / (sharing + amount);
     return {
       api_version: 1,
@@ -119,7 +119,7 @@ export const stakingRoutes: Pick<
     const from = first === undefined ? 0 : owners.findIndex((owner) => equalBytes(owner, first));
     const found = await ofOneCut(node.chain, async () => {
       const read: Position[] = [];
-      // One owner after the other: together they must not read 64 pages.
+      // One owner after the other, so that a request does not read 64 pages at once.
       for (let i = from; i < owners.length && read.length <= limit; i++) {
         const after = i === from ? place?.subarray(ADDRESS_PAYLOAD_BYTES) : undefined;
         read.push(...(await node.chain.positionsOf(owners[i] as Bytes, { after, limit: limit + 1 - read.length })));
@@ -141,7 +141,7 @@ export const stakingRoutes: Pick<
     const limit = query.limit ?? 64;
     const scope = `validators ${query.state ?? 'all'}`;
     const after = cursorPlace(scope, query.cursor, ID_BYTES);
-    // Anybody with the bond can be a validator, so there is no bound to their number.
+    // Anybody with the bond can register, so the number of validators is unbounded.
     const read = query.state === undefined ? limit : VALIDATORS_LOOKED_AT;
     const { chain } = context.node;
     const records = await ofOneCut(chain, () => chain.validators({ after, limit: read + 1 }));

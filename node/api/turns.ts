@@ -1,6 +1,6 @@
 /**
- * Whose read is made next. Reads of one client are begun a few at a time, those of several clients in turn, and for a few milliseconds
- * before the event loop gets its turn: a client that spends its whole allowance at once delays itself and hardly anybody else. What a
+ * Fair scheduling of reads. Each client has a few reads in flight; clients take turns; after a few milliseconds the scheduler
+ * yields to the event loop. A client that spends its whole allowance at once delays itself and hardly any other. What a
  * client may spend is not decided here (rate-limit.ts).
  */
 

@@ -70,7 +70,7 @@ export function encodeHead(height: number): Buffer {
   return bytes;
 }
 
-/** The height the index stands at, or undefined where it was never built or has another form. */
+/** The indexed height; undefined if the index was never built or has another format. */
 export function decodeHead(value: Bytes | undefined): number | undefined {
   if (value === undefined) return undefined;
   const bytes = asBuffer(value);

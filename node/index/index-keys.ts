@@ -14,7 +14,7 @@
  * | `k` address | height of the cut that registered the address's key u64 |
  *
  * An event is kind u8, source u8, amount u64, outpoint 52 bytes, the transaction that made or spent the output, and height and place once
- * more. Events stand in pages because what a store's read costs is the number of records, not their size: a history of 100 is 7 records.
+ * more. Events are stored in pages because the cost of a read is the number of records, not their size: a history of 100 is 7 records.
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
 import { CHANGE_KINDS } from '../../protocol/api/documents.ts';

@@ -1,6 +1,6 @@
 /**
  * Reads of the address index. A page says which height it belongs to; because cuts are written by another thread, every read
- * looks at the index's head before and after it took its view of the store, and comes again when they differ.
+ * compares the index's head before and after it took its view of the store, and is repeated when they differ.
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -51,7 +51,7 @@ export type IndexedTransaction = Place & {
   readonly spentAt: number;
 };
 
-/** No index stands behind the reader, or one that is behind the chain: nothing may be answered from it. */
+/** There is no index, or it is behind the chain: nothing may be answered from it. */
 export class IndexUnavailable extends Error {
   constructor() {
     super('the address index is not built');
@@ -129,7 +129,7 @@ export class IndexReader {
   balance(address: Bytes): Indexed<Balance> {
     const height = this.height();
     const value = decodeBalance(this.#reader.get(key(SPACES.balance, address)));
-    // A balance names the cut that changed it last. Unless that is the cut being written now, it stood so at `height`.
+    // A balance names the cut that changed it last. Unless that is the cut being written now, it is the balance at `height`.
     return { height: Math.max(height, value.changed), value };
   }
 
@@ -180,7 +180,7 @@ export class IndexReader {
     });
   }
 
-  /** Newest first, below `before`. Events stay bytes: the API writes them out without a step between. */
+  /** Newest first, below `before`. Events stay bytes: the API formats them directly. */
   history(address: Bytes, before: Bytes | undefined, limit: number): Promise<Indexed<Uint8Array[]>> {
     const earlier = (event: Uint8Array): boolean =>
       before === undefined || Buffer.compare(eventOrder(event), before) < 0;

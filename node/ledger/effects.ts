@@ -1,6 +1,6 @@
 /**
- * What one cut did, in full: everything an index, an event stream or a metric may want to know of it, so that nobody
- * executes a cut a second time to find out. Produced by applyCut, handed to indexers in the cut's batch and to
+ * What one cut did, in full: everything that an index, an event stream or a metric needs, so that no
+ * cut is executed a second time. Produced by applyCut, handed to indexers in the cut's batch and to
  * listeners once the cut is final.
  */
 import type { Bytes } from '../../protocol/bytes.ts';

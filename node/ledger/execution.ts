@@ -107,7 +107,7 @@ export class CutExecution {
     const fee = paidIn - paidOut;
     if (fee < minimumFee(transaction.mass)) return { reason: 'invalid', detail: 'fee_below_minimum' };
     const check = this.#check(transaction, spends, this.#reads.publicKey, operation);
-    // A key may be registered later; a wrong signature never becomes right.
+    // A key may be registered later; a wrong signature stays wrong.
     if (check !== 'valid')
       return { reason: check === 'witness_key_unregistered' ? 'no_effect' : 'invalid', detail: check };
     const burned = this.#carryOut(transaction, spends);

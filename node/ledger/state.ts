@@ -151,7 +151,7 @@ const readWalk = (reader: ByteReader): PaymentWalk => ({
   reached: readCursor(reader),
 });
 
-/** Everything but windows and committees, which stand in it by their digests and in the store by their anchors and epochs. */
+/** Everything but windows and committees: the state contains their digests, and the store keeps them by anchor and epoch. */
 export function encodeState(state: LedgerState): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter(16_384)
     .raw(state.chainId)
@@ -179,7 +179,7 @@ export function encodeState(state: LedgerState): Uint8Array<ArrayBuffer> {
   return writer.done();
 }
 
-/** Where the parts lie that stand in a state by their digests. */
+/** Where the parts are stored that a state contains as digests. */
 export type StateParts = {
   window(anchorHeight: number): Bytes;
   committee(epoch: number): Bytes;

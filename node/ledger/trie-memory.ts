@@ -1,6 +1,6 @@
 /**
  * The part of a trie that is in memory. A node is 128 bytes in large pieces outside the heap, and its loaded children are numbers beside it: a step
- * down is two reads of arrays, and a million nodes are nothing for the collection of garbage to look at. A place in the tree is named by
+ * down is two array reads, and the garbage collector does not trace the nodes. A place in the tree is named by
  * its parent and side, `2 * slot of the parent + side`; the root is side 0 of slot 0, which holds nothing else.
  */
 import { BoundedMap } from '../../runtime/bounded-map.ts';
@@ -15,7 +15,7 @@ const PIECE_NODES = 1 << PIECE_BITS;
 
 export class TrieMemory {
   #pieces: Uint8Array<ArrayBuffer>[] = [];
-  /** By place: the slot of the node that stands there, 0 when it is not loaded or no node. */
+  /** By place: the slot of its node, 0 when it is not loaded or there is no node. */
   #children = new Int32Array(2 * PIECE_NODES);
   #free: number[] = [];
   /** The first slot that was never used. */
@@ -45,7 +45,7 @@ export class TrieMemory {
     return (slot & (PIECE_NODES - 1)) * NODE_BYTES;
   }
 
-  /** Puts the node at `at` of `bytes` at a place, over the one that stands there. */
+  /** Puts the node at `at` of `bytes` at a place, replacing any that is there. */
   putNode(place: number, bytes: Uint8Array, at: number): number {
     let slot = this.#children[place] as number;
     if (slot === 0) {
@@ -79,7 +79,7 @@ export class TrieMemory {
     this.#leaves.set(place, ownBytes(entries));
   }
 
-  /** Whatever stands at a place is gone, with all below it. */
+  /** Removes the node at a place and everything below it. */
   remove(place: number): void {
     this.#leaves.delete(place);
     const slot = this.#children[place] as number;

@@ -15,7 +15,7 @@ export const FIRST = 1;
 /** Does a node of this depth begin a record? */
 export const startsRecord = (depth: number): boolean => depth % LEVELS === 0;
 
-/** Is this place of a record below its last level? What stands there is a side, and a record of its own begins there. */
+/** Is this place of a record below its last level? A side is stored there, and another record begins. */
 const isBelow = (place: number): boolean => place >= PLACES;
 
 /** `prefix | u16 depth | the first depth bits of the path`: the key in the store. */
@@ -29,7 +29,7 @@ export function placeOf(prefix: number, key: Bytes, depth: number): Buffer {
   return place;
 }
 
-/** Where `packRecord` finds the nodes: what stands on a side of a node, undefined for a leaf or for nothing. */
+/** Where `packRecord` finds the nodes: the node on a side of a node, undefined for a leaf or for nothing. */
 export interface NodeWalk<T> {
   bytes(node: T): Uint8Array;
   offset(node: T): number;

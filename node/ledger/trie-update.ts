@@ -32,7 +32,7 @@ export type EntryLayout = {
   amount(entry: Bytes): bigint;
 };
 
-/** Without an entry the key is removed; `replaces` when another entry stands under it. */
+/** Without an entry the key is removed; `replaces` when the key has another entry. */
 export type TrieChange = { readonly key: Bytes; readonly entry?: Bytes; readonly replaces?: boolean };
 
 /** What memory or the store holds at a place. `digest` at `at` is what the node there must hash to. */
@@ -65,7 +65,7 @@ export class TrieUpdate {
   readonly #source: TrieSource;
   #changes: readonly TrieChange[] = [];
   #made: Made = UNCHANGED;
-  /** Node n at `n * NODE_BYTES`; at 0 the root as a side. Memory for each by itself would take longer than hashing it. */
+  /** Node n at `n * NODE_BYTES`; at 0 the root as a side. Allocating each one would take longer than hashing it. */
   #nodes = new Uint8Array(FIRST_NODES * NODE_BYTES);
   /** By node: the slot of what it was made from, 0 for none; and what was made of its sides. */
   readonly #slots: number[] = [0];
@@ -166,7 +166,7 @@ export class TrieUpdate {
       const sideKey = keyOfSide(key, depth, bit);
       const isThere = countAt(this.#nodes, node * NODE_BYTES + bit * SIDE_BYTES) > 0;
       const place = 2 * (this.#slots[node] as number) + bit;
-      // What stood there is read before it is deleted: readers of the set as it was need it until the cut is in the store.
+      // The old entries are read before they are deleted: readers of the set as it was need it until the cut is in the store.
       const leaf =
         made !== UNCHANGED ? this.#entries(made) : isThere ? this.#readLeaf(place, sideKey, depth + 1) : NOTHING;
       this.#delete(sideKey, depth + 1);
@@ -201,7 +201,7 @@ export class TrieUpdate {
     return Buffer.concat(parts);
   }
 
-  /** `isStored`: a leaf stands there in the store. */
+  /** `isStored`: the store has a leaf there. */
   #build(at: number, entries: Uint8Array, depth: number, key: Bytes, isStored: boolean): Made {
     const { entryBytes } = this.#layout;
     if (entries.length <= LEAF_ENTRIES * entryBytes) return this.#leaf(at, entries, depth, key, isStored);

@@ -58,7 +58,7 @@ export class Trie {
     return bytes;
   }
 
-  /** The slot of the node at a place, which key and depth lead to; its digest stands at `at` of `digest`. Brings in the whole record that begins there. */
+  /** The slot of the node at a place, which key and depth lead to; its digest is at `at` of `digest`. Loads the whole record that begins there. */
   #slot(place: number, key: Bytes, depth: number, digest: Uint8Array, at: number): number {
     const loaded = this.#memory.slotAt(place);
     if (loaded !== 0) return loaded;
@@ -83,7 +83,7 @@ export class Trie {
     return entries;
   }
 
-  /** Everything is forgotten at once: which nodes were used last would cost more to know than reading them again. */
+  /** Drops all of it at once: tracking which nodes were used last would cost more than reading them again. */
   #bound(): void {
     if (this.#memory.nodes <= this.#limits.nodes || this.#open !== undefined) return;
     this.#memory.clear();
@@ -119,8 +119,8 @@ export class Trie {
   }
 
   /**
-   * Brings into memory the leaves that hold these keys or would hold them, for a cut that will change them: a read beside the thread costs it next to nothing.
-   * What cannot be had by then is read when it is needed.
+   * Brings into memory the leaves that hold these keys or would hold them, for a cut that will change them: an asynchronous read hardly costs this thread anything.
+   * What is not loaded by then is read when it is needed.
    */
   async readAhead(root: TrieRoot, keys: readonly Bytes[], read: ReadMany): Promise<void> {
     this.#bound();

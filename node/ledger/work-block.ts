@@ -1,5 +1,5 @@
 /**
- * A work block read and hashed once, at the door: from here on nobody decodes it again. Its transactions are decoded too, so a
+ * A work block, decoded and hashed once on arrival and never again. Its transactions are decoded too, so a
  * block that carries bytes that are no transaction of this chain is refused before it costs anything.
  */
 import { type Body, bodyId, decodeBody } from '../../protocol/body.ts';

@@ -1,6 +1,6 @@
 /**
- * The door for transactions (ledger rules 50 and 51): cheap checks first, signatures last and in worker threads, then the cheap checks
- * again, because a cut or a rival may have come in between. Own and relayed transactions pass the same door.
+ * Admission of transactions (ledger rules 50 and 51): cheap checks first, signatures last and in worker threads, then the cheap checks
+ * again, because a cut or a conflicting transaction may have come in between. The same checks apply to own and relayed transactions.
  */
 
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -117,7 +117,7 @@ export class Admission {
     const fault = await this.#faultOfSignatures(transaction, before);
     if (fault !== undefined) return refused(fault, WITNESS_TEXT[fault]);
     if (mempool.get(transaction.id) !== undefined) return { status: 'known', id: transaction.id };
-    // Without a cut in between only a rival can have come.
+    // Without a cut in between only a conflicting transaction can have come.
     const funds = ledger().state === state ? (this.#rival(transaction) ?? before) : this.#funds(transaction);
     if ('code' in funds) return this.#refuse(transaction, funds);
     // A cut in between may have changed who must sign.
@@ -176,7 +176,7 @@ export class Admission {
     await this.#faultOfSignatures(transaction, { spends, fee: 0n, ...(operation && { operation }) });
   }
 
-  /** An executed transaction is not refused but known. It has spent its inputs, so it never gets past the checks, and only here need it be asked for. */
+  /** An executed transaction is known, not refused. It has spent its inputs, so it never passes the checks, and only this place needs to look it up. */
   #refuse({ id }: ReadTransaction, error: NodeError): Submission {
     return this.#dependencies.ledger().isExecuted(id) ? { status: 'known', id } : { status: 'refused', error };
   }
@@ -189,8 +189,8 @@ export class Admission {
   }
 
   /**
-   * A cut is in the store, and shown to readers, a moment before this ledger stands on it. Whoever spends what it just
-   * read must not be told that it does not exist: an unknown input is looked for again when the cut has settled.
+   * A cut is in the store, and shown to readers, shortly before it is the head of this ledger. A client that spends an output it
+   * has just read must not get `input_unknown`: an unknown input is looked up again when the cut has settled.
    */
   async #fundsNow(transaction: ReadTransaction): Promise<Funds | NodeError> {
     const funds = this.#funds(transaction);

@@ -1,6 +1,6 @@
 /**
  * Signatures of blocks that wait for a cut are checked in the worker threads as the blocks come, so that a cut need not check them on the node's own thread. A cut that names blocks whose checks are
- * under way waits for them: it would do the same work a second time, and hold up everything else meanwhile. What a cut changes for the outputs that they make is read from the store as well.
+ * under way waits for them: it would do the same work a second time, and hold up everything else meanwhile. The state that the cut will change for their outputs is read ahead as well.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { Outpoint } from '../../protocol/transaction.ts';
@@ -13,7 +13,7 @@ export type ChecksAheadDependencies = {
   isVerified(transaction: ReadTransaction): boolean;
   output(outpoint: Outpoint): UnspentOutput | undefined;
   verify(transaction: ReadTransaction, spends: readonly UnspentOutput[]): Promise<void>;
-  /** Reads what the cut will have to read that makes these outputs. */
+  /** Reads the state that a cut with these outputs will need. */
   read(made: readonly Outpoint[]): Promise<void>;
   readonly log: Logger;
 };

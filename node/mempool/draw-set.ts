@@ -1,6 +1,6 @@
 /**
- * A set to draw from at random: adding, removing and every draw take the same time however many members there are. The order of the members means
- * nothing, so a drawing may leave them in another.
+ * A set to draw from at random: adding, removing and every draw take the same time however many members there are. The order of the members has
+ * no meaning, and draws change it.
  */
 export class DrawSet<T> {
   readonly #members: T[] = [];

@@ -21,7 +21,7 @@ export type Entry = PendingTransaction & {
   readonly rate: bigint;
   /** Waiting blocks that carry it. */
   readonly carriers: Set<string>;
-  /** It stands in the room that is kept for heartbeats and evidence. */
+  /** It uses the space reserved for heartbeats and evidence. */
   readonly kept: boolean;
   /** The validator that its operation is about. */
   readonly subject?: string;
@@ -65,7 +65,7 @@ export class Mempool implements MempoolView {
   /** Who holds the slots of operations, and all operations by the validator they are about. */
   readonly #slots = new Map<string, Entry>();
   readonly #bySubject = new Map<string, Set<Entry>>();
-  /** Heartbeats and evidence: taken first by templates, pushed out by nobody. */
+  /** Heartbeats and evidence: taken first by templates, never evicted. */
   readonly #kept: RateGroup = { first: new DrawSet<Entry>(), second: new DrawSet<Entry>() };
   #keptBytes = 0;
 
@@ -91,7 +91,7 @@ export class Mempool implements MempoolView {
     return this.#spenders.get(nameOf(outpointKey(outpoint)));
   }
 
-  /** Does an operation wait that this one would stand in the way of? */
+  /** Does this operation conflict with one that waits? */
   isSlotTaken(operation: StakingOperation | undefined): boolean {
     return slotsOf(operation).some((slot) => this.#slots.has(slot));
   }
@@ -246,7 +246,7 @@ export class Mempool implements MempoolView {
       const lowest = this.#rates.at(-1);
       if (lowest === undefined || lowest >= rate) return false;
       const { arrived } = this.#groups.get(lowest) as Rate;
-      // Relayed ones first, the newest first: whoever waits longest keeps the place.
+      // Relayed ones first, the newest first: the longest-waiting keep their place.
       const leaving = this.#newest(arrived.relayed) ?? this.#newest(arrived.own);
       this.#remove(leaving as Entry, 'evicted');
     }

@@ -27,6 +27,6 @@ export function slotsOf(operation: StakingOperation | undefined): string[] {
   }
 }
 
-/** Room is kept for what keeps the committee alive and honest: others' fees must not crowd it out. */
+/** Operations with reserved space: the committee depends on them, so higher fees of others must not evict them. */
 export const hasRoomKept = (operation: StakingOperation | undefined): boolean =>
   operation?.name === 'heartbeat' || operation?.name === 'evidence';

@@ -12,7 +12,7 @@ export type AnchorPolicy = (typeof ANCHOR_POLICIES)[number];
 export const LEAST_CUTS_LEFT = 16;
 /** While more blocks wait, a cut may not register them all: an easy block on an old anchor would wait behind harder ones. */
 export const MOST_WAITING = 32;
-/** Blocks that the probabilities are made for: with fewer, those who drew from one view crowd on few anchors; with more, the draw is blind. */
+/** Blocks that the probabilities are made for: with fewer, miners with the same view crowd on few anchors; with more, the draw ignores the differences. */
 export const SPREAD_BLOCKS = 16;
 
 /** An open anchor: blocks that are registered for it or wait, and the work of a block on it. */
@@ -24,7 +24,7 @@ export type OpenAnchor = { readonly height: number; readonly blocks: number; rea
  */
 export const EASIEST = 2;
 
-/** The anchors that new work may stand on, given those with open windows of one PoW epoch; the newest of them, the last, always. */
+/** The anchors that new work may build on, given those with open windows of one PoW epoch; the newest of them, the last, always. */
 export function worthwhileAnchors<A extends OpenAnchor>(open: readonly A[]): readonly A[] {
   const newest = open.at(-1);
   if (newest === undefined) return [];

@@ -1,6 +1,6 @@
 /**
- * Memory for long answers, used again and again: two mebibytes for each template, taken anew, would have the whole heap searched for garbage every few
- * requests, and that holds up everything else.
+ * Memory for long answers, reused: allocating two mebibytes for each template would cause a full GC every few
+ * requests, which stalls the main thread.
  */
 const MAX_SPARE = 4;
 /** Rooms are a multiple of this, so that answers of about the same length fit each other's. */
@@ -16,7 +16,7 @@ export class AnswerRooms {
     return Buffer.from(spare ?? new ArrayBuffer(Math.ceil(bytes / STEP) * STEP));
   }
 
-  /** Only when nobody reads it any more. */
+  /** Only when it is no longer read. */
   giveBack(room: Buffer): void {
     this.#spare.push(room.buffer as ArrayBuffer);
     this.#spare.sort((a, b) => a.byteLength - b.byteLength);

@@ -1,7 +1,7 @@
 /**
- * The way of a work block into the node: the checks of the door (candidate.ts), the record in the store, the pool. Everything is checked before
- * anything is written, and its body is taken before the write begins, so nothing that was written is refused afterwards. What a crash left
- * passes the door again at the next start: a record that is not good is set aside and named in the log, and the node starts without it.
+ * Admission of a work block: the checks (candidate.ts), the record in the store, the pool. Everything is checked before
+ * anything is written, and its body is taken before the write begins, so nothing that was written is refused afterwards. Blocks that waited at a
+ * crash are checked again at the next start: a bad record is set aside and logged, and the node starts without it.
  */
 import type { Verifier } from '../../kernels/verifier.ts';
 import { type Bytes, compareBytes } from '../../protocol/bytes.ts';
@@ -43,7 +43,7 @@ const MAX_EXAMINED = 1_024;
 
 export class BlockDoor {
   readonly #dependencies: BlockDoorDependencies;
-  /** Blocks on their way through the door, so that the same one is not hashed twice. */
+  /** Blocks being checked, so that the same one is not hashed twice. */
   readonly #arriving = new Map<string, Promise<Submission>>();
   /** Hashes of headers whose bodies are on their way. */
   readonly #examined = new BoundedMap<string, Bytes>(MAX_EXAMINED);
@@ -87,7 +87,7 @@ export class BlockDoor {
     }
   }
 
-  /** Until nothing that has passed the door is still being written. */
+  /** Until no accepted block is still being written. */
   async idle(): Promise<void> {
     await Promise.allSettled(this.#arriving.values());
   }

@@ -1,5 +1,5 @@
 /**
- * The door for work blocks (ledger rule 41): everything that can be checked without a hash first, in the order of its cost, the PoW last. A
+ * Checks of work blocks (ledger rule 41): everything that can be checked without a hash first, in the order of its cost, the PoW last. A
  * block from a bridge, from a miner's own program or from another node passes the same checks.
  */
 import { parentsRoot } from '../../protocol/body.ts';
@@ -80,7 +80,7 @@ export function checkStored(
   return inside === undefined ? { block } : { error: inside };
 }
 
-/** What can be said of a block before its body is there. */
+/** The checks that need only the header. */
 export function checkHeaderBytes(bytes: Bytes, context: CandidateContext): Header | NodeError {
   if (bytes.length !== HEADER_BYTES) return nodeError('header_malformed', `a header has ${HEADER_BYTES} bytes`);
   const header = attempt(() => decodeHeader(bytes));
@@ -138,7 +138,7 @@ function checkBody(
   if (!equalBytes(merkleRootOfHashes(transactions.map((transaction) => transaction.leaf)), header.transactionsRoot))
     return nodeError('transactions_root_mismatch', 'transactions_root does not follow from the body');
   if (new Set(transactions.map(({ name }) => name)).size !== transactions.length)
-    return nodeError('block_transaction_invalid', 'a transaction stands in the block twice');
+    return nodeError('block_transaction_invalid', 'a transaction is in the block twice');
   return undefined;
 }
 
@@ -149,7 +149,7 @@ function checkPlace({ id, body, bodyId }: WorkBlock, context: CandidateContext):
   return undefined;
 }
 
-/** What time can change about a block that was found good: its window, its body, its place. */
+/** The checks of a good block that may fail later: its window, its body, its place. */
 export function recheckCandidate(block: WorkBlock, context: CandidateContext): CheckedCandidate {
   if (context.isKnownBlock(block.id)) return { known: block.id };
   const wrong = checkHeader(block.header, context) ?? checkPlace(block, context);

@@ -1,7 +1,7 @@
 /**
- * Blocks of neighbours that came before what they stand on: a parent that is still on its way, or a cut that this node has not finished. They are no worse for it, and without them all blocks built
- * on them would be lost too. They are kept until what is missing is here. They were not hashed, so anybody can make such: they are bounded. Strangers
- * give way before neighbours that are known, and among either the sender that takes most of what has run out, places or bytes.
+ * Blocks of neighbours that arrived before what they build on: a parent that is not here yet, or a cut that this node has not finished. Refusing them would also lose all blocks built
+ * on them, so they are kept until the missing part is here. Their PoW is not checked yet, so anybody can send them: their number and bytes are bounded. When space
+ * runs out, unknown senders lose blocks before known neighbours, and within each group the sender that uses most of the scarce resource (places or bytes).
  */
 import { decodeBody } from '../../protocol/body.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -19,7 +19,7 @@ export const EARLY_LIMITS = {
   bytes: 64 * 1024 * 1024,
   /** A block further ahead than this comes with the cuts. */
   cutsAhead: 4,
-  /** A parent may be on record and still be none that a block can stand on. */
+  /** A parent may be on record and still not be one that a block can build on. */
   tries: 4,
 } as const;
 
@@ -115,7 +115,7 @@ export class EarlyBlocks<P> {
     }
   }
 
-  /** The oldest block of whoever takes most of what has run out. */
+  /** The oldest block of the sender that uses most of the scarce resource. */
   #gives(isCrowded: boolean): string {
     const hasStrangers = [...this.#kept.values()].some(({ sender }) => sender.isStranger);
     const held = new Map<string, { amount: number; oldest: string }>();

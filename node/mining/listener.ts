@@ -28,7 +28,7 @@ const PING_MILLIS = 30_000;
 
 const LIMITS: DoorLimits = {
   connections: 1_024,
-  // Strangers are only told that they are; they must not take the places of bridges for that.
+  // Other machines only get a refusal, and must not use up the connections of bridges for it.
   reserved: 992,
   headBytes: 8_192,
   bodyBytes: MAX_REQUEST_BYTES,
@@ -87,7 +87,7 @@ const words = (error: NodeError): Words => ({
   body: JSON.stringify(errorDocument(error)),
 });
 
-/** What the door refuses by itself, in the node's words. */
+/** The node's error codes for what the door refuses. */
 const DOOR_WORDS = {
   bad_request: 'request_malformed',
   origin_refused: 'origin_refused',

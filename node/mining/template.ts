@@ -177,7 +177,7 @@ export class TemplateMaker {
     const name = `${draw}/${maxTransactions}`;
     const now = this.#dependencies.steady();
     const kept = this.#draws.get(name);
-    // Only a clock in a test's hands goes back; that ends a draw too.
+    // The clock goes back only in tests; that ends a draw too.
     const current = kept !== undefined && now >= kept.at && now < kept.at + DRAW_MILLIS ? kept : undefined;
     const { mempool, random } = this.#dependencies;
     if (current?.anchorHeight === anchorHeight) {

@@ -1,6 +1,6 @@
 /**
  * The hook through which an index keeps step with the chain: what it wants written goes into the same atomic batch as the
- * cut itself, so after any crash the index stands exactly at the finalized head.
+ * cut itself, so after any crash the index is exactly at the finalized head.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { CutEffects } from '../ledger/effects.ts';
@@ -8,7 +8,7 @@ import type { BatchOp } from './batch.ts';
 
 export type { BatchOp } from './batch.ts';
 
-/** Synchronous reads of what the last finalized cut left. An iterator sees one moment of the store. */
+/** Synchronous reads as of the last finalized cut. An iterator sees a snapshot of the store. */
 export interface StoreReader {
   get(key: Bytes): Uint8Array | undefined;
   /** Entries with from <= key < to, ascending unless `reverse`. */

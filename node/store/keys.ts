@@ -1,5 +1,5 @@
 /**
- * Where things stand in the store: one prefix byte per kind, heights big-endian so that ranges are in order. The trie nodes of the
+ * Keys of the store: one prefix byte per kind, heights big-endian so that ranges are in order. The trie nodes of the
  * output set and of the key registry have the prefixes of their layouts (ledger/output-set.ts).
  */
 import type { Bytes } from '../../protocol/bytes.ts';

@@ -1,6 +1,6 @@
 /**
  * The store of a node: one embedded key-value database. Everything a cut changes goes into one atomic, synced batch, so after any crash the
- * store stands at a finalized cut; blocks that wait are written when they are accepted, so a crash does not cost a miner its find.
+ * store is at a finalized cut. Waiting blocks are written when they are accepted, so a crash does not lose a miner's block.
  */
 
 import { ClassicLevel } from 'classic-level';
@@ -59,7 +59,7 @@ export class LedgerStore {
     this.staking = new StakingSets(read);
   }
 
-  /** A store that is not `durable` waits for no disk: for one that can be made again. */
+  /** `durable: false` does not wait for the disk: for stores that can be rebuilt. */
   static async open(directory: string, options: { readonly durable?: boolean } = {}): Promise<LedgerStore> {
     const db = new ClassicLevel<Uint8Array, Uint8Array>(directory, {
       keyEncoding: 'view',
@@ -289,7 +289,7 @@ export class LedgerStore {
       for (const operation of indexer.operations(cut.effects, this.reader(indexer.name)))
         operations.push({ ...operation, key: Buffer.concat([prefix, operation.key]) });
     }
-    // Doors that read while this waits see the sets of the cut before, whatever the store shows: the tries keep what the cut changes as it was.
+    // Checks that read while this waits see the sets of the cut before, whatever the store shows: the tries keep what the cut changes as it was.
     await this.#db.batch(operations, { sync: this.#durable });
     this.outputTrie.committed(cut.outputs);
     this.keyTrie.committed(cut.keys);

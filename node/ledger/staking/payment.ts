@@ -1,6 +1,6 @@
 /**
  * Paying an interval's stake pool during the next one (ledger rule 66): the members that earned, in the order of the committee, and their positions by
- * identifier, the self-bond last with the commission that the delegations gave. A cursor in the state remembers where the walk stands.
+ * identifier, the self-bond last with the commission that the delegations gave. A cursor in the state holds the position of the walk.
  */
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
 import { WHOLE_COMMISSION } from '../../../protocol/staking/limits.ts';

@@ -1,6 +1,6 @@
 /**
  * A validator's record (ledger rule 60). Key, endpoint and commission have at most one successor each, which is in force from its epoch on without
- * anybody touching the record: `asOf` gives the record as an epoch sees it, and the next change writes that form.
+ * a write: `asOf` gives the record as an epoch sees it, and the next change writes that form.
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../../../protocol/address.ts';
 import { ByteReader, type Bytes, ByteWriter } from '../../../protocol/bytes.ts';
@@ -47,7 +47,7 @@ function inForce<T>(now: T, next: Pending<T> | undefined, epoch: number): { now:
   return next !== undefined && next.epoch <= epoch ? { now: next.value, next: undefined } : { now, next };
 }
 
-/** The record as it stands in an epoch: successors whose time has come are in force, keys too old for evidence are gone. */
+/** The record as of an epoch: successors that are due are in force, keys too old for evidence are dropped. */
 export function asOf(validator: Validator, epoch: number): Validator {
   const { nextKey: pendingKey, nextEndpoint: _e, nextCommission: _c, ...rest } = validator;
   const key = inForce(validator.key, pendingKey, epoch);
