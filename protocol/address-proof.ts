@@ -14,9 +14,9 @@ import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from './transaction.ts';
 
 export const PROOF_VERSION = 1;
 export const CHALLENGE_BYTES = 32;
-/** What a request is for when nobody says: the holder shows that the address is theirs, and nothing follows from it. */
+/** The default purpose: the holder shows that the address is theirs, and nothing else follows from it. */
 export const OWNERSHIP = 'proof of ownership';
-/** Printable ASCII: a person must be able to read it as it stands, and it must not play tricks on a terminal. */
+/** Printable ASCII: people must be able to read it, and it must contain no terminal control characters. */
 export const PURPOSE_PATTERN = '^[\\x20-\\x7e]{1,160}$';
 const PURPOSE = new RegExp(PURPOSE_PATTERN);
 
@@ -25,7 +25,7 @@ export type AddressProofRequest = {
   readonly version: number;
   readonly network: NetworkName;
   readonly address: string;
-  /** What the answer will be used for, in words. It is signed: an answer to one question is no answer to another. */
+  /** What the answer will be used for, in words. It is signed, so an answer cannot be used for another purpose. */
   readonly purpose: string;
   readonly challenge: string;
   readonly created_millis: number;

@@ -55,8 +55,8 @@ function checksum(before: number, word: number): number {
 }
 
 /**
- * The payload of an address without fault, in a tenth of the time that the general decoder takes; undefined for every other text. Reading
- * addresses is most of what a question for a balance costs.
+ * The payload of a valid address, ten times as fast as the general decoder; undefined for any other text. Decoding
+ * addresses is most of the cost of a balance request.
  */
 function readPayload(text: string, prefix: string): Uint8Array<ArrayBuffer> | undefined {
   const start = prefix.length + 1;
@@ -93,7 +93,7 @@ export function parseAddress(text: string, expected?: NetworkName): Address {
   const quick = readPayload(text, network.addressPrefix);
   if (quick !== undefined && (expected === undefined || network.name === expected))
     return { network: network.name, kind: payloadKind(quick), payload: quick };
-  // Whatever is wrong, the slow way says what.
+  // Invalid: the slow decoder says why.
   const decoded = bech32m.decodeUnsafe(text, MAX_TEXT);
   if (decoded === undefined)
     throw new ProtocolError('address_checksum', 'the checksum does not match: mistyped address');

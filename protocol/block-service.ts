@@ -1,6 +1,6 @@
 /**
- * Which service of a pool a block was found for (books rule 22). The extranonce says it: it is in the header's reward root, so it was there before
- * anybody hashed, every job shows it to its miner, and the ledger keeps it with the block.
+ * Which service of a pool a block was found for (books rule 22). The extranonce encodes it. It is part of the header's reward root, so it was fixed before
+ * the block was mined, every job shows it to its miner, and the ledger keeps it with the block.
  */
 import type { BooksService } from './books-slice.ts';
 import type { Bytes } from './bytes.ts';
@@ -21,7 +21,7 @@ export function serviceOfExtranonce(extranonce: Bytes): BooksService | undefined
 }
 
 /**
- * Under which service a block of the pool is booked. No job of a pool has an extranonce of another form, so such a block is a stranger's, and PPLNS. (If it
- * were left open, a stranger could make every audit of a pool end without a verdict, at the price of one block.)
+ * Under which service a block of the pool is booked. No job of a pool has an extranonce of another form, so such a block is a stranger's, and PPLNS. (Otherwise
+ * anybody could make every audit of a pool inconclusive at the price of one block.)
  */
 export const bookedService = (extranonce: Bytes): BooksService => serviceOfExtranonce(extranonce) ?? 'pplns';

@@ -1,6 +1,6 @@
 /**
- * The work block body (ledger rule 12): who is paid, the extranonce, the parents and the transactions. Its roots stand
- * in the header; a body must not be used for a second block, which its identifier tells.
+ * The work block body (ledger rule 12): who is paid, the extranonce, the parents and the transactions. Its roots are
+ * in the header. A body must not be used for a second block; its identifier shows such a reuse.
  */
 import { ADDRESS_PAYLOAD_BYTES, payloadKind } from './address.ts';
 import { ByteReader, type Bytes, ByteWriter, compareBytes } from './bytes.ts';
@@ -42,12 +42,12 @@ function writeHead(writer: ByteWriter, body: Body): ByteWriter {
   return writer.u32(body.transactions.length);
 }
 
-/** What stands before the transactions, each of which is `u32 length | wire form`: for one who writes the body piece by piece. */
+/** The bytes before the transactions, each of which is `u32 length | wire form`: for callers that write the body in pieces. */
 export const encodeBodyHead = (body: Body): Uint8Array<ArrayBuffer> =>
   writeHead(new ByteWriter(headBytes(body)), body).done();
 
 export function encodeBody(body: Body): Uint8Array<ArrayBuffer> {
-  // A node encodes a mebibyte per block: exactly the room that is needed spares every copy.
+  // A node encodes a mebibyte per block: an exact allocation avoids copies.
   const size = bodyBytes(body);
   if (size > MAX_BODY_BYTES) throw new ProtocolError('too_long', `a body has at most ${MAX_BODY_BYTES} bytes`);
   const writer = writeHead(new ByteWriter(size), body);
@@ -62,7 +62,7 @@ function checkParents(parents: readonly Bytes[]): void {
       throw new ProtocolError('not_canonical', 'parents are in ascending order without repetition');
 }
 
-/** The transactions stay bytes, and part of these bytes: whoever executes them decodes them, and a share's check never does. */
+/** The transactions are views of these bytes, not decoded: execution decodes them, and checking a share never does. */
 export function decodeBody(bytes: Bytes): Body {
   if (bytes.length > MAX_BODY_BYTES) throw new ProtocolError('too_long', `a body has at most ${MAX_BODY_BYTES} bytes`);
   const reader = new ByteReader(bytes);

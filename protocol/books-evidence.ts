@@ -22,7 +22,7 @@ export type BooksSources = {
   readonly node: Pick<ApiClient, 'cuts' | 'addressChanges' | 'block' | 'cutTransactions'> | null;
   /** The address that the checker's own jobs pay, where it mines. */
   readonly poolAddress?: string | null;
-  /** The checker has read all records that there are, and judged by itself whether one is missing. Others are told (`PoolSilence`) where a page is without the record that it was asked for. */
+  /** The checker has read all records itself and judges whether one is missing. For other checkers a page without the requested record is a `PoolSilence`. */
   readonly hasAllRecords?: boolean;
 };
 
@@ -45,7 +45,7 @@ const MAX_BLOCKS = 1_000;
 const MAX_COMMITMENTS = 2;
 const MAX_SPENDS = 4;
 
-/** The pool did not answer, or not with a document. A source that throws it has the whole check fail: a pool must not turn what is false into what cannot be checked. */
+/** The pool did not answer, or not with a document. It makes the whole check fail: by not answering, a pool must not turn a false proof into one that cannot be checked. */
 export class PoolSilence extends Error {}
 
 const orNull = async <T>(work: Promise<T>): Promise<T | null> => {
@@ -80,7 +80,7 @@ function recordsOf(answer: unknown): SliceRecord[] {
   return slices as SliceRecord[];
 }
 
-/** A closed slice is on its page. A pool that leaves it out, or ends its pages early, must not turn what is false into what cannot be checked. */
+/** A closed slice is on its page. By leaving it out or ending its pages early, a pool must not turn a false proof into one that cannot be checked. */
 function insistShown(isShown: boolean, service: BooksService, slice: number, { hasAllRecords }: BooksSources): void {
   if (!isShown && hasAllRecords !== true)
     throw new PoolSilence(`the pool does not show its records of ${service} up to slice ${slice}`);
@@ -185,7 +185,7 @@ export async function readRewards(
  */
 export const NEWER_MILLIS = 16_000;
 
-/** Undefined for a block that the node does not know. A node that fails says nothing of it: that must not be held against the pool. */
+/** Undefined for a block that the node does not know. If the node fails, nothing is known of the block, which must not count against the pool. */
 const blockOf = (node: Node, id: string) =>
   node.block({ id }).catch((error: unknown) => {
     if (error instanceof ApiError && error.code === 'block_unknown') return undefined;

@@ -9,7 +9,7 @@ export type Bytes = Uint8Array<ArrayBufferLike>;
 const DIGITS = Uint8Array.from('0123456789abcdef', (digit) => digit.charCodeAt(0));
 const ascii = new TextDecoder();
 
-/** At one stroke: text that is put together byte by byte stays a tree of its pieces in memory, twenty times as large as its characters. */
+/** Decoded in one call: text concatenated byte by byte stays a rope in memory, twenty times as large as its characters. */
 export function toHex(bytes: Bytes): string {
   const text = new Uint8Array(2 * bytes.length);
   for (let i = 0; i < bytes.length; i++) {
@@ -26,7 +26,7 @@ function nibble(code: number): number {
   return -1;
 }
 
-/** Lower-case only: a value has one spelling, so text can never be used to make two of it. */
+/** Lower-case only: a value has exactly one spelling. */
 export function fromHex(text: string, length?: number): Uint8Array<ArrayBuffer> {
   if (text.length % 2 !== 0) throw new ProtocolError('bad_hex', 'hex text has an odd number of characters');
   if (length !== undefined && text.length !== length * 2)
@@ -175,7 +175,7 @@ export class ByteWriter {
     this.#view = new DataView(this.#bytes.buffer);
   }
 
-  /** Growing replaces buffer and view, so the place is taken before either is touched. */
+  /** Growing replaces buffer and view, so the position is taken before either is used. */
   #reserve(count: number): number {
     const need = this.#at + count;
     if (need > this.#bytes.length) {
@@ -245,7 +245,7 @@ export class ByteWriter {
     return this.short(utf8(value), max);
   }
 
-  /** Without a copy when the capacity was met exactly: whatever is written after that goes to new memory. */
+  /** Without a copy when the capacity was met exactly: later writes go to new memory. */
   done(): Uint8Array<ArrayBuffer> {
     return this.#at === this.#bytes.length ? this.#bytes : this.#bytes.slice(0, this.#at);
   }

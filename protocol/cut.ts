@@ -84,7 +84,7 @@ export const certificateMessage = (
   round: number,
 ): Uint8Array<ArrayBuffer> => voteMessage(chainId, { kind: 'precommit', height: cut.height, round, cutId: cut.cutId });
 
-/** Precommits of one round: those of several rounds put together prove nothing, because a member may change its mind between them. */
+/** Precommits of one round: those of several rounds put together prove nothing, because a member may vote differently in each. */
 export type Certificate = { readonly round: number; readonly signatures: readonly MemberSignature[] };
 export type MemberSignature = { readonly member: number; readonly signature: Bytes };
 

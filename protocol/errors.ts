@@ -1,6 +1,6 @@
 /**
  * The one typed error of this folder. A decoder either returns a value that encodes back to the same bytes, or throws
- * a ProtocolError; nothing else. The codes stand in docs/errors.md, and a test keeps the two lists equal.
+ * a ProtocolError; nothing else. The codes are listed in docs/errors.md, and a test keeps the two lists equal.
  */
 
 import { CodedError } from './coded-error.ts';

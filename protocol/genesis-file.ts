@@ -1,6 +1,6 @@
 /**
  * Genesis documents and registrations as people read and send them: JSON with amounts in coins, from which the canonical bytes follow (ledger rule 32).
- * A registration is what a validator sends to whoever puts a genesis together; its signature covers all of it.
+ * A validator sends a registration to the maker of the genesis; its signature covers all of it.
  */
 import { formatAddress, parseAddress } from './address.ts';
 import { formatCoins, parseCoins } from './amount.ts';

@@ -23,7 +23,7 @@ export type Header = {
   /** State root of the anchor. */
   readonly stateRoot: Bytes;
   readonly target: bigint;
-  /** The 8 bytes as they stand in the header. */
+  /** The 8 bytes as in the header. */
   readonly nonce: Bytes;
 };
 

@@ -63,7 +63,7 @@ export const LABELS = {
 
 /** The hash is passed in where a program has a faster SHA-384 than the portable one (node:crypto). Every digest is new memory. */
 export type Sha384 = (bytes: Bytes) => Uint8Array<ArrayBuffer>;
-/** The same over two pieces, as if they stood side by side: a body of a mebibyte is not copied only to stand behind its label. */
+/** The same over the concatenation of two pieces: a body of a mebibyte is not copied to prepend its label. */
 export type Sha384OfTwo = (head: Bytes, rest: Bytes) => Uint8Array<ArrayBuffer>;
 
 let hash: Sha384 = sha384;
@@ -76,7 +76,7 @@ export function useSha384(faster: Sha384, fasterOfTwo?: Sha384OfTwo): void {
 }
 
 const prefixes = new Map<string, Uint8Array<ArrayBuffer>>();
-/** Most identifiers are of few bytes: they are put together in one place instead of in a new array each. */
+/** Most inputs are short: they are assembled in one reused buffer instead of a new array each. */
 const together = new Uint8Array(8192);
 
 export function id(label: string, bytes: Bytes): Uint8Array<ArrayBuffer> {

@@ -7,7 +7,7 @@ import { ProtocolError } from './errors.ts';
 import { ID_BYTES, id, LABELS } from './identifier.ts';
 
 export const merkleLeaf = (bytes: Bytes): Uint8Array<ArrayBuffer> => id(LABELS.merkleLeaf, bytes);
-/** Nodes are put together in one place. */
+/** Reused buffer for the input of a node. */
 const pair = new Uint8Array(2 * ID_BYTES);
 
 export function merkleParent(left: Bytes, right: Bytes): Uint8Array<ArrayBuffer> {
@@ -51,7 +51,7 @@ export function merkleBranch(leaves: readonly Bytes[], index: number): MerkleBra
   return { index, count: leaves.length, siblings };
 }
 
-/** True when `leaf` stands at the branch's index in a tree of its count with this root. */
+/** True when `leaf` is at the branch's index in a tree of its count with this root. */
 export function verifyMerkleBranch(root: Bytes, leaf: Bytes, branch: MerkleBranch): boolean {
   const { index, count, siblings } = branch;
   if (!Number.isSafeInteger(count) || !Number.isInteger(index) || index < 0 || index >= count) return false;

@@ -1,7 +1,7 @@
 /**
- * Multisig packages (docs/protocol/multisig.md): a transaction on its way between the members of a multisig address, with the signatures that it has so far. Everything that is signed over stands
- * in its template, and the digest names that: packages with one digest are about one transaction, on one chain, by one set of members. Signatures are checked wherever a package is
- * read, so a bad one gets no further than the next member. How a signature is checked is passed in.
+ * Multisig packages (docs/protocol/multisig.md): a transaction on its way between the members of a multisig address, with the signatures that it has so far. Everything that is signed is
+ * in its template, and the digest covers it: packages with one digest are about one transaction, on one chain, by one set of members. Signatures are checked wherever a package is
+ * read, so the next member already refuses a bad one. How a signature is checked is passed in.
  */
 
 import { keyAddressPayload } from './address.ts';
@@ -41,7 +41,7 @@ export type PackageTemplate = {
   readonly profile: MultisigProfile;
   readonly network: NetworkName;
   readonly body: TransactionBody;
-  /** Of the outputs that are spent, in the order of the inputs. Whoever lies here gets signatures that are good for nothing. */
+  /** Of the outputs that are spent, in the order of the inputs. With wrong amounts the signatures are invalid on the ledger. */
   readonly amounts: readonly bigint[];
   readonly descriptor: MultisigDescriptor;
 };
@@ -187,7 +187,7 @@ export function decodePackage(bytes: Bytes, edge: PackageEdge): MultisigPackage 
   for (let left = reader.u8(); left > 0; left--) {
     const member = reader.u8();
     if (member <= (signed.at(-1)?.member ?? -1))
-      throw new ProtocolError('not_canonical', 'members stand in ascending order, none twice');
+      throw new ProtocolError('not_canonical', 'members are in ascending order, none twice');
     if (member >= template.descriptor.keys.length)
       throw new ProtocolError('out_of_range', `there is no member ${member}`);
     signed.push({ member, signatures: Array.from({ length: witnessCount(body) }, () => reader.take(SIGNATURE_BYTES)) });

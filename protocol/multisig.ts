@@ -1,5 +1,5 @@
 /**
- * Multisig addresses (ledger rule 19): a threshold and the public keys of all members, in ascending order. The address names exactly these, so everybody who spends from it shows
+ * Multisig addresses (ledger rule 19): a threshold and the public keys of all members, in ascending order. The address commits to exactly these, so every spend from it shows
  * the whole set. Keys of any length but that of ML-DSA-65, a key twice, another order, or another threshold are no descriptor.
  */
 import { ADDRESS_KINDS } from './address.ts';
@@ -15,7 +15,7 @@ export const MOST_MEMBERS = 5;
 
 export type MultisigDescriptor = { readonly threshold: Threshold; readonly keys: readonly Bytes[] };
 
-/** Refuses every other form: with a threshold of 1 one thief would do, and for others nobody has made room. */
+/** Refuses every other form: with a threshold of 1 one stolen key would be enough, and no other form is specified. */
 export function checkForm(threshold: number, members: number): Threshold {
   if (MULTISIG_MEMBERS[threshold as Threshold] !== members)
     throw new ProtocolError('out_of_range', `multisig is 2-of-3 or 3-of-5, not ${threshold}-of-${members}`);
@@ -32,7 +32,7 @@ export function checkDescriptor({ threshold, keys }: MultisigDescriptor): void {
     if (key.length !== PUBLIC_KEY_BYTES)
       throw new ProtocolError('out_of_range', `a public key has ${PUBLIC_KEY_BYTES} bytes`);
   if (!areAscending(keys))
-    throw new ProtocolError('not_canonical', 'the members stand in ascending order of their keys, none twice');
+    throw new ProtocolError('not_canonical', 'the members are in ascending order of their keys, none twice');
 }
 
 /** From the keys of the members in any order. */

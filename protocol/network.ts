@@ -1,5 +1,5 @@
 /**
- * The four networks and their parameters (ledger rule 2). Everything that differs between networks stands here.
+ * The four networks and their parameters (ledger rule 2). Everything that differs between networks is here.
  */
 import { ProtocolError } from './errors.ts';
 

@@ -43,7 +43,7 @@ export function parsePaymentUri(uri: string, expected?: NetworkName): PaymentReq
     const at = field.indexOf('=');
     const name = field.slice(0, Math.max(at, 0));
     if (at < 1) throw new ProtocolError('field_type', 'a field of a link is name=value');
-    if (seen.has(name)) throw new ProtocolError('duplicate_entry', `${name.slice(0, 32)} stands twice in the link`);
+    if (seen.has(name)) throw new ProtocolError('duplicate_entry', `${name.slice(0, 32)} occurs twice in the link`);
     seen.add(name);
     const value = textOf(field.slice(at + 1));
     if (name === 'amount') request = { ...request, amount: parseCoins(value) };

@@ -1,4 +1,4 @@
-/** The whole list of a slice's credits, put together from the pages that a pool's API gives. Whatever the pool answers, reading it has an end and keeps little. */
+/** The whole list of a slice's credits, put together from the pages that a pool's API gives. Whatever the pool answers, the reading is bounded in time and memory. */
 import { ProtocolError } from './errors.ts';
 import type { PoolList, PoolListPage } from './pool-proof.ts';
 
@@ -19,7 +19,7 @@ function insist(holds: boolean, what: string): asserts holds {
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value.length <= MAX_TEXT;
 
-/** Reads pages to the end: `rows` of each, with an address and the field `value`, and what stands beside them on the first. */
+/** Reads pages to the end: `rows` of each, with an address and the field `value`, and the other fields of the first. */
 async function readPages<T extends Row>(
   read: (path: string) => Promise<unknown>,
   path: string,
@@ -44,7 +44,7 @@ async function readPages<T extends Row>(
     }
     const cursor = page.next_cursor;
     if (cursor === undefined) return { first, all };
-    // A page that names a next one is full: without this there need not be an end.
+    // A page that names a next one must be full: otherwise a pool could make the list endless.
     insist(typeof cursor === 'string' && cursor.length <= MAX_CURSOR && list.length === limit, rows);
     query = `?limit=${limit}&cursor=${encodeURIComponent(cursor)}`;
   }

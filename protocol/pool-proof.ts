@@ -54,7 +54,7 @@ export type ProofPart = {
   readonly root: string;
 };
 
-/** What every proof of a slice's rewards says, whoever asks. */
+/** The part that is the same in every proof of a slice's rewards. */
 export type CreditHead = {
   readonly version: 2;
   /** Names all that follows but the account's own part: two miners who see the same name see the same list. */
@@ -295,7 +295,7 @@ export function checkPoolProof(document: PoolProof): PoolProofVerdict {
   });
 }
 
-/** The largest remainders get one atom more; who they are only the whole list tells. */
+/** The largest remainders get one atom more; only the whole list shows which accounts those are. */
 function isDue(
   document: PoolProof,
   head: Head,

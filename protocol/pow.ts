@@ -90,7 +90,7 @@ export function powNonce(header: Bytes): Uint8Array<ArrayBuffer> {
 /** P9: the 64-byte seed of one nonce. */
 export const powSeed = (preHash: Bytes, nonce: Bytes): Uint8Array<ArrayBuffer> => xof64(concat(preHash, nonce));
 
-/** P10: 64 dependent reads of the dataset, through whatever gives its pages. */
+/** P10: 64 dependent reads of the dataset, through a function that gives its pages. */
 export function powMix(
   seed: Bytes,
   pagesLog2: number,

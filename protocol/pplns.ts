@@ -120,7 +120,7 @@ export function divideRanked(amount: bigint, weights: readonly bigint[]): bigint
   return shares;
 }
 
-/** The credits of a window by account: weights and division as above, for whoever knows accounts by name. */
+/** The credits of a window by account: weights and division as above, with accounts by name. */
 export function divideWindow(
   amount: bigint,
   window: Window,

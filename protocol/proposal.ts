@@ -1,6 +1,6 @@
 /**
  * Proposals (consensus rule 5): a cut that a round's proposer puts to the vote, without its signature. The signature covers the cut's identifier and so the header; the block
- * identifiers hang on the header's root, which is checked here: nobody on the way can spoil a proposal that bears a good signature.
+ * identifiers are checked against the header's root here. So a proposal with a good signature cannot have been changed on its way.
  */
 import { ByteReader, type Bytes, ByteWriter, concat, equalBytes } from './bytes.ts';
 import { blocksRoot, CUT_HEADER_BYTES, type CutHeader, cutId, decodeCutHeader } from './cut.ts';
@@ -15,7 +15,7 @@ export type ProposedCut = {
   readonly cutId: Bytes;
   readonly header: CutHeader;
   readonly blockIds: readonly Bytes[];
-  /** Both as they stand on the wire. */
+  /** Both in wire form. */
   readonly content: Bytes;
 };
 
@@ -59,7 +59,7 @@ export type ProposalPlace = {
   readonly lastRound: number;
 };
 
-/** What the proposer signs: all that a proposal says, so that nobody on the way can change a word of it. */
+/** What the proposer signs: all of a proposal, so that it cannot be changed on its way. */
 export function proposalMessage(chainId: Bytes, place: ProposalPlace): Bytes {
   const writer = new ByteWriter(2 * ID_BYTES + 20).raw(chainId).height(place.height).u32(place.round);
   return id(LABELS.proposal, writeRoundOrNone(writer, place.validRound).raw(place.cutId).u32(place.lastRound).done());

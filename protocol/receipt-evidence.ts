@@ -14,12 +14,12 @@ export const EVIDENCE_FORMAT = 'svc-pool-evidence-1';
 
 export type Evidence = {
   readonly format: typeof EVIDENCE_FORMAT;
-  /** As the pool told it when the receipts came. The judge compares it with the key that the pool publishes. */
+  /** As the pool sent it with the receipts. The check compares it with the key that the pool publishes. */
   readonly pool_key: string;
   readonly receipts: readonly Receipt[];
   /** The account's leaf under the root that the receipts name; null where the pool does not show it. */
   readonly leaf: MembershipDocument | null;
-  /** The slice's record as the pool publishes it; null where it was not had. */
+  /** The slice's record as the pool publishes it; null where it could not be read. */
   readonly record: SliceRecord | null;
 };
 

@@ -1,6 +1,6 @@
 /**
  * Proofs of the committed sets (ledger rule 34): the leaf of the trie that holds an entry, or would hold it, and the other sides up to the root, which commits
- * the sum and the number of all entries. The root stands in the state whose hash is the state root of a cut, so a reader who trusts a cut needs to
+ * the sum and the number of all entries. The root is part of the state whose hash is the state root of a cut, so a reader that trusts a cut needs to
  * trust nothing else.
  *
  * Bytes: `u16 sides | sides from the root down, each digest 48 | u64 sum | u64 count | u16 leaf length | leaf`.

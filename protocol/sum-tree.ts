@@ -15,7 +15,7 @@ export type SumBranch = { readonly index: number; readonly siblings: readonly Su
 
 const MAX_SUM = 1n << 128n;
 const LOW = 0xffff_ffff_ffff_ffffn;
-/** Nodes are put together in one place: a tree of 100,000 leaves needs 200,000 of them. */
+/** Reused buffer for the input of a node: a tree of 100,000 leaves has 200,000 of them. */
 const place = new Uint8Array(512);
 const view = new DataView(place.buffer);
 
@@ -64,7 +64,7 @@ export type SumTree = { readonly root: SumRoot; readonly rows: readonly (readonl
 /** Nodes between two pauses of `sumTreeSteps`: a millisecond or two of hashing. */
 const STEP_NODES = 256;
 
-/** Builds a tree with pauses, for a caller that has other things to do meanwhile. */
+/** Builds a tree with pauses, so that the caller's thread stays responsive. */
 export function* sumTreeSteps(leaves: readonly SumLeaf[]): Generator<undefined, SumTree> {
   checkOrder(leaves);
   if (leaves.length === 0) return { root: EMPTY_ROOT, rows: [[]] };

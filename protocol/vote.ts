@@ -1,5 +1,5 @@
 /**
- * Votes of the committee (ledger rule 31): a member votes twice in a round, once for what it saw proposed and once for what it saw agreed on.
+ * Votes of the committee (ledger rule 31): a member votes twice in a round, first for the proposal it saw (prevote), then for the cut that got a quorum of prevotes (precommit).
  * The precommits of one round for one cut are its certificate; two different votes of one member for the same height, round and kind are evidence
  * against it. A vote is `u8 kind | u64 height | u32 round | cut id 48`, the cut id zero where the member votes for none.
  */
@@ -53,6 +53,6 @@ export function readVote(reader: ByteReader): Vote {
 export const voteMessage = (chainId: Bytes, vote: Vote): Uint8Array<ArrayBuffer> =>
   id(LABELS.vote, concat(chainId, encodeVote(vote)));
 
-/** Two votes that one member must never sign both. */
+/** Two votes of which a member must sign at most one. */
 export const areContrary = (a: Vote, b: Vote): boolean =>
   a.kind === b.kind && a.height === b.height && a.round === b.round && !equalBytes(a.cutId, b.cutId);

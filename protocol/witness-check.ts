@@ -76,7 +76,7 @@ function signersOf(
   return [{ publicKey, signature: witness.signature }];
 }
 
-/** Ledger rule 20: all keys of the address are shown or named, whoever signs. */
+/** Ledger rule 20: all keys of the address are shown or named, whichever members sign. */
 function membersOf(
   witness: MultisigWitness,
   address: Bytes,
@@ -102,6 +102,6 @@ function named(
     if (key === undefined) return 'witness_key_unregistered';
     keys.push(key);
   }
-  // An address over keys in another order is nobody's: its descriptor has no inline form either.
+  // Nobody can spend from an address over keys in another order: its descriptor has no inline form either.
   return areAscending(keys) ? { threshold, keys } : 'witness_key_mismatch';
 }

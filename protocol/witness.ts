@@ -1,7 +1,7 @@
 /**
  * Witnesses (ledger rules 15 and 20): what shows that the owner of an address agrees. A profile byte and its data: the key and its signature, the signature alone where the chain has the key, and
- * for multisig addresses the whole set of keys, or of their hashes, with exactly as many signatures as the threshold asks for. One set of signatures has one form: nobody who passes a
- * transaction on can give it other bytes without a member.
+ * for multisig addresses the whole set of keys, or of their hashes, with exactly as many signatures as the threshold asks for. A set of signatures has exactly one encoding: without a member's
+ * key nobody can give the transaction other bytes.
  */
 import { ByteReader, type Bytes, ByteWriter } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
@@ -70,7 +70,7 @@ function checkSignatures(signatures: readonly MultisigSignature[], threshold: Th
   for (const [i, { member, signature }] of signatures.entries()) {
     if (member >= members) throw new ProtocolError('out_of_range', `there is no member ${member}`);
     if (i > 0 && member <= (signatures[i - 1] as MultisigSignature).member)
-      throw new ProtocolError('not_canonical', 'the signatures stand in ascending order of their members, none twice');
+      throw new ProtocolError('not_canonical', 'the signatures are in ascending order of their members, none twice');
     if (signature.length !== SIGNATURE_BYTES)
       throw new ProtocolError('out_of_range', `a signature has ${SIGNATURE_BYTES} bytes`);
   }

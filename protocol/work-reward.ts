@@ -1,6 +1,6 @@
 /**
  * What a block can be paid (ledger rules 6 and 37): where its reward's output lies, and how much of the subsidy an anchor can
- * hold. The node pays by these rules; whoever is told of a reward checks it by them.
+ * hold. The node pays by these rules; readers check a claimed reward by them.
  */
 import type { Bytes } from './bytes.ts';
 import { type EmissionState, firstInterval, nextInterval } from './emission.ts';

@@ -10,7 +10,7 @@ import { ROUTES, type RouteName, type RouteSpec } from './routes.ts';
 import { check } from './schema.ts';
 import { ANSWER_HEADERS } from './signed-answer.ts';
 
-/** Codes a client raises by itself, beside those of API_ERRORS that a server answers. */
+/** Codes raised by the client itself, beside those of API_ERRORS that a server sends. */
 export const CLIENT_ERRORS = [
   'client_unreachable',
   'client_bad_answer',
@@ -153,14 +153,14 @@ function errorOf(answer: RawAnswer): { error: ApiError; waitMillis: number | und
 /** 429 and 503 say that nothing was done: reads and submissions alike may come again. */
 const mayRepeat = (status: number): boolean => status === 429 || status === 503;
 
-/** 0.5 s, 1 s, 2 s ... up to 15 s, each spread by half, so that a restarted server does not meet everyone at once. */
+/** 0.5 s, 1 s, 2 s ... up to 15 s, each spread by half, so that clients of a restarted server do not all come at once. */
 export const backoffMillis = (attempt: number, random: () => number): number =>
   Math.min(15_000, 500 * 2 ** Math.min(attempt, 10)) * (0.5 + random() / 2);
 
 /** What a pinned client does with every answer that counts, refusals too. `sent` is the nonce of the request. */
 export type Proof = { nonce(): Bytes; prove(call: PreparedCall, answer: RawAnswer, sent: Bytes): Promise<void> };
 
-/** That a node is busy or away is no statement that anybody would have to vouch for. */
+/** Answers that say only that a node is busy or unavailable need no signature. */
 const isStatement = (status: number): boolean => status < 500 && status !== 429;
 
 /** Runs a call until it has an answer of status 2xx, or a reason why it cannot have one. */

@@ -1,7 +1,7 @@
 /**
  * Streams of the client that must not miss anything (specification: Events, Node sockets). Cuts are asked for above the last one
- * that was handed out, whatever happened to the connection; a cut is handed out once, in order, or the reader is told
- * that the range must be read over HTTP.
+ * that was handed out, whatever happened to the connection; each cut is delivered once, in order; where that is impossible the reader
+ * gets the range to read over HTTP.
  */
 import { ApiError, backoffMillis } from './client-calls.ts';
 import { parseFrame, type SocketLike, type StreamDependencies, socketUrl } from './client-socket.ts';
@@ -31,7 +31,7 @@ export type CutStreamOptions = {
   readonly maxQueuedText?: number;
   /** A connection is there, and the node finalized up to this cut. */
   readonly onConnected?: (head: Checkpoint['cut']) => void;
-  /** It is gone, was refused, or said something that is no frame. */
+  /** It was closed or refused, or sent something that is not a frame. */
   readonly onLost?: (reason: string) => void;
 };
 

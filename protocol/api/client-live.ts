@@ -1,6 +1,6 @@
 /**
  * The client's end of /v1/ws (specification: Events, Node sockets): subscriptions that survive a lost connection, and reads over the
- * same socket. Nothing is replayed there, so after every reconnect each subscriber hears `resync_required` and reads
+ * same socket. Nothing is replayed there, so after every reconnect each subscriber gets `resync_required` and reads
  * current state over HTTP.
  */
 import { ApiError, backoffMillis } from './client-calls.ts';
@@ -29,7 +29,7 @@ type Taken = (frame: Frame) => void;
 
 export type LiveOptions = {
   readonly baseUrl: string;
-  /** Told of subscriptions the server refuses after a reconnect; first refusals go to the caller of `subscribe`. */
+  /** Called when the server refuses a subscription after a reconnect; a first refusal goes to the caller of `subscribe`. */
   readonly onRefused?: (topic: LiveTopic, error: ApiError) => void;
 };
 
@@ -71,7 +71,7 @@ export function openLiveClient(options: LiveOptions, dependencies: StreamDepende
     if (frame.type === 'notification') {
       const event = frame.data.event as LiveEvent | undefined;
       const schema = event === undefined ? undefined : LIVE_EVENTS[event.type as LiveEventType];
-      // Events of a newer server are passed over; a known one that does not read is the server's fault and dropped.
+      // Unknown events of a newer server are ignored; malformed known ones are dropped.
       if (event === undefined || schema === undefined) return;
       if (check(schema, event.data, '', { unknownFields: 'ignore' }) !== undefined) return;
       byNumber.get(subscription as number)?.listener(event);

@@ -1,6 +1,6 @@
 /**
- * A WebSocket as the client's streams use it: opened with a subprotocol, text frames in order through one callback, and
- * told apart from others by nothing. Browser's and Node's own WebSocket and the `ws` package all fit `SocketConstructor`.
+ * A WebSocket as the client's streams use it: opened with a subprotocol, text frames in order through one
+ * callback. The WebSocket of browsers, that of Node and the `ws` package all fit `SocketConstructor`.
  */
 import { ApiError } from './client-calls.ts';
 

@@ -1,6 +1,6 @@
 /**
  * The typed client of the public API, for Node and browsers alike: a method per route, submissions that are never sent
- * twice after a lost answer, answers checked against a pinned identity on wish, and the streams of client-live.ts and client-events.ts.
+ * twice after a lost answer, answers optionally checked against a pinned identity, and the streams of client-live.ts and client-events.ts.
  */
 import { type Bytes, toHex } from '../bytes.ts';
 import { decodeTransaction, transactionId } from '../transaction.ts';
@@ -32,7 +32,7 @@ export type ApiClient = Calls & {
   readonly baseUrl: string;
   /**
    * Sends a signed transaction. When the answer is lost it asks for the status instead; if the server does not know the
-   * transaction either, the outcome stays unknown (`client_outcome_unknown`), and asking again later is the caller's.
+   * transaction either, the outcome stays unknown (`client_outcome_unknown`), and the caller has to ask again later.
    */
   submitTransaction(wire: Bytes): Promise<SubmissionResult>;
 };
@@ -53,7 +53,7 @@ export type ClientDependencies = CallDependencies & {
   readonly verify?: VerifySignature;
 };
 
-/** `timeoutMillis` covers one try; fetch gives up by itself when it passes. */
+/** `timeoutMillis` covers one try; fetch aborts when it passes. */
 export function createApiClient(options: ClientOptions, dependencies: ClientDependencies): ApiClient {
   const settings: CallOptions = { ...CALL_DEFAULTS, ...options, baseUrl: options.baseUrl.replace(/\/+$/, '') };
   const { pin } = options;
@@ -93,7 +93,7 @@ export function createApiClient(options: ClientOptions, dependencies: ClientDepe
       return result;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      // An answer that arrived but cannot be read or proven says as little as one that was lost.
+      // An answer that cannot be read or verified counts as lost.
       const lost = ['client_outcome_unknown', 'client_bad_answer', 'client_answer_unproven'].includes(error.code);
       if (!lost) throw error;
       const unknown = new ApiError('client_outcome_unknown', error.status, `${name}: ${error.message}`);

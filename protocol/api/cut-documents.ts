@@ -107,7 +107,7 @@ const blockFields = {
   registration_window_end: height,
   timestamp_millis: millis,
   target: text({ pattern: '^[0-9a-f]{64}$' }),
-  nonce: text({ pattern: '^[0-9a-f]{16}$', description: 'as it stands in the header' }),
+  nonce: text({ pattern: '^[0-9a-f]{16}$', description: 'as in the header' }),
   payout: address,
   extranonce: hex,
   tag: described(text({ maxLength: 20 }), 'miner tag; chosen by the miner, escape it where it is shown'),

@@ -32,7 +32,7 @@ export const API_ERRORS = {
 
 export type ApiErrorCode = keyof typeof API_ERRORS;
 
-/** Error frames of the WebSockets: `{type: 'error', data: {id, code, message}}`. Codes of the table above may stand there too. */
+/** Error frames of the WebSockets: `{type: 'error', data: {id, code, message}}`. Codes of the table above may occur too. */
 export const FRAME_ERRORS = [
   'frame_malformed',
   'frame_type_unknown',

@@ -148,7 +148,7 @@ export const mempoolTransactionRemoved = object(
   'MempoolTransactionRemoved',
 );
 
-/** Events by the type that stands in a notification. */
+/** Events by the type in a notification. */
 export const LIVE_EVENTS = {
   cut_finalized: liveCut,
   block_accepted: blockAccepted,

@@ -3,7 +3,7 @@ import type { JsonSchema } from './schema.ts';
 
 export type Json = { readonly [name: string]: unknown };
 
-/** Titled schemas become components, each once; everything else stands where it is used. */
+/** Titled schemas become components, each once; everything else is inlined. */
 export class Components {
   readonly schemas = new Map<string, Json>();
 

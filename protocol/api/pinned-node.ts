@@ -23,7 +23,7 @@ export type ProvenCall = {
   readonly nonce: Bytes;
 };
 
-/** Where nobody brings a faster one. */
+/** The portable default; callers may pass a faster one. */
 const portableVerify: VerifySignature = (signature, message, publicKey) =>
   ml_dsa65.verify(signature, message, publicKey);
 

@@ -74,7 +74,7 @@ export const utxoProofs = object(
     api_version: version,
     finalized_height: height,
     cut: cutReference,
-    state_hex: described(hex, 'the state whose hash is the state root of the cut; the output-set root stands in it'),
+    state_hex: described(hex, 'the state whose hash is the state root of the cut; it contains the output-set root'),
     proofs: list(utxoProof),
   },
   'UtxoProofs',

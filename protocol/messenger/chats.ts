@@ -1,6 +1,6 @@
 /**
  * Chats (messenger rules 4 to 9): what the messenger transactions of a cut do to them. The same rules for a wallet that reads cut by cut and for the module that
- * gets all of them at once. Pure; whatever does not belong to a chat is passed over, because everybody can send anything to an address.
+ * gets all of them at once. Pure. Transactions that do not belong to a chat are ignored, because anybody can send anything to an address.
  */
 import { formatAddress, parseAddress } from '../address.ts';
 import { type Bytes, toHex } from '../bytes.ts';
@@ -37,7 +37,7 @@ export type ChatMessage = {
   readonly height: number;
   readonly isOwn: boolean;
   readonly nonceHex: string;
-  /** The author's word. */
+  /** As the author claims. */
   readonly sentMillis: number;
   readonly text: string;
 };
@@ -87,7 +87,7 @@ export function chatOfRequest(
     : { ...base, role: 'accepter', own: recipient, peer: sender };
 }
 
-/** The chat with its accept; undefined where this is none of its own, or not the first. */
+/** The chat with its accept; undefined where this is not an accept of this chat, or not the first. */
 function accepted(chat: Chat | undefined, entry: MessengerEntry, ciphertext: Bytes): Chat | undefined {
   if (chat === undefined || chat.accept !== null) return undefined;
   if (entry.recipient !== requesterOf(chat) || !entry.senders.includes(accepterOf(chat))) return undefined;
@@ -104,8 +104,8 @@ function messageOf(
   if (chat === undefined || chat.accept === null) return undefined;
   if (entry.recipient !== chat.own && entry.recipient !== chat.peer) return undefined;
   const isOwn = entry.recipient === chat.peer;
-  // Both sides have both keys. The box of the other direction tells that the other wrote it, whoever paid; that of one's own direction may be the other's
-  // work too, so what one said oneself is what one paid for.
+  // Both sides have both keys. A box of the other direction was written by the other side, whoever paid for it. A box of one's own direction may also
+  // have been written by the other side, so it counts as one's own only if one paid for it.
   if (isOwn && !entry.senders.some(known.isMine)) return undefined;
   const nonceHex = toHex(sealed.subarray(0, MESSENGER_NONCE_BYTES));
   if (known.isRead(chat.request, isOwn, nonceHex)) return undefined;

@@ -2,7 +2,7 @@
 import { ATOMS_PER_COIN } from '../amount.ts';
 
 export const MIN_SELF_BOND = 100_000n * ATOMS_PER_COIN;
-/** A smaller position would buy an output a day for ever; and 2,000,000 positions is the most that an interval can pay. */
+/** A smaller position would cheaply cause an output a day for ever; and an interval can pay at most 2,000,000 positions. */
 export const MIN_DELEGATION = 100n * ATOMS_PER_COIN;
 /** Basis points. */
 export const MAX_COMMISSION = 1_000;

@@ -1,6 +1,6 @@
 /**
- * The eleven staking operations (ledger rule 62): what stands behind the type byte of a transaction's operation, and everything that can be
- * checked of it without the ledger. A transaction with an operation that cannot be read is no transaction.
+ * The eleven staking operations (ledger rule 62): the bytes after the type byte of a transaction's operation, and everything that can be
+ * checked of it without the ledger. A transaction with an operation that cannot be read is invalid.
  */
 import { ADDRESS_PAYLOAD_BYTES, payloadKind } from '../address.ts';
 import { checkAmount } from '../amount.ts';

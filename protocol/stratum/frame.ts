@@ -1,6 +1,6 @@
 /**
  * The frames of svc-mining-v2 (docs/protocol/stratum.md, S14): `u16 payload length | u8 type | payload`. Cuts a byte
- * stream into them and holds at most one unfinished frame. Also tells the wire forms apart by their first bytes (S2).
+ * stream into them and holds at most one unfinished frame. Also detects the wire form by the first bytes (S2).
  */
 import type { Bytes } from '../bytes.ts';
 import { ProtocolError } from '../errors.ts';
@@ -12,7 +12,7 @@ export const V2_MAGIC: Bytes = Uint8Array.of(0x53, 0x56, 0x43, 0x32);
 
 export type WireForm = 'tls' | 'v1' | 'v2' | 'more' | 'unknown';
 
-/** What a connection speaks, from what has come so far; 'more' when that cannot be told yet. */
+/** The wire form of a connection, from the bytes so far; 'more' when more are needed. */
 export function sniff(first: Bytes): WireForm {
   if (first.length === 0) return 'more';
   if (first[0] === 0x16) return 'tls';

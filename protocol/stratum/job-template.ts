@@ -3,8 +3,8 @@
  * each connection's message is the same bytes with its own few fields put in at known offsets. Equal, byte for byte, to
  * what encodeNotification and encodeServerFrame give for the same job; a test keeps it so.
  *
- * `fill` gives bytes that hold until the next `fill`: a socket that takes them at once needs no copy of its own. Whoever
- * still needs them says `keep`, and the next message goes into other bytes.
+ * `fill` gives bytes that hold until the next `fill`: a socket that writes them at once needs no copy. A caller that
+ * still needs them calls `keep`, and the next message goes into other bytes.
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../address.ts';
 import { type Bytes, utf8 } from '../bytes.ts';
@@ -71,7 +71,7 @@ class Message {
     this.bytes.set(bytes);
   }
 
-  /** To be filled now: the same bytes, or a copy when somebody kept them. */
+  /** To be filled now: the same bytes, or a copy when they were kept. */
   open(): Uint8Array<ArrayBuffer> {
     if (this.isKept) {
       const copy = this.#allocate(this.bytes.length);

@@ -12,7 +12,7 @@ export const MAX_DEPTH = 6;
 export const MAX_VALUES = 128;
 
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
-/** A run of characters that stand for themselves. */
+/** A run of characters without escapes. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
 const PLAIN = /[^"\\\u0000-\u001f]*/y;
 const HEX4 = /^[0-9A-Fa-f]{4}$/;
@@ -116,7 +116,7 @@ class JsonReader {
       this.#space();
       if (this.#text[this.#at] !== '"') this.#fail('a key expected');
       const key = this.#string();
-      if (entries.has(key)) throw new ProtocolError('duplicate_entry', 'a key stands twice in one object');
+      if (entries.has(key)) throw new ProtocolError('duplicate_entry', 'a key occurs twice in one object');
       this.#expect(':');
       entries.set(key, this.#value(depth));
     } while (this.#more('}'));

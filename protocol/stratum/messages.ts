@@ -1,6 +1,6 @@
 /**
  * The messages of the mining protocol as plain values, shared by both wire forms (docs/protocol/stratum.md, S20 to S32):
- * v1-request.ts and v1-answer.ts write them as JSON lines, v2.ts as binary frames. The limits every field obeys stand here, once.
+ * v1-request.ts and v1-answer.ts write them as JSON lines, v2.ts as binary frames. The limits of every field are defined here, once.
  */
 import { ADDRESS_PAYLOAD_BYTES, parseAddress } from '../address.ts';
 import { type Bytes, utf8 } from '../bytes.ts';
@@ -51,7 +51,7 @@ export interface Authorized {
   worker: string;
 }
 
-/** `nonce` is the 8 bytes as they stand in the header. */
+/** `nonce` is the 8 bytes as in the header. */
 export interface Submit {
   jobId: number;
   nonce: Bytes;
@@ -113,7 +113,7 @@ function refuse(field: string, want: string): never {
 }
 
 const PRINTABLE = /^[\x20-\x7e]*$/;
-// Other, control: C0, DEL and C1. Text that reaches a log or a page must not be able to steer a terminal.
+// Other, control: C0, DEL and C1. Text that reaches a log or a page must contain no terminal control sequences.
 const CONTROL = /\p{Cc}/u;
 const HOST = /^[A-Za-z0-9._:-]*$/;
 const WORKER = /^[A-Za-z0-9_.-]*$/;
@@ -190,7 +190,7 @@ export function checkAuthorized(value: Authorized): Authorized {
   return value;
 }
 
-/** Refuses a job that is none, and returns its decoded header for those who want it. */
+/** Throws for a malformed job; returns its decoded header. */
 export function checkJob(job: Job): Header {
   checkInteger('job_id', job.jobId, U32_MAX);
   const header = decodeHeader(job.header);

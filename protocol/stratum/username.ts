@@ -23,7 +23,7 @@ export function parseUsername(username: string, network: NetworkName): Username 
   const worker = dot < 0 ? '' : username.slice(dot + 1);
   if (dot >= 0 && worker === '') throw new ProtocolError('username_text', 'a worker name must follow the dot');
   const address = parseAddress(text, network);
-  // Whoever mines for it could never be paid, and a pool would try for ever. Multisig addresses can be paid like any other.
+  // The burn address can never be paid, and a pool would try for ever. Multisig addresses can be paid like any other.
   if (address.kind === 'burn')
     throw new ProtocolError(
       'address_kind',
@@ -67,7 +67,7 @@ export function parsePassword(password: string): Wishes {
   return wishes;
 }
 
-/** The password of a miner that expects `rate` hashes per second; unchanged where it says how fast or how hard itself. */
+/** The password of a miner that expects `rate` hashes per second; unchanged where it already sets a rate or a work. */
 export function withRate(password: string, rate: number | undefined): string {
   if (rate === undefined || !Number.isFinite(rate) || rate < 1) return password;
   const says = (name: string): boolean => password.split(',').some((item) => item.startsWith(name));

@@ -123,7 +123,7 @@ export function encodeResult(id: RequestId, answer: Result): string {
   return JSON.stringify({ jsonrpc: '2.0', id, result: resultBody(answer) });
 }
 
-/** The answer a server writes most often, put together without a detour. Equal to encodeResult. */
+/** The most frequent answer, written directly. Equal to encodeResult. */
 export function encodeAccepted(id: RequestId, work: bigint): string {
   const idText = typeof id === 'number' ? String(id) : JSON.stringify(id);
   return `{"jsonrpc":"2.0","id":${idText},"result":{"status":"accepted","work":"${work}"}}`;

@@ -1,6 +1,6 @@
 /**
  * svc-mining-v1, from miner to server (docs/protocol/stratum.md, S20 to S29): one JSON-RPC 2.0 request per line or text
- * frame. Decoding never throws: what is no request becomes the answer that the server owes it, with the right id.
+ * frame. Decoding never throws: a malformed request becomes the error answer to send, with the right id.
  */
 import { type Bytes, fromHex, fromUtf8, toHex, utf8 } from '../bytes.ts';
 import { ProtocolError } from '../errors.ts';
@@ -115,7 +115,7 @@ function readParams(method: Method, fields: Fields): Call {
   }
 }
 
-/** A nonce that is text but not a nonce has a code of its own (26), so it is told apart from other bad parameters. */
+/** A nonce that is text but not a nonce has a code of its own (26), apart from other bad parameters. */
 class BadNonce extends ProtocolError {}
 
 function readNonce(fields: Fields): Bytes {
