@@ -27,7 +27,7 @@ export type HttpOptions = {
   readonly version: string;
   readonly network: NetworkName;
   readonly browserOrigins: readonly string[];
-  /** Names the API may be called by, besides addresses and local ones; null: any name. */
+  /** Names the API may be called by, besides addresses and local ones; null: all names are allowed. */
   readonly hosts: readonly string[] | null;
   readonly limits: ApiLimits;
 };
