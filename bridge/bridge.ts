@@ -29,7 +29,7 @@ import { stratumMetrics } from './bridge-metrics.ts';
 import { openNodeSources } from './nodes/node-sources.ts';
 import { stratumOptions, threadsOf } from './options.ts';
 import { Counters } from './shares/counters.ts';
-import { openVerifier, startStratum } from './start-stratum.ts';
+import { checkCertificate, openVerifier, startStratum } from './start-stratum.ts';
 import { statsDocument } from './stats.ts';
 import { listenForStats } from './stats-listener.ts';
 
@@ -79,6 +79,7 @@ const METRICS_MILLIS = 2_000;
 
 export async function runBridge(values: BridgeValues, dependencies: BridgeDependencies): Promise<void> {
   const { log, shutdown, version } = dependencies;
+  checkCertificate(values);
   useNativeSha384();
   const startedMillis = steadyNow();
   const started = (name: string, stop: () => Promise<void> | void) => shutdown.add(name, stop);

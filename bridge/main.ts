@@ -2,11 +2,9 @@
 
 import { steadyMillis } from '../runtime/clock.ts';
 import { openLog } from '../runtime/log.ts';
-import { command, runProgram, version } from '../runtime/program.ts';
-import { RuntimeError } from '../runtime/runtime-error.ts';
+import { command, failureText, runProgram, version } from '../runtime/program.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
 import { bridgeOptions, runBridge } from './bridge.ts';
-import { BridgeError } from './bridge-error.ts';
 
 await runProgram(
   command(
@@ -31,8 +29,7 @@ await runProgram(
       try {
         await runBridge(values, { log, shutdown, version: version() });
       } catch (error) {
-        const isKnown = error instanceof BridgeError || error instanceof RuntimeError;
-        terminal.err(`svc-bridge: ${isKnown ? `${error.message} [${error.code}]` : String((error as Error).stack)}\n`);
+        terminal.err(`svc-bridge: ${failureText(error)}\n`);
         shutdown.request('failed to start', 1);
       }
       return await shutdown.done;

@@ -10,6 +10,7 @@ import type { Bytes } from '../protocol/bytes.ts';
 import { steadyNow } from '../runtime/clock.ts';
 import { connectionCountMemory } from './connection/connection-count.ts';
 import { Desk } from './connection/desk.ts';
+import { insistFreePorts } from './connection/free-ports.ts';
 import { Listener, type ListenerOptions } from './connection/listener.ts';
 import { DrawnAnchors } from './nodes/drawn-anchors.ts';
 import { RepeatedTemplates } from './nodes/repeated-templates.ts';
@@ -113,6 +114,7 @@ class MainServer implements StratumServer {
     if (threads === 0) {
       this.addresses = await this.#local(this.#options.services).listen();
     } else {
+      await insistFreePorts(this.#options.services);
       for (let thread = 1; thread <= threads; thread++) await this.#startThread(thread);
     }
     this.#dependencies.upstream.start({

@@ -73,9 +73,18 @@ export async function startStratum(
   return server;
 }
 
+/** Read before anything else starts: a wrong certificate must not end a program that has just opened its chain. */
+export function checkCertificate(values: StratumValues): void {
+  const files = certificateFiles(values);
+  if (files !== null) readCertificate(files);
+}
+
 function certificateFiles({ tlsCert: cert, tlsKey: key }: StratumValues): CertificateFiles | null {
   if ((cert === undefined) !== (key === undefined))
-    throw new BridgeError('options_disagree', '--tls-cert and --tls-key come together');
+    throw new BridgeError(
+      'options_disagree',
+      cert === undefined ? '--tls-key needs --tls-cert as well' : '--tls-cert needs --tls-key as well',
+    );
   return cert === undefined || key === undefined ? null : { cert, key };
 }
 

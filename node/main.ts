@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { steadyMillis } from '../runtime/clock.ts';
 import { lockDirectory } from '../runtime/directory-lock.ts';
 import { openLog } from '../runtime/log.ts';
-import { command, commandTable, runProgram, type Terminal, version } from '../runtime/program.ts';
+import { command, commandTable, mistakeText, runProgram, type Terminal, version } from '../runtime/program.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
+import { visible } from '../runtime/visible.ts';
 import { runDaemon } from './daemon.ts';
 import { developmentNetworkCommand } from './development-network.ts';
 import { rebuildIndex } from './index/rebuild.ts';
@@ -17,10 +18,9 @@ import { validatorCommands } from './validator-commands.ts';
 
 /** A failure with a code is printed in one line; anything else is a defect and is printed with its stack. */
 function failed(name: string, error: unknown, terminal: Terminal): number {
-  if (!(error instanceof Error)) throw error;
-  const { code } = error as { code?: unknown };
-  if (typeof code !== 'string' && !(error instanceof RangeError)) throw error;
-  terminal.err(`${name}: ${error.message}${typeof code === 'string' ? ` [${code}]` : ''}\n`);
+  const says = mistakeText(error) ?? (error instanceof RangeError ? visible(error.message) : undefined);
+  if (says === undefined) throw error;
+  terminal.err(`${name}: ${says}\n`);
   return 1;
 }
 

@@ -1,24 +1,17 @@
 /** svc-pool: `run` is the pool, `audit` recomputes its books, `repair-payouts` compares them with the wallet, `verify-evidence` judges a miner's complaint. */
-import { join } from 'node:path';
-import { BridgeError } from '../bridge/bridge-error.ts';
 import { parseAddress } from '../protocol/address.ts';
 import { createApiClient } from '../protocol/api/client.ts';
 import { apiClientDependencies } from '../runtime/api-client.ts';
 import { steadyMillis } from '../runtime/clock.ts';
 import { flag, parsed, path } from '../runtime/command-line/command-line.ts';
-import { lockDirectory } from '../runtime/directory-lock.ts';
 import { logOptions, openLog } from '../runtime/log.ts';
-import { command, commandTable, runProgram, type Terminal, version } from '../runtime/program.ts';
-import { RuntimeError } from '../runtime/runtime-error.ts';
+import { command, commandTable, failureText, runProgram, type Terminal, version } from '../runtime/program.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
-import { visible } from '../runtime/visible.ts';
 import { audit } from './audit/audit.ts';
-import { booksOf } from './audit/books-of.ts';
 import { auditPublic } from './audit/public.ts';
 import { newerAnswers, publicPool } from './audit/public-reads.ts';
 import { OWED_EXIT, publicReportText, reportJson, reportText } from './audit/report.ts';
-import { connectDatabase } from './database/connect.ts';
-import { startEmbeddedPostgres } from './database/embedded.ts';
+import { type OpenBooks, openBooks } from './database/open-books.ts';
 import { poolOptions } from './options.ts';
 import { payoutSeries } from './payout/payout-series.ts';
 import { repairPayouts } from './payout/repair.ts';
@@ -27,13 +20,8 @@ import { PoolError } from './pool-error.ts';
 import { verifyEvidence } from './verify-evidence.ts';
 import { openWalletLink } from './wallet-link.ts';
 
-/** What the operator can put right is one line; anything else is a defect and shows where it came from. */
-function failed(name: string, error: unknown, terminal: Terminal): void {
-  const isKnown = error instanceof PoolError || error instanceof BridgeError || error instanceof RuntimeError;
-  // The message may hold what somebody answered.
-  const says = isKnown ? visible(`${error.message} [${error.code}]`) : String((error as Error).stack);
-  terminal.err(`${name}: ${says}\n`);
-}
+const failed = (name: string, error: unknown, terminal: Terminal): void =>
+  terminal.err(`${name}: ${failureText(error)}\n`);
 
 const runCommand = command(
   {
@@ -169,14 +157,12 @@ const auditCommand = command(
       }
     }
     const { log, close } = openLog('audit', values, terminal.env);
-    const lock = values.database === undefined ? lockDirectory(values.dataDir) : undefined;
-    const server =
-      values.database === undefined ? await startEmbeddedPostgres(join(values.dataDir, 'database'), log) : undefined;
-    const sql = connectDatabase(values.database ?? (server?.url as string), { max: 2, name: 'svc-pool-audit' });
+    let books: OpenBooks | undefined;
     try {
-      const { network, poolAddress } = await booksOf(sql);
       if (values.wallet !== undefined && values.walletTokenFile === undefined)
         throw new PoolError('options_disagree', '--wallet needs --wallet-token-file');
+      books = await openBooks(values, 'svc-pool-audit', log);
+      const { sql, network, poolAddress } = books;
       const series = payoutSeries(parseAddress(poolAddress).payload);
       const report = await audit(sql, {
         network,
@@ -198,9 +184,7 @@ const auditCommand = command(
       failed('svc-pool audit', error, terminal);
       return 1;
     } finally {
-      await sql.end({ timeout: 5 });
-      await server?.stop();
-      lock?.release();
+      await books?.close();
       close();
     }
   },
@@ -236,16 +220,10 @@ const repairCommand = command(
     const { log, close } = openLog('repair', values, terminal.env);
     const stops: (() => unknown)[] = [close];
     try {
-      if (values.database === undefined || values.wallet === undefined) {
-        const lock = lockDirectory(values.dataDir);
-        stops.push(() => lock.release());
-      }
-      const server =
-        values.database === undefined ? await startEmbeddedPostgres(join(values.dataDir, 'database'), log) : undefined;
-      stops.push(() => server?.stop());
-      const sql = connectDatabase(values.database ?? (server?.url as string), { max: 2, name: 'svc-pool-repair' });
-      stops.push(() => sql.end({ timeout: 5 }));
-      const { poolAddress } = await booksOf(sql);
+      const { dataDir, database } = values;
+      const place = { dataDir, database, locksDirectory: values.wallet === undefined };
+      const { sql, poolAddress, close: closeBooks } = await openBooks(place, 'svc-pool-repair', log);
+      stops.push(closeBooks);
       const link = await openWalletLink(values, values.nodeApi[0] as string, {
         log,
         started: (_, stop) => stops.push(stop),

@@ -4,6 +4,8 @@ import { CodedError } from '../protocol/coded-error.ts';
 
 export const POOL_ERROR_CODES = [
   'options_disagree',
+  'nodes_differ',
+  'instances_need_redis',
   'database_unavailable',
   'wallet_unavailable',
   'pool_address',

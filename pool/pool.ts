@@ -20,8 +20,7 @@ import { lockDirectory } from '../runtime/directory-lock.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
 import { pinOf } from '../runtime/node-identity.ts';
-import { nodeTransport } from '../runtime/node-transport.ts';
-import { privateText } from '../runtime/private-file.ts';
+import { type NodeTransport, nodeTransport } from '../runtime/node-transport.ts';
 import { watchClock } from '../runtime/watched-clock.ts';
 import type { ConnectDocument } from './api/documents.ts';
 import { OperatorToken } from './api/operator-token.ts';
@@ -33,17 +32,19 @@ import { BALANCE_DEFAULTS, Balances } from './balances.ts';
 import { serviceNumber } from './books/intake.ts';
 import { insistSliceCuts } from './books/slices.ts';
 import { chainOfApi } from './chain.ts';
+import { checkOptions, webhookSecret } from './check-options.ts';
 import type { Sql } from './database/connect.ts';
 import { openDatabase } from './database/open-database.ts';
 import { openFeed } from './feed/open-feed.ts';
 import { SERVICES } from './journal-record.ts';
+import { NodeChains } from './node-chains.ts';
 import { openPoolNode } from './node-link.ts';
+import { insistOneInstance } from './one-instance.ts';
 import { openShared } from './open-shared.ts';
 import { type PoolValues, shownConfig } from './options.ts';
 import { createWalletClient } from './payout/wallet-client.ts';
 import { poolAddress } from './pool-address.ts';
 import type { PoolDependencies } from './pool-dependencies.ts';
-import { PoolError } from './pool-error.ts';
 import { poolMetrics } from './pool-metrics.ts';
 import { startPoolStratum } from './pool-stratum.ts';
 import { openPoolKey, POOL_KEY_FILE } from './receipts/pool-key.ts';
@@ -71,6 +72,7 @@ const CHAIN_MILLIS = 5_000;
 
 export async function createPool(values: PoolValues, dependencies: PoolDependencies): Promise<Pool> {
   const { log, started, version } = dependencies;
+  checkOptions(values);
   useNativeSha384();
   const network = NETWORKS[values.network];
   const bootId = Uint8Array.from(randomBytes(BOOT_ID_BYTES));
@@ -80,7 +82,10 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   const lock = lockDirectory(values.dataDir);
   started('data directory lock', () => lock.release());
 
+  const transport = nodeTransport();
+  if (values.node.length > 0) await watchChains(values, transport, dependencies);
   const { sql, databaseUrl } = await openDatabase(values, dependencies);
+  await insistOneInstance({ databaseUrl, hasRedis: values.redis !== undefined }, dependencies);
   const verifier = dependencies.verifier ?? openVerifier(values, dependencies);
   const node = await openPoolNode(values, { ...dependencies, verifier, now: clock.now });
   const wallet = await openWalletLink(values, node.apiUrl, dependencies);
@@ -125,7 +130,6 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     },
   });
 
-  const transport = nodeTransport();
   const pin = node.isEmbedded ? undefined : pinOf(values.nodeIdentity);
   const clientOf = (baseUrl: string, attempts: number, timeoutMillis: number) =>
     createApiClient({ baseUrl, attempts, timeoutMillis, pin }, transport);
@@ -307,6 +311,20 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   };
 }
 
+/** On two chains nothing starts; should a node that was away turn out to be on another one, the pool ends. */
+async function watchChains(
+  values: PoolValues,
+  transport: NodeTransport,
+  dependencies: PoolDependencies,
+): Promise<void> {
+  const named = (option: '--node' | '--node-api', urls: readonly string[]) => urls.map((url) => ({ option, url }));
+  const nodes = [...named('--node', values.node), ...named('--node-api', values.nodeApi)];
+  const chains = new NodeChains(nodes, { transport, log: dependencies.log.child('nodes') });
+  await chains.look();
+  const look = () => chains.look().catch((error: Error) => dependencies.fault(error.message));
+  every(CHAIN_MILLIS, look, 'chains of the nodes', dependencies);
+}
+
 function connectDocument(values: PoolValues, stratum: StratumServer): ConnectDocument {
   const port = (service: string, kind: 'tcp' | 'ws') =>
     stratum.addresses.find((address) => address.service === service && address.kind === kind)?.port ?? null;
@@ -320,14 +338,6 @@ function connectDocument(values: PoolValues, stratum: StratumServer): ConnectDoc
       websocket_path: `stratum/${service}`,
     })),
   };
-}
-
-function webhookSecret({ webhook, webhookSecretFile }: PoolValues): string {
-  if (webhook.length === 0) return '';
-  const text = webhookSecretFile === undefined ? '' : privateText(webhookSecretFile, '--webhook-secret-file');
-  if (text.trim().length < 16)
-    throw new PoolError('webhook_secret', '--webhook needs --webhook-secret-file with at least 16 characters');
-  return text.trim();
 }
 
 function connectionsOf(figures: StratumFigures | undefined): Record<string, number> {

@@ -16,7 +16,7 @@ import { section } from './command-line/help.ts';
 import { giveBackIdleMemory } from './idle-memory.ts';
 import { InvariantError } from './invariant.ts';
 import { readConfigText } from './private-file.ts';
-import { RuntimeError } from './runtime-error.ts';
+import { visible } from './visible.ts';
 
 export interface Terminal {
   out(text: string): void;
@@ -76,13 +76,29 @@ export function commandTable(name: string, summary: string, commands: readonly C
   };
 }
 
-/** What the user can put right is one line; anything else is a bug and shows its stack. */
+/**
+ * What the user can put right, in one line: our own errors with a code, and those of the system or a server. Undefined for a
+ * defect, which shows its stack. The message may hold what somebody else answered.
+ */
+export function mistakeText(error: unknown): string | undefined {
+  if (!(error instanceof Error) || error instanceof InvariantError) return undefined;
+  const { code } = error as { code?: unknown };
+  // Node's own ERR_ codes report a wrong call.
+  if (typeof code !== 'string' || code.startsWith('ERR_')) return undefined;
+  return `${visible(error.message)} [${code}]`;
+}
+
+/** The line of a mistake, or the stack of a defect. */
+export const failureText = (error: unknown): string =>
+  mistakeText(error) ?? (error instanceof Error ? (error.stack ?? error.message) : String(error));
+
 async function attempt(name: string, run: () => Promise<number> | number, terminal: Terminal): Promise<number> {
   try {
     return await run();
   } catch (error) {
-    if (!(error instanceof RuntimeError)) throw error;
-    terminal.err(`${name}: ${error.message} [${error.code}]\n`);
+    const says = mistakeText(error);
+    if (says === undefined) throw error;
+    terminal.err(`${name}: ${says}\n`);
     return 1;
   }
 }

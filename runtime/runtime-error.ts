@@ -27,7 +27,7 @@ export const directoryError = (directory: string, error: unknown): RuntimeError 
   new RuntimeError('directory_unusable', `${directory} cannot be used as a directory: ${(error as Error).message}`);
 
 const LISTEN_REASONS: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'another program listens there already',
+  EADDRINUSE: 'another program listens there already: stop it, or choose another port',
   EADDRNOTAVAIL: 'this machine has no such address',
   EACCES: 'this user may not listen on that port',
   ENOTFOUND: 'there is no machine of that name',

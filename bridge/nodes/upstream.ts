@@ -84,6 +84,8 @@ export type UpstreamDependencies = {
 type Followed = {
   readonly source: NodeSource;
   isThere: boolean;
+  /** The log has said that it is away; from the start too, when it has never been there. */
+  isToldAway: boolean;
   /** Its last template was refused or could not be had; tried again with its next cut or after a while. */
   isBroken: boolean;
   height: number;
@@ -147,6 +149,7 @@ export class NodeUpstream implements Upstream {
     this.#nodes = dependencies.sources.map((source) => ({
       source,
       isThere: false,
+      isToldAway: false,
       isBroken: false,
       height: 0,
       cutId: '',
@@ -174,7 +177,8 @@ export class NodeUpstream implements Upstream {
       },
       lost: (reason) => {
         if (this.#ending.signal.aborted) return;
-        if (node.isThere) this.#dependencies.log.warn('node is away', { node: node.source.name, reason });
+        if (!node.isToldAway) this.#dependencies.log.warn('node is away', { node: node.source.name, reason });
+        node.isToldAway = true;
         node.isThere = false;
         this.#choose();
       },
@@ -184,6 +188,7 @@ export class NodeUpstream implements Upstream {
   #advance(node: Followed, height: number, cutId: string): void {
     if (!node.isThere) this.#dependencies.log.info('node is there', { node: node.source.name, height });
     node.isThere = true;
+    node.isToldAway = false;
     node.isBroken = false;
     node.height = height;
     node.cutId = cutId;

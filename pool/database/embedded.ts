@@ -5,7 +5,7 @@
  */
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { constants } from 'node:fs';
+import { constants, existsSync } from 'node:fs';
 import { access, chmod, chown, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -96,12 +96,13 @@ async function run(program: string, words: readonly string[], directory: string)
   if (code !== 0) throw new Error(`${program} failed with code ${code}: ${complaint.trim()}`);
 }
 
+export const isEmbeddedMade = (directory: string): boolean => existsSync(join(directory, 'ready'));
+
 /** Creates the cluster if there is none. `ready` is written last, so a half-made cluster is made anew. */
 async function prepare(directory: string, initdb: string, log: Logger): Promise<string> {
   const data = join(directory, 'data');
   const passwordFile = join(directory, 'password');
-  const ready = await readFile(join(directory, 'ready'), 'utf8').catch(() => undefined);
-  if (ready !== undefined) return privateText(passwordFile, 'the embedded database').trim();
+  if (isEmbeddedMade(directory)) return privateText(passwordFile, 'the embedded database').trim();
   log.info('creating the database', { directory });
   await rm(data, { recursive: true, force: true });
   await mkdir(data, { recursive: true, mode: 0o700 });

@@ -138,6 +138,8 @@ test('two bridges cannot listen on one port, and it says so in one line', async 
     ...['--data-dir', folder(), '--threads', '0', '--node', 'http://127.0.0.1:1'],
   ]);
   expect(await second.exited).toBe(1);
-  expect(second.output).toMatch(/another program listens there already \[listen_failed\]/);
+  expect(second.output).toMatch(
+    /another program listens there already: stop it, or choose another port \[listen_failed\]/,
+  );
   expect(await svcBridge.stop()).toBe(0);
 });

@@ -89,7 +89,7 @@ test('the listener serves GET /metrics and nothing else', async () => {
   expect((await fetch(`${base}/`)).status).toBe(404);
   expect((await fetch(`${base}/metrics`, { method: 'POST' })).status).toBe(405);
   await expect(listenForMetrics(listener.address, { metrics, log: quietLog })).rejects.toThrow(
-    /^cannot listen on 127\.0\.0\.1:\d+ for metrics: another program listens there already$/,
+    /^cannot listen on 127\.0\.0\.1:\d+ for metrics: another program listens there already: stop it, or choose another port$/,
   );
   await listener.close();
   await expect(fetch(`${base}/metrics`)).rejects.toThrow();

@@ -1,0 +1,23 @@
+/**
+ * Listener threads share their ports (`reusePort`), and the system would share them with another program of the same user as
+ * well: half of the miners would be served by each. So every port is taken once without sharing, and given back.
+ */
+import { createServer } from 'node:net';
+import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
+import { listenError } from '../../runtime/runtime-error.ts';
+import type { StratumService } from '../service.ts';
+
+export async function insistFreePorts(services: readonly StratumService[]): Promise<void> {
+  for (const { listen, listenWs } of services)
+    for (const address of [listen, listenWs])
+      if (address !== undefined && address.port !== 0) await insistFree(address);
+}
+
+async function insistFree(address: ListenAddress): Promise<void> {
+  const server = createServer((socket) => socket.destroy());
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) => reject(listenError('miners', address, error)));
+    server.listen({ host: address.host, port: address.port }, resolve);
+  });
+  await new Promise((resolve) => server.close(resolve));
+}

@@ -1,0 +1,58 @@
+/** The books of a pool, for the commands that read or repair them. Nothing is created: a directory without a pool is refused. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { NetworkName } from '../../protocol/network.ts';
+import { lockDirectory } from '../../runtime/directory-lock.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { booksOf } from '../audit/books-of.ts';
+import { PoolError } from '../pool-error.ts';
+import { connectDatabase, type Sql } from './connect.ts';
+import { isEmbeddedMade, startEmbeddedPostgres } from './embedded.ts';
+
+export type OpenBooks = {
+  readonly sql: Sql;
+  readonly network: NetworkName;
+  readonly poolAddress: string;
+  close(): Promise<void>;
+};
+
+export type BooksPlace = {
+  readonly dataDir: string;
+  readonly database: string | undefined;
+  /** The command uses the data directory for more than the database. */
+  readonly locksDirectory?: boolean;
+};
+
+export async function openBooks(place: BooksPlace, name: string, log: Logger): Promise<OpenBooks> {
+  const stops: (() => unknown)[] = [];
+  const close = async () => {
+    for (const stop of stops.splice(0).reverse()) await stop();
+  };
+  try {
+    if (place.database === undefined) insistPool(place.dataDir);
+    if (place.database === undefined || place.locksDirectory === true) {
+      const lock = lockDirectory(place.dataDir);
+      stops.push(() => lock.release());
+    }
+    const server =
+      place.database === undefined ? await startEmbeddedPostgres(join(place.dataDir, 'database'), log) : undefined;
+    stops.push(() => server?.stop());
+    const sql = connectDatabase(place.database ?? (server?.url as string), { max: 2, name });
+    stops.push(() => sql.end({ timeout: 5 }));
+    return { sql, ...(await booksOf(sql)), close };
+  } catch (error) {
+    await close();
+    const { code, message } = error as { code?: unknown; message: string };
+    if (error instanceof PoolError || code === 'directory_locked') throw error;
+    throw new PoolError('database_unavailable', `the database cannot be used: ${message}`);
+  }
+}
+
+function insistPool(dataDir: string): void {
+  if (isEmbeddedMade(join(dataDir, 'database'))) return;
+  const what = existsSync(dataDir) ? 'holds no pool with an embedded database' : 'does not exist';
+  throw new PoolError(
+    'not_a_pool',
+    `${dataDir} ${what}: name the pool's own directory with --data-dir, or its server with --database`,
+  );
+}
