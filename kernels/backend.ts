@@ -73,6 +73,8 @@ export interface Backend {
    * given up, and is then rejected.
    */
   prepare(epoch: number): Promise<void>;
+  /** Resolves when no prepared dataset is being written to disk any more; absent where none ever is. */
+  stored?(): Promise<void>;
   /** Takes effect within one batch (20-50 ms); hits of the job before may still come until then, under their own id. */
   setJob(job: SearchJob | undefined): void;
   pause(): void;

@@ -114,7 +114,8 @@ async function showDevices(values: MinerValues, terminal: Terminal): Promise<num
 
 async function findDevices(values: MinerValues, log: Logger): Promise<ListedDevice[]> {
   const { gpus, why } = values.gpu ? await findGpus() : { gpus: [], why: undefined };
-  if (why !== undefined) log.info('no graphics card', { reason: why });
+  if (why !== undefined)
+    log.info('no graphics card: without the Vulkan driver of a card only the processor mines', { reason: why });
   const chosen = chooseDevices(listDevices(gpus), values);
   if (chosen.length === 0) throw new MinerError('device_none', 'no device is left to mine with: see --list-devices');
   for (const device of chosen)

@@ -3,6 +3,7 @@
  * What takes less than a moment is not shown at all.
  */
 import type { Progress } from '../kernels/backend.ts';
+import { showDuration } from './duration.ts';
 
 const STAGES: Readonly<Record<Progress['stage'], string>> = {
   cache: 'building cache',
@@ -15,15 +16,10 @@ const BAR = 24;
 const QUIET_MILLIS = 1_000;
 const FILE_EVERY_MILLIS = 10_000;
 
-function showTime(seconds: number): string {
-  const whole = Math.max(0, Math.ceil(seconds));
-  return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, '0')} s`;
-}
-
 export function showProgress(device: string, { epoch, stage, done, total, secondsLeft }: Progress): string {
   const part = total === 0 ? 1 : Math.min(1, done / total);
   const full = Math.round(part * BAR);
-  const left = secondsLeft === undefined || part === 1 ? '' : `, ${showTime(secondsLeft)} left`;
+  const left = secondsLeft === undefined || part === 1 ? '' : `, ${showDuration(Math.ceil(secondsLeft))} left`;
   const bar = `${'#'.repeat(full)}${'.'.repeat(BAR - full)}`;
   return `device ${device}: ${STAGES[stage]} of epoch ${epoch} [${bar}] ${Math.floor(part * 100)} %${left}`;
 }

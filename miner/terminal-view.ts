@@ -2,6 +2,7 @@
  * What a person at a terminal sees of the miner: a banner at the start, one line at the bottom that is drawn anew every second, a
  * summary at the end. Other output goes above that line (BottomLine). Pure but for the writing, which is passed in.
  */
+import { showDuration } from './duration.ts';
 import { minerState, type Snapshot, shareText, totalRates, totalShares } from './stats.ts';
 import { showRate } from './work/hash-rate.ts';
 
@@ -39,15 +40,6 @@ export function bannerLines({ version, pools, user, network, devices }: BannerFa
     paint('bold', `svc-miner ${version}`),
     ...rows.map(([name, text]) => `  ${paint('cyan', name.padEnd(8))}${text}`),
   ];
-}
-
-/** `1 h 02 min`, `3 min 05 s`, `12 s`. */
-export function showDuration(seconds: number): string {
-  const whole = Math.max(0, Math.floor(seconds));
-  const two = (part: number): string => String(part).padStart(2, '0');
-  if (whole < 60) return `${whole} s`;
-  if (whole < 3_600) return `${Math.floor(whole / 60)} min ${two(whole % 60)} s`;
-  return `${Math.floor(whole / 3_600)} h ${two(Math.floor(whole / 60) % 60)} min`;
 }
 
 /** Three figures and a unit: `12.1M`. */

@@ -3,9 +3,10 @@
  * the package `webgpu`: two bundles, the .wgsl files, the WebAssembly modules, the vectors, and the CUDA yardstick to compile there.
  * DIR/programs holds node, bridge and miner as they are, for `node programs/test/bench/run.ts session`.
  */
-import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
+import { packModules, packSources } from './packed-modules.ts';
 
 const root = join(import.meta.dirname, '..');
 const ENTRIES = { 'bench.mjs': 'test/bench/packed/bench.ts', 'self-test.mjs': 'test/bench/packed/self-test.ts' };
@@ -45,27 +46,9 @@ const besides = {
   transform: (code: string): string => code.replaceAll("new URL('../../build/kernels/", "new URL('./"),
 };
 
-/** The modules with all that they need; npm puts each of them side by side. */
-function withDependencies(names: readonly string[]): Set<string> {
-  const all = new Set<string>();
-  const add = (name: string): void => {
-    const folder = join(root, 'node_modules', name);
-    if (all.has(name) || !existsSync(folder)) return;
-    all.add(name);
-    const { dependencies = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
-      dependencies?: Record<string, string>;
-    };
-    for (const needed of Object.keys(dependencies)) add(needed);
-  };
-  for (const name of names) add(name);
-  return all;
-}
-
 function packPrograms(target: string): void {
-  for (const path of PROGRAM_FILES)
-    if (existsSync(join(root, path))) cpSync(join(root, path), join(target, path), { recursive: true });
-  for (const name of withDependencies(PROGRAM_MODULES))
-    cpSync(join(root, 'node_modules', name), join(target, 'node_modules', name), { recursive: true });
+  packSources(root, PROGRAM_FILES, target);
+  packModules(root, PROGRAM_MODULES, target);
 }
 
 async function pack(target: string): Promise<void> {

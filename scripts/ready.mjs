@@ -34,6 +34,10 @@ const tasks = {
     const node = await bring();
     return runChild(root, node, [join(root, 'scripts/pack-gpu.ts'), ...words]);
   },
+  async 'pack:miner'(words) {
+    const node = await bring();
+    return runChild(root, node, [join(root, 'scripts/pack-miner.ts'), ...words]);
+  },
   async bench(words) {
     const node = await bring();
     return runChild(root, node, [join(root, 'test/bench/run.ts'), ...words]);

@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { ConnectDocument } from '../../pool/api/documents.ts';
 import { useDocument } from '../data/hooks.ts';
+import { FactList } from '../explorer/links.tsx';
 import { Command, Placeholder } from './parts.tsx';
 
 const host = () => location.hostname || 'POOL';
@@ -59,6 +60,36 @@ export function ConnectPage() {
           )}
         </section>
       ))}
+      <section class="card">
+        <h2>A miner for rigs</h2>
+        <p>
+          One archive with all that the miner needs but the graphics driver; make it on any machine with the sources:
+        </p>
+        <Command label="archive for rigs" text="npm run pack:miner -- linux-x64" />
+        <p>Unpack it on the rig, look at its cards, then mine with a command from above:</p>
+        <Command
+          label="unpack"
+          text="tar -xzf svc-miner-*-linux-x64.tar.gz && cd svc-miner-*/ && ./svc-miner --list-devices"
+        />
+      </section>
+      <section class="card">
+        <h2>Settings of other miners</h2>
+        <p>Any program that computes this network’s proof of work and speaks stratum takes the same values:</p>
+        <FactList
+          facts={[
+            [
+              'Server',
+              data.services
+                .flatMap(({ service, port, tls }) =>
+                  port === null ? [] : [`${host()}:${port}${tls ? ' (TLS)' : ''}, ${service}`],
+                )
+                .join('; '),
+            ],
+            ['User', `${user}: address, a dot, a name for the rig`],
+            ['Password', 'may be empty; d=WORK fixes the work of a share, min=WORK sets a floor'],
+          ]}
+        />
+      </section>
       <section class="card">
         <h2>Without any pool</h2>
         <p>The bridge pays each miner’s own address and takes nothing; run it beside your own node:</p>

@@ -108,6 +108,10 @@ class WasmBackend implements Backend {
     await this.#preparing.done;
   }
 
+  async stored(): Promise<void> {
+    await Promise.all([...this.#held.values()].map((held) => held?.stored));
+  }
+
   setJob(job: SearchJob | undefined): void {
     this.#assertOpen();
     this.#epoch = job?.epoch;

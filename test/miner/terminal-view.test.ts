@@ -1,15 +1,8 @@
 /** What a person at a terminal sees: banner, bottom line, summary. */
 import { expect, test } from 'vitest';
+import { showDuration } from '../../miner/duration.ts';
 import type { Snapshot } from '../../miner/stats.ts';
-import {
-  BottomLine,
-  bannerLines,
-  liveLine,
-  paintFor,
-  showDuration,
-  showWork,
-  summaryLines,
-} from '../../miner/terminal-view.ts';
+import { BottomLine, bannerLines, liveLine, paintFor, showWork, summaryLines } from '../../miner/terminal-view.ts';
 
 const device = {
   number: 0,

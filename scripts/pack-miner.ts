@@ -1,0 +1,131 @@
+/**
+ * `npm run pack:miner -- linux-x64|linux-arm64 [--out DIR] [--libraries DIR]`: one archive for rigs with Node, Dawn, the Vulkan
+ * loader and the miner. It runs on a machine that has nothing but a graphics driver, from any folder.
+ */
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { packModules, packSources } from './packed-modules.ts';
+
+const root = join(import.meta.dirname, '..');
+const SOURCES = ['package.json', 'LICENSE', 'miner', 'kernels', 'protocol', 'runtime', 'build/kernels'];
+const MODULES = ['@noble/hashes', '@noble/post-quantum', '@scure/base', '@scure/bip39', 'prom-client', 'ws'];
+
+type Platform = { readonly arch: string; readonly folders: readonly string[] };
+const PLATFORMS: Readonly<Record<string, Platform>> = {
+  'linux-x64': { arch: 'x64', folders: ['/usr/lib/x86_64-linux-gnu', '/usr/lib64', '/usr/lib'] },
+  'linux-arm64': { arch: 'arm64', folders: ['/usr/lib/aarch64-linux-gnu', '/usr/lib64', '/usr/lib'] },
+};
+/** The loader is always used; what Node itself needs only where the machine has none. */
+const LOADER = 'libvulkan.so.1';
+const SPARE = ['libstdc++.so.6', 'libgcc_s.so.1'];
+
+/** Commands of the shell alone, so that it works with an empty PATH. */
+const LAUNCHER = `#!/bin/sh
+# Starts the miner with the Node beside it.
+here=\${0%/*}
+if [ -L "$0" ]; then real=$(readlink -f "$0") && here=\${real%/*}; fi
+libraries=$here/lib
+LD_LIBRARY_PATH= "$here/node" --version >/dev/null 2>&1 || libraries=$here/lib:$here/lib-spare
+export LD_LIBRARY_PATH="$libraries\${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+exec "$here/node" "$here/program/miner/main.ts" "$@"
+`;
+
+const README = `svc-miner for Linux, with all that it needs but the graphics driver.
+
+  ./svc-miner --list-devices
+  ./svc-miner -o stratum+tcp://POOL:28720 -u ADDRESS.WORKER
+  ./svc-miner --help
+
+Cards of NVIDIA without a display: set VK_ICD_FILENAMES to the driver's nvidia_icd.json if --list-devices does not show them.
+`;
+
+class Refused extends Error {}
+
+function library(name: string, { arch, folders }: Platform, given: string | undefined): string {
+  const places = given === undefined ? (process.arch === arch ? folders : []) : [resolve(given)];
+  const found = places.map((folder) => join(folder, name)).find((path) => existsSync(path));
+  if (found === undefined)
+    throw new Refused(
+      `${name} for ${arch} was not found: unpack the Debian packages libvulkan1, libstdc++6 and libgcc-s1 of that architecture ` +
+        '(dpkg-deb -x FILE DIR) and name the folder of the libraries with --libraries',
+    );
+  return found;
+}
+
+/** The Node that the project carries; one for another architecture comes from npm, in the version that package.json names. */
+function nodeBinary(platform: string, scratch: string): string {
+  const name = `node-${platform}`;
+  const own = join(root, 'node_modules', name, 'bin', 'node');
+  if (existsSync(own)) return own;
+  const { optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    optionalDependencies: Record<string, string>;
+  };
+  const wanted = `${name}@${optionalDependencies[name]}`;
+  process.stdout.write(`fetching ${wanted}\n`);
+  const packed = execFileSync('npm', ['pack', '--silent', '--pack-destination', scratch, wanted], { encoding: 'utf8' });
+  execFileSync('tar', ['-xzf', join(scratch, packed.trim()), '-C', scratch]);
+  return join(scratch, 'package', 'bin', 'node');
+}
+
+function pack(platform: string, out: string, libraries: string | undefined): string {
+  const target = PLATFORMS[platform] as Platform;
+  const scratch = mkdtempSync(join(tmpdir(), 'svc-pack-'));
+  try {
+    const found = new Map([LOADER, ...SPARE].map((name) => [name, library(name, target, libraries)]));
+    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
+    const name = `svc-miner-${version}-${platform}`;
+    const folder = join(scratch, name);
+    const program = join(folder, 'program');
+    for (const path of ['lib', 'lib-spare', 'program']) mkdirSync(join(folder, path), { recursive: true });
+    packSources(root, SOURCES, program);
+    packModules(root, MODULES, program);
+    const dawn = join('node_modules', 'webgpu');
+    for (const file of ['package.json', 'index.js', 'LICENSE.md', join('dist', platform)])
+      cpSync(join(root, dawn, file), join(program, dawn, file), { recursive: true });
+    copyFileSync(nodeBinary(platform, scratch), join(folder, 'node'));
+    for (const [library, path] of found)
+      copyFileSync(path, join(folder, library === LOADER ? 'lib' : 'lib-spare', library));
+    writeFileSync(join(folder, 'svc-miner'), LAUNCHER);
+    writeFileSync(join(folder, 'README'), README);
+    for (const file of ['node', 'svc-miner']) chmodSync(join(folder, file), 0o755);
+    mkdirSync(out, { recursive: true });
+    const archive = join(out, `${name}.tar.gz`);
+    execFileSync('tar', ['--owner=0', '--group=0', '--numeric-owner', '-C', scratch, '-czf', archive, name]);
+    return archive;
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+const { values, positionals } = parseArgs({
+  options: { out: { type: 'string', default: join(root, 'build', 'packed') }, libraries: { type: 'string' } },
+  allowPositionals: true,
+});
+const [platform = ''] = positionals;
+if (PLATFORMS[platform] === undefined) {
+  process.stderr.write(
+    `usage: npm run pack:miner -- ${Object.keys(PLATFORMS).join('|')} [--out DIR] [--libraries DIR]\n`,
+  );
+  process.exitCode = 2;
+} else {
+  try {
+    process.stdout.write(`${pack(platform, values.out, values.libraries)}\n`);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    process.stderr.write(`pack:miner: ${error.message}\n`);
+    process.exitCode = 1;
+  }
+}
