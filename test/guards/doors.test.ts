@@ -15,6 +15,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   'no other server is opened': {
     pattern: /\bcreate(?:Secure|Tls|Http|Net)?Server\(/g,
     exceptions: {
+      'bridge/connection/free-ports.ts': 'holds a port for a moment and serves nobody',
       'bridge/connection/listener.ts': 'stratum over TCP and TLS is not HTTP; it destroys what it refuses',
       'node/control-socket.ts': 'a socket of the own user in the data directory; nothing that is sent is read',
       'node/consensus/tcp-transport.ts':
