@@ -40,6 +40,7 @@ import type { Mempool } from './mempool/mempool.ts';
 import type { WorkPool } from './mining/work-pool.ts';
 import type { OpenedChain } from './open-chain.ts';
 import type { LedgerStore } from './store/ledger-store.ts';
+import type { StorageMode } from './store/storage-mode.ts';
 
 const RATE_CUTS = 96;
 const KEPT_PLACES = 8_192;
@@ -67,6 +68,7 @@ export class FinalizedChain implements Chain {
   readonly #places = new BoundedMap<number, CutPlace>(KEPT_PLACES);
   readonly #anchors = new BoundedMap<number, Head>(REGISTRATION_WINDOW);
   readonly #recent: { timestampMillis: number; work: bigint; blocks: number }[] = [];
+  #bodiesFrom: number;
   #peers: (() => PeerSync) | undefined;
 
   constructor(store: LedgerStore, { genesis, state, record }: OpenedChain, waiting: Waiting) {
@@ -78,6 +80,7 @@ export class FinalizedChain implements Chain {
     this.state = state;
     this.record = record;
     this.#head = headOf(state, record);
+    this.#bodiesFrom = store.prunedThrough() + 1;
     for (let height = Math.max(0, state.height - RATE_CUTS); height <= state.height; height++) {
       const cut = store.cut(height);
       if (cut !== undefined) this.#noteRate(cut);
@@ -130,6 +133,21 @@ export class FinalizedChain implements Chain {
 
   blockBody(id: Bytes): Bytes | undefined {
     return this.#store.body(id);
+  }
+
+  get storage(): StorageMode {
+    return this.#store.mode;
+  }
+
+  bodiesFrom(): number {
+    return this.#bodiesFrom;
+  }
+
+  /** What is going to be deleted is not offered to peers any more. */
+  async pruneBodies(height: number): Promise<number> {
+    const last = Math.min(height, this.state.height - REGISTRATION_WINDOW);
+    this.#bodiesFrom = Math.max(this.#bodiesFrom, last + 1);
+    return await this.#store.pruneBodies(last);
   }
 
   *waitingBlocks(): Iterable<BlockRecord> {

@@ -24,6 +24,7 @@ import type { Validator } from './ledger/staking/validator.ts';
 import type { AnchorPolicy } from './mining/anchor-choice.ts';
 import type { NodeError } from './node-error.ts';
 import type { StoreReader } from './store/cut-indexer.ts';
+import type { StorageMode } from './store/storage-mode.ts';
 
 /** Something sent by a caller of this node, or by another node: both pass the same checks. */
 export type Origin = 'own' | 'relayed';
@@ -256,6 +257,9 @@ export interface Chain {
   certificate(height: number): Certificate | undefined;
   block(id: Bytes): BlockRecord | undefined;
   blockBody(id: Bytes): Bytes | undefined;
+  readonly storage: StorageMode;
+  /** The lowest cut of which all blocks are here with their bodies, and of every later one. */
+  bodiesFrom(): number;
   /** Blocks that no cut has taken yet. */
   waitingBlocks(): Iterable<BlockRecord>;
   output(outpoint: Outpoint): UnspentOutput | undefined;
@@ -295,7 +299,7 @@ export interface FullNode {
   on<E extends keyof NodeEvents>(event: E, listener: NodeEvents[E]): () => void;
   /** Makes the next cut now, beside the clock of the cut maker; for tests and simulations. */
   seal(): Promise<CutEffects>;
-  /** Deletes bodies of blocks paid before `height`; headers, rewards and cuts stay. Returns how many. */
+  /** Deletes the bodies of blocks that cuts up to `height` registered and whose windows are closed; headers, rewards and cuts stay. Returns how many. */
   pruneBodies(height: number): Promise<number>;
   close(): Promise<void>;
 }

@@ -22,6 +22,7 @@ import { logOptions } from '../runtime/log.ts';
 import { DEVELOPMENT_DEFAULTS, EMBEDDED_VALIDATORS } from './development.ts';
 import { networkOptions } from './network/network-options.ts';
 import { NODE_DEFAULTS } from './node.ts';
+import { STORAGE_MODES } from './store/storage-mode.ts';
 import { validatorOptions } from './validator-options.ts';
 
 const CHAIN = 'Development chain';
@@ -77,6 +78,13 @@ export const runOptions = {
     'full',
     'light',
   ]),
+  storage: choice(
+    {
+      help: 'what is kept of old cuts: full keeps all blocks, archive all certificates too, pruned the last 1440 cuts',
+      default: 'full',
+    },
+    STORAGE_MODES,
+  ),
   ...networkOptions,
   ...validatorOptions,
   verifyThreads: integer({ help: 'threads that check proof of work', min: 1, max: 64, default: 1 }),

@@ -6,7 +6,6 @@
 import type { Verifier } from '../kernels/verifier.ts';
 import type { Bytes } from '../protocol/bytes.ts';
 import { type Certificate, signersOf } from '../protocol/cut.ts';
-import { REGISTRATION_WINDOW } from '../protocol/network.ts';
 import { BoundedMap } from '../runtime/bounded-map.ts';
 import type { Logger } from '../runtime/log.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
@@ -33,7 +32,7 @@ import { nodeError } from './node-error.ts';
 import { NodeListeners } from './node-listeners.ts';
 import { certifiable, type OpenedChain, type OpenOptions, openChain } from './open-chain.ts';
 import type { CutIndexer } from './store/cut-indexer.ts';
-import { LedgerStore } from './store/ledger-store.ts';
+import { LedgerStore, type StoreOptions } from './store/ledger-store.ts';
 
 useNativeSha384();
 
@@ -52,6 +51,7 @@ export const NODE_DEFAULTS = {
 export type NodeOptions = OpenOptions & {
   /** Directory of the store; made when missing. */
   readonly storeDirectory: string;
+  readonly storage?: StoreOptions['mode'];
   /** Pace of the embedded cut maker; 0 makes cuts only by seal(). */
   readonly cutMillis?: number;
   readonly mempoolBytes?: number;
@@ -85,7 +85,7 @@ export type NodeDependencies = {
 export type ConsensusNode = FullNode & { readonly ledger: CutLedger };
 
 export async function createNode(options: NodeOptions, dependencies: NodeDependencies): Promise<ConsensusNode> {
-  const store = await LedgerStore.open(options.storeDirectory);
+  const store = await LedgerStore.open(options.storeDirectory, { mode: options.storage ?? 'full' });
   try {
     const chain = await openChain(store, options, dependencies);
     const node = new EmbeddedNode(store, chain, options, dependencies);
@@ -383,7 +383,7 @@ class EmbeddedNode implements ConsensusNode {
   }
 
   async pruneBodies(height: number): Promise<number> {
-    return await this.#store.pruneBodies(Math.min(height, this.chain.state.height - REGISTRATION_WINDOW));
+    return await this.chain.pruneBodies(height);
   }
 
   async close(): Promise<void> {

@@ -11,6 +11,7 @@ import type { Evidence } from '../protocol/staking/operation.ts';
 import type { Output } from '../protocol/transaction.ts';
 import { steadyMillis } from '../runtime/clock.ts';
 import type { Logger } from '../runtime/log.ts';
+import { AutoPruning } from './auto-pruning.ts';
 import { certifyWith } from './certificate.ts';
 import {
   DEVELOPMENT_DEFAULTS,
@@ -33,13 +34,15 @@ import { openNetwork, type PeerView } from './network/open-network.ts';
 import { createNode, NODE_DEFAULTS } from './node.ts';
 import type { NodeMetrics } from './node-metrics.ts';
 import { openConsensus } from './open-consensus.ts';
-import { loadValidatorKey, type ValidatorKey } from './validator-key.ts';
+import type { StorageMode } from './store/storage-mode.ts';
+import { loadValidatorKey, ValidatorError, type ValidatorKey } from './validator-key.ts';
 import type { HeartbeatPlan, ValidatorPlan } from './validator-options.ts';
 
 type ChainSettings = {
   readonly cutMillis: number;
   readonly mempoolSize: number;
   readonly signatureThreads: number;
+  readonly storage: StorageMode;
   /** Of a new development chain. */
   readonly powEpochLength: number;
   readonly initialWork: number;
@@ -52,6 +55,7 @@ const DEFAULTS: ChainSettings = {
   cutMillis: NODE_DEFAULTS.cutMillis,
   mempoolSize: NODE_DEFAULTS.mempoolBytes,
   signatureThreads: NODE_DEFAULTS.signatureThreads,
+  storage: 'full',
   powEpochLength: DEVELOPMENT_DEFAULTS.powEpochLength,
   initialWork: Number(DEVELOPMENT_DEFAULTS.initialWork),
   minimumWork: Number(DEVELOPMENT_DEFAULTS.minimumWork),
@@ -144,6 +148,24 @@ async function catchUp(
   isStarting = false;
 }
 
+/** What was deleted stays deleted, whatever the mode is now. */
+function checkStorage({ chain }: FullNode, storage: StorageMode, isValidator: boolean, log: Logger): void {
+  const bodiesFrom = chain.bodiesFrom();
+  if (isValidator && (storage === 'pruned' || bodiesFrom > 0))
+    throw new ValidatorError(
+      'validator_pruned',
+      bodiesFrom > 0
+        ? `a validator needs every block since genesis, and this data directory has none before cut ${bodiesFrom}: sync into a new one`
+        : 'a validator keeps every block: run it without --storage pruned',
+    );
+  if (storage !== 'pruned' && bodiesFrom > 0)
+    log.warn('blocks are missing that were pruned before: this node cannot serve the whole chain', {
+      storage,
+      bodies_from: bodiesFrom,
+      advice: 'sync into a new data directory',
+    });
+}
+
 export async function openNode(given: NodeSettings, dependencies: OpenNodeDependencies): Promise<FullNode> {
   const settings = { ...DEFAULTS, ...given };
   const { verifier, log, now, started, fault, figures } = dependencies;
@@ -166,6 +188,7 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
   const node = await createNode(
     {
       storeDirectory: storeDirectory(settings.dataDir),
+      storage: settings.storage,
       network: NETWORKS[settings.network],
       cutMillis: settings.cutMillis,
       mempoolBytes: settings.mempoolSize,
@@ -188,6 +211,10 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
     },
   );
   started('node', () => node.close());
+  checkStorage(node, settings.storage, key !== undefined, log);
+  const pruning = settings.storage === 'pruned' ? new AutoPruning({ node, log, steady: steadyMillis }) : undefined;
+  if (pruning !== undefined) started('pruning', () => pruning.stop());
+  pruning?.begin();
   figures?.watch(node);
   node.on('fault', (error) => fault(`fault: ${error.message}`));
   const fees = validators?.heartbeat && (await loadHeartbeatFees(validators.heartbeat, network));
@@ -214,7 +241,15 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
     const follows = validators === undefined ? !node.makesCuts : catchesUp && 'until caught up';
     const view = await openNetwork(
       { ...peers, follows },
-      { node, dataDir, cutMillis, release, now, log: log.child('p2p') },
+      {
+        node,
+        dataDir,
+        cutMillis,
+        release,
+        now,
+        log: log.child('p2p'),
+        served: (peer, of) => pruning?.served(peer, of),
+      },
     );
     started('peers', () => view.close());
     figures?.peers(view);

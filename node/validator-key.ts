@@ -16,6 +16,7 @@ export const VALIDATOR_ERROR_CODES = [
   'validator_key_password',
   'validator_key_foreign',
   'validator_pow_light',
+  'validator_pruned',
 ] as const;
 
 export class ValidatorError extends CodedError<(typeof VALIDATOR_ERROR_CODES)[number]> {

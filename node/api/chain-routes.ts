@@ -90,6 +90,8 @@ export const chainRoutes: Pick<
     indexed_height: context.index.height(),
     update_required: context.node.chain.sync().peers?.updateRequired ?? false,
     update_announced: context.node.chain.sync().peers?.updateAnnounced ?? false,
+    storage: context.node.chain.storage,
+    bodies_from_height: context.node.chain.bodiesFrom(),
     validators: 'embedded',
   }),
 

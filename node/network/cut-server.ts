@@ -12,7 +12,7 @@ import {
   type SyncQuestion,
 } from './sync-messages.ts';
 
-export type CutSource = Pick<Chain, 'head' | 'cut' | 'certificate' | 'block' | 'blockBody' | 'genesis'>;
+export type CutSource = Pick<Chain, 'head' | 'cut' | 'certificate' | 'block' | 'blockBody' | 'bodiesFrom' | 'genesis'>;
 
 export function answerSync(node: CutSource, question: SyncQuestion): Uint8Array {
   switch (question.type) {
@@ -37,6 +37,9 @@ function certificateOf(node: CutSource, height: number): Certificate | undefined
  */
 function answerCuts(node: CutSource, from: number, count: number): Uint8Array {
   const head = node.head().height;
+  const bodiesFrom = node.bodiesFrom();
+  // Of what was pruned nothing is begun: its blocks could not be delivered.
+  if (from < bodiesFrom) return encodeCutsAnswer({ head, bodiesFrom }, [], []);
   const { intervalCuts } = node.genesis;
   const epochEnd = (epochOf(from, intervalCuts) + 1) * intervalCuts - 1;
   const last = Math.min(head, from + count - 1, epochEnd);
@@ -53,7 +56,8 @@ function answerCuts(node: CutSource, from: number, count: number): Uint8Array {
     cuts.push(content);
   }
   const proven = certificates.at(-1)?.index;
-  return encodeCutsAnswer(head, proven === undefined ? cuts : cuts.slice(0, proven + 1), certificates);
+  const sent = proven === undefined ? cuts : cuts.slice(0, proven + 1);
+  return encodeCutsAnswer({ head, bodiesFrom }, sent, certificates);
 }
 
 function answerBlocks(node: CutSource, ids: readonly Bytes[]): Uint8Array {

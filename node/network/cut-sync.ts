@@ -86,6 +86,7 @@ export class CutSync {
       let peer = this.heights.next(height);
       if (peer === undefined) {
         const isClaimed = this.heights.isClaimed(height);
+        if (this.heights.isPruned(height)) this.#tellPruned(height);
         await this.#pause(isClaimed ? PAUSE_MILLIS : this.#with.probeMillis);
         if (isClaimed) this.heights.forgive();
         peer = this.heights.next(this.#with.ledger.head().height) ?? this.heights.any();
@@ -142,10 +143,11 @@ export class CutSync {
     const { peer, answer: bytes } = await this.#askSoon(first, { type: 'cuts', from, count });
     try {
       const answer = decodeCutsAnswer(bytes);
-      this.heights.says(peer, answer.head);
+      this.heights.says(peer, answer.head, answer.bodiesFrom);
       const last = answer.cuts.at(-1);
       const claimed = claims.get(peer) ?? 0;
       if (last === undefined) {
+        if (answer.bodiesFrom > from) return;
         if (claimed >= from) throw new PeerFault(peer, 'false_height', `it claimed ${claimed} and has no cut ${from}`);
         if (answer.head >= head.height) await this.#confirm(peer, head);
         return;
@@ -213,10 +215,13 @@ export class CutSync {
 
   async #execute({ cuts, certificates }: CutsAnswer, peer: PeerName): Promise<void> {
     const { ledger, network } = this.#with;
-    const last = (cuts.at(-1) as ProposedCut).header.height;
+    const [first, last] = [cuts[0] as ProposedCut, cuts.at(-1) as ProposedCut].map(({ header }) => header.height) as [
+      number,
+      number,
+    ];
     const lacking = cuts.flatMap(({ blockIds }) => blockIds).filter((id) => !ledger.isHere(id));
     const fetch = new BlockFetch(lacking, {
-      peers: () => [peer, ...this.heights.having(last).filter((other) => other !== peer)],
+      peers: () => [peer, ...this.heights.having(first, last).filter((other) => other !== peer)],
       ask: (other, question) => network.ask(other, 'sync', question),
       blame: (error, other) => this.#blame(error, other),
     });
@@ -263,6 +268,13 @@ export class CutSync {
         else await this.#pause(PAUSE_MILLIS);
         fetch.again(id, admitted === 'wrong_body' ? block.from : undefined);
       }
+  }
+
+  #tellPruned(height: number): void {
+    const { log, steady } = this.#with;
+    if (steady() - this.#toldAt < TELL_MILLIS) return;
+    this.#toldAt = steady();
+    log.warn('all peers have pruned the cuts that this node lacks: name a full node with --bootstrap', { height });
   }
 
   #tell(): void {

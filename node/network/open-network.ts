@@ -39,6 +39,8 @@ export type NetworkDependencies = {
   readonly release: string;
   readonly log: Logger;
   now(): number;
+  /** A peer that syncs was answered, and given cuts from a height on. */
+  readonly served?: ((peer: PeerName, from?: number) => void) | undefined;
   /** For tests of the limits. */
   readonly countsNear?: boolean;
 };
@@ -79,7 +81,7 @@ function readRemembered(file: string, log: Logger): Remembered {
 export type NetworkSettings = NetworkPlan & { readonly follows: boolean | 'until caught up' };
 
 export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDependencies): Promise<PeerView> {
-  const { node, dataDir, cutMillis, release, log, now, countsNear } = dependencies;
+  const { node, dataDir, cutMillis, release, log, now, countsNear, served } = dependencies;
   const { chain, ledger } = node;
   const seed = await loadPeerKey(dataDir);
   const file = join(networkDirectory(dataDir), 'peers.json');
@@ -169,16 +171,18 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
     blocks,
   };
   const budget = new ServingBudget(steadyMillis);
-  const answer = (protocol: Protocol, question: Uint8Array): Uint8Array =>
-    protocol === 'sync'
-      ? answerSync(chain, decodeSyncQuestion(question))
-      : answerRelay(node, decodeRelayQuestion(question));
+  const answer = (peer: PeerName, protocol: Protocol, bytes: Uint8Array): Uint8Array => {
+    if (protocol === 'relay') return answerRelay(node, decodeRelayQuestion(bytes));
+    const question = decodeSyncQuestion(bytes);
+    served?.(peer, question.type === 'cuts' && question.from >= chain.bodiesFrom() ? question.from : undefined);
+    return answerSync(chain, question);
+  };
   const serve = (peer: PeerName, protocol: Protocol, question: Uint8Array): Uint8Array | undefined => {
     if (!budget.mayAsk(peer)) return BUSY;
     // Of this thread alone, so that a busy machine costs the peers nothing.
     const before = process.threadCpuUsage();
     try {
-      const given = answer(protocol, question);
+      const given = answer(peer, protocol, question);
       const { user, system } = process.threadCpuUsage(before);
       budget.charge(peer, (user + system) / 1_000, given.length);
       return given;

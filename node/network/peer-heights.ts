@@ -8,6 +8,8 @@ import type { PeerName } from './thread/host-types.ts';
 export type PeerHeight = {
   /** The highest it spoke of. */
   claim: number;
+  /** The lowest cut whose blocks it says it has. */
+  bodiesFrom: number;
   /** The highest it proved; -1 for none. */
   proven: number;
   /** First height of a range that it did not deliver. */
@@ -32,7 +34,7 @@ export class PeerHeights {
   }
 
   joined(peer: PeerName, claim: number): void {
-    this.#peers.set(peer, { claim, proven: -1, failedFrom: undefined, asked: 0, late: 0 });
+    this.#peers.set(peer, { claim, bodiesFrom: 0, proven: -1, failedFrom: undefined, asked: 0, late: 0 });
   }
 
   left(peer: PeerName): void {
@@ -48,10 +50,10 @@ export class PeerHeights {
     if (known !== undefined) known.claim = Math.max(known.claim, height);
   }
 
-  /** It says how far it is now, which may be less than it said. */
-  says(peer: PeerName, height: number): void {
+  /** It says how far it is now, which may be less than it said, and how far back its blocks reach. */
+  says(peer: PeerName, height: number, bodiesFrom: number): void {
     const known = this.#peers.get(peer);
-    if (known !== undefined) known.claim = height;
+    if (known !== undefined) Object.assign(known, { claim: height, bodiesFrom });
   }
 
   claims(): ReadonlyMap<PeerName, number> {
@@ -86,7 +88,8 @@ export class PeerHeights {
   /** Whom to ask for what comes after `head`: of those that claim to have it and answer soon, the one that was asked longest ago. */
   next(head: number, except: ReadonlySet<PeerName> = NOBODY): PeerName | undefined {
     return this.#oldest(
-      (peer, { claim, failedFrom }) => claim > head && failedFrom !== head + 1 && !except.has(peer),
+      (peer, { claim, bodiesFrom, failedFrom }) =>
+        claim > head && bodiesFrom <= head + 1 && failedFrom !== head + 1 && !except.has(peer),
       ({ late, asked }) => [late, asked],
     );
   }
@@ -104,8 +107,16 @@ export class PeerHeights {
     return [...this.#peers.values()].some(({ claim }) => claim > head);
   }
 
-  having(height: number): PeerName[] {
-    return [...this.#peers].filter(([, { claim }]) => claim >= height).map(([peer]) => peer);
+  /** Whether all that claim more have pruned what comes after `head`. */
+  isPruned(head: number): boolean {
+    const ahead = [...this.#peers.values()].filter(({ claim }) => claim > head);
+    return ahead.length > 0 && ahead.every(({ bodiesFrom }) => bodiesFrom > head + 1);
+  }
+
+  /** Those that have the cuts of a batch with their blocks, as far as they say. */
+  having(first: number, last: number): PeerName[] {
+    const have = [...this.#peers].filter(([, { claim, bodiesFrom }]) => claim >= last && bodiesFrom <= first);
+    return have.map(([peer]) => peer);
   }
 
   #oldest(

@@ -80,6 +80,8 @@ function readQuestion(reader: ByteReader): SyncQuestion {
 export type CutsAnswer = {
   /** Of whoever answers: a claim. */
   readonly head: number;
+  /** The lowest cut whose blocks it has: a claim too. */
+  readonly bodiesFrom: number;
   readonly cuts: readonly ProposedCut[];
   /** By height. */
   readonly certificates: ReadonlyMap<number, Certificate>;
@@ -87,11 +89,11 @@ export type CutsAnswer = {
 
 /** `cuts` are contents: header and block identifiers. */
 export function encodeCutsAnswer(
-  head: number,
+  { head, bodiesFrom }: Pick<CutsAnswer, 'head' | 'bodiesFrom'>,
   cuts: readonly Bytes[],
   certificates: readonly { readonly index: number; readonly certificate: Certificate }[],
 ): Uint8Array<ArrayBuffer> {
-  const writer = new ByteWriter(4_096).height(head).u8(cuts.length);
+  const writer = new ByteWriter(4_096).height(head).height(bodiesFrom).u8(cuts.length);
   for (const cut of cuts) writer.raw(cut);
   writer.u8(certificates.length);
   for (const { index, certificate } of certificates) {
@@ -105,6 +107,7 @@ export function encodeCutsAnswer(
 export function decodeCutsAnswer(bytes: Bytes): CutsAnswer {
   const reader = new ByteReader(bytes);
   const head = reader.height();
+  const bodiesFrom = reader.height();
   const count = inRange(reader.u8(), 0, MAX_CUTS, 'cuts');
   const cuts = Array.from({ length: count }, () => readProposedCut(reader));
   const certificates = new Map<number, Certificate>();
@@ -115,7 +118,7 @@ export function decodeCutsAnswer(bytes: Bytes): CutsAnswer {
     certificates.set(cut.header.height, decodeCertificate(reader.take(length)));
   }
   reader.end();
-  return { head, cuts, certificates };
+  return { head, bodiesFrom, cuts, certificates };
 }
 
 export type AnsweredBlock = { readonly header: Bytes; readonly body: Bytes };

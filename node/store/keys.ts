@@ -19,6 +19,8 @@ export const KEYS = {
   format: Buffer.from('Mformat'),
   /** Never there: what is deleted so that the disk is waited for. */
   nothing: Buffer.from('Mnothing'),
+  /** The last cut whose bodies were deleted, u64. */
+  pruned: Buffer.from('Mpruned'),
   state: Buffer.from('S'),
   window: (anchorHeight: number) => heightKey('W', anchorHeight),
   cut: (height: number) => heightKey('C', height),

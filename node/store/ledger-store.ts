@@ -19,6 +19,7 @@ import { type Committee, decodeCommittee } from '../ledger/staking/committee.ts'
 import { decodeValidator, type Validator } from '../ledger/staking/validator.ts';
 import { decodeState, type LedgerState } from '../ledger/state.ts';
 import { Trie } from '../ledger/trie.ts';
+import { pruneBodies, prunedThrough } from './body-pruning.ts';
 import type { BatchOp, CutIndexer, RangeOptions, StoreReader } from './cut-indexer.ts';
 import { certificatesToDrop } from './kept-certificates.ts';
 import { KEYS } from './keys.ts';
@@ -32,6 +33,7 @@ import {
   type TransactionRecord,
 } from './records.ts';
 import { StakingSets } from './staking-sets.ts';
+import type { StorageMode } from './storage-mode.ts';
 
 /** 3: four levels of a trie in one record. */
 const FORMAT = '3';
@@ -43,24 +45,28 @@ export class StoreError extends CodedError<(typeof STORE_ERROR_CODES)[number]> {
   override readonly name = 'StoreError';
 }
 
+/** `durable: false` does not wait for the disk: for stores that can be rebuilt. */
+export type StoreOptions = { readonly durable?: boolean; readonly mode?: StorageMode };
+
 export class LedgerStore {
   readonly outputTrie: Trie;
   readonly keyTrie: Trie;
   readonly staking: StakingSets;
   readonly #db: ClassicLevel<Uint8Array, Uint8Array>;
   readonly #durable: boolean;
+  readonly mode: StorageMode;
 
-  private constructor(db: ClassicLevel<Uint8Array, Uint8Array>, durable: boolean) {
+  private constructor(db: ClassicLevel<Uint8Array, Uint8Array>, { durable = true, mode = 'full' }: StoreOptions) {
     this.#db = db;
     this.#durable = durable;
+    this.mode = mode;
     const read = (key: Bytes) => this.get(key);
     this.outputTrie = new Trie(OUTPUT_LAYOUT, read);
     this.keyTrie = new Trie(KEY_LAYOUT, read);
     this.staking = new StakingSets(read);
   }
 
-  /** `durable: false` does not wait for the disk: for stores that can be rebuilt. */
-  static async open(directory: string, options: { readonly durable?: boolean } = {}): Promise<LedgerStore> {
+  static async open(directory: string, options: StoreOptions = {}): Promise<LedgerStore> {
     const db = new ClassicLevel<Uint8Array, Uint8Array>(directory, {
       keyEncoding: 'view',
       valueEncoding: 'view',
@@ -69,7 +75,7 @@ export class LedgerStore {
       compression: false,
     });
     await db.open();
-    const store = new LedgerStore(db, options.durable ?? true);
+    const store = new LedgerStore(db, options);
     const format = store.get(KEYS.format);
     if (format !== undefined && Buffer.from(format).toString() !== FORMAT) {
       await db.close();
@@ -309,7 +315,7 @@ export class LedgerStore {
     put(KEYS.state, cut.stateBytes);
     put(KEYS.cut(height), encodeCutRecord(effects));
     put(KEYS.certificate(height), encodeCertificate(certificate));
-    for (const old of certificatesToDrop(height, cut.state.intervalCuts)) del(KEYS.certificate(old));
+    for (const old of certificatesToDrop(height, cut.state.intervalCuts, this.mode)) del(KEYS.certificate(old));
     if (cut.committee !== undefined) put(KEYS.committee(cut.committee.epoch), cut.committee.bytes);
     for (const window of cut.windows) put(KEYS.window(window.anchorHeight), window.bytes);
     if (cut.closedAnchor !== undefined) del(KEYS.window(cut.closedAnchor));
@@ -376,22 +382,14 @@ export class LedgerStore {
     for (const record of changed.values()) put(KEYS.block(record.id), encodeBlockRecord(record));
   }
 
+  /** The last cut whose bodies were deleted; -1 where none were. */
+  prunedThrough(): number {
+    return prunedThrough(this.#db);
+  }
+
   /** Deletes the bodies of the blocks that cuts up to this height registered; records, rewards and cuts stay. */
   async pruneBodies(height: number): Promise<number> {
-    if (height < 0) return 0;
-    let pruned = 0;
-    let operations: BatchOp[] = [];
-    for await (const value of this.#db.values({ gte: KEYS.cut(0), lte: KEYS.cut(height) }))
-      for (const id of decodeCutRecord(value).blockIds)
-        if (this.body(id) !== undefined) {
-          operations.push({ type: 'del', key: KEYS.body(id) });
-          pruned++;
-          if (operations.length < 1_024) continue;
-          await this.#db.batch(operations);
-          operations = [];
-        }
-    await this.#db.batch(operations, { sync: true });
-    return pruned;
+    return await pruneBodies(this.#db, height);
   }
 
   async close(): Promise<void> {

@@ -86,6 +86,8 @@ export const nodeStatus = object(
     indexed_height: height,
     update_required: flag('the network follows rules this release does not know'),
     update_announced: flag('a peer runs a newer release'),
+    storage: described(oneOf(['full', 'archive', 'pruned']), 'what the node keeps of old cuts'),
+    bodies_from_height: described(height, 'the lowest cut of which the node has every block'),
     validators: described(oneOf(['embedded', 'network']), '`embedded`: this development node seals the cuts itself'),
   },
   'NodeStatus',

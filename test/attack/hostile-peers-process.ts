@@ -113,7 +113,7 @@ async function attack(kind: string): Promise<void> {
   const host = await createHost(settings, TOPICS, { denyDialMultiaddr: () => false });
   await host.handle(SYNC, async (stream) => {
     await answerStream(stream, { bytes: 8_192, millis: 5_000 }, async () =>
-      encodeCutsAnswer(kind === 'height' ? 1e12 : height, [], []),
+      encodeCutsAnswer({ head: kind === 'height' ? 1e12 : height, bodiesFrom: 0 }, [], []),
     );
   });
   await host.start();

@@ -60,9 +60,9 @@ function syncAt(answers: Readonly<Record<string, (from: number) => Promise<Uint8
 
 test('a peer that has nothing to show proves nothing, whatever it says about its height', async () => {
   const { sync, faults } = syncAt({
-    liar: async () => encodeCutsAnswer(5, [], []),
-    other: async (from) => encodeCutsAnswer(5, from === 5 ? [cutOf(5, 2)] : [], []),
-    behind: async () => encodeCutsAnswer(3, [], []),
+    liar: async () => encodeCutsAnswer({ head: 5, bodiesFrom: 0 }, [], []),
+    other: async (from) => encodeCutsAnswer({ head: 5, bodiesFrom: 0 }, from === 5 ? [cutOf(5, 2)] : [], []),
+    behind: async () => encodeCutsAnswer({ head: 3, bodiesFrom: 0 }, [], []),
   });
   for (const peer of ['liar', 'other', 'behind']) sync.heights.joined(peer, 5);
   sync.start();
@@ -73,7 +73,9 @@ test('a peer that has nothing to show proves nothing, whatever it says about its
 });
 
 test('a peer that shows the newest cut of this node is as far as this node', async () => {
-  const { sync, faults } = syncAt({ honest: async (from) => encodeCutsAnswer(5, from === 5 ? [HEAD] : [], []) });
+  const { sync, faults } = syncAt({
+    honest: async (from) => encodeCutsAnswer({ head: 5, bodiesFrom: 0 }, from === 5 ? [HEAD] : [], []),
+  });
   sync.heights.joined('honest', 5);
   sync.start();
   await until(() => sync.heights.figures(5).synced);

@@ -41,7 +41,7 @@ const hasNothing = (question: RelayQuestion): Uint8Array => {
 };
 
 const lacksCuts = (question: SyncQuestion, height: number): Uint8Array => {
-  if (question.type === 'cuts') return encodeCutsAnswer(height, [], []);
+  if (question.type === 'cuts') return encodeCutsAnswer({ head: height, bodiesFrom: 0 }, [], []);
   if (question.type === 'headers') return encodeHeadersAnswer({ headers: [], certificate: undefined });
   return encodeBlocksAnswer(question.ids.map(() => undefined));
 };

@@ -3,10 +3,13 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { certifyWith } from '../../node/certificate.ts';
 import { developmentKey } from '../../node/development.ts';
 import type { CutRecord, UnspentOutput } from '../../node/full-node.ts';
+import { answerSync } from '../../node/network/cut-server.ts';
+import { decodeCutsAnswer } from '../../node/network/sync-messages.ts';
 import { cutId } from '../../protocol/cut.ts';
 import { genesisOutpoint } from '../../protocol/genesis.ts';
 import type { Output } from '../../protocol/transaction.ts';
 import { developmentKeys, payment } from '../node/bed.ts';
+import { quietLog } from '../quiet-log.ts';
 import { headOf, lying, NetBed, type NetNode, until } from './peers.ts';
 
 const INTERVAL = 36;
@@ -89,6 +92,39 @@ test('peers that serve false certificates, cuts or bodies are barred, and the ot
   const fresh = await bed.start('fresh', { bootstrap: [...liars.map(at), at(source)], follows: true });
   await until(() => height(fresh) === 20 && isSynced(fresh));
   expect(headOf(fresh)).toBe(headOf(source));
+});
+
+test('a peer that has pruned what a node lacks is not asked for it and not blamed; a full one brings it', {
+  timeout: 60_000,
+}, async () => {
+  const asked: (number | undefined)[] = [];
+  const full = await bed.start('full', {});
+  await bed.seal(full, 4, 1);
+  await bed.seal(full, 96);
+  const pruned = await bed.start('pruned', { bootstrap: [at(full)], follows: true }, () => ({
+    served: (_, from) => void asked.push(from),
+  }));
+  await until(() => height(pruned) === 100);
+  await pruned.node.pruneBodies(3);
+  const cutsFrom = (from: number) => decodeCutsAnswer(answerSync(pruned.node.chain, { type: 'cuts', from, count: 96 }));
+  expect(cutsFrom(3)).toMatchObject({ head: 100, bodiesFrom: 4, cuts: { length: 0 } });
+  expect(cutsFrom(4).cuts[0]?.header.height).toBe(4);
+  const warnings: string[] = [];
+  const log = { ...quietLog, warn: (message: string) => void warnings.push(message) };
+  const fresh = await bed.start('fresh', { bootstrap: [at(pruned)], follows: true }, () => ({ log }));
+  await until(() => warnings.some((line) => line.includes('all peers have pruned')));
+  expect(height(fresh)).toBe(0);
+  // It was asked and held nothing for that; nor does it pay for what it does not have.
+  expect(asked).toContain(undefined);
+  expect(asked).not.toContain(1);
+  await until(() => fresh.view.figures().peers.length === 1);
+  expect(fresh.view.figures().peers[0]?.lostScore).toBe(0);
+  await fresh.close();
+  const again = await bed.start('fresh', { bootstrap: [at(pruned), at(full)], follows: true });
+  await until(() => height(again) === 100);
+  expect(headOf(again)).toBe(headOf(full));
+  await until(() => again.view.figures().peers.length === 2);
+  expect(again.view.figures().peers.map(({ lostScore }) => lostScore)).toEqual([0, 0]);
 });
 
 test('in a line of three a transaction and a block reach the far end, and the cut that takes them all', {
