@@ -25,7 +25,7 @@ export class EventHub {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Whether anybody would see it: an event of hundreds of payments is not made for nobody. */
+  /** Whether there is a listener: an event of hundreds of payments is not built without one. */
   wanted(name: EventName): boolean {
     for (const wants of this.#listeners.values()) if (wants(name)) return true;
     return false;

@@ -41,12 +41,12 @@ export type OpenDependencies = {
   readonly check?: (network: NetworkName) => void;
 };
 
-/** The lock comes before everything else: two processes on one state would each believe that it pays alone. */
+/** The lock comes before everything else: two processes on one state would spend the same outputs. */
 export async function openWallet(options: OpenOptions, dependencies: OpenDependencies): Promise<Wallet> {
   useNativeSha384();
   const file = walletPath(options.file);
   const directory = stateDirectory(file);
-  // No state is made for a wallet that is not there: it would stand in the way of the one that is made next.
+  // No state is made for a missing wallet: it would conflict with the wallet that is created next.
   if (!existsSync(directory)) readWalletFile(file);
   const lock: DirectoryLock = lockDirectory(directory);
   try {

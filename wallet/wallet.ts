@@ -1,6 +1,6 @@
 /**
- * An open wallet: its parts put together, and the loop that keeps them going. As a library it lives inside the daemon, a
- * command or a test; whoever opens it holds the lock of its state directory.
+ * An open wallet: its parts put together, and the loop that keeps them going. It runs inside the daemon, a
+ * command or a test, which holds the lock of its state directory.
  */
 import { formatCoins } from '../protocol/amount.ts';
 import type { NetworkName } from '../protocol/network.ts';
@@ -51,7 +51,7 @@ export type WalletDependencies = {
   readonly client: NodeClient;
   readonly log: Logger;
   readonly now: () => number;
-  /** The same by a clock that never jumps, for waits and allowances; `now` without it. */
+  /** The same by a monotonic clock, for waits and allowances; `now` without it. */
   readonly steady?: () => number;
   readonly randomBytes: (length: number) => Uint8Array;
   /** The state can no longer be written: the program must end. */
@@ -220,7 +220,7 @@ export class Wallet {
     this.#automation = new Automation(options, { book, outgoing: this.outgoing, log, randomBytes: this.randomBytes });
   }
 
-  /** A state directory of other words would show money that these keys cannot spend. */
+  /** A state directory of other words would show coins that these keys cannot spend. */
   #checkOwner(): void {
     const first = this.book.branches.receive[0];
     if (first === undefined) return;

@@ -58,7 +58,7 @@ export function effectsOf(view: CutView, known: Known): CutEffects {
       if (!record.used || !record.given) touched.set(change.address, { ...record, used: true, given: true });
     } else {
       spender.set(key, change.transaction_id);
-      // Made and spent in one cut: it never was ours to spend.
+      // Made and spent in one cut: the wallet never could spend it.
       if (!added.delete(key)) spent.add(key);
     }
     const list = byTransaction.get(change.transaction_id);
@@ -91,7 +91,7 @@ function kindOf(
   mine: boolean,
 ): HistoryKind {
   if (document !== undefined && changes.some((change) => change.kind === 'spent') && isStake(document)) return 'staked';
-  // Without the transaction (its body was pruned) nobody can tell; 'sent' is what it nearly always was.
+  // Without the transaction (its body was pruned) the kind is unknown; nearly always it is 'sent'.
   if (changes.some((change) => change.kind === 'spent')) return mine && document !== undefined ? 'moved' : 'sent';
   const source = changes[0]?.source;
   if (document === undefined && (source === 'work_reward' || source === 'stake_reward')) return 'reward';
@@ -150,7 +150,7 @@ function fateOf(
     if (by === record.transaction) return [settled(record, 'finalized', view.height, null)];
     if (by !== undefined) return [settled(record, 'void', view.height, 'conflict')];
   }
-  // An input that is not there can be nobody's any more, once everything was read: the transaction cannot run either way.
+  // Once everything was read, a missing input no longer exists: the transaction can never be executed.
   if (
     view.height > record.validUntilHeight &&
     (known.isComplete || record.inputs.every((key) => known.output(key) !== undefined))

@@ -1,6 +1,6 @@
 /**
  * Follows the node: reads every finalized cut into the wallet, in order, each as one atomic write that also moves
- * `indexed_height`. It asks rather than listens: a poll has no stream to lose, and a cut comes every few seconds.
+ * `indexed_height`. It polls instead of subscribing: a poll has no stream to lose, and a cut comes every few seconds.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { ChangeDocument } from '../../protocol/api/address-documents.ts';
@@ -47,7 +47,7 @@ export type FollowerEvents = {
   cut(height: number, effects: CutEffects, live: boolean): void;
   /** Payments of this wallet that were final in the chain before and are not in this one. */
   reopened(records: readonly OutgoingRecord[]): void;
-  /** Events may have been missed or repeated: whoever listens should catch up. */
+  /** Events may have been missed or repeated: listeners should catch up. */
   resync(reason: 'rescanned'): void;
 };
 
@@ -76,7 +76,7 @@ export class Follower {
     finalizedHeight: 0,
     manifest: null,
   };
-  /** Trouble that the log has told of and that is not over. */
+  /** Trouble that was logged and is not over. */
   #told: string | undefined;
   #running: Promise<void> | undefined;
   #extending: Promise<unknown> = Promise.resolve();
@@ -99,7 +99,7 @@ export class Follower {
     return this.#rescanning;
   }
 
-  /** Up to this height the node holds the chain that was read. What is said to be final above it may be gone. */
+  /** Up to this height the node has the chain that was read. What the wallet shows as final above it may be gone. */
   get soundHeight(): number {
     return this.#soundHeight;
   }
@@ -121,7 +121,7 @@ export class Follower {
   async rescan(): Promise<void> {
     this.#rescanning = true;
     this.#forgetFirst = true;
-    // A pass under way may already be past the place where it would forget.
+    // A running pass may already be past the point where it clears the history.
     await this.#running?.catch(() => undefined);
     await this.step();
   }
@@ -133,7 +133,7 @@ export class Follower {
     } catch (error) {
       const trouble = nodeFailure(error);
       if (!(trouble instanceof WalletError)) throw error;
-      // The manifest is asked for again: whatever answers next may be another node.
+      // The manifest is read again: the next answer may come from another node.
       this.#state = { ...this.#state, trouble, synced: false, manifest: null };
     }
     const { trouble } = this.#state;
@@ -154,11 +154,11 @@ export class Follower {
         const met = { chainId: manifest.chain_id, pastThrough: sync.finalized_height };
         await this.#write({ meta: { ...book.meta, ...met } }, true);
       }
-      // Trouble after this line is told again, be it in the same pass.
+      // Later trouble is logged again, even in the same pass.
       this.#told = undefined;
       log.info('node answers', { chain: manifest.chain_id, height: sync.finalized_height, synced: sync.synced });
     }
-    // Before anything is said of this node: a payment must not slip through on a chain that is not the one that was read.
+    // Before the node counts as usable: no payment may be made on a chain other than the one that was read.
     const isNews = before.trouble !== null || sync.finalized_height !== before.finalizedHeight;
     const trouble = isNews ? await this.#compare(sync.finalized_height) : null;
     this.#state = {
@@ -193,7 +193,7 @@ export class Follower {
     return new WalletError('chain_rolled_back', message, { sound_height: found.sound });
   }
 
-  /** Old request ids are worth nothing from here on: what they paid is not what this wallet remembers. */
+  /** From here on old request ids cannot be trusted: what they paid differs from the wallet's records. */
   #stop(stopped: Stop): Meta {
     const { book, log } = this.#with;
     log.error('payments are stopped', { ...stopped });
@@ -254,7 +254,7 @@ export class Follower {
     if (addresses.length > 0) await this.#write({ addresses }, true);
   }
 
-  /** Newly watched addresses may have a past, when the words were used before; then everything is read again. */
+  /** Newly watched addresses may have a history, if the words were used before; then everything is read again. */
   async #search(): Promise<void> {
     const { book, client, log } = this.#with;
     const fresh = unsearched(book);
@@ -276,7 +276,7 @@ export class Follower {
   async #forget(searched = this.#with.book.meta.searched): Promise<void> {
     this.#rescanning = true;
     const { meta } = this.#with.book;
-    // Which keys the chain knows is part of what it tells.
+    // The answer includes which keys the chain knows.
     const addresses = [...this.#with.book.addresses()].filter(({ registered }) => registered);
     await this.#write({ addresses: addresses.map((record) => ({ ...record, registered: false })) }, false);
     const pastThrough = Math.max(meta.pastThrough ?? 0, this.#state.finalizedHeight);
@@ -369,7 +369,7 @@ export class Follower {
     return undefined;
   }
 
-  /** Addresses that spent in this cut: their keys may be in the registry now, which only the node can say. */
+  /** Addresses that spent in this cut: their keys may be in the registry now; only the node knows. */
   async #registered(
     changes: readonly ChangeDocument[],
     touched: readonly AddressRecord[],

@@ -101,7 +101,7 @@ export class Incoming {
     return new Set([...spends].flatMap(([address, count]) => (count > BUSY_SPENDS ? [address] : [])));
   }
 
-  /** What left the mempool was finalized by a cut up to that moment, or it was removed: the index tells which. */
+  /** What left the mempool was finalized by a cut up to that moment, or it was removed: the index shows which. */
   async #decide(): Promise<void> {
     const { book, store, events } = this.#with;
     for (const [key, payment] of this.#seen) {

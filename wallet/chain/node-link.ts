@@ -40,15 +40,15 @@ export function batches<T>(items: readonly T[], size = MAX_BATCH_ADDRESSES): T[]
 /** Reading an answer and checking it holds up calls: while the wallet keeps up, pages are small. */
 const FEW_CUTS = 16;
 const SMALL_PAGE = 256;
-/** What a long way to catch up takes. */
+/** Page size during a long catch-up. */
 const LARGE_PAGE = 4096;
 const TRANSACTION_PAGE = 16;
 
-/** The node cannot be asked now; whatever was asked may be asked again later. */
+/** The node is unavailable; the same call may succeed later. */
 export const isAway = (error: unknown): boolean =>
   error instanceof ApiError && (error.status === 0 || error.status === 429 || error.status >= 500);
 
-/** What a call of the wallet answers when the node fails it. */
+/** The error of a wallet call when the node fails. */
 export function nodeFailure(error: unknown): unknown {
   if (!(error instanceof ApiError)) return error;
   return new WalletError('node_unreachable', `the node does not answer: ${error.message}`, { node_code: error.code });
@@ -141,7 +141,7 @@ async function readTransactions(
   return found;
 }
 
-/** Genesis outputs that were spent since: whoever spent them says what they were. */
+/** Genesis outputs that have been spent, taken from the transactions that spent them. */
 export const spentGenesisOutputs = (changes: readonly ChangeDocument[]): ChangeDocument[] =>
   changes
     .filter(({ kind, source }) => kind === 'spent' && source === 'genesis')
@@ -152,7 +152,7 @@ export const spentGenesisOutputs = (changes: readonly ChangeDocument[]): ChangeD
       transaction_id: change.outpoint.transaction_id,
     }));
 
-/** Outputs of the genesis document stand in no cut's changes. */
+/** Outputs of the genesis document are in no cut's changes. */
 export async function genesisOutputs(client: NodeClient, addresses: readonly string[]): Promise<ChangeDocument[]> {
   const found: ChangeDocument[] = [];
   for (const batch of batches(addresses)) {
@@ -176,7 +176,7 @@ export async function genesisOutputs(client: NodeClient, addresses: readonly str
   return found;
 }
 
-/** More pages than any mempool fills: a node that goes on after these does not end. */
+/** More pages than any mempool fills: a node that sends more is not believed. */
 const MAX_PENDING_PAGES = 1024;
 
 /** What waits for some addresses, read to the last page, and the height up to which what is missing may have become final. */

@@ -9,7 +9,7 @@ import { batches, type NodeClient, nodeFailure } from './node-link.ts';
 export type StakingClient = Pick<NodeClient, 'stakingPositions' | 'stakingValidators' | 'stakingValidator'>;
 export type ValidatorState = ValidatorDocument['state'];
 
-/** More pages than any owner's positions or all validators fill: a node that goes on after these does not end. */
+/** More pages than any owner's positions or all validators fill: a node that sends more is not believed. */
 const MAX_PAGES = 1024;
 /** The most that a node gives at once. */
 const VALIDATOR_PAGE = 256;

@@ -1,6 +1,6 @@
 /**
- * What happens to this wallet's stake without its doing (docs/wallet.md, Events): unbonding that ended, and validators that are jailed, lapse, exit, are slashed or come
- * back. Looks once a cut, and only while somebody listens; the first look tells nothing, because nothing is known to be new.
+ * Changes of this wallet's stake that it did not cause (docs/wallet.md, Events): unbonding that ended, and validators that are jailed, lapse, exit, are slashed or come
+ * back. Polls once a cut, and only while there is a listener; the first poll reports nothing, because it has nothing to compare with.
  */
 import { formatCoins } from '../../protocol/amount.ts';
 import type { StakingPosition, ValidatorDocument } from '../../protocol/api/staking-documents.ts';

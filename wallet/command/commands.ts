@@ -131,10 +131,10 @@ export async function confirmed(
 export const newRequestId = (): string => `cli-${randomBytes(12).toString('hex')}`;
 
 const COMMAND_NAMES: Readonly<Record<string, string>> = { payment: 'send' };
-/** How people call what a request did. */
+/** Names for people of what a request did. */
 export const nameOf = (kind: unknown): string => COMMAND_NAMES[String(kind)] ?? String(kind).replaceAll('_', '-');
 
-/** Under this request id something was done before: the answer is about that. Refuses where it was something else, so that nobody takes it for what was typed. */
+/** Under this request id something was done before: the answer is about that. Refuses if it was something else, so that the answer is not mistaken for that of the typed command. */
 export function tellRepeated({ values, terminal }: Context, kind: string, result: Fields): void {
   const { request_id: request } = result;
   if (result.kind !== kind)
@@ -156,14 +156,14 @@ export type SendWish = {
 export const send = (context: Context, wish: SendWish): Promise<number> =>
   withSession(context, async (session) => {
     const { to, amount, terms } = wish;
-    // Named before anything is sent, so that a person whose terminal died can repeat the very same payment.
+    // Shown before anything is sent, so that the same payment can be repeated after a lost terminal.
     const requestId = wish.requestId ?? newRequestId();
     const params = { to, amount, request_id: requestId, ...terms };
     const quote = await session.call('send', { ...params, dry_run: true });
     const { verification_words: words } = await session.call('validate_address', { address: to });
     const question = `Send ${quote.amount} to ${to}\n(${(words as string[]).join(' ')}), fee ${quote.fee}?`;
     if (!(await confirmed(context, wish.yes, question))) return 1;
-    // For scripts too: one that gets no answer can repeat it by this name alone.
+    // For scripts too: with it a script that gets no answer can repeat the request.
     context.terminal.err(`request ${requestId}\n`);
     const result = await session.call('send', params);
     if (result.duplicate === true) tellRepeated(context, 'payment', result);
@@ -207,7 +207,7 @@ export const proveAddress = (context: Context, requestFile: string | undefined):
       throw new WalletError('proof_request_invalid', 'the request is not JSON');
     }
     const proof = await session.call('prove_address', { request });
-    // The daemon took the request, so its purpose is plain text: whoever signs should know for what.
+    // The daemon accepted the request, so its purpose is plain text: show it to the signer.
     context.terminal.err(`signed for: ${(request as { purpose: string }).purpose}\n`);
     context.terminal.out(`${JSON.stringify(proof, null, context.values.json ? 0 : 2)}\n`);
     return 0;

@@ -56,7 +56,7 @@ async function create(values: CreationValues, prompt: Prompt, entropy: Uint8Arra
     if (password !== undefined)
       throw new WalletError('file_exists', `${stored} exists: nothing is overwritten`, { path: stored });
     password = randomPassword();
-    // Before the wallet: a wallet whose password is lost is lost but for its words.
+    // Before the wallet: without its password a wallet can be restored only from its words.
     await writeDurably(stored, `${password}\n`, PRIVATE_MODE);
   }
   password ??= await newPassword(prompt);
@@ -81,7 +81,7 @@ export async function runInit(values: CreationValues, terminal: Terminal, prompt
   );
   terminal.out(`Wallet ${file} on ${values.network}.\n\n${rows.join('\n')}\n\n`);
   terminal.err(
-    'These 24 words are shown once. Write them down: whoever has them has the money, and without them a lost file is lost.\n',
+    'These 24 words are shown once. Write them down: anyone who has them can spend the money, and without them a lost wallet file cannot be restored.\n',
   );
   return 0;
 }

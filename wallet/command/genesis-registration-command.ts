@@ -56,7 +56,7 @@ export const genesisRegistrationCommand = (name: string): Command =>
         `validator          ${validator}\n`,
         `owner              ${owner}\nrewards to         ${rewardAddress}\n`,
         `registration file  ${file} (written; nothing in it is secret)\n`,
-        `hand it to whoever makes the genesis: svcd genesis --network ${network} --validator FILE\n`,
+        `send it to the maker of the genesis: svcd genesis --network ${network} --validator FILE\n`,
       ];
       terminal.out(values.json ? `${JSON.stringify(fields)}\n` : lines.join(''));
       return 0;

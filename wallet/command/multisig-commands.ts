@@ -65,7 +65,7 @@ const AMOUNTS: Readonly<Record<string, string>> = {
   checked: ' (the inputs hold what is said here)',
   false: ', WHICH IS FALSE: an input holds another amount',
   spent: ' (an input is spent, or never was)',
-  not_checked: ', BY THE WORD OF WHOEVER MADE THE PACKAGE: no node could be asked',
+  not_checked: ', NOT CHECKED: no node could be asked, so these are the amounts that the package claims',
 };
 
 function operationText({ operation, operation_data: data }: Fields): string[] {
@@ -138,7 +138,7 @@ const send = (context: Context, word: string, isYes: boolean): Promise<number> =
     return show(context, result, () => `transaction ${result.transaction}\n`);
   });
 
-/** Needs no wallet: whoever has the packages may put them together. */
+/** Needs no wallet: anyone who has the packages may combine them. */
 async function combine(files: readonly string[], out: string): Promise<Fields> {
   try {
     const packages = files.map((file) => decodePackage(fromHex(readWord(file)), { verify: verifySignature }));

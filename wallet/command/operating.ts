@@ -28,7 +28,7 @@ export type Operation = {
   readonly params: Fields;
   readonly yes: boolean;
   readonly requestId: string | undefined;
-  /** What would happen, for whoever decides. */
+  /** What would happen, shown before the question. */
   readonly describe: (quote: Fields) => string;
   /** Terms of the quote that the call insists on. */
   readonly insist?: (quote: Fields) => Fields;
@@ -40,7 +40,7 @@ export type Operation = {
 const OUTCOME_UNKNOWN = -32002;
 const POLL_MILLIS = 500;
 
-/** The result once its fate is final. Whoever ends the program meanwhile loses nothing: the request is on disk. */
+/** The result once its fate is final. Ending the program meanwhile loses nothing: the request is on disk. */
 async function outcome({ values, terminal }: Context, session: Session, ask: () => Promise<Fields>): Promise<Fields> {
   let told: unknown;
   for (;;) {
@@ -74,7 +74,7 @@ function textOf(result: Fields): string {
   ].join('\n');
 }
 
-/** The request's name is shown before the call, with --json too: whoever gets no answer can repeat the very same. */
+/** The request's name is shown before the call, with --json too: without an answer the same request can be repeated. */
 export const operate = (context: Context, operation: Operation): Promise<number> =>
   withSession(context, async (session) => {
     const { method, describe, insist, dryRun, wait } = operation;
@@ -90,7 +90,7 @@ export const operate = (context: Context, operation: Operation): Promise<number>
       context.terminal.err(`request ${named.request_id}\n`);
       result = wait ? await outcome(context, session, call) : await call();
     } else if (wait) result = await outcome(context, session, call);
-    // Somebody else used the id in between.
+    // Another command used the id in between.
     if (result.kind !== method) tellRepeated(context, method, result);
     show(context, result, () => textOf(result));
     return result.state === 'void' ? 1 : 0;

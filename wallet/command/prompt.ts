@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 
 export type Prompt = {
-  /** False when nobody is there to answer. */
+  /** False without a terminal. */
   readonly interactive: boolean;
   ask(question: string): Promise<string>;
   askHidden(question: string): Promise<string>;

@@ -17,7 +17,7 @@ import type { Prompt } from './prompt.ts';
 export type Session = {
   /** Throws a CallError when the wallet refuses. */
   call(method: string, params: unknown): Promise<Record<string, unknown>>;
-  /** Reads what is new. A daemon does so by itself. */
+  /** Reads new cuts. A daemon does so anyway. */
   turn(): Promise<void>;
   close(): Promise<void>;
 };
@@ -87,7 +87,7 @@ async function catchUp(wallet: Wallet): Promise<void> {
   } while (!wallet.follower.caughtUp && performance.now() < deadline);
 }
 
-/** Nobody listens there: nothing was asked. Otherwise the daemon may have done what it was asked, and died or was cut off. */
+/** Connection refused: no request was sent. Any other error may mean that the daemon did it, and then died or was disconnected. */
 function unanswered(url: string, error: unknown): WalletError {
   const { code } = ((error as Error).cause ?? {}) as { code?: unknown };
   return code === 'ECONNREFUSED'

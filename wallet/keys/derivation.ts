@@ -1,6 +1,6 @@
 /**
  * Key derivation (keys rules 3 to 6): a chain of hardened HMAC-SHA512 steps over network, account, branch and index ends
- * in the 32-byte seed of an ML-DSA-65 key. Every step is hardened: a leaked key tells nothing about its neighbours.
+ * in the 32-byte seed of an ML-DSA-65 key. Every step is hardened: a leaked key reveals nothing about others.
  */
 import { createHmac } from 'node:crypto';
 import { type Bytes, concat, utf8 } from '../../protocol/bytes.ts';
@@ -15,7 +15,7 @@ export const MAX_INDEX = 0x7fffffff;
 export const CONSENSUS_KEY_INDEXES = { first: MAX_INDEX - 0xffff, last: MAX_INDEX } as const;
 const HARDENED = 0x80000000;
 
-/** Where a key stands in the wallet: everything needed to derive it again. */
+/** The path of a key: everything needed to derive it again. */
 export type KeyPath = { readonly account: number; readonly branch: Branch; readonly index: number };
 
 type Chain = { readonly secret: Uint8Array; readonly code: Uint8Array };

@@ -6,7 +6,7 @@ import { createDurably } from '../../runtime/durable-file.ts';
 import { WalletError } from '../wallet-error.ts';
 import { PRIVATE_MODE } from './private-file.ts';
 
-/** A link to nowhere is there too. What stands in the way of looking stands in the way of writing. */
+/** A dangling link counts as existing. If the check fails, the write will report why. */
 export function isThere(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;

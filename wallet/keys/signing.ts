@@ -20,7 +20,7 @@ export function signingKey(seed: Bytes): SigningKey {
   return { privateKey, publicKey: new Uint8Array(spki.subarray(spki.length - PUBLIC_KEY_BYTES)) };
 }
 
-/** Signs on the thread pool: a signature takes two milliseconds that the event loop has better use for. */
+/** Signs on the thread pool: a signature would block the event loop for two milliseconds. */
 export const signMessage = (key: SigningKey, message: Bytes): Promise<Uint8Array<ArrayBuffer>> =>
   new Promise((resolve, reject) => {
     sign(null, message, key.privateKey, (error, signature) => {
@@ -29,7 +29,7 @@ export const signMessage = (key: SigningKey, message: Bytes): Promise<Uint8Array
     });
   });
 
-/** Undefined when key or signature have lengths that none has. */
+/** Undefined when key or signature have an invalid length. */
 function readKey(publicKey: Bytes, signature: Bytes): KeyObject | undefined {
   if (publicKey.length !== PUBLIC_KEY_BYTES || signature.length !== SIGNATURE_BYTES) return undefined;
   const der = concat(PUBLIC_PREFIX, publicKey);

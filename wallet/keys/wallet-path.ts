@@ -1,8 +1,8 @@
-/** The wallet file by its one name. State, lock, token and password stand beside it: under a second name they would be those of a second wallet, and both would pay. */
+/** The wallet file by its one name. State, lock, token and password are beside it: under a second name they would be those of a second wallet, and both would pay. */
 import { realpathSync, statSync } from 'node:fs';
 import { WalletError } from '../wallet-error.ts';
 
-/** Symbolic links are followed. A second hard link cannot be told from the first, so such a file is refused. One that cannot be looked at is left to whoever reads it. */
+/** Symbolic links are followed. A file with several hard links is refused, because its names cannot be distinguished. If the file cannot be inspected, reading it reports the error. */
 export function walletPath(given: string): string {
   let file: string;
   let names: number;

@@ -1,6 +1,6 @@
 /**
- * Whether the amounts of a package are those of the outputs that it spends (multisig rule 7). A signature covers the amount of its own input alone: from two packages of one transaction that each lie
- * about another input somebody could take the good signatures of both, and pay a fee that no review has shown. So a wallet asks its node before it signs.
+ * Whether the amounts of a package are those of the outputs that it spends (multisig rule 7). A signature covers the amount of its own input alone: from two packages of one transaction, each with a wrong amount for
+ * another input, somebody could combine the good signatures of both and pay a fee that no review has shown. So a wallet asks its node before it signs.
  */
 import { formatAddress } from '../../protocol/address.ts';
 import { toHex } from '../../protocol/bytes.ts';
@@ -30,14 +30,14 @@ export async function amountsState(
   const found = outpoints.map(({ transaction_id, output_index }) =>
     proofs.find(({ outpoint }) => outpoint.transaction_id === transaction_id && outpoint.output_index === output_index),
   );
-  // An answer about something else tells nothing.
+  // An answer about another output is ignored.
   if (found.some((one) => one === undefined)) return 'not_checked';
   if (found.some((one) => one?.output === null)) return 'spent';
   const isTrue = found.every((one, i) => one?.output?.address === owner && BigInt(one.output.amount) === amounts[i]);
   return isTrue ? 'checked' : 'false';
 }
 
-/** `trusted`: the caller takes the word of whoever made the package, because there is no node to ask. What a node says counts all the same. */
+/** `trusted`: the caller accepts the amounts in the package if no node can be asked. A contradicting node still counts. */
 export function checkAmounts(state: AmountsState, trusted: boolean): void {
   if (state === 'false')
     throw new WalletError(

@@ -1,6 +1,6 @@
 /**
- * Multisig addresses of a wallet: those it watches, payments that it proposes from them, packages that it reviews, signs and sends (docs/wallet.md, Multisig). What such an address holds is
- * nobody's alone, so it is never part of the balance and no payment of the wallet takes it. The chain is asked when a caller asks: there is no second state that could fall behind.
+ * Multisig addresses of a wallet: those it watches, payments that it proposes from them, packages that it reviews, signs and sends (docs/wallet.md, Multisig). What such an address holds belongs
+ * to several members, so it is never part of the balance and no payment of the wallet takes it. Every call reads the chain: there is no second state that could fall behind.
  */
 import { setImmediate } from 'node:timers/promises';
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
@@ -183,7 +183,7 @@ export class Multisig {
     return addresses.every(isKnown) ? 'multisig_referenced' : 'multisig_inline';
   }
 
-  /** Unsigned packages that together pay the amount. Nothing is reserved: whoever proposes twice proposes the same outputs twice. */
+  /** Unsigned packages that together pay the amount. Nothing is reserved: two proposals may spend the same outputs. */
   async propose(record: MultisigRecord, wish: ProposalWish): Promise<readonly MultisigPackage[]> {
     const { network, follower } = this.#with;
     const feePerMass = this.#feePerMass();

@@ -1,6 +1,6 @@
 /**
- * News of multisig addresses that are watched (docs/wallet.md, Events): what they received and spent in finalized cuts. Looks once a cut, and only while somebody listens. Like every event it is a
- * prompt: whoever missed one reads `history` of the address.
+ * Events of watched multisig addresses (docs/wallet.md, Events): what they received and spent in finalized cuts. Polls once a cut, and only while there is a listener. Like every event it is a
+ * prompt: a listener that missed one reads `history` of the address.
  */
 import { formatCoins } from '../../protocol/amount.ts';
 import { changesOfAddresses, type NodeClient } from '../chain/node-link.ts';
@@ -31,12 +31,12 @@ export class MultisigWatch {
       return;
     }
     const after = this.#seen;
-    // A rescan goes back: what was told is not told again.
+    // A rescan goes back: what was reported is not reported again.
     if (after === undefined || after >= height) {
       this.#seen = Math.max(after ?? 0, height);
       return;
     }
-    // All of it is read before anything is told: what a node could not tell is told with the next look, and nothing twice.
+    // Everything is read before anything is reported: after a failed read all of it comes with the next poll, and nothing twice.
     const { changes, complete } = await changesOfAddresses(client, [...book.multisig.keys()], after, height);
     this.#seen = Math.max(after, complete);
     for (const { address, kind, amount, finalized_height, transaction_id, outpoint } of changes)

@@ -1,5 +1,5 @@
 /**
- * What a call for a request is answered (docs/wallet.md, Payments 2 to 5): the request as it stands, once the node has
+ * The answer to a call for a request (docs/wallet.md, Payments 2 to 5): the request's current state, once the node has
  * taken or refused its transactions, or that the outcome is not known yet.
  */
 
@@ -9,7 +9,7 @@ import { asOf, type OutgoingRecord, type RequestRecord } from '../state/records.
 import type { WalletStore } from '../state/store.ts';
 import { WalletError, type WalletErrorCode } from '../wallet-error.ts';
 
-/** A request with the transactions it made, as they stand now. */
+/** A request with the current records of its transactions. */
 export type Outcome = {
   readonly request: RequestRecord;
   readonly transactions: readonly OutgoingRecord[];
@@ -25,7 +25,7 @@ export type AnswersDependencies = {
   readonly book: Book;
   readonly store: Pick<WalletStore, 'request' | 'outgoing'>;
   readonly follower: Pick<Follower, 'soundHeight'>;
-  /** A clock that never jumps: a call must not wait as long as somebody set the system's back. */
+  /** A monotonic clock: setting the system clock back must not make a call wait longer. */
   readonly steady: () => number;
 };
 
@@ -54,7 +54,7 @@ export class Answers {
     return { request, transactions: await this.transactions(request), duplicate };
   }
 
-  /** The transactions of a request, as they stand now. */
+  /** The current records of a request's transactions. */
   async transactions(request: RequestRecord): Promise<OutgoingRecord[]> {
     const { store, book, follower } = this.#with;
     const found: OutgoingRecord[] = [];
@@ -65,7 +65,7 @@ export class Answers {
     return found;
   }
 
-  /** Something moved: whoever waits for an answer looks again. */
+  /** Something changed: waiting calls check again. */
   changed(): void {
     for (const look of [...this.#watchers]) look();
   }

@@ -1,5 +1,5 @@
 /**
- * What the wallet does by itself when asked to at its start: `--auto-compound` merges every address that holds more than
+ * Automatic moves, enabled at the start: `--auto-compound` merges every address that holds more than
  * N outputs, `--auto-sweep-to` forwards finalized payments to a cold address. Both use the same durable path as calls.
  */
 import { toHex } from '../../protocol/bytes.ts';
@@ -63,7 +63,7 @@ export class Automation {
       await outgoing.move({ requestId, kind, to, outputs: () => outputs, single, most: MAX_MOVES, params: { to } });
     } catch (error) {
       if (!(error instanceof WalletError)) throw error;
-      // Not worth moving yet, or the node is away: the next cut asks again, and what was signed is sent by the loop.
+      // Not worth moving yet, or the node is unavailable: retried at the next cut; what was signed is sent by the loop.
       log.debug('automatic move put off', { kind, to, code: error.code });
     }
   }

@@ -88,7 +88,7 @@ export async function signDraft(draft: Draft, terms: Terms, keyOf: (address: str
   return { transaction: toHex(transactionId(body)), wire };
 }
 
-/** Reads the wire form back as a stranger would. A difference is a bug or a broken machine: nothing may be sent. */
+/** Decodes the wire form again. A difference is a bug or a hardware fault: nothing may be sent. */
 async function verifyDraft(
   wire: Bytes,
   draft: Draft,

@@ -45,7 +45,7 @@ export class Commitment {
     if (record.purpose === 'merge') this.#with.book.reserve([outputKey(record.transaction, 0)], record.requestId);
   }
 
-  /** Between choosing outputs and this call nothing may wait. */
+  /** There must be no await between choosing outputs and this call. */
   async commit(
     request: RequestRecord,
     drafts: readonly Draft[],

@@ -7,7 +7,7 @@ import type { OwnedOutput } from '../state/records.ts';
 import type { SortedOutputs } from '../state/sorted-outputs.ts';
 import { type Ask, feeOf, type Profile, wantedOf } from './selection.ts';
 
-/** 512 outputs are merged in two rounds; a payment that needs more is refused: compound first, at leisure. */
+/** 512 outputs are merged in two rounds; a payment that needs more is refused: run `compound` first. */
 export const MAX_MERGED = MAX_INPUTS ** 3;
 
 export type Merge = {

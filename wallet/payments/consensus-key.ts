@@ -26,7 +26,7 @@ export function checkKeyIndex(index: number): void {
     });
 }
 
-/** One key serves one validator once. What was rotated away the node alone knows, and refuses. */
+/** One key serves one validator once. Only the node knows former keys, and refuses them. */
 export async function refuseUsedKey(
   publicKey: Bytes,
   index: number,

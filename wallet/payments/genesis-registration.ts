@@ -1,5 +1,5 @@
 /**
- * The registration of a validator for the genesis of a new chain (ledger rule 32): a document for whoever makes that genesis with `svcd genesis`. It needs neither a node nor coins: the self-bond is
+ * The registration of a validator for the genesis of a new chain (ledger rule 32): a document that `svcd genesis` reads. It needs neither a node nor coins: the self-bond is
  * part of what genesis gives out. The owner is the address that the wallet's later commands look for.
  */
 import { parseAddress } from '../../protocol/address.ts';

@@ -46,7 +46,7 @@ export class Merging {
     }
   }
 
-  /** Merges that finished while nobody was there. */
+  /** Merges that finished while the wallet was not running. */
   async continueAll(): Promise<void> {
     for (const requestId of [...this.#with.commitment.merging.keys()]) await this.#continue(requestId);
   }
@@ -67,7 +67,7 @@ export class Merging {
     await this.#round(request, wish, held);
   }
 
-  /** A merge of this request has met its fate. */
+  /** A merge of this request is final or void. */
   settled(requestId: string): void {
     this.#continue(requestId).catch((error) => this.#with.log.error('a merge could not go on', { requestId, error }));
   }

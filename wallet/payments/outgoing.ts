@@ -32,7 +32,7 @@ export type OperationOrder = {
   readonly params: unknown;
   /** Refuses, or says what is to be signed. */
   readonly prepare: () => Promise<OperationRecord>;
-  /** Adds a signature that is part of the operation, once nothing else stands against it. */
+  /** Adds a signature that is part of the operation, after all other checks. */
   readonly complete?: (operation: OperationRecord) => Promise<OperationRecord>;
 };
 
@@ -84,7 +84,7 @@ export class Outgoing {
     await this.#merging.resume();
   }
 
-  /** Merges that finished while nobody was there. */
+  /** Merges that finished while the wallet was not running. */
   continueAll(): Promise<void> {
     return this.#merging.continueAll();
   }
@@ -93,12 +93,12 @@ export class Outgoing {
     return this.#commitment.merging.values();
   }
 
-  /** The transactions of a request, as they stand now. */
+  /** The current records of a request's transactions. */
   transactionsOf(request: RequestRecord): Promise<OutgoingRecord[]> {
     return this.#answers.transactions(request);
   }
 
-  /** A repetition is answered with what became of the request: nothing has to be made for it. */
+  /** A repetition gets the outcome of the request; nothing new is made. */
   async isKnown(requestId: string): Promise<boolean> {
     return this.#running.has(requestId) || (await this.#answers.request(requestId)) !== undefined;
   }
@@ -119,7 +119,7 @@ export class Outgoing {
     );
   }
 
-  /** What an operation would do and cost now. A request id that was used is answered with what became of it. */
+  /** What an operation would do and cost now. A used request id gets the outcome of its request. */
   async quoteOperation(order: OperationOrder): Promise<Outcome | (Quote & { readonly operation: OperationRecord })> {
     const before = await this.#answers.outcome(order.requestId, true);
     if (before !== undefined) return before;
@@ -138,7 +138,7 @@ export class Outgoing {
   }
 
   async #prepared(order: OperationOrder): Promise<PayOrder & { readonly operation: OperationRecord }> {
-    // A wallet that must not pay says so before the node is asked about anything.
+    // A wallet that must not pay refuses before the node is asked.
     this.#planning.feePerMass();
     const { requestId, kind, compoundFirst, params } = order;
     const operation = await order.prepare();
@@ -210,13 +210,13 @@ export class Outgoing {
     this.changed();
   }
 
-  /** Payments that were final in a chain that is gone: until they can run no more, their outputs are nobody else's. */
+  /** Payments that were final in a chain that is gone: until they have expired, their outputs stay reserved. */
   reopened(records: readonly OutgoingRecord[]): void {
     for (const record of records) this.#commitment.reserve(record);
     this.changed();
   }
 
-  /** Something moved: whoever waits for an answer looks again. */
+  /** Something changed: waiting calls check again. */
   changed(): void {
     this.#answers.changed();
   }
@@ -246,7 +246,7 @@ export class Outgoing {
 
   /** One run per request id at a time: repetitions join or find what is on disk. */
   async #once(requestId: string, params: unknown, run: () => Promise<void>): Promise<Outcome> {
-    // The book may hold a request that could not be written: the next start knows nothing of it.
+    // The book may hold a request that could not be written: the next start does not have it.
     this.#with.journal.check();
     const joined = this.#running.get(requestId);
     if (joined !== undefined) {

@@ -1,7 +1,7 @@
 /**
  * What an order would do now (docs/wallet.md, Coin selection): whether the wallet may pay at all, which outputs an order
- * takes and what it costs. Looks at the book and changes nothing; nothing in here waits, so that whoever reserves the
- * outputs of a plan right after it was made cannot meet another plan with the same ones.
+ * takes and what it costs. Reads the book and changes nothing. Nothing in here awaits, so a caller that reserves the
+ * outputs of a plan at once cannot conflict with another plan.
  */
 import { formatCoins } from '../../protocol/amount.ts';
 import type { Follower } from '../chain/follower.ts';
@@ -17,7 +17,7 @@ import { type Ask, type Plan, type Profile, select, selectWith } from './selecti
 
 /** Transactions one sweep or compound call makes; the rest is for the next call. */
 export const MAX_MOVES = 64;
-/** Further behind than this the wallet does not know what it owns. */
+/** Further behind than this the wallet's outputs are not known well enough to pay. */
 const MAX_LAG = 16;
 
 export type PlanningOptions = {
@@ -143,7 +143,7 @@ export class Planning {
     if (found.refusal === 'amount_below_fee')
       throw new WalletError('amount_below_fee', 'the fee is larger than an amount it is taken from');
     const needed = found.needed;
-    // What the newest cuts brought may be enough: nobody is told that there is too little before they are read.
+    // The newest cuts may bring enough: they are read before the payment is refused.
     if (!this.#with.follower.caughtUp) throw this.#behind();
     // Change and merged outputs on their way come back soon: then the same call will do.
     const inFlight = (): boolean => this.#returning() > 0n && available.total + this.#returning() >= needed;
@@ -231,14 +231,14 @@ export class Planning {
     };
   }
 
-  /** What can be done no more must not hold outputs any longer. */
+  /** An impossible request must not keep its outputs reserved. */
   #heights(lastHeight = Number.POSITIVE_INFINITY): Pick<Draft, 'validFromHeight' | 'validUntilHeight'> {
     const validFromHeight = this.#with.book.meta.indexedHeight;
     const validUntilHeight = Math.min(lastHeight, validFromHeight + this.#options.validityCuts);
     return { validFromHeight: Math.min(validFromHeight, validUntilHeight), validUntilHeight };
   }
 
-  /** The guard of every outgoing call: a wallet that does not know what it owns must not pay. */
+  /** The guard of every outgoing call: a wallet whose outputs are not up to date must not pay. */
   feePerMass(): bigint {
     const { follower, book, ownSpends } = this.#with;
     const { trouble, synced, behindBy, manifest, finalizedHeight } = follower.node;

@@ -1,5 +1,5 @@
 /**
- * Staking (docs/wallet.md, Staking): what a wish to stake, unstake or withdraw means on the chain as it stands, and every refusal that can be known
+ * Staking (docs/wallet.md, Staking): what to stake, unstake or withdraw means on the current chain, and every refusal that is possible
  * before a key is used. The transaction itself is a payment like any other (outgoing.ts).
  */
 import { parseAddress } from '../../protocol/address.ts';
@@ -69,7 +69,7 @@ export class Staking {
     return found;
   }
 
-  /** Terms of a stake, for whoever decides. */
+  /** Terms of a stake, shown before the question. */
   async terms(validator: string) {
     const { epoch, validator: found } = await this.#validator(validator, undefined);
     return {

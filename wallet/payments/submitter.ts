@@ -59,7 +59,7 @@ export class Submitter {
     this.#next.clear();
   }
 
-  /** Asks how the open transactions stand and sends again those that the node does not have. */
+  /** Asks for the status of the open transactions and sends again those that the node does not have. */
   async tick(): Promise<void> {
     const { client, book, journal, now } = this.#with;
     for (const transaction of this.#next.keys()) if (!book.open.has(transaction)) this.#next.delete(transaction);
@@ -70,7 +70,7 @@ export class Submitter {
         !this.#sending.has(transaction) &&
         (this.#next.get(transaction)?.at ?? 0) <= now(),
     );
-    // What only the book has yet is sent by whoever waits for its write, or by nobody when that fails.
+    // Not on disk yet: the step that writes it sends it, and nothing is sent if the write fails.
     if (due.length > 0) await journal.written();
     for (const batch of batches(due, STATUS_BATCH)) {
       const answer = await client.transactionStatuses({ transaction_ids: batch.map((record) => record.transaction) });

@@ -18,7 +18,7 @@ import { checkKeyIndex, protocolField, refuseUsedKey } from './consensus-key.ts'
 import { recordOf, type StakingDependencies } from './operation-record.ts';
 import { readEndpoint } from './overlay-endpoint.ts';
 
-/** An operation in two steps: refusals, then the signatures inside it. `fromEpoch` is told to whoever decides. */
+/** An operation in two steps: refusals, then the signatures inside it. `fromEpoch` is shown before the question. */
 export type ValidatorChange = {
   readonly prepare: () => Promise<OperationRecord>;
   readonly complete?: () => Promise<OperationRecord>;

@@ -27,8 +27,8 @@ type WithOperation = { readonly operation?: OperationRecord | undefined };
 type Placed = { readonly output: number; readonly amount: bigint };
 
 /**
- * `payload_text` comes from the sender: whoever shows it must escape it. Messenger payments have no payload fields. They are payments of one atom (messenger rule 1): whoever
- * passes them over must not lose a payment that somebody gave a payload of the messenger.
+ * `payload_text` comes from the sender and must be escaped when shown. Messenger payments have no payload fields. Only payments of one atom are messenger payments (rule 1): callers that
+ * ignore those must not lose a larger payment with a messenger payload.
  */
 function payloadFields(payloadHex: string, to: Placed | undefined): { payload_text?: string | null; messenger?: true } {
   const payload = fromHex(payloadHex);
@@ -150,7 +150,7 @@ export function sendResult({ request, transactions, duplicate }: Outcome): Recor
   };
 }
 
-/** A request as it stands now, in a listing. */
+/** The current state of a request, in a listing. */
 export function requestDocument(
   request: RequestRecord,
   transactions: readonly OutgoingRecord[],

@@ -54,7 +54,7 @@ export function method<S extends Schema<unknown>>(
 export const addressField = text({ minLength: 1, maxLength: 128 });
 export const amountField = text({ maxLength: 32, description: 'coins, up to 8 decimals' });
 export const labelField = text({ maxLength: 128 });
-/** The caller's own text. Control characters would make logs and listings lie. */
+/** The caller's own text. Control characters could falsify logs and listings. */
 export const requestIdField = text({
   pattern: '^[^\\p{Cc}]{1,128}$',
   description: "the caller's own, 1 to 128 characters",

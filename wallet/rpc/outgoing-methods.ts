@@ -89,7 +89,7 @@ function payOrder(
 
 const sendParams = object({ to: addressField, amount: amountField, ...terms });
 const recipientSchema = object({ to: addressField, amount: amountField });
-/** The number of recipients is checked by hand: a caller with eight deserves a better answer than a schema's. */
+/** The number of recipients is checked by hand: that gives a clearer error than the schema's. */
 const sendManyParams = object({ recipients: list(recipientSchema), ...terms });
 
 function readRecipients(wallet: Wallet, given: Infer<typeof sendManyParams>['recipients']): Recipient[] {

@@ -1,7 +1,7 @@
 /**
- * Whether a call may carry the token: it comes from this machine, or it came by TLS. That it was TLS is said by a header which
- * anybody can write, so it is believed from a proxy on this machine or from one that the operator listed, and from nobody else.
- * A call from this machine that was forwarded comes from elsewhere: a proxy that does not say how is not believed to use TLS.
+ * Whether a call may carry the token: it comes from this machine, or it came by TLS. TLS is indicated by a header that
+ * any client can set, so it is trusted only from a proxy on this machine or from one that the operator listed.
+ * A forwarded call from this machine comes from elsewhere: without the header it does not count as TLS.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { TrustedProxies } from '../../runtime/client-address.ts';

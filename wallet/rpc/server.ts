@@ -27,7 +27,7 @@ export const SERVER_LIMITS = {
 
 const DOOR_LIMITS: DoorLimits = {
   connections: 128,
-  // Other machines may not shut out the pool that pays through this wallet.
+  // Other machines must not use up the connections of the pool that pays through this wallet.
   reserved: 64,
   headBytes: 8_192,
   bodyBytes: SERVER_LIMITS.bodyBytes,

@@ -1,6 +1,6 @@
 /**
  * Events on `/v1/ws` (specification: Events): JSON-RPC text frames; `subscribe` and `unsubscribe` choose events, and each
- * event is a notification whose method is its name. A reader that falls behind loses events and is told so.
+ * event is a notification whose method is its name. A reader that falls behind loses events and gets a notice of it.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -56,7 +56,7 @@ export class EventSockets {
   }
 
   accept(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    // Whoever has the token is one client.
+    // All connections with the token count as one client.
     this.#sockets.accept(request, socket, head, { client: '' }, (opened) => {
       const reader: Reader = { events: new Set(), lagged: false, frames: 0 };
       this.#readers.set(opened, reader);
@@ -108,7 +108,7 @@ export class EventSockets {
     }
   }
 
-  /** Told whether or not it subscribed to it: a reader that lost events must not believe that it has all. */
+  /** Sent without a subscription: a reader that lost events must learn of it. */
   #catchUp(socket: WebSocket, reader: Reader): void {
     if (socket.bufferedAmount > 0) return;
     reader.lagged = false;

@@ -37,7 +37,7 @@ export async function operate(wallet: Wallet, order: OperationOrder, dryRun: boo
   return 'request' in quote ? sendResult(quote) : quoteResult(order.kind, order.requestId, quote);
 }
 
-/** The wallet's first address, from now on nobody else's: whoever asked for a fresh one would get another's rewards. */
+/** The wallet's first address, marked as used: otherwise `new-address` could hand it out, and rewards would go to another customer. */
 async function firstAddress(wallet: Wallet, keep: boolean): Promise<string> {
   const first = wallet.book.branches.receive[0] as AddressRecord;
   if (keep && !first.given) {

@@ -13,7 +13,7 @@ import { addressDocument, outgoingDocument } from './documents.ts';
 import { addressField, cursorField, labelField, limitField, method, ownAddress } from './method.ts';
 import { groupBalance, groupDocument, watchedGroup } from './multisig-documents.ts';
 
-/** Whoever asks for money figures while the history is read again would get half of them. */
+/** During a rescan the amounts would be incomplete. */
 function refuseWhileRescanning(wallet: Wallet): void {
   if (wallet.follower.rescanning) throw new WalletError('wallet_busy', 'the history is being read again');
 }

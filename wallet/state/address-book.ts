@@ -28,7 +28,7 @@ export function missingAddresses(book: Book): readonly Place[] {
   return missing;
 }
 
-/** The next address that nobody has been given, once it is watched. */
+/** The next address that was not handed out, once it is watched. */
 export function nextAddress(book: Book): AddressRecord | undefined {
   const records = book.branches.receive;
   return records[lastGiven(records) + 1];

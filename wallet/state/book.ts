@@ -1,7 +1,7 @@
 /**
- * The wallet's state in memory: what selection, balance and the follower look at. Every output is either available or
- * reserved for one request. It changes when a step is decided, a moment before the disk has it (journal.ts), so nothing
- * leaves the program on its word alone: whoever acts on a step waits for the journal.
+ * The wallet's state in memory: read by selection, balance and the follower. Every output is either available or
+ * reserved for one request. It changes when a step is decided, shortly before the step is on disk (journal.ts), so nothing
+ * may leave the program because of the book alone: wait for the journal first.
  */
 import { type Chat, chatName } from '../../protocol/messenger/chats.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
@@ -94,7 +94,7 @@ export class Book {
     return this.chats.get(this.#chatNames.get(name) ?? '');
   }
 
-  /** Reservations come before the write they are for; whoever made them gives them back when the write fails. */
+  /** Reservations come before the write they are for; the caller releases them when the write fails. */
   reserve(keys: readonly string[], requestId: string): void {
     for (const key of keys) {
       const holder = this.#reserved.get(key);

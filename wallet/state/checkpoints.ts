@@ -1,15 +1,15 @@
 /**
- * By which a wallet notices that its node no longer holds the chain it has read (docs/wallet.md, When something was restored): the cut ids of
+ * Checkpoints, to detect that the node no longer has the chain that was read (docs/wallet.md, When something was restored): the cut ids of
  * some heights, close together near the newest and ever further apart below it.
  */
 import type { NodeClient } from '../chain/node-link.ts';
 
 export type Checkpoint = { readonly height: number; readonly cutId: string };
 
-/** Further below nothing is kept: whoever is rolled back by more has to read everything again anyway. */
+/** Further below nothing is kept: after a deeper rollback everything has to be read again anyway. */
 const DEEPEST = 2 ** 16;
 
-/** Newest first. Of the heights that are 2^k to 2^(k+1) below the newest the first and the last stay, so that none of these ranges runs dry. */
+/** Newest first. Of the heights that are 2^k to 2^(k+1) below the newest the first and the last stay, so that none of these ranges becomes empty. */
 export function withCheckpoint(kept: readonly Checkpoint[], newest: Checkpoint): readonly Checkpoint[] {
   const below = kept.filter(({ height }) => height < newest.height && newest.height - height < DEEPEST);
   const range = ({ height }: Checkpoint) => Math.floor(Math.log2(newest.height - height));

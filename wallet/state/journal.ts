@@ -1,10 +1,10 @@
 /**
  * The one way in which the wallet's state changes: a step is applied to the book at once and written in the order of the
- * steps; steps that come while the disk is busy share the next write. Every step is atomic. A write that fails ends the
- * wallet: going on would let memory and disk tell two stories about money. Whether the step is on the disk is then unknown, so
- * callers are told to repeat: the next start finds the step or does not, and either way the same request is paid once. For the
- * book is ahead of the disk until a step is written, nothing that leaves this process may rest on the book alone: whoever
- * sends or answers asks for `written` first.
+ * steps; steps that come while the disk is busy share the next write. Every step is atomic. A failed write stops the
+ * wallet, because memory and disk would differ. Whether the step is on the disk is then unknown, so callers are asked to
+ * repeat: the next start finds the step or does not, and either way the same request is paid once. The book is ahead of the
+ * disk until a step is written, so nothing may leave this process because of the book alone: await `written` before
+ * sending or answering.
  */
 import type { Book } from './book.ts';
 import { type Changes, type Meta, unwritable, type WalletStore } from './store.ts';

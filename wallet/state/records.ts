@@ -110,11 +110,11 @@ export type OutgoingRecord = {
   /** Why it is void, or what the node said when it refused. */
   readonly reason: string | null;
   readonly operation?: OperationRecord;
-  /** It was final in a chain that is gone. Its bytes were dropped then, so nobody sends it; its fate is open until it can run no more. */
+  /** It was final in a chain that is gone. Its bytes were dropped then, so it is not sent again; its fate is open until it expires. */
   readonly reopened?: true;
 };
 
-/** A payment as it stands when the node holds the chain that was read only up to `soundHeight`: above that nothing is final. */
+/** A payment when the node has the chain that was read only up to `soundHeight`: above that nothing is final. */
 export const asOf = (record: OutgoingRecord, soundHeight: number): OutgoingRecord =>
   isFinal(record.state) && (record.finalHeight ?? 0) > soundHeight
     ? { ...record, state: 'submitted', finalHeight: null, reason: null }
@@ -140,7 +140,7 @@ export type RequestState = 'merging' | 'sent' | 'failed';
 export type RequestRecord = {
   readonly requestId: string;
   readonly kind: RequestKind;
-  /** Digest of the parameters: a repetition with others is answered all the same, and logged. */
+  /** Digest of the parameters: a repetition with others gets the same answer, and is logged. */
   readonly paramsDigest: string;
   readonly createdMillis: number;
   readonly state: RequestState;

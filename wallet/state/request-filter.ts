@@ -1,8 +1,8 @@
 /**
  * Tells request ids that were never used from those that may have been, without asking the disk: a Bloom filter over
- * every id of the request table. A no is certain, because every id on disk and every id of a step goes in; a maybe is
- * looked up. The store's reads wait, on the calling thread, for whatever the store does at that moment, which was the
- * longest wait of a payment.
+ * every id of the request table. A miss is certain, because the filter has every id on disk and of every step; a hit is
+ * looked up. The store's reads block the calling thread while the store is busy, which was the longest wait of a
+ * payment.
  */
 
 /** With 16 bits an id and 7 places each, fewer than one new id in a thousand is looked up in vain. */

@@ -100,12 +100,12 @@ type Operation = { type: 'put'; key: string; value: string } | { type: 'del'; ke
 const order = (value: number, digits = 12): string => value.toString().padStart(digits, '0');
 const addressKey = (record: Pick<AddressRecord, 'branch' | 'index'>): string =>
   `${TABLE.address}${record.branch}!${order(record.index, 10)}`;
-/** A transaction stands once at each height, so writing a cut again changes nothing. */
+/** A transaction has one entry per height, so writing a cut again changes nothing. */
 const historyKey = (entry: Pick<HistoryEntry, 'height' | 'transaction'>): string =>
   `${TABLE.history}${order(entry.height)}!${entry.transaction}`;
 const messageKey = ({ chat, height, sentMillis, transaction }: ChatMessageRecord): string =>
   `${TABLE.message}${chat}!${order(height)}!${order(sentMillis, 16)}!${transaction}`;
-/** By which a message is known that was read before: chat, author, nonce. */
+/** The key that identifies a message: chat, author, nonce. */
 export const nonceKey = ({ chat, isOwn, nonceHex }: Pick<ChatMessageRecord, 'chat' | 'isOwn' | 'nonceHex'>): string =>
   `${chat}!${isOwn ? 1 : 0}!${nonceHex}`;
 /** Request ids are the caller's own text: hex keeps them inside their table. */
@@ -192,7 +192,7 @@ export class WalletStore {
 
   async meta(): Promise<Meta | undefined> {
     const meta = await this.#get<Meta>(`${TABLE.meta}state`);
-    // A state of before these fields: what it has read so far is its past.
+    // A state from before these fields: everything read so far is its history.
     return (
       meta && {
         ...meta,
@@ -252,7 +252,7 @@ export class WalletStore {
     return records.map((record, i) => {
       const wireHex = wires[i];
       if (wireHex !== undefined) this.#wires.add(record.transaction);
-      // A state of before this table holds the bytes in the record.
+      // A state from before this table has the bytes in the record.
       const whole = { ...record, wireHex: wireHex ?? record.wireHex };
       if (whole.wireHex === '' && whole.reopened !== true)
         throw new WalletError('state_damaged', `the signed transaction ${record.transaction} is missing`);
@@ -272,7 +272,7 @@ export class WalletStore {
     return await this.#named<RequestRecord>(TABLE.merging, TABLE.request);
   }
 
-  /** Oldest first, as their requests stand in the chain. */
+  /** Oldest first, in the order of their requests in the chain. */
   async chats(): Promise<Chat[]> {
     const chats = await this.#all<Chat>(TABLE.chat);
     return chats.sort((a, b) => a.height - b.height || (a.request < b.request ? -1 : 1));
@@ -327,8 +327,8 @@ export class WalletStore {
   }
 
   /**
-   * Forgets what the chain told, for a rescan. Requests, signed transactions, addresses and labels stay. That it began is on
-   * disk first: after a crash in between the next start ends it, so that nothing is left of a chain that is gone.
+   * Deletes what was read from the chain, for a rescan. Requests, signed transactions, addresses and labels stay. A marker is
+   * on disk first: after a crash in between the next start finishes the deletion.
    */
   async forgetChain(meta: Meta): Promise<Meta> {
     await this.write([{ meta: { ...meta, rescan: 'forgetting' } }], true);
