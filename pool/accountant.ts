@@ -60,7 +60,7 @@ export class Accountant {
   readonly #intake: Intake;
   #closed = new ClosedWork();
   #turn: Promise<unknown> = Promise.resolve();
-  /** The newest slice that was seen open; nobody else opens one while the term lasts, and none is ever opened again. */
+  /** The newest slice that was seen open; only this instance opens slices during its term, and none is opened twice. */
   #opened = -1;
   /** The newest final height that the node is known to have. */
   #head = 0;
@@ -84,7 +84,7 @@ export class Accountant {
     try {
       return await fenced(this.#dependencies.sql, this.#options.term, work);
     } catch (error) {
-      // Accounts that this transaction made are perhaps not there, and their ids are nobody's.
+      // Accounts that this transaction made may have been rolled back: their ids are forgotten.
       this.#intake.forget();
       this.#closed = new ClosedWork();
       throw error;
@@ -122,7 +122,7 @@ export class Accountant {
     });
     if (result.lost > 0)
       this.#dependencies.log.error('the books went on without entries that no journal holds', { entries: result.lost });
-    // The stratum server lets none through: a journal was copied, or something is broken.
+    // The stratum server refuses these: a journal was copied, or there is a bug.
     if (result.doubled > 0)
       this.#dependencies.log.error('shares came twice and count once', { shares: result.doubled });
     if (result.unread > 0)
@@ -133,7 +133,7 @@ export class Accountant {
   }
 
   /**
-   * The newest slice that anchors are believed of. Entries that name a later one wait until the node can be asked how far the chain is:
+   * The newest slice that an anchor may name. Entries that name a later one wait until the node confirms how far the chain is:
    * in the open slice they would be paid for blocks that were found before them.
    */
   async #newestSlice(entries: readonly JournalEntry[]): Promise<number> {
@@ -169,7 +169,7 @@ export class Accountant {
     );
   }
 
-  /** Follows the chain from where the books stand until the signal. */
+  /** Follows the chain from the books' height until the signal. */
   async follow(signal: AbortSignal): Promise<void> {
     const { sql, chain } = this.#dependencies;
     const [row] = await sql<{ value: string }[]>`select value from settings where name = 'chain_height'`;
@@ -195,7 +195,7 @@ export class Accountant {
     }
   }
 
-  /** A cut that pays nothing and opens no slice says nothing that the next one does not say too. */
+  /** A cut that pays nothing and opens no slice can be skipped. */
   #worthTaking(items: readonly CutStreamItem[]): CutStreamItem[] {
     const sliceOf = (item: CutStreamItem | undefined) =>
       item?.type === 'cut_finalized' ? sliceOfHeight(item.data.cut.height, this.#options.sliceCuts) : undefined;
@@ -205,7 +205,7 @@ export class Accountant {
     });
   }
 
-  /** Meanwhile entries are taken in: among them, perhaps, the one that names the finder. */
+  /** Meanwhile entries are taken in, perhaps the one that names the finder. */
   async #wait(cut: PaidCut, signal: AbortSignal): Promise<void> {
     while (!(await this.#next(() => this.#take(cut))) && !signal.aborted) await sleep(FINDER_RETRY_MILLIS);
   }
@@ -219,7 +219,7 @@ export class Accountant {
     const adopted = await this.#adoption.adoptable(blockIds, height - REGISTRATION_WINDOW);
     if (adopted === undefined) return false;
     await this.#advance(height);
-    // What is adopted is judged like all others, so it has to be there first.
+    // Adopted blocks are checked like all others, so they are added first.
     if (adopted.length > 0)
       await this.#fenced(async (transaction) => {
         for (const record of adopted) await this.#intake.adoptBlock(transaction, record);
@@ -236,12 +236,12 @@ export class Accountant {
 
   async #verdicts(cut: { height: number; sharers: number }): Promise<Verdict[]> {
     const verdicts = await this.#judge.due(cut);
-    // Only a node of the chain that the books were kept by is believed.
+    // Only a node on the chain of the books is trusted.
     if (verdicts.some(({ kind }) => kind === 'paid')) await this.#watch.checkChain();
     return verdicts;
   }
 
-  /** The first word about a reward counts; another one later is the operator's to see. */
+  /** The first amount of a reward counts; a different one later is logged for the operator. */
   async #reportConflicts(rewards: readonly { block_id: string; amount: string }[]): Promise<void> {
     const { sql, log } = this.#dependencies;
     for (const { block, booked, said } of await conflictingRewards(sql, rewards))
@@ -296,7 +296,7 @@ export class Accountant {
         await this.#wait(cut, signal);
       }
     } catch (error) {
-      // A node of an older release: the books must not stand still for it.
+      // A node of an older release: the books must go on.
       if (!(error instanceof ApiError && error.code === 'route_unknown')) throw error;
       log.error('the node cannot name the blocks of old cuts: those that no journal names are not adopted', range);
     }

@@ -1,7 +1,7 @@
 /**
  * Blocks that pay the pool and that no journal named: a crash came between the node's `accepted` and the journal, or the
- * journal has not come yet. The extranonce names the connection, whose account is on record since its first share or block. A node that
- * is not this process's own is not believed that there is such a block: it must show a header with that name whose work was done.
+ * journal has not come yet. The extranonce names the connection, whose account is on record since its first share or block. A node outside
+ * this process must prove such a block: by a header with that identifier and valid work.
  */
 import { BOOT_ID_BYTES, readExtranonce } from '../bridge/session/extranonce.ts';
 import { formatAddress } from '../protocol/address.ts';
@@ -28,11 +28,11 @@ export type AdoptionDependencies = {
   readonly log: Logger;
   /** The journals, which may name the finder of a block that the chain has paid already. */
   readonly source?: Pick<EntrySource, 'mayTell'>;
-  /** The proof-of-work hash of a header. Without it a node's word is enough. */
+  /** The proof-of-work hash of a header. Without it the node is trusted. */
   readonly powHash?: (header: Bytes, anchorHeight: number) => Promise<Bytes>;
 };
 
-/** How long rewards wait for the journal that may name their finder. A machine that is lost must not stop the others' credits. */
+/** How long rewards wait for the journal that may name their finder. A lost machine must not stop the credits of others. */
 const FINDER_MILLIS = 600_000;
 /** The target of an adopted block may be this much easier than at the first cut of its slice: what a network loses in ten minutes. */
 const EASIER = 16n;
@@ -107,7 +107,7 @@ export class Adoption {
     return slice === undefined || workOfTarget(target) * EASIER >= workOfTarget(targetFromBytes(slice.target));
   }
 
-  /** Whether the journal of a boot is worth waiting for: it may have more to tell, and has not been waited for too long. */
+  /** Whether the journal of a boot is worth waiting for: it may have more entries, and the wait was not too long yet. */
   async #isAwaited(bootId: string, block: string): Promise<boolean> {
     const { source, log } = this.#dependencies;
     if (source === undefined || !(await source.mayTell(bootId))) return false;
@@ -140,8 +140,8 @@ export class Adoption {
       return { ...base, service, account: new Uint8Array(row.payload), worker: row.name };
     }
     if (await this.#isAwaited(toHex(owner.subarray(0, BOOT_ID_BYTES)), document.block_id)) return undefined;
-    // Nobody of ours, or a journal is lost: its reward is the pool's all the same. The block itself shows its service (books rule 22), and anybody sees
-    // when the books say another. PPLNS divides it without asking who found it; on solo it is put down to the pool, for the operator to pass on.
+    // An unknown finder, or a lost journal: the reward still went to the pool. The block itself shows its service (books rule 22), so anybody can
+    // check what the books say. PPLNS divides it without asking who found it; on solo it is put down to the pool, for the operator to pass on.
     const service = bookedService(extranonce);
     log.error('a block pays the pool and its finder is not on record', {
       block: document.block_id,

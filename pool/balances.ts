@@ -1,6 +1,6 @@
 /**
- * What an account is owed and was paid, for a miner who asks over stratum. A connection's requests wait for each other, so a
- * database that is away must not be waited for: the answer is then that nothing is known, and shares go on.
+ * What an account is owed and was paid, for a miner who asks over stratum. A connection's requests wait for each other, so it
+ * must not wait for an unavailable database: the balance is then not known, and shares go on.
  */
 import { type Bytes, toHex } from '../protocol/bytes.ts';
 import type { Sql } from './database/connect.ts';

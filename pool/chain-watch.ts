@@ -1,7 +1,7 @@
 /**
  * Whether the node that the books follow is still on the chain that they were kept by (docs/pool.md, A node that lies): the same chain
- * id, the same cuts of an interval, the same cut at the height where the books stand, and no more cuts than the time since the pool's first start allows. The
- * books wait, and say why, rather than go on from another chain: slices that a wrong height opened could not be taken back.
+ * id, the same cuts of an interval, the same cut at the books' height, and no more cuts than the time since the pool's first start allows. The
+ * books wait, and report why, instead of following another chain: slices opened at a wrong height cannot be undone.
  */
 import { checkInterval } from '../protocol/genesis.ts';
 import { INTERVAL_CUTS, type NetworkName } from '../protocol/network.ts';
@@ -45,7 +45,7 @@ export class ChainWatch {
     return row?.value;
   }
 
-  /** Before the books follow the node, and before they believe a reward. */
+  /** Called before the books follow the node, and before they accept a reward. */
   async checkChain(): Promise<void> {
     const id = await this.#chain.chainId?.();
     if (id !== undefined) {
@@ -61,7 +61,7 @@ export class ChainWatch {
     return this.#intervalCuts;
   }
 
-  /** No node is asked where the network rules. On a development chain the first word counts: another one later would change what a reward may be. */
+  /** On a network with a fixed interval no node is asked. On a development chain the first answer counts: a different one later would change the allowed rewards. */
   async #checkInterval(): Promise<void> {
     if (this.#network !== 'development') return;
     const said = await this.#chain.intervalCuts?.();
@@ -88,7 +88,7 @@ export class ChainWatch {
     return (await this.#setting(name)) ?? said;
   }
 
-  /** Whether the node has the cut where the books stand. */
+  /** Whether the node has the cut at the books' height. */
   async checkPlace(): Promise<void> {
     const [height, cutId] = ((await this.#setting('chain_cut')) ?? '').split(' ');
     if (cutId === undefined || this.#chain.cutIdAt === undefined) return;

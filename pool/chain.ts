@@ -40,7 +40,7 @@ const blockSource = (client: ApiClient): BlockSource => ({
     try {
       return await client.block({ id: blockId });
     } catch (error) {
-      // By the code: an answer that is not proven says nothing, whatever its status.
+      // By the code: an unproven answer is ignored, whatever its status.
       if (error instanceof ApiError && error.code === 'block_unknown') return undefined;
       throw error;
     }

@@ -27,7 +27,7 @@ export async function* inBatches<T>(source: AsyncIterable<T>, max: number): Asyn
   try {
     for (;;) {
       await arrived.promise;
-      // A turn for the rest of what came with it.
+      // One turn of the event loop, so that more of the same batch arrives.
       if (end === undefined) await new Promise<void>((resolve) => setImmediate(resolve));
       const batch = waiting;
       waiting = [];

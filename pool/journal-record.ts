@@ -12,7 +12,7 @@ import { SHARE_IDENTITY_BYTES } from '../protocol/share-identity.ts';
 export const SERVICES = ['pplns', 'solo'] as const;
 export type Service = (typeof SERVICES)[number];
 
-/** Whose an extranonce is. `owner` names the connection; it stands in every extranonce the connection ever has. */
+/** Whose an extranonce is. `owner` names the connection; it is part of every extranonce of the connection. */
 export type OwnershipRecord = {
   readonly kind: 'ownership';
   readonly owner: Bytes;
@@ -28,7 +28,7 @@ export type ShareRecord = {
   readonly worker: string;
   readonly work: bigint;
   readonly atMillis: number;
-  /** Null in records of before shares had one: those are told apart by (boot id, sequence) alone. */
+  /** Null in records from before shares had one: those are identified by (boot id, sequence) alone. */
   readonly identity: ShareIdentity | null;
 };
 

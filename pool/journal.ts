@@ -1,7 +1,7 @@
 /**
  * The local share journal: an accepted share is here, on disk, before it is answered. Appends of the same moment are
- * written and synced as one (group commit). Sequences of a boot count 0, 1, 2, ... without a gap, so whoever misses one
- * knows it. Files are segments of one boot: `<boot id>/<first sequence>.journal`, each a row of `u32 length | u32 crc32 |
+ * written and synced as one (group commit). Sequences of a boot count 0, 1, 2, ... without a gap, so a missing
+ * one is noticed. Files are segments of one boot: `<boot id>/<first sequence>.journal`, each a row of `u32 length | u32 crc32 |
  * u64 sequence | record`; `.taken` instead of `.journal` says that the books had all of it at the file's time. A torn tail,
  * left by a crash or a full disk, ends a segment; what was answered is never in it, because it was synced before. Where a
  * tail and the next segment both have a sequence, the segment's is the one that counts.
@@ -167,10 +167,10 @@ export class Journal {
       await syncDirectory(this.#directory);
     }
     const { handle, bytes } = this.#segment;
-    // A disk that fills up takes a part and says nothing: only the next write is refused.
+    // A disk that fills up writes a part without an error: only the next write fails.
     for (let at = 0; at < frames.length; ) {
       const { bytesWritten } = await handle.write(frames, at, frames.length - at, bytes + at);
-      if (bytesWritten === 0) throw new Error('the disk took nothing');
+      if (bytesWritten === 0) throw new Error('the disk wrote nothing');
       at += bytesWritten;
     }
     await handle.datasync();

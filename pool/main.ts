@@ -146,7 +146,7 @@ const auditCommand = command(
         if (values.report !== undefined) await writeReport(values.report, report);
         return PUBLIC_EXITS[report.verdict];
       } catch (error) {
-        // A stranger's answers are no defect of this program: one line, whatever they were.
+        // Bad answers of a pool are no defect of this program: one line, without a stack.
         const { message } = error as Error;
         failed(
           'svc-pool audit',

@@ -1,6 +1,6 @@
 /**
- * Cuts that the stream of events does not reach back to. Those that paid the pool are read over HTTP, for the whole time: a block that no journal named is known by
- * nothing but its reward.
+ * Cuts that the stream of events does not reach back to. Those that paid the pool are read over HTTP, for the whole time: a block that no journal named is known only
+ * by its reward.
  */
 import type { ApiClient } from '../protocol/api/client.ts';
 import { ApiError } from '../protocol/api/client.ts';

@@ -13,7 +13,7 @@ export type PoolNode = {
   readonly apiUrl: string;
   /** Public APIs of other nodes. */
   readonly otherApis: readonly string[];
-  /** It runs in this process: its word is the pool's own. */
+  /** It runs in this process, so it is trusted. */
   readonly isEmbedded: boolean;
 };
 

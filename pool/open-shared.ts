@@ -50,7 +50,7 @@ async function openRedis(url: string, values: PoolValues, dependencies: OpenShar
   const keys = redisKeys(`${values.redisPrefix}:${values.network}`);
   const redisLog = log.child('redis');
   if (new URL(url).password === '')
-    redisLog.warn('redis has no password: whoever reaches it can remove what instances share', {
+    redisLog.warn('redis has no password: anyone who can reach it can remove what instances share', {
       remedy: 'set requirepass, and --redis redis://:PASSWORD@HOST:PORT in the config file',
     });
   const connect = (name: string) => connectRedis(url, `svc-pool-${name}`, redisLog);

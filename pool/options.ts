@@ -201,13 +201,13 @@ export const poolOptions = {
     placeholder: 'FILE',
   }),
   publicUrl: parsed(
-    { help: 'where miners reach the web listener; told to those who ask for receipts', placeholder: 'URL' },
+    { help: 'where miners reach the web listener; sent to miners that ask for receipts', placeholder: 'URL' },
     publicUrl,
   ),
   operatorTokenFile: path({ help: 'token of the operator routes, made if missing (default: DATA-DIR/operator.token)' }),
   webhook: repeated(
     parsed(
-      { help: 'URL that is told of blocks, payouts and silent workers', placeholder: 'URL' },
+      { help: 'URL that gets events of blocks, payouts and silent workers', placeholder: 'URL' },
       http('https://example.org/hook'),
     ),
   ),

@@ -1,6 +1,6 @@
 /**
- * The address that the pool's blocks pay. It is asked of the wallet once and then stands in the books: all instances and
- * all starts use the same, since rewards are told from others' by it.
+ * The address that the pool's blocks pay. The wallet provides it once, and the books keep it: all instances and
+ * all starts use the same, because it identifies the pool's rewards.
  */
 import { parseAddress } from '../protocol/address.ts';
 import type { NetworkName } from '../protocol/network.ts';
@@ -40,7 +40,7 @@ async function newAddress(wallet: Wallet): Promise<string> {
   }
 }
 
-/** Whether the wallet says that an address is none of its own. One that does not answer has not said so. */
+/** Whether the wallet says that an address is none of its own. No answer counts as no. */
 async function isForeign(wallet: Wallet, address: string): Promise<boolean> {
   const answer = await ask<object>(wallet, 'balance', { address }).catch(() => undefined);
   return answer?.error?.data?.code === 'address_not_mine';

@@ -22,7 +22,7 @@ export type PoolMetricsDependencies = {
   readonly unread: (() => Readonly<Record<string, number>>) | undefined;
 };
 
-/** A total that is read, told as a counter: it only ever grows, by what was added since the last look. */
+/** A total from the database as a counter: it grows by what was added since the last read. */
 function readTotal(add: (amount: number) => void): (total: number) => void {
   let known = 0;
   return (total) => {

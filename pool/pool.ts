@@ -124,7 +124,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       blockFate: (blockId, fate) => {
         if (fate.state !== 'accepted' && fate.state !== 'refused' && fate.state !== 'registered') return;
         const reason = fate.state === 'refused' ? fate.reason : undefined;
-        // For people to see; only the accountant's own finds are told this early, all others by the chain.
+        // For display; only the accountant's own blocks are announced this early, all others by the chain.
         runner.accountant?.blockNews(blockId, fate.state, reason).catch(() => undefined);
       },
     },

@@ -1,5 +1,5 @@
 /**
- * Decides what a node's word about the pool's blocks is worth: asks every node that is configured, compares them, and checks
+ * Decides whether a node's statement about the pool's blocks is accepted: asks every configured node, compares them, and checks
  * the amount (books rule 15). A reward that does not pass is held: it credits nobody, the operator sees it, and it is asked for
  * again until it passes, turns out to be none, or the operator accepts the amount.
  */

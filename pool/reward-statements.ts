@@ -1,6 +1,6 @@
 /**
  * What nodes say about one block's reward, and what follows when there are several (books rule 15): they must say the same. A
- * node that is away or behind has said nothing yet; it is waited for a while, and then gone on without.
+ * node that is unavailable or behind is waited for a while, and then left out.
  */
 import type { BlockDocument } from '../protocol/api/documents.ts';
 import { fromHex } from '../protocol/bytes.ts';

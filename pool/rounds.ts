@@ -1,4 +1,4 @@
-/** What the pool does again and again beside its work. */
+/** Periodic tasks of the pool. */
 import type { PoolDependencies } from './pool-dependencies.ts';
 
 /** A round that fails is tried again at the next: what it gathers is for display. */

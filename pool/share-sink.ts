@@ -1,9 +1,9 @@
 /**
  * The pool's side of the stratum server (bridge/shares/sink.ts): every share and block is in the local journal, on disk, before its
- * call resolves, and in the outbox right after. With the first of a connection goes, in the same write and before it, whose
- * extranonces they are: a login alone leaves nothing behind, and no block is sent whose finder is not on record. A journal
- * that cannot write stops the taking of shares, and nothing else does: neither the database nor Redis is asked for
- * anything here.
+ * call resolves, and in the outbox right after. The first share or block of a connection is preceded, in the same write, by
+ * the owner of its extranonces: a login alone stores nothing, and no block is sent whose finder is not on record. Only a
+ * journal that cannot be written stops the acceptance of shares: neither the database nor Redis is used
+ * here.
  */
 import { readExtranonce } from '../bridge/session/extranonce.ts';
 import type {
@@ -31,7 +31,7 @@ const RETRY_MILLIS = 1_000;
  */
 const MAX_ON_RECORD = 100_000;
 
-/** What the rest of the pool likes to hear at once; the books do not depend on it. */
+/** Immediate notifications for the rest of the pool; the books do not depend on them. */
 export type SinkListener = {
   shares?(shares: readonly AcceptedShare[]): void;
   refused?(shares: readonly RefusedShare[]): void;
@@ -83,8 +83,8 @@ export class PoolSink implements ShareSink {
   }
 
   /**
-   * Writes nothing: strangers log in as often as they like. Only while the journal cannot be written is one of them tried on
-   * it, once a second: it may be that nobody is left to send the share that would find out that the disk is back.
+   * Writes nothing: anybody may log in any number of times. Only while the journal cannot be written, one login a second is
+   * written to it as a test: otherwise, without any share, it would not be noticed that the disk is writable again.
    */
   async own(ownerships: readonly Ownership[]): Promise<void> {
     const { journal } = this.#dependencies;

@@ -159,7 +159,7 @@ export class TermRunner {
           log.warn('the term is lost', { what, reason: error.message });
           return end();
         }
-        // What lasts is tried every second, and told every minute.
+        // A lasting failure is retried every second and logged every minute.
         const [reason, atMillis] = [String(error), performance.now()];
         if (reason !== told.reason || atMillis - told.atMillis >= TELL_AGAIN_MILLIS) {
           log.warn('the books wait', { what, error });

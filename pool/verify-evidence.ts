@@ -61,7 +61,7 @@ function wordsOf(verdict: EvidenceVerdict, isKnown: boolean): string {
       : `it signed for ${verdict.signed} hashes of accepted work, and its books of the same slice hold ${verdict.booked}`;
   return isKnown
     ? `The evidence CONVICTS the pool: ${charge}.`
-    : `The evidence convicts whoever holds the key in the file: ${charge}. Anybody can make a key: whether that is the pool’s key is not known.`;
+    : `The evidence convicts the holder of the key in the file: ${charge}. Anybody can make a key: whether that is the pool’s key is not known.`;
 }
 
 /** `hidden`: the pool answers, and shows no record of the slice. */
@@ -151,7 +151,7 @@ export async function verifyEvidence(path: string, values: VerifyEvidenceValues,
     return verifyListEvidence(evidence as unknown as ListEvidence, values, terminal);
   const named =
     typeof evidence?.pool_key === 'string' && /^([0-9a-f]{2})*$/.test(evidence.pool_key) ? evidence.pool_key : '';
-  // A short name stands for the key in the file, when it is that key's name.
+  // A short name selects the key in the file, if it is that key's name.
   const isShort = values.poolKey !== undefined && values.poolKey.length === 32;
   const isNamed = isShort && poolKeyName(fromHex(named)) === values.poolKey;
   const key = values.poolKey === undefined || isNamed ? named : isShort ? '' : values.poolKey;

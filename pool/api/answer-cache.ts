@@ -1,7 +1,7 @@
 /**
  * Answers kept as finished bytes with their ETag. One build at a time per key, however many ask; an answer that is being
- * rebuilt is served as it was. Bounded in number and bytes: the least recently used go first. What ends in a refusal is not
- * kept.
+ * rebuilt is served as it was. Bounded in number and bytes: the least recently used go first. Refusals are not
+ * cached.
  */
 import { hash } from 'node:crypto';
 

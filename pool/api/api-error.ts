@@ -1,4 +1,4 @@
-/** Refusals of the pool's API: a status and one error document. The codes stand in docs/errors.md. */
+/** Refusals of the pool's API: a status and one error document. The codes are listed in docs/errors.md. */
 import { CodedError } from '../../protocol/coded-error.ts';
 import type { Words } from '../../runtime/door/last-words.ts';
 
@@ -38,7 +38,7 @@ export class ApiRefusal extends CodedError<PoolApiErrorCode> {
   }
 }
 
-/** As the door tells it to a socket that gets no answer of a route. */
+/** The form in which the door sends it to a socket that reaches no route. */
 export const wordsOf = ({ status, document }: ApiRefusal): Words => ({
   status,
   type: 'application/json; charset=utf-8',

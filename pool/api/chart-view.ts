@@ -52,7 +52,7 @@ export class ChartView {
     return Math.floor((this.#now() / 3_600_000 - hours) / 24);
   }
 
-  /** Recent hours stand in memory and win over the day rows, which the same hours reach later. */
+  /** Recent hours are in memory and take precedence over the day rows, which contain them later. */
   #points(rows: readonly DayRow[], hours: number, recent: ReadonlyMap<number, number>): ChartDocument {
     const first = Math.floor(this.#now() / 3_600_000) - hours;
     const work = new Map<number, number>();

@@ -14,7 +14,7 @@ export type CreditListRow = {
 /** Credits kept: 200 lists of 10,000 accounts, 12 bytes each. */
 const KEPT_CREDITS = 2_000_000;
 
-/** As the books pack them. A look through one costs less than taking it apart, which would be most of a page's time. */
+/** In packed form: scanning one is cheaper than decoding it, which would be most of a page's time. */
 type Credits = Buffer;
 
 const countOf = (packed: Credits): number => packed.length / CREDIT_BYTES;
@@ -24,14 +24,14 @@ export class CreditLists {
   /** By list, the least recently used first. */
   readonly #kept = new Map<number, Credits>();
   #size = 0;
-  /** One read at a time: whoever else waits finds the lists there. */
+  /** One read at a time: concurrent callers wait and then find the lists cached. */
   #reading: Promise<unknown> = Promise.resolve();
 
   constructor(dependencies: { readonly sql: Sql }) {
     this.#sql = dependencies.sql;
   }
 
-  /** The books are other books: after a fall of the database an id may be another's. */
+  /** The database was replaced by an older copy: an id may now belong to another account. */
   forget(): void {
     this.#kept.clear();
     this.#size = 0;
@@ -47,7 +47,7 @@ export class CreditLists {
     return rows.map(({ made_millis, ...row }) => ({ ...row, madeMillis: Number(made_millis) }));
   }
 
-  /** What an account got of each list; lists that gave it nothing are left out. `onRead` is told how many credits had to be read. */
+  /** What an account got of each list; lists that gave it nothing are left out. `onRead` gets the number of credits that had to be read. */
   async creditsOf(
     accountId: number,
     ids: readonly number[],

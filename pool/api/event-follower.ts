@@ -1,4 +1,4 @@
-/** Follows the events table: told by PostgreSQL of each new one, and looking for itself in case a word was lost. */
+/** Follows the events table: by notifications of PostgreSQL, and by polling in case one was lost. */
 import type { Logger } from '../../runtime/log.ts';
 import type { Sql } from '../database/connect.ts';
 import type { PoolEvent } from './live.ts';
@@ -40,7 +40,7 @@ export class EventFollower {
   async start(): Promise<void> {
     const [row] = await this.#sql<{ last: bigint | null }[]>`select max(id) as last from events`;
     this.#last = Number(row?.last ?? 0);
-    // The driver listens again by itself after a lost connection.
+    // The driver subscribes again after a lost connection.
     this.#listening = await this.#sql.listen(
       'svc_pool_events',
       () => this.look(),

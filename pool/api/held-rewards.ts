@@ -1,4 +1,4 @@
-/** Rewards that the books hold (books rule 15), for the operator: what is claimed and why it is not believed, and a way to accept an amount. */
+/** Rewards that the books hold (books rule 15), for the operator: what is claimed, why it is held, and a way to accept an amount. */
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
 import type { HeldRewardsDocument } from './operator-documents.ts';
@@ -27,7 +27,7 @@ export async function heldRewards(sql: Sql): Promise<HeldRewardsDocument['reward
   }));
 }
 
-/** The accountant takes it up at the next look. The amount is named, so that nobody accepts what a node says later. */
+/** The accountant takes it up at the next look. The request contains the amount, so that a different claim made later is not accepted by mistake. */
 export async function acceptReward(sql: Sql, blockId: string, amount: bigint): Promise<boolean> {
   const rows = await sql`update blocks set operator_accepts = ${String(amount)}::numeric
     where block_id = decode(${blockId}, 'hex') and state = 'held' and claimed_reward = ${String(amount)}::numeric

@@ -1,6 +1,6 @@
 /**
  * Live frames over WebSocket: the pool's figures every few seconds, blocks and payments as the books learn of them. A frame
- * is serialised once for all pages; a page that does not read is dropped, and reads what it missed when it comes back.
+ * is serialised once for all pages; a page that does not read is disconnected, and fetches what it missed after a reconnect.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -67,7 +67,7 @@ export class LiveHub {
     this.#sockets.accept(request, socket, head, { client }, (page) => {
       this.#pages.add(page);
       page.on('close', () => this.#pages.delete(page));
-      // Pages only listen.
+      // Pages send nothing.
       page.on('message', () => page.close(1003, 'nothing is asked here'));
       const frame = this.#first();
       if (frame !== undefined) page.send(JSON.stringify(frame));

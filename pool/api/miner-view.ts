@@ -65,7 +65,7 @@ export class MinerView {
     this.#now = dependencies.now;
   }
 
-  /** The books are other books: after a fall of the database an id may be another's. */
+  /** The database was replaced by an older copy: an id may now belong to another account. */
   forget(): void {
     this.#addresses.clear();
     this.#lists.forget();

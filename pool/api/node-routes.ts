@@ -1,7 +1,7 @@
 /**
- * The chain as the pool's node tells it, for pages: reads of the node's public API below `/node`, with the node's own paths. A reader who
- * needs proof asks a node of his own; a visitor who looks something up needs none. Few reads go to the node, at a time and
- * altogether: they come from the pool's own address, so they must never use up what the node allows it.
+ * Reads of the chain for pages: the public API of the pool's node below `/node`, with the node's own paths. These answers are
+ * unverified; readers who need proof use their own node. The number of reads is limited, concurrent and in total: they come from
+ * the pool's own address and must not use up its allowance at the node.
  */
 import { type ApiClient, ApiError } from '../../protocol/api/client.ts';
 import { callCost, ROUTES, type RouteSpec } from '../../protocol/api/routes.ts';
@@ -80,7 +80,7 @@ export function nodeRoutes(node: NodeReads, now: () => number = () => performanc
     }
   };
   const read = async (name: Offered, { params, query, body }: Input, cost: number, { request }: Exchange) => {
-    // Nobody reads the answer any more, but for those who asked the same meanwhile: they may ask again.
+    // The client is gone. Others that asked for the same meanwhile have to ask again.
     if (request.raw.socket.destroyed) throw new ApiRefusal('unavailable', 'the client is gone', RETRY_MILLIS);
     pay(cost);
     try {
@@ -115,7 +115,7 @@ export function nodeRoutes(node: NodeReads, now: () => number = () => performanc
   });
 }
 
-/** What the node refuses is refused with its words; what it could not do may be asked again. */
+/** A refusal of the node is passed on; after a failure the client may retry. */
 function refusalOf({ status, message }: ApiError): ApiRefusal {
   if (status === 400) return new ApiRefusal('bad_request', message);
   if (status >= 400 && status < 500 && status !== 429) return new ApiRefusal('not_found', message);

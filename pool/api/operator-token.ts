@@ -18,7 +18,7 @@ export class OperatorToken {
     this.#log = dependencies.log;
   }
 
-  /** Throws a RuntimeError for a file that others can read: whoever has the token can mark payouts as sent. */
+  /** Throws a RuntimeError for a file that others can read: anyone who has the token can mark payouts as sent. */
   async ensure(): Promise<void> {
     try {
       await stat(this.#path);

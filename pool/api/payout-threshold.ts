@@ -26,7 +26,7 @@ export type PayoutThresholdOptions = {
   readonly network: NetworkName;
   /** Smallest threshold: below it a payment costs more than it is worth. */
   readonly least: bigint;
-  /** Name of the pool: it stands in what the miner signs. */
+  /** Name of the pool: it is part of what the miner signs. */
   readonly pool: string;
 };
 

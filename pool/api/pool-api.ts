@@ -119,7 +119,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
   });
   const reignNow = reignOf(sql);
   let reign: string | undefined;
-  /** With every term, for it may be that the database fell back before it: what was read of other books is forgotten. */
+  /** With every term, because the database may have been replaced by an older copy: caches are cleared. */
   const followReign = async () => {
     const now = await reignNow();
     if (now === reign) return;

@@ -42,7 +42,7 @@ type ListRow = {
   window_parts: { slice: number; total: string; counted: string }[];
 };
 
-/** Trees that may wait for their turn; who asks for one more is told to come back. */
+/** Trees that may wait to be built; further requests are refused. */
 const MAX_WAITING = 64;
 const RETRY_MILLIS = 5_000;
 
@@ -73,7 +73,7 @@ export class ProofMaker {
     this.#sql = dependencies.sql;
   }
 
-  /** The books are other books: after a fall of the database an id may be another's. */
+  /** The database was replaced by an older copy: an id may now belong to another account. */
   forget(): void {
     this.#trees.clear();
   }
@@ -129,7 +129,7 @@ export class ProofMaker {
 
   /**
    * Everybody's, a page at a time. The leaves of the window are published with their slices (books-view.ts). Nothing is hashed
-   * for it: roots and counts stand in the books.
+   * for it: roots and counts are in the books.
    */
   async list(service: number, slice: number, page: Page): Promise<PoolListPage | undefined> {
     const row = await this.#list(service, slice);

@@ -1,7 +1,7 @@
 /**
  * Receipts for those who were away when they were sent (books rule 18), each slice with what the books hold of the account. Sheets are
- * kept in pages (receipts/sheet-pages.ts): only those that the account stands in are read and hashed, so nothing is kept in memory, and who has
- * no receipts costs a lookup.
+ * kept in pages (receipts/sheet-pages.ts): only those that contain the account are read and hashed, so nothing is kept in memory, and an account without
+ * receipts costs one lookup.
  */
 import { setImmediate as immediate } from 'node:timers/promises';
 import type { BooksService } from '../../protocol/books-slice.ts';
@@ -56,7 +56,7 @@ export class ReceiptView {
   }
 
   /**
-   * Receipts of an account in slices after `after`, oldest first, at most some 250 of them. `onBuilt` hears of leaves that had to be hashed; `cursor` is
+   * Receipts of an account in slices after `after`, oldest first, at most some 250 of them. `onBuilt` gets the number of leaves that had to be hashed; `cursor` is
    * that of the answer before. A cursor within slice 0 goes on there, although no `after` that an answer can name lies before it.
    */
   async ofAccount(
@@ -92,7 +92,7 @@ export class ReceiptView {
       else found.push({ slice: row.slice, service: row.service, receipts });
       count += receipts.length;
       onBuilt(built);
-      // Others have their turn between two pages.
+      // Yields to other requests between two pages.
       await immediate();
     }
     const slices: ReceiptSlice[] = [];

@@ -84,8 +84,8 @@ export const route = <A, P = Nothing, Q = Nothing, B = undefined>(
 });
 
 /**
- * What work costs, in units of the allowance (50 a second for each client). One unit stands for about a millisecond of the main
- * thread, so that no client takes up more than a twentieth of it.
+ * What work costs, in units of the allowance (50 a second for each client). One unit is about a millisecond of the main
+ * thread, so that no client uses more than a twentieth of it.
  */
 export const COSTS = {
   /** A page that the database may have to look for. */

@@ -1,6 +1,6 @@
 /**
  * The web listener: API, metrics, dashboard, and the stratum WebSockets of the same origin, under one path prefix. Headers
- * of a proxy are believed only from proxies the operator listed.
+ * of a proxy are trusted only from proxies the operator listed.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -66,7 +66,7 @@ export const WEB_LIMITS: DoorLimits = {
   idleMillis: 75_000,
 };
 
-/** Dear requests of one client that wait for the one under way. */
+/** Expensive requests of one client that may wait for the one in progress. */
 const DEAR_WAITING = 32;
 const DEAR_RETRY_MILLIS = 1_000;
 
@@ -193,12 +193,12 @@ class Web {
     return route.isDear === true ? this.#inTurn(request, handle) : handle();
   }
 
-  /** What a dear request costs is known after it: the next one of its client begins when that is paid, or is refused. */
+  /** The cost of an expensive request is known afterwards: the client's next one starts when the allowance covers it, or is refused. */
   async #inTurn(request: FastifyRequest, handle: () => Promise<unknown>): Promise<unknown> {
     const end = await this.#turns.take(clientKey(this.#clientOf(request.raw)));
     if (end === undefined) throw new ApiRefusal('too_many_requests', 'too many requests', DEAR_RETRY_MILLIS);
     try {
-      // Nobody reads the answer any more.
+      // The client is gone.
       if (request.raw.socket.destroyed) throw new ApiRefusal('bad_request', 'the client is gone');
       this.#take(request, 0);
       return await handle();
@@ -290,7 +290,7 @@ class Web {
       refuseUpgrade(socket, wordsOf(new ApiRefusal('bad_request', 'the proxy does not say who its client is')));
       return;
     }
-    // The stratum server admits browsers by a list of origins, on which this one need not stand.
+    // The stratum server admits browsers by a list of origins; this one need not be on it.
     if (isOwn) delete request.headers.origin;
     stratum(service, request, socket, head, client);
   }

@@ -30,7 +30,7 @@ export type AuditReport = {
   readonly differences: number;
   /** Parts that could not be read; each counts as a difference. */
   readonly unread: number;
-  /** What the books have not come to yet, while they read the chain again after a fall to an older copy. */
+  /** What the books have not reached yet, while they read the chain again after being replaced by an older copy. */
   readonly not_checked: readonly string[];
   /** Rewards that the books hold for the pool because it did not know their finders in time, and that a journal has named since. */
   readonly owed: readonly string[];

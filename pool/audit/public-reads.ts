@@ -1,6 +1,6 @@
 /**
- * Reading a pool that anybody may have written: every answer, every list and the whole audit have an end. No redirect is followed: the pool that was
- * named answers, or nobody.
+ * Reading an untrusted pool: every answer, every list and the whole audit are bounded. Redirects are not followed, so that only the named pool
+ * answers.
  */
 
 import type { BooksSources } from '../../protocol/books-evidence.ts';
@@ -18,7 +18,7 @@ const MAX_CURSOR = 256;
 const MAX_TRIES = 20;
 /** How often a request is made whose connection is lost: a pool or a proxy that starts again is back within seconds. */
 const MAX_LOST = 4;
-/** Pages are far smaller. A list's head stands on each of its pages and has all parts of the window. */
+/** Pages are far smaller. Each page of a list has its head, with all parts of the window. */
 const ANSWER_BYTES = 512 * 1024;
 const LIST_BYTES = 8 * 1024 * 1024;
 const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis));
@@ -34,7 +34,7 @@ export type ReadLimits = {
 };
 export const READ_LIMITS: ReadLimits = { answerMillis: 30_000, totalMillis: 12 * 3_600_000, waitMillis: 30_000 };
 
-/** The pool did not answer, or not in time: what was asked for is not checked, and nothing is false for it. */
+/** The pool did not answer, or not in time: this is not checked, which is not a finding. */
 export class PoolSilence extends Error {}
 
 /** Too many requests, or busy. */
@@ -63,7 +63,7 @@ export function publicPool(url: string, limits: ReadLimits = READ_LIMITS): Books
       const why = whyOf(error as Error);
       const isRedirect = REDIRECTED.test(why);
       const remedy = isRedirect ? '; it sends callers elsewhere: name that address' : '';
-      // A pool that has answered before is there. One that took all its time was asked long enough.
+      // Retried only if the pool has answered before, and not after a timeout.
       if (isFound && !isRedirect && !signal.aborted && tries < MAX_LOST) return undefined;
       if (isFound) throw new PoolSilence(`${path}: no answer: ${why}`);
       throw new PoolError('pool_unreachable', `no answer from ${base}/api/v1/${path}: ${why}${remedy}`);
@@ -108,7 +108,7 @@ export async function* pagesOf<T>(
     const answer = fieldsOf(await pool(`${path}?limit=${PAGE}${from}`));
     const page = listOf(answer[rows], PAGE);
     count += page.length;
-    // More than is read at all accuses nobody; more than the pool itself says there are does.
+    // More rows than the reader's limit are no finding; more than the pool itself states are one.
     if (count > MAX_ROWS) throw new PoolSilence(`${path}: more than the ${MAX_ROWS} rows that are read`);
     if (count > most) throw new Error(`${path}: more than ${most} rows`);
     for (const row of page) yield read(row);

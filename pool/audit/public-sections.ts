@@ -1,6 +1,6 @@
 /**
- * Parts of the public audit. Who does not answer is not checked, and neither is what rests on that answer: a payment that was not read must not look like theft. An
- * answer that says nothing of use is a finding.
+ * Parts of the public audit. A missing answer means not checked, and so does everything that depends on it: a payment that was not read must not look like theft. A
+ * malformed answer is a finding.
  */
 import { ApiError } from '../../protocol/api/client-calls.ts';
 import { PoolError } from '../pool-error.ts';
@@ -34,7 +34,7 @@ export class AuditSections {
     }
   }
 
-  /** Whether all of these parts were read wholly; where one was not, `what` is told as not checked. */
+  /** Whether all of these parts were read wholly; where one was not, `what` is reported as not checked. */
   have(what: string, parts: readonly AuditPart[]): boolean {
     const unread = parts.filter((part) => this.#unread.has(part));
     if (unread.length > 0) this.notChecked.push(`${what}: ${unread.join(', ')} could not all be read`);

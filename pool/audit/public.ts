@@ -209,7 +209,7 @@ class PublicAudit {
     return this.#terms?.height ?? null;
   }
 
-  /** Every reward is in one list. Where the pool and the node are not at the same cut, that is told. */
+  /** Every reward is in one list. A pool and a node at different cuts are reported. */
   async #rewards(money: AddressMoney): Promise<PublicReport['uncredited']> {
     const height = this.#height ?? 0;
     if (height > money.height + MAX_LAG)

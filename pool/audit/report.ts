@@ -94,6 +94,6 @@ export function publicReportText(report: PublicReport): string {
   return textOf(lines);
 }
 
-/** For a terminal: a pool's texts hold whatever it likes. */
+/** For a terminal: texts of a pool are untrusted. */
 export const reportJson = (report: AuditReport | PublicReport): string =>
   `${JSON.stringify(report, undefined, 2).split('\n').map(visible).join('\n')}\n`;

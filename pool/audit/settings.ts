@@ -96,7 +96,7 @@ async function auditMade(sql: Sql, findings: Findings): Promise<void> {
     );
 }
 
-/** Payouts follow the wallet, which may be ahead of books that stand still. */
+/** Payouts follow the wallet, which may be ahead of books that have stopped. */
 async function auditFinals(sql: Sql, height: number, findings: Findings): Promise<void> {
   const rows = await sql<{ id: string; final_height: bigint }[]>`select id, final_height from payouts
     where final_height > ${height + MAX_LAG} order by final_height`;

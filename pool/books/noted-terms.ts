@@ -1,7 +1,7 @@
 /**
  * Terms of slices that the books do not have, as journals note them (feed/terms-notes.ts): the database fell back, and the pool may have been
  * started with another fee or window since. A slice that was published opens again with the terms that it had (books rule 11). Of several
- * notes of a slice the newest counts: books that fell twice may have published it twice, and miners hold what they were told last.
+ * notes of a slice the newest counts: after two replacements of the database it may have been published twice, and miners have the last version.
  */
 import type { Transaction } from '../database/connect.ts';
 import { SERVICES, type TermsRecord } from '../journal-record.ts';
@@ -9,8 +9,8 @@ import { SERVICES, type TermsRecord } from '../journal-record.ts';
 export type SliceTerms = { readonly windowThousandths: bigint; readonly feePpm: bigint };
 
 /**
- * A note and the slice that its journal entry counted in before the books fell back (slice-marks.ts). Shares are believed by that mark
- * too, though the node be behind.
+ * A note and the slice that its journal entry counted in before the books fell back (slice-marks.ts). The mark also
+ * counts for shares while the node is behind.
  */
 export type MarkedNote = { readonly record: TermsRecord; readonly slice: number | undefined };
 

@@ -1,4 +1,4 @@
-/** The fate of the pool's blocks, as finalized cuts tell it. A reward is taken once, with its amount and output. */
+/** The fate of the pool's blocks, from finalized cuts. A reward is taken once, with its amount and output. */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { byteaTexts, type Sql, type Transaction } from '../database/connect.ts';
@@ -33,7 +33,7 @@ export async function recordPaid(transaction: Transaction, claim: Claim): Promis
 }
 
 /**
- * A claim that is not believed: it credits nobody, and its block does not expire. The list of its slice waits for it, counted from the cut that pays it and not from when the
+ * A claim that is held: it credits nobody, and its block does not expire. The list of its slice waits for it, counted from the cut that pays it and not from when the
  * books read of it: anybody knows from the chain by when a list must be there (rule 24).
  */
 async function recordHeld(

@@ -26,7 +26,7 @@ export async function openSlices(transaction: Transaction): Promise<Map<number, 
   return new Map(rows.map(({ service, number }) => [service, { service, number }]));
 }
 
-/** S never changes in a pool (rule 3): whoever checks the books would call them false, and the numbers of slices would leap. */
+/** S never changes in a pool (rule 3): audits would find the books false, and the numbers of slices would jump. */
 export async function insistSliceCuts(sql: Sql, sliceCuts: number): Promise<void> {
   const [row] = await sql<{ slice_cuts: number }[]>`select slice_cuts from slices order by number desc limit 1`;
   if (row !== undefined && row.slice_cuts !== sliceCuts)

@@ -1,5 +1,5 @@
 /**
- * Records of journals that cannot be read: a damaged disk, a program with a fault, a front end that lies. They are kept as they came and count nothing. The
+ * Records of journals that cannot be read: a damaged disk, a bug, or a compromised front end. They are kept as they came and count nothing. The
  * books go on: one bad record must not hold up everybody's shares.
  */
 import { byteaTexts, type Transaction } from '../database/connect.ts';

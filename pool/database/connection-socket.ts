@@ -1,8 +1,8 @@
 /**
- * The socket under the driver. When a server cuts a connection, postgres 3.4.9 forgets the socket first and tells the
- * waiting queries afterwards; what they do next, such as a rollback, it then writes to nothing, which throws outside any
- * promise and would end the process. This socket says 'error' first, and 'close' only when what followed was written (to
- * a dead socket, which is harmless) and can be refused in order.
+ * The socket under the driver. When a server cuts a connection, postgres 3.4.9 drops its reference to the socket first and rejects the
+ * waiting queries afterwards; their next statement, such as a rollback, is then written to null, which throws outside any
+ * promise and would end the process. This socket emits 'error' first, and 'close' only after those statements were written
+ * (to a dead socket, which is harmless), so that they are rejected normally.
  *
  * No setting of the driver avoids it: the defect is its issue 1208 (also 1154), open as of 3.4.9; the proposed fix is its
  * pull request 1209. When a release has that, this file goes and connect.ts needs no `socket`.

@@ -164,7 +164,7 @@ async function start(
     log.debug('postgres', { line: chunk.toString().trimEnd() });
   });
   let over = false;
-  // A pool that is ended at once leaves no database behind.
+  // A pool that is killed leaves no database running.
   const endWithPool = (): void => void child.kill('SIGINT');
   process.once('exit', endWithPool);
   const exited = new Promise<void>((resolve) => {
@@ -210,7 +210,7 @@ export async function startEmbeddedPostgres(
   }
 }
 
-/** A server whose pool was killed goes on alone; it is asked to end, and the new one takes its place. */
+/** Stops the server of a pool that was killed, so that a new one can start. */
 async function endForgotten(directory: string, log: Logger): Promise<void> {
   const file = await readFile(join(directory, 'data', 'postmaster.pid'), 'utf8').catch(() => undefined);
   const pid = Number(file?.split('\n')[0]);

@@ -15,8 +15,8 @@ export type TakenEntries = {
 /** The accountant's end of the feed. One batch is under way at a time. */
 export interface EntrySource {
   /**
-   * Called when an instance becomes the accountant, and after a failed transaction: entries come from where the database
-   * stands now, whatever was handed out before.
+   * Called when an instance becomes the accountant, and after a failed transaction: entries start at the database's current
+   * position, whatever was handed out before.
    */
   begin(): Promise<void>;
   take(maxEntries: number, waitMillis: number): Promise<TakenEntries>;

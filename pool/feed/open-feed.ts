@@ -1,4 +1,4 @@
-/** What lies between a share's answer and the books: the journal, what of it the books do not have yet, and how long it is kept. */
+/** The path from a share's answer to the books: the journal, what of it the books do not have yet, and how long it is kept. */
 import { join } from 'node:path';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { steadyMillis } from '../../runtime/clock.ts';

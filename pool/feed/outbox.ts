@@ -1,8 +1,8 @@
 /**
  * What the journals of this machine hold and the books have not taken yet: the journal being written, and those of earlier
- * boots. Where the books stand is told by the database alone (`standAt`), and may go back: a database that was restored gets
+ * boots. The books' position comes from the database alone (`standAt`), and may go back: a restored database gets
  * again what it lost. Recent entries are kept in memory, bounded; older ones are read back from the files. Entries of a boot
- * always leave in order, each batch with the sequence that stands before it.
+ * always leave in order, each batch with the sequence before its first entry.
  */
 import type { Logger } from '../../runtime/log.ts';
 import { dropJournal, type JournalEntry, journalBoots, lastOfJournal, readJournal } from '../journal.ts';
@@ -26,7 +26,7 @@ export type OutboxOptions = {
 
 export const OUTBOX_DEFAULTS = { memoryEntries: 50_000 } as const;
 
-/** One journal on its way, for others to look at. */
+/** One journal being sent, for inspection. */
 export type OutboxLine = {
   readonly bootId: string;
   /** The boot is over: nothing is added any more. */
@@ -38,7 +38,7 @@ export type OutboxLine = {
 };
 
 type Line = { -readonly [K in keyof OutboxLine]: OutboxLine[K] } & {
-  /** False until the database said where the books stand: a day of old journals is not sent on a guess. */
+  /** False until the database said how far the books are: a day of old journals is not sent needlessly. */
   isKnown: boolean;
   /** Newest entries, joined without a gap; `recentAfter` is the sequence before the first. */
   recent: JournalEntry[];
@@ -168,7 +168,7 @@ export class Outbox {
     return found;
   }
 
-  /** Somebody removed the newest files of a boot that is over: what is gone is not waited for. */
+  /** The newest files of a finished boot were removed: missing entries are not waited for. */
   #end(line: Line): void {
     const hole = { bootId: line.bootId, from: line.sent + 1, to: line.last };
     this.#log.error('the journal does not hold entries that the books lack', hole);

@@ -1,4 +1,4 @@
-/** Where the books stand, read in the database: how far each journal was taken in, and how far it was when slices closed. */
+/** The books' position, read from the database: how far each journal was taken in, and how far it was when slices closed. */
 import { byteaTexts, type Sql } from '../database/connect.ts';
 import type { Positions, Reign } from './entry-source.ts';
 import type { SliceEnd, SliceEnds } from './slice-marks.ts';

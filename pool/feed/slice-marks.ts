@@ -1,7 +1,7 @@
 /**
  * Which slice the entries of a journal counted in (books rule 2), kept beside the journal: for each slice that closed, the
- * last sequence of the boot that is in it. The books say so once, and the first word counts: should the database fall back to
- * a state before, its entries come again with the slice they were in, and every slice closes as it did.
+ * last sequence of the boot that is in it. The first answer of the books counts: if the database is replaced by
+ * an older copy, the entries are sent again with the slice they were in, and every slice closes as it did.
  */
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ const MAX_MARKS = 2_000;
 
 const fileOf = (directory: string, bootId: string): string => join(directory, bootId, FILE);
 
-/** Whole lines `slice through`, both rising; what a crash left of a line is passed over. */
+/** Whole lines `slice through`, both rising; a line that a crash cut short is ignored. */
 export function readMarks(text: string): SliceMark[] {
   const marks: SliceMark[] = [];
   for (const line of text.split('\n').slice(0, -1)) {
@@ -55,7 +55,7 @@ export class SliceMarks {
     this.#marks.delete(bootId);
   }
 
-  /** Asks the books for what closed since, and keeps it. One look after the other: two at once would keep the same twice, or in the wrong order. */
+  /** Reads from the books what closed since, and stores it. Serialized: two at once would store the same twice, or in the wrong order. */
   look(ends: SliceEnds): Promise<void> {
     const look = this.#looking.then(() => this.#look(ends));
     this.#looking = look.catch(() => undefined);
@@ -95,7 +95,7 @@ export class SliceMarks {
     if (marks.length > 2 * MAX_MARKS) marks.splice(0, marks.length - MAX_MARKS);
   }
 
-  /** What is known of a boot, oldest first; of what stands before the first mark nobody knows where it began. */
+  /** What is known of a boot, oldest first; where the entries before the first mark began is not known. */
   of(bootId: string): readonly SliceMark[] {
     return this.#marks.get(bootId) ?? [];
   }
@@ -105,7 +105,7 @@ export class SliceMarks {
     const marks = this.#marks.get(bootId) ?? [];
     const [first, last] = [marks[0], marks.at(-1)];
     if (first === undefined || last === undefined) return { slice: undefined, until: Number.MAX_SAFE_INTEGER };
-    // Of what stands before the first mark nobody knows where it began.
+    // Where the entries before the first mark began is not known.
     if (sequence <= first.through) return { slice: undefined, until: first.through };
     if (sequence > last.through) return { slice: last.slice + 1, until: Number.MAX_SAFE_INTEGER };
     let [low, high] = [0, marks.length - 1];

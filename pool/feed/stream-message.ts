@@ -1,6 +1,6 @@
 /**
  * What the share stream carries. A message: entries of one boot as `u64 sequence | u32 length | record`, packed, without a hole
- * but perhaps before the first. A report of a gap: the books' position and a word that makes it unlike any other. All of it is
+ * but perhaps before the first. A report of a gap: the books' position and a unique word. All of it is
  * sealed (seal.ts): shares are money, and what no front end of this pool sent is not read.
  */
 import { type Bytes, concat } from '../../protocol/bytes.ts';
@@ -22,7 +22,7 @@ export function packEntries(entries: readonly JournalEntry[]): Uint8Array<ArrayB
 }
 
 /**
- * What a message says of its entries besides. `after` is the sequence that stands before the first. `reign` names the term that it was
+ * What a message says of its entries besides. `after` is the sequence before the first. `reign` names the term that it was
  * sent for: a message of an earlier one, which a Redis that was restored brings again, may name a slice that its front end has since
  * learnt to be another.
  */

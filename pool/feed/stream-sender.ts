@@ -1,8 +1,8 @@
 /**
- * A front end's end of the share stream: sends what the outbox holds, in order. How far the books came it reads in the
- * database, as the accountant does; Redis only carries. So a Redis that lost everything, or a database that went back,
- * costs a second look and is made up for from the journal. At most `maxAhead` entries of a boot are under way: a database
- * that is away fills the journal on disk and not Redis.
+ * A front end's end of the share stream: sends what the outbox holds, in order. It reads the books' position from the
+ * database, as the accountant does; Redis is only the transport. If Redis lost everything, or the database went back,
+ * entries are sent again from the journal. At most `maxAhead` entries of a boot are in flight: while the database is
+ * unavailable the journal on disk grows, not Redis.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
@@ -20,9 +20,9 @@ export type StreamSenderOptions = {
   readonly keys: RedisKeys;
   readonly batchEntries?: number;
   readonly maxAhead?: number;
-  /** Between two looks for gaps that the accountant reports. */
+  /** Between two checks for gaps that the accountant reports. */
   readonly pollMillis?: number;
-  /** Between two looks at where the books stand. */
+  /** Between two reads of the books' position. */
   readonly positionMillis?: number;
 };
 
@@ -37,7 +37,7 @@ const LINGER_MILLIS = 20;
 /** Looks between two rounds of sending what was refused, at most: an accountant of another release takes nothing until it is replaced. */
 const AGAIN_LOOKS = 60;
 
-/** The newest message of a boot. While it stands in the stream, the accountant has yet to come to it. */
+/** The newest message of a boot. While it is in the stream, the accountant has not processed it. */
 type Sent = { readonly id: string; readonly through: number };
 
 export type StreamSenderDependencies = {
@@ -78,7 +78,7 @@ export class StreamSender {
     this.#seal = dependencies.seal;
     this.#unread = dependencies.unread;
     this.#log = dependencies.log;
-    // A server that lost its memory, or another one in its place, knows nothing of what was sent.
+    // A server that lost its data, or a replacement, does not have what was sent.
     this.#redis.on('ready', () => this.#outbox.rewind());
     const { pollMillis, positionMillis } = this.#options;
     this.#loops = Promise.all([
@@ -127,7 +127,7 @@ export class StreamSender {
     if (entries.length * 4 < batchEntries) await this.#pause(LINGER_MILLIS);
   }
 
-  /** The accountant misses entries of a boot: they go out again from where the books stand. */
+  /** The accountant misses entries of a boot: they are sent again from the books' position. */
   async #obeyGaps(): Promise<void> {
     const boots = underWay(this.#outbox.lines()).map((line) => line.bootId);
     if (boots.length === 0) return;
@@ -187,10 +187,10 @@ export class StreamSender {
     this.#outbox.rewind(bootId);
   }
 
-  /** Tells the accountant how much there is, so that it knows whether a journal has more to say. */
+  /** Tells the accountant the newest sequence, so that it knows whether a journal has more entries. */
   async #reportLasts(): Promise<void> {
     const { keys } = this.#options;
-    // The count shows that whoever told it lives.
+    // The counter shows that the sender is alive.
     const count = ++this.#reports;
     const lasts = new Map(
       this.#outbox

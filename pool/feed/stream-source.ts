@@ -22,7 +22,7 @@ const GROUP = 'accountant';
 const CLAIM_COUNT = 100;
 /** Messages of one read, however small they are: bounds what a batch can grow to. */
 const MAX_MESSAGES = 200;
-/** Within this time of a (re)connection every front end that lives has told Redis how much its journals hold. */
+/** Within this time after a (re)connection every running front end has reported how much its journals hold. */
 const REPORT_MILLIS = 3_000;
 /** Messages that another reader took and never finished are claimed again after this long. */
 const RECLAIM_MILLIS = 15_000;
@@ -46,7 +46,7 @@ export type StreamSourceDependencies = {
   readonly now: () => number;
 };
 
-/** `entries` are null where nothing of the message is to be believed. */
+/** `entries` are null where the message is not authentic or damaged. */
 type Message = {
   readonly id: string;
   readonly bootId: string;
@@ -77,7 +77,7 @@ export class StreamSource implements EntrySource {
   readonly #reportMillis: number;
   /** When the connection came about; undefined while there is none. */
   #readySince: number | undefined;
-  /** What front ends told of their journals after `begin`, and by which of it the books are caught up. */
+  /** What front ends reported of their journals after `begin`, and which of them the books have caught up with. */
   #reports: { readonly atMillis: number; readonly texts: Readonly<Record<string, string>> } | undefined;
   #goals: ReadonlyMap<string, number> | undefined;
 
@@ -131,7 +131,7 @@ export class StreamSource implements EntrySource {
     }
   }
 
-  /** A Redis that is away is told of elsewhere; one that is there and cannot be read is a fault, told once for each reason. */
+  /** An unavailable Redis is logged elsewhere; one that is available and cannot be read is a fault, logged once for each reason. */
   #noteUnreadable(reason: string): void {
     const isNews = this.#redis.status === 'ready' && reason !== this.#unreadable;
     this.#log[isNews ? 'warn' : 'debug']('the share stream cannot be read', { reason });
@@ -182,7 +182,7 @@ export class StreamSource implements EntrySource {
         if ((sent.at(-1)?.sequence ?? -1) > position) gaps.set(message.bootId, position);
         continue;
       }
-      // Repeated ones too: which of them count is for the books to say, who may stand further back than is remembered here.
+      // Repeated ones too: the books decide which of them count, and may be further back than is remembered here.
       for (const entry of sent) entries.push(entry);
       reached.set(message.bootId, Math.max(position, sent.at(-1)?.sequence ?? -1));
     }
@@ -209,7 +209,7 @@ export class StreamSource implements EntrySource {
     return [{ id: id.toString(), bootId, after, reign, entries: this.#unpack(head, fields.get('entries')) }];
   }
 
-  /** Null, and noted, for what no front end of this pool sent. Whose message was damaged sends it again. */
+  /** Null, and counted, for a message that no front end of this pool sealed. A damaged message is sent again by its front end. */
   #unpack(head: MessageHead, sealed: Buffer = Buffer.alloc(0)): readonly JournalEntry[] | null {
     const opened = this.#seal.open('entries', messageName(head), sealed);
     if (opened.kind !== 'payload') {
@@ -240,7 +240,7 @@ export class StreamSource implements EntrySource {
       const report = utf8(gapReport(position, randomBytes(6).toString('hex')));
       change.hset(gapsKey, bootId, this.#seal.seal('gap', bootId, report));
     }
-    // The books have committed: where Redis is away now, the messages come again and count nothing.
+    // The books have committed: if Redis is unavailable now, the messages come again and count nothing.
     await change.exec().catch((error: Error) => this.#log.debug('entries not acknowledged', { reason: error.message }));
   }
 
@@ -251,7 +251,7 @@ export class StreamSource implements EntrySource {
     return [...this.#goals].every(([bootId, last]) => (positions.get(bootId) ?? -1) >= last);
   }
 
-  /** Front ends that live tell again and again how much they hold; the journals of those that do not cannot be waited for. */
+  /** Running front ends report repeatedly how much they hold; the journals of the others are not waited for. */
   async #findGoals(): Promise<ReadonlyMap<string, number> | undefined> {
     const texts: Record<string, string> = {};
     for (const [bootId, sealed] of Object.entries(await this.#redis.hgetallBuffer(this.#keys.lasts))) {
@@ -273,7 +273,7 @@ export class StreamSource implements EntrySource {
     return ((await this.#positions([bootId])).get(bootId) ?? -1) < Number.parseInt(text, 10);
   }
 
-  /** What a front end told of its journal. */
+  /** What a front end reported of its journal. */
   #last(bootId: string, sealed: Buffer): string | undefined {
     const opened = this.#seal.open('last', bootId, sealed);
     if (opened.kind === 'payload') return fromUtf8(opened.payload);

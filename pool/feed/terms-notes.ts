@@ -1,5 +1,5 @@
 /**
- * Notes in a front end's journal the terms that slices opened with. Should the database fall back to a state before, the notes come again
+ * Notes in a front end's journal the terms that slices opened with. If the database is replaced by an older copy, the notes come again
  * with the rest of the journal, and the slices open with the same terms (books/noted-terms.ts).
  */
 import type { Sql } from '../database/connect.ts';
@@ -45,7 +45,7 @@ export class TermsNotes {
     this.#run = books.run;
   }
 
-  /** One picture of the books: a fall between two reads would give the slices of one state the time of another. */
+  /** One snapshot of the books: a replacement between two reads would combine the slices of one state with the time of another. */
   #unnoted(): Promise<{ books: BooksRow; rows: SliceRow[] }> {
     return this.#sql.begin('isolation level repeatable read read only', async (transaction) => {
       const [row] = await transaction<BooksRow[]>`select coalesce(max(number), -1) as newest,
@@ -61,7 +61,7 @@ export class TermsNotes {
   }
 }
 
-/** Ends of slices that are told only once their terms are noted: nothing is signed of a slice before. */
+/** Ends of slices are reported only once their terms are noted: nothing of a slice is signed before. */
 export const endsAfterNotes =
   (ends: SliceEnds, notes: TermsNotes): SliceEnds =>
   async (known) => {

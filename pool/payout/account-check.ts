@@ -58,7 +58,7 @@ export class AccountCheck {
 
   /** Why accounts are not to be paid; those that may be are left out. */
   failures(accountIds: readonly number[]): Promise<Map<number, string>> {
-    // One picture of the books: a list that is made meanwhile changes balances.
+    // One snapshot of the books: a list that is made meanwhile changes balances.
     return this.#sql.begin('isolation level repeatable read read only', (sql) => this.#failures(sql, accountIds));
   }
 

@@ -14,7 +14,7 @@ export type RepairTerms = {
   readonly requestTable: string;
   /** Shares and cuts are taken in as far as they are known: what is not covered now will not be covered by waiting. */
   readonly isCaughtUp: boolean;
-  /** A person has decided that advances may be larger than what the pool has earned itself. */
+  /** The operator allows advances larger than what the pool has earned itself. */
   readonly isAdvanceAllowed: boolean;
 };
 

@@ -217,8 +217,8 @@ export async function setAsideFailing(
 }
 
 /**
- * Takes one recipient, whom the wallet refuses, out of a payout and into the operator's queue; the others are paid. Without `account` nobody knows who is at
- * fault: each gets a payout of its own, and the next answers tell. True when something of it can be sent.
+ * Takes one recipient, whom the wallet refuses, out of a payout and into the operator's queue; the others are paid. Without `account` it is not known who is at
+ * fault: each gets a payout of its own, and the next answers show it. True when something of it can be sent.
  */
 export async function setAside(
   transaction: Transaction,

@@ -55,5 +55,5 @@ export async function openPoolKey(path: string, { sql, log }: { sql: Sql; log: L
   return key;
 }
 
-/** The public key that every instance tells miners; undefined before there is one. */
+/** The public key that every instance sends to miners; undefined before there is one. */
 export const publicPoolKey = known;

@@ -1,6 +1,6 @@
 /**
- * News on their way: each instance numbers its own, and nobody hears a number twice or backwards. So who can write to Redis
- * cannot lift a ban by sending an old 'unban' once more.
+ * Messages between instances: each instance numbers its own, and receivers ignore numbers that do not increase. So somebody who can
+ * write to Redis cannot lift a ban by replaying an old 'unban'.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';

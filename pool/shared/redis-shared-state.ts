@@ -1,6 +1,6 @@
 /**
- * What instances share, in Redis. While it is away each instance goes on with what it has: bans stay local and are told
- * again when it is back, ended sessions wait locally, figures of others go stale and vanish.
+ * What instances share, in Redis. While it is unavailable each instance goes on with what it has: bans stay local and are sent
+ * again afterwards, ended sessions wait locally, figures of others expire.
  */
 import type { Redis } from 'ioredis';
 import type { SessionRecord } from '../../bridge/session/session-record.ts';
@@ -112,7 +112,7 @@ export class RedisSharedState implements SharedState {
     }
   }
 
-  /** After a connection: theirs become ours, and ours theirs. */
+  /** After a connection: bans are merged in both directions. */
   async #restoreBans(): Promise<void> {
     const { redis, keys, now } = this.#dependencies;
     const theirs = new Map<string, number>();
@@ -175,7 +175,7 @@ export class RedisSharedState implements SharedState {
 
   async publish(news: News): Promise<void> {
     const { redis, keys } = this.#dependencies;
-    // Heard back over Redis like everybody else's; while it is away, this instance still hears itself.
+    // Comes back over Redis like those of other instances; while Redis is unavailable it is delivered locally.
     await redis.publish(keys.news, this.#newsWriter.write(news)).catch(() => this.#apply(news));
   }
 
@@ -211,7 +211,7 @@ export class RedisSessionShelf implements SessionShelf {
     this.#dependencies = dependencies;
   }
 
-  /** Nobody who reads Redis learns the id, with which the session could be taken up. */
+  /** Hides the id from readers of Redis, who could resume the session with it. */
   #name(id: string): string {
     const { seal, keys } = this.#dependencies;
     return `${keys.session}${seal.hiddenName('session', id)}`;

@@ -1,6 +1,6 @@
 /**
- * The one way to Redis. Commands fail at once while it is away instead of piling up in memory: every user of it has a
- * journal, a cache or a later round to fall back on, so Redis being away costs nothing but delay.
+ * The one way to Redis. Commands fail at once while it is away instead of piling up in memory: every user has a
+ * journal, a cache or a later retry, so an unavailable Redis only causes delay.
  */
 import { Redis } from 'ioredis';
 import type { Logger } from '../../runtime/log.ts';

@@ -1,6 +1,6 @@
 /**
- * What stands in Redis is sealed with a key that only the instances of one pool know (docs/pool.md, many instances). Who can
- * write to Redis can remove and repeat what is there, but make nothing of his own: no share, no ban, no session.
+ * Values in Redis are sealed with a key that only the instances of one pool know (docs/pool.md, many instances). Somebody who can
+ * write to Redis can remove and replay values, but cannot forge any: no share, no ban, no session.
  *
  * `u8 format | 32 bytes HMAC-SHA-256 | payload`; the code covers what the value is for, its name, the format and the payload.
  */
@@ -14,7 +14,7 @@ export type Purpose = 'entries' | 'gap' | 'last' | 'ban' | 'session' | 'instance
 
 export type Opened =
   | { readonly kind: 'payload'; readonly payload: Bytes }
-  /** Another release wrote it, or somebody who wants it to look so. */
+  /** Another release wrote it, or it was forged to look so. */
   | { readonly kind: 'other_format'; readonly format: number }
   /** No instance of this pool wrote it. */
   | { readonly kind: 'not_ours' };
@@ -29,7 +29,7 @@ export class Seal {
   readonly #keys = new Map<Purpose, Buffer>();
   #secret: Bytes;
 
-  /** `scope` tells pools apart that share a Redis. `format` is another one in tests only. */
+  /** `scope` separates pools that share a Redis. `format` differs in tests only. */
   constructor(secret: Bytes, scope: string, format = SHARED_FORMAT) {
     this.#secret = secret;
     this.#scope = scope;

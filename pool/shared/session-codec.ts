@@ -1,6 +1,6 @@
 /**
- * A session that waits in Redis to be resumed. Its id is its name there, hidden, and stands nowhere in the value. What was sent
- * to it and judged stays with the process that served it.
+ * A session that waits in Redis to be resumed. Its key there is derived from its id, which is not in the value. Jobs sent
+ * and shares judged stay with the process that served it.
  */
 import type { Score } from '../../bridge/session/ban-score.ts';
 import { BOOT_ID_BYTES } from '../../bridge/session/extranonce.ts';

@@ -1,4 +1,4 @@
-/** Values in Redis that are left unread: told to the operator, counted, and never more than a line a minute of each kind. */
+/** Values in Redis that are ignored: counted, and logged at most once a minute of each kind. */
 import type { Logger } from '../../runtime/log.ts';
 import { type Opened, type Purpose, SHARED_FORMAT } from './seal.ts';
 

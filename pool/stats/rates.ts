@@ -49,7 +49,7 @@ export class RateBoard {
     this.#now = dependencies.now;
   }
 
-  /** The books are other books: after a fall of the database an id may be another's. */
+  /** The database was replaced by an older copy: an id may now belong to another account. */
   forget(): void {
     this.#version = 0n;
     for (const buckets of this.#buckets.values()) buckets.clear();

@@ -1,6 +1,6 @@
 /**
- * Workers that stopped sending (docs/pool.md, webhooks). Silence is measured against the newest share of the whole pool: when
- * the feed or the database was away, nobody is called silent for it.
+ * Workers that stopped sending (docs/pool.md, webhooks). Silence is measured against the newest share of the whole pool: an outage
+ * of the feed or the database makes no worker silent.
  */
 import type { Transaction } from '../database/connect.ts';
 

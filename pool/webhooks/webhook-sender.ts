@@ -1,6 +1,6 @@
 /**
- * Webhooks (docs/pool.md): each URL is told the events in order, signed, and again until it answers 2xx. The events table
- * is the outbox: how far a URL was told stands in the database, so neither a crash nor another instance loses or skips one.
+ * Webhooks (docs/pool.md): each URL gets the events in order, signed, repeated until it answers 2xx. The events table
+ * is the outbox: the position of each URL is in the database, so neither a crash nor another instance loses or skips one.
  * Receivers drop repetitions by the event's id.
  */
 import { createHmac } from 'node:crypto';
