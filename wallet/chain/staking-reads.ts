@@ -65,10 +65,17 @@ export async function readValidators(client: StakingClient, state: ValidatorStat
     for (const one of page.validators) validators.push(one);
     cursor = page.next_cursor;
     if (cursor !== undefined) continue;
-    const { epoch, interval_cuts, finalized_height } = page;
+    const { epoch, finalized_height } = page;
+    const interval_cuts = intervalOf(page.interval_cuts);
     return { validators: validators.sort(byStake), epoch, interval_cuts, finalized_height };
   }
   throw new WalletError('node_unreachable', 'the node’s list of validators does not end');
+}
+
+/** Heights are worked out from it: a node that names none is not believed. */
+function intervalOf(cuts: number): number {
+  if (cuts >= 1) return cuts;
+  throw new WalletError('node_unreachable', `the node says that an epoch has ${cuts} cuts: connect another node`);
 }
 
 function byStake(a: ValidatorDocument, b: ValidatorDocument): number {
@@ -80,7 +87,7 @@ function byStake(a: ValidatorDocument, b: ValidatorDocument): number {
 export async function readValidator(client: StakingClient, id: string) {
   try {
     const found = await client.stakingValidator({ id });
-    if (found.validator.validator_id === id) return found;
+    if (found.validator.validator_id === id) return { ...found, interval_cuts: intervalOf(found.interval_cuts) };
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return undefined;
     throw nodeFailure(error);

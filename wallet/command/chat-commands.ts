@@ -38,7 +38,8 @@ const pay = (context: Context, { method, params, yes: isSure, requestId: given, 
     const requestId = given ?? newRequestId();
     const order = { ...params, request_id: requestId };
     const quote = await session.call(method, { ...order, dry_run: true });
-    if (!(await confirmed(context, isSure, `${question}, one atom and a fee of ${quote.fee}?`))) return 1;
+    const isNew = quote.duplicate !== true;
+    if (isNew && !(await confirmed(context, isSure, `${question}, one atom and a fee of ${quote.fee}?`))) return 1;
     context.terminal.err(`request ${requestId}\n`);
     const result = await session.call(method, order);
     if (result.duplicate === true) tellRepeated(context, 'payment', result);

@@ -160,9 +160,12 @@ export const send = (context: Context, wish: SendWish): Promise<number> =>
     const requestId = wish.requestId ?? newRequestId();
     const params = { to, amount, request_id: requestId, ...terms };
     const quote = await session.call('send', { ...params, dry_run: true });
-    const { verification_words: words } = await session.call('validate_address', { address: to });
-    const question = `Send ${quote.amount} to ${to}\n(${(words as string[]).join(' ')}), fee ${quote.fee}?`;
-    if (!(await confirmed(context, wish.yes, question))) return 1;
+    // A request that was made before pays nothing now: its answer is shown without a question.
+    if (quote.duplicate !== true) {
+      const { verification_words: words } = await session.call('validate_address', { address: to });
+      const question = `Send ${quote.amount} to ${to}\n(${(words as string[]).join(' ')}), fee ${quote.fee}?`;
+      if (!(await confirmed(context, wish.yes, question))) return 1;
+    }
     // For scripts too: with it a script that gets no answer can repeat the request.
     context.terminal.err(`request ${requestId}\n`);
     const result = await session.call('send', params);
@@ -189,8 +192,8 @@ export const callMethod = (context: Context, method: string, text: string, yes: 
     if (MOVES.has(method) && params.dry_run !== true) {
       const quote = await session.call(method, { ...params, dry_run: true });
       const question = `${method}: ${quote.amount} in ${quote.transaction_count} transaction(s), fee ${quote.fee}?`;
-      // A staking request that was made before is shown instead of a quote: nothing moves.
-      if (quote.submitted !== true && !(await confirmed(context, yes, question))) return 1;
+      // A request that was made before is shown instead of a quote: nothing moves.
+      if (quote.duplicate !== true && !(await confirmed(context, yes, question))) return 1;
     }
     const result = await session.call(method, params);
     context.terminal.out(`${JSON.stringify(result, null, context.values.json ? 0 : 2)}\n`);

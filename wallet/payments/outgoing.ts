@@ -191,12 +191,13 @@ export class Outgoing {
     });
   }
 
-  quotePay(order: PayOrder): Quote {
-    return this.#planning.quotePay(order);
+  /** What it would cost now. A request id that was used is answered with what became of it, here and below. */
+  async quotePay(order: PayOrder): Promise<Outcome | Quote> {
+    return (await this.#answers.outcome(order.requestId, true)) ?? this.#planning.quotePay(order);
   }
 
-  quoteMove(order: MoveOrder): Quote {
-    return this.#planning.quoteMove(order);
+  async quoteMove(order: MoveOrder): Promise<Outcome | Quote> {
+    return (await this.#answers.outcome(order.requestId, true)) ?? this.#planning.quoteMove(order);
   }
 
   /** Called by the follower for every cut, right after it was applied: frees what void transactions held. */

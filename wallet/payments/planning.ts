@@ -72,6 +72,13 @@ export type Gathering = { readonly held: readonly OwnedOutput[] };
 
 const empty = new Uint8Array(0);
 
+/** What a person does about too little money. Any address of the wallet will do, unless the order spends from one alone. */
+const remedy = ({ fromAddress, including }: Pick<PayOrder, 'fromAddress' | 'including'>): string => {
+  const to =
+    fromAddress ?? (including === undefined ? 'an address of this wallet' : `${including}, which has to sign,`);
+  return `pay to ${to} first, and wait until it is final`;
+};
+
 export class Planning {
   readonly #options: PlanningOptions;
   readonly #with: PlanningDependencies;
@@ -163,10 +170,12 @@ export class Planning {
       );
     }
     if (inFlight()) throw new WalletError('funds_in_flight', 'other payments hold the outputs this one needs');
-    throw new WalletError('insufficient_funds', 'not enough funds', {
-      needed: formatCoins(needed),
-      spendable: formatCoins(available.total),
-    });
+    const figures = { needed: formatCoins(needed), spendable: formatCoins(available.total) };
+    throw new WalletError(
+      'insufficient_funds',
+      `not enough funds: ${figures.needed} coins are needed, fee included, and ${figures.spendable} can be spent; ${remedy({ fromAddress, including })}`,
+      figures,
+    );
   }
 
   moves(order: MoveOrder): { found: readonly Merge[]; left: number; feePerMass: bigint } {
@@ -207,10 +216,8 @@ export class Planning {
     if (!this.#with.follower.caughtUp) throw this.#behind();
     throw new WalletError(
       'chat_address_empty',
-      'the address that has to sign holds no output that is free: pay to it first',
-      {
-        address,
-      },
+      `${address} has to sign and holds no output that is free: pay to it first, and wait until that is final`,
+      { address },
     );
   }
 

@@ -7,7 +7,7 @@ import type { PayOrder } from '../payments/planning.ts';
 import type { OwnedOutput } from '../state/records.ts';
 import type { Wallet } from '../wallet.ts';
 import { WalletError } from '../wallet-error.ts';
-import { quoteResult, sendResult } from './documents.ts';
+import { quoted, sendResult } from './documents.ts';
 import {
   type Answer,
   addressField,
@@ -64,7 +64,7 @@ async function pay(
   prepare: () => What,
 ): Promise<Answer> {
   // What is accepted by now could not be accepted again; a repetition is answered all the same.
-  const isRepeated = params.dry_run !== true && (await wallet.outgoing.isKnown(params.request_id));
+  const isRepeated = await wallet.outgoing.isKnown(params.request_id);
   const what: What = isRepeated ? { to: '', payload: new Uint8Array(0), more: {} } : prepare();
   const order: PayOrder = {
     requestId: params.request_id,
@@ -77,8 +77,7 @@ async function pay(
     including: what.including,
     params: wish(params as Readonly<Record<string, unknown>>),
   };
-  if (params.dry_run === true)
-    return { ...quoteResult('payment', order.requestId, wallet.outgoing.quotePay(order)), ...what.more };
+  if (params.dry_run === true) return { ...quoted(order, await wallet.outgoing.quotePay(order)), ...what.more };
   return { ...sendResult(await wallet.outgoing.pay(order)), ...what.more };
 }
 
@@ -86,7 +85,11 @@ async function pay(
 function askingAddress(wallet: Wallet, from: string | undefined): string {
   if (from !== undefined) return ownAddress(wallet, from, 'from_address').address;
   const largest: OwnedOutput | undefined = wallet.book.available.at(-1);
-  if (largest === undefined) throw new WalletError('insufficient_funds', 'a request costs one atom and a fee');
+  if (largest === undefined)
+    throw new WalletError(
+      'insufficient_funds',
+      'not enough funds: a request costs one atom and a fee, and nothing can be spent; pay to an address of this wallet first (new-address), and wait until it is final',
+    );
   return largest.address;
 }
 

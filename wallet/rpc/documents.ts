@@ -176,11 +176,13 @@ export function requestDocument(
   };
 }
 
-export function quoteResult(
-  kind: string,
-  requestId: string | null,
-  quote: Quote & WithOperation,
-): Record<string, unknown> {
+/** The answer to `dry_run`: a quote, or what became of a request whose id was used before. */
+export const quoted = (
+  { kind, requestId }: { readonly kind: string; readonly requestId: string },
+  quote: Outcome | (Quote & WithOperation),
+): Record<string, unknown> => ('request' in quote ? sendResult(quote) : quoteResult(kind, requestId, quote));
+
+function quoteResult(kind: string, requestId: string | null, quote: Quote & WithOperation): Record<string, unknown> {
   const recipients = quote.recipients.map(({ to, amount }) => ({ to, amount: formatCoins(amount) }));
   return {
     kind,

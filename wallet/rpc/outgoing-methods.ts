@@ -9,7 +9,7 @@ import { changeAddress } from '../state/address-book.ts';
 import type { OwnedOutput, Recipient } from '../state/records.ts';
 import type { Wallet } from '../wallet.ts';
 import { WalletError } from '../wallet-error.ts';
-import { quoteResult, requestDocument, sendResult } from './documents.ts';
+import { quoted, requestDocument, sendResult } from './documents.ts';
 import {
   type Answer,
   addressField,
@@ -57,13 +57,13 @@ export function readPayload(value: string | undefined): Uint8Array {
 }
 
 async function pay(wallet: Wallet, order: PayOrder, dryRun: boolean): Promise<Answer> {
-  if (dryRun) return quoteResult(order.kind, order.requestId, wallet.outgoing.quotePay(order));
+  if (dryRun) return quoted(order, await wallet.outgoing.quotePay(order));
   const outcome = await wallet.outgoing.pay(order);
   return sendResult(outcome);
 }
 
 async function move(wallet: Wallet, order: MoveOrder, dryRun: boolean): Promise<Answer> {
-  if (dryRun) return quoteResult(order.kind, order.requestId, wallet.outgoing.quoteMove(order));
+  if (dryRun) return quoted(order, await wallet.outgoing.quoteMove(order));
   return sendResult(await wallet.outgoing.move(order));
 }
 

@@ -7,7 +7,7 @@ import { CONSENSUS_KEY_INDEXES } from '../keys/derivation.ts';
 import type { OperationOrder } from '../payments/outgoing.ts';
 import type { AddressRecord } from '../state/records.ts';
 import type { Wallet } from '../wallet.ts';
-import { quoteResult, sendResult } from './documents.ts';
+import { quoted, sendResult } from './documents.ts';
 import {
   type Answer,
   addressField,
@@ -34,7 +34,7 @@ export const terms = { request_id: requestIdField, dry_run: optional(flag('only 
 export async function operate(wallet: Wallet, order: OperationOrder, dryRun: boolean): Promise<Answer> {
   if (!dryRun) return sendResult(await wallet.outgoing.operate(order));
   const quote = await wallet.outgoing.quoteOperation(order);
-  return 'request' in quote ? sendResult(quote) : quoteResult(order.kind, order.requestId, quote);
+  return quoted(order, quote);
 }
 
 /** The wallet's first address, marked as used: otherwise `new-address` could hand it out, and rewards would go to another customer. */

@@ -171,6 +171,43 @@ test('a request says in whose name; what cannot be asked or accepted is refused 
   expect(parseAddress(third?.own_address as string).kind).toBe('key');
 });
 
+test('an accept without money is refused with what is needed and where to pay', async () => {
+  const node = new FakeNode();
+  const a = await fundedWallet(node, [5n * COIN], { name: 'alice' });
+  const b = await openTestWallet(node, { name: 'bob' });
+  const to = (await b.call('new_address', {})).address as string;
+  await a.call('chat_request', { to, request_id: 'ask' });
+  await step({ node, a, b });
+  const [chat] = await chatsOf(b);
+  expect(await b.refusal('chat_accept', { chat: chat?.chat, request_id: 'yes', dry_run: true })).toMatchObject({
+    word: 'insufficient_funds',
+    message: expect.stringMatching(
+      new RegExp(`0[.]0\\d+ coins are needed, fee included, and 0[.]00000001 can be spent; pay to ${to}`),
+    ),
+  });
+});
+
+test('a request id that was used answers `dry_run` with what became of it', async () => {
+  const bed = await open();
+  const { a } = bed;
+  const to = await firstAddress(bed.b);
+  const orders = {
+    send: { to, amount: '1' },
+    send_many: { recipients: [{ to, amount: '0.5' }] },
+    chat_request: { to },
+    burn: { amount: '0.25' },
+    sweep: { to },
+  };
+  for (const [method, params] of Object.entries(orders)) {
+    const order = { ...params, request_id: method };
+    expect(await a.call(method, { ...order, dry_run: true })).toMatchObject({ submitted: false, duplicate: false });
+    const { transaction } = await a.call(method, order);
+    await step(bed);
+    const again = await a.call(method, { ...order, dry_run: true });
+    expect(again, method).toMatchObject({ transaction, duplicate: true, state: 'finalized' });
+  }
+});
+
 test('a payload of the messenger on a larger payment hides nothing: it is a payment like others', async () => {
   const bed = await acquainted();
   const { node, b, of } = bed;
