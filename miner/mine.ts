@@ -2,10 +2,10 @@
  * `svc-miner` itself: reads its options, lists or measures devices, or mines until it is told to stop. Exit codes stand in
  * EXIT and in docs/miner.md.
  */
-import { mkdirSync } from 'node:fs';
 import { formatUsername } from '../protocol/stratum/username.ts';
 import { parseCommandLine, showListenAddress } from '../runtime/command-line/command-line.ts';
 import { type Logger, type OpenLog, openLog, standardErrorSink } from '../runtime/log.ts';
+import { makeDirectory } from '../runtime/make-directory.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
 import { listenForMetrics } from '../runtime/metrics-listener.ts';
 import { type Command, command, type Terminal, version } from '../runtime/program.ts';
@@ -126,7 +126,7 @@ async function findDevices(values: MinerValues, log: Logger): Promise<ListedDevi
 
 function openTunings(values: MinerValues): { dataDir: string; tunings: TuningFile } {
   const dataDir = values.dataDir ?? defaultDataDir();
-  mkdirSync(dataDir, { recursive: true });
+  makeDirectory(dataDir);
   const tunings = new TuningFile(dataDir);
   if (values.retune) tunings.forget();
   return { dataDir, tunings };

@@ -3,7 +3,7 @@
  * coins to, so that its heartbeats keep its seat, and a config file that names them. The keys are public: this is for trials on one machine.
  */
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { ATOMS_PER_COIN } from '../protocol/amount.ts';
 import { toHex } from '../protocol/bytes.ts';
@@ -14,6 +14,7 @@ import { validatorId } from '../protocol/staking/names.ts';
 import type { Output } from '../protocol/transaction.ts';
 import { steadyMillis } from '../runtime/clock.ts';
 import { integer, path, USAGE_EXIT } from '../runtime/command-line/command-line.ts';
+import { makeDirectory } from '../runtime/make-directory.ts';
 import { PRIVATE_MODE } from '../runtime/private-file.ts';
 import { command, type Terminal } from '../runtime/program.ts';
 import {
@@ -97,7 +98,7 @@ type DevelopmentNetwork = DevelopmentGenesis & { readonly validators: number };
 /** Returns the chain id. Nothing that is there is replaced or followed, and what fails leaves nothing behind. */
 export async function writeDevelopmentNetwork(directory: string, settings: DevelopmentNetwork): Promise<string> {
   const { files, chain } = await contents(directory, settings);
-  const isNew = mkdirSync(directory, { recursive: true }) !== undefined;
+  const isNew = makeDirectory(directory);
   const written: string[] = [];
   try {
     for (const { path, text, mode } of files) {

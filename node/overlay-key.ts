@@ -3,13 +3,13 @@
  * directory, and never replaced: the chain knows its public half.
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
 import { isIP, isIPv4 } from 'node:net';
 import { join } from 'node:path';
 import { utf8 } from '../protocol/bytes.ts';
 import { encodeEndpoint, MAX_ROUTES, OVERLAY_KEY_BYTES, type Route } from '../protocol/staking/endpoint.ts';
 import { addressBytes } from '../runtime/client-address.ts';
 import { createDurably } from '../runtime/durable-file.ts';
+import { makeDirectory } from '../runtime/make-directory.ts';
 import { PRIVATE_MODE, privateText } from '../runtime/private-file.ts';
 import { directoryError } from '../runtime/runtime-error.ts';
 import { ValidatorError } from './validator-key.ts';
@@ -50,7 +50,7 @@ export async function overlayKey(dataDir: string): Promise<Uint8Array> {
   const file = keyFileOf(dataDir);
   const { privateKey } = generateKeyPairSync('ed25519');
   try {
-    mkdirSync(join(file, '..'), { recursive: true, mode: 0o700 });
+    makeDirectory(join(file, '..'), 0o700);
     // One that is there stays.
     await createDurably(file, privateKey.export({ format: 'pem', type: 'pkcs8' }).toString(), PRIVATE_MODE);
   } catch (error) {

@@ -11,17 +11,9 @@
  * containers with separate process numbers are not protected.
  */
 import { randomBytes } from 'node:crypto';
-import {
-  linkSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { linkSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeDirectory } from './make-directory.ts';
 import { directoryError, RuntimeError } from './runtime-error.ts';
 
 interface Owner {
@@ -59,7 +51,7 @@ const NAME = /^lock\.(\d{1,15})$/;
 export function lockDirectory(directory: string): DirectoryLock {
   const draft = join(directory, `lock-draft.${process.pid}.${randomBytes(6).toString('hex')}`);
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o750 });
+    makeDirectory(directory, 0o750);
     writeFileSync(draft, JSON.stringify(describe(process.pid)), { flag: 'wx', mode: 0o640 });
   } catch (error) {
     throw directoryError(directory, error);

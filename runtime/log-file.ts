@@ -3,9 +3,10 @@
  * Lines are gathered and written together a moment later, so a busy program makes few system calls; errors and the end
  * of the process flush. A disk that fails never stops the program: what was lost is counted and said when it works again.
  */
-import { closeSync, fstatSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { LogSink } from './log-sink.ts';
+import { makeDirectory } from './make-directory.ts';
 import { RuntimeError } from './runtime-error.ts';
 
 const FLUSH_AFTER_MS = 50;
@@ -83,7 +84,7 @@ export function openLogFile({ path, maxBytes, keep }: LogFileOptions): LogSink {
 /** At the start a log that cannot be written is a mistake of the user; later it must not stop the program. */
 function openFirst(path: string): number {
   try {
-    mkdirSync(dirname(path), { recursive: true });
+    makeDirectory(dirname(path));
     return openSync(path, 'a', 0o640);
   } catch (error) {
     throw new RuntimeError('log_file_unwritable', `cannot write the log file ${path}: ${(error as Error).message}`);

@@ -1,9 +1,9 @@
 /** The key that names this node to its peers: Ed25519, made once, `network/peer.key` of the data directory. Losing it costs a name and nothing else. */
 import { randomBytes } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { createDurably } from '../../runtime/durable-file.ts';
+import { makeDirectory } from '../../runtime/make-directory.ts';
 import { PRIVATE_MODE, privateText } from '../../runtime/private-file.ts';
 import { NetworkError } from './network-error.ts';
 
@@ -12,7 +12,7 @@ export const networkDirectory = (dataDir: string): string => join(dataDir, 'netw
 /** The seed of the key. */
 export async function loadPeerKey(dataDir: string): Promise<Uint8Array<ArrayBuffer>> {
   const file = join(networkDirectory(dataDir), 'peer.key');
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  makeDirectory(dirname(file), 0o700);
   // One that is there stays.
   await createDurably(file, `${toHex(randomBytes(32))}\n`, PRIVATE_MODE);
   const text = privateText(file, 'peer key').trim();

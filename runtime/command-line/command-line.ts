@@ -8,6 +8,7 @@
  */
 import { renderHelp } from './help.ts';
 import { type CommandSpec, type OptionSpec, type OptionTable, optionName, UsageError } from './options.ts';
+import { repeatedKey } from './repeated-key.ts';
 
 export * from './options.ts';
 
@@ -136,6 +137,13 @@ function readConfig(command: CommandSpec<OptionTable>, path: string, readText: R
     const why = error instanceof Error ? error.message : String(error);
     throw new UsageError('config_syntax', `${path} is not JSON: ${why}`, 'correct the file; JSON has no comments');
   }
+  const twice = repeatedKey(text);
+  if (twice !== undefined)
+    throw new UsageError(
+      'config_syntax',
+      `${path} names "${twice.key}" twice, the second time in line ${twice.line}`,
+      'remove one of the two',
+    );
   if (typeof json !== 'object' || json === null || Array.isArray(json))
     throw new UsageError('config_syntax', `${path} does not hold a JSON object`, 'write { "option-name": value, ... }');
   const properties = new Map(

@@ -143,6 +143,15 @@ test('what cannot be run is refused with a code and a remedy', () => {
   ]).toMatchSnapshot();
 });
 
+test('a config file that names a key twice is refused with the key and the line of the second', () => {
+  files['twice.json'] = '{\n  "user": "a{\\"",\n  "threads": 5,\n  "us\\u0065r": "b"\n}';
+  expect(refusal('--config', 'twice.json')).toBe(
+    'config_syntax: twice.json names "user" twice, the second time in line 4 (remove one of the two)',
+  );
+  files['nested.json'] = '{"user": "user", "pool": ["user", "user"], "threads": 5}';
+  expect(parse('--config', 'nested.json')).toMatchObject({ values: { user: 'user', pool: ['user', 'user'] } });
+});
+
 test('the help shows every option with its default, by group', () => {
   const outcome = parse('--help');
   expect(outcome.kind === 'help' && outcome.text).toMatchSnapshot();

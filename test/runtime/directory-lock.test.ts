@@ -24,6 +24,12 @@ async function rival(directory: string): Promise<{ child: ChildProcess; said: st
   return { child, said };
 }
 
+test('a directory that nobody can make is refused, and not tried for ever', async () => {
+  // In a process of its own: Node's own way to make it never returns, and would hold this one.
+  const { said } = await rival('/proc/x/y');
+  expect(said).toBe('directory_unusable');
+});
+
 test('a second holder is refused, in this process and in another', async () => {
   const directory = join(temporaryDirectory(), 'data');
   const lock = lockDirectory(directory);

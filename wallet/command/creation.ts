@@ -1,11 +1,11 @@
 /** `init`, `restore` and `change-password`: the commands that write the wallet file. */
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { ValuesOf } from '../../runtime/command-line/command-line.ts';
 import { lockDirectory } from '../../runtime/directory-lock.ts';
 import { writeDurably } from '../../runtime/durable-file.ts';
+import { makeDirectory } from '../../runtime/make-directory.ts';
 import type { Terminal } from '../../runtime/program.ts';
 import { isThere } from '../keys/new-file.ts';
 import { changePassword, passwordPath, randomPassword, readPassword, unlock } from '../keys/password.ts';
@@ -44,7 +44,7 @@ async function create(values: CreationValues, prompt: Prompt, entropy: Uint8Arra
       'file_exists',
       `${stateDirectory(file)} is the state of an earlier wallet: move it away first`,
     );
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  makeDirectory(dirname(file), 0o700);
   let passphrase = '';
   if (values.passphraseFile !== undefined) {
     const text = readPrivateFile(values.passphraseFile, 'file_readable_by_others');

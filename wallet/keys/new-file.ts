@@ -1,8 +1,8 @@
 /** Files that a command writes for another program. One that exists is never replaced: a node may be running from it. */
 import { lstatSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createDurably } from '../../runtime/durable-file.ts';
+import { makeDirectory } from '../../runtime/make-directory.ts';
 import { WalletError } from '../wallet-error.ts';
 import { PRIVATE_MODE } from './private-file.ts';
 
@@ -27,7 +27,7 @@ export function refuseTaken(path: string): void {
 export async function createFile(path: string, text: string, mode = PRIVATE_MODE): Promise<void> {
   let made: boolean;
   try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    makeDirectory(dirname(path), 0o700);
     made = await createDurably(path, text, mode);
   } catch (error) {
     throw new WalletError('file_unwritable', `${path} cannot be written: ${(error as Error).message}`, { path });
