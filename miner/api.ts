@@ -1,6 +1,6 @@
 /**
  * The miner's HTTP interface (docs/miner.md): GET /v1/stats for everyone on this machine, POST /v1/pause and /v1/resume
- * for clients that have the token. Web pages are not served: not by their origin, and not by a name of theirs that leads here.
+ * for clients that have the token. Web pages are refused: by their origin, and by a host name that is not local (DNS rebinding).
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';

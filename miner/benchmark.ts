@@ -28,7 +28,7 @@ export type BenchmarkFigures = {
     readonly kind: string;
     readonly hash_rate: number;
     readonly prepare_seconds: number;
-    /** Part of the time that the device had nothing to do; null where it does not tell. */
+    /** Part of the time that the device had nothing to do; null where it is not known. */
     readonly idle_part: number | null;
   }[];
 };

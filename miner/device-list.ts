@@ -13,7 +13,7 @@ export type ListedDevice =
 
 const PROBE_MILLIS = 20_000;
 
-/** Why there are no cards is told as well: "no driver" and "the driver crashed" need different remedies. */
+/** With the reason why there are no cards: "no driver" and "the driver crashed" need different remedies. */
 export async function findGpus(): Promise<{ gpus: readonly FoundGpu[]; why: string | undefined }> {
   return await new Promise((resolve) => {
     const child = fork(new URL('./work/gpu-probe.ts', import.meta.url), {
@@ -47,8 +47,8 @@ export function listDevices(gpus: readonly FoundGpu[]): ListedDevice[] {
 }
 
 /**
- * Which of them are used: what --devices names, otherwise the cards, otherwise the processor. A processor that plays a
- * graphics card is slower than the processor itself and is used only when it is named.
+ * Which of them are used: what --devices names, otherwise the cards, otherwise the processor. A software adapter
+ * is slower than the processor itself and is used only when it is named.
  */
 export function chooseDevices(
   listed: readonly ListedDevice[],

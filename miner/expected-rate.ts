@@ -1,5 +1,5 @@
 /**
- * What a server is told at login (S25, `rate=`): the rate of all devices, as measured or else as remembered from an
+ * The rate sent to a server at login (S25, `rate=`): that of all devices, as measured or else as remembered from an
  * earlier run, so that the first shares of a fast card are not thousands and those of a slow one not minutes apart.
  */
 import type { ListedDevice } from './device-list.ts';

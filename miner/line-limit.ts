@@ -1,7 +1,7 @@
 /**
  * Keeps the log short whatever a server does: of each kind of line (its message, with the pool, the device and the error code it
- * names) the first is written at once, and then one a minute that says how many more there were. Debug lines, which nobody
- * keeps, come once a second. Pure; the time is passed in.
+ * names) the first is written at once, and then one a minute that says how many more there were. Debug lines
+ * come at most once a second. Pure; the time is passed in.
  */
 import type { LogFields, LogLevel } from '../runtime/log.ts';
 

@@ -1,5 +1,5 @@
 /**
- * `svc-miner` itself: reads its options, lists or measures devices, or mines until it is told to stop. Exit codes stand in
+ * `svc-miner` itself: reads its options, lists or measures devices, or mines until it is stopped. Exit codes are in
  * EXIT and in docs/miner.md.
  */
 import { formatUsername } from '../protocol/stratum/username.ts';

@@ -1,4 +1,4 @@
-/** The typed error of the miner. The codes stand in docs/errors.md. */
+/** The typed error of the miner. The codes are listed in docs/errors.md. */
 
 import { CodedError } from '../protocol/coded-error.ts';
 
@@ -41,7 +41,7 @@ export class MinerError extends CodedError<MinerErrorCode> {
 /** A refusal as a value: what is wrong, in words for the user, under a code of the table. */
 export type Refusal = { readonly code: MinerErrorCode; readonly message: string };
 
-/** A server's words may be part of the message; more than a line of them tells nobody anything. */
+/** The message may contain text of a server; at most a line of it is kept. */
 const LONGEST_MESSAGE = 300;
 
 export const refusal = (code: MinerErrorCode, message: string): Refusal => ({

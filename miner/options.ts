@@ -102,7 +102,7 @@ export const minerOptions = {
   ),
   tlsPin: repeated(
     parsed(
-      { help: 'accept only a certificate with this SHA-256, whoever signed it', group: POOL, placeholder: 'SHA256' },
+      { help: 'accept only a certificate with this SHA-256, signed by anyone', group: POOL, placeholder: 'SHA256' },
       readPin,
     ),
   ),
@@ -121,7 +121,7 @@ export const minerOptions = {
   ),
   nodeApi: parsed(
     {
-      help: 'API of a node that you trust: the pool’s books are also held against the ledger',
+      help: 'API of a node that you trust: the pool’s books are also compared with the ledger',
       group: POOL,
       placeholder: 'URL',
     },

@@ -26,7 +26,7 @@ export interface HashVector {
   readonly pow: Uint8Array<ArrayBuffer>;
 }
 
-/** A JSON value together with where it stands, for messages. */
+/** A JSON value with its path, for messages. */
 class Place {
   readonly #value: unknown;
   readonly #path: string;

@@ -1,5 +1,5 @@
 /**
- * Remembers how fast each device was, so that a server can be told at the next start which share work fits:
+ * Remembers how fast each device was, so that the next start can ask the server for a suitable share work:
  * DIR/rates-NETWORK.json. What cannot be read counts as absent.
  */
 import { mkdirSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
  * The adapter of the self-test: the machine's own card or, where there is none, SwiftShader, which comes with Chromium and
- * plays a card on the processor. It says nothing about a card's driver, but shows that the kernels compute the right hash.
+ * emulates a card on the processor. It says nothing about a card's driver, but shows that the kernels compute the right hash.
  */
 import { existsSync } from 'node:fs';
 import { type Gpu, openGpu } from '../kernels/gpu/device.ts';

@@ -1,6 +1,6 @@
 /**
- * The self-test: every backend that is present must reproduce the vectors. Kernels never define truth, so a difference
- * means that the backend must not be used. A backend tells of its first difference and stops there.
+ * The self-test: every backend that is present must reproduce the vectors. The reference is never a kernel, so a difference
+ * means that the backend must not be used. A backend reports its first difference and stops.
  */
 import { type Bytes, equalBytes, toHex } from '../protocol/bytes.ts';
 import { buildCache, datasetItem, datasetSeed, powParameters, powStages } from '../protocol/pow.ts';

@@ -1,6 +1,6 @@
 /**
- * Temperature and power of graphics cards where the driver tells: nvidia-smi, if it is there. Optional in every way: what
- * cannot be read is not shown.
+ * Temperature and power of graphics cards, from nvidia-smi if it is installed. Optional: values that
+ * cannot be read are not shown.
  */
 import { execFile } from 'node:child_process';
 
@@ -53,7 +53,7 @@ export class Sensors {
     this.#readings = [];
   }
 
-  /** Of the card `index` among those of its kind: WebGPU does not tell where a card is plugged in, but both lists have one order. */
+  /** Of the card `index` among those of its kind: WebGPU does not expose the slot of a card, but both lists have the same order. */
   of(index: number): Reading | undefined {
     return this.#readings[index];
   }

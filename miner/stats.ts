@@ -1,4 +1,4 @@
-/** What the miner tells about itself: one snapshot, from which come /v1/stats, the metrics and the status lines. */
+/** The miner's statistics: one snapshot, from which come /v1/stats, the metrics and the status lines. */
 import type { BooksFigures } from './books/pool-books.ts';
 import type { PoolState } from './client/pool-client.ts';
 import type { Refusal } from './miner-error.ts';

@@ -6,7 +6,7 @@ import type { Tuning } from '../kernels/gpu/tune.ts';
 import { writeDurably } from '../runtime/durable-file.ts';
 import { readSmallFile } from '../runtime/small-file.ts';
 
-/** A tuning of another version of the kernels says nothing. */
+/** A tuning of another version of the kernels is ignored. */
 const VERSION = 2;
 
 const FLIGHTS = [1, 2, 3, 4, 5, 6, 7, 8];

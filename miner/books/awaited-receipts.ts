@@ -1,6 +1,6 @@
 /**
- * Receipts that came by the connection and whose slices the pool's API has not shown yet. A pool that signs and then does not show what it signed for is found here, whether it leaves a
- * slice out, answers as if slices stood still, or does not answer.
+ * Receipts that came by the connection and whose slices the pool's API has not shown yet. This detects a pool that signs and then does not show what it signed for, whether it leaves a
+ * slice out, answers as if no slice had closed, or does not answer.
  */
 import type { Receipt } from '../../protocol/receipt.ts';
 
@@ -10,7 +10,7 @@ type AwaitedReceipt = {
   rounds: number;
   /** When it came, by the time of day; 0 where that is not known. */
   readonly atMillis: number;
-  /** It came before this start of the miner: slices that closed since then closed while nobody asked. */
+  /** It came before this start of the miner: slices may have closed since then while the miner was not running. */
   readonly isOld: boolean;
 };
 
@@ -19,7 +19,7 @@ const MAX_KEPT = 96;
 const HIDDEN_ROUNDS = 5;
 /** Slices that may close while the pool's answers cannot be had or read, or do not come to them, before that is an alarm. */
 export const UNREAD_SLICES = 12;
-/** A pool keeps receipts for a day (books rule 18): younger ones must be there, and a miner that had an answer since then does not believe that they are kept no more. */
+/** A pool keeps receipts for a day (books rule 18): younger ones must be there, and a miner that had an answer since then does not accept that they were dropped. */
 export const KEPT_MILLIS = 23 * 3_600_000;
 
 export class AwaitedReceipts {

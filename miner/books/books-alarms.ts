@@ -1,4 +1,4 @@
-/** What a miner tells about a pool's books: each finding once, a bounded number of each kind, and of the pool's own texts only their beginning. */
+/** What a miner reports about a pool's books: each finding once, a bounded number of each kind, and of the pool's own texts only their beginning. */
 import type { ListEvidence } from '../../protocol/list-evidence.ts';
 import type { Evidence } from '../../protocol/receipt-evidence.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Watches a pool's books for a miner (docs/miner.md, "The pool's books"): compares receipts with the work that the pool told the miner it accepted, and
+ * Watches a pool's books for a miner (docs/miner.md, "The pool's books"): compares receipts with the work that the pool answered with `accepted`, and
  * the books of every closed slice with the receipts. Each finding is reported once, with evidence where the pool's own signature shows it; mining goes on.
  * Reads, times and storage come in as calls, so a page uses it too.
  */
@@ -35,7 +35,7 @@ export type BooksWatchDependencies = {
   readonly read: (url: string) => Promise<unknown>;
   readonly alarm: (alarm: BooksAlarm) => void;
   readonly note: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  /** What a user should see, and what is no accusation. `note` without it. */
+  /** Reports a warning to the user that is not an accusation. `note` without it. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   readonly nowMillis: () => number;
   readonly wallMillis: () => number;
@@ -71,7 +71,7 @@ export class BooksWatch {
   /** Records that the pool signed, to be compared with the ledger. */
   readonly #signed = new SignedRecords();
   #isFirst = true;
-  /** The pool was heard to offer no receipts. */
+  /** The pool has answered that it offers no receipts. */
   #isUnoffered = false;
   readonly #hiddenLists = new HiddenLists();
   readonly #warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
@@ -136,7 +136,7 @@ export class BooksWatch {
     return this.#options.api ?? this.#api;
   }
 
-  /** What the pool answered to the wish for receipts. */
+  /** The pool's answer to the request for receipts. */
   offered(offer: ReceiptsOffer): void {
     if (offer === null) {
       if (this.#key !== undefined) this.#alarm('receipts_ended', '', { key: poolKeyName(this.#key) });
@@ -163,7 +163,7 @@ export class BooksWatch {
 
   /** `boot` names the front end that answered. */
   told(boot: string, work: bigint, service?: BooksService): void {
-    // Until the pool has said how far its slices are, nobody knows which receipts are of what was told.
+    // Until the pool has said which slices are closed, receipts cannot be matched with the work.
     if (this.#key === undefined || this.#ledger.through === undefined) return;
     this.#ledger.tell(toldName(boot, service), work);
     this.#stall.told();
@@ -193,7 +193,7 @@ export class BooksWatch {
     if (this.#isChecking || this.#key === undefined || this.api === '') return;
     this.#isChecking = true;
     try {
-      // Apart: a pool that does not give receipts must not get out of showing its lists.
+      // Separate: a pool without receipts still has to show its lists.
       const failure = await this.#round().then(() => undefined, asError);
       this.#unchecked.note('receipts', failure?.message ?? this.#stall.why);
       // A list is made once per slice, and the requests of all miners are spread over time. The first round asks at once.
@@ -240,7 +240,7 @@ export class BooksWatch {
     let through = this.#ledger.through;
     let keptFrom: number | null | undefined;
     for await (const answer of this.#answers(oldest)) {
-      // This miner was away for longer than receipts are kept. The pool's word alone must not make it forget.
+      // This miner was offline for longer than receipts are kept. The pool's statement alone must not make it forget.
       if (keptFrom === undefined && wasAway && through > 0 && (answer.kept_from ?? 0) > through + 1)
         this.#ledger.forgetAll();
       keptFrom ??= answer.kept_from;

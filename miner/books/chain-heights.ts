@@ -1,6 +1,6 @@
 /**
- * How far the ledger is, by the pool's word and by the miner's node. Whatever keeps rewards from being looked for is told: a pool could be the cause of it, by a height that
- * it makes up.
+ * The height of the ledger, as the pool claims it and by the miner's node. Anything that prevents the check of rewards is reported, because a pool could cause it with a false
+ * height.
  */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 import { isWhole } from '../../protocol/books-slice.ts';
@@ -8,7 +8,7 @@ import { indexedHeight } from './due-rewards.ts';
 import type { Terms } from './pool-reads.ts';
 
 export type Heights = {
-  /** What the pool says that its books have taken in, as far as it can be: with a height that it makes up it would put off any list. */
+  /** The height of the pool's books as it claims it, bounded by what is possible: with a false height it could delay any list. */
   readonly said: number | undefined;
   /** Of the miner's node; undefined where that does not follow the chain. */
   readonly known: number | undefined;
@@ -16,7 +16,7 @@ export type Heights = {
   readonly least: number | undefined;
   /** Of the newest job that the pool gave; undefined before the first. */
   readonly worked: number | undefined;
-  /** The pool is so far before the node that one of them is wrong. Nothing is false because it is not there yet by the node. */
+  /** The pool is so far before the node that one of them is wrong. Something that the node does not have yet is not false. */
   readonly isApart: boolean;
 };
 
@@ -26,7 +26,7 @@ const MAX_AHEAD = 240;
 const MAX_BEHIND = 1_440;
 /** A node that follows the chain has a newer cut than this, ten minutes. */
 const OLD_MILLIS = 600_000;
-/** Without a node: books that took in fewer cuts than this within an hour stand still. No network is so slow. */
+/** Without a node: books that took in fewer cuts than this within an hour count as stopped. No network is so slow. */
 const STILL_MILLIS = 3_600_000;
 const STILL_CUTS = 36;
 const STILL = 'by the pool’s own word its books have stood still for over an hour';
@@ -83,7 +83,7 @@ export class ChainHeights {
     const said = isWhole(height) ? height : undefined;
     if (said === undefined && !this.#isHeightMissed) note(UNSAID, {});
     this.#isHeightMissed ||= said === undefined;
-    // A node that does not answer is nothing to hold against the pool.
+    // A node that does not answer is not the pool's fault.
     const read = node === null ? undefined : await indexedHeight(address, node).catch(() => undefined);
     const lapse = node === null ? this.#stillness(said) : await this.#lapseOf(node, said, read);
     const known = isWhole(read) && lapse === undefined ? read : undefined;

@@ -23,7 +23,7 @@ type Alarm = (
 ) => void;
 
 export class JudgedLists {
-  /** By `service/slice`; null for lists that were there before the first look, which nobody looked into. */
+  /** By `service/slice`; null for lists that existed before the first look and were not checked. */
   readonly #lists = new Map<string, ListName | null>();
 
   /** By `service/slice`: the whole head of the newest lists, as text. */

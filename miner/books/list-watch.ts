@@ -80,7 +80,7 @@ export class ListWatch {
   #isNodeMissed = false;
   readonly #suspicions: Suspicions;
   readonly #unjudged: UnjudgedLists;
-  /** Proofs that were read in this round: who judges a list and who looks into it have one document. */
+  /** Proofs that were read in this round, so that all checks of a list use one document. */
   readonly #proofs = new Map<string, Promise<Judged>>();
   /** `service/slice` of lists that are there and were not judged yet, oldest first. By name: the page of the newest slices soon shows others. */
   readonly #awaited = new Set<string>();
@@ -112,7 +112,7 @@ export class ListWatch {
     this.#poolAddress = address;
   }
 
-  /** The height of a job, which is the pool's word too: one that is made up finds no blocks. */
+  /** The height of a job. The pool claims it too, but jobs with a false height find no blocks. */
   worked(height: number): void {
     this.#heights.worked(height);
   }
@@ -123,7 +123,7 @@ export class ListWatch {
 
   async round(): Promise<void> {
     const { pool, alarm } = this.#dependencies;
-    // What goes wrong in one part must not keep the others from being looked at.
+    // An error in one part must not prevent the checks of the others.
     let failure: unknown;
     this.#suspicions.begin();
     this.#termsOfRound = undefined;
@@ -191,7 +191,7 @@ export class ListWatch {
     this.#looked.add(service);
     for (const slice of listed.reverse()) this.#await(`${service}/${slice}`);
     const due = [...this.#awaited].filter((name) => name.startsWith(`${service}/`));
-    // Last, so that they keep no others from being looked at.
+    // Last, so that they delay no others.
     const refused = [...this.#refused].filter((name) => name.startsWith(`${service}/`));
     let failure: unknown;
     for (const name of [...due.slice(0, LISTS_A_ROUND), ...refused.slice(0, LISTS_A_ROUND)])
@@ -206,7 +206,7 @@ export class ListWatch {
 
   /**
    * Of what was there before, only the newest is judged, and all that is not due by the node: a list to come must not count as one of before. Without a node nobody but the pool
-   * says what is due (`due` is -1): all are judged. By name: a bound by number could be set out of reach with one made-up slice.
+   * says what is due (`due` is -1): all are judged. By name: with a bound by number, one false slice could exclude all others.
    */
   #lookFirst(service: BooksService, listed: readonly number[], due = -1): void {
     for (const [i, slice] of listed.entries()) {

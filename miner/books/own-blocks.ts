@@ -49,7 +49,7 @@ export class OwnBlocks {
     this.#blocks = [...this.#blocks, { ...block, rounds: 0 }].slice(-MAX_BLOCKS);
   }
 
-  /** A round in which the pool did not answer does not count for a block: a pool must not get out of it by not answering. */
+  /** A round in which the pool did not answer does not count for a block: a pool must not escape the check by not answering. */
   async round(terms: PublishedTerms): Promise<void> {
     let failure: unknown;
     const left: Awaited[] = [];
@@ -91,7 +91,7 @@ export class OwnBlocks {
     else note('the pool credits a block of this miner to nobody', { block, service });
   }
 
-  /** Whether the list of solo names a finder. What speaks against the pool may stand in any document; what speaks for it must be of a list that is not false. */
+  /** Whether the list of solo names a finder. Evidence against the pool may come from any document; evidence for it must come from a list that is not false. */
   async #isCredited(block: string, slice: number, poolAddress: string): Promise<boolean> {
     const { alarm } = this.#dependencies;
     const { proof, verdict } = await this.#dependencies.proofOf('solo', slice);
@@ -99,7 +99,7 @@ export class OwnBlocks {
     if (listed === undefined) return false;
     const { finder } = listed;
     if (finder === this.#address) return verdict.verdict !== 'false';
-    // A pool that does not know who found a block puts it down to itself (rule 22): its journal was lost, or it says so.
+    // A pool that does not know the finder of a block credits itself (rule 22): its journal was lost, or it claims so.
     if (finder === poolAddress) alarm('block_unowned', block, { block, slice });
     else alarm('block_finder', block, { block, slice, finder });
     return true;

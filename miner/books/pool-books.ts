@@ -1,6 +1,6 @@
 /**
  * svc-miner's watch over the books of all its pools: one BooksWatch for each pool, address and worker, kept in a file, looked after every minute and soon
- * after receipts came. It never holds up mining: whatever fails is tried again.
+ * after receipts came. It never delays mining: failures are retried.
  */
 import { createApiClient } from '../../protocol/api/client.ts';
 import type { NetworkName } from '../../protocol/network.ts';

@@ -1,5 +1,5 @@
 /**
- * A pool's answers, for the watches over its books. No answer says nothing about the pool; an answer of another form than it must have is false. The two
+ * A pool's answers, for the watches over its books. No answer is not a finding; a malformed answer is false. The two
  * come as errors of different classes, because `fetch` throws a TypeError for a lost connection and a document of another form makes one too.
  */
 import { type BooksSources, PoolSilence } from '../../protocol/books-evidence.ts';

@@ -1,6 +1,6 @@
 /**
- * The answer of `miners/ADDRESS/receipts`, read strictly. It comes from the pool that is being watched: what is not as it must be is refused before
- * any of it is kept, told or written to a file.
+ * The answer of `miners/ADDRESS/receipts`, read strictly. It comes from the pool that is being watched: malformed answers are refused before
+ * any part is kept, reported or written to a file.
  */
 import type { SliceRecord } from '../../protocol/books-slice.ts';
 import type { MembershipDocument } from '../../protocol/pool-proof.ts';
@@ -31,7 +31,7 @@ const MAX_RECEIPTS = 1_024;
 const MAX_SHOWN = 64 * 1024;
 const MAX_SLICE = 2_000_000_000;
 
-/** Fields of a receipt and their longest texts. Whether they are right is for the signature to say. */
+/** Fields of a receipt and their longest texts. The signature shows whether they are right. */
 const TEXTS = {
   ...{ network: 16, service: 8, boot: 16, chain: 96, root: 96, total_work: 40, receipts_root: 96, signature: 8_192 },
   ...{ address: 128, worker: 255, work: 40, open: 40, account_work: 40, siblings: 8_192 },

@@ -45,7 +45,7 @@ export class RewardWatch {
   }
 
   async round(service: BooksService, terms: Terms, { said, known, isApart }: Heights): Promise<void> {
-    // The miner's own node does not answer: that is nothing to hold against the pool.
+    // The miner's own node does not answer: not the pool's fault.
     if (this.#dependencies.node !== null && known === undefined) return;
     // Books that are some minutes behind the ledger have no lists of what they have not taken in.
     const height = Math.min(said ?? Number.MAX_SAFE_INTEGER, known ?? Number.MAX_SAFE_INTEGER);

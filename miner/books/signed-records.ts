@@ -25,7 +25,7 @@ export class SignedRecords {
   }
 
   /**
-   * What cannot be checked now is tried again in the next round: an error of the pool must not get it out of the way. Of those that no payout commits yet the newest of a
+   * What cannot be checked now is tried again in the next round: an error of the pool must not end the check. Of those that no payout commits yet the newest of a
    * service is kept: its chain holds all before it, and the pool must not publish another until then.
    */
   async check(judge: (record: SignedRecord) => Promise<'settled' | 'kept' | 'open'>): Promise<void> {

@@ -1,5 +1,5 @@
 /**
- * Work that the pool told a miner it accepted ("told"), and what receipts say of it (docs/miner.md, "The pool's books"), for one pool, address and
+ * Work that the pool answered with `accepted` ("told"), and what receipts say of it (docs/miner.md, "The pool's books"), for one pool, address and
  * worker. Pure, small and bounded, so that it can be saved often; a page uses it too. Work is kept by boot, which names one start of one front end of the
  * pool: a receipt covers one boot only. Where the jobs say of which service they are, it is kept by boot and service.
  *
@@ -210,7 +210,7 @@ type Saved = {
   }[];
 };
 
-/** What is told of a boot is kept under this name. */
+/** Told work of a boot is kept under this name. */
 export const toldName = (boot: string, service: Service | undefined): string =>
   service === undefined ? boot : `${boot}/${service}`;
 

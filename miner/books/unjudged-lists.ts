@@ -1,6 +1,6 @@
 /**
- * Lists that were given up because a part of them could not be checked. Whether the pool is the cause of it or not: it is told of as long as no later list of the service
- * could be checked wholly, and for so long at least that it is not passed over (`UncheckedTime`).
+ * Lists that were given up because a part of them could not be checked. Whether or not the pool is the cause, it is reported until a later list of the service
+ * could be checked wholly, and long enough to be noticed (`UncheckedTime`).
  */
 import type { BooksService } from '../../protocol/books-slice.ts';
 import type { NotChecked } from '../../protocol/books-verdict.ts';

@@ -1,7 +1,7 @@
 /**
  * The miner for a page (docs/miner.md, "In a page"): the same client, crew and checks as the command line, over WebSocket,
  * with WebGPU in a worker or WebAssembly in workers. Where the page is not cross-origin isolated the WebAssembly form
- * has one thread. The page that shows it asks for consent first; this class starts nothing by itself.
+ * has one thread. The page that shows it asks for consent first; this class starts nothing on its own.
  */
 import type { Backend, BackendEvents, Progress } from '../../kernels/backend.ts';
 import { createWasmBackend } from '../../kernels/cpu/wasm-backend.ts';
@@ -117,7 +117,7 @@ export class PageMiner {
   #starts = 0;
   #progress: Progress | undefined;
 
-  /** Throws a MinerError or ProtocolError when an option is wrong; trouble later is told by onStats. */
+  /** Throws a MinerError or ProtocolError when an option is wrong; later trouble is reported by onStats. */
   async start(options: PageMinerOptions): Promise<void> {
     await this.stop();
     const endpoint = parsePoolUrl(options.url);
@@ -299,7 +299,7 @@ export class PageMiner {
 function openBackend(kind: 'webgpu' | 'wasm', options: PageMinerOptions, events: BackendEvents): Promise<Backend> {
   const { network } = parseAddress(options.address);
   if (kind === 'webgpu') {
-    // A page shall begin at once: it does not tune.
+    // A page starts at once, without tuning.
     const settings: GpuSettings = {
       network,
       adapter: undefined,

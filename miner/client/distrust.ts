@@ -7,8 +7,8 @@ const WORTHLESS: readonly string[] = ['pool_flood', 'pool_rejects', 'pool_stale'
 
 const isBadJob = ({ code }: Refusal): boolean => code.startsWith('job_');
 
-/** The pool is at odds with us, not merely away: the job at hand is not worked on any longer. */
+/** The pool misbehaved or refused us, it is not merely unavailable: the current job is dropped. */
 export const isDistrust = (why: Refusal): boolean => isBadJob(why) || AT_ODDS.includes(why.code);
 
-/** What it gave was no work that pays: another pool that works is preferred for a while. */
+/** Its jobs would not be paid: another working pool is preferred for a while. */
 export const isWorthless = (why: Refusal): boolean => isBadJob(why) || WORTHLESS.includes(why.code);

@@ -1,8 +1,8 @@
 /**
  * Which epochs a pool may have prepared (docs/protocol/pow.md, P15): each may cost the miner a dataset of 2 GiB, and a
- * server can lie about everything but the time that passes here. So every pool has an allowance of its own, which
+ * server can lie about everything but the elapsed time. So every pool has an allowance of its own, which
  * refills slowly and pays for jobs and for building ahead alike; and once a pool has named a height, its chain can
- * only go on from there, at the pace of a chain. What one pool spends, the next one still has. Pure; the time is
+ * only go on from there, at the pace of a chain. Allowances of different pools are independent. Pure; the time is
  * passed in.
  */
 import { INTERVAL_CUTS, type NetworkName, powEpoch } from '../../protocol/network.ts';

@@ -15,7 +15,7 @@ export type JobExpectation = {
   readonly network: NetworkName;
   /** Payload of the address that every job must pay. */
   readonly payout: Bytes;
-  /** How the user is told whose address that is. */
+  /** Whose address that is, in words for the user. */
   readonly payee: 'your address' | 'the address that the pool named' | 'the address of --expect-payout';
 };
 

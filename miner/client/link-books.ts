@@ -41,7 +41,7 @@ export class LinkBooks {
   #boot: string | undefined;
   #service: BooksService | undefined;
   readonly #heights = new Map<number, number>();
-  /** Told before the first job came. */
+  /** Accepted before the first job came. */
   #early: bigint[] = [];
 
   constructor(pool: number, events: BooksEvents | undefined) {

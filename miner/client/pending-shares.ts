@@ -11,7 +11,7 @@ export type Pending = { readonly share: Share; readonly again: boolean };
 /** What was credited less than was accepted. */
 export type Shortfall = { readonly credited: bigint; readonly earned: bigint };
 
-/** Answers that say nothing about the share: the server was busy, or not ready, or does not want to hear from us. */
+/** Answers that say nothing about the share: the server was busy, not ready, or has banned us. */
 const NO_VERDICT_CODES: readonly number[] = [CODE.internal, CODE.too_many_requests, CODE.banned, CODE.not_ready];
 
 export class PendingShares {

@@ -1,7 +1,7 @@
 /**
  * Keeps a miner supplied with work from a list of pools: opens connections, drives their sessions, goes to the next
  * pool when one fails and returns to an earlier one as soon as that gives work again. A probe of an earlier pool runs
- * beside the active connection and takes over with its first job, so no moment of work is lost. Loads in browsers.
+ * beside the active connection and takes over with its first job, so no work is lost. Loads in browsers.
  */
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { ErrorReply } from '../../protocol/stratum/errors.ts';
@@ -46,7 +46,7 @@ type ClientTimes = { readonly [K in keyof typeof CLIENT_DEFAULTS]: number };
 export type NoteLevel = 'info' | 'warn' | 'error' | 'debug';
 
 export type PoolClientEvents = {
-  /** Work, or none: no pool gives any and what there was cannot be answered for any more. */
+  /** Work, or none: no pool gives any, and shares of the last job could no longer be submitted. */
   onJob(job: PoolJob | undefined, pool: number | undefined): void;
   onVerdict(share: Share, verdict: Verdict, error: ErrorReply | undefined, blockId: Uint8Array | undefined): void;
   readonly books?: BooksEvents;
@@ -272,7 +272,7 @@ export class PoolClient {
     }
   }
 
-  /** A pool may have a new address; so may somebody between it and us. Only --expect-payout settles it. */
+  /** A pool may have a new address, or an attacker in between may send his own. Only --expect-payout excludes that. */
   #comparePayout(link: Link, now: string | undefined): void {
     const before = this.#payouts.get(link.pool);
     if (this.#payouts.has(link.pool) && before !== now && this.#options.session.pinned === undefined)
@@ -313,7 +313,7 @@ export class PoolClient {
       this.#dependencies.note('warn', 'reconnect refused', { pool, reason: to.message, code: to.code });
       return;
     }
-    // Once is enough: a server that says it again and again does not move its miner more often.
+    // Only once: repeated messages do not move the miner again.
     if (link.move !== undefined) return;
     const now = this.#dependencies.now();
     const wait = this.#order.moves(link.pool, now, this.#dependencies.random(), wish.waitMillis);

@@ -10,7 +10,7 @@ export const BACKOFF = { firstMillis: 1_000, lastMillis: 60_000, steadyMillis: 6
 
 /**
  * The longest wait that a server can ask for, by a ban or a reconnect. On a plain connection anyone on the path can
- * write such a line, so it must not switch a miner off for long; a ban that lasts longer is met again, at no harm.
+ * write such a line, so it must not switch a miner off for long; a longer ban is simply met again.
  */
 export const LONGEST_WAIT_MILLIS = 120_000;
 
@@ -54,7 +54,7 @@ export class PoolOrder {
     this.#of(pool).notBefore = now + this.#wait(pool, now, random, asked);
   }
 
-  /** It was left because its work is worth nothing; failed() is told as well. */
+  /** It was left because its work is worth nothing; failed() is called as well. */
   avoid(pool: number, now: number): void {
     const standing = this.#of(pool);
     if (now - standing.avoidUntil > AVOID.forgetMillis) standing.left = 0;

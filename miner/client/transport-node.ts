@@ -50,7 +50,7 @@ function once(endpoint: Endpoint, events: TransportEvents) {
 const tlsSettings = (endpoint: Endpoint, { authorities }: TlsOptions) => ({
   ...(/^[\d.]+$|:/.test(endpoint.host) ? {} : { servername: endpoint.host }),
   ...(authorities === undefined ? {} : { ca: authorities }),
-  // Judged by certificateRefusal, before anything is said: only then is there a fingerprint to show.
+  // Checked by certificateRefusal before anything is sent: only there the fingerprint is known.
   rejectUnauthorized: false,
 });
 

@@ -52,7 +52,7 @@ export class WireV1 implements Wire {
     if (decoded.id !== null && asked === undefined)
       throw new ProtocolError('reply_unexpected', 'an error for a request that was not made');
     if (asked?.method === 'mining.submit') return { kind: 'rejected', sequence: asked.number, error: decoded.error };
-    // A server that does not know mining.ping answered nonetheless: it is there, and that is all a ping asks.
+    // A server that does not know mining.ping answered with an error: it is alive, which is all a ping asks.
     if (asked?.method === 'mining.ping') return { kind: 'pong', token: asked.number };
     // A server that does not know receipts gives none.
     if (asked?.method === 'mining.receipts') return { kind: 'receipts', offer: null };

@@ -50,7 +50,7 @@ export class WireV2 implements Wire {
       });
   }
 
-  /** A receipt is read with the head that came before it; the head alone says nothing. */
+  /** A receipt is read with the head that came before it; the head alone is not used. */
   #translate(frame: ServerFrame): FromServer | undefined {
     if (frame.type === 'receiptHead') {
       this.#head = frame.signed;

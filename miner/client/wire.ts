@@ -1,5 +1,5 @@
 /**
- * What a session says and hears, whichever form is on the wire: svc-mining-v1 and -v2 differ in how shares are answered
+ * What a session sends and receives, in either wire form: svc-mining-v1 and -v2 differ in how shares are answered
  * and in little else, so one session machine serves both. wire-v1.ts and wire-v2.ts translate.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -43,7 +43,7 @@ export type FromServer =
   | { readonly kind: 'receipts'; readonly offer: ReceiptsOffer }
   | { readonly kind: 'receipt'; readonly receipt: Receipt };
 
-/** One connection's translation. Both ways throw ProtocolError on what cannot be said or understood. */
+/** One connection's translation. Both directions throw a ProtocolError for messages that cannot be encoded or decoded. */
 export interface Wire {
   /** What must be sent before anything else. */
   readonly opening: Bytes | undefined;

@@ -1,6 +1,6 @@
 /**
  * The hash rate as the pool sees it: the work of accepted shares over a sliding 15 minutes (or since the start). It is
- * what the user is paid for, so it stands beside the devices' own figure. Shares of one second are kept as one, so that
+ * what the user is paid for, so it is shown beside the devices' own figure. Shares of one second are kept as one, so that
  * its memory is bounded however many there are. Pure; the time is passed in.
  */
 
@@ -17,7 +17,7 @@ export class AcceptedWork {
     return this.#total;
   }
 
-  /** Mining began, or began again: idle time before it counts against nobody. */
+  /** Mining began, or began again: idle time before it is not counted. */
   begin(now: number): void {
     this.#began ??= now;
   }

@@ -21,7 +21,7 @@ export type HitChecker = {
 
 export const CREW_DEFAULTS = {
   tickMillis: 1_000,
-  /** Bad hits that stop a device; good ones in a row that forgive one. */
+  /** Bad hits that stop a device; good ones in a row that cancel one bad one. */
   badHits: 2,
   forgivenAfter: 1_000,
   /** Jobs whose hits are still taken: a server takes shares of a job some time after the next one. */
@@ -263,7 +263,7 @@ export class Crew {
     this.#hand(spare);
   }
 
-  /** Undefined when it could not be done, which is nobody's fault: such a hit is not sent. */
+  /** Undefined when it could not be computed: such a hit is not sent, and does not count against the device. */
   async #recompute(device: Device, { header, target, pool }: KnownJob, hit: Hit): Promise<boolean | undefined> {
     const full = Uint8Array.from(header);
     const prefixed = equalBytes(hit.nonce.subarray(8 - pool.prefix.length), pool.prefix);
@@ -324,7 +324,7 @@ export class Crew {
     this.#keepPace(now);
   }
 
-  /** The server takes no more shares than it gets. */
+  /** The server cannot take more shares. */
   tooManyShares(): void {
     this.#pace.refused();
   }

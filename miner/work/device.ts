@@ -64,7 +64,7 @@ export class Device {
   readonly #watchdog: Watchdog;
   #name: string;
   #backend: Backend | undefined;
-  /** Counts openings, so that what a replaced backend still says is not heard. */
+  /** Counts openings, so that events of a replaced backend are ignored. */
   #life = 0;
   #job: SearchJob | undefined;
   #preparing: number | undefined;

@@ -2,8 +2,8 @@
 import { SOFTWARE_NAMES } from '../../kernels/gpu/device.ts';
 
 /**
- * `adapter` is what the card is opened by. Cards of one name cannot be told apart by it: they are listed once, with their
- * number. `software`: a processor that plays a graphics card.
+ * `adapter` is what the card is opened by. Cards of one name cannot be distinguished by it: they are listed once, with their
+ * count. `software`: an adapter emulated on the processor.
  */
 export type FoundGpu = {
   readonly name: string;

@@ -23,7 +23,7 @@ const serve = serveBackend<GpuSettings>(
 );
 
 process.on('message', (message) => void serve(message as ToDevice<GpuSettings>));
-// The miner is gone: so is the reason to be here. An interrupt of the terminal reaches this process too; the miner decides.
+// Ends with the miner. An interrupt of the terminal reaches this process too, but only the miner acts on it.
 process.on('disconnect', () => process.exit(0));
 process.on('SIGINT', () => undefined);
 process.on('SIGTERM', () => undefined);

@@ -7,7 +7,7 @@ export type GpuSettings = {
   /** Part of the adapter's name, where there are several. */
   readonly adapter: string | undefined;
   readonly unsafe: boolean;
-  /** Tuning compiles and tries many kernels: seconds on a card, minutes where a processor plays one. */
+  /** Tuning compiles and tries many kernels: seconds on a card, minutes on a software adapter. */
   readonly autoTune: boolean;
   readonly tuning: Tuning | undefined;
   /** Times the passes of the device, for --benchmark. */

@@ -1,5 +1,5 @@
 /**
- * A backend that lives elsewhere: a graphics card has a process of its own in Node (a driver that crashes or hangs takes
+ * A backend in another process or worker: a graphics card has a process of its own in Node (a driver that crashes or hangs takes
  * nothing else with it) and a worker of its own in a page. Both ends speak the messages below over a port. Loads in browsers.
  */
 import type {
@@ -43,7 +43,7 @@ export type FromDevice =
   | { readonly kind: 'tuned'; readonly tuning: unknown }
   | { readonly kind: 'closed' };
 
-/** One end of the connection. `onGone` is told why the other end is there no more. */
+/** One end of the connection. `onGone` gets the reason when the other end has gone. */
 export interface DevicePort<S> {
   post(message: ToDevice<S>): void;
   listen(onMessage: (message: FromDevice) => void, onGone: (reason: string) => void): void;
@@ -189,7 +189,7 @@ class RemoteBackend<S> implements Backend {
     if (!this.#over) this.#port.post({ kind: 'resume' });
   }
 
-  /** A device that hangs does not answer: it is ended without its consent. */
+  /** A device that hangs does not answer: its process is killed. */
   async close(): Promise<void> {
     if (this.#over) {
       this.#port.kill();
@@ -255,7 +255,7 @@ export function serveBackend<S>(
         try {
           backend?.setJob(message.job);
         } catch (error) {
-          // An epoch that was dropped a moment ago, or a device that just went: the parent hears of either by itself.
+          // The epoch was just dropped, or the device has just gone: the parent learns of both in other ways.
           if (!(error instanceof KernelError)) throw error;
         }
         return;

@@ -1,5 +1,5 @@
 /**
- * Works a part of the time: devices rest and work in turns, so that the machine under them stays pleasant to use. Pure of
+ * Works a part of the time: devices rest and work in turns, so that the machine stays usable. Pure of
  * everything but its timer. Loads in browsers.
  */
 
