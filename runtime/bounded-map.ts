@@ -39,7 +39,7 @@ export class BoundedMap<K, V> extends Map<K, V> {
     super.clear();
   }
 
-  /** As get(), and the entry counts as the youngest. */
+  /** As get(), and the entry becomes the newest. */
   use(key: K): V | undefined {
     const value = this.get(key);
     if (value === undefined) return undefined;

@@ -1,11 +1,11 @@
 /**
  * Who a client is, for limits, counts and bans: the one rule of all programs (docs/security.md). An IPv4 address, also where
- * it is written as IPv6 (::ffff:a.b.c.d), or the /64 of an IPv6 address, since one customer has a whole /64. A proxy's word
- * about its client is taken only from proxies that the operator listed, and it never makes a client part of this machine.
+ * it is written as IPv6 (::ffff:a.b.c.d), or the /64 of an IPv6 address, since one customer has a whole /64. The client that a proxy
+ * names is accepted only from proxies that the operator listed, and such a client never counts as local.
  */
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
 
-/** Stands before a loopback address that a proxy named: that client is near the proxy, which need not be this machine. */
+/** Prefix of a loopback address that a proxy named: that client is on the proxy's machine, which need not be this one. */
 const PROXIED = 'proxied-';
 
 /** The eight groups of an IPv6 address in text. */
@@ -30,7 +30,7 @@ export const addressBytes = (address: string): Uint8Array =>
     ? Uint8Array.from(address.split('.'), Number)
     : Uint8Array.from(groupsOf(address).flatMap((group) => [group >> 8, group & 255]));
 
-/** An address as it is compared: dotted IPv4, or the groups of an IPv6 address that is no IPv4 address in disguise. */
+/** An address as it is compared: dotted IPv4, or the groups of an IPv6 address that is not a mapped IPv4 address. */
 type Parsed = { readonly ipv4: string } | { readonly groups: readonly number[] };
 
 function parse(text: string): Parsed | undefined {
@@ -122,7 +122,7 @@ export class TrustedProxies {
   /** The client that a listed proxy names; undefined where the peer is no listed proxy, or names nobody. */
   namedBy(peer: string, forwarded: string | readonly string[] | undefined): string | undefined {
     if (!this.#has(peer)) {
-      // Strangers may write what they like; what comes from this machine with such a header is a proxy that nobody listed.
+      // Other clients may send any header; a local request with such a header comes from a proxy that is not listed.
       if (forwarded !== undefined && isLoopback(peer)) this.#warn(peer, 'the proxy is not listed');
       return undefined;
     }

@@ -1,11 +1,11 @@
 /**
- * The last line: an error that nobody expected, met while one client was served. It ends that client and nobody else, is logged with
- * where it came from, and is counted: each is a defect of this program, whatever the client sent. In the tests the count stays zero.
+ * Unexpected errors while one client is served. Such an error ends that client only, is logged with
+ * its stack, and is counted: each is a defect of this program, whatever the client sent. In the tests the count stays zero.
  */
 import { InvariantError } from './invariant.ts';
 import type { Logger } from './log.ts';
 
-/** A client that finds such a defect must not fill the disk with it: so many lines a minute, the rest is only counted. */
+/** A client that triggers such a defect must not fill the disk: so many lines a minute, the rest is only counted. */
 const LINES_PER_MINUTE = 20;
 const MINUTE_MILLIS = 60_000;
 

@@ -1,6 +1,6 @@
 /**
- * Clocks that do not follow the system's. Somebody setting that one back, or ahead, ends no session, starves no bucket and prolongs no ban or wait: whatever a
- * program measures goes by a clock that starts at the system's time and then only runs. Only what must agree with the outside reads the system's.
+ * Clocks that ignore changes of the system clock. Setting that one back or ahead ends no session, starves no bucket and prolongs no ban or wait: programs
+ * measure times with a clock that starts at the system's time and is monotonic. Only times that must agree with the outside use the system clock.
  */
 
 /** Milliseconds since 1970, from the system's time at the start and the monotonic clock since. */

@@ -2,12 +2,12 @@
  * Keeps a second process out of a data directory. Node has no flock, and a lock must not outlive a kill -9, so the lock
  * is a file `lock.N` that names its owner (process, its start time, the boot of the machine); the highest N counts. A
  * dead owner's lock is taken over by creating `lock.N+1`, which only one process can do: a hard link to a finished file
- * either appears whole or fails. Whoever finds a higher number after that has lost and withdraws.
+ * either appears whole or fails. A process that finds a higher number after that has lost and withdraws.
  *
- * An owner that is about to end says so in its lock (leaveDirectories); whoever comes meanwhile waits for it, so that a
- * program that was told to end can be started again at once.
+ * An owner that is about to end marks its lock (leaveDirectories); a new process then waits for it, so that a
+ * program that is stopping can be started again at once.
  *
- * Processes are told apart by their number and start time, so directories shared between machines or between
+ * Processes are identified by their number and start time, so directories shared between machines or between
  * containers with separate process numbers are not protected.
  */
 import { randomBytes } from 'node:crypto';
@@ -18,10 +18,10 @@ import { directoryError, RuntimeError } from './runtime-error.ts';
 
 interface Owner {
   readonly pid: number;
-  /** Clock ticks from the boot to the start of the process; empty where the system does not tell. */
+  /** Clock ticks from the boot to the start of the process; empty where it is not available. */
   readonly started: string;
   readonly boot: string;
-  /** It is on its way out. */
+  /** It is about to end. */
   readonly leaving?: boolean;
 }
 
@@ -85,7 +85,7 @@ export function lockDirectory(directory: string): DirectoryLock {
   }
 }
 
-/** The file stays, without an owner: were it deleted, numbers could start again below one that a slow rival is about to take. */
+/** The file stays, without an owner: were it deleted, numbers could start again below one that a slow process is about to take. */
 function release(path: string): void {
   held.delete(path);
   try {
@@ -96,7 +96,7 @@ function release(path: string): void {
   }
 }
 
-/** Says in every lock of this process that it is about to end. A lock that cannot be marked is only not waited for. */
+/** Says in every lock of this process that it is about to end. If a lock cannot be marked, new processes do not wait for it. */
 export function leaveDirectories(): void {
   for (const path of held) {
     const draft = `${path}.leaving`;
@@ -140,7 +140,7 @@ function readOwner(directory: string, number: number): Owner | undefined {
     if (typeof pid === 'number' && typeof started === 'string' && typeof boot === 'string')
       return { pid, started, boot, leaving: leaving === true };
   } catch {}
-  // A torn file after a power cut: whoever wrote it is gone.
+  // A torn file after a power cut: its writer is gone.
   return undefined;
 }
 

@@ -1,7 +1,7 @@
 /**
  * The `fetch` of the typed API client over node:http with connections that stay open, for programs that call one node
  * many times a second: a call costs about half the processor time of the global fetch. No redirects, no compression, no
- * repetition: the node answers for itself. An answer has a largest size: what a node sends is not believed to end.
+ * repetition: the node must answer itself. The size of an answer is limited: a node may send without end.
  */
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
@@ -54,7 +54,7 @@ function answerOf(response: IncomingMessage, maxBytes: number): FetchAnswer {
     });
     if (Number(response.headers['content-length'] ?? 0) > maxBytes) giveUp();
   });
-  // Whoever asks for the body is told; whoever does not must not be surprised.
+  // The error goes to callers that read the body; for others it must not be an unhandled rejection.
   read.catch(() => undefined);
   return {
     status: response.statusCode as number,

@@ -11,7 +11,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 const LOOK_MILLIS = 5_000;
-/** The part of the time in which a thread may be busy and still counts as idle. Nobody waits for an idle one: a collection takes it 20 to 300 ms. */
+/** The part of the time in which a thread may be busy and still counts as idle. A collection blocks it for 20 to 300 ms, which is acceptable when idle. */
 const IDLE = 0.1;
 /** Growth that is worth a collection; a tenth of the process, where that is more. */
 const WORTH_BYTES = 12 << 20;

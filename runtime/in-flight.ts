@@ -1,4 +1,4 @@
-/** Asks for the same thing while it is being made get the same answer: what strangers can ask for in thousands is made once at a time. */
+/** Concurrent requests for the same thing share one result: something that clients can request by the thousand is made once at a time. */
 export function sharedInFlight<T>(make: () => Promise<T>): () => Promise<T> {
   let making: Promise<T> | undefined;
   return () => {

@@ -1,6 +1,6 @@
 /**
- * What must hold for a program to go on. Where it does not, going on could only spoil more: the error is caught by nobody,
- * and the program ends by saying which (program.ts). Everything else that goes wrong over one client ends that client only
+ * What must hold for a program to go on. Otherwise going on could only do more damage: the error is not caught,
+ * and the program ends and names the invariant (program.ts). Any other error while serving a client ends that client only
  * (client-fault.ts).
  */
 import type { RuntimeErrorCode } from './runtime-error.ts';

@@ -1,7 +1,7 @@
 /**
  * A log file that rotates: at its size limit `x.log` becomes `x.log.1`, that one `x.log.2`, and the oldest is dropped.
  * Lines are gathered and written together a moment later, so a busy program makes few system calls; errors and the end
- * of the process flush. A disk that fails never stops the program: what was lost is counted and said when it works again.
+ * of the process flush. A disk that fails never stops the program: lost lines are counted and reported when it works again.
  */
 import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';

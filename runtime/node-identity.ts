@@ -1,4 +1,4 @@
-/** The option by which bridge, pool and wallet pin the nodes they believe (docs/operations.md). */
+/** The option by which bridge, pool and wallet pin the nodes they trust (docs/operations.md). */
 import type { Pin } from '../protocol/api/pinned-node.ts';
 import { parsed, repeated } from './command-line/command-line.ts';
 

@@ -1,6 +1,6 @@
 /**
  * The WebSocket by which a program listens to a node. What comes from there is bounded: a frame has a largest size, a redirect
- * is refused, a connection that has gone quiet is asked for a sign of life and given up without one, and a peer that sends
+ * is refused, a silent connection is pinged and closed without an answer, and a peer that sends
  * pings without reading the answers gets no more of them.
  */
 import { WebSocket } from 'ws';
@@ -21,7 +21,7 @@ export class NodeSocket extends WebSocket {
       handshakeTimeout: LIMITS.handshakeMillis,
       autoPong: false,
     });
-    // Whoever opened it listens to `close`; an error that nobody listens to would end the process.
+    // The caller listens to `close`; an `error` event without a listener would end the process.
     this.on('error', () => undefined);
     this.on('message', () => this.#hear());
     this.on('pong', () => this.#hear());

@@ -1,6 +1,6 @@
 /**
  * Files that hold a secret: tokens, private keys, passwords. Only their owner may read them; one that others can read is refused,
- * because whoever could have read it may have. The one exception is a credential that systemd handed to this service: it
+ * because the secret may already be known. The one exception is a credential that systemd handed to this service: it
  * lies in a directory that only the service can enter, and access lists make its mode look wider than it is.
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync } from 'node:fs';

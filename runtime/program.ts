@@ -77,7 +77,7 @@ export function commandTable(name: string, summary: string, commands: readonly C
 }
 
 /**
- * What the user can put right, in one line: our own errors with a code, and those of the system or a server. Undefined for a
+ * What the user can fix, in one line: our own errors with a code, and those of the system or a server. Undefined for a
  * defect, which shows its stack. The message may hold what somebody else answered.
  */
 export function mistakeText(error: unknown): string | undefined {

@@ -1,6 +1,6 @@
 /**
  * What keeps a program from starting or running, through no defect of its own: programs print it as one line and exit
- * with 1 (program.ts). The codes stand in docs/errors.md.
+ * with 1 (program.ts). The codes are listed in docs/errors.md.
  */
 import { CodedError } from '../protocol/coded-error.ts';
 import { type ListenAddress, showListenAddress } from './command-line/command-line.ts';

@@ -1,6 +1,6 @@
 /**
- * Whether a caller is on this machine: it comes from a loopback address, or from the very address it called. Nobody else can hold a
- * TCP connection that says so.
+ * Whether a caller is on this machine: it comes from a loopback address, or from the very address it called. No other machine can have
+ * such a TCP connection.
  */
 import { isLoopback } from './client-address.ts';
 

@@ -14,7 +14,7 @@ function stretch(password: string, { salt, log2_n: log2N, r, p }: SealedBox['kdf
   });
 }
 
-/** `names` say what the file is: they are authenticated, and stand in it beside the box. */
+/** `names` say what the file is: they are authenticated, and stored beside the box. */
 export async function sealBox(
   names: readonly (string | number)[],
   plain: string,

@@ -40,7 +40,7 @@ export class Shutdown {
       signal as keyof typeof SIGNALS,
       () => {
         if (!this.signal.aborted) {
-          // Whoever starts the program again at once waits for the end of this one.
+          // A new process that is started at once waits for the end of this one.
           leaveDirectories();
           this.request(signal);
         } else if (dependencies.now() - this.#requestedAt >= SAME_REQUEST_MS) dependencies.process.exit(code);

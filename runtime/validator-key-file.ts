@@ -1,5 +1,5 @@
 /**
- * The file of a validator's key (specification: Validator configuration): the seed of an ML-DSA-65 key, sealed under a password that stands in a file of its own. The wallet writes it,
+ * The file of a validator's key (specification: Validator configuration): the seed of an ML-DSA-65 key, sealed under a password from a file of its own. The wallet writes it,
  * the node reads it.
  */
 import { type Bytes, fromHex, toHex } from '../protocol/bytes.ts';
@@ -32,7 +32,7 @@ export type OpenedSeed =
   /** `foreign`: a good file of another purpose or network. */
   | { readonly kind: 'damaged' | 'password' | 'foreign'; readonly reason: string };
 
-/** Never throws for what stands in the file. */
+/** Never throws because of the file's contents. */
 export async function openValidatorSeed(
   text: string,
   purpose: KeyPurpose,

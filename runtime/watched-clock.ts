@@ -1,5 +1,5 @@
 /**
- * The system's clock, watched against the monotonic one. A jump is counted and told once. Until it has lasted a minute the time goes on as if nothing had
+ * The system's clock, watched against the monotonic one. A jump is counted and reported once. Until it has lasted a minute the time goes on as if nothing had
  * happened: a clock that is wrong for a few seconds leaves no trace in a chain, whose times can only go forward. Small corrections are followed at once.
  */
 import type { Logger } from './log.ts';
@@ -8,7 +8,7 @@ import type { Logger } from './log.ts';
 const JUMP_MILLIS = 2_000;
 /** A new time is taken over when it has lasted this long. */
 export const SETTLE_MILLIS = 60_000;
-/** Both clocks are read at one moment; a reading that took longer, because the processor was elsewhere, says nothing. */
+/** Both clocks are read at one moment; a reading that took longer, because the thread was not scheduled, is ignored. */
 const READING_MILLIS = 100;
 const WATCH_MILLIS = 1_000;
 
@@ -78,7 +78,7 @@ const MESSAGES = {
 
 let shared: { readonly clock: WatchedClock; readonly timer: NodeJS.Timeout; users: number } | undefined;
 
-/** One for all parts of a process: it is the same clock, and a jump is told once. */
+/** One for all parts of a process: it is the same clock, and a jump is reported once. */
 export function watchClock(log: Logger): { readonly now: () => number; stop(): void } {
   if (shared === undefined) {
     const onNews = ({ kind, millis }: ClockNews): void => {

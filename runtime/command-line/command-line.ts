@@ -3,7 +3,7 @@
  * text. From it come the parsed values (types inferred), the merge with a JSON config file and, in
  * help.ts, the `--help` text. Pure: the config file's text is read by a function passed in.
  *
- * A table is keyed by the property name; `logFile` is `--log-file` on the command line and `"log-file"` in the file. An option with a `configPath` stands in a section of the file.
+ * A table is keyed by the property name; `logFile` is `--log-file` on the command line and `"log-file"` in the file. An option with a `configPath` is in a section of the file.
  * What the command line says wins over the config file, which wins over the default.
  */
 import { renderHelp } from './help.ts';
@@ -179,7 +179,7 @@ function configTexts(path: string, key: string, value: unknown, option: OptionSp
     if (typeof value !== 'boolean') throw wrong('true or false');
     return [String(value)];
   }
-  // What stands in a section may be one text or a list of them.
+  // A value in a section may be one text or a list of them.
   const values = option.repeatable && (option.configPath === undefined || Array.isArray(value)) ? value : [value];
   if (!Array.isArray(values)) throw wrong('a list');
   return values.map((entry: unknown) => {
@@ -222,7 +222,7 @@ function readValues<T extends OptionTable>(command: CommandSpec<T>, given: Given
   return values as ValuesOf<T>;
 }
 
-/** The closest of the names by edit distance, when it is close enough to be a slip of the hand. */
+/** The closest of the names by edit distance, when it is close enough to be a typing error. */
 export function nearest(word: string, names: readonly string[]): string | undefined {
   let best: string | undefined;
   let least = Math.max(2, Math.floor(word.length / 4)) + 1;

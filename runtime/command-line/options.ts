@@ -39,9 +39,9 @@ export interface OptionSpec<V> {
   readonly help: string;
   readonly group: string;
   readonly placeholder: string;
-  /** Where it stands in a config file, `section.key`; otherwise under its own name. */
+  /** Its place in a config file, `section.key`; otherwise its own name. */
   readonly configPath?: string | undefined;
-  /** The value as it would stand in a config file. */
+  /** The value as written in a config file. */
   readonly sample: string;
   readonly short: string | undefined;
   readonly flag: boolean;

@@ -92,7 +92,7 @@ export class Connection {
     this.#lists.waiting.delete(this);
   }
 
-  /** The client has shown that it is one of the operator's: it keeps its place whoever else arrives, within the limits of time. */
+  /** The client has shown that it is one of the operator's: newcomers do not displace it; the time limits still apply. */
   keep(): void {
     this.#isKept = true;
     this.#lists.waiting.delete(this);

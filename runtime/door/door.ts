@@ -64,7 +64,7 @@ export type DoorOptions = {
   /** In log lines and metrics: `api`, `mining`. */
   readonly name: string;
   readonly limits: DoorLimits;
-  /** Names it may be called by, besides addresses and local ones (host-name.ts); null: whatever name. */
+  /** Names it may be called by, besides addresses and local ones (host-name.ts); null: all names are allowed. */
   readonly hosts: readonly string[] | null;
   /** Web origins that are admitted; null: the handlers judge them. */
   readonly origins: readonly string[] | null;

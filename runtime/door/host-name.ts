@@ -1,7 +1,7 @@
 /**
- * Which names a door may be called by. A web page whose name is made to lead to this machine (DNS rebinding) is of one origin with
- * the door, so its browser sends no Origin and lets it read the answers; but it has to call the door by its own name. So a name
- * that anybody could own is admitted only where the operator listed it. Addresses and local names lead nowhere else.
+ * Which names a door may be called by. A web page whose name is made to lead to this machine (DNS rebinding) has the same origin as
+ * the door, so its browser sends no Origin and lets it read the answers; but the Host header is its own name. So a name
+ * that anybody could register is admitted only if the operator listed it. Addresses and local names cannot be registered.
  */
 import { isIP } from 'node:net';
 import { parsed, repeated } from '../command-line/command-line.ts';

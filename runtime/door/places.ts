@@ -1,13 +1,13 @@
 /**
  * How many connections a door holds, in all and of one client, counted before anything is read. A part can be kept for the
- * programs of this machine, so that strangers cannot shut them out by filling the rest.
+ * programs of this machine, so that other clients cannot shut them out by filling the rest.
  */
 import { clientKey, type TrustedProxies } from '../client-address.ts';
 import { isSameMachine } from '../same-machine.ts';
 
 export type PlaceLimits = {
   readonly connections: number;
-  /** Of one client; a listed proxy speaks for many and has no such limit. Without it one client may have all that nobody else asks for. */
+  /** Of one client; a listed proxy speaks for many and has no such limit. Without it one client may use all free places. */
   readonly perClient?: number;
   /** Of all, those that only this machine gets. */
   readonly reserved?: number;

@@ -15,7 +15,7 @@ export class Waiting<T extends { readonly isNear: boolean }> {
     (one.isNear ? this.#near : this.#far).delete(one);
   }
 
-  /** Who makes room for a newcomer. Other machines never take the place of a program of this machine. */
+  /** The connection that makes room for a new one. Other machines never displace a program of this machine. */
   longest(forNear: boolean): T | undefined {
     const [far] = this.#far;
     if (far !== undefined || !forNear) return far;

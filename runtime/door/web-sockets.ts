@@ -43,7 +43,7 @@ const STOP_MILLIS = 1_000;
 const CONTROLS_PER_SECOND = 50;
 /** Pieces of one message: each is an object of its own until the last has come. */
 const MAX_FRAGMENTS = 64;
-/** Unsent bytes up to which a ping is answered. Whoever does not read gets no answers to pings, or they would pile up here. */
+/** Unsent bytes up to which a ping is answered. A client that does not read gets no pongs, because they would pile up here. */
 const PONG_BYTES = 64 * 1024;
 
 export class WebSockets {
