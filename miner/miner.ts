@@ -195,7 +195,7 @@ export class Miner {
       {
         ...{ dataDir, network: this.#network, pools: values.pool.map(({ text }) => text) },
         ...{ address: user.text, worker: user.worker, api: values.poolApi, poolKey: values.poolKey },
-        nodeApi: values.nodeApi,
+        ...{ nodeApi: values.nodeApi, payoutThreshold: values.payoutThreshold },
       },
       { now, wall, random: parts.random, note: (level, message, fields) => this.#lines.note(level, message, fields) },
     );
@@ -379,7 +379,13 @@ const poolKey = ({ values, user, authorities }: MinerSettings): string =>
     values.tag,
     values.expectPayout === undefined ? null : [...values.expectPayout.payload],
     values.tlsPin,
-    [values.poolApi ?? null, values.poolKey ?? null, values.nodeApi ?? null, values.checkBooks],
+    [
+      values.poolApi ?? null,
+      values.poolKey ?? null,
+      values.nodeApi ?? null,
+      String(values.payoutThreshold),
+      values.checkBooks,
+    ],
     authorities ?? null,
   ]);
 

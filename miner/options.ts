@@ -2,6 +2,7 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type Address, parseAddress } from '../protocol/address.ts';
+import { parseCoins } from '../protocol/amount.ts';
 import { NETWORK_NAMES } from '../protocol/network.ts';
 import { parseUsername, type Username } from '../protocol/stratum/username.ts';
 import { checkTag } from '../protocol/tag.ts';
@@ -126,6 +127,14 @@ export const minerOptions = {
       placeholder: 'URL',
     },
     readUrl,
+  ),
+  payoutThreshold: parsed(
+    {
+      help: 'from what on the pool pays your address, when you do not want to take its word for that',
+      group: POOL,
+      placeholder: 'COINS',
+    },
+    parseCoins,
   ),
   checkBooks: flag({
     help: 'ask the pool for receipts and compare its books with them',

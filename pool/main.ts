@@ -248,7 +248,7 @@ const evidenceCommand = command(
   {
     name: 'svc-pool verify-evidence',
     summary:
-      'Judges a miner’s evidence against a pool; exits with 0 when it convicts the pool, with 1 when it does not, and with 3 when it convicts the holder of a key that is not known to be the pool’s. A file with two credit lists of one slice, which no pool signs, ends with 4.',
+      'Judges a miner’s evidence against a pool; exits with 0 when it convicts the pool, with 1 when it does not, and with 3 when it convicts the holder of a key that is not known to be the pool’s. A file with two credit lists of one slice, which no pool signs, ends with 4; one about credits that were not paid with 5, where they still are not.',
     operands: [{ name: 'FILE', help: 'evidence-*.json of a miner' }],
     options: {
       poolKey: parsed(

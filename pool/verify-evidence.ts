@@ -16,6 +16,7 @@ import {
   type EvidenceVerdict,
   judgeEvidence,
 } from '../protocol/receipt-evidence.ts';
+import { UNPAID_EVIDENCE_FORMAT } from '../protocol/unpaid-evidence.ts';
 import { apiClientDependencies } from '../runtime/api-client.ts';
 import { verifyMessage } from '../runtime/ml-dsa.ts';
 import type { Terminal } from '../runtime/program.ts';
@@ -23,6 +24,7 @@ import { readSmallFile } from '../runtime/small-file.ts';
 import { visible } from '../runtime/visible.ts';
 import { publishedApi } from './published-api.ts';
 import { verifyListEvidence } from './verify-list-evidence.ts';
+import { verifyUnpaidEvidence } from './verify-unpaid-evidence.ts';
 
 const MAX_BYTES = 8 * 1024 * 1024;
 /** Longest text of a receipt that is shown. */
@@ -138,7 +140,7 @@ function firstOf(receipts: unknown): Receipt | undefined {
   return isNamed && isService && Number.isSafeInteger(first?.slice) ? (first as Receipt) : undefined;
 }
 
-/** 0: convicts the pool; 1: does not; 2: the file cannot be read; 3: convicts the holder of a key that is not known to be the pool's; 4: two credit lists, which no pool signs. */
+/** 0: convicts the pool; 1: does not; 2: the file cannot be read; 3: convicts the holder of a key that is not known to be the pool's; 4: two credit lists, which no pool signs; 5: credits that were not paid. */
 export async function verifyEvidence(path: string, values: VerifyEvidenceValues, terminal: Terminal): Promise<number> {
   let evidence: Evidence;
   try {
@@ -149,6 +151,7 @@ export async function verifyEvidence(path: string, values: VerifyEvidenceValues,
   }
   if ((evidence?.format as string) === LIST_EVIDENCE_FORMAT)
     return verifyListEvidence(evidence as unknown as ListEvidence, values, terminal);
+  if ((evidence?.format as string) === UNPAID_EVIDENCE_FORMAT) return verifyUnpaidEvidence(evidence, values, terminal);
   const named =
     typeof evidence?.pool_key === 'string' && /^([0-9a-f]{2})*$/.test(evidence.pool_key) ? evidence.pool_key : '';
   // A short name selects the key in the file, if it is that key's name.

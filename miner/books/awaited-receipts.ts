@@ -90,3 +90,8 @@ export class AwaitedReceipts {
 
 export const receiptName = ({ service, slice, boot, worker }: Receipt): string =>
   `${service}/${slice}/${boot}/${worker}`;
+
+/** Drops exact repetitions. Receipts with one name and different contents are all kept: `judgeEvidence` compares them. */
+export const distinctReceipts = (receipts: readonly Receipt[]): Receipt[] => [
+  ...new Map(receipts.map((receipt) => [JSON.stringify(Object.entries(receipt).sort()), receipt])).values(),
+];

@@ -1,6 +1,7 @@
 /** What a miner reports about a pool's books: each finding once, a bounded number of each kind, and of the pool's own texts only their beginning. */
 import type { ListEvidence } from '../../protocol/list-evidence.ts';
 import type { Evidence } from '../../protocol/receipt-evidence.ts';
+import type { UnpaidEvidence } from '../../protocol/unpaid-evidence.ts';
 
 export const BOOKS_ALARMS = [
   'key_changed',
@@ -27,11 +28,12 @@ export const BOOKS_ALARMS = [
   'terms_false',
   'slices_short',
   'receipts_ended',
+  'unpaid',
 ] as const;
 export type BooksAlarmKind = (typeof BOOKS_ALARMS)[number];
 
 /** What a file of evidence holds; `svc-pool verify-evidence` knows each form. */
-export type AlarmEvidence = Evidence | ListEvidence;
+export type AlarmEvidence = Evidence | ListEvidence | UnpaidEvidence;
 
 export type BooksAlarm = {
   readonly kind: BooksAlarmKind;
@@ -66,6 +68,7 @@ const MESSAGES: Readonly<Record<BooksAlarmKind, string>> = {
   terms_false: 'THE POOL PUBLISHES TERMS THAT NO POOL CAN HAVE',
   slices_short: 'the pool’s slices are so short that its credit lists cannot all be checked',
   receipts_ended: 'the pool gave receipts before, and gives none now',
+  unpaid: 'SUSPICION: THE POOL HAS NOT PAID WHAT IT CREDITED',
 };
 
 /** Alarms of one kind: a pool that raises many of one kind takes no room from the others. */

@@ -10,10 +10,10 @@ import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { poolKeyName, type Receipt, receiptRefusal } from '../../protocol/receipt.ts';
 import { EVIDENCE_FORMAT, type Evidence, isSignedRecord, judgeEvidence } from '../../protocol/receipt-evidence.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
-import { AwaitedReceipts, KEPT_MILLIS, receiptName } from './awaited-receipts.ts';
+import { AwaitedReceipts, distinctReceipts, KEPT_MILLIS, receiptName } from './awaited-receipts.ts';
 import { type AlarmEvidence, type BooksAlarm, type BooksAlarmKind, BooksAlarms } from './books-alarms.ts';
 import { HiddenLists } from './hidden-lists.ts';
-import { ListWatch } from './list-watch.ts';
+import { ListWatch, type ListWatchDependencies } from './list-watch.ts';
 import type { FoundBlock } from './own-blocks.ts';
 import { ReceiptStall } from './receipt-stall.ts';
 import { type AnsweredSlice, type ReceiptsAnswer, readReceiptsAnswer } from './receipts-answer.ts';
@@ -28,6 +28,8 @@ export type BooksWatchOptions = {
   readonly api: string | undefined;
   /** The key that the user expects, in hex, or its short name. */
   readonly expectedKey: string | undefined;
+  /** From what on the pool pays this address, in atoms, as the user says it; otherwise the pool's word counts. */
+  readonly threshold?: bigint | undefined;
 };
 
 export type BooksWatchDependencies = {
@@ -54,6 +56,8 @@ const LISTS_PART = 0.1;
 
 /** No accusation: bridges and other pools give none. */
 const NO_RECEIPTS = 'the pool offers no receipts, so its books are not checked: what it credits is its word alone';
+const LISTS_ALONE =
+  'the pool offers no receipts: its lists and payments are checked, but not whether all accepted work is in them';
 
 export class BooksWatch {
   readonly #options: BooksWatchOptions;
@@ -68,7 +72,6 @@ export class BooksWatch {
   readonly #alarms = new BooksAlarms();
   #isChecking = false;
   readonly #lists: ListWatch;
-  /** Records that the pool signed, to be compared with the ledger. */
   readonly #signed = new SignedRecords();
   #isFirst = true;
   /** The pool has answered that it offers no receipts. */
@@ -86,14 +89,15 @@ export class BooksWatch {
     this.#dependencies = dependencies;
     this.#awaited = new AwaitedReceipts(dependencies.wallMillis);
     this.#stall = new ReceiptStall(dependencies.nowMillis);
-    this.#lists = new ListWatch(options.address, {
+    const reads: ListWatchDependencies = {
       pool: (path) => dependencies.read(`${this.#base}/api/v1/${path}`),
       node: dependencies.node ?? null,
       alarm: (...alarm) => this.#alarm(...alarm),
       nowMillis: dependencies.nowMillis,
       wallMillis: dependencies.wallMillis,
       note: dependencies.note,
-    });
+    };
+    this.#lists = new ListWatch(options.address, reads, options.threshold);
     this.#warn = dependencies.warn ?? dependencies.note;
     this.#unchecked = new UncheckedTime({ ...dependencies, warn: this.#warn });
   }
@@ -140,7 +144,7 @@ export class BooksWatch {
   offered(offer: ReceiptsOffer): void {
     if (offer === null) {
       if (this.#key !== undefined) this.#alarm('receipts_ended', '', { key: poolKeyName(this.#key) });
-      else if (!this.#isUnoffered) this.#warn(NO_RECEIPTS, {});
+      else if (!this.#isUnoffered) this.#warn(this.api === '' ? NO_RECEIPTS : LISTS_ALONE, {});
       this.#isUnoffered = true;
       return;
     }
@@ -190,12 +194,18 @@ export class BooksWatch {
 
   /** Asks the pool for what closed since, and compares. A pool that does not answer is asked again the next time. */
   async check(): Promise<void> {
-    if (this.#isChecking || this.#key === undefined || this.api === '') return;
+    const isUnsigned = this.#key === undefined;
+    if (this.#isChecking || (isUnsigned && !this.#isUnoffered) || this.api === '') return;
     this.#isChecking = true;
     try {
       // Separate: a pool without receipts still has to show its lists.
       const failure = await this.#round().then(() => undefined, asError);
       this.#unchecked.note('receipts', failure?.message ?? this.#stall.why);
+      // Apart: a pool that does not give receipts must not get out of showing its lists.
+      const failure = isUnsigned ? undefined : await this.#round().then(() => undefined, asError);
+      if (!isUnsigned) this.#unchecked.note('receipts', failure?.message ?? this.#stall.why);
+      // Jobs of another server may not say of which service they are.
+      if (isUnsigned) for (const service of ['pplns', 'solo'] as const) this.#lists.works(service);
       // A list is made once per slice, and the requests of all miners are spread over time. The first round asks at once.
       const isTurn = (this.#dependencies.random?.() ?? 0) < LISTS_PART;
       const isUrgent = this.#lists.isSuspicious || this.#lists.isBehind;
@@ -216,6 +226,7 @@ export class BooksWatch {
       });
     this.#unchecked.note('lists', failure?.message ?? this.#lists.unjudged);
     this.#unchecked.note('rewards', this.#lists.lapse);
+    this.#unchecked.note('payments', this.#lists.paymentLapse);
     const now = this.#dependencies.nowMillis();
     if (failure === undefined) {
       this.#hiddenLists.read(this.#lists.isSuspicious, now);
@@ -223,7 +234,9 @@ export class BooksWatch {
     }
     const said = this.#hiddenLists.failed(now);
     if (said === 'log') this.#dependencies.note('credit lists cannot be read', { reason: failure.message });
-    else if (said === 'hidden') this.#alarm('lists_hidden', '', { reason: failure.message });
+    // A server that never signed nor showed anything may not have such books at all.
+    else if (said === 'hidden' && (this.#key !== undefined || this.#hiddenLists.wereRead))
+      this.#alarm('lists_hidden', '', { reason: failure.message });
   }
 
   async #round(): Promise<void> {
@@ -300,7 +313,7 @@ export class BooksWatch {
     for (const receipt of receipts) this.#count(receipt);
     const [first] = receipts;
     if (first === undefined) return;
-    const evidence = this.#evidenceOf({ receipts: distinct(receipts), leaf, record });
+    const evidence = this.#evidenceOf({ receipts: distinctReceipts(receipts), leaf, record });
     const verdict = judgeEvidence(evidence, this.#key as Uint8Array, this.#dependencies.verify);
     const at = { slice, service };
     if (verdict.verdict === 'convicts' && verdict.charge === 'books_less')
@@ -388,8 +401,3 @@ export class BooksWatch {
 }
 
 const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));
-
-/** Drops exact repetitions. Receipts with one name and different contents are all kept: `judgeEvidence` compares them. */
-const distinct = (receipts: readonly Receipt[]): Receipt[] => [
-  ...new Map(receipts.map((receipt) => [JSON.stringify(Object.entries(receipt).sort()), receipt])).values(),
-];

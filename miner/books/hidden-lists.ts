@@ -9,10 +9,13 @@ export class HiddenLists {
   /** Rounds in a row in which lists could not be read, and when they could the last time. */
   #rounds = 0;
   #listedMillis: number | undefined;
+  /** They could be read at least once. */
+  wereRead = false;
 
   /** They were read. A pool that answers now and then, and never about what looked false, has not shown its lists. */
   read(isSuspicious: boolean, nowMillis: number): void {
     this.#rounds = 0;
+    this.wereRead = true;
     if (!isSuspicious) this.#listedMillis = nowMillis;
   }
 

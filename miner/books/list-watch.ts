@@ -10,10 +10,12 @@ import { type BooksVerdict, judgeProof, judgeRecord } from '../../protocol/books
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { ListEvidence } from '../../protocol/list-evidence.ts';
 import type { PoolProof } from '../../protocol/pool-proof.ts';
+import type { UnpaidEvidence } from '../../protocol/unpaid-evidence.ts';
 import { booksBehind, ChainHeights, type Heights } from './chain-heights.ts';
 import { dueSlices } from './due-rewards.ts';
 import { JudgedLists } from './judged-lists.ts';
 import { type FoundBlock, OwnBlocks } from './own-blocks.ts';
+import { PaymentWatch } from './payment-watch.ts';
 import { judged, poolReads, type Terms } from './pool-reads.ts';
 import { RewardWatch } from './reward-watch.ts';
 import type { SignedRecord } from './signed-records.ts';
@@ -34,7 +36,8 @@ export type ListAlarmKind =
   | 'rewards_crowded'
   | 'terms_changed'
   | 'terms_false'
-  | 'slices_short';
+  | 'slices_short'
+  | 'unpaid';
 
 export type ListWatchDependencies = {
   /** Reads `api/v1/PATH` of the pool. */
@@ -44,7 +47,7 @@ export type ListWatchDependencies = {
     kind: ListAlarmKind,
     what: string,
     fields: Readonly<Record<string, unknown>>,
-    evidence?: ListEvidence,
+    evidence?: ListEvidence | UnpaidEvidence,
   ) => void;
   readonly note: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Never goes back; from any beginning. */
@@ -72,6 +75,7 @@ export class ListWatch {
   readonly #blocks: OwnBlocks;
   readonly #terms: TermsWatch;
   readonly #rewards: RewardWatch;
+  readonly #payments: PaymentWatch;
   readonly #heights: ChainHeights;
   /** The address that the miner's own jobs pay; null where the server named none. */
   #poolAddress: string | null = null;
@@ -89,7 +93,8 @@ export class ListWatch {
   proven = 0;
   unchecked = 0;
 
-  constructor(address: string, dependencies: ListWatchDependencies) {
+  /** `threshold`: from what on the account is paid, in atoms, as the user says it. */
+  constructor(address: string, dependencies: ListWatchDependencies, threshold?: bigint) {
     this.#address = address;
     this.#dependencies = { ...dependencies, pool: poolReads(dependencies.pool) };
     const proofOf = (service: BooksService, slice: number) => this.#proof(service, slice);
@@ -101,6 +106,7 @@ export class ListWatch {
     this.#terms = new TermsWatch(dependencies, this.#suspicions);
     const blocksOf = (service: BooksService, slice: number) => this.#blocksOf(service, slice);
     const onList = (service: BooksService, slice: number) => this.#await(`${service}/${slice}`);
+    this.#payments = new PaymentWatch(address, threshold, this.#dependencies);
     this.#rewards = new RewardWatch({ ...this.#dependencies, blocksOf, onList }, this.#suspicions);
   }
 
@@ -157,6 +163,7 @@ export class ListWatch {
     return [
       async () => this.#terms.noteChange(terms, heights),
       () => this.#blocks.round(terms),
+      () => this.#payments.round(this.lapse),
       // A pool without lists shows nothing that could be false: they must be there in time.
       ...[...this.#services].map((service) => () => this.#rewards.round(service, terms, heights)),
       async () => {
@@ -168,6 +175,11 @@ export class ListWatch {
 
   /** The newest slice that is closed, as the pool said its height in the last round, no further than the ledger can be; undefined where it said none. */
   closed: number | undefined;
+
+  /** Why payments cannot be judged, while something is owed. */
+  get paymentLapse(): string | undefined {
+    return this.#payments.lapse;
+  }
 
   /** Why rewards are not looked for, while they are not. */
   get lapse(): string | undefined {
@@ -250,6 +262,7 @@ export class ListWatch {
       this.#isNodeMissed = true;
     } else if (verdict.verdict === 'false') alarm('list_false', name, { service, slice, reason: verdict.reason });
     else this.proven++;
+    if (verdict.verdict !== 'false') this.#payments.credited(service, slice, verdict.credit);
     if (node !== null) this.#unjudged.settled(service, slice, verdict.verdict === 'unchecked' ? verdict.missing : []);
     this.#tries.delete(name);
     this.#awaited.delete(name);
@@ -334,6 +347,7 @@ export class ListWatch {
   save(): unknown {
     return {
       ...{ looked: [...this.#looked], ...this.#judged.save(), blocks: this.#blocks.save() },
+      payments: this.#payments.save(),
       ...{ terms: this.#terms.save(), ...this.#rewards.save(), awaited: [...this.#refused, ...this.#awaited] },
     };
   }
@@ -349,6 +363,7 @@ export class ListWatch {
     this.#blocks.restore(state.blocks);
     this.#terms.restore(state.terms);
     this.#rewards.restore(state);
+    this.#payments.restore(state.payments);
   }
 }
 

@@ -21,6 +21,7 @@ export type PoolBooksOptions = {
   readonly worker: string;
   readonly api: string | undefined;
   readonly poolKey: string | undefined;
+  readonly payoutThreshold: bigint | undefined;
   /** A node of the miner's own, that the ledger is read from. */
   readonly nodeApi: string | undefined;
 };
@@ -70,11 +71,11 @@ export class PoolBooks implements BooksEvents {
   }
 
   #open(pool: string, saved: unknown): BooksWatch {
-    const { address, worker, api, poolKey, nodeApi } = this.#options;
+    const { address, worker, api, poolKey, payoutThreshold: threshold, nodeApi } = this.#options;
     const node = nodeApi === undefined ? null : createApiClient({ baseUrl: nodeApi }, apiClientDependencies());
     const make = (): BooksWatch =>
       new BooksWatch(
-        { address, worker, api, expectedKey: poolKey },
+        { address, worker, api, expectedKey: poolKey, threshold },
         {
           read,
           alarm: (alarm) => void this.#alarm(pool, alarm),

@@ -2,7 +2,7 @@
  * Since when a part of a pool's books cannot be checked, and why. An outage of an honest pool looks the same, so it is no alarm. But it is
  * reported: after an hour the miner warns, and again each time the duration has doubled.
  */
-export type UncheckedPart = 'receipts' | 'lists' | 'rewards';
+export type UncheckedPart = 'receipts' | 'lists' | 'rewards' | 'payments';
 
 export type UncheckedTimeDependencies = {
   readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;

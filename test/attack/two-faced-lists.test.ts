@@ -62,7 +62,7 @@ function watching(
     } as never,
     alarm: (kind, what, fields, shown) => {
       alarms.push(`${kind} ${what} ${fields.reason ?? fields.why ?? ''}`.trim());
-      if (shown !== undefined) evidence.push(shown);
+      if (shown !== undefined) evidence.push(shown as ListEvidence);
     },
     note: (message) => void notes.push(message),
     wallMillis: Date.now,

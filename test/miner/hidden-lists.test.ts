@@ -2,6 +2,9 @@
 import { expect, test } from 'vitest';
 import type { BooksAlarm } from '../../miner/books/books-alarms.ts';
 import { BooksWatch } from '../../miner/books/books-watch.ts';
+import { lyingBooks, SLICE, VICTIM } from '../protocol/books-liar.ts';
+import { sourcesOf } from '../protocol/books-sources.ts';
+import { DUE_HEIGHT, ADDRESS as MINER, truth } from './watched-lists.ts';
 
 const HOUR = 3_600_000;
 const ADDRESS = 'dminer';
@@ -97,4 +100,56 @@ test('a miner whose first look finds slice 0 to be the newest asks for receipts 
     `http://pool.example/api/v1/miners/${ADDRESS}/receipts?after=2000000000`,
     `http://pool.example/api/v1/miners/${ADDRESS}/receipts?`,
   ]);
+});
+
+/** A server that offers no receipts, with an API that the user named. */
+function unsigned(answer: (path: string) => unknown) {
+  const clock = { now: 1_000 * HOUR };
+  const alarms: string[] = [];
+  const warned: string[] = [];
+  const watch = new BooksWatch(
+    { address: MINER, worker: 'rig', api: 'http://pool.example', expectedKey: undefined },
+    {
+      read: async (url) => answer(url.slice('http://pool.example/api/v1/'.length)),
+      alarm: ({ kind, fields }) => void alarms.push(`${kind} ${fields.reason ?? ''}`),
+      note: () => undefined,
+      warn: (message) => void warned.push(message),
+      wallMillis: () => clock.now,
+      nowMillis: () => clock.now,
+    },
+  );
+  watch.offered(null);
+  const hours = async (count: number) => {
+    for (let hour = 0; hour < count; hour++) {
+      await watch.check();
+      clock.now += HOUR;
+    }
+  };
+  return { hours, alarms, warned };
+}
+
+test('a pool without receipts: its lists are judged all the same, and what is not checked is said', async () => {
+  const dear = lyingBooks((draft) => {
+    draft.feePpm = 300_000;
+  });
+  const lie = { ...truth, proof: dear.proof(SLICE, VICTIM) };
+  const { pool } = sourcesOf(lie);
+  const { hours, alarms, warned } = unsigned(async (path) => {
+    const answer = await pool(path);
+    if (path === 'terms') return { ...(answer as object), height: DUE_HEIGHT };
+    if (!path.startsWith('slices/pplns?')) return answer;
+    const { slices } = answer as { slices: { slice: number }[] };
+    const credits = { root: lie.proof.credit_root };
+    return { slices: slices.map((each) => ({ ...each, credits: each.slice === SLICE ? credits : null })) };
+  });
+  await hours(4);
+  expect(alarms).toContain('list_false terms');
+  expect(warned[0]).toMatch(/^the pool offers no receipts: its lists and payments are checked, but not whether/);
+});
+
+test('a server that has no such books is not accused of hiding them', async () => {
+  const { hours, alarms, warned } = unsigned(failing);
+  await hours(40);
+  expect(alarms).toEqual([]);
+  expect(warned).toContain('THE POOL’S BOOKS CANNOT BE CHECKED');
 });

@@ -1,0 +1,47 @@
+/**
+ * Evidence that a pool credits and does not pay (books rule 29): the lists by whose credits an account is owed, and the payments that the ledger shows. Everything in it is
+ * public, so anybody reads it again from the pool and from a node; the file says what to read.
+ */
+import { parseAtoms } from './amount.ts';
+import type { BooksService } from './books-slice.ts';
+import { ProtocolError } from './errors.ts';
+
+export const UNPAID_EVIDENCE_FORMAT = 'svc-pool-unpaid-evidence-1';
+
+export type UnpaidEvidence = {
+  readonly format: typeof UNPAID_EVIDENCE_FORMAT;
+  readonly address: string;
+  /** From which balance on the account is paid. */
+  readonly threshold: string;
+  /** What the account was owed, when, and for how long at least. */
+  readonly owed: string;
+  readonly at_millis: number;
+  readonly for_hours: number;
+  /** The account's credits in the lists that the miner judged. */
+  readonly credits: readonly { readonly service: BooksService; readonly slice: number; readonly amount: string }[];
+  /** Payments that the ledger shows since the first of these lists. */
+  readonly payments: readonly { readonly payout_id: string; readonly amount: string }[];
+};
+
+const MAX_ROWS = 10_000;
+const MAX_TEXT = 256;
+
+/** Undefined for a file of another form. */
+export function readUnpaidEvidence(value: unknown): UnpaidEvidence | undefined {
+  const evidence = value as UnpaidEvidence;
+  try {
+    const { address, threshold, owed, credits, payments } = evidence;
+    if (typeof address !== 'string' || address.length > MAX_TEXT) return undefined;
+    for (const each of [threshold, owed]) parseAtoms(each);
+    if (credits.length > MAX_ROWS || payments.length > MAX_ROWS) return undefined;
+    const names = new Set(credits.map(({ service, slice }) => `${service}/${slice}`));
+    const isList = credits.every(
+      ({ service, slice }) => (service === 'pplns' || service === 'solo') && Number.isSafeInteger(slice) && slice >= 0,
+    );
+    for (const { amount } of [...credits, ...payments]) parseAtoms(amount);
+    return isList && names.size === credits.length ? evidence : undefined;
+  } catch (error) {
+    if (error instanceof ProtocolError || error instanceof TypeError || error instanceof RangeError) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,229 @@
+/** A pool that credits and never pays is a suspicion after a day. Honest pools in odd states are not: paused, slow to pay, with a node that is behind, a miner that was away, a threshold that is the account's wish. */
+import { expect, test } from 'vitest';
+import { PaymentWatch } from '../../miner/books/payment-watch.ts';
+import type { UnpaidEvidence } from '../../protocol/unpaid-evidence.ts';
+
+const HOUR = 3_600_000;
+const ADDRESS = 'dminer';
+const MINIMUM = 100n;
+
+type Payment = {
+  payout_id: string;
+  state: string;
+  address: string;
+  amount: string;
+  transaction_id: string;
+  final_height: number;
+};
+
+/** A pool that credits 30 atoms an hour in one list each, and a node that shows the outputs of its payments. */
+class Pool {
+  now = 1_800_000_000_000;
+  slice = 0;
+  balance = 0n;
+  isPaused = false;
+  minimum = MINIMUM;
+  lapse: string | undefined;
+  isSilent = false;
+  payments: Payment[] = [];
+  /** Transactions that the ledger has. */
+  readonly ledger = new Set<string>();
+  readonly alarms: { what: string; owed: unknown; evidence: UnpaidEvidence }[] = [];
+  readonly node: boolean;
+  watch: PaymentWatch;
+
+  constructor({ node = true, threshold }: { node?: boolean; threshold?: bigint } = {}) {
+    this.node = node;
+    this.watch = this.make(threshold);
+  }
+
+  make(threshold?: bigint): PaymentWatch {
+    const addressChanges = async ({ after_height: after }: { after_height: number }) => ({
+      indexed_height: 1_000_000,
+      changes: this.payments
+        .filter((each) => this.ledger.has(each.transaction_id) && each.final_height > after)
+        .map((each) => ({
+          ...{ kind: 'received', finalized_height: each.final_height },
+          ...{ transaction_id: each.transaction_id, amount: each.amount },
+        })),
+    });
+    return new PaymentWatch(ADDRESS, threshold, {
+      pool: async (path) => {
+        if (this.isSilent) throw new Error('status 503');
+        if (path === 'pool') return { payouts: { minimum: '1', interval_seconds: 3_600, paused: this.isPaused } };
+        if (path === `miners/${ADDRESS}`) return { payout_minimum: String(this.minimum) };
+        const [, cursor] = /&cursor=(\d+)$/.exec(path) ?? [];
+        const newest = [...this.payments].reverse();
+        const from = Number(cursor ?? 0);
+        const rows = newest.slice(from, from + 200);
+        return { payments: rows, ...(from + 200 < newest.length ? { next_cursor: String(from + 200) } : {}) };
+      },
+      node: this.node ? ({ addressChanges } as never) : null,
+      alarm: (_, what, { owed }, evidence) => void this.alarms.push({ what, owed, evidence }),
+      wallMillis: () => this.now,
+    });
+  }
+
+  credit(atoms = 30n): void {
+    this.balance += atoms;
+    this.watch.credited('pplns', ++this.slice, atoms);
+  }
+
+  pay(state = 'finalized', isOnLedger = true): void {
+    const number = this.payments.length + 1;
+    const [transaction_id, amount] = [`transaction ${number}`, String(this.balance)];
+    this.payments.push({
+      payout_id: `${number}`,
+      state,
+      address: ADDRESS,
+      amount,
+      transaction_id,
+      final_height: number,
+    });
+    if (isOnLedger) this.ledger.add(transaction_id);
+    this.balance = 0n;
+  }
+
+  async hours(count: number, each: () => void = () => undefined): Promise<void> {
+    for (let hour = 0; hour < count; hour++) {
+      this.now += HOUR;
+      this.credit();
+      each();
+      await this.watch.round(this.lapse);
+    }
+  }
+
+  readonly payDue = (): void => {
+    if (this.balance >= this.minimum) this.pay();
+  };
+}
+
+test('a pool that never pays is a suspicion after a day, with evidence; one that calls payments final that the ledger does not have, too', async () => {
+  for (const node of [true, false]) {
+    const pool = new Pool({ node });
+    await pool.hours(29);
+    expect(pool.alarms).toEqual([]);
+    await pool.hours(4);
+    // 26 hours: a day and two intervals. What was credited later is not held against the pool.
+    expect(pool.alarms[0]?.owed).toBe(120n);
+    expect(pool.alarms[0]?.evidence).toMatchObject({ owed: '120', threshold: '100', for_hours: 26, payments: [] });
+    expect(pool.alarms[0]?.evidence.credits[0]).toEqual({ service: 'pplns', slice: 1, amount: '30' });
+  }
+  const inventing = new Pool();
+  await inventing.hours(1);
+  await inventing.hours(40, () => inventing.balance >= MINIMUM && inventing.pay('finalized', false));
+  expect(inventing.alarms.length).toBeGreaterThan(0);
+  const never = new Pool();
+  await never.hours(40, () => never.balance >= MINIMUM && never.pay('submitted'));
+  expect(never.alarms.length).toBeGreaterThan(0);
+  // A restart of the miner every hour does not begin the time anew.
+  const restarted = new Pool();
+  await restarted.hours(40, () => {
+    const saved = JSON.parse(JSON.stringify(restarted.watch.save()));
+    restarted.watch = restarted.make();
+    restarted.watch.restore(saved);
+  });
+  expect(restarted.alarms.length).toBeGreaterThan(0);
+});
+
+test('honest pools are not accused: paying, below the threshold, late by a day, with a payment from before the first look', async () => {
+  const paying = new Pool();
+  await paying.hours(200, paying.payDue);
+  expect([paying.alarms, paying.watch.lapse]).toEqual([[], undefined]);
+  const small = new Pool();
+  small.minimum = 10_000n;
+  await small.hours(200);
+  expect(small.alarms).toEqual([]);
+  // The wallet fails for 24 hours, again and again.
+  const late = new Pool();
+  let hour = 0;
+  await late.hours(200, () => ++hour % 24 === 0 && late.pay());
+  expect(late.alarms).toEqual([]);
+  // More payments before the first look than are read, and more after it than a page holds.
+  const old = new Pool();
+  for (let i = 0; i < 5_000; i++) old.pay();
+  await old.hours(1);
+  for (let i = 0; i < 500; i++) old.pay();
+  await old.hours(100, old.payDue);
+  expect([old.alarms, old.watch.lapse]).toEqual([[], undefined]);
+});
+
+test('payouts that are paused, and a node that is behind: cannot be checked, and no accusation for a day after it', async () => {
+  const paused = new Pool();
+  await paused.hours(1);
+  paused.isPaused = true;
+  await paused.hours(100);
+  expect([paused.alarms, paused.watch.lapse]).toEqual([[], 'the pool says that its payouts are paused']);
+  paused.isPaused = false;
+  await paused.hours(20);
+  paused.pay();
+  await paused.hours(100, paused.payDue);
+  expect([paused.alarms, paused.watch.lapse]).toEqual([[], undefined]);
+  const behind = new Pool();
+  await behind.hours(10, behind.payDue);
+  behind.lapse = 'this miner’s node is behind';
+  await behind.hours(60, behind.payDue);
+  expect([behind.alarms, behind.watch.lapse]).toEqual([[], 'this miner’s node is behind']);
+  behind.lapse = undefined;
+  await behind.hours(60, behind.payDue);
+  expect(behind.alarms).toEqual([]);
+  // The pool is away for three days, and pays when it is back.
+  const away = new Pool();
+  await away.hours(10);
+  away.isSilent = true;
+  away.now += 72 * HOUR;
+  await away.hours(1);
+  expect([away.alarms, away.watch.lapse]).toEqual([[], 'status 503']);
+  away.isSilent = false;
+  await away.hours(20);
+  away.pay();
+  await away.hours(40, away.payDue);
+  expect(away.alarms).toEqual([]);
+});
+
+test('a miner that was away for two days, whose other rigs earned meanwhile', async () => {
+  const pool = new Pool();
+  await pool.hours(30, pool.payDue);
+  pool.credit(500n);
+  const saved = JSON.parse(JSON.stringify(pool.watch.save()));
+  pool.now += HOUR;
+  pool.pay();
+  pool.now += 47 * HOUR;
+  pool.watch = pool.make();
+  pool.watch.restore(saved);
+  // All lists of that time are judged at once; the pool pays every few hours.
+  for (let i = 0; i < 48; i++) pool.credit();
+  await pool.hours(1);
+  pool.pay();
+  await pool.hours(40, pool.payDue);
+  expect(pool.alarms).toEqual([]);
+});
+
+test('a threshold that the pool raises is told; the user’s own word decides', async () => {
+  const raising = new Pool();
+  await raising.hours(2);
+  raising.minimum = 1_000_000n;
+  await raising.hours(60);
+  expect([raising.alarms, raising.watch.lapse]).toEqual([
+    [],
+    'the pool pays this address from 1000000 atoms on, 100 before',
+  ]);
+  const told = new Pool({ threshold: 100n });
+  await told.hours(2);
+  told.minimum = 1_000_000n;
+  await told.hours(60);
+  expect(told.alarms.length).toBeGreaterThan(0);
+});
+
+test('a list counts once, and a state that cannot be read accuses nobody', async () => {
+  const pool = new Pool();
+  await pool.hours(2);
+  for (let i = 0; i < 50; i++) pool.watch.credited('pplns', 1, 30n);
+  await pool.hours(1, () => void pool.pay());
+  await pool.hours(27, pool.payDue);
+  expect(pool.alarms).toEqual([]);
+  for (const broken of [null, 5, { credits: [['x', '1', 1]] }, { credits: [['pplns/1', '99999', 1]], payments: 3 }])
+    pool.watch.restore(broken);
+  await pool.hours(30, pool.payDue);
+  expect(pool.alarms).toEqual([]);
+});
