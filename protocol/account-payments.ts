@@ -7,7 +7,7 @@ import type { BooksSources } from './books-evidence.ts';
 import { isWhole } from './books-slice.ts';
 import { ProtocolError } from './errors.ts';
 
-type Row = {
+type PaymentRow = {
   readonly payout_id: string;
   readonly state: string;
   readonly address: string;
@@ -32,8 +32,8 @@ export type PaymentSources = {
 /** Why payments cannot be added up; no fault of anybody. */
 export class PaymentsUnread extends Error {}
 
-function readRow(value: unknown, address: string): Row {
-  const row = value as Row;
+function readRow(value: unknown, address: string): PaymentRow {
+  const row = value as PaymentRow;
   const texts = [row?.payout_id, row?.state, row?.amount];
   const isForm =
     texts.every((text) => typeof text === 'string' && text.length <= MAX_TEXT) &&

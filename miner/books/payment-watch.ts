@@ -32,7 +32,7 @@ const MAX_CREDITS = 2_048;
 const MAX_PAYMENTS = 4_096;
 
 type Credit = { readonly atoms: bigint; readonly atMillis: number };
-type Terms = { readonly minimum: bigint; readonly intervalMillis: number; readonly isPaused: boolean };
+type PayoutTerms = { readonly minimum: bigint; readonly intervalMillis: number; readonly isPaused: boolean };
 
 export class PaymentWatch {
   readonly #address: string;
@@ -103,7 +103,7 @@ export class PaymentWatch {
     return isRaised ? `the pool pays this address from ${terms.minimum} atoms on, ${this.#least} before` : undefined;
   }
 
-  #judge({ minimum, intervalMillis }: Terms, denied: number, now: number): void {
+  #judge({ minimum, intervalMillis }: PayoutTerms, denied: number, now: number): void {
     const bound = UNPAID_MILLIS + 2 * intervalMillis;
     if (now - (this.#sinceMillis ?? now) < bound) return;
     const threshold = this.#threshold ?? minimum;
@@ -167,7 +167,7 @@ export class PaymentWatch {
 }
 
 /** What the pool says of its payouts, and from what on it pays this account. */
-function readTerms(answer: unknown, account: unknown): Terms {
+function readTerms(answer: unknown, account: unknown): PayoutTerms {
   const { payouts } = (answer ?? {}) as { payouts?: Readonly<Record<string, unknown>> };
   const { interval_seconds: seconds, paused } = payouts ?? {};
   const { payout_minimum: minimum } = (account ?? {}) as { payout_minimum?: unknown };
