@@ -74,7 +74,6 @@ export class BooksWatch {
   readonly #lists: ListWatch;
   readonly #signed = new SignedRecords();
   #isFirst = true;
-  /** The pool has answered that it offers no receipts. */
   #isUnoffered = false;
   readonly #hiddenLists = new HiddenLists();
   readonly #warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
@@ -199,9 +198,6 @@ export class BooksWatch {
     this.#isChecking = true;
     try {
       // Separate: a pool without receipts still has to show its lists.
-      const failure = await this.#round().then(() => undefined, asError);
-      this.#unchecked.note('receipts', failure?.message ?? this.#stall.why);
-      // Apart: a pool that does not give receipts must not get out of showing its lists.
       const failure = isUnsigned ? undefined : await this.#round().then(() => undefined, asError);
       if (!isUnsigned) this.#unchecked.note('receipts', failure?.message ?? this.#stall.why);
       // Jobs of another server may not say of which service they are.
