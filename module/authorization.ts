@@ -1,6 +1,6 @@
 /**
  * What is signed, and the transaction that comes of it (specification: Rules 1, 3 and 5). `verifyTransaction` is the last step before a transaction leaves the program: it
- * reads the bytes as a stranger would.
+ * decodes the bytes again.
  */
 import { keyAddressPayload, parseAddress } from '../protocol/address.ts';
 import { type Bytes, equalBytes, toHex } from '../protocol/bytes.ts';

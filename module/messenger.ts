@@ -1,6 +1,6 @@
 /**
  * The messenger (docs/protocol/messenger.md): payloads that ask for a chat, accept it and carry its messages, and every conversation again from the root and the
- * chain. Shared secrets and keys of chats stay in the WebAssembly half; texts are JavaScript strings, as they must be for whoever shows them.
+ * chain. Shared secrets and keys of chats stay in the WebAssembly half; texts are JavaScript strings, because they are to be shown.
  */
 import { parseAddress } from '../protocol/address.ts';
 import { type Bytes, fromHex, toHex } from '../protocol/bytes.ts';
@@ -183,7 +183,7 @@ function readEntry(fields: Fields): MessengerEntry | undefined {
     : undefined;
 }
 
-/** The entries of one height at a time, lowest first; a transaction that stands there twice counts once. */
+/** The entries of one height at a time, lowest first; a transaction that occurs twice counts once. */
 function cutsOf(entriesJson: unknown): readonly (readonly MessengerEntry[])[] {
   const cuts = new Map<number, Map<string, MessengerEntry>>();
   const read = (json: Json, what: string) => readEntry(objectIn(json, what));
@@ -251,7 +251,7 @@ export function messengerChats(
       chats.set(chat.request, chat);
       names.set(chatName(chat.request), chat.request);
     }
-  // Chat by chat: the keys of each are worked out once, however strangers mix junk for all of them.
+  // Chat by chat: the keys of each are worked out once, however junk for all of them is mixed in.
   const sealed = cuts.flat().filter(({ payload }) => isMessage(payload));
   const byName = groupBy(sealed, ({ payload }) => toHex(chatNameIn(payload)));
   try {

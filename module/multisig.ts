@@ -136,7 +136,7 @@ const read = (bytes: Bytes, { network, chainId }: Manifest): MultisigPackage =>
 const readPackage = (packageHex: unknown, manifest: Manifest): MultisigPackage =>
   read(givenHex(packageHex, 'package'), manifest);
 
-/** Its parts as they stand: form and signatures are checked, its sense is for `reviewMultisigPackage`. */
+/** Its parts, unchanged: form and signatures are checked; `reviewMultisigPackage` shows what it means. */
 export function decodeMultisigPackage(packageHex: string, manifestJson: string): string {
   const manifest = readManifest(manifestJson);
   const of = readPackage(packageHex, manifest);

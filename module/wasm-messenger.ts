@@ -1,4 +1,4 @@
-/** The messenger's calls of the WebAssembly half. The keys of one chat at a time are in its memory; whoever opens a chat closes it. */
+/** The messenger's calls of the WebAssembly half. The keys of one chat at a time are in its memory; the caller that opens a chat closes it. */
 import { type Bytes, concat } from '../protocol/bytes.ts';
 import {
   CIPHERTEXT_BYTES,

@@ -137,7 +137,7 @@ export function verifySignature(publicKey: Bytes, message: Bytes, signature: Byt
   return started().verify(AT.key, AT.message, message.length, AT.signature) === 1;
 }
 
-/** `entropy` undefined: it stands in the exchange buffer already, from `openSealed`. */
+/** `entropy` undefined: it is in the exchange buffer already, from `openSealed`. */
 export function openRoot(entropy: Bytes | undefined, passphrase: string, network: number): number {
   const exports = started();
   const buffer = exchange();
@@ -215,7 +215,7 @@ export type Opened =
   | { readonly kind: 'opened'; readonly passphrase: string }
   | { readonly kind: 'password' | 'damaged' };
 
-/** On success the entropy stands in the exchange buffer, for `openRoot`. */
+/** On success the entropy is in the exchange buffer, for `openRoot`. */
 export function openSealed(box: Bytes, password: string, { salt, log2N, nonce, more }: BoxHead): Opened {
   stretchInto(password, salt, log2N);
   const buffer = exchange();

@@ -1,5 +1,5 @@
 /**
- * Working memory. A function takes what it needs, and whoever was called from outside gives all of it back: what is given back is overwritten, so that no
+ * Working memory. A function allocates what it needs, and the exported function releases all of it: released memory is overwritten, so that no
  * secret outlives the call that needed it.
  */
 const BYTES: usize = 192 * 1024;

@@ -109,7 +109,7 @@ export function isShort(p: usize, bound: i32): bool {
 
 const GAMMA2: i32 = 261888;
 
-/** HighBits (algorithm 37) of a coefficient from 0 to q - 1: the nearest multiple of 2 gamma2, the last of them being 0. A multiplication by 2^46 / 523,776 stands for the division; it is right for
+/** HighBits (algorithm 37) of a coefficient from 0 to q - 1: the nearest multiple of 2 gamma2, the last of them being 0. A multiplication by 2^46 / 523,776 replaces the division; it is exact for
  * all of them. */
 @inline
 export function highBits(a: i32): i32 {

@@ -63,7 +63,7 @@ function unpackHigh(p: usize, bytes: usize): void {
   }
 }
 
-/** KeyGen_internal (algorithm 6). s1 and s2 stay as they were drawn; the public key stands at PUBLIC. */
+/** KeyGen_internal (algorithm 6). s1 and s2 stay as they were drawn; the public key is at PUBLIC. */
 function makeKey(key: usize, seed: usize): void {
   const mark = here();
   const s = take(SPONGE);
@@ -176,7 +176,7 @@ export function sign(seed: usize, message: usize, length: usize, random: usize, 
   giveBack(mark);
 }
 
-/** z = y + c s1; false when it would tell too much. */
+/** z = y + c s1; false when it would leak information. */
 function answer(key: usize, c: usize, y: usize, z: usize, t: usize): bool {
   for (let i: usize = 0; i < L; i++) {
     multiply(t, c, key + S1 + i * POLY);

@@ -87,7 +87,7 @@ export function messengerAccept(handle: i32, request: usize, key: usize, out: us
   );
 }
 
-/** Works out the keys of a chat. The addresses of requester and accepter stand one behind the other. `secret`: the ciphertext for the requester, else the key of the request. */
+/** Works out the keys of a chat. The addresses of requester and accepter follow each other. `secret`: the ciphertext for the requester, else the key of the request. */
 export function openChat(handle: i32, isRequester: bool, request: usize, addresses: usize, secret: usize): bool {
   const name = place(request, messenger.TRANSACTION);
   const requester = place(addresses, 2 * messenger.ADDRESS);
@@ -114,7 +114,7 @@ export function openMessage(direction: u32, nonce: usize, length: usize): bool {
 }
 
 /**
- * Seals entropy and passphrase as the wallet's file does: `{"entropy":"HEX","passphrase":"..."}` with the passphrase as JSON text, which stands at `text`. The key of 32 bytes
+ * Seals entropy and passphrase as the wallet's file does: `{"entropy":"HEX","passphrase":"..."}` with the passphrase as JSON text, which is at `text`. The key of 32 bytes
  * is overwritten. The sealed bytes with their tag go to `out`; returns their number.
  */
 export function sealRoot(handle: i32, key: usize, nonce: usize, more: usize, moreLength: usize, text: usize, textLength: usize, out: usize): usize {
@@ -197,7 +197,7 @@ const MIDDLE: usize = memory.data<u8>([
 ]);
 const MIDDLE_BYTES: usize = 15;
 
-/** Where the passphrase of a root stands, and how long it is: the host reads it to write it as JSON. */
+/** Where the passphrase of a root is, and how long it is: the host reads it to write it as JSON. */
 export function passphraseAt(handle: i32): usize {
   return roots.passphraseOf(root(handle));
 }

@@ -1,6 +1,6 @@
 /**
  * Keccak-f[1600] and the sponges of FIPS 202 that ML-DSA and ML-KEM need. A sponge is 208 bytes: the state of 200, then the place inside the
- * rate as u32. Whoever squeezes reads the blocks from the state itself. No step depends on the data: it takes the same time for all.
+ * rate as u32. Callers that squeeze read the blocks from the state itself. No step depends on the data: the time is constant.
  */
 export const SPONGE: usize = 208;
 export const RATE_SHAKE128: usize = 168;

@@ -144,7 +144,7 @@ export function unpack12(out: usize, bytes: usize): bool {
   return large >= 0;
 }
 
-/** Compress (section 4.2.1): round(2^bits a / q) modulo 2^bits. The multiplication by 2^36 / q and one more stands for the division; it is right below 2^24. */
+/** Compress (section 4.2.1): round(2^bits a / q) modulo 2^bits. The multiplication by 2^36 / q and one more replaces the division; it is exact below 2^24. */
 @inline
 function compress(a: i32, bits: i32): i32 {
   const scaled = <u64>((positive(a) << bits) + (Q >> 1));

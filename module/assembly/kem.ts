@@ -192,7 +192,7 @@ export function sharedOf(key: usize, message: usize, shared: usize): void {
   giveBack(mark);
 }
 
-/** ML-KEM.Decaps_internal (algorithm 18). A ciphertext that nobody made with this key gives a secret that nobody knows, and takes the same time. */
+/** ML-KEM.Decaps_internal (algorithm 18). A ciphertext that was not made with this key gives a pseudorandom secret, in the same time. */
 export function decapsulate(seed: usize, ciphertext: usize, shared: usize): void {
   const mark = here();
   const key = take(KEY);

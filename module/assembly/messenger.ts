@@ -145,7 +145,7 @@ function aboutOf(direction: usize, out: usize): void {
 }
 const ABOUT: usize = 2 + 16 + 2 * 49;
 
-/** In place: the nonce stands before the text, and the tag goes behind it. */
+/** In place: the nonce is before the text, and the tag goes behind it. */
 export function sealMessage(direction: usize, nonce: usize, length: usize): void {
   const mark = here();
   const about = take(ABOUT);

@@ -12,7 +12,7 @@ function turn(x: v128, by: i32): v128 {
   return v128.or(i32x4.shl(x, by), i32x4.shr_u(x, 32 - by));
 }
 
-/** Salsa20/8 on a block whose words stand in diagonal order: a quarter round works on four columns at once. */
+/** Salsa20/8 on a block whose words are in diagonal order: a quarter round works on four columns at once. */
 @inline
 function mixBlocks(block: usize, out: usize): void {
   // Starts with the last of the sixteen.

@@ -77,7 +77,7 @@ function crypt(key: usize, nonce: usize, bytes: usize, length: usize): void {
   giveBack(mark);
 }
 
-/** Poly1305 in five limbs of 26 bits; the running sum stands in memory, 40 bytes. */
+/** Poly1305 in five limbs of 26 bits; the running sum is in memory, 40 bytes. */
 function addBlocks(sum: usize, key: usize, bytes: usize, length: usize): void {
   const mark = here();
   const padded = take(16);
