@@ -203,7 +203,7 @@ export const SECTION_ROWS: readonly Row[] = [
       'the minimal miner of the documentation mines on the server',
     ],
     ['username `<address>.<worker>`', STRATUM, 'usernames and passwords'],
-    ['the prefix stands in the last bytes of the nonce', STRATUM, 'nonces carry the prefix last'],
+    ['the prefix is in the last bytes of the nonce', STRATUM, 'nonces carry the prefix last'],
     ['tag: characters and length', 'test/miner/session.test.ts', 'a tag that is not allowed is left out'],
     [
       'WebSocket: origins and subprotocol',
