@@ -1,6 +1,6 @@
 /**
  * Starts a program of this project on a Node that can run it: in this process when it is new enough, else on the Node
- * that the project carries, passing on signals and the exit code. Whoever is started by another ends with it, even when that
+ * that the project carries, passing on signals and the exit code. A program that is started by another one ends with it, even when that
  * one is killed.
  */
 import { existsSync } from 'node:fs';
@@ -25,7 +25,7 @@ export async function launch(name, folder) {
   if (!existsSync(main)) return fail('this program is not built yet (see CHANGELOG.md)', 2);
   watchParent(endThisProcess);
   if (Number(process.versions.node.split('.')[0]) >= NODE_MAJOR) {
-    // Compiled code is kept beside the sources, where only those can write who could change the sources too. Half of a start; without the right to write nothing is kept.
+    // Compiled code is kept beside the sources, where only those can write who could change the sources too. This halves the start time; without write permission nothing is kept.
     module.enableCompileCache?.(join(root, 'build', 'compile-cache'));
     process.argv[1] = main;
     await import(pathToFileURL(main).href);

@@ -32,7 +32,7 @@ import type { BoundAddress, CertificatePem, Hub, ListenerControl, Publication } 
 import { startListenerThread } from './threads/listener-threads.ts';
 import { MainHub } from './threads/main-hub.ts';
 
-/** How long miners go on without a node before they are told (code 31). */
+/** How long miners go on without a node before they get code 31. */
 const NODE_AWAY_MILLIS = 60_000;
 const READY_POLL_MILLIS = 250;
 /** The next dataset is prepared this many cuts ahead: an hour. */

@@ -8,14 +8,14 @@ import { MAX_TAG } from '../protocol/tag.ts';
 import type { ListenAddress } from '../runtime/command-line/command-line.ts';
 
 export type StratumService = {
-  /** Such as `bridge`, `pplns` or `solo`; stands in every record handed to the sink. */
+  /** Such as `bridge`, `pplns` or `solo`; part of every record handed to the sink. */
   readonly name: string;
   /** TCP with v1, v2 and TLS. */
   readonly listen?: ListenAddress;
   readonly listenWs?: ListenAddress;
   /** Whom blocks pay; null pays each miner's own address. */
   readonly pool: { readonly payout: Bytes; readonly address: string; readonly name: string } | null;
-  /** What stands in front of the extranonce: the miner's own tag, or this text where a miner has none. */
+  /** The tag in the extranonce: the miner's own, or this text where a miner has none. */
   readonly tag: 'miner' | { readonly otherwise: string };
   /** The key that receipts are signed with, and where the API is; absent where none are given. */
   readonly receipts?: NonNullable<ReceiptsOffer>;

@@ -17,7 +17,7 @@ export type SearchJob = {
   /** The miner's own number, given back with every hit. */
   readonly id: number;
   readonly epoch: number;
-  /** 312 bytes; the server's prefix already stands in the last bytes of the nonce, the rest of it is ignored. */
+  /** 312 bytes; the server's prefix is already in the last bytes of the nonce, the rest of it is ignored. */
   readonly header: Bytes;
   /** 32 bytes, big-endian: a hash at or below it is a hit. */
   readonly target: Bytes;

@@ -25,7 +25,7 @@ for (const [name, options] of Object.entries(BUILDS)) {
     writeFile: (_file, content) => void written.push(content),
   });
   if (error) throw new Error(`${error.message}\n${stderr.toString()}`);
-  // Under another name first: whoever reads meanwhile never sees half a file.
+  // Written under another name and renamed, so that a reader never sees half a file.
   const temporary = join(output, `${name}.${process.pid}`);
   writeFileSync(temporary, /** @type {Uint8Array} */ (written[0]));
   renameSync(temporary, join(output, name));

@@ -90,7 +90,7 @@ function describe(folder) {
   );
 }
 
-// Under another name first: whoever reads meanwhile never sees half a package.
+// Written under another name and renamed, so that a reader never sees half a package.
 const temporary = `${output}.${process.pid}`;
 mkdirSync(temporary, { recursive: true });
 await Promise.all([compile(temporary), bundle(temporary)]);

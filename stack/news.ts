@@ -42,7 +42,7 @@ export function newsOf(before: PoolFigures, now: PoolFigures): string[] {
   if (before.shares === 0n && now.shares > 0n) lines.push('first share accepted');
   if (before.blocksFound === 0 && now.blocksFound > 0) lines.push('first block found');
   if (before.blocksPaid === 0 && now.blocksPaid > 0) lines.push('first reward paid by the chain');
-  // The sum is told when the books know it, a moment after the payout's own state.
+  // The sum is reported when the books have it, shortly after the payout's own state.
   if (before.paidAtoms === 0n && now.paidAtoms > 0n) lines.push(`first payout final, ${coins(now.paidAtoms)} coins`);
   if (now.miners < before.miners) lines.push(`${now.miners} miners connected, ${before.miners} before`);
   return lines;

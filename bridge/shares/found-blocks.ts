@@ -1,6 +1,6 @@
 /**
  * Blocks on their way: booked, then sent to every node at once, again while no node could be reached, and followed until
- * the cut that pays their anchor says `paid` or the window closes without them. What was seen is told to the sink and kept
+ * the cut that pays their anchor says `paid` or the window closes without them. What was seen is reported to the sink and kept
  * for the statistics.
  */
 import { type Bytes, toHex } from '../../protocol/bytes.ts';

@@ -119,7 +119,7 @@ export function MakeAddress({ network, onAddress }: { network: NetworkName; onAd
     <section class="card">
       <h2>Your address is ready</h2>
       <p role="status">
-        <span class="mono long">{stage.address}</span> stands in the form. The words are gone from this page.
+        <span class="mono long">{stage.address}</span> is in the form. The words are gone from this page.
       </p>
     </section>
   );

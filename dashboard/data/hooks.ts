@@ -12,7 +12,7 @@ export const liveFeed = (): LiveFeed => {
 
 export type Loaded<T> = { readonly data: T | undefined; readonly error: PoolError | undefined; reload(): void };
 
-/** What may pass by itself: nobody answered, too many asked, or the pool is not ready. */
+/** Temporary failures: no answer, too many requests, or the pool is not ready. */
 const mayPass = ({ status }: PoolError): boolean => status === 0 || status === 429 || status >= 500;
 
 /** `path` undefined reads nothing. What failed and may pass is asked for again soon, whatever the interval. */
@@ -49,7 +49,7 @@ export function useDocument<T>(path: string | undefined, everyMillis = 30_000): 
     const timer = setInterval(() => {
       if (!document.hidden) void load();
     }, everyMillis);
-    // When the pool is back, what is shown may be old: ask at once.
+    // When the pool is back, what is shown may be old: read it again at once.
     let away = false;
     const unwatch = liveFeed().watch((state) => {
       if (state === 'live' && away) void load();

@@ -21,7 +21,7 @@ export function rememberCheckNode(url: string): void {
   }
 }
 
-/** The pool's node, as the pool passes its answers on: good for looking things up, no witness against the pool. */
+/** The pool's node, through the pool: good for looking things up, but not as evidence against the pool. */
 export const poolNode = (): string => new URL('api/v1/node', document.baseURI).href;
 
 async function call<T>(base: string, path: string, body?: object): Promise<T> {

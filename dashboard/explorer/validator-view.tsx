@@ -1,4 +1,4 @@
-/** One validator, as far as the chain tells of it. */
+/** One validator, as the chain has it. */
 import { count, percent } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { Amount, Placeholder, State } from '../view/parts.tsx';

@@ -31,7 +31,7 @@ export const WHY_NOT: Readonly<Record<'off' | 'other_tab' | 'hidden' | 'battery'
 
 type Battery = EventTarget & { readonly charging: boolean };
 
-/** Follows what the browser tells; calls back at every change. Where it tells nothing about a battery, there is none. */
+/** Follows the browser's state; calls back at every change. Without battery information the machine counts as plugged in. */
 export function watchCircumstances(onChange: (now: Omit<Circumstances, 'wanted'>) => void): () => void {
   const now = { hidden: document.hidden, onBattery: false, otherTab: false };
   const tell = () => onChange({ ...now });

@@ -1,4 +1,4 @@
-/** The points of the chart of this browser's rate: one a second, however often the miner tells its figures. */
+/** The points of the chart of this browser's rate: one a second, however often the miner reports. */
 import type { Point } from '../view/chart.tsx';
 
 const APART_MILLIS = 1_000;

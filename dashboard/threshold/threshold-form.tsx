@@ -87,7 +87,7 @@ export function ThresholdForm({ address, minimum, onChange }: { address: string;
         <details>
           <summary>Sign in this page instead</summary>
           <p class="warn">
-            Your 24 words give all your coins to whoever sees them. This page signs with them here, in your browser, and
+            Anyone who sees your 24 words can take all your coins. This page signs with them here, in your browser, and
             sends only the signature. But you trust this pool’s page, your browser and its extensions not to copy them,
             and you cannot check that. Never type the words of a wallet that holds more than you mine here.
           </p>

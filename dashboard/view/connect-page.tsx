@@ -7,7 +7,7 @@ import { Command, Placeholder } from './parts.tsx';
 
 const host = () => location.hostname || 'POOL';
 
-/** A page that came over TLS stands behind a proxy, which takes WebSockets on the page's own address. */
+/** A page that came over TLS is behind a proxy, which accepts WebSockets on the page's own address. */
 function webSocketOf(service: ConnectDocument['services'][number]): string | undefined {
   if (location.protocol === 'https:') {
     const { pathname } = new URL(service.websocket_path, document.baseURI);

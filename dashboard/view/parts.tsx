@@ -62,7 +62,7 @@ export function Placeholder({
 export type Column<T> = {
   readonly title: string;
   readonly number?: boolean;
-  /** Left out on a narrow screen: another page tells it too. */
+  /** Left out on a narrow screen: another page has it too. */
   readonly minor?: boolean;
   /** Long text, which may take several lines. */
   readonly wide?: boolean;

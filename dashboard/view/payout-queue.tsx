@@ -8,7 +8,7 @@ export type Act = (path: string, method: string, body?: object) => () => void;
 
 type Payout = QueueDocument['payouts'][number];
 
-/** What each button does, and what whoever presses it should know. None of them can make the wallet pay twice. */
+/** What each button does, and what the operator should know before pressing it. None of them can make the wallet pay twice. */
 const ACTIONS: Readonly<Record<PayoutAction, { readonly title: string; readonly explained: string }>> = {
   release: {
     title: 'Ask the wallet again',

@@ -39,7 +39,7 @@ export type WasmBackendDependencies = BackendEvents & {
   readonly availableMemory?: () => number;
 };
 
-/** The whole 64-bit nonces of a job's range: the free bytes count, the prefix stands above them. */
+/** The whole 64-bit nonces of a job's range: the free bytes count, the prefix is above them. */
 function wholeNonces(job: SearchJob): { from: bigint; to: bigint } {
   const free = freeNonces(job.prefixBytes);
   if (job.nonces.from < 0n || job.nonces.to > free || job.nonces.from > job.nonces.to)

@@ -1,5 +1,5 @@
 /**
- * Opens an adapter and its device with all the limits it offers, and stands guard over whatever is awaited from it: a lost
+ * Opens an adapter and its device with all the limits it offers, and guards everything that is awaited from it: a lost
  * device and a dispatch that never returns become typed errors. Loads in browsers; where the `GPU` object comes from is the
  * caller's business (navigator.gpu in a page, webgpu.ts in Node).
  */

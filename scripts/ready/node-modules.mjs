@@ -128,7 +128,7 @@ function takeBack(root) {
 
 /**
  * The PostgreSQL packages name the links between their libraries in a file, and make them in an install script, which
- * npm may have been told not to run.
+ * npm may be configured not to run.
  * @param {string} modules
  */
 function linkPostgresLibraries(modules) {

@@ -1,4 +1,4 @@
-/** What the start scripts tell the user: each thing they do, and what to do where they cannot. */
+/** Output of the start scripts: each step, and what to do where one fails. */
 
 /** @param {string} text */
 export const say = (text) => void process.stderr.write(`ready: ${text}\n`);

@@ -1,6 +1,6 @@
 /**
- * `npm test` and its two sisters: types, lint, then all tests at a level. Every check runs even when an earlier one
- * failed, and the last line counts them all. A test that did not run is a failure: nothing is left out in silence.
+ * `npm test`, `test:quick` and `test:deep`: types, lint, then all tests at a level. Every check runs even when an earlier one
+ * failed, and the last line counts them all. A test that did not run is a failure.
  */
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join, relative } from 'node:path';
