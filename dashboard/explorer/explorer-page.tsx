@@ -3,12 +3,13 @@ import { useEffect, useState } from 'preact/hooks';
 import { type ExplorerKind, explorerLink, linkTo } from '../router.ts';
 import { AddressView } from './address-view.tsx';
 import { BlockView } from './block-view.tsx';
-import { readChain } from './chain-document.ts';
+import { readChain, useChain } from './chain-document.ts';
 import { CutView } from './cut-view.tsx';
 import { Overview } from './overview.tsx';
 import { KINDS_OF_IDENTIFIER, whatIs } from './search.ts';
 import { SupplyView } from './supply-view.tsx';
 import { TransactionView } from './transaction-view.tsx';
+import { updateNotice } from './update-notice.ts';
 import { ValidatorView } from './validator-view.tsx';
 
 export type ExplorerPlace = { readonly kind: ExplorerKind | undefined; readonly id: string | undefined };
@@ -17,6 +18,7 @@ export function ExplorerPage({ kind, id }: ExplorerPlace) {
   return (
     <>
       <h1>{kind === undefined || kind === 'find' ? 'Explorer' : TITLES[kind]}</h1>
+      <Update />
       <Search />
       <div key={`${kind}/${id}`}>
         <Shown kind={kind} id={id} />
@@ -27,6 +29,18 @@ export function ExplorerPage({ kind, id }: ExplorerPlace) {
         </p>
       )}
     </>
+  );
+}
+
+const UPDATE_MILLIS = 30_000;
+
+function Update() {
+  const { data } = useChain<'nodeStatus'>('node/status', UPDATE_MILLIS);
+  const notice = updateNotice(data);
+  return notice === undefined ? null : (
+    <p class={notice.kind === 'warn' ? 'card warn' : 'card'} role="status">
+      {notice.text}
+    </p>
   );
 }
 

@@ -29,6 +29,7 @@ const OFFERED = [
   'stakingPositions',
   'stakingValidators',
   'stakingValidator',
+  'nodeStatus',
 ] as const;
 type Offered = (typeof OFFERED)[number];
 

@@ -7,6 +7,7 @@ import { expect, test } from 'vitest';
 import { coins, count, shortId } from '../../dashboard/format.ts';
 import { developmentKey } from '../../node/development.ts';
 import { nodeRoutes } from '../../pool/api/node-routes.ts';
+import type { RouteAnswer } from '../../protocol/api/routes.ts';
 import { ApiBed, addressOf } from '../api/api-bed.ts';
 import { webBed } from '../pool/web-bed.ts';
 import { open, seriousFaults, withBrowser } from './browser.ts';
@@ -14,7 +15,7 @@ import { BUILT_PAGE } from './served-page.ts';
 
 withBrowser();
 
-async function setUp() {
+async function setUp(status: Partial<RouteAnswer<'nodeStatus'>> = {}) {
   const node = await ApiBed.forTest();
   const { bed, client } = node;
   const miner = developmentKey('miner').address;
@@ -30,7 +31,10 @@ async function setUp() {
   await bed.seal(3);
   const port = await webBed(
     [],
-    { live: (_, socket) => socket.destroy(), routes: nodeRoutes(client) },
+    {
+      live: (_, socket) => socket.destroy(),
+      routes: nodeRoutes({ ...client, nodeStatus: async () => ({ ...(await client.nodeStatus()), ...status }) }),
+    },
     { dashboard: BUILT_PAGE },
   );
   return { node, client, paid, url: `http://127.0.0.1:${port}/` };
@@ -124,4 +128,10 @@ test('everything on the chain is found by what it is called', async () => {
   await expect.poll(() => textOf(page), { timeout: 60_000 }).toContain('Newest cuts');
   await page.reload();
   await expect.poll(() => textOf(page), { timeout: 60_000 }).toContain('the node does not answer now');
+});
+
+test('where the network follows rules that the node does not know, the page says so', async () => {
+  const { url } = await setUp({ update_required: true });
+  const { page } = await open(`${url}explorer`);
+  await expect.poll(() => textOf(page)).toContain('follows rules that this pool’s node');
 });

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { nextWait } from '../../dashboard/data/live.ts';
+import { updateNotice } from '../../dashboard/explorer/update-notice.ts';
 import { ago, coins, count, duration, hashRate, percent, shortId } from '../../dashboard/format.ts';
 import { mayMine, WHY_NOT } from '../../dashboard/mine/consent.ts';
 import { linkTo, PAGES, placeOf } from '../../dashboard/router.ts';
@@ -104,4 +105,13 @@ test('the wait of a reconnection grows, is jittered and has an end', () => {
   for (let i = 0; i < 20; i++) wait = nextWait(wait, 0.999);
   expect(wait).toBeGreaterThan(29_000);
   expect(wait).toBeLessThanOrEqual(30_000);
+});
+
+test('a node that needs an update is a warning, one that could have one a note', () => {
+  const status = { update_required: false, update_announced: false, finalized_height: 77, version: '0.1.0' };
+  expect([updateNotice(undefined), updateNotice(status)]).toEqual([undefined, undefined]);
+  expect(updateNotice({ ...status, update_announced: true })).toMatchObject({ kind: 'note' });
+  const required = updateNotice({ ...status, update_required: true, update_announced: true });
+  expect(required).toMatchObject({ kind: 'warn' });
+  expect(required?.text).toMatch(/stopped at cut 77/);
 });
