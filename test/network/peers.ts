@@ -1,7 +1,10 @@
 /** Nodes of one chain in one process, each with its own store and the real network in its own thread, over sockets of this machine. Cuts of the first are made by hand. */
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import { certifyWith } from '../../node/certificate.ts';
 import { type DevelopmentGenesis, developmentGenesis, developmentKey } from '../../node/development.ts';
 import {
@@ -15,9 +18,12 @@ import { toHex } from '../../protocol/bytes.ts';
 import { developmentKeys, quickHash, START_MILLIS, searchNonce } from '../node/bed.ts';
 import { quietLog } from '../quiet-log.ts';
 import { randomOf } from '../random.ts';
+import type { NodeFigures } from './node-process.ts';
 
 const VALIDATORS = 2;
 const ALICE = developmentKey('alice').address;
+const TREASURY = developmentKey('treasury').address;
+const NODE_PROCESS = fileURLToPath(new URL('node-process.ts', import.meta.url));
 
 export type NetNode = {
   readonly node: ConsensusNode;
@@ -27,13 +33,15 @@ export type NetNode = {
 };
 
 export class NetBed {
-  readonly directory = mkdtempSync(join(tmpdir(), 'svc-net-'));
+  readonly directory: string;
   readonly running: NetNode[] = [];
   readonly #genesis: ReturnType<typeof developmentGenesis>;
   now = START_MILLIS;
   #mined = 0;
 
-  constructor(genesis: Partial<DevelopmentGenesis> = {}) {
+  /** In a folder of its own, unless one is named: other processes open the same chain in theirs. */
+  constructor(genesis: Partial<DevelopmentGenesis> = {}, directory = mkdtempSync(join(tmpdir(), 'svc-net-'))) {
+    this.directory = directory;
     this.#genesis = developmentGenesis({
       timestampMillis: START_MILLIS,
       initialWork: 1n,
@@ -135,3 +143,38 @@ export const lying = (node: ConsensusNode, lies: Partial<ConsensusNode['chain']>
     });
   return over(node, { chain: over(node.chain, lies) }) as ConsensusNode;
 };
+
+/** A genesis with so many outputs of the treasury's key beside its own 64, ten coins each. */
+export const fundsOf = (count: number): Partial<DevelopmentGenesis> => ({
+  fund: Array.from({ length: count }, () => ({ address: TREASURY, amount: 1_000_000_000n })),
+});
+
+/** A process of test/network/node-process.ts. */
+export class NodeProcess {
+  readonly #words: readonly string[];
+  #child: ChildProcess | undefined;
+  /** What it printed last. */
+  latest: NodeFigures | undefined;
+
+  constructor(words: readonly string[]) {
+    this.#words = words;
+  }
+
+  start(): void {
+    const child = spawn(process.execPath, [NODE_PROCESS, ...this.#words], { stdio: ['pipe', 'pipe', 'inherit'] });
+    this.#child = child;
+    this.latest = undefined;
+    createInterface(child.stdout).on('line', (line) => {
+      if (this.#child === child) this.latest = JSON.parse(line) as NodeFigures;
+    });
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#child;
+    this.#child = undefined;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGKILL');
+    await ended;
+  }
+}

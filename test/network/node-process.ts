@@ -1,0 +1,34 @@
+/**
+ * A node of a NetBed's chain as a process of its own, to be killed or measured: follows the peer it is told, and prints a line of figures again and again. Words: directory, multiaddr, time of its clock in milliseconds, outputs of
+ * the treasury's key that the genesis funds.
+ */
+import { fundsOf, NetBed } from './peers.ts';
+
+export type NodeFigures = {
+  readonly height: number;
+  readonly transactions: number;
+  readonly synced: boolean;
+  /** Processor time of the main thread. */
+  readonly cpuMicros: number;
+  readonly receivedBytes: number;
+};
+
+const TELL_MILLIS = 50;
+
+const [directory = '', bootstrap = '', now = '0', funds = '0'] = process.argv.slice(2);
+const bed = new NetBed(fundsOf(Number(funds)), directory);
+bed.now = Number(now);
+const { node, view } = await bed.start('node', { bootstrap: [bootstrap], follows: true });
+setInterval(() => {
+  const { user, system } = process.threadCpuUsage();
+  const figures: NodeFigures = {
+    height: node.chain.head().height,
+    transactions: node.mempool.count,
+    synced: node.chain.sync().synced,
+    cpuMicros: user + system,
+    receivedBytes: view.figures().receivedBytes,
+  };
+  process.stdout.write(`${JSON.stringify(figures)}\n`);
+}, TELL_MILLIS);
+// Without its parent it has nothing to do.
+process.stdin.resume().on('end', () => process.exit(0));
