@@ -1,8 +1,9 @@
 /**
  * Nodes and their peers on this machine, every network in a thread of its own: `sync` of a late joiner against the same cuts executed from a local store, `spread` of transactions and blocks over a mesh, `memory` of a node
- * with peers. Words: parts, and cuts=, nodes=, peers=.
+ * with peers, `relay` of many transactions to a node in a process of its own: processor time of its main thread, and bytes. Words: parts, and cuts=, nodes=, peers=, transactions=, rate=.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { developmentKey } from '../../node/development.ts';
 import type { UnspentOutput } from '../../node/full-node.ts';
@@ -11,7 +12,8 @@ import { concat, toHex } from '../../protocol/bytes.ts';
 import { genesisOutpoint } from '../../protocol/genesis.ts';
 import { decodeProposedCut } from '../../protocol/proposal.ts';
 import type { Output } from '../../protocol/transaction.ts';
-import { NetBed, type NetNode, until } from '../network/peers.ts';
+import type { NodeFigures } from '../network/node-process.ts';
+import { fundsOf, NetBed, type NetNode, NodeProcess, until } from '../network/peers.ts';
 import { payment } from '../node/bed.ts';
 import { type Bench, bench } from './harness.ts';
 
@@ -111,7 +113,74 @@ async function measureSpread(b: Bench, count: number): Promise<void> {
     }
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     b.figure('received-per-node', (bytes() - before) / count / 1024, 'KiB');
+    await measureDuplicates(b, nodes, bytes);
   } finally {
+    await bed.close();
+  }
+}
+
+/** Bytes that a node receives for a transaction, over the transaction's own: what is announced, and what comes more than once. What comes without any transaction is measured before for as long and taken off. */
+async function measureDuplicates(b: Bench, nodes: readonly NetNode[], bytes: () => number): Promise<void> {
+  const rest = () => new Promise((resolve) => setTimeout(resolve, 5_000));
+  const first = bytes();
+  await rest();
+  const idle = bytes() - first;
+  const start = bytes();
+  const [from] = nodes as [NetNode];
+  const had = from.node.mempool.count;
+  let sent = 0;
+  for (let i = 20; i < 60; i++) {
+    const wire = payment(from.node.chain, [treasury(from.node, i)], [{ address: BOB, amount: 5n }]);
+    sent += wire.length;
+    await from.node.submitTransaction(wire);
+  }
+  await arrivals(nodes, ({ node }) => node.mempool.count === had + 40);
+  await rest();
+  const received = (bytes() - start - idle) / (nodes.length - 1);
+  b.figure('received-over-sent', received / sent, 'times');
+}
+
+/** Transactions that a node gets from one peer; the node is alone in its process, so that its main thread can be measured. */
+async function measureRelay(b: Bench, transactions: number, rate: number): Promise<void> {
+  const bed = new NetBed(fundsOf(transactions));
+  let follower: NodeProcess | undefined;
+  try {
+    const source = await bed.start('source', {});
+    await bed.seal(source, 2, 1);
+    const { chain } = source.node;
+    const wires = chain.genesis.outputs.slice(0, transactions).map((output, i) => {
+      const spent = { outpoint: genesisOutpoint(chain.chainId, i), ...output, source: 'genesis' as const };
+      return payment(chain, [spent], [{ address: BOB, amount: 5n }]);
+    });
+    const words = [join(bed.directory, 'process'), at(source), String(bed.now), String(transactions)];
+    follower = new NodeProcess(words);
+    follower.start();
+    await until(() => follower?.latest?.synced === true);
+    const before = follower.latest as NodeFigures;
+    const start = performance.now();
+    for (const [i, wire] of wires.entries()) {
+      const early = start + (i * 1_000) / rate - performance.now();
+      if (early > 1) await new Promise((resolve) => setTimeout(resolve, early));
+      // Its signatures are checked on threads meanwhile.
+      void source.node.submitTransaction(wire);
+    }
+    await until(() => follower?.latest?.transactions === transactions);
+    const seconds = (performance.now() - start) / 1_000;
+    const after = follower.latest as NodeFigures;
+    // The network's thread tells its bytes every now and then.
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    const { receivedBytes } = follower.latest as NodeFigures;
+    const micros = (after.cpuMicros - before.cpuMicros) / transactions;
+    const bytes = wires.reduce((sum, wire) => sum + wire.length, 0);
+    b.note(
+      `${transactions} transactions of ${Math.round(bytes / transactions)} bytes, one input each, offered at ${rate}/s`,
+    );
+    b.figure('relay-reached', transactions / seconds, 'tx/s');
+    b.figure('relay-main-thread', micros, 'us/tx');
+    b.figure('relay-idle-share-at-1000', Math.max(0, 1 - (micros * 1_000) / 1e6), '');
+    b.figure('relay-received-over-sent', (receivedBytes - before.receivedBytes) / bytes, 'times');
+  } finally {
+    await follower?.kill();
     await bed.close();
   }
 }
@@ -147,12 +216,16 @@ async function measureMemory(b: Bench, peers: number): Promise<void> {
   }
 }
 
-export default bench('peers: sync against local execution, propagation over a mesh, memory', async (b) => {
-  const number = (key: string, otherwise: number): number =>
-    Number(b.words.find((word) => word.startsWith(`${key}=`))?.slice(key.length + 1) ?? otherwise);
-  const parts = b.words.filter((word) => !word.includes('='));
-  const wants = (part: string) => parts.length === 0 || parts.includes(part);
-  if (wants('sync')) await measureSync(b, number('cuts', 1_000));
-  if (wants('spread')) await measureSpread(b, number('nodes', 20));
-  if (wants('memory')) await measureMemory(b, number('peers', 50));
-});
+export default bench(
+  'peers: sync against local execution, propagation over a mesh, memory, relay of transactions',
+  async (b) => {
+    const number = (key: string, otherwise: number): number =>
+      Number(b.words.find((word) => word.startsWith(`${key}=`))?.slice(key.length + 1) ?? otherwise);
+    const parts = b.words.filter((word) => !word.includes('='));
+    const wants = (part: string) => parts.length === 0 || parts.includes(part);
+    if (wants('sync')) await measureSync(b, number('cuts', 1_000));
+    if (wants('spread')) await measureSpread(b, number('nodes', 20));
+    if (wants('memory')) await measureMemory(b, number('peers', 50));
+    if (wants('relay')) await measureRelay(b, number('transactions', 3_000), number('rate', 1_000));
+  },
+);
