@@ -1,12 +1,15 @@
 /** What the reader is told when the pool's node needs another release (specification: Versioning 6). */
 import type { RouteAnswer } from '../../protocol/api/routes.ts';
 
-type Status = Pick<RouteAnswer<'nodeStatus'>, 'update_required' | 'update_announced' | 'finalized_height' | 'version'>;
+type UpdateFlags = Pick<
+  RouteAnswer<'nodeStatus'>,
+  'update_required' | 'update_announced' | 'finalized_height' | 'version'
+>;
 
 /** `warn`: what is shown is old and stays so; `note`: nothing is wrong yet. */
 export type UpdateNotice = { readonly kind: 'warn' | 'note'; readonly text: string };
 
-export function updateNotice(status: Status | undefined): UpdateNotice | undefined {
+export function updateNotice(status: UpdateFlags | undefined): UpdateNotice | undefined {
   if (status?.update_required === true)
     return {
       kind: 'warn',

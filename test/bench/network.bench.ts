@@ -12,8 +12,8 @@ import { concat, toHex } from '../../protocol/bytes.ts';
 import { genesisOutpoint } from '../../protocol/genesis.ts';
 import { decodeProposedCut } from '../../protocol/proposal.ts';
 import type { Output } from '../../protocol/transaction.ts';
-import type { NodeFigures } from '../network/node-process.ts';
-import { fundsOf, NetBed, type NetNode, NodeProcess, until } from '../network/peers.ts';
+import { type NodeFigures, NodeProcess } from '../network/child-node.ts';
+import { fundsOf, NetBed, type NetNode, until } from '../network/peers.ts';
 import { payment } from '../node/bed.ts';
 import { type Bench, bench } from './harness.ts';
 

@@ -10,7 +10,8 @@ import { decodeTransaction, type Output, transactionIdOfWire } from '../../proto
 import { count } from '../level.ts';
 import { payment } from '../node/bed.ts';
 import { temporaryDirectory } from '../temporary.ts';
-import { fundsOf, NetBed, type NetNode, NodeProcess, until } from './peers.ts';
+import { NodeProcess } from './child-node.ts';
+import { fundsOf, NetBed, type NetNode, until } from './peers.ts';
 
 const CUTS = count({ full: 120, deep: 10_000 });
 const BOB = developmentKey('bob').address;

@@ -2,16 +2,8 @@
  * A node of a NetBed's chain as a process of its own, to be killed or measured: follows the peer it is told, and prints a line of figures again and again. Words: directory, multiaddr, time of its clock in milliseconds, outputs of
  * the treasury's key that the genesis funds.
  */
+import type { NodeFigures } from './child-node.ts';
 import { fundsOf, NetBed } from './peers.ts';
-
-export type NodeFigures = {
-  readonly height: number;
-  readonly transactions: number;
-  readonly synced: boolean;
-  /** Processor time of the main thread. */
-  readonly cpuMicros: number;
-  readonly receivedBytes: number;
-};
 
 const TELL_MILLIS = 50;
 

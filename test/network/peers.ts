@@ -1,10 +1,7 @@
 /** Nodes of one chain in one process, each with its own store and the real network in its own thread, over sockets of this machine. Cuts of the first are made by hand. */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { certifyWith } from '../../node/certificate.ts';
 import { type DevelopmentGenesis, developmentGenesis, developmentKey } from '../../node/development.ts';
 import {
@@ -18,12 +15,10 @@ import { toHex } from '../../protocol/bytes.ts';
 import { developmentKeys, quickHash, START_MILLIS, searchNonce } from '../node/bed.ts';
 import { quietLog } from '../quiet-log.ts';
 import { randomOf } from '../random.ts';
-import type { NodeFigures } from './node-process.ts';
 
 const VALIDATORS = 2;
 const ALICE = developmentKey('alice').address;
 const TREASURY = developmentKey('treasury').address;
-const NODE_PROCESS = fileURLToPath(new URL('node-process.ts', import.meta.url));
 
 export type NetNode = {
   readonly node: ConsensusNode;
@@ -148,33 +143,3 @@ export const lying = (node: ConsensusNode, lies: Partial<ConsensusNode['chain']>
 export const fundsOf = (count: number): Partial<DevelopmentGenesis> => ({
   fund: Array.from({ length: count }, () => ({ address: TREASURY, amount: 1_000_000_000n })),
 });
-
-/** A process of test/network/node-process.ts. */
-export class NodeProcess {
-  readonly #words: readonly string[];
-  #child: ChildProcess | undefined;
-  /** What it printed last. */
-  latest: NodeFigures | undefined;
-
-  constructor(words: readonly string[]) {
-    this.#words = words;
-  }
-
-  start(): void {
-    const child = spawn(process.execPath, [NODE_PROCESS, ...this.#words], { stdio: ['pipe', 'pipe', 'inherit'] });
-    this.#child = child;
-    this.latest = undefined;
-    createInterface(child.stdout).on('line', (line) => {
-      if (this.#child === child) this.latest = JSON.parse(line) as NodeFigures;
-    });
-  }
-
-  async kill(): Promise<void> {
-    const child = this.#child;
-    this.#child = undefined;
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
-    const ended = new Promise((resolve) => child.once('exit', resolve));
-    child.kill('SIGKILL');
-    await ended;
-  }
-}

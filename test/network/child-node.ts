@@ -1,0 +1,44 @@
+/** A node in a process of its own (node-process.ts), from the side of the test that starts and kills it. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+const NODE_PROCESS = fileURLToPath(new URL('node-process.ts', import.meta.url));
+
+export type NodeFigures = {
+  readonly height: number;
+  readonly transactions: number;
+  readonly synced: boolean;
+  /** Processor time of the main thread. */
+  readonly cpuMicros: number;
+  readonly receivedBytes: number;
+};
+
+export class NodeProcess {
+  readonly #words: readonly string[];
+  #child: ChildProcess | undefined;
+  /** What it printed last. */
+  latest: NodeFigures | undefined;
+
+  constructor(words: readonly string[]) {
+    this.#words = words;
+  }
+
+  start(): void {
+    const child = spawn(process.execPath, [NODE_PROCESS, ...this.#words], { stdio: ['pipe', 'pipe', 'inherit'] });
+    this.#child = child;
+    this.latest = undefined;
+    createInterface(child.stdout).on('line', (line) => {
+      if (this.#child === child) this.latest = JSON.parse(line) as NodeFigures;
+    });
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#child;
+    this.#child = undefined;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGKILL');
+    await ended;
+  }
+}
