@@ -209,7 +209,7 @@ export async function setAsideFailing(
       await transaction`insert into payouts (id, state) values (${id}, 'reserved')`;
       await transaction`update payout_items set payout_id = ${id} where payout_id = ${payout.id} and account_id = ${account}`;
     }
-    // An update, and not an insert that has it: the news of it are told by updates.
+    // Set by an update, not by the insert: the event is made by a trigger on updates.
     await transaction`update payouts set needs_person = ${why}, reason = ${why}, updated_at = now() where id = ${id}`;
     left--;
   }
@@ -239,7 +239,7 @@ export async function setAside(
   await markRefused(transaction, payout.id, why);
   for (const { accountId } of account === null ? payout.items.slice(1) : [{ accountId: account }]) {
     const id = newId();
-    // An update, and not an insert that has it: the news of it are told by updates.
+    // Set by an update, not by the insert: the event is made by a trigger on updates.
     await transaction`insert into payouts (id, state, reason) values (${id}, 'reserved', ${why})`;
     await transaction`update payout_items set payout_id = ${id} where payout_id = ${payout.id} and account_id = ${accountId}`;
     if (account !== null) await transaction`update payouts set needs_person = ${why} where id = ${id}`;

@@ -104,7 +104,7 @@ function messageOf(
   if (chat === undefined || chat.accept === null) return undefined;
   if (entry.recipient !== chat.own && entry.recipient !== chat.peer) return undefined;
   const isOwn = entry.recipient === chat.peer;
-  // Both sides have both keys. A box of the other direction was written by the other side, whoever paid for it. A box of one's own direction may also
+  // Both sides have both keys. A box of the other direction was written by the other side, even if somebody else paid for it. A box of one's own direction may also
   // have been written by the other side, so it counts as one's own only if one paid for it.
   if (isOwn && !entry.senders.some(known.isMine)) return undefined;
   const nonceHex = toHex(sealed.subarray(0, MESSENGER_NONCE_BYTES));

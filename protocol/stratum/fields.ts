@@ -32,7 +32,7 @@ export class Fields {
   readonly #path: string;
   readonly #taken: string[] = [];
 
-  /** `path`: what stands before the names of its fields, such as `request.outputs[0].`. */
+  /** `path`: the prefix of the names of its fields, such as `request.outputs[0].`. */
   constructor(value: Json | undefined, what: string, path = '') {
     if (!(value instanceof Map)) wrong(what, 'an object');
     this.#entries = value;

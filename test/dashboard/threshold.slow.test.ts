@@ -52,7 +52,7 @@ test('the threshold is changed by a signature made in the page, and by the comma
   await coins.fill('2.5');
   const shown = await page.locator('section', { has: coins }).locator('pre').innerText();
   await page.getByText('Sign in this page instead').click();
-  expect(await page.locator('details').innerText()).toMatch(/give all your coins to whoever sees them/);
+  expect(await page.locator('details').innerText()).toMatch(/Anyone who sees your 24 words can take all your coins/);
   expect(await seriousFaults(page)).toEqual([]);
 
   // The word list has words such as 'address', which stand in headers and documents anyway.

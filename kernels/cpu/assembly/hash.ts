@@ -8,7 +8,7 @@ import { INDEX, IO, MESSAGE, OUTPUT, PADDED, PAGE, PRIMES, SEED_IN_STATE, SELECT
 
 const PRIME: u32 = 0x01000193;
 
-/** "SVC_POW_V1" as it stands in memory. */
+/** "SVC_POW_V1" as in memory. */
 const LABEL: usize = memory.data<u8>([0x53, 0x56, 0x43, 0x5f, 0x50, 0x4f, 0x57, 0x5f, 0x56, 0x31]);
 
 /** The row of a page with its words rotated by the round. */
@@ -169,7 +169,7 @@ function finish4(scratch: usize, h: usize): void {
   compress4(m, 0, 64, WHOLE, fold);
 }
 
-/** Pre-hashes of four headers (312 bytes each, at `headers`; `count` of them exist, the last stands in for the rest). */
+/** Pre-hashes of four headers (312 bytes each, at `headers`; `count` of them exist, the last is repeated for the rest). */
 function preHashes4(scratch: usize, headers: usize, count: u32): void {
   const m = scratch + MESSAGE, out = scratch + OUTPUT, padded = scratch + PADDED;
   for (let h: u32 = 0; h < 4; h++) {
