@@ -2,6 +2,7 @@
  * Builds the protocol module to build/svc-wasm: compiles module/assembly, bundles module/svc-wasm.ts with protocol/, copies what is written by hand and lists all of it
  * in release.json. A step of scripts/ready/build-steps.mjs.
  */
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -63,6 +64,18 @@ const keepAddress = {
   },
 };
 
+/** Sources of the package: a change in one of them that is not committed is no commit's build. */
+const SOURCES = ['module', 'protocol', 'scripts/build-module.mjs', 'scripts/module-options.mjs', 'package-lock.json'];
+
+/** The commit that it is built from; undefined without git, outside a checkout, and with changes. */
+function commitOf() {
+  const git = (/** @type {string[]} */ ...words) => {
+    const { status, stdout } = spawnSync('git', words, { cwd: root, encoding: 'utf8' });
+    return status === 0 ? stdout.trim() : undefined;
+  };
+  return git('status', '--porcelain', '--', ...SOURCES) === '' ? git('rev-parse', 'HEAD') : undefined;
+}
+
 /** @param {string} folder */
 function describe(folder) {
   const about = JSON.parse(readFileSync(join(root, 'module/package/package.json'), 'utf8'));
@@ -86,7 +99,7 @@ function describe(folder) {
   );
   writeFileSync(
     join(folder, 'release.json'),
-    `${JSON.stringify({ name: about.name, version, sha256: files }, null, 2)}\n`,
+    `${JSON.stringify({ name: about.name, version, commit: commitOf(), sha256: files }, null, 2)}\n`,
   );
 }
 

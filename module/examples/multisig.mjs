@@ -1,7 +1,8 @@
 /**
- * A payment from a 2-of-3 or 3-of-5 address with svc-wasm and fetch, in Node or in a page. Each member runs it on its own machine; what goes between them is the descriptor and packages. From a shell:
- *   node multisig.mjs key < words.txt                                            # the public key, for the others
- *   node multisig.mjs descriptor 2 KEY KEY KEY                                   # and the address
+ * A payment from a 2-of-3 or 3-of-5 address with svc-wasm and fetch, in Node or in a page. Each member runs it on its own machine; what goes between them is the descriptor and packages. NETWORK is mainnet, testnet,
+ * testnet100 or development. From a shell:
+ *   node multisig.mjs key NETWORK < words.txt                                    # the public key, for the other members
+ *   node multisig.mjs descriptor NETWORK 2 KEY KEY KEY                           # JSON: `descriptor` (a text of its own, which is DESCRIPTOR below), `address`, `words`
  *   node multisig.mjs propose http://127.0.0.1:28701 DESCRIPTOR RECIPIENT 1.25   # a package without signatures
  *   node multisig.mjs review http://127.0.0.1:28701 PACKAGE
  *   node multisig.mjs sign http://127.0.0.1:28701 PACKAGE DIGEST < words.txt     # DIGEST: template_digest of the review
@@ -124,8 +125,8 @@ export async function send(api, packages) {
 async function fromShell([act, ...words]) {
   let secret = '';
   if (act === 'key' || act === 'sign') for await (const chunk of process.stdin) secret += chunk;
-  if (act === 'key') return await keyOf(secret.trim(), 'development');
-  if (act === 'descriptor') return JSON.stringify(await groupOf(words[0], words.slice(1), 'development'));
+  if (act === 'key') return await keyOf(secret.trim(), words[0]);
+  if (act === 'descriptor') return JSON.stringify(await groupOf(words[1], words.slice(2), words[0]));
   if (act === 'propose') return await propose(...words);
   if (act === 'review') return JSON.stringify(await review(...words), null, 2);
   if (act === 'sign') return await sign(words[0], words[1], words[2], secret.trim());

@@ -13,7 +13,7 @@ import {
   UNBONDING_EPOCHS,
 } from '../../protocol/staking/limits.ts';
 import { sessionOptions } from '../../wallet/command/options.ts';
-import { type Row, tested } from './conformance-rows.ts';
+import { notYet, type Row, tested } from './conformance-rows.ts';
 
 type Shown = readonly [row: string, file: string, title: string];
 
@@ -278,9 +278,27 @@ export const SECTION_ROWS: readonly Row[] = [
     ],
     ['miner statistics and metrics', 'test/miner/svc-miner.slow.test.ts', 'figures and metrics say so'],
   ]),
+  ...rowsOf('Validator reachability', [
+    [
+      'messages of validators without a direct connection are forwarded',
+      'test/consensus/driver-faults.test.ts',
+      'members in a line, each with its neighbours alone, make one chain',
+    ],
+    [
+      'every validator and forwarder checks signatures',
+      'test/consensus/driver.test.ts',
+      'a neighbour that brings an invalid signature is dropped',
+    ],
+  ]),
+  notYet(
+    'Validator reachability',
+    'the lower validator ID dials; relays and signed records for validators without an open port',
+    'operators list their neighbours (docs/validator.md); of two validators at least one must name the other',
+  ),
   ...rowsOf('Versioning', [
     ['1. `/v1/`, `api_version`', 'test/api/routes.test.ts', 'every answer fits the schema of its route'],
     ['2. envelope version', 'test/api/http.test.ts', 'a signed answer is checked by a few lines'],
+    ['3. subprotocols of WebSockets are versioned', 'test/api/events.test.ts', 'the subprotocol must be named'],
     ['4. mining protocols, `SVC_POW_V1`', STRATUM, SUBMIT_VECTORS],
     [
       '5. a body of another chain, version or rule set',

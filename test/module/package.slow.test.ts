@@ -93,8 +93,11 @@ test('a 2-of-3 payment: proposed and sent from Node, signed by one member in Nod
   const { folder } = unpacked();
   const script = join(folder, 'examples/multisig.mjs');
   const members = [wallet(), wallet(), wallet()] as const;
-  const keys = await Promise.all(members.map(({ words }) => run([script, 'key'], { input: words })));
-  const group = JSON.parse(await run([script, 'descriptor', '2', ...keys])) as { descriptor: string; address: string };
+  const keys = await Promise.all(members.map(({ words }) => run([script, 'key', 'development'], { input: words })));
+  const group = JSON.parse(await run([script, 'descriptor', 'development', '2', ...keys])) as {
+    descriptor: string;
+    address: string;
+  };
   const base = await serveBuilt(folder, false);
   const bed = await nodeFor(group.address, new URL(base).origin);
   const recipient = wallet();

@@ -1,0 +1,50 @@
+/**
+ * The proof that an address is somebody's, with svc-wasm alone: no node is needed. The asker makes a request and keeps it, the holder of the address answers it, the asker checks the answer. From a shell:
+ *   node proof.mjs request ADDRESS "payout address of customer 17" > request.json   # the asker
+ *   node proof.mjs prove request.json < words.txt > proof.json                      # the holder; signs nothing but this request
+ *   node proof.mjs verify request.json proof.json                                   # the asker, with the request it kept
+ */
+import init, * as svc from '../svc_wasm.js';
+
+const VALID_MILLIS = 10 * 60_000;
+
+/** The network follows from the address. A request is good for ten minutes: what was signed long ago proves little. */
+export async function request(address, purpose, now = Date.now()) {
+  await init();
+  const { network } = JSON.parse(svc.parseAddress(address));
+  return svc.addressProofRequest(address, network, now, now + VALID_MILLIS, purpose);
+}
+
+/** Show `purpose` to the person before this: it says what the answer will be used for. The address is that of account 0, receive, 0. */
+export async function prove(asked, words) {
+  await init();
+  const root = svc.WalletRoot.fromMnemonic(words, '', JSON.parse(asked).network);
+  try {
+    return root.proveAddress(0, 'receive', 0, asked);
+  } finally {
+    root.free();
+  }
+}
+
+/** The address that is proven. Throws where the proof does not hold; `error.code` says why. */
+export async function verify(asked, proof, now = Date.now()) {
+  await init();
+  return JSON.parse(svc.verifyAddressProof(asked, proof, JSON.parse(asked).network, now)).address;
+}
+
+async function fromShell([act, ...words]) {
+  const { readFileSync } = await import('node:fs');
+  const text = (file) => readFileSync(file, 'utf8');
+  if (act === 'request') return await request(words[0], words[1]);
+  if (act === 'prove') return await prove(text(words[0]), text(0).trim());
+  if (act === 'verify') return await verify(text(words[0]), text(words[1]));
+  throw new Error('request, prove or verify');
+}
+
+if (typeof process !== 'undefined' && process.argv[1] === import.meta.filename)
+  try {
+    console.log(await fromShell(process.argv.slice(2)));
+  } catch (error) {
+    console.error(`${error.code ?? ''} ${error.message}`);
+    process.exitCode = 1;
+  }
