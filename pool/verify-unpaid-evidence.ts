@@ -4,6 +4,7 @@
  */
 import { newPayments } from '../protocol/account-payments.ts';
 import { createApiClient } from '../protocol/api/client.ts';
+import { type PublishedTerms, sliceCutsOf } from '../protocol/books-terms.ts';
 import { checkPoolProof, type PoolProof } from '../protocol/pool-proof.ts';
 import { readUnpaidEvidence, type UnpaidEvidence } from '../protocol/unpaid-evidence.ts';
 import { apiClientDependencies } from '../runtime/api-client.ts';
@@ -43,10 +44,12 @@ async function judge(evidence: UnpaidEvidence, { poolApi, nodeApi }: Values): Pr
   const node = createApiClient({ baseUrl: nodeApi }, apiClientDependencies());
   try {
     const credited = await creditedBy(evidence, pool);
-    // All that the pool lists: payments of before the first list only make less of what is owed.
-    const { found } = await newPayments(evidence.address, new Map(), { pool, node });
-    const before = new Map(evidence.payments.map(({ payout_id: id, amount }) => [id, BigInt(amount)]));
-    const paid = [...found].reduce((sum, [id, atoms]) => sum + (before.get(id) ?? atoms), 0n);
+    // Of payments the file's word counts nothing: all that came after the first of the lists could be made may be of them.
+    const { terms } = (await pool('terms')) as PublishedTerms;
+    const first = Math.min(...evidence.credits.map(({ slice }) => slice)) + 1;
+    const from = first * (sliceCutsOf(terms) ?? 0);
+    const { found } = await newPayments(evidence.address, new Map(), { pool, node }, from);
+    const paid = [...found.values()].reduce((sum, atoms) => sum + atoms, 0n);
     return { verdict: credited - paid >= BigInt(evidence.threshold) ? 'unpaid' : 'paid', credited, paid };
   } catch (error) {
     return { verdict: 'unchecked', why: (error as Error).message };

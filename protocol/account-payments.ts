@@ -70,6 +70,8 @@ export async function newPayments(
   address: string,
   known: ReadonlyMap<string, unknown> | null,
   { pool, node }: PaymentSources,
+  /** Payments before this cut are left out. */
+  fromHeight = 0,
 ): Promise<NewPayments> {
   const found = new Map<string, bigint>();
   let denied = 0;
@@ -82,7 +84,8 @@ export async function newPayments(
       throw new ProtocolError('out_of_range', "the pool's payments have no such form");
     const rows = answer.payments.map((row) => readRow(row, address));
     const fresh = rows.filter(({ state, payout_id: id }) => state === 'finalized' && !known?.has(id) && !found.has(id));
-    for (const row of fresh) {
+    const isBefore = ({ final_height: height }: PaymentRow) => height !== null && height < fromHeight;
+    for (const row of fresh.filter((each) => !isBefore(each))) {
       const { final_height: height, transaction_id: transaction, payout_id: id } = row;
       if (height === null || transaction === null) continue;
       if (node !== null) {
@@ -98,7 +101,7 @@ export async function newPayments(
     }
     const isLast = typeof answer.next_cursor !== 'string' || answer.next_cursor.length > MAX_TEXT;
     const isJoined = known === null || rows.some(({ payout_id: id }) => known.has(id));
-    if (isLast || isJoined || denied >= MAX_DENIED) return { found, denied };
+    if (isLast || isJoined || rows.every(isBefore) || denied >= MAX_DENIED) return { found, denied };
     if (page + 1 >= MAX_PAGES) throw new PaymentsUnread('the pool lists too many payments');
     cursor = answer.next_cursor as string;
   }
