@@ -18,6 +18,7 @@ import { chainRates, nodeSync } from './api/chain-routes.ts';
 import { loadIdentity, type NodeIdentity } from './api/identity.ts';
 import { CutFeed, CutReader } from './events.ts';
 import type { FullNode } from './full-node.ts';
+import { MinerWatch } from './miner-watch.ts';
 import { listenForMining, type MiningListenerDependencies } from './mining/listener.ts';
 import { networkPlan } from './network/network-options.ts';
 import { type PeerView, peersDocument } from './network/open-network.ts';
@@ -67,6 +68,9 @@ export async function runDaemon(values: RunValues, { log, shutdown, version }: D
       },
     },
   );
+  const miners = new MinerWatch({ waiting: () => node.mempool.count, steady: steadyMillis, log });
+  node.on('block', () => miners.block());
+  node.on('cut', () => miners.tick());
   api?.serve(node);
   shutdown.add('answers of the public API', () => api?.serve(undefined));
   await listen(values, node, identity, { log, shutdown, version }, metrics, {
