@@ -125,7 +125,7 @@ export const stratumOptions = {
   minWork: works({ help: 'least share work, in hashes', default: String(D.vardiff.minWork) }),
   anchors: choice(
     {
-      help: 'cut that jobs stand on: the newest, or one drawn among those that pay best',
+      help: 'cut that jobs build on: the newest, or one drawn among those that pay best',
       group: SHARES,
       default: 'newest',
     },

@@ -19,7 +19,7 @@ export type StratumService = {
   readonly tag: 'miner' | { readonly otherwise: string };
   /** The key that receipts are signed with, and where the API is; absent where none are given. */
   readonly receipts?: NonNullable<ReceiptsOffer>;
-  /** What its extranonces carry in the byte of the thread, so that the ledger tells the services of a pool apart; 0 without. */
+  /** What its extranonces carry in the byte of the thread, so that the ledger shows which service of a pool found a block; 0 without. */
   readonly mark?: number;
 };
 

@@ -1,7 +1,7 @@
 /**
  * The certificate of a stratum server: read from its files, checked before use, and read again when they change. A new
  * one that cannot be used, or half of a pair, leaves the old one in place; one that has expired is served with a
- * warning, because a miner that pins it does not mind.
+ * warning, because miners that pin it still accept it.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync, unwatchFile, watchFile } from 'node:fs';

@@ -45,7 +45,7 @@ export interface ConversationDesk extends SessionDesk {
   touched(conversation: Conversation): void;
   /** An acknowledgement is due within 250 ms. */
   acknowledgeSoon(conversation: Conversation): void;
-  /** The session says nothing more; `reason` is for figures and the log. */
+  /** The session sends nothing more; `reason` is for figures and the log. */
   ended(conversation: Conversation, reason: string): void;
 }
 

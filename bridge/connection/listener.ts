@@ -1,5 +1,5 @@
 /**
- * The sockets of a listener thread: accepts, tells TLS, v1 and v2 apart by the first bytes (S2), reads PROXY headers from
+ * The sockets of a listener thread: accepts, detects TLS, v1 and v2 by the first bytes (S2), reads PROXY headers from
  * the operator's proxies (S5), keeps the connection limits, and hands bytes to conversations. The desk does the rest.
  */
 import type { IncomingMessage } from 'node:http';

@@ -91,7 +91,7 @@ export class StratumSockets {
     await Promise.all(this.#doors.map((door) => door.close()));
   }
 
-  /** `client`: the address, where the web server that took the request has told it already; that one has its own count. */
+  /** `client`: the address, where the web server that took the request knows it already; that one has its own count. */
   upgrade(service: StratumService, request: IncomingMessage, socket: Duplex, head: Bytes, client?: string): void {
     const { origins, proxies, admit } = this.#dependencies;
     const remote = request.socket.remoteAddress;

@@ -1,4 +1,4 @@
-/** The node inside this process: no HTTP between, and its cuts arrive the moment they are final. */
+/** The node inside this process: without HTTP, and its cuts arrive as soon as they are final. */
 import type { FullNode, Template as NodeTemplate } from '../../node/full-node.ts';
 import type { WorkReward } from '../../node/ledger/effects.ts';
 import type { AnchorPolicy } from '../../node/mining/anchor-choice.ts';

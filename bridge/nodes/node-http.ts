@@ -26,7 +26,7 @@ export type HttpNodeOptions = {
   readonly extranonce: string;
   readonly anchors: AnchorPolicy;
   readonly timeoutMillis: number;
-  /** With it, only answers of such a node are believed. Cuts are not signed: they say when to look, and nothing more. */
+  /** With it, only answers of such a node are accepted. Cuts are not signed: they only trigger a new request. */
   readonly pin?: Pin | undefined;
 };
 

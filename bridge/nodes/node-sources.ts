@@ -46,7 +46,7 @@ export type NodeSources = {
 const MAX_TEMPLATE_TRANSACTIONS = 65_536;
 const NODE_TIMEOUT_MILLIS = 10_000;
 
-/** Who a template pays before a connection's own address is put in: nobody. */
+/** The placeholder payout of a template, replaced by each connection's own address. */
 const PLACEHOLDER_PAYOUT = new Uint8Array(ADDRESS_PAYLOAD_BYTES);
 /** As long as an extranonce can be: the body must leave room for every connection's own. */
 const PLACEHOLDER_EXTRANONCE = new Uint8Array(MAX_EXTRANONCE);
@@ -73,7 +73,7 @@ export async function openNodeSources(
   const { openNode } = await import('../../node/open-node.ts');
   const node = await openNode(
     { network, dataDir: directory },
-    // Where shares are checked on this thread too, the node has a queue of its own: no crowd of shares keeps it from checking a block.
+    // Where shares are checked on this thread too, the node has a queue of its own: so that a backlog of shares does not delay the check of a block.
     {
       verifier: threads === 0 ? attachVerifier(verifier.share()) : verifier,
       log: log.child('node'),

@@ -15,7 +15,7 @@ import { MAX_EXTRANONCE } from '../../protocol/tag.ts';
 import { timestampFault } from '../../protocol/timestamp.ts';
 import type { JobTemplate } from '../session/job-book.ts';
 
-/** What a template is made from, as a node gave it: nothing of it is believed yet. */
+/** What a template is made from, as a node gave it, unchecked. */
 export type TemplateAnswer = {
   readonly header: Bytes;
   /** When the anchor was finalized, where the node says it. */

@@ -1,7 +1,7 @@
 /**
  * Where templates come from and found blocks go: one or more nodes, of which the first healthy one serves and all get every
- * block. A template is checked before anyone hashes on it; a node that gives a broken one, or is away, is passed over
- * until it is well again. Nodes may disagree: what counts, cuts and their rewards included, is what the serving one says.
+ * block. A template is checked before anyone hashes on it; a node that gives a broken one, or is unavailable, is skipped
+ * until it works again. Nodes may disagree: the serving one counts, for cuts and their rewards too.
  */
 import type { AnchorPolicy } from '../../node/mining/anchor-choice.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -58,7 +58,7 @@ export type UpstreamOptions = {
   readonly draws: number;
   /** What the sources ask their nodes for. With `best` each draw has an anchor of its own, so there are several even without transactions. */
   readonly anchors: AnchorPolicy;
-  /** How often a standing template is compared with a fresh one, and by which factor its fees must rise. */
+  /** How often the current template is compared with a fresh one, and by which factor its fees must rise. */
   readonly refreshMillis: number;
   readonly feeFactor: number;
   readonly retryMillis: number;
@@ -84,7 +84,7 @@ export type UpstreamDependencies = {
 type Followed = {
   readonly source: NodeSource;
   isThere: boolean;
-  /** The log has said that it is away; from the start too, when it has never been there. */
+  /** It was logged as unavailable; also at the start, before the first connection. */
   isToldAway: boolean;
   /** Its last template was refused or could not be had; tried again with its next cut or after a while. */
   isBroken: boolean;
@@ -135,7 +135,7 @@ export class NodeUpstream implements Upstream {
   #events: UpstreamEvents | null = null;
   #serving: Followed | null = null;
   #published: { height: number; cutId: string; fees: bigint; atMillis: number; node: Followed } | null = null;
-  /** The cuts that published templates build on, by height: what tells a lagging node from another chain. */
+  /** The cuts that published templates build on, by height: they distinguish a lagging node from one of another chain. */
   readonly #anchors = new Map<number, string>();
   #fetching = false;
   #again = false;
@@ -199,7 +199,7 @@ export class NodeUpstream implements Upstream {
 
   /**
    * Every cut comes once, from the node that serves: one of another chain pays nobody here. Only as far as a template of the node was found good: a
-   * height that the node made up would end every block that waits, and hide the cuts that really come.
+   * false height would expire every waiting block, and hide the real cuts.
    */
   #tellCuts(node: Followed): void {
     const through = this.#published?.node === node ? this.#published.height : -1;
@@ -308,7 +308,7 @@ export class NodeUpstream implements Upstream {
     }
   }
 
-  /** A node that is merely behind will get to know the work that is out; one of another chain never will. */
+  /** A node that is merely behind will accept the work that is out later; one of another chain never will. */
   #isOtherChain(height: number, cutId: string, lastHeight: number): boolean {
     const known = this.#anchors.get(height);
     return known === undefined ? height + REGISTRATION_WINDOW <= lastHeight : known !== cutId;
@@ -324,7 +324,7 @@ export class NodeUpstream implements Upstream {
   }
 
   async submit(header: Bytes, body: () => Bytes): Promise<readonly NodeAnswer[]> {
-    // A node that hangs must not gather bodies: it is passed by until some of its answers have come or are overdue.
+    // A node that hangs must not accumulate bodies: it is skipped until some of its answers have come or are overdue.
     const free = this.#nodes.filter((node) => node.sending < MAX_SENDING);
     if (free.length === 0) return [];
     const bytes = body();

@@ -1,7 +1,7 @@
 /**
  * The bodies of one connection (docs/protocol/stratum.md, S53, S57 and S58). A body is good for one block and has one share
  * work, so the connection has a current one that new jobs are on; after a block on it, or for another share work, the next.
- * A large miner holds a second one in advance, the spare: it moves there by itself the moment it finds a block, instead of
+ * A large miner holds a second one in advance, the spare: it moves there as soon as it finds a block, instead of
  * searching a spent body until the answer and the next job have come. Generations only count up. A body that was left
  * without a block is not spent: a hit that was under way then is still a block.
  */

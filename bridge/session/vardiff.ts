@@ -29,7 +29,7 @@ export const VARDIFF_DEFAULTS: VardiffOptions = {
   shortSeconds: 60,
 };
 
-/** Decayed sums of one window: work, shares, and the time they stand for. */
+/** Decayed sums of one window: work, shares, and the time they cover. */
 type WindowSums = { readonly work: number; readonly shares: number; readonly seconds: number };
 
 export type Vardiff = {
@@ -48,7 +48,7 @@ const SETTLING_SHARES = 12;
 const SILENT_INTERVALS = { new: 1.5, placed: 4 };
 const SETTLED_SECONDS = 40;
 const SETTLED_SIGMAS = 1.5;
-/** How far, in standard deviations, an estimate must stand from the present rate. */
+/** How far, in standard deviations, an estimate must differ from the present rate. */
 const LONG_SIGMAS = 2.5;
 const SHORT_SIGMAS = 4;
 /** Below this factor a change is not worth a new job, however sure it is. */
@@ -102,7 +102,7 @@ export function onShare(state: Vardiff, shareWork: bigint, nowMillis: number, op
   return { ...next, long: add(next.long, work), short: add(next.short, work) };
 }
 
-/** Hashes per second as the shares tell, 0 when nothing is known. */
+/** Hashes per second estimated from the shares, 0 when nothing is known. */
 export const hashRate = (state: Vardiff): number =>
   state.long.seconds < 1e-3 ? 0 : state.long.work / state.long.seconds;
 

@@ -1,5 +1,5 @@
 /**
- * What a session says, whatever the wire form. `id` is the request's in v1; in v2 it is a submit's sequence, and null for
+ * What a session sends, independent of the wire form. `id` is the request's in v1; in v2 it is a submit's sequence, and null for
  * everything else. connection/conversation.ts puts it into bytes; tests record it.
  */
 import type { Bytes } from '../../protocol/bytes.ts';

@@ -38,8 +38,8 @@ export type FoundBlocksDependencies = {
  */
 const BOOK_MILLIS = 250;
 /**
- * How long they wait where the finder is not on record: the first share of a connection is a block. Sent before, its reward
- * would be nobody's if this process ended now. It is a small part of the 96 cuts in which a block can be registered; a
+ * How long they wait where the finder is not on record: the first share of a connection is a block. If it were sent before and
+ * this process ended now, the finder of its reward would be unknown. It is a small part of the 96 cuts in which a block can be registered; a
  * disk that hangs for longer has failed, and a block that is not sent is lost for certain.
  */
 const FIRST_BOOK_MILLIS = 20_000;

@@ -1,8 +1,8 @@
 /**
  * From pending shares to verdicts: all that came in one turn of the event loop are hashed as one batch off the loop. A
  * possible block goes to the nodes before anything is accounted; a hash that fails is computed once more before it
- * counts against the miner; accepted shares are answered once the sink has them safe. A fault of ours is never the
- * miner's: what was not judged may be sent again.
+ * counts against the miner; accepted shares are answered once the sink has them safe. A fault of the server never counts
+ * against the miner: what was not judged may be sent again.
  */
 import { KernelError } from '../../kernels/kernel-error.ts';
 import type { Verifier } from '../../kernels/verifier.ts';
