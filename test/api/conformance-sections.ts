@@ -217,7 +217,7 @@ export const SECTION_ROWS: readonly Row[] = [
     ],
   ]),
   ...rowsOf('Operator commands', [
-    ['`--log-file`, `RUST_LOG`', 'test/runtime/log.test.ts', 'a bad RUST_LOG is told and ignored'],
+    ['`--log-file`, `RUST_LOG`', 'test/runtime/log.test.ts', 'a bad RUST_LOG is reported and ignored'],
   ]),
   ...rowsOf('Authentication', [
     ['2. token, `GET /health`', SERVER, 'health needs no token; everything else does'],

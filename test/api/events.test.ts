@@ -60,7 +60,7 @@ test('a height older than an hour, or above the head, is history_unavailable and
   expect(heightOf(await socket.next())).toBe(5);
 });
 
-test('streams are told when the node behind them was restarted', async () => {
+test('streams get a notice when the node behind them was restarted', async () => {
   const bed = await ApiBed.forTest();
   const socket = bed.socket(path, subprotocol);
   await socket.until('checkpoint');

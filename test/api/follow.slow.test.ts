@@ -91,7 +91,7 @@ test('random disconnections and a restart lose no cut and repeat none', async ()
   expect(seen).toEqual(Array.from({ length: cuts }, (_, i) => i + 1));
 });
 
-test('a reader that was away for more than an hour is told which cuts to read over HTTP', async () => {
+test('a reader that was away for more than an hour gets the cuts to read over HTTP', async () => {
   const bed = await ApiBed.forTest();
   await bed.bed.seal(5);
   bed.bed.now += 4_000_000;

@@ -229,7 +229,7 @@ test('an answer over the limit is refused as such', async () => {
   expect(await socket.next()).toMatchObject({ type: 'error', data: { id: 1, code: 'answer_too_large' } });
 });
 
-test('a slow reader loses notifications, is told so, and goes on', async () => {
+test('a slow reader loses notifications, gets a notice, and goes on', async () => {
   const bed = await ApiBed.forTest();
   const socket = await live(bed);
   const subscription = await subscribe(socket, { topic: 'rates' });

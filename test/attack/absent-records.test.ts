@@ -88,7 +88,7 @@ test('a window that names slices from before the pool’s first', async () => {
   expect(alarms.join()).toMatch(/list_false/);
 });
 
-test('lists that are given up although a node was asked are told of for two hours, and until a later one was checked', () => {
+test('lists that are given up although a node was asked are reported for two hours, and until a later one was checked', () => {
   let now = 0;
   const lists = new UnjudgedLists(() => now);
   lists.settled('solo', 3, ['solo_finder', 'later_list']);
@@ -202,7 +202,7 @@ test('an own solo block in another list than the one that was judged before', as
   expect(alarms).toContain(`list_changed solo/${SLICE}`);
 });
 
-test('a node and a clock that are behind together: an honest pool is not accused, and it is told', async () => {
+test('a node and a clock that are behind together: an honest pool is not accused, and a warning is given', async () => {
   const later = SLICE + Math.ceil(600 / SLICE_CUTS);
   const { watch, alarms, answers, heights, head } = watched(truth);
   watch.works('pplns');
@@ -228,7 +228,7 @@ test('a height that is far above the ledger’s puts no list off, and terms are 
   });
   watch.works('pplns');
   await rounds(watch, 2);
-  // The node may be behind: that is told at once, and the rewards are missed by what the node knows.
+  // The node may be behind: that is reported at once, and the rewards are missed by what the node knows.
   expect(alarms).toEqual([]);
   expect(watch.lapse).toMatch(/the node is behind, or the pool makes it up/);
   heights.node += 5_760;

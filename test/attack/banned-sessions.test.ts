@@ -35,7 +35,7 @@ async function subscribe(port: number, session: string) {
 test.each([
   ['in one process', 1],
   ['over Redis, from one instance to the other', 2],
-])('%s: a banned session is told so however often it comes back', async (_, instances) => {
+])('%s: a banned session gets the code of its ban however often it comes back', async (_, instances) => {
   const limits = { ...EASY, bans: { ...EASY.bans, limit: 20 } };
   const beds = [];
   for (let i = 0; i < instances; i++)

@@ -1,5 +1,5 @@
 /**
- * The same miner against a pool's books: what stands in the books when all journals are taken in, in pieces, some of them twice,
+ * The same miner against a pool's books: what is in the books when all journals are taken in, in pieces, some of them twice,
  * by one accountant after the other, is not more than the hashes done. And not even when the stratum server lets every
  * nonce through under every id: the books refuse a second of the same header by themselves.
  */
@@ -71,7 +71,7 @@ async function takeAll(directory: string, journals: readonly Journal[]): Promise
   return new Map(rows.map(({ payload, work }) => [payload.toString('hex'), Number(work)]));
 }
 
-test('over random strategies, no more work stands in the books than hashes were done', {
+test('over random strategies, no more work is in the books than hashes were done', {
   timeout: 3_600_000,
 }, async () => {
   const results = await play(pool, { strategies: count({ quick: 4, full: 6, deep: 96 }) });

@@ -35,7 +35,7 @@ test('an honest pool, long after: every reward is in one list', async () => {
   const report = await auditOf(await honest());
   expect(report.findings).toEqual([]);
   expect(report).toMatchObject({ verdict: 'holds', uncredited: { rewards: 0, amount: '0' } });
-  // A pool that credits and does not pay breaks no rule that can be recomputed: how much it keeps is told.
+  // A pool that credits and does not pay breaks no rule that can be recomputed: how much it keeps is reported.
   expect(report.unpaid).toEqual({ accounts: 2, amount: '7785554' });
   expect(publicReportText(report)).toContain('Credited and not paid yet: 7785554 atoms of 2 accounts');
 });

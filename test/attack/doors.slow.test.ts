@@ -62,7 +62,7 @@ test.each(HTTP_DOORS)('%s: resets while it answers, refuses or waits', async (na
     }
 });
 
-test('whoever is refused and does not close is gone from our side within seconds', async () => {
+test('a client that is refused and does not close is disconnected within seconds', async () => {
   const refused = (name: DoorName): string[] => [
     // A door without WebSockets answers them as requests like any other, and the connection may go on.
     ...(UPGRADES[name] === undefined
@@ -84,7 +84,7 @@ test('whoever is refused and does not close is gone from our side within seconds
   for (const { socket } of clients) socket.destroy();
 });
 
-test('whoever sends half a request, or none, is gone from our side when its time is over', async () => {
+test('a client that sends half a request, or none, is disconnected when its time is over', async () => {
   // Bodies have half a minute.
   const body = 'POST /v1/rpc HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\nhalf';
   const halves = ['', 'G', 'GET / HTTP/1.1\r\nhost: x\r\n', ...(level === 'deep' ? [body] : [])];

@@ -1,6 +1,6 @@
 /**
  * Somebody with a hand in the database of a running pool: an account whose address, balance or history was edited is not paid, the others are, and
- * the operator is told which account and why. The triggers are taken away first, as such a person would.
+ * the operator sees which account and why. The triggers are taken away first, as such a person would.
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -312,7 +312,7 @@ test('the lists before the newest note of all credits are not read again', async
   await mend('update credit_lists c set credits = k.credits from kept k where k.id = c.id; drop table kept');
 });
 
-test('edited: a note of all credits: an older one is taken, and it is told', async () => {
+test('edited: a note of all credits: an older one is taken, and it is reported', async () => {
   await books.sql`update credit_totals set credited = credited + 1 where list_id = (select max(list_id) from credit_totals)`;
   const before = wallet.addresses.length;
   startPool();

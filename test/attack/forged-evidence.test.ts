@@ -49,7 +49,7 @@ async function publishing<T>(
   }
 }
 
-test('a file that names its own key convicts the holder of that key, whoever that is', async () => {
+test('a file that names its own key convicts the holder of that key only', async () => {
   const text = JSON.stringify(convicting);
   const { pool_key: key } = convicting;
   expect(await judged(text, { poolKey: key })).toMatchObject({ code: 0, text: expect.stringContaining('CONVICTS') });
@@ -93,7 +93,7 @@ test('a file without receipts, and one that lacks the leaf, convict nobody', asy
   expect(signed.text).toContain('it shows only that the pool signed the receipts');
 });
 
-test('whatever stands where something is expected, a line says that it is no evidence', async () => {
+test('whatever a field contains, a line says that it is no evidence', async () => {
   const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
   const values = [
     ...['null', '7', '"x"', '[]', '{}', '[null]', '{"toString":1,"valueOf":1}', '{"__proto__":{"x":1}}', deep, '1e400'],

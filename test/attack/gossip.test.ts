@@ -60,7 +60,7 @@ async function meshed(of: RelayHost, ...peers: RawPeer[]): Promise<void> {
   );
 }
 
-test('whoever announces first and does not deliver keeps nothing from a node: the next announcer is asked', {
+test('a peer that announces first and does not deliver keeps nothing from a node: the next announcer is asked', {
   timeout: 60_000,
 }, async () => {
   const node = await victim();
@@ -78,7 +78,7 @@ test('whoever announces first and does not deliver keeps nothing from a node: th
   expect(node.blamed).toEqual([]);
 });
 
-test('nor does whoever announces before it has said hello', { timeout: 60_000 }, async () => {
+test('nor does a peer that announces before it has said hello', { timeout: 60_000 }, async () => {
   const node = await victim();
   const source = await honest(node);
   await meshed(node, source);
@@ -103,7 +103,7 @@ test('an announcer that does not answer delays by a moment, not by its whole tim
   await until(() => node.pool.size === 1, { millis: 6_000 });
 });
 
-test('whoever announces again and again what it does not have loses score', { timeout: 60_000 }, async () => {
+test('a peer that announces again and again what it does not have loses score', { timeout: 60_000 }, async () => {
   const node = await victim();
   const liar = await hostile(node);
   await meshed(node, liar);

@@ -52,7 +52,7 @@ test("the pool's page: a listed proxy names its clients or is refused; one that 
   expect(await upgrade(forgotten.url, NAMED)).toBe(400);
   expect(forgotten.clients).toEqual([]);
   expect(forgotten.lines.join('')).toMatch(/count as one.*not listed.*--trusted-proxy/);
-  // Whoever comes by himself is himself.
+  // Without a proxy the client is the peer itself.
   await upgrade(forgotten.url, {});
   expect(forgotten.clients).toEqual(['127.0.0.1']);
 });

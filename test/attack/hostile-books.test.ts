@@ -56,7 +56,7 @@ test('nothing that is kept or told grows with what the pool says', async () => {
   }
 });
 
-test('a pool that never shows the books of what it signed is told of, whatever it answers instead', async () => {
+test('a pool that never shows the books of what it signed is reported, whatever it answers instead', async () => {
   const refuses = () => {
     throw new Error('status 500');
   };

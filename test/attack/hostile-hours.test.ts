@@ -10,7 +10,7 @@ const MINUTE = 60_000;
 const HONEST: Script = {};
 const linesOf = (world: World): number => world.log.split('\n').length - 1;
 
-test('a pool that stands at the end of an epoch, of the next, and so on: six datasets in 200 minutes, then the honest pool', async () => {
+test('a pool that claims the end of an epoch, of the next, and so on: six datasets in 200 minutes, then the honest pool', async () => {
   let epoch = 0;
   const next = (link: Link): void => link.notify(world.job(link, { height: ++epoch * POW_EPOCH_CUTS - 10 }));
   const liar: Script = {

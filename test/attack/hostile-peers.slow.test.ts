@@ -64,7 +64,7 @@ test('a node among hostile peers stays in step and inside its memory', { timeout
   expect(headOf(victim)).toBe(headOf(source));
   expect(victim.node.chain.sync()).toMatchObject({ synced: true, peers: { behindBy: 0 } });
   expect(most - before).toBeLessThan(MORE_MEMORY);
-  // Whoever breaks rules again and again is barred; the honest peer never is.
+  // Peers that break rules again and again are barred; the honest peer never is.
   await until(() => victim.view.figures().barred > 0);
   expect(victim.view.figures().peers.some(({ direction }) => direction === 'outbound')).toBe(true);
   expect(heard.every(({ opened = 0 }) => opened <= 64)).toBe(true);

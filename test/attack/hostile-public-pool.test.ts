@@ -157,7 +157,7 @@ test('control characters of the pool are shown, not sent to the terminal', async
   }
 });
 
-test('whatever stands where something is expected, the audit comes to an end and calls nothing good', async () => {
+test('whatever a field contains, the audit comes to an end and calls nothing good', async () => {
   const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
   const values = [
     ...['null', '7', '-0', '1e400', '-1e400', '9007199254740993', '"text"', '""', 'true', '[]', '{}', '[null]', '[7]'],
@@ -186,7 +186,7 @@ test('whatever stands where something is expected, the audit comes to an end and
   }
 });
 
-test('terms of any form end the audit with a line, or are told of', async () => {
+test('terms of any form end the audit with a line, or are reported', async () => {
   const parts = [
     'null',
     '7',

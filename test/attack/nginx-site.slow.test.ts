@@ -148,7 +148,7 @@ const status = (address: string, agent: Agent): Promise<number> =>
     request.on('error', reject);
   });
 
-test('who reads the API too fast is told to wait, and nobody else behind the proxy is', async () => {
+test('who reads the API too fast is asked to wait, and nobody else behind the proxy is', async () => {
   const [fast, slow] = [new Agent({ keepAlive: true, maxSockets: 20 }), new Agent()];
   onTestFinished(() => fast.destroy());
   const seen = new Set<number>();

@@ -1,5 +1,5 @@
 /**
- * A body must not be used for a second block. Whoever sends two blocks on one body at the same moment gets one of them refused, and leaves nothing
+ * A body must not be used for a second block. Of two blocks on one body sent at the same moment one is refused, and leaves nothing
  * behind that could keep the node from its next cut or its next start.
  */
 import { join } from 'node:path';

@@ -90,7 +90,7 @@ test('a list of validators without an end is not read for ever', async () => {
   await expect(readValidators(client, undefined)).rejects.toMatchObject({ code: 'node_unreachable' });
 });
 
-test('a command before there is a wallet leaves nothing that stands in the way of `init`', async () => {
+test('a command before there is a wallet leaves nothing that blocks `init`', async () => {
   const directory = temporaryDirectory();
   const file = join(directory, 'wallet.json');
   const session = ['--file', file, '--service', NOBODY];
@@ -103,7 +103,7 @@ test('a command before there is a wallet leaves nothing that stands in the way o
   expect(await runInit(values, terminal(), { interactive: false } as never)).toBe(0);
 });
 
-test('a state or data directory that cannot be made is told in one line', async () => {
+test('a state or data directory that cannot be made is reported in one line', async () => {
   const { directory, file } = await files();
   writeFileSync(stateDirectory(file), '');
   expect(await runCommand(['positions', '--file', file, '--service', NOBODY])).toMatchObject({
@@ -141,7 +141,7 @@ async function instead(answer: RequestListener): Promise<string[]> {
   return ['--file', file, '--rpc', `127.0.0.1:${(server.address() as AddressInfo).port}`];
 }
 
-test('what is no daemon at the place of the daemon is told in one line', async () => {
+test('what is no daemon at the place of the daemon is reported in one line', async () => {
   for (const [status, body] of [
     [200, '<html>'],
     [404, 'not here'],

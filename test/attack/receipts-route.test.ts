@@ -72,7 +72,7 @@ test('a request hashes and is charged for what is near the account’s own recei
   expect(readFileSync(new URL('../../docs/protocol/books.md', import.meta.url), 'utf8')).toContain(
     `\`${PUBLIC_PREFIX.toString('hex')}\``,
   );
-  // Every receipt is good, wherever it stands: in the first place, the last, across pages, alone in its tree.
+  // Every receipt is good, wherever it is: in the first place, the last, across pages, alone in its tree.
   for (const miner of [3, 5, 7, ...Array.from({ length: 12 }, (_, i) => i * 57 + 1)]) {
     const { slices } = await ask(`miner ${miner}`);
     const wanted = miner === 3 ? [91, 91] : miner === 5 ? [1, 1, 1, 1] : [1, 1];

@@ -59,7 +59,7 @@ test('a pool that never gave a receipt and whose slices are long is not accused 
   expect([played.kinds(), played.warnings]).toEqual([[], []]);
 });
 
-test('without a node, and with a height of the pool that stands still too: told of', async () => {
+test('without a node, and with a height of the pool that does not change either: reported', async () => {
   for (const height of [() => 2_645, () => undefined as never]) {
     const played = new Played(poolOf({ booksPart: 50n, answers: frozen }, height));
     await mine(played, 18, false);

@@ -137,7 +137,7 @@ test('a true message sent again counts nothing, one removed is sent again, and f
   await until(async () => (await attacker.xlen(keys.feed)) > 0);
   const copies = (await attacker.xrangeBuffer(keys.feed, '-', '+')) as [Buffer, Buffer[]][];
   await attacker.del(keys.feed);
-  // A report that the books are far ahead: whoever believed it would never send these entries again.
+  // A report that the books are far ahead: a front end that believed it would never send these entries again.
   await attacker.hset(keys.gaps, front.bootId, '1000000 word');
   await attacker.hset(keys.lasts, 'ff'.repeat(8), '1000000 1');
   await sleep(100);

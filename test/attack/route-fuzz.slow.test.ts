@@ -250,7 +250,7 @@ test('wallet daemon: every method with whatever its schema lets through, and mor
     }
   };
   const calls: Promise<void>[] = [];
-  // Calls that wait for somebody else, or go on until they are told to stop.
+  // Calls that wait for another party, or go on until they are stopped.
   for (const [name, method] of Object.entries(METHODS))
     for (let i = 0; i < count({ quick: 10, full: 40, deep: 1_000 }); i++) {
       const params = valueFor(method.params);

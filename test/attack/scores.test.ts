@@ -74,7 +74,7 @@ test('not being ready, a slow disk or a slow database is not counted against tho
   }
   expect(waits.every(({ peer }) => peer.isClosed)).toBe(true);
   expect(bed.faults).toEqual([]);
-  // Whoever says nothing, or speaks out of turn, is scored as ever.
+  // A client that sends nothing, or sends out of turn, is scored as ever.
   bed.desk.ready = true;
   const silent = new DeskMiner(bed);
   const early = new DeskMiner(bed);

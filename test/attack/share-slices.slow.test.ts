@@ -77,7 +77,7 @@ test('whatever order journals, cuts and restarts come in, a share is in the slic
       }
     } else if (what === 8) {
       tip += draw(2 * SLICE_CUTS);
-      // The accountant's node stands still, or catches up over several slices at once.
+      // The accountant's node makes no progress, or catches up over several slices at once.
       if (draw(3) > 0) height = Math.max(height, tip);
       await books.height(height);
     } else intake = new Intake({ network: 'development', sliceCuts: SLICE_CUTS });
@@ -126,7 +126,7 @@ function dueSums(ends: readonly FrontEnd[], slices: ReadonlyMap<string, number>)
   return sums;
 }
 
-/** What the front ends are told of closed slices, out of which receipts are made: the last sequence of each. */
+/** What the front ends read of closed slices, to make receipts from: the last sequence of each. */
 async function expectMarks(ends: readonly FrontEnd[], slices: ReadonlyMap<string, number>): Promise<void> {
   const [open] = await books.sql<{ number: number }[]>`select number from slices where closed_height is null limit 1`;
   for (const end of ends) {

@@ -67,7 +67,7 @@ test('others and the node’s own machine get their signatures while one client 
   }
 });
 
-test('a signature costs more than the answer, and whoever is blocked gets none', async () => {
+test('a signature costs more than the answer, and a blocked client gets none', async () => {
   const bed = await ApiBed.forTest({ api: { public: true } });
   const { port } = bed.api.address;
   const counts = { served: 0, refused: 0, unsigned: 0 };

@@ -1,5 +1,5 @@
 /**
- * A pool whose slices change their length, to put off what is due, and one with so many terms that whoever checks it stands still. S never changes in a pool (books
+ * A pool whose slices change their length, to put off what is due, and one with so many terms that a check of it would hang. S never changes in a pool (books
  * rule 3).
  */
 import { expect, test } from 'vitest';
@@ -17,7 +17,7 @@ const from = (from_slice: number, slice_cuts: number) => ({
   ...{ from_slice, slice_cuts, window_thousandths: 8_000, fee_ppm: 10_000 },
 });
 
-/** Closed slices without work, from slice 0 on, each with the length that is told. */
+/** Closed slices without work, from slice 0 on, each with the given length. */
 function records(service: 'pplns' | 'solo', lengths: readonly number[]): SliceRecord[] {
   let previous = FIRST_CHAIN;
   return lengths.map((slice_cuts, slice) => {

@@ -1,4 +1,4 @@
-/** Metrics and statistics have no rate limit: whoever reaches them asks as often as the connection allows. They are gathered once for all that ask meanwhile. */
+/** Metrics and statistics have no rate limit: clients may ask as often as the connection allows. They are gathered once for all that ask meanwhile. */
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { listenForStats } from '../../bridge/stats-listener.ts';

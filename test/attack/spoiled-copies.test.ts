@@ -88,7 +88,7 @@ for (const [how, spoil] of Object.entries(SPOILS))
     bed.node.on('mempoolRemoved', (_, reason) => removed.push(reason));
 
     await attack([copy]);
-    // While the block waits: still in the mempool, still in templates, and nobody is told that it is on its way.
+    // While the block waits: still in the mempool, still in templates, and its status does not say that it is in a block.
     expect(carries(id)).toBe(true);
     expect(bed.node.chain.transactionStatus(id)).toEqual({ id, lifecycle: 'processing', final: false });
     expect(await status(id)).toMatchObject({ lifecycle: 'processing', observed_work: null, failure: null });

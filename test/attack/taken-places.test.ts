@@ -1,6 +1,6 @@
 /**
- * Another user of the machine, or a stranger, holds every connection of a door: whoever has something to ask is served, and
- * whoever has shown the wallet's token keeps its connection.
+ * Another user of the machine, or a stranger, holds every connection of a door: other clients are still served, and
+ * a client that has shown the wallet's token keeps its connection.
  */
 import { Agent, request as httpRequest } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';

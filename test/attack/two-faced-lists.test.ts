@@ -184,7 +184,7 @@ test.each([
   // How long a cut takes is for the ledger to say.
   { cuts: 100, cutMillis: 100, isShort: true },
   { cuts: 5, cutMillis: 10_000, isShort: false },
-])('slices that close faster than a miner can look at them are told of (%o)', async ({ cuts, cutMillis, isShort }) => {
+])('slices that close faster than a miner can look at them are reported (%o)', async ({ cuts, cutMillis, isShort }) => {
   const short = terms.terms.pplns.map((each) => ({ ...each, slice_cuts: cuts }));
   const said = () => ({ ...terms, height: clock.height, terms: { pplns: short, solo: short } });
   const instead = (path: string) => (path === 'terms' ? said() : path.endsWith('/blocks') ? NO_BLOCKS : undefined);

@@ -82,7 +82,7 @@ async function measureSpread(b: Bench, count: number): Promise<void> {
     const source = await bed.start('source', {});
     await bed.seal(source, 2, 1);
     const nodes = [source];
-    // Each is told of two that are there; they learn of the others.
+    // Each is configured with two that exist; they learn of the others.
     for (let i = 1; i < count; i++) {
       const known = [nodes[i - 1], nodes[Math.floor((i - 1) / 2)]] as NetNode[];
       nodes.push(await bed.start(`node-${i}`, { bootstrap: known.map(at), follows: true }));

@@ -40,7 +40,7 @@ test('a real node, a bridge and a miner: blocks on old anchors are registered an
   const found = new Map<string, number>();
   for (let cuts = 0; cuts < 12; cuts++) {
     const { height } = bed.node.chain.head();
-    // The job of this cut: the newest template stands on one of its open anchors.
+    // The job of this cut: the newest template builds on one of its open anchors.
     const job = client.jobs.at(-1) as Job;
     expect(anchorOf(job)).toBeLessThanOrEqual(height);
     expect(anchorOf(job) + REGISTRATION_WINDOW - height).toBeGreaterThanOrEqual(LEAST_CUTS_LEFT);

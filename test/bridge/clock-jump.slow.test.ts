@@ -36,7 +36,7 @@ test('the system’s clock goes back an hour under a running server: shares, log
   server.ban('203.0.113.9', steadyNow() + 60_000);
   expect(server.bans().map(({ key }) => key)).toEqual(['203.0.113.9']);
   expect(sink.accepted.length).toBe(3);
-  // Times of shares never go back either: whoever keeps books by them loses no window.
+  // Times of shares never go back either: books kept by them lose no window.
   const times = sink.accepted.map(({ atMillis }) => atMillis);
   expect(times).toEqual(times.toSorted((a, b) => a - b));
   client.close();

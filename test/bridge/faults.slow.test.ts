@@ -187,7 +187,7 @@ test.each([0, 2])(
 );
 
 test.each([0, 2])(
-  'drain, %i threads: miners are told to reconnect, what is being verified is answered',
+  'drain, %i threads: miners are asked to reconnect, what is being verified is answered',
   async (threads) => {
     const { server, port, sink } = await startBed({ threads });
     const v1 = await V1Client.open(port);

@@ -1,4 +1,4 @@
-/** The minimal miner of docs/protocol/stratum.md, as it stands there, mines on the real server. */
+/** The minimal miner of docs/protocol/stratum.md, unchanged, mines on the real server. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Calls between threads: whatever fails is answered, or told to whoever made this end; nothing is left to end the process. */
+/** Calls between threads: every failure is answered, or reported to the owner of this end; no unhandled rejection ends the process. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MessageChannel } from 'node:worker_threads';
 import { expect, onTestFinished, test } from 'vitest';

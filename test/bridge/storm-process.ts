@@ -45,7 +45,7 @@ function join(miner: Miner, port: number): Promise<{ resumed: boolean; retries: 
 }
 
 process.on('message', ({ port, miners: count }: StormTask) => {
-  // Whoever is still connected is cut off first, all in one moment.
+  // Open connections are cut off first, all at once.
   for (const miner of miners) {
     const { socket } = miner;
     miner.socket = null;

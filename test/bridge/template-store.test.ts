@@ -52,7 +52,7 @@ function run(store: TemplateStore, cuts: number, first: (cut: number, draw: numb
   return seen;
 }
 
-test('a full mempool that stands still costs its own bytes, however many templates carry it', () => {
+test('a full mempool that does not change costs its own bytes, however many templates carry it', () => {
   const store = new TemplateStore(JOB_LIFE_DEFAULTS);
   // The draws overlap by three quarters.
   const { bytes, kept } = run(store, 400, (_, draw) => draw * 60);

@@ -142,7 +142,7 @@ test('ten thousand miners, workers, blocks and payments in one answer each', asy
   for (const place of ['#/miner', `#/miner/${address(1)}`, '#/blocks', '#/payments']) {
     await page.goto(`${url}${place}`);
     await page.getByText('9,800 more lines are not shown.').first().waitFor();
-    // The page still answers: a click is handled while the list stands.
+    // The page still answers: a click is handled while the list is shown.
     await page.getByRole('link', { name: 'Connect' }).click();
   }
   expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);

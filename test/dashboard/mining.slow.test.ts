@@ -92,7 +92,7 @@ test.each(['wasm', 'light', 'webgpu'])('shares of %s are accepted and shown', as
   expect(complaints).toEqual([]);
 });
 
-test('a pool that publishes another address than its jobs pay is told of', async () => {
+test('a pool that publishes another address than its jobs pay is reported', async () => {
   const { page } = await open(`${stack.webUrl}/`);
   await page.route('**/api/v1/terms', async (route) => {
     const response = await route.fetch();

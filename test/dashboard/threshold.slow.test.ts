@@ -70,7 +70,7 @@ test('the threshold is changed by a signature made in the page, and by the comma
   await expect.poll(() => page.locator('main').innerText()).toMatch(/paid out from 2\.50 coins/);
   expect(await words.inputValue()).toBe('');
   // Another address of the same words is not in the books, and words of another wallet do not hold this address: a
-  // person who mistakes the wallet is told, and the pool is not asked to believe anything.
+  // person who uses the wrong wallet gets an error, and nothing is sent to the pool.
   await coins.fill('3');
   await words.fill(new WalletFiles(home).phrase);
   await page.getByRole('button', { name: 'Sign and change' }).click();

@@ -1,5 +1,5 @@
 /**
- * A pool without its miners, for faults of what stands behind it: the pool's own journal, sink, feed and TermRunner over a real
+ * A pool without its miners, for faults of what it depends on: the pool's own journal, sink, feed and TermRunner over a real
  * PostgreSQL and, with several instances, a real Redis. The chain is played. Shares, ownerships and blocks are made up, and an oracle
  * notes each as it is answered: at the end the books must hold exactly these.
  */
@@ -276,7 +276,7 @@ export class RigInstance {
     const { service, worker } = who;
     const found = this.#chain.found(extranonce, { service, account, worker });
     this.#oracle.blocks.set(toHex(found.blockId), { service, account, worker, reward: found.reward });
-    // Of some the journal does not know: their finder is told by the ownership of the extranonce alone.
+    // Of some the journal does not know: their finder is known by the ownership of the extranonce alone.
     if (connection % 3 === 0) return;
     const share = this.#share(who, extranonce, 1n);
     const carried = { fees: 0n, mass: 0 };

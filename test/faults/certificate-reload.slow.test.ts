@@ -1,6 +1,6 @@
 /**
  * A certificate that is renewed again and again while miners are connected and others connect: no connection is lost, no handshake
- * fails, shares go on, and whoever connects afterwards sees the newest. Half-written pairs and keys that others can read change nothing.
+ * fails, shares go on, and later connections see the newest. Half-written pairs and keys that others can read change nothing.
  */
 import { chmodSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

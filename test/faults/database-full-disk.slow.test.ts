@@ -38,7 +38,7 @@ test('a full disk of PostgreSQL: nothing that was answered is lost, and the book
   const answered = oracle.answered.size;
   await expect.poll(() => oracle.answered.size).toBeGreaterThan(answered + 100);
   disk.free(0);
-  // The server ends where it cannot even write its log; whoever runs it starts it again.
+  // The server ends where it cannot even write its log; its operator starts it again.
   const isUp = await taken().then(
     () => true,
     () => false,

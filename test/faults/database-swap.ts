@@ -1,7 +1,7 @@
 /**
  * A real PostgreSQL that falls back to an older copy of itself: what a failover to an asynchronous replica does, and a restore from a
  * backup. The copy is a base backup, taken while the server runs; swapped in, it answers under the same address and password. Everything
- * that was committed after the copy is gone, and no program that uses the database is told.
+ * that was committed after the copy is gone, and no program that uses the database gets a notice.
  */
 import { execFile } from 'node:child_process';
 import { chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';

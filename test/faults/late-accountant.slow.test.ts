@@ -130,7 +130,7 @@ test('a journal that comes after its slice closed counts in the open one, and sl
   await follow(first, 12);
   // Of slice 0, and read in slice 1: late. Then one of slice 2, before the chain is there, and one more of slice 1 that was on its way.
   await first.takeIn([share(1, 9, 7n), share(1, 21, 11n), share(2, 19, 13n)]);
-  // Another term: where the journal is stands in the books.
+  // Another term: the journal's position is in the books.
   const second = await open();
   await second.takeIn([share(2, 18, 17n), other.share(3, 18, 19n), share(3, null, 23n)]);
   chain.head = 40;

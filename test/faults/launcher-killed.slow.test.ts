@@ -1,5 +1,5 @@
 /**
- * kill -9 of whoever started a program: of the launcher that runs a program on the carried Node, and of `npm start`. The
+ * kill -9 of the process that started a program: of the launcher that runs a program on the carried Node, and of `npm start`. The
  * children end in order by themselves, and the same command works again at once.
  */
 

@@ -38,7 +38,7 @@ const amounts = (): Lie => ({
   })),
 });
 
-/** Every block is said to pay the address that is told, whoever found it. */
+/** Every block is said to pay the given address, whatever its finder. */
 const anotherMiner = (payout: string): Lie => ({ json: blocks((document) => ({ ...document, payout })) });
 
 /** Every cut pays for a block that nobody ever sent. */
@@ -133,7 +133,7 @@ const behind = (): Lie =>
     },
   );
 
-/** As if years had passed: whoever asks for what came since is told that it is too much to tell, and to begin at the head. */
+/** As if years had passed: a reader that asks for what came since gets the answer that it is too much, and that it must begin at the head. */
 const heights = (): Lie => {
   const RESYNC = JSON.stringify({ type: 'resync_required', data: { reason: 'history_unavailable' } });
   let connections = 0;
@@ -174,7 +174,7 @@ const garbage = (): Lie => ({
   frame: (_text, send) => send(randomBytes(2_000).toString('latin1')),
 });
 
-/** Does what it is asked to do and says that it failed: whoever then does it again, differently, does it twice. */
+/** Does what it is asked to do and says that it failed: a client that then does it again, differently, does it twice. */
 const denies = (): Lie => ({
   async http({ method, path }, response, truth) {
     const { status, headers, body } = await truth();

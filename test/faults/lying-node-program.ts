@@ -22,7 +22,7 @@ const tell = (name = 'truth', address = ''): void => {
     return;
   }
   node.lie = lie(address);
-  // Whoever listens connects anew and meets the present lie.
+  // Listeners reconnect and get the current lie.
   node.dropReaders();
   console.log(`says ${name}`);
 };

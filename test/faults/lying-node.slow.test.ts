@@ -20,7 +20,7 @@ import { Liar } from './liar.ts';
 const WAIT = { interval: 100 };
 
 type Part = 'bridge' | 'pool' | 'wallet';
-/** A lie, to whom it is told, and what each then says in its log. */
+/** A lie, its receivers, and what each then says in its log. */
 type Told = {
   readonly lie: string;
   readonly by: 'api' | 'mining' | 'both';

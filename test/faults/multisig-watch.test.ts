@@ -1,4 +1,4 @@
-/** News of watched multisig addresses while the node fails, or its index is behind: every change is told once. */
+/** News of watched multisig addresses while the node fails, or its index is behind: every change is reported once. */
 import { expect, test } from 'vitest';
 import type { ChangeDocument } from '../../protocol/api/address-documents.ts';
 import { EventHub } from '../../wallet/event-hub.ts';
@@ -31,7 +31,7 @@ function bed() {
   return { state, told, watch: new MultisigWatch({ client, book, events } as unknown as MultisigWatchDependencies) };
 }
 
-test('what could not be read is told with the next look, and nothing twice', async () => {
+test('what could not be read is reported at the next poll, and nothing twice', async () => {
   const { state, told, watch } = bed();
   await watch.look();
   state.height = 6;

@@ -7,7 +7,7 @@ import { type BooksBed, openBooks, SLICE_CUTS } from '../pool/books-bed.ts';
 
 const feesOf = (ppm: bigint) => new Map([0, 1].map((service) => [service, ppm]));
 
-/** A front end's notes, over whichever database stands behind its address. */
+/** A front end's notes, over whichever database is at its address. */
 function notesOf(first: BooksBed, boot: string) {
   let books = first;
   const records: JournalRecord[] = [];

@@ -54,7 +54,7 @@ afterEach(() => {
   LedgerStore.open = open;
 });
 
-/** A store is opened with the limits that its directory's name stands for. */
+/** A store is opened with the limits that its directory's name selects. */
 function unlikeStores(): void {
   LedgerStore.open = async (directory, options) => {
     // Without waiting for the disk: the process is what is killed here, not the machine.

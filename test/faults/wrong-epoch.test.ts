@@ -36,7 +36,7 @@ test('work on a cut that is far ahead is handed to nobody', async () => {
   expect(sets.every(({ templates }) => templates.every(({ anchorHeight }) => anchorHeight < 100))).toBe(true);
 });
 
-test('cuts of heights that no template bears out are not told, and the real ones are told after them', async () => {
+test('cuts of heights that no template confirms are not reported, and the real ones are reported after them', async () => {
   const { bed, liar } = await startMiningBed();
   const { sets, cuts, states } = followNodes(bed, [liar.url]);
   await expect.poll(() => states.healthy && sets.length > 0).toBe(true);

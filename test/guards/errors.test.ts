@@ -1,5 +1,5 @@
 /**
- * Every error code stands in docs/errors.md with its cause and remedy, and none there is dead.
+ * Every error code is in docs/errors.md with its cause and remedy, and none there is dead.
  *
  * A table of codes in the code is an exported constant called `X_ERROR_CODES` or `X_ERRORS`: a list of codes, a list
  * of objects with `name` and `code` (a number), or an object from code to number. It belongs to the section of

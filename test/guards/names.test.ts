@@ -9,7 +9,7 @@ const FOLDERS =
   'protocol|runtime|kernels|node|wallet|bridge|pool|miner|dashboard|module|test|stack|scripts|vectors|docs|deploy';
 const PATH = new RegExp(`(?<![\\w./-])((?:${FOLDERS})/[\\w./-]+\\.(?:ts|tsx|mjs|md|wgsl|json))(?![\\w-])`, 'g');
 const NAME = /(?<![\w./*-])([a-z][\w-]*(?:\.(?:slow|test|bench))*\.(?:ts|tsx|wgsl))(?![\w-])/g;
-/** Stands for any benchmark. */
+/** Placeholder for any benchmark. */
 const PATTERNS = ['test/bench/NAME.bench.ts'];
 
 const commentsOf = (path: string): string =>

@@ -1,4 +1,4 @@
-/** Pages that promise something name the test that shows it: every test file they name is there, and no line of promise stands without one. */
+/** Pages that promise something name the test that shows it: every test file they name is there, and no promise is without one. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

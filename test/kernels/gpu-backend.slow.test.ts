@@ -126,7 +126,7 @@ test('searches exactly its range, keeps the prefix and says when it is through',
   expect(() => made.setJob(job(7, ANY))).toThrow(expect.objectContaining({ code: 'kernel_closed' }));
 });
 
-test('a device lost in the middle of a search is told once', LONG, async () => {
+test('a device lost in the middle of a search is reported once', LONG, async () => {
   const gpu = await openTestGpu();
   const { made, failures, until } = await backend(gpu);
   await made.prepare(EPOCH);
@@ -138,7 +138,7 @@ test('a device lost in the middle of a search is told once', LONG, async () => {
   expect(() => made.setJob(job(2, ANY))).toThrow(expect.objectContaining({ code: 'kernel_closed' }));
 });
 
-test('a dispatch that does not return is told', LONG, async () => {
+test('a dispatch that does not return is reported', LONG, async () => {
   let patience = 60_000;
   const gpu = {
     ...(await openTestGpu()),
@@ -154,7 +154,7 @@ test('a dispatch that does not return is told', LONG, async () => {
   expect(failures).toEqual([expect.objectContaining({ code: 'gpu_hung' })]);
 });
 
-test('a machine without a driver is told', async () => {
+test('a machine without a driver is reported', async () => {
   const entry = { requestAdapter: async () => null } as unknown as GPU;
   await expect(openGpu({}, { entry, sources: {} })).rejects.toMatchObject({ code: 'gpu_no_adapter' });
 });

@@ -32,7 +32,7 @@ test('silence is an error, and nothing is left', async () => {
   expect([loss.listeners, timers.size]).toEqual([0, 0]);
 });
 
-test('the loss ends whoever waits, also one that comes after it', async () => {
+test('the loss rejects all waits, also those that begin after it', async () => {
   const { gpu, loss, timers } = fakeGpu();
   const waiting = [1, 2].map(() => guarded(gpu, new Promise(() => {}), 'a dispatch'));
   loss.tell(lost);

@@ -96,7 +96,7 @@ test('a pool that gives jobs of one service and books their work under the other
   expect(honest.kinds()).toEqual([]);
 });
 
-test('a pool that offers no receipts is told of once, and not accused', () => {
+test('a pool that offers no receipts is reported once, and not accused', () => {
   const played = new Played(new PlayedPool());
   const warned: string[] = [];
   const watch = new BooksWatch(

@@ -234,7 +234,7 @@ test('the watchdog restarts a silent device, and gives it up when that does not 
   expect(opened.length).toBe(3);
 });
 
-test('a throttled device: works in its turns only, is resumed by whoever paused it, and the watchdog sees it', async () => {
+test('a throttled device: works in its turns only, is resumed by the caller that paused it, and the watchdog sees it', async () => {
   let frozen = false;
   const opened: Backend[] = [];
   const calls: string[] = [];

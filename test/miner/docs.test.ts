@@ -8,7 +8,7 @@ import { optionName } from '../../runtime/command-line/command-line.ts';
 const text = readFileSync(new URL('../../docs/miner.md', import.meta.url), 'utf8');
 const rows = text.split('\n').filter((line) => line.startsWith('|'));
 
-test('every option stands in the table, and nothing else does', () => {
+test('every option is in the table, and nothing else is', () => {
   const documented = rows.flatMap((row) => /^\| (?:`-\w`, )?`--([\w-]+)/.exec(row)?.slice(1) ?? []);
   const known = Object.entries(minerOptions).map(([property, option]) =>
     option.fallback === true ? `no-${optionName(property)}` : optionName(property),
@@ -25,6 +25,6 @@ test('defaults and short names are those of the help', () => {
   }
 });
 
-test('every exit code stands in the table', () => {
+test('every exit code is in the table', () => {
   for (const code of Object.values(EXIT)) expect(rows.some((row) => row.startsWith(`| ${code} |`))).toBe(true);
 });

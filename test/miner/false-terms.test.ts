@@ -1,4 +1,4 @@
-/** Terms that no pool can have: they are told of, and whatever they name, lists stay due and the terms of slices that have begun are remembered. */
+/** Terms that no pool can have: they are reported, and whatever they name, lists stay due and the terms of slices that have begun are remembered. */
 import { expect, test } from 'vitest';
 import { sliceCutsOf, type TermsFrom, termsFault } from '../../protocol/books-terms.ts';
 import { SLICE_CUTS } from '../../vectors/generate/honest-books.ts';
@@ -32,7 +32,7 @@ const unlisted = (answers: Map<string, unknown>) => {
   answers.set(`slices/pplns?limit=1&cursor=${SLICE + 1}-0`, without([own(honest)]));
 };
 
-test('terms of slices far away put no list off, hide no change of the fee, and are told of when they last', async () => {
+test('terms of slices far away put no list off, hide no change of the fee, and are reported when they last', async () => {
   for (const far of [FAR, { ...FAR, fee_ppm: 0 }]) {
     const { watch, alarms, answers } = watched(truth);
     const say = (fee: number) => {
@@ -51,7 +51,7 @@ test('terms of slices far away put no list off, hide no change of the fee, and a
   }
 });
 
-test('slices of no cuts, slices of two lengths and no terms at all are told of', async () => {
+test('slices of no cuts, slices of two lengths and no terms at all are reported', async () => {
   const other = { ...first, from_slice: SLICE, slice_cuts: 1 };
   for (const [reason, list] of [
     ['slice_cuts', [first, { ...FAR, slice_cuts: 0 }]],

@@ -40,7 +40,7 @@ const failing = () => {
   throw new Error('status 500');
 };
 
-test('lists that cannot be read for twelve hours are told of once; for eleven hours they are not', async () => {
+test('lists that cannot be read for twelve hours are reported once; for eleven hours they are not', async () => {
   const { watch, clock, alarms } = watching(failing);
   for (let hour = 0; hour <= 12; hour++) {
     await watch.check();
@@ -54,7 +54,7 @@ test('lists that cannot be read for twelve hours are told of once; for eleven ho
   expect(alarms.map(({ kind, fields }) => [kind, fields.reason])).toEqual([['lists_hidden', 'status 500']]);
 });
 
-test('a pool that answers nothing at all is told of after an hour, and hides its lists after twelve', async () => {
+test('a pool that answers nothing at all is reported after an hour, and hides its lists after twelve', async () => {
   const { watch, clock, alarms, warned } = watching(failing, new Error('status 502'));
   const began = new Date(clock.now).toISOString();
   for (let minute = 0; minute < 60; minute++) {

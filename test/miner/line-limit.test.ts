@@ -19,7 +19,7 @@ function setup() {
   };
 }
 
-test('the first line at once, then one a minute with the number of those it stands for', () => {
+test('the first line at once, then one a minute with the number of those held back', () => {
   const { lines, limit, to } = setup();
   for (let second = 0; second <= 180; second++) {
     to(second * 1_000);

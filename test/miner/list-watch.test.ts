@@ -127,7 +127,7 @@ test('a solo block whose list is not made yet: no proof is asked for, however lo
   expect([alarms, notes]).toEqual([[`block_finder ${block}`], []]);
 });
 
-test('a pool that leaves out how far its books are is told of once, and its terms are remembered by the node', async () => {
+test('a pool that leaves out how far its books are is reported once, and its terms are remembered by the node', async () => {
   const { watch, alarms, notes, answers, heights } = watched(truth);
   heights.pool = undefined;
   await twice(() => watch.round());

@@ -199,7 +199,7 @@ test('a miner that was away for two days, whose other rigs earned meanwhile', as
   expect(pool.alarms).toEqual([]);
 });
 
-test('a threshold that the pool raises is told; the user’s own word decides', async () => {
+test('a threshold that the pool raises is reported; the user’s own word decides', async () => {
   const raising = new Pool();
   await raising.hours(2);
   raising.minimum = 1_000_000n;

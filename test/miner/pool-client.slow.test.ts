@@ -158,7 +158,7 @@ test('a certificate that is neither signed nor pinned is refused, with its finge
   await until(() => signed.jobs.length > 0);
 });
 
-test('a web port, a port that wants TLS and one that has none are told in words', async () => {
+test('a web port, a port that wants TLS and one that has none are reported in words', async () => {
   const serve = async (answer: Uint8Array | string): Promise<number> => {
     const server = createServer((socket) => {
       socket.on('error', () => undefined);
@@ -364,7 +364,7 @@ test('a pin on the payout is obeyed, and an epoch that is not allowed is refused
   expect(rationed.jobs).toEqual([]);
 });
 
-test('a pool that names another address than before is told, and with a pin refused', async () => {
+test('a pool that names another address than before is reported, and with a pin refused', async () => {
   const pool = await fixture({ pool: { address: POOL_ADDRESS, name: 'p' } });
   const watched = mine([pool.url]);
   const pinned = mine([pool.url], { expectPayout: POOL_ADDRESS });

@@ -1,4 +1,4 @@
-/** The rewards of every slice must be in credit lists in time: a pool that hides one is told of, and one that is late or does not answer is not accused. */
+/** The rewards of every slice must be in credit lists in time: a pool that hides one is reported, and one that is late or does not answer is not accused. */
 import { expect, test } from 'vitest';
 import { ListWatch } from '../../miner/books/list-watch.ts';
 import { SLICE_CUTS } from '../../vectors/generate/honest-books.ts';
@@ -254,7 +254,7 @@ test('rewards that the pool holds, or puts off from list to list, for hours: tol
   }
 });
 
-test('a pool that holds all rewards of all slices is told of, however many slices there are', async () => {
+test('a pool that holds all rewards of all slices is reported, however many slices there are', async () => {
   const first = { from_slice: 0, slice_cuts: 6, window_thousandths: 1, fee_ppm: 0 };
   const alarms: string[] = [];
   let [minute, height] = [0, 10_000];
@@ -285,7 +285,7 @@ test('a pool that holds all rewards of all slices is told of, however many slice
   expect(height).toBeLessThan(10_000 + HELD_CUTS + 1_000);
 });
 
-test('a node whose newest cut is old is behind, or the clock is ahead: nothing is held against the pool for it, and it is told once', async () => {
+test('a node whose newest cut is old is behind, or the clock is ahead: nothing is held against the pool for it, and it is reported once', async () => {
   const ids = truth.proof.blocks.map(({ block_id }) => block_id);
   const { watch, alarms, notes, answers, heights, head } = watched(truth, { nowMillis: 36_000_000 });
   head.millis = EPOCH_MILLIS;
@@ -355,7 +355,7 @@ test('blocks in more lists than are asked for at a time: the others have their t
   expect(asked.filter((path) => path.includes(`cursor=${SLICE + 1}-0`))).toHaveLength(1);
 });
 
-test('dust in one slice, sent to the pool’s address: it is told of, and the slices after it are looked at', async () => {
+test('dust in one slice, sent to the pool’s address: it is reported, and the slices after it are looked at', async () => {
   const first = { from_slice: 0, slice_cuts: 240, window_thousandths: 1, fee_ppm: 0 };
   const alarms: string[] = [];
   let [millis, height] = [0, 10 * 240 + 208];

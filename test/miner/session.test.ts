@@ -145,7 +145,7 @@ test('one acknowledgement answers a run of shares, but not those named as reject
   expect(ended(beyond)).toMatchObject({ refusal: { code: 'pool_garbage' } });
 });
 
-test('work that was accepted but not credited in full is told', () => {
+test('work that was accepted but not credited in full is reported', () => {
   const short = (actions: readonly SessionAction[]) =>
     actions.some((action) => action.kind === 'note' && /credited less/.test(action.message));
   const v1 = loggedIn();

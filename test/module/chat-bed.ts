@@ -38,7 +38,7 @@ export class Party {
     return JSON.parse(this.root.messengerChats(JSON.stringify(entries), JSON.stringify(addresses))) as ChatDocument[];
   }
 
-  /** The chat with somebody, as it stands after these entries. */
+  /** The chat with somebody after these entries. */
   with(peer: Party, entries: readonly Entry[]): string {
     return JSON.stringify(this.chats(entries).find(({ peer_address }) => peer_address === peer.address));
   }

@@ -216,7 +216,7 @@ test('whole and damaged transactions have the same verdict here and at the node'
     const wire = fromHex(module.assembleTransaction(encoded, JSON.stringify(words), MANIFEST));
     for (const damaged of [wire, ...Array.from({ length: 4 }, () => damage(wire))]) {
       const of = formatAddress(payloadOf(owner), 'development');
-      // The module is told who owns the operation, and refuses an owner where there is none.
+      // The module gets the owner of the operation, and refuses one where there is no operation.
       const isStaking = (() => {
         try {
           return readTransaction(damaged, fromHex(CHAIN)).operation !== undefined;
@@ -235,7 +235,7 @@ test('whole and damaged transactions have the same verdict here and at the node'
         ),
       );
       const node = nodeVerdict(damaged, spends, payloadOf(owner));
-      // A bond that names another owner than the one that is told has no owner to sign for it.
+      // A bond that names another owner than the given one has no owner to sign for it.
       if (!(isStaking && here === 'witness_key_mismatch')) expect(here).toBe(node);
       verdicts.set(node, (verdicts.get(node) ?? 0) + 1);
     }

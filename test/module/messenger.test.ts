@@ -89,7 +89,7 @@ test('a conversation, the same for both, and again from the words alone in anoth
   const [again, other] = [new Party(module, a.entropy), new Party(module, b.entropy)];
   expect(heard(again, entries, b)).toEqual(told);
   expect(heard(other, entries, a)).toEqual(heard(b, entries, a));
-  // The accept again is the very same, and whoever has other words reads nothing.
+  // The accept again is the very same, and with other words nothing can be read.
   expect(other.root.messengerAccept(other.with(a, entries.slice(0, 1)))).toBe(entries[1]?.payload_hex);
   expect(new Party(module).chats(entries, [a.address])[0]?.messages).toEqual([]);
   for (const party of [a, b, again, other]) party.root.free();
@@ -127,7 +127,7 @@ test('the wallet on node:crypto and noble is the other side', () => {
   expect(decodeMessage(keys.open(chat, false, answer.sealed) as Uint8Array).text).toBe('from the module');
 });
 
-test('limits are told, and a text that does not fit is refused with its length', () => {
+test('limits are reported, and a text that does not fit is refused with its length', () => {
   const limits = JSON.parse(module.messengerLimits()) as Record<string, string>;
   expect(limits).toEqual({
     text_bytes: '1982',

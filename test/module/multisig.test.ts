@@ -153,7 +153,7 @@ test('messages are given for the digest that was reviewed and for no other', () 
   const digest = digestOf(proposal);
   expect(codeOf(() => module.multisigPackageSigningMessages(other, digest, MANIFEST))).toBe('package_digest');
   expect(codeOf(() => module.multisigPackageSigningMessages(proposal, digest.slice(2), MANIFEST))).toBe('bad_hex');
-  // Signatures change no digest: whoever reviewed the proposal has reviewed the signed one.
+  // Signatures change no digest: a member that reviewed the proposal has reviewed the signed one.
   expect(digestOf(signed(proposal, 1))).toBe(digest);
   // Two members who were shown different transactions.
   expect(codeOf(() => combined(signed(proposal, 0), signed(other, 1)))).toBe('package_other');

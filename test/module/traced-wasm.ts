@@ -57,7 +57,7 @@ const print = (tree: Tree): string => (typeof tree === 'string' ? tree : `(${tre
 
 export type Site = { readonly of: string; readonly what: string };
 
-/** Which operands of an instruction are told: conditions, addresses, lengths. */
+/** Which operands of an instruction are recorded: conditions, addresses, lengths. */
 function toldOperands(node: readonly Tree[]): readonly number[] {
   const head = node[0] as string;
   const operands = node.flatMap((child, i) => (Array.isArray(child) && child[0] !== 'result' ? [i] : []));

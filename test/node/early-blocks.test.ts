@@ -1,4 +1,4 @@
-/** Blocks that came before what they stand on: kept, handed out when it is here, and bounded whoever sends them. */
+/** Blocks that came before what they build on: kept, handed out when it is here, and bounded for every sender. */
 import { beforeEach, expect, test } from 'vitest';
 import { EARLY_LIMITS, type EarlyBlock, EarlyBlocks } from '../../node/mining/early-blocks.ts';
 import { encodeBody, parentsRoot } from '../../protocol/body.ts';

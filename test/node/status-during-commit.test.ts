@@ -1,4 +1,4 @@
-/** While a cut is being written its transactions and blocks are not final yet for whoever asks: the cut that they would name is not told of before the next moment. */
+/** While a cut is being written its transactions and blocks are not final yet for readers: the cut that they would name is not the head before the write has ended. */
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { developmentKey } from '../../node/development.ts';

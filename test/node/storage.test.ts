@@ -42,7 +42,7 @@ test('bodies go that are older than an hour; what is being fetched stays, but no
   const hold = { from: 3_001, atMillis: 1_000 };
   expect(pruneThrough(5_000, [hold], 2_000)).toBe(3_000);
   expect(pruneThrough(5_000, [hold], 61_000)).toBe(3_560);
-  // Whoever asks for the same old cuts again and again gains another hour.
+  // Asking for the same old cuts again and again gains another hour.
   expect(pruneThrough(9_000, [hold], 2_000)).toBe(6_120);
   expect(pruneThrough(5_000, [{ from: 4_900, atMillis: 1_000 }], 2_000)).toBe(3_560);
 });

@@ -31,14 +31,14 @@ async function open(bootstrap: readonly string[]) {
   return { node, close };
 }
 
-test('who is told of no peer makes cuts with the keys that everybody knows', async () => {
+test('a node without a configured peer makes cuts with the public keys', async () => {
   const { node, close } = await open([]);
   expect(node.makesCuts).toBe(true);
   await expect.poll(() => node.chain.head().height).toBeGreaterThan(2);
   await close();
 });
 
-test('who is told of a peer follows it and makes none', async () => {
+test('a node with a configured peer follows it and makes none', async () => {
   const { node, close } = await open(['/ip4/127.0.0.1/tcp/9']);
   expect(node.makesCuts).toBe(false);
   expect(node.chain.sync()).toMatchObject({ synced: false, height: 0 });

@@ -270,7 +270,7 @@ test('a list waits for a reward that is held no longer than 96 cuts after the cu
   expect([...lists]).toEqual([{ slice: 0, reward: 1000n }]);
 });
 
-test('blocks that nobody’s journal named are adopted, whoever found them, also when the pool was away for longer than events reach back', async () => {
+test('blocks that nobody’s journal named are adopted, whatever their finder, also when the pool was away for longer than events reach back', async () => {
   const { sql } = await server.fresh();
   const chain = new ToldChain(account(99));
   const accountant = await accountantOf(sql, chain);

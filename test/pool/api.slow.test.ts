@@ -57,7 +57,7 @@ const json = async <T = Record<string, never>>(path: string, init: RequestInit =
 };
 const address = formatAddress(keyed, 'development');
 
-test('the pool, its miners and their parts are told, with names as they are', async () => {
+test('the pool, its miners and their parts are reported, with names as they are', async () => {
   const pool = await json<PoolDocument>('/pool');
   expect(pool.services[0]).toMatchObject({ service: 'pplns', miners: 121, blocks_found: 7, blocks_paid: 7 });
   expect(pool.services[0]?.luck.hundred).toBeGreaterThan(0);
@@ -304,7 +304,7 @@ test('live pages and webhooks hear of a block once it is in the books', async ()
   // The sender has noted the answer: one that is stopped before that tells the event again, as documented.
   await until(async () => (await books.sql`select 1 from webhooks where attempts = 0`).length === 1);
   await sender.close();
-  // Another sender goes on where the first stopped: nothing is told twice.
+  // Another sender goes on where the first stopped: nothing is reported twice.
   const next = new WebhookSender(
     { urls: [url], secret: 'secret', pollMillis: 20 },
     { sql: books.sql, log: quietLog, now: Date.now },

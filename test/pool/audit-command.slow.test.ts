@@ -50,7 +50,7 @@ const servePool = (change: (path: string, answer: unknown) => unknown = (_, answ
   return serve((path) => pool(path.replace('/api/v1/', '')));
 };
 
-test('--public without a node says what was not checked and exits with 3; a lie exits with 1; nobody there is told in one line', async () => {
+test('--public without a node says what was not checked and exits with 3; a lie exits with 1; a pool that does not answer is reported in one line', async () => {
   const url = await servePool();
   const [text, json, lie, dead, other] = await Promise.all([
     svcPool('audit', '--public', `${url}/`),

@@ -214,7 +214,7 @@ async function spending(
 }
 const auditAgainst = (node: LedgerReads) => auditPublic({ pool: publishedPool(books.sql), node: node as never });
 
-test('a pool that pays itself out of change is found, whoever it pays and whatever the transaction carries', async () => {
+test('a pool that pays itself out of change is found, whatever address it pays and whatever the transaction carries', async () => {
   const { money } = await auditOf(books.sql);
   const earned = BigInt(money?.allowed ?? 0);
   const [miner] = await books.sql<{ address: string }[]>`select address from accounts order by id limit 1`;
@@ -231,7 +231,7 @@ test('a pool that pays itself out of change is found, whoever it pays and whatev
   }
 });
 
-test('what a pool earned it may take; a merge takes nothing; network fees beyond its own are told', async () => {
+test('what a pool earned it may take; a merge takes nothing; network fees beyond its own are reported', async () => {
   const { money } = await auditOf(books.sql);
   const earned = BigInt(money?.allowed ?? 0);
   const taken = earned - BigInt(money?.network_fees ?? 0) - 1_000n;

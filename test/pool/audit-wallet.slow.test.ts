@@ -41,7 +41,7 @@ async function findingsOf(sql: Sql, change: (record: WalletPayment[]) => WalletP
     }),
   };
   const { findings } = await audit(sql, { network: 'development', wallet: { reads, series: SERIES } });
-  // The fee of the merge stands in no balance sheet of this bed.
+  // The fee of the merge is in no balance sheet of this bed.
   return findings.map(({ what }) => what).filter((what) => /wallet|payout|merge/.test(what));
 }
 

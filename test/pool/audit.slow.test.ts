@@ -220,7 +220,7 @@ const EDITS: readonly (readonly [edit: string, names: RegExp])[] = [
 
 const audited = (sql: Sql) =>
   audit(sql, { network: 'development', ledger: { node: ledger, poolAddress: POOL }, pauseMillis: 0 });
-/** Whoever edits a database takes its triggers away first. */
+/** An attacker who edits a database removes its triggers first. */
 const TABLES = ['slices', 'credit_lists', 'blocks', 'payouts', 'payout_items', 'accounts', 'account_names'];
 
 test('honest books have no finding, against themselves and against the ledger', async () => {

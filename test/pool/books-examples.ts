@@ -12,7 +12,7 @@ export function exampleOf(route: string): unknown {
   return JSON.parse(found[1] as string);
 }
 
-/** Fields by path and type, such as `slices[].target string`. Null stands for any type, and the last page has no cursor. */
+/** Fields by path and type, such as `slices[].target string`. Null means any type, and the last page has no cursor. */
 export function shapeOf(value: unknown, path = ''): string[] {
   if (value === null || path.endsWith('next_cursor')) return [];
   if (Array.isArray(value)) return value.slice(0, 1).flatMap((each) => shapeOf(each, `${path}[]`));

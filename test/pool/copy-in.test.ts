@@ -1,4 +1,4 @@
-/** An error of a COPY reaches whoever waits for it, also when the server finds it after the last byte. */
+/** An error of a COPY reaches its caller, also when the server finds it after the last byte. */
 import { expect, test } from 'vitest';
 import { copyIn } from '../../pool/database/copy-in.ts';
 import { databaseServer } from './database-fixture.ts';

@@ -131,7 +131,7 @@ test('the local feed counts everything once, through failures, restarts, a small
             front = await open();
           }
         }
-        // An accountant that starts anew; nobody is told that the database went back.
+        // An accountant that starts anew; without a notice that the database went back.
         goBack();
         await front.feed.begin();
         while (await take(1000));
@@ -261,7 +261,7 @@ test('three front ends, two accountants, a Redis that forgets or goes back, a da
       await source.begin();
     }
     if (round === at(0.4)) goBack = books.copy();
-    // Nobody is told, neither the accountant nor the front ends.
+    // Without a notice to the accountant or the front ends.
     if (round === at(0.6)) goBack();
     if (round === at(0.5) || round === rounds - 2) {
       await redis.kill();

@@ -1,6 +1,6 @@
 /**
  * Receipts, as miners live with them: svc-miner, svc-pool, PostgreSQL and Redis as processes. A pool that books less than it accepted is noticed by the
- * miner within a slice, and its evidence convinces whoever has the pool's key. An honest pool is never accused, whatever is killed.
+ * miner within a slice, and its evidence convinces everybody who has the pool's key. An honest pool is never accused, whatever is killed.
  */
 import { copyFileSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

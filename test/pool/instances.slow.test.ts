@@ -44,7 +44,7 @@ test('three instances, one killed, one added, Redis wiped: every answered share 
   const rest = count({ full: 1_500, deep: 20_000 });
   try {
     const first = new Map(['a', 'b', 'c'].map((name) => [name, start(name)]));
-    // Whoever won the election is the one to kill, once all three have answered shares and it has begun to keep the books.
+    // The winner of the election is the one to kill, once all three have answered shares and it has begun to keep the books.
     const accountant = await until(async () => {
       const [term] = await sql<{ holder: string }[]>`select holder from term where exists (select from shares)`;
       const boots = [...first.keys()].map((name) => [name, bootOf(name)] as const);

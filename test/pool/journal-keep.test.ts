@@ -91,7 +91,7 @@ test('a mark from a clock that was ahead is set right and does not keep a segmen
   await journal.close();
 });
 
-test('a position beyond the journal is told as an error: what is added next would count nothing', async () => {
+test('a position beyond the journal is reported as an error: what is added next would count nothing', async () => {
   const said: string[] = [];
   const log = { ...quietLog, error: (message: string) => void said.push(message) };
   const bootId = '01'.repeat(8);

@@ -1,5 +1,5 @@
 /**
- * An instance that keeps the books or stands by, as a process of its own, for test/pool/month.slow.test.ts: the pool's own
+ * An instance that keeps the books or is on standby, as a process of its own, for test/pool/month.slow.test.ts: the pool's own
  * TermRunner over PostgreSQL. Chain, wallet and journal are asked for from the process that started it.
  */
 import type { Chain } from '../../pool/chain.ts';

@@ -60,10 +60,10 @@ test('PostgreSQL frozen, PostgreSQL killed, Redis killed: shares are taken all t
   const outage = async (stop: () => unknown, start: () => unknown, hasBalances: boolean) => {
     await stop();
     const until = Date.now() + OUTAGE_MILLIS;
-    // Newcomers are let in, whoever asks for its balance is answered, and neither holds up shares.
+    // New miners are accepted, requests for balances are answered, and neither delays shares.
     const newcomers = [addRig(), addRig()];
     await everyoneMines([...rigs, ...newcomers], 3);
-    // Without the database no balance is told, rather than one of nothing.
+    // Without the database no balance is reported, rather than one of nothing.
     const figures = await asker.ask({ method: 'mining.stats' });
     expect(figures).toMatchObject({ kind: 'result', ...(hasBalances ? {} : { result: { pool: null } }) });
     while (Date.now() < until) await everyoneMines(rigs, 1);

@@ -45,7 +45,7 @@ test('slices that take longer than one turn may are made in several', async () =
   for (let i = 0; i < 3; i++) await bed.maker.round();
   for (const end of [first, second]) expect(madeOf(end.bootId)).toEqual(['1', '2', '3', '4', '5']);
 
-  // A journal that cannot be read is told of once, and the other gets its receipts.
+  // A journal that cannot be read is reported once, and the other gets its receipts.
   for (const end of [first, second]) {
     await end.write([share()]);
     await bed.take(end);

@@ -53,7 +53,7 @@ test('work is summed by worker and slice; what comes after is open', () => {
     ['a', 1, 10n, 1_100n, 30n],
     ['b', 1, 20n, 0n, 30n],
   ]);
-  // Nothing in the slice, but work that waits: the miner is told that it is not forgotten.
+  // Nothing in the slice, but work that waits: the receipt shows that it is not forgotten.
   expect(shown(eight?.leaves.filter(({ worker }) => worker === '') ?? [])).toEqual([['', 0, 0n, 7n, 0n]]);
   expect(shown(solo?.leaves ?? [])).toEqual([['', 1, 5n, 0n, 5n]]);
   expect(shown(nine?.leaves ?? []).sort()).toEqual([

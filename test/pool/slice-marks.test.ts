@@ -36,7 +36,7 @@ test('entries are in the slice of the mark that covers them, and after the last 
   expect(asked).toEqual([10]);
 });
 
-test('a torn line is passed over and does not swallow the next; nothing is known of what stands before the first mark', async () => {
+test('a torn line is ignored and does not swallow the next; nothing is known of entries before the first mark', async () => {
   const directory = temporaryDirectory();
   await mkdir(join(directory, BOOT));
   await appendFile(join(directory, BOOT, 'slices'), '\n5 30\n\n6 4');

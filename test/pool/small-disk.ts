@@ -1,5 +1,5 @@
 /**
- * A disk that can be full. Where this user may mount, it is a small file system of its own; elsewhere the kernel is told to let
+ * A disk that can be full. Where this user may mount, it is a small file system of its own; elsewhere the kernel is set to let
  * the program write no file any further, which it answers with the same partial and refused writes.
  */
 import { execFileSync, spawnSync } from 'node:child_process';

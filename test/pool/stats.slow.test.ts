@@ -102,7 +102,7 @@ test('work that comes late goes where it belongs; old rows go when charts no lon
   }
 });
 
-test('a worker that stops while others go on is told once, and again after it came back', async () => {
+test('a worker that stops while others go on is reported once, and again after it came back', async () => {
   const late = START + 30 * HOUR;
   const silent = () => books.fenced((transaction) => noteSilentWorkers(transaction, 600_000));
   // Shares far in the future of an earlier test: the newest share counts, so everybody else is long gone.

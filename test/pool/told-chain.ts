@@ -1,4 +1,4 @@
-/** A chain that says what it is told to, once, for tests of the accountant. */
+/** A chain with scripted answers, each given once, for tests of the accountant. */
 import type { Chain } from '../../pool/chain.ts';
 import type { PaidCut } from '../../pool/missed-cuts.ts';
 import type { Witness } from '../../pool/reward-statements.ts';

@@ -1,4 +1,4 @@
-/** The wallet's record against the books: what was lost is told from what is merely under way, and nothing else is taken for a rollback. */
+/** The wallet's record against the books: what was lost is distinguished from what is in flight, and nothing else is taken for a rollback. */
 import { expect, test } from 'vitest';
 import { numberOf, payoutSeries, requestIdOf } from '../../pool/payout/payout-series.ts';
 import type { WalletPayment } from '../../pool/payout/payout-wallet.ts';

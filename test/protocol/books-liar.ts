@@ -22,7 +22,7 @@ export const copy = <T>(value: T): Writable<T> => structuredClone(value) as Writ
 export const honest = new Books(honestDecisions());
 export const SLICE = 18;
 export const MINERS = 7;
-/** Worked in the newest slice of the window, and stands between two others in its tree. */
+/** Worked in the newest slice of the window, and is between two others in its tree. */
 export const VICTIM = (() => {
   const keys = [...honest.decisions.slices[SLICE - 1 - 3]!.keys()].sort();
   return [...Array(MINERS).keys()].find((miner) => keys.indexOf(keyOf(miner)) === 2)!;

@@ -94,7 +94,7 @@ test('a division loses no atom and gives nobody more than one above the floor; t
         return { rank, isMore: credit > floor, remainder: (amount * weight) % total };
       });
       expect(credits.reduce((sum, credit) => sum + credit, 0n)).toBe(amount);
-      // Whoever got an atom more stands before everyone who did not, by remainder and then by rank.
+      // Accounts that got an atom more come before all others, by remainder and then by rank.
       for (const more of places.filter(({ isMore }) => isMore))
         for (const less of places.filter(({ isMore }) => !isMore))
           expect(more.remainder > less.remainder || (more.remainder === less.remainder && more.rank < less.rank)).toBe(
@@ -120,7 +120,7 @@ test('ties go to the smaller account', () => {
   ]);
 });
 
-test('remainders that differ only in their last bit are told apart', () => {
+test('remainders that differ only in their last bit are distinguished', () => {
   const large = 1n << 60n;
   expect(divideRanked(2n, [large, large + 1n, large + 2n])).toEqual([0n, 1n, 1n]);
   expect(divideRanked(2n, [large + 2n, large + 1n, large])).toEqual([1n, 1n, 0n]);

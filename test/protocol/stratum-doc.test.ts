@@ -77,7 +77,7 @@ test('the frame types and limits are those of the code', () => {
   expect(prose).toContain(`nesting deeper than ${MAX_DEPTH}, more than ${MAX_VALUES} values`);
 });
 
-test('rules are numbered upwards and each number stands once', () => {
+test('rules are numbered upwards and each number occurs once', () => {
   const numbers = [...text.matchAll(/^- \*\*S(\d+)\./gm)].map((match) => Number(match[1]));
   expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
   expect(numbers.length).toBeGreaterThan(30);

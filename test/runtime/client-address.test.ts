@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { addressList, clientKey, isLoopback, proxiedAddress, TrustedProxies } from '../../runtime/client-address.ts';
 
-test('clients are told apart by IPv4 address or IPv6 /64', () => {
+test('clients are distinguished by IPv4 address or IPv6 /64', () => {
   expect(clientKey('192.0.2.1')).toBe('192.0.2.1');
   expect(clientKey('::ffff:192.0.2.1')).toBe('192.0.2.1');
   expect(clientKey('::ffff:c000:201')).toBe('192.0.2.1');
@@ -91,7 +91,7 @@ test('a wrong entry of an address list is named', () => {
     expect(() => addressList([entry])).toThrow(`'${entry}'`);
 });
 
-test('a proxy that hides its clients is told, once, with the remedy', () => {
+test('a proxy that hides its clients is reported, once, with the remedy', () => {
   const warned: Readonly<Record<string, unknown>>[] = [];
   const proxies = new TrustedProxies(['10.0.0.1'], {
     option: '--trusted-proxy',

@@ -146,7 +146,7 @@ test('nothing sent, half a head, half a body, an answer that is not read: each h
     {
       limits: {
         ...SMALL_DOOR,
-        // Whoever asks at once has long enough for that, also on a busy machine.
+        // A client that asks at once has long enough for that, also on a busy machine.
         headMillis: 3_000,
         requestMillis: 3_000,
         answerMillis: 3_000,

@@ -73,12 +73,12 @@ test('the log file rotates and keeps what it was told to keep', () => {
   expect(statSync(path).size).toBeLessThanOrEqual(100);
 });
 
-test('a log file that cannot be written is told at the start', () => {
+test('a log file that cannot be written is reported at the start', () => {
   const directory = temporaryDirectory();
   expect(() => openLogFile({ path: directory, maxBytes: 100, keep: 1 })).toThrow(/^cannot write the log file .*EISDIR/);
 });
 
-test('a program opens its log from its options; a bad RUST_LOG is told and ignored', () => {
+test('a program opens its log from its options; a bad RUST_LOG is reported and ignored', () => {
   const path = join(temporaryDirectory(), 'x.log');
   const values = { logLevel: undefined, logFormat: 'json', logFile: path, logFileSize: 1e6, logFileCount: 1 } as const;
   const { log, close } = openLog('bridge', values, { RUST_LOG: 'nonsense' });

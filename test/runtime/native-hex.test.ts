@@ -12,7 +12,7 @@ test('the same text and the same bytes as the portable functions, parts of an ar
   expect(fromNativeHex('')).toEqual(new Uint8Array(0));
 });
 
-test('the same errors, wherever a wrong character stands', () => {
+test('the same errors, wherever a wrong character is', () => {
   const outcome = (read: (value: string) => unknown, value: string) => {
     try {
       return read(value);

@@ -1,4 +1,4 @@
-/** The system's clock against the monotonic one: what is a jump, what is told of it and which time counts. */
+/** The system's clock against the monotonic one: what is a jump, what is reported and which time counts. */
 import { expect, test } from 'vitest';
 import { laterMillis, steadyMillis } from '../../runtime/clock.ts';
 import { type ClockNews, SETTLE_MILLIS, WatchedClock } from '../../runtime/watched-clock.ts';

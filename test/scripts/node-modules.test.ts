@@ -79,7 +79,7 @@ test('what a user installed by hand is accepted; an interrupted install is not',
   expect(interrupted.calls().length).toBe(1);
 });
 
-test('a failing npm is told, and the next run tries again', () => {
+test('a failing npm is reported, and the next run tries again', () => {
   const { bring, calls } = project({ npmFails: true });
   expect(bring().stderr).toContain('npm ci failed');
   bring();

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { figuresOf } from '../../stack/figures.ts';
 import { NOTHING, newsOf, summary } from '../../stack/news.ts';
 
-test('each first is told once, and nothing else', () => {
+test('each first is reported once, and nothing else', () => {
   const shares = { ...NOTHING, miners: 1, shares: 5n };
   const found = { ...shares, shares: 9n, blocksFound: 2 };
   const paid = { ...found, blocksPaid: 1, payoutsFinal: 1 };

@@ -49,7 +49,7 @@ export type StackOptions = {
    * them costs every program something. Without it a block takes few hashes, for rigs that make few.
    */
   readonly blockWork?: number;
-  /** Ports at which the other parts meet the node, where something stands in between. */
+  /** Ports at which the other parts reach the node, where something is in between. */
   readonly nodeSeenAt?: () => Promise<Pick<Ports, 'api' | 'mining'>>;
   /** So many separate validators instead of one node that signs for all. */
   readonly validators?: number;
@@ -95,7 +95,7 @@ export class StackFixture {
     return url(this.ports.web);
   }
 
-  /** Node, wallet and pool; a miner is started by whoever wants one. */
+  /** Node, wallet and pool; tests that need a miner start one. */
   async start(): Promise<this> {
     await mkdir(this.files.logs, { recursive: true });
     await bringCluster(join(this.files.pool, 'database'));

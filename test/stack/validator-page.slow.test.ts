@@ -26,7 +26,7 @@ const CUT_MILLIS = 120;
 /** More than a third of all stake with it: the chain waits while the validator moves, and misses no window. */
 const DELEGATED = '3000000';
 const SECOND_KEY = '2147483646';
-/** What stands for the work of people, and for the system's own service manager. */
+/** Replaces the work of people, and the system's own service manager. */
 const BY_HAND = ['systemctl enable --now svcd', 'systemctl disable --now svcd'];
 
 type Fields = Record<string, unknown>;

@@ -1,4 +1,4 @@
-/** One cut with 1,000 operations while the last interval is being paid, 64 positions a cut: the value equation holds, and whoever executes it again gets the same state. */
+/** One cut with 1,000 operations while the last interval is being paid, 64 positions a cut: the value equation holds, and executing it again gives the same state. */
 import { expect, test } from 'vitest';
 import { nobodyYet } from '../../node/ledger/staking/attendance.ts';
 import { committeeOf } from '../../node/ledger/staking/committee.ts';

@@ -88,7 +88,7 @@ test('who signs what: every operation from the wrong signer is refused at the do
     [newEndpoint(bed.node.chain, bertId, anEndpoint(9), bertsKey), 'witness_key_mismatch'],
     [{ name: 'commission', validator: bertId, commission: 10 }, 'witness_key_mismatch'],
     [{ name: 'exit', validator: bertId }, 'witness_key_mismatch'],
-    // Evidence is signed by whoever pays for it.
+    // Evidence is signed by the validator that pays for it.
     [evidenceOf(bed.node.chain, zeroId, zero, { kind: 'prevote', height: 1, round: 0 }), 'witness_key_mismatch'],
     // The owner of a validator does not send its heartbeat, and its key does not let it exit.
   ];
@@ -175,7 +175,7 @@ test('slots: one of a kind waits, a stranger blocks nobody, and a cut clears wha
   expect(codeOf(await send(registration(bed.node.chain, other, dora, 100_000n * COIN), { signer: dora }))).toBe(
     'operation_conflict',
   );
-  // The heartbeat stands first in a template that has room for one.
+  // The heartbeat is first in a template that has room for one.
   const template = bed.node.template({ payout: miner, maxTransactions: 1 });
   expect(decodeTransaction(template.transactions[0] as Uint8Array).body.operation?.type).toBe(6);
   // The exit executes; what waits for this validator and cannot follow it leaves.

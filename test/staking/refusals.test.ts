@@ -1,6 +1,6 @@
 /**
  * Every refusal of every operation (ledger rules 62 to 69), on validators in every state. What is refused changes nothing, so one cut holds them all;
- * whoever adds a refusal finds it missing here.
+ * a new refusal is reported as missing here.
  */
 import { expect, test } from 'vitest';
 import { OPERATION_REFUSAL_CODES, prepare } from '../../node/ledger/staking/operations.ts';

@@ -1,6 +1,6 @@
 /**
  * The bare ledger with operations by hand: every cut is one block of transactions that need no signatures, so that thousands of epochs fit into a
- * test. Whoever pays does so from one purse, whose outputs the rig keeps track of.
+ * test. All payments come from one purse, whose outputs the rig keeps track of.
  */
 import type { CutEffects } from '../../node/ledger/effects.ts';
 import type { ReadTransaction, WorkBlock } from '../../node/ledger/work-block.ts';

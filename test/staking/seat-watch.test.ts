@@ -68,7 +68,7 @@ async function open(signing: readonly DevelopmentKey['privateKey'][], beating = 
   return { bed: opened, chain, sends, beats, nextEpoch, watch };
 }
 
-test('a seat that lapses is told of with a warning every epoch until it is back, and the figures say so', async () => {
+test('a seat that lapses is reported with a warning every epoch until it is back, and the figures say so', async () => {
   const { beats, nextEpoch, watch } = await open(developmentKeys(4));
   const { seats, told, fields } = watch(owner);
   const metrics = new Metrics();

@@ -1,4 +1,4 @@
-/** What a node advises about a key that is, was or will be that of a validator: whoever follows it never runs one key twice, and never bonds a second time for nothing. */
+/** What a node advises about a key that is, was or will be that of a validator: an operator who follows it never runs one key twice, and never bonds a second time for nothing. */
 import { expect, test } from 'vitest';
 import type { Staking } from '../../node/full-node.ts';
 import type { Validator } from '../../node/ledger/staking/validator.ts';
@@ -62,7 +62,7 @@ test('a key that no validator ever had is another one, or none', () => {
   expect(standingOf(staking, validatorOfKey(staking, second), second)).toBe('unregistered');
 });
 
-test('a rotated validator without a seat is found by its key: nobody is told to register it again', () => {
+test('a rotated validator without a seat is found by its key: the advice is never to register it again', () => {
   const lapsed: Validator = { ...record, key: second, keyFrom: 7, heartbeatEpoch: 9 };
   const staking = ledger(12, [lapsed], [first, second]);
   expect(validatorOfKey(staking, second)).toEqual(id);

@@ -45,7 +45,7 @@ function isRefused(operation: StakingOperation, detail: string): void {
   expect(cut([operation], ALL).transactions).toMatchObject([{ outcome: 'failed', detail }]);
 }
 
-/** Makes cuts until the next one is the first of the epoch. Everybody heartbeats, if they can and are told to. */
+/** Makes cuts until the next one is the first of the epoch. Everybody heartbeats, if they can and should. */
 function until(epoch: number, signers: bigint = ALL, heartbeats: readonly Uint8Array[] = []): void {
   while (rig.height + 1 < epoch * INTERVAL) {
     const waiting = heartbeats.filter((id) => validator(id).heartbeatEpoch < rig.epoch);

@@ -171,7 +171,7 @@ test('three people, three processes, files: an address, a payment that two sign,
   await Promise.all([cleo, bert].map((person) => person.run(...ok(person), short.template_digest as string)));
   copyFileSync(bert.path('ok.msig'), cleo.path('bert.msig'));
   await cleo.run('combine', cleo.path('ok.msig'), cleo.path('bert.msig'), '--out', cleo.path('go.msig'));
-  // Packages of two payments are not put together, and damaged ones are told.
+  // Packages of two payments are not put together, and damaged ones are reported.
   const mixed = await cleo.run(
     'combine',
     cleo.path('go.msig'),

@@ -64,7 +64,7 @@ function takeText(miner: Miner, chunk: string): void {
   let from = 0;
   let answers = 0;
   for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', from)) {
-    // The method stands at one place in a notification, and nowhere in an answer.
+    // The method is at one place in a notification, and nowhere in an answer.
     if (text.startsWith('mining.notify', from + 27)) {
       const at = text.indexOf('"job_id":"', from) + 10;
       miner.jobId = text.slice(at, at + 8);

@@ -148,7 +148,7 @@ test('a node that was rolled back is noticed, and what it no longer holds is fin
   await expect.poll(() => shop.wallet.follower.rescanning).toBe(false);
   await shop.turn();
   expect(await shop.call('status')).toMatchObject({ caught_up: true, payments_stopped: null });
-  // Its money is back and stays reserved: whoever kept the bytes can still carry the payment out.
+  // Its money is back and stays reserved: somebody who kept the bytes can still submit the payment.
   expect(await shop.call('send', order)).toMatchObject({ duplicate: true, state: 'pending' });
   expect(await shop.call('balance')).toMatchObject({ balance: '8.00000000', reserved: '3.00000000' });
   await shop.wallet.close();

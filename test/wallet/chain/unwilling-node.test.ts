@@ -1,6 +1,6 @@
 /**
  * A real node behind a front that answers 429 with `retry_after_millis`, or 503, as often as the test says: the wallet
- * waits as long as it is told, pays once, and says that it does not know rather than that it failed.
+ * waits as long as the node asks, pays once, and says that it does not know rather than that it failed.
  */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -38,7 +38,7 @@ async function setUp() {
   return { node, ...bed, own, group, made, address: group.address as string };
 }
 
-test('a key is a fresh address of the wallet, and the group is told with the members that are its own', async () => {
+test('a key is a fresh address of the wallet, and the group is shown with the members that are its own', async () => {
   const { call, own, group } = await setUp();
   expect(group).toMatchObject({ threshold: 2, members: 3, label: 'savings' });
   const { members } = group.descriptor as { members: string[] };

@@ -93,7 +93,7 @@ test('oversized bodies are refused before they are read, declared or not', async
   expect(status).toBe(413);
 });
 
-test('more calls than allowed are told when to come again', async () => {
+test('more calls than allowed are refused with the time to wait', async () => {
   const { post } = await serve(await openTestWallet(new FakeNode(), { now: () => 1_000_000 }));
   const call = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'status', params: {} });
   const answers: Awaited<ReturnType<typeof post>>[] = [];

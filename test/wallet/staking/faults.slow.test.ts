@@ -40,7 +40,7 @@ test('compound_first merges, and then stakes once, across a restart', async () =
   ]);
 });
 
-test('a registration that still merges its outputs holds its validator: a second request for it is told to wait', async () => {
+test('a registration that still merges its outputs holds its validator: a second request for it has to wait', async () => {
   const bed = await StakingBed.open({ amounts: Array.from({ length: 36 }, () => 6_000n * COIN) });
   const wallet = await bed.wallet({ answerMillis: 200 });
   const order = { amount: '100000', overlay_endpoint_hex: toHex(anEndpoint(7)), compound_first: true };
@@ -89,7 +89,7 @@ test('a lost answer is unknown, and the stake happens once; the words alone find
   expect((await restored.call('balance')).balance).toBe((await wallet.call('balance')).balance);
 });
 
-test('two wishes at once on one position: one is done, the other is told to wait', async () => {
+test('two wishes at once on one position: one is done, the other has to wait', async () => {
   const { wallet, settle, staked, positions } = await stakingWallet();
   const position = await staked();
   const both = await Promise.allSettled(

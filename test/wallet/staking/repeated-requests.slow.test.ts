@@ -118,7 +118,7 @@ test('a command whose request id was another operation is refused; the same one 
   const values = { file, service, passwordFile: undefined, json: false } as unknown as Context['values'];
   const wish = { to: files.firstAddress, amount: '1', yes: true, requestId: 'r', terms: {} };
   await expect(send({ values, terminal, prompt }, wish)).rejects.toMatchObject({ code: 'request_id_used' });
-  // With other terms it is still the first that is told of.
+  // With other terms the answer is still about the first.
   const again = await run(...register, '--commission-bps', '0', '--yes');
   expect(again).toMatchObject({ status: 0, stderr: expect.stringContaining('request r was made before') });
   expect(again.stdout).toMatch(/^validator-register 100000\.00000000, fee .*finalized\n/);

@@ -91,7 +91,7 @@ test('Staking: `stake` and `unstake` refuse before anything is signed', async ()
   expect(await stake({ amount: '0' })).toMatchObject({ word: 'amount_invalid' });
   expect(await stake({ reward_address: 'nonsense' })).toMatchObject({ word: 'address_invalid' });
   expect(await stake({ surprise: 1 })).toMatchObject({ word: 'params_invalid' });
-  // The epoch of the quote is over: whoever decided must look again.
+  // The epoch of the quote is over: the caller must decide again.
   await bed.sealToEpoch(1);
   await wallet.turn();
   expect(await stake({ epoch: 0 })).toMatchObject({ code: -32000, word: 'epoch_changed', data: { epoch: 1 } });
