@@ -6,6 +6,7 @@ import { useDocument, useLiveState } from './data/hooks.ts';
 import type { ExplorerPlace } from './explorer/explorer-page.tsx';
 import { MiniBar } from './mine/mini-bar.tsx';
 import { linkTo, PAGES, type Place, placeOf } from './router.ts';
+import { chooseTheme, rememberedTheme, THEMES, type Theme } from './theme.ts';
 import { BlocksPage } from './view/blocks-page.tsx';
 import { ConnectPage } from './view/connect-page.tsx';
 import { MinerPage } from './view/miner-page.tsx';
@@ -76,6 +77,29 @@ function Page({ place }: { place: Place }) {
   }
 }
 
+function ThemeChoice() {
+  const [theme, setTheme] = useState(rememberedTheme);
+  return (
+    <label class="inline">
+      Colours
+      <select
+        value={theme}
+        onChange={(event) => {
+          const chosen = event.currentTarget.value as Theme;
+          setTheme(chosen);
+          chooseTheme(chosen);
+        }}
+      >
+        {THEMES.map((name) => (
+          <option key={name} value={name}>
+            {name === 'system' ? 'as the system' : name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
 export function App() {
   const place = usePlace();
   const live = useLiveState();
@@ -125,7 +149,7 @@ export function App() {
       {place.page === 'mine' ? null : <MiniBar />}
       <footer>
         Amounts in coins; every credit can be checked on the miner’s page.{' '}
-        {pool.data === undefined ? '' : `Network: ${pool.data.network}.`}
+        {pool.data === undefined ? '' : `Network: ${pool.data.network}.`} <ThemeChoice />
       </footer>
     </>
   );

@@ -6,7 +6,7 @@ import { query } from '../data/client.ts';
 import { useDocument, useNow } from '../data/hooks.ts';
 import { ago, coins, count, percent, time } from '../format.ts';
 import { linkTo } from '../router.ts';
-import { Amount, BlockLink, type Column, MinerLink, Pager, Placeholder, State, Table } from './parts.tsx';
+import { Amount, BlockLink, type Column, MinerLink, Pager, Placeholder, State, Table, WholeName } from './parts.tsx';
 
 export const blockColumns = (now: number): Column<PoolBlock>[] => [
   { title: 'Found', cell: (block) => <span title={time(block.found_millis)}>{ago(block.found_millis, now)}</span> },
@@ -60,7 +60,7 @@ function OneBlock({ id }: { id: string }) {
   return (
     <>
       <h1>Block</h1>
-      <p class="mono wide">{id}</p>
+      <WholeName text={id} label="block id" />
       <section class="card">
         {block === undefined ? (
           error?.status === 404 || error?.status === 400 ? (

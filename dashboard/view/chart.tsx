@@ -3,6 +3,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { hashRate, time } from '../format.ts';
+import { THEME_EVENT } from '../theme.ts';
 
 export type Point = { readonly at_millis: number; readonly hash_rate: number };
 
@@ -64,9 +65,11 @@ export function Chart({ points, label, hours }: { points: readonly Point[]; labe
     size.observe(element);
     const theme = matchMedia('(prefers-color-scheme: dark)');
     theme.addEventListener('change', redraw);
+    addEventListener(THEME_EVENT, redraw);
     return () => {
       size.disconnect();
       theme.removeEventListener('change', redraw);
+      removeEventListener(THEME_EVENT, redraw);
       plot.destroy();
     };
   }, [points, hours]);

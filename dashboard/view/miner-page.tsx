@@ -7,16 +7,19 @@ import type {
   MinerDocument,
   MinerSummary,
   MinersDocument,
+  PoolDocument,
   WorkerDocument,
   WorkersDocument,
 } from '../../pool/api/documents.ts';
 import { query } from '../data/client.ts';
 import { useDocument, useNow } from '../data/hooks.ts';
-import { ago, coins, count, hashRate } from '../format.ts';
+import { usePace } from '../data/pace.ts';
+import { earnedPerDay, payoutProgress, secondsToPayout } from '../earnings.ts';
+import { ago, coins, count, duration, hashRate } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { ThresholdForm } from '../threshold/threshold-form.tsx';
 import { Chart } from './chart.tsx';
-import { Amount, type Column, Figure, MinerLink, Pager, Placeholder, Table, When } from './parts.tsx';
+import { Amount, type Column, Figure, MinerLink, Pager, Placeholder, Table, When, WholeName } from './parts.tsx';
 import { Payments } from './payments-page.tsx';
 import { Hours } from './pool-page.tsx';
 import { CheckNode, ShareCheck } from './share-check.tsx';
@@ -124,18 +127,14 @@ function Miner({ address }: { address: string }) {
     );
   return (
     <>
-      <p class="mono wide">{miner.address}</p>
+      <WholeName text={miner.address} label="address" />
       <div class="grid">
         <Figure
           label="Hash rate, 10 min"
           value={hashRate(miner.hash_rate.ten_minutes)}
           note={`${hashRate(miner.hash_rate.hour)} in an hour, ${hashRate(miner.hash_rate.day)} in a day`}
         />
-        <Figure
-          label="Balance"
-          value={coins(miner.balance)}
-          note={`paid out from ${coins(miner.payout_minimum)} coins`}
-        />
+        <NextPayout miner={miner} />
         <Figure
           label="On its way"
           value={coins(miner.in_flight)}
@@ -154,6 +153,31 @@ function Miner({ address }: { address: string }) {
       <ThresholdForm address={miner.address} minimum={miner.payout_minimum} onChange={reload} />
       <Payments address={address} own />
     </>
+  );
+}
+
+/** The balance on its way to the payout minimum, and when it gets there at the pace of the last hour. */
+function NextPayout({ miner }: { miner: MinerDocument }) {
+  const pace = usePace();
+  const pool = useDocument<PoolDocument>('pool', 60_000).data;
+  const fee = pool?.services.find(({ service }) => service === 'pplns')?.fee_ppm ?? 0;
+  const [balance, minimum] = [BigInt(miner.balance), BigInt(miner.payout_minimum)];
+  const perDay = pace === undefined ? undefined : earnedPerDay(miner.hash_rate.hour, fee, pace);
+  const seconds = secondsToPayout(balance, minimum, perDay);
+  const part = payoutProgress(balance, minimum);
+  const when = seconds === undefined ? '' : seconds === 0 ? '; in the next round' : `; in about ${duration(seconds)}`;
+  return (
+    <Figure
+      label="Balance"
+      value={coins(miner.balance)}
+      note={
+        <>
+          <progress value={part} max={100} aria-label={`${part} % of the way to the next payout`} /> paid out from{' '}
+          {coins(miner.payout_minimum)} coins{when}
+          {perDay === undefined || perDay === 0n ? null : <>; earns about {coins(perDay)} coins a day</>}
+        </>
+      }
+    />
   );
 }
 

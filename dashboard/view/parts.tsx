@@ -121,7 +121,7 @@ export function Table<T>({
   );
 }
 
-export function Command({ text, label }: { text: string; label: string }) {
+export function CopyButton({ text, label }: { text: string; label: string }) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
     const done = await navigator.clipboard?.writeText(text).then(
@@ -134,16 +134,27 @@ export function Command({ text, label }: { text: string; label: string }) {
     setTimeout(() => setCopied(false), 2000);
   };
   return (
-    <div>
-      <pre class="command">
-        <code>{text}</code>
-      </pre>
-      <button type="button" onClick={copy} aria-label={`Copy: ${label}`}>
-        {copied ? 'Copied' : 'Copy'}
-      </button>
-    </div>
+    <button type="button" onClick={copy} aria-label={`Copy: ${label}`}>
+      {copied ? 'Copied' : 'Copy'}
+    </button>
   );
 }
+
+export const Command = ({ text, label }: { text: string; label: string }) => (
+  <div>
+    <pre class="command">
+      <code>{text}</code>
+    </pre>
+    <CopyButton text={text} label={label} />
+  </div>
+);
+
+/** A long name in full, to be read and copied. */
+export const WholeName = ({ text, label }: { text: string; label: string }) => (
+  <p class="mono wide">
+    {text} <CopyButton text={text} label={label} />
+  </p>
+);
 
 /** Nothing at all where one page holds everything. */
 export function Pager({

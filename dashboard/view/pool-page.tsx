@@ -13,6 +13,7 @@ import { linkTo } from '../router.ts';
 import { blockColumns } from './blocks-page.tsx';
 import { Chart, type Point } from './chart.tsx';
 import { Figure, Placeholder, Table } from './parts.tsx';
+import { Calculator, Questions, Terms } from './terms.tsx';
 
 const NEWEST = 12;
 const NEWS_KEPT = 100;
@@ -93,6 +94,11 @@ export function PoolPage() {
           <a href={linkTo('blocks')}>All blocks</a>
         </p>
       </section>
+      <div class="grid cards">
+        <Terms pool={pool} />
+        <Calculator pool={pool} />
+      </div>
+      <Questions />
     </>
   );
 }

@@ -42,8 +42,8 @@ afterAll(() => stack?.stop());
 
 /** Each page with a text that only its data brings. */
 const pages = (): [string, RegExp][] => [
-  ['#/pool', /Newest blocks[\s\S]*[0-9a-f]{10}…[0-9a-f]{6}/],
-  [`#/miner/${address}`, /Check my share[\s\S]*finalized/],
+  ['#/pool', /Newest blocks[\s\S]*[0-9a-f]{10}…[0-9a-f]{6}[\s\S]*Paid out from[\s\S]*In a day/],
+  [`#/miner/${address}`, /coins a day[\s\S]*Check my share[\s\S]*finalized/],
   ['#/miner', /Miners of this pool[\s\S]*dsvc1\w+…/],
   ['#/blocks', /paid/],
   [`#/blocks/${paidBlock}`, /Reward\s*[\d.,]+ coins/],
@@ -77,6 +77,22 @@ test('nothing is wider than a phone', async () => {
     const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     expect(over, place).toBe(0);
   }
+});
+
+test('the calculator follows what is typed, and the colours what is chosen', async () => {
+  const { page, complaints } = await open(`${stack.webUrl}/#/pool`, { colorScheme: 'light' });
+  const card = page.locator('section', { has: page.getByRole('heading', { name: 'What would I earn?' }) });
+  await expect.poll(() => card.innerText()).toMatch(/In a day\s+about [\d.,]+ coins/);
+  await card.getByLabel('Hash rate').fill('nothing');
+  await expect.poll(() => card.innerText()).toMatch(/Type a hash rate/);
+  const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const light = await ground();
+  await page.getByLabel('Colours').selectOption('dark');
+  await expect.poll(ground).not.toBe(light);
+  const dark = await ground();
+  await page.reload();
+  await expect.poll(ground).toBe(dark);
+  expect(complaints).toEqual([]);
 });
 
 test('figures move without a reload', async () => {

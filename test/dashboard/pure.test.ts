@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { nextWait } from '../../dashboard/data/live.ts';
+import { earnedPerDay, payoutProgress, secondsToPayout } from '../../dashboard/earnings.ts';
 import { updateNotice } from '../../dashboard/explorer/update-notice.ts';
 import { ago, coins, count, duration, hashRate, percent, shortId } from '../../dashboard/format.ts';
 import { mayMine, WHY_NOT } from '../../dashboard/mine/consent.ts';
@@ -114,4 +115,22 @@ test('a node that needs an update is a warning, one that could have one a note',
   const required = updateNotice({ ...status, update_required: true, update_announced: true });
   expect(required).toMatchObject({ kind: 'warn' });
   expect(required?.text).toMatch(/stopped at cut 77/);
+});
+
+test('an estimate is the part of the network’s work, less the fee, and never more than all of it', () => {
+  const pace = { networkRate: 1_000, workHalf: 50n, cutMillis: 2_500 };
+  const all = (86_400_000n / 2_500n) * 50n;
+  expect(earnedPerDay(1_000, 0, pace)).toBe(all);
+  expect(earnedPerDay(100, 10_000, pace)).toBe((all * 99n) / 1_000n);
+  expect(earnedPerDay(5_000, 0, pace)).toBe(all);
+  expect(earnedPerDay(0, 0, pace)).toBe(0n);
+  expect(earnedPerDay(100, 0, { ...pace, networkRate: 0 })).toBeUndefined();
+  expect(earnedPerDay(100, 0, { ...pace, cutMillis: 0 })).toBeUndefined();
+});
+
+test('the way to the next payout', () => {
+  expect([0n, 49n, 50n, 100n, 101n].map((balance) => payoutProgress(balance, 100n))).toEqual([0, 49, 50, 100, 100]);
+  expect(secondsToPayout(40n, 100n, 60n)).toBe(86_400);
+  expect(secondsToPayout(100n, 100n, undefined)).toBe(0);
+  expect(secondsToPayout(0n, 100n, 0n)).toBeUndefined();
 });

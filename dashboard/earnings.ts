@@ -1,0 +1,39 @@
+/**
+ * What a hash rate earns at the present pace of the network: its part of the work half of every cut, less the pool's fee. Amounts are
+ * atoms. Luck moves a day's income around this; difficulty moves it for good.
+ */
+export type Pace = {
+  /** Hashes per second of the whole network. */
+  readonly networkRate: number;
+  /** Atoms that a cut pays for work. */
+  readonly workHalf: bigint;
+  readonly cutMillis: number;
+};
+
+const DAY_MILLIS = 86_400_000n;
+const PPM = 1_000_000n;
+
+const whole = (value: number): bigint => BigInt(Math.max(0, Math.round(value)));
+
+/** Undefined as long as the network's figures say nothing. */
+export function earnedPerDay(hashRate: number, feePpm: number, pace: Pace): bigint | undefined {
+  const [rate, network, cutMillis] = [whole(hashRate), whole(pace.networkRate), whole(pace.cutMillis)];
+  if (network === 0n || cutMillis === 0n) return undefined;
+  // Nobody has more than all: a rate beyond the network's would raise the difficulty.
+  const all = rate > network ? rate : network;
+  return (pace.workHalf * DAY_MILLIS * rate * (PPM - BigInt(feePpm))) / (cutMillis * all * PPM);
+}
+
+/** Parts of a hundred of the way to the next payout, at most 100. */
+export const payoutProgress = (balance: bigint, minimum: bigint): number =>
+  minimum <= 0n || balance >= minimum ? 100 : Number((balance * 100n) / minimum);
+
+/** Seconds until a balance reaches the payout minimum; undefined when it never does at this pace. */
+export function secondsToPayout(balance: bigint, minimum: bigint, perDay: bigint | undefined): number | undefined {
+  if (balance >= minimum) return 0;
+  if (perDay === undefined || perDay <= 0n) return undefined;
+  return Number(((minimum - balance) * 86_400n) / perDay);
+}
+
+export const RATE_UNITS = { 'kH/s': 1e3, 'MH/s': 1e6, 'GH/s': 1e9 } as const;
+export type RateUnit = keyof typeof RATE_UNITS;

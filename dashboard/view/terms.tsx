@@ -1,0 +1,137 @@
+/** What the pool offers, what it earns, and the words of its pages explained. */
+import { useState } from 'preact/hooks';
+import type { PoolDocument } from '../../pool/api/documents.ts';
+import { usePace } from '../data/pace.ts';
+import { earnedPerDay, RATE_UNITS, type RateUnit } from '../earnings.ts';
+import { FactList, type Facts } from '../explorer/links.tsx';
+import { coins, count, duration, percent } from '../format.ts';
+import { linkTo } from '../router.ts';
+
+const MODES = { pplns: 'PPLNS', solo: 'Solo' } as const;
+
+export function Terms({ pool }: { pool: PoolDocument }) {
+  const facts: Facts = [
+    ...pool.services.map(
+      ({ service, fee_ppm }) => [`Fee, ${MODES[service]}`, percent(fee_ppm / 1e6, 2)] as [string, string],
+    ),
+    ['Paid out from', `${coins(pool.payouts.minimum)} coins; a miner can ask for more on the miner’s page`],
+    ['Payouts', `every ${duration(pool.payouts.interval_seconds)}`],
+    ['Credited', `a slice of ${count(pool.slice_cuts)} cuts at a time, when the chain has paid its blocks`],
+    ['Account', 'none: the address you mine to is all there is'],
+  ];
+  return (
+    <section class="card">
+      <h2>Terms</h2>
+      <FactList facts={facts} />
+    </section>
+  );
+}
+
+const DAYS = [
+  ['a day', 1n],
+  ['a week', 7n],
+  ['30 days', 30n],
+] as const;
+
+export function Calculator({ pool }: { pool: PoolDocument }) {
+  const pace = usePace();
+  const [rate, setRate] = useState('10');
+  const [unit, setUnit] = useState<RateUnit>('MH/s');
+  const [service, setService] = useState('pplns');
+  const fee = pool.services.find((one) => one.service === service)?.fee_ppm ?? 0;
+  const hashes = Number(rate.replace(',', '.')) * RATE_UNITS[unit];
+  const perDay = pace === undefined || !(hashes > 0) ? undefined : earnedPerDay(hashes, fee, pace);
+  return (
+    <section class="card">
+      <h2>What would I earn?</h2>
+      <form class="row" onSubmit={(event) => event.preventDefault()}>
+        <label class="grow">
+          Hash rate
+          <input inputMode="decimal" value={rate} onInput={(event) => setRate(event.currentTarget.value)} />
+        </label>
+        <label>
+          Unit
+          <select value={unit} onChange={(event) => setUnit(event.currentTarget.value as RateUnit)}>
+            {Object.keys(RATE_UNITS).map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+        <label>
+          Mode
+          <select value={service} onChange={(event) => setService(event.currentTarget.value)}>
+            {pool.services.map((one) => (
+              <option key={one.service} value={one.service}>
+                {MODES[one.service]}
+              </option>
+            ))}
+          </select>
+        </label>
+      </form>
+      {perDay === undefined ? (
+        <p class="note" role="status">
+          {hashes > 0 ? 'The network’s figures are not there yet.' : 'Type a hash rate such as 10.'}
+        </p>
+      ) : (
+        <div role="status">
+          <FactList facts={DAYS.map(([name, days]) => [`In ${name}`, `about ${coins(perDay * days)} coins`])} />
+        </div>
+      )}
+      <p class="note">
+        At the present difficulty, fee taken off. It is an average: solo income comes rarely and whole, PPLNS often and
+        in parts.
+      </p>
+    </section>
+  );
+}
+
+/** Words that the pages use, each in two sentences. */
+const QUESTIONS: readonly (readonly [string, string])[] = [
+  [
+    'What do I need to start?',
+    'An address of this network and the miner, or nothing but this browser: the Mine page makes an address and mines with it. There is no account and no password.',
+  ],
+  [
+    'What is a share?',
+    'A hash that is good enough to prove work, but not good enough for a block. Shares are how the pool measures what each miner does.',
+  ],
+  [
+    'What is PPLNS, and what is solo?',
+    'With PPLNS every block is divided among the miners of the last shares, by their work. With solo the finder gets the whole block, less the fee.',
+  ],
+  [
+    'What are effort and luck?',
+    'Effort is the work since the last block, compared with what a block takes on average. Luck is found blocks over expected blocks: over 100 % is more than expected.',
+  ],
+  [
+    'What is a slice?',
+    'A run of cuts whose blocks are credited together. It closes after its last cut, and is credited when the chain has paid its blocks.',
+  ],
+  [
+    'When am I paid?',
+    'When your balance has reached the minimum, at the next round of payouts. The miner’s page shows how far it is.',
+  ],
+  [
+    'Why is my hash rate here not the one of my miner?',
+    'The pool only sees shares, and counts their work over ten minutes, an hour or a day. Over ten minutes chance moves the figure by a tenth or more.',
+  ],
+  [
+    'How do I know that the pool pays what it owes?',
+    'Every credit has a proof, which ‘Check my share’ on the miner’s page judges in your browser. The miner compares the books by itself while it runs.',
+  ],
+];
+
+export const Questions = () => (
+  <section class="card">
+    <h2>Questions</h2>
+    {QUESTIONS.map(([question, answer]) => (
+      <details key={question}>
+        <summary>{question}</summary>
+        <p>{answer}</p>
+      </details>
+    ))}
+    <p>
+      <a href={linkTo('connect')}>Connect a miner</a>
+    </p>
+  </section>
+);
