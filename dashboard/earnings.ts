@@ -15,11 +15,12 @@ const PPM = 1_000_000n;
 
 const whole = (value: number): bigint => BigInt(Math.max(0, Math.round(value)));
 
-/** Undefined as long as the network's figures say nothing. */
+/** Undefined as long as the network has no pace. */
 export function earnedPerDay(hashRate: number, feePpm: number, pace: Pace): bigint | undefined {
   const [rate, network, cutMillis] = [whole(hashRate), whole(pace.networkRate), whole(pace.cutMillis)];
-  if (network === 0n || cutMillis === 0n) return undefined;
-  // Nobody has more than all: a rate beyond the network's would raise the difficulty.
+  if (cutMillis === 0n) return undefined;
+  if (rate === 0n) return 0n;
+  // Nobody gets more than all there is, also where the network is slower than this rate, or idle.
   const all = rate > network ? rate : network;
   return (pace.workHalf * DAY_MILLIS * rate * (PPM - BigInt(feePpm))) / (cutMillis * all * PPM);
 }
