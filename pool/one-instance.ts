@@ -10,8 +10,8 @@ import { PoolError } from './pool-error.ts';
 import { every } from './rounds.ts';
 
 const INSTANCE_LOCK = 0x5356_4303;
-/** A predecessor that was killed is gone from the server within this time. */
-const WAIT_MILLIS = 8_000;
+/** A predecessor that was killed, or whose machine lost its power, is gone from the server within this time (LOST_CLIENT in database/connect.ts). */
+const WAIT_MILLIS = 20_000;
 const RETRY_MILLIS = 250;
 /** More often than the driver closes idle connections. */
 const KEEP_MILLIS = 10_000;

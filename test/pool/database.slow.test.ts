@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { expect, test } from 'vitest';
+import { connectDatabase } from '../../pool/database/connect.ts';
 import { startEmbeddedPostgres } from '../../pool/database/embedded.ts';
 import { migrate } from '../../pool/database/migrate.ts';
 import { quietLog } from '../quiet-log.ts';
@@ -27,6 +28,10 @@ test('a database survives its pool, and migrations run once', async () => {
   await sql`insert into schema_version (number, name) values (9999, 'from the future')`;
   await expect(migrate(sql, quietLog)).rejects.toThrow(/newer release/);
   await sql.end();
+  const pool = connectDatabase(second.url);
+  const [idle] = await pool<{ tcp_keepalives_idle: string }[]>`show tcp_keepalives_idle`;
+  expect(Number(idle?.tcp_keepalives_idle), 'the server looks soon whether a silent pool is still there').toBe(5);
+  await pool.end();
   await second.stop();
 });
 
