@@ -22,8 +22,8 @@ type PublishedList = 'before' | 'now' | 'neither' | null;
 
 const PUBLISHED: Readonly<Record<'before' | 'now' | 'neither', string>> = {
   before:
-    'The pool publishes the list that the miner judged first: it showed the other one to this miner alone, or for a time.',
-  now: 'The pool publishes the later one of the two: it changed the list, or showed the first one to this miner alone.',
+    'The pool publishes the first of the two. If the file is true, it showed the other one to this miner alone, or for a time.',
+  now: 'The pool publishes the later one of the two. If the file is true, it changed the list, or showed the first one to this miner alone.',
   neither: 'The pool publishes a third list of this slice, or none.',
 };
 

@@ -1,12 +1,12 @@
 /**
- * `svc-pool verify-evidence` on a file about credits that were not paid (books rule 29): reads the lists and the payments that it names again, from the pool and from a node, and
+ * `svc-pool verify-evidence` on a file about credits that were not paid (books rule 29): reads the lists that it names, and all payments since, from the pool and from a node, and
  * adds them up. The file itself is nobody's word; what it names is public.
  */
-import { newPayments } from '../protocol/account-payments.ts';
-import { createApiClient } from '../protocol/api/client.ts';
+import { newPayments, readPayoutTerms } from '../protocol/account-payments.ts';
+import { type ApiClient, createApiClient } from '../protocol/api/client.ts';
 import { type PublishedTerms, sliceCutsOf } from '../protocol/books-terms.ts';
 import { checkPoolProof, type PoolProof } from '../protocol/pool-proof.ts';
-import { readUnpaidEvidence, type UnpaidEvidence } from '../protocol/unpaid-evidence.ts';
+import { readUnpaidEvidence, type UnpaidEvidence, unpaidBound } from '../protocol/unpaid-evidence.ts';
 import { apiClientDependencies } from '../runtime/api-client.ts';
 import type { Terminal } from '../runtime/program.ts';
 import { visible } from '../runtime/visible.ts';
@@ -20,11 +20,27 @@ type Judged = {
   readonly paid?: bigint;
 };
 
+/** The whole check takes no longer: a pool may answer each of many questions slowly. */
+const MAX_MILLIS = 10 * 60_000;
+/** A reward is credited at the latest so many cuts after the slice, unless it is held (rule 7). */
+const LIST_CUTS = 96;
+
+type Read = (path: string) => Promise<unknown>;
+
+/** Reads until the time is over. */
+function timed(read: Read, nowMillis: () => number): Read {
+  const began = nowMillis();
+  return (path) => {
+    if (nowMillis() - began > MAX_MILLIS) throw new Error('the pool answers too slowly');
+    return read(path);
+  };
+}
+
 /** What the pool's lists credit now. A list that it does not show, or shows otherwise, is named. */
-async function creditedBy({ credits, address }: UnpaidEvidence, read: (path: string) => Promise<unknown>) {
+async function creditedBy(credits: UnpaidEvidence['credits'], address: string, read: Read) {
   let credited = 0n;
   for (const { service, slice, amount } of credits) {
-    const proof = (await read(`proofs/${service}/${slice}?address=${address}`)) as PoolProof;
+    const proof = (await read(`proofs/${service}/${slice}?address=${encodeURIComponent(address)}`)) as PoolProof;
     const isAsked = proof?.service === service && proof.slice === slice && proof.address === address;
     const checked = checkPoolProof(proof);
     if (!isAsked || !checked.valid) throw new Error(`the pool’s proof of ${service}/${slice} is false`);
@@ -37,20 +53,57 @@ async function creditedBy({ credits, address }: UnpaidEvidence, read: (path: str
   return credited;
 }
 
+/** Those of the credits, in ascending order of slice, that are older than the bound by the times of the ledger. */
+async function oldOnes(
+  credits: UnpaidEvidence['credits'],
+  { cuts, bound, node }: { readonly cuts: number; readonly bound: number; readonly node: Pick<ApiClient, 'cuts'> },
+): Promise<UnpaidEvidence['credits']> {
+  const sorted = [...credits].sort((a, b) => a.slice - b.slice);
+  const newest = (await node.cuts({ limit: 1 })).cuts[0];
+  if (newest === undefined) throw new Error('the node has no cuts');
+  const isOld = async (slice: number): Promise<boolean> => {
+    const height = (slice + 1) * cuts + LIST_CUTS;
+    if (height >= newest.height) return false;
+    const at = (await node.cuts({ before: height + 1, limit: 1 })).cuts[0];
+    if (at?.height !== height) throw new Error(`the node does not show cut ${height}`);
+    return newest.finalized_at_millis - at.finalized_at_millis >= bound;
+  };
+  let [from, to] = [0, sorted.length];
+  while (from < to) {
+    const middle = Math.floor((from + to) / 2);
+    if (await isOld(sorted[middle]?.slice as number)) from = middle + 1;
+    else to = middle;
+  }
+  return sorted.slice(0, from);
+}
+
+/** Nothing but the names of the lists is the file's word. */
 async function judge(evidence: UnpaidEvidence, { poolApi, nodeApi }: Values): Promise<Judged> {
   if (poolApi === undefined || nodeApi === undefined)
     return { verdict: 'unchecked', why: 'it takes --pool-api and --node-api' };
-  const pool = publishedApi(poolApi);
+  const pool = timed(publishedApi(poolApi), () => performance.now());
   const node = createApiClient({ baseUrl: nodeApi }, apiClientDependencies());
   try {
-    const credited = await creditedBy(evidence, pool);
-    // Of payments the file's word counts nothing: all that came after the first of the lists could be made may be of them.
-    const { terms } = (await pool('terms')) as PublishedTerms;
-    const first = Math.min(...evidence.credits.map(({ slice }) => slice)) + 1;
-    const from = first * (sliceCutsOf(terms) ?? 0);
-    const { found } = await newPayments(evidence.address, new Map(), { pool, node }, from);
-    const paid = [...found.values()].reduce((sum, atoms) => sum + atoms, 0n);
-    return { verdict: credited - paid >= BigInt(evidence.threshold) ? 'unpaid' : 'paid', credited, paid };
+    const { address } = evidence;
+    const published = (await pool('terms')) as PublishedTerms;
+    const cuts = sliceCutsOf(published.terms);
+    if (cuts === undefined) throw new Error('the pool publishes no terms');
+    const terms = await readPayoutTerms(address, pool);
+    const credits = await oldOnes(evidence.credits, { cuts, bound: unpaidBound(terms.intervalMillis), node });
+    const credited = await creditedBy(credits, address, pool);
+    // A list is made after its slice: what was paid before the first of these slices closed was owed for others.
+    const fromHeight = ((credits[0]?.slice ?? 0) + 1) * cuts;
+    const asked = { address, payer: published.address, known: new Map(), fromHeight };
+    const { found } = await newPayments(asked, { pool, node });
+    const paid = [...found.values()].reduce((sum, { atoms }) => sum + atoms, 0n);
+    const [owed, threshold] = [credited - paid, BigInt(evidence.threshold)];
+    if (owed <= 0n || owed < threshold) return { verdict: 'paid', credited, paid };
+    if (terms.isPaused) throw new Error('the pool says that its payouts are paused');
+    if (owed < terms.minimum)
+      throw new Error(
+        `the pool owes ${owed} atoms, and says that it pays this address from ${terms.minimum} atoms on; the file says ${threshold}`,
+      );
+    return { verdict: 'unpaid', credited, paid };
   } catch (error) {
     return { verdict: 'unchecked', why: (error as Error).message };
   }
@@ -59,7 +112,7 @@ async function judge(evidence: UnpaidEvidence, { poolApi, nodeApi }: Values): Pr
 function wordsOf({ verdict, why, credited, paid }: Judged, { threshold }: UnpaidEvidence): string {
   if (verdict === 'unchecked') return `Whether the pool paid could not be checked: ${why}.`;
   if (verdict === 'malformed') return 'The file is not evidence of this form.';
-  const sums = `its lists credit ${credited} atoms, and the ledger shows payments of ${paid} since then`;
+  const sums = `its lists of more than a day ago credit ${credited} atoms, and the ledger shows payments of ${paid} since the first of them`;
   return verdict === 'unpaid'
     ? `The pool HAS NOT PAID what it credited: ${sums}. It pays from ${threshold} atoms on. Whether it cannot or will not pay, no file shows.`
     : `The pool has paid, or less than its threshold of ${threshold} atoms is left: ${sums}.`;

@@ -1,8 +1,9 @@
 /**
- * What a pool paid to one address: its list of payments, and which of them the ledger has. A payment that the pool calls final counts when a node shows the output;
- * without a node the pool's word counts.
+ * What a pool paid to one address: its list of payments, and which of them the ledger has. A payment that the pool calls final counts when a node shows the output
+ * and that its transaction spent from the pool's address; without a node the pool's word counts.
  */
 import { parseAtoms } from './amount.ts';
+import type { ChangeDocument } from './api/address-documents.ts';
 import type { BooksSources } from './books-evidence.ts';
 import { isWhole } from './books-slice.ts';
 import { ProtocolError } from './errors.ts';
@@ -22,7 +23,11 @@ const MAX_PAGES = 20;
 /** Payments that the ledger does not have, after which no more are read. */
 const MAX_DENIED = 200;
 const PAGE_CHANGES = 1_024;
+/** Of one cut and address. */
+const MAX_CHANGES_PAGES = 16;
 const MAX_TEXT = 256;
+/** No interval is believed to be longer. */
+const MAX_INTERVAL_MILLIS = 7 * 24 * 3_600_000;
 
 export type PaymentSources = {
   readonly pool: BooksSources['pool'];
@@ -32,9 +37,26 @@ export type PaymentSources = {
 /** Why payments cannot be added up; no fault of anybody. */
 export class PaymentsUnread extends Error {}
 
+export type PayoutTerms = { readonly minimum: bigint; readonly intervalMillis: number; readonly isPaused: boolean };
+
+/** What the pool says of its payouts, and from what on it pays this account. */
+export async function readPayoutTerms(address: string, pool: BooksSources['pool']): Promise<PayoutTerms> {
+  const { payouts } = ((await pool('pool')) ?? {}) as { payouts?: Readonly<Record<string, unknown>> };
+  const account = ((await pool(`miners/${encodeURIComponent(address)}`)) ?? {}) as { payout_minimum?: unknown };
+  const { interval_seconds: seconds, paused } = payouts ?? {};
+  const { payout_minimum: minimum } = account;
+  if (typeof minimum !== 'string' || typeof seconds !== 'number' || !(seconds >= 0) || typeof paused !== 'boolean')
+    throw new ProtocolError('out_of_range', 'the pool does not say when it pays');
+  return {
+    minimum: parseAtoms(minimum),
+    intervalMillis: Math.min(seconds * 1_000, MAX_INTERVAL_MILLIS),
+    isPaused: paused,
+  };
+}
+
 function readRow(value: unknown, address: string): PaymentRow {
   const row = value as PaymentRow;
-  const texts = [row?.payout_id, row?.state, row?.amount];
+  const texts = [row?.payout_id, row?.state, row?.amount, row?.transaction_id ?? ''];
   const isForm =
     texts.every((text) => typeof text === 'string' && text.length <= MAX_TEXT) &&
     row.address === address &&
@@ -44,64 +66,91 @@ function readRow(value: unknown, address: string): PaymentRow {
   return row;
 }
 
-/** Outputs of one cut to the address, by transaction and amount. */
-async function receivedAt(address: string, height: number, node: NonNullable<PaymentSources['node']>) {
-  const asked = { addresses: [address], after_height: height - 1, limit: PAGE_CHANGES };
-  const { changes, indexed_height: indexed } = await node.addressChanges(asked);
-  if (indexed < height) return undefined;
-  const at = changes.filter((change) => change.finalized_height === height);
-  // Anybody can send so much dust that one page does not hold a cut.
-  if (at.length === PAGE_CHANGES) throw new PaymentsUnread('the address received too many outputs in one cut');
-  return at.filter(({ kind }) => kind === 'received').map((change) => `${change.transaction_id} ${change.amount}`);
+/** What an address received and spent in one cut; undefined where the node has not read it yet. */
+async function changesAt(address: string, height: number, node: NonNullable<PaymentSources['node']>) {
+  const found: ChangeDocument[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < MAX_CHANGES_PAGES; page++) {
+    const asked = { addresses: [address], after_height: height - 1, limit: PAGE_CHANGES };
+    const answer = await node.addressChanges(cursor === undefined ? asked : { ...asked, cursor });
+    if (answer.indexed_height < height) return undefined;
+    const at = answer.changes.filter((change) => change.finalized_height === height);
+    found.push(...at);
+    cursor = answer.next_cursor;
+    if (cursor === undefined || at.length < answer.changes.length) return found;
+  }
+  // Anybody can send so much dust that the pages do not hold a cut.
+  throw new PaymentsUnread('the address received too many outputs in one cut');
 }
 
+/** Outputs to the address in one cut that the payer paid, as `transaction amount`. */
+async function paidAt(address: string, payer: string, height: number, node: NonNullable<PaymentSources['node']>) {
+  const spent = await changesAt(payer, height, node);
+  const received = await changesAt(address, height, node);
+  if (spent === undefined || received === undefined) return undefined;
+  const spends = new Set(spent.filter(({ kind }) => kind === 'spent').map((change) => change.transaction_id));
+  return new Set(
+    received
+      .filter(({ kind, transaction_id: transaction }) => kind === 'received' && spends.has(transaction))
+      .map((change) => `${change.transaction_id} ${change.amount}`),
+  );
+}
+
+export type Payment = { readonly atoms: bigint; readonly height: number };
+
 export type NewPayments = {
-  /** By payout id, newest first. */
-  readonly found: ReadonlyMap<string, bigint>;
+  /** By transaction, newest first. */
+  readonly found: ReadonlyMap<string, Payment>;
   /** Payments that the pool calls final and that the node, which has their cut, does not show. */
   readonly denied: number;
 };
 
+export type AskedPayments = {
+  readonly address: string;
+  /** The pool's address: it pays from no other (rule 25). */
+  readonly payer: string;
+  /** By transaction: a payout pays an address once, and a pool can name one transaction under many ids. Null where only the newest page is asked for, by the pool's word. */
+  readonly known: ReadonlyMap<string, unknown> | null;
+  /** Payments of cuts before this one are left out. */
+  readonly fromHeight: number;
+};
+
 /**
- * Final payments to an address that are not in `known`, newest first: up to the first page with one that is known, or the newest page alone where none is. What the node does not
+ * Final payments of a pool to an address that are not known, newest first: up to the first page with one that is known or too old. What the node does not
  * show is left out, and comes again the next time.
  */
 export async function newPayments(
-  address: string,
-  known: ReadonlyMap<string, unknown> | null,
+  { address, payer, known, fromHeight }: AskedPayments,
   { pool, node }: PaymentSources,
-  /** Payments before this cut are left out. */
-  fromHeight = 0,
 ): Promise<NewPayments> {
-  const found = new Map<string, bigint>();
+  const found = new Map<string, Payment>();
   let denied = 0;
-  const received = new Map<number, string[] | undefined>();
+  const paid = new Map<number, ReadonlySet<string> | undefined>();
   let cursor: string | undefined;
   for (let page = 0; ; page++) {
-    const query = `payments?address=${address}&limit=${PAGE}${cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`}`;
+    const query = `payments?address=${encodeURIComponent(address)}&limit=${PAGE}${cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`}`;
     const answer = (await pool(query)) as { payments?: unknown; next_cursor?: unknown };
     if (!Array.isArray(answer?.payments) || answer.payments.length > PAGE)
       throw new ProtocolError('out_of_range', "the pool's payments have no such form");
     const rows = answer.payments.map((row) => readRow(row, address));
-    const fresh = rows.filter(({ state, payout_id: id }) => state === 'finalized' && !known?.has(id) && !found.has(id));
-    const isBefore = ({ final_height: height }: PaymentRow) => height !== null && height < fromHeight;
-    for (const row of fresh.filter((each) => !isBefore(each))) {
-      const { final_height: height, transaction_id: transaction, payout_id: id } = row;
-      if (height === null || transaction === null) continue;
-      if (node !== null) {
-        if (!received.has(height)) received.set(height, await receivedAt(address, height, node));
-        const outputs = received.get(height);
-        const at = outputs?.indexOf(`${transaction} ${row.amount}`) ?? -1;
-        if (outputs !== undefined && at === -1) denied++;
-        if (at === -1) continue;
-        // An output pays one payment.
-        outputs?.splice(at, 1);
+    for (const { state, final_height: height, transaction_id: transaction, amount } of rows) {
+      if (state !== 'finalized' || height === null || transaction === null || height < fromHeight) continue;
+      if (known?.has(transaction) || found.has(transaction)) continue;
+      if (node !== null && known !== null) {
+        if (!paid.has(height)) paid.set(height, await paidAt(address, payer, height, node));
+        const outputs = paid.get(height);
+        const isPaid = outputs?.has(`${transaction} ${amount}`) === true;
+        if (outputs !== undefined && !isPaid) denied++;
+        if (!isPaid) continue;
       }
-      found.set(id, parseAtoms(row.amount));
+      found.set(transaction, { atoms: parseAtoms(amount), height });
     }
     const isLast = typeof answer.next_cursor !== 'string' || answer.next_cursor.length > MAX_TEXT;
-    const isJoined = known === null || rows.some(({ payout_id: id }) => known.has(id));
-    if (isLast || isJoined || rows.every(isBefore) || denied >= MAX_DENIED) return { found, denied };
+    const isJoined = rows.some(
+      ({ transaction_id: transaction, final_height: height }) =>
+        known?.has(transaction ?? '') || (height !== null && height < fromHeight),
+    );
+    if (isLast || isJoined || known === null || denied >= MAX_DENIED) return { found, denied };
     if (page + 1 >= MAX_PAGES) throw new PaymentsUnread('the pool lists too many payments');
     cursor = answer.next_cursor as string;
   }

@@ -1,6 +1,6 @@
 /**
- * Evidence that a pool credits and does not pay (books rule 29): the lists by whose credits an account is owed, and the payments that the ledger shows. Everything in it is
- * public, so anybody reads it again from the pool and from a node; the file says what to read.
+ * Evidence that a pool credits and does not pay (books rule 29): the lists by whose credits an account is owed. Lists and payments are
+ * public, so anybody reads them again from the pool and from a node; the file says which lists to read, and its word counts for nothing else.
  */
 import { parseAtoms } from './amount.ts';
 import type { BooksService } from './books-slice.ts';
@@ -19,26 +19,28 @@ export type UnpaidEvidence = {
   readonly for_hours: number;
   /** The account's credits in the lists that the miner judged. */
   readonly credits: readonly { readonly service: BooksService; readonly slice: number; readonly amount: string }[];
-  /** Payments that the ledger shows since the first of these lists. */
-  readonly payments: readonly { readonly payout_id: string; readonly amount: string }[];
 };
 
-const MAX_ROWS = 10_000;
+/** A day, and two of the pool's own payout intervals: an honest pool whose wallet failed overnight is not accused. */
+export const unpaidBound = (intervalMillis: number): number => 24 * 3_600_000 + 2 * intervalMillis;
+
+/** Credits that a file names, the newest ones. */
+export const MAX_UNPAID_CREDITS = 2_048;
 const MAX_TEXT = 256;
 
 /** Undefined for a file of another form. */
 export function readUnpaidEvidence(value: unknown): UnpaidEvidence | undefined {
   const evidence = value as UnpaidEvidence;
   try {
-    const { address, threshold, owed, credits, payments } = evidence;
+    const { address, threshold, owed, credits } = evidence;
     if (typeof address !== 'string' || address.length > MAX_TEXT) return undefined;
     for (const each of [threshold, owed]) parseAtoms(each);
-    if (credits.length > MAX_ROWS || payments.length > MAX_ROWS) return undefined;
+    if (!Array.isArray(credits) || credits.length > MAX_UNPAID_CREDITS) return undefined;
     const names = new Set(credits.map(({ service, slice }) => `${service}/${slice}`));
     const isList = credits.every(
       ({ service, slice }) => (service === 'pplns' || service === 'solo') && Number.isSafeInteger(slice) && slice >= 0,
     );
-    for (const { amount } of [...credits, ...payments]) parseAtoms(amount);
+    for (const { amount } of credits) parseAtoms(amount);
     return isList && names.size === credits.length ? evidence : undefined;
   } catch (error) {
     if (error instanceof ProtocolError || error instanceof TypeError || error instanceof RangeError) return undefined;

@@ -223,11 +223,9 @@ export class BooksWatch {
     this.#unchecked.note('lists', failure?.message ?? this.#lists.unjudged);
     this.#unchecked.note('rewards', this.#lists.lapse);
     this.#unchecked.note('payments', this.#lists.paymentLapse);
+    this.isChanged = true;
     const now = this.#dependencies.nowMillis();
-    if (failure === undefined) {
-      this.#hiddenLists.read(this.#lists.isSuspicious, now);
-      return;
-    }
+    if (failure === undefined) return this.#hiddenLists.read(this.#lists.isSuspicious, now);
     const said = this.#hiddenLists.failed(now);
     if (said === 'log') this.#dependencies.note('credit lists cannot be read', { reason: failure.message });
     // A server that never signed nor showed anything may not have such books at all.

@@ -2,12 +2,15 @@
  * Whether a pool pays what it credits (books rule 29). The miner adds up its own credits of the lists that it judged, and the payments that its node shows. What was
  * credited for longer than the bound and is not paid must be less than the threshold; otherwise that is a suspicion, because a wallet can fail for long too.
  */
-import { newPayments } from '../../protocol/account-payments.ts';
-import { parseAtoms } from '../../protocol/amount.ts';
+import { newPayments, type Payment, readPayoutTerms } from '../../protocol/account-payments.ts';
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
-import { ProtocolError } from '../../protocol/errors.ts';
-import { UNPAID_EVIDENCE_FORMAT, type UnpaidEvidence } from '../../protocol/unpaid-evidence.ts';
+import {
+  MAX_UNPAID_CREDITS,
+  UNPAID_EVIDENCE_FORMAT,
+  type UnpaidEvidence,
+  unpaidBound,
+} from '../../protocol/unpaid-evidence.ts';
 
 export type PaymentWatchDependencies = {
   readonly pool: BooksSources['pool'];
@@ -21,18 +24,23 @@ export type PaymentWatchDependencies = {
   readonly wallMillis: () => number;
 };
 
-/** A day, and two of the pool's own payout intervals: an honest pool whose wallet failed overnight is not accused. */
-export const UNPAID_MILLIS = 24 * 3_600_000;
-/** No interval is believed to be longer. */
-const MAX_INTERVAL_MILLIS = 7 * 24 * 3_600_000;
-/** Where payments could not be looked at for longer, the pool has had no chance to show them: the time begins anew. */
+/** Where payments could not be looked at for longer, the pool has had no chance to show them: that time does not count. */
 const GAP_MILLIS = 3 * 3_600_000;
-/** Credits and payments that are kept by name; of older ones the sum is kept. A list before all that are kept by name is not counted. */
-const MAX_CREDITS = 2_048;
+/** Payments that are kept by name; of older ones the sum is kept. A list before all that are kept by name is not counted. */
 const MAX_PAYMENTS = 4_096;
 
+/** `atMillis`: in watched time. */
 type Credit = { readonly atoms: bigint; readonly atMillis: number };
-type PayoutTerms = { readonly minimum: bigint; readonly intervalMillis: number; readonly isPaused: boolean };
+type Threshold = { readonly atoms: bigint; readonly atMillis: number; readonly isRaised: boolean };
+
+export type PaymentRound = {
+  /** Why the node is not believed to follow the chain. */
+  readonly lapse: string | undefined;
+  /** The newest slice that is closed. */
+  readonly closed: number | undefined;
+  /** The pool's address. */
+  readonly payer: string;
+};
 
 export class PaymentWatch {
   readonly #address: string;
@@ -42,15 +50,21 @@ export class PaymentWatch {
   /** By `service/slice`, oldest first. */
   readonly #credits = new Map<string, Credit>();
   #oldCredits = 0n;
-  readonly #payments = new Map<string, bigint>();
+  /** By transaction. */
+  readonly #payments = new Map<string, Payment>();
   #oldPayments = 0n;
-  /** Payments of before the first look are of credits that nobody here knows. */
-  #hasLooked = false;
+  /** The newest slice that was closed at the first look. Its list and those before it may have been paid before. */
+  #from: number | undefined;
+  /** Payments of cuts before this one were there at the first look, or are in the sum of old ones. */
+  #fromHeight = 0;
   /** The lowest threshold that the pool ever named. One that it raises could put off every payment. */
   #least: bigint | undefined;
-  /** Since when payments could be looked at, and when they last were. */
-  #sinceMillis: number | undefined;
+  /** The highest threshold of late: one that the account lowers leaves the pool its time to pay, and one that the pool raises now and then stays on record. */
+  #highest: Threshold | undefined;
+  /** Time in which payments could be looked at, all pieces together: a miner that works some hours a day has some too, and no pool begins it anew. */
+  #watchedMillis = 0;
   #lookedMillis: number | undefined;
+  #wasPaused = false;
   #lapse: string | undefined;
 
   constructor(address: string, threshold: bigint | undefined, dependencies: PaymentWatchDependencies) {
@@ -63,11 +77,11 @@ export class PaymentWatch {
   credited(service: BooksService, slice: number, atoms: bigint): void {
     const name = `${service}/${slice}`;
     const [oldest] = this.#credits.keys();
-    const isBefore = this.#credits.size >= MAX_CREDITS && slice <= Number(oldest?.split('/')[1]);
-    if (atoms === 0n || this.#credits.has(name) || isBefore) return;
-    this.#credits.set(name, { atoms, atMillis: this.#dependencies.wallMillis() });
+    const isBefore = this.#credits.size >= MAX_UNPAID_CREDITS && slice <= sliceOf(oldest ?? name);
+    if (atoms === 0n || this.#credits.has(name) || isBefore || slice <= (this.#from ?? -1)) return;
+    this.#credits.set(name, { atoms, atMillis: this.#watchedMillis + this.#passedAt(this.#dependencies.wallMillis()) });
     for (const [first, { atoms: sum }] of this.#credits) {
-      if (this.#credits.size <= MAX_CREDITS) break;
+      if (this.#credits.size <= MAX_UNPAID_CREDITS) break;
       this.#credits.delete(first);
       this.#oldCredits += sum;
     }
@@ -78,36 +92,63 @@ export class PaymentWatch {
     return this.#creditsBefore(Number.POSITIVE_INFINITY) > this.#paid ? this.#lapse : undefined;
   }
 
-  /** `heightLapse`: why the node is not believed to follow the chain. No answer is no accusation: another pool may not have these routes. */
-  async round(heightLapse: string | undefined): Promise<void> {
-    this.#lapse = await this.#look(heightLapse).catch((error: unknown) =>
+  /** No answer is no accusation: another pool may not have these routes. */
+  async round(round: PaymentRound): Promise<void> {
+    this.#lapse = await this.#look(round).catch((error: unknown) =>
       error instanceof Error ? error.message : String(error),
     );
   }
 
-  async #look(heightLapse: string | undefined): Promise<string | undefined> {
+  async #look({ lapse, closed, payer }: PaymentRound): Promise<string | undefined> {
     const { node, pool, wallMillis } = this.#dependencies;
-    if (heightLapse !== undefined && node !== null) return heightLapse;
-    const terms = readTerms(await pool('pool'), await pool(`miners/${this.#address}`));
-    this.#least = this.#least === undefined || terms.minimum < this.#least ? terms.minimum : this.#least;
-    const { found, denied } = await newPayments(this.#address, this.#hasLooked ? this.#payments : null, { pool, node });
-    for (const [payout, atoms] of [...found].reverse()) this.#pay(payout, this.#hasLooked ? atoms : 0n);
-    this.#hasLooked = true;
-    const now = wallMillis();
-    const isAnew = this.#lookedMillis === undefined || now - this.#lookedMillis > GAP_MILLIS;
-    if (isAnew || now < (this.#sinceMillis ?? now) || terms.isPaused) this.#sinceMillis = now;
-    this.#lookedMillis = now;
+    if (lapse !== undefined && node !== null) return lapse;
+    if (closed === undefined) return 'the pool does not say how far its books are';
+    const terms = await readPayoutTerms(this.#address, pool);
+    const known = this.#from === undefined ? null : this.#payments;
+    const asked = { address: this.#address, payer, known, fromHeight: this.#fromHeight };
+    const { found, denied } = await newPayments(asked, { pool, node });
+    for (const [transaction, payment] of [...found].reverse())
+      this.#pay(transaction, this.#from === undefined ? { ...payment, atoms: 0n } : payment);
+    if (this.#from === undefined) this.#begin(closed);
+    this.#watch(terms.isPaused, wallMillis());
+    const bound = unpaidBound(terms.intervalMillis);
+    const { atoms: threshold, isRaised } = this.#thresholdOf(terms.minimum, bound);
     if (terms.isPaused) return 'the pool says that its payouts are paused';
-    this.#judge(terms, denied, now);
-    const isRaised = this.#threshold === undefined && terms.minimum > this.#least;
-    return isRaised ? `the pool pays this address from ${terms.minimum} atoms on, ${this.#least} before` : undefined;
+    this.#judge(threshold, bound, denied);
+    return isRaised ? `the pool pays this address from ${threshold} atoms on, ${this.#least} before` : undefined;
   }
 
-  #judge({ minimum, intervalMillis }: PayoutTerms, denied: number, now: number): void {
-    const bound = UNPAID_MILLIS + 2 * intervalMillis;
-    if (now - (this.#sinceMillis ?? now) < bound) return;
-    const threshold = this.#threshold ?? minimum;
-    const owed = this.#creditsBefore(now - bound) - this.#paid;
+  /** The first look. What was credited until then may be among what was paid until then. */
+  #begin(closed: number): void {
+    this.#from = closed;
+    for (const name of [...this.#credits.keys()]) if (sliceOf(name) <= closed) this.#credits.delete(name);
+    for (const { height } of this.#payments.values()) this.#fromHeight = Math.max(this.#fromHeight, height);
+  }
+
+  /** A pause counts only where it was there at both looks: a pool that names one now and then gains nothing. */
+  #watch(isPaused: boolean, now: number): void {
+    if (!(isPaused && this.#wasPaused)) this.#watchedMillis += this.#passedAt(now);
+    [this.#lookedMillis, this.#wasPaused] = [now, isPaused];
+  }
+
+  /** Time since the last look, where it counts. */
+  #passedAt(now: number): number {
+    const passed = now - (this.#lookedMillis ?? now);
+    return passed > 0 && passed <= GAP_MILLIS ? passed : 0;
+  }
+
+  #thresholdOf(minimum: bigint, bound: number): Threshold {
+    this.#least = this.#least === undefined || minimum < this.#least ? minimum : this.#least;
+    const atoms = this.#threshold ?? minimum;
+    const isRaised = this.#threshold === undefined && minimum > this.#least;
+    const before = this.#highest;
+    const isOver = before === undefined || atoms >= before.atoms || this.#watchedMillis - before.atMillis >= bound;
+    this.#highest = isOver ? { atoms, atMillis: this.#watchedMillis, isRaised } : before;
+    return this.#highest;
+  }
+
+  #judge(threshold: bigint, bound: number, denied: number): void {
+    const owed = this.#creditsBefore(this.#watchedMillis - bound) - this.#paid;
     if (owed < threshold || owed <= 0n) return;
     const hours = Math.floor(bound / 3_600_000);
     this.#dependencies.alarm(
@@ -116,11 +157,10 @@ export class PaymentWatch {
       { owed, threshold, hours, paid: this.#paid, denied },
       {
         ...{ format: UNPAID_EVIDENCE_FORMAT, address: this.#address, threshold: String(threshold) },
-        ...{ owed: String(owed), at_millis: now, for_hours: hours },
+        ...{ owed: String(owed), at_millis: this.#dependencies.wallMillis(), for_hours: hours },
         credits: [...this.#credits].map(([name, { atoms }]) => ({
-          ...{ service: name.split('/')[0] as BooksService, slice: Number(name.split('/')[1]), amount: String(atoms) },
+          ...{ service: name.split('/')[0] as BooksService, slice: sliceOf(name), amount: String(atoms) },
         })),
-        payments: [...this.#payments].map(([payout_id, atoms]) => ({ payout_id, amount: String(atoms) })),
       },
     );
   }
@@ -132,25 +172,29 @@ export class PaymentWatch {
   }
 
   get #paid(): bigint {
-    return [...this.#payments.values()].reduce((sum, atoms) => sum + atoms, this.#oldPayments);
+    return [...this.#payments.values()].reduce((sum, { atoms }) => sum + atoms, this.#oldPayments);
   }
 
-  #pay(payout: string, atoms: bigint): void {
-    this.#payments.set(payout, atoms);
-    for (const [first, sum] of this.#payments) {
+  #pay(transaction: string, payment: Payment): void {
+    this.#payments.set(transaction, payment);
+    for (const [first, { atoms, height }] of this.#payments) {
       if (this.#payments.size <= MAX_PAYMENTS) return;
       this.#payments.delete(first);
-      this.#oldPayments += sum;
+      this.#oldPayments += atoms;
+      this.#fromHeight = Math.max(this.#fromHeight, height);
     }
   }
 
   save(): unknown {
+    const highest = this.#highest;
     return {
       credits: [...this.#credits].map(([name, { atoms, atMillis }]) => [name, String(atoms), atMillis]),
-      payments: [...this.#payments].map(([payout, atoms]) => [payout, String(atoms)]),
-      ...{ oldCredits: String(this.#oldCredits), oldPayments: String(this.#oldPayments), hasLooked: this.#hasLooked },
+      payments: [...this.#payments].map(([transaction, { atoms, height }]) => [transaction, String(atoms), height]),
+      ...{ oldCredits: String(this.#oldCredits), oldPayments: String(this.#oldPayments) },
+      ...{ from: this.#from ?? null, fromHeight: this.#fromHeight, wasPaused: this.#wasPaused },
       least: this.#least === undefined ? null : String(this.#least),
-      ...{ since: this.#sinceMillis ?? null, looked: this.#lookedMillis ?? null },
+      highest: highest === undefined ? null : [String(highest.atoms), highest.atMillis, highest.isRaised],
+      ...{ watched: this.#watchedMillis, looked: this.#lookedMillis ?? null },
     };
   }
 
@@ -159,47 +203,53 @@ export class PaymentWatch {
     const read = readSaved(saved);
     if (read === undefined) return;
     for (const [name, credit] of read.credits) this.#credits.set(name, credit);
-    for (const [payout, atoms] of read.payments) this.#payments.set(payout, atoms);
+    for (const [transaction, payment] of read.payments) this.#payments.set(transaction, payment);
     [this.#oldCredits, this.#oldPayments] = [read.oldCredits, read.oldPayments];
-    this.#least = read.least;
-    [this.#hasLooked, this.#sinceMillis, this.#lookedMillis] = [read.hasLooked, read.since, read.looked];
+    [this.#from, this.#fromHeight] = [read.from, read.fromHeight];
+    [this.#least, this.#highest, this.#wasPaused] = [read.least, read.highest, read.wasPaused];
+    [this.#watchedMillis, this.#lookedMillis] = [read.watched, read.looked];
   }
 }
 
-/** What the pool says of its payouts, and from what on it pays this account. */
-function readTerms(answer: unknown, account: unknown): PayoutTerms {
-  const { payouts } = (answer ?? {}) as { payouts?: Readonly<Record<string, unknown>> };
-  const { interval_seconds: seconds, paused } = payouts ?? {};
-  const { payout_minimum: minimum } = (account ?? {}) as { payout_minimum?: unknown };
-  if (typeof minimum !== 'string' || typeof seconds !== 'number' || !(seconds >= 0) || typeof paused !== 'boolean')
-    throw new ProtocolError('out_of_range', 'the pool does not say when it pays');
-  return {
-    minimum: parseAtoms(minimum),
-    intervalMillis: Math.min(seconds * 1_000, MAX_INTERVAL_MILLIS),
-    isPaused: paused,
-  };
+const sliceOf = (name: string): number => Number(name.split('/')[1]);
+
+function whole(value: unknown): number {
+  if (!isWhole(value)) throw new TypeError('no whole number');
+  return value;
 }
 
+type Saved = {
+  readonly credits: [string, string, number][];
+  readonly payments: [string, string, number][];
+  readonly highest: [string, number, boolean] | null;
+  readonly [name: string]: unknown;
+};
+
 function readSaved(saved: unknown) {
-  type Saved = {
-    readonly credits: [string, string, number][];
-    readonly payments: [string, string][];
-    readonly [name: string]: unknown;
-  };
-  const { credits, payments, oldCredits, oldPayments, hasLooked, since, looked, least } = (saved ?? {}) as Saved;
+  const read = (saved ?? {}) as Saved;
   try {
     return {
-      credits: credits.map(([name, atoms, atMillis]) => {
-        if (!/^(pplns|solo)[/][0-9]{1,15}$/.test(name) || !isWhole(atMillis)) throw new TypeError('a credit');
-        return [name, { atoms: BigInt(atoms), atMillis }] as const;
+      credits: read.credits.map(([name, atoms, atMillis]) => {
+        if (!/^(pplns|solo)[/][0-9]{1,15}$/.test(name)) throw new TypeError('a credit');
+        return [name, { atoms: BigInt(atoms), atMillis: whole(atMillis) }] as const;
       }),
-      payments: payments.map(([payout, atoms]) => [String(payout), BigInt(atoms)] as const),
-      ...{ oldCredits: BigInt(oldCredits as string), oldPayments: BigInt(oldPayments as string) },
-      hasLooked: hasLooked === true,
-      least: typeof least === 'string' ? BigInt(least) : undefined,
-      ...{ since: isWhole(since) ? since : undefined, looked: isWhole(looked) ? looked : undefined },
+      payments: read.payments.map(
+        ([transaction, atoms, height]) =>
+          [String(transaction), { atoms: BigInt(atoms), height: whole(height) }] as const,
+      ),
+      ...{ oldCredits: BigInt(read.oldCredits as string), oldPayments: BigInt(read.oldPayments as string) },
+      // Before the first cut of the pool's second slice the newest closed one is -1.
+      from: read.from === null || read.from === -1 ? (read.from ?? undefined) : whole(read.from),
+      ...{ fromHeight: whole(read.fromHeight), wasPaused: read.wasPaused === true },
+      least: typeof read.least === 'string' ? BigInt(read.least) : undefined,
+      highest: read.highest === null ? undefined : readThreshold(read.highest),
+      ...{ watched: whole(read.watched), looked: isWhole(read.looked) ? read.looked : undefined },
     };
   } catch {
     return undefined;
   }
 }
+
+const readThreshold = ([atoms, atMillis, isRaised]: NonNullable<Saved['highest']>): Threshold => ({
+  ...{ atoms: BigInt(atoms), atMillis: whole(atMillis), isRaised: isRaised === true },
+});

@@ -9,10 +9,9 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type VerifyEvidenceValues, verifyEvidence } from '../../pool/verify-evidence.ts';
 import { LIST_EVIDENCE_FORMAT, listHead } from '../../protocol/list-evidence.ts';
-import { checkPoolProof, poolListId } from '../../protocol/pool-proof.ts';
+import { poolListId } from '../../protocol/pool-proof.ts';
 import { EVIDENCE_FORMAT, type Evidence } from '../../protocol/receipt-evidence.ts';
-import { UNPAID_EVIDENCE_FORMAT } from '../../protocol/unpaid-evidence.ts';
-import { addressOf, SLICE_CUTS } from '../../vectors/generate/honest-books.ts';
+import { addressOf } from '../../vectors/generate/honest-books.ts';
 import { honest, SLICE, VICTIM } from '../protocol/books-liar.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
@@ -197,61 +196,4 @@ test('two credit lists of one slice: what each says, which one the pool publishe
   ];
   for (const each of forged)
     expect((await judged(JSON.stringify(each))).code, JSON.stringify(each).slice(0, 90)).toBe(1);
-});
-
-/** Pool and node in one, with one list and one payment of cut `height` to the account. */
-async function paying(height: number, isOnLedger: boolean, evidence: (credit: bigint) => object) {
-  const proof = honest.proof(SLICE, VICTIM);
-  const checked = checkPoolProof(proof);
-  const credit = checked.valid ? checked.credit : 0n;
-  const row = { payout_id: 'p', state: 'finalized', address: proof.address, amount: String(credit) };
-  const payments = [{ ...row, transaction_id: 'ab'.repeat(48), final_height: height }];
-  const received = { kind: 'received', finalized_height: height, source: 'regular', amount: String(credit) };
-  const outpoint = { transaction_id: 'ab'.repeat(48), output_index: 0 };
-  const change = { ...received, address: proof.address, outpoint, transaction_id: outpoint.transaction_id };
-  const heights = { after_height: height - 1, finalized_height: 1_000_000, indexed_height: 1_000_000 };
-  const own = { from_slice: 0, slice_cuts: SLICE_CUTS, window_thousandths: 1, fee_ppm: 0 };
-  const server = createServer((request, response) => {
-    const path = request.url ?? '';
-    response.setHeader('content-type', 'application/json');
-    if (path.includes('/proofs/')) response.end(JSON.stringify(proof));
-    else if (path.includes('/terms')) response.end(JSON.stringify({ terms: { pplns: [own], solo: [own] } }));
-    else if (path.includes('/payments')) response.end(JSON.stringify({ payments }));
-    else response.end(JSON.stringify({ api_version: 1, ...heights, changes: isOnLedger ? [change] : [] }));
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const api = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  try {
-    return await judged(JSON.stringify(evidence(credit)), { poolApi: api, nodeApi: api, json: true });
-  } finally {
-    server.closeAllConnections();
-    server.close();
-  }
-}
-
-test('credits that were not paid: read again from pool and node; what the file says of payments counts nothing', async () => {
-  const { address } = honest.proof(SLICE, VICTIM);
-  const file = (credit: bigint) => ({
-    ...{ format: UNPAID_EVIDENCE_FORMAT, address, threshold: '1', owed: String(credit), at_millis: 1, for_hours: 26 },
-    credits: [{ service: 'pplns', slice: SLICE, amount: String(credit) }],
-    payments: [{ payout_id: 'p', amount: '0' }],
-  });
-  const after = (SLICE + 2) * SLICE_CUTS;
-  // The payment is on the ledger: the file, which calls it nothing, shows nothing.
-  expect(await paying(after, true, file)).toMatchObject({ code: 1, text: expect.stringContaining('"paid"') });
-  expect(await paying(after, false, file)).toMatchObject({ code: 5, text: expect.stringContaining('"unpaid"') });
-  // One of before the list could be made pays something else.
-  expect(await paying(SLICE * SLICE_CUTS, true, file)).toMatchObject({ code: 5 });
-  const more = (credit: bigint) => ({ ...file(credit), credits: [{ service: 'pplns', slice: SLICE, amount: '9' }] });
-  expect(await paying(after, false, more)).toMatchObject({ code: 1, text: expect.stringContaining('unchecked') });
-  for (const broken of [
-    { ...file(1n), credits: null },
-    { ...file(1n), threshold: -1 },
-    { format: UNPAID_EVIDENCE_FORMAT },
-  ])
-    expect(await judged(JSON.stringify(broken))).toMatchObject({ code: 1 });
-  expect(await judged(JSON.stringify(file(1n)))).toMatchObject({
-    code: 1,
-    text: expect.stringContaining('--node-api'),
-  });
 });

@@ -125,7 +125,7 @@ function unsigned(answer: (path: string) => unknown) {
       clock.now += HOUR;
     }
   };
-  return { hours, alarms, warned };
+  return { hours, alarms, warned, watch };
 }
 
 test('a pool without receipts: its lists are judged all the same, and what is not checked is said', async () => {
@@ -134,7 +134,7 @@ test('a pool without receipts: its lists are judged all the same, and what is no
   });
   const lie = { ...truth, proof: dear.proof(SLICE, VICTIM) };
   const { pool } = sourcesOf(lie);
-  const { hours, alarms, warned } = unsigned(async (path) => {
+  const { hours, alarms, warned, watch } = unsigned(async (path) => {
     const answer = await pool(path);
     if (path === 'terms') return { ...(answer as object), height: DUE_HEIGHT };
     if (!path.startsWith('slices/pplns?')) return answer;
@@ -145,6 +145,10 @@ test('a pool without receipts: its lists are judged all the same, and what is no
   await hours(4);
   expect(alarms).toContain('list_false terms');
   expect(warned[0]).toMatch(/^the pool offers no receipts: its lists and payments are checked, but not whether/);
+  // What was seen of them is kept over a restart, although no receipt changes anything.
+  watch.save();
+  await hours(1);
+  expect(watch.isChanged).toBe(true);
 });
 
 test('a server that has no such books is not accused of hiding them', async () => {

@@ -5,6 +5,7 @@ import type { UnpaidEvidence } from '../../protocol/unpaid-evidence.ts';
 
 const HOUR = 3_600_000;
 const ADDRESS = 'dminer';
+const PAYER = 'dpool';
 const MINIMUM = 100n;
 
 type Payment = {
@@ -20,6 +21,8 @@ type Payment = {
 class Pool {
   now = 1_800_000_000_000;
   slice = 0;
+  /** The newest closed slice when the miner begins. */
+  closed = 0;
   balance = 0n;
   isPaused = false;
   minimum = MINIMUM;
@@ -38,12 +41,19 @@ class Pool {
   }
 
   make(threshold?: bigint): PaymentWatch {
-    const addressChanges = async ({ after_height: after }: { after_height: number }) => ({
+    const addressChanges = async ({
+      after_height: after,
+      addresses,
+    }: {
+      after_height: number;
+      addresses: string[];
+    }) => ({
       indexed_height: 1_000_000,
       changes: this.payments
         .filter((each) => this.ledger.has(each.transaction_id) && each.final_height > after)
+        .filter((each) => addresses[0] === ADDRESS || !each.transaction_id.startsWith('own'))
         .map((each) => ({
-          ...{ kind: 'received', finalized_height: each.final_height },
+          ...{ kind: addresses[0] === ADDRESS ? 'received' : 'spent', finalized_height: each.final_height },
           ...{ transaction_id: each.transaction_id, amount: each.amount },
         })),
     });
@@ -89,7 +99,7 @@ class Pool {
       this.now += HOUR;
       this.credit();
       each();
-      await this.watch.round(this.lapse);
+      await this.watch.round({ lapse: this.lapse, closed: this.closed, payer: PAYER });
     }
   }
 
@@ -106,7 +116,7 @@ test('a pool that never pays is a suspicion after a day, with evidence; one that
     await pool.hours(4);
     // 26 hours: a day and two intervals. What was credited later is not held against the pool.
     expect(pool.alarms[0]?.owed).toBe(120n);
-    expect(pool.alarms[0]?.evidence).toMatchObject({ owed: '120', threshold: '100', for_hours: 26, payments: [] });
+    expect(pool.alarms[0]?.evidence).toMatchObject({ owed: '120', threshold: '100', for_hours: 26 });
     expect(pool.alarms[0]?.evidence.credits[0]).toEqual({ service: 'pplns', slice: 1, amount: '30' });
   }
   const inventing = new Pool();
@@ -169,7 +179,7 @@ test('payouts that are paused, and a node that is behind: cannot be checked, and
   expect(behind.alarms).toEqual([]);
   // The pool is away for three days, and pays when it is back.
   const away = new Pool();
-  await away.hours(10);
+  await away.hours(10, away.payDue);
   away.isSilent = true;
   away.now += 72 * HOUR;
   await away.hours(1);
@@ -226,4 +236,64 @@ test('a list counts once, and a state that cannot be read accuses nobody', async
     pool.watch.restore(broken);
   await pool.hours(30, pool.payDue);
   expect(pool.alarms).toEqual([]);
+});
+
+test('honest pools are not accused: lists that were paid before the first look, and an account that lowers its threshold', async () => {
+  const before = new Pool();
+  before.credit(500n);
+  before.pay();
+  [before.closed, before.slice] = [5, 5];
+  await before.hours(60, before.payDue);
+  expect([before.alarms, before.watch.lapse]).toEqual([[], undefined]);
+  const lowering = new Pool();
+  lowering.minimum = 100_000n;
+  await lowering.hours(60);
+  lowering.minimum = 100n;
+  // The pool pays with its next interval.
+  await lowering.hours(1);
+  await lowering.hours(60, lowering.payDue);
+  expect([lowering.alarms, lowering.watch.lapse]).toEqual([[], undefined]);
+});
+
+test('a pool that never pays cannot put it off: a pause or a higher threshold now and then, a miner of some hours a day', async () => {
+  const pausing = new Pool();
+  let hour = 0;
+  await pausing.hours(60, () => {
+    pausing.isPaused = ++hour % 5 === 0;
+  });
+  expect(pausing.alarms.length).toBeGreaterThan(0);
+  const raising = new Pool();
+  let lapses = 0;
+  await raising.hours(60, () => {
+    if (raising.watch.lapse !== undefined) lapses++;
+    raising.minimum = ++hour % 5 === 0 ? 1_000_000n : 100n;
+  });
+  // No accusation, but the user hears of it all the time.
+  expect([raising.alarms, lapses > 50]).toEqual([[], true]);
+  const sometimes = new Pool();
+  await sometimes.hours(60, () => {
+    if (++hour % 8 === 0) sometimes.now += 16 * HOUR;
+  });
+  expect(sometimes.alarms.length).toBeGreaterThan(0);
+});
+
+test('one transaction counts once, whatever ids the pool lists it under, and only what the pool itself paid', async () => {
+  for (const node of [true, false]) {
+    const again = new Pool({ node });
+    await again.hours(10);
+    again.pay();
+    await again.hours(60, () => {
+      const [first] = again.payments;
+      again.payments.push({ ...(first as Payment), payout_id: `again ${again.now}` });
+    });
+    expect(again.alarms.length).toBeGreaterThan(0);
+  }
+  const others = new Pool();
+  await others.hours(60, () => {
+    others.pay();
+    const own = others.payments.at(-1) as Payment;
+    own.transaction_id = `own ${own.transaction_id}`;
+    others.ledger.add(own.transaction_id);
+  });
+  expect(others.alarms.length).toBeGreaterThan(0);
 });
