@@ -218,7 +218,7 @@ function whole(value: unknown): number {
   return value;
 }
 
-type Saved = {
+type SavedPayments = {
   readonly credits: [string, string, number][];
   readonly payments: [string, string, number][];
   readonly highest: [string, number, boolean] | null;
@@ -226,7 +226,7 @@ type Saved = {
 };
 
 function readSaved(saved: unknown) {
-  const read = (saved ?? {}) as Saved;
+  const read = (saved ?? {}) as SavedPayments;
   try {
     return {
       credits: read.credits.map(([name, atoms, atMillis]) => {
@@ -250,6 +250,6 @@ function readSaved(saved: unknown) {
   }
 }
 
-const readThreshold = ([atoms, atMillis, isRaised]: NonNullable<Saved['highest']>): Threshold => ({
+const readThreshold = ([atoms, atMillis, isRaised]: NonNullable<SavedPayments['highest']>): Threshold => ({
   ...{ atoms: BigInt(atoms), atMillis: whole(atMillis), isRaised: isRaised === true },
 });
