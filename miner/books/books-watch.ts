@@ -15,6 +15,7 @@ import { type AlarmEvidence, type BooksAlarm, type BooksAlarmKind, BooksAlarms }
 import { HiddenLists } from './hidden-lists.ts';
 import { ListWatch, type ListWatchDependencies } from './list-watch.ts';
 import type { FoundBlock } from './own-blocks.ts';
+import { ReadBudget } from './read-budget.ts';
 import { ReceiptStall } from './receipt-stall.ts';
 import { type AnsweredSlice, type ReceiptsAnswer, readReceiptsAnswer } from './receipts-answer.ts';
 import { SignedRecords } from './signed-records.ts';
@@ -62,6 +63,7 @@ const LISTS_ALONE =
 export class BooksWatch {
   readonly #options: BooksWatchOptions;
   readonly #dependencies: BooksWatchDependencies;
+  readonly #budget: ReadBudget;
   #ledger = new ToldLedger();
   #key: Uint8Array | undefined;
   #api = '';
@@ -86,15 +88,14 @@ export class BooksWatch {
   constructor(options: BooksWatchOptions, dependencies: BooksWatchDependencies) {
     this.#options = options;
     this.#dependencies = dependencies;
+    this.#budget = new ReadBudget(dependencies.read, dependencies.nowMillis);
     this.#awaited = new AwaitedReceipts(dependencies.wallMillis);
     this.#stall = new ReceiptStall(dependencies.nowMillis);
     const reads: ListWatchDependencies = {
-      pool: (path) => dependencies.read(`${this.#base}/api/v1/${path}`),
+      pool: (path) => this.#budget.read(`${this.#base}/api/v1/${path}`),
       node: dependencies.node ?? null,
       alarm: (...alarm) => this.#alarm(...alarm),
-      nowMillis: dependencies.nowMillis,
-      wallMillis: dependencies.wallMillis,
-      note: dependencies.note,
+      ...{ nowMillis: dependencies.nowMillis, wallMillis: dependencies.wallMillis, note: dependencies.note },
     };
     this.#lists = new ListWatch(options.address, reads, options.threshold);
     this.#warn = dependencies.warn ?? dependencies.note;
@@ -196,6 +197,7 @@ export class BooksWatch {
     const isUnsigned = this.#key === undefined;
     if (this.#isChecking || (isUnsigned && !this.#isUnoffered) || this.api === '') return;
     this.#isChecking = true;
+    this.#budget.begin();
     try {
       // Separate: a pool without receipts still has to show its lists.
       const failure = isUnsigned ? undefined : await this.#round().then(() => undefined, asError);
@@ -272,7 +274,7 @@ export class BooksWatch {
     });
     try {
       const url = `${this.#base}/api/v1/miners/${address}/receipts?${query}`;
-      return readReceiptsAnswer(await this.#dependencies.read(url));
+      return readReceiptsAnswer(await this.#budget.read(url));
     } catch (error) {
       this.#unread();
       throw error;
