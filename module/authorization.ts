@@ -195,7 +195,13 @@ function judge(
   if (typeof checks === 'string') throw new ModuleError(checks, FAULTS[checks]);
   const isGood = (check: (typeof checks.proofs)[number]): boolean =>
     verifySignature(check.publicKey, check.message, check.signature);
-  if (!checks.witnesses.every(isGood)) throw new ModuleError('signature_invalid', 'a signature does not verify');
+  const bad = checks.witnesses.findIndex((check) => !isGood(check));
+  if (bad !== -1)
+    throw new ModuleError(
+      'signature_invalid',
+      `signature ${bad} does not verify: it is of another key, body, chain or previous output (address and amount)`,
+      { signature: bad },
+    );
   if (!checks.proofs.every(isGood))
     throw new ModuleError('operation_proof_invalid', 'a signature inside the staking operation does not verify');
   return written({ ...bodyDocument(bodyBytes, body, manifest), fee, ...quoteOfWire(wire, body, manifest) });

@@ -63,6 +63,7 @@ export const givenOr = <T>(value: unknown, read: (value: unknown) => T): T | und
 export type Bounds = { readonly text: number; readonly values: number };
 
 function givenJson(value: unknown, what: string, bounds?: Bounds): Json {
+  if (typeof value !== 'string') throw wrong(what, 'JSON text, a string');
   const text = givenText(value, what, bounds?.text);
   return inField(what, () => parseJson(text, bounds?.values));
 }

@@ -8,6 +8,7 @@ import {
   verifyAddressProof as judge,
   OWNERSHIP,
   PROOF_VERSION,
+  type ProofRefusal,
   readProofRequest,
   addressVerificationWords as wordsOf,
 } from '../protocol/address-proof.ts';
@@ -82,6 +83,18 @@ function readProof(proofJson: unknown): AddressProof {
   return proof;
 }
 
+const REFUSALS: Record<ProofRefusal, string> = {
+  request_malformed: 'the request has a wrong form',
+  proof_malformed: 'its key or signature has a wrong form',
+  wrong_network: 'the request is for another network',
+  not_a_key_address: 'only the address of a single key can be proven',
+  other_address: 'it is for another address than the request',
+  other_challenge: 'it answers another request',
+  expired: 'the request has expired, make a new one (times are in milliseconds)',
+  wrong_key: 'its key does not belong to the address',
+  wrong_signature: 'its signature is wrong, or the request was changed',
+};
+
 /** Throws unless the proof answers the request; returns the address. */
 export function verifyAddressProof(
   requestJson: string,
@@ -95,6 +108,6 @@ export function verifyAddressProof(
     nowMillis: givenInteger(nowMillis, 'now_millis', Number.MAX_SAFE_INTEGER),
     verify: verifySignature,
   });
-  if (!verdict.valid) throw new ModuleError(verdict.reason, `the proof does not hold: ${verdict.reason}`);
+  if (!verdict.valid) throw new ModuleError(verdict.reason, `the proof does not hold: ${REFUSALS[verdict.reason]}`);
   return written({ address: verdict.address });
 }

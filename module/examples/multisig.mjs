@@ -131,13 +131,20 @@ async function fromShell([act, ...words]) {
   if (act === 'review') return JSON.stringify(await review(...words), null, 2);
   if (act === 'sign') return await sign(words[0], words[1], words[2], secret.trim());
   if (act === 'send') return await send(words[0], words.slice(1));
-  throw new Error('key, descriptor, propose, review, sign or send');
+  throw new Error('usage: node multisig.mjs key|descriptor|propose|review|sign|send ..., see the top of this file');
 }
 
-if (typeof process !== 'undefined' && process.argv[1] === import.meta.filename)
+/** Whether this file was started from a shell, also through a link: `npm install FOLDER` makes one. */
+async function isStarted() {
+  if (typeof process === 'undefined' || !process.argv?.[1]) return false;
+  const { realpathSync } = await import('node:fs');
+  return realpathSync(process.argv[1]) === import.meta.filename;
+}
+
+if (await isStarted())
   try {
     console.log(await fromShell(process.argv.slice(2)));
   } catch (error) {
-    console.error(`${error.code ?? ''} ${error.message}`);
+    console.error(`${error.code ?? ''} ${error.message} ${error.cause?.message ?? ''}`.trim());
     process.exitCode = 1;
   }

@@ -1,6 +1,6 @@
 /**
  * A payment with svc-wasm and fetch, in Node or in a page. `pay` makes, signs, verifies and submits it, and returns the transaction's id. From a shell:
- *   node payment.mjs http://127.0.0.1:28701 RECIPIENT 1.25 < words.txt
+ *   node node_modules/svc-wasm/examples/payment.mjs http://127.0.0.1:28701 RECIPIENT 1.25 < words.txt
  */
 import init, * as svc from '../svc_wasm.js';
 
@@ -65,9 +65,24 @@ export async function pay(api, words, recipient, coins) {
   }
 }
 
-if (typeof process !== 'undefined' && process.argv[1] === import.meta.filename) {
-  const [, , api, recipient, coins] = process.argv;
+/** Whether this file was started from a shell, also through a link: `npm install FOLDER` makes one. */
+async function isStarted() {
+  if (typeof process === 'undefined' || !process.argv?.[1]) return false;
+  const { realpathSync } = await import('node:fs');
+  return realpathSync(process.argv[1]) === import.meta.filename;
+}
+
+async function fromShell([api, recipient, coins]) {
+  if (coins === undefined) throw new Error('usage: node payment.mjs NODE RECIPIENT COINS < words.txt');
   let words = '';
   for await (const part of process.stdin) words += part;
-  console.log(await pay(api, words, recipient, coins));
+  return await pay(api, words, recipient, coins);
 }
+
+if (await isStarted())
+  try {
+    console.log(await fromShell(process.argv.slice(2)));
+  } catch (error) {
+    console.error(`${error.code ?? ''} ${error.message} ${error.cause?.message ?? ''}`.trim());
+    process.exitCode = 1;
+  }

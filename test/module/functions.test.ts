@@ -127,6 +127,9 @@ test('the wallet vectors: spend message, transaction id, address proof', () => {
     address: address_proof.request.address,
   });
   expect(codeOf(() => module.verifyAddressProof(requestJson, proof, 'development', 1_800_000_000_001))).toBe('expired');
+  expect(() => module.verifyAddressProof(requestJson, proof, 'development', 1_800_000_000_001)).toThrow(
+    /make a new one/,
+  );
   expect(codeOf(() => module.verifyAddressProof(requestJson, proof, 'mainnet', 0))).toBe('wrong_network');
 });
 
@@ -146,6 +149,7 @@ test('a payment: quote, sign, assemble, verify; the quote is exact and the fee c
   // Another amount is another message: the fee is looked at first, the signature then.
   expect(codeOf(() => module.verifyTransaction(wire, spent(least - 1n), null, MANIFEST))).toBe('fee_below_minimum');
   expect(codeOf(() => module.verifyTransaction(wire, spent(least), null, MANIFEST))).toBe('signature_invalid');
+  expect(() => module.verifyTransaction(wire, spent(least), null, MANIFEST)).toThrow(/^signature 0 .* previous output/);
   expect(codeOf(() => module.verifyTransaction(wire, spent(1n), null, MANIFEST))).toBe('amounts_exceed_inputs');
   const stranger = `[${JSON.stringify({ address: module.burnAddress('development'), amount: '500000000' })}]`;
   expect(codeOf(() => module.verifyTransaction(wire, stranger, null, MANIFEST))).toBe('witness_key_mismatch');
@@ -346,6 +350,8 @@ test('signed answers of a node', async () => {
   expect(codeOf(() => judged(response(), 'ee'.repeat(48)))).toBe('answer_identity');
   expect(codeOf(() => judged(response({ nonce: hex(32) })))).toBe('answer_nonce');
   expect(codeOf(() => judged(response({ headers: {} })))).toBe('answer_unsigned');
+  expect(() => judged(response({ headers: {} }))).toThrow(/send x-svc-request-nonce/);
+  expect(() => judged(JSON.parse(response()))).toThrow('response must be JSON text');
   expect(codeOf(() => judged(response({ headers: { ...headers, 'X-SVC-Envelope-Version': '2' } })))).toBe(
     'answer_envelope',
   );

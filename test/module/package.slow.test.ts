@@ -4,7 +4,7 @@
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'vite';
@@ -83,10 +83,15 @@ test('packed, unpacked, imported by its name, and paid with from Node', async ()
   });
   expect(id).toMatch(/^[0-9a-f]{96}$/);
   expect(await balanceOf(bed, recipient.address)).toBe(125_000_000n);
-  const refused = await run([join(folder, 'examples/payment.mjs'), bed.base, recipient.address, '1,25'], {
+  // As `npm install FOLDER` leaves it: the package is a link.
+  const link = join(project, 'linked');
+  symlinkSync(folder, link);
+  const refused = await run([join(link, 'examples/payment.mjs'), bed.base, recipient.address, '1,25'], {
     input: payer.words,
   });
-  expect(refused).toContain('amount_text');
+  expect(refused).toMatch(/^amount_text .*such as 1\.25$/);
+  expect(await run([join(link, 'examples/payment.mjs')])).toMatch(/^usage: /);
+  expect(await run([join(link, 'examples/multisig.mjs'), 'key'], { input: payer.words })).toMatch(/^[0-9a-f]{3904}$/);
 });
 
 test('a 2-of-3 payment: proposed and sent from Node, signed by one member in Node and by another in a page', async () => {
