@@ -133,7 +133,10 @@ test('commands for people, beside a daemon and without one', async () => {
   await caughtUp();
   await daemon.stop();
   const alone = ['--file', files.file, '--service', chain.base];
-  expect((await runBeside(['balance', ...alone])).stdout).toMatch(/^balance +18\.49\d{6}\n/);
+  expect(await runBeside(['balance', ...alone])).toMatchObject({
+    stdout: expect.stringMatching(/^balance +18\.49\d{6}\n/),
+    stderr: '',
+  });
   expect(await runBeside(['send', to, '2', '--yes', ...alone])).toMatchObject({ status: 0 });
   await chain.beat();
   expect(await balanceAt(to)).toBe(350_000_000n);

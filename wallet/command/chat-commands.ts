@@ -10,6 +10,7 @@ import {
   show,
   tellRepeated,
   visible,
+  warnOfStaleFigures,
   withSession,
 } from './commands.ts';
 import { sessionOptions } from './options.ts';
@@ -48,6 +49,7 @@ const pay = (context: Context, { method, params, yes: isSure, requestId: given, 
 
 const listChats = (context: Context): Promise<number> =>
   withSession(context, async (session) => {
+    await warnOfStaleFigures(context, session);
     const result = await session.call('chats', {});
     const chats = result.chats as Fields[];
     return show(context, result, () =>
@@ -64,6 +66,7 @@ const listChats = (context: Context): Promise<number> =>
 
 const readChat = (context: Context, chat: string, limit: number): Promise<number> =>
   withSession(context, async (session) => {
+    await warnOfStaleFigures(context, session);
     const messages = (await all(session, 'chat_messages', 'messages', Number.MAX_SAFE_INTEGER, { chat })).slice(-limit);
     return show(context, { messages }, () =>
       messages

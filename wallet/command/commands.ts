@@ -48,8 +48,20 @@ export const showStatus = (context: Context): Promise<number> =>
     return show(context, result, () => pairs(result));
   });
 
+/** A line for the reader of figures that may be old, because the node does not answer or is not the wallet's. */
+export function staleFigures(status: Fields): string {
+  if (status.node_trouble === null) return '';
+  return `warning: the node cannot be used [${status.node_trouble}]: this is what the wallet knew at cut ${status.indexed_height}; check the node and --service\n`;
+}
+
+/** On standard error, so that the output stays the same. */
+export async function warnOfStaleFigures({ terminal }: Context, session: Session): Promise<void> {
+  terminal.err(staleFigures(await session.call('status', {})));
+}
+
 export const showBalance = (context: Context): Promise<number> =>
   withSession(context, async (session) => {
+    await warnOfStaleFigures(context, session);
     const result = await session.call('balance', {});
     return show(context, result, () => pairs(result));
   });
@@ -98,6 +110,7 @@ export const makeAddress = (context: Context, label: string): Promise<number> =>
 
 export const showHistory = (context: Context, limit: number): Promise<number> =>
   withSession(context, async (session) => {
+    await warnOfStaleFigures(context, session);
     const entries = await all(session, 'history', 'entries', limit);
     return show(context, { entries }, () =>
       entries

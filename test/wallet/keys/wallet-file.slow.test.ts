@@ -98,6 +98,10 @@ test('init, restore, change-password and the lock, by the program itself', () =>
     stderr: expect.stringContaining('[wallet_locked]'),
   });
   lock.release();
+  expect(run(['balance', '--file', file, ...service])).toMatchObject({
+    status: 0,
+    stderr: expect.stringMatching(/^warning: .*\[node_unreachable\].* at cut 0;/),
+  });
   const before = readFileSync(`${file}.password`, 'utf8');
   expect(run(['change-password', '--file', file, '--generate-password'])).toMatchObject({ status: 0 });
   expect(readFileSync(`${file}.password`, 'utf8')).not.toBe(before);
