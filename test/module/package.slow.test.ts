@@ -91,7 +91,9 @@ test('packed, unpacked, imported by its name, and paid with from Node', async ()
   });
   expect(refused).toMatch(/^amount_text .*such as 1\.25$/);
   expect(await run([join(link, 'examples/payment.mjs')])).toMatch(/^usage: /);
-  expect(await run([join(link, 'examples/multisig.mjs'), 'key'], { input: payer.words })).toMatch(/^[0-9a-f]{3904}$/);
+  expect(await run([join(link, 'examples/multisig.mjs'), 'key', 'development'], { input: payer.words })).toMatch(
+    /^[0-9a-f]{3904}$/,
+  );
 });
 
 test('a 2-of-3 payment: proposed and sent from Node, signed by one member in Node and by another in a page', async () => {
