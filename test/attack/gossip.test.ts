@@ -60,9 +60,7 @@ async function meshed(of: RelayHost, ...peers: RawPeer[]): Promise<void> {
   );
 }
 
-test('a peer that announces first and does not deliver keeps nothing from a node: the next announcer is asked', {
-  timeout: 60_000,
-}, async () => {
+test('a peer that announces first and does not deliver keeps nothing from a node: the next announcer is asked', async () => {
   const node = await victim();
   const [liar, source] = [await hostile(node), await honest(node)];
   await meshed(node, liar, source);
@@ -78,7 +76,7 @@ test('a peer that announces first and does not deliver keeps nothing from a node
   expect(node.blamed).toEqual([]);
 });
 
-test('nor does a peer that announces before it has said hello', { timeout: 60_000 }, async () => {
+test('nor does a peer that announces before it has said hello', async () => {
   const node = await victim();
   const source = await honest(node);
   await meshed(node, source);
@@ -93,7 +91,7 @@ test('nor does a peer that announces before it has said hello', { timeout: 60_00
   await until(() => node.pool.size === 1, { millis: 20_000 });
 });
 
-test('an announcer that does not answer delays by a moment, not by its whole time', { timeout: 60_000 }, async () => {
+test('an announcer that does not answer delays by a moment, not by its whole time', async () => {
   const node = await victim();
   const [liar, source] = [await hostile(node, 30_000), await honest(node)];
   await meshed(node, liar, source);
@@ -103,7 +101,7 @@ test('an announcer that does not answer delays by a moment, not by its whole tim
   await until(() => node.pool.size === 1, { millis: 6_000 });
 });
 
-test('a peer that announces again and again what it does not have loses score', { timeout: 60_000 }, async () => {
+test('a peer that announces again and again what it does not have loses score', async () => {
   const node = await victim();
   const liar = await hostile(node);
   await meshed(node, liar);
@@ -114,9 +112,7 @@ test('a peer that announces again and again what it does not have loses score', 
   });
 });
 
-test('a peer that relays many small batches is asked for all of them together and is never blamed', {
-  timeout: 60_000,
-}, async () => {
+test('a peer that relays many small batches is asked for all of them together and is never blamed', async () => {
   const node = await victim();
   const source = await honest(node, 300);
   await meshed(node, source);
@@ -126,9 +122,7 @@ test('a peer that relays many small batches is asked for all of them together an
   expect(source.asked.length).toBeLessThan(30);
 });
 
-test('more than fits into one message of gossip comes in parts, and gossip goes on', {
-  timeout: 60_000,
-}, async () => {
+test('more than fits into one message of gossip comes in parts, and gossip goes on', async () => {
   const chainId = randomBytes(48);
   const topic = topicName(chainId, 'transactions');
   const source = await RawPeer.open(chainId, {}, { listen: ['/ip4/127.0.0.1/tcp/0'] });
@@ -156,7 +150,7 @@ test('more than fits into one message of gossip comes in parts, and gossip goes 
   await until(() => got.has(toHex(last)), { millis: 20_000 });
 });
 
-test('a connection whose gossip ended is closed, so that it can be made anew', { timeout: 60_000 }, async () => {
+test('a connection whose gossip ended is closed, so that it can be made anew', async () => {
   const node = await victim();
   const peer = await honest(node);
   await meshed(node, peer);

@@ -41,7 +41,7 @@ function attack(victim: NetNode, kinds: readonly string[]): { readonly heard: He
   return { heard, child };
 }
 
-test('a node among hostile peers stays in step and inside its memory', { timeout: 240_000 }, async () => {
+test('a node among hostile peers stays in step and inside its memory', async () => {
   const source = await bed.start('source', {});
   await bed.seal(source, 20, 1);
   const victim = await bed.start('victim', { bootstrap: [source.view.addresses[0] as string], follows: true });
@@ -70,9 +70,7 @@ test('a node among hostile peers stays in step and inside its memory', { timeout
   expect(heard.every(({ opened = 0 }) => opened <= 64)).toBe(true);
 });
 
-test('of fifty peers at one address three find a place', {
-  timeout: 120_000,
-}, async () => {
+test('of fifty peers at one address three find a place', async () => {
   const victim = await bed.start('victim', {}, () => ({ countsNear: true }));
   await bed.seal(victim, 2);
   const { heard } = attack(

@@ -97,7 +97,7 @@ test('whatever order journals, cuts and restarts come in, a share is in the slic
   expect((await books.sql`select 1 from later_work union all select 1 from open_work`).length).toBe(0);
   expect((await audit(books.sql, { network: 'development' })).findings).toEqual([]);
   await expectMarks(ends, slices);
-}, 120_000);
+});
 
 /** Work by service and slice, out of closed slices, the open one and those to come. */
 async function sumsOf(): Promise<Record<string, bigint>> {

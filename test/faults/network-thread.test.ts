@@ -9,9 +9,7 @@ import { RelayHost } from '../network/relay-host.ts';
 import { quietLog } from '../quiet-log.ts';
 import { until } from '../until.ts';
 
-test('a thread that ends without an error is started again, also where the first attempts fail', {
-  timeout: 120_000,
-}, async () => {
+test('a thread that ends without an error is started again, also where the first attempts fail', async () => {
   const workers: Worker[] = [];
   const note = (worker: Worker) => workers.push(worker);
   process.on('worker', note);

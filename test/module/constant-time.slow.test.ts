@@ -44,7 +44,7 @@ beforeAll(async () => {
   calls = instance.exports as unknown as Calls;
   memory = instance.exports.memory as WebAssembly.Memory;
   for (const [i, word] of wordlist.entries()) put(call('words') + 8 * i, utf8(word));
-}, 180_000);
+});
 
 function openRoot(): number {
   given(AT.entropy, randomBytes(32));

@@ -43,7 +43,7 @@ function remove(): void {
     }
 }
 
-test('nodes of three namespaces find each other; one that was cut off catches up', { timeout: 240_000 }, async () => {
+test('nodes of three namespaces find each other; one that was cut off catches up', async () => {
   try {
     build();
   } catch (error) {

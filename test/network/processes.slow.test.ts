@@ -15,9 +15,7 @@ import { Svcd } from './svcd.ts';
 const CUTS = count({ full: 120, deep: 2_000 });
 const CUT_MILLIS = 100;
 
-test('plain nodes follow validators over their peers, through kill -9, to the same state', {
-  timeout: 300_000,
-}, async () => {
+test('plain nodes follow validators over their peers, through kill -9, to the same state', async () => {
   const directory = temporaryDirectory();
   await writeDevelopmentNetwork(join(directory, 'network'), { timestampMillis: steadyMillis(), validators: 2 });
   const files = developmentFiles(join(directory, 'network'));

@@ -33,9 +33,7 @@ function treasury({ node: { chain } }: NetNode, index: number): UnspentOutput {
   };
 }
 
-test('a new node syncs the chain with its blocks, goes on where it was stopped, and follows from then on', {
-  timeout: 60_000,
-}, async () => {
+test('a new node syncs the chain with its blocks, goes on where it was stopped, and follows from then on', async () => {
   const source = await bed.start('source', {});
   await bed.seal(source, 100, 1);
   let fresh = await bed.start('fresh', { bootstrap: [at(source)], follows: true });
@@ -54,9 +52,7 @@ test('a new node syncs the chain with its blocks, goes on where it was stopped, 
   expect(headOf(fresh)).toBe(headOf(source));
 });
 
-test('an old epoch of which only the last certificate is kept is proven back from it', {
-  timeout: 60_000,
-}, async () => {
+test('an old epoch of which only the last certificate is kept is proven back from it', async () => {
   const source = await bed.start('source', {}, (node) => ({
     node: lying(node, {
       certificate: (of) => (of < INTERVAL && of !== INTERVAL - 1 ? undefined : node.chain.certificate(of)),
@@ -73,9 +69,7 @@ test('an old epoch of which only the last certificate is kept is proven back fro
   expect((await bed.openChain('fresh')).chain.head().height).toBe(INTERVAL + 5);
 });
 
-test('peers that serve false certificates, cuts or bodies are barred, and the others are asked', {
-  timeout: 60_000,
-}, async () => {
+test('peers that serve false certificates, cuts or bodies are barred, and the others are asked', async () => {
   const source = await bed.start('source', {});
   await bed.seal(source, 20, 1);
   const [, blockOf2] = [1, 2].map((of) => source.node.chain.cut(of)?.blockIds[0] as Uint8Array);
@@ -94,9 +88,7 @@ test('peers that serve false certificates, cuts or bodies are barred, and the ot
   expect(headOf(fresh)).toBe(headOf(source));
 });
 
-test('a peer that has pruned what a node lacks is not asked for it and not blamed; a full one brings it', {
-  timeout: 60_000,
-}, async () => {
+test('a peer that has pruned what a node lacks is not asked for it and not blamed; a full one brings it', async () => {
   const asked: (number | undefined)[] = [];
   const full = await bed.start('full', {});
   await bed.seal(full, 4, 1);
@@ -127,9 +119,7 @@ test('a peer that has pruned what a node lacks is not asked for it and not blame
   expect(again.view.figures().peers.map(({ lostScore }) => lostScore)).toEqual([0, 0]);
 });
 
-test('in a line of three a transaction and a block reach the far end, and the cut that takes them all', {
-  timeout: 60_000,
-}, async () => {
+test('in a line of three a transaction and a block reach the far end, and the cut that takes them all', async () => {
   const source = await bed.start('source', {});
   await bed.seal(source, 3, 1);
   const middle = await bed.start('middle', { bootstrap: [at(source)], follows: true });
@@ -153,7 +143,7 @@ test('in a line of three a transaction and a block reach the far end, and the cu
   expect(far.node.mempool.count).toBe(0);
 });
 
-test('what waits at two nodes before they meet reaches the other', { timeout: 60_000 }, async () => {
+test('what waits at two nodes before they meet reaches the other', async () => {
   const source = await bed.start('source', {});
   await bed.seal(source, 2, 1);
   const wire = payment(source.node.chain, [treasury(source, 0)], [{ address: BOB, amount: 5n }]);
@@ -164,7 +154,7 @@ test('what waits at two nodes before they meet reaches the other', { timeout: 60
   expect(late.node.chain.block(id)).toMatchObject({ origin: 'relayed', transactionCount: 1 });
 });
 
-test('a node of another chain is left alone', { timeout: 60_000 }, async () => {
+test('a node of another chain is left alone', async () => {
   const source = await bed.start('source', {});
   const other = new NetBed({ intervalCuts: INTERVAL, initialWork: 2n });
   try {
@@ -177,9 +167,7 @@ test('a node of another chain is left alone', { timeout: 60_000 }, async () => {
   }
 });
 
-test('a node that only catches up takes old cuts from peers, is not synced meanwhile, and then follows no more', {
-  timeout: 60_000,
-}, async () => {
+test('a node that only catches up takes old cuts from peers, is not synced meanwhile, and then follows no more', async () => {
   const source = await bed.start('source', {});
   await bed.seal(source, 130);
   const validator = await bed.start('validator', { bootstrap: [at(source)], follows: 'until caught up' });
@@ -193,7 +181,7 @@ test('a node that only catches up takes old cuts from peers, is not synced meanw
   expect(height(validator)).toBe(reached);
 });
 
-test('a node whose newest cut is old is not synced, whatever its peers prove', { timeout: 60_000 }, async () => {
+test('a node whose newest cut is old is not synced, whatever its peers prove', async () => {
   const source = await bed.start('source', {});
   await bed.seal(source, 3);
   const fresh = await bed.start('fresh', { bootstrap: [at(source)], follows: true });
@@ -204,9 +192,7 @@ test('a node whose newest cut is old is not synced, whatever its peers prove', {
   await until(() => isSynced(fresh) && isSynced(source));
 });
 
-test('a final cut of an unknown version stops the node and says that an update is required; a false one is malformed', {
-  timeout: 60_000,
-}, async () => {
+test('a final cut of an unknown version stops the node and says that an update is required; a false one is malformed', async () => {
   const source = await bed.start('source', {});
   await bed.seal(source, 6);
   const { chain, ledger } = source.node;

@@ -11,7 +11,7 @@ import { temporaryDirectory } from '../temporary.ts';
 
 const MAIN = fileURLToPath(new URL('../../node/main.ts', import.meta.url));
 
-test('Operator commands: `svcd run --metrics-bind`', { timeout: 180_000 }, async () => {
+test('Operator commands: `svcd run --metrics-bind`', async () => {
   // Without a port it is 28790, which another program of this machine may have.
   const spec = { name: 'svcd run', summary: '', options: runOptions };
   const bindOf = (word: string) => {

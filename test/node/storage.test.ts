@@ -87,7 +87,7 @@ test('a pruned node deletes bodies as the chain goes on, and none that a peer be
   expect(bed.node.chain.bodiesFrom()).toBe(191 - KEEPS + 1);
 });
 
-test('a validator that prunes, or was pruned, does not start', { timeout: 60_000 }, async () => {
+test('a validator that prunes, or was pruned, does not start', async () => {
   const directory = temporaryDirectory();
   await writeDevelopmentNetwork(join(directory, 'network'), { timestampMillis: START_MILLIS, validators: 2 });
   const files = developmentFiles(join(directory, 'network'));

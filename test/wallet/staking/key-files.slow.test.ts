@@ -43,7 +43,7 @@ async function setUp() {
   return { at, files, consensus, fee, load, keyring };
 }
 
-test('Operator commands: `validator-key-export`', { timeout: 120_000 }, async () => {
+test('Operator commands: `validator-key-export`', async () => {
   const { at, consensus, load, keyring } = await setUp();
   const shown = await runCommand(consensus('keys/first'));
   expect(shown).toMatchObject({ status: 0, stderr: expect.stringContaining('One machine signs with it') });
@@ -85,7 +85,7 @@ test('Operator commands: `validator-key-export`', { timeout: 120_000 }, async ()
   expect(existsSync(at('third.json')) || existsSync(at('same'))).toBe(false);
 });
 
-test('Operator commands: `validator-heartbeat-fee-key-export`', { timeout: 120_000 }, async () => {
+test('Operator commands: `validator-heartbeat-fee-key-export`', async () => {
   const { at, fee, load, keyring } = await setUp();
   const made = await runJson(fee('fee'));
   const { address } = await load('fee', 'heartbeat-fee');
@@ -104,9 +104,7 @@ test('Operator commands: `validator-heartbeat-fee-key-export`', { timeout: 120_0
   expect(other.stdout).not.toContain(made.heartbeat_fee_address);
 });
 
-test('a validator is restored from the 24 words alone in another directory, and svcd starts from its files', {
-  timeout: 180_000,
-}, async () => {
+test('a validator is restored from the 24 words alone in another directory, and svcd starts from its files', async () => {
   const { at, files, consensus, fee } = await setUp();
   const first = await runJson(consensus('one'));
   const firstFee = await runJson(fee('one-fee'));

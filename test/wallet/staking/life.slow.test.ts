@@ -14,7 +14,7 @@ const FUNDS = { outputs: 4, each: 1_000n * COIN };
 const BOND = async (chain: ChainBed) =>
   BigInt((await chain.api.client.stakingValidator({ id: validatorAt(0) })).validator.self_bond);
 
-test('stake, earn, unstake and withdraw to the atom', { timeout: 120_000 }, async () => {
+test('stake, earn, unstake and withdraw to the atom', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'svc-wallet-'));
   const files = new WalletFiles(directory);
   await files.write();

@@ -106,7 +106,7 @@ async function openAll(bed: StakingBed, methods: readonly string[], nameOf: (met
   return wallets;
 }
 
-test('ten operations with one atom less than they cost, and with exactly as much', { timeout: 300_000 }, async () => {
+test('ten operations with one atom less than they cost, and with exactly as much', async () => {
   const known = await costs();
   const fundsOf = (method: string, less: bigint) => ({
     name: `${method} ${less}`,

@@ -35,7 +35,7 @@ async function setUp() {
   return { chain, run, json, refused, validator, position: toHex(selfBondId(id)), shown, sealTo, addressAt, mine };
 }
 
-test('Operator commands: `validator-heartbeat`', { timeout: 120_000 }, async () => {
+test('Operator commands: `validator-heartbeat`', async () => {
   const { chain, run, json, refused, shown, sealTo, mine } = await setUp();
   // Registration counts as the heartbeat of its epoch.
   expect(await refused('validator-heartbeat', ...mine)).toBe('heartbeat_repeated');
@@ -60,7 +60,7 @@ test('Operator commands: `validator-heartbeat`', { timeout: 120_000 }, async () 
   expect(await refused('validator-heartbeat', ...mine)).toBe('heartbeat_repeated');
 });
 
-test('Operator commands: `validator-rotate`', { timeout: 120_000 }, async () => {
+test('Operator commands: `validator-rotate`', async () => {
   const { chain, run, json, refused, shown, sealTo, addressAt, mine } = await setUp();
   const rotate = (index: number, hex = OTHER_HEX) => [
     ...['validator-rotate', ...mine, '--consensus-key-index', String(index)],
@@ -88,7 +88,7 @@ test('Operator commands: `validator-rotate`', { timeout: 120_000 }, async () => 
   expect(await shown()).toMatchObject({ heartbeat_epoch: 2 });
 });
 
-test('Operator commands: `validator-endpoint`', { timeout: 120_000 }, async () => {
+test('Operator commands: `validator-endpoint`', async () => {
   const { chain, run, json, refused, shown, sealTo, mine } = await setUp();
   const endpoint = (index: number, hex = OTHER_HEX) => [
     ...['validator-endpoint', ...mine, '--consensus-key-index', String(index)],
@@ -105,7 +105,7 @@ test('Operator commands: `validator-endpoint`', { timeout: 120_000 }, async () =
   expect(await shown()).toMatchObject({ endpoint: OTHER_HEX, pending_endpoint: null });
 });
 
-test('Operator commands: `validator-commission`, `validator-exit`', { timeout: 120_000 }, async () => {
+test('Operator commands: `validator-commission`, `validator-exit`', async () => {
   const { chain, run, json, refused, validator, position, shown, mine } = await setUp();
   const commission = (bps: string) => ['validator-commission', ...mine, '--commission-bps', bps];
   expect((await run(...commission('1001'))).status).toBe(2);

@@ -21,9 +21,7 @@ async function setUp() {
   return { directory, files, chain, run, json };
 }
 
-test('Operator commands: `validator-register`, `positions`, `validators`, `reward-address`', {
-  timeout: 180_000,
-}, async () => {
+test('Operator commands: `validator-register`, `positions`, `validators`, `reward-address`', async () => {
   const { directory, files, chain, run, json } = await setUp();
   const key = new Keyring(new WalletRoot(files.phrase, '', 'development')).key({
     branch: 'receive',

@@ -13,7 +13,7 @@ const OTHER_HEX = toHex(anEndpoint(8));
 const [LAST, BEFORE] = [2_147_483_647, 2_147_483_646];
 beforeAll(useNativeSha384);
 
-test('whichever method repeats an id, the first result comes, with its own terms', { timeout: 120_000 }, async () => {
+test('whichever method repeats an id, the first result comes, with its own terms', async () => {
   const { wallet, settle } = await stakingWallet([150_000n * COIN, 150_000n * COIN, 10n * COIN, 10n * COIN]);
   const reward = (await wallet.call('new_address', { label: 'rewards' })).address as string;
   const terms = { commission_bps: 300, reward_address: reward, consensus_key_index: BEFORE };
@@ -50,7 +50,7 @@ test('whichever method repeats an id, the first result comes, with its own terms
   expect((await wallet.call('positions')).positions).toMatchObject([{ state: 'bonded', reward_address: reward }]);
 });
 
-test('changes say what they changed, and say it again', { timeout: 120_000 }, async () => {
+test('changes say what they changed, and say it again', async () => {
   const { wallet, settle } = await stakingWallet([150_000n * COIN, 10n * COIN, 10n * COIN, 10n * COIN, 10n * COIN]);
   const made = await wallet.call('validator_register', {
     amount: '100000',
@@ -91,9 +91,7 @@ test('changes say what they changed, and say it again', { timeout: 120_000 }, as
   }
 });
 
-test('a command whose request id was another operation is refused; the same one says that it was made before', {
-  timeout: 120_000,
-}, async () => {
+test('a command whose request id was another operation is refused; the same one says that it was made before', async () => {
   const { chain, files, session } = await operatorWallet();
   const run = (...words: string[]) => runCommand([...words, ...session]);
   const register = ['validator-register', '--amount', '100000', '--overlay-endpoint-hex', HEX, '--request-id', 'r'];
