@@ -282,7 +282,7 @@ export function completePackage(of: MultisigPackage): Uint8Array<ArrayBuffer> {
   if (missing > 0)
     throw new ProtocolError(
       'package_incomplete',
-      `${of.signed.length} members have signed, ${of.descriptor.threshold} are needed`,
+      `${of.signed.length} of the ${of.descriptor.threshold} members that are needed have signed`,
     );
   return encodeTransaction({ body: of.body, witnesses: witnessesOf(of) });
 }

@@ -4,24 +4,14 @@
  *   node deposits.mjs credits http://127.0.0.1:28701 0 ADDRESS ADDRESS      # what they received in cuts above height 0
  */
 import init, * as svc from '../svc_wasm.js';
+import { manifestOf, post } from './node.mjs';
+import { standardInput, startFromShell } from './shell.mjs';
 
 const ADDRESSES_AT_ONCE = 64;
 
-async function answerOf(response) {
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${response.status}: ${text}`);
-  return JSON.parse(text);
-}
-
-const post = async (url, body) =>
-  await answerOf(
-    await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
-  );
-
 /** Account 0, receive, index = number of the customer. In production make the addresses beforehand, and leave the words on a machine without a network. */
 export async function addressOf(api, customer, words) {
-  await init();
-  const { network } = await answerOf(await fetch(`${api}/v1/transactions/manifest`));
+  const { network } = JSON.parse(svc.validateManifest(await manifestOf(api)));
   const root = svc.WalletRoot.fromMnemonic(words, '', network);
   try {
     return svc.addressFromPublicKey(root.derivePublicKey(0, 'receive', customer), network);
@@ -65,17 +55,8 @@ export async function credits(api, after, addresses) {
   return { height, credits: found.filter((one) => one.height <= height) };
 }
 
-async function fromShell([act, api, ...words]) {
-  const { readFileSync } = await import('node:fs');
-  if (act === 'address') return await addressOf(api, words[0], readFileSync(0, 'utf8').trim());
+await startFromShell(import.meta.filename, async ([act, api, ...words]) => {
+  if (act === 'address') return await addressOf(api, words[0], await standardInput());
   if (act === 'credits') return JSON.stringify(await credits(api, Number(words[0]), words.slice(1)), null, 2);
-  throw new Error('address or credits');
-}
-
-if (typeof process !== 'undefined' && process.argv[1] === import.meta.filename)
-  try {
-    console.log(await fromShell(process.argv.slice(2)));
-  } catch (error) {
-    console.error(`${error.code ?? ''} ${error.message}`);
-    process.exitCode = 1;
-  }
+  throw new Error('usage: node deposits.mjs address|credits ..., see the top of this file');
+});

@@ -9,20 +9,14 @@
  *   node multisig.mjs send http://127.0.0.1:28701 PACKAGE PACKAGE
  */
 import init, * as svc from '../svc_wasm.js';
+import { manifestOf, outputsFor, post, submit, sumOf } from './node.mjs';
+import { standardInput, startFromShell } from './shell.mjs';
 
 /** People sign, and not at once. */
 const VALID_CUTS = 34_560n;
 
-async function answerOf(response) {
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${response.status}: ${text}`);
-  return text;
-}
-
-async function manifestOf(api) {
-  await init();
-  return await answerOf(await fetch(`${api}/v1/transactions/manifest`));
-}
+/** How many outputs of an address of this form fit into a transaction with two outputs and no payload. */
+const FORMS = { 2: { form: '2_of_3', most: 5 }, 3: { form: '3_of_5', most: 3 } };
 
 /** The key of account 0, receive, 0. Use other words, or another index, for every group. */
 function withRoot(words, network, use) {
@@ -39,9 +33,6 @@ export async function keyOf(words, network) {
   return withRoot(words, network, (root) => root.derivePublicKey(0, 'receive', 0));
 }
 
-const post = (url, body) =>
-  fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
-
 export async function groupOf(threshold, keys, network) {
   await init();
   const descriptor = svc.createMultisigDescriptor(threshold, JSON.stringify(keys));
@@ -49,25 +40,22 @@ export async function groupOf(threshold, keys, network) {
   return { descriptor, address, words: JSON.parse(svc.addressVerificationWords(address)) };
 }
 
-/** Spends the largest output of the address: the module selects no coins. */
+/** The module selects no coins: `outputsFor` does. */
 export async function propose(api, descriptor, recipient, coins) {
   const manifest = await manifestOf(api);
   const { network, finalized_height: height } = JSON.parse(svc.validateManifest(manifest));
   const address = svc.multisigAddress(descriptor, network);
-  const { utxos } = JSON.parse(await answerOf(await fetch(`${api}/v1/address/${address}/utxos`)));
-  const [first, ...others] = utxos;
-  if (first === undefined) throw new Error(`${address} holds nothing`);
-  const { outpoint, amount } = others.reduce(
-    (best, one) => (BigInt(one.amount) > BigInt(best.amount) ? one : best),
-    first,
-  );
+  const { form, most } = FORMS[JSON.parse(descriptor).threshold];
   const paid = BigInt(svc.parseAmount(coins));
-  const bodyWith = (change) =>
+  const bodyWith = (outputs, change) =>
     svc.encodeTransactionBody(
       JSON.stringify({
         valid_from_height: height,
         valid_until_height: String(BigInt(height) + VALID_CUTS),
-        inputs: [{ transaction_id: outpoint.transaction_id, output_index: String(outpoint.output_index) }],
+        inputs: outputs.map(({ outpoint: { transaction_id, output_index } }) => ({
+          transaction_id,
+          output_index: String(output_index),
+        })),
         outputs: [
           { address: recipient, amount: String(paid) },
           { address, amount: String(change) },
@@ -76,12 +64,14 @@ export async function propose(api, descriptor, recipient, coins) {
       }),
       manifest,
     );
-  const form = JSON.parse(descriptor).threshold === '2' ? '2_of_3' : '3_of_5';
-  const profiles = JSON.stringify([`multisig_inline_${form}`]);
-  const { minimum_fee: fee } = JSON.parse(svc.quoteTransactionWithInputProfiles(bodyWith(1n), profiles, manifest));
-  const change = BigInt(amount) - paid - BigInt(fee);
-  if (change < 1n) throw new Error('the output is too small for the amount and the fee');
-  return svc.createMultisigPackage(descriptor, bodyWith(change), JSON.stringify([amount]), manifest);
+  const feeOf = (outputs) => {
+    const profiles = JSON.stringify(outputs.map(() => `multisig_inline_${form}`));
+    const quote = svc.quoteTransactionWithInputProfiles(bodyWith(outputs, 1n), profiles, manifest);
+    return BigInt(JSON.parse(quote).minimum_fee);
+  };
+  const outputs = await outputsFor(api, address, { most, paid, feeOf });
+  const body = bodyWith(outputs, sumOf(outputs) - paid - feeOf(outputs));
+  return svc.createMultisigPackage(descriptor, body, JSON.stringify(outputs.map(({ amount }) => amount)), manifest);
 }
 
 /** To be shown to the member before it signs. The fee follows from amounts that the proposer wrote: a node must say that they are true. */
@@ -91,7 +81,7 @@ export async function review(api, proposal) {
     transaction_id,
     output_index: Number(output_index),
   }));
-  const { proofs } = JSON.parse(await answerOf(await post(`${api}/v1/proofs/utxos`, { outpoints })));
+  const { proofs } = await post(`${api}/v1/proofs/utxos`, { outpoints });
   for (const [i, { amount }] of shown.inputs.entries())
     if (proofs[i]?.output?.amount !== amount || proofs[i].output.address !== shown.address)
       throw new Error(`input ${i} does not hold what the package says`);
@@ -118,33 +108,15 @@ export async function send(api, packages) {
   const wire = svc.completeMultisigPackage(all, manifest);
   const { address, inputs } = JSON.parse(svc.reviewMultisigPackage(all, manifest));
   svc.verifyTransaction(wire, JSON.stringify(inputs.map(({ amount }) => ({ address, amount }))), null, manifest);
-  const submitted = await post(`${api}/v1/transactions`, { api_version: 1, wire_hex: wire });
-  return JSON.parse(await answerOf(submitted)).transaction_id;
+  return await submit(api, wire);
 }
 
-async function fromShell([act, ...words]) {
-  let secret = '';
-  if (act === 'key' || act === 'sign') for await (const chunk of process.stdin) secret += chunk;
-  if (act === 'key') return await keyOf(secret.trim(), words[0]);
+await startFromShell(import.meta.filename, async ([act, ...words]) => {
+  if (act === 'key') return await keyOf(await standardInput(), words[0]);
   if (act === 'descriptor') return JSON.stringify(await groupOf(words[1], words.slice(2), words[0]));
   if (act === 'propose') return await propose(...words);
   if (act === 'review') return JSON.stringify(await review(...words), null, 2);
-  if (act === 'sign') return await sign(words[0], words[1], words[2], secret.trim());
+  if (act === 'sign') return await sign(words[0], words[1], words[2], await standardInput());
   if (act === 'send') return await send(words[0], words.slice(1));
   throw new Error('usage: node multisig.mjs key|descriptor|propose|review|sign|send ..., see the top of this file');
-}
-
-/** Whether this file was started from a shell, also through a link: `npm install FOLDER` makes one. */
-async function isStarted() {
-  if (typeof process === 'undefined' || !process.argv?.[1]) return false;
-  const { realpathSync } = await import('node:fs');
-  return realpathSync(process.argv[1]) === import.meta.filename;
-}
-
-if (await isStarted())
-  try {
-    console.log(await fromShell(process.argv.slice(2)));
-  } catch (error) {
-    console.error(`${error.code ?? ''} ${error.message} ${error.cause?.message ?? ''}`.trim());
-    process.exitCode = 1;
-  }
+});

@@ -5,6 +5,7 @@
  *   node proof.mjs verify request.json proof.json                                   # the asker, with the request it kept
  */
 import init, * as svc from '../svc_wasm.js';
+import { standardInput, startFromShell } from './shell.mjs';
 
 const VALID_MILLIS = 10 * 60_000;
 
@@ -32,19 +33,11 @@ export async function verify(asked, proof, now = Date.now()) {
   return JSON.parse(svc.verifyAddressProof(asked, proof, JSON.parse(asked).network, now)).address;
 }
 
-async function fromShell([act, ...words]) {
+await startFromShell(import.meta.filename, async ([act, ...words]) => {
   const { readFileSync } = await import('node:fs');
   const text = (file) => readFileSync(file, 'utf8');
   if (act === 'request') return await request(words[0], words[1]);
-  if (act === 'prove') return await prove(text(words[0]), text(0).trim());
+  if (act === 'prove') return await prove(text(words[0]), await standardInput());
   if (act === 'verify') return await verify(text(words[0]), text(words[1]));
-  throw new Error('request, prove or verify');
-}
-
-if (typeof process !== 'undefined' && process.argv[1] === import.meta.filename)
-  try {
-    console.log(await fromShell(process.argv.slice(2)));
-  } catch (error) {
-    console.error(`${error.code ?? ''} ${error.message}`);
-    process.exitCode = 1;
-  }
+  throw new Error('usage: node proof.mjs request|prove|verify ..., see the top of this file');
+});

@@ -1,4 +1,4 @@
-/** The examples of the package for proofs, deposits and chats, as a program imports them, against a real node. Those that pay from a page and from a shell: package.slow.test.ts. */
+/** The examples of the package as a program imports them, against a real node. Those that pay from a page and from a shell: package.slow.test.ts. */
 import { randomBytes } from 'node:crypto';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { parseAddress } from '../../protocol/address.ts';
@@ -15,7 +15,8 @@ beforeAll(async () => {
 
 type Act = (...words: unknown[]) => Promise<never>;
 type Example = Readonly<
-  Record<'request' | 'prove' | 'verify' | 'addressOf' | 'credits' | 'pay' | 'accept' | 'send' | 'read', Act>
+  Record<'request' | 'prove' | 'verify' | 'addressOf' | 'credits' | 'pay' | 'accept' | 'send' | 'read', Act> &
+    Record<'keyOf' | 'groupOf' | 'propose' | 'review' | 'sign', Act>
 >;
 const example = async (name: string): Promise<Example> =>
   (await import(/* @vite-ignore */ new URL(`examples/${name}.mjs`, PACKAGE).href)) as Example;
@@ -28,15 +29,23 @@ function person(index = 0): { readonly words: string; readonly address: string }
   return { words, address };
 }
 
-async function nodeFor(...addresses: string[]): Promise<ApiBed> {
-  const fund = addresses.map((address) => ({
+type Funded = { readonly address: string; readonly coins: bigint };
+const nodeFor = (...addresses: string[]): Promise<ApiBed> =>
+  nodeWith(addresses.map((address) => ({ address, coins: 10n })));
+
+async function nodeWith(outputs: readonly Funded[]): Promise<ApiBed> {
+  const fund = outputs.map(({ address, coins }) => ({
     address: parseAddress(address, 'development').payload,
-    amount: 10n * COIN,
+    amount: coins * COIN,
   }));
   const bed = await ApiBed.open({ bed: { genesis: { fund } } });
   onTestFinished(() => bed.close());
   return bed;
 }
+
+/** Outputs on three pages of the node: all of `large` coins must be found. The order of outputs is that of their ids, so the large ones are anywhere. */
+const threePages = (address: string, large: number): Funded[] =>
+  Array.from({ length: 250 }, (_, i) => ({ address, coins: i < large ? 10n : 1n }));
 
 async function seal({ bed }: ApiBed): Promise<void> {
   await bed.mine(parseAddress(module.burnAddress('development')).payload);
@@ -96,4 +105,39 @@ test('chat.mjs: asked, accepted, written and read by both, from the words and th
   await step(chat.send(bed.base, bert.address, 'and back', anna.words));
   expect(await said(anna.words)).toEqual([['accepted', '< hello', '> and back']]);
   expect(await said(bert.words)).toEqual([['accepted', '> hello', '< and back']]);
+});
+
+test('payment.mjs: the largest outputs of all pages, and what to do where they are too small', async () => {
+  const { pay } = await example('payment');
+  const [payer, shop] = [person(), person()];
+  const bed = await nodeWith(threePages(payer.address, 8));
+  const paid = async (to: string, coins: string): Promise<void> => {
+    expect(await pay(bed.base, payer.words, to, coins)).toMatch(/^[0-9a-f]{96}$/);
+    await seal(bed);
+  };
+  await expect(pay(bed.base, payer.words, shop.address, '400')).rejects.toThrow(
+    /holds 322\.0+ coins, and 400\.\d+ are needed with the fee/,
+  );
+  const refusal = await pay(bed.base, payer.words, shop.address, '85').catch((error: Error) => error.message);
+  expect(refusal).toMatch(/at most 8 outputs, and the 8 largest .* hold 80\.0+ of the 85\.\d+ coins/);
+  // As the refusal says: a payment to the own address makes one output of eight.
+  await paid(payer.address, /pay (79\.\d{8}) coins to /.exec(refusal)?.[1] as string);
+  await paid(shop.address, '85');
+  expect((await bed.client.addressBalance({ address: shop.address })).balance).toBe(String(85n * COIN));
+});
+
+test('multisig.mjs: as many of the largest outputs as fit into a transaction', async () => {
+  const { keyOf, groupOf, propose, review, sign, send } = await example('multisig');
+  const [members, shop] = [[person(), person(), person()], person()] as const;
+  const keys = await Promise.all(members.map(({ words }) => keyOf(words, 'development')));
+  const { descriptor, address } = (await groupOf(2, keys, 'development')) as { descriptor: string; address: string };
+  const bed = await nodeWith(threePages(address, 5));
+  await expect(propose(bed.base, descriptor, shop.address, '51')).rejects.toThrow(/at most 5 outputs/);
+  const proposal = await propose(bed.base, descriptor, shop.address, '49');
+  const { inputs, template_digest } = (await review(bed.base, proposal)) as Record<string, unknown>;
+  expect(inputs).toHaveLength(5);
+  const signed = members.slice(1).map(({ words }) => sign(bed.base, proposal, template_digest, words));
+  expect(await send(bed.base, await Promise.all(signed))).toMatch(/^[0-9a-f]{96}$/);
+  await seal(bed);
+  expect((await bed.client.addressBalance({ address: shop.address })).balance).toBe(String(49n * COIN));
 });

@@ -90,7 +90,8 @@ test('packed, unpacked, imported by its name, and paid with from Node', async ()
     input: payer.words,
   });
   expect(refused).toMatch(/^amount_text .*such as 1\.25$/);
-  expect(await run([join(link, 'examples/payment.mjs')])).toMatch(/^usage: /);
+  for (const name of ['payment', 'multisig', 'chat', 'deposits', 'proof'])
+    expect(await run([join(link, `examples/${name}.mjs`)])).toMatch(`usage: node ${name}.mjs `);
   expect(await run([join(link, 'examples/multisig.mjs'), 'key', 'development'], { input: payer.words })).toMatch(
     /^[0-9a-f]{3904}$/,
   );

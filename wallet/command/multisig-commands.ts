@@ -126,7 +126,11 @@ const sign = (context: Context, word: string, out: string, how: SigningWish): Pr
     });
     await writeWord(out, signed.package as string);
     const { package: _, ...rest } = signed;
-    return show(context, { file: out, ...rest }, () => `${out}: ${signed.missing_signatures} more signatures needed\n`);
+    return show(
+      context,
+      { file: out, ...rest },
+      () => `${out}: signatures still needed: ${signed.missing_signatures}\n`,
+    );
   });
 
 const send = (context: Context, word: string, isYes: boolean): Promise<number> =>

@@ -65,7 +65,9 @@ export async function dispatch(wallet: Wallet, request: RpcRequest): Promise<Rpc
     return rpcError(
       id,
       RPC_ERRORS.method,
-      name === 'subscribe' || name === 'unsubscribe' ? 'offered on the WebSocket /v1/ws' : 'method not found',
+      name === 'subscribe' || name === 'unsubscribe'
+        ? 'offered on the WebSocket /v1/ws'
+        : 'method not found: the methods are listed in docs/wallet.md',
     );
   try {
     return { jsonrpc: '2.0', id, result: await found.call(wallet, params) };

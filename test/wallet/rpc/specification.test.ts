@@ -185,6 +185,7 @@ test('every method of the specification, row by row', async () => {
   await expect.poll(() => wallet.wallet.follower.rescanning).toBe(false);
   for (const method of [...EVENT_METHODS, 'nonsense', 'constructor'])
     expect(await wallet.refusal(method)).toMatchObject({ code: -32601 });
+  expect((await wallet.refusal('nonsense')).message).toContain('docs/wallet.md');
   expect([...METHOD_ROWS.map(({ method }) => method), ...STAKING, ...OPERATOR, ...MULTISIG, ...CHATS].sort()).toEqual(
     Object.keys(METHODS).sort(),
   );

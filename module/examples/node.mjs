@@ -1,0 +1,70 @@
+/** Requests to a node's API, and the choice of the outputs that a transaction spends. Used by the other examples. */
+import init, * as svc from '../svc_wasm.js';
+
+async function answerOf(response) {
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${response.status}: ${text}`);
+  return text;
+}
+
+const get = async (url) => JSON.parse(await answerOf(await fetch(url)));
+
+export async function post(url, body) {
+  const options = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
+  return JSON.parse(await answerOf(await fetch(url, options)));
+}
+
+/** Loads the module as well. The text as it came: every call about transactions takes it. */
+export async function manifestOf(api) {
+  await init();
+  return await answerOf(await fetch(`${api}/v1/transactions/manifest`));
+}
+
+/** Returns the transaction's id. */
+export const submit = async (api, wire) =>
+  (await post(`${api}/v1/transactions`, { api_version: 1, wire_hex: wire })).transaction_id;
+
+/** Pages of a list, one after the other. */
+export async function* pages(url) {
+  for (let cursor; ; ) {
+    const page = await get(cursor === undefined ? url : `${url}?cursor=${encodeURIComponent(cursor)}`);
+    yield page;
+    cursor = page.next_cursor;
+    if (cursor === undefined) return;
+  }
+}
+
+export const sumOf = (outputs) => outputs.reduce((sum, { amount }) => sum + BigInt(amount), 0n);
+const byAmount = (a, b) => Number(BigInt(b.amount) - BigInt(a.amount));
+const coins = (atoms) => svc.formatAmount(String(atoms));
+
+/**
+ * As few outputs of the address as pay `paid`, the fee (`feeOf(outputs)`) and a change of at least one atom. The node lists outputs by their ids, not by amount: pages are read until the `most` largest of those
+ * read so far are enough.
+ */
+export async function outputsFor(api, address, { most, paid, feeOf }) {
+  const neededFor = (outputs) => paid + feeOf(outputs) + 1n;
+  let largest = [];
+  let held = 0n;
+  for await (const { utxos } of pages(`${api}/v1/address/${address}/utxos`)) {
+    held += sumOf(utxos);
+    largest = [...largest, ...utxos].sort(byAmount).slice(0, most);
+    for (let count = 1; count <= largest.length; count++) {
+      const outputs = largest.slice(0, count);
+      if (sumOf(outputs) >= neededFor(outputs)) return outputs;
+    }
+  }
+  if (largest.length === 0) throw new Error(`${address} holds nothing: pay to it first`);
+  const needed = neededFor(largest);
+  if (held < needed)
+    throw new Error(`${address} holds ${coins(held)} coins, and ${coins(needed)} are needed with the fee`);
+  const sum = sumOf(largest);
+  const merged = sum - (needed - paid);
+  throw new Error(
+    `a transaction spends at most ${most} outputs, and the ${most} largest of ${address} hold ${coins(sum)} of the ${coins(needed)} coins that are needed with the fee; ${
+      merged > 0n
+        ? `merge them first: pay ${coins(merged)} coins to ${address} itself, and wait until that is final`
+        : 'spending them costs more than they hold: pay to it first'
+    }`,
+  );
+}
