@@ -57,10 +57,7 @@ export async function openConsensus(
       steady: steadyMillis,
       members: () => node.ledger.committee(node.chain.head().height + 1)?.members ?? [],
       ...(key && {
-        identify: async (message) => ({
-          publicKey: key.publicKey,
-          signature: await signMessageAside(key.privateKey, message),
-        }),
+        signer: { publicKey: key.publicKey, sign: (message) => signMessageAside(key.privateKey, message) },
       }),
     },
   );

@@ -32,7 +32,7 @@ export const LABELS = {
   multisigTemplate: 'SVC_MULTISIG_TEMPLATE_V1',
   nodeIdentity: 'SVC_NODE_IDENTITY_V1',
   operation: 'SVC_OPERATION_V1',
-  overlay: 'SVC_OVERLAY_V1',
+  overlay: 'SVC_OVERLAY_V2',
   poolKey: 'SVC_POOL_KEY_V1',
   position: 'SVC_POSITION_V1',
   possession: 'SVC_POSSESSION_V1',

@@ -11,13 +11,14 @@ import { bitsOf, hasBit, NIL, proofOf, type Vote } from './votes.ts';
 /** Answers to one neighbour between two ticks. */
 export const ANSWERS_PER_TICK = 2;
 
-export function tick(state: ConsensusState, out: Effect[]): void {
+/** `isMet`: members of a quorum are connected, this one among them. */
+export function tick(state: ConsensusState, isMet: boolean, out: Effect[]): void {
   state.answered.clear();
   state.farVotes.clear();
   const place = `${state.height}/${state.round}/${state.step}`;
   const isThere = place === state.tickPlace;
   if (isThere) out.push({ do: 'send', to: 'some', message: { type: 'have', have: haveOf(state) } });
-  state.ticksThere = isThere ? state.ticksThere + 1 : 0;
+  state.ticksThere = isThere ? state.ticksThere + (isMet ? 1 : 0) : 0;
   state.tickPlace = place;
 }
 

@@ -2,10 +2,11 @@
 import { concat } from '../../protocol/bytes.ts';
 import type { CutLedger } from '../cut-ledger.ts';
 import { nameOf } from '../ledger/registration.ts';
+import { haveOf } from './anti-entropy.ts';
 import { Committee } from './committee.ts';
-import type { Finalized } from './effects.ts';
+import type { Finalized, Message } from './effects.ts';
 import { lastCutOf } from './last-cut.ts';
-import type { LastCut } from './state.ts';
+import type { ConsensusState, LastCut } from './state.ts';
 import { PRECOMMIT, type Proof } from './votes.ts';
 
 const NOTHING = new Uint8Array(0);
@@ -19,7 +20,7 @@ function proofIn(ledger: CutLedger, height: number): Proof | undefined {
 }
 
 /** Undefined where the cut or its certificate is not kept any more. */
-export function finalizedOf(ledger: CutLedger, height: number): Finalized | undefined {
+function finalizedOf(ledger: CutLedger, height: number): Finalized | undefined {
   const proof = proofIn(ledger, height);
   const record = ledger.cut(height);
   if (proof === undefined || record === undefined) return undefined;
@@ -35,6 +36,12 @@ export function finalizedOf(ledger: CutLedger, height: number): Finalized | unde
     signature: NOTHING,
   };
   return { proof, proposal };
+}
+
+/** What a member at that height is sent. Where its cut is not kept any more, the own height is all that is left to say; it may have been said long ago. */
+export function servedOf(ledger: CutLedger, height: number, state: ConsensusState): Message {
+  const finalized = finalizedOf(ledger, height);
+  return finalized === undefined ? { type: 'have', have: haveOf(state) } : { type: 'finalized', finalized };
 }
 
 /** The newest cut; undefined for cut 0, which nobody signs (rule 9). */

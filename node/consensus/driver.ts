@@ -16,7 +16,7 @@ import type { FullNode } from '../full-node.ts';
 import { signMessageAside } from '../ml-dsa.ts';
 import { haveOf } from './anti-entropy.ts';
 import { BlockExchange } from './block-exchange.ts';
-import { finalizedOf, lastCutIn } from './catch-up.ts';
+import { lastCutIn, servedOf } from './catch-up.ts';
 import { Committee } from './committee.ts';
 import { CutDesk, nextEarliest } from './cut-desk.ts';
 import { hexOf } from './dump.ts';
@@ -248,11 +248,9 @@ export class ConsensusDriver {
       case 'evidence':
         this.#accuse(effect);
         return undefined;
-      case 'serve': {
-        const finalized = finalizedOf(this.#ledger, effect.height);
-        if (finalized !== undefined) this.#sendTo(effect.to, { type: 'finalized', finalized });
+      case 'serve':
+        this.#sendTo(effect.to, servedOf(this.#ledger, effect.height, this.state));
         return undefined;
-      }
       case 'stop':
       case 'bar':
         this.#signing.say(effect);

@@ -101,14 +101,11 @@ export type Event =
   /** The rebroadcast timer. Without `company` everybody is there. */
   | { readonly type: 'tick'; readonly company?: Company };
 
-/** Members of the committee that proved their key, and how many others the operator named. */
+/** Members of the committee that proved their key, and how many others the operator named: those have no stake that is known. */
 export type Neighbours = { readonly members: readonly number[]; readonly named: number };
 
-/**
- * Neighbours that a member can hear of its own key from; strangers are none of them. `ahead`: those that say they are more than one height further. `near`: how many of those that were dialled say that they are not, whatever
- * others say that proved the same keys.
- */
-export type Company = Neighbours & { readonly ahead?: Neighbours; readonly near?: number };
+/** Neighbours that a member can hear of its own key from; strangers are none of them. `ahead`: those that say they are more than one height further. */
+export type Company = Neighbours & { readonly ahead?: Neighbours };
 
 /** `some`: a few neighbours, other ones each time. */
 export type Receiver = 'all' | 'some' | { readonly peer: Peer } | { readonly member: number };

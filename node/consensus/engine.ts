@@ -8,7 +8,7 @@ import { answer, haveOf, tick } from './anti-entropy.ts';
 import type { Effect, Event, LogRecord, Proposal, Unsigned } from './effects.ts';
 import { EARLY_ROUNDS, earlyKey, judgeProof, judgeProposal, judgeVote } from './intake.ts';
 import { hasSigners, lastCutOf, watchLastRound } from './last-cut.ts';
-import { isListening, listenAnew, listened, listenOn } from './listening.ts';
+import { isListening, isMet, listenAnew, listened, listenOn } from './listening.ts';
 import { isBarred, isFromElsewhere, takeUnknown } from './own-key.ts';
 import { openState } from './recovery.ts';
 import { FUTURE_ROUNDS, follow, progress, propose, startRound, timeOut } from './rounds.ts';
@@ -60,7 +60,7 @@ function take(state: ConsensusState, event: Event, rules: Rules, out: Effect[]):
       break;
     case 'tick':
       if (listened(state, event.company, rules)) begin(state, out);
-      tick(state, out);
+      tick(state, isMet(state, event.company, rules), out);
       follow(state, rules, out);
       break;
   }

@@ -3,7 +3,7 @@
  * So it always listens first. A vote of its own key that it hears then keeps it from signing; without this it would find out by voting against itself, which costs its whole bond.
  *
  * What counts is time in which it would have been told, and neither clocks nor messages say when that is: clocks are wrong, and whatever was ever signed can be sent again. Two things cannot be made up. Connections: members
- * that proved their key and neighbours that the operator named; more than a third of the stake has an honest one among them. And the pace: at the tip heights take their time, while one that is behind, and has an honest neighbour, gets them much
+ * that proved their key, each with its stake; more than a third of the stake has an honest one among them. And the pace: at the tip heights take their time, while one that is behind, and has an honest neighbour, gets them much
  * faster, whoever sends them in whatever form. So every height that begins takes back a part of the time: whoever is behind does not get to the end, and whoever is at the tip does, however its cuts come.
  */
 import { equalBytes } from '../../protocol/bytes.ts';
@@ -36,12 +36,10 @@ const isAlone = ({ committee, self }: ConsensusState, rules: Rules): boolean =>
   self >= 0 && rules.isQuorum(committee.stake(self), committee.total);
 
 /** For a member that starts. `logHeight` is the last height of its log, -1 where it has none. */
-export function listenFirst(state: ConsensusState, logHeight: number, rules: Rules = RULES): void {
+export function listenFirst(state: ConsensusState, logHeight: number): void {
   const isCovered = covers(logHeight, state.height);
   state.ownKey.ownFrom = isCovered ? logHeight : UNKNOWN_HEIGHT;
   state.ownKey.arriving = LISTEN_TICKS;
-  // Nobody else is needed, so nobody need be heard.
-  if (isCovered && isAlone(state, rules)) return;
   state.listening = { logHeight, ticks: fullOf(isCovered), begins: false };
 }
 
@@ -104,36 +102,46 @@ export function listened(state: ConsensusState, company: Company | undefined, ru
 }
 
 function worthOf(state: ConsensusState, company: Company | undefined, rules: Rules): number {
-  const { committee } = state;
   // Behind for sure: a cut is final, and not executed yet.
   if (hasFinal(state)) return 0;
   if (company === undefined || isAlone(state, rules)) return SLOW_TICKS;
-  const [here, ahead] = [stakeOf(state, company), stakeOf(state, company.ahead)];
+  const { total } = state.committee;
   // An honest one is further. It may not keep any more what would show it: then only its word is left.
-  if (here + ahead === 0n || (rules.isThird(ahead, committee.total) && !isDenied(state, company, rules))) return 0;
-  return rules.isThird(here, committee.total) ? SLOW_TICKS : 1;
+  if (isNobody(state, company) || rules.isThird(stakeOf(state, company.ahead), total)) return 0;
+  return rules.isThird(stakeOf(state, company), total) ? SLOW_TICKS : 1;
 }
 
-/**
- * Whether a quorum, with the member itself, says that nobody is further. One liar may count twice among those that say they are: it is dialled at one address, and proves its key from another. So neither keys and
- * addresses are added up here, nor is anybody whose stake is not known taken for more than the least.
- */
-function isDenied({ committee, self }: ConsensusState, { members, near = 0 }: Company, rules: Rules): boolean {
-  let [least, proven] = [committee.total, 0n];
-  for (const [member, { stake }] of committee.members.entries()) {
-    if (stake < least) least = stake;
-    if (member !== self && members.includes(member)) proven += stake;
-  }
-  const dialled = BigInt(near) * least;
-  const own = self >= 0 ? committee.stake(self) : 0n;
-  return rules.isQuorum(own + (dialled > proven ? dialled : proven), committee.total);
+function isNobody({ self }: ConsensusState, { members, named, ahead = NOBODY }: Company): boolean {
+  return named + ahead.named === 0 && [...members, ...ahead.members].every((member) => member === self);
 }
 
-/** Whom the operator named is taken for one member, whoever it is. */
-function stakeOf({ committee, self }: ConsensusState, { members, named }: Neighbours = NOBODY): bigint {
-  let stake = (BigInt(named) * committee.total) / BigInt(committee.size);
+/** Of those that proved their key. Whoever proved nothing has none, though the operator named it: seats with little stake are cheap, and connections cost nothing. */
+function stakeOf({ committee, self }: ConsensusState, { members }: Neighbours = NOBODY): bigint {
+  let stake = 0n;
   for (const member of new Set(members)) if (member !== self) stake += committee.stake(member);
   return stake;
+}
+
+/** Why a member that has a seat signs nothing; undefined where it signs, or will within a few cuts. */
+export type Waits = 'nobody' | 'few' | 'ahead' | 'store';
+
+export function waitsFor(state: ConsensusState, company: Company, rules: Rules = RULES): Waits | undefined {
+  const { committee, self, recovered, height } = state;
+  if (self < 0 || state.stopped) return undefined;
+  // What its log says it signed is further than its store: until it has those cuts it cannot know what it would sign.
+  if ((recovered?.height ?? 0) > height) return 'store';
+  if (!isListening(state) || isAlone(state, rules)) return undefined;
+  if (isNobody(state, company)) return 'nobody';
+  if (rules.isThird(stakeOf(state, company.ahead), committee.total)) return 'ahead';
+  return rules.isThird(stakeOf(state, company), committee.total) ? undefined : 'few';
+}
+
+/** Whether members of a quorum are connected, this one among them. */
+export function isMet(state: ConsensusState, company: Company | undefined, rules: Rules): boolean {
+  const { committee, self } = state;
+  if (company === undefined) return true;
+  const own = self >= 0 ? committee.stake(self) : 0n;
+  return rules.isQuorum(own + stakeOf(state, company) + stakeOf(state, company.ahead), committee.total);
 }
 
 function hasFinal({ step, rounds }: ConsensusState): boolean {

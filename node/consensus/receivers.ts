@@ -10,19 +10,18 @@ const SOME = 3;
 /** A key that has no seat speaks for nobody. */
 export function companyOf(
   companions: readonly Companion[],
-  dialled: readonly Peer[],
   committee: Committee,
   isAhead: (peer: Peer) => boolean,
 ): Required<Company> {
   const here = { members: [] as number[], named: 0 };
   const ahead = { members: [] as number[], named: 0 };
-  for (const { peer, key } of companions) {
-    const side = isAhead(peer) ? ahead : here;
+  for (const { peers, key } of companions) {
+    const side = peers.some(isAhead) ? ahead : here;
     const member = key && committee.members.findIndex(({ publicKey }) => equalBytes(publicKey, key));
     if (member === undefined) side.named++;
     else if (member >= 0) side.members.push(member);
   }
-  return { ...here, ahead, near: dialled.filter((peer) => !isAhead(peer)).length };
+  return { ...here, ahead };
 }
 
 export class Receivers {
@@ -30,10 +29,10 @@ export class Receivers {
   readonly #members = new Map<number, Peer>();
   /** What each neighbour says of itself. */
   readonly #heights = new Map<Peer, number>();
-  readonly #transport: Pick<Transport, 'peers' | 'known' | 'company' | 'dialled'>;
+  readonly #transport: Pick<Transport, 'peers' | 'known' | 'company'>;
   #turn = 0;
 
-  constructor(transport: Pick<Transport, 'peers' | 'known' | 'company' | 'dialled'>) {
+  constructor(transport: Pick<Transport, 'peers' | 'known' | 'company'>) {
     this.#transport = transport;
   }
 
@@ -53,7 +52,7 @@ export class Receivers {
   /** For a member at this height. At the tip others may be one further. */
   company(committee: Committee, height: number): Required<Company> {
     const isAhead = (peer: Peer) => (this.#heights.get(peer) ?? 0) > height + 1;
-    return companyOf(this.#transport.company(), this.#transport.dialled(), committee, isAhead);
+    return companyOf(this.#transport.company(), committee, isAhead);
   }
 
   /** Another committee: the numbers are other members'. */

@@ -90,6 +90,9 @@ const followTicks = (round: number): number => 40 + 4 * round;
 /**
  * A member whose step does not end goes to the next round, where it has seen anybody in a later one. After a power cut of all it may be that those who went on did so with votes that nobody has
  * any more: a liar does not send its own again, and the others are less than a third, so line 55 does not help. Going on is always safe: locks stay.
+ *
+ * Anybody can be seen in a later round, so a liar decides whether this happens. Therefore ticks count only while a quorum is connected: of two parts of a parted network one at most has that, and in it more than a third
+ * are honest, so all others jump to them (line 55) when the network heals. And the wait grows with the round, as the time-outs do: in a time T without progress a liar makes rounds, and with them time-outs, in proportion to the root of T.
  */
 export function follow(state: ConsensusState, rules: Rules, out: Effect[]): void {
   const { round, step, ticksThere, memberRounds } = state;

@@ -1,15 +1,37 @@
 /** What the log says of a validator that does not sign, so that its operator can act. */
 import type { Logger } from '../../runtime/log.ts';
 import type { Company, Effect } from './effects.ts';
-import { isListening } from './listening.ts';
+import { type Waits, waitsFor } from './listening.ts';
 import type { ConsensusState } from './state.ts';
 
-/** It is said after so many ticks (rule 15) without anybody to listen to, and again after as many. */
-const LONELY_TICKS = 60;
+/** It is said after so many ticks (rule 15) of the same wait, and again after as many. */
+const WAITING_TICKS = 60;
+
+const WAITS: Readonly<Record<Waits, { readonly message: string; readonly advice: string }>> = {
+  nobody: {
+    message:
+      'this validator waits before it signs: no member of the committee and no neighbour that is named in its settings is connected',
+    advice: 'check the neighbours in its settings and the port of the overlay',
+  },
+  few: {
+    message: 'this validator waits before it signs: connected members have a third of the stake or less',
+    advice: 'it signs within two minutes; name more validators as neighbours to make this shorter',
+  },
+  ahead: {
+    message: 'this validator waits before it signs: members say that the chain is further, and do not send its cuts',
+    advice: 'name a neighbour that has the cuts from this height on, or start from a newer copy of the store',
+  },
+  store: {
+    message: 'this validator waits before it signs: its log is further than its store',
+    advice:
+      'name a neighbour that has the cuts from this height on, or put the store back that belongs to the log; never remove the log',
+  },
+};
 
 export class SigningLog {
   readonly #log: Logger;
-  #lonely = 0;
+  #waits: Waits | undefined;
+  #ticks = 0;
 
   constructor(log: Logger) {
     this.#log = log;
@@ -25,14 +47,13 @@ export class SigningLog {
       );
   }
 
-  tick(state: ConsensusState, { members, named, ahead }: Required<Company>): void {
-    const others = [...members, ...ahead.members].filter((member) => member !== state.self);
-    const isLonely = isListening(state) && others.length + named + ahead.named === 0;
-    this.#lonely = isLonely ? this.#lonely + 1 : 0;
-    if (isLonely && this.#lonely % LONELY_TICKS === 0)
-      this.#log.warn(
-        'this validator waits before it signs: no member of the committee and no neighbour that is named in its settings is connected',
-        { height: state.height },
-      );
+  tick(state: ConsensusState, company: Company): void {
+    const waits = waitsFor(state, company);
+    this.#ticks = waits === undefined || waits !== this.#waits ? 0 : this.#ticks + 1;
+    this.#waits = waits;
+    if (waits === undefined || (this.#ticks + 1) % WAITING_TICKS !== 0) return;
+    const { message, advice } = WAITS[waits];
+    const { height, recovered } = state;
+    this.#log.warn(message, { height, ...(waits === 'store' && { log_height: recovered?.height }), advice });
   }
 }

@@ -101,7 +101,7 @@ export type ConsensusState = {
   answered: Map<Peer, number>;
   /** Where the member stood at the last tick. */
   tickPlace: string;
-  /** Ticks since it came there. */
+  /** Ticks since it came there in which a quorum was connected. */
   ticksThere: number;
   wantCut: CutName;
 };

@@ -1,25 +1,31 @@
 /**
- * Frames between neighbours over TCP: `u32 length | bytes`, little-endian; an empty frame keeps a connection alive. The first frame of each side is the hello: `u32 mark | u16 version | chain_id 48 |
- * 16 random bytes of the process | 32 random bytes of the connection`. The chain id is the hash of the genesis document, so nodes of two genesis documents part at once. The second frame of whoever
- * dialled is its identity: empty, or `consensus key 1,952 | signature 3,309` over the random bytes of both.
+ * Frames between neighbours over TCP (consensus rule 22): `u32 length | bytes`, little-endian. The first frame of each side is the hello: `u32 mark | u16 version | chain_id 48 | 16 random bytes of the process | 32 random bytes of the
+ * connection | X25519 key of the connection 32 | validator 48`, the last one zero for none. The chain id is the hash of the genesis document, so nodes of two genesis documents part at once. Every later frame ends with a tag of 16 bytes
+ * (overlay-channel.ts); one without anything before it keeps the connection alive. The second frame of each side is its identity, that of the dialler first: empty, or `consensus key 1,952 | signature 3,309`.
  */
 import { ByteReader, type Bytes, ByteWriter, concat, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { ID_BYTES, id, LABELS } from '../../protocol/identifier.ts';
+import { ID_BYTES } from '../../protocol/identifier.ts';
 import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/transaction.ts';
 import { MAX_BLOCK_MESSAGE_BYTES } from './block-exchange.ts';
 
 const MARK = 0x4f43_5653;
-export const TCP_VERSION = 1;
+export const TCP_VERSION = 2;
 export const INSTANCE_BYTES = 16;
 export const CHALLENGE_BYTES = 32;
-export const HELLO_BYTES = 4 + 2 + ID_BYTES + INSTANCE_BYTES + CHALLENGE_BYTES;
+export const CHANNEL_KEY_BYTES = 32;
+export const TAG_BYTES = 16;
+export const HELLO_BYTES = 4 + 2 + ID_BYTES + INSTANCE_BYTES + CHALLENGE_BYTES + CHANNEL_KEY_BYTES + ID_BYTES;
 export const IDENTITY_BYTES = PUBLIC_KEY_BYTES + SIGNATURE_BYTES;
+/** Without length and tag. */
 export const MAX_FRAME_BYTES = MAX_BLOCK_MESSAGE_BYTES;
 const LENGTH_BYTES = 4;
+/** Mark and version: what every version begins with. */
+const HELLO_START = 4 + 2;
 
 export function frameBytes(bytes: Bytes): Uint8Array<ArrayBuffer> {
-  if (bytes.length > MAX_FRAME_BYTES) throw new ProtocolError('too_long', 'a frame that no neighbour reads');
+  if (bytes.length > MAX_FRAME_BYTES + TAG_BYTES)
+    throw new ProtocolError('too_long', 'a frame that no neighbour reads');
   return concat(new ByteWriter(LENGTH_BYTES).u32(bytes.length).done(), bytes);
 }
 
@@ -29,30 +35,43 @@ export type Hello = {
   readonly instance: Bytes;
   /** Of this connection alone: an identity that was heard once is worth nothing on another. */
   readonly challenge: Bytes;
+  /** Of this connection too: whoever sends later frames has its secret. */
+  readonly channelKey: Bytes;
+  /** The identifier of the consensus key that this side has, zero without one. */
+  readonly validator: Bytes;
 };
 
-export const encodeHello = ({ chainId, instance, challenge }: Hello): Uint8Array<ArrayBuffer> =>
-  new ByteWriter(HELLO_BYTES).u32(MARK).u16(TCP_VERSION).raw(chainId).raw(instance).raw(challenge).done();
+export const NO_VALIDATOR: Bytes = new Uint8Array(ID_BYTES);
+
+export const encodeHello = (hello: Hello): Uint8Array<ArrayBuffer> =>
+  new ByteWriter(HELLO_BYTES)
+    .u32(MARK)
+    .u16(TCP_VERSION)
+    .raw(hello.chainId)
+    .raw(hello.instance)
+    .raw(hello.challenge)
+    .raw(hello.channelKey)
+    .raw(hello.validator)
+    .done();
 
 /** Throws a ProtocolError that says what is wrong: another program, version or chain, or this very process. */
 export function readHello(bytes: Bytes, own: Hello): Hello {
   const reader = new ByteReader(bytes);
-  if (bytes.length !== HELLO_BYTES || reader.u32() !== MARK)
+  if (bytes.length < HELLO_START || reader.u32() !== MARK)
     throw new ProtocolError('not_canonical', 'it is no neighbour of this kind');
   const version = reader.u16();
   if (version !== TCP_VERSION) throw new ProtocolError('unsupported_version', `it speaks version ${version}`);
+  if (bytes.length !== HELLO_BYTES) throw new ProtocolError('not_canonical', 'its hello is none');
   const chainId = reader.take(ID_BYTES);
   if (!equalBytes(chainId, own.chainId)) throw new ProtocolError('wrong_network', 'it is on another chain');
   const instance = reader.take(INSTANCE_BYTES);
   if (equalBytes(instance, own.instance)) throw new ProtocolError('duplicate_entry', 'it is this node itself');
-  return { chainId, instance, challenge: reader.take(CHALLENGE_BYTES) };
+  const challenge = reader.take(CHALLENGE_BYTES);
+  return { chainId, instance, challenge, channelKey: reader.take(CHANNEL_KEY_BYTES), validator: reader.take(ID_BYTES) };
 }
 
-/** A consensus key, and the signature of whoever dialled. Only the side that was dialled is proven anything: the other chose whom to dial. */
+/** A consensus key, and its signature over both hellos and the role of whoever signs. */
 export type Identity = { readonly publicKey: Bytes; readonly signature: Bytes };
-
-export const identityMessage = (dialler: Hello, dialled: Hello): Bytes =>
-  id(LABELS.overlay, concat(dialled.chainId, dialled.challenge, dialler.challenge));
 
 export const encodeIdentity = (identity: Identity | undefined): Bytes =>
   identity === undefined ? new Uint8Array(0) : concat(identity.publicKey, identity.signature);

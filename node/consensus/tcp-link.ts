@@ -1,11 +1,20 @@
 /**
- * One connection to a neighbour: the hello, the identity of whoever dialled, then frames in both directions. Bounded in everything: the size of a frame, bytes and messages a second (a
+ * One connection to a neighbour: the hellos, the identity of the dialler, then that of the dialled, then frames in both directions. Bounded in everything: the size of a frame, bytes and messages a second (a
  * neighbour that sends more is read more slowly), what waits to be sent, the time until it is known who is there, silence.
  */
 import type { Socket } from 'node:net';
-import type { Bytes } from '../../protocol/bytes.ts';
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
+import { validatorId } from '../../protocol/staking/names.ts';
 import { type Rate, ReadingAllowance } from './allowance.ts';
+import {
+  Channel,
+  type ConnectionKey,
+  type Ends,
+  identityMessage,
+  newConnectionKey,
+  type Role,
+} from './overlay-channel.ts';
 import {
   decodeIdentity,
   encodeHello,
@@ -15,9 +24,9 @@ import {
   type Hello,
   IDENTITY_BYTES,
   type Identity,
-  identityMessage,
   MAX_FRAME_BYTES,
   readHello,
+  TAG_BYTES,
 } from './tcp-frames.ts';
 
 export const LINK_LIMITS = {
@@ -35,7 +44,7 @@ export type LinkLimits = {
   readonly [K in keyof typeof LINK_LIMITS]: (typeof LINK_LIMITS)[K] extends number ? number : Rate;
 };
 
-/** What whoever dialled says it is, and what it must have signed for that. */
+/** Who the other end says it is, and what it must have signed for that. */
 export type Claim = { readonly identity: Identity; readonly message: Bytes };
 
 export type LinkEvents = {
@@ -47,9 +56,12 @@ export type LinkEvents = {
 };
 
 export type LinkSettings = {
-  readonly own: Hello;
-  /** Of the side that dials: who it is, undefined where it has no key. The side that was dialled has none. */
-  readonly identify?: ((message: Bytes) => Promise<Identity | undefined>) | undefined;
+  readonly own: Omit<Hello, 'channelKey'>;
+  readonly role: Role;
+  /**
+   * Who this side is, undefined where it has no key or does not say. The side that was dialled is asked once it knows who the other says it is, and not where that is nobody: signing for every stranger would cost more than it is worth.
+   */
+  readonly identify: (message: Bytes, claim: Claim | undefined) => Promise<Identity | undefined>;
   readonly limits: LinkLimits;
 };
 
@@ -72,7 +84,12 @@ export class TcpLink {
   #queuedBytes: number;
   #maySend: Restriction['maySend'] = () => true;
   #resume: NodeJS.Timeout | undefined;
-  #other: Hello | undefined;
+  readonly #key: ConnectionKey = newConnectionKey();
+  readonly #hello: Hello;
+  #ends: Ends | undefined;
+  #channel: Channel | undefined;
+  /** The own identity is being signed: until it is sent the other has nothing to say. */
+  #isSigning = false;
   #isReady = false;
   #isOver = false;
   #heardAt: number;
@@ -97,12 +114,8 @@ export class TcpLink {
     socket.on('error', () => this.end());
     socket.on('close', () => this.end());
     socket.on('data', (piece: Buffer) => this.#read(piece));
-    socket.write(frameBytes(encodeHello(own)));
-  }
-
-  /** Random bytes of the other process, as it says. */
-  get instance(): Bytes | undefined {
-    return this.#other?.instance;
+    this.#hello = { ...own, channelKey: this.#key.channelKey };
+    socket.write(frameBytes(encodeHello(this.#hello)));
   }
 
   /** For one that nobody knows: less is read from it and sent to it, within what all such ones have together, and less waits for it. */
@@ -125,7 +138,11 @@ export class TcpLink {
       return;
     }
     if (!this.#maySend(bytes.length)) return;
-    this.#socket.write(frameBytes(bytes));
+    this.#write(bytes);
+  }
+
+  #write(bytes: Bytes): void {
+    this.#socket.write(frameBytes((this.#channel as Channel).seal(bytes)));
   }
 
   end(reason?: string): void {
@@ -171,29 +188,53 @@ export class TcpLink {
   }
 
   #take(frame: Bytes): void {
+    if (this.#channel === undefined) {
+      this.#meet(readHello(frame, this.#hello));
+      return;
+    }
+    const bytes = this.#channel.open(frame);
     if (this.#isReady) {
-      if (frame.length > 0) this.#events.message(frame);
+      if (bytes.length > 0) this.#events.message(bytes);
       return;
     }
-    const { own, identify } = this.#settings;
-    if (this.#other === undefined) {
-      this.#other = readHello(frame, own);
-      if (identify === undefined) this.#reader.limit = IDENTITY_BYTES;
-      else this.#introduce(identify(identityMessage(own, this.#other)));
-      return;
+    if (this.#isSigning) throw new ProtocolError('not_canonical', 'it speaks before its turn');
+    const claim = this.#claimIn(bytes);
+    if (this.#settings.role === 'dialler') this.#begin(claim);
+    else if (claim !== undefined) this.#introduce(claim, () => this.#begin(claim));
+    else {
+      this.#write(encodeIdentity(undefined));
+      this.#begin(undefined);
     }
-    // Whoever was dialled says nothing before it was told who dials.
-    if (identify !== undefined) throw new ProtocolError('not_canonical', 'it speaks before its turn');
-    const identity = decodeIdentity(frame);
-    this.#begin(identity && { identity, message: identityMessage(this.#other, own) });
   }
 
-  #introduce(identity: Promise<Identity | undefined>): void {
-    identity.then(
+  #meet(other: Hello): void {
+    const { role } = this.#settings;
+    this.#ends =
+      role === 'dialler' ? { dialler: this.#hello, dialled: other } : { dialler: other, dialled: this.#hello };
+    this.#channel = new Channel(role, this.#key.secret, this.#ends);
+    this.#reader.limit = IDENTITY_BYTES + TAG_BYTES;
+    if (role === 'dialler') this.#introduce(undefined, () => undefined);
+  }
+
+  /** An identity that is not the one of the hello was not what the other end's signature was made for. */
+  #claimIn(bytes: Bytes): Claim | undefined {
+    const identity = decodeIdentity(bytes);
+    if (identity === undefined) return undefined;
+    const [ends, role] = [this.#ends as Ends, this.#settings.role === 'dialler' ? 'dialled' : 'dialler'] as const;
+    if (!equalBytes(validatorId(identity.publicKey), ends[role].validator))
+      throw new ProtocolError('not_canonical', 'its identity is not the one of its hello');
+    return { identity, message: identityMessage(role, ends) };
+  }
+
+  #introduce(claim: Claim | undefined, done: () => void): void {
+    const { role, identify } = this.#settings;
+    this.#isSigning = true;
+    identify(identityMessage(role, this.#ends as Ends), claim).then(
       (known) => {
         if (this.#isOver) return;
-        this.#socket.write(frameBytes(encodeIdentity(known)));
-        this.#begin(undefined);
+        this.#isSigning = false;
+        this.#write(encodeIdentity(known));
+        done();
       },
       () => this.end(),
     );
@@ -201,7 +242,7 @@ export class TcpLink {
 
   #begin(claim: Claim | undefined): void {
     this.#isReady = true;
-    this.#reader.limit = MAX_FRAME_BYTES;
+    this.#reader.limit = MAX_FRAME_BYTES + TAG_BYTES;
     this.#events.ready(claim);
   }
 }

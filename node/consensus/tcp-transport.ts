@@ -5,6 +5,7 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { connect, createServer, isIP, type Server, type Socket } from 'node:net';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { validatorId } from '../../protocol/staking/names.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { clientKey, isLoopback } from '../../runtime/client-address.ts';
 import { type ListenAddress, showListenAddress } from '../../runtime/command-line/command-line.ts';
@@ -16,39 +17,25 @@ import { verifyMessage } from '../ml-dsa.ts';
 import { ReadingAllowance } from './allowance.ts';
 import type { Peer } from './effects.ts';
 import { admit, type Place, type Standing, seat } from './inbound-places.ts';
-import { CHALLENGE_BYTES, type Identity, INSTANCE_BYTES } from './tcp-frames.ts';
+import {
+  BARRED_FORGER_MILLIS,
+  BARRED_MILLIS,
+  CHECK_AGAIN_MILLIS,
+  CHECKS,
+  CONNECT_MILLIS,
+  CONNECTIONS,
+  FIRST_RETRY_MILLIS,
+  LAST_RETRY_MILLIS,
+  MAX_BARRED,
+  MAX_COUNTED,
+  PROOFS,
+  SENT_TO_STRANGERS,
+  STRANGER,
+  STRANGERS,
+} from './overlay-limits.ts';
+import { CHALLENGE_BYTES, type Identity, INSTANCE_BYTES, NO_VALIDATOR } from './tcp-frames.ts';
 import { type Claim, LINK_LIMITS, type LinkLimits, TcpLink } from './tcp-link.ts';
 import type { Companion, Transport, TransportEvents } from './transport.ts';
-
-/** How long an address that broke a rule is not let in; a neighbour that the operator named is dialled again as late. */
-const BARRED_MILLIS = 10_000;
-/** A false identity is never an accident. So long, a check costs its sender an address. */
-const BARRED_FORGER_MILLIS = 600_000;
-const MAX_BARRED = 65_536;
-const CONNECT_MILLIS = 5_000;
-const FIRST_RETRY_MILLIS = 250;
-const LAST_RETRY_MILLIS = 5_000;
-/** Connections from one address that is not this machine. */
-const CONNECTIONS = { perSecond: 1, burst: 16 };
-const MAX_COUNTED = 65_536;
-/** Identities that are checked, of all together: each costs a third of a millisecond. One that comes beyond it is a stranger until there is time. */
-const CHECKS = { perSecond: 50, burst: 200 };
-const CHECK_AGAIN_MILLIS = 5_000;
-/** What is read of one stranger, and of all together. */
-const STRANGER = {
-  bytes: { perSecond: 2 * 1024 * 1024, burst: 8 * 1024 * 1024 },
-  messages: { perSecond: 200, burst: 1_000 },
-  queuedBytes: 4 * 1024 * 1024,
-};
-const STRANGERS = {
-  bytes: { perSecond: 16 * 1024 * 1024, burst: 80 * 1024 * 1024 },
-  messages: { perSecond: 2_000, burst: 8_000 },
-};
-/** What is sent to strangers of one address, and to all together; what comes beyond it is lost, as on any line that is full. The rest of the line is the members'. A node that must not miss anything is a neighbour that the operator names. */
-export const SENT_TO_STRANGERS = {
-  ofOneAddress: { perSecond: 2 * 1024 * 1024, burst: 16 * 1024 * 1024 },
-  together: { perSecond: 4 * 1024 * 1024, burst: 32 * 1024 * 1024 },
-} as const;
 
 export type TcpSettings = {
   readonly chainId: Bytes;
@@ -61,7 +48,7 @@ export type TcpDependencies = {
   readonly log: Logger;
   steady(): number;
   /** Who this node is; without it, one that follows. */
-  readonly identify?: ((message: Bytes) => Promise<Identity>) | undefined;
+  readonly signer?: { readonly publicKey: Bytes; readonly sign: (message: Bytes) => Promise<Bytes> } | undefined;
   /** Keys of the committee as it is now. */
   readonly members?: () => readonly { readonly publicKey: Bytes }[];
   /** This machine: not limited by address, never barred. */
@@ -80,6 +67,7 @@ type Link = {
   /** Of a key that is not, or not yet, known to be a member's. */
   claim?: Claim | undefined;
   member?: string | undefined;
+  /** Proven. */
   key?: Bytes | undefined;
 };
 
@@ -87,6 +75,7 @@ export class TcpTransport implements Transport {
   readonly #settings: TcpSettings;
   readonly #with: TcpDependencies;
   readonly #instance = randomBytes(INSTANCE_BYTES);
+  readonly #validator: Bytes;
   readonly #isNear: (address: string) => boolean;
   readonly #links = new Map<Peer, Link>();
   readonly #barred = new BoundedMap<string, number>(MAX_BARRED);
@@ -101,6 +90,7 @@ export class TcpTransport implements Transport {
   readonly #dialling = new Set<Socket>();
   readonly #servers: Server[] = [];
   #checks: Bucket;
+  #proofs: Bucket;
   #checking: NodeJS.Timeout | undefined;
   #events: TransportEvents | undefined;
   #count = 0;
@@ -112,6 +102,9 @@ export class TcpTransport implements Transport {
     this.#isNear = dependencies.isNear ?? isLoopback;
     const now = dependencies.steady();
     this.#checks = fullBucket(CHECKS, now);
+    this.#proofs = fullBucket(PROOFS, now);
+    const { signer } = dependencies;
+    this.#validator = signer === undefined ? NO_VALIDATOR : validatorId(signer.publicKey);
     this.#toldAll = fullBucket(SENT_TO_STRANGERS.together, now);
     this.#strangers = new ReadingAllowance(STRANGERS.bytes, STRANGERS.messages, now);
     for (const neighbour of settings.neighbours)
@@ -162,31 +155,19 @@ export class TcpTransport implements Transport {
   }
 
   company(): readonly Companion[] {
-    const links = this.known().map((peer) => ({ peer, ...(this.#links.get(peer) as Link) }));
-    const proven = links.filter(({ member }) => member !== undefined);
-    const found = new Map<string, Companion>(proven.map(({ member, peer, key }) => [member as string, { peer, key }]));
-    // Two nodes that dial each other have two connections, and one of them proves nothing. At one address each key stands for one that was dialled there: what a program calls itself is not proven.
-    const paired = new Set<string | undefined>();
+    const proven = new Map<string, { key: Bytes; peers: Peer[] }>();
     const unproven: Companion[] = [];
-    for (const link of links) {
+    for (const peer of this.known()) {
+      const { key, isInbound } = this.#links.get(peer) as Link;
+      if (key !== undefined) {
+        const found = proven.get(nameOf(key));
+        if (found === undefined) proven.set(nameOf(key), { key, peers: [peer] });
+        else found.peers.push(peer);
+      }
       // Who comes from an address that the operator named may come as often as it likes. Dialled is each once.
-      if (link.isInbound) continue;
-      const same = proven.find((other) => !paired.has(other.member) && this.#isSame(link, other));
-      if (same === undefined) unproven.push({ peer: link.peer, key: undefined });
-      else paired.add(same.member);
+      else if (!isInbound) unproven.push({ key, peers: [peer] });
     }
-    return [...found.values(), ...unproven];
-  }
-
-  dialled(): readonly Peer[] {
-    return this.peers().filter((peer) => this.#links.get(peer)?.isInbound === false);
-  }
-
-  /** On this machine all have one address, and no reason to lie. */
-  #isSame(one: Link, other: Link): boolean {
-    if (this.#isNear(one.address) && this.#isNear(other.address))
-      return equalBytes(one.link.instance as Bytes, other.link.instance as Bytes);
-    return clientKey(one.address) === clientKey(other.address);
+    return [...proven.values(), ...unproven];
   }
 
   send(peer: Peer, bytes: Bytes): void {
@@ -253,17 +234,29 @@ export class TcpTransport implements Transport {
     ended: (wasReady: boolean, reason?: string) => void,
   ): void {
     const peer = `${address}#${++this.#count}`;
-    const { log, steady, identify } = this.#with;
+    const { log, steady } = this.#with;
     const { chainId, limits = LINK_LIMITS } = this.#settings;
-    const own = { chainId, instance: this.#instance, challenge: randomBytes(CHALLENGE_BYTES) };
+    const own = {
+      chainId,
+      instance: this.#instance,
+      challenge: randomBytes(CHALLENGE_BYTES),
+      validator: this.#validator,
+    };
     // A link may end while it is being made.
     let known: Link | undefined;
+    let verdict: Verdict = 'unknown';
+    const identify = async (message: Bytes, claim: Claim | undefined) => {
+      if (!isInbound) return this.#identity(message);
+      verdict = this.#verify(claim);
+      return verdict === 'true' || (verdict === 'unknown' && this.#mayProve()) ? this.#identity(message) : undefined;
+    };
     const link = new TcpLink(
       socket,
-      { own, limits, ...(!isInbound && { identify: identify ?? (async () => undefined) }) },
+      { own, limits, role: isInbound ? 'dialled' : 'dialler', identify },
       {
         ready: (claim) => {
-          if (known === undefined || (isInbound && !this.#seat(peer, known, claim, this.#verify(claim)))) return;
+          if (known === undefined) return;
+          if (!(isInbound ? this.#seat(peer, known, claim, verdict) : this.#isWho(known, claim))) return;
           known.isReady = true;
           log.debug('a neighbour joined', { peer, standing: known.standing });
           this.#events?.joined(peer);
@@ -283,6 +276,26 @@ export class TcpTransport implements Transport {
     );
     known = { link, address, isInbound, isReady: false, standing: isInbound ? 'waiting' : 'named' };
     this.#links.set(peer, known);
+  }
+
+  async #identity(message: Bytes): Promise<Identity | undefined> {
+    const { signer } = this.#with;
+    return signer && { publicKey: signer.publicKey, signature: await signer.sign(message) };
+  }
+
+  #mayProve(): boolean {
+    const bucket = take(this.#proofs, PROOFS, this.#with.steady());
+    if (bucket !== undefined) this.#proofs = bucket;
+    return bucket !== undefined;
+  }
+
+  /** Of one that was dialled. What it proves counts once it is a member's; one that proves nothing is a neighbour all the same. */
+  #isWho(known: Link, claim: Claim | undefined): boolean {
+    if (claim === undefined) return true;
+    const { publicKey, signature } = claim.identity;
+    if (verifyMessage(publicKey, claim.message, signature)) known.key = publicKey;
+    else known.link.end('its identity is false');
+    return known.key !== undefined;
   }
 
   /** Gives a place to a connection that has said who it is; false where it has to go. */

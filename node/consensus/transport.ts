@@ -11,7 +11,8 @@ export type TransportEvents = {
   message(peer: Peer, bytes: Bytes): void;
 };
 
-export type Companion = { readonly peer: Peer; readonly key: Bytes | undefined };
+/** Its connections, and the key that it proved on them. */
+export type Companion = { readonly peers: readonly Peer[]; readonly key: Bytes | undefined };
 
 export interface Transport {
   start(events: TransportEvents): void;
@@ -22,8 +23,6 @@ export interface Transport {
   placeOf(peer: Peer): string;
   /** Members among those, each once by the key that it proved, and undefined for each neighbour that the operator named, that is connected and proved nothing. However often somebody connects, it counts once. */
   company(): readonly Companion[];
-  /** Neighbours that the operator named, on the connections that were dialled: nobody else can speak on those. */
-  dialled(): readonly Peer[];
   /** Never waits. A message for a neighbour that is gone or does not read is lost. */
   send(peer: Peer, bytes: Bytes): void;
   /** The neighbour broke a rule. */

@@ -2,25 +2,26 @@
  * When a validator that has just started may sign (consensus rule 21), and what others can do about it: make it believe that it is where the chain is, keep it listening for ever, count more than once. The engine by hand,
  * and for connections real sockets.
  */
-import { connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { haveOf } from '../../node/consensus/anti-entropy.ts';
+import { servedOf } from '../../node/consensus/catch-up.ts';
 import { Committee } from '../../node/consensus/committee.ts';
 import type { Company, Event, Proposal } from '../../node/consensus/effects.ts';
 import { step } from '../../node/consensus/engine.ts';
 import { lastCutOf } from '../../node/consensus/last-cut.ts';
 import { COVERED_TICKS, LISTEN_TICKS, listenFirst, SLOW_TICKS } from '../../node/consensus/listening.ts';
 import { decodeMessage, encodeMessage } from '../../node/consensus/messages.ts';
-import { companyOf, Receivers } from '../../node/consensus/receivers.ts';
+import { Receivers } from '../../node/consensus/receivers.ts';
 import { openState } from '../../node/consensus/recovery.ts';
 import { RULES } from '../../node/consensus/rules.ts';
+import { SigningLog } from '../../node/consensus/signing-log.ts';
 import { createState, type LastCut } from '../../node/consensus/state.ts';
-import { encodeHello, frameBytes } from '../../node/consensus/tcp-frames.ts';
 import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
 import { NIL, PRECOMMIT, PREVOTE, type Vote, type VoteKind } from '../../node/consensus/votes.ts';
+import type { CutLedger } from '../../node/cut-ledger.ts';
 import { developmentKey, validatorName } from '../../node/development.ts';
 import { signMessageAside } from '../../node/ml-dsa.ts';
-import { type Bytes, concat } from '../../protocol/bytes.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { committeeOf, SIGNATURE } from '../consensus/bench-member.ts';
@@ -50,14 +51,20 @@ class Started {
   readonly state;
   readonly did: string[] = [];
 
-  constructor(logHeight: number, height = 5, last?: LastCut, own?: { height: number; messages: readonly Vote[] }) {
+  constructor(
+    logHeight: number,
+    height = 5,
+    last?: LastCut,
+    own?: { height: number; messages: readonly Vote[] },
+    seats = committee,
+  ) {
     const nothing = { lockedRound: -1, locked: NIL, validRound: -1, valid: NIL, polkas: [], proposals: [] };
     const recovered = own && {
       ...nothing,
       height: own.height,
       messages: own.messages.map((vote) => ({ type: 'vote', vote }) as const),
     };
-    this.state = openState(height, committee, SELF, last, recovered, RULES);
+    this.state = openState(height, seats, SELF, last, recovered, RULES);
     listenFirst(this.state, logHeight);
     this.feed({ type: 'begin' });
   }
@@ -212,81 +219,129 @@ test('the round of the cut before, which a final cut does not prove, is not take
   expect(state.values.get(cutOf(5))?.proposal.lastRound).toBe(0);
 });
 
-const opened: (Socket | Server | TcpTransport)[] = [];
+type Key = ReturnType<typeof developmentKey>;
+const opened: TcpTransport[] = [];
 afterEach(async () => {
-  for (const one of opened.splice(0))
-    if ('destroy' in one) one.destroy();
-    else await one.close();
+  for (const one of opened.splice(0)) await one.close();
 });
 
-test('one neighbour that the operator named counts once, however often it connects and whatever it calls itself', async () => {
-  const chainId = new Uint8Array(48).fill(1);
-  const hello = (n: number) =>
-    frameBytes(encodeHello({ chainId, instance: new Uint8Array(16).fill(n), challenge: new Uint8Array(32).fill(n) }));
-  const named = createServer((socket) => {
-    opened.push(socket.on('error', () => undefined).resume());
-    socket.write(hello(1));
-  });
-  await new Promise<void>((resolve) => named.listen(0, '127.0.0.1', () => resolve()));
-  const { port } = named.address() as { port: number };
+/** Nodes that prove their keys and say what height they are at, each at an address of its own. */
+const CHAIN = new Uint8Array(48).fill(1);
+async function open(
+  host: string,
+  neighbours: ListenAddress[],
+  seats: Committee,
+  { says = 5, key }: { says?: number; key?: ReturnType<typeof developmentKey> } = {},
+) {
+  const signer = key && {
+    publicKey: key.publicKey,
+    sign: (message: Bytes) => signMessageAside(key.privateKey, message),
+  };
   const transport = new TcpTransport(
-    { chainId, binds: [{ host: '127.0.0.1', port: 0 }], neighbours: [{ host: '127.0.0.1', port }] },
-    { log: silentLog, steady: steadyMillis, isNear: () => false },
+    { chainId: CHAIN, binds: [{ host, port: 0 }], neighbours },
+    { log: silentLog, steady: steadyMillis, isNear: () => false, members: () => seats.members, signer },
   );
   const [address] = await transport.listen();
-  transport.start({ joined: () => undefined, left: () => undefined, message: () => undefined });
-  await until(() => transport.company().length === 1);
-  for (let n = 2; n <= 5; n++) {
-    const socket = connect({ host: '127.0.0.1', port: address?.port as number });
-    opened.push(socket.on('error', () => undefined).resume());
-    socket.write(concat(hello(n), frameBytes(new Uint8Array(0))));
-  }
-  await until(() => transport.known().length === 5);
-  expect(companyOf(transport.company(), transport.dialled(), committee, () => false)).toMatchObject({
-    members: [],
-    named: 1,
+  opened.push(transport);
+  const receivers = new Receivers(transport);
+  const have = haveOf(createState(says, seats, -1));
+  transport.start({
+    joined: (peer) => transport.send(peer, encodeMessage({ type: 'have', have })),
+    left: (peer) => receivers.left(peer),
+    message: (peer, bytes) => {
+      const message = decodeMessage(bytes);
+      if (message.type === 'have') receivers.isAt(peer, message.have.height);
+    },
   });
-  opened.push(transport, named);
+  return { transport, address: address as ListenAddress, company: () => receivers.company(seats, 5) };
+}
+
+const keysOf = (count: number) => Array.from({ length: count }, (_, member) => developmentKey(validatorName(member)));
+const seatsOf = (keys: readonly ReturnType<typeof developmentKey>[], stakes: readonly bigint[]) =>
+  new Committee(
+    new Uint8Array(48),
+    keys.map(({ publicKey }, member) => ({ publicKey, stake: stakes[member] as bigint })),
+  );
+
+test('a neighbour that the operator named and that proves nothing has no stake, however often it connects', async () => {
+  const named = await open('127.0.0.1', [], committee);
+  const victim = await open('127.0.0.1', [named.address], committee);
+  const again = Array.from({ length: 3 }, () => open('127.0.0.1', [victim.address], committee));
+  await Promise.all(again);
+  await until(() => victim.transport.known().length === 4);
+  expect(victim.company()).toMatchObject({ members: [], named: 1, ahead: { members: [], named: 0 } });
 });
 
-test('one member that is dialled, proves its key from another address and says on both that it is further does not keep a validator from signing while the others say it is not', async () => {
-  const chainId = new Uint8Array(48).fill(1);
-  const keys = [0, 1, 2, 3].map((member) => developmentKey(validatorName(member)));
-  const members = keys.map(({ publicKey }) => ({ publicKey, stake: 10n }));
-  const seats = new Committee(new Uint8Array(48), members);
-  const open = async (host: string, neighbours: ListenAddress[], says = 5, key?: (typeof keys)[number]) => {
-    const identify =
-      key &&
-      (async (message: Bytes) => ({
-        publicKey: key.publicKey,
-        signature: await signMessageAside(key.privateKey, message),
-      }));
-    const transport = new TcpTransport(
-      { chainId, binds: [{ host, port: 0 }], neighbours },
-      { log: silentLog, steady: steadyMillis, isNear: () => false, members: () => members, identify },
-    );
-    const [address] = await transport.listen();
-    opened.push(transport);
-    const receivers = new Receivers(transport);
-    const have = haveOf(createState(says, seats, -1));
-    transport.start({
-      joined: (peer) => transport.send(peer, encodeMessage({ type: 'have', have })),
-      left: (peer) => receivers.left(peer),
-      message: (peer, bytes) => {
-        const message = decodeMessage(bytes);
-        if (message.type === 'have') receivers.isAt(peer, message.have.height);
-      },
-    });
-    return { address: address as ListenAddress, receivers };
+test('both ends of one connection know whom they speak to, and whoever is dialled and dials counts once', async () => {
+  const keys = keysOf(4);
+  const seats = seatsOf(keys, [10n, 10n, 10n, 10n]);
+  const [first, second] = [await open('127.0.0.11', [], seats, { key: keys[0] as Key }), { key: keys[1] as Key }];
+  const dialler = await open('127.0.0.12', [first.address], seats, second);
+  await until(() => first.company().members.length === 1 && dialler.company().members.length === 1);
+  expect([first.company().members, dialler.company().members]).toEqual([[1], [0]]);
+  // The same member, at another address and in the other direction, says something else: it counts once, as it says it is further.
+  await open('127.0.0.13', [dialler.address], seats, { key: keys[0] as Key, says: 1_000 });
+  await until(() => dialler.company().ahead.members.length === 1);
+  expect(dialler.company()).toMatchObject({ members: [], named: 0, ahead: { members: [0], named: 0 } });
+});
+
+test('many seats with little stake, all of them dialled, say that they are further: they delay the start of a validator no more than their stake does', async () => {
+  const keys = keysOf(9);
+  const seats = seatsOf(keys, [1_000n, 1_000n, 1_000n, 1n, 1n, 1n, 1n, 1n, 1n]);
+  const others = await Promise.all(
+    [0, 2, 3, 4, 5, 6, 7, 8].map((member) =>
+      open(`127.0.0.${20 + member}`, [], seats, { key: keys[member] as Key, says: member > 2 ? 1_000 : 5 }),
+    ),
+  );
+  const victim = await open(
+    '127.0.0.10',
+    others.map(({ address }) => address),
+    seats,
+    { key: keys[SELF] as Key },
+  );
+  const isThere = ({ members, named, ahead }: ReturnType<typeof victim.company>) =>
+    members.length + named === 2 && ahead.members.length + ahead.named === 6;
+  await until(() => isThere(victim.company()));
+  expect(new Started(4, 5, undefined, undefined, seats).ticks(victim.company(), 1_000)).toBe(COVERED_TICKS);
+});
+
+test('more than a third of the stake is further, and each of it keeps saying so: a neighbour that caught up is known to have', async () => {
+  const state = createState(9, committee, 0);
+  const told = step(state, { type: 'have', have: haveOf(createState(5, committee, SELF)), from: 'behind' });
+  expect(told).toMatchObject([{ do: 'serve', to: 'behind', height: 5 }]);
+  // Nothing of that height is kept: the own height goes instead.
+  const nothing = { cut: () => undefined, certificate: () => undefined } as unknown as CutLedger;
+  expect(servedOf(nothing, 5, state)).toMatchObject({ type: 'have', have: { height: 9 } });
+});
+
+test('what a validator waits for is in its log, with a remedy: nobody there, few, others further, a store that is behind the log of a committee of one', () => {
+  const lines: { message: string; fields: Record<string, unknown> }[] = [];
+  const warn = (message: string, fields: Record<string, unknown>) => void lines.push({ message, fields });
+  const nobody = { members: [], named: 0 };
+  const said = (state: ReturnType<typeof createState>, company: Company) => {
+    lines.length = 0;
+    const log = new SigningLog({ ...silentLog, warn } as typeof silentLog);
+    for (let tick = 0; tick < 120; tick++) log.tick(state, { ...company });
+    expect(lines.every(({ fields }) => String(fields.advice).length > 20)).toBe(true);
+    return lines.map(({ message }) => message.replace(/.*: /, ''));
   };
-  const [first, second] = [await open('127.0.0.11', []), await open('127.0.0.12', [])];
-  const liar = await open('127.0.0.13', [], 1_000);
-  const named = [first, second, liar].map(({ address }) => address);
-  const victim = await open('127.0.0.10', named);
-  await open('127.0.0.14', [victim.address], 1_000, keys[3]);
-  const company = () => victim.receivers.company(seats, 5);
-  await until(() => company().named === 2 && company().ahead.named === 1 && company().ahead.members.length === 1);
-  expect(new Started(4).ticks(company(), 1_000)).toBe(COVERED_TICKS);
-  // Where those that were dialled say it too, or are too few to say that it is not so, it is believed.
-  expect(new Started(4).ticks({ ...company(), near: 1 }, 1_000)).toBe(1_000);
+  const { state } = new Started(-1);
+  expect(said(state, nobody)[1]).toMatch(/^no member/);
+  expect(said(state, ONE)[1]).toMatch(/third of the stake or less/);
+  expect(said(state, { ...ONE, ahead: { members: [0, 2], named: 0 } })[1]).toMatch(/further, and do not send/);
+  expect(said(state, ALL)).toEqual([]);
+  const one = committeeOf(1);
+  const old = { lockedRound: -1, locked: NIL, validRound: -1, valid: NIL, polkas: [], proposals: [] };
+  const alone = openState(5, one, 0, undefined, { ...old, height: 9, messages: [] }, RULES);
+  listenFirst(alone, 9);
+  expect(said(alone, nobody)).toHaveLength(2);
+  expect(lines[0]).toMatchObject({ fields: { height: 5, log_height: 9 } });
+  // And one whose log covers the height listens too: its key may run elsewhere.
+  const covered = openState(5, one, 0, undefined, undefined, RULES);
+  listenFirst(covered, 4);
+  step(covered, { type: 'begin' });
+  for (let tick = 1; tick < COVERED_TICKS; tick++) step(covered, { type: 'tick', company: nobody });
+  expect(covered.step).toBe('new');
+  step(covered, { type: 'tick', company: nobody });
+  expect(covered.step).toBe('propose');
 });

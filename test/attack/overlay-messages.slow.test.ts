@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { encodeBlockMessage } from '../../node/consensus/block-exchange.ts';
 import { encodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
-import { encodeHello, frameBytes, MAX_FRAME_BYTES } from '../../node/consensus/tcp-frames.ts';
+import { FrameReader, MAX_FRAME_BYTES } from '../../node/consensus/tcp-frames.ts';
 import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
 import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/votes.ts';
 import { developmentKey, validatorName } from '../../node/development.ts';
@@ -17,6 +17,7 @@ import { type Bytes, concat, toHex } from '../../protocol/bytes.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import { freePorts } from '../../runtime/free-port.ts';
 import { type Driven, DrivenNetwork, MEMBERS } from '../consensus/driven.ts';
+import { RawEnd } from '../consensus/raw-end.ts';
 import { silentLog } from '../node/bed.ts';
 import { randomOf } from '../random.ts';
 
@@ -43,7 +44,7 @@ async function startMembers(): Promise<{ members: Driven[]; ports: number[] }> {
       {
         log: silentLog,
         steady: steadyMillis,
-        identify: async (message) => ({ publicKey, signature: await signMessageAside(privateKey, message) }),
+        signer: { publicKey, sign: (message) => signMessageAside(privateKey, message) },
         members: () => Array.from({ length: MEMBERS }, (_, i) => developmentKey(validatorName(i))),
       },
     );
@@ -54,7 +55,8 @@ async function startMembers(): Promise<{ members: Driven[]; ports: number[] }> {
   return { members, ports };
 }
 
-type Stroke = (height: number) => Bytes;
+/** `frame`: as it is sent on the connection. */
+type Stroke = (height: number, frame: (bytes: Bytes) => Bytes) => Bytes;
 
 const vote = (height: number, member: number, round = 0): Bytes =>
   encodeMessage({
@@ -81,22 +83,23 @@ const have = (height: number): Bytes =>
 const ids = () => Array.from({ length: 64 }, () => new Uint8Array(randomBytes(48)));
 
 const STROKES: Readonly<Record<string, Stroke>> = {
-  garbage: () => frameBytes(new Uint8Array(randomBytes(1 + random(2_000)))),
+  garbage: (_, frame) => frame(new Uint8Array(randomBytes(1 + random(2_000)))),
   // As large as a frame may be: a proposal, a proof, a final cut, a block of nothing but junk.
-  junk: () => frameBytes(concat(Uint8Array.of(1 + random(8)), new Uint8Array(MAX_FRAME_BYTES - 1).fill(random(256)))),
+  junk: (_, frame) =>
+    frame(concat(Uint8Array.of(1 + random(8)), new Uint8Array(MAX_FRAME_BYTES - 1).fill(random(256)))),
   // 64 MiB are announced: the length alone ends it.
   huge: () => concat(Uint8Array.of(0, 0, 0, 4), new Uint8Array(100_000)),
-  'half a frame': () => frameBytes(new Uint8Array(50_000)).subarray(0, 20_000),
-  'far heights': (height) => concat(...[2, 50, 1e9].map((far) => frameBytes(vote(height + far, random(4))))),
-  'past heights': (height) =>
-    concat(...[1, 5, 20].map((past) => frameBytes(vote(Math.max(1, height - past), random(4))))),
-  nobody: (height) => frameBytes(vote(height, 4 + random(250))),
-  'invalid signatures': (height) => frameBytes(vote(height, random(4), random(3))),
-  'far rounds': (height) => frameBytes(vote(height, random(4), 1_000_000 + random(1_000))),
-  questions: () => concat(...Array.from({ length: 20 }, (_, i) => frameBytes(have(1 + i)))),
-  offers: () => frameBytes(encodeBlockMessage({ type: 'offer', ids: ids() })),
-  wants: () => frameBytes(encodeBlockMessage({ type: 'want', ids: ids() })),
-  types: () => concat(...[0, 9, 200, 255].map((type) => frameBytes(Uint8Array.of(type, MESSAGE_TYPES.vote, 0)))),
+  'half a frame': (_, frame) => frame(new Uint8Array(50_000)).subarray(0, 20_000),
+  'far heights': (height, frame) => concat(...[2, 50, 1e9].map((far) => frame(vote(height + far, random(4))))),
+  'past heights': (height, frame) =>
+    concat(...[1, 5, 20].map((past) => frame(vote(Math.max(1, height - past), random(4))))),
+  nobody: (height, frame) => frame(vote(height, 4 + random(250))),
+  'invalid signatures': (height, frame) => frame(vote(height, random(4), random(3))),
+  'far rounds': (height, frame) => frame(vote(height, random(4), 1_000_000 + random(1_000))),
+  questions: (_, frame) => concat(...Array.from({ length: 20 }, (_, i) => frame(have(1 + i)))),
+  offers: (_, frame) => frame(encodeBlockMessage({ type: 'offer', ids: ids() })),
+  wants: (_, frame) => frame(encodeBlockMessage({ type: 'want', ids: ids() })),
+  types: (_, frame) => concat(...[0, 9, 200, 255].map((type) => frame(Uint8Array.of(type, MESSAGE_TYPES.vote, 0)))),
 };
 
 /** Comes, hits until it is thrown out, and comes again. */
@@ -104,12 +107,18 @@ function stranger(port: number, stroke: Stroke, height: () => number, chainId: B
   if (isOver) return;
   const socket = connect({ host: '127.0.0.1', port });
   sockets.add(socket);
-  if (random(2) === 0) socket.resume();
   socket.on('error', () => undefined);
-  const hello = encodeHello({ chainId, instance: randomBytes(16), challenge: randomBytes(32) });
-  socket.on('connect', () => socket.write(concat(frameBytes(hello), frameBytes(new Uint8Array(0)))));
+  const [end, reader, reads] = [new RawEnd(chainId), new FrameReader(), random(2) === 0];
+  socket.on('data', (piece) => {
+    if (end.isMet) return;
+    for (const frame of reader.push(piece)) {
+      socket.write(end.open(frame));
+      if (!reads) socket.pause();
+      return;
+    }
+  });
   const hits = setInterval(() => {
-    if (socket.writableLength < 4_000_000) socket.write(stroke(height()));
+    if (end.isMet && socket.writableLength < 4_000_000) socket.write(stroke(height(), (bytes) => end.frame(bytes)));
   }, 50);
   socket.on('close', () => {
     sockets.delete(socket);

@@ -6,28 +6,20 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import type { Peer } from '../../node/consensus/effects.ts';
 import { admit, PLACES, type Place, seat } from '../../node/consensus/inbound-places.ts';
-import {
-  encodeHello,
-  encodeIdentity,
-  FrameReader,
-  frameBytes,
-  HELLO_BYTES,
-  IDENTITY_BYTES,
-  identityMessage,
-  readHello,
-} from '../../node/consensus/tcp-frames.ts';
-import { SENT_TO_STRANGERS, TcpTransport } from '../../node/consensus/tcp-transport.ts';
+import { SENT_TO_STRANGERS } from '../../node/consensus/overlay-limits.ts';
+import { encodeHello, FrameReader, frameBytes, HELLO_BYTES } from '../../node/consensus/tcp-frames.ts';
+import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
 import { developmentKey, validatorName } from '../../node/development.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
 import { type Bytes, concat } from '../../protocol/bytes.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
+import { RawEnd } from '../consensus/raw-end.ts';
 import { silentLog } from '../node/bed.ts';
 import { randomOf } from '../random.ts';
 import { until } from '../until.ts';
 
 const CHAIN = new Uint8Array(48).fill(7);
-const NOBODY = frameBytes(new Uint8Array(0));
 const members = [0, 1].map((member) => developmentKey(validatorName(member)));
 const [member, otherMember] = members as [(typeof members)[number], (typeof members)[number]];
 const random = randomOf(11);
@@ -35,12 +27,6 @@ const random = randomOf(11);
 const closing: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0)) await close();
-});
-
-const helloOf = (instance: number) => ({
-  chainId: CHAIN,
-  instance: Uint8Array.from({ length: 16 }, (_, i) => (i === 0 ? instance & 255 : instance >> 8)),
-  challenge: Uint8Array.from({ length: 32 }, () => random(256)),
 });
 
 async function open(neighbours: readonly ListenAddress[] = [], key?: typeof member, isFar = false) {
@@ -54,10 +40,7 @@ async function open(neighbours: readonly ListenAddress[] = [], key?: typeof memb
       steady: steadyMillis,
       members: () => members,
       ...(key && {
-        identify: async (message) => ({
-          publicKey: key.publicKey,
-          signature: signMessage(key.privateKey, message),
-        }),
+        signer: { publicKey: key.publicKey, sign: async (message: Bytes) => signMessage(key.privateKey, message) },
       }),
       // Addresses of this machine stand for those of strangers.
       ...(isFar && { isNear: () => false }),
@@ -93,14 +76,15 @@ function stranger(port: number, opening: (theirs: Bytes) => Bytes | undefined, l
   return socket;
 }
 
-const follower = (instance: number) => () => concat(frameBytes(encodeHello(helloOf(instance))), NOBODY);
+const follower = () => new RawEnd(CHAIN).open;
+const helloFrame = () => frameBytes(encodeHello(new RawEnd(CHAIN).hello));
 
 test('strangers that say hello fill every place for strangers: a member and a second one join, and are heard', async () => {
   const node = await open();
-  for (let i = 0; i < PLACES.strangers; i++) stranger(node.address.port, follower(i));
+  for (let i = 0; i < PLACES.strangers; i++) stranger(node.address.port, follower());
   await until(() => node.joined.length === PLACES.strangers);
   // One more is not let in, and none of those that are there has to go.
-  const refused = stranger(node.address.port, follower(999));
+  const refused = stranger(node.address.port, follower());
   await new Promise((resolve) => refused.once('close', resolve));
   expect(node.left).toEqual([]);
   for (const [i, key] of [member, otherMember].entries()) {
@@ -118,7 +102,7 @@ test('half-open handshakes, more than there are places and again and again: a me
   const node = await open();
   const wave = () => {
     for (let i = 0; i < PLACES.waiting + 16; i++) {
-      const part = [new Uint8Array(0), frameBytes(encodeHello(helloOf(i))), Uint8Array.of(HELLO_BYTES, 0, 0, 0, 1)];
+      const part = [new Uint8Array(0), helloFrame(), Uint8Array.of(HELLO_BYTES, 0, 0, 0, 1)];
       stranger(node.address.port, () => part[i % 3]);
     }
   };
@@ -137,19 +121,19 @@ test('addresses with many connections give way to one with few; an address has i
   const addresses = PLACES.strangers / PLACES.strangersPerAddress;
   for (let i = 0; i < addresses; i++)
     for (let k = 0; k < PLACES.strangersPerAddress; k++) {
-      stranger(port, follower(100 * i + k), `127.0.0.${2 + i}`);
+      stranger(port, follower(), `127.0.0.${2 + i}`);
       await until(() => node.joined.length === i * PLACES.strangersPerAddress + k + 1);
     }
-  const ninth = stranger(port, follower(9_001), '127.0.0.2');
+  const ninth = stranger(port, follower(), '127.0.0.2');
   await new Promise((resolve) => ninth.once('close', resolve));
   expect(node.left).toEqual([]);
-  for (let k = 0; k < 3; k++) stranger(port, follower(9_100 + k), `127.0.0.${100 + k}`);
+  for (let k = 0; k < 3; k++) stranger(port, follower(), `127.0.0.${100 + k}`);
   await until(() => node.joined.length === PLACES.strangers + 3 && node.left.length === 3);
   // The youngest of crowded addresses went.
   expect(node.left.every((peer) => /^127\.0\.0\.[2-9]#/.test(String(peer)))).toBe(true);
   // One address cannot come again and again.
   let closed = 0;
-  for (let k = 0; k < 40; k++) stranger(port, follower(9_500 + k), '127.0.0.50').on('close', () => closed++);
+  for (let k = 0; k < 40; k++) stranger(port, follower(), '127.0.0.50').on('close', () => closed++);
   await until(() => closed >= 24);
 });
 
@@ -158,8 +142,9 @@ test('a member’s name with a false signature, or with one that was overheard, 
   const validator = await open([node.address], member);
   await until(() => validator.joined.length > 0 && node.transport.known().length === 1);
   const closes = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve));
-  const claim = (signature: Bytes) => () =>
-    concat(frameBytes(encodeHello(helloOf(5))), frameBytes(encodeIdentity({ publicKey: member.publicKey, signature })));
+  const { publicKey } = member;
+  const claim = (signature: Bytes) => (theirs: Bytes) =>
+    new RawEnd(CHAIN, publicKey).open(theirs, { publicKey, signature });
   await closes(stranger(node.address.port, claim(new Uint8Array(3_309).fill(1)), '127.0.0.7'));
   // Barred: it is not even told hello.
   let told = 0;
@@ -168,14 +153,12 @@ test('a member’s name with a false signature, or with one that was overheard, 
   expect(told).toBe(0);
   // A signature for another connection, as one who listens on the wire has it.
   let overheard: Bytes | undefined;
-  const own = helloOf(77);
+  const own = new RawEnd(CHAIN, publicKey);
   const first = stranger(
     node.address.port,
     (theirs) => {
-      overheard = signMessage(member.privateKey, identityMessage(own, readHello(theirs, helloOf(0))));
-      const identity = encodeIdentity({ publicKey: member.publicKey, signature: overheard });
-      expect(identity.length).toBe(IDENTITY_BYTES);
-      return concat(frameBytes(encodeHello(own)), frameBytes(identity));
+      overheard = signMessage(member.privateKey, own.meet(theirs).message);
+      return own.open(theirs, { publicKey, signature: overheard });
     },
     '127.0.0.8',
   );
@@ -184,11 +167,7 @@ test('a member’s name with a false signature, or with one that was overheard, 
   await closes(
     stranger(
       node.address.port,
-      () =>
-        concat(
-          frameBytes(encodeHello(own)),
-          frameBytes(encodeIdentity({ publicKey: member.publicKey, signature: overheard as Bytes })),
-        ),
+      (theirs) => own.open(theirs, { publicKey, signature: overheard as Bytes }),
       '127.0.0.9',
     ),
   );
@@ -201,9 +180,10 @@ test('false identities by the hundred cost a bounded number of checks, and a mem
   let closed = 0;
   const identity = { publicKey: member.publicKey, signature: new Uint8Array(3_309) };
   const forge = () =>
-    stranger(node.address.port, () =>
-      concat(frameBytes(encodeHello(helloOf(3))), frameBytes(encodeIdentity(identity))),
-    ).on('close', () => closed++);
+    stranger(node.address.port, (theirs) => new RawEnd(CHAIN, member.publicKey).open(theirs, identity)).on(
+      'close',
+      () => closed++,
+    );
   // More than are checked at once.
   for (let i = 0; i < 400; i++) {
     forge();
@@ -227,13 +207,19 @@ test('a member that comes back is there at once: its newest connections stay', a
 
 test('strangers that flood leave the members’ messages their way', async () => {
   const node = await open();
-  const junk = concat(...Array.from({ length: 60 }, () => frameBytes(new Uint8Array(1_000).fill(200))));
   for (let i = 0; i < 16; i++) {
-    const socket = stranger(node.address.port, follower(i));
+    const end = new RawEnd(CHAIN);
+    const junk = () => concat(...Array.from({ length: 10 }, () => end.frame(new Uint8Array(6_000).fill(200))));
+    // Far more than is read of it; what it costs to make must not be what this test is about.
+    let left = 12 * 1024 * 1024;
     const more = () => {
-      while (socket.write(junk));
+      for (let isFree = true; isFree && left > 0; left -= 60_000) isFree = socket.write(junk());
     };
-    socket.on('drain', more).on('connect', () => setTimeout(more, 50));
+    const socket = stranger(node.address.port, (theirs) => {
+      setImmediate(more);
+      return end.open(theirs);
+    });
+    socket.on('drain', more);
   }
   const validator = await open([node.address], member);
   await until(() => validator.joined.length > 0 && node.transport.known().length === 1);
@@ -253,7 +239,7 @@ test('strangers that take all that is sent to them have a bounded part of the li
   for (let i = 0; i < 12; i++) {
     took.push(0);
     // The last three share an address.
-    stranger(node.address.port, follower(i), `127.0.0.${20 + Math.min(i, 9)}`).on('data', (piece) => {
+    stranger(node.address.port, follower(), `127.0.0.${20 + Math.min(i, 9)}`).on('data', (piece) => {
       took[i] = (took[i] as number) + piece.length;
     });
   }

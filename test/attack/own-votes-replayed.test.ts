@@ -9,14 +9,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Message } from '../../node/consensus/effects.ts';
 import { decodeMessage, encodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
-import { encodeHello, frameBytes } from '../../node/consensus/tcp-frames.ts';
+import { FrameReader } from '../../node/consensus/tcp-frames.ts';
 import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
 import { PRECOMMIT, type Vote } from '../../node/consensus/votes.ts';
 import { developmentKey, validatorName } from '../../node/development.ts';
 import { signMessageAside } from '../../node/ml-dsa.ts';
-import { type Bytes, concat } from '../../protocol/bytes.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import { CUT_MILLIS, DrivenNetwork, MEMBERS } from '../consensus/driven.ts';
+import { RawEnd } from '../consensus/raw-end.ts';
 import { silentLog } from '../node/bed.ts';
 import { until } from '../until.ts';
 
@@ -42,7 +43,7 @@ test('strangers that connect and are silent are no company: a validator that doe
         log: silentLog,
         steady: steadyMillis,
         members: () => members,
-        identify: async (message) => ({ publicKey, signature: await signMessageAside(privateKey, message) }),
+        signer: { publicKey, sign: (message) => signMessageAside(privateKey, message) },
       },
     );
     const [address] = await transport.listen();
@@ -50,11 +51,18 @@ test('strangers that connect and are silent are no company: a validator that doe
     return { transport, address: address as { host: string; port: number } };
   };
   const { transport, address } = await open(0, []);
-  const strangers = [1, 2, 3].map((instance) => {
+  const strangers = [1, 2, 3].map(() => {
     const socket = connect({ host: '127.0.0.1', port: address.port });
-    const hello = { chainId, instance: new Uint8Array(16).fill(instance), challenge: new Uint8Array(32) };
-    socket.on('error', () => undefined).resume();
-    socket.write(concat(frameBytes(encodeHello(hello)), frameBytes(new Uint8Array(0))));
+    const [end, reader] = [new RawEnd(chainId), new FrameReader()];
+    socket
+      .on('error', () => undefined)
+      .on('data', (piece) => {
+        if (end.isMet) return;
+        for (const frame of reader.push(piece)) {
+          socket.write(end.open(frame));
+          return;
+        }
+      });
     return socket;
   });
   await until(() => transport.peers().length === strangers.length);

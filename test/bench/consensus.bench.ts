@@ -137,7 +137,7 @@ async function startNodes(
       {
         log: silentLog,
         steady: steadyMillis,
-        identify: async (message) => ({ publicKey, signature: await signMessageAside(privateKey, message) }),
+        signer: { publicKey, sign: (message) => signMessageAside(privateKey, message) },
         members: () => node.ledger.committee(node.chain.head().height + 1)?.members ?? [],
       },
     );

@@ -42,7 +42,6 @@ beforeEach(() => {
     transport: {
       start: () => undefined,
       company: () => [],
-      dialled: () => [],
       placeOf: String,
       known: () => ['a', 'b', 'c'],
       peers: () => ['a', 'b', 'c'],

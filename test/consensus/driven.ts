@@ -56,6 +56,7 @@ export class DrivenNetwork {
         log: silentLog,
       },
     );
+    if (member !== undefined) this.network.keys.set(name, developmentKey(validatorName(member)).publicKey);
     const signer = member === undefined ? undefined : await this.signer(name, member, node.chain.chainId);
     const driver = new ConsensusDriver(CUT_MILLIS, {
       node,

@@ -110,14 +110,20 @@ test('a member that starts listens first, longer where its log says nothing of t
   expect(alone.signed[0]).toEqual([3, PREVOTE, NIL]);
 });
 
-test('a member that is alone the quorum hears nobody and signs all the same, at once where its log covers the height', () => {
-  expect(new BenchMember(0, 1, undefined, HEIGHT - 1).effect('build').length).toBe(1);
-  const member = new BenchMember(0, 1, undefined, -1);
-  for (let tick = 0; tick < LISTEN_TICKS; tick++) member.feed({ type: 'tick', company: nobody });
-  expect(member.effect('build').length).toBe(1);
+test('a member that is alone the quorum listens too, its key may run elsewhere; it needs nobody to be there', () => {
+  for (const [logHeight, ticks] of [
+    [HEIGHT - 1, COVERED_TICKS],
+    [-1, LISTEN_TICKS],
+  ] as const) {
+    const member = new BenchMember(0, 1, undefined, logHeight);
+    for (let tick = 1; tick < ticks; tick++) member.feed({ type: 'tick', company: nobody });
+    expect(member.effect('build').length).toBe(0);
+    member.feed({ type: 'tick', company: nobody });
+    expect(member.effect('build').length).toBe(1);
+  }
 });
 
-test('who is there decides how long it listens: more than a third of the stake, by key or by name; fewer take eight times as long, whatever they send, and its own key is nobody', () => {
+test('who is there decides how long it listens: more than a third of the stake, by key; fewer take eight times as long, whatever they send, and its own key is nobody', () => {
   const ticksOf = (company: Company, heard: readonly number[] = []): number => {
     const member = new BenchMember(self, 4, undefined, -1);
     member.votes(PREVOTE, 0, A, ...heard);
@@ -126,8 +132,9 @@ test('who is there decides how long it listens: more than a third of the stake, 
     return ticks;
   };
   expect(ticksOf({ members: [one, two], named: 0 })).toBe(LISTEN_TICKS);
-  expect(ticksOf({ members: [], named: 2 })).toBe(LISTEN_TICKS);
-  expect(ticksOf({ members: [one], named: 1 })).toBe(LISTEN_TICKS);
+  // Whoever proved nothing has no stake, though the operator named it.
+  expect(ticksOf({ members: [], named: 3 })).toBe(LISTEN_TICKS * SLOW_TICKS);
+  expect(ticksOf({ members: [one], named: 3 })).toBe(LISTEN_TICKS * SLOW_TICKS);
   // What was ever signed anybody can send again.
   expect(ticksOf({ members: [one], named: 0 }, [one, two])).toBe(LISTEN_TICKS * SLOW_TICKS);
   expect(ticksOf({ members: [one, one], named: 0 })).toBe(LISTEN_TICKS * SLOW_TICKS);

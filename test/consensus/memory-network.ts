@@ -6,6 +6,8 @@ import type { Bytes } from '../../protocol/bytes.ts';
 export class MemoryNetwork {
   readonly #there = new Map<Peer, TransportEvents>();
   readonly dropped: { readonly by: Peer; readonly peer: Peer; readonly reason: string }[] = [];
+  /** What neighbours proved to be theirs. */
+  readonly keys = new Map<Peer, Bytes>();
   /** Sees every message; false loses it. */
   carries: (from: Peer, to: Peer, bytes: Bytes) => boolean = () => true;
 
@@ -23,9 +25,8 @@ export class MemoryNetwork {
       },
       peers,
       known: peers,
-      dialled: peers,
       placeOf: (peer) => String(peer),
-      company: () => peers().map((peer) => ({ peer, key: undefined })),
+      company: () => peers().map((peer) => ({ peers: [peer], key: this.keys.get(peer) })),
       send: (to, bytes) => this.carry(name, to, bytes),
       drop: (peer, reason) => void this.dropped.push({ by: name, peer, reason }),
       close: async () => {

@@ -1,5 +1,5 @@
 /** Messages between validators: vectors, the decoders' property, sizes, and what a relay cannot spoil. */
-import { createHash } from 'node:crypto';
+import { createCipheriv, createHash, createPrivateKey, createPublicKey, diffieHellman, hkdfSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { decodeMessage, encodeMessage, MAX_MESSAGE_BYTES } from '../../node/consensus/messages.ts';
@@ -15,6 +15,10 @@ type Vectors = {
     turns: { height: number; round: number; point: string; member: number }[];
   };
   messages: { name: string; hex: string }[];
+  connection: Record<
+    'dialler' | 'dialled',
+    { channel_secret: string; hello: string; signed: string; key: string; frames: { bytes: string; tag: string }[] }
+  >;
 };
 const vectors: Vectors = JSON.parse(
   readFileSync(new URL('../../vectors/consensus.json', import.meta.url), 'utf8'),
@@ -46,6 +50,29 @@ test('who proposes follows from SHA-384 and the stakes alone', () => {
     while (left >= BigInt(stakes[at] as string)) left -= BigInt(stakes[at++] as string);
     expect(at).toBe(member);
   }
+});
+
+test('a connection: what each end signs, the keys of the channel and the tags follow from both hellos by SHA-384, X25519, HKDF and AES-GCM', () => {
+  const { dialler, dialled } = vectors.connection;
+  const label = Buffer.from('SVC_OVERLAY_V2\0');
+  const both = Buffer.from(dialler.hello + dialled.hello, 'hex');
+  const hash = (first: number) => createHash('sha384').update(label).update(Uint8Array.of(first)).update(both).digest();
+  expect([hash(1).toString('hex'), hash(2).toString('hex')]).toEqual([dialler.signed, dialled.signed]);
+  const pkcs8 = `302e020100300506032b656e04220420${dialled.channel_secret}`;
+  const privateKey = createPrivateKey({ key: Buffer.from(pkcs8, 'hex'), format: 'der', type: 'pkcs8' });
+  const start = 2 * (4 + 2 + 48 + 16 + 32);
+  const spki = `302a300506032b656e032100${dialler.hello.slice(start, start + 64)}`;
+  const publicKey = createPublicKey({ key: Buffer.from(spki, 'hex'), format: 'der', type: 'spki' });
+  const keys = Buffer.from(hkdfSync('sha384', diffieHellman({ privateKey, publicKey }), hash(0), 'channel', 64));
+  expect(keys.toString('hex')).toBe(dialler.key + dialled.key);
+  for (const { key, frames } of [dialler, dialled])
+    for (const [number, { bytes, tag }] of frames.entries()) {
+      const nonce = Buffer.alloc(12);
+      nonce.writeUInt32LE(number);
+      const cipher = createCipheriv('aes-256-gcm', Buffer.from(key, 'hex'), nonce);
+      cipher.setAAD(Buffer.from(bytes, 'hex')).final();
+      expect(cipher.getAuthTag().toString('hex')).toBe(tag);
+    }
 });
 
 test('every decoder gives back the same bytes or refuses', () => {

@@ -2,7 +2,7 @@
  * A proxy between two validators: it hands bytes on, keeps what both say, and can part them. Everything that one of them ever sends the other goes through it, also in the moments after a restart.
  */
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { FrameReader, MAX_FRAME_BYTES } from '../../node/consensus/tcp-frames.ts';
+import { FrameReader, MAX_FRAME_BYTES, TAG_BYTES } from '../../node/consensus/tcp-frames.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 
 export class OverlayProxy {
@@ -28,7 +28,7 @@ export class OverlayProxy {
     ] as const) {
       this.#sockets.add(from);
       const reader = new FrameReader();
-      reader.limit = MAX_FRAME_BYTES;
+      reader.limit = MAX_FRAME_BYTES + TAG_BYTES;
       from.setNoDelay(true);
       from.on('error', () => undefined);
       from.on('close', () => {
@@ -36,7 +36,7 @@ export class OverlayProxy {
         other.destroy();
       });
       from.on('data', (piece: Buffer) => {
-        for (const frame of reader.push(piece)) heard(frame);
+        for (const frame of reader.push(piece)) heard(frame.subarray(0, Math.max(0, frame.length - TAG_BYTES)));
         other.write(piece);
       });
       if (this.#isParted) from.pause();

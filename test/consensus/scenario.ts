@@ -15,8 +15,8 @@ export const STRATEGIES = [
   'twins',
   'wrecking',
 ] as const;
-/** `deserting` belongs to scenarios of its own (`strandedOf`). */
-export type Strategy = (typeof STRATEGIES)[number] | 'deserting';
+/** `deserting` belongs to scenarios of its own (`strandedOf`), `hurrying` to those of `hurriedOf` and to some of the others. */
+export type Strategy = (typeof STRATEGIES)[number] | 'deserting' | 'hurrying';
 
 export type Scenario = {
   readonly seed: number;
@@ -34,8 +34,8 @@ export type Scenario = {
   readonly partitions: boolean;
   /** Who decides a height first is cut off at once. */
   readonly ambushes: boolean;
-  /** A node that hears nobody until the network heals. */
-  readonly stranded: number | undefined;
+  /** Nodes hear those of their own side alone until the network heals. */
+  readonly sides: readonly number[] | undefined;
   /** The network itself helps one node to decide alone. */
   readonly plots: boolean;
   /** Chance of a crash before each effect. */
@@ -55,7 +55,55 @@ const EPOCHS = 24;
 export function scenarioOf(seed: number): Scenario {
   // Drawn apart: what other seeds mean does not change with it.
   const apart = randomOf(~seed >>> 0);
-  return apart(16) === 0 ? strandedOf(seed) : { ...mixedOf(seed), powerCut: apart(8) === 0 };
+  const kind = apart(16);
+  if (kind === 0) return strandedOf(seed);
+  const powerCut = apart(8) === 0;
+  if (apart(64) === 0) return hurriedOf(seed);
+  const mixed = mixedOf(seed);
+  if (apart(12) !== 0 || mixed.plots) return { ...mixed, powerCut };
+  return { ...mixed, powerCut, liars: new Map([...mixed.liars.keys()].map((node) => [node, 'hurrying'])) };
+}
+
+/** One epoch, a calm network, all clocks nearly right. */
+function plainOf(seed: number, stakes: readonly bigint[], random: Random) {
+  const setId = new Uint8Array(48).fill(7);
+  setId.set([seed & 255, (seed >> 8) & 255, (seed >> 16) & 255]);
+  const members = stakes.map((stake, node) => ({ publicKey: Uint8Array.of(node), stake }));
+  return {
+    seed,
+    nodes: stakes.length,
+    epochCuts: 24,
+    committees: [new Committee(setId, members)],
+    seats: [[...stakes.keys()]],
+    mustProgress: true,
+    clocks: stakes.map(() => random(600) - 300),
+    weather: { loss: evenLoss(0), twice: 0, slowest: 50, stray: 0 },
+    partitions: false,
+    ambushes: false,
+    plots: false,
+    crashes: 0,
+    powerCut: false,
+    diskMillis: 0,
+    executionMillis: 5,
+    cutsAfter: 2,
+  };
+}
+
+/**
+ * What a liar can make of the rule by which a member follows others to the next round (rule 8). The network is parted for long: on one side the liar, which votes in later rounds than everybody, and honest members
+ * of less than a third; on the other honest members that can decide nothing without them. Then the network heals, and the liar is silent. Rounds that the few went through alone, the others would have to go through too.
+ */
+export function hurriedOf(seed: number): Scenario {
+  const random = randomOf(seed);
+  const few = 5 + random(20);
+  const most = 100 - 30 - few;
+  const stakes = [30, few, Math.floor(most / 2), Math.ceil(most / 2)].map(BigInt);
+  return {
+    ...plainOf(seed, stakes, random),
+    liars: new Map([[0, 'hurrying']]),
+    sides: [0, 0, 1, 1],
+    chaosMillis: 1_200_000,
+  };
 }
 
 /**
@@ -65,33 +113,11 @@ export function scenarioOf(seed: number): Scenario {
 function strandedOf(seed: number): Scenario {
   const random = randomOf(seed);
   const [stranded, liar] = shuffled(4, random) as [number, number];
-  const setId = new Uint8Array(48).fill(7);
-  setId.set([seed & 255, (seed >> 8) & 255, (seed >> 16) & 255]);
   return {
-    seed,
-    nodes: 4,
-    epochCuts: 24,
-    committees: [
-      new Committee(
-        setId,
-        Array.from({ length: 4 }, (_, node) => ({ publicKey: Uint8Array.of(node), stake: 10n })),
-      ),
-    ],
-    seats: [[0, 1, 2, 3]],
+    ...plainOf(seed, [10n, 10n, 10n, 10n], random),
     liars: new Map([[liar, 'deserting']]),
-    mustProgress: true,
-    clocks: Array.from({ length: 4 }, () => random(600) - 300),
-    weather: { loss: evenLoss(0), twice: 0, slowest: 50, stray: 0 },
-    partitions: false,
-    ambushes: false,
-    stranded,
-    plots: false,
-    crashes: 0,
-    powerCut: false,
-    diskMillis: 0,
-    executionMillis: 5,
+    sides: [0, 1, 2, 3].map((node) => (node === stranded ? 1 : 0)),
     chaosMillis: 30_000 + random(20_000),
-    cutsAfter: 2,
   };
 }
 
@@ -148,7 +174,7 @@ function mixedOf(seed: number): Scenario {
         },
     partitions: !isCalm && !plots && random(2) === 0,
     ambushes: plots || (!isCalm && random(3) === 0),
-    stranded: undefined,
+    sides: undefined,
     plots,
     crashes: isCalm || random(3) === 0 ? 0 : ([0.002, 0.01, 0.04][random(3)] as number),
     powerCut: false,

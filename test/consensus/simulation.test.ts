@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest';
 import { useNativeSha384 } from '../../runtime/native-sha384.ts';
 import { count, seed } from '../level.ts';
-import { scenarioOf } from './scenario.ts';
+import { hurriedOf, scenarioOf } from './scenario.ts';
 import { type Outcome, simulate } from './simulation.ts';
 
 useNativeSha384();
@@ -47,6 +47,15 @@ test(
 
 test('a seed is a run: the same twice', () => {
   for (const again of [3, 11, 42]) expect(simulate(again)).toEqual(simulate(again));
+});
+
+test('a liar hurries a few honest members from round to round while the network is parted: once it heals, the others need not go the same way', () => {
+  for (let chosen = 0; chosen < 3; chosen++) {
+    const { failure, highestRound, recoveryMillis } = simulate(chosen, { scenario: hurriedOf(chosen) });
+    expect({ failure, isNear: highestRound < 10, isSoon: recoveryMillis < 60_000 }).toEqual({
+      ...{ failure: undefined, isNear: true, isSoon: true },
+    });
+  }
 });
 
 test('a power cut of all loses the votes with which some went on: the one that stayed behind follows them', () => {

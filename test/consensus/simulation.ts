@@ -59,8 +59,7 @@ export function simulate(seed: number, options: Options = {}): Outcome {
     for (const puppet of puppets) puppet.start();
     objects[number]?.push(...(puppets.length > 0 ? puppets : [new Liar(number, place, strategy)]));
   }
-  if (scenario.stranded !== undefined)
-    world.sides = Array.from({ length: scenario.nodes }, (_, node) => (node === scenario.stranded ? 1 : 0));
+  world.sides = scenario.sides && [...scenario.sides];
   if (scenario.partitions) planPartitions(world, scenario);
   if (scenario.ambushes)
     checks.firstDecided = (node) => {

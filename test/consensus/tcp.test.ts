@@ -2,7 +2,15 @@
 import { connect, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import type { Peer } from '../../node/consensus/effects.ts';
-import { encodeHello, FrameReader, frameBytes, MAX_FRAME_BYTES, readHello } from '../../node/consensus/tcp-frames.ts';
+import {
+  encodeHello,
+  FrameReader,
+  frameBytes,
+  HELLO_BYTES,
+  MAX_FRAME_BYTES,
+  readHello,
+  TAG_BYTES,
+} from '../../node/consensus/tcp-frames.ts';
 import { LINK_LIMITS, type LinkLimits } from '../../node/consensus/tcp-link.ts';
 import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
 import { type Bytes, concat } from '../../protocol/bytes.ts';
@@ -12,12 +20,10 @@ import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { silentLog } from '../node/bed.ts';
 import { randomOf } from '../random.ts';
 import { until } from '../until.ts';
+import { RawEnd } from './raw-end.ts';
 
 const CHAIN = new Uint8Array(48).fill(7);
-const challenge = new Uint8Array(32);
-const hello = { chainId: CHAIN, instance: new Uint8Array(16).fill(1), challenge };
-/** What somebody without a key begins with. */
-const opening = concat(frameBytes(encodeHello(hello)), frameBytes(new Uint8Array(0)));
+const { hello } = new RawEnd(CHAIN);
 
 class End {
   readonly heard: Bytes[] = [];
@@ -58,6 +64,22 @@ function stranger({ port }: ListenAddress): Socket {
   return socket;
 }
 
+/** The same without a key, once it has been let in. */
+async function guest(address: ListenAddress): Promise<{ socket: Socket; end: RawEnd }> {
+  const [socket, end, reader] = [stranger(address), new RawEnd(CHAIN), new FrameReader()];
+  await new Promise<void>((resolve) => {
+    socket.on('data', (piece) => {
+      if (end.isMet) return;
+      for (const frame of reader.push(piece)) {
+        socket.write(end.open(frame));
+        resolve();
+        return;
+      }
+    });
+  });
+  return { socket, end };
+}
+
 test('frames come out as they went in, however they are split; a frame that is too long is refused by its length alone', () => {
   const random = randomOf(5);
   const frames = Array.from({ length: 60 }, (_, i) => new Uint8Array(random(i % 10 === 0 ? 50_000 : 60)).fill(i));
@@ -74,7 +96,7 @@ test('frames come out as they went in, however they are split; a frame that is t
     }
     expect(out).toEqual(largest === 1 ? frames.slice(0, out.length) : frames);
   }
-  expect(() => [...new FrameReader().push(Uint8Array.of(103, 0, 0, 0))]).toThrow(ProtocolError);
+  expect(() => [...new FrameReader().push(Uint8Array.of(HELLO_BYTES + 1, 0, 0, 0))]).toThrow(ProtocolError);
   const open = new FrameReader();
   open.limit = MAX_FRAME_BYTES;
   expect(() => [...open.push(Uint8Array.of(0, 0, 0, 4))]).toThrow(ProtocolError);
@@ -86,8 +108,10 @@ test('the hello: another chain, version or program, and this process itself, are
   expect(() => readHello(encodeHello(hello), hello)).toThrow('this node itself');
   expect(() => readHello(encodeHello({ ...other, chainId: new Uint8Array(48) }), hello)).toThrow('another chain');
   const later = encodeHello(other);
-  later[4] = 2;
-  expect(() => readHello(later, hello)).toThrow('version 2');
+  later[4] = 3;
+  expect(() => readHello(later, hello)).toThrow('version 3');
+  // What an older version says.
+  expect(() => readHello(Uint8Array.from([...later.subarray(0, 4), 1, 0, ...CHAIN]), hello)).toThrow('version 1');
   for (const bytes of [new Uint8Array(0), encodeHello(other).subarray(1), concat(encodeHello(other), CHAIN)])
     expect(() => readHello(bytes, hello)).toThrow(ProtocolError);
 });
@@ -134,18 +158,19 @@ test('whoever says no hello, or a long one, is let go; so is a frame that is too
   watch('junk', new Uint8Array(5_000).fill(65));
   watch('no identity', frameBytes(encodeHello(hello)));
   watch('half an identity', concat(frameBytes(encodeHello(hello)), frameBytes(new Uint8Array(5_000))));
-  watch('long frame', concat(opening, Uint8Array.of(255, 255, 255, 255)));
-  await until(() => closed.length === 6);
+  watch('no tag', concat(frameBytes(encodeHello(hello)), frameBytes(new Uint8Array(TAG_BYTES))));
+  const { socket } = await guest(a.address);
+  socket.on('close', () => closed.push('long frame')).write(Uint8Array.of(255, 255, 255, 255));
+  await until(() => closed.length === 7);
   expect(a.heard).toEqual([]);
   expect(a.transport.peers()).toEqual([]);
 });
 
 test('a flood is read no faster than the neighbour’s allowance', async () => {
   const a = await new End([], { ...LINK_LIMITS, messages: { perSecond: 1, burst: 100 } }).open();
-  const socket = stranger(a.address);
-  socket.write(opening);
-  const flood = concat(...Array.from({ length: 64 }, () => frameBytes(new Uint8Array(1_000).fill(1))));
-  for (let i = 0; i < 200; i++) socket.write(flood);
+  const { socket, end } = await guest(a.address);
+  for (let i = 0; i < 200; i++)
+    socket.write(concat(...Array.from({ length: 64 }, () => end.frame(new Uint8Array(1_000).fill(1)))));
   await until(() => a.heard.length > 0);
   await new Promise((resolve) => setTimeout(resolve, 500));
   // 12,800 were sent. What is read besides the allowance is what one reading of the socket brings.
@@ -155,9 +180,8 @@ test('a flood is read no faster than the neighbour’s allowance', async () => {
 test('a neighbour that does not read costs a bounded queue, and is dropped', async () => {
   const limits = { ...LINK_LIMITS, queuedBytes: 1_000_000, stalledMillis: 100, keepAliveMillis: 50 };
   const a = await new End([], limits).open();
-  const socket = stranger(a.address);
+  const { socket } = await guest(a.address);
   socket.pause();
-  socket.write(opening);
   await until(() => a.joined.length === 1);
   const before = process.memoryUsage().external;
   const message = new Uint8Array(100_000);

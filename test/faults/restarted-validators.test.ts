@@ -161,7 +161,7 @@ test('after a power cut all start again within a few seconds, and the chain goes
   let slowest = 0;
   for (let seed = 0; seed < 60; seed++) {
     const calm = { loss: evenLoss(0), twice: 0, slowest: 60, stray: 0 };
-    const fair = { partitions: false, ambushes: false, plots: false, stranded: undefined, crashes: 0, cutsAfter: 1 };
+    const fair = { partitions: false, ambushes: false, plots: false, sides: undefined, crashes: 0, cutsAfter: 1 };
     const clocks = new Array<number>(10).fill(0);
     const liars = new Map<number, never>();
     const scenario = { ...scenarioOf(seed), ...fair, weather: calm, clocks, liars, executionMillis: 5, powerCut: true };

@@ -1,4 +1,4 @@
-/** Consensus (rules 2, 5, 15 and 18): who proposes, what is signed, and each message of the overlay. */
+/** Consensus (rules 2, 5, 15, 18 and 22): who proposes, what is signed, each message of the overlay, and a connection. */
 import { Committee } from '../../node/consensus/committee.ts';
 import type { Message, Proposal } from '../../node/consensus/effects.ts';
 import { encodeMessage } from '../../node/consensus/messages.ts';
@@ -9,6 +9,7 @@ import { proposalMessage } from '../../protocol/proposal.ts';
 import { proposerPoint } from '../../protocol/proposer.ts';
 import { SIGNATURE_BYTES } from '../../protocol/transaction.ts';
 import { voteMessage } from '../../protocol/vote.ts';
+import { overlayVectors } from './overlay.ts';
 import { pattern } from './pattern.ts';
 
 const HEIGHT = 77;
@@ -111,5 +112,6 @@ export function consensusVectors(): unknown {
       precommit_for_no_cut: toHex(voteMessage(chain, { kind: 'precommit', ...place, cutId: new Uint8Array(48) })),
     },
     messages: consensusMessages().map(({ name, message }) => ({ name, hex: toHex(encodeMessage(message)) })),
+    connection: overlayVectors(),
   };
 }

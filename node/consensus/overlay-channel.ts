@@ -1,0 +1,101 @@
+/**
+ * What binds a connection of the overlay to its two ends (consensus rule 22). Each side makes an X25519 key for the connection and names it in its hello; every frame after the hellos carries a tag that only the two who made those
+ * keys can make. Identities are signed over both hellos, so whoever stands between two nodes can hand their bytes on, and say nothing himself. Nothing is hidden: all that consensus says is public.
+ */
+import {
+  createCipheriv,
+  createDecipheriv,
+  createPublicKey,
+  diffieHellman,
+  generateKeyPairSync,
+  hkdfSync,
+  type KeyObject,
+} from 'node:crypto';
+import { type Bytes, ByteWriter, concat, equalBytes } from '../../protocol/bytes.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import { id, LABELS } from '../../protocol/identifier.ts';
+import { encodeHello, type Hello, TAG_BYTES } from './tcp-frames.ts';
+
+const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const X25519_PREFIX = Buffer.from('302a300506032b656e032100', 'hex');
+
+/** Who signs. A signature of one role is none of the other. */
+export const ROLES = { dialler: 1, dialled: 2 } as const;
+export type Role = keyof typeof ROLES;
+
+/** The hellos of a connection, by role. */
+export type Ends = { readonly [R in Role]: Hello };
+
+const bothOf = ({ dialler, dialled }: Ends): Bytes => concat(encodeHello(dialler), encodeHello(dialled));
+
+/** What the end of this role signs with its consensus key. */
+export const identityMessage = (role: Role, ends: Ends): Bytes =>
+  id(LABELS.overlay, concat(Uint8Array.of(ROLES[role]), bothOf(ends)));
+
+export type ConnectionKey = { readonly secret: KeyObject; readonly channelKey: Bytes };
+
+export function newConnectionKey(): ConnectionKey {
+  const { publicKey, privateKey } = generateKeyPairSync('x25519');
+  const der = publicKey.export({ format: 'der', type: 'spki' });
+  return { secret: privateKey, channelKey: new Uint8Array(der.subarray(X25519_PREFIX.length)) };
+}
+
+function sharedSecret(secret: KeyObject, channelKey: Bytes): Bytes {
+  try {
+    const publicKey = createPublicKey({ key: Buffer.concat([X25519_PREFIX, channelKey]), format: 'der', type: 'spki' });
+    return diffieHellman({ privateKey: secret, publicKey });
+  } catch {
+    // Of a point of small order everybody knows the result.
+    throw new ProtocolError('not_canonical', 'its channel key is none');
+  }
+}
+
+/** Keys of both directions: what the dialler sends, then what the dialled sends. */
+export function channelKeys(secret: KeyObject, other: Bytes, ends: Ends): { readonly [R in Role]: Bytes } {
+  const salt = id(LABELS.overlay, concat(Uint8Array.of(0), bothOf(ends)));
+  const bytes = new Uint8Array(hkdfSync('sha384', sharedSecret(secret, other), salt, 'channel', 2 * KEY_BYTES));
+  return { dialler: bytes.slice(0, KEY_BYTES), dialled: bytes.slice(KEY_BYTES) };
+}
+
+/** The tag of the frame with this number in its direction: AES-256-GCM that encrypts nothing. */
+export function tagOf(key: Bytes, number: number, bytes: Bytes): Bytes {
+  const cipher = createCipheriv('aes-256-gcm', key, nonceOf(number));
+  cipher.setAAD(bytes).final();
+  return cipher.getAuthTag();
+}
+
+const nonceOf = (number: number): Bytes => new ByteWriter(NONCE_BYTES).u64(BigInt(number)).u32(0).done();
+
+/** One end of a connection. Frames are numbered: none can be left out, repeated or moved. */
+export class Channel {
+  readonly #sends: Bytes;
+  readonly #takes: Bytes;
+  #sent = 0;
+  #taken = 0;
+
+  constructor(role: Role, secret: KeyObject, ends: Ends) {
+    const other = ends[role === 'dialler' ? 'dialled' : 'dialler'];
+    if (equalBytes(ends.dialler.channelKey, ends.dialled.channelKey))
+      throw new ProtocolError('duplicate_entry', 'it sends back what it was sent');
+    const keys = channelKeys(secret, other.channelKey, ends);
+    this.#sends = keys[role];
+    this.#takes = keys[role === 'dialler' ? 'dialled' : 'dialler'];
+  }
+
+  seal(bytes: Bytes): Uint8Array<ArrayBuffer> {
+    return concat(bytes, tagOf(this.#sends, this.#sent++, bytes));
+  }
+
+  /** Throws a ProtocolError for what the other end did not send next. */
+  open(frame: Bytes): Bytes {
+    const bytes = frame.subarray(0, Math.max(0, frame.length - TAG_BYTES));
+    try {
+      const cipher = createDecipheriv('aes-256-gcm', this.#takes, nonceOf(this.#taken++), { authTagLength: TAG_BYTES });
+      cipher.setAuthTag(frame.subarray(bytes.length)).setAAD(bytes).final();
+    } catch {
+      throw new ProtocolError('not_canonical', 'a frame is not from whom the connection began with');
+    }
+    return bytes;
+  }
+}
