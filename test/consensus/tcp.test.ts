@@ -169,6 +169,8 @@ test('whoever says no hello, or a long one, is let go; so is a frame that is too
 test('a flood is read no faster than the neighbour’s allowance', async () => {
   const a = await new End([], { ...LINK_LIMITS, messages: { perSecond: 1, burst: 100 } }).open();
   const { socket, end } = await guest(a.address);
+  // Making the flood takes this process long: the node must have read the handshake before.
+  await until(() => a.joined.length === 1);
   for (let i = 0; i < 200; i++)
     socket.write(concat(...Array.from({ length: 64 }, () => end.frame(new Uint8Array(1_000).fill(1)))));
   await until(() => a.heard.length > 0);
