@@ -4,7 +4,7 @@
  */
 import type { Finalized, Proposal } from './effects.ts';
 import { wantsLastVote } from './last-cut.ts';
-import { isOwnElsewhere } from './listening.ts';
+import { isOwnLate } from './listening.ts';
 import { isSettled } from './own-key.ts';
 import { FUTURE_ROUNDS, PAST_ROUNDS } from './rounds.ts';
 import { type ConsensusState, placeOf } from './state.ts';
@@ -29,8 +29,8 @@ export const earlyKey = ({ member, round, kind }: Vote): number => (member * EAR
 export function judgeVote(state: ConsensusState, vote: Vote): Intake {
   const { height, round, member, kind, cut } = vote;
   if (height < state.height) {
-    if (!wantsLastVote(state, vote)) return 'old';
-    return isOwnElsewhere(state, vote) ? 'own' : 'wanted';
+    if (isOwnLate(state, vote)) return 'own';
+    return wantsLastVote(state, vote) ? 'wanted' : 'old';
   }
   if (member < 0 || member >= state.committee.size) return 'stranger';
   if (height > state.height) return judgeEarly(state, vote);

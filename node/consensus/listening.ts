@@ -8,7 +8,7 @@
  */
 import { equalBytes } from '../../protocol/bytes.ts';
 import type { Company, Neighbours } from './effects.ts';
-import { isFromElsewhere } from './own-key.ts';
+import { isSettled } from './own-key.ts';
 import { TICKS_OF_A_CUT } from './pace.ts';
 import { RULES, type Rules } from './rules.ts';
 import { type ConsensusState, UNKNOWN_HEIGHT } from './state.ts';
@@ -66,11 +66,11 @@ export function listenAnew(state: ConsensusState): void {
   state.listening = { logHeight: -1, ticks: FULL, begins: state.listening?.begins ?? false };
 }
 
-/** Whether a vote for the cut before was made with this member's key elsewhere, while it listened. */
-export function isOwnElsewhere(state: ConsensusState, { height, member }: Pick<Vote, 'height' | 'member'>): boolean {
+/** Whether a vote of the height before was made with this member's key, and not by it: a process that is slow votes when the others have decided. */
+export function isOwnLate(state: ConsensusState, { height, member }: Pick<Vote, 'height' | 'member'>): boolean {
   const { listening, last, committee, self } = state;
   // At the heights of its log it was itself: others may have its precommit, though the certificate in its store was complete before.
-  if (listening === undefined || height <= listening.logHeight || !isFromElsewhere(state, height)) return false;
+  if (listening === undefined || height <= listening.logHeight || isSettled(state, height)) return false;
   const [voter, own] = [last?.committee.members[member], committee.members[self]];
   return (
     height === last?.height && voter !== undefined && own !== undefined && equalBytes(voter.publicKey, own.publicKey)

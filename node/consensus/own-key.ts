@@ -29,7 +29,7 @@ export function takeUnknown(state: ConsensusState, { height }: Pick<Vote, 'heigh
     state.stopped = true;
     return 'stop';
   }
-  state.ownKey.barred = height;
+  state.ownKey.barred = Math.max(state.ownKey.barred, height);
   state.ownKey.ownFrom = UNKNOWN_HEIGHT;
   return 'bar';
 }

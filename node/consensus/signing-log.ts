@@ -42,7 +42,7 @@ export class SigningLog {
       this.#log.error('this validator signs nothing more: its key runs in another process too', { height, round });
     else
       this.#log.warn(
-        'votes of this validator came that its log does not have: it signs nothing at this height, and listens again before it signs',
+        'votes of this validator came that its log does not have: it signs nothing up to this height, and listens again before it signs',
         { height, round },
       );
   }

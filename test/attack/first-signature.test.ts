@@ -149,6 +149,23 @@ test('a key that runs in a second process is noticed once this one is at the tip
 });
 
 test.each([
+  ['prevotes', PREVOTE],
+  ['precommits', PRECOMMIT],
+] as const)(
+  'a key that runs in a second, slow process, whose %s always come after the decision, is noticed before this one has signed',
+  (_, kind) => {
+    const twin = new Started(-1);
+    let heights = 0;
+    for (; !twin.state.stopped && heights < 100; heights++) {
+      twin.feed({ type: 'vote', vote: voteOf(twin.state.height - 1, kind, SELF) });
+      for (let tick = 0; tick < TICKS_A_CUT; tick++) twin.feed({ type: 'tick', company: ALL });
+      twin.goesOn('votes');
+    }
+    expect([twin.state.stopped, twin.did.includes('sign') || twin.did.includes('build')]).toEqual([true, false]);
+  },
+);
+
+test.each([
   [ALL, 1, TICKS_A_CUT],
   [ALL, 1, LEAST_TICKS_A_CUT],
   [ONE, SLOW_TICKS, TICKS_A_CUT],
