@@ -1,5 +1,5 @@
 /**
- * A man in the middle between two validators (consensus rule 22), over real sockets: A dials him, he dials B, and he wants to sit at B in the name of A, or at A in the name of B. He can hand bytes on, as any wire does. He can
+ * A man in the middle between two validators (consensus rule 22), over real sockets: A dials him, he dials B, and he wants to sit at B in the name of A, or at A in the name of B. He can hand bytes on, like every wire. He can
  * say nothing of his own, neither with what he heard nor with what he gets somebody to sign for him.
  */
 import { connect, createServer, type Socket } from 'node:net';
