@@ -20,6 +20,7 @@ export const IDENTITY_BYTES = PUBLIC_KEY_BYTES + SIGNATURE_BYTES;
 /** Without length and tag. */
 export const MAX_FRAME_BYTES = MAX_BLOCK_MESSAGE_BYTES;
 const LENGTH_BYTES = 4;
+const NOTHING = new Uint8Array(0);
 /** Mark and version: what every version begins with. */
 const HELLO_START = 4 + 2;
 
@@ -82,41 +83,53 @@ export function decodeIdentity(bytes: Bytes): Identity | undefined {
   return { publicKey: bytes.slice(0, PUBLIC_KEY_BYTES), signature: bytes.slice(PUBLIC_KEY_BYTES) };
 }
 
-/** Puts frames together from pieces of any size. It never holds more than one frame and the piece that ends it. */
+/**
+ * Puts frames together from pieces of any size. It never holds more than twice one frame and the piece that ends it, however small the pieces are: they are
+ * copied into one buffer, which grows by doubling.
+ */
 export class FrameReader {
-  readonly #parts: Bytes[] = [];
+  #buffer: Uint8Array = NOTHING;
   #held = 0;
   /** Until the hello has come nobody may send more than one. */
   limit = HELLO_BYTES;
 
   /** Throws a ProtocolError for a frame that is too long, before its bytes are there. */
   *push(piece: Bytes): Generator<Bytes> {
-    this.#parts.push(piece);
-    this.#held += piece.length;
-    for (;;) {
-      if (this.#held < LENGTH_BYTES) return;
-      const length = this.#length();
-      if (length > this.limit) throw new ProtocolError('too_long', `a frame of ${length} bytes`);
-      if (this.#held < LENGTH_BYTES + length) return;
-      const all = this.#parts.length === 1 ? (this.#parts[0] as Bytes) : concat(...this.#parts);
-      this.#parts.length = 0;
-      const rest = all.subarray(LENGTH_BYTES + length);
-      this.#held = rest.length;
-      if (rest.length > 0) this.#parts.push(rest);
-      // A copy: what is kept of a frame must not keep the whole piece.
-      yield new Uint8Array(all.subarray(LENGTH_BYTES, LENGTH_BYTES + length));
+    const all = this.#held === 0 ? piece : this.#append(piece);
+    const view = new DataView(all.buffer, all.byteOffset, all.byteLength);
+    let at = 0;
+    try {
+      while (all.length - at >= LENGTH_BYTES) {
+        const length = view.getUint32(at, true);
+        if (length > this.limit) throw new ProtocolError('too_long', `a frame of ${length} bytes`);
+        const end = at + LENGTH_BYTES + length;
+        if (all.length < end) return;
+        // A copy: what is kept of a frame must not keep the whole piece.
+        const frame = new Uint8Array(all.subarray(at + LENGTH_BYTES, end));
+        at = end;
+        yield frame;
+      }
+    } finally {
+      this.#keep(all.subarray(at));
     }
   }
 
-  #length(): number {
-    const head = new Uint8Array(LENGTH_BYTES);
-    let at = 0;
-    for (const part of this.#parts) {
-      const taken = part.subarray(0, LENGTH_BYTES - at);
-      head.set(taken, at);
-      at += taken.length;
-      if (at === LENGTH_BYTES) break;
+  #append(piece: Bytes): Bytes {
+    const length = this.#held + piece.length;
+    if (length > this.#buffer.length) {
+      const larger = new Uint8Array(Math.max(length, 2 * this.#buffer.length));
+      larger.set(this.#buffer.subarray(0, this.#held));
+      this.#buffer = larger;
     }
-    return new DataView(head.buffer).getUint32(0, true);
+    this.#buffer.set(piece, this.#held);
+    this.#held = length;
+    return this.#buffer.subarray(0, length);
+  }
+
+  /** What a frame still lacks the end of. */
+  #keep(rest: Bytes): void {
+    const isWhole = rest.buffer === this.#buffer.buffer && rest.byteOffset === this.#buffer.byteOffset;
+    if (!isWhole) this.#buffer = rest.length === 0 ? NOTHING : new Uint8Array(rest);
+    this.#held = rest.length;
   }
 }

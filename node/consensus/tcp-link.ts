@@ -173,8 +173,8 @@ export class TcpLink {
         if (this.#isOver) return;
       }
     } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
-      this.end(error.message);
+      // Whatever a neighbour sends ends its connection at most, and never this node.
+      this.end(error instanceof ProtocolError ? error.message : `its frames could not be read: ${error}`);
       return;
     }
     const now = this.#steady();

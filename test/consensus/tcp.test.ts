@@ -102,6 +102,17 @@ test('frames come out as they went in, however they are split; a frame that is t
   expect(() => [...open.push(Uint8Array.of(0, 0, 0, 4))]).toThrow(ProtocolError);
 });
 
+test('a frame that comes byte by byte is put together, however many pieces it has', () => {
+  const frame = new Uint8Array(300_000).fill(7);
+  const reader = new FrameReader();
+  reader.limit = MAX_FRAME_BYTES;
+  const out: Bytes[] = [];
+  const stream = concat(frameBytes(frame), frameBytes(frame).subarray(0, 3));
+  for (let at = 0; at < stream.length; at++) out.push(...reader.push(stream.subarray(at, at + 1)));
+  expect(out).toEqual([frame]);
+  expect([...reader.push(frameBytes(frame).subarray(3))]).toEqual([frame]);
+});
+
 test('the hello: another chain, version or program, and this process itself, are refused', () => {
   const other = { ...hello, instance: new Uint8Array(16).fill(2) };
   expect(() => readHello(encodeHello(other), hello)).not.toThrow();
