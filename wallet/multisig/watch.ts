@@ -26,13 +26,10 @@ export class MultisigWatch {
   async look(): Promise<void> {
     const { client, book, events } = this.#with;
     const height = book.meta.indexedHeight;
-    if (book.multisig.size === 0 || !events.wanted('multisig')) {
-      this.#seen = undefined;
-      return;
-    }
     const after = this.#seen;
-    // A rescan goes back: what was reported is not reported again.
-    if (after === undefined || after >= height) {
+    const isWanted = book.multisig.size > 0 && events.wanted('multisig');
+    // Without a listener the height is noted too: one that comes between two looks hears of everything since the last. A rescan goes back: what was reported is not reported again.
+    if (!isWanted || after === undefined || after >= height) {
       this.#seen = Math.max(after ?? 0, height);
       return;
     }

@@ -7,7 +7,7 @@ import { multisigDescriptor } from '../../../protocol/multisig.ts';
 import { decodePackage, encodePackage, type MultisigProfile, newPackage } from '../../../protocol/multisig-package.ts';
 import { groupOf, proposal } from '../../multisig/members.ts';
 import { FakeNode } from '../fake-node.ts';
-import { openTestWallet } from '../open-wallet.ts';
+import { fundedWallet, openTestWallet } from '../open-wallet.ts';
 
 const strangers = groupOf(2, 'strangers');
 const keyOf = (i: number): string => toHex(strangers.descriptor.keys[i] as Uint8Array);
@@ -48,6 +48,18 @@ test('a key is a fresh address of the wallet, and the group is shown with the me
   expect(await call('multisig_addresses')).toEqual({ addresses: [group] });
   const { addresses } = (await call('addresses')) as { addresses: { label: string }[] };
   expect(addresses.filter(({ label }) => label === 'multisig member')).toHaveLength(2);
+});
+
+test('who begins to listen between two looks hears of what came since the last one', async () => {
+  const { node, wallet, turn, address } = await setUp();
+  const payer = await fundedWallet(node, [1_000_000_000n], { name: 'payer' });
+  await turn();
+  const heard: unknown[] = [];
+  wallet.events.listen(({ name, params }) => name === 'multisig' && heard.push(params));
+  await payer.call('send', { to: address, amount: '1', request_id: 'a' });
+  node.seal();
+  await turn();
+  expect(heard).toMatchObject([{ address, kind: 'received', amount: '1.00000000', label: 'savings' }]);
 });
 
 test('what the group holds is neither balance nor spendable, and the watch survives a restart', async () => {
