@@ -18,6 +18,7 @@ import {
 } from '../../node/network/sync-messages.ts';
 import { answerStream, ask } from '../../node/network/thread/asking.ts';
 import { createHost, type Host } from '../../node/network/thread/create-host.ts';
+import { insideOf } from '../../node/network/thread/gossip-rpc.ts';
 import { type HostSettings, PROTOCOLS, type Topic } from '../../node/network/thread/host-types.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { RULE_SET } from '../../protocol/transaction.ts';
@@ -118,6 +119,13 @@ export class RawPeer {
     const hello = encodeHello({ chainId: this.#chainId, ruleSet: RULE_SET, release, height: height() });
     await ask(connection, '/svc/hello/1', hello, { bytes: MAX_HELLO_BYTES, millis: 10_000 });
     return connection;
+  }
+
+  /** Whether somebody would get what it publishes: knowing of a subscriber is not enough, a stream to it must be open too. */
+  isHeard(topic: Topic): boolean {
+    const { gossip } = this.host.services;
+    const { streamsOutbound } = insideOf(gossip);
+    return gossip.getSubscribers(topicName(this.#chainId, topic)).some((peer) => streamsOutbound.has(peer.toString()));
   }
 
   async publish(topic: Topic, data: Uint8Array): Promise<void> {
