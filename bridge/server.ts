@@ -173,7 +173,16 @@ class MainServer implements StratumServer {
 
   #deskOptions(thread: number) {
     const { network, server, limits } = this.#options;
-    return { network, server, limits, thread, bootId: this.bootId, connectionNumbers: this.#connectionNumbers };
+    const asksSink = this.#dependencies.sink.own !== undefined;
+    return {
+      network,
+      server,
+      limits,
+      thread,
+      bootId: this.bootId,
+      asksSink,
+      connectionNumbers: this.#connectionNumbers,
+    };
   }
 
   #listenerOptions(services: readonly StratumService[], sharePorts: boolean): ListenerOptions {

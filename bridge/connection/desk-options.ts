@@ -11,6 +11,8 @@ export type DeskOptions = {
   readonly limits: StratumLimits;
   readonly thread: number;
   readonly bootId: Bytes;
+  /** Whether the sink is asked before a connection may have jobs. */
+  readonly asksSink: boolean;
   /** Shared by all threads of a server (extranonce.ts). */
   readonly connectionNumbers: SharedArrayBuffer;
 };

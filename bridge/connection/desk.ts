@@ -46,6 +46,7 @@ export class Desk implements ConversationDesk {
   readonly shelf: TemplateShelf<ServedTemplate>;
   readonly thread: number;
   readonly bootId: Bytes;
+  readonly asksSink: boolean;
   ready = false;
   headHeight = 0;
   overall: Bucket;
@@ -74,6 +75,7 @@ export class Desk implements ConversationDesk {
     this.limits = options.limits;
     this.thread = options.thread;
     this.bootId = options.bootId;
+    this.asksSink = options.asksSink;
     this.#dependencies = dependencies;
     this.shelf = new TemplateShelf(options.limits.jobs);
     this.#counter = new ConnectionCounter(options.bootId, options.thread, options.connectionNumbers);
@@ -195,7 +197,6 @@ export class Desk implements ConversationDesk {
   joined(conversation: Conversation): void {
     const { session } = conversation;
     this.#sessions.hold(conversation);
-    if (session.isResumed) this.#sessions.rejoined(session.member as Member);
     this.#tellWorker('joined', session);
   }
 

@@ -34,10 +34,6 @@ export class HeldSessions {
     this.#byId.set(conversation.session.id, conversation);
   }
 
-  rejoined(member: Member): void {
-    this.#dependencies.members?.rejoin(member);
-  }
-
   left(member: Member): void {
     this.#dependencies.members?.left([member]);
   }

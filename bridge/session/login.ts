@@ -2,7 +2,6 @@
  * The login of a session (docs/protocol/stratum.md, S20 to S25, S55 and S59): subscribe or resume, authorize, and the wait
  * until the sink will keep what the miner finds. Then the session mines.
  */
-import { formatAddress } from '../../protocol/address.ts';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { answerTo, CODE, type RefusalCode } from '../../protocol/stratum/errors.ts';
@@ -45,6 +44,8 @@ export class Login implements JobsOwner {
   #agent = '';
   /** The request that `busy` is about. */
   #open: AnswerId = null;
+  /** As the miner wrote it, until it is answered. */
+  #address = '';
   #wasPutOff = false;
 
   constructor(service: StratumService, desk: SessionDesk, host: LoginHost, session: Refuser) {
@@ -128,11 +129,13 @@ export class Login implements JobsOwner {
       this.#session.refuse(id, CODE.not_subscribed);
       return;
     }
+    let address: string;
     let account: Bytes;
     let worker: string;
     let wishes: Wishes;
     try {
       const username = parseUsername(asked.username, this.#desk.network.name);
+      address = username.text;
       account = username.address.payload;
       worker = username.worker;
       wishes = parsePassword(asked.password);
@@ -146,7 +149,7 @@ export class Login implements JobsOwner {
       return;
     }
     if (this.state !== 'subscribed') {
-      this.#authorized(id);
+      this.#host.authorized(id, { address, worker });
       return;
     }
     if (!this.#desk.ready) {
@@ -157,8 +160,10 @@ export class Login implements JobsOwner {
     this.wishes = Object.values(wishes).every((wish) => wish === null) ? null : wishes;
     this.state = 'authorized';
     this.#open = id;
+    this.#address = address;
     if (this.isResumed) return;
     this.#become(account, worker);
+    if (!this.#desk.asksSink) return;
     this.busy = true;
     this.#host.own();
   }
@@ -171,8 +176,10 @@ export class Login implements JobsOwner {
     return true;
   }
 
+  /** An address has one spelling (protocol/address.ts), so the miner's own text is what it is answered with. */
   answerAuthorize(): void {
-    this.#authorized(this.#open);
+    this.#host.authorized(this.#open, { address: this.#address, worker: (this.member as Member).worker });
+    this.#address = '';
   }
 
   /** What it finds could not be kept now: nothing the miner did. */
@@ -207,11 +214,6 @@ export class Login implements JobsOwner {
     const { handle, owner } = this.#numbers as ConnectionNumbers;
     const service = this.#service.name;
     this.member = { handle, owner, service, account, worker, tag: this.tag, agent: this.#agent };
-  }
-
-  #authorized(id: AnswerId): void {
-    const { account, worker } = this.member as Member;
-    this.#host.authorized(id, { address: formatAddress(account, this.#desk.network.name), worker });
   }
 
   /** We are not ready, or could not keep what it finds. */

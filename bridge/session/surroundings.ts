@@ -22,6 +22,8 @@ export interface SessionDesk {
   readonly limits: StratumLimits;
   readonly bootId: Bytes;
   readonly ready: boolean;
+  /** Whether the sink is asked before a connection may have jobs. */
+  readonly asksSink: boolean;
   readonly headHeight: number;
   readonly shelf: TemplateShelf<ServedTemplate>;
   /** What all connections of the listener together may have hashed. */

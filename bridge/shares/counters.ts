@@ -4,7 +4,7 @@
  */
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { CODE, type StratumCode, stratumError } from '../../protocol/stratum/errors.ts';
-import type { AcceptedShare, BlockFate, FoundBlock, Ownership, RefusedShare, ShareSink, WorkerEvent } from './sink.ts';
+import type { AcceptedShare, BlockFate, FoundBlock, RefusedShare, ShareSink, WorkerEvent } from './sink.ts';
 
 export type WorkerCounters = {
   readonly account: Bytes;
@@ -31,8 +31,6 @@ export class Counters implements ShareSink {
   /** The same by the account's own bytes: members keep theirs, so most shares need no key made of text. */
   readonly #byAccount = new WeakMap<Bytes, WorkerCounters>();
   readonly totals = { accepted: 0, stale: 0, work: 0n, rejected: {} as Record<string, number> };
-
-  async own(_ownerships: readonly Ownership[]): Promise<void> {}
 
   async shares(shares: readonly AcceptedShare[]): Promise<void> {
     for (const { account, worker, work, atMillis } of shares) {

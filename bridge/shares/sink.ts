@@ -77,9 +77,10 @@ export interface ShareSink {
   readonly accepting: boolean;
   /**
    * Connections that want jobs; rejects while nothing they find could be kept. Nothing of it need be durable yet: anyone
-   * can log in, and a login without a share leaves no trace.
+   * can log in, and a login without a share leaves no trace. Absent where there is nothing to ask: then a login does not
+   * wait for the main thread.
    */
-  own(ownerships: readonly Ownership[]): Promise<void>;
+  own?(ownerships: readonly Ownership[]): Promise<void>;
   /** Resolves when the shares cannot be lost any more; only then are they answered. */
   shares(shares: readonly AcceptedShare[]): Promise<void>;
   refused(shares: readonly RefusedShare[]): void;

@@ -8,7 +8,7 @@ import type { Methods, PortCalls } from './port-calls.ts';
 
 /** The hub as it looks over a port: shares are packed, and members are named by their handles. */
 export interface PortHub extends Omit<Hub, 'shares'> {
-  rejoin(member: Member): void;
+  introduce(members: readonly Member[]): void;
   left(handles: readonly number[]): void;
   shares(packed: Bytes): Promise<void>;
   log(level: 'error' | 'warn' | 'info' | 'debug', message: string, fields: Readonly<Record<string, unknown>>): void;
@@ -19,7 +19,7 @@ type Table<T> = { readonly [K in keyof T]: T[K] extends (...args: never[]) => Pr
 
 export const HUB_CALLS: Table<PortHub> = {
   own: 'call',
-  rejoin: 'tell',
+  introduce: 'tell',
   left: 'tell',
   shares: 'call',
   refused: 'tell',

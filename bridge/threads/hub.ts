@@ -58,7 +58,7 @@ export type Balance = { readonly pending: bigint; readonly paid: bigint };
 
 /** What a listener asks of the main thread. */
 export interface Hub {
-  /** Resolves when the members may have jobs. */
+  /** Resolves when the members may have jobs. Not called where the sink is not asked (desk-options.ts). */
   own(members: readonly Member[]): Promise<void>;
   shares(shares: readonly JudgedShare[]): Promise<void>;
   refused(shares: readonly RefusedShare[]): void;
@@ -71,10 +71,8 @@ export interface Hub {
   balance(service: string, account: Bytes): Promise<Balance | null>;
 }
 
-/** Who the handles in the shares of another thread name. `own` puts members on it too. */
+/** Who the handles in the shares of another thread name (introduced-members.ts). */
 export interface MemberBook {
-  /** A resumed session: owned before, but new to this listener. */
-  rejoin(member: Member): void;
   /** No share of these members comes any more. */
   left(members: readonly Member[]): void;
 }

@@ -10,6 +10,7 @@ import { Desk } from '../connection/desk.ts';
 import { Listener } from '../connection/listener.ts';
 import { packShares } from '../shares/share-batch.ts';
 import { exposed, HUB_CALLS, LISTENER_CALLS, type PortHub, remote } from './calls.ts';
+import { IntroducedMembers } from './introduced-members.ts';
 import type { ListenerThreadOptions } from './listener-threads.ts';
 import { PortCalls } from './port-calls.ts';
 
@@ -25,19 +26,18 @@ const calls = new PortCalls(
   (name, error) => main.log('error', 'a call from the main thread failed', { name, error: String(error) }),
 );
 const main = remote<PortHub>(calls, HUB_CALLS);
+const members = new IntroducedMembers(main);
 
 const desk = new Desk(options.desk, {
   hub: {
     ...main,
     shares: (shares) => {
+      members.introduce(shares);
       const packed = packShares(shares);
       return calls.call<void>('shares', [packed], [packed.buffer]);
     },
   },
-  members: {
-    rejoin: main.rejoin,
-    left: (members) => main.left(members.map(({ handle }) => handle)),
-  },
+  members,
   verifier: attachVerifier(ticket),
   now: steadyNow,
   soon: setImmediate,

@@ -48,12 +48,10 @@ export function startListenerThread(
     return member;
   };
   /** What is not simply the hub's: members are named by handles, and only this side has the log. */
-  const ofThread: Pick<PortHub, Exclude<keyof PortHub, keyof Hub> | 'own' | 'shares'> = {
-    own: (list) => {
+  const ofThread: Pick<PortHub, Exclude<keyof PortHub, keyof Hub> | 'shares'> = {
+    introduce: (list) => {
       for (const member of list) members.set(member.handle, member);
-      return hub.own(list);
     },
-    rejoin: (member) => void members.set(member.handle, member),
     left: (handles) => {
       for (const handle of handles) members.delete(handle);
     },

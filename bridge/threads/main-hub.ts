@@ -34,8 +34,8 @@ export class MainHub implements Hub {
     this.#dependencies = dependencies;
   }
 
-  own(members: readonly Member[]): Promise<void> {
-    return this.#dependencies.sink.own(members);
+  async own(members: readonly Member[]): Promise<void> {
+    await this.#dependencies.sink.own?.(members);
   }
 
   async shares(shares: readonly JudgedShare[]): Promise<void> {

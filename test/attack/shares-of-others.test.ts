@@ -5,6 +5,7 @@
 import { expect, test } from 'vitest';
 import { packShares, unpackShares } from '../../bridge/shares/share-batch.ts';
 import type { Member } from '../../bridge/threads/hub.ts';
+import { IntroducedMembers } from '../../bridge/threads/introduced-members.ts';
 import { deskBed } from '../bridge/desk-bed.ts';
 import { DeskMiner } from '../bridge/desk-miner.ts';
 
@@ -21,23 +22,24 @@ test('a session that is resumed before its share is verified costs nobody else a
   const held = new Promise<void>((resolve) => {
     free = resolve;
   });
+  const introduced = new IntroducedMembers({
+    introduce: (list) => {
+      for (const member of list) members.set(member.handle, member);
+    },
+    left: (handles) => {
+      for (const handle of handles) members.delete(handle);
+    },
+  });
   const bed = await deskBed({
     hash: () => new Uint8Array(32).fill(1),
     verifying: () => held,
     hub: {
-      own: async (list) => {
-        for (const member of list) members.set(member.handle, member);
-      },
       shares: async (shares) => {
+        introduced.introduce(shares);
         counted += unpackShares(packShares(shares), memberOf).length;
       },
     },
-    members: {
-      rejoin: (member) => void members.set(member.handle, member),
-      left: (list) => {
-        for (const { handle } of list) members.delete(handle);
-      },
-    },
+    members: introduced,
   });
   const [honest, thief] = [new DeskMiner(bed), new DeskMiner(bed)];
   await honest.login();

@@ -1,10 +1,12 @@
 /**
  * The stratum server under load: server, miners and yardstick in processes of their own. `npm run bench -- stratum`
  * takes some minutes; `npm run bench -- stratum 2000` uses fewer connections than 10,000. The yardstick is a bare
- * node:net server that writes the same bytes and does nothing else. `npm run bench -- stratum soak` is about memory alone and lasts
- * SVC_SOAK_MINUTES, one unless it says otherwise.
+ * node:net server that writes the same bytes and does nothing else. `npm run bench -- stratum 2000 tcp` measures only TCP
+ * with v1, the costs by processor time; with SVC_BENCH_BEFORE=DIR also the server of another checkout, in the same run.
+ * `npm run bench -- stratum soak` is about memory alone and lasts SVC_SOAK_MINUTES, one unless it says otherwise.
  */
-import { bench } from './harness.ts';
+import { join } from 'node:path';
+import { type Bench, bench } from './harness.ts';
 import { Asked } from './stratum/asked.ts';
 import { benchSoak } from './stratum/soak.ts';
 
@@ -20,6 +22,13 @@ async function started(file: string, ...words: string[]): Promise<Asked> {
   return process;
 }
 
+/** What a piece of work costs the server, and how long it takes. */
+async function costOf<T>(server: Asked, work: () => Promise<T>): Promise<{ value: T; cpu: number }> {
+  const before = await server.ask<number>('cpu');
+  const value = await work();
+  return { value, cpu: (await server.ask<number>('cpu')) - before };
+}
+
 /** One server with its miners: logins, memory a connection, jobs to all. */
 async function crowd(server: Asked, connections: number, transport: Transport, version: 1 | 2, jobs: number) {
   const ports = await server.ask<Ports>('ports');
@@ -29,18 +38,81 @@ async function crowd(server: Asked, connections: number, transport: Transport, v
   const first = Math.floor(connections / 3);
   await load.ask<number>('login', { port, count: first, transport, version });
   const before = await server.ask<number>('memory');
-  const seconds = await load.ask<number>('login', { port, count: connections - first, transport, version });
+  const added = connections - first;
+  const login = await costOf(server, () => load.ask<number>('login', { port, count: added, transport, version }));
   const memory = (await server.ask<number>('memory')) - before;
   const arrivals: Arrivals[] = [];
-  const cpuBefore = await server.ask<number>('cpu');
-  for (let i = 0; i < jobs; i++) {
-    await load.ask('expectJobs');
-    arrivals.push(await load.ask<Arrivals>('jobs', await server.ask<string>('job')));
-  }
-  const cpu = (await server.ask<number>('cpu')) - cpuBefore;
+  const { cpu } = await costOf(server, async () => {
+    for (let i = 0; i < jobs; i++) {
+      await load.ask('expectJobs');
+      arrivals.push(await load.ask<Arrivals>('jobs', await server.ask<string>('job')));
+    }
+  });
   const p99 = arrivals.map((each) => each.p99).sort((a, b) => a - b)[Math.floor(arrivals.length / 2)] ?? 0;
-  const added = connections - first;
-  return { load, logins: added / seconds, memory: memory / added, p99, cpu: cpu / (jobs * connections) };
+  return {
+    load,
+    logins: added / login.value,
+    loginCpu: login.cpu / added,
+    memory: memory / added,
+    p99,
+    cpu: cpu / (jobs * connections),
+  };
+}
+
+const SUBMIT_SECONDS = 3;
+
+/** Answers a second, and the server's processor time for each. */
+async function submits(server: Asked, load: Asked, connections: number, inFlight: number) {
+  const argument = { connections, inFlight, seconds: SUBMIT_SECONDS };
+  const { value, cpu } = await costOf(server, () =>
+    load.ask<{ rate: number; errors: number; answers: number }>('submits', argument),
+  );
+  return { ...value, cpu: cpu / value.answers };
+}
+
+const ROUNDS = 4;
+
+/** Memory after each round in which all connections end and come again. */
+async function reconnects(server: Asked, load: Asked, connections: number): Promise<number[]> {
+  const { tcp: port } = await server.ask<Ports>('ports');
+  const resident: number[] = [];
+  for (let i = 0; i < ROUNDS; i++) {
+    await load.ask('close');
+    await load.ask('login', { port, count: connections, transport: 'tcp', version: 1 });
+    resident.push((await server.ask<number>('memory')) / 2 ** 20);
+  }
+  return resident;
+}
+
+/** TCP with v1 alone, of one or several servers in turns. */
+async function benchTcp(b: Bench, connections: number): Promise<void> {
+  const before = process.env.SVC_BENCH_BEFORE;
+  const servers: [name: string, file: string][] = [
+    ['bare-', './bare-process.ts'],
+    ...(before === undefined
+      ? []
+      : [['before-', join(before, 'test/bench/stratum/server-process.ts')] as [string, string]]),
+    ['', './server-process.ts'],
+  ];
+  for (const [name, file] of servers) {
+    const server = await started(file, '2', 'none', 'resumable');
+    const crowded = await crowd(server, connections, 'tcp', 1, JOBS);
+    b.figure(`${name}logins`, crowded.logins, '1/s');
+    b.figure(`${name}login-cpu`, crowded.loginCpu, 'us/login');
+    b.figure(`${name}memory-tcp`, crowded.memory, 'B/connection');
+    b.figure(`${name}job-p99-v1`, crowded.p99, 'ms');
+    b.figure(`${name}job-cpu-v1`, crowded.cpu, 'us/job');
+    for (const inFlight of [1, 16]) {
+      const count = inFlight === 1 ? connections : Math.min(connections, 1_000);
+      const { rate, cpu } = await submits(server, crowded.load, count, inFlight);
+      b.figure(`${name}submits-${inFlight}-in-flight`, rate, '1/s');
+      b.figure(`${name}submit-cpu-${inFlight}-in-flight`, cpu, 'us/answer');
+    }
+    const rounds = await reconnects(server, crowded.load, connections);
+    b.note(`${name}memory after each of ${ROUNDS} rounds of reconnects: ${rounds.map(Math.round).join(', ')} MiB`);
+    await crowded.load.stop();
+    await server.stop();
+  }
 }
 
 const against = (value: number, base: number, yardstick = 'the bare server') => ({ ratio: value / base, yardstick });
@@ -57,11 +129,12 @@ export default bench('the stratum server under load, beside a bare node:net serv
   }
   const connections = Number(b.words[0] ?? 10_000);
   b.note(`${connections} connections, two listener threads, load in a process of its own`);
+  if (b.words[1] === 'tcp') return await benchTcp(b, connections);
 
   const bare = await started('./bare-process.ts', '2');
   const plain = await crowd(bare, connections, 'tcp', 1, JOBS);
-  const bareOne = await plain.load.ask<{ rate: number }>('submits', { connections, inFlight: 1, seconds: 3 });
-  const bareMany = await plain.load.ask<{ rate: number }>('submits', { connections: 1_000, inFlight: 16, seconds: 3 });
+  const bareOne = await submits(bare, plain.load, connections, 1);
+  const bareMany = await submits(bare, plain.load, 1_000, 16);
   await plain.load.stop();
   await bare.stop();
   b.figure('bare-logins', plain.logins, '1/s');
@@ -73,16 +146,14 @@ export default bench('the stratum server under load, beside a bare node:net serv
   const server = await started('./server-process.ts', '2', 'none');
   const v1 = await crowd(server, connections, 'tcp', 1, JOBS);
   b.figure('logins', v1.logins, '1/s', against(v1.logins, plain.logins));
+  b.figure('login-cpu', v1.loginCpu, 'us/login', against(v1.loginCpu, plain.loginCpu));
   b.figure('memory-tcp', v1.memory, 'B/connection', against(v1.memory, plain.memory));
   b.figure('job-p99-v1', v1.p99, 'ms', against(v1.p99, plain.p99));
   b.figure('job-cpu-v1', v1.cpu, 'us/job', against(v1.cpu, plain.cpu));
-  const one = await v1.load.ask<{ rate: number; errors: number }>('submits', { connections, inFlight: 1, seconds: 3 });
+  const one = await submits(server, v1.load, connections, 1);
   b.figure('submits-1-in-flight', one.rate, '1/s', against(one.rate, bareOne.rate));
-  const many = await v1.load.ask<{ rate: number; errors: number }>('submits', {
-    connections: 1_000,
-    inFlight: 16,
-    seconds: 3,
-  });
+  b.figure('submit-cpu-1-in-flight', one.cpu, 'us/answer', against(one.cpu, bareOne.cpu));
+  const many = await submits(server, v1.load, 1_000, 16);
   b.figure('submits-16-in-flight', many.rate, '1/s', against(many.rate, bareMany.rate));
   b.note(`refused while hashing was out: ${one.errors + many.errors}`);
   await server.ask('stall');

@@ -61,6 +61,8 @@ export type DeskSettings = {
   /** What the main thread does otherwise than here. */
   readonly hub?: Partial<Hub>;
   readonly members?: MemberBook;
+  /** Whether a login waits for `own`. */
+  readonly asksSink?: boolean;
   /** Hashes are known when it resolves. */
   readonly verifying?: () => Promise<void>;
 };
@@ -71,6 +73,7 @@ export async function deskBed({
   hash = (header) => powHash(0, header),
   hub: otherwise = {},
   members,
+  asksSink = true,
   verifying = async () => {},
 }: DeskSettings = {}): Promise<DeskBed> {
   const random = randomOf(seed);
@@ -108,6 +111,7 @@ export async function deskBed({
       limits,
       thread: 3,
       bootId: new Uint8Array(8).fill(9),
+      asksSink,
       connectionNumbers: connectionNumberMemory(),
     },
     {

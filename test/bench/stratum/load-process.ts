@@ -212,7 +212,7 @@ answerAsked({
     running = false;
     await new Promise((resolve) => setTimeout(resolve, 500));
     onAnswer = null;
-    return { rate, errors };
+    return { rate, errors, answers };
   },
   /** A steady number of submits per second, spread over all connections. */
   steady: async ({ perSecond, seconds }: { perSecond: number; seconds: number }) => {

@@ -1,0 +1,31 @@
+/**
+ * The members of a listener thread that the main thread knows by their handles. It is told of each right before its first
+ * share, on the same port, so that a login by itself costs no message and leaves nothing there.
+ */
+import type { PortHub } from './calls.ts';
+import type { JudgedShare, Member, MemberBook } from './hub.ts';
+
+export class IntroducedMembers implements MemberBook {
+  readonly #main: Pick<PortHub, 'introduce' | 'left'>;
+  readonly #known = new Set<Member>();
+
+  constructor(main: Pick<PortHub, 'introduce' | 'left'>) {
+    this.#main = main;
+  }
+
+  /** Before these shares are sent. */
+  introduce(shares: readonly JudgedShare[]): void {
+    const strangers: Member[] = [];
+    for (const { member } of shares) {
+      if (this.#known.has(member)) continue;
+      this.#known.add(member);
+      strangers.push(member);
+    }
+    if (strangers.length > 0) this.#main.introduce(strangers);
+  }
+
+  left(members: readonly Member[]): void {
+    const known = members.filter((member) => this.#known.delete(member));
+    if (known.length > 0) this.#main.left(known.map(({ handle }) => handle));
+  }
+}
