@@ -64,3 +64,12 @@ export function duration(seconds: number): string {
   if (seconds < 172_800) return `${(seconds / 3600).toFixed(1)} h`;
   return `${(seconds / 86_400).toFixed(1)} days`;
 }
+
+export const DAY_SECONDS = 86_400;
+export const HOUR_SECONDS = 3_600;
+
+/** `over a day`, or since when where there was no such day yet. */
+export function overTime(words: string, seconds: number, sinceMillis: number | null, now: number): string {
+  const age = sinceMillis === null ? Number.POSITIVE_INFINITY : (now - sinceMillis) / 1000;
+  return age >= seconds ? words : `since the start, ${ago(sinceMillis, now)}`;
+}

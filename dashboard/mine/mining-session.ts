@@ -3,7 +3,7 @@
  */
 import { useEffect, useState } from 'preact/hooks';
 import { PageMiner, type PageMinerOptions, type PageMinerStats } from '../../miner/browser/page-miner.ts';
-import type { Point } from '../view/chart.tsx';
+import type { Point } from '../view/chart-points.ts';
 import {
   type Circumstances,
   claimMining,
@@ -118,7 +118,7 @@ class MiningSession {
     this.#miner = miner;
     miner.onStats = (now) => {
       this.#stats = now;
-      this.#points = withPoint(this.#points, { at_millis: Date.now(), hash_rate: now.rates.short ?? 0 });
+      this.#points = withPoint(this.#points, { at_millis: Date.now(), value: now.rates.short ?? 0 });
       this.#tell();
     };
     try {

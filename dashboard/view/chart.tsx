@@ -4,8 +4,7 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { hashRate, time } from '../format.ts';
 import { THEME_EVENT } from '../theme.ts';
-
-export type Point = { readonly at_millis: number; readonly hash_rate: number };
+import { LABEL_SPACE, type Point, timeLabels } from './chart-points.ts';
 
 const colour = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const HEIGHT = 220;
@@ -14,7 +13,10 @@ const POINTS_TOLD = 12;
 /** With fewer points than this a line alone would be invisible or mislead: the points themselves are drawn. */
 const FEW = 30;
 
-function options(width: number, few: boolean, range: Range | undefined): uPlot.Options {
+type Range = { readonly from: number; readonly to: number };
+type Look = { readonly width: number; readonly few: boolean; readonly range: Range | undefined };
+
+function options({ width, few, range }: Look, write: (value: number) => string): uPlot.Options {
   const axis = { stroke: colour('--soft'), grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false } };
   return {
     width,
@@ -25,7 +27,10 @@ function options(width: number, few: boolean, range: Range | undefined): uPlot.O
       ...(range === undefined ? {} : { x: { range: () => [range.from, range.to] } }),
       y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] },
     },
-    axes: [axis, { ...axis, size: 90, values: (_, ticks) => ticks.map((tick) => hashRate(tick)) }],
+    axes: [
+      { ...axis, space: LABEL_SPACE, values: (_, ticks, __, ___, apart) => timeLabels(ticks, apart) },
+      { ...axis, size: 90, space: 40, values: (_, ticks) => onlyOnce(ticks.map((tick) => write(tick))) },
+    ],
     series: [
       {},
       {
@@ -39,23 +44,35 @@ function options(width: number, few: boolean, range: Range | undefined): uPlot.O
   };
 }
 
-type Range = { readonly from: number; readonly to: number };
+/** Small values round to the same text: the first line of each has it. */
+const onlyOnce = (labels: readonly string[]): string[] =>
+  labels.map((label, i) => (i > 0 && labels[i - 1] === label ? '' : label));
 
 /** Seconds shown before the first point of a chart that is younger than its range. */
 const YOUNG = 60;
 
 /** `hours`: the axis ends now and reaches back that far, or to the first point; without it, it fits the points. */
-export function Chart({ points, label, hours }: { points: readonly Point[]; label: string; hours?: number }) {
+export function Chart({
+  points,
+  label,
+  hours,
+  write = hashRate,
+}: {
+  points: readonly Point[];
+  label: string;
+  hours?: number;
+  write?: (value: number) => string;
+}) {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const element = place.current;
     if (element === null) return;
-    const data: uPlot.AlignedData = [points.map((p) => p.at_millis / 1000), points.map((p) => p.hash_rate)];
+    const data: uPlot.AlignedData = [points.map((p) => p.at_millis / 1000), points.map((p) => p.value)];
     const width = () => element.clientWidth || 300;
     const to = Date.now() / 1000;
     const from = Math.max(to - (hours ?? 0) * 3600, (points[0]?.at_millis ?? 0) / 1000 - YOUNG);
     const range = hours === undefined ? undefined : { from, to };
-    const draw = () => new uPlot(options(width(), points.length < FEW, range), data, element);
+    const draw = () => new uPlot(options({ width: width(), few: points.length < FEW, range }, write), data, element);
     let plot = draw();
     const redraw = () => {
       plot.destroy();
@@ -72,7 +89,7 @@ export function Chart({ points, label, hours }: { points: readonly Point[]; labe
       removeEventListener(THEME_EVENT, redraw);
       plot.destroy();
     };
-  }, [points, hours]);
+  }, [points, hours, write]);
   return (
     <figure>
       <div class="chart" ref={place} aria-hidden="true" />
@@ -80,7 +97,7 @@ export function Chart({ points, label, hours }: { points: readonly Point[]; labe
         {label}:{' '}
         {points
           .slice(-POINTS_TOLD)
-          .map((point) => `${time(point.at_millis)} ${hashRate(point.hash_rate)}`)
+          .map((point) => `${time(point.at_millis)} ${point.value === null ? '–' : write(point.value)}`)
           .join('; ')}
       </figcaption>
     </figure>

@@ -1,5 +1,5 @@
 /** One miner by address: workers, chart, balance, payments, and the check of its share of each credit list. */
-import { useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import type {
   ChartDocument,
   CreditDocument,
@@ -15,13 +15,14 @@ import { query } from '../data/client.ts';
 import { useDocument, useNow } from '../data/hooks.ts';
 import { usePace } from '../data/pace.ts';
 import { earnedPerDay, payoutProgress, secondsToPayout } from '../earnings.ts';
-import { ago, coins, count, duration, hashRate } from '../format.ts';
+import { ago, coins, count, DAY_SECONDS, duration, HOUR_SECONDS, hashRate, overTime } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { ThresholdForm } from '../threshold/threshold-form.tsx';
 import { Chart } from './chart.tsx';
+import { chartPoints } from './chart-points.ts';
 import { Amount, type Column, Figure, MinerLink, Pager, Placeholder, Table, When, WholeName } from './parts.tsx';
 import { Payments } from './payments-page.tsx';
-import { Hours } from './pool-page.tsx';
+import { Hours, hoursOf } from './pool-chart.tsx';
 import { CheckNode, ShareCheck } from './share-check.tsx';
 
 const REMEMBERED = 'svc-miner-address';
@@ -129,11 +130,7 @@ function Miner({ address }: { address: string }) {
     <>
       <WholeName text={miner.address} label="address" />
       <div class="grid">
-        <Figure
-          label="Hash rate, 10 min"
-          value={hashRate(miner.hash_rate.ten_minutes)}
-          note={`${hashRate(miner.hash_rate.hour)} in an hour, ${hashRate(miner.hash_rate.day)} in a day`}
-        />
+        <Figure label="Hash rate, 10 min" value={hashRate(miner.hash_rate.ten_minutes)} note={ratesNote(miner, now)} />
         <NextPayout miner={miner} />
         <Figure
           label="On its way"
@@ -147,13 +144,23 @@ function Miner({ address }: { address: string }) {
           note={`${count(miner.stale)} stale, ${count(miner.rejected)} rejected; last ${ago(miner.last_share_millis, now)}`}
         />
       </div>
-      <MinerChart path={path} />
-      <Workers path={path} now={now} />
+      <RateChart path={path} since={miner.since_millis} title="Hash rate" />
+      <Workers path={path} since={miner.since_millis} now={now} />
       <Credits path={path} address={address} />
       <ThresholdForm address={miner.address} minimum={miner.payout_minimum} onChange={reload} />
       <Payments address={address} own />
     </>
   );
+}
+
+function ratesNote({ hash_rate, since_millis }: MinerDocument, now: number): string {
+  const [hour, day] = [
+    overTime('in an hour', HOUR_SECONDS, since_millis, now),
+    overTime('in a day', DAY_SECONDS, since_millis, now),
+  ];
+  return hour === day
+    ? `${hashRate(hash_rate.hour)} ${hour}`
+    : `${hashRate(hash_rate.hour)} ${hour}, ${hashRate(hash_rate.day)} ${day}`;
 }
 
 /** The balance on its way to the payout minimum, and when it gets there at the pace of the last hour. */
@@ -181,29 +188,52 @@ function NextPayout({ miner }: { miner: MinerDocument }) {
   );
 }
 
-function MinerChart({ path }: { path: string }) {
-  const [hours, setHours] = useState(24);
-  const chart = useDocument<ChartDocument>(`${path}/chart?hours=${hours}`, 60_000);
+/** `path` is that of a miner, or of one of its workers. */
+function RateChart({ path, since, title }: { path: string; since: number; title: string }) {
+  const [hours, setHours] = useState(() => hoursOf(since, Date.now()));
+  const chart = useDocument<ChartDocument>(`${path}/chart?hours=${hours}`, hours === 1 ? 10_000 : 60_000);
+  const points = useMemo(
+    () => (chart.data === undefined ? [] : chartPoints(chart.data, Date.now(), 'hash_rate')),
+    [chart.data],
+  );
   return (
     <section class="card">
       <div class="row head">
-        <h2>Hash rate</h2>
+        <h2>{title}</h2>
         <Hours hours={hours} onChange={setHours} />
       </div>
-      {chart.data === undefined || chart.data.points.length === 0 ? (
+      {points.length === 0 ? (
         <Placeholder error={chart.error} loading={chart.data === undefined} empty="Nothing in this time." />
       ) : (
-        <Chart points={chart.data.points} hours={hours} label="Hash rate of the miner" />
+        <Chart points={points} hours={hours} label={title} />
       )}
     </section>
   );
 }
 
-function Workers({ path, now }: { path: string; now: number }) {
+const workerPath = ({ service, name }: WorkerDocument): string =>
+  `workers/${service}/${encodeURIComponent(name === '' ? '-' : name)}`;
+
+function Workers({ path, since, now }: { path: string; since: number; now: number }) {
   const [cursor, setCursor] = useState<string>();
+  const [shown, setShown] = useState<WorkerDocument>();
   const workers = useDocument<WorkersDocument>(`${path}/workers${query({ cursor, limit: 50 })}`, 10_000);
   const columns: Column<WorkerDocument>[] = [
-    { title: 'Worker', cell: (worker) => worker.name || '(no name)' },
+    {
+      title: 'Worker',
+      cell: (worker) => (
+        <button
+          type="button"
+          class="link"
+          aria-expanded={shown !== undefined && workerPath(shown) === workerPath(worker)}
+          onClick={() =>
+            setShown((now) => (now !== undefined && workerPath(now) === workerPath(worker) ? undefined : worker))
+          }
+        >
+          {worker.name || '(no name)'}
+        </button>
+      ),
+    },
     { title: 'Mode', minor: true, cell: (worker) => worker.service },
     {
       title: 'State',
@@ -232,6 +262,16 @@ function Workers({ path, now }: { path: string; now: number }) {
         onFirst={() => setCursor(undefined)}
         onNext={() => setCursor(workers.data?.next_cursor)}
       />
+      {shown === undefined ? (
+        <p class="note">A worker’s name shows its own chart.</p>
+      ) : (
+        <RateChart
+          key={workerPath(shown)}
+          path={`${path}/${workerPath(shown)}`}
+          since={since}
+          title={`Hash rate of ${shown.name || '(no name)'}`}
+        />
+      )}
     </section>
   );
 }

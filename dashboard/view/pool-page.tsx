@@ -1,24 +1,16 @@
 /** The first page: what the pool does now, its chart, its newest blocks, and the network. */
-import { useMemo, useRef, useState } from 'preact/hooks';
-import type {
-  BlocksDocument,
-  ChartDocument,
-  PoolBlock,
-  PoolDocument,
-  ServiceDocument,
-} from '../../pool/api/documents.ts';
+import { useState } from 'preact/hooks';
+import type { BlocksDocument, PoolBlock, PoolDocument, ServiceDocument } from '../../pool/api/documents.ts';
 import { useDocument, useLive, useNow } from '../data/hooks.ts';
-import { ago, coins, count, duration, hashRate, percent, plural } from '../format.ts';
+import { ago, coins, count, DAY_SECONDS, duration, hashRate, overTime, percent, plural } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { blockColumns } from './blocks-page.tsx';
-import { Chart, type Point } from './chart.tsx';
 import { Figure, Placeholder, Table } from './parts.tsx';
+import { PoolChart } from './pool-chart.tsx';
 import { Calculator, Questions, Terms } from './terms.tsx';
 
 const NEWEST = 12;
 const NEWS_KEPT = 100;
-const SINCE_OPENED = 360;
-const HOURS = [6, 24, 168, 720];
 
 const sum = (services: readonly ServiceDocument[], of: (service: ServiceDocument) => number): number =>
   services.reduce((total, service) => total + of(service), 0);
@@ -50,7 +42,7 @@ export function PoolPage() {
         <Figure
           label="Hash rate, 10 min"
           value={hashRate(sum(pool.services, (service) => service.hash_rate.ten_minutes))}
-          note={`${hashRate(sum(pool.services, (service) => service.hash_rate.day))} over a day`}
+          note={`${hashRate(sum(pool.services, (service) => service.hash_rate.day))} ${overTime('over a day', DAY_SECONDS, pool.since_millis, now)}`}
         />
         <Figure
           label="Miners"
@@ -72,7 +64,7 @@ export function PoolPage() {
           note={`height ${count(pool.network_figures.height)}${pool.network_figures.synced ? '' : ', node not synced'}`}
         />
       </div>
-      <PoolChart rate={sum(pool.services, (service) => service.hash_rate.ten_minutes)} />
+      <PoolChart rate={sum(pool.services, (service) => service.hash_rate.ten_minutes)} since={pool.since_millis} />
       <div class="grid cards">
         {pool.services.map((service) => (
           <ServiceCard key={service.service} service={service} blockWork={pool.network_figures.block_work} now={now} />
@@ -121,50 +113,5 @@ function ServiceCard({ service, blockWork, now }: { service: ServiceDocument; bl
         {service.last_block_millis === null ? 'is still to come' : ago(service.last_block_millis, now)}
       </p>
     </section>
-  );
-}
-
-/** The chart ends with what the pool said since the page was opened: the first minutes are not an empty frame. */
-function PoolChart({ rate }: { rate: number }) {
-  const [hours, setHours] = useState(24);
-  const chart = useDocument<ChartDocument>(`pool/chart?hours=${hours}`, 60_000);
-  const since = useRef<Point[]>([]);
-  const points = useMemo(() => {
-    since.current = [...since.current, { at_millis: Date.now(), hash_rate: rate }].slice(-SINCE_OPENED);
-    const stored = chart.data?.points ?? [];
-    const newest = stored.at(-1)?.at_millis ?? 0;
-    return [...stored, ...since.current.filter(({ at_millis }) => at_millis > newest)];
-  }, [chart.data, rate]);
-  return (
-    <section class="card">
-      <div class="row head">
-        <h2>Hash rate</h2>
-        <Hours hours={hours} onChange={setHours} />
-      </div>
-      {chart.data === undefined || (chart.data.points.length === 0 && rate === 0) ? (
-        <Placeholder
-          error={chart.error}
-          loading={chart.data === undefined}
-          empty="The chart begins with the first share."
-        />
-      ) : (
-        <Chart points={points} hours={hours} label="Hash rate of the pool" />
-      )}
-    </section>
-  );
-}
-
-export function Hours({ hours, onChange }: { hours: number; onChange(hours: number): void }) {
-  return (
-    <label class="inline">
-      Range
-      <select value={hours} onChange={(event) => onChange(Number(event.currentTarget.value))}>
-        {HOURS.map((value) => (
-          <option key={value} value={value}>
-            {value < 48 ? `${value} hours` : `${value / 24} days`}
-          </option>
-        ))}
-      </select>
-    </label>
   );
 }

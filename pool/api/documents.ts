@@ -47,8 +47,8 @@ export const page = <const N extends string, T>(name: N, items: Schema<T>, title
     title,
   );
 
+/** Hashes per second over ten minutes, an hour and a day; over less where the pool, or the miner, is younger than that. */
 export const rates = object({ ten_minutes: number(), hour: number(), day: number() }, 'Rates');
-/** Hashes per second over ten minutes, an hour and a day. */
 export type RatesDocument = Infer<typeof rates>;
 
 const serviceFigures = object(
@@ -82,6 +82,11 @@ export const pool = object(
     payouts: object({ minimum: amount, interval_seconds: number(), paused: flag() }),
     notice: described(nullable(text()), 'what the operator says to everybody; escape it where it is shown'),
     paid_atoms: amount,
+    since_millis: described(nullable(millis), "about when the pool's first share came; rates are taken since then"),
+    cuts_until_paid: described(
+      nullable(number()),
+      'cuts from a block to its reward, in the median of the last hundred',
+    ),
     slice_cuts: count,
     now_millis: millis,
   },
@@ -93,11 +98,43 @@ export const chart = object(
   {
     api_version: version,
     seconds_per_point: count,
-    points: list(object({ at_millis: millis, hash_rate: number(), workers: nullable(count) })),
+    points: list(
+      object({
+        at_millis: described(millis, 'when it begins; times without work have no point'),
+        seconds: described(
+          count,
+          'how many seconds of it were counted: fewer in the first one and in the one being filled',
+        ),
+        hash_rate: number(),
+        workers: nullable(count),
+        shares: nullable(count),
+      }),
+    ),
   },
   'Chart',
 );
 export type ChartDocument = Infer<typeof chart>;
+
+export const history = object(
+  {
+    api_version: version,
+    seconds_per_point: count,
+    points: list(
+      object({
+        at_millis: described(millis, 'when it begins; times without a block and a payment have no point'),
+        blocks: count,
+        luck: described(nullable(number()), 'expected over actual work of its blocks: 1 is what is expected'),
+        block_work: described(
+          nullable(bigNumber),
+          "the network's difficulty: work of one block, in the mean of its blocks",
+        ),
+        paid: described(amount, 'payments sent'),
+      }),
+    ),
+  },
+  'History',
+);
+export type HistoryDocument = Infer<typeof history>;
 
 export const blockState = oneOf(['found', 'accepted', 'registered', 'held', 'paid', 'expired', 'refused']);
 export type BlockState = Infer<typeof blockState>;
@@ -135,6 +172,7 @@ export const miner = object(
   {
     api_version: version,
     address,
+    since_millis: described(millis, 'when the address first connected'),
     hash_rate: rates,
     workers: count,
     accepted: count,

@@ -2,7 +2,7 @@
 import type { NetworkName } from '../../protocol/network.ts';
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
-import type { RateBoard } from '../stats/rates.ts';
+import { type RateBoard, type Rates, ratesSince } from '../stats/rates.ts';
 import { ApiRefusal } from './api-error.ts';
 import { CreditLists } from './credit-lists.ts';
 import type {
@@ -10,6 +10,7 @@ import type {
   CreditsDocument,
   MinerDocument,
   MinersDocument,
+  RatesDocument,
   ServiceName,
   WorkersDocument,
 } from './documents.ts';
@@ -25,6 +26,7 @@ export type Account = {
   readonly inFlight: bigint;
   readonly paid: bigint;
   readonly payoutMin: bigint | null;
+  readonly sinceMillis: number;
 };
 
 type WorkerRow = {
@@ -49,8 +51,8 @@ export class MinerView {
   readonly #pool: PoolView;
   readonly #lists: CreditLists;
   readonly #now: () => number;
-  /** Addresses never change their id, as long as the books do not fall back. */
-  readonly #addresses = new Map<number, string>();
+  /** Addresses never change their id, nor when they came, as long as the books do not fall back. */
+  readonly #known = new Map<number, { readonly address: string; readonly sinceMillis: number }>();
 
   constructor(
     options: { network: NetworkName; payoutMin: bigint },
@@ -67,7 +69,7 @@ export class MinerView {
 
   /** The database was replaced by an older copy: an id may now belong to another account. */
   forget(): void {
-    this.#addresses.clear();
+    this.#known.clear();
     this.#lists.forget();
   }
 
@@ -78,8 +80,16 @@ export class MinerView {
   async account(address: string): Promise<Account> {
     readMinerAddress(address, this.#network);
     const [row] = await this.#sql<
-      { id: number; payload: Buffer; balance: bigint; in_flight: bigint; paid: bigint; payout_min: bigint | null }[]
-    >`select id, payload, balance, in_flight, paid, payout_min from accounts where address = ${address}`;
+      {
+        id: number;
+        payload: Buffer;
+        balance: bigint;
+        in_flight: bigint;
+        paid: bigint;
+        payout_min: bigint | null;
+        created_at: Date;
+      }[]
+    >`select id, payload, balance, in_flight, paid, payout_min, created_at from accounts where address = ${address}`;
     if (row === undefined) throw new ApiRefusal('not_found', 'this address has not mined here');
     return {
       id: row.id,
@@ -89,6 +99,7 @@ export class MinerView {
       inFlight: row.in_flight,
       paid: row.paid,
       payoutMin: row.payout_min,
+      sinceMillis: row.created_at.getTime(),
     };
   }
 
@@ -98,29 +109,37 @@ export class MinerView {
     const ranking = this.#rates.ranking.filter((row) => row.rates.day > 0);
     const shown = ranking.slice(from, from + page.limit);
     const ids = shown.map((row) => row.accountId);
-    await this.#learnAddresses(ids);
+    await this.#learn(ids);
     const lasts = await this.#sql<{ account_id: number; last_millis: string }[]>`select account_id,
       (extract(epoch from max(last_share_at)) * 1000)::bigint::text as last_millis from workers
       where account_id = any(${ids}::int[]) group by account_id`;
     const last = new Map(lasts.map((row) => [row.account_id, Number(row.last_millis)]));
     return {
       api_version: 1,
-      miners: shown.map((row) => ({
-        address: this.#addresses.get(row.accountId) ?? '',
-        workers: row.workers,
-        hash_rate: rateDocument(row.rates),
-        last_share_millis: last.get(row.accountId) ?? null,
-      })),
+      miners: shown.map((row) => {
+        const known = this.#known.get(row.accountId);
+        return {
+          address: known?.address ?? '',
+          workers: row.workers,
+          hash_rate: this.#rateDocument(row.rates, known?.sinceMillis ?? 0),
+          last_share_millis: last.get(row.accountId) ?? null,
+        };
+      }),
       ...(from + page.limit < ranking.length ? { next_cursor: `${from + page.limit}-0` } : {}),
     };
   }
 
-  async #learnAddresses(ids: readonly number[]): Promise<void> {
-    const unknown = ids.filter((id) => !this.#addresses.has(id));
+  async #learn(ids: readonly number[]): Promise<void> {
+    const unknown = ids.filter((id) => !this.#known.has(id));
     if (unknown.length === 0) return;
-    const rows = await this.#sql<{ id: number; address: string }[]>`select id, address from accounts
-      where id = any(${unknown}::int[])`;
-    for (const row of rows) this.#addresses.set(row.id, row.address);
+    const rows = await this.#sql<{ id: number; address: string; created_at: Date }[]>`select id, address, created_at
+      from accounts where id = any(${unknown}::int[])`;
+    for (const row of rows) this.#known.set(row.id, { address: row.address, sinceMillis: row.created_at.getTime() });
+  }
+
+  /** A miner that came an hour ago has the rate of that hour, not of a day. */
+  #rateDocument(rates: Rates, sinceMillis: number): RatesDocument {
+    return rateDocument(ratesSince(rates, this.#rates.since, sinceMillis / 1000, this.#now() / 1000));
   }
 
   async miner(address: string): Promise<MinerDocument> {
@@ -137,7 +156,8 @@ export class MinerView {
     return {
       api_version: 1,
       address,
-      hash_rate: rateDocument(rates),
+      since_millis: account.sinceMillis,
+      hash_rate: this.#rateDocument(rates, account.sinceMillis),
       workers: counts?.workers ?? 0,
       accepted: Number(counts?.accepted ?? 0),
       stale: Number(counts?.stale ?? 0),
@@ -165,7 +185,7 @@ export class MinerView {
         name: row.name,
         service: SERVICES[row.service] as ServiceName,
         online: row.last_millis !== null && this.#now() - Number(row.last_millis) < ONLINE_MILLIS,
-        hash_rate: rateDocument(this.#rates.worker(row.id)),
+        hash_rate: this.#rateDocument(this.#rates.worker(row.id), account.sinceMillis),
         accepted: Number(row.accepted),
         stale: Number(row.stale),
         rejected: Number(row.rejected),
@@ -205,8 +225,7 @@ export class MinerView {
     return { api_version: 1, credits, ...more };
   }
 
-  async workerId(address: string, service: number, name: string): Promise<number> {
-    const account = await this.account(address);
+  async workerId(account: Account, service: number, name: string): Promise<number> {
     const [row] = await this.#sql<{ id: number }[]>`select id from workers
       where account_id = ${account.id} and service = ${service} and name = ${name}`;
     if (row === undefined) throw new ApiRefusal('not_found', 'this miner has no such worker');

@@ -14,6 +14,7 @@ import { BooksView } from './books-view.ts';
 import { ChartView } from './chart-view.ts';
 import type { ConnectDocument, LiveFrame } from './documents.ts';
 import { EventFollower } from './event-follower.ts';
+import { HistoryView } from './history-view.ts';
 import { LedgerView } from './ledger-view.ts';
 import { LiveHub, type PoolEvent } from './live.ts';
 import { MinerView } from './miner-view.ts';
@@ -80,6 +81,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
       ledger,
       miners,
       charts: new ChartView({ sql, rates, now }),
+      history: new HistoryView({ sql, now }),
       proofs,
       thresholds: new PayoutThreshold(
         { network, least: terms.payoutMin, pool: terms.name },

@@ -118,6 +118,8 @@ export class PoolView {
       payouts: { minimum: String(payoutMin), interval_seconds: payoutIntervalMillis / 1000, paused: isPaused },
       notice,
       paid_atoms: totals?.paid ?? '0',
+      since_millis: rates.since === undefined ? null : Math.round(rates.since * 1000),
+      cuts_until_paid: await this.#cutsUntilPaid(),
       slice_cuts: sliceCuts,
       now_millis: now(),
     };
@@ -132,6 +134,13 @@ export class PoolView {
           coalesce(sum(count) filter (where state = 'paid'), 0)::int as paid from block_totals group by service) t
       left join (select service, round(sum(target_work) / nullif(sum(effort_work), 0), 4)::text as luck from blocks
         where found_at > ${since} group by service) d on d.service = t.service`;
+  }
+
+  async #cutsUntilPaid(): Promise<number | null> {
+    const [row] = await this.#dependencies.sql<{ cuts: number | null }[]>`select
+      percentile_cont(0.5) within group (order by settled_height - anchor_height) as cuts from
+      (select settled_height, anchor_height from blocks where state = 'paid' order by found_at desc limit 100) b`;
+    return row?.cuts ?? null;
   }
 
   async #luckOfHundred(): Promise<Map<number, number>> {

@@ -1,9 +1,10 @@
 /** Routes that anybody may ask. Answers are JSON; worker names in them are data: a page must escape them. */
-import { described, object, optional, text } from '../../protocol/api/schema.ts';
+import { described, object, oneOf, optional, text } from '../../protocol/api/schema.ts';
 import { ApiRefusal } from './api-error.ts';
 import * as b from './books-documents.ts';
 import { CHART_HOURS, type ChartView } from './chart-view.ts';
 import * as d from './documents.ts';
+import { HISTORY_SECONDS, type HistoryHours, type HistoryView } from './history-view.ts';
 import type { LedgerView } from './ledger-view.ts';
 import type { MinerView } from './miner-view.ts';
 import type { PayoutThreshold } from './payout-threshold.ts';
@@ -27,13 +28,15 @@ export type PublicDependencies = {
   readonly ledger: LedgerView;
   readonly miners: MinerView;
   readonly charts: ChartView;
+  readonly history: HistoryView;
   readonly proofs: ProofMaker;
   readonly thresholds: PayoutThreshold;
   readonly connect: () => d.ConnectDocument;
 };
 
 const FIGURES_MILLIS = 5_000;
-const CHART_MILLIS = 60_000;
+const CHART_MILLIS = 10_000;
+const HISTORY_MILLIS = 60_000;
 
 const ofAddress = object({ address: FIELDS.address });
 const hours = object({ hours: FIELDS.hours });
@@ -46,7 +49,7 @@ export function publicRoutes(dependencies: PublicDependencies): Route[] {
 const numberOrAll = (name: d.ServiceName | undefined): number | undefined =>
   name === undefined ? undefined : serviceNumber(name);
 
-function poolRoutes({ pool, charts, connect, ledger }: PublicDependencies): Route[] {
+function poolRoutes({ pool, charts, history, connect, ledger }: PublicDependencies): Route[] {
   return [
     route({
       method: 'GET',
@@ -64,12 +67,24 @@ function poolRoutes({ pool, charts, connect, ledger }: PublicDependencies): Rout
       method: 'GET',
       path: '/pool/chart',
       group: 'Pool',
-      summary: 'Hash rate and workers over time',
+      summary: 'Hash rate, workers and shares over time',
       query: object({ hours: FIELDS.hours, service: FIELDS.serviceQuery }),
       answer: d.chart,
       cost: COSTS.chart,
       keep: CHART_MILLIS,
       handle: ({ query }) => charts.pool(query.hours ?? CHART_HOURS.default, numberOrAll(query.service)),
+    }),
+    route({
+      method: 'GET',
+      path: '/pool/history',
+      group: 'Pool',
+      summary: "Blocks, luck, the network's difficulty and payments over time",
+      query: object({ hours: optional(oneOf(Object.keys(HISTORY_SECONDS) as HistoryHours[], 'how far back')) }),
+      answer: d.history,
+      cost: COSTS.chart,
+      isDear: true,
+      keep: HISTORY_MILLIS,
+      handle: ({ query }) => history.history(query.hours ?? '24'),
     }),
     route({
       method: 'GET',
@@ -181,7 +196,7 @@ function minerRoutes({ miners, charts, thresholds }: PublicDependencies): Route[
       method: 'GET',
       path: '/miners/:address/chart',
       group: 'Miners',
-      summary: "A miner's hash rate by hour",
+      summary: "A miner's hash rate over time",
       params: ofAddress,
       query: hours,
       answer: d.chart,
@@ -189,22 +204,23 @@ function minerRoutes({ miners, charts, thresholds }: PublicDependencies): Route[
       keep: CHART_MILLIS,
       handle: async ({ params, query }) => {
         const account = await miners.account(params.address);
-        return charts.account(account.id, query.hours ?? CHART_HOURS.default);
+        return charts.account(account.id, account.sinceMillis / 1000, query.hours ?? CHART_HOURS.default);
       },
     }),
     route({
       method: 'GET',
       path: '/miners/:address/workers/:service/:worker/chart',
       group: 'Miners',
-      summary: "A worker's hash rate by hour",
+      summary: "A worker's hash rate over time",
       params: object({ address: FIELDS.address, service: FIELDS.service, worker: FIELDS.worker }),
       query: hours,
       answer: d.chart,
       cost: COSTS.chart,
       keep: CHART_MILLIS,
       handle: async ({ params: { address, service, worker }, query }) => {
-        const id = await miners.workerId(address, serviceNumber(service), worker === '-' ? '' : worker);
-        return charts.worker(id, query.hours ?? CHART_HOURS.default);
+        const account = await miners.account(address);
+        const id = await miners.workerId(account, serviceNumber(service), worker === '-' ? '' : worker);
+        return charts.worker(id, account.sinceMillis / 1000, query.hours ?? CHART_HOURS.default);
       },
     }),
     route({

@@ -9,8 +9,10 @@ import { addTo, packBucket, unpackBucket, unpackPending, type WorkSum } from './
 export const TIERS = [60, 600, 3600] as const;
 export type Tier = (typeof TIERS)[number];
 
-/** Buckets kept per tier: those of a rate's window, the one being filled, and slack for a late fold. */
-const KEPT: Readonly<Record<Tier, number>> = { 60: 15, 600: 9, 3600: 30 };
+/** Buckets kept per tier: those that rates and charts reach (rates.ts), the one being filled, and slack for a late fold. */
+const KEPT: Readonly<Record<Tier, number>> = { 60: 65, 600: 39, 3600: 30 };
+/** Minutes of the pool as a whole that are kept. */
+const POOL_MINUTES = 120;
 /** An hour is taken as over this long after its end: shares in flight still reach its bucket. */
 const HOUR_GRACE_SECONDS = 300;
 const DAY_SECONDS = 86_400;
@@ -18,7 +20,7 @@ const DAY_SECONDS = 86_400;
 const MAX_PENDING = 500;
 
 export type FoldOptions = {
-  /** Days of charts by worker and account; the pool's own ten minutes are kept as long, its hours ten times as long. */
+  /** Days of charts by worker and account; the pool's own ten minutes are kept as long, its hours ten times as long, its minutes two hours. */
   readonly chartDays: number;
 };
 
@@ -39,7 +41,7 @@ export async function foldStats(transaction: Transaction, nowMillis: number): Pr
     const fresh = bucketsOf(rows, now);
     for (const tier of TIERS) await merge(transaction, tier, fresh.get(tier) as Map<number, Map<number, WorkSum>>, now);
     for (const [hour, sums] of fresh.get(3600) ?? []) if (hour <= rolled) await addDays(transaction, hour, sums);
-    for (const tier of [600, 3600] as const)
+    for (const tier of TIERS)
       for (const [bucket, sums] of fresh.get(tier) ?? []) await addHistory(transaction, tier, bucket, sums);
   }
   await rollHours(transaction, rolled, now);
@@ -115,7 +117,7 @@ async function addDays(transaction: Transaction, hour: number, sums: ReadonlyMap
 /** Counts of workers and accounts are those of the whole bucket, read back from it while it is recent. */
 async function addHistory(
   transaction: Transaction,
-  tier: 600 | 3600,
+  tier: Tier,
   bucket: number,
   fresh: ReadonlyMap<number, WorkSum>,
 ): Promise<void> {
@@ -142,6 +144,7 @@ export async function pruneStats(transaction: Transaction, options: FoldOptions,
   const firstDay = today - options.chartDays;
   await transaction`delete from worker_days where day < ${firstDay}`;
   await transaction`delete from account_days where day < ${firstDay}`;
+  await transaction`delete from pool_history where tier = 60 and bucket < ${Math.floor(nowMillis / 60_000) - POOL_MINUTES}`;
   await transaction`delete from pool_history where tier = 600 and bucket < ${(firstDay * DAY_SECONDS) / 600}`;
   await transaction`delete from pool_history where tier = 3600
     and bucket < ${((today - 10 * options.chartDays) * DAY_SECONDS) / 3600}`;

@@ -11,7 +11,11 @@ export type Rates = { readonly tenMinutes: number; readonly hour: number; readon
 
 /** How many buckets of a tier make up the window of its rate. */
 const SPAN: Readonly<Record<Tier, number>> = { 60: 10, 600: 6, 3600: 24 };
+/** How many a chart reaches back to: an hour of minutes, six hours of ten minutes, a day of hours. */
+export const HELD: Readonly<Record<Tier, number>> = { 60: 60, 600: 36, 3600: 24 };
 const NONE: Rates = { tenMinutes: 0, hour: 0, day: 0 };
+/** The least that a rate is taken over: the first share of all is no rate. */
+const LEAST_SECONDS = 60;
 
 type Bucket = { readonly workers: Uint32Array; readonly work: Float64Array };
 export type WorkerRate = {
@@ -31,6 +35,21 @@ export function coverage(tier: Tier, bucket: number, nowSeconds: number): number
   return age === SPAN[tier] ? 1 - (nowSeconds % tier) / tier : 1;
 }
 
+/** Seconds of a window that there were: no window reaches back before the first share. */
+export function windowSeconds(seconds: number, since: number | undefined, now: number): number {
+  if (since === undefined || since >= now) return seconds;
+  return Math.min(seconds, Math.max(LEAST_SECONDS, now - since));
+}
+
+/** Rates of a pool that began at `poolSince`, for one of its miners that came at `since`. */
+export function ratesSince(rates: Rates, poolSince: number | undefined, since: number, now: number): Rates {
+  const [tenMinutes, hour, day] = TIERS.map((tier) => {
+    const seconds = tier * SPAN[tier];
+    return windowSeconds(seconds, poolSince, now) / windowSeconds(seconds, Math.max(since, poolSince ?? 0), now);
+  }) as [number, number, number];
+  return { tenMinutes: rates.tenMinutes * tenMinutes, hour: rates.hour * hour, day: rates.day * day };
+}
+
 export class RateBoard {
   readonly #sql: Sql;
   readonly #now: () => number;
@@ -38,6 +57,8 @@ export class RateBoard {
   readonly #owners = new Map<number, { accountId: number; service: number }>();
   readonly #workersOf = new Map<number, number[]>();
   #version = 0n;
+  #firstAccount: number | undefined;
+  #since: number | undefined;
   #workers = new Map<number, WorkerRate>();
   #accounts = new Map<number, Rates>();
   #services = new Map<number, Rates & { workers: number; accounts: number }>();
@@ -55,6 +76,12 @@ export class RateBoard {
     for (const buckets of this.#buckets.values()) buckets.clear();
     this.#owners.clear();
     this.#workersOf.clear();
+    this.#firstAccount = undefined;
+  }
+
+  /** Second of the pool's first share, about; undefined before it. */
+  get since(): number | undefined {
+    return this.#since;
   }
 
   async refresh(): Promise<void> {
@@ -72,11 +99,24 @@ export class RateBoard {
     const unknown = new Set<number>();
     for (const [tier, buckets] of this.#buckets)
       for (const [bucket, { workers }] of buckets) {
-        if (bucket < Math.floor(now / tier) - SPAN[tier]) buckets.delete(bucket);
+        if (bucket < Math.floor(now / tier) - HELD[tier]) buckets.delete(bucket);
         else for (const workerId of workers) if (!this.#owners.has(workerId)) unknown.add(workerId);
       }
     if (unknown.size > 0) await this.#learn([...unknown]);
+    if (this.#firstAccount === undefined) {
+      const [first] = await this.#sql<{ at: Date }[]>`select created_at as at from accounts order by id limit 1`;
+      this.#firstAccount = first === undefined ? undefined : first.at.getTime() / 1000;
+    }
+    this.#since = this.#firstShare(now);
     this.#compute(now);
+  }
+
+  /** Miners connect some time before their first share: while the pool is young, its first minute with work says more. */
+  #firstShare(now: number): number | undefined {
+    const account = this.#firstAccount;
+    if (account === undefined || now - account >= HELD[60] * 60) return account;
+    const minutes = [...(this.#buckets.get(60) as Map<number, Bucket>).keys()];
+    return minutes.length === 0 ? undefined : Math.max(account, Math.min(...minutes) * 60);
   }
 
   async #learn(ids: readonly number[]): Promise<void> {
@@ -92,7 +132,7 @@ export class RateBoard {
     const sums = new Map<number, [number, number, number]>();
     for (const [i, tier] of TIERS.entries())
       for (const [bucket, { workers, work }] of this.#buckets.get(tier) as Map<number, Bucket>) {
-        const part = coverage(tier, bucket, now) / (tier * SPAN[tier]);
+        const part = coverage(tier, bucket, now) / windowSeconds(tier * SPAN[tier], this.#since, now);
         if (part === 0) continue;
         for (let at = 0; at < workers.length; at++) {
           const workerId = workers[at] as number;
@@ -154,23 +194,23 @@ export class RateBoard {
     return this.#services.get(service) ?? { ...NONE, workers: 0, accounts: 0 };
   }
 
-  /** Work by hour of the hours in memory, the one being filled included. */
-  hoursOfWorker(workerId: number): Map<number, number> {
-    return this.#hours([workerId]);
+  /** Work by bucket of the buckets in memory, the one being filled included. */
+  workOfWorker(tier: Tier, workerId: number): Map<number, number> {
+    return this.#work(tier, [workerId]);
   }
 
-  hoursOfAccount(accountId: number): Map<number, number> {
-    return this.#hours(this.#workersOf.get(accountId) ?? []);
+  workOfAccount(tier: Tier, accountId: number): Map<number, number> {
+    return this.#work(tier, this.#workersOf.get(accountId) ?? []);
   }
 
-  #hours(workerIds: readonly number[]): Map<number, number> {
-    const hours = new Map<number, number>();
-    for (const [hour, { workers, work }] of this.#buckets.get(3600) as Map<number, Bucket>)
+  #work(tier: Tier, workerIds: readonly number[]): Map<number, number> {
+    const sums = new Map<number, number>();
+    for (const [bucket, { workers, work }] of this.#buckets.get(tier) as Map<number, Bucket>)
       for (const workerId of workerIds) {
         const at = indexOf(workers, workerId);
-        if (at !== -1) hours.set(hour, (hours.get(hour) ?? 0) + (work[at] as number));
+        if (at !== -1) sums.set(bucket, (sums.get(bucket) ?? 0) + (work[at] as number));
       }
-    return hours;
+    return sums;
   }
 
   get ranking(): readonly { readonly accountId: number; readonly rates: Rates; readonly workers: number }[] {

@@ -46,6 +46,8 @@ const POOL: PoolDocument = {
   payouts: { minimum: '100000000', interval_seconds: 3600, paused: false },
   notice: null,
   paid_atoms: '1234567890123456789',
+  since_millis: NOW - 9e9,
+  cuts_until_paid: 12,
   slice_cuts: 240,
   now_millis: NOW,
 };
@@ -70,6 +72,7 @@ const block = (i: number): PoolBlock => ({
 const MINER: MinerDocument = {
   api_version: 1,
   address: address(1),
+  since_millis: NOW - 9e9,
   hash_rate: rates(1e9),
   workers: 10_000,
   accepted: 1,
@@ -88,8 +91,10 @@ const CHART: ChartDocument = {
   seconds_per_point: 600,
   points: Array.from({ length: 4320 }, (_, i) => ({
     at_millis: NOW - i * 600_000,
+    seconds: 600,
     hash_rate: 1e9 + i,
     workers: 1,
+    shares: 1,
   })).reverse(),
 };
 

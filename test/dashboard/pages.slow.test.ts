@@ -95,6 +95,29 @@ test('the calculator follows what is typed, and the colours what is chosen', asy
   expect(complaints).toEqual([]);
 });
 
+test('the chart shows what is chosen, and a worker has its own', async () => {
+  const { page, complaints } = await open(`${stack.webUrl}/#/pool`);
+  // Minutes old: the last hour is shown, and what was measured is said.
+  await expect.poll(() => page.getByLabel('Range').inputValue()).toBe('1');
+  await expect.poll(() => page.locator('main').innerText()).toMatch(/since the start, \d+ (s|min|h) ago/);
+  await page.getByLabel('Range').selectOption('24');
+  for (const [what, text] of [
+    ['Workers', /Workers of the pool: .*\d/],
+    ['Luck', /Luck of the pool: .*\d %/],
+    ['Payments, coins', /Payments, coins of the pool: .*\d/],
+    ['Network difficulty', /Network difficulty of the pool: .*\d \w?H/],
+  ] as const) {
+    await page.getByLabel('Show').selectOption(what);
+    await expect.poll(() => page.locator('figcaption').textContent()).toMatch(text);
+  }
+  await page.goto(`${stack.webUrl}/#/miner/${address}`);
+  const workers = page.locator('section.card', { has: page.getByRole('heading', { name: 'Workers', exact: true }) });
+  await workers.locator('button.link').first().click();
+  await expect.poll(() => workers.locator('figcaption').textContent()).toMatch(/Hash rate of .*: .*H\/s/);
+  expect(await seriousFaults(page)).toEqual([]);
+  expect(complaints).toEqual([]);
+});
+
 test('figures move without a reload', async () => {
   const { page } = await open(`${stack.webUrl}/#/pool`);
   const network = page.locator('dl', { hasText: 'Network' });

@@ -4,9 +4,10 @@ import { expect, test } from 'vitest';
 import { nextWait } from '../../dashboard/data/live.ts';
 import { earnedPerDay, payoutProgress, secondsToPayout } from '../../dashboard/earnings.ts';
 import { updateNotice } from '../../dashboard/explorer/update-notice.ts';
-import { ago, coins, count, duration, hashRate, percent, shortId } from '../../dashboard/format.ts';
+import { ago, coins, count, duration, hashRate, overTime, percent, shortId } from '../../dashboard/format.ts';
 import { mayMine, WHY_NOT } from '../../dashboard/mine/consent.ts';
 import { linkTo, PAGES, placeOf } from '../../dashboard/router.ts';
+import { chartPoints, historyPoints, timeLabels } from '../../dashboard/view/chart-points.ts';
 
 test('hash rates have three digits and never 1000 of a unit', () => {
   expect([0, 999, 999.6, 1000, 12_345, 999_499, 999_500, 1.5e12].map(hashRate)).toEqual([
@@ -133,4 +134,49 @@ test('the way to the next payout', () => {
   expect(secondsToPayout(40n, 100n, 60n)).toBe(86_400);
   expect(secondsToPayout(100n, 100n, undefined)).toBe(0);
   expect(secondsToPayout(0n, 100n, 0n)).toBeUndefined();
+});
+
+test('a young pool says since when, an old one over which time', () => {
+  const now = 1_000_000_000;
+  expect(overTime('over a day', 86_400, now - 240_000, now)).toBe('since the start, 4 min ago');
+  expect(overTime('over a day', 86_400, now - 86_400_000, now)).toBe('over a day');
+  expect(overTime('over a day', 86_400, null, now)).toBe('over a day');
+});
+
+test('a chart falls to zero where nothing was done, and does not where the time is not over', () => {
+  const row = (minute: number, seconds: number) => ({
+    at_millis: minute * 60_000,
+    seconds,
+    hash_rate: 60,
+    workers: 2,
+    shares: seconds,
+  });
+  const chart = { api_version: 1 as const, seconds_per_point: 60, points: [row(10, 20), row(11, 60), row(14, 60)] };
+  const now = 15 * 60_000 + 30_000;
+  expect(chartPoints(chart, now, 'hash_rate')).toEqual([
+    { at_millis: 610_000, value: 60 },
+    { at_millis: 690_000, value: 60 },
+    { at_millis: 750_000, value: 0 },
+    { at_millis: 810_000, value: 0 },
+    { at_millis: 870_000, value: 60 },
+  ]);
+  expect(chartPoints(chart, now, 'shares')[0]?.value).toBe(60);
+  expect(chartPoints(chart, now + 60_000, 'hash_rate').at(-1)).toEqual({ at_millis: 930_000, value: 0 });
+  expect(chartPoints({ ...chart, points: [row(0, 60)] }, 1e15, 'hash_rate')).toHaveLength(5_000);
+  const found = { at_millis: 0, blocks: 3, luck: 0.5, block_work: '77', paid: '150000000' };
+  const history = { api_version: 1 as const, seconds_per_point: 60, points: [found, { ...found, at_millis: 120_000 }] };
+  expect(historyPoints(history, 180_000, 'luck').map(({ value }) => value)).toEqual([0.5, null, 0.5]);
+  expect(historyPoints(history, 180_000, 'paid').map(({ value }) => value)).toEqual([1.5, 0, 1.5]);
+});
+
+test('labels of the time are short, and no two beside each other are the same', () => {
+  const start = Date.UTC(2026, 10, 16, 21) / 1000;
+  for (const apart of [5, 60, 600, 3_600, 14_400, 86_400, 5 * 86_400]) {
+    const labels = timeLabels(
+      Array.from({ length: 12 }, (_, i) => start + i * apart),
+      apart,
+    );
+    expect(Math.max(...labels.map((label) => label.length))).toBeLessThanOrEqual(8);
+    expect(labels.every((label, i) => label !== labels[i - 1])).toBe(true);
+  }
 });

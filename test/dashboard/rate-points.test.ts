@@ -1,9 +1,9 @@
 /** The chart of the browser miner is drawn once a second, however many shares are found. */
 import { expect, test } from 'vitest';
 import { withPoint } from '../../dashboard/mine/rate-points.ts';
-import type { Point } from '../../dashboard/view/chart.tsx';
+import type { Point } from '../../dashboard/view/chart-points.ts';
 
-const point = (at_millis: number): Point => ({ at_millis, hash_rate: 1 });
+const point = (at_millis: number): Point => ({ at_millis, value: 1 });
 
 test('a thousand figures in two seconds are two points, and the list is the same one in between', () => {
   let points: readonly Point[] = [];

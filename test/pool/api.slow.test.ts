@@ -7,6 +7,7 @@ import type {
   BlocksDocument,
   ChartDocument,
   CreditsDocument,
+  HistoryDocument,
   LiveFrame,
   MinerDocument,
   PaymentsDocument,
@@ -73,7 +74,16 @@ test('the pool, its miners and their parts are reported, with names as they are'
   expect(chart.points).toHaveLength(1);
   const same = await json<ChartDocument>(`/miners/${address}/workers/pplns/${encodeURIComponent(NASTY)}/chart`);
   expect(same).toEqual(chart);
+  // 500 hashes in the first seconds of all: a rate of those seconds, not of an hour that is still to come.
+  expect(chart.points[0]?.hash_rate).toBeGreaterThan(0);
   expect(await json<ChartDocument>('/pool/chart?hours=100')).toMatchObject({ seconds_per_point: 3600 });
+  const hour = await json<ChartDocument>('/pool/chart?hours=1');
+  expect(hour.seconds_per_point).toBe(60);
+  expect(hour.points.reduce((sum, point) => sum + (point.shares ?? 0), 0)).toBe(121);
+  const history = await json<HistoryDocument>('/pool/history');
+  expect(history.points.reduce((sum, point) => sum + point.blocks, 0)).toBe(7);
+  expect(history.points.at(-1)).toMatchObject({ block_work: '1000', paid: '0' });
+  expect(pool.since_millis).toBeGreaterThan(Date.now() - 600_000);
   const { blocks } = await json<BlocksDocument>(`/blocks?finder=${address}&state=paid`);
   expect(blocks).toHaveLength(7);
   expect(blocks[0]).toMatchObject({ worker: NASTY, reward: '1000000', credited: true });
@@ -138,6 +148,7 @@ test('unchanged answers cost nothing, wrong ones are refused with a code', async
     ['/operator/status', 401],
     ['/proofs/pplns/1', 400],
     ['/pool/chart?hours=0', 400],
+    ['/pool/history?hours=2', 400],
     ['/nothing', 404],
   ] as const) {
     const response = await get(`/api/v1${path}`);
