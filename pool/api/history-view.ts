@@ -7,7 +7,7 @@ import { ratio } from './pool-view.ts';
 export const HISTORY_SECONDS = { '1': 60, '6': 600, '24': 3600, '168': 21_600, '720': 86_400 } as const;
 export type HistoryHours = keyof typeof HISTORY_SECONDS;
 
-type BlockRow = { bucket: number; blocks: number; target: string; effort: string };
+type FoundBlocks = { bucket: number; blocks: number; target: string; effort: string };
 
 export class HistoryView {
   readonly #sql: Sql;
@@ -22,7 +22,7 @@ export class HistoryView {
     const seconds = HISTORY_SECONDS[hours];
     const first = Math.floor(this.#now() / 1000 / seconds) - (Number(hours) * 3600) / seconds;
     const from = new Date(first * seconds * 1000);
-    const found = await this.#sql<BlockRow[]>`select floor(extract(epoch from found_at) / ${seconds})::int as bucket,
+    const found = await this.#sql<FoundBlocks[]>`select floor(extract(epoch from found_at) / ${seconds})::int as bucket,
         count(*)::int as blocks, sum(target_work)::text as target, sum(effort_work)::text as effort
       from blocks where found_at >= ${from} group by 1`;
     const sent = await this.#sql<{ bucket: number; paid: string }[]>`select

@@ -6,13 +6,17 @@ const LAG_SECONDS = 8;
 const LEAST_SECONDS = 30;
 const LEAST_PART = 0.1;
 
-export type Bucket = { readonly tier: number; readonly bucket: number };
+type BucketPlace = { readonly tier: number; readonly bucket: number };
 
 /**
  * Seconds that a bucket's work was done in, by `now`, for a miner or pool whose first share came at `since`. Undefined while it is too
  * early for a rate: the point before it says more.
  */
-export function countedSeconds({ tier, bucket }: Bucket, since: number | undefined, now: number): number | undefined {
+export function countedSeconds(
+  { tier, bucket }: BucketPlace,
+  since: number | undefined,
+  now: number,
+): number | undefined {
   const [start, end] = [bucket * tier, (bucket + 1) * tier];
   const isFirst = since !== undefined && since > start && since < end;
   const from = isFirst ? since : start;
