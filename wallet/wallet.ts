@@ -248,6 +248,11 @@ export class Wallet {
     if (this.follower.caughtUp) await this.#automation.run();
   }
 
+  /** Resolves when a listener that has just come will hear of every later change of the stake. */
+  beginStakingEvents(): Promise<void> {
+    return this.#stakingWatch.begin();
+  }
+
   /** Makes the loop look at once instead of at its next turn. */
   wake(): void {
     this.#wake?.();

@@ -172,11 +172,15 @@ export class PoolBooks implements BooksEvents {
     if (!this.#watches.some((watch) => watch.isChanged)) return;
     const { dataDir, network } = this.#options;
     const own = this.#watches.map((watch, i) => [this.#nameOf(i), watch.save()] as const);
-    // Read anew: another miner with the same data directory may have saved its own since.
-    const others = Object.entries(readBooks(dataDir, network)).slice(-MAX_KEPT);
-    this.#saving = writeBooks(dataDir, network, Object.fromEntries([...others, ...own])).catch((error) =>
-      this.#dependencies.note('warn', 'what the pool said of its books cannot be saved', { error }),
-    );
+    const write = (): Promise<void> => {
+      // Read anew: another miner with the same data directory may have saved its own since.
+      const others = Object.entries(readBooks(dataDir, network)).slice(-MAX_KEPT);
+      return writeBooks(dataDir, network, Object.fromEntries([...others, ...own]));
+    };
+    // An alarm is raised once: it may be on record only when its evidence is on disk.
+    this.#saving = Promise.all([this.#saving, this.#writing])
+      .then(write)
+      .catch((error) => this.#dependencies.note('warn', 'what the pool said of its books cannot be saved', { error }));
   }
 
   async stop(): Promise<void> {

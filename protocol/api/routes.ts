@@ -88,7 +88,7 @@ export const ROUTES = {
   addressUtxos: route({
     method: 'GET',
     path: '/v1/address/{address}/utxos',
-    summary: 'Unspent outputs of an address, oldest first',
+    summary: 'Unspent outputs of an address, in the order of their outpoints',
     params: byAddress,
     query: page(100, 512),
     answer: d.addressUtxos,

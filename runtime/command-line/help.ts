@@ -63,7 +63,7 @@ function optionRight(option: OptionSpec<unknown>): string {
   const notes: string[] = [];
   if (option.required) notes.push('required');
   if (option.repeatable) notes.push('may be repeated');
-  if (option.fallbackText !== undefined) notes.push(`default ${option.fallbackText}`);
+  if (option.fallbackText !== undefined && option.fallbackText !== '') notes.push(`default ${option.fallbackText}`);
   return notes.length === 0 ? option.help : `${option.help} (${notes.join('; ')})`;
 }
 

@@ -158,6 +158,12 @@ test('the help shows every option with its default, by group', () => {
   expect(parse('-V')).toEqual({ kind: 'version' });
 });
 
+test('the help does not name a default that is empty', () => {
+  const label = text({ help: 'a name', default: '' });
+  const outcome = parseCommandLine({ ...command, options: { label } }, ['--help'], readText);
+  expect(outcome.kind === 'help' && outcome.text).toMatch(/a name$/m);
+});
+
 test('no words make the parser do anything but answer', () => {
   const names = Object.keys(command.options).map((p) => `--${optionName(p)}`);
   const word = fc.oneof(fc.string(), fc.constantFrom(...names, '--', '-', '-o', '--config', '=', '--no-quiet', 'off'));

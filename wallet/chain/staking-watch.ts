@@ -1,6 +1,6 @@
 /**
  * Changes of this wallet's stake that it did not cause (docs/wallet.md, Events): unbonding that ended, and validators that are jailed, lapse, exit, are slashed or come
- * back. Polls once a cut, and only while there is a listener; the first poll reports nothing, because it has nothing to compare with.
+ * back. Reads once a cut, and only while there is a listener; what it compares with first is read when a listener comes.
  */
 import { formatCoins } from '../../protocol/amount.ts';
 import type { StakingPosition, ValidatorDocument } from '../../protocol/api/staking-documents.ts';
@@ -52,6 +52,14 @@ export class StakingWatch {
     this.#with = dependencies;
   }
 
+  /** For a listener that has just come: once this resolves, it hears of what changes from then on. Where the node does not answer, from the next look on. */
+  async begin(): Promise<void> {
+    if (this.#seen !== undefined) return;
+    const view = await this.#view();
+    // A look that came meanwhile has read it as well.
+    this.#seen ??= view;
+  }
+
   /** After the newest cut was read. */
   async look(): Promise<void> {
     const { book, events } = this.#with;
@@ -60,17 +68,21 @@ export class StakingWatch {
       return;
     }
     if (this.#seen?.height === book.meta.indexedHeight) return;
-    let view: StakingView;
-    try {
-      view = await this.#read();
-    } catch (error) {
-      // A node that does not answer now does so at the next cut.
-      if (error instanceof WalletError) return;
-      throw error;
-    }
+    const view = await this.#view();
+    if (view === undefined) return;
     const news = this.#seen === undefined ? [] : stakingNews(this.#seen, view);
     this.#seen = view;
     for (const one of news) events.emit('staking', { indexed_height: view.height, ...one });
+  }
+
+  /** A node that does not answer now does so at the next cut. */
+  async #view(): Promise<StakingView | undefined> {
+    try {
+      return await this.#read();
+    } catch (error) {
+      if (error instanceof WalletError) return undefined;
+      throw error;
+    }
   }
 
   async #read(): Promise<StakingView> {

@@ -64,7 +64,14 @@ export class EventSockets {
       opened.on('message', (data: Buffer, binary) => {
         if (binary) return opened.close(1003, 'text frames only');
         if (++reader.frames > MAX_FRAMES_PER_SECOND) return opened.close(1008, 'too many frames');
-        opened.send(JSON.stringify(this.#answer(reader, data.toString('utf8'))));
+        const isNew = !reader.events.has('staking');
+        const answer = JSON.stringify(this.#answer(reader, data.toString('utf8')));
+        if (!isNew || !reader.events.has('staking')) return opened.send(answer);
+        // Answered once there is something to compare with: what changes after the answer is reported.
+        void this.#wallet
+          .beginStakingEvents()
+          .catch(() => undefined)
+          .then(() => opened.readyState === opened.OPEN && opened.send(answer));
       });
     });
   }

@@ -1,9 +1,25 @@
 /** `staking` events of the daemon: rewards, unbonding that ended, and validators whose state changes. */
-import { expect, test } from 'vitest';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
 import type { StakingPosition } from '../../../protocol/api/staking-documents.ts';
 import { type StakingView, stakingNews } from '../../../wallet/chain/staking-watch.ts';
 import type { WalletEvent } from '../../../wallet/event-hub.ts';
+import { WalletServer } from '../../../wallet/rpc/server.ts';
+import { readOrCreateToken } from '../../../wallet/rpc/token.ts';
+import { temporaryDirectory } from '../../temporary.ts';
+import type { TestWallet } from '../open-wallet.ts';
+import { walletEvents } from '../wallet-events.ts';
 import { INTERVAL, ownAddress, stakingWallet, validatorAt } from './staking-bed.ts';
+
+/** The `staking` events of a daemon, from its answer to the subscription on. */
+async function served({ wallet }: TestWallet): Promise<{ params?: Record<string, unknown> }[]> {
+  const file = join(temporaryDirectory(), 'wallet');
+  const token = await readOrCreateToken(`${file}.token`);
+  const server = new WalletServer(wallet, { listen: { host: '127.0.0.1', port: 0 }, allowRemote: false, token });
+  onTestFinished(() => server.close());
+  const { port } = await server.start();
+  return walletEvents(`127.0.0.1:${port}`, file, ['staking']);
+}
 
 test('rewards as they come, and a release once', async () => {
   const { bed, wallet, settle, staked } = await stakingWallet();
@@ -31,16 +47,20 @@ test('rewards as they come, and a release once', async () => {
   const release = bed.height + 10 * INTERVAL;
   await bed.sealTo(release - 1);
   await wallet.turn();
-  const released = () => events.filter(({ params }) => params.kind === 'released').map(({ params }) => params);
-  expect(released()).toEqual([]);
+  expect(events.filter(({ params }) => params.kind === 'released')).toEqual([]);
+  stop();
+  // Nobody listens at this cut; who subscribes before the next one hears of it.
+  await wallet.turn();
+  const heard = await served(wallet);
   for (let i = 0; i < 2; i++) {
     await bed.sealTo(release + i);
     await wallet.turn();
-    expect(released()).toMatchObject([
-      { indexed_height: release - 1, position, validator: validatorAt(0), amount: '1000.00000000' },
-    ]);
+    await expect
+      .poll(() => heard.map(({ params }) => params))
+      .toMatchObject([
+        { kind: 'released', indexed_height: release - 1, position, validator: validatorAt(0), amount: '1000.00000000' },
+      ]);
   }
-  stop();
 });
 
 test('validators that are jailed, lapse or come back; what is new to the first look is none', () => {

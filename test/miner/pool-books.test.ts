@@ -1,0 +1,70 @@
+/** svc-miner's own files: an alarm is on record only when its evidence is on disk. */
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { PoolBooks } from '../../miner/books/pool-books.ts';
+import { fromHex } from '../../protocol/bytes.ts';
+import { writeDurably } from '../../runtime/durable-file.ts';
+import { temporaryDirectory } from '../temporary.ts';
+
+type Vectors = {
+  readonly pool_key: string;
+  readonly evidence: readonly { evidence: { receipts: { address: string; slice: number }[]; leaf: unknown } }[];
+};
+
+/** A pool that shows what convicts it, from the second question on. */
+async function convictedPool() {
+  const file = new URL('../../vectors/receipts.json', import.meta.url);
+  const vectors = JSON.parse(readFileSync(file, 'utf8')) as Vectors;
+  const { receipts, leaf } = (vectors.evidence[0] as Vectors['evidence'][number]).evidence;
+  const [{ address, slice }] = receipts as [{ address: string; slice: number }];
+  const server = createServer((request, answer) => {
+    const url = new URL(request.url ?? '', 'http://pool');
+    if (!url.pathname.endsWith('/receipts')) return answer.writeHead(404).end('{}');
+    const isFirst = url.searchParams.get('after') === '2000000000';
+    const slices = isFirst ? [] : [{ service: 'pplns', slice, receipts, leaf, record: null }];
+    const newest = isFirst ? slice - 1 : slice;
+    return answer.end(JSON.stringify({ kept_from: 1, newest, through: newest, more: false, slices }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => new Promise<void>((resolve) => void server.close(() => resolve())));
+  onTestFinished(() => server.closeAllConnections());
+  return { api: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, key: fromHex(vectors.pool_key), address };
+}
+
+test('what is saved of an alarm is never ahead of its evidence', async () => {
+  const { api, key, address } = await convictedPool();
+  const dataDir = temporaryDirectory();
+  const written: unknown[] = [];
+  const books = new PoolBooks(
+    {
+      ...{ dataDir, network: 'development', pools: ['pool'], address, worker: '' },
+      ...{ api, poolKey: undefined, payoutThreshold: undefined, nodeApi: undefined },
+    },
+    {
+      note: (_level, _message, { evidence }) => void (evidence === undefined || written.push(evidence)),
+      now: () => performance.now(),
+      wall: () => Date.now(),
+      random: () => 1,
+    },
+  );
+  books.onOffer(0, { key, api } as Parameters<typeof books.onOffer>[1]);
+  // A slow disk: the evidence waits for other writes of its file.
+  const evidence = join(dataDir, 'evidence-books-less-pplns-77-pool.json');
+  let isRaised = false;
+  const disk = (async () => {
+    while (!isRaised) await Promise.all(Array.from({ length: 20 }, () => writeDurably(evidence, '{}')));
+  })();
+  for (let asked = 0; books.figures.alarms === 0; asked++) {
+    if (asked % 100 === 0) books.check();
+    await setImmediate();
+  }
+  isRaised = true;
+  await books.stop();
+  expect(readFileSync(join(dataDir, 'books-development.json'), 'utf8')).toContain('books_less pplns/77');
+  expect(written).toEqual([evidence]);
+  await disk;
+});
