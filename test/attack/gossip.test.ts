@@ -65,11 +65,11 @@ test('a peer that announces first and does not deliver keeps nothing from a node
   await until(() => liar.asked.includes('relay transactions'));
   await pause(200);
   await source.publish('transactions', announcing(0));
-  await until(() => node.pool.size === 1, { millis: 20_000 });
+  await until(() => node.pool.size === 1);
   // Another batch with the same transaction, so that it is another message.
   await liar.publish('transactions', announcing(1, 2));
   await source.publish('transactions', announcing(2, 1));
-  await until(() => node.pool.size === 3, { millis: 20_000 });
+  await until(() => node.pool.size === 3);
   expect(node.blamed).toEqual([]);
 });
 
@@ -84,7 +84,7 @@ test('nor does a peer that announces before it has said hello', async () => {
   await stranger.publish('transactions', announcing(0));
   await pause(200);
   await source.publish('transactions', announcing(0));
-  await until(() => node.pool.size === 1, { millis: 20_000 });
+  await until(() => node.pool.size === 1);
 });
 
 test('an announcer that does not answer delays by a moment, not by its whole time', async () => {
@@ -103,9 +103,7 @@ test('a peer that announces again and again what it does not have loses score', 
   await meshed(node, liar);
   for (let i = 0; i < 12; i++)
     await liar.publish('transactions', encodeIds(Array.from({ length: 256 }, () => randomBytes(48))));
-  await until(() => node.blamed.some(({ peer, fault }) => peer === liar.name && fault === 'undelivered'), {
-    millis: 20_000,
-  });
+  await until(() => node.blamed.some(({ peer, fault }) => peer === liar.name && fault === 'undelivered'));
 });
 
 test('a peer that relays many small batches is asked for all of them together and is never blamed', async () => {
@@ -113,7 +111,7 @@ test('a peer that relays many small batches is asked for all of them together an
   const source = await honest(node, 300);
   await meshed(node, source);
   for (let i = 0; i < 60; i++) await source.publish('transactions', announcing(i));
-  await until(() => node.pool.size === 60, { millis: 30_000 });
+  await until(() => node.pool.size === 60);
   expect(node.blamed).toEqual([]);
   expect(source.asked.length).toBeLessThan(30);
 });
@@ -137,11 +135,11 @@ test('more than fits into one message of gossip comes in parts, and gossip goes 
   const messageIDs = batches.map((data) => createHash('sha256').update(topic).update(data).digest().subarray(0, 20));
   const control = { ihave: [], iwant: [{ messageIDs }], graft: [], prune: [], idontwant: [] };
   gossip.sendRpc(source.name, { subscriptions: [], messages: [], control });
-  await until(() => got.size >= 20, { millis: 20_000 });
+  await until(() => got.size >= 20);
   // Gossip goes on.
   const last = randomBytes(60);
   await source.publish('transactions', last);
-  await until(() => got.has(toHex(last)), { millis: 20_000 });
+  await until(() => got.has(toHex(last)));
 });
 
 test('a connection whose gossip ended is closed, so that it can be made anew', async () => {
@@ -152,5 +150,5 @@ test('a connection whose gossip ended is closed, so that it can be made anew', a
     streamsOutbound: Map<string, { rawStream: { abort(error: Error): void } }>;
   };
   for (const stream of gossip.streamsOutbound.values()) stream.rawStream.abort(new Error('gone'));
-  await until(() => node.host.figures().peers.length === 0, { millis: 30_000 });
+  await until(() => node.host.figures().peers.length === 0);
 });

@@ -151,7 +151,7 @@ test('a power cut of all while they are locked on a cut: its blocks are on the d
   }
   carried = 'all';
   await startAll();
-  await until(() => names.every((name) => heightOf(name) > height + 1), { millis: 40_000 });
+  await until(() => names.every((name) => heightOf(name) > height + 1));
   const registered = network.running.get(VICTIM)?.node.chain.block(id)?.registeredHeight;
   expect(registered).toBeGreaterThan(height);
 });
