@@ -20,7 +20,7 @@ import {
 } from '../../protocol/multisig-package.ts';
 import { encodeOperation } from '../../protocol/staking/operation.ts';
 import type { TransactionBody } from '../../protocol/transaction.ts';
-import { visible } from '../../wallet/command/commands.ts';
+import { visible } from '../../wallet/command/foreign-text.ts';
 import { verifySignature } from '../../wallet/keys/signing.ts';
 import { groupOf } from '../multisig/members.ts';
 import { FakeNode } from '../wallet/fake-node.ts';

@@ -1,4 +1,4 @@
-/** `svc-wallet chat ...`: asks for chats, accepts them, writes and reads. What others wrote is shown with control characters made visible. */
+/** `svc-wallet chat ...`: asks for chats, accepts them, writes and reads. What others wrote is shown in marked rows, with control characters made visible. */
 import { integer, text } from '../../runtime/command-line/command-line.ts';
 import { type Command, commandTable } from '../../runtime/program.ts';
 import {
@@ -9,10 +9,10 @@ import {
   newRequestId,
   show,
   tellRepeated,
-  visible,
   warnOfStaleFigures,
   withSession,
 } from './commands.ts';
+import { foreignRows, visible } from './foreign-text.ts';
 import { sessionOptions } from './options.ts';
 import { terminalPrompt } from './prompt.ts';
 import { walletCommand, yes } from './wallet-command.ts';
@@ -64,18 +64,18 @@ const listChats = (context: Context): Promise<number> =>
     );
   });
 
+/** A message, oldest row first: each row says who wrote it. */
+export function messageText({ own, sent_millis: sent, text: said }: Fields): string {
+  const time = new Date(Math.min(Number(sent), 8.64e15)).toISOString();
+  const rows = foreignRows(own ? 'me   | ' : 'them | ', String(said ?? '(cannot be read)'), { head: `${time}  ` });
+  return `${rows.join('\n')}\n`;
+}
+
 const readChat = (context: Context, chat: string, limit: number): Promise<number> =>
   withSession(context, async (session) => {
     await warnOfStaleFigures(context, session);
     const messages = (await all(session, 'chat_messages', 'messages', Number.MAX_SAFE_INTEGER, { chat })).slice(-limit);
-    return show(context, { messages }, () =>
-      messages
-        .map(({ own, sent_millis: sent, text: said }) => {
-          const time = new Date(Math.min(Number(sent), 8.64e15)).toISOString();
-          return `${time}  ${own ? 'me  ' : 'them'}  ${visible(said ?? '(cannot be read)')}\n`;
-        })
-        .join(''),
-    );
+    return show(context, { messages }, () => messages.map(messageText).join(''));
   });
 
 export function chatCommands(program: string): Command {

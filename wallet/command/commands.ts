@@ -5,6 +5,7 @@ import type { ValuesOf } from '../../runtime/command-line/command-line.ts';
 import type { Terminal } from '../../runtime/program.ts';
 import { STAKING_KINDS } from '../state/records.ts';
 import { WalletError } from '../wallet-error.ts';
+import { foreignRows, visible } from './foreign-text.ts';
 import type { sessionOptions } from './options.ts';
 import type { Prompt } from './prompt.ts';
 import { openSession, type Session } from './session.ts';
@@ -29,13 +30,6 @@ const pairs = (fields: Fields): string => {
     .map(([name, value]) => `${name.replaceAll('_', ' ').padEnd(width)}  ${value ?? '-'}\n`)
     .join('');
 };
-
-/**
- * Text from others (labels, payloads, chats) is shown with a mark in place of characters that move the cursor, end a line or turn the direction of writing: with these a text could pass for another
- * one, or for what the program says itself.
- */
-const UNSEEN = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]/gu;
-export const visible = (value: unknown): string => String(value).replace(UNSEEN, '?');
 
 export function show({ values, terminal }: Context, result: Fields, text: () => string): number {
   terminal.out(values.json ? `${JSON.stringify(result)}\n` : text());
@@ -224,7 +218,8 @@ export const proveAddress = (context: Context, requestFile: string | undefined):
     }
     const proof = await session.call('prove_address', { request });
     // The daemon accepted the request, so its purpose is plain text: show it to the signer.
-    context.terminal.err(`signed for: ${(request as { purpose: string }).purpose}\n`);
+    const { purpose } = request as { purpose: string };
+    context.terminal.err(`${foreignRows('signed for | ', purpose).join('\n')}\n`);
     context.terminal.out(`${JSON.stringify(proof, null, context.values.json ? 0 : 2)}\n`);
     return 0;
   });

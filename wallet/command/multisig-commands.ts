@@ -11,9 +11,10 @@ import { createDurably } from '../../runtime/durable-file.ts';
 import { type Command, commandTable } from '../../runtime/program.ts';
 import { verifySignature } from '../keys/signing.ts';
 import { WalletError } from '../wallet-error.ts';
-import { type Context, confirmed, type Fields, show, visible, withSession } from './commands.ts';
+import { type Context, confirmed, type Fields, show, withSession } from './commands.ts';
 import { jsonOption, sessionOptions } from './options.ts';
 import { terminalPrompt } from './prompt.ts';
+import { reviewText } from './review-text.ts';
 import { walletCommand, yes } from './wallet-command.ts';
 
 /** The largest package in hex, and room. */
@@ -60,43 +61,6 @@ function groupText(group: Fields): string {
   return `${group.address}\n${group.threshold}-of-${group.members}, ${mine}\nverification words: ${(group.verification_words as string[]).join(' ')}\n`;
 }
 
-/** What the wallet's node says of the amounts of the inputs. */
-const AMOUNTS: Readonly<Record<string, string>> = {
-  checked: ' (the inputs hold what is said here)',
-  false: ', WHICH IS FALSE: an input holds another amount',
-  spent: ' (an input is spent, or never was)',
-  not_checked: ', NOT CHECKED: no node could be asked, so these are the amounts that the package claims',
-};
-
-function operationText({ operation, operation_data: data }: Fields): string[] {
-  if (operation === null) return [];
-  const fields = Object.entries(data as Fields).map(([name, value]) => `          ${name} ${shown(value)}`);
-  return [`operation ${operation}`, ...fields];
-}
-
-const shown = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
-
-/** Everything that is signed over, as rule 6 of the specification's protocol module lists it. */
-function reviewText(review: Fields): string {
-  const recipients = review.recipients as Fields[];
-  const inputs = review.inputs as Fields[];
-  const { members, threshold } = review.descriptor as { members: string[]; threshold: string };
-  const signed = review.signed_by as number[];
-  return [
-    `from      ${review.address} (${threshold}-of-${members.length}${review.watched ? '' : ', NOT WATCHED by this wallet'})`,
-    ...recipients.map(({ to, amount, change }) => `${change ? 'change   ' : 'pays     '} ${amount} to ${to}`),
-    `fee       ${review.fee}${AMOUNTS[String(review.amounts)] ?? ''}`,
-    ...inputs.map(({ transaction, output, amount }) => `spends    ${amount} of ${transaction}:${output}`),
-    `valid     from cut ${review.valid_from_height} to ${review.valid_until_height}`,
-    ...(review.payload_hex === '' ? [] : [`payload   ${visible(review.payload_text ?? review.payload_hex)}`]),
-    ...operationText(review),
-    `profile   ${review.witness_profile}`,
-    `digest    ${review.template_digest}`,
-    `signed by ${signed.length === 0 ? 'nobody yet' : `member ${signed.join(' and ')}`}; ${review.missing_signatures} more needed`,
-    '',
-  ].join('\n');
-}
-
 const watch = (context: Context, params: Fields, also: (group: Fields) => Promise<void>): Promise<number> =>
   withSession(context, async (session) => {
     const group = await session.call('multisig_watch', params);
@@ -109,14 +73,14 @@ const SIGNING = {
   missing: 'a key signs after a yes: answer at a terminal, or give --digest with the digest of the review',
 };
 
-type SigningWish = { readonly digest: string | undefined; readonly trustAmounts: boolean };
+type SigningWish = { readonly digest: string | undefined; readonly trustAmounts: boolean; readonly full: boolean };
 
 /** The digest that is signed is that of the package as this command has shown it, or the one that was given. */
 const sign = (context: Context, word: string, out: string, how: SigningWish): Promise<number> =>
   withSession(context, async (session) => {
     const review = await session.call('multisig_review', { package: word });
     if (how.digest === undefined) {
-      if (!context.values.json) context.terminal.err(reviewText(review));
+      if (!context.values.json) context.terminal.err(reviewText(review, how.full));
       if (!(await confirmed(context, false, 'Sign this?', SIGNING))) return 1;
     }
     const signed = await session.call('multisig_sign', {
@@ -133,10 +97,12 @@ const sign = (context: Context, word: string, out: string, how: SigningWish): Pr
     );
   });
 
-const send = (context: Context, word: string, isYes: boolean): Promise<number> =>
+type SendingWish = { readonly yes: boolean; readonly full: boolean };
+
+const send = (context: Context, word: string, { yes: isYes, full }: SendingWish): Promise<number> =>
   withSession(context, async (session) => {
     const review = await session.call('multisig_review', { package: word });
-    if (!isYes && !context.values.json) context.terminal.err(reviewText(review));
+    if (!isYes && !context.values.json) context.terminal.err(reviewText(review, full));
     if (!(await confirmed(context, isYes, 'Send this?'))) return 1;
     const result = await session.call('multisig_send', { package: word });
     return show(context, result, () => `transaction ${result.transaction}\n`);
@@ -162,6 +128,7 @@ async function combine(files: readonly string[], out: string): Promise<Fields> {
 
 const out = path({ help: 'the file to write; one that exists is never replaced', required: true });
 const label = text({ help: 'a name for it', default: '' });
+const full = flag({ help: 'show payload and operation whole, however long they are' });
 const PACKAGE = { name: 'PACKAGE', help: 'a file of `propose`, `sign` or `combine`' };
 const DESCRIPTOR = { name: 'DESCRIPTOR', help: 'the file of `create`' };
 
@@ -227,6 +194,7 @@ export function multisigCommands(name: string): Command {
         options: {
           ...sessionOptions,
           out,
+          full,
           payload: text({ help: 'text for the recipient, public on the chain' }),
           validCuts: integer({ help: 'cuts in which it can be sent', min: 10, max: 1_000_000, default: 34_560 }),
           inline: flag({ help: 'show the keys also where the chain knows them' }),
@@ -252,7 +220,7 @@ export function multisigCommands(name: string): Command {
           for (const { file, word } of made) await writeWord(file, word);
           const shown = made.map(({ file, review }) => ({ file, ...review }));
           return show(context(values, terminal), { packages: shown }, () =>
-            made.map(({ file, review }) => `${file}\n${reviewText(review)}`).join('\n'),
+            made.map(({ file, review }) => `${file}\n${reviewText(review, values.full)}`).join('\n'),
           );
         }),
     ),
@@ -260,13 +228,13 @@ export function multisigCommands(name: string): Command {
       {
         name: `${own} review`,
         summary: 'what a package does: read this before you sign',
-        options: sessionOptions,
+        options: { ...sessionOptions, full },
         operands: [PACKAGE],
       },
       (values, [file = ''], terminal) =>
         withSession(context(values, terminal), async (session) => {
           const review = await session.call('multisig_review', { package: readWord(file) });
-          return show(context(values, terminal), review, () => reviewText(review));
+          return show(context(values, terminal), review, () => reviewText(review, values.full));
         }),
     ),
     walletCommand(
@@ -276,6 +244,7 @@ export function multisigCommands(name: string): Command {
         options: {
           ...sessionOptions,
           out,
+          full,
           digest: text({ help: 'the digest of the review: signs that package and no other, without a question' }),
           trustAmounts: flag({ help: 'sign without a node that says what the inputs hold: the fee may be false' }),
         },
@@ -304,10 +273,10 @@ export function multisigCommands(name: string): Command {
       {
         name: `${own} send`,
         summary: 'sends a package that enough members have signed, after a yes; again is harmless',
-        options: { ...sessionOptions, yes },
+        options: { ...sessionOptions, full, yes },
         operands: [PACKAGE],
       },
-      (values, [file = ''], terminal) => send(context(values, terminal), readWord(file), values.yes),
+      (values, [file = ''], terminal) => send(context(values, terminal), readWord(file), values),
     ),
   ];
   return commandTable(

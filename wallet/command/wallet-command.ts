@@ -2,7 +2,7 @@
 import { flag, type OptionTable, type ValuesOf } from '../../runtime/command-line/command-line.ts';
 import { type Command, command, type Terminal } from '../../runtime/program.ts';
 import { WalletError } from '../wallet-error.ts';
-import { visible } from './commands.ts';
+import { visible } from './foreign-text.ts';
 import { CallError } from './session.ts';
 
 /** A command whose refusals are one line with their code, or one JSON object with --json. */

@@ -86,7 +86,7 @@ test('asked, accepted, written, and read on a third machine', async () => {
   await run(last, ['send', chat, `☂ ${randomBytes(8).toString('hex').replace(/./g, 'u')}`, '--yes']);
   await beat();
   const told = (await run(alice, ['read', chat])).split('\n').map((line) => line.slice(26));
-  expect(told).toEqual(['me    where do we meet?', 'them  at the bridge,?at noon', `them  ☂ ${'u'.repeat(16)}`, '']);
+  expect(told).toEqual(['me   | where do we meet?', 'them | at the bridge,?at noon', `them | ☂ ${'u'.repeat(16)}`, '']);
 
   const chatEvents = () =>
     events

@@ -1,0 +1,58 @@
+/** The review of a multisig package for people. Others wrote the package: what they wrote freely comes first and in marked rows, and what is paid, to whom and at what fee stands last, right above the question. Pure. */
+import { formatCoins } from '../../protocol/amount.ts';
+import { OPERATION_FIELDS } from '../../protocol/staking/operation-document.ts';
+import type { Fields } from './commands.ts';
+import { foreignRows } from './foreign-text.ts';
+
+/** Rows of a payload, and of a field of an operation, without `--full`. */
+const MOST_ROWS = 8;
+const MOST_FIELD_ROWS = 2;
+
+/** What the wallet's node says of the amounts of the inputs. */
+const AMOUNTS: Readonly<Record<string, string>> = {
+  checked: ' (the inputs hold what is said here)',
+  false: ', WHICH IS FALSE: an input holds another amount',
+  spent: ' (an input is spent, or never was)',
+  not_checked: ', NOT CHECKED: no node could be asked, so these are the amounts that the package claims',
+};
+
+function fieldText(operation: string, name: string, value: unknown): string {
+  const fields = OPERATION_FIELDS[operation as keyof typeof OPERATION_FIELDS];
+  if (!fields.some(([, json, kind]) => json === name && kind === 'amount'))
+    return typeof value === 'string' ? value : JSON.stringify(value);
+  const atoms = BigInt(value as string);
+  return operation === 'unbond' && atoms === 0n ? 'the whole position' : `${formatCoins(atoms)} coins`;
+}
+
+function operationRows({ operation, operation_data: data }: Fields, most: number): string[] {
+  if (typeof operation !== 'string') return [];
+  const fields = Object.entries(data as Fields).flatMap(([name, value]) =>
+    foreignRows('operation | ', `${name} ${fieldText(operation, name, value)}`, { most }),
+  );
+  return [`operation | ${operation}`, ...fields];
+}
+
+function payloadRows({ payload_hex: hex, payload_text: text }: Fields, most: number): string[] {
+  return hex === '' ? [] : foreignRows('payload   | ', String(text ?? hex), { most });
+}
+
+/** Everything that is signed over, as rule 6 of the specification's protocol module lists it. `full`: whatever its length. */
+export function reviewText(review: Fields, full: boolean): string {
+  const recipients = review.recipients as Fields[];
+  const inputs = review.inputs as Fields[];
+  const { members, threshold } = review.descriptor as { members: string[]; threshold: string };
+  const signed = review.signed_by as number[];
+  return [
+    ...payloadRows(review, full ? Number.POSITIVE_INFINITY : MOST_ROWS),
+    ...operationRows(review, full ? Number.POSITIVE_INFINITY : MOST_FIELD_ROWS),
+    ...inputs.map(({ transaction, output, amount }) => `spends    ${amount} of ${transaction}:${output}`),
+    `profile   ${review.witness_profile}`,
+    `digest    ${review.template_digest}`,
+    `signed by ${signed.length === 0 ? 'nobody yet' : `member ${signed.join(' and ')}`}; ${review.missing_signatures} more needed`,
+    `valid     from cut ${review.valid_from_height} to ${review.valid_until_height}`,
+    `from      ${review.address} (${threshold}-of-${members.length}${review.watched ? '' : ', NOT WATCHED by this wallet'})`,
+    ...recipients.map(({ to, amount, change }) => `${change ? 'change   ' : 'pays     '} ${amount} to ${to}`),
+    `fee       ${review.fee}${AMOUNTS[String(review.amounts)] ?? ''}`,
+    '',
+  ].join('\n');
+}
