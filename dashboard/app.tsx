@@ -5,6 +5,7 @@ import type { PoolDocument } from '../pool/api/documents.ts';
 import { useDocument, useLiveState } from './data/hooks.ts';
 import type { ExplorerPlace } from './explorer/explorer-page.tsx';
 import { MiniBar } from './mine/mini-bar.tsx';
+import { useNotifications } from './notify/notifications.tsx';
 import { linkTo, PAGES, type Place, placeOf } from './router.ts';
 import { chooseTheme, rememberedTheme, THEMES, type Theme } from './theme.ts';
 import { BlocksPage } from './view/blocks-page.tsx';
@@ -104,14 +105,16 @@ export function App() {
   const place = usePlace();
   const live = useLiveState();
   const pool = useDocument<PoolDocument>('pool', 60_000);
+  const title = PAGES.find(({ page }) => page === place.page)?.title;
   useEffect(() => {
-    if (pool.data !== undefined) document.title = pool.data.name;
-  }, [pool.data]);
+    document.title = `${title} – ${pool.data?.name ?? 'Mining pool'}`;
+  }, [pool.data, title]);
+  useNotifications();
   return (
     <>
-      <a class="skip" href="#main">
+      <button type="button" class="skip" onClick={() => document.getElementById('main')?.focus()}>
         Skip to the figures
-      </a>
+      </button>
       <header class="top">
         <div class="bar">
           <span class="name">{pool.data?.name ?? 'Mining pool'}</span>

@@ -36,5 +36,17 @@ export function secondsToPayout(balance: bigint, minimum: bigint, perDay: bigint
   return Number(((minimum - balance) * 86_400n) / perDay);
 }
 
+/** States of a block whose reward is still to come. */
+const OPEN_STATES = ['found', 'accepted', 'registered'];
+
+/** Seconds until a block's reward, as the pool's blocks before it took; undefined where it has one, or gets none. */
+export function secondsUntilPaid(
+  block: { readonly state: string; readonly anchor_height: number },
+  chain: { readonly height: number; readonly cutsUntilPaid: number | null; readonly cutMillis: number },
+): number | undefined {
+  if (chain.cutsUntilPaid === null || !OPEN_STATES.includes(block.state)) return undefined;
+  return (Math.max(0, block.anchor_height + chain.cutsUntilPaid - chain.height) * chain.cutMillis) / 1000;
+}
+
 export const RATE_UNITS = { 'kH/s': 1e3, 'MH/s': 1e6, 'GH/s': 1e9 } as const;
 export type RateUnit = keyof typeof RATE_UNITS;

@@ -4,7 +4,7 @@ import type { RouteAnswer } from '../../protocol/api/routes.ts';
 import { query } from '../data/client.ts';
 import { count } from '../format.ts';
 import { linkTo } from '../router.ts';
-import { Amount, type Column, Figure, Pager, Placeholder, Table } from '../view/parts.tsx';
+import { Amount, type Column, Figure, Pager, Placeholder, Table, WholeName } from '../view/parts.tsx';
 import { useChain } from './chain-document.ts';
 import { ChainLink, CutLink } from './links.tsx';
 
@@ -45,7 +45,7 @@ export function AddressView({ address }: { address: string }) {
   const { data, error } = useChain<'addressHistory'>(`${path}/history${query({ cursor, limit: 50 })}`);
   return (
     <>
-      <p class="mono wide">{address}</p>
+      <WholeName text={address} label="address" />
       {balance.data === undefined ? null : (
         <div class="grid">
           <Figure

@@ -2,7 +2,7 @@
 import type { BlockDocument } from '../../protocol/api/cut-documents.ts';
 import { workOfTarget } from '../../protocol/target.ts';
 import { coins, count, time } from '../format.ts';
-import { Placeholder, State } from '../view/parts.tsx';
+import { Placeholder, State, WholeName } from '../view/parts.tsx';
 import { useChain } from './chain-document.ts';
 import { ChainLink, CutLink, FactList, type Facts } from './links.tsx';
 
@@ -79,7 +79,7 @@ export function BlockView({ id }: { id: string }) {
   const { data: block, error } = useChain<'block'>(`blocks/${encodeURIComponent(id)}`);
   return (
     <>
-      <p class="mono wide">{id}</p>
+      <WholeName text={id} label="block id" />
       <section class="card">
         {block === undefined ? <Placeholder error={error} loading empty="" /> : <FactList facts={factsOf(block)} />}
       </section>

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { RouteAnswer } from '../../protocol/api/routes.ts';
 import { query } from '../data/client.ts';
 import { count } from '../format.ts';
-import { Amount, type Column, Placeholder, State, Table } from '../view/parts.tsx';
+import { Amount, type Column, Placeholder, State, Table, WholeName } from '../view/parts.tsx';
 import { type ExecutedTransaction, readChain, useChain } from './chain-document.ts';
 import { ChainLink, CutLink, FactList, type Facts } from './links.tsx';
 
@@ -23,7 +23,7 @@ export function TransactionView({ id }: { id: string }) {
   const { transaction, problem } = useExecuted(id, height);
   return (
     <>
-      <p class="mono wide">{id}</p>
+      <WholeName text={id} label="transaction id" />
       <section class="card">
         {status === undefined ? <Placeholder error={error} loading empty="" /> : <Life status={status} />}
         {status === undefined && error !== undefined ? (

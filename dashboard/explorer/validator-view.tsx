@@ -1,7 +1,7 @@
 /** One validator, as the chain has it. */
 import { count, percent } from '../format.ts';
 import { linkTo } from '../router.ts';
-import { Amount, Placeholder, State } from '../view/parts.tsx';
+import { Amount, Placeholder, State, WholeName } from '../view/parts.tsx';
 import { useChain } from './chain-document.ts';
 import { FactList } from './links.tsx';
 
@@ -12,7 +12,7 @@ export function ValidatorView({ id }: { id: string }) {
   const validator = data?.validator;
   return (
     <>
-      <p class="mono wide">{id}</p>
+      <WholeName text={id} label="validator id" />
       <section class="card">
         {validator === undefined ? (
           <Placeholder error={error} loading empty="" />

@@ -1,16 +1,18 @@
 /** All blocks of the pool with the state of their rewards, by service, state and finder, in pages. */
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import type { BlockDocument, BlocksDocument, PoolBlock } from '../../pool/api/documents.ts';
+import type { BlockDocument, BlocksDocument, PoolBlock, PoolDocument } from '../../pool/api/documents.ts';
 import { query } from '../data/client.ts';
 import { useDocument, useNow } from '../data/hooks.ts';
+import { type PaidIn, usePaidIn } from '../data/paid-in.ts';
+import { ChainLink, CutLink } from '../explorer/links.tsx';
 import { ago, coins, count, percent, time } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { Amount, BlockLink, type Column, MinerLink, Pager, Placeholder, State, Table, WholeName } from './parts.tsx';
 
-export const blockColumns = (now: number): Column<PoolBlock>[] => [
+export const blockColumns = (now: number, paidIn: PaidIn): Column<PoolBlock>[] => [
   { title: 'Found', cell: (block) => <span title={time(block.found_millis)}>{ago(block.found_millis, now)}</span> },
-  { title: 'Anchor', number: true, minor: true, cell: (block) => count(block.anchor_height) },
+  { title: 'Anchor', number: true, minor: true, cell: (block) => <CutLink height={block.anchor_height} /> },
   { title: 'Block', cell: (block) => <BlockLink id={block.block_id} /> },
   { title: 'Mode', minor: true, cell: (block) => block.service },
   { title: 'Finder', minor: true, cell: (block) => <MinerLink address={block.finder} /> },
@@ -22,6 +24,7 @@ export const blockColumns = (now: number): Column<PoolBlock>[] => [
     cell: (block) => (
       <span title={block.reason ?? ''}>
         <State state={block.state} />
+        <span class="note">{paidIn(block)}</span>
       </span>
     ),
   },
@@ -36,6 +39,7 @@ export const BlocksPage = ({ block }: { block: string | undefined }) =>
 
 function OneBlock({ id }: { id: string }) {
   const { data: block, error } = useDocument<BlockDocument>(`blocks/${encodeURIComponent(id)}`, 5000);
+  const paidIn = usePaidIn(useDocument<PoolDocument>('pool', 5_000).data);
   const now = useNow();
   const facts: [string, ComponentChildren][] =
     block === undefined
@@ -44,7 +48,7 @@ function OneBlock({ id }: { id: string }) {
           ['State', <State key="state" state={block.state} />],
           ...(block.reason === null ? [] : [['Reason', block.reason] as [string, string]]),
           ['Found', `${time(block.found_millis)}, ${ago(block.found_millis, now)}`],
-          ['Reward', block.reward === null ? 'not paid yet' : `${coins(block.reward)} coins`],
+          ['Reward', block.reward === null ? (paidIn(block) ?? 'not paid yet') : `${coins(block.reward)} coins`],
           ['Mode', block.service === 'pplns' ? 'PPLNS' : 'solo'],
           [
             'Finder',
@@ -54,7 +58,8 @@ function OneBlock({ id }: { id: string }) {
           ],
           ['Worker', block.worker || '–'],
           ['Effort', percent(block.effort)],
-          ['Anchor', count(block.anchor_height)],
+          ['Anchor', <CutLink key="anchor" height={block.anchor_height} />],
+          ['On the chain', <ChainLink key="chain" kind="block" id={block.block_id} />],
           ['Slice', `${count(block.slice)}${block.credited ? ', credited' : ', not credited yet'}`],
         ];
   return (
@@ -92,6 +97,7 @@ function BlockList() {
   const [finder, setFinder] = useState('');
   const [cursor, setCursor] = useState<string>();
   const blocks = useDocument<BlocksDocument>(`blocks${query({ service, state, finder, cursor, limit: 50 })}`);
+  const paidIn = usePaidIn(useDocument<PoolDocument>('pool').data);
   const now = useNow(10_000);
   const chosen = (set: (value: string) => void) => (value: string) => {
     setCursor(undefined);
@@ -141,7 +147,7 @@ function BlockList() {
         ) : (
           <Table
             caption="Blocks, newest first"
-            columns={blockColumns(now)}
+            columns={blockColumns(now, paidIn)}
             rows={rows}
             keyOf={(block) => block.block_id}
           />

@@ -4,6 +4,8 @@ import type {
   ChartDocument,
   CreditDocument,
   CreditsDocument,
+  LeaderDocument,
+  LeadersDocument,
   MinerDocument,
   MinerSummary,
   MinersDocument,
@@ -15,7 +17,8 @@ import { query } from '../data/client.ts';
 import { useDocument, useNow } from '../data/hooks.ts';
 import { usePace } from '../data/pace.ts';
 import { earnedPerDay, payoutProgress, secondsToPayout } from '../earnings.ts';
-import { ago, coins, count, DAY_SECONDS, duration, HOUR_SECONDS, hashRate, overTime } from '../format.ts';
+import { ago, coins, count, DAY_SECONDS, duration, HOUR_SECONDS, hashRate, overTime, percent } from '../format.ts';
+import { NotifyMe } from '../notify/notifications.tsx';
 import { linkTo } from '../router.ts';
 import { ThresholdForm } from '../threshold/threshold-form.tsx';
 import { Chart } from './chart.tsx';
@@ -69,6 +72,7 @@ export function MinerPage({ address }: { address: string | undefined }) {
         <>
           <p class="note">Type the address you mine to. It needs no account and no password.</p>
           <Miners />
+          <Leaders />
         </>
       ) : (
         <Miner key={address} address={address} />
@@ -113,6 +117,33 @@ function Miners() {
   );
 }
 
+const LEADERS: Column<LeaderDocument>[] = [
+  { title: 'Miner', cell: (leader) => <MinerLink address={leader.address} /> },
+  { title: 'Blocks', number: true, cell: (leader) => count(leader.blocks) },
+  { title: 'Rewards', number: true, cell: (leader) => <Amount atoms={leader.reward} /> },
+  { title: 'Luckiest', number: true, minor: true, cell: (leader) => percent(leader.luckiest, 2) },
+];
+
+function Leaders() {
+  const leaders = useDocument<LeadersDocument>('leaders', 60_000);
+  const rows = leaders.data?.leaders ?? [];
+  return (
+    <section class="card">
+      <h2>Most blocks in a day</h2>
+      {rows.length === 0 ? (
+        <Placeholder error={leaders.error} loading={leaders.data === undefined} empty="No block in a day." />
+      ) : (
+        <>
+          <Table caption="Most blocks first" columns={LEADERS} rows={rows} keyOf={(leader) => leader.address} />
+          <p class="note">
+            ‘Luckiest’ is the least effort that one of the blocks took. With PPLNS everybody shares in every block.
+          </p>
+        </>
+      )}
+    </section>
+  );
+}
+
 function Miner({ address }: { address: string }) {
   const path = `miners/${encodeURIComponent(address)}`;
   const { data: miner, error, reload } = useDocument<MinerDocument>(path, 10_000);
@@ -129,6 +160,7 @@ function Miner({ address }: { address: string }) {
   return (
     <>
       <WholeName text={miner.address} label="address" />
+      <NotifyMe address={miner.address} />
       <div class="grid">
         <Figure label="Hash rate, 10 min" value={hashRate(miner.hash_rate.ten_minutes)} note={ratesNote(miner, now)} />
         <NextPayout miner={miner} />

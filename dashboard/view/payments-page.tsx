@@ -3,8 +3,8 @@ import { useState } from 'preact/hooks';
 import type { PaymentDocument, PaymentsDocument } from '../../pool/api/documents.ts';
 import { query } from '../data/client.ts';
 import { useDocument } from '../data/hooks.ts';
-import { count } from '../format.ts';
-import { Amount, type Column, Identifier, MinerLink, Pager, Placeholder, State, Table, When } from './parts.tsx';
+import { ChainLink, CutLink } from '../explorer/links.tsx';
+import { Amount, type Column, MinerLink, Pager, Placeholder, State, Table, When } from './parts.tsx';
 
 const columns: Column<PaymentDocument>[] = [
   { title: 'Time', cell: (payment) => <When millis={payment.created_millis} /> },
@@ -14,13 +14,14 @@ const columns: Column<PaymentDocument>[] = [
   {
     title: 'Transaction',
     minor: true,
-    cell: (payment) => (payment.transaction_id === null ? '–' : <Identifier id={payment.transaction_id} />),
+    cell: (payment) =>
+      payment.transaction_id === null ? '–' : <ChainLink kind="transaction" id={payment.transaction_id} />,
   },
   {
     title: 'Final in cut',
     minor: true,
     number: true,
-    cell: (payment) => (payment.final_height === null ? '–' : count(payment.final_height)),
+    cell: (payment) => (payment.final_height === null ? '–' : <CutLink height={payment.final_height} />),
   },
 ];
 

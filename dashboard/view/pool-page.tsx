@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { BlocksDocument, PoolBlock, PoolDocument, ServiceDocument } from '../../pool/api/documents.ts';
 import { useDocument, useLive, useNow } from '../data/hooks.ts';
+import { usePaidIn } from '../data/paid-in.ts';
 import { ago, coins, count, DAY_SECONDS, duration, hashRate, overTime, percent, plural } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { blockColumns } from './blocks-page.tsx';
@@ -28,6 +29,7 @@ export function PoolPage() {
       );
   });
   const pool = live ?? first.data;
+  const paidIn = usePaidIn(pool);
   const now = useNow();
   if (pool === undefined) return <Placeholder error={first.error} loading empty="" />;
   const ids = new Set(news.map((block) => block.block_id));
@@ -77,7 +79,7 @@ export function PoolPage() {
         ) : (
           <Table
             caption="Newest blocks first"
-            columns={blockColumns(now)}
+            columns={blockColumns(now, paidIn)}
             rows={blocks}
             keyOf={(block) => block.block_id}
           />

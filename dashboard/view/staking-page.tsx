@@ -15,6 +15,7 @@ import type {
 import { query } from '../data/client.ts';
 import { checkNode, poolNode, rememberCheckNode } from '../data/node.ts';
 import { type NodeRequest, useNodeDocument } from '../data/node-document.ts';
+import { ChainLink } from '../explorer/links.tsx';
 import { coins, count, percent } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { Amount, type Column, Figure, Identifier, Pager, Placeholder, State, Table } from './parts.tsx';
@@ -56,10 +57,10 @@ export const stateOfPosition = ({ state, withdrawable, release_height: release }
 const positionColumns: Column<StakingPosition>[] = [
   { title: 'Position', cell: (position) => <Identifier id={position.position_id} /> },
   { title: 'Kind', minor: true, cell: ({ kind }) => (kind === 'self_bond' ? 'self-bond' : kind) },
-  { title: 'Validator', cell: ({ validator }) => <Identifier id={validator} /> },
+  { title: 'Validator', cell: ({ validator }) => <ChainLink kind="validator" id={validator} /> },
   { title: 'Principal', number: true, cell: ({ principal }) => <Amount atoms={principal} /> },
   { title: 'State', cell: stateOfPosition },
-  { title: 'Rewards to', minor: true, cell: ({ reward_address: to }) => <Identifier id={to} /> },
+  { title: 'Rewards to', minor: true, cell: ({ reward_address: to }) => <ChainLink kind="address" id={to} /> },
 ];
 
 const rewardColumns: Column<HistoryEvent>[] = [
@@ -118,7 +119,7 @@ function Validators({ node }: { node: string }) {
   });
   const epoch = data?.epoch ?? 0;
   const columns: Column<ValidatorDocument>[] = [
-    { title: 'Validator', cell: ({ validator_id: id }) => <Identifier id={id} /> },
+    { title: 'Validator', cell: ({ validator_id: id }) => <ChainLink kind="validator" id={id} /> },
     {
       title: 'State',
       cell: (one) => (

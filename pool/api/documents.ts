@@ -168,6 +168,19 @@ export type MinerSummary = Infer<typeof minerSummary>;
 export const miners = page('miners', minerSummary, 'Miners');
 export type MinersDocument = Infer<typeof miners>;
 
+const leader = object(
+  {
+    address,
+    blocks: count,
+    reward: described(amount, 'of those that are paid'),
+    luckiest: described(number(), 'the least effort that one of them took: 1 is what is expected'),
+  },
+  'Leader',
+);
+export type LeaderDocument = Infer<typeof leader>;
+export const leaders = object({ api_version: version, leaders: list(leader) }, 'Leaders');
+export type LeadersDocument = Infer<typeof leaders>;
+
 export const miner = object(
   {
     api_version: version,

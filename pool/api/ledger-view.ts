@@ -1,7 +1,15 @@
 /** Blocks, slices, credit lists and payments, page by page. */
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
-import type { BlockDocument, BlocksDocument, PaymentDocument, PaymentsDocument, PoolBlock } from './documents.ts';
+import type {
+  BlockDocument,
+  BlocksDocument,
+  LeaderDocument,
+  LeadersDocument,
+  PaymentDocument,
+  PaymentsDocument,
+  PoolBlock,
+} from './documents.ts';
 import { type Page, pageOf, readTimeCursor } from './keyset.ts';
 import { ratio } from './pool-view.ts';
 
@@ -48,6 +56,8 @@ export type BlockFilter = {
   readonly finder: string | undefined;
 };
 
+const LEADERS = 10;
+
 export class LedgerView {
   readonly #sql: Sql;
 
@@ -85,6 +95,17 @@ export class LedgerView {
   async block(blockId: string): Promise<BlockDocument | undefined> {
     const [row] = await this.#blockRows(this.#sql`where block_id = decode(${blockId}, 'hex')` as never, 1);
     return row === undefined ? undefined : { api_version: 1, ...blockDocument(row) };
+  }
+
+  /** Those that found most blocks since then. */
+  async leaders(sinceMillis: number): Promise<LeadersDocument> {
+    const rows = await this.#sql<LeaderDocument[]>`select a.address, b.blocks, b.reward, b.luckiest from
+        (select account_id, count(*)::int as blocks, coalesce(sum(reward), 0)::text as reward,
+          round(min(effort_work / target_work), 4)::float8 as luckiest
+          from blocks where found_at > ${new Date(sinceMillis)} group by account_id
+          order by blocks desc, account_id limit ${LEADERS}) b
+      join accounts a on a.id = b.account_id order by b.blocks desc, b.account_id`;
+    return { api_version: 1, leaders: rows.map((row) => ({ ...row })) };
   }
 
   /** One row for each recipient; all of them, or those of one address. */

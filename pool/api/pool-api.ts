@@ -88,6 +88,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
         { sql, now: dependencies.wall ?? now },
       ),
       connect: dependencies.connect,
+      now,
     }),
     ...booksRoutes({ books }),
     ...receiptRoutes({ receipts }),

@@ -32,11 +32,13 @@ export type PublicDependencies = {
   readonly proofs: ProofMaker;
   readonly thresholds: PayoutThreshold;
   readonly connect: () => d.ConnectDocument;
+  readonly now: () => number;
 };
 
 const FIGURES_MILLIS = 5_000;
 const CHART_MILLIS = 10_000;
 const HISTORY_MILLIS = 60_000;
+const DAY_MILLIS = 86_400_000;
 
 const ofAddress = object({ address: FIELDS.address });
 const hours = object({ hours: FIELDS.hours });
@@ -144,7 +146,7 @@ function poolRoutes({ pool, charts, history, connect, ledger }: PublicDependenci
   ];
 }
 
-function minerRoutes({ miners, charts, thresholds }: PublicDependencies): Route[] {
+function minerRoutes({ miners, charts, ledger, now, thresholds }: PublicDependencies): Route[] {
   return [
     route({
       method: 'GET',
@@ -156,6 +158,16 @@ function minerRoutes({ miners, charts, thresholds }: PublicDependencies): Route[
       cost: COSTS.search,
       keep: FIGURES_MILLIS,
       handle: ({ query }) => miners.miners(pageOfQuery(query)),
+    }),
+    route({
+      method: 'GET',
+      path: '/leaders',
+      group: 'Miners',
+      summary: 'Miners that found most blocks in a day',
+      answer: d.leaders,
+      cost: COSTS.search,
+      keep: HISTORY_MILLIS,
+      handle: () => ledger.leaders(now() - DAY_MILLIS),
     }),
     route({
       method: 'GET',

@@ -192,7 +192,71 @@ test('names with markup are text, wherever they are shown', async () => {
     expect(await page.locator('main img').count()).toBe(0);
     expect(await seriousFaults(page), place).toEqual([]);
   }
-  expect(await page.title()).toBe(MARKUP);
+  expect(await page.title()).toBe(`Miner – ${MARKUP}`);
+  expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
+});
+
+test('by keyboard: the skip link stays on the page, and a row that moves keeps the focus', async () => {
+  let isReversed = false;
+  const first = answers(3);
+  const url = await servePage(
+    (path, query) => {
+      if (path !== 'miners') return first(path, query);
+      const all = (first(path, query) as MinersDocument).miners;
+      return { api_version: 1, miners: isReversed ? [...all].reverse() : all } satisfies MinersDocument;
+    },
+    { type: 'pool', data: POOL },
+  );
+  const { page } = await open(`${url}#/payments`);
+  await page.locator('tbody tr').first().waitFor();
+  await page.locator('button.skip').focus();
+  await page.keyboard.press('Enter');
+  expect(await page.evaluate(() => document.activeElement?.id)).toBe('main');
+  expect(page.url()).toContain('#/payments');
+  await page.goto(`${url}#/miner`);
+  const names = () =>
+    page
+      .locator('tbody')
+      .first()
+      .locator('tr td:first-child a')
+      .evaluateAll((all) => all.map((each) => each.getAttribute('title')));
+  await expect.poll(names).toEqual([0, 1, 2].map(address));
+  await page
+    .locator(`a[title="${address(2)}"]`)
+    .first()
+    .focus();
+  // The list is read again every ten seconds.
+  isReversed = true;
+  await expect.poll(names).toEqual([2, 1, 0].map(address));
+  expect(await page.evaluate(() => document.activeElement?.getAttribute('title'))).toBe(address(2));
+});
+
+test('a miner that asks for it is notified of a payment', async () => {
+  const payment = (answers(2)('payments', new URLSearchParams()) as PaymentsDocument).payments[1];
+  const url = await servePage(answers(2), { type: 'payment', data: payment as NonNullable<typeof payment> });
+  const { page, context, complaints } = await open('about:blank');
+  await context.grantPermissions(['notifications'], { origin: new URL(url).origin });
+  await page.addInitScript(() => {
+    const shown: string[] = [];
+    const Told = class {
+      static permission = 'granted';
+      static requestPermission = async () => 'granted';
+      constructor(title: string, { body }: { body: string }) {
+        shown.push(`${title}: ${body}`);
+      }
+    };
+    Object.assign(globalThis, { shown, Notification: Told });
+  });
+  const shown = () => page.evaluate(() => (globalThis as unknown as { shown: string[] }).shown);
+  await page.goto(`${url}#/miner/${address(1)}`);
+  await page.getByLabel(/Notify me of payments/).waitFor();
+  expect(await shown()).toEqual([]);
+  await page.getByLabel(/Notify me of payments/).check();
+  await expect.poll(shown).toEqual(['Payment received: 0.000001 coins']);
+  // It is remembered, and each payment is told once.
+  await page.reload();
+  await expect.poll(shown).toEqual(['Payment received: 0.000001 coins']);
+  await page.getByLabel(/Notify me of payments/).uncheck();
   expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
 });
 

@@ -44,7 +44,7 @@ afterAll(() => stack?.stop());
 const pages = (): [string, RegExp][] => [
   ['#/pool', /Newest blocks[\s\S]*[0-9a-f]{10}…[0-9a-f]{6}[\s\S]*Paid out from[\s\S]*In a day/],
   [`#/miner/${address}`, /coins a day[\s\S]*Check my share[\s\S]*finalized/],
-  ['#/miner', /Miners of this pool[\s\S]*dsvc1\w+…/],
+  ['#/miner', /Miners of this pool[\s\S]*dsvc1\w+…[\s\S]*Most blocks in a day[\s\S]*dsvc1\w+…/],
   ['#/blocks', /paid/],
   [`#/blocks/${paidBlock}`, /Reward\s*[\d.,]+ coins/],
   ['#/payments', /finalized/],
@@ -70,10 +70,17 @@ test.each(['light', 'dark'] as const)('every page with data, %s', async (colorSc
   expect(complaints).toEqual([]);
 });
 
-test('nothing is wider than a phone', async () => {
-  const { page } = await open(`${stack.webUrl}/`, { viewport: { width: 360, height: 740 } });
+test.each([
+  ['a phone', 360, '100%'],
+  ['a desktop at twice the size', 640, '100%'],
+  ['a desktop with letters twice the size', 1280, '200%'],
+])('nothing is wider than %s', async (_, width, letters) => {
+  const { page } = await open(`${stack.webUrl}/`, { viewport: { width, height: 740 } });
   for (const [place, text] of pages()) {
     await show(page, `${stack.webUrl}/${place}`, text);
+    await page.evaluate((size) => {
+      document.documentElement.style.fontSize = size;
+    }, letters);
     const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     expect(over, place).toBe(0);
   }

@@ -2,12 +2,14 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { nextWait } from '../../dashboard/data/live.ts';
-import { earnedPerDay, payoutProgress, secondsToPayout } from '../../dashboard/earnings.ts';
+import { earnedPerDay, payoutProgress, secondsToPayout, secondsUntilPaid } from '../../dashboard/earnings.ts';
 import { updateNotice } from '../../dashboard/explorer/update-notice.ts';
 import { ago, coins, count, duration, hashRate, overTime, percent, shortId } from '../../dashboard/format.ts';
 import { mayMine, WHY_NOT } from '../../dashboard/mine/consent.ts';
+import { NewsGate, newsOf } from '../../dashboard/notify/news.ts';
 import { linkTo, PAGES, placeOf } from '../../dashboard/router.ts';
 import { chartPoints, historyPoints, timeLabels } from '../../dashboard/view/chart-points.ts';
+import type { LiveFrame } from '../../pool/api/documents.ts';
 
 test('hash rates have three digits and never 1000 of a unit', () => {
   expect([0, 999, 999.6, 1000, 12_345, 999_499, 999_500, 1.5e12].map(hashRate)).toEqual([
@@ -179,4 +181,44 @@ test('labels of the time are short, and no two beside each other are the same', 
     expect(Math.max(...labels.map((label) => label.length))).toBeLessThanOrEqual(8);
     expect(labels.every((label, i) => label !== labels[i - 1])).toBe(true);
   }
+});
+
+test('when a block is paid, as those before it were', () => {
+  const chain = { height: 110, cutsUntilPaid: 20, cutMillis: 2_500 };
+  const at = (state: string, anchor_height: number) => secondsUntilPaid({ state, anchor_height }, chain);
+  expect([at('found', 100), at('registered', 95), at('accepted', 50)]).toEqual([25, 12.5, 0]);
+  expect([at('paid', 100), at('expired', 100), at('refused', 100), at('held', 100)]).toEqual(Array(4).fill(undefined));
+  expect(secondsUntilPaid({ state: 'found', anchor_height: 1 }, { ...chain, cutsUntilPaid: null })).toBeUndefined();
+});
+
+test('a miner is notified of its own payments and blocks, each once, and of blocks seldom', () => {
+  const payment = (address: string, state: 'submitted' | 'finalized' | 'reserved'): LiveFrame => {
+    const rest = { payout_id: 'p', transaction_id: null, created_millis: 0, final_height: null };
+    return { type: 'payment', data: { ...rest, state, address, amount: '150000000' } };
+  };
+  const block = (id: string, finder: string, reward: string | null = null): LiveFrame => {
+    const rest = {
+      anchor_height: 1,
+      slice: 1,
+      found_millis: 0,
+      worker: 'rig',
+      reason: null,
+      effort: 1,
+      credited: false,
+    };
+    const state = reward === null ? 'found' : 'paid';
+    return { type: 'block', data: { ...rest, block_id: id, service: 'pplns', finder, state, reward } };
+  };
+  expect(newsOf(payment('me', 'finalized'), 'me')).toMatchObject({ title: 'Payment received', body: '1.50 coins' });
+  expect(newsOf(payment('me', 'reserved'), 'me')).toBeUndefined();
+  expect(newsOf(payment('another', 'finalized'), 'me')).toBeUndefined();
+  expect(newsOf(block('a', 'another'), 'me')).toBeUndefined();
+  expect(newsOf(block('a', 'me', '5'), 'me')).toBeUndefined();
+  const gate = new NewsGate();
+  const passes = (frame: Parameters<typeof newsOf>[0], now: number) => {
+    const news = newsOf(frame, 'me');
+    return news !== undefined && gate.passes(news, now);
+  };
+  expect([passes(payment('me', 'submitted'), 0), passes(payment('me', 'submitted'), 1)]).toEqual([true, false]);
+  expect([0, 1, 59_999, 60_000].map((now) => passes(block(`b${now}`, 'me'), now))).toEqual([true, false, false, true]);
 });

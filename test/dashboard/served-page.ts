@@ -32,7 +32,12 @@ export async function servePage(answers: Answers, greeting?: LiveFrame): Promise
   });
   const sockets = new WebSocketServer({ server, path: '/api/v1/live' });
   sockets.on('connection', (socket) => {
-    if (greeting !== undefined) socket.send(JSON.stringify(greeting));
+    if (greeting === undefined) return;
+    // Again and again, as the pool sends its figures: a page that is still being drawn misses the first.
+    const send = () => socket.send(JSON.stringify(greeting));
+    send();
+    const timer = setInterval(send, 500);
+    socket.on('close', () => clearInterval(timer));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => {

@@ -8,6 +8,7 @@ import type {
   ChartDocument,
   CreditsDocument,
   HistoryDocument,
+  LeadersDocument,
   LiveFrame,
   MinerDocument,
   PaymentsDocument,
@@ -83,6 +84,9 @@ test('the pool, its miners and their parts are reported, with names as they are'
   const history = await json<HistoryDocument>('/pool/history');
   expect(history.points.reduce((sum, point) => sum + point.blocks, 0)).toBe(7);
   expect(history.points.at(-1)).toMatchObject({ block_work: '1000', paid: '0' });
+  expect((await json<LeadersDocument>('/leaders')).leaders).toEqual([
+    { address, blocks: 7, reward: '7000000', luckiest: expect.any(Number) },
+  ]);
   expect(pool.since_millis).toBeGreaterThan(Date.now() - 600_000);
   const { blocks } = await json<BlocksDocument>(`/blocks?finder=${address}&state=paid`);
   expect(blocks).toHaveLength(7);

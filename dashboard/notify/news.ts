@@ -1,0 +1,47 @@
+/** Which live news is worth a notification: a payment to the miner, and a block that the miner found. */
+import type { LiveFrame } from '../../pool/api/documents.ts';
+import { coins } from '../format.ts';
+
+/** `tag`: a later notification of the same tag takes the place of an earlier one. */
+export type News = { readonly tag: string; readonly title: string; readonly body: string };
+
+const PAYMENTS: Readonly<Record<string, string>> = { submitted: 'Payment sent', finalized: 'Payment received' };
+
+export function newsOf(frame: LiveFrame, address: string): News | undefined {
+  if (frame.type === 'payment') {
+    const { address: to, state, amount, payout_id: id } = frame.data;
+    const title = PAYMENTS[state];
+    return to !== address || title === undefined
+      ? undefined
+      : { tag: `payment/${id}/${state}`, title, body: `${coins(amount)} coins` };
+  }
+  if (frame.type !== 'block' || frame.data.finder !== address || frame.data.reward !== null) return undefined;
+  const { block_id: id, worker, state } = frame.data;
+  if (state === 'expired' || state === 'refused') return undefined;
+  return {
+    tag: `block/${id}`,
+    title: 'You found a block',
+    body: worker === '' ? 'The pool has it.' : `Worker ${worker}`,
+  };
+}
+
+/** A quick miner finds a block a second: one notification a minute is enough of those. */
+const BLOCK_MILLIS = 60_000;
+const REMEMBERED = 200;
+
+/** Lets each piece of news pass once, and blocks seldom. */
+export class NewsGate {
+  readonly #told = new Set<string>();
+  #blockAt = Number.NEGATIVE_INFINITY;
+
+  passes({ tag }: News, now: number): boolean {
+    if (this.#told.has(tag)) return false;
+    const isBlock = tag.startsWith('block/');
+    if (isBlock && now - this.#blockAt < BLOCK_MILLIS) return false;
+    if (isBlock) this.#blockAt = now;
+    this.#told.add(tag);
+    const oldest = this.#told.values().next().value;
+    if (this.#told.size > REMEMBERED && oldest !== undefined) this.#told.delete(oldest);
+    return true;
+  }
+}
