@@ -2,7 +2,7 @@
  * A payment from a 2-of-3 or 3-of-5 address with svc-wasm and fetch, in Node or in a page. Each member runs it on its own machine; what goes between them is the descriptor and packages. NETWORK is mainnet, testnet,
  * testnet100 or development. From a shell:
  *   node multisig.mjs key NETWORK < words.txt                                    # the public key, for the other members
- *   node multisig.mjs descriptor NETWORK 2 KEY KEY KEY                           # JSON: `descriptor` (a text of its own, which is DESCRIPTOR below), `address`, `words`
+ *   node multisig.mjs descriptor NETWORK 2 KEY KEY KEY                           # JSON: `descriptor` (a text of its own, which is DESCRIPTOR below), `address`
  *   node multisig.mjs propose http://127.0.0.1:28701 DESCRIPTOR RECIPIENT 1.25   # a package without signatures
  *   node multisig.mjs review http://127.0.0.1:28701 PACKAGE
  *   node multisig.mjs sign http://127.0.0.1:28701 PACKAGE DIGEST < words.txt     # DIGEST: template_digest of the review
@@ -36,8 +36,7 @@ export async function keyOf(words, network) {
 export async function groupOf(threshold, keys, network) {
   await init();
   const descriptor = svc.createMultisigDescriptor(threshold, JSON.stringify(keys));
-  const address = svc.multisigAddress(descriptor, network);
-  return { descriptor, address, words: JSON.parse(svc.addressVerificationWords(address)) };
+  return { descriptor, address: svc.multisigAddress(descriptor, network) };
 }
 
 /** The module selects no coins: `outputsFor` does. */

@@ -58,7 +58,7 @@ function readDescriptorFile(file: string): { threshold: number; members: string[
 function groupText(group: Fields): string {
   const own = group.own_members as number[];
   const mine = own.length === 0 ? 'none of its members is this wallet' : `this wallet is member ${own.join(' and ')}`;
-  return `${group.address}\n${group.threshold}-of-${group.members}, ${mine}\nverification words: ${(group.verification_words as string[]).join(' ')}\n`;
+  return `${group.address}\n${group.threshold}-of-${group.members}, ${mine}\nCompare the whole address with the other members before anybody pays to it.\n`;
 }
 
 const watch = (context: Context, params: Fields, also: (group: Fields) => Promise<void>): Promise<number> =>
@@ -73,7 +73,14 @@ const SIGNING = {
   missing: 'a key signs after a yes: answer at a terminal, or give --digest with the digest of the review',
 };
 
-type SigningWish = { readonly digest: string | undefined; readonly trustAmounts: boolean; readonly full: boolean };
+type FeeWish = { readonly anyFee: boolean };
+const feeTerms = ({ anyFee: isAny }: FeeWish): Fields => (isAny ? { any_fee: true } : {});
+
+type SigningWish = FeeWish & {
+  readonly digest: string | undefined;
+  readonly trustAmounts: boolean;
+  readonly full: boolean;
+};
 
 /** The digest that is signed is that of the package as this command has shown it, or the one that was given. */
 const sign = (context: Context, word: string, out: string, how: SigningWish): Promise<number> =>
@@ -87,6 +94,7 @@ const sign = (context: Context, word: string, out: string, how: SigningWish): Pr
       package: word,
       template_digest: how.digest ?? review.template_digest,
       ...(how.trustAmounts ? { trust_amounts: true } : {}),
+      ...feeTerms(how),
     });
     await writeWord(out, signed.package as string);
     const { package: _, ...rest } = signed;
@@ -97,14 +105,14 @@ const sign = (context: Context, word: string, out: string, how: SigningWish): Pr
     );
   });
 
-type SendingWish = { readonly yes: boolean; readonly full: boolean };
+type SendingWish = FeeWish & { readonly yes: boolean; readonly full: boolean };
 
-const send = (context: Context, word: string, { yes: isYes, full }: SendingWish): Promise<number> =>
+const send = (context: Context, word: string, how: SendingWish): Promise<number> =>
   withSession(context, async (session) => {
     const review = await session.call('multisig_review', { package: word });
-    if (!isYes && !context.values.json) context.terminal.err(reviewText(review, full));
-    if (!(await confirmed(context, isYes, 'Send this?'))) return 1;
-    const result = await session.call('multisig_send', { package: word });
+    if (!how.yes && !context.values.json) context.terminal.err(reviewText(review, how.full));
+    if (!(await confirmed(context, how.yes, 'Send this?'))) return 1;
+    const result = await session.call('multisig_send', { package: word, ...feeTerms(how) });
     return show(context, result, () => `transaction ${result.transaction}\n`);
   });
 
@@ -129,6 +137,7 @@ async function combine(files: readonly string[], out: string): Promise<Fields> {
 const out = path({ help: 'the file to write; one that exists is never replaced', required: true });
 const label = text({ help: 'a name for it', default: '' });
 const full = flag({ help: 'show payload and operation whole, however long they are' });
+const anyFee = flag({ help: 'also with a fee above the limit of the wallet (100 atoms per mass)' });
 const PACKAGE = { name: 'PACKAGE', help: 'a file of `propose`, `sign` or `combine`' };
 const DESCRIPTOR = { name: 'DESCRIPTOR', help: 'the file of `create`' };
 
@@ -180,7 +189,7 @@ export function multisigCommands(name: string): Command {
     walletCommand(
       {
         name: `${own} address`,
-        summary: 'the address of a descriptor, with its verification words; watches it from now on',
+        summary: 'the address of a descriptor, to be compared with the other members; watches it from now on',
         options: { ...sessionOptions, label },
         operands: [DESCRIPTOR],
       },
@@ -245,6 +254,7 @@ export function multisigCommands(name: string): Command {
           ...sessionOptions,
           out,
           full,
+          anyFee,
           digest: text({ help: 'the digest of the review: signs that package and no other, without a question' }),
           trustAmounts: flag({ help: 'sign without a node that says what the inputs hold: the fee may be false' }),
         },
@@ -273,7 +283,7 @@ export function multisigCommands(name: string): Command {
       {
         name: `${own} send`,
         summary: 'sends a package that enough members have signed, after a yes; again is harmless',
-        options: { ...sessionOptions, full, yes },
+        options: { ...sessionOptions, full, anyFee, yes },
         operands: [PACKAGE],
       },
       (values, [file = ''], terminal) => send(context(values, terminal), readWord(file), values),

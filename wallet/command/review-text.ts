@@ -16,6 +16,15 @@ const AMOUNTS: Readonly<Record<string, string>> = {
   not_checked: ', NOT CHECKED: no node could be asked, so these are the amounts that the package claims',
 };
 
+/** Proposals of this wallet are valid for at most as many cuts: a month. */
+const LONG_VALIDITY = 1_000_000;
+
+function leftText(left: unknown): string {
+  if (typeof left !== 'number') return '';
+  if (left === 0) return ', WHICH IS OVER';
+  return `, ${left} more cuts${left > LONG_VALIDITY ? ', WHICH IS VERY LONG: it can be sent until then' : ''}`;
+}
+
 function fieldText(operation: string, name: string, value: unknown): string {
   const fields = OPERATION_FIELDS[operation as keyof typeof OPERATION_FIELDS];
   if (!fields.some(([, json, kind]) => json === name && kind === 'amount'))
@@ -49,7 +58,7 @@ export function reviewText(review: Fields, full: boolean): string {
     `profile   ${review.witness_profile}`,
     `digest    ${review.template_digest}`,
     `signed by ${signed.length === 0 ? 'nobody yet' : `member ${signed.join(' and ')}`}; ${review.missing_signatures} more needed`,
-    `valid     from cut ${review.valid_from_height} to ${review.valid_until_height}`,
+    `valid     from cut ${review.valid_from_height} to ${review.valid_until_height}${leftText(review.cuts_left)}`,
     `from      ${review.address} (${threshold}-of-${members.length}${review.watched ? '' : ', NOT WATCHED by this wallet'})`,
     ...recipients.map(({ to, amount, change }) => `${change ? 'change   ' : 'pays     '} ${amount} to ${to}`),
     `fee       ${review.fee}${AMOUNTS[String(review.amounts)] ?? ''}`,

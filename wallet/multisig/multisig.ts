@@ -71,6 +71,13 @@ export type ProposalWish = {
   readonly inline: boolean;
 };
 
+export type SigningTerms = {
+  /** Sign although no node can be asked for the amounts. */
+  readonly trusted: boolean;
+  /** Also with a fee above `maxFeePerMass`. */
+  readonly anyFee: boolean;
+};
+
 /** Keys beyond those that are watched: a wallet made from its words alone has given out none yet. */
 const SEARCHED_KEYS = 1_024;
 
@@ -234,10 +241,21 @@ export class Multisig {
     return amountsState(this.#with.client, of);
   }
 
-  /** With every key of this wallet that is a member, for the digest that was reviewed. `trusted`: sign although no node can be asked for the amounts. */
-  async sign(of: MultisigPackage, digest: Bytes, trusted: boolean): Promise<MultisigPackage> {
+  /** The maker of a package names its fee, and no node refuses one that is too high. */
+  #checkFee(of: MultisigPackage): void {
+    const [fee, most] = [packageFee(of), minimumFee(packageMass(of), this.#with.maxFeePerMass)];
+    if (fee > most)
+      throw new WalletError(
+        'fee_too_high',
+        `the fee of the package is ${formatCoins(fee)}, at most ${formatCoins(most)} is paid for its mass`,
+      );
+  }
+
+  /** With every key of this wallet that is a member, for the digest that was reviewed. */
+  async sign(of: MultisigPackage, digest: Bytes, { trusted, anyFee }: SigningTerms): Promise<MultisigPackage> {
     checkDigest(of, digest);
     checkAmounts(await this.amounts(of), trusted);
+    if (!anyFee) this.#checkFee(of);
     const own = this.ownMembers(of.descriptor).map((member) => this.#keyOf(of.descriptor.keys[member] as Bytes));
     const found = own.length > 0 ? own : [await this.#searchKey(of.descriptor)];
     const keys = found.filter((key) => key !== undefined);
@@ -253,7 +271,11 @@ export class Multisig {
   }
 
   /** Completes a package and hands it to the node. The same package may be sent again: it is one transaction. */
-  async send(of: MultisigPackage): Promise<{ readonly transaction: string; readonly isKnown: boolean }> {
+  async send(
+    of: MultisigPackage,
+    anyFee: boolean,
+  ): Promise<{ readonly transaction: string; readonly isKnown: boolean }> {
+    if (!anyFee) this.#checkFee(of);
     const least = minimumFee(packageMass(of), this.#feePerMass());
     if (packageFee(of) < least)
       throw new WalletError('multisig_package_invalid', 'the fee of the package is below what the node asks for now', {

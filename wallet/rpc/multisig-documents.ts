@@ -1,12 +1,11 @@
 /** How the wallet shows multisig addresses and packages: amounts in coins, members by their numbers in the descriptor. */
 import { formatAddress } from '../../protocol/address.ts';
-import { addressVerificationWords } from '../../protocol/address-proof.ts';
 import { formatCoins } from '../../protocol/amount.ts';
 import { type Bytes, equalBytes, fromUtf8, toHex } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
 import { minimumFee } from '../../protocol/fee.ts';
 import { id, LABELS } from '../../protocol/identifier.ts';
-import { type MultisigDescriptor, multisigAddressPayload } from '../../protocol/multisig.ts';
+import type { MultisigDescriptor } from '../../protocol/multisig.ts';
 import { type MultisigPackage, missingSignatures, packageFee, packageMass } from '../../protocol/multisig-package.ts';
 import { operationDocument } from '../../protocol/staking/operation-document.ts';
 import { PAYLOAD_KINDS } from '../../protocol/transaction.ts';
@@ -40,7 +39,6 @@ export function groupDocument(wallet: Wallet, record: MultisigRecord): Answer {
     members: descriptor.keys.length,
     own_members: wallet.multisig.ownMembers(descriptor),
     descriptor: descriptorDocument(descriptor),
-    verification_words: addressVerificationWords(multisigAddressPayload(descriptor)),
     created_millis: record.createdMillis,
   };
 }
@@ -86,7 +84,7 @@ function payloadText(payload: Bytes): string | null {
 /** What a person must see before a key signs (specification: Rule 6). */
 export function reviewDocument(wallet: Wallet, of: MultisigPackage): Answer {
   const { body, amounts, address, descriptor, network, signed } = of;
-  const { manifest } = wallet.follower.node;
+  const { manifest, finalizedHeight } = wallet.follower.node;
   const operation = body.operation && operationDocument(body.operation, network);
   return {
     address: formatAddress(address, network),
@@ -107,6 +105,7 @@ export function reviewDocument(wallet: Wallet, of: MultisigPackage): Answer {
     })),
     valid_from_height: body.validFromHeight,
     valid_until_height: body.validUntilHeight,
+    cuts_left: manifest === null ? null : Math.max(0, body.validUntilHeight - finalizedHeight),
     payload_text: payloadText(body.payload),
     payload_hex: toHex(body.payload),
     operation: operation?.type ?? null,

@@ -15,6 +15,7 @@ import { giveAddress } from './wallet-methods.ts';
 
 const keyField = text({ maxLength: 2 * PUBLIC_KEY_BYTES, description: 'a public key in hex' });
 const packageField = text({ minLength: 2, description: 'a package in hex' });
+const anyFeeField = optional(flag('also with a fee above the limit of the wallet (max-fee-per-mass)'));
 /** A day at the pace of one cut in 2.5 seconds: people sign, and not at once. */
 const VALID_CUTS = 34_560;
 
@@ -105,14 +106,15 @@ export const multisigMethods = {
       package: packageField,
       template_digest: text({ maxLength: 2 * ID_BYTES }),
       trust_amounts: optional(flag('sign although no node answers that could tell what the inputs hold')),
+      any_fee: anyFeeField,
     }),
-    async (wallet, { package: hex, template_digest, trust_amounts: trusted = false }) => {
+    async (wallet, { package: hex, template_digest, trust_amounts: trusted = false, any_fee: anyFee = false }) => {
       const of = readPackage(wallet, hex);
       const digest: Bytes = refusing('multisig_package_invalid', 'template_digest', () =>
         fromHex(template_digest, ID_BYTES),
       );
       try {
-        return packageDocument(wallet, await wallet.multisig.sign(of, digest, trusted));
+        return packageDocument(wallet, await wallet.multisig.sign(of, digest, { trusted, anyFee }));
       } catch (error) {
         if (!(error instanceof ProtocolError)) throw error;
         throw new WalletError('multisig_package_invalid', error.message, {
@@ -125,11 +127,11 @@ export const multisigMethods = {
   multisig_send: method(
     'Multisig',
     'Completes a package that enough members have signed, and sends it; again is harmless',
-    object({ package: packageField }),
-    async (wallet, { package: hex }) => {
+    object({ package: packageField, any_fee: anyFeeField }),
+    async (wallet, { package: hex, any_fee: anyFee = false }) => {
       const of = readPackage(wallet, hex);
       try {
-        const { transaction, isKnown } = await wallet.multisig.send(of);
+        const { transaction, isKnown } = await wallet.multisig.send(of, anyFee);
         return { ...reviewDocument(wallet, of), transaction, submitted: true, duplicate: isKnown };
       } catch (error) {
         if (!(error instanceof ProtocolError)) throw error;

@@ -70,3 +70,14 @@ test('rows keep every character, and none is empty but that of an empty text', (
   expect(foreignRows('| ', 'a'.repeat(60))).toEqual([`| ${'a'.repeat(60)}`]);
   expect(foreignRows('| ', '')).toEqual(['| ']);
 });
+
+test('a review says for how many cuts a package can be sent, and warns where these are very many', () => {
+  const valid = (left: number | null) =>
+    reviewText(review({ cuts_left: left }), false)
+      .split('\n')
+      .find((row) => row.startsWith('valid '));
+  expect(valid(null)).toBe('valid     from cut 100 to 34660');
+  expect(valid(34_560)).toBe('valid     from cut 100 to 34660, 34560 more cuts');
+  expect(valid(1_000_001)).toContain(', 1000001 more cuts, WHICH IS VERY LONG');
+  expect(valid(0)).toContain('WHICH IS OVER');
+});

@@ -33,8 +33,10 @@ async function setUp() {
     ...{ address: group.address as string, amount: spend.amount },
     ...{ source: 'regular', height: 1 },
   });
-  const made = (members = { descriptor, address, members: [] }, how: { profile?: MultisigProfile } = {}) =>
-    proposal(chain, members, [spend], [{ address, amount: 1_000_000n }], how);
+  const made = (
+    members = { descriptor, address, members: [] },
+    how: { profile?: MultisigProfile; fee?: bigint } = {},
+  ) => proposal(chain, members, [spend], [{ address, amount: 1_000_000n }], how);
   return { node, ...bed, own, group, made, address: group.address as string };
 }
 
@@ -158,4 +160,25 @@ test('packages: signed for the reviewed digest, by a member, of this chain', asy
     data: { reason: 'wrong_chain' },
   });
   expect(node.height).toBeGreaterThanOrEqual(0);
+});
+
+test('a fee above the limit of the wallet is signed and sent only after a word for it; a review names the cuts that are left', async () => {
+  const { call, refusal, made } = await setUp();
+  const hex = toHex(encodePackage(made(undefined, { fee: 400_000_000n })));
+  const { template_digest, fee, valid_until_height: last, cuts_left } = await call('multisig_review', { package: hex });
+  expect(fee).toBe('4.00000000');
+  expect(cuts_left).toBe(Number(last) - ((await call('status')).node_finalized_height as number));
+  const params = { package: hex, template_digest };
+  expect(await refusal('multisig_sign', params)).toMatchObject({ word: 'fee_too_high' });
+  const signed = await call('multisig_sign', { ...params, any_fee: true });
+  const { package: one } = signed;
+  expect(await refusal('multisig_send', { package: one })).toMatchObject({ word: 'fee_too_high' });
+  expect(await refusal('multisig_send', { package: one, any_fee: true })).toMatchObject({
+    data: { reason: 'package_incomplete' },
+  });
+});
+
+test('a group has no verification words: its members compare the whole address', async () => {
+  const { group } = await setUp();
+  expect(group).not.toHaveProperty('verification_words');
 });
