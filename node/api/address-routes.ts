@@ -28,6 +28,14 @@ export function cursorPlace(scope: string, text: string | undefined, bytes: numb
   return place;
 }
 
+/** Where the owner that a cursor names is in the list. Anyone can make a cursor, so it may name an owner that is not there. */
+export function ownerPlace(owners: readonly Bytes[], named: Bytes | undefined): number {
+  if (named === undefined) return 0;
+  const place = owners.findIndex((owner) => equalBytes(owner, named));
+  if (place < 0) throw refusal('bad_cursor', 'the cursor is not of this query', { field: 'cursor' });
+  return place;
+}
+
 const utxoDocument = (output: IndexedOutput, address: string): UtxoDocument => ({
   outpoint: { transaction_id: nativeHex(output.outpoint.transactionId), output_index: output.outpoint.outputIndex },
   amount: output.amount.toString(),
@@ -172,13 +180,9 @@ export const addressRoutes: Pick<
     const scope = `utxos of many ${listScope(addresses)}`;
     const limit = body.limit ?? 512;
     const place = cursorPlace(scope, body.cursor, 49 + OUTPOINT_BYTES);
-    const from =
-      place === undefined ? 0 : addresses.findIndex(({ payload }) => equalBytes(payload, place.subarray(0, 49)));
-    const { height, value } = await context.index.unspentOfMany(
-      addresses.slice(from).map(({ payload }) => payload),
-      place?.subarray(49),
-      limit + 1,
-    );
+    const owners = addresses.map(({ payload }) => payload);
+    const from = ownerPlace(owners, place?.subarray(0, 49));
+    const { height, value } = await context.index.unspentOfMany(owners.slice(from), place?.subarray(49), limit + 1);
     const page = value.slice(0, limit);
     const last = page.at(-1);
     return {

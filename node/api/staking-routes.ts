@@ -2,7 +2,7 @@
 
 import { ADDRESS_PAYLOAD_BYTES, keyAddressPayload } from '../../protocol/address.ts';
 import type { StakingPosition, ValidatorDocument } from '../../protocol/api/documents.ts';
-import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { splitHalves } from '../../protocol/emission.ts';
 import { ID_BYTES, id, idFromHex } from '../../protocol/identifier.ts';
 import { selfBondId } from '../../protocol/staking/names.ts';
@@ -12,7 +12,7 @@ import { type Position, releaseOf } from '../ledger/staking/position.ts';
 import { sweepReached } from '../ledger/staking/slashing.ts';
 import { asOf, isActive, type Validator } from '../ledger/staking/validator.ts';
 import { memberIndex, stateOf } from '../validator-state.ts';
-import { addressText, cursorPlace } from './address-routes.ts';
+import { addressText, cursorPlace, ownerPlace } from './address-routes.ts';
 import { type ApiContext, type Handlers, readAddresses } from './api-context.ts';
 import { refusal } from './api-error.ts';
 import { makeCursor } from './cursor.ts';
@@ -115,8 +115,7 @@ export const stakingRoutes: Pick<
     const limit = body.limit ?? 256;
     const scope = `positions ${toHex(id('SVC_API_CURSOR_V1', Buffer.concat(owners)))}`;
     const place = cursorPlace(scope, body.cursor, ADDRESS_PAYLOAD_BYTES + ID_BYTES);
-    const first = place?.subarray(0, ADDRESS_PAYLOAD_BYTES);
-    const from = first === undefined ? 0 : owners.findIndex((owner) => equalBytes(owner, first));
+    const from = ownerPlace(owners, place?.subarray(0, ADDRESS_PAYLOAD_BYTES));
     const found = await ofOneCut(node.chain, async () => {
       const read: Position[] = [];
       // One owner after the other, so that a request does not read 64 pages at once.

@@ -111,19 +111,20 @@ export class Admission {
 
   async #admit(transaction: ReadTransaction, origin: Origin): Promise<Submission> {
     const { mempool, ledger } = this.#dependencies;
-    const before = await this.#fundsNow(transaction);
-    if ('code' in before) return this.#refuse(transaction, before);
-    const { state } = ledger();
-    const fault = await this.#faultOfSignatures(transaction, before);
-    if (fault !== undefined) return refused(fault, WITNESS_TEXT[fault]);
-    if (mempool.get(transaction.id) !== undefined) return { status: 'known', id: transaction.id };
-    // Without a cut in between only a conflicting transaction can have come.
-    const funds = ledger().state === state ? (this.#rival(transaction) ?? before) : this.#funds(transaction);
-    if ('code' in funds) return this.#refuse(transaction, funds);
-    // A cut in between may have changed who must sign.
-    if (funds !== before && funds.operation !== undefined) {
-      const late = await this.#faultOfSignatures(transaction, funds);
-      if (late !== undefined) return refused(late, WITNESS_TEXT[late]);
+    let funds = await this.#fundsNow(transaction);
+    for (;;) {
+      if ('code' in funds) return this.#refuse(transaction, funds);
+      const { state } = ledger();
+      const fault = await this.#faultOfSignatures(transaction, funds);
+      if (fault !== undefined) return refused(fault, WITNESS_TEXT[fault]);
+      if (mempool.get(transaction.id) !== undefined) return { status: 'known', id: transaction.id };
+      // Without a cut in between only a conflicting transaction can have come. From the last check to the adding nothing may be awaited.
+      const isSameCut = ledger().state === state;
+      const now: Funds | NodeError = isSameCut ? (this.#rival(transaction) ?? funds) : this.#funds(transaction);
+      if ('code' in now) return this.#refuse(transaction, now);
+      funds = now;
+      // A cut in between may have changed who must sign an operation: that is checked again, and all of this with it.
+      if (isSameCut || funds.operation === undefined) break;
     }
     if (!mempool.add(transaction, funds.spends, funds.fee, origin, funds.operation?.validator))
       return refused('mempool_full', 'the mempool is full of transactions that pay a higher rate', {

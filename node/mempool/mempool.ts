@@ -158,7 +158,7 @@ export class Mempool implements MempoolView {
     return this.#own.values().next().value?.seenMillis;
   }
 
-  /** False when it pays less than everything that would have to leave for it. The caller has made sure that it conflicts with nothing. */
+  /** False when it pays less than everything that would have to leave for it. The caller has made sure that it is new and conflicts with nothing. */
   add(
     read: ReadTransaction,
     spends: readonly UnspentOutput[],
@@ -166,6 +166,7 @@ export class Mempool implements MempoolView {
     origin: Origin,
     validator?: Bytes,
   ): boolean {
+    if (this.#conflicts(read)) throw new Error('a transaction that conflicts with a waiting one was let in');
     const rate = fee / BigInt(read.mass);
     const kept = hasRoomKept(read.operation) && this.#keptBytes + read.wire.length <= this.maxBytes / KEPT_PART;
     if (!kept && !this.#makeRoom(read.wire.length, rate)) return false;
@@ -206,6 +207,14 @@ export class Mempool implements MempoolView {
     this.bytes += read.wire.length;
     this.#dependencies.onAdded(entry);
     return true;
+  }
+
+  #conflicts({ name, body, operation }: ReadTransaction): boolean {
+    return (
+      this.#entries.has(name) ||
+      this.isSlotTaken(operation) ||
+      body.inputs.some((outpoint) => this.spender(outpoint) !== undefined)
+    );
   }
 
   #noteSubject(entry: Entry): void {
@@ -317,8 +326,11 @@ export class Mempool implements MempoolView {
       const entry = this.get(transaction.id);
       if (entry === undefined) continue;
       if (transaction.outcome === 'executed') this.#remove(entry, 'finalized');
-      else if (transaction.outcome === 'failed' && transaction.reason === 'invalid' && isSame(entry, transaction))
-        this.#remove(entry, 'rejected');
+      else if (transaction.outcome === 'failed') {
+        const { reason } = transaction;
+        if (reason === 'conflict' || reason === 'expired') this.#remove(entry, reason);
+        else if (reason === 'invalid' && isSame(entry, transaction)) this.#remove(entry, 'rejected');
+      }
     }
     for (const { id, reason } of this.lost(effects.spent, effects.header.height)) {
       const entry = this.get(id);

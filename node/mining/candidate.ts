@@ -132,13 +132,13 @@ function checkBody(
     return nodeError('parents_root_mismatch', 'parents_root does not follow from the body');
   if (!equalBytes(rewardRoot(body.payout, body.extranonce), header.rewardRoot))
     return nodeError('reward_root_mismatch', 'reward_root does not follow from the body');
+  if (new Set(transactions.map(({ name }) => name)).size !== transactions.length)
+    return nodeError('block_transaction_invalid', 'a transaction is in the block twice');
   // Exactly the transactions that a template of this root was made of: the root is known to follow from them.
   if (known.length > 0 && known.length === transactions.length && transactions.every((read, i) => read === known[i]))
     return undefined;
   if (!equalBytes(merkleRootOfHashes(transactions.map((transaction) => transaction.leaf)), header.transactionsRoot))
     return nodeError('transactions_root_mismatch', 'transactions_root does not follow from the body');
-  if (new Set(transactions.map(({ name }) => name)).size !== transactions.length)
-    return nodeError('block_transaction_invalid', 'a transaction is in the block twice');
   return undefined;
 }
 

@@ -1,10 +1,16 @@
 /** Every route with missing, extra, wrong-typed, huge, negative, non-UTF-8 and deeply nested input: always a 4xx with an error document. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeCursor } from '../../node/api/cursor.ts';
+import { developmentKey } from '../../node/development.ts';
+import { OUTPOINT_BYTES } from '../../node/index/index-keys.ts';
+import { parseAddress } from '../../protocol/address.ts';
 import { errorDocument } from '../../protocol/api/documents.ts';
 import { API_ERRORS } from '../../protocol/api/error-codes.ts';
 import { ROUTE_NAMES, ROUTES, type RouteName, type RouteSpec } from '../../protocol/api/routes.ts';
 import { check, type JsonSchema } from '../../protocol/api/schema.ts';
+import { toHex } from '../../protocol/bytes.ts';
+import { id } from '../../protocol/identifier.ts';
 import { count, seed } from '../level.ts';
 import { ApiBed, treasury } from './api-bed.ts';
 
@@ -192,6 +198,25 @@ test('cursors that were changed, or are of another query, are refused', async ()
     expect((await bed.get(`/v1/address/${treasury()}/utxos?cursor=${wrong}`)).status).toBe(400);
   expect((await bed.get(`/v1/address/${treasury()}/history?cursor=${cursor}`)).status).toBe(400);
   expect((await bed.post('/v1/address/utxos', { addresses: [treasury()], cursor })).status).toBe(400);
+});
+
+test('cursors that name an owner who was not asked for are refused', async () => {
+  const stranger = developmentKey('stranger').address;
+  const asked = parseAddress(treasury()).payload;
+  const list = toHex(id('SVC_API_CURSOR_V1', asked));
+  for (const [path, scope, bytes] of [
+    ['/v1/staking/positions', `positions ${list}`, 48],
+    ['/v1/address/utxos', `utxos of many ${list}`, OUTPOINT_BYTES],
+  ] as const) {
+    const post = (owner: Uint8Array) =>
+      bed.post(path, {
+        addresses: [treasury()],
+        cursor: makeCursor(scope, Buffer.concat([owner, new Uint8Array(bytes)])),
+      });
+    expect((await post(asked)).status).toBe(200);
+    const answer = await post(stranger);
+    expect([answer.status, (await answer.json()).error.code]).toEqual([400, 'bad_cursor']);
+  }
 });
 
 test('any JSON at all, at any route, is answered with a document', async () => {

@@ -170,7 +170,13 @@ function waitingRoom() {
   );
   const add = (name: string, rate: bigint, origin: 'own' | 'relayed', at: number, bytes = 5_000): boolean => {
     now = at;
-    const read = { name, id: utf8(name), wire: new Uint8Array(bytes), mass: 1, body: { validUntilHeight: 9 } };
+    const read = {
+      name,
+      id: utf8(name),
+      wire: new Uint8Array(bytes),
+      mass: 1,
+      body: { inputs: [], validUntilHeight: 9 },
+    };
     return mempool.add(read as unknown as ReadTransaction, [], rate, origin);
   };
   const chosen = (rules: Partial<SelectionRules> = {}): string[] =>
