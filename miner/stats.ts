@@ -160,6 +160,6 @@ export function statusLines(snapshot: Snapshot): string[] {
   });
   const where = pool === undefined ? 'no pool' : pool.endpoint;
   const latency = pool?.latencyMillis === undefined ? '' : `, ${Math.round(pool.latencyMillis)} ms`;
-  const total = `total: ${rateText(totalRates(devices))}  at the pool ${showRate(snapshot.poolRate)}  ${shareText(totalShares(devices))}`;
+  const total = `total: ${rateText(totalRates(devices))}  max ${showRate(snapshot.fastest)}  at the pool ${showRate(snapshot.poolRate)}  ${shareText(totalShares(devices))}`;
   return [...lines, `${total}  [${minerState(snapshot)}, ${where}${latency}]`];
 }

@@ -257,6 +257,36 @@ test('works under a path prefix behind a proxy: pages, live figures, miner', asy
   expect(complaints).toEqual([]);
 });
 
+test('a person with a browser and nothing else makes an address, mines, sees earnings and is paid', async () => {
+  const { page, complaints } = await open(`${stack.webUrl}/#/mine`);
+  await page.getByRole('button', { name: 'Make an address' }).click();
+  await page.locator('ol.words').waitFor();
+  const words = await page.locator('ol.words li').allInnerTexts();
+  await page.getByRole('button', { name: 'I have written them down' }).click();
+  const asked = page.getByLabel(/^Word \d+$/);
+  await asked.first().waitFor();
+  for (const [i, text] of (await page.locator('label', { hasText: /^Word \d+$/ }).allInnerTexts()).entries())
+    await asked.nth(i).fill(words[Number(/\d+/.exec(text)?.[0]) - 1] as string);
+  await page.getByRole('button', { name: 'Check' }).click();
+  await page.getByText('Your address is ready').waitFor();
+  const own = await page.getByLabel('Address that is paid').inputValue();
+  await page.getByLabel('Device').selectOption('wasm');
+  await page.getByLabel(/I agree/).check();
+  await page.getByRole('button', { name: 'Start mining' }).click();
+  await expect.poll(() => page.getByTestId('accepted').innerText()).toMatch(/[1-9]/);
+  // The miner goes on while its own page is looked at.
+  await page.evaluate((whose) => {
+    location.hash = `#/miner/${whose}`;
+  }, own);
+  await expect.poll(() => page.locator('main').innerText()).toMatch(/coins a day/);
+  // As long as the first payment of all may take.
+  const patient = { timeout: 400_000 };
+  await expect.poll(() => page.locator('main').innerText(), patient).toMatch(/Payments[\s\S]*finalized/);
+  const paid = async () => (await readJson<MinerDocument>(`${stack.webUrl}/api/v1/miners/${own}`)).paid;
+  await expect.poll(paid).toMatch(/^[1-9]\d*$/);
+  expect(complaints.filter((line) => !/404/.test(line))).toEqual([]);
+});
+
 test('the pool goes away and comes back: a banner, no blank page, and live again', async () => {
   const { page } = await open(`${stack.webUrl}/#/pool`);
   await expect.poll(() => page.locator('main').innerText()).toMatch(/Newest blocks/);

@@ -1,7 +1,7 @@
 /** What a person at a terminal sees: banner, bottom line, summary. */
 import { expect, test } from 'vitest';
 import { showDuration } from '../../miner/duration.ts';
-import type { Snapshot } from '../../miner/stats.ts';
+import { type Snapshot, statusLines } from '../../miner/stats.ts';
 import { BottomLine, bannerLines, liveLine, paintFor, showWork, summaryLines } from '../../miner/terminal-view.ts';
 
 const device = {
@@ -37,6 +37,10 @@ const snapshot: Snapshot = {
 };
 
 const plain = paintFor(false, {});
+
+test('the key h shows the highest rate too', () => {
+  expect(statusLines(snapshot).at(-1)).toMatch(/^total: .* {2}max 1\.30 MH\/s {2}at the pool/);
+});
 
 test('the banner names pool, user, network, devices and keys', () => {
   const facts = {
