@@ -59,6 +59,10 @@ const isAbsent = (value: unknown): value is undefined | null => value === undefi
 export const givenOr = <T>(value: unknown, read: (value: unknown) => T): T | undefined =>
   isAbsent(value) || value === '' ? undefined : read(value);
 
+/** Of any network where none is named. An empty text is a wrong name: a setting that is missing must not end the check. */
+export const givenNetworkOr = (value: unknown): NetworkName | undefined =>
+  isAbsent(value) ? undefined : givenNetwork(value);
+
 /** Of a call that takes whole histories. */
 export type Bounds = { readonly text: number; readonly values: number };
 

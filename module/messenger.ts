@@ -217,7 +217,8 @@ export function messengerChats(
       MAX_ADDRESSES,
       (json, what) => {
         const address = textIn(json, what);
-        parseAddress(address, network);
+        // A multisig address is also others': what it pays for is nobody's own word (messenger rule 1).
+        keyAddress(address, network, what);
         return address;
       },
       HISTORY,

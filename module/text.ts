@@ -4,7 +4,7 @@ import { formatCoins, parseAtoms, parseCoins } from '../protocol/amount.ts';
 import { toHex } from '../protocol/bytes.ts';
 import { PUBLIC_KEY_BYTES } from '../protocol/key-sizes.ts';
 import { parsePaymentUri as parseUri } from '../protocol/payment-uri.ts';
-import { givenHex, givenNetwork, givenOr, givenParsed, written } from './given.ts';
+import { givenHex, givenNetwork, givenNetworkOr, givenParsed, written } from './given.ts';
 
 export function addressFromPublicKey(publicKey: string, network: string): string {
   const payload = keyAddressPayload(givenHex(publicKey, 'public key', PUBLIC_KEY_BYTES));
@@ -13,7 +13,7 @@ export function addressFromPublicKey(publicKey: string, network: string): string
 
 /** With a network, an address of another one is refused. */
 export function parseAddress(address: string, network?: string | null): string {
-  const expected = givenOr(network, givenNetwork);
+  const expected = givenNetworkOr(network);
   const { network: found, kind, payload } = givenParsed(address, 'address', (text) => parse(text, expected));
   return written({ address, network: found, kind, payload_hex: toHex(payload) });
 }
@@ -23,7 +23,7 @@ export function burnAddress(network: string): string {
 }
 
 export function parsePaymentUri(uri: string, network?: string | null): string {
-  const expected = givenOr(network, givenNetwork);
+  const expected = givenNetworkOr(network);
   return written(givenParsed(uri, 'uri', (text) => parseUri(text, expected)));
 }
 

@@ -1,5 +1,6 @@
 /** The wallet's own file (docs/wallet.md, Wallet file), sealed and opened here: either program reads what the other wrote. */
 import { fromHex, toHex, utf8 } from '../protocol/bytes.ts';
+import { ProtocolError } from '../protocol/errors.ts';
 import { authenticatedText, SCRYPT_LOG2_N, type SealedBox, SealedBoxError } from '../protocol/sealed-box.ts';
 import { readWalletFileText, walletFileNames, walletFileText } from '../protocol/wallet-file.ts';
 import { givenInteger, givenText } from './given.ts';
@@ -19,6 +20,10 @@ export function sealWalletFile(root: WalletRoot, password: string, log2N: number
   const handle = WalletRoot.handleOf(root);
   const cost = givenInteger(log2N, 'log2N', MAX_LOG2_N);
   if (cost < MIN_LOG2_N) throw new ModuleError('file_cost', `the cost of scrypt is 2^${MIN_LOG2_N} to 2^${MAX_LOG2_N}`);
+  if (password === '')
+    throw new ProtocolError('out_of_range', 'password must not be empty: it would protect nothing', {
+      field: 'password',
+    });
   const salt = crypto.getRandomValues(new Uint8Array(16));
   const nonce = crypto.getRandomValues(new Uint8Array(12));
   const head = {

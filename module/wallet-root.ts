@@ -90,25 +90,27 @@ export class WalletRoot {
     }
   }
 
-  /** For the functions of this package that take a root. */
-  static handleOf(root: unknown): number {
-    if (!(root instanceof WalletRoot)) throw new ModuleError('root_freed', 'this is no wallet root');
-    return root.#open();
+  /** Also of what only looks like a root: a method may be called on anything. */
+  static #rootIn(value: unknown): WalletRoot {
+    if (typeof value === 'object' && value !== null && #handle in value) return value;
+    throw new ModuleError('root_freed', 'this is no wallet root');
   }
 
-  #open(): number {
-    if (this.#handle < 0) throw new ModuleError('root_freed', 'the wallet root was freed');
-    return this.#handle;
+  /** For the methods, and for the functions of this package that take a root. */
+  static handleOf(value: unknown): number {
+    const root = WalletRoot.#rootIn(value);
+    if (root.#handle < 0) throw new ModuleError('root_freed', 'the wallet root was freed');
+    return root.#handle;
   }
 
   /** 16 hex characters by which a person tells one wallet from another (module rule 1). It follows from a public key. */
   fingerprint(): string {
-    const key = derivePublicKey(this.#open(), { account: 0, branch: BRANCHES.receive, index: 0 });
+    const key = derivePublicKey(WalletRoot.handleOf(this), { account: 0, branch: BRANCHES.receive, index: 0 });
     return toHex(id(LABELS.walletFingerprint, key).subarray(0, FINGERPRINT_BYTES));
   }
 
   derivePublicKey(account: number | string, branch: string, index: number | string): string {
-    return toHex(derivePublicKey(this.#open(), placeOf(account, branch, index)));
+    return toHex(derivePublicKey(WalletRoot.handleOf(this), placeOf(account, branch, index)));
   }
 
   /** `spend`: true for the message of an input, false for that of a staking operation. A consensus key spends nothing. */
@@ -117,12 +119,12 @@ export class WalletRoot {
     const bytes = givenHex(message, 'message', ID_BYTES);
     if (givenFlag(spend, 'spend') && isConsensusKey(place))
       throw new ModuleError('key_index', 'this is a consensus key, and not the key of an address');
-    return toHex(sign(this.#open(), place, bytes));
+    return toHex(sign(WalletRoot.handleOf(this), place, bytes));
   }
 
   /** The proof that this wallet has the consensus key of an index, for the owner that registers it. */
   signPossession(account: number | string, index: number | string, ownerAddress: string, manifestJson: string): string {
-    const handle = this.#open();
+    const handle = WalletRoot.handleOf(this);
     const place = placeOf(account, 'receive', index);
     if (!isConsensusKey(place))
       throw new ModuleError('key_index', `consensus keys have the indexes ${FIRST_CONSENSUS_INDEX} to ${MAX_INDEX}`);
@@ -135,7 +137,7 @@ export class WalletRoot {
 
   /** Answers a request with the key of its address (keys rules 9 to 12). */
   proveAddress(account: number | string, branch: string, index: number | string, requestJson: string): string {
-    const handle = this.#open();
+    const handle = WalletRoot.handleOf(this);
     const place = placeOf(account, branch, index);
     const request = readRequest(requestJson);
     const key = derivePublicKey(handle, place);
@@ -152,27 +154,27 @@ export class WalletRoot {
 
   /** 32 hex characters by which people compare the messenger key of an address of this wallet (messenger rule 3). */
   messengerId(address: string): string {
-    return messenger.messengerId(this.#open(), this.network, address);
+    return messenger.messengerId(WalletRoot.handleOf(this), this.network, address);
   }
 
   /** The payload that asks for a chat in the name of an address of this wallet, from which the transaction must spend. */
   messengerRequest(address: string): string {
-    return messenger.messengerRequest(this.#open(), this.network, address);
+    return messenger.messengerRequest(WalletRoot.handleOf(this), this.network, address);
   }
 
   /** The payload that accepts a request, as `messengerChats` shows it; the transaction must spend from the address that was asked. */
   messengerAccept(chatJson: string): string {
-    return messenger.messengerAccept(this.#open(), this.network, chatJson);
+    return messenger.messengerAccept(WalletRoot.handleOf(this), this.network, chatJson);
   }
 
   /** The payload of a message. Anybody may pay for it, but one's own wallet shows as its own only what it paid for (messenger rule 8). */
   messengerMessage(chatJson: string, text: string, sentMillis: number | string): string {
-    return messenger.messengerMessage(this.#open(), this.network, chatJson, text, sentMillis);
+    return messenger.messengerMessage(WalletRoot.handleOf(this), this.network, chatJson, text, sentMillis);
   }
 
   /** Every chat of these addresses of this wallet, from messenger transactions in any order. */
   messengerChats(entriesJson: string, addressesJson: string): string {
-    return messenger.messengerChats(this.#open(), this.network, entriesJson, addressesJson);
+    return messenger.messengerChats(WalletRoot.handleOf(this), this.network, entriesJson, addressesJson);
   }
 
   #isOwn(request: AddressProofRequest, key: Bytes): void {
@@ -188,9 +190,10 @@ export class WalletRoot {
 
   /** Overwrites the secrets. A second call does nothing. */
   free(): void {
-    if (this.#handle < 0) return;
-    freeRoot(this.#handle);
-    this.#handle = -1;
+    const root = WalletRoot.#rootIn(this);
+    if (root.#handle < 0) return;
+    freeRoot(root.#handle);
+    root.#handle = -1;
   }
 
   [Symbol.dispose](): void {

@@ -145,7 +145,12 @@ export function openRoot(entropy: Bytes | undefined, passphrase: string, network
   const normal = utf8(passphrase.normalize('NFKD'));
   if (text.length > MAX_PASSPHRASE || normal.length > MAX_NORMAL) {
     forgetEntropy();
-    throw new ProtocolError('too_long', `a passphrase has at most ${MAX_PASSPHRASE} bytes`);
+    text.fill(0);
+    normal.fill(0);
+    throw new ProtocolError(
+      'too_long',
+      `a passphrase has at most ${MAX_PASSPHRASE} bytes, and ${MAX_NORMAL} in its normal form (NFKD)`,
+    );
   }
   if (entropy !== undefined) buffer.set(entropy, AT.entropy);
   buffer.set(text, AT.passphrase);
@@ -177,16 +182,22 @@ function stretchInto(password: string, salt: Bytes, log2N: number): void {
   const buffer = exchange();
   const own = instantiate(compiled as WebAssembly.Module);
   const bytes = utf8(password.normalize('NFKC'));
-  if (bytes.length > MAX_PASSWORD) throw new ProtocolError('too_long', `a password has at most ${MAX_PASSWORD} bytes`);
-  const place = exchangeOf(own);
-  place.set(bytes, 0);
-  place.set(salt, SALT_AT);
-  if (own.scrypt(0, bytes.length, SALT_AT, salt.length, log2N, STRETCHED_AT) === 0)
-    throw new ModuleError('module_memory', `scrypt needs ${2 ** (log2N - 10)} MiB of memory, and there is not as much`);
-  bytes.fill(0);
-  const stretched = exchangeOf(own).subarray(STRETCHED_AT, STRETCHED_AT + 32);
-  buffer.set(stretched, AT.key);
-  stretched.fill(0);
+  try {
+    if (bytes.length > MAX_PASSWORD)
+      throw new ProtocolError('too_long', `a password has at most ${MAX_PASSWORD} bytes`);
+    const place = exchangeOf(own);
+    place.set(bytes, 0);
+    place.set(salt, SALT_AT);
+    if (own.scrypt(0, bytes.length, SALT_AT, salt.length, log2N, STRETCHED_AT) === 0)
+      throw new ModuleError(
+        'module_memory',
+        `scrypt needs ${2 ** (log2N - 10)} MiB of memory, and there is not as much`,
+      );
+    buffer.set(exchangeOf(own).subarray(STRETCHED_AT, STRETCHED_AT + 32), AT.key);
+  } finally {
+    bytes.fill(0);
+    exchangeOf(own).fill(0);
+  }
 }
 
 export type BoxHead = { readonly salt: Bytes; readonly log2N: number; readonly nonce: Bytes; readonly more: Bytes };
@@ -201,14 +212,17 @@ export function sealRoot(
   const at = exports.passphraseAt(handle);
   const passphrase = new Uint8Array(exports.memory.buffer, at, exports.passphraseLength(handle));
   const text = utf8(JSON.stringify(new TextDecoder('utf-8', { ignoreBOM: true }).decode(passphrase)));
-  stretchInto(password, salt, log2N);
-  const buffer = exchange();
-  buffer.set(nonce, AT.nonce);
-  buffer.set(more, AT.more);
-  buffer.set(text, AT.normal);
-  const length = exports.sealRoot(handle, AT.key, AT.nonce, AT.more, more.length, AT.normal, text.length, AT.message);
-  text.fill(0);
-  return exchange().slice(AT.message, AT.message + length);
+  try {
+    stretchInto(password, salt, log2N);
+    const buffer = exchange();
+    buffer.set(nonce, AT.nonce);
+    buffer.set(more, AT.more);
+    buffer.set(text, AT.normal);
+    const length = exports.sealRoot(handle, AT.key, AT.nonce, AT.more, more.length, AT.normal, text.length, AT.message);
+    return exchange().slice(AT.message, AT.message + length);
+  } finally {
+    text.fill(0);
+  }
 }
 
 export type Opened =

@@ -37,11 +37,16 @@ async function entriesOf({ api, address }) {
 const chatsOf = async (wallet) =>
   JSON.parse(wallet.root.messengerChats(JSON.stringify(await entriesOf(wallet)), JSON.stringify([wallet.address])));
 
-async function chatWith(wallet, peer) {
-  const chat = (await chatsOf(wallet)).find(({ peer_address }) => peer_address === peer);
+/** The newest chat with the peer of which `isWanted` is true, or the newest of all: the module then says what is wrong with it. Both sides may have asked, so there can be several. */
+async function chatWith(wallet, peer, isWanted) {
+  const chats = (await chatsOf(wallet)).filter(({ peer_address }) => peer_address === peer);
+  const chat = chats.filter(isWanted).at(-1) ?? chats.at(-1);
   if (chat === undefined) throw new Error(`there is no chat with ${peer}`);
   return JSON.stringify(chat);
 }
+
+const isIncoming = ({ role, state }) => role === 'accepter' && state === 'requested';
+const isAccepted = ({ state }) => state === 'accepted';
 
 /** One atom to the other side, as output 0, with the payload: without it this would be no messenger transaction. */
 const submit = (wallet, peer, payload) =>
@@ -52,12 +57,12 @@ export const request = (api, peer, words) =>
 
 export const accept = (api, peer, words) =>
   withWallet(api, words, async (wallet) =>
-    submit(wallet, peer, wallet.root.messengerAccept(await chatWith(wallet, peer))),
+    submit(wallet, peer, wallet.root.messengerAccept(await chatWith(wallet, peer, isIncoming))),
   );
 
 export const send = (api, peer, text, words) =>
   withWallet(api, words, async (wallet) =>
-    submit(wallet, peer, wallet.root.messengerMessage(await chatWith(wallet, peer), text, Date.now())),
+    submit(wallet, peer, wallet.root.messengerMessage(await chatWith(wallet, peer, isAccepted), text, Date.now())),
   );
 
 /** All chats, again from the words and the chain alone. */

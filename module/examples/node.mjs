@@ -14,10 +14,19 @@ export async function post(url, body) {
   return JSON.parse(await answerOf(await fetch(url, options)));
 }
 
+/** Fees follow from what the node asks for, and a node can ask for anything: more than this is not believed. The wallet has the same limit. */
+const MAX_FEE_PER_MASS = 100n;
+
 /** Loads the module as well. The text as it came: every call about transactions takes it. */
 export async function manifestOf(api) {
   await init();
-  return await answerOf(await fetch(`${api}/v1/transactions/manifest`));
+  const manifest = await answerOf(await fetch(`${api}/v1/transactions/manifest`));
+  const { min_fee_per_mass: asked } = JSON.parse(svc.validateManifest(manifest));
+  if (BigInt(asked) > MAX_FEE_PER_MASS)
+    throw new Error(
+      `the node asks for ${asked} atoms per mass, and at most ${MAX_FEE_PER_MASS} are paid: check the node`,
+    );
+  return manifest;
 }
 
 /** Returns the transaction's id. */

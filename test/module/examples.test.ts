@@ -107,6 +107,24 @@ test('chat.mjs: asked, accepted, written and read by both, from the words and th
   expect(await said(bert.words)).toEqual([['accepted', '> hello', '< and back']]);
 });
 
+test('chat.mjs: where both have asked, the request of the other is accepted and the accepted chat is written in', async () => {
+  const chat = await example('chat');
+  const [anna, bert] = [person(), person()];
+  const bed = await nodeFor(anna.address, bert.address);
+  const steps = [
+    () => chat.request(bed.base, bert.address, anna.words),
+    () => chat.request(bed.base, anna.address, bert.words),
+    () => chat.accept(bed.base, bert.address, anna.words),
+    () => chat.send(bed.base, bert.address, 'hello', anna.words),
+  ];
+  for (const step of steps) {
+    expect(await step()).toMatch(/^[0-9a-f]{96}$/);
+    await seal(bed);
+  }
+  const said = (await chat.read(bed.base, bert.words)) as ChatDocument[];
+  expect(said.flatMap(({ messages }) => messages.map(({ text }) => text))).toEqual(['hello']);
+});
+
 test('payment.mjs: the largest outputs of all pages, and what to do where they are too small', async () => {
   const { pay } = await example('payment');
   const [payer, shop] = [person(), person()];

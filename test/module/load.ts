@@ -14,7 +14,7 @@ export function loadModule(): Promise<Module> {
 }
 
 /** Another address, another copy, with roots and memory of its own. */
-async function loadCopy(): Promise<Module> {
+export async function loadCopy(): Promise<Module> {
   const copy = new URL(`svc_wasm.js?${performance.now()}`, PACKAGE);
   const module = (await import(/* @vite-ignore */ copy.href)) as Module;
   await module.default();

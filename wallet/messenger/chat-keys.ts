@@ -25,6 +25,11 @@ const hmac = (key: Bytes, data: Bytes): Uint8Array => new Uint8Array(createHmac(
 
 type Keys = { readonly fromRequester: Bytes; readonly fromAccepter: Bytes };
 
+function overwrite({ fromRequester, fromAccepter }: Keys): void {
+  fromRequester.fill(0);
+  fromAccepter.fill(0);
+}
+
 export class ChatKeys {
   readonly #root: WalletRoot;
   readonly #kept = new BoundedMap<string, Keys>(KEPT_CHATS);
@@ -78,8 +83,21 @@ export class ChatKeys {
     // HKDF: the number of the direction, then that of the block.
     const key = (direction: number) => hmac(pseudorandom, concat(info, Uint8Array.of(direction, 1))).subarray(0, 32);
     const keys = { fromRequester: key(0), fromAccepter: key(1) };
-    this.#kept.set(chat.request, keys);
+    pseudorandom.fill(0);
+    this.#keep(chat.request, keys);
     return keys;
+  }
+
+  /** The oldest are overwritten, not only dropped. */
+  #keep(request: string, keys: Keys): void {
+    if (this.#kept.size >= KEPT_CHATS) {
+      const [oldest] = this.#kept;
+      if (oldest !== undefined) {
+        this.#kept.delete(oldest[0]);
+        overwrite(oldest[1]);
+      }
+    }
+    this.#kept.set(request, keys);
   }
 
   #keyAndAbout(chat: Chat, isOwn: boolean): { readonly key: Bytes; readonly about: Bytes } {
@@ -102,10 +120,7 @@ export class ChatKeys {
   }
 
   close(): void {
-    for (const { fromRequester, fromAccepter } of this.#kept.values()) {
-      fromRequester.fill(0);
-      fromAccepter.fill(0);
-    }
+    for (const keys of this.#kept.values()) overwrite(keys);
     this.#kept.clear();
   }
 }
