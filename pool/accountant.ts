@@ -19,6 +19,7 @@ import { Intake, type IntakeResult } from './books/intake.ts';
 import { conflictingRewards, expireBlocks, recordAnswer, recordRegistered, recordVerdict } from './books/rewards.ts';
 import { advanceSlices, openSlices, type SliceOptions, slicesToOpen } from './books/slices.ts';
 import { fenced } from './books/term.ts';
+import { beginTerms } from './books/terms-in-force.ts';
 import type { Chain } from './chain.ts';
 import { ChainWatch, noteCut, notePaidAnchor } from './chain-watch.ts';
 import { inBatches } from './cut-batches.ts';
@@ -109,6 +110,7 @@ export class Accountant {
       const height = await chain.headHeight();
       await this.#watch.checkHeight(height);
       this.#head = height;
+      await this.#fenced((transaction) => beginTerms(transaction, this.#options, height));
       const open = await sql.begin((transaction) => openSlices(transaction));
       if (this.#options.services.some((service) => !open.has(service))) await this.#advance(height);
       return height;

@@ -1,7 +1,7 @@
 /**
  * Slices (docs/protocol/books.md, rules 2, 3 and 12): shares are summed by account into the slice that they are in
  * (share-slice.ts); work of one that is not open yet waits for it. A slice ends with the cuts of its number. Closing it commits its work by a Merkle sum tree, joins its
- * record to the chain of records and opens the next, with the terms that the pool was started with or, after a fall of the database, those that it had before (noted-terms.ts). Slices that passed while the pool was offline are opened and closed empty, so that the
+ * record to the chain of records and opens the next, with the terms that the pool was started with or those that are noted of it (noted-terms.ts, terms-in-force.ts). Slices that passed while the pool was offline are opened and closed empty, so that the
  * numbers have no gaps.
  */
 import { FIRST_CHAIN, sliceChain, WINDOW_SLICES, windowWork } from '../../protocol/books-slice.ts';

@@ -26,10 +26,15 @@ const account = (i: number) => Uint8Array.of(0, ...pattern(`accountant/${i}`, 48
 
 type Journals = { mayTell(bootId: string): Promise<boolean> };
 
-async function accountantOf(sql: Sql, chain: Chain, source?: Journals): Promise<Accountant> {
+async function accountantOf(sql: Sql, chain: Chain, source?: Journals, fee = 0n): Promise<Accountant> {
   sequence = 0;
   const [term] = await sql<{ number: bigint }[]>`select number from term`;
-  const rules = { sliceCuts: 10, windowThousandths: 1000n, services: [0, 1], feePpm: new Map() };
+  const rules = {
+    sliceCuts: 10,
+    windowThousandths: 1000n,
+    services: [0, 1],
+    feePpm: new Map([0, 1].map((each) => [each, fee])),
+  };
   const options = {
     ...rules,
     network: NETWORKS.development,
@@ -101,6 +106,28 @@ test('entries that do not join the position are refused, and only a journal can 
   expect(row?.n).toBe(7);
   const holes = await sql`select after::int, until::int from journal_holes`;
   expect([...holes]).toEqual([{ after: 4, until: 6 }]);
+});
+
+test('a fee of a restart counts for no work that was done before it, however far the books were behind', async () => {
+  const { sql } = await server.fresh();
+  const chain = new ToldChain(account(99));
+  const feesOf = async () =>
+    (
+      await sql<{ fee: number; slices: string }[]>`select fee_ppm as fee, min(number) || '-' || max(number) as slices
+        from slices where service = 0 group by fee_ppm order by fee_ppm`
+    ).map(({ fee, slices }) => `${fee}: ${slices}`);
+  await (await accountantOf(sql, chain, undefined, 10_000n)).start();
+  // The books stay in slice 0. The pool starts again in slice 5, and once more in slice 8, each time with another fee.
+  chain.head = 55;
+  await (await accountantOf(sql, chain, undefined, 20_000n)).start();
+  chain.head = 81;
+  const last = await accountantOf(sql, chain, undefined, 30_000n);
+  await last.start();
+  chain.head = 120;
+  chain.items = Array.from({ length: 120 }, (_, height) => cut(height, []));
+  await follow(last);
+  expect(await feesOf()).toEqual(['10000: 0-5', '20000: 6-8', '30000: 9-11']);
+  expect(await sql`select 1 from noted_terms`).toHaveLength(0);
 });
 
 test('cuts that say nothing are read at one go, and no slice, reward or expiry is passed over', async () => {
