@@ -26,6 +26,9 @@ export type PaymentWatchDependencies = {
 
 /** Where payments could not be looked at for longer, the pool has had no chance to show them: that time does not count. */
 const GAP_MILLIS = 3 * 3_600_000;
+/** How long the pool's word for the threshold is taken without telling the user what rests on it. */
+const WORD_DAYS = 7;
+const WORD_MILLIS = WORD_DAYS * 24 * 3_600_000;
 /** Payments that are kept by name; of older ones the sum is kept. A list before all that are kept by name is not counted. */
 const MAX_PAYMENTS = 4_096;
 
@@ -115,7 +118,15 @@ export class PaymentWatch {
     const { atoms: threshold, isRaised } = this.#thresholdOf(terms.minimum, bound);
     if (terms.isPaused) return 'the pool says that its payouts are paused';
     this.#judge(threshold, bound, denied);
-    return isRaised ? `the pool pays this address from ${threshold} atoms on, ${this.#least} before` : undefined;
+    if (isRaised) return `the pool pays this address from ${threshold} atoms on, ${this.#least} before`;
+    return this.#threshold === undefined ? this.#wordAlone(threshold) : undefined;
+  }
+
+  /** A threshold of the pool's choice could put off every payment for good. It may as well be the account's wish, or high for a small miner, so this accuses nobody. */
+  #wordAlone(threshold: bigint): string | undefined {
+    const owed = this.#creditsBefore(this.#watchedMillis - WORD_MILLIS) - this.#paid;
+    if (owed <= 0n) return undefined;
+    return `${owed} atoms are not paid after ${WORD_DAYS} days, and the pool says that it pays this address from ${threshold} on`;
   }
 
   /** The first look. What was credited until then may be among what was paid until then. */

@@ -225,6 +225,26 @@ test('a threshold that the pool raises is reported; the user’s own word decide
   expect(told.alarms.length).toBeGreaterThan(0);
 });
 
+test('a threshold that was too high from the first look on is reported after a week, and accuses nobody', async () => {
+  const high = new Pool();
+  high.minimum = 1_000_000n;
+  await high.hours(7 * 24);
+  expect([high.alarms, high.watch.lapse]).toEqual([[], undefined]);
+  await high.hours(1);
+  expect([high.alarms, high.watch.lapse]).toEqual([
+    [],
+    '30 atoms are not paid after 7 days, and the pool says that it pays this address from 1000000 on',
+  ]);
+  // It is over with the payment.
+  high.pay();
+  await high.hours(1);
+  expect([high.alarms, high.watch.lapse]).toEqual([[], undefined]);
+  const named = new Pool({ threshold: 1_000_000n });
+  named.minimum = 1_000_000n;
+  await named.hours(9 * 24);
+  expect([named.alarms, named.watch.lapse]).toEqual([[], undefined]);
+});
+
 test('a list counts once, and a state that cannot be read accuses nobody', async () => {
   const pool = new Pool();
   await pool.hours(2);
