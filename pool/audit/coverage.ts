@@ -25,7 +25,8 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   compoundings: 'fees and fates of merging the wallet’s outputs against the wallet’s record',
   slice_ends: 'not covered: how far each journal was when slices closed',
   later_starts: 'not covered: which entries of a journal belong to slices still to be opened',
-  noted_terms: 'not covered: terms of slices still to be opened, in books that fell back or are behind the chain; the slices are checked',
+  noted_terms:
+    'not covered: terms of slices still to be opened, in books that fell back or are behind the chain; the slices are checked',
   journal_holes: 'not covered: entries that no journal holds any more',
   unread_records: 'not covered: records of journals that could not be read, and count nothing',
   receipt_sheets: 'not covered: what front ends signed; each miner compares its own with the slices',
