@@ -40,6 +40,7 @@ export const LABELS = {
   proposer: 'SVC_PROPOSER_V1',
   receipts: 'SVC_RECEIPTS_V1',
   reward: 'SVC_REWARD_V1',
+  rollCall: 'SVC_ROLL_CALL_V1',
   serviceAnswer: 'SVC_SERVICE_ANSWER_V1',
   shareHeader: 'SVC_SHARE_HEADER_V1',
   spend: 'SVC_SPEND_V1',

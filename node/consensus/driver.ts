@@ -3,7 +3,6 @@
  * done before the next begins, so nothing is sent before it is on the disk (rule 11). What the engine decides is written to the store, and the next height begins.
  */
 import type { KeyObject } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { CUT_HEADER_BYTES, decodeCutHeader } from '../../protocol/cut.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
@@ -24,12 +23,14 @@ import type { Effect, Event, Message, Peer, Proposal, Receiver, Recovered } from
 import { step } from './engine.ts';
 import { examine } from './examine.ts';
 import type { ConsensusFigures } from './figures.ts';
-import { listenFirst } from './listening.ts';
+import { isListening, listenFirst } from './listening.ts';
 import type { ConsensusLog } from './log-file.ts';
+import { writeUntilDone } from './log-writing.ts';
 import { decodeMessage, encodeMessage } from './messages.ts';
 import { beginMillis, isTimely, tickMillis, timelyIn, timeoutMillis } from './pace.ts';
 import { Receivers } from './receivers.ts';
 import { openState } from './recovery.ts';
+import { RollCall } from './roll-call.ts';
 import { RULES } from './rules.ts';
 import { evidenceOf, type SignatureCheck, signatureCheck, signedText } from './signatures.ts';
 import { SigningLog } from './signing-log.ts';
@@ -39,8 +40,6 @@ import type { CutName } from './votes.ts';
 
 /** Proposals whose bringer is remembered: blocks are asked of it first. */
 const KEPT_SOURCES = 64;
-/** After a write that failed; nothing is signed or sent meanwhile. */
-const WRITE_AGAIN_MILLIS = 1_000;
 /** Effects that wait for a slow disk; questions of neighbours are not answered beyond it. */
 const MAX_WAITING_EFFECTS = 10_000;
 
@@ -78,6 +77,7 @@ export class ConsensusDriver {
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #receivers: Receivers;
   readonly #signing: SigningLog;
+  readonly #rollCall: RollCall;
   readonly #sources = new BoundedMap<CutName, Peer>(KEPT_SOURCES);
   #queue: Effect[] = [];
   #working: Promise<void> | undefined;
@@ -117,6 +117,11 @@ export class ConsensusDriver {
     this.#committee = this.#committeeFor(height);
     this.state = openState(height, this.#committee, this.#self(), lastCutIn(this.#ledger), signer?.recovered, RULES);
     if (signer !== undefined) listenFirst(this.state, signer.recovered?.height ?? -1);
+    this.#rollCall = new RollCall({
+      ...{ transport, signer, state: this.state, chainId: this.#ledger.chainId, log: dependencies.log },
+      isAt: (peer, at) => this.#receivers.isAt(peer, at),
+      found: () => this.#feed({ type: 'elsewhere' }),
+    });
   }
 
   start(): void {
@@ -124,10 +129,12 @@ export class ConsensusDriver {
       joined: (peer) => {
         this.#sendTo(peer, { type: 'have', have: haveOf(this.state) });
         this.#blocks.joined(peer);
+        this.#rollCall.joined(peer);
       },
       left: (peer) => {
         this.#receivers.left(peer);
         this.#blocks.left(peer);
+        this.#rollCall.left(peer);
       },
       message: (peer, bytes) => this.#receive(peer, bytes),
     });
@@ -173,7 +180,9 @@ export class ConsensusDriver {
     this.#later(tickMillis(this.#cutMillis), () => {
       this.#desk.tick();
       this.#blocks.tick();
-      const company = this.#receivers.company(this.#committee, this.state.height);
+      this.#rollCall.tick();
+      const answers = isListening(this.state) ? (peer: Peer) => this.#rollCall.answerOf(peer) : undefined;
+      const company = this.#receivers.company(this.#committee, this.state.height, answers);
       this.#signing.tick(this.state, company);
       this.#feed({ type: 'tick', company });
       this.#planTick();
@@ -233,7 +242,7 @@ export class ConsensusDriver {
         this.#sign(effect);
         return undefined;
       case 'write':
-        return this.#write(effect);
+        return writeUntilDone(effect.record, this.#with, this.#ending.signal);
       case 'send':
         this.#send(effect.to, effect.message);
         return undefined;
@@ -285,20 +294,6 @@ export class ConsensusDriver {
     );
   }
 
-  /** A disk that is full may have room later. Until then this member is silent: nothing may leave that is not written, nor is a lock worth anything without its blocks. */
-  async #write({ record }: Effect & { do: 'write' }): Promise<void> {
-    const { signer, log } = this.#with;
-    for (let told = false; !this.#closed; told = true)
-      try {
-        if (record.proposals.length > 0) await this.#ledger.sync();
-        await signer?.log.append(record);
-        return;
-      } catch (error) {
-        if (!told) log.error('the consensus log cannot be written: nothing is signed until it can', { error });
-        await sleep(WRITE_AGAIN_MILLIS, undefined, { signal: this.#ending.signal }).catch(() => undefined);
-      }
-  }
-
   async #commit({ proof, proposal }: Effect & { do: 'decide' }): Promise<void> {
     const cut = this.#desk.decided(proposal);
     if (typeof cut === 'string') throw new Error(`the cut that was decided cannot be executed: ${cut}`);
@@ -340,7 +335,7 @@ export class ConsensusDriver {
   #receive(peer: Peer, bytes: Bytes): void {
     if (this.#closed) return;
     try {
-      if (!this.#blocks.take(peer, bytes)) this.#take(peer, decodeMessage(bytes));
+      if (!this.#blocks.take(peer, bytes) && !this.#rollCall.take(peer, bytes)) this.#take(peer, decodeMessage(bytes));
     } catch (error) {
       // Whatever a neighbour sends must not end this node.
       if (!(error instanceof ProtocolError)) this.#with.log.error('a message could not be read', { error });

@@ -99,13 +99,22 @@ export type Event =
   | { readonly type: 'signed'; readonly message: Unsigned; readonly signature: Bytes }
   | { readonly type: 'timeout'; readonly kind: TimerKind; readonly height: number; readonly round: number }
   /** The rebroadcast timer. Without `company` everybody is there. */
-  | { readonly type: 'tick'; readonly company?: Company };
+  | { readonly type: 'tick'; readonly company?: Company }
+  /** The own key signs in another process (rule 23). */
+  | { readonly type: 'elsewhere' };
 
 /** Members of the committee that proved their key, and how many others the operator named: those have no stake that is known. */
 export type Neighbours = { readonly members: readonly number[]; readonly named: number };
 
-/** Neighbours that a member can hear of its own key from; strangers are none of them. `ahead`: those that say they are more than one height further. */
-export type Company = Neighbours & { readonly ahead?: Neighbours };
+/**
+ * Neighbours that a member can hear of its own key from; strangers are none of them. Those that said where they are and, to one that listens, that they know no other process of its key (rule 23). `ahead`: those that say they are more
+ * than one height further. `taken`: those that say another process of its key is connected to them. `silent`: those that did not answer.
+ */
+export type Company = Neighbours & {
+  readonly ahead?: Neighbours;
+  readonly taken?: Neighbours;
+  readonly silent?: Neighbours;
+};
 
 /** `some`: a few neighbours, other ones each time. */
 export type Receiver = 'all' | 'some' | { readonly peer: Peer } | { readonly member: number };
@@ -124,7 +133,7 @@ export type Effect =
   | { readonly do: 'evidence'; readonly first: Vote; readonly second: Vote }
   /** Send a neighbour the final cut of this height from the store. */
   | { readonly do: 'serve'; readonly to: Peer; readonly height: number }
-  | { readonly do: 'stop'; readonly reason: StopReason; readonly vote: Vote }
+  | { readonly do: 'stop'; readonly reason: StopReason; readonly vote: Pick<Vote, 'height' | 'round'> }
   /** Nothing is signed at this height: its key voted there before, and its log does not know. */
   | { readonly do: 'bar'; readonly vote: Vote }
   /** More than two thirds stand for a cut that this node finds invalid: it or they are broken, and it must not go on. */

@@ -63,6 +63,11 @@ function take(state: ConsensusState, event: Event, rules: Rules, out: Effect[]):
       tick(state, isMet(state, event.company, rules), out);
       follow(state, rules, out);
       break;
+    case 'elsewhere':
+      if (state.stopped) break;
+      state.stopped = true;
+      out.push({ do: 'stop', reason: 'key_runs_twice', vote: { height: state.height, round: state.round } });
+      break;
   }
 }
 

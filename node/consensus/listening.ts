@@ -106,13 +106,20 @@ function worthOf(state: ConsensusState, company: Company | undefined, rules: Rul
   if (hasFinal(state)) return 0;
   if (company === undefined || isAlone(state, rules)) return SLOW_TICKS;
   const { total } = state.committee;
+  const { ahead, taken = NOBODY } = company;
   // An honest one is further. It may not keep any more what would show it: then only its word is left.
-  if (isNobody(state, company) || rules.isThird(stakeOf(state, company.ahead), total)) return 0;
-  return rules.isThird(stakeOf(state, company), total) ? SLOW_TICKS : 1;
+  if (isNobody(state, company) || rules.isThird(stakeOf(state, ahead), total)) return 0;
+  const isEnough = rules.isThird(stakeOf(state, company), total);
+  if (taken.members.length + taken.named > 0)
+    // An honest one says that the key runs elsewhere, or nobody who could is against it. A liar among many makes it slow, and no more.
+    return isEnough && !rules.isThird(stakeOf(state, taken), total) ? 1 : 0;
+  return isEnough ? SLOW_TICKS : 1;
 }
 
-function isNobody({ self }: ConsensusState, { members, named, ahead = NOBODY }: Company): boolean {
-  return named + ahead.named === 0 && [...members, ...ahead.members].every((member) => member === self);
+/** Those that did not answer are not there. */
+function isNobody({ self }: ConsensusState, { members, named, ahead = NOBODY, taken = NOBODY }: Company): boolean {
+  const all = [...members, ...ahead.members, ...taken.members];
+  return named + ahead.named + taken.named === 0 && all.every((member) => member === self);
 }
 
 /** Of those that proved their key. Whoever proved nothing has none, though the operator named it: seats with little stake are cheap, and connections cost nothing. */
@@ -123,7 +130,7 @@ function stakeOf({ committee, self }: ConsensusState, { members }: Neighbours = 
 }
 
 /** Why a member that has a seat signs nothing; undefined where it signs, or will within a few cuts. */
-export type Waits = 'nobody' | 'few' | 'ahead' | 'store';
+export type Waits = 'nobody' | 'few' | 'ahead' | 'taken' | 'store';
 
 export function waitsFor(state: ConsensusState, company: Company, rules: Rules = RULES): Waits | undefined {
   const { committee, self, recovered, height } = state;
@@ -133,6 +140,7 @@ export function waitsFor(state: ConsensusState, company: Company, rules: Rules =
   if (!isListening(state) || isAlone(state, rules)) return undefined;
   if (isNobody(state, company)) return 'nobody';
   if (rules.isThird(stakeOf(state, company.ahead), committee.total)) return 'ahead';
+  if (worthOf(state, company, rules) === 0 && !hasFinal(state)) return 'taken';
   return rules.isThird(stakeOf(state, company), committee.total) ? undefined : 'few';
 }
 
@@ -141,7 +149,9 @@ export function isMet(state: ConsensusState, company: Company | undefined, rules
   const { committee, self } = state;
   if (company === undefined) return true;
   const own = self >= 0 ? committee.stake(self) : 0n;
-  return rules.isQuorum(own + stakeOf(state, company) + stakeOf(state, company.ahead), committee.total);
+  const { ahead, taken, silent } = company;
+  const there = [company, ahead, taken, silent].reduce((sum, some) => sum + stakeOf(state, some), own);
+  return rules.isQuorum(there, committee.total);
 }
 
 function hasFinal({ step, rounds }: ConsensusState): boolean {

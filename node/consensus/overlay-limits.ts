@@ -10,8 +10,8 @@ export const LAST_RETRY_MILLIS = 5_000;
 /** Connections from one address that is not this machine. */
 export const CONNECTIONS = { perSecond: 1, burst: 16 };
 export const MAX_COUNTED = 65_536;
-/** Identities that are checked, of all together: each costs a third of a millisecond. One that comes beyond it is a stranger until there is time. */
-export const CHECKS = { perSecond: 50, burst: 200 };
+/** Identities that are checked, of each member's key: one costs a third of a millisecond, so 64 members a tenth of a core at most. One that comes beyond it is a stranger until there is time. */
+export const CHECKS = { perSecond: 5, burst: 20 };
 export const CHECK_AGAIN_MILLIS = 5_000;
 /** Signatures for diallers whose key is no member's now: they may be members tomorrow, or strangers with any key. */
 export const PROOFS = { perSecond: 5, burst: 20 };

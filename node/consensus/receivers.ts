@@ -2,26 +2,33 @@
 import { equalBytes } from '../../protocol/bytes.ts';
 import type { Committee } from './committee.ts';
 import type { Company, Peer, Receiver } from './effects.ts';
+import type { Answer } from './roll-call.ts';
 import type { Companion, Transport } from './transport.ts';
 
 /** Neighbours that are told at once what this node holds. */
 const SOME = 3;
 
+/** What a neighbour says, the first of these where several connections of one member differ. */
+const SIDES = ['taken', 'ahead', 'here', 'silent'] as const;
+type Side = (typeof SIDES)[number];
+
 /** A key that has no seat speaks for nobody. */
 export function companyOf(
   companions: readonly Companion[],
   committee: Committee,
-  isAhead: (peer: Peer) => boolean,
+  sideOf: (peer: Peer) => Side,
 ): Required<Company> {
-  const here = { members: [] as number[], named: 0 };
-  const ahead = { members: [] as number[], named: 0 };
+  const none = () => ({ members: [] as number[], named: 0 });
+  const sides = { taken: none(), ahead: none(), here: none(), silent: none() };
   for (const { peers, key } of companions) {
-    const side = peers.some(isAhead) ? ahead : here;
+    const said = new Set(peers.map(sideOf));
+    const side = sides[SIDES.find((each) => said.has(each)) ?? 'silent'];
     const member = key && committee.members.findIndex(({ publicKey }) => equalBytes(publicKey, key));
     if (member === undefined) side.named++;
     else if (member >= 0) side.members.push(member);
   }
-  return { ...here, ahead };
+  const { here, ...others } = sides;
+  return { ...here, ...others };
 }
 
 export class Receivers {
@@ -49,10 +56,17 @@ export class Receivers {
     this.#heights.delete(peer);
   }
 
-  /** For a member at this height. At the tip others may be one further. */
-  company(committee: Committee, height: number): Required<Company> {
-    const isAhead = (peer: Peer) => (this.#heights.get(peer) ?? 0) > height + 1;
-    return companyOf(this.#transport.company(), committee, isAhead);
+  /** For a member at this height. At the tip others may be one further. `answers`: of the roll call, where this member listens. */
+  company(committee: Committee, height: number, answers?: (peer: Peer) => Answer | undefined): Required<Company> {
+    const sideOf = (peer: Peer): Side => {
+      const answer = answers === undefined ? 'clear' : answers(peer);
+      const at = this.#heights.get(peer);
+      if (answer === 'taken') return 'taken';
+      // Whoever said nothing yet may be anywhere.
+      if (at === undefined || answer === undefined) return 'silent';
+      return at > height + 1 ? 'ahead' : 'here';
+    };
+    return companyOf(this.#transport.company(), committee, sideOf);
   }
 
   /** Another committee: the numbers are other members'. */

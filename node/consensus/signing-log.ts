@@ -10,7 +10,7 @@ const WAITING_TICKS = 60;
 const WAITS: Readonly<Record<Waits, { readonly message: string; readonly advice: string }>> = {
   nobody: {
     message:
-      'this validator waits before it signs: no member of the committee and no neighbour that is named in its settings is connected',
+      'this validator waits before it signs: no member of the committee and no neighbour that is named in its settings is connected and answers',
     advice: 'check the neighbours in its settings and the port of the overlay',
   },
   few: {
@@ -20,6 +20,11 @@ const WAITS: Readonly<Record<Waits, { readonly message: string; readonly advice:
   ahead: {
     message: 'this validator waits before it signs: members say that the chain is further, and do not send its cuts',
     advice: 'name a neighbour that has the cuts from this height on, or start from a newer copy of the store',
+  },
+  taken: {
+    message: 'this validator waits before it signs: another process with its key is connected to its neighbours',
+    advice:
+      'stop the other process for good, or this one; one that has ended without a word is forgotten within a minute',
   },
   store: {
     message: 'this validator waits before it signs: its log is further than its store',

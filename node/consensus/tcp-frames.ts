@@ -1,5 +1,5 @@
 /**
- * Frames between neighbours over TCP (consensus rule 22): `u32 length | bytes`, little-endian. The first frame of each side is the hello: `u32 mark | u16 version | chain_id 48 | 16 random bytes of the process | 32 random bytes of the
+ * Frames between neighbours over TCP (consensus rule 22): `u32 length | bytes`, little-endian. The first frame of each side is the hello: `u32 mark | u16 version | chain_id 48 | name of the process 16 | 32 random bytes of the
  * connection | X25519 key of the connection 32 | validator 48`, the last one zero for none. The chain id is the hash of the genesis document, so nodes of two genesis documents part at once. Every later frame ends with a tag of 16 bytes
  * (overlay-channel.ts); one without anything before it keeps the connection alive. The second frame of each side is its identity, that of the dialler first: empty, or `consensus key 1,952 | signature 3,309`.
  */
@@ -8,14 +8,14 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
 import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/transaction.ts';
 import { MAX_BLOCK_MESSAGE_BYTES } from './block-exchange.ts';
+import { PROCESS_BYTES } from './roll-call-messages.ts';
 
 const MARK = 0x4f43_5653;
-export const TCP_VERSION = 2;
-export const INSTANCE_BYTES = 16;
+export const TCP_VERSION = 3;
 export const CHALLENGE_BYTES = 32;
 export const CHANNEL_KEY_BYTES = 32;
 export const TAG_BYTES = 16;
-export const HELLO_BYTES = 4 + 2 + ID_BYTES + INSTANCE_BYTES + CHALLENGE_BYTES + CHANNEL_KEY_BYTES + ID_BYTES;
+export const HELLO_BYTES = 4 + 2 + ID_BYTES + PROCESS_BYTES + CHALLENGE_BYTES + CHANNEL_KEY_BYTES + ID_BYTES;
 export const IDENTITY_BYTES = PUBLIC_KEY_BYTES + SIGNATURE_BYTES;
 /** Without length and tag. */
 export const MAX_FRAME_BYTES = MAX_BLOCK_MESSAGE_BYTES;
@@ -32,8 +32,8 @@ export function frameBytes(bytes: Bytes): Uint8Array<ArrayBuffer> {
 
 export type Hello = {
   readonly chainId: Bytes;
-  /** Of the process. */
-  readonly instance: Bytes;
+  /** The name of the process. */
+  readonly process: Bytes;
   /** Of this connection alone: an identity that was heard once is worth nothing on another. */
   readonly challenge: Bytes;
   /** Of this connection too: whoever sends later frames has its secret. */
@@ -49,7 +49,7 @@ export const encodeHello = (hello: Hello): Uint8Array<ArrayBuffer> =>
     .u32(MARK)
     .u16(TCP_VERSION)
     .raw(hello.chainId)
-    .raw(hello.instance)
+    .raw(hello.process)
     .raw(hello.challenge)
     .raw(hello.channelKey)
     .raw(hello.validator)
@@ -65,10 +65,10 @@ export function readHello(bytes: Bytes, own: Hello): Hello {
   if (bytes.length !== HELLO_BYTES) throw new ProtocolError('not_canonical', 'its hello is none');
   const chainId = reader.take(ID_BYTES);
   if (!equalBytes(chainId, own.chainId)) throw new ProtocolError('wrong_network', 'it is on another chain');
-  const instance = reader.take(INSTANCE_BYTES);
-  if (equalBytes(instance, own.instance)) throw new ProtocolError('duplicate_entry', 'it is this node itself');
+  const process = reader.take(PROCESS_BYTES);
+  if (equalBytes(process, own.process)) throw new ProtocolError('duplicate_entry', 'it is this node itself');
   const challenge = reader.take(CHALLENGE_BYTES);
-  return { chainId, instance, challenge, channelKey: reader.take(CHANNEL_KEY_BYTES), validator: reader.take(ID_BYTES) };
+  return { chainId, process, challenge, channelKey: reader.take(CHANNEL_KEY_BYTES), validator: reader.take(ID_BYTES) };
 }
 
 /** A consensus key, and its signature over both hellos and the role of whoever signs. */

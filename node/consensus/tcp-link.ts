@@ -130,6 +130,11 @@ export class TcpLink {
     this.restrict({ reading: [], queuedBytes: this.#settings.limits.queuedBytes, maySend: () => true });
   }
 
+  /** The name of the process at the other end, once it said hello. */
+  get process(): Bytes | undefined {
+    return this.#ends?.[this.#settings.role === 'dialler' ? 'dialled' : 'dialler'].process;
+  }
+
   send(bytes: Bytes): void {
     if (this.#isOver || !this.#isReady) return;
     // Lost: it comes again by anti-entropy where it matters.

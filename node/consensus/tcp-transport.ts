@@ -4,7 +4,7 @@
  */
 import { randomBytes, randomInt } from 'node:crypto';
 import { connect, createServer, isIP, type Server, type Socket } from 'node:net';
-import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { clientKey, isLoopback } from '../../runtime/client-address.ts';
@@ -17,25 +17,25 @@ import { verifyMessage } from '../ml-dsa.ts';
 import { ReadingAllowance } from './allowance.ts';
 import type { Peer } from './effects.ts';
 import { admit, type Place, type Standing, seat } from './inbound-places.ts';
+import { OverlayIdentities, type Verdict } from './overlay-identities.ts';
 import {
   BARRED_FORGER_MILLIS,
   BARRED_MILLIS,
   CHECK_AGAIN_MILLIS,
-  CHECKS,
   CONNECT_MILLIS,
   CONNECTIONS,
   FIRST_RETRY_MILLIS,
   LAST_RETRY_MILLIS,
   MAX_BARRED,
   MAX_COUNTED,
-  PROOFS,
   SENT_TO_STRANGERS,
   STRANGER,
   STRANGERS,
 } from './overlay-limits.ts';
-import { CHALLENGE_BYTES, type Identity, INSTANCE_BYTES, NO_VALIDATOR } from './tcp-frames.ts';
+import { processName } from './roll-call-messages.ts';
+import { CHALLENGE_BYTES, type Identity, NO_VALIDATOR } from './tcp-frames.ts';
 import { type Claim, LINK_LIMITS, type LinkLimits, TcpLink } from './tcp-link.ts';
-import type { Companion, Transport, TransportEvents } from './transport.ts';
+import type { Companion, Proven, Transport, TransportEvents } from './transport.ts';
 
 export type TcpSettings = {
   readonly chainId: Bytes;
@@ -55,9 +55,6 @@ export type TcpDependencies = {
   readonly isNear?: (address: string) => boolean;
 };
 
-/** `unknown`: the key is no member's, or too many were checked. */
-type Verdict = 'true' | 'false' | 'unknown';
-
 type Link = {
   readonly link: TcpLink;
   readonly address: string;
@@ -69,12 +66,14 @@ type Link = {
   member?: string | undefined;
   /** Proven. */
   key?: Bytes | undefined;
+  /** This side has not said who it is, for want of time. */
+  isWithheld?: boolean;
 };
 
 export class TcpTransport implements Transport {
   readonly #settings: TcpSettings;
   readonly #with: TcpDependencies;
-  readonly #instance = randomBytes(INSTANCE_BYTES);
+  readonly process: Bytes;
   readonly #validator: Bytes;
   readonly #isNear: (address: string) => boolean;
   readonly #links = new Map<Peer, Link>();
@@ -89,8 +88,7 @@ export class TcpTransport implements Transport {
   readonly #retries = new Set<NodeJS.Timeout>();
   readonly #dialling = new Set<Socket>();
   readonly #servers: Server[] = [];
-  #checks: Bucket;
-  #proofs: Bucket;
+  readonly #identities: OverlayIdentities;
   #checking: NodeJS.Timeout | undefined;
   #events: TransportEvents | undefined;
   #count = 0;
@@ -101,8 +99,8 @@ export class TcpTransport implements Transport {
     this.#with = dependencies;
     this.#isNear = dependencies.isNear ?? isLoopback;
     const now = dependencies.steady();
-    this.#checks = fullBucket(CHECKS, now);
-    this.#proofs = fullBucket(PROOFS, now);
+    this.process = processName(now);
+    this.#identities = new OverlayIdentities(dependencies);
     const { signer } = dependencies;
     this.#validator = signer === undefined ? NO_VALIDATOR : validatorId(signer.publicKey);
     this.#toldAll = fullBucket(SENT_TO_STRANGERS.together, now);
@@ -137,7 +135,7 @@ export class TcpTransport implements Transport {
   start(events: TransportEvents): void {
     this.#events = events;
     for (const neighbour of this.#settings.neighbours) this.#dial(neighbour, FIRST_RETRY_MILLIS);
-    this.#checking = setInterval(() => this.#checkAgain(), CHECK_AGAIN_MILLIS);
+    this.#checking = setInterval(() => void this.#checkAgain(), CHECK_AGAIN_MILLIS);
   }
 
   peers(): readonly Peer[] {
@@ -168,6 +166,12 @@ export class TcpTransport implements Transport {
       else if (!isInbound) unproven.push({ key, peers: [peer] });
     }
     return [...proven.values(), ...unproven];
+  }
+
+  proven(peer: Peer): Proven | undefined {
+    const found = this.#links.get(peer);
+    const process = found?.link.process;
+    return found?.isReady && found.key !== undefined && process !== undefined ? { key: found.key, process } : undefined;
   }
 
   send(peer: Peer, bytes: Bytes): void {
@@ -238,7 +242,7 @@ export class TcpTransport implements Transport {
     const { chainId, limits = LINK_LIMITS } = this.#settings;
     const own = {
       chainId,
-      instance: this.#instance,
+      process: this.process,
       challenge: randomBytes(CHALLENGE_BYTES),
       validator: this.#validator,
     };
@@ -247,8 +251,10 @@ export class TcpTransport implements Transport {
     let verdict: Verdict = 'unknown';
     const identify = async (message: Bytes, claim: Claim | undefined) => {
       if (!isInbound) return this.#identity(message);
-      verdict = this.#verify(claim);
-      return verdict === 'true' || (verdict === 'unknown' && this.#mayProve()) ? this.#identity(message) : undefined;
+      verdict = await this.#identities.verify(claim);
+      if (verdict === 'true' || (verdict === 'unknown' && this.#identities.mayProve())) return this.#identity(message);
+      if (known !== undefined) known.isWithheld = true;
+      return undefined;
     };
     const link = new TcpLink(
       socket,
@@ -283,12 +289,6 @@ export class TcpTransport implements Transport {
     return signer && { publicKey: signer.publicKey, signature: await signer.sign(message) };
   }
 
-  #mayProve(): boolean {
-    const bucket = take(this.#proofs, PROOFS, this.#with.steady());
-    if (bucket !== undefined) this.#proofs = bucket;
-    return bucket !== undefined;
-  }
-
   /** Of one that was dialled. What it proves counts once it is a member's; one that proves nothing is a neighbour all the same. */
   #isWho(known: Link, claim: Claim | undefined): boolean {
     if (claim === undefined) return true;
@@ -306,8 +306,9 @@ export class TcpTransport implements Transport {
       return false;
     }
     const [address, isNear] = [clientKey(known.address), this.#isNear(known.address)];
-    const key = verdict === 'true' ? (claim as Claim).identity.publicKey : undefined;
-    const member = key && nameOf(key);
+    const key = verdict === 'true' ? (claim?.identity.publicKey ?? known.key) : undefined;
+    // A key stays proven when its seat is lost; its place is a stranger's then.
+    const member = key !== undefined && this.#identities.isMember(key) ? nameOf(key) : undefined;
     const places = this.#places(peer);
     const isNamed =
       !isNear &&
@@ -343,23 +344,21 @@ export class TcpTransport implements Transport {
     return true;
   }
 
-  #verify(claim: Claim | undefined): Verdict {
-    if (claim === undefined) return 'unknown';
-    const { identity, message } = claim;
-    const { members, steady } = this.#with;
-    if (members?.().some(({ publicKey }) => equalBytes(publicKey, identity.publicKey)) !== true) return 'unknown';
-    const bucket = take(this.#checks, CHECKS, steady());
-    if (bucket === undefined) return 'unknown';
-    this.#checks = bucket;
-    return verifyMessage(identity.publicKey, message, identity.signature) ? 'true' : 'false';
-  }
-
   /** Committees change, and what there was no time for is made up. */
-  #checkAgain(): void {
+  async #checkAgain(): Promise<void> {
     for (const [peer, known] of [...this.#links]) {
-      if (!known.isReady || known.claim === undefined) continue;
-      const verdict = this.#verify(known.claim);
-      if (verdict !== 'unknown' && this.#seat(peer, known, known.claim, verdict)) known.link.release();
+      const { claim, link, key, standing } = known;
+      if (!known.isReady || !known.isInbound) continue;
+      if (key !== undefined && this.#identities.isMember(key) !== (standing === 'member')) {
+        if (this.#seat(peer, known, undefined, 'true') && known.standing === 'member') link.release();
+        continue;
+      }
+      const verdict = key === undefined ? await this.#identities.verify(claim) : 'unknown';
+      // It may have gone meanwhile.
+      if (verdict === 'unknown' || !this.#links.has(peer)) continue;
+      // This side owes it its own identity: the next connection begins with it.
+      if (verdict === 'true' && known.isWithheld) link.end();
+      else if (this.#seat(peer, known, claim, verdict)) link.release();
     }
   }
 

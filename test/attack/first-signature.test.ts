@@ -227,6 +227,29 @@ test('others say that they are further, and do not keep what would show it: more
   }
 });
 
+test('members say that another process of its key is connected: more than a third of the stake is believed, and few that all say so; a liar among many makes it slow', () => {
+  const nobody = { members: [], named: 0 };
+  for (const logHeight of [-1, 4]) {
+    const full = logHeight < 0 ? LISTEN_TICKS : COVERED_TICKS;
+    expect(new Started(logHeight).ticks({ ...nobody, taken: ALL }, 1_000)).toBe(1_000);
+    expect(new Started(logHeight).ticks({ ...ONE, taken: { members: [0, 2], named: 0 } }, 1_000)).toBe(1_000);
+    expect(new Started(logHeight).ticks({ ...nobody, taken: ONE }, 1_000)).toBe(1_000);
+    expect(new Started(logHeight).ticks({ members: [0, 2], named: 0, taken: ONE })).toBe(full * SLOW_TICKS);
+    // Whoever does not answer is not there.
+    expect(new Started(logHeight).ticks({ ...nobody, silent: ALL }, 1_000)).toBe(1_000);
+    expect(new Started(logHeight).ticks({ ...ONE, silent: { members: [0, 2], named: 0 } })).toBe(full * SLOW_TICKS);
+  }
+});
+
+test('a member that proved its key, and has not said on this connection where it is, does not count', async () => {
+  const keys = keysOf(4);
+  const seats = seatsOf(keys, [10n, 10n, 10n, 10n]);
+  const mute = await open('127.0.0.31', [], seats, { key: keys[0] as Key, says: undefined });
+  const victim = await open('127.0.0.32', [mute.address], seats, { key: keys[SELF] as Key });
+  await until(() => victim.transport.company().some(({ key }) => key !== undefined));
+  expect(victim.company()).toMatchObject({ members: [], ahead: { members: [] }, silent: { members: [0] } });
+});
+
 test('the round of the cut before, which a final cut does not prove, is not taken from whoever hands it over', () => {
   const { state, feed } = { state: createState(5, committee, SELF), feed: step };
   const votes = OTHERS.map((member) => voteOf(5, PRECOMMIT, member));
@@ -248,8 +271,9 @@ async function open(
   host: string,
   neighbours: ListenAddress[],
   seats: Committee,
-  { says = 5, key }: { says?: number; key?: ReturnType<typeof developmentKey> } = {},
+  { key, ...said }: { says?: number | undefined; key?: ReturnType<typeof developmentKey> } = {},
 ) {
+  const says = 'says' in said ? said.says : 5;
   const signer = key && {
     publicKey: key.publicKey,
     sign: (message: Bytes) => signMessageAside(key.privateKey, message),
@@ -261,9 +285,11 @@ async function open(
   const [address] = await transport.listen();
   opened.push(transport);
   const receivers = new Receivers(transport);
-  const have = haveOf(createState(says, seats, -1));
   transport.start({
-    joined: (peer) => transport.send(peer, encodeMessage({ type: 'have', have })),
+    joined: (peer) => {
+      if (says === undefined) return;
+      transport.send(peer, encodeMessage({ type: 'have', have: haveOf(createState(says, seats, -1)) }));
+    },
     left: (peer) => receivers.left(peer),
     message: (peer, bytes) => {
       const message = decodeMessage(bytes);
@@ -346,6 +372,7 @@ test('what a validator waits for is in its log, with a remedy: nobody there, few
   expect(said(state, nobody)[1]).toMatch(/^no member/);
   expect(said(state, ONE)[1]).toMatch(/third of the stake or less/);
   expect(said(state, { ...ONE, ahead: { members: [0, 2], named: 0 } })[1]).toMatch(/further, and do not send/);
+  expect(said(state, { ...nobody, taken: ALL })[1]).toMatch(/^another process with its key/);
   expect(said(state, ALL)).toEqual([]);
   const one = committeeOf(1);
   const old = { lockedRound: -1, locked: NIL, validRound: -1, valid: NIL, polkas: [], proposals: [] };

@@ -158,8 +158,8 @@ test('one’s own identity sent back, in one’s own hello or in another, is no 
     const { address, closed } = await listener((frame, number, socket) => {
       if (number === 0) {
         const dialler = readHello(frame, { ...new RawEnd(CHAIN).hello });
-        const instance = Uint8Array.from(dialler.instance, (byte) => byte ^ 1);
-        const dialled = { ...dialler, instance, ...(channelKey === 'other' && { channelKey: keys.channelKey }) };
+        const process = Uint8Array.from(dialler.process, (byte) => byte ^ 1);
+        const dialled = { ...dialler, process, ...(channelKey === 'other' && { channelKey: keys.channelKey }) };
         ends = { dialler, dialled };
         socket.write(frameBytes(encodeHello(dialled)));
         return;

@@ -49,6 +49,7 @@ async function startEngines(node: ConsensusNode, directory: string, cutMillis: n
   for (let member = 0; member < MEMBERS; member++) {
     const { publicKey, privateKey } = developmentKey(validatorName(member));
     const owner = { chainId: node.chain.chainId, validatorId: validatorId(publicKey) };
+    network.keys.set(member, publicKey);
     const nothing = { append: async () => undefined, close: async () => undefined };
     const log = hasLogs ? (await ConsensusLog.open(join(directory, `log-${member}`), owner)).log : nothing;
     const seen = {

@@ -41,6 +41,8 @@ beforeEach(() => {
     } as never,
     transport: {
       start: () => undefined,
+      process: new Uint8Array(16),
+      proven: () => undefined,
       company: () => [],
       placeOf: String,
       known: () => ['a', 'b', 'c'],

@@ -56,8 +56,9 @@ export class DrivenNetwork {
         log: silentLog,
       },
     );
-    if (member !== undefined) this.network.keys.set(name, developmentKey(validatorName(member)).publicKey);
-    const signer = member === undefined ? undefined : await this.signer(name, member, node.chain.chainId);
+    const signer =
+      altered.signer ?? (member === undefined ? undefined : await this.signer(name, member, node.chain.chainId));
+    if (signer !== undefined) this.network.keys.set(name, signer.publicKey);
     const driver = new ConsensusDriver(CUT_MILLIS, {
       node,
       transport: this.network.transport(name),

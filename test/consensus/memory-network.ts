@@ -1,5 +1,6 @@
 /** A network in memory for drivers under test: every neighbour hears every other, messages arrive a moment later, and a test sees and stops what it likes. */
 import type { Peer } from '../../node/consensus/effects.ts';
+import { processName } from '../../node/consensus/roll-call-messages.ts';
 import type { Transport, TransportEvents } from '../../node/consensus/transport.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 
@@ -8,13 +9,22 @@ export class MemoryNetwork {
   readonly dropped: { readonly by: Peer; readonly peer: Peer; readonly reason: string }[] = [];
   /** What neighbours proved to be theirs. */
   readonly keys = new Map<Peer, Bytes>();
+  readonly #processes = new Map<Peer, Bytes>();
+  #started = 0;
   /** Sees every message; false loses it. */
   carries: (from: Peer, to: Peer, bytes: Bytes) => boolean = () => true;
 
   transport(name: Peer): Transport {
     const there = this.#there;
     const peers = () => (there.has(name) ? [...there.keys()].filter((other) => other !== name) : []);
+    const process = processName(++this.#started);
+    this.#processes.set(name, process);
     return {
+      process,
+      proven: (peer) => {
+        const [key, other] = [this.keys.get(peer), this.#processes.get(peer)];
+        return key && other && { key, process: other };
+      },
       start: (events) => {
         there.set(name, events);
         for (const [other, others] of there)

@@ -21,8 +21,8 @@ export class RawEnd {
 
   constructor(chainId: Bytes, publicKey?: Bytes) {
     const validator = publicKey === undefined ? NO_VALIDATOR : validatorId(publicKey);
-    const [instance, challenge] = [new Uint8Array(randomBytes(16)), new Uint8Array(randomBytes(32))];
-    this.hello = { chainId, instance, challenge, channelKey: this.#key.channelKey, validator };
+    const [process, challenge] = [new Uint8Array(randomBytes(16)), new Uint8Array(randomBytes(32))];
+    this.hello = { chainId, process, challenge, channelKey: this.#key.channelKey, validator };
   }
 
   get isMet(): boolean {

@@ -114,13 +114,13 @@ test('a frame that comes byte by byte is put together, however many pieces it ha
 });
 
 test('the hello: another chain, version or program, and this process itself, are refused', () => {
-  const other = { ...hello, instance: new Uint8Array(16).fill(2) };
+  const other = { ...hello, process: new Uint8Array(16).fill(2) };
   expect(() => readHello(encodeHello(other), hello)).not.toThrow();
   expect(() => readHello(encodeHello(hello), hello)).toThrow('this node itself');
   expect(() => readHello(encodeHello({ ...other, chainId: new Uint8Array(48) }), hello)).toThrow('another chain');
   const later = encodeHello(other);
-  later[4] = 3;
-  expect(() => readHello(later, hello)).toThrow('version 3');
+  later[4] = 4;
+  expect(() => readHello(later, hello)).toThrow('version 4');
   // What an older version says.
   expect(() => readHello(Uint8Array.from([...later.subarray(0, 4), 1, 0, ...CHAIN]), hello)).toThrow('version 1');
   for (const bytes of [new Uint8Array(0), encodeHello(other).subarray(1), concat(encodeHello(other), CHAIN)])

@@ -15,7 +15,7 @@ function helloOf(name: string, validator: Bytes): { hello: Hello; secret: Bytes 
   const der = createPublicKey(secretOf(secret)).export({ format: 'der', type: 'spki' });
   const hello = {
     chainId: pattern('overlay/chain', 48),
-    instance: pattern(`overlay/${name} process`, 16),
+    process: pattern(`overlay/${name} process`, 16),
     challenge: pattern(`overlay/${name} connection`, 32),
     channelKey: new Uint8Array(der.subarray(-32)),
     validator,

@@ -1,0 +1,69 @@
+/** Messages of the roll call as bytes (consensus rule 23), and the names of processes (rule 22): `u64 milliseconds of the start | 8 random bytes`. */
+import { randomBytes } from 'node:crypto';
+import { ByteReader, type Bytes, ByteWriter, concat } from '../../protocol/bytes.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import { id, LABELS } from '../../protocol/identifier.ts';
+import { SIGNATURE_BYTES } from '../../protocol/transaction.ts';
+
+export const PROCESS_BYTES = 16;
+const START_BYTES = 8;
+
+export const ROLL_CALL_TYPES = { call: 9, answer: 10, here: 11 } as const;
+
+export type RollCallMessage =
+  /** Of the process that asks whether its key runs elsewhere too. One that has stopped for good does not ask any more: it says so. */
+  | { readonly type: 'call'; readonly process: Bytes; readonly hasStopped: boolean }
+  | { readonly type: 'answer'; readonly process: Bytes; readonly isTaken: boolean; readonly height: number }
+  /** `by`: the other process of the key, which signs. */
+  | { readonly type: 'here'; readonly process: Bytes; readonly by: Bytes; readonly signature: Bytes };
+
+/** The start only settles which of two processes that both listen goes on. A clock that is wrong costs nothing else. */
+export const processName = (startMillis: number): Bytes =>
+  concat(new ByteWriter(START_BYTES).u64(BigInt(startMillis)).done(), randomBytes(PROCESS_BYTES - START_BYTES));
+
+export function isBefore(one: Bytes, other: Bytes): boolean {
+  const [a, b] = [new ByteReader(one).u64(), new ByteReader(other).u64()];
+  return a === b ? Buffer.compare(one, other) < 0 : a < b;
+}
+
+/** What the process that is here signs for the one that asks. */
+export const hereMessage = (chainId: Bytes, process: Bytes, by: Bytes): Bytes =>
+  id(LABELS.rollCall, concat(chainId, process, by));
+
+export function encodeRollCall(message: RollCallMessage): Bytes {
+  const { type, process } = message;
+  const head = concat(Uint8Array.of(ROLL_CALL_TYPES[type]), process);
+  if (type === 'here') return concat(head, message.by, message.signature);
+  if (type === 'call') return concat(head, Uint8Array.of(message.hasStopped ? 1 : 0));
+  return concat(
+    head,
+    new ByteWriter(9)
+      .u8(message.isTaken ? 1 : 0)
+      .height(message.height)
+      .done(),
+  );
+}
+
+/** Undefined where it is a message of another kind. Throws a ProtocolError for one that is malformed. */
+export function decodeRollCall(bytes: Bytes): RollCallMessage | undefined {
+  const reader = new ByteReader(bytes);
+  const type = bytes.length === 0 ? 0 : reader.u8();
+  if (type < ROLL_CALL_TYPES.call || type > ROLL_CALL_TYPES.here) return undefined;
+  const message = read(type, reader);
+  reader.end();
+  return message;
+}
+
+function read(type: number, reader: ByteReader): RollCallMessage {
+  const process = reader.take(PROCESS_BYTES);
+  if (type === ROLL_CALL_TYPES.call) return { type: 'call', process, hasStopped: readFlag(reader) };
+  if (type === ROLL_CALL_TYPES.answer)
+    return { type: 'answer', process, isTaken: readFlag(reader), height: reader.height() };
+  return { type: 'here', process, by: reader.take(PROCESS_BYTES), signature: reader.take(SIGNATURE_BYTES) };
+}
+
+function readFlag(reader: ByteReader): boolean {
+  const flag = reader.u8();
+  if (flag > 1) throw new ProtocolError('not_canonical', 'a flag is 0 or 1');
+  return flag === 1;
+}

@@ -1,0 +1,169 @@
+/** The roll call (consensus rule 23): a key that runs in two processes is found out by the neighbours that both are connected to, also where not one vote of the first reaches the second. */
+import { afterEach, expect, test } from 'vitest';
+import type { Message, Peer } from '../../node/consensus/effects.ts';
+import { listenFirst } from '../../node/consensus/listening.ts';
+import { decodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
+import { RollCall } from '../../node/consensus/roll-call.ts';
+import {
+  decodeRollCall,
+  encodeRollCall,
+  hereMessage,
+  type RollCallMessage,
+} from '../../node/consensus/roll-call-messages.ts';
+import { createState } from '../../node/consensus/state.ts';
+import { developmentKey, validatorName } from '../../node/development.ts';
+import { signMessage } from '../../node/ml-dsa.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import { silentLog } from '../node/bed.ts';
+import { fuzzDecoder } from '../protocol/fuzz.ts';
+import { until } from '../until.ts';
+import { committeeOf } from './bench-member.ts';
+import { DrivenNetwork } from './driven.ts';
+import { MemoryNetwork } from './memory-network.ts';
+
+const CHAIN = new Uint8Array(48).fill(3);
+const KEY = developmentKey(validatorName(0));
+const committee = committeeOf(4);
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+/** A node that does nothing else; with a key, a member that signs, or that listens first. */
+function node(network: MemoryNetwork, name: string, key?: typeof KEY, listens = true) {
+  const transport = network.transport(name);
+  const state = createState(7, committee, key === undefined ? -1 : 0);
+  if (key !== undefined) network.keys.set(name, key.publicKey);
+  if (listens) listenFirst(state, -1);
+  const found: true[] = [];
+  const at = new Map<Peer, number>();
+  const roll = new RollCall({
+    ...{ transport, chainId: CHAIN, signer: key, state, log: silentLog },
+    isAt: (peer, height) => void at.set(peer, height),
+    found: () => void found.push(true),
+  });
+  transport.start({
+    joined: (peer) => roll.joined(peer),
+    left: (peer) => roll.left(peer),
+    message: (peer, bytes) => void roll.take(peer, bytes),
+  });
+  closing.push(() => transport.close());
+  return { name, transport, state, roll, found, at };
+}
+
+/** The two processes of the key are not connected to each other. */
+function bed() {
+  const network = new MemoryNetwork();
+  network.carries = (from, to) => !(String(from).startsWith('own') && String(to).startsWith('own'));
+  return network;
+}
+
+/** Ticks of all, with time for the messages of each. */
+async function ticks(count: number, nodes: readonly { roll: RollCall }[]): Promise<void> {
+  for (let tick = 0; tick < count; tick++) {
+    for (const { roll } of nodes) roll.tick();
+    for (let turn = 0; turn < 8; turn++) await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+test('the neighbour of a process that signs and of one that listens tells the second so, and brings it the signature of the first', async () => {
+  const network = bed();
+  const [neighbour, first] = [node(network, 'neighbour'), node(network, 'own 1', KEY, false)];
+  const second = node(network, 'own 2', KEY);
+  const all = [neighbour, first, second];
+  await ticks(1, all);
+  expect([second.roll.answerOf('neighbour'), second.at.get('neighbour')]).toEqual(['taken', 7]);
+  await until(() => second.found.length > 0);
+  expect(first.found).toEqual([]);
+  // The first ends: the second one’s time goes on.
+  await first.transport.close();
+  await ticks(2, [neighbour, second]);
+  expect(second.roll.answerOf('neighbour')).toBe('clear');
+  // An answer does not count for ever.
+  await neighbour.transport.close();
+  await ticks(8, [second]);
+  expect(second.roll.answerOf('neighbour')).toBe(undefined);
+});
+
+test('of two processes that listen the one that started first goes on, whoever connected first; one that has stopped is in nobody’s way', async () => {
+  const network = bed();
+  const names = ['own 1', 'own 2'] as const;
+  const neighbour = node(network, 'neighbour');
+  const [earlier, later] = names.map((name) => node(network, name, KEY)) as [typeof neighbour, typeof neighbour];
+  const all = [neighbour, later, earlier];
+  await ticks(3, all);
+  expect([earlier.roll.answerOf('neighbour'), later.roll.answerOf('neighbour')]).toEqual(['clear', 'taken']);
+  expect([...earlier.found, ...later.found]).toEqual([]);
+  earlier.state.stopped = true;
+  await ticks(2, all);
+  expect(later.roll.answerOf('neighbour')).toBe('clear');
+});
+
+test('a member that is in the committee with its own key alone hears that it is clear; nobody can make up the other process', async () => {
+  const network = bed();
+  const [liar, own] = [node(network, 'liar', developmentKey(validatorName(1)), false), node(network, 'own 1', KEY)];
+  await ticks(1, [liar, own]);
+  expect(own.roll.answerOf('liar')).toBe('clear');
+  const by = new Uint8Array(16).fill(9);
+  const say = async (process: Bytes, signer: Bytes, signature: Bytes) => {
+    liar.transport.send('own 1', encodeRollCall({ type: 'here', process, by: signer, signature }));
+    await ticks(1, [own]);
+  };
+  const { process } = own.transport;
+  const sign = (key: typeof KEY, ...said: Parameters<typeof hereMessage>) =>
+    signMessage(key.privateKey, hereMessage(...said));
+  // Of another key, of another start, of another chain, its own.
+  await say(process, by, sign(developmentKey(validatorName(1)), CHAIN, process, by));
+  await say(process, by, sign(KEY, CHAIN, by, by));
+  await say(process, by, sign(KEY, new Uint8Array(48), process, by));
+  await say(process, process, sign(KEY, CHAIN, process, process));
+  expect(own.found).toEqual([]);
+  await say(process, by, sign(KEY, CHAIN, process, by));
+  expect(own.found).toEqual([true]);
+});
+
+test('messages of the roll call are read as they were written, or refused', () => {
+  const [process, by] = [new Uint8Array(16).fill(1), new Uint8Array(16).fill(2)];
+  const messages: RollCallMessage[] = [
+    { type: 'call', process, hasStopped: false },
+    { type: 'call', process, hasStopped: true },
+    { type: 'answer', process, isTaken: true, height: 12 },
+    { type: 'here', process, by, signature: new Uint8Array(3_309).fill(5) },
+  ];
+  for (const message of messages) expect(decodeRollCall(encodeRollCall(message))).toEqual(message);
+  const decode = (bytes: Bytes) => {
+    const message = decodeRollCall(bytes);
+    if (message === undefined) throw new ProtocolError('unsupported_kind', 'another message');
+    return message;
+  };
+  fuzzDecoder({ name: 'roll call', decode, encode: encodeRollCall, samples: messages.map(encodeRollCall) });
+});
+
+test('a key in two processes, and none of the first one’s votes reaches the second: it signs nothing and stops; the first goes on', async () => {
+  const driven = new DrivenNetwork();
+  closing.push(() => driven.close());
+  const { network } = driven;
+  const votes: Message[] = [];
+  let own = -1;
+  network.carries = (from, to, bytes) => {
+    const isMessage = (bytes[0] as number) <= MESSAGE_TYPES.finalized;
+    const message = isMessage ? decodeMessage(bytes) : undefined;
+    if (from === 'twin' && message?.type === 'vote' && message.vote.member === own) votes.push(message);
+    if (to !== 'twin' && from !== 'twin') return true;
+    if (from === 'm3' || to === 'm3') return false;
+    if (message?.type === 'vote') return message.vote.member !== own;
+    const proof =
+      message?.type === 'proof' ? message.proof : message?.type === 'finalized' ? message.finalized.proof : undefined;
+    return proof?.votes.every(({ member }) => member !== own) ?? true;
+  };
+  const members = await Promise.all([0, 1, 2, 3].map((member) => driven.start(`m${member}`, member)));
+  const first = (members[3] as (typeof members)[number]).driver;
+  own = first.state.self;
+  const twin = (await driven.start('twin', 3)).driver;
+  await until(() => twin.state.stopped);
+  const { height } = first.state;
+  await until(() => first.state.height > height + 2);
+  expect([first.state.stopped, first.state.listening, votes]).toEqual([false, undefined, []]);
+});
