@@ -25,6 +25,7 @@ import { type PeerView, peersDocument } from './network/open-network.ts';
 import { nodeMetrics } from './node-metrics.ts';
 import type { runOptions } from './node-options.ts';
 import { openNode } from './open-node.ts';
+import { snapshotPlan } from './snapshot/snapshot-options.ts';
 import { validatorPlan } from './validator-options.ts';
 
 export type RunValues = ValuesOf<typeof runOptions>;
@@ -51,11 +52,12 @@ export async function runDaemon(values: RunValues, { log, shutdown, version }: D
   const api = await listenForApi(values, identity, { log, shutdown, version });
   const clock = watchClock(log.child('clock'));
   shutdown.add('clock', () => clock.stop());
+  const snapshots = snapshotPlan(values);
   const validators = validatorPlan(values);
   const peers = networkPlan(values);
   let view: PeerView | undefined;
   const node = await openNode(
-    { ...values, validators, peers, release: version },
+    { ...values, validators, peers, snapshots, release: version },
     {
       verifier,
       log,

@@ -103,6 +103,7 @@ export class CutFeed {
   reaches(afterHeight: number): boolean {
     const head = this.#node.chain.head();
     if (afterHeight >= head.height) return afterHeight === head.height;
+    if (afterHeight + 1 < this.#node.chain.historyFrom()) return false;
     const next = this.#node.chain.cut(afterHeight + 1);
     return next !== undefined && next.header.timestampMillis >= head.timestampMillis - this.#replayMillis;
   }

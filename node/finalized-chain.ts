@@ -150,6 +150,15 @@ export class FinalizedChain implements Chain {
     return await this.#store.pruneBodies(last);
   }
 
+  historyFrom(): number {
+    return this.#store.beganAt() + 1;
+  }
+
+  /** Unknown to a node that began with a snapshot: a parent that a proven cut relies on was registered before that (decision 9). */
+  isBeforeHistory(id: Bytes): boolean {
+    return this.historyFrom() > 0 && this.#store.block(id) === undefined;
+  }
+
   *waitingBlocks(): Iterable<BlockRecord> {
     for (const block of this.#waiting.pool.list()) yield block.record;
   }
@@ -322,7 +331,7 @@ export class FinalizedChain implements Chain {
       spender: (outpoint) => store.spender(outpoint),
       isExecuted: (id) => store.transaction(id)?.outcome === 'executed',
       publicKey: (address) => store.publicKey(address),
-      isRegistered: (id) => this.isRegistered(id),
+      isRegistered: (id) => this.isRegistered(id) || this.isBeforeHistory(id),
     };
   }
 

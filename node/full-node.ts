@@ -260,6 +260,8 @@ export interface Chain {
   readonly storage: StorageMode;
   /** The lowest cut of which all blocks are here with their bodies, and of every later one. */
   bodiesFrom(): number;
+  /** The first cut that this node executed itself: 0, or the one after the snapshot that it began with. Of cuts before, only header, blocks and target are known. */
+  historyFrom(): number;
   /** Blocks that no cut has taken yet. */
   waitingBlocks(): Iterable<BlockRecord>;
   output(outpoint: Outpoint): UnspentOutput | undefined;

@@ -12,8 +12,9 @@ import { developmentNetworkCommand } from './development-network.ts';
 import { rebuildIndex } from './index/rebuild.ts';
 import { makeGenesis, writeGenesis } from './make-genesis.ts';
 import { genesisOptions, pruneOptions, rebuildOptions, runOptions } from './node-options.ts';
-import { storeDirectory } from './open-node.ts';
+import { snapshotCommands } from './snapshot/snapshot-commands.ts';
 import { LedgerStore } from './store/ledger-store.ts';
+import { storeDirectory } from './store/storage-mode.ts';
 import { validatorCommands } from './validator-commands.ts';
 
 /** A failure with a code is printed in one line; anything else is a defect and is printed with its stack. */
@@ -145,6 +146,7 @@ await runProgram(
     developmentNetworkCommand,
     pruneCommand,
     rebuildCommand,
+    snapshotCommands,
     ...validatorCommands,
   ]),
 );

@@ -21,7 +21,8 @@ import { hostNameOption } from '../runtime/door/host-name.ts';
 import { logOptions } from '../runtime/log.ts';
 import { DEVELOPMENT_DEFAULTS, EMBEDDED_VALIDATORS } from './development.ts';
 import { networkOptions } from './network/network-options.ts';
-import { NODE_DEFAULTS } from './node.ts';
+import { NODE_DEFAULTS } from './node-defaults.ts';
+import { snapshotOptions } from './snapshot/snapshot-options.ts';
 import { STORAGE_MODES } from './store/storage-mode.ts';
 import { validatorOptions } from './validator-options.ts';
 
@@ -85,6 +86,7 @@ export const runOptions = {
     },
     STORAGE_MODES,
   ),
+  ...snapshotOptions,
   ...networkOptions,
   ...validatorOptions,
   verifyThreads: integer({ help: 'threads that check proof of work', min: 1, max: 64, default: 1 }),

@@ -28,25 +28,17 @@ import { BlockDoor } from './mining/block-door.ts';
 import type { CandidateContext } from './mining/candidate.ts';
 import { TemplateMaker } from './mining/template.ts';
 import { type WaitingBlock, WorkPool } from './mining/work-pool.ts';
+import { NODE_DEFAULTS } from './node-defaults.ts';
 import { nodeError } from './node-error.ts';
 import { NodeListeners } from './node-listeners.ts';
 import { certifiable, type OpenedChain, type OpenOptions, openChain } from './open-chain.ts';
 import type { CutIndexer } from './store/cut-indexer.ts';
+import type { FrozenStore } from './store/database.ts';
 import { LedgerStore, type StoreOptions } from './store/ledger-store.ts';
 
 useNativeSha384();
 
-const MEBIBYTE = 1024 * 1024;
 const KEPT_DROPPED = 16_384;
-
-export const NODE_DEFAULTS = {
-  cutMillis: 2_500,
-  mempoolBytes: 256 * MEBIBYTE,
-  workPoolBlocks: 4_096,
-  workPoolBytes: 256 * MEBIBYTE,
-  signatureThreads: 2,
-  maxPendingTransactions: 4_096,
-} as const;
 
 export type NodeOptions = OpenOptions & {
   /** Directory of the store; made when missing. */
@@ -82,7 +74,7 @@ export type NodeDependencies = {
 };
 
 /** A node whose cuts can be made by consensus. */
-export type ConsensusNode = FullNode & { readonly ledger: CutLedger };
+export type ConsensusNode = FullNode & { readonly ledger: CutLedger; frozen(): FrozenStore };
 
 export async function createNode(options: NodeOptions, dependencies: NodeDependencies): Promise<ConsensusNode> {
   const store = await LedgerStore.open(options.storeDirectory, { mode: options.storage ?? 'full' });
@@ -194,6 +186,7 @@ class EmbeddedNode implements ConsensusNode {
       now: dependencies.now,
       epoch: (anchorHeight) => this.chain.epoch(anchorHeight),
       context: () => this.#candidateContext(),
+      isBeforeHistory: (id) => this.chain.isBeforeHistory(id),
       onAccepted: (block) => this.#onAccepted(block),
       onLeft: ({ id, transactions }) => this.mempool.released(nameOf(id), transactions),
       onFault: (error) => this.#stop(error),
@@ -231,7 +224,8 @@ class EmbeddedNode implements ConsensusNode {
       cut: this.chain.head().cutId,
       ...found,
     });
-    if (!makesCuts) return;
+    // A node that began with a snapshot takes more parents for registered than the rules do: it only follows.
+    if (!makesCuts || this.chain.historyFrom() > 0) return;
     this.makesCuts = holdsQuorum(this.chain.state.stake.committee.members, this.#dependencies.isSigner);
     if (this.makesCuts) this.#clock?.start();
     else this.#dependencies.log.warn('no cuts are made: the keys of the committee are elsewhere');
@@ -380,6 +374,11 @@ class EmbeddedNode implements ConsensusNode {
     this.#clock?.stop();
     this.#dependencies.log.error('the node stopped', { height: this.chain.state.height, error });
     this.#listeners.emit('fault', error);
+  }
+
+  /** Inside a listener of `cut` it is as of the head. */
+  frozen(): FrozenStore {
+    return this.#store.frozen();
   }
 
   async pruneBodies(height: number): Promise<number> {

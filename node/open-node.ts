@@ -3,7 +3,6 @@
  * (daemon.ts); the bridge and the pool embed it. The verifier is handed in, so that a process has one dataset.
  */
 import { randomInt } from 'node:crypto';
-import { join } from 'node:path';
 import type { Verifier } from '../kernels/verifier.ts';
 import type { Certificate } from '../protocol/cut.ts';
 import { NETWORKS, type NetworkName } from '../protocol/network.ts';
@@ -31,10 +30,14 @@ import { loadGenesis } from './make-genesis.ts';
 import { isFresh } from './network/freshness.ts';
 import type { NetworkPlan } from './network/network-options.ts';
 import { openNetwork, type PeerView } from './network/open-network.ts';
-import { createNode, NODE_DEFAULTS } from './node.ts';
+import { createNode } from './node.ts';
+import { NODE_DEFAULTS } from './node-defaults.ts';
 import type { NodeMetrics } from './node-metrics.ts';
 import { openConsensus } from './open-consensus.ts';
-import type { StorageMode } from './store/storage-mode.ts';
+import { type InstallSettings, installSnapshot } from './snapshot/install-snapshot.ts';
+import type { SnapshotPlan } from './snapshot/snapshot-options.ts';
+import { SnapshotWriter } from './snapshot/snapshot-writer.ts';
+import { type StorageMode, storeDirectory } from './store/storage-mode.ts';
 import { loadValidatorKey, ValidatorError, type ValidatorKey } from './validator-key.ts';
 import type { HeartbeatPlan, ValidatorPlan } from './validator-options.ts';
 
@@ -74,6 +77,7 @@ export type NodeSettings = {
   /** Peers; without it the node has none. */
   readonly peers?: NetworkPlan | undefined;
   readonly release?: string;
+  readonly snapshots?: SnapshotPlan;
 } & Partial<ChainSettings>;
 
 export type OpenNodeDependencies = {
@@ -97,8 +101,6 @@ const UNSIGNED: Certificate = { round: 0, signatures: [] };
 const AWAY_CUTS = 720;
 /** So long the rest of the node waits for a validator that catches up. */
 const CATCH_UP_MILLIS = 5_000;
-
-export const storeDirectory = (dataDir: string): string => join(dataDir, 'store');
 
 /** The keys that live in every node: those that everybody knows. */
 const embeddedKeys = () =>
@@ -148,22 +150,42 @@ async function catchUp(
   isStarting = false;
 }
 
+function whyNoValidator(historyFrom: number, bodiesFrom: number): string {
+  if (historyFrom > 0)
+    return `a validator executes every cut since genesis, and this data directory began with a snapshot of cut ${historyFrom - 1}: sync into a new one`;
+  return bodiesFrom > 0
+    ? `a validator needs every block since genesis, and this data directory has none before cut ${bodiesFrom}: sync into a new one`
+    : 'a validator keeps every block: run it without --storage pruned';
+}
+
 /** What was deleted stays deleted, whatever the mode is now. */
 function checkStorage({ chain }: FullNode, storage: StorageMode, isValidator: boolean, log: Logger): void {
   const bodiesFrom = chain.bodiesFrom();
+  const historyFrom = chain.historyFrom();
+  if (historyFrom > 0)
+    log.info('this node began with a snapshot: it follows, and neither makes cuts nor signs', {
+      history_from: historyFrom,
+    });
   if (isValidator && (storage === 'pruned' || bodiesFrom > 0))
-    throw new ValidatorError(
-      'validator_pruned',
-      bodiesFrom > 0
-        ? `a validator needs every block since genesis, and this data directory has none before cut ${bodiesFrom}: sync into a new one`
-        : 'a validator keeps every block: run it without --storage pruned',
-    );
+    throw new ValidatorError('validator_pruned', whyNoValidator(historyFrom, bodiesFrom));
   if (storage !== 'pruned' && bodiesFrom > 0)
     log.warn('blocks are missing that were pruned before: this node cannot serve the whole chain', {
       storage,
       bodies_from: bodiesFrom,
       advice: 'sync into a new data directory',
     });
+}
+
+/** A data directory without a chain gets that of the snapshot. */
+async function beginWith(
+  begin: NonNullable<SnapshotPlan['begin']>,
+  { dataDir, ...chain }: Pick<InstallSettings, 'network' | 'genesis' | 'nowMillis'> & { readonly dataDir: string },
+  log: Logger,
+): Promise<void> {
+  log.info('reading a snapshot', { file: begin.file });
+  const found = await installSnapshot({ ...begin, ...chain, storeDirectory: storeDirectory(dataDir) });
+  if (found === undefined) log.info('the data directory has a chain already: the snapshot is not read');
+  else log.info('snapshot read', { height: found.head.state.height, cut: found.head.cut.cutId, pieces: found.pieces });
 }
 
 export async function openNode(given: NodeSettings, dependencies: OpenNodeDependencies): Promise<FullNode> {
@@ -174,6 +196,11 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
   const mayMakeCuts = validators === undefined && (peers === undefined || peers.bootstrap.length === 0);
   // Before anything is opened: a key that cannot be used stops the start.
   const key = validators?.files && (await loadValidatorKey(validators.files, 'consensus', network));
+  const genesis = settings.genesis === undefined ? undefined : loadGenesis(settings.genesis, network);
+  const begin = settings.snapshots?.begin;
+  if (begin !== undefined && key !== undefined)
+    throw new ValidatorError('validator_pruned', 'a validator reads the chain from genesis: run it without --snapshot');
+  if (begin !== undefined) await beginWith(begin, { network, dataDir, genesis, nowMillis: now() }, log);
   const newGenesis = () =>
     developmentGenesis({
       timestampMillis: now(),
@@ -196,7 +223,7 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
       makesCuts: mayMakeCuts,
       // Inventing a genesis for another network would make a chain that nobody else is on.
       ...(settings.network === 'development' && mayMakeCuts && { newGenesis }),
-      ...(settings.genesis !== undefined && { genesis: loadGenesis(settings.genesis, settings.network) }),
+      ...(genesis !== undefined && { genesis }),
     },
     {
       verifier,
@@ -215,6 +242,9 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
   const pruning = settings.storage === 'pruned' ? new AutoPruning({ node, log, steady: steadyMillis }) : undefined;
   if (pruning !== undefined) started('pruning', () => pruning.stop());
   pruning?.begin();
+  const write = settings.snapshots?.write;
+  const writer = write && new SnapshotWriter({ ...write, node, log: log.child('snapshots') });
+  if (writer !== undefined) started('snapshots', () => writer.stop());
   figures?.watch(node);
   node.on('fault', (error) => fault(`fault: ${error.message}`));
   const fees = validators?.heartbeat && (await loadHeartbeatFees(validators.heartbeat, network));

@@ -199,6 +199,9 @@ export const addressRoutes: Pick<
 
   async addressChanges(context, { body }) {
     const addresses = readAddresses(context, body.addresses);
+    // Without the changes in between a wallet would take what is left for everything.
+    if (body.after_height + 1 < context.node.chain.historyFrom())
+      throw refusal('cut_pruned', 'this node began with a snapshot of a later cut; ask one that has the whole chain');
     const limit = body.limit ?? 1024;
     const scope = `changes ${body.after_height} ${listScope(addresses)}`;
     const through = context.index.height();

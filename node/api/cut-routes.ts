@@ -20,6 +20,8 @@ import { makeCursor, readCursor } from './cursor.ts';
 const targetHex = (target: bigint): string => nativeHex(targetToBytes(target));
 
 function cutAt(context: ApiContext, height: number): CutRecord {
+  if (height < context.node.chain.historyFrom())
+    throw refusal('cut_pruned', 'this node began with a snapshot of a later cut; ask one that has the whole chain');
   const cut = context.node.chain.cut(height);
   if (cut === undefined) throw refusal('cut_unknown', `no finalized cut has the height ${height}`);
   return cut;
@@ -183,9 +185,11 @@ export const cutRoutes: Pick<
     const limit = query.limit ?? 20;
     const from = Math.min(head, (query.before ?? head + 1) - 1);
     const cuts: CutSummary[] = [];
-    for (let height = from; height >= 0 && cuts.length < limit; height--) cuts.push(cutSummary(cutAt(context, height)));
-    const lowest = cuts.at(-1)?.height ?? 0;
-    return { api_version: 1, finalized_height: head, cuts, next_before: lowest > 0 ? lowest : undefined };
+    const first = context.node.chain.historyFrom();
+    for (let height = from; height >= first && cuts.length < limit; height--)
+      cuts.push(cutSummary(cutAt(context, height)));
+    const lowest = cuts.at(-1)?.height ?? first;
+    return { api_version: 1, finalized_height: head, cuts, next_before: lowest > first ? lowest : undefined };
   },
 
   async cutTransactions(context, { params, query }) {

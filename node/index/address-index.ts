@@ -38,7 +38,7 @@ export const NO_BALANCE: Balance = { atoms: 0n, utxos: 0, changed: 0 };
 
 const FIGURES_BYTES = 24;
 
-function encodeBalance(balance: Balance, events: readonly Bytes[]): Buffer {
+export function encodeBalance(balance: Balance, events: readonly Bytes[]): Buffer {
   const bytes = Buffer.allocUnsafe(FIGURES_BYTES + events.length * EVENT_BYTES);
   bytes.writeBigUInt64LE(balance.atoms, 0);
   bytes.writeBigUInt64LE(BigInt(balance.utxos), 8);
@@ -77,7 +77,7 @@ export function decodeHead(value: Bytes | undefined): number | undefined {
   return bytes.readUInt32LE(0) === INDEX_FORMAT ? Number(bytes.readBigUInt64LE(4)) : undefined;
 }
 
-function encodeUnspent(output: CreatedOutput, height: number): Buffer {
+export function encodeUnspent(output: CreatedOutput, height: number): Buffer {
   const bytes = Buffer.allocUnsafe(17);
   bytes.writeBigUInt64LE(output.amount, 0);
   bytes[8] = OUTPUT_SOURCES.indexOf(output.source);

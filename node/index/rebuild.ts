@@ -65,6 +65,11 @@ export type Progress = (height: number, of: number) => void;
 
 /** `scratch` is an empty store; it can be deleted afterwards. */
 export async function rebuildIndex(store: LedgerStore, scratch: LedgerStore, progress: Progress): Promise<number> {
+  if (store.beganAt() >= 0)
+    throw new IndexError(
+      'index_body_missing',
+      `this data directory began with a snapshot of cut ${store.beganAt()}: rebuild from one that has the whole chain`,
+    );
   const genesis = decodeGenesis(store.genesis() as Uint8Array);
   const head = store.state().height;
   const networkId = NETWORKS[genesis.network].id;

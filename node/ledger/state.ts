@@ -185,9 +185,8 @@ export type StateParts = {
   committee(epoch: number): Bytes;
 };
 
-/** A state that names other digests than its parts have is refused. */
-export function decodeState(bytes: Bytes, parts: StateParts): LedgerState {
-  const reader = new ByteReader(bytes);
+/** What stands before the parts that a state contains as digests. */
+function readFigures(reader: ByteReader) {
   const head = {
     chainId: reader.take(ID_BYTES),
     height: reader.height(),
@@ -209,6 +208,16 @@ export function decodeState(bytes: Bytes, parts: StateParts): LedgerState {
   };
   let workRate = 0n;
   for (let word = 0; word < RATE_WORDS; word++) workRate |= reader.u128() << BigInt(128 * word);
+  return { ...head, workRate };
+}
+
+/** The work rate alone, of a state whose windows and committees are not here. */
+export const workRateOf = (stateBytes: Bytes): WorkRate => readFigures(new ByteReader(stateBytes)).workRate;
+
+/** A state that names other digests than its parts have is refused. */
+export function decodeState(bytes: Bytes, parts: StateParts): LedgerState {
+  const reader = new ByteReader(bytes);
+  const head = readFigures(reader);
   const minimumWork = reader.u64();
   const intervalCuts = reader.u32();
   const epoch = epochOf(head.height + 1, intervalCuts);
@@ -221,7 +230,7 @@ export function decodeState(bytes: Bytes, parts: StateParts): LedgerState {
   reader.end();
   if (Buffer.compare(digests, concat(...windows.map((open) => open.digest))) !== 0)
     throw new Error('the open windows in the store are not those of its state');
-  return { ...head, workRate, minimumWork, intervalCuts, stake, windows };
+  return { ...head, minimumWork, intervalCuts, stake, windows };
 }
 
 /** The first epoch has none before it, and nobody to pay for it. */

@@ -48,7 +48,8 @@ const UNCHANGED: Made = 0;
 
 export const NOTHING = new Uint8Array(0);
 
-function leafSide(layout: EntryLayout, entries: Bytes): TrieRoot {
+/** What at most 16 entries in order hash to. */
+export function leafSide(layout: EntryLayout, entries: Bytes): TrieRoot {
   if (entries.length === 0) return EMPTY_TRIE;
   let sum = 0n;
   for (let at = 0; at < entries.length; at += layout.entryBytes)

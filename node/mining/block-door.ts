@@ -31,6 +31,8 @@ export type BlockDoorDependencies = {
   now(): number;
   epoch(anchorHeight: number): number;
   context(): CandidateContext;
+  /** A block that was registered before this node's history begins, as far as it can tell. */
+  isBeforeHistory(id: Bytes): boolean;
   /** It waits for a cut from now on. */
   onAccepted(block: WaitingBlock): void;
   /** It had to leave the pool, and no cut takes it. */
@@ -93,9 +95,10 @@ export class BlockDoor {
   }
 
   #context(cutMillis: number | undefined): CandidateContext {
-    const context = this.#dependencies.context();
+    const { context: contextNow, isBeforeHistory: isKnownParent } = this.#dependencies;
+    const context = contextNow();
     if (cutMillis === undefined) return context;
-    return { ...context, nowMillis: cutMillis, isBodyUsed: context.isBodyRegistered };
+    return { ...context, nowMillis: cutMillis, isBodyUsed: context.isBodyRegistered, isKnownParent };
   }
 
   async #accept(header: Bytes, body: Bytes, origin: Origin, cutMillis: number | undefined): Promise<Submission> {

@@ -23,6 +23,8 @@ export type CandidateContext = {
   cut(height: number): CutRecord | undefined;
   /** Waiting or registered. */
   isKnownBlock(id: Bytes): boolean;
+  /** The same for a parent, where it differs: a block that a proven cut names may have one that was registered before this node's history begins. */
+  isKnownParent?(id: Bytes): boolean;
   /** By another block that waits or by one in an open window. */
   isBodyUsed(bodyId: Bytes, by: Bytes): boolean;
   /** By a block in an open window. */
@@ -124,7 +126,8 @@ function checkHeader(header: Header, context: CandidateContext): NodeError | und
   }
 }
 
-function checkBody(
+/** What of a body does not follow from its header. */
+export function checkBody(
   { header, body, transactions }: WorkBlock,
   known: readonly ReadTransaction[],
 ): NodeError | undefined {
@@ -144,7 +147,9 @@ function checkBody(
 
 function checkPlace({ id, body, bodyId }: WorkBlock, context: CandidateContext): NodeError | undefined {
   if (context.isBodyUsed(bodyId, id)) return nodeError('body_used', 'the body is that of another block');
-  const unknown = body.parents.findIndex((parent) => !context.isKnownBlock(parent));
+  const unknown = body.parents.findIndex(
+    (parent) => !context.isKnownBlock(parent) && context.isKnownParent?.(parent) !== true,
+  );
   if (unknown >= 0) return nodeError('parent_unknown', `parent ${unknown} is not known`, { parent: unknown });
   return undefined;
 }

@@ -1,28 +1,27 @@
 /** Deletes the bodies of old blocks; records, rewards and cuts stay. How far it came is in the store, written with the last deletion of each batch. */
-import type { ClassicLevel } from 'classic-level';
+import type { Bytes } from '../../protocol/bytes.ts';
 import type { BatchOp } from './batch.ts';
+import type { Database } from './database.ts';
 import { KEYS } from './keys.ts';
 import { decodeCutRecord } from './records.ts';
 
-type Database = ClassicLevel<Uint8Array, Uint8Array>;
-
 const BATCH_BODIES = 1_024;
 
-/** The last cut whose bodies were deleted; -1 where none were. */
-export function prunedThrough(db: Pick<Database, 'getSync'>): number {
-  const bytes = db.getSync(KEYS.pruned);
+/** The height that the store keeps under this key; -1 where there is none. */
+export function markedHeight(db: Pick<Database, 'getSync'>, key: Bytes): number {
+  const bytes = db.getSync(key);
   return bytes === undefined ? -1 : Number(Buffer.from(bytes).readBigUInt64BE());
 }
 
-function mark(height: number): BatchOp {
+export function markHeight(key: Bytes, height: number): BatchOp {
   const value = Buffer.alloc(8);
   value.writeBigUInt64BE(BigInt(height));
-  return { type: 'put', key: KEYS.pruned, value };
+  return { type: 'put', key, value };
 }
 
 /** Of the cuts after those that were pruned before, up to this height. Returns how many bodies there were. */
 export async function pruneBodies(db: Database, height: number): Promise<number> {
-  const done = prunedThrough(db);
+  const done = markedHeight(db, KEYS.pruned);
   if (height <= done) return 0;
   let pruned = 0;
   let operations: BatchOp[] = [];
@@ -34,9 +33,9 @@ export async function pruneBodies(db: Database, height: number): Promise<number>
       pruned++;
     }
     if (operations.length < BATCH_BODIES) continue;
-    await db.batch([...operations, mark(header.height)]);
+    await db.batch([...operations, markHeight(KEYS.pruned, header.height)]);
     operations = [];
   }
-  await db.batch([...operations, mark(height)], { sync: true });
+  await db.batch([...operations, markHeight(KEYS.pruned, height)], { sync: true });
   return pruned;
 }

@@ -8,7 +8,8 @@ export const CERTIFICATES_KEPT = PRUNED_KEEPS;
 export const CERTIFICATE_STEP = 96;
 const EPOCHS_OF_STEPS = 10;
 
-const endsStep = (height: number): boolean => (height + 1) % CERTIFICATE_STEP === 0;
+/** Does a cut end a step? Its certificate is kept longer, and snapshots are of its state. */
+export const endsStep = (height: number): boolean => (height + 1) % CERTIFICATE_STEP === 0;
 
 /** The cuts whose certificates are not needed any more once the cut of this height has its own. */
 export function certificatesToDrop(height: number, intervalCuts: number, mode: StorageMode = 'full'): number[] {

@@ -21,7 +21,11 @@ export const KEYS = {
   nothing: Buffer.from('Mnothing'),
   /** The last cut whose bodies were deleted, u64. */
   pruned: Buffer.from('Mpruned'),
+  /** The cut of the snapshot that the store began with, u64. */
+  began: Buffer.from('Mbegan'),
   state: Buffer.from('S'),
+  /** The state after a cut whose height + 1 is a multiple of 96, for snapshots; the last two. */
+  steppedState: (height: number) => heightKey('A', height),
   window: (anchorHeight: number) => heightKey('W', anchorHeight),
   cut: (height: number) => heightKey('C', height),
   certificate: (height: number) => heightKey('F', height),

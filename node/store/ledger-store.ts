@@ -2,8 +2,6 @@
  * The store of a node: one embedded key-value database. Everything a cut changes goes into one atomic, synced batch, so after any crash the
  * store is at a finalized cut. Waiting blocks are written when they are accepted, so a crash does not lose a miner's block.
  */
-
-import { ClassicLevel } from 'classic-level';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { CodedError } from '../../protocol/coded-error.ts';
 import { type Certificate, decodeCertificate, encodeCertificate } from '../../protocol/cut.ts';
@@ -19,8 +17,9 @@ import { type Committee, decodeCommittee } from '../ledger/staking/committee.ts'
 import { decodeValidator, type Validator } from '../ledger/staking/validator.ts';
 import { decodeState, type LedgerState } from '../ledger/state.ts';
 import { Trie } from '../ledger/trie.ts';
-import { pruneBodies, prunedThrough } from './body-pruning.ts';
+import { markedHeight, pruneBodies } from './body-pruning.ts';
 import type { BatchOp, CutIndexer, RangeOptions, StoreReader } from './cut-indexer.ts';
+import { type Database, FORMAT, type FrozenStore, freeze, openDatabase, originOperations } from './database.ts';
 import { certificatesToDrop } from './kept-certificates.ts';
 import { KEYS } from './keys.ts';
 import {
@@ -33,10 +32,9 @@ import {
   type TransactionRecord,
 } from './records.ts';
 import { StakingSets } from './staking-sets.ts';
+import { steppedStateOperations } from './stepped-states.ts';
 import type { StorageMode } from './storage-mode.ts';
 
-/** 3: four levels of a trie in one record. */
-const FORMAT = '3';
 const MEBIBYTE = 1024 * 1024;
 
 export const STORE_ERROR_CODES = ['store_format', 'store_genesis', 'store_damaged'] as const;
@@ -52,13 +50,15 @@ export class LedgerStore {
   readonly outputTrie: Trie;
   readonly keyTrie: Trie;
   readonly staking: StakingSets;
-  readonly #db: ClassicLevel<Uint8Array, Uint8Array>;
+  readonly #db: Database;
   readonly #durable: boolean;
+  readonly #beganAt: number;
   readonly mode: StorageMode;
 
-  private constructor(db: ClassicLevel<Uint8Array, Uint8Array>, { durable = true, mode = 'full' }: StoreOptions) {
+  private constructor(db: Database, { durable = true, mode = 'full' }: StoreOptions) {
     this.#db = db;
     this.#durable = durable;
+    this.#beganAt = markedHeight(db, KEYS.began);
     this.mode = mode;
     const read = (key: Bytes) => this.get(key);
     this.outputTrie = new Trie(OUTPUT_LAYOUT, read);
@@ -67,22 +67,13 @@ export class LedgerStore {
   }
 
   static async open(directory: string, options: StoreOptions = {}): Promise<LedgerStore> {
-    const db = new ClassicLevel<Uint8Array, Uint8Array>(directory, {
-      keyEncoding: 'view',
-      valueEncoding: 'view',
-      cacheSize: 64 * MEBIBYTE,
-      writeBufferSize: 16 * MEBIBYTE,
-      compression: false,
-    });
-    await db.open();
+    const db = await openDatabase(directory);
     const store = new LedgerStore(db, options);
     const format = store.get(KEYS.format);
     if (format !== undefined && Buffer.from(format).toString() !== FORMAT) {
       await db.close();
-      throw new StoreError(
-        'store_format',
-        `the data directory has the format ${Buffer.from(format)}, and this release reads ${FORMAT}: use the release that wrote it, or a new data directory`,
-      );
+      const says = `the data directory has the format ${Buffer.from(format)}, and this release reads ${FORMAT}`;
+      throw new StoreError('store_format', `${says}: use the release that wrote it, or a new data directory`);
     }
     await store.staking.load((from, to) => store.range(from, to));
     return store;
@@ -285,11 +276,7 @@ export class LedgerStore {
     genesisBytes?: Bytes,
   ): Promise<void> {
     const operations = this.#operations(cut, certificate);
-    if (genesisBytes !== undefined)
-      operations.push(
-        { type: 'put', key: KEYS.genesis, value: genesisBytes },
-        { type: 'put', key: KEYS.format, value: Buffer.from(FORMAT) },
-      );
+    if (genesisBytes !== undefined) operations.push(...originOperations(genesisBytes));
     for (const indexer of indexers) {
       const prefix = KEYS.index(indexer.name);
       for (const operation of indexer.operations(cut.effects, this.reader(indexer.name)))
@@ -309,6 +296,7 @@ export class LedgerStore {
       ...cut.outputs.operations,
       ...cut.keys.operations,
       ...this.staking.operations(cut.staking, effects.staking),
+      ...steppedStateOperations(height, cut.stateBytes),
     ];
     const put = (key: Bytes, value: Bytes) => operations.push({ type: 'put', key, value });
     const del = (key: Bytes) => operations.push({ type: 'del', key });
@@ -384,7 +372,17 @@ export class LedgerStore {
 
   /** The last cut whose bodies were deleted; -1 where none were. */
   prunedThrough(): number {
-    return prunedThrough(this.#db);
+    return markedHeight(this.#db, KEYS.pruned);
+  }
+
+  /** The cut of the snapshot that the store began with; -1 where it began with genesis. */
+  beganAt(): number {
+    return this.#beganAt;
+  }
+
+  /** As it is now, while cuts go on. */
+  frozen(): FrozenStore {
+    return freeze(this.#db);
   }
 
   /** Deletes the bodies of the blocks that cuts up to this height registered; records, rewards and cuts stay. */

@@ -11,24 +11,39 @@ import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { targetFromBytes, targetToBytes } from '../../protocol/target.ts';
 import { workRewardOutpoint } from '../../protocol/work-reward.ts';
 import type { BlockRecord, BlockReward, CutRecord, Origin } from '../full-node.ts';
-import { type CutEffects, FAILURE_REASONS, type FailureReason } from '../ledger/effects.ts';
+import { type CutEffects, FAILURE_REASONS, type FailureReason, type RegisteredBlock } from '../ledger/effects.ts';
 import { stakeRewardOutpoint } from '../ledger/rewards.ts';
 
+/** What a cut's record is made of. */
+export type RecordedCut = Pick<
+  CutEffects,
+  'headerBytes' | 'rewards' | 'stakePayouts' | 'subsidy' | 'fees' | 'figures' | 'nextTarget'
+> & {
+  readonly registered: readonly Pick<RegisteredBlock, 'id' | 'work'>[];
+  readonly transactionCount: number;
+  readonly executedBlocks: number;
+};
+
 export function encodeCutRecord(effects: CutEffects): Uint8Array<ArrayBuffer> {
-  const { figures } = effects;
   const executed = new Set(
     effects.transactions.filter((transaction) => transaction.outcome === 'executed').map(({ blockId }) => blockId),
   );
+  const counts = { transactionCount: effects.transactions.length, executedBlocks: executed.size };
+  return encodeRecordedCut({ ...effects, ...counts });
+}
+
+export function encodeRecordedCut(cut: RecordedCut): Uint8Array<ArrayBuffer> {
+  const { figures } = cut;
   let registeredWork = 0n;
-  for (const { work } of effects.registered) registeredWork += work;
-  const writer = new ByteWriter(1024).raw(effects.headerBytes).u8(effects.registered.length);
-  for (const block of effects.registered) writer.raw(block.id);
-  writer.u32(effects.transactions.length).u8(executed.size).u32(effects.rewards.length);
-  for (const reward of effects.rewards) writer.raw(reward.blockId).u64(reward.amount);
-  writer.u32(effects.stakePayouts.length);
-  for (const payout of effects.stakePayouts)
+  for (const { work } of cut.registered) registeredWork += work;
+  const writer = new ByteWriter(1024).raw(cut.headerBytes).u8(cut.registered.length);
+  for (const block of cut.registered) writer.raw(block.id);
+  writer.u32(cut.transactionCount).u8(cut.executedBlocks).u32(cut.rewards.length);
+  for (const reward of cut.rewards) writer.raw(reward.blockId).u64(reward.amount);
+  writer.u32(cut.stakePayouts.length);
+  for (const payout of cut.stakePayouts)
     writer.height(payout.interval).raw(payout.positionId).raw(payout.rewardAddress).u64(payout.amount);
-  writer.u64(effects.subsidy).u64(effects.fees);
+  writer.u64(cut.subsidy).u64(cut.fees);
   for (const value of [
     figures.outputs,
     figures.bonded,
@@ -41,7 +56,7 @@ export function encodeCutRecord(effects: CutEffects): Uint8Array<ArrayBuffer> {
   ])
     writer.u64(value);
   return writer
-    .raw(targetToBytes(effects.nextTarget))
+    .raw(targetToBytes(cut.nextTarget))
     .u128(registeredWork & U128)
     .u128(registeredWork >> 128n)
     .done();

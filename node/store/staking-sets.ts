@@ -7,7 +7,7 @@ import { ID_BYTES } from '../../protocol/identifier.ts';
 import type { StakingTries, StakingUpdate } from '../ledger/apply-cut.ts';
 import { nameOf } from '../ledger/registration.ts';
 import type { StakingChanges, StakingReads } from '../ledger/staking/layer.ts';
-import { POSITION_LAYOUT, positionOfEntry } from '../ledger/staking/position.ts';
+import { POSITION_LAYOUT, type Position, positionOfEntry } from '../ledger/staking/position.ts';
 import {
   decodeValidator,
   encodeValidator,
@@ -26,6 +26,13 @@ type Get = (key: Bytes) => Uint8Array | undefined;
 type Range = (from: Bytes, to: Bytes) => Promise<[Uint8Array, Uint8Array][]>;
 
 const NOTHING = new Uint8Array(0);
+
+/** The entries of a position in the two indexes. */
+export function ownedOperations(position: Position, type: BatchOp['type']): BatchOp[] {
+  const keys = [KEYS.owned(position.owner, position.id)];
+  if (position.kind === 'delegation') keys.push(KEYS.delegation(position.validator, position.id));
+  return keys.map((key) => (type === 'del' ? { type, key } : { type, key, value: NOTHING }));
+}
 
 export class StakingSets {
   readonly tries: StakingTries;
@@ -91,10 +98,7 @@ export class StakingSets {
     for (const { before, after } of changes.positions) {
       const position = after ?? before;
       if (position === undefined || (before !== undefined && after !== undefined)) continue;
-      const keys = [KEYS.owned(position.owner, position.id)];
-      if (position.kind === 'delegation') keys.push(KEYS.delegation(position.validator, position.id));
-      for (const key of keys)
-        operations.push(after === undefined ? { type: 'del', key } : { type: 'put', key, value: NOTHING });
+      operations.push(...ownedOperations(position, after === undefined ? 'del' : 'put'));
     }
     return operations;
   }

@@ -136,7 +136,7 @@ export const ROUTES = {
     params: byHeight,
     query: page(1024, 4096),
     answer: d.cutChanges,
-    errors: ['cut_unknown', 'bad_cursor'],
+    errors: ['cut_unknown', 'cut_pruned', 'bad_cursor'],
     // 1,024 without a limit.
     cost: 32,
     entriesPerUnit: 32,
@@ -148,7 +148,7 @@ export const ROUTES = {
     params: byHeight,
     query: page(256, 1024),
     answer: d.cutRewards,
-    errors: ['cut_unknown', 'bad_cursor'],
+    errors: ['cut_unknown', 'cut_pruned', 'bad_cursor'],
     // 256 without a limit.
     cost: 4,
     entriesPerUnit: 64,
@@ -197,7 +197,7 @@ export const ROUTES = {
     summary: 'What up to 64 addresses received and spent after a height, oldest first: the way to catch up',
     body: d.addressChangesBody,
     answer: d.addressChanges,
-    errors: ['bad_address', 'bad_cursor'],
+    errors: ['cut_pruned', 'bad_address', 'bad_cursor'],
     // 1,024 without a limit.
     cost: 32,
     entriesPerUnit: 32,

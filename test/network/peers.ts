@@ -46,9 +46,9 @@ export class NetBed {
     });
   }
 
-  async openChain(name: string): Promise<ConsensusNode> {
+  async openChain(name: string, makesCuts = false): Promise<ConsensusNode> {
     return await createNode(
-      { storeDirectory: join(this.directory, name, 'store'), genesis: this.#genesis, cutMillis: 0, makesCuts: false },
+      { storeDirectory: join(this.directory, name, 'store'), genesis: this.#genesis, cutMillis: 0, makesCuts },
       {
         verifier: { prepare: async () => undefined, hash: async (_, header) => quickHash(header) },
         certify: certifyWith(developmentKeys(VALIDATORS)),

@@ -1,0 +1,28 @@
+/** Why a snapshot cannot be made or is not believed. */
+import { CodedError } from '../../protocol/coded-error.ts';
+
+export const SNAPSHOT_ERROR_CODES = [
+  'snapshot_config',
+  'snapshot_not_here',
+  'snapshot_unreadable',
+  'snapshot_other_chain',
+  'snapshot_other_cut',
+  'snapshot_too_old',
+  'snapshot_false',
+] as const;
+
+export class SnapshotError extends CodedError<(typeof SNAPSHOT_ERROR_CODES)[number]> {
+  override readonly name = 'SnapshotError';
+}
+
+/** What a file says is read here: whatever decoding finds wrong with it is a fault of the file. */
+export function believed<T>(part: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof SnapshotError) throw error;
+    throw new SnapshotError('snapshot_false', `${part}: ${(error as Error).message}`);
+  }
+}
+
+export const falsePart = (message: string): SnapshotError => new SnapshotError('snapshot_false', message);

@@ -1,0 +1,38 @@
+/** The embedded database under a store, and a view of it that stays as it is while cuts go on. */
+import { ClassicLevel } from 'classic-level';
+import type { Bytes } from '../../protocol/bytes.ts';
+import type { BatchOp } from './batch.ts';
+import { KEYS } from './keys.ts';
+
+export type Database = ClassicLevel<Uint8Array, Uint8Array>;
+
+/** 3: four levels of a trie in one record. */
+export const FORMAT = '3';
+
+/** What every store has: its format, and the chain that it is of. */
+export const originOperations = (genesisBytes: Bytes): BatchOp[] => [
+  { type: 'put', key: KEYS.genesis, value: genesisBytes },
+  { type: 'put', key: KEYS.format, value: Buffer.from(FORMAT) },
+];
+
+const MEBIBYTE = 1024 * 1024;
+
+export async function openDatabase(directory: string): Promise<Database> {
+  const db = new ClassicLevel<Uint8Array, Uint8Array>(directory, {
+    keyEncoding: 'view',
+    valueEncoding: 'view',
+    cacheSize: 64 * MEBIBYTE,
+    writeBufferSize: 16 * MEBIBYTE,
+    compression: false,
+  });
+  await db.open();
+  return db;
+}
+
+/** The store as it was when this was taken. Close it: until then the database keeps what was overwritten since. */
+export type FrozenStore = { get(key: Bytes): Uint8Array | undefined; close(): Promise<void> };
+
+export function freeze(db: Database): FrozenStore {
+  const snapshot = db.snapshot();
+  return { get: (key) => db.getSync(key, { snapshot }), close: () => snapshot.close() };
+}
