@@ -36,17 +36,16 @@ const FREE: Seat = { seated: true };
 
 const ofAddress = (places: readonly Place[], address: string) => places.filter((place) => place.address === address);
 
-/** Places come in the order in which they were taken, the oldest first. */
-function mostCrowded(places: readonly Place[]): readonly Place[] {
-  const groups = new Map<string, Place[]>();
-  for (const place of places) groups.set(place.address, [...(groups.get(place.address) ?? []), place]);
-  let most: readonly Place[] = [];
-  for (const group of groups.values()) if (group.length > most.length) most = group;
-  return most;
+/** The places of the most crowded address, or of all of them where several are as crowded. They come in the order in which they were taken, the oldest first. */
+function mostCrowded(places: readonly Place[]): { readonly perAddress: number; readonly crowd: readonly Place[] } {
+  const counts = new Map<string, number>();
+  for (const { address } of places) counts.set(address, (counts.get(address) ?? 0) + 1);
+  const perAddress = Math.max(0, ...counts.values());
+  return { perAddress, crowd: places.filter(({ address }) => counts.get(address) === perAddress) };
 }
 
 /**
- * A connection that was just made. Any of the most crowded address makes room, not the oldest: however quickly strangers come, an honest one has its chance to get to the end of its handshake. `random` gives an
+ * A connection that was just made. Any of the most crowded addresses makes room, not the oldest: however quickly strangers come, an honest one has its chance to get to the end of its handshake. `random` gives an
  * integer below its argument.
  */
 export function admit(
@@ -57,7 +56,7 @@ export function admit(
   const waiting = places.filter(({ standing }) => standing === 'waiting');
   if (!isNear && ofAddress(waiting, address).length >= PLACES.waitingPerAddress) return REFUSED;
   if (waiting.length < PLACES.waiting) return FREE;
-  const crowd = mostCrowded(waiting);
+  const { crowd } = mostCrowded(waiting);
   return { seated: true, evict: (crowd[random(crowd.length)] as Place).peer };
 }
 
@@ -73,7 +72,7 @@ export function seat(places: readonly Place[], place: Omit<Place, 'peer'>): Seat
   if (place.standing === 'named') return own.length < PLACES.perNamedAddress ? FREE : REFUSED;
   if (!place.isNear && own.length >= PLACES.strangersPerAddress) return REFUSED;
   if (same.length < PLACES.strangers) return FREE;
-  const most = mostCrowded(same);
-  const youngest = most.at(-1);
-  return youngest !== undefined && most.length > own.length + 1 ? { seated: true, evict: youngest.peer } : REFUSED;
+  const { perAddress, crowd } = mostCrowded(same);
+  const youngest = crowd.at(-1);
+  return youngest !== undefined && perAddress > own.length + 1 ? { seated: true, evict: youngest.peer } : REFUSED;
 }

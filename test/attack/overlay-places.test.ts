@@ -292,3 +292,16 @@ test('places: whatever comes, members and named addresses keep theirs, and no co
     }
   }
 });
+
+test('where all addresses are as crowded any connection makes room, not always the oldest', () => {
+  const places: Place[] = Array.from({ length: PLACES.waiting }, (_, peer) => ({
+    ...{ peer, address: `10.0.0.${peer}`, isNear: false },
+    standing: 'waiting',
+  }));
+  const evicted = (drawn: number) => {
+    const found = admit(places, { address: '10.1.0.1', isNear: false }, (limit) => drawn % limit);
+    return found.seated ? found.evict : undefined;
+  };
+  const all = places.map(({ peer }) => peer);
+  expect(all.map((drawn) => evicted(drawn))).toEqual(all);
+});
