@@ -98,7 +98,7 @@ test('a page ends where the blocks that it reads come to too many bytes', async 
   }));
   let read = 0;
   const chain = {
-    ...{ ...at, network: { name: 'development' } },
+    ...{ ...at, network: { name: 'development' }, historyFrom: () => 0 },
     cut: () => ({
       header: { height: 7, stateRoot: chainId, validatorSetId: chainId },
       cutId: chainId,
