@@ -294,7 +294,8 @@ test('places: whatever comes, members and named addresses keep theirs, and no co
 });
 
 test('where all addresses are as crowded any connection makes room, not always the oldest', () => {
-  const places: Place[] = Array.from({ length: PLACES.waiting }, (_, peer) => ({
+  const all = Array.from({ length: PLACES.waiting }, (_, peer) => peer);
+  const places: Place[] = all.map((peer) => ({
     ...{ peer, address: `10.0.0.${peer}`, isNear: false },
     standing: 'waiting',
   }));
@@ -302,6 +303,5 @@ test('where all addresses are as crowded any connection makes room, not always t
     const found = admit(places, { address: '10.1.0.1', isNear: false }, (limit) => drawn % limit);
     return found.seated ? found.evict : undefined;
   };
-  const all = places.map(({ peer }) => peer);
   expect(all.map((drawn) => evicted(drawn))).toEqual(all);
 });
