@@ -16,6 +16,7 @@ import { CUT_MILLIS, DrivenNetwork, MEMBERS, mineOn } from '../consensus/driven.
 import { scenarioOf } from '../consensus/scenario.ts';
 import { simulate } from '../consensus/simulation.ts';
 import { evenLoss } from '../consensus/world.ts';
+import { copyOpenStore } from '../open-store.ts';
 import { until } from '../until.ts';
 
 const VICTIM = 'm1';
@@ -122,7 +123,7 @@ test('a power cut of all while they are locked on a cut: its blocks are on the d
     const synced = async (done: Promise<void>) => {
       await done;
       rmSync(directoryOf(name, 'synced'), { recursive: true, force: true });
-      cpSync(directoryOf(name, 'store'), directoryOf(name, 'synced'), { recursive: true });
+      copyOpenStore(directoryOf(name, 'store'), directoryOf(name, 'synced'));
     };
     const { commit, sync } = node.ledger;
     Object.assign(node.ledger, {

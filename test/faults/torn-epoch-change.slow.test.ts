@@ -11,6 +11,7 @@ import { validatorId } from '../../protocol/staking/names.ts';
 import type { StakingOperation } from '../../protocol/staking/operation.ts';
 import { count, seed } from '../level.ts';
 import { Bed } from '../node/bed.ts';
+import { copyOpenStore } from '../open-store.ts';
 import { randomOf } from '../random.ts';
 import { evidenceOf, operationTransaction, registration } from '../staking/signed.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -70,7 +71,7 @@ test('killed at any byte of the cuts around an epoch change, the chain goes on a
     }
     expect(bed.node.chain.supply().burned).toBeGreaterThanOrEqual(100_000n * COIN + 12n * 100n * COIN);
     const written = join(temporaryDirectory(), 'written');
-    cpSync(store, written, { recursive: true });
+    copyOpenStore(store, written);
     await bed.seal(2);
     const roots = [0, 1, 2, 3].map((i) => stateRoot(first + i));
     const [start, middle, end] = ends as [number, number, number];

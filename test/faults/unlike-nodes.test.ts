@@ -2,7 +2,7 @@
  * Nodes that hold more or less of the sets in memory, read ahead or not, execute proposals that are dropped, are started again or killed: fed the same cuts, all have the same roots, proofs
  * and answers at every one of them.
  */
-import { cpSync, readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { rmSync, statSync, truncateSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
@@ -29,6 +29,7 @@ import { validatorId } from '../../protocol/staking/names.ts';
 import { bondedBy, type StakingOperation } from '../../protocol/staking/operation.ts';
 import { count, seed } from '../level.ts';
 import { payment, quickHash, START_MILLIS, searchNonce, silentLog } from '../node/bed.ts';
+import { copyOpenStore, logOf } from '../open-store.ts';
 import { type Random, randomOf } from '../random.ts';
 import { evidenceOf, operationTransaction, registration } from '../staking/signed.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -142,13 +143,12 @@ class Unlike {
   async killedWhile(doing: Promise<void>, turns: number): Promise<void> {
     for (let i = 0; i < turns; i++) await turn();
     const left = join(this.#directory, `${this.name}-${++this.#lives}`);
-    cpSync(this.#store, left, { recursive: true });
-    rmSync(join(left, 'LOCK'));
+    copyOpenStore(this.#store, left);
     await doing;
     await this.close();
     rmSync(this.#store, { recursive: true });
     this.#store = left;
-    const log = join(left, readdirSync(left).find((name) => name.endsWith('.log')) as string);
+    const log = logOf(left);
     // The last record may be torn on top of that.
     if (this.#random(2) === 0) truncateSync(log, Math.max(0, statSync(log).size - this.#random(3_000)));
     this.#given.clear();
