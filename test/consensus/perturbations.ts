@@ -25,6 +25,8 @@ export type Perturbed = {
   readonly ofVictim: number;
 };
 
+const KILLS_BEFORE_JOINING = 40;
+
 type Process = ValidatorProcesses['validators'][number];
 
 const highestOf = async (processes: readonly Process[]): Promise<number> =>
@@ -38,8 +40,11 @@ export async function perturb(
   const random = randomOf(seed);
   const victim = processes.validators[random(VALIDATORS)] as Process;
   const { consensus } = JSON.parse(await processes.ask(victim, 'consensus', 'dump')) as ConsensusReport;
-  await killAgainAndAgain(processes, victim, consensus.member, { cutMillis, kills }, random, say);
+  // Neighbours serve a bounded number of cuts: one that joins after hundreds of kills would find none who has the first.
+  const early = Math.min(kills, KILLS_BEFORE_JOINING);
+  await killAgainAndAgain(processes, victim, consensus.member, { cutMillis, kills: early }, random, say);
   await joinLate(processes, blocks);
+  await killAgainAndAgain(processes, victim, consensus.member, { cutMillis, kills: kills - early }, random, say);
   for (let time = 0; time < partitions; time++) {
     await partAndHeal(processes, cutMillis, time % 2 === 0, random);
     say(`partition ${time + 1}`);
