@@ -1,16 +1,21 @@
 /** How figures are written on the page. Amounts stay integers until they are text. */
 
-const UNITS = ['H/s', 'kH/s', 'MH/s', 'GH/s', 'TH/s', 'PH/s'];
+const PREFIXES = ['', 'k', 'M', 'G', 'T', 'P'];
 
-export function hashRate(perSecond: number): string {
-  let value = Math.max(0, perSecond);
-  let unit = 0;
-  while (value >= 999.5 && unit < UNITS.length - 1) {
+function short(amount: number, unit: string): string {
+  let value = Math.max(0, amount);
+  let size = 0;
+  while (value >= 999.5 && size < PREFIXES.length - 1) {
     value /= 1000;
-    unit++;
+    size++;
   }
-  return `${unit === 0 ? Math.round(value) : value.toPrecision(3)} ${UNITS[unit]}`;
+  return `${size === 0 ? Math.round(value) : value.toPrecision(3)} ${PREFIXES[size]}${unit}`.trimEnd();
 }
+
+export const hashRate = (perSecond: number): string => short(perSecond, 'H/s');
+
+/** Work, in hashes: `12.3 M`. */
+export const hashes = (work: string | number): string => short(Number(work), '');
 
 const ATOMS = 100_000_000n;
 const DECIMALS = 8;

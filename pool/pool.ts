@@ -51,6 +51,7 @@ import { openPoolKey, POOL_KEY_FILE } from './receipts/pool-key.ts';
 import { ReceiptMaker } from './receipts/receipt-maker.ts';
 import { every } from './rounds.ts';
 import { PoolSink } from './share-sink.ts';
+import { BestShares } from './stats/best-shares.ts';
 import { Refusals } from './stats/refusals.ts';
 import { TermRunner } from './term-runner.ts';
 import { openWalletLink } from './wallet-link.ts';
@@ -98,6 +99,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   const { shared, source, unread } = await openShared(values, { ...dependencies, sql, outbox, bootId: journal.bootId });
 
   const refusals = new Refusals();
+  const best = new BestShares();
   const balances = new Balances(BALANCE_DEFAULTS, { sql });
   const counts = { accepted: 0, rejected: 0 };
   const sink = new PoolSink({
@@ -109,6 +111,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     listener: {
       shares: (shares) => {
         counts.accepted += shares.length;
+        best.add(shares);
       },
       refused: (shares) => {
         counts.rejected += shares.length;
@@ -224,6 +227,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   every(REPORT_MILLIS, report, 'figures', dependencies);
   every(CHAIN_MILLIS, look, 'the chain', dependencies);
   every(FLUSH_MILLIS, () => refusals.flush(sql), 'refused shares', dependencies);
+  every(FLUSH_MILLIS, () => best.flush(sql), 'best shares', dependencies);
   every(FLUSH_MILLIS, () => keep.round(), 'journals', dependencies);
   every(SLICE_MILLIS, () => outbox.marks.look(ends), 'slices that closed', dependencies);
   every(SLICE_MILLIS, async () => receipts?.round(), 'receipts', dependencies);

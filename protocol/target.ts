@@ -35,3 +35,18 @@ export function meetsTarget(hash: Bytes, target: Bytes): boolean {
   }
   return true;
 }
+
+/** How many bytes of a hash a double holds. */
+const SEVEN = 7;
+
+/**
+ * About the work of the hardest target that a hash meets, for figures: to seven bytes, and 2^53 - 1 at most. No integer of 256 bits is
+ * made: this runs once per share.
+ */
+export function workOfHash(hash: Bytes): number {
+  let zeros = 0;
+  while (zeros < hash.length - SEVEN && hash[zeros] === 0) zeros++;
+  let leading = 0;
+  for (let i = zeros; i < zeros + SEVEN; i++) leading = leading * 256 + (hash[i] as number);
+  return Math.min(Number.MAX_SAFE_INTEGER, Math.floor(256 ** (zeros + SEVEN) / (leading + 1)));
+}

@@ -1,20 +1,21 @@
 /**
- * Judged shares as bytes, for the way from a listener thread to the main thread: 64 bytes each instead of an object graph
+ * Judged shares as bytes, for the way from a listener thread to the main thread: 72 bytes each instead of an object graph
  * to be cloned. Who a share belongs to is named by the handle that the main thread learnt with the ownership.
  */
 import { ByteReader, type Bytes, ByteWriter } from '../../protocol/bytes.ts';
 import { HEADER_DIGEST_BYTES } from '../../protocol/share-identity.ts';
 import type { JudgedShare, Member } from '../threads/hub.ts';
 
-const SHARE_BYTES = 4 + 4 + 16 + 8 + HEADER_DIGEST_BYTES + 8 + 8;
+const SHARE_BYTES = 4 + 4 + 16 + 8 + 8 + HEADER_DIGEST_BYTES + 8 + 8;
 
 export function packShares(shares: readonly JudgedShare[]): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter(SHARE_BYTES * shares.length);
-  for (const { member, generation, work, cutHeight, headerDigest, nonce, atMillis } of shares)
+  for (const { member, generation, work, hashWork, cutHeight, headerDigest, nonce, atMillis } of shares)
     writer
       .u32(member.handle)
       .u32(generation)
       .u128(work)
+      .height(hashWork)
       .height(cutHeight)
       .raw(headerDigest)
       .raw(nonce)
@@ -30,6 +31,7 @@ export function unpackShares(bytes: Bytes, memberOf: (handle: number) => Member)
       member: memberOf(reader.u32()),
       generation: reader.u32(),
       work: reader.u128(),
+      hashWork: reader.height(),
       cutHeight: reader.height(),
       headerDigest: reader.take(HEADER_DIGEST_BYTES),
       nonce: reader.take(8),

@@ -10,7 +10,7 @@ import type { Bytes } from '../../protocol/bytes.ts';
 import { blockId, HEADER_BYTES } from '../../protocol/header.ts';
 import { headerDigest } from '../../protocol/share-identity.ts';
 import { CODE, type RefusalCode } from '../../protocol/stratum/errors.ts';
-import { meetsTarget } from '../../protocol/target.ts';
+import { meetsTarget, workOfHash } from '../../protocol/target.ts';
 import type { PendingShare, Submitter } from '../session/pending-share.ts';
 import type { Candidate, Hub, JudgedShare, Member } from '../threads/hub.ts';
 
@@ -116,6 +116,7 @@ export class ShareCheck {
       member: session.member as Member,
       generation: share.terms.generation,
       work: terms.work,
+      hashWork: workOfHash(hash),
       cutHeight: template.cutHeight,
       headerDigest: headerDigest(header),
       nonce: share.nonce,

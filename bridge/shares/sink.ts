@@ -22,6 +22,8 @@ export type AcceptedShare = {
   readonly worker: string;
   /** Work of the job's own share target: what the share is worth. */
   readonly work: bigint;
+  /** Work that its own hash would have met: for figures alone, never for money. */
+  readonly hashWork: number;
   /** The newest cut when its job's template was published. Whatever anchor was drawn for it, the work was done after this cut. */
   readonly cutHeight: number;
   readonly extranonce: Bytes;

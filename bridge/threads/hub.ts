@@ -38,6 +38,8 @@ export type JudgedShare = {
   readonly member: Member;
   readonly generation: number;
   readonly work: bigint;
+  /** Of its own hash (protocol/target.ts, workOfHash): for figures alone. */
+  readonly hashWork: number;
   readonly cutHeight: number;
   readonly headerDigest: Bytes;
   readonly nonce: Bytes;

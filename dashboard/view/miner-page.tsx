@@ -4,26 +4,34 @@ import type {
   ChartDocument,
   CreditDocument,
   CreditsDocument,
-  LeaderDocument,
-  LeadersDocument,
   MinerDocument,
-  MinerSummary,
-  MinersDocument,
   PoolDocument,
   WorkerDocument,
   WorkersDocument,
 } from '../../pool/api/documents.ts';
+import { partOfBlock, useBlockWork } from '../data/block-work.ts';
 import { query } from '../data/client.ts';
 import { useDocument, useNow } from '../data/hooks.ts';
 import { usePace } from '../data/pace.ts';
 import { earnedPerDay, payoutProgress, secondsToPayout } from '../earnings.ts';
-import { ago, coins, count, DAY_SECONDS, duration, HOUR_SECONDS, hashRate, overTime, percent } from '../format.ts';
+import {
+  ago,
+  coins,
+  count,
+  DAY_SECONDS,
+  duration,
+  HOUR_SECONDS,
+  hashes,
+  hashRate,
+  overTime,
+} from '../format.ts';
 import { NotifyMe } from '../notify/notifications.tsx';
 import { linkTo } from '../router.ts';
 import { ThresholdForm } from '../threshold/threshold-form.tsx';
 import { Chart } from './chart.tsx';
 import { chartPoints } from './chart-points.ts';
-import { Amount, type Column, Figure, MinerLink, Pager, Placeholder, Table, When, WholeName } from './parts.tsx';
+import { BestShares, Leaders, Miners } from './miner-lists.tsx';
+import { Amount, type Column, Figure, Pager, Placeholder, Table, When, WholeName } from './parts.tsx';
 import { Payments } from './payments-page.tsx';
 import { Hours, hoursOf } from './pool-chart.tsx';
 import { CheckNode, ShareCheck } from './share-check.tsx';
@@ -73,6 +81,7 @@ export function MinerPage({ address }: { address: string | undefined }) {
           <p class="note">Type the address you mine to. It needs no account and no password.</p>
           <Miners />
           <Leaders />
+          <BestShares />
         </>
       ) : (
         <Miner key={address} address={address} />
@@ -81,66 +90,16 @@ export function MinerPage({ address }: { address: string | undefined }) {
   );
 }
 
-const MINERS: Column<MinerSummary>[] = [
-  { title: 'Miner', cell: (miner) => <MinerLink address={miner.address} /> },
-  { title: 'Workers', number: true, cell: (miner) => count(miner.workers) },
-  { title: '10 min', number: true, cell: (miner) => hashRate(miner.hash_rate.ten_minutes) },
-  { title: '1 h', number: true, cell: (miner) => hashRate(miner.hash_rate.hour) },
-  { title: '24 h', number: true, cell: (miner) => hashRate(miner.hash_rate.day) },
-];
-
-function Miners() {
-  const [cursor, setCursor] = useState<string>();
-  const miners = useDocument<MinersDocument>(`miners${query({ cursor, limit: 50 })}`, 10_000);
-  const now = useNow();
-  const rows = miners.data?.miners ?? [];
-  const columns = [
-    ...MINERS,
-    { title: 'Last share', cell: (miner: MinerSummary) => ago(miner.last_share_millis, now) },
-  ];
+function BestShare({ best, now }: { best: MinerDocument['best_share']; now: number }) {
+  const blockWork = useBlockWork();
+  if (best === null) return <Figure label="Best share" value="–" note="after the first share" />;
+  const part = partOfBlock(best.work, blockWork);
   return (
-    <section class="card">
-      <h2>Miners of this pool</h2>
-      {rows.length === 0 ? (
-        <Placeholder error={miners.error} loading={miners.data === undefined} empty="Nobody mines here yet." />
-      ) : (
-        <Table caption="The fastest first" columns={columns} rows={rows} keyOf={(miner) => miner.address} />
-      )}
-      <Pager
-        first={cursor === undefined}
-        next={miners.data?.next_cursor !== undefined}
-        onFirst={() => setCursor(undefined)}
-        onNext={() => setCursor(miners.data?.next_cursor)}
-        words={['Fastest', 'More']}
-      />
-    </section>
-  );
-}
-
-const LEADERS: Column<LeaderDocument>[] = [
-  { title: 'Miner', cell: (leader) => <MinerLink address={leader.address} /> },
-  { title: 'Blocks', number: true, cell: (leader) => count(leader.blocks) },
-  { title: 'Rewards', number: true, cell: (leader) => <Amount atoms={leader.reward} /> },
-  { title: 'Luckiest', number: true, minor: true, cell: (leader) => percent(leader.luckiest, 2) },
-];
-
-function Leaders() {
-  const leaders = useDocument<LeadersDocument>('leaders', 60_000);
-  const rows = leaders.data?.leaders ?? [];
-  return (
-    <section class="card">
-      <h2>Most blocks in a day</h2>
-      {rows.length === 0 ? (
-        <Placeholder error={leaders.error} loading={leaders.data === undefined} empty="No block in a day." />
-      ) : (
-        <>
-          <Table caption="Most blocks first" columns={LEADERS} rows={rows} keyOf={(leader) => leader.address} />
-          <p class="note">
-            ‘Luckiest’ is the least effort that one of the blocks took. With PPLNS everybody shares in every block.
-          </p>
-        </>
-      )}
-    </section>
+    <Figure
+      label="Best share"
+      value={hashes(best.work)}
+      note={`hashes; ${part} of a block; ${best.worker || '(no name)'}, ${ago(best.at_millis, now)}`}
+    />
   );
 }
 
@@ -175,6 +134,7 @@ function Miner({ address }: { address: string }) {
           value={count(miner.accepted)}
           note={`${count(miner.stale)} stale, ${count(miner.rejected)} rejected; last ${ago(miner.last_share_millis, now)}`}
         />
+        <BestShare best={miner.best_share} now={now} />
       </div>
       <RateChart path={path} since={miner.since_millis} title="Hash rate" />
       <Workers path={path} since={miner.since_millis} now={now} />

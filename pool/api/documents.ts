@@ -181,6 +181,16 @@ export type LeaderDocument = Infer<typeof leader>;
 export const leaders = object({ api_version: version, leaders: list(leader) }, 'Leaders');
 export type LeadersDocument = Infer<typeof leaders>;
 
+const bestFields = {
+  work: described(bigNumber, 'hashes that one as good takes on average'),
+  worker: text(),
+  at_millis: millis,
+} as const;
+const bestOfMiner = object({ address, ...bestFields }, 'BestOfMiner');
+export type BestOfMiner = Infer<typeof bestOfMiner>;
+export const bestShares = object({ api_version: version, best_shares: list(bestOfMiner) }, 'BestShares');
+export type BestSharesDocument = Infer<typeof bestShares>;
+
 export const miner = object(
   {
     api_version: version,
@@ -201,6 +211,7 @@ export const miner = object(
     ),
     pending_estimate: described(amount, 'about what the window and its blocks not credited yet will bring'),
     payout_minimum: amount,
+    best_share: described(nullable(object(bestFields)), 'the share with the best hash so far'),
   },
   'Miner',
 );

@@ -6,6 +6,7 @@ import { type RateBoard, type Rates, ratesSince } from '../stats/rates.ts';
 import { ApiRefusal } from './api-error.ts';
 import { CreditLists } from './credit-lists.ts';
 import type {
+  BestSharesDocument,
   CreditDocument,
   CreditsDocument,
   MinerDocument,
@@ -39,6 +40,12 @@ type WorkerRow = {
   last_millis: string | null;
 };
 
+type BestRow = { worker: string; work: bigint; at: Date };
+
+const bestDocument = ({ worker, work, at }: BestRow) => ({ work: String(work), worker, at_millis: at.getTime() });
+
+/** Lines of the list of best shares. */
+const BEST_SHARES = 10;
 /** At most so many credit lists are looked through for one page of a miner's credits. */
 const CREDIT_LISTS = 48;
 /** A worker without a share for this long is shown as away. */
@@ -152,6 +159,8 @@ export class MinerView {
       from workers where account_id = ${account.id}`;
     const [solo] = await this.#sql<{ atoms: string }[]>`select coalesce(sum(reward), 0)::text as atoms from blocks
       where service = 1 and account_id = ${account.id} and state = 'paid' and credit_list is null`;
+    const [best] = await this.#sql<BestRow[]>`select w.name as worker, b.work, b.at from best_shares b
+      join workers w on w.id = b.worker_id where b.account_id = ${account.id}`;
     const rates = this.#rates.account(account.id);
     return {
       api_version: 1,
@@ -169,7 +178,15 @@ export class MinerView {
       advance: String(account.balance < 0n ? -account.balance : 0n),
       pending_estimate: String(this.#pool.pendingEstimate(rates) + BigInt(solo?.atoms ?? 0)),
       payout_minimum: String(account.payoutMin ?? this.#payoutMin),
+      best_share: best === undefined ? null : bestDocument(best),
     };
+  }
+
+  async bestShares(): Promise<BestSharesDocument> {
+    const rows = await this.#sql<(BestRow & { address: string })[]>`select a.address, w.name as worker, b.work, b.at
+      from (select * from best_shares order by work desc, account_id limit ${BEST_SHARES}) b
+      join accounts a on a.id = b.account_id join workers w on w.id = b.worker_id order by b.work desc, b.account_id`;
+    return { api_version: 1, best_shares: rows.map((row) => ({ address: row.address, ...bestDocument(row) })) };
   }
 
   async workers(address: string, page: Page): Promise<WorkersDocument> {

@@ -171,6 +171,16 @@ function minerRoutes({ miners, charts, ledger, now, thresholds }: PublicDependen
     }),
     route({
       method: 'GET',
+      path: '/best-shares',
+      group: 'Miners',
+      summary: 'Miners with the best shares of all time',
+      answer: d.bestShares,
+      cost: COSTS.search,
+      keep: HISTORY_MILLIS,
+      handle: () => miners.bestShares(),
+    }),
+    route({
+      method: 'GET',
       path: '/miners/:address',
       group: 'Miners',
       summary: 'Balances, hash rates and settings of a miner',

@@ -41,6 +41,7 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   account_days: 'not covered: figures for display',
   pool_history: 'not covered: figures for display',
   silent_workers: 'not covered: figures for display',
+  best_shares: 'not covered: figures for display',
   refused_shares: 'not covered: figures for display',
   block_totals: 'not covered: figures for display',
   schema_version: 'not covered: which migrations were run',

@@ -12,6 +12,7 @@ const BLOCK: FoundBlock = {
   worker: 'rig',
   work: 4n,
   anchorHeight: 1,
+  hashWork: 1,
   cutHeight: 1,
   extranonce: new Uint8Array(20),
   headerDigest: new Uint8Array(16),

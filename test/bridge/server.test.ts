@@ -26,6 +26,7 @@ test.each(TRANSPORTS.flatMap((transport) => [0, 2].map((threads) => [transport, 
       result: { work: 4n, blockId: null },
     });
     expect(sink.accepted).toMatchObject([{ service: 'bridge', worker: 'rig', work: 4n, cutHeight: 1_000 }]);
+    expect(sink.accepted[0]?.hashWork).toBeGreaterThanOrEqual(4);
     const owner = readExtranonce(job.extranonce)?.owner;
     expect(toHex(sink.owned[0]!.owner)).toBe(toHex(owner!));
     expect(await client.ask({ method: 'mining.ping' })).toMatchObject({ kind: 'result' });

@@ -84,6 +84,7 @@ const MINER: MinerDocument = {
   paid: '0',
   advance: '0',
   pending_estimate: '0',
+  best_share: null,
   payout_minimum: '100000000',
 };
 const CHART: ChartDocument = {

@@ -43,8 +43,11 @@ afterAll(() => stack?.stop());
 /** Each page with a text that only its data brings. */
 const pages = (): [string, RegExp][] => [
   ['#/pool', /Newest blocks[\s\S]*[0-9a-f]{10}…[0-9a-f]{6}[\s\S]*Paid out from[\s\S]*In a day/],
-  [`#/miner/${address}`, /coins a day[\s\S]*Check my share[\s\S]*finalized/],
-  ['#/miner', /Miners of this pool[\s\S]*dsvc1\w+…[\s\S]*Most blocks in a day[\s\S]*dsvc1\w+…/],
+  [`#/miner/${address}`, /coins a day[\s\S]*Best share\s*[1-9][\s\S]*Check my share[\s\S]*finalized/],
+  [
+    '#/miner',
+    /Miners of this pool[\s\S]*dsvc1\w+…[\s\S]*Most blocks in a day[\s\S]*dsvc1\w+…[\s\S]*Best shares[\s\S]*dsvc1\w+…/,
+  ],
   ['#/blocks', /paid/],
   [`#/blocks/${paidBlock}`, /Reward\s*[\d.,]+ coins/],
   ['#/payments', /finalized/],

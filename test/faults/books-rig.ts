@@ -255,7 +255,7 @@ export class RigInstance {
   }
 
   #share(who: { service: Service; account: Bytes; worker: string }, extranonce: Bytes, work: bigint) {
-    const at = { cutHeight: this.#chain.height, atMillis: Date.now() };
+    const at = { hashWork: 1, cutHeight: this.#chain.height, atMillis: Date.now() };
     const nonce = pattern(`faults/nonce/${work}`, 8);
     return {
       ...who,

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { rawPublicKey, signMessage } from '../../node/ml-dsa.ts';
 import type {
+  BestSharesDocument,
   BlocksDocument,
   ChartDocument,
   CreditsDocument,
@@ -23,6 +24,7 @@ import type {
 } from '../../pool/api/operator-documents.ts';
 import type { Route } from '../../pool/api/route.ts';
 import { markSubmitting, reservePayout } from '../../pool/payout/payout-states.ts';
+import { BestShares } from '../../pool/stats/best-shares.ts';
 import { SIGNATURE_HEADER, WebhookSender } from '../../pool/webhooks/webhook-sender.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { addressProofMessage } from '../../protocol/address-proof.ts';
@@ -92,6 +94,40 @@ test('the pool, its miners and their parts are reported, with names as they are'
   expect(blocks).toHaveLength(7);
   expect(blocks[0]).toMatchObject({ worker: NASTY, reward: '1000000', credited: true });
   expect((await json<PaymentsDocument>(`/payments?address=${address}`)).payments).toEqual([]);
+});
+
+test('the best share of each miner, and a list of the best: only better ones count, whatever came before the books', async () => {
+  const at = { service: 'pplns', work: 1n, cutHeight: 1, headerDigest: new Uint8Array(), nonce: new Uint8Array() };
+  const of = (payload: Uint8Array, worker: string, hashWork: number, extranonce = new Uint8Array(20)) => ({
+    ...{ ...at, account: payload, worker, hashWork, extranonce, atMillis: 1_000_000 + (hashWork % 100_000) },
+  });
+  const connection = new Uint8Array(20);
+  const best = new BestShares();
+  best.add([
+    of(keyed, NASTY, 700, connection),
+    of(keyed, NASTY, 90_000, connection),
+    of(keyed, NASTY, 800, connection),
+  ]);
+  best.add([of(account('m 3'), 'rig.3', 2 ** 53 - 1), of(account('not in the books yet'), 'rig', 5)]);
+  const away = Object.assign(() => Promise.reject(new Error('away')), {}) as never;
+  await expect(best.flush(away)).rejects.toThrow('away');
+  await best.flush(books.sql);
+  // Another instance, and a miner that comes again: worse ones change nothing.
+  best.add([of(keyed, NASTY, 89_999)]);
+  await best.flush(books.sql);
+  const address = formatAddress(keyed, 'development');
+  const own = { work: '90000', worker: NASTY, at_millis: 1_090_000 };
+  const list = [
+    { address: formatAddress(account('m 3'), 'development'), work: String(2 ** 53 - 1), worker: 'rig.3' },
+    { address, ...own },
+  ];
+  expect((await json<BestSharesDocument>('/best-shares')).best_shares).toMatchObject(list);
+  const rig = account('not in the books yet');
+  const share = { kind: 'share', service: 'pplns', account: rig, worker: 'rig', work: 1n, atMillis: 1, identity: null };
+  await books.take([share as never]);
+  await best.flush(books.sql);
+  const { best_share: late } = await json<MinerDocument>(`/miners/${formatAddress(rig, 'development')}`);
+  expect(late).toMatchObject({ work: '5', worker: 'rig' });
 });
 
 test('pages join without gap or repetition', async () => {

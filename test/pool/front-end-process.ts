@@ -57,6 +57,7 @@ async function load(): Promise<void> {
       account: Uint8Array.of(0, ...new Uint8Array(47), i),
       worker: `w${i}`,
       work: BigInt(100 + i),
+      hashWork: 1,
       cutHeight: 1,
       extranonce: new Uint8Array(20),
       headerDigest: pattern(`${journal.bootId} ${first + i}`, 16),

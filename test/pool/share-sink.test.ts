@@ -22,6 +22,7 @@ const share = (service: string, atMillis: number) => ({
   work: 5n,
   // Of a block; a share is found by the newest cut of its time.
   anchorHeight: 3,
+  hashWork: 4,
   cutHeight: 7,
   extranonce,
   headerDigest: pattern('header', 16),

@@ -1,0 +1,107 @@
+/** Lists of miners: the fastest, those that found most blocks, and those with the best shares. */
+import { useState } from 'preact/hooks';
+import type {
+  BestOfMiner,
+  BestSharesDocument,
+  LeaderDocument,
+  LeadersDocument,
+  MinerSummary,
+  MinersDocument,
+} from '../../pool/api/documents.ts';
+import { partOfBlock, useBlockWork } from '../data/block-work.ts';
+import { query } from '../data/client.ts';
+import { useDocument, useNow } from '../data/hooks.ts';
+import { ago, count, hashes, hashRate, percent } from '../format.ts';
+import { Amount, type Column, MinerLink, Pager, Placeholder, Table } from './parts.tsx';
+
+const MINERS: Column<MinerSummary>[] = [
+  { title: 'Miner', cell: (miner) => <MinerLink address={miner.address} /> },
+  { title: 'Workers', number: true, cell: (miner) => count(miner.workers) },
+  { title: '10 min', number: true, cell: (miner) => hashRate(miner.hash_rate.ten_minutes) },
+  { title: '1 h', number: true, cell: (miner) => hashRate(miner.hash_rate.hour) },
+  { title: '24 h', number: true, cell: (miner) => hashRate(miner.hash_rate.day) },
+];
+
+export function Miners() {
+  const [cursor, setCursor] = useState<string>();
+  const miners = useDocument<MinersDocument>(`miners${query({ cursor, limit: 50 })}`, 10_000);
+  const now = useNow();
+  const rows = miners.data?.miners ?? [];
+  const columns = [
+    ...MINERS,
+    { title: 'Last share', cell: (miner: MinerSummary) => ago(miner.last_share_millis, now) },
+  ];
+  return (
+    <section class="card">
+      <h2>Miners of this pool</h2>
+      {rows.length === 0 ? (
+        <Placeholder error={miners.error} loading={miners.data === undefined} empty="Nobody mines here yet." />
+      ) : (
+        <Table caption="The fastest first" columns={columns} rows={rows} keyOf={(miner) => miner.address} />
+      )}
+      <Pager
+        first={cursor === undefined}
+        next={miners.data?.next_cursor !== undefined}
+        onFirst={() => setCursor(undefined)}
+        onNext={() => setCursor(miners.data?.next_cursor)}
+        words={['Fastest', 'More']}
+      />
+    </section>
+  );
+}
+
+const LEADERS: Column<LeaderDocument>[] = [
+  { title: 'Miner', cell: (leader) => <MinerLink address={leader.address} /> },
+  { title: 'Blocks', number: true, cell: (leader) => count(leader.blocks) },
+  { title: 'Rewards', number: true, cell: (leader) => <Amount atoms={leader.reward} /> },
+  { title: 'Luckiest', number: true, minor: true, cell: (leader) => percent(leader.luckiest, 2) },
+];
+
+export function Leaders() {
+  const leaders = useDocument<LeadersDocument>('leaders', 60_000);
+  const rows = leaders.data?.leaders ?? [];
+  return (
+    <section class="card">
+      <h2>Most blocks in a day</h2>
+      {rows.length === 0 ? (
+        <Placeholder error={leaders.error} loading={leaders.data === undefined} empty="No block in a day." />
+      ) : (
+        <>
+          <Table caption="Most blocks first" columns={LEADERS} rows={rows} keyOf={(leader) => leader.address} />
+          <p class="note">
+            ‘Luckiest’ is the least effort that one of the blocks took. With PPLNS everybody shares in every block.
+          </p>
+        </>
+      )}
+    </section>
+  );
+}
+
+export function BestShares() {
+  const best = useDocument<BestSharesDocument>('best-shares', 60_000);
+  const blockWork = useBlockWork();
+  const now = useNow();
+  const rows = best.data?.best_shares ?? [];
+  const columns: Column<BestOfMiner>[] = [
+    { title: 'Miner', cell: (row) => <MinerLink address={row.address} /> },
+    { title: 'Worker', minor: true, cell: (row) => row.worker || '(no name)' },
+    { title: 'Hashes', number: true, cell: (row) => hashes(row.work) },
+    { title: 'Of a block', number: true, cell: (row) => partOfBlock(row.work, blockWork) },
+    { title: 'When', minor: true, cell: (row) => ago(row.at_millis, now) },
+  ];
+  return (
+    <section class="card">
+      <h2>Best shares</h2>
+      {rows.length === 0 ? (
+        <Placeholder error={best.error} loading={best.data === undefined} empty="No share yet." />
+      ) : (
+        <>
+          <Table caption="The best share first" columns={columns} rows={rows} keyOf={(row) => row.address} />
+          <p class="note">
+            How many hashes a share as good takes on average. 100 % of a block or more is a block at today’s difficulty.
+          </p>
+        </>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,18 @@
+/** Work of a single hash, against the exact work of its 256 bits. */
+import { expect, test } from 'vitest';
+import { targetToBytes, workOfHash, workOfTarget } from '../../protocol/target.ts';
+
+test('the work of a hash is that of the hardest target it meets, to seven bytes', () => {
+  for (let bits = 0; bits <= 256; bits++)
+    for (const more of [0n, 1n, (1n << BigInt(bits)) >> 1n, (1n << BigInt(bits)) / 3n]) {
+      const value = (1n << BigInt(bits)) - 1n - more;
+      if (value < 0n) continue;
+      const exact = workOfTarget(value);
+      const work = workOfHash(targetToBytes(value));
+      expect(Number.isSafeInteger(work)).toBe(true);
+      if (exact > BigInt(Number.MAX_SAFE_INTEGER)) expect(work).toBe(Number.MAX_SAFE_INTEGER);
+      else expect(Math.abs(work - Number(exact))).toBeLessThanOrEqual(1 + Number(exact) / 2 ** 48);
+    }
+  expect(workOfHash(new Uint8Array(32))).toBe(Number.MAX_SAFE_INTEGER);
+  expect(workOfHash(new Uint8Array(32).fill(255))).toBe(1);
+});
