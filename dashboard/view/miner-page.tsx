@@ -14,17 +14,7 @@ import { query } from '../data/client.ts';
 import { useDocument, useNow } from '../data/hooks.ts';
 import { usePace } from '../data/pace.ts';
 import { earnedPerDay, payoutProgress, secondsToPayout } from '../earnings.ts';
-import {
-  ago,
-  coins,
-  count,
-  DAY_SECONDS,
-  duration,
-  HOUR_SECONDS,
-  hashes,
-  hashRate,
-  overTime,
-} from '../format.ts';
+import { ago, coins, count, DAY_SECONDS, duration, HOUR_SECONDS, hashes, hashRate, overTime } from '../format.ts';
 import { NotifyMe } from '../notify/notifications.tsx';
 import { linkTo } from '../router.ts';
 import { ThresholdForm } from '../threshold/threshold-form.tsx';

@@ -9,7 +9,15 @@ import { TemplateSource } from '../bridge/template-source.ts';
 import { quietLog } from '../quiet-log.ts';
 
 const blockOf = (n: number): FoundBlock => ({
-  ...{ service: 'pplns', account: new Uint8Array(49), worker: 'rig', work: 4n, anchorHeight: 1, hashWork: 4, cutHeight: 1 },
+  ...{
+    service: 'pplns',
+    account: new Uint8Array(49),
+    worker: 'rig',
+    work: 4n,
+    anchorHeight: 1,
+    hashWork: 4,
+    cutHeight: 1,
+  },
   ...{
     extranonce: new Uint8Array(20),
     headerDigest: new Uint8Array(16),
