@@ -41,6 +41,7 @@ export const WALLET_ERRORS = {
   multisig_not_member: -32602,
   multisig_amount_false: -32602,
   multisig_output_missing: -32602,
+  multisig_not_replaceable: -32602,
   multisig_package_invalid: -32602,
   multisig_descriptor_invalid: -32602,
   validator_unknown: -32602,

@@ -4,6 +4,7 @@
  *   node multisig.mjs key NETWORK < words.txt                                    # the public key, for the other members
  *   node multisig.mjs descriptor NETWORK 2 KEY KEY KEY                           # JSON: `descriptor` (a text of its own, which is DESCRIPTOR below), `address`
  *   node multisig.mjs propose http://127.0.0.1:28701 DESCRIPTOR RECIPIENT 1.25   # a package without signatures
+ *   node multisig.mjs propose http://127.0.0.1:28701 DESCRIPTOR RECIPIENT 1.50 PACKAGE   # in place of PACKAGE: at most one of both can be paid
  *   node multisig.mjs review http://127.0.0.1:28701 PACKAGE
  *   node multisig.mjs sign http://127.0.0.1:28701 PACKAGE DIGEST < words.txt     # DIGEST: template_digest of the review
  *   node multisig.mjs send http://127.0.0.1:28701 PACKAGE PACKAGE
@@ -39,8 +40,16 @@ export async function groupOf(threshold, keys, network) {
   return { descriptor, address: svc.multisigAddress(descriptor, network) };
 }
 
-/** The module selects no coins: `outputsFor` does. */
-export async function propose(api, descriptor, recipient, coins) {
+/** The first output that an earlier package spends. A package that spends it too can never be paid beside that one. */
+async function firstOutputOf(api, earlier, address) {
+  const shown = await review(api, earlier);
+  if (shown.address !== address) throw new Error('the package to replace is of another address');
+  const [{ transaction_id, output_index, amount }] = shown.inputs;
+  return { outpoint: { transaction_id, output_index: Number(output_index) }, amount };
+}
+
+/** The module selects no coins: `outputsFor` does. `replaces`: an earlier package that has not been paid. */
+export async function propose(api, descriptor, recipient, coins, replaces) {
   const manifest = await manifestOf(api);
   const { network, finalized_height: height } = JSON.parse(svc.validateManifest(manifest));
   const address = svc.multisigAddress(descriptor, network);
@@ -68,7 +77,8 @@ export async function propose(api, descriptor, recipient, coins) {
     const quote = svc.quoteTransactionWithInputProfiles(bodyWith(outputs, 1n), profiles, manifest);
     return BigInt(JSON.parse(quote).minimum_fee);
   };
-  const outputs = await outputsFor(api, address, { most, paid, feeOf });
+  const first = replaces === undefined ? undefined : await firstOutputOf(api, replaces, address);
+  const outputs = await outputsFor(api, address, { most, paid, feeOf, first });
   const body = bodyWith(outputs, sumOf(outputs) - paid - feeOf(outputs));
   return svc.createMultisigPackage(descriptor, body, JSON.stringify(outputs.map(({ amount }) => amount)), manifest);
 }
@@ -83,7 +93,11 @@ export async function review(api, proposal) {
   const { proofs } = await post(`${api}/v1/proofs/utxos`, { outpoints });
   for (const [i, { amount }] of shown.inputs.entries())
     if (proofs[i]?.output?.amount !== amount || proofs[i].output.address !== shown.address)
-      throw new Error(`input ${i} does not hold what the package says`);
+      throw new Error(
+        proofs[i]?.output === null
+          ? `input ${i} is spent, or never was: look in the history of ${shown.address} which transaction spent it`
+          : `input ${i} does not hold what the package says`,
+      );
   return shown;
 }
 

@@ -49,15 +49,19 @@ const coins = (atoms) => svc.formatAmount(String(atoms));
 
 /**
  * As few outputs of the address as pay `paid`, the fee (`feeOf(outputs)`) and a change of at least one atom. The node lists outputs by their ids, not by amount: pages are read until the `most` largest of those
- * read so far are enough.
+ * read so far are enough. `first`: an output of the address that is spent in any case.
  */
-export async function outputsFor(api, address, { most, paid, feeOf }) {
+export async function outputsFor(api, address, { most, paid, feeOf, first }) {
   const neededFor = (outputs) => paid + feeOf(outputs) + 1n;
+  const isFirst = ({ outpoint: { transaction_id, output_index } }) =>
+    transaction_id === first?.outpoint.transaction_id && output_index === first.outpoint.output_index;
+  const before = first === undefined ? [] : [first];
   let largest = [];
   let held = 0n;
   for await (const { utxos } of pages(`${api}/v1/address/${address}/utxos`)) {
     held += sumOf(utxos);
-    largest = [...largest, ...utxos].sort(byAmount).slice(0, most);
+    const others = [...largest, ...utxos].filter((output) => !isFirst(output)).sort(byAmount);
+    largest = [...before, ...others].slice(0, most);
     for (let count = 1; count <= largest.length; count++) {
       const outputs = largest.slice(0, count);
       if (sumOf(outputs) >= neededFor(outputs)) return outputs;

@@ -158,4 +158,30 @@ test('multisig.mjs: as many of the largest outputs as fit into a transaction', a
   expect(await send(bed.base, await Promise.all(signed))).toMatch(/^[0-9a-f]{96}$/);
   await seal(bed);
   expect((await bed.client.addressBalance({ address: shop.address })).balance).toBe(String(49n * COIN));
+  const again = () => propose(bed.base, descriptor, shop.address, '1', proposal);
+  await expect(again()).rejects.toThrow(/input 0 is spent/);
+});
+
+test('multisig.mjs: a package in place of an earlier one spends its first output, and at most one of both is paid', async () => {
+  const { keyOf, groupOf, propose, review, sign, send } = await example('multisig');
+  const [members, shop] = [[person(), person(), person()], person()] as const;
+  const keys = await Promise.all(members.map(({ words }) => keyOf(words, 'development')));
+  const { descriptor, address } = (await groupOf(2, keys, 'development')) as { descriptor: string; address: string };
+  const bed = await nodeWith([10n, 20n, 30n].map((coins) => ({ address, coins })));
+  const old = await propose(bed.base, descriptor, shop.address, '25');
+  const next = await propose(bed.base, descriptor, shop.address, '55', old);
+  const last = await propose(bed.base, descriptor, shop.address, '2', next);
+  const completed = async (proposal: unknown) => {
+    const { template_digest, inputs } = (await review(bed.base, proposal)) as Record<string, unknown>;
+    const signed = await Promise.all(
+      members.slice(1).map(({ words }) => sign(bed.base, proposal, template_digest, words)),
+    );
+    return { signed, first: (inputs as unknown[])[0] };
+  };
+  const [one, two, three] = [await completed(old), await completed(next), await completed(last)];
+  expect([two.first, three.first]).toEqual([one.first, one.first]);
+  await send(bed.base, three.signed);
+  for (const { signed } of [one, two]) await expect(send(bed.base, signed)).rejects.toThrow(/^4\d\d: /);
+  await seal(bed);
+  expect((await bed.client.addressBalance({ address: shop.address })).balance).toBe(String(2n * COIN));
 });

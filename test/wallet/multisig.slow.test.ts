@@ -119,6 +119,14 @@ test('three people, three processes, files: an address, a payment that two sign,
     ],
   });
   const digest = review.template_digest as string;
+  // Another amount in its place: one of both at most. A file that is one of several parts is refused.
+  const instead = (out: string) =>
+    bert.run('propose', address, to, '13', '--replaces', bert.path('rent.msig'), '--out', bert.path(out));
+  const { packages, replaces } = await instead('rent2.msig');
+  expect(replaces).toMatchObject({ template_digest: digest });
+  expect((packages as [Shown])[0].inputs).toEqual(review.inputs);
+  writeFileSync(bert.path('rent.msig.2'), '');
+  expect((await instead('rent3.msig')).error).toMatchObject({ code: 'multisig_not_replaceable' });
   bert.gives('rent.msig', cleo);
   bert.gives('rent.msig', anna);
   expect(await cleo.run('review', cleo.path('rent.msig'))).toMatchObject({ template_digest: digest, fee: review.fee });

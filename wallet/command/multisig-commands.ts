@@ -2,7 +2,7 @@
  * `svc-wallet multisig ...`: an address of several members, and payments from it. What goes between the members are files: a public key, the descriptor of the address, packages. No secret is in any of
  * them. Every file is text in one line, and none that exists is replaced.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { combinePackages, decodePackage, encodePackage, missingSignatures } from '../../protocol/multisig-package.ts';
@@ -66,6 +66,54 @@ const watch = (context: Context, params: Fields, also: (group: Fields) => Promis
     const group = await session.call('multisig_watch', params);
     await also(group);
     return show(context, group, () => groupText(group));
+  });
+
+type Proposing = {
+  readonly out: string;
+  readonly full: boolean;
+  readonly payload: string | undefined;
+  readonly validCuts: number;
+  readonly inline: boolean;
+  readonly replaces: string | undefined;
+};
+
+/** A payment in several packages has files FILE, FILE.2 and so on. */
+function refuseParts(file: string): void {
+  const [, base, part] = /^(.*)\.(\d+)$/.exec(file) ?? [];
+  const isLater = base !== undefined && Number(part) > 1 && existsSync(base);
+  if (isLater || existsSync(`${file}.2`))
+    throw new WalletError(
+      'multisig_not_replaceable',
+      `${isLater ? base : file} is one of several packages that pay together: the others could still be sent`,
+      { reason: 'parts', path: file },
+    );
+}
+
+const replacedText = (file: string, old: Fields, full: boolean): string =>
+  `In place of ${file}, of which at most this or the new one can be paid:\n${reviewText(old, full)}\nThe new package:\n`;
+
+const propose = (context: Context, payment: Fields, how: Proposing): Promise<number> =>
+  withSession(context, async (session) => {
+    if (how.replaces !== undefined) refuseParts(how.replaces);
+    const { packages, replaces } = await session.call('multisig_propose', {
+      ...{ ...payment, valid_cuts: how.validCuts, inline: how.inline },
+      ...(how.payload === undefined ? {} : { payload_text: how.payload }),
+      ...(how.replaces === undefined ? {} : { replaces: readWord(how.replaces) }),
+    });
+    const made = (packages as Fields[]).map(({ package: word, ...review }, i) => ({
+      file: i === 0 ? how.out : `${how.out}.${i + 1}`,
+      word: word as string,
+      review,
+    }));
+    for (const { file, word } of made) await writeWord(file, word);
+    const shown = made.map(({ file, review }) => ({ file, ...review }));
+    const old = replaces === undefined ? {} : { replaces };
+    const before = how.replaces === undefined ? '' : replacedText(how.replaces, replaces as Fields, how.full);
+    return show(
+      context,
+      { packages: shown, ...old },
+      () => before + made.map(({ file, review }) => `${file}\n${reviewText(review, how.full)}`).join('\n'),
+    );
   });
 
 const SIGNING = {
@@ -207,31 +255,23 @@ export function multisigCommands(name: string): Command {
           payload: text({ help: 'text for the recipient, public on the chain' }),
           validCuts: integer({ help: 'cuts in which it can be sent', min: 10, max: 1_000_000, default: 34_560 }),
           inline: flag({ help: 'show the keys also where the chain knows them' }),
+          replaces: path({ help: 'an earlier package: at most one of both can be paid' }),
         },
         operands: [
           { name: 'FROM', help: 'a multisig address that this wallet watches' },
           { name: 'ADDRESS', help: 'who is paid' },
           { name: 'AMOUNT', help: 'in coins, such as 1.25' },
         ],
-        examples: [{ line: `${own} propose dsvc1q... dsvc1... 1.25 --out rent.msig`, says: 'for the members to sign' }],
+        examples: [
+          { line: `${own} propose dsvc1q... dsvc1... 1.25 --out rent.msig`, says: 'for the members to sign' },
+          {
+            line: `${own} propose dsvc1q... dsvc1... 1.50 --replaces rent.msig --out rent2.msig`,
+            says: 'another amount: of rent.msig and rent2.msig at most one can be paid',
+          },
+        ],
       },
       (values, [address = '', to = '', amount = ''], terminal) =>
-        withSession(context(values, terminal), async (session) => {
-          const { packages } = await session.call('multisig_propose', {
-            ...{ address, to, amount, valid_cuts: values.validCuts, inline: values.inline },
-            ...(values.payload === undefined ? {} : { payload_text: values.payload }),
-          });
-          const made = (packages as Fields[]).map(({ package: word, ...review }, i) => ({
-            file: i === 0 ? values.out : `${values.out}.${i + 1}`,
-            word: word as string,
-            review,
-          }));
-          for (const { file, word } of made) await writeWord(file, word);
-          const shown = made.map(({ file, review }) => ({ file, ...review }));
-          return show(context(values, terminal), { packages: shown }, () =>
-            made.map(({ file, review }) => `${file}\n${reviewText(review, values.full)}`).join('\n'),
-          );
-        }),
+        propose(context(values, terminal), { address, to, amount }, values),
     ),
     walletCommand(
       {

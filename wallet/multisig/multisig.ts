@@ -39,6 +39,7 @@ import { type MultisigRecord, outputKey } from '../state/records.ts';
 import { WalletError } from '../wallet-error.ts';
 import { type AmountsState, amountsState, checkAmounts } from './amounts.ts';
 import { type GroupOutput, proposalParts } from './proposing.ts';
+import { checkOnePart, type GroupOutputs, sharedInput } from './replacing.ts';
 
 export type MultisigClient = Pick<
   NodeClient,
@@ -69,6 +70,8 @@ export type ProposalWish = {
   readonly validCuts: number;
   /** With whole keys also where the chain knows them. */
   readonly inline: boolean;
+  /** An earlier package: at most one of both can be paid. */
+  readonly replaces?: MultisigPackage | undefined;
 };
 
 export type SigningTerms = {
@@ -157,27 +160,30 @@ export class Multisig {
     return feePerMass;
   }
 
-  async #outputsOf(address: string): Promise<GroupOutput[]> {
+  async #outputsOf(address: string): Promise<GroupOutputs> {
     const { client } = this.#with;
     const { pending } = await readPending(client, [address]);
-    const taken = new Set(
+    const waiting = new Map(
       pending
         .filter(({ direction }) => direction === 'outgoing')
-        .map(({ outpoint }) => outputKey(outpoint.transaction_id, outpoint.output_index)),
+        .map(({ outpoint, transaction_id }) => [
+          outputKey(outpoint.transaction_id, outpoint.output_index),
+          transaction_id,
+        ]),
     );
-    const found: GroupOutput[] = [];
+    const free: GroupOutput[] = [];
     let cursor: string | undefined;
     do {
       const page = await client.addressesUtxos({ addresses: [address], ...(cursor === undefined ? {} : { cursor }) });
       for (const { outpoint, amount } of page.utxos)
-        if (!taken.has(outputKey(outpoint.transaction_id, outpoint.output_index)))
-          found.push({
+        if (!waiting.has(outputKey(outpoint.transaction_id, outpoint.output_index)))
+          free.push({
             outpoint: { transactionId: fromHex(outpoint.transaction_id), outputIndex: outpoint.output_index },
             amount: BigInt(amount),
           });
       cursor = page.next_cursor;
     } while (cursor !== undefined);
-    return found;
+    return { free, waiting };
   }
 
   async #profileFor({ keys }: MultisigDescriptor, inline: boolean): Promise<MultisigProfile> {
@@ -190,9 +196,9 @@ export class Multisig {
     return addresses.every(isKnown) ? 'multisig_referenced' : 'multisig_inline';
   }
 
-  /** Unsigned packages that together pay the amount. Nothing is reserved: two proposals may spend the same outputs. */
+  /** Unsigned packages that together pay the amount. Nothing is reserved: two proposals may spend the same outputs, or different ones. */
   async propose(record: MultisigRecord, wish: ProposalWish): Promise<readonly MultisigPackage[]> {
-    const { network, follower } = this.#with;
+    const { network, follower, client } = this.#with;
     const feePerMass = this.#feePerMass();
     const descriptor = descriptorOf(record);
     const address = multisigAddressPayload(descriptor);
@@ -200,11 +206,13 @@ export class Multisig {
     try {
       const profile = await this.#profileFor(descriptor, wish.inline);
       const outputs = await this.#outputsOf(record.address);
-      const parts = proposalParts(outputs, wish.amount, {
+      const first = wish.replaces && (await sharedInput(client, wish.replaces, record.address, outputs));
+      const parts = proposalParts(outputs.free, wish.amount, {
         profile,
         descriptor,
         feePerMass,
         payloadBytes: wish.payload.length,
+        first,
       });
       if ('needed' in parts)
         throw new WalletError(
@@ -212,9 +220,10 @@ export class Multisig {
           'the multisig address does not hold enough for the amount and the fees',
           {
             needed: formatCoins(parts.needed),
-            spendable: formatCoins(outputs.reduce((sum, { amount }) => sum + amount, 0n)),
+            spendable: formatCoins(outputs.free.reduce((sum, { amount }) => sum + amount, 0n)),
           },
         );
+      if (wish.replaces) checkOnePart(parts.length);
       const height = follower.node.finalizedHeight;
       return parts.map(({ inputs, amount, change }) =>
         newPackage({

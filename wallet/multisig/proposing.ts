@@ -15,6 +15,8 @@ export type ProposalTerms = {
   readonly descriptor: MultisigDescriptor;
   readonly feePerMass: bigint;
   readonly payloadBytes: number;
+  /** One of the outputs that is spent first, whatever it holds. */
+  readonly first?: GroupOutput | undefined;
 };
 
 /** One transaction: what it spends, what the recipient gets, and what returns; the rest is its fee. */
@@ -22,6 +24,10 @@ export type Part = { readonly inputs: readonly GroupOutput[]; readonly amount: b
 
 /** A package with all its signatures, in hex, must fit a call of the daemon. */
 const MOST_INPUTS = 5;
+
+/** How many outputs one part spends at most. */
+export const mostOfPart = (profile: MultisigProfile, descriptor: MultisigDescriptor, payloadBytes: number): number =>
+  Math.min(MOST_INPUTS, mostInputs(profile, descriptor, 2, payloadBytes));
 
 const total = (outputs: readonly GroupOutput[]): bigint => outputs.reduce((sum, { amount }) => sum + amount, 0n);
 
@@ -31,12 +37,14 @@ export function proposalParts(
   amount: bigint,
   terms: ProposalTerms,
 ): readonly Part[] | { readonly needed: bigint } {
-  const { profile, descriptor, feePerMass, payloadBytes } = terms;
+  const { profile, descriptor, feePerMass, payloadBytes, first } = terms;
   const shape = multisigShape(profile, descriptor.threshold);
   const feeOf = (inputs: number, made: number): bigint =>
     minimumFee(massOf({ witnesses: Array(inputs).fill(shape), inputs, outputs: made, payloadBytes }), feePerMass);
-  const most = Math.min(MOST_INPUTS, mostInputs(profile, descriptor, 2, payloadBytes));
-  const left = [...outputs].sort((a, b) => (a.amount < b.amount ? 1 : a.amount > b.amount ? -1 : 0));
+  const most = mostOfPart(profile, descriptor, payloadBytes);
+  const others = outputs.filter((output) => output !== first);
+  others.sort((a, b) => (a.amount < b.amount ? 1 : a.amount > b.amount ? -1 : 0));
+  const left = first === undefined ? others : [first, ...others];
   const parts: Part[] = [];
   let wanted = amount;
   while (left.length > 0) {

@@ -29,8 +29,8 @@ function refusing<T>(code: WalletErrorCode, field: string, work: () => T): T {
   }
 }
 
-const readPackage = (wallet: Wallet, hex: string): MultisigPackage =>
-  refusing('multisig_package_invalid', 'package', () => wallet.multisig.read(fromHex(hex)));
+const readPackage = (wallet: Wallet, hex: string, field = 'package'): MultisigPackage =>
+  refusing('multisig_package_invalid', field, () => wallet.multisig.read(fromHex(hex)));
 
 export const multisigMethods = {
   multisig_key: method(
@@ -73,21 +73,32 @@ export const multisigMethods = {
       payload_text: optional(payloadField),
       valid_cuts: optional(integer({ minimum: 10, maximum: 1_000_000, default: VALID_CUTS })),
       inline: optional(flag('show the keys also where the chain knows them')),
+      replaces: optional(
+        text({ minLength: 2, description: 'an earlier package in hex: at most one of both can be paid' }),
+      ),
     }),
-    async (wallet, { address, to, amount, payload_text, valid_cuts: validCuts = VALID_CUTS, inline = false }) => {
+    async (
+      wallet,
+      { address, to, amount, payload_text, valid_cuts: validCuts = VALID_CUTS, inline = false, replaces },
+    ) => {
       const recipient = readAddress(wallet, to, 'to');
       if (recipient.kind === 'burn')
         throw new WalletError('burn_needs_method', 'that is the burn address: what is sent there is gone', {
           field: 'to',
         });
+      const old = replaces === undefined ? undefined : readPackage(wallet, replaces, 'replaces');
       const packages = await wallet.multisig.propose(watchedGroup(wallet, address), {
         to: recipient.payload,
         amount: readAmount(amount, 'amount'),
         payload: readPayload(payload_text),
         validCuts,
         inline,
+        replaces: old,
       });
-      return { packages: packages.map((one) => packageDocument(wallet, one)) };
+      return {
+        packages: packages.map((one) => packageDocument(wallet, one)),
+        ...(old === undefined ? {} : { replaces: reviewDocument(wallet, old) }),
+      };
     },
   ),
   multisig_review: method(

@@ -28,6 +28,12 @@ test('more outputs than fit one transaction: several, and what is not worth its 
   expect(proposalParts([], 1n, terms)).toHaveProperty('needed');
 });
 
+test('an output that must be spent comes first, however small it is', () => {
+  const outputs = outputsOf([20_000_000n, 500n, 10_000_000n]);
+  const parts = proposalParts(outputs, 1_000_000n, { ...terms, first: outputs[1] });
+  expect(parts).toMatchObject([{ inputs: [{ amount: 500n }, { amount: 20_000_000n }], amount: 1_000_000n }]);
+});
+
 test('whatever the outputs: parts fit, pay the amount exactly, cost at least the minimum, and use no output twice', () => {
   fc.assert(
     fc.property(
@@ -36,9 +42,11 @@ test('whatever the outputs: parts fit, pay the amount exactly, cost at least the
       fc.constantFrom('multisig_inline', 'multisig_referenced'),
       fc.constantFrom(two, three),
       fc.nat({ max: 2048 }),
-      (amounts, amount, profile, descriptor, payloadBytes) => {
+      fc.nat({ max: 80 }),
+      (amounts, amount, profile, descriptor, payloadBytes, place) => {
         const outputs = outputsOf(amounts);
-        const parts = proposalParts(outputs, amount, { profile, descriptor, feePerMass: 10n, payloadBytes });
+        const first = outputs[place];
+        const parts = proposalParts(outputs, amount, { profile, descriptor, feePerMass: 10n, payloadBytes, first });
         const held = amounts.reduce((sum, one) => sum + one, 0n);
         if ('needed' in parts) {
           expect(parts.needed).toBeGreaterThan(0n);
@@ -52,6 +60,7 @@ test('whatever the outputs: parts fit, pay the amount exactly, cost at least the
         expect(parts.reduce((sum, part) => sum + part.amount, 0n)).toBe(amount);
         const used = parts.flatMap(({ inputs }) => inputs);
         expect(new Set(used).size).toBe(used.length);
+        if (first !== undefined) expect(used[0]).toBe(first);
         for (const { inputs, amount: paid, change } of parts) {
           const shape = {
             witnesses: inputs.map(() => multisigShape(profile, descriptor.threshold)),
