@@ -6,10 +6,12 @@ import type { Evidence } from '../protocol/staking/operation.ts';
 import { steadyMillis } from '../runtime/clock.ts';
 import { type ListenAddress, showListenAddress } from '../runtime/command-line/command-line.ts';
 import type { Logger } from '../runtime/log.ts';
+import { dialPlan } from './consensus/dial-plan.ts';
 import { ConsensusDriver } from './consensus/driver.ts';
 import type { Effect, Event } from './consensus/effects.ts';
 import { ConsensusWatch } from './consensus/figures.ts';
 import { ConsensusLog } from './consensus/log-file.ts';
+import { routeLookup } from './consensus/route-lookup.ts';
 import type { ConsensusState } from './consensus/state.ts';
 import { TcpTransport } from './consensus/tcp-transport.ts';
 import { TraceRecorder } from './consensus/trace-recorder.ts';
@@ -18,8 +20,10 @@ import { serveControl } from './control-socket.ts';
 import { signMessageAside } from './ml-dsa.ts';
 import type { ConsensusNode } from './node.ts';
 import type { NodeMetrics } from './node-metrics.ts';
+import { isTimeToLook, mayDial, ownReach, reachableValidators } from './reachable-validators.ts';
 import { SeatWatch } from './seat-watch.ts';
 import type { ValidatorKey } from './validator-key.ts';
+import { validatorOfKey } from './validator-state.ts';
 
 export type ConsensusSettings = {
   readonly dataDir: string;
@@ -50,11 +54,15 @@ export async function openConsensus(
   const { chainId } = node.chain;
   const id = key && validatorId(key.publicKey);
   const opened = id && (await ConsensusLog.open(logDirectory(dataDir, id), { chainId, validatorId: id }));
+  const isDevelopment = node.chain.genesis.network === 'development';
+  let isAllowed = mayDial([], isDevelopment);
   const transport = new TcpTransport(
     { chainId, neighbours, binds },
     {
       log: log.child('overlay'),
       steady: steadyMillis,
+      // On a development network names may be those of this machine alone.
+      lookup: isDevelopment ? undefined : routeLookup((ip) => isAllowed(ip)),
       members: () => node.ledger.committee(node.chain.head().height + 1)?.members ?? [],
       ...(key && {
         signer: { publicKey: key.publicKey, sign: (message) => signMessageAside(key.privateKey, message) },
@@ -96,6 +104,16 @@ export async function openConsensus(
   if (seats !== undefined) {
     seats.tick();
     node.on('cut', () => seats.tick());
+  }
+  if (key !== undefined) {
+    const reach = () => {
+      const staking = node.chain.staking();
+      const own = ownReach(staking, heartbeat?.validatorId ?? validatorOfKey(staking, key.publicKey));
+      isAllowed = mayDial(own.routes, isDevelopment);
+      transport.reach(dialPlan(own, reachableValidators(staking, node.chain.head().height, isAllowed)));
+    };
+    reach();
+    node.on('cut', ({ header }) => isTimeToLook(header.height, node.chain.staking().intervalCuts) && reach());
   }
   return driver;
 }

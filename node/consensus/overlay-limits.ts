@@ -7,6 +7,8 @@ export const MAX_BARRED = 65_536;
 export const CONNECT_MILLIS = 5_000;
 export const FIRST_RETRY_MILLIS = 250;
 export const LAST_RETRY_MILLIS = 5_000;
+/** Of a registered route: anybody with a bond may register any. */
+export const LAST_ROUTE_RETRY_MILLIS = 60_000;
 /** Connections from one address that is not this machine. */
 export const CONNECTIONS = { perSecond: 1, burst: 16 };
 export const MAX_COUNTED = 65_536;

@@ -1,10 +1,10 @@
 /**
- * The network of separate validators until the overlay is there (docs/decisions/0005-validators-over-plain-tcp.md): a listener, and connections to the neighbours that the operator named. Strangers may
+ * The network of separate validators (docs/decisions/0005-validators-over-plain-tcp.md): a listener, and connections to the neighbours that the operator named and to the validators that registered a route. Strangers may
  * connect: everything that counts is signed, what one connection or address can cost is bounded, and members and named neighbours have places that strangers cannot take (inbound-places.ts).
  */
 import { randomBytes, randomInt } from 'node:crypto';
-import { connect, createServer, isIP, type Server, type Socket } from 'node:net';
-import type { Bytes } from '../../protocol/bytes.ts';
+import { createServer, isIP, type LookupFunction, type Server, type Socket } from 'node:net';
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { clientKey, isLoopback } from '../../runtime/client-address.ts';
@@ -15,6 +15,8 @@ import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
 import { nameOf } from '../ledger/registration.ts';
 import { verifyMessage } from '../ml-dsa.ts';
 import { ReadingAllowance } from './allowance.ts';
+import type { DialOrder } from './dial-plan.ts';
+import { Dialler, type Ending, type Target } from './dialler.ts';
 import type { Peer } from './effects.ts';
 import { admit, type Place, type Standing, seat } from './inbound-places.ts';
 import { OverlayIdentities, type Verdict } from './overlay-identities.ts';
@@ -22,17 +24,16 @@ import {
   BARRED_FORGER_MILLIS,
   BARRED_MILLIS,
   CHECK_AGAIN_MILLIS,
-  CONNECT_MILLIS,
   CONNECTIONS,
-  FIRST_RETRY_MILLIS,
   LAST_RETRY_MILLIS,
   MAX_BARRED,
   MAX_COUNTED,
-  SENT_TO_STRANGERS,
   STRANGER,
   STRANGERS,
 } from './overlay-limits.ts';
+import { RegisteredRoutes } from './registered-routes.ts';
 import { processName } from './roll-call-messages.ts';
+import { SentToStrangers } from './sent-to-strangers.ts';
 import { CHALLENGE_BYTES, type Identity, NO_VALIDATOR } from './tcp-frames.ts';
 import { type Claim, LINK_LIMITS, type LinkLimits, TcpLink } from './tcp-link.ts';
 import type { Companion, Proven, Transport, TransportEvents } from './transport.ts';
@@ -51,6 +52,8 @@ export type TcpDependencies = {
   readonly signer?: { readonly publicKey: Bytes; readonly sign: (message: Bytes) => Promise<Bytes> } | undefined;
   /** Keys of the committee as it is now. */
   readonly members?: () => readonly { readonly publicKey: Bytes }[];
+  /** How the names of registered routes become addresses, where not as the system does it. */
+  readonly lookup?: LookupFunction | undefined;
   /** This machine: not limited by address, never barred. */
   readonly isNear?: (address: string) => boolean;
 };
@@ -82,11 +85,9 @@ export class TcpTransport implements Transport {
   /** Addresses of neighbours that the operator named: those given as such, and what names led to. */
   readonly #named = new Map<ListenAddress, string>();
   readonly #strangers: ReadingAllowance;
-  /** Bytes that strangers may still be sent. */
-  readonly #told = new BoundedMap<string, Bucket>(MAX_COUNTED);
-  #toldAll: Bucket;
-  readonly #retries = new Set<NodeJS.Timeout>();
-  readonly #dialling = new Set<Socket>();
+  readonly #sentToStrangers: SentToStrangers;
+  readonly #dialler = new Dialler();
+  readonly #routes: RegisteredRoutes;
   readonly #servers: Server[] = [];
   readonly #identities: OverlayIdentities;
   #checking: NodeJS.Timeout | undefined;
@@ -103,8 +104,15 @@ export class TcpTransport implements Transport {
     this.#identities = new OverlayIdentities(dependencies);
     const { signer } = dependencies;
     this.#validator = signer === undefined ? NO_VALIDATOR : validatorId(signer.publicKey);
-    this.#toldAll = fullBucket(SENT_TO_STRANGERS.together, now);
+    this.#sentToStrangers = new SentToStrangers(dependencies.steady);
     this.#strangers = new ReadingAllowance(STRANGERS.bytes, STRANGERS.messages, now);
+    this.#routes = new RegisteredRoutes({
+      dialler: this.#dialler,
+      steady: dependencies.steady,
+      lookup: dependencies.lookup,
+      isConnected: (key) => this.#isConnected(key),
+      connected: (socket, address, key, ended) => this.#dialled(socket, address, key, ended),
+    });
     for (const neighbour of settings.neighbours)
       if (isIP(neighbour.host) !== 0) this.#named.set(neighbour, clientKey(neighbour.host));
   }
@@ -134,8 +142,13 @@ export class TcpTransport implements Transport {
 
   start(events: TransportEvents): void {
     this.#events = events;
-    for (const neighbour of this.#settings.neighbours) this.#dial(neighbour, FIRST_RETRY_MILLIS);
+    for (const neighbour of this.#settings.neighbours) this.#dialler.keep(this.#neighbour(neighbour));
     this.#checking = setInterval(() => void this.#checkAgain(), CHECK_AGAIN_MILLIS);
+  }
+
+  /** Registered validators to be connected to from now on, in place of those before. */
+  reach(orders: readonly DialOrder[]): void {
+    if (!this.#closed) this.#routes.set(orders);
   }
 
   peers(): readonly Peer[] {
@@ -188,8 +201,7 @@ export class TcpTransport implements Transport {
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#checking);
-    for (const retry of this.#retries) clearTimeout(retry);
-    for (const socket of this.#dialling) socket.destroy();
+    this.#dialler.close();
     for (const { link } of [...this.#links.values()]) link.end();
     for (const server of this.#servers)
       if (server.listening) await new Promise<void>((resolve) => server.close(() => resolve()));
@@ -231,12 +243,7 @@ export class TcpTransport implements Transport {
     }
   }
 
-  #link(
-    socket: Socket,
-    address: string,
-    isInbound: boolean,
-    ended: (wasReady: boolean, reason?: string) => void,
-  ): void {
+  #link(socket: Socket, address: string, isInbound: boolean, ended: Ending, expected?: Bytes): void {
     const peer = `${address}#${++this.#count}`;
     const { log, steady } = this.#with;
     const { chainId, limits = LINK_LIMITS } = this.#settings;
@@ -262,7 +269,7 @@ export class TcpTransport implements Transport {
       {
         ready: (claim) => {
           if (known === undefined) return;
-          if (!(isInbound ? this.#seat(peer, known, claim, verdict) : this.#isWho(known, claim))) return;
+          if (!(isInbound ? this.#seat(peer, known, claim, verdict) : this.#isWho(known, claim, expected))) return;
           known.isReady = true;
           log.debug('a neighbour joined', { peer, standing: known.standing });
           this.#events?.joined(peer);
@@ -289,8 +296,12 @@ export class TcpTransport implements Transport {
     return signer && { publicKey: signer.publicKey, signature: await signer.sign(message) };
   }
 
-  /** Of one that was dialled. What it proves counts once it is a member's; one that proves nothing is a neighbour all the same. */
-  #isWho(known: Link, claim: Claim | undefined): boolean {
+  /** Of one that was dialled. What it proves counts once it is a member's; one that proves nothing is a neighbour all the same, but not at a registered route. */
+  #isWho(known: Link, claim: Claim | undefined, expected: Bytes | undefined): boolean {
+    if (expected !== undefined && (claim === undefined || !equalBytes(claim.identity.publicKey, expected))) {
+      known.link.end('it did not prove the key of the validator that registered this route');
+      return false;
+    }
     if (claim === undefined) return true;
     const { publicKey, signature } = claim.identity;
     if (verifyMessage(publicKey, claim.message, signature)) known.key = publicKey;
@@ -326,21 +337,10 @@ export class TcpTransport implements Transport {
       known.link.restrict({
         reading: [own, this.#strangers],
         queuedBytes: STRANGER.queuedBytes,
-        maySend: (bytes) => this.#mayTell(address, bytes),
+        maySend: (bytes) => this.#sentToStrangers.take(address, bytes),
       });
     }
     if (found.evict !== undefined) this.#links.get(found.evict)?.link.end('another has its place');
-    return true;
-  }
-
-  #mayTell(address: string, bytes: number): boolean {
-    const { ofOneAddress, together } = SENT_TO_STRANGERS;
-    const now = this.#with.steady();
-    const own = take(this.#told.get(address) ?? fullBucket(ofOneAddress, now), ofOneAddress, now, bytes);
-    const all = take(this.#toldAll, together, now, bytes);
-    if (own === undefined || all === undefined) return false;
-    this.#told.set(address, own);
-    this.#toldAll = all;
     return true;
   }
 
@@ -362,35 +362,34 @@ export class TcpTransport implements Transport {
     }
   }
 
-  /** A neighbour that the operator named is tried for ever, more and more seldom. */
-  #dial(neighbour: ListenAddress, retryMillis: number): void {
-    if (this.#closed) return;
-    const again = (millis: number) => {
-      if (this.#closed) return;
-      const retry = setTimeout(() => {
-        this.#retries.delete(retry);
-        this.#dial(neighbour, Math.min(LAST_RETRY_MILLIS, 2 * millis));
-      }, millis);
-      this.#retries.add(retry);
+  #neighbour(neighbour: ListenAddress): Target {
+    return {
+      next: () => neighbour,
+      lastRetryMillis: LAST_RETRY_MILLIS,
+      connected: (socket, _, ended) => {
+        if (socket.remoteAddress !== undefined) this.#named.set(neighbour, clientKey(socket.remoteAddress));
+        this.#dialled(socket, neighbour, undefined, ended);
+      },
     };
-    const socket = connect({ host: neighbour.host, port: neighbour.port, timeout: CONNECT_MILLIS });
-    this.#dialling.add(socket);
-    const failed = () => {
-      if (!this.#dialling.delete(socket)) return;
-      socket.destroy();
-      again(retryMillis);
-    };
-    socket.once('timeout', failed);
-    socket.on('error', failed);
-    socket.once('connect', () => {
-      if (!this.#dialling.delete(socket)) return;
-      socket.setTimeout(0);
-      if (socket.remoteAddress !== undefined) this.#named.set(neighbour, clientKey(socket.remoteAddress));
-      this.#link(socket, socket.remoteAddress ?? neighbour.host, false, (wasReady, reason) => {
+  }
+
+  #dialled(socket: Socket, to: ListenAddress, expected: Bytes | undefined, ended: Ending): void {
+    this.#link(
+      socket,
+      socket.remoteAddress ?? to.host,
+      false,
+      (wasReady, reason) => {
         if (reason !== undefined && !wasReady)
-          this.#with.log.warn('a neighbour cannot be used', { neighbour: showListenAddress(neighbour), reason });
-        again(reason === undefined && wasReady ? FIRST_RETRY_MILLIS : Math.max(retryMillis, BARRED_MILLIS / 4));
-      });
-    });
+          this.#with.log.warn('a neighbour cannot be used', { neighbour: showListenAddress(to), reason });
+        ended(wasReady, reason);
+      },
+      expected,
+    );
+  }
+
+  #isConnected(key: Bytes): boolean {
+    for (const { isReady, key: proven } of this.#links.values())
+      if (isReady && proven !== undefined && equalBytes(proven, key)) return true;
+    return false;
   }
 }

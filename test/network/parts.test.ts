@@ -5,7 +5,7 @@ import { BlockFetch } from '../../node/network/block-fetch.ts';
 import { decodeHello, encodeHello, isNewer, mismatch } from '../../node/network/hello.ts';
 import { admitInbound, type Inbound, subnetOf } from '../../node/network/inbound-limits.ts';
 import { networkPlan } from '../../node/network/network-options.ts';
-import { isDialable, isWorthTelling, placeOf, reachOf } from '../../node/network/peer-address.ts';
+import { isDialable, isWorthTelling, placeOf } from '../../node/network/peer-address.ts';
 import { PeerBook } from '../../node/network/peer-book.ts';
 import { PeerHeights } from '../../node/network/peer-heights.ts';
 import { afterFault, FLOOR, isBeyondBearing, lostAt, NO_FAULT } from '../../node/network/peer-score.ts';
@@ -29,6 +29,7 @@ import {
 import { decodePeers, encodePeers } from '../../node/network/thread/peer-exchange.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { blockId } from '../../protocol/header.ts';
+import { reachOf } from '../../runtime/address-reach.ts';
 import { count, seed } from '../level.ts';
 
 const HELLO = { chainId: new Uint8Array(48).fill(7), ruleSet: 1, release: '0.1.0', height: 12 };

@@ -1,0 +1,35 @@
+/**
+ * Which validators a validator connects to by the routes that they registered (specification: Validator reachability). Of two with a route the one with the lower identifier dials, the other dials back
+ * where nothing arrived; one without a route dials all that have one.
+ */
+import { type Bytes, compareBytes } from '../../protocol/bytes.ts';
+import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
+
+export type Reachable = {
+  readonly id: Bytes;
+  /** The consensus key that must be proven at its routes. */
+  readonly publicKey: Bytes;
+  readonly routes: readonly ListenAddress[];
+};
+
+export type DialOrder = {
+  readonly validator: Reachable;
+  /** How long nobody with its key has been connected before it is dialled. */
+  readonly afterMillis: number;
+};
+
+/** Neighbours that the operator named, and those who dial at the same time, come first. */
+export const DIAL_AFTER_MILLIS = 1_000;
+export const DIAL_BACK_AFTER_MILLIS = 3_000;
+
+/** `own` has routes where this validator registered some. */
+export function dialPlan(own: Pick<Reachable, 'id' | 'routes'>, validators: readonly Reachable[]): DialOrder[] {
+  const orders: DialOrder[] = [];
+  for (const validator of validators) {
+    const order = compareBytes(own.id, validator.id);
+    if (order === 0 || validator.routes.length === 0) continue;
+    const isFirst = own.routes.length === 0 || order < 0;
+    orders.push({ validator, afterMillis: isFirst ? DIAL_AFTER_MILLIS : DIAL_BACK_AFTER_MILLIS });
+  }
+  return orders;
+}

@@ -1,0 +1,84 @@
+/** Connections that this node opens. Each target is tried for ever, more and more seldom, until it is given up. */
+import { connect, type LookupFunction, type Socket } from 'node:net';
+import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
+import { BARRED_MILLIS, CONNECT_MILLIS, FIRST_RETRY_MILLIS } from './overlay-limits.ts';
+
+/** How a connection ended: whether it had come so far that messages passed, and which rule was broken. */
+export type Ending = (wasReady: boolean, reason?: string) => void;
+
+export type Target = {
+  /** Where it is tried now; undefined while no connection is wanted. */
+  next(): ListenAddress | undefined;
+  connected(socket: Socket, address: ListenAddress, ended: Ending): void;
+  readonly lastRetryMillis: number;
+  /** How names become addresses, where not as the system does it. */
+  readonly lookup?: LookupFunction | undefined;
+};
+
+/** How often a target that is not wanted is looked at again. */
+const LOOK_MILLIS = 500;
+
+export class Dialler {
+  readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #dialling = new Set<Socket>();
+  readonly #targets = new Set<Target>();
+
+  keep(target: Target): void {
+    this.#targets.add(target);
+    this.#dial(target, FIRST_RETRY_MILLIS);
+  }
+
+  /** A connection that there is stays. */
+  giveUp(target: Target): void {
+    this.#targets.delete(target);
+  }
+
+  close(): void {
+    this.#targets.clear();
+    for (const timer of this.#timers) clearTimeout(timer);
+    for (const socket of this.#dialling) socket.destroy();
+  }
+
+  #after(millis: number, then: () => void): void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      then();
+    }, millis);
+    this.#timers.add(timer);
+  }
+
+  #again(target: Target, millis: number): void {
+    if (!this.#targets.has(target)) return;
+    this.#after(millis, () => this.#dial(target, Math.min(target.lastRetryMillis, 2 * millis)));
+  }
+
+  #dial(target: Target, retryMillis: number): void {
+    if (!this.#targets.has(target)) return;
+    const address = target.next();
+    if (address === undefined) {
+      this.#after(LOOK_MILLIS, () => this.#dial(target, retryMillis));
+      return;
+    }
+    const { host, port } = address;
+    const { lookup } = target;
+    const socket = connect({ host, port, timeout: CONNECT_MILLIS, ...(lookup && { lookup }) });
+    this.#dialling.add(socket);
+    const failed = () => {
+      if (!this.#dialling.delete(socket)) return;
+      socket.destroy();
+      this.#again(target, retryMillis);
+    };
+    socket.once('timeout', failed);
+    socket.on('error', failed);
+    socket.once('connect', () => {
+      if (!this.#dialling.delete(socket)) return;
+      socket.setTimeout(0);
+      target.connected(socket, address, (wasReady, reason) =>
+        this.#again(
+          target,
+          reason === undefined && wasReady ? FIRST_RETRY_MILLIS : Math.max(retryMillis, BARRED_MILLIS / 4),
+        ),
+      );
+    });
+  }
+}

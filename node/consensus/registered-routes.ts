@@ -1,0 +1,64 @@
+/** The registered validators that a node connects to: each by its routes in turn, while nobody who proved its key is connected. */
+import type { LookupFunction, Socket } from 'node:net';
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import { type ListenAddress, showListenAddress } from '../../runtime/command-line/command-line.ts';
+import type { DialOrder } from './dial-plan.ts';
+import type { Dialler, Ending, Target } from './dialler.ts';
+import { LAST_ROUTE_RETRY_MILLIS } from './overlay-limits.ts';
+
+export type RouteDependencies = {
+  readonly dialler: Dialler;
+  steady(): number;
+  /** Whether somebody is connected that proved this key. */
+  isConnected(key: Bytes): boolean;
+  /** A connection is there: it goes on only if this key is proven at its other end. */
+  connected(socket: Socket, address: ListenAddress, key: Bytes, ended: Ending): void;
+  readonly lookup?: LookupFunction | undefined;
+};
+
+const nameOf = ({ validator: { publicKey, routes }, afterMillis }: DialOrder): string =>
+  [afterMillis, toHex(publicKey), ...routes.map(showListenAddress)].join(' ');
+
+export class RegisteredRoutes {
+  readonly #with: RouteDependencies;
+  readonly #targets = new Map<string, Target>();
+
+  constructor(dependencies: RouteDependencies) {
+    this.#with = dependencies;
+  }
+
+  /** From now on these, in place of those before. One that is the same goes on as it was. */
+  set(orders: readonly DialOrder[]): void {
+    const wanted = new Map(orders.map((order) => [nameOf(order), order]));
+    for (const [name, target] of this.#targets)
+      if (!wanted.has(name)) {
+        this.#with.dialler.giveUp(target);
+        this.#targets.delete(name);
+      }
+    for (const [name, order] of wanted) {
+      if (this.#targets.has(name)) continue;
+      const target = this.#target(order);
+      this.#targets.set(name, target);
+      this.#with.dialler.keep(target);
+    }
+  }
+
+  #target({ validator: { publicKey, routes }, afterMillis }: DialOrder): Target {
+    const { steady, isConnected, connected, lookup } = this.#with;
+    let missingSince: number | undefined;
+    let tries = 0;
+    return {
+      next: () => {
+        if (isConnected(publicKey)) {
+          missingSince = undefined;
+          return undefined;
+        }
+        missingSince ??= steady();
+        return steady() - missingSince < afterMillis ? undefined : routes[tries++ % routes.length];
+      },
+      connected: (socket, address, ended) => connected(socket, address, publicKey, ended),
+      lastRetryMillis: LAST_ROUTE_RETRY_MILLIS,
+      lookup,
+    };
+  }
+}

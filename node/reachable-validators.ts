@@ -1,0 +1,75 @@
+/** Validators that a validator keeps connections to, and where they are dialled: by what the chain says. */
+import { isIP } from 'node:net';
+import { type Bytes, fromUtf8 } from '../protocol/bytes.ts';
+import { decodeEndpoint, type Route } from '../protocol/staking/endpoint.ts';
+import { ATTENDANCE_WINDOWS } from '../protocol/staking/limits.ts';
+import { type Reach, reachOf } from '../runtime/address-reach.ts';
+import type { ListenAddress } from '../runtime/command-line/command-line.ts';
+import type { Reachable } from './consensus/dial-plan.ts';
+import type { Staking } from './full-node.ts';
+import { byStake, isEligible } from './ledger/staking/committee.ts';
+import { asOf, type Validator } from './ledger/staking/validator.ts';
+
+type Records = Pick<Staking, 'stake' | 'intervalCuts' | 'validator' | 'activeValidators'>;
+
+/** More than there are seats: others may lapse, and bonds move, until the epoch ends. */
+const NEXT_ONES = 96;
+/** How often what the chain says is looked at, in cuts; more often where an epoch is short. */
+const MOST_CUTS_BETWEEN = 24;
+
+const hostOf = ({ kind, host }: Route): string => {
+  if (kind === 'name') return fromUtf8(host);
+  if (kind === 'ipv4') return host.join('.');
+  return Array.from({ length: 8 }, (_, i) =>
+    (((host[2 * i] as number) << 8) | (host[2 * i + 1] as number)).toString(16),
+  ).join(':');
+};
+
+const routesOf = ({ endpoint }: Validator): ListenAddress[] =>
+  decodeEndpoint(endpoint).routes.map((route) => ({ host: hostOf(route), port: route.port }));
+
+export const isTimeToLook = (height: number, intervalCuts: number): boolean =>
+  (height + 1) % Math.min(MOST_CUTS_BETWEEN, intervalCuts / ATTENDANCE_WINDOWS) === 0;
+
+/** This validator and its own routes; without any where it is not registered. */
+export function ownReach({ stake, validator }: Records, id: Bytes): Pick<Reachable, 'id' | 'routes'> {
+  const record = validator(id);
+  return { id, routes: record === undefined ? [] : routesOf(asOf(record, stake.committee.epoch)) };
+}
+
+/**
+ * Which addresses are dialled because somebody registered them. Anybody with a bond may register any, so addresses of private networks are dialled only by validators that are in one themselves, as their own routes say,
+ * and on a development network.
+ */
+export function mayDial(own: readonly ListenAddress[], isDevelopment: boolean): (ip: string) => boolean {
+  const allowed = new Set<Reach>(['public', ...(isDevelopment ? (['inner', 'here'] as const) : [])]);
+  for (const { host } of own) if (isIP(host) !== 0) allowed.add(reachOf(host));
+  allowed.delete('nowhere');
+  return (ip) => allowed.has(reachOf(ip));
+}
+
+/** The committee, and in the last window of an epoch those with the most stake that may sit in the next one: it is known only with the epoch's last cut. */
+export function reachableValidators(
+  { stake, intervalCuts, validator, activeValidators }: Records,
+  height: number,
+  isAllowed: (ip: string) => boolean,
+): Reachable[] {
+  const { epoch, members } = stake.committee;
+  const found = new Map<string, Reachable>();
+  const add = (record: Validator, publicKey: Bytes) => {
+    const routes = routesOf(record).filter(({ host }) => isIP(host) === 0 || isAllowed(host));
+    found.set(Buffer.from(publicKey).toString('latin1'), { id: record.id, publicKey, routes });
+  };
+  for (const { validatorId, publicKey } of members) {
+    const record = validator(validatorId);
+    if (record !== undefined) add(asOf(record, epoch), publicKey);
+  }
+  const isLastWindow = ((height + 1) % intervalCuts) * ATTENDANCE_WINDOWS >= intervalCuts * (ATTENDANCE_WINDOWS - 1);
+  if (!isLastWindow) return [...found.values()];
+  const next = [...activeValidators()].filter((each) => isEligible(each, epoch + 1)).sort(byStake);
+  for (const each of next.slice(0, NEXT_ONES)) {
+    const record = asOf(each, epoch + 1);
+    add(record, record.key);
+  }
+  return [...found.values()];
+}
