@@ -97,7 +97,7 @@ export const validatorOptions = {
   neighbour: repeated(
     parsed(
       {
-        help: 'overlay of another node, which this one connects to',
+        help: 'overlay of another node, which this one connects to besides the validators that registered a route',
         group: VALIDATOR,
         placeholder: 'HOST:PORT',
         configPath: 'validator_overlay.neighbours',
