@@ -10,7 +10,7 @@ import type { Staking } from './full-node.ts';
 import { byStake, isEligible } from './ledger/staking/committee.ts';
 import { asOf, type Validator } from './ledger/staking/validator.ts';
 
-type Records = Pick<Staking, 'stake' | 'intervalCuts' | 'validator' | 'activeValidators'>;
+type ChainRecords = Pick<Staking, 'stake' | 'intervalCuts' | 'validator' | 'activeValidators'>;
 
 /** More than there are seats: others may lapse, and bonds move, until the epoch ends. */
 const NEXT_ONES = 96;
@@ -32,7 +32,7 @@ export const isTimeToLook = (height: number, intervalCuts: number): boolean =>
   (height + 1) % Math.min(MOST_CUTS_BETWEEN, intervalCuts / ATTENDANCE_WINDOWS) === 0;
 
 /** This validator and its own routes; without any where it is not registered. */
-export function ownReach({ stake, validator }: Records, id: Bytes): Pick<Reachable, 'id' | 'routes'> {
+export function ownReach({ stake, validator }: ChainRecords, id: Bytes): Pick<Reachable, 'id' | 'routes'> {
   const record = validator(id);
   return { id, routes: record === undefined ? [] : routesOf(asOf(record, stake.committee.epoch)) };
 }
@@ -50,7 +50,7 @@ export function mayDial(own: readonly ListenAddress[], isDevelopment: boolean): 
 
 /** The committee, and in the last window of an epoch those with the most stake that may sit in the next one: it is known only with the epoch's last cut. */
 export function reachableValidators(
-  { stake, intervalCuts, validator, activeValidators }: Records,
+  { stake, intervalCuts, validator, activeValidators }: ChainRecords,
   height: number,
   isAllowed: (ip: string) => boolean,
 ): Reachable[] {
