@@ -7,7 +7,7 @@ import { equalBytes } from '../../protocol/bytes.ts';
 import { answer, haveOf, tick } from './anti-entropy.ts';
 import type { Effect, Event, LogRecord, Proposal, Unsigned } from './effects.ts';
 import { EARLY_ROUNDS, earlyKey, judgeProof, judgeProposal, judgeVote } from './intake.ts';
-import { hasSigners, lastCutOf, watchLastRound } from './last-cut.ts';
+import { contraryLast, hasSigners, lastCutOf, watchLastRound } from './last-cut.ts';
 import { isListening, isMet, listenAnew, listened, listenOn } from './listening.ts';
 import { isBarred, isFromElsewhere, takeUnknown } from './own-key.ts';
 import { openState } from './recovery.ts';
@@ -79,7 +79,7 @@ function enterHeight(
 ): void {
   if (height <= state.height) return;
   const decided = height === state.height + 1 ? decision(state, rules) : undefined;
-  const last = decided && lastCutOf(decided, state.committee);
+  const last = decided && lastCutOf(decided, state.committee, state);
   if (last !== undefined) {
     // A proof that came whole may hold votes that the tally lacks, and the tally late ones that the proof lacks.
     const held = last.rounds.get(last.round) as Map<number, Vote>;
@@ -130,6 +130,13 @@ function takeVote(state: ConsensusState, vote: Vote, rules: Rules, out: Effect[]
   if (intake === 'own') {
     takeUnknownOwn(state, vote, out);
     return;
+  }
+  const before = contraryLast(state, vote);
+  if (before !== undefined && (intake === 'wanted' || intake === 'contrary')) {
+    state.last?.accused.add(member);
+    out.push({ do: 'evidence', first: before, second: vote });
+    // The header may name it all the same (rule 9).
+    if (intake === 'contrary') return;
   }
   if (intake === 'contrary') {
     state.accused.add(member);

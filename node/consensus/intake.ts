@@ -3,7 +3,7 @@
  * over or far away costs a comparison. What passes is bounded by members and rounds, so no neighbour can make this node remember or verify more.
  */
 import type { Finalized, Proposal } from './effects.ts';
-import { wantsLastVote } from './last-cut.ts';
+import { contraryLast, wantsLastVote } from './last-cut.ts';
 import { isOwnLate } from './listening.ts';
 import { isSettled } from './own-key.ts';
 import { FUTURE_ROUNDS, PAST_ROUNDS } from './rounds.ts';
@@ -30,7 +30,8 @@ export function judgeVote(state: ConsensusState, vote: Vote): Intake {
   const { height, round, member, kind, cut } = vote;
   if (height < state.height) {
     if (isOwnLate(state, vote)) return 'own';
-    return wantsLastVote(state, vote) ? 'wanted' : 'old';
+    if (wantsLastVote(state, vote)) return 'wanted';
+    return contraryLast(state, vote) === undefined ? 'old' : 'contrary';
   }
   if (member < 0 || member >= state.committee.size) return 'stranger';
   if (height > state.height) return judgeEarly(state, vote);

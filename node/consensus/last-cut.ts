@@ -5,14 +5,22 @@
 import type { Proposal } from './effects.ts';
 import type { Rules } from './rules.ts';
 import type { ConsensusState, LastCut } from './state.ts';
-import { bitsOf, PRECOMMIT, type Proof, type Vote } from './votes.ts';
+import { bitsOf, PRECOMMIT, PREVOTE, type Proof, type Vote } from './votes.ts';
 
-export const lastCutOf = (proof: Proof, committee: LastCut['committee']): LastCut => ({
+/** Without `ended`, the state of that height as it was at its end, nothing is known of other votes. */
+export const lastCutOf = (
+  proof: Proof,
+  committee: LastCut['committee'],
+  ended?: Pick<ConsensusState, 'rounds' | 'accused' | 'self'>,
+): LastCut => ({
   height: proof.height,
   cut: proof.cut,
   committee,
   round: proof.round,
   rounds: new Map([[proof.round, new Map(proof.votes.map((vote) => [vote.member, vote]))]]),
+  seen: ended?.rounds ?? new Map(),
+  accused: ended?.accused ?? new Set(),
+  self: ended?.self ?? -1,
 });
 
 /** All precommits for the cut before, of the round that decided here: what a proposer puts into its header. */
@@ -43,4 +51,15 @@ export function wantsLastVote({ last }: ConsensusState, vote: Vote): boolean {
     return false;
   const held = last.rounds.get(vote.round);
   return held !== undefined && vote.member < last.committee.size && !held.has(vote.member);
+}
+
+/** The other vote of the same member, round and kind at the height before: with it the vote is evidence (rule 10). */
+export function contraryLast({ last }: ConsensusState, { height, round, kind, member, cut }: Vote): Vote | undefined {
+  if (last === undefined || height !== last.height || member === last.self || last.accused.has(member))
+    return undefined;
+  const seen = last.seen.get(round);
+  const first =
+    (kind === PREVOTE ? seen?.prevotes : seen?.precommits)?.votes[member] ??
+    (kind === PRECOMMIT ? last.rounds.get(round)?.get(member) : undefined);
+  return first?.cut === cut ? undefined : first;
 }

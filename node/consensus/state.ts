@@ -30,6 +30,10 @@ export type LastCut = {
   readonly round: number;
   /** By round: the one that decided here, and one that a proposal named. */
   readonly rounds: Map<number, Map<number, Vote>>;
+  /** All votes of that height that were here when it ended, who was accused by then or since, and this node's place: a member that voted twice is found by votes that come late, too (rule 10). */
+  readonly seen: ReadonlyMap<number, Round>;
+  readonly accused: Set<number>;
+  readonly self: number;
 };
 
 /** Of a member that listens before it signs (listening.ts). */

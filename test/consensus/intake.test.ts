@@ -65,6 +65,37 @@ test('two different votes of one member are evidence, once; the first one counts
   expect(member.state.rounds.get(0)?.prevotes.byCut).toEqual(new Map([[A, 10n]]));
 });
 
+test('a second vote that comes after the decision is evidence too, once a member; precommits for the cut before are still taken', () => {
+  const member = new BenchMember(self);
+  const three = [0, 1, 2, 3].filter((each) => each !== self) as [number, number, number];
+  member.proposes(0, A);
+  member.votes(PREVOTE, 0, A, one, two);
+  // Of three that precommit, the last one said first that it does not.
+  member.votes(PRECOMMIT, 0, NIL, three[2]);
+  member.votes(PRECOMMIT, 0, A, one, two);
+  expect(member.effect('decide')).toHaveLength(1);
+  member.feed({ type: 'height', height: HEIGHT + 1, committee: committeeOf(4), self });
+  const late = (...[kind, by, cut]: [typeof PREVOTE | typeof PRECOMMIT, number, string]) =>
+    member.feed({ type: 'vote', vote: vote(kind, 0, by, cut) });
+  late(PREVOTE, one, A);
+  late(PREVOTE, three[2], B);
+  late(PREVOTE, self, B);
+  late(PRECOMMIT, 77, B);
+  expect(member.effect('evidence')).toEqual([]);
+  late(PREVOTE, one, B);
+  late(PRECOMMIT, one, B);
+  late(PRECOMMIT, two, B);
+  late(PRECOMMIT, three[2], A);
+  const found = member.effect('evidence').map(({ first, second }) => [second.member, first.cut, second.cut]);
+  expect(found).toEqual([
+    [one, A, B],
+    [two, A, B],
+    [three[2], NIL, A],
+  ]);
+  expect([...(member.state.last?.rounds.get(0)?.keys() ?? [])]).toContain(three[2]);
+  expect(member.effect('stop')).toEqual([]);
+});
+
 test('a vote of the own key that it did not make stops the signing; a replay of an own one does not', () => {
   const member = new BenchMember(self);
   member.timeout('propose', 0);
