@@ -6,6 +6,7 @@
  *   node chat.mjs read http://127.0.0.1:28701 < words.txt                   # all chats of the wallet, as JSON
  */
 import * as svc from '../svc_wasm.js';
+import { chatsOfAll } from './chat-parts.mjs';
 import { pages } from './node.mjs';
 import { spend, withWallet } from './payment.mjs';
 import { standardInput, startFromShell } from './shell.mjs';
@@ -31,11 +32,11 @@ async function entriesOf({ api, address }) {
             amount: outputs[0].amount,
             payload_hex,
           });
-  return entries;
+  // The chats of others in the same cuts are left out.
+  return entries.filter(({ senders, recipient }) => recipient === address || senders.includes(address));
 }
 
-const chatsOf = async (wallet) =>
-  JSON.parse(wallet.root.messengerChats(JSON.stringify(await entriesOf(wallet)), JSON.stringify([wallet.address])));
+const chatsOf = async (wallet) => chatsOfAll(wallet.root, await entriesOf(wallet), [wallet.address]);
 
 /** The newest chat with the peer of which `isWanted` is true, or the newest of all: the module then says what is wrong with it. Both sides may have asked, so there can be several. */
 async function chatWith(wallet, peer, isWanted) {

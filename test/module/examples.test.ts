@@ -15,7 +15,7 @@ beforeAll(async () => {
 
 type Act = (...words: unknown[]) => Promise<never>;
 type Example = Readonly<
-  Record<'request' | 'prove' | 'verify' | 'addressOf' | 'credits' | 'pay' | 'accept' | 'send' | 'read', Act> &
+  Record<'request' | 'show' | 'prove' | 'verify' | 'addressOf' | 'credits' | 'pay' | 'accept' | 'send' | 'read', Act> &
     Record<'keyOf' | 'groupOf' | 'propose' | 'review' | 'sign', Act>
 >;
 const example = async (name: string): Promise<Example> =>
@@ -53,9 +53,16 @@ async function seal({ bed }: ApiBed): Promise<void> {
 }
 
 test('proof.mjs: a request, its proof, and what does not hold', async () => {
-  const { request, prove, verify } = await example('proof');
+  const { request, show, prove, verify } = await example('proof');
   const { words, address } = person();
   const asked = await request(address, 'payout address of customer 17');
+  const shown = String(await show(asked)).split('\n');
+  expect(shown).toContain(`address  ${address}`);
+  expect(shown).toContain('purpose  "payout address of customer 17"');
+  // A request that somebody else wrote by hand draws no line and moves no cursor.
+  const forged = JSON.stringify({ ...JSON.parse(asked), purpose: 'x\naddress  other\u001b[2J\u202e' });
+  expect(String(await show(forged)).split('\n')).toHaveLength(4);
+  expect(await show(forged)).toMatch(/^[ -~\n]+$/);
   const proof = await prove(asked, words);
   expect(await verify(asked, proof)).toBe(address);
   await expect(verify(asked, proof, Date.now() + 3_600_000)).rejects.toMatchObject({ code: 'expired' });

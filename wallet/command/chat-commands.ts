@@ -33,6 +33,11 @@ type Sending = {
   readonly question: string;
 };
 
+/** With whom, by the wallet's own book: a chat may have been named by 32 characters that say nothing. */
+const partnerText = ({ peer_address: peer, requester_messenger_id: id }: Fields): string =>
+  (peer === undefined ? '' : `with          ${peer}\n`) +
+  (id === undefined ? '' : `messenger id  ${id} (compare it with the other person, if it matters who they are)\n`);
+
 /** One atom and a fee, after a yes. */
 const pay = (context: Context, { method, params, yes: isSure, requestId: given, question }: Sending): Promise<number> =>
   withSession(context, async (session) => {
@@ -40,6 +45,7 @@ const pay = (context: Context, { method, params, yes: isSure, requestId: given, 
     const order = { ...params, request_id: requestId };
     const quote = await session.call(method, { ...order, dry_run: true });
     const isNew = quote.duplicate !== true;
+    if (isNew && !context.values.json) context.terminal.err(partnerText(quote));
     if (isNew && !(await confirmed(context, isSure, `${question}, one atom and a fee of ${quote.fee}?`))) return 1;
     context.terminal.err(`request ${requestId}\n`);
     const result = await session.call(method, order);
@@ -65,9 +71,10 @@ const listChats = (context: Context): Promise<number> =>
   });
 
 /** A message, oldest row first: each row says who wrote it. */
-export function messageText({ own, sent_millis: sent, text: said }: Fields): string {
+export function messageText({ own, sent_millis: sent, text: said }: Fields, columns?: number): string {
   const time = new Date(Math.min(Number(sent), 8.64e15)).toISOString();
-  const rows = foreignRows(own ? 'me   | ' : 'them | ', String(said ?? '(cannot be read)'), { head: `${time}  ` });
+  const room = { head: `${time}  `, ...(columns === undefined ? {} : { columns }) };
+  const rows = foreignRows(own ? 'me   | ' : 'them | ', String(said ?? '(cannot be read)'), room);
   return `${rows.join('\n')}\n`;
 }
 
@@ -75,7 +82,9 @@ const readChat = (context: Context, chat: string, limit: number): Promise<number
   withSession(context, async (session) => {
     await warnOfStaleFigures(context, session);
     const messages = (await all(session, 'chat_messages', 'messages', Number.MAX_SAFE_INTEGER, { chat })).slice(-limit);
-    return show(context, { messages }, () => messages.map(messageText).join(''));
+    return show(context, { messages }, () =>
+      messages.map((message) => messageText(message, context.prompt.columns)).join(''),
+    );
   });
 
 export function chatCommands(program: string): Command {

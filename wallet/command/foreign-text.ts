@@ -5,9 +5,12 @@ const UNSEEN = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2060-\u206f\
 /** In one line, with a mark in place of such characters. */
 export const visible = (value: unknown): string => String(value).replace(UNSEEN, '?');
 
-/** A terminal has 80 columns or more. Beyond them it begins a new row, and there a text could write a line of its own. */
-const TERMINAL_COLUMNS = 80;
-const MOST_COLUMNS = 60;
+/** Beyond its last column a terminal begins a new row, and there a text could write a line of its own. */
+export const USUAL_COLUMNS = 80;
+/** No terminal is taken for narrower: what is left beside the marks would be no text. */
+const LEAST_COLUMNS = 24;
+const MOST_TEXT = 60;
+const LEAST_TEXT = 8;
 /** Outside of ASCII many characters are two columns wide. */
 const columnsOf = (character: string): number => (character <= '\x7e' ? 1 : 2);
 
@@ -26,19 +29,23 @@ function cut(text: string, columns: number): string[] {
   return [...rows, row];
 }
 
-/** The prefix begins every row, with blanks in place of the head after the first. Beyond `most` rows there is one that says how much is left out. */
+/**
+ * The prefix begins every row, with blanks in place of the head after the first. On a terminal that is too narrow for both, the head has a row of its own. Beyond `most` rows there is one that says how much is left out.
+ */
 export function foreignRows(
   prefix: string,
   text: string,
-  { head = '', most = Number.POSITIVE_INFINITY } = {},
+  { head = '', most = Number.POSITIVE_INFINITY, columns = USUAL_COLUMNS } = {},
 ): string[] {
-  const columns = Math.min(MOST_COLUMNS, TERMINAL_COLUMNS - 1 - head.length - prefix.length);
-  const rows = cut(text, columns);
+  const width = Math.min(USUAL_COLUMNS, Math.max(LEAST_COLUMNS, columns)) - 1 - prefix.length;
+  const isBeside = width - head.length >= LEAST_TEXT;
+  const rows = cut(text, Math.min(MOST_TEXT, isBeside ? width - head.length : width));
   const shown = rows.slice(0, most);
   const left = new TextEncoder().encode(rows.slice(most).join('')).length;
-  const blanks = ' '.repeat(head.length);
+  const blanks = isBeside ? ' '.repeat(head.length) : '';
   return [
-    ...shown.map((row, i) => `${i === 0 ? head : blanks}${prefix}${row}`),
+    ...(isBeside ? [] : [head.trimEnd()]),
+    ...shown.map((row, i) => `${i === 0 && isBeside ? head : blanks}${prefix}${row}`),
     ...(left > 0 ? [`${blanks}... ${left} more bytes, see --full`] : []),
   ];
 }

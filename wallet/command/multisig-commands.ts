@@ -68,6 +68,9 @@ const watch = (context: Context, params: Fields, also: (group: Fields) => Promis
     return show(context, group, () => groupText(group));
   });
 
+const seen = ({ prompt }: Context, review: Fields, { full: isWhole }: { readonly full: boolean }): string =>
+  reviewText(review, isWhole, prompt.columns);
+
 type Proposing = {
   readonly out: string;
   readonly full: boolean;
@@ -89,8 +92,8 @@ function refuseParts(file: string): void {
     );
 }
 
-const replacedText = (file: string, old: Fields, full: boolean): string =>
-  `In place of ${file}, of which at most this or the new one can be paid:\n${reviewText(old, full)}\nThe new package:\n`;
+const replacedText = (file: string, review: string): string =>
+  `In place of ${file}, of which at most this or the new one can be paid:\n${review}\nThe new package:\n`;
 
 const propose = (context: Context, payment: Fields, how: Proposing): Promise<number> =>
   withSession(context, async (session) => {
@@ -108,11 +111,11 @@ const propose = (context: Context, payment: Fields, how: Proposing): Promise<num
     for (const { file, word } of made) await writeWord(file, word);
     const shown = made.map(({ file, review }) => ({ file, ...review }));
     const old = replaces === undefined ? {} : { replaces };
-    const before = how.replaces === undefined ? '' : replacedText(how.replaces, replaces as Fields, how.full);
+    const before = how.replaces === undefined ? '' : replacedText(how.replaces, seen(context, replaces as Fields, how));
     return show(
       context,
       { packages: shown, ...old },
-      () => before + made.map(({ file, review }) => `${file}\n${reviewText(review, how.full)}`).join('\n'),
+      () => before + made.map(({ file, review }) => `${file}\n${seen(context, review, how)}`).join('\n'),
     );
   });
 
@@ -135,7 +138,7 @@ const sign = (context: Context, word: string, out: string, how: SigningWish): Pr
   withSession(context, async (session) => {
     const review = await session.call('multisig_review', { package: word });
     if (how.digest === undefined) {
-      if (!context.values.json) context.terminal.err(reviewText(review, how.full));
+      if (!context.values.json) context.terminal.err(seen(context, review, how));
       if (!(await confirmed(context, false, 'Sign this?', SIGNING))) return 1;
     }
     const signed = await session.call('multisig_sign', {
@@ -158,7 +161,7 @@ type SendingWish = FeeWish & { readonly yes: boolean; readonly full: boolean };
 const send = (context: Context, word: string, how: SendingWish): Promise<number> =>
   withSession(context, async (session) => {
     const review = await session.call('multisig_review', { package: word });
-    if (!how.yes && !context.values.json) context.terminal.err(reviewText(review, how.full));
+    if (!how.yes && !context.values.json) context.terminal.err(seen(context, review, how));
     if (!(await confirmed(context, how.yes, 'Send this?'))) return 1;
     const result = await session.call('multisig_send', { package: word, ...feeTerms(how) });
     return show(context, result, () => `transaction ${result.transaction}\n`);
@@ -283,7 +286,7 @@ export function multisigCommands(name: string): Command {
       (values, [file = ''], terminal) =>
         withSession(context(values, terminal), async (session) => {
           const review = await session.call('multisig_review', { package: readWord(file) });
-          return show(context(values, terminal), review, () => reviewText(review, values.full));
+          return show(context(values, terminal), review, () => seen(context(values, terminal), review, values));
         }),
     ),
     walletCommand(

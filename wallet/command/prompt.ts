@@ -5,6 +5,8 @@ import { Writable } from 'node:stream';
 export type Prompt = {
   /** False without a terminal. */
   readonly interactive: boolean;
+  /** Of the narrower of both outputs, if there is a terminal. */
+  readonly columns?: number | undefined;
   ask(question: string): Promise<string>;
   askHidden(question: string): Promise<string>;
   /** Everything up to the end of the input. */
@@ -28,8 +30,16 @@ function question(text: string, hidden: boolean): Promise<string> {
   });
 }
 
+function narrowest(): number | undefined {
+  const widths = [process.stdout.columns, process.stderr.columns].filter((columns) => columns > 0);
+  return widths.length === 0 ? undefined : Math.min(...widths);
+}
+
 export const terminalPrompt: Prompt = {
   interactive: process.stdin.isTTY === true,
+  get columns() {
+    return narrowest();
+  },
   ask: (text) => question(text, false),
   askHidden: (text) => question(text, true),
   async readAll() {

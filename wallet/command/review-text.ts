@@ -2,11 +2,13 @@
 import { formatCoins } from '../../protocol/amount.ts';
 import { OPERATION_FIELDS } from '../../protocol/staking/operation-document.ts';
 import type { Fields } from './commands.ts';
-import { foreignRows } from './foreign-text.ts';
+import { foreignRows, USUAL_COLUMNS } from './foreign-text.ts';
 
 /** Rows of a payload, and of a field of an operation, without `--full`. */
 const MOST_ROWS = 8;
 const MOST_FIELD_ROWS = 2;
+
+type Room = { readonly most: number; readonly columns: number };
 
 /** What the wallet's node says of the amounts of the inputs. */
 const AMOUNTS: Readonly<Record<string, string>> = {
@@ -33,27 +35,27 @@ function fieldText(operation: string, name: string, value: unknown): string {
   return operation === 'unbond' && atoms === 0n ? 'the whole position' : `${formatCoins(atoms)} coins`;
 }
 
-function operationRows({ operation, operation_data: data }: Fields, most: number): string[] {
+function operationRows({ operation, operation_data: data }: Fields, room: Room): string[] {
   if (typeof operation !== 'string') return [];
   const fields = Object.entries(data as Fields).flatMap(([name, value]) =>
-    foreignRows('operation | ', `${name} ${fieldText(operation, name, value)}`, { most }),
+    foreignRows('operation | ', `${name} ${fieldText(operation, name, value)}`, room),
   );
   return [`operation | ${operation}`, ...fields];
 }
 
-function payloadRows({ payload_hex: hex, payload_text: text }: Fields, most: number): string[] {
-  return hex === '' ? [] : foreignRows('payload   | ', String(text ?? hex), { most });
+function payloadRows({ payload_hex: hex, payload_text: text }: Fields, room: Room): string[] {
+  return hex === '' ? [] : foreignRows('payload   | ', String(text ?? hex), room);
 }
 
-/** Everything that is signed over, as rule 6 of the specification's protocol module lists it. `full`: whatever its length. */
-export function reviewText(review: Fields, full: boolean): string {
+/** Everything that is signed over, as rule 6 of the specification's protocol module lists it. `full`: whatever its length. `columns`: of the terminal. */
+export function reviewText(review: Fields, full: boolean, columns = USUAL_COLUMNS): string {
   const recipients = review.recipients as Fields[];
   const inputs = review.inputs as Fields[];
   const { members, threshold } = review.descriptor as { members: string[]; threshold: string };
   const signed = review.signed_by as number[];
   return [
-    ...payloadRows(review, full ? Number.POSITIVE_INFINITY : MOST_ROWS),
-    ...operationRows(review, full ? Number.POSITIVE_INFINITY : MOST_FIELD_ROWS),
+    ...payloadRows(review, { columns, most: full ? Number.POSITIVE_INFINITY : MOST_ROWS }),
+    ...operationRows(review, { columns, most: full ? Number.POSITIVE_INFINITY : MOST_FIELD_ROWS }),
     ...inputs.map(({ transaction, output, amount }) => `spends    ${amount} of ${transaction}:${output}`),
     `profile   ${review.witness_profile}`,
     `digest    ${review.template_digest}`,

@@ -42,6 +42,8 @@ const chatDocument = (wallet: Wallet, chat: Chat): Answer => ({
   accepted_height: chat.accept?.height ?? null,
 });
 
+const withWhom = (chat: Chat): Answer => ({ chat: chatName(chat.request), peer_address: chat.peer });
+
 /** Refuses the burn address, multisig addresses and this wallet's own. */
 function readPeer(wallet: Wallet, to: string): void {
   if (readAddress(wallet, to, 'to').kind !== 'key')
@@ -118,7 +120,8 @@ export const chatMethods = {
       pay(wallet, params, () => {
         const chat = wallet.messenger.find(params.chat);
         const payload = wallet.messenger.acceptPayload(chat);
-        return { to: chat.peer, payload, including: chat.own, more: { chat: chatName(chat.request) } };
+        const more = { ...withWhom(chat), requester_messenger_id: wallet.messenger.messengerId(chat) };
+        return { to: chat.peer, payload, including: chat.own, more };
       }),
   ),
   chat_send: method(
@@ -134,7 +137,7 @@ export const chatMethods = {
             field: 'text',
           });
         const payload = wallet.messenger.messagePayload(chat, params.text);
-        return { to: chat.peer, payload, more: { chat: chatName(chat.request) } };
+        return { to: chat.peer, payload, more: withWhom(chat) };
       }),
   ),
   chat_messages: method(

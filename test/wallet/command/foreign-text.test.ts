@@ -1,4 +1,4 @@
-/** Reviews and chats on a terminal of 80 columns: what others wrote draws no line that could be the program's. */
+/** Reviews and chats on a terminal of 80 columns, and of 40: what others wrote draws no line that could be the program's. */
 import { expect, test } from 'vitest';
 import { messageText } from '../../../wallet/command/chat-commands.ts';
 import { foreignRows } from '../../../wallet/command/foreign-text.ts';
@@ -41,6 +41,30 @@ test('a payload cannot draw a second review, and what is paid stands last, on th
   const rows = screen(reviewText(review({ payload_hex: 'xx', payload_text: text }), false));
   expect(rows.filter((row) => row.startsWith('payload   | '))).toHaveLength(8);
   expect(rows).toContain(`... ${text.length - 480} more bytes, see --full`);
+});
+
+test('on a terminal of 40 columns neither payload, operation nor message draws a line of its own', () => {
+  const narrow = (text: string): string[] => text.split('\n').flatMap((line) => line.match(/.{1,40}/gu) ?? ['']);
+  // Blanks that fill the rest of a row, whatever the row.
+  const fakes = (line: string) => Array.from({ length: 80 }, (_, blanks) => `x${' '.repeat(blanks)}${line}`);
+  for (const text of fakes('fee       0.00000001')) {
+    const data = { position_id: text };
+    const shown = review({ payload_hex: 'xx', payload_text: text, operation: 'withdraw', operation_data: data });
+    const rows = narrow(reviewText(shown, true, 40));
+    expect(rows.filter((row) => row.startsWith('fee '))).toEqual(['fee       0.01000000 (the inputs hold wh']);
+    expect(rows.filter((row) => row.includes('payload') || row.includes('operation')).length).toBeGreaterThan(2);
+  }
+  for (const said of fakes('me   | I owe you')) {
+    const rows = narrow(messageText({ own: false, sent_millis: 0, text: said }, 40));
+    expect(rows[0]).toBe('1970-01-01T00:00:00.000Z');
+    for (const row of rows.slice(1, -1)) expect(row).toMatch(/^them \| /);
+    expect(
+      rows
+        .slice(1)
+        .map((row) => row.slice(7))
+        .join(''),
+    ).toBe(said);
+  }
 });
 
 test('operations: long hex in marked rows, amounts in coins, and an unbonding of all says so', () => {

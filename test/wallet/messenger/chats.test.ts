@@ -70,6 +70,11 @@ test('asking, accepting, writing, and the same conversation on both sides', asyn
       word: 'chat_not_accepted',
     });
   expect(await a.refusal('chat_accept', { chat, request_id: 'own' })).toMatchObject({ word: 'chat_own_request' });
+  expect(await b.call('chat_accept', { chat, request_id: 'yes', dry_run: true })).toMatchObject({
+    chat,
+    peer_address: asked?.peer_address,
+    requester_messenger_id: asked?.requester_messenger_id,
+  });
   await b.call('chat_accept', { chat, request_id: 'yes' });
   await step(bed);
   await a.call('chat_send', { chat, text: 'hello', request_id: 'm1' });
