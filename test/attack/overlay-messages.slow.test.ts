@@ -1,10 +1,12 @@
 /**
  * Four validators with real ledgers over real sockets, and strangers at all of them that send whatever hurts: garbage, frames of the largest size, votes of far heights and of nobody, invalid signatures, questions and
- * offers without end; some never read, some come again and again. The chain goes on, every member stays joined to every other, and all have the same cuts.
+ * offers without end; some never read, some come again and again. The chain goes on, every member stays joined to every other, all have the same cuts, and when the strangers are gone so is what they sent.
  */
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, expect, test } from 'vitest';
 import { encodeBlockMessage } from '../../node/consensus/block-exchange.ts';
 import { encodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
@@ -20,6 +22,17 @@ import { type Driven, DrivenNetwork, MEMBERS } from '../consensus/driven.ts';
 import { RawEnd } from '../consensus/raw-end.ts';
 import { silentLog } from '../node/bed.ts';
 import { randomOf } from '../random.ts';
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+/** What is held after a collection, in MiB. */
+const held = (): number => {
+  collect();
+  const { heapUsed, arrayBuffers } = process.memoryUsage();
+  return (heapUsed + arrayBuffers) / 2 ** 20;
+};
+/** Half of what is held where each of a dozen strangers leaves one frame of the largest size behind. */
+const KEPT_MIB = 6;
 
 const random = randomOf(4);
 const sockets = new Set<Socket>();
@@ -133,6 +146,7 @@ test('the chain goes on under every stroke at once, and members stay joined', as
   const height = () => first.node.chain.head().height;
   const joined = () => transports.map((transport) => transport.known().length);
   while (height() < 2 || joined().some((count) => count < MEMBERS - 1)) await sleep(20);
+  const before = held();
   for (const [i, stroke] of Object.values(STROKES).entries())
     stranger(ports[i % MEMBERS] as number, stroke, height, first.node.chain.chainId);
   const from = height();
@@ -143,4 +157,8 @@ test('the chain goes on under every stroke at once, and members stay joined', as
     expect(new Set(members.map(({ node }) => toHex(node.chain.cut(at)?.cutId as Bytes))).size).toBe(1);
   // Nobody was taken for one that voted twice, and no key stopped.
   for (const { driver } of members) expect(driver.state.stopped ?? false).toBe(false);
+  isOver = true;
+  for (const socket of sockets) socket.destroy();
+  while (transports.some((transport) => transport.peers().length > MEMBERS - 1)) await sleep(20);
+  await expect.poll(() => held() - before, { interval: 500 }).toBeLessThan(KEPT_MIB);
 });
