@@ -12,6 +12,7 @@ import { type PublishedTerms, type TermsFrom, termsAt } from './books-terms.ts';
 import { type BooksEvidence, type ChainReward, rewardTransaction } from './books-verdict.ts';
 import { fromHex } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
+import { readPayouts } from './ledger-payouts.ts';
 import { REGISTRATION_WINDOW } from './network.ts';
 import type { CreditHead, ProofPart } from './pool-proof.ts';
 
@@ -42,8 +43,6 @@ const PAGE_CHANGES = 1024;
 const MAX_CHANGES_PAGES = 200;
 /** Blocks of both services, or of earlier slices, that a node is asked for. */
 const MAX_BLOCKS = 1_000;
-const MAX_COMMITMENTS = 2;
-const MAX_SPENDS = 4;
 
 /** The pool did not answer, or not with a document. It makes the whole check fail: by not answering, a pool must not turn a false proof into one that cannot be checked. */
 export class PoolSilence extends Error {}
@@ -235,68 +234,6 @@ async function readServices(blocks: readonly string[], node: Node): Promise<Map<
   return services;
 }
 
-/** A transaction's payload, from the cut that executed it; null when it is not there. */
-export async function payloadOnLedger(
-  node: Pick<Node, 'cutTransactions'>,
-  height: number,
-  transaction: string,
-): Promise<string | null> {
-  for (let cursor: string | undefined; ; ) {
-    const page = await node.cutTransactions({ height, limit: 64, ...(cursor === undefined ? {} : { cursor }) });
-    const found = page.transactions.find((each) => each.transaction_id === transaction);
-    if (found !== undefined) return found.outcome === 'finalized' ? found.payload_hex : null;
-    if (page.next_cursor === undefined) return null;
-    cursor = page.next_cursor;
-  }
-}
-
-/** A row of the pool's list of commitments. */
-export type CommitmentRow = {
-  readonly number: number;
-  readonly state: 'pending' | 'finalized' | 'void';
-  readonly transaction_id: string | null;
-  readonly final_height: number | null;
-  readonly slice: number | null;
-  readonly head: string | null;
-};
-
-/** The first payouts, at most `limit`, whose commitments cover a slice and are final: what they carry is read from the ledger. */
-async function readCommitments(slice: number, sources: BooksSources, node: Node): Promise<LedgerCommitment[]> {
-  const answer = (await sources.pool(`commitments?slice=${slice}&limit=${MAX_COMMITMENTS}`)) as {
-    commitments: CommitmentRow[];
-  };
-  insistShape(Array.isArray(answer?.commitments) && answer.commitments.length <= MAX_COMMITMENTS, 'commitments');
-  const found: LedgerCommitment[] = [];
-  for (const { state, transaction_id: transaction, final_height: height } of answer.commitments) {
-    if (state !== 'finalized' || transaction === null || height === null) continue;
-    insistShape(typeof transaction === 'string' && Number.isSafeInteger(height) && height >= 0, 'commitments');
-    found.push({
-      transaction_id: transaction,
-      height,
-      payload_hex: await payloadOnLedger(node, height, transaction),
-    });
-  }
-  return found;
-}
-
-/**
- * Commitments in the first transactions that spent from the pool's address after a height. The pool's key signed them, so they count whether the
- * pool lists them or not.
- */
-async function readSpends(address: string, after: number, node: Node): Promise<LedgerCommitment[]> {
-  const { changes } = await node.addressChanges({ addresses: [address], after_height: after, limit: PAGE_CHANGES });
-  const spends = new Map(
-    changes.filter(({ kind }) => kind === 'spent').map((each) => [each.transaction_id, each.finalized_height]),
-  );
-  const found: LedgerCommitment[] = [];
-  for (const [transaction, height] of [...spends].slice(0, MAX_SPENDS)) {
-    const payload = await payloadOnLedger(node, height, transaction);
-    if (payload !== null && readCommitment(payload) !== undefined)
-      found.push({ transaction_id: transaction, height, payload_hex: payload });
-  }
-  return found;
-}
-
 /** Records of the other service, of the slices that the commitments name. */
 async function readOtherRecords(
   asked: Asked,
@@ -316,7 +253,7 @@ async function readOtherRecords(
 const slicesOf = (commitments: readonly LedgerCommitment[]): number[] =>
   commitments.flatMap(({ payload_hex: payload }) => (payload === null ? [] : (readCommitment(payload)?.slice ?? [])));
 
-type Published = Pick<BooksEvidence, 'terms' | 'records' | 'commitments' | 'otherRecords'> & {
+type Published = Pick<BooksEvidence, 'terms' | 'records' | 'commitments' | 'areCommitmentsPartial' | 'otherRecords'> & {
   readonly own: TermsFrom | undefined;
 };
 
@@ -326,19 +263,17 @@ async function gatherPublished(asked: Asked, sources: BooksSources): Promise<Pub
   const terms = await orNull(readTerms(sources));
   const newest = newestOf(asked);
   const own = terms === null ? undefined : termsAt(terms.terms[asked.service], asked.slice);
-  const readAll = async (reads: Node, address: string, sliceCuts: number) => {
-    const listed = await readCommitments(newest, sources, reads);
-    const spends = await readSpends(address, (newest + 1) * sliceCuts, reads);
-    return [...new Map([...listed, ...spends].map((each) => [each.transaction_id, each])).values()];
-  };
-  const commitments =
+  const carried =
     node === null || terms === null || own === undefined
       ? null
-      : await orNull(readAll(node, terms.address, own.slice_cuts));
+      : await orNull(
+          readPayouts({ slice: newest, address: terms.address, sliceCuts: own.slice_cuts }, { ...sources, node }),
+        );
+  const commitments = carried?.found ?? null;
   const committed = slicesOf(commitments ?? []);
   const records = await orNull(readRecords(asked, Math.max(newest, ...committed), sources));
   const otherRecords = await orNull(readOtherRecords(asked, committed, sources));
-  return { terms, own, records, commitments, otherRecords };
+  return { terms, own, records, commitments, areCommitmentsPartial: carried?.isPartial === true, otherRecords };
 }
 
 const NO_LEDGER = { targets: null, rewards: null, lateRewards: null, blockServices: null } as const;

@@ -53,6 +53,8 @@ export type BooksEvidence = {
   readonly blockServices: ReadonlyMap<string, BooksService> | null;
   /** Payouts that commit the proof's slice or a later one, as the ledger has them, and the records that they are compared with. */
   readonly commitments: readonly LedgerCommitment[] | null;
+  /** There are payouts of which the node could not tell what they carry. Those in `commitments` are compared all the same. */
+  readonly areCommitmentsPartial?: boolean;
   /** Records of the other service, of the slices that the commitments name. */
   readonly otherRecords: readonly SliceRecord[] | null;
   /** The address that the checker's own jobs pay, where it has any. */
@@ -296,9 +298,10 @@ function checkRewards(
 /** Every payout that was looked up carries the head that the records give. */
 function checkCommitments(
   document: Pick<PoolProof, 'slice' | 'service'> & { readonly window: readonly ProofPart[] },
-  { commitments, records, otherRecords }: BooksEvidence,
+  { commitments, areCommitmentsPartial, records, otherRecords }: BooksEvidence,
   missing: Set<NotChecked>,
 ): CommittedBy {
+  if (areCommitmentsPartial === true) missing.add('commitments');
   if (commitments === null || otherRecords === null || records === null) {
     missing.add('commitments');
     return null;

@@ -26,8 +26,8 @@ import {
   network,
   version,
 } from '../../protocol/api/values.ts';
-import type { CommitmentRow } from '../../protocol/books-evidence.ts';
 import type { SliceRecord } from '../../protocol/books-slice.ts';
+import type { CommitmentRow } from '../../protocol/ledger-payouts.ts';
 import type { MembershipDocument, PoolProof } from '../../protocol/pool-proof.ts';
 import type { Receipt } from '../../protocol/receipt.ts';
 import { nextCursor, page, service } from './documents.ts';

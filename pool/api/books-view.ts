@@ -4,10 +4,10 @@
  */
 import { formatAddress } from '../../protocol/address.ts';
 import type { Infer } from '../../protocol/api/schema.ts';
-import type { CommitmentRow } from '../../protocol/books-evidence.ts';
 import type { BooksService, SliceRecord } from '../../protocol/books-slice.ts';
 import type { TermsFrom } from '../../protocol/books-terms.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import type { CommitmentRow } from '../../protocol/ledger-payouts.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { unpackWork } from '../books/packed.ts';
 import type { Sql } from '../database/connect.ts';

@@ -5,8 +5,9 @@ import {
   type LedgerCommitment,
   readCommitment,
 } from '../../protocol/books-commitment.ts';
-import type { BooksSources, CommitmentRow } from '../../protocol/books-evidence.ts';
+import type { BooksSources } from '../../protocol/books-evidence.ts';
 import type { BooksService, SliceRecord } from '../../protocol/books-slice.ts';
+import type { CommitmentRow } from '../../protocol/ledger-payouts.ts';
 import type { CutReader } from './cut-reader.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 import type { AddressMoney } from './public-money.ts';

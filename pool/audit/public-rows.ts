@@ -1,8 +1,8 @@
 /** Rows that a pool publishes, read into their forms: whatever is not of the form is refused, and nothing else of them is kept. */
 import { parseAddress } from '../../protocol/address.ts';
 import { parseAtoms } from '../../protocol/amount.ts';
-import type { CommitmentRow } from '../../protocol/books-evidence.ts';
 import { type BooksService, readWork, type SliceRecord } from '../../protocol/books-slice.ts';
+import type { CommitmentRow } from '../../protocol/ledger-payouts.ts';
 import { NETWORKS, type NetworkName } from '../../protocol/network.ts';
 import type { PaymentDocument } from '../api/documents.ts';
 

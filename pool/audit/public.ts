@@ -4,10 +4,11 @@
  */
 
 import { parseAtoms } from '../../protocol/amount.ts';
-import { type BooksSources, type CommitmentRow, gatherEvidence } from '../../protocol/books-evidence.ts';
+import { type BooksSources, gatherEvidence } from '../../protocol/books-evidence.ts';
 import { type BooksService, FIRST_CHAIN, type SliceRecord } from '../../protocol/books-slice.ts';
 import { judgeList, type NotChecked, recordsFault } from '../../protocol/books-verdict.ts';
 import { toHex } from '../../protocol/bytes.ts';
+import type { CommitmentRow } from '../../protocol/ledger-payouts.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { readPoolList } from '../../protocol/pool-list.ts';
 import { sumTree } from '../../protocol/sum-tree.ts';
