@@ -4,7 +4,9 @@
  */
 import { newPayments, readPayoutTerms } from '../protocol/account-payments.ts';
 import { type ApiClient, createApiClient } from '../protocol/api/client.ts';
+import { gatherEvidence } from '../protocol/books-evidence.ts';
 import { type PublishedTerms, sliceCutsOf } from '../protocol/books-terms.ts';
+import { judgeProof } from '../protocol/books-verdict.ts';
 import { checkPoolProof, type PoolProof } from '../protocol/pool-proof.ts';
 import { readUnpaidEvidence, type UnpaidEvidence, unpaidBound } from '../protocol/unpaid-evidence.ts';
 import { apiClientDependencies } from '../runtime/api-client.ts';
@@ -25,7 +27,11 @@ const MAX_MILLIS = 10 * 60_000;
 /** A reward is credited at the latest so many cuts after the slice, unless it is held (rule 7). */
 const LIST_CUTS = 96;
 
+/** Lists that are judged as a whole, spread over all of them. They rest on the same length of slices and the same address as the others. */
+const MAX_JUDGED = 8;
+
 type Read = (path: string) => Promise<unknown>;
+type Node = ApiClient;
 
 /** Reads until the time is over. */
 function timed(read: Read, nowMillis: () => number): Read {
@@ -37,9 +43,10 @@ function timed(read: Read, nowMillis: () => number): Read {
 }
 
 /** What the pool's lists credit now. A list that it does not show, or shows otherwise, is named. */
-async function creditedBy(credits: UnpaidEvidence['credits'], address: string, read: Read) {
+async function creditedBy(credits: UnpaidEvidence['credits'], address: string, read: Read, node: Node) {
   let credited = 0n;
-  for (const { service, slice, amount } of credits) {
+  const step = Math.ceil(credits.length / MAX_JUDGED);
+  for (const [i, { service, slice, amount }] of credits.entries()) {
     const proof = (await read(`proofs/${service}/${slice}?address=${encodeURIComponent(address)}`)) as PoolProof;
     const isAsked = proof?.service === service && proof.slice === slice && proof.address === address;
     const checked = checkPoolProof(proof);
@@ -49,6 +56,12 @@ async function creditedBy(credits: UnpaidEvidence['credits'], address: string, r
         `the pool’s list ${service}/${slice} credits ${checked.credit} atoms now, the file says ${amount}`,
       );
     credited += checked.credit;
+    // With another address of its own, or another length of slices, a pool could show payments of others, or no list that is old enough.
+    const verdict = i % step === 0 ? judgeProof(proof, await gatherEvidence(proof, { pool: read, node })) : undefined;
+    if (verdict?.verdict === 'unchecked' && verdict.missing.includes('rewards'))
+      throw new Error(`the node does not show the rewards of the list ${service}/${slice}`);
+    if (verdict?.verdict === 'false')
+      throw new Error(`the pool’s list ${service}/${slice} is false (${verdict.reason}): see svc-pool audit --public`);
   }
   return credited;
 }
@@ -81,16 +94,19 @@ async function oldOnes(
 async function judge(evidence: UnpaidEvidence, { poolApi, nodeApi }: Values): Promise<Judged> {
   if (poolApi === undefined || nodeApi === undefined)
     return { verdict: 'unchecked', why: 'it takes --pool-api and --node-api' };
-  const pool = timed(publishedApi(poolApi), () => performance.now());
+  const read = timed(publishedApi(poolApi), () => performance.now());
   const node = createApiClient({ baseUrl: nodeApi }, apiClientDependencies());
   try {
     const { address } = evidence;
-    const published = (await pool('terms')) as PublishedTerms;
+    const published = (await read('terms')) as PublishedTerms;
+    // One document for all: the address whose payments count is the one that the lists are judged by.
+    const pool: Read = async (path) => (path === 'terms' ? published : read(path));
     const cuts = sliceCutsOf(published.terms);
     if (cuts === undefined) throw new Error('the pool publishes no terms');
     const terms = await readPayoutTerms(address, pool);
     const credits = await oldOnes(evidence.credits, { cuts, bound: unpaidBound(terms.intervalMillis), node });
-    const credited = await creditedBy(credits, address, pool);
+    if (credits.length === 0) throw new Error('none of the lists is old enough by the terms that the pool publishes');
+    const credited = await creditedBy(credits, address, pool, node);
     // A list is made after its slice: what was paid before the first of these slices closed was owed for others.
     const fromHeight = ((credits[0]?.slice ?? 0) + 1) * cuts;
     const asked = { address, payer: published.address, known: new Map(), fromHeight };

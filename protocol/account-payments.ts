@@ -137,7 +137,8 @@ export async function newPayments(
       if (state !== 'finalized' || height === null || transaction === null || height < fromHeight) continue;
       if (known?.has(transaction) || found.has(transaction)) continue;
       if (node !== null && known !== null) {
-        if (!paid.has(height)) paid.set(height, await paidAt(address, payer, height, node));
+        // Nobody pays in the genesis: the node has no changes before it that could be asked for.
+        if (!paid.has(height)) paid.set(height, height === 0 ? new Set() : await paidAt(address, payer, height, node));
         const outputs = paid.get(height);
         const isPaid = outputs?.has(`${transaction} ${amount}`) === true;
         if (outputs !== undefined && !isPaid) denied++;

@@ -163,7 +163,11 @@ export class ListWatch {
     return [
       async () => this.#terms.noteChange(terms, heights),
       () => this.#blocks.round(terms),
-      () => this.#payments.round({ lapse: this.lapse, closed: this.closed, payer: this.#poolAddress ?? terms.address }),
+      () =>
+        this.#payments.round({
+          ...{ lapse: this.lapse, closed: this.closed, height: heights.known },
+          payer: this.#poolAddress ?? terms.address,
+        }),
       // A pool without lists shows nothing that could be false: they must be there in time.
       ...[...this.#services].map((service) => () => this.#rewards.round(service, terms, heights)),
       async () => {

@@ -41,9 +41,14 @@ export type PaymentRound = {
   readonly lapse: string | undefined;
   /** The newest slice that is closed. */
   readonly closed: number | undefined;
+  /** The newest cut that the node has; undefined without one. */
+  readonly height?: number | undefined;
   /** The pool's address. */
   readonly payer: string;
 };
+
+/** A pool that says a far too great height at the first look would owe nothing for a long time. */
+const FALLEN = 'the pool’s books are behind what they were when payments were first looked at, by its own word';
 
 export class PaymentWatch {
   readonly #address: string;
@@ -69,6 +74,7 @@ export class PaymentWatch {
   #lookedMillis: number | undefined;
   #wasPaused = false;
   #lapse: string | undefined;
+  #hasFallen = false;
 
   constructor(address: string, threshold: bigint | undefined, dependencies: PaymentWatchDependencies) {
     this.#address = address;
@@ -92,6 +98,7 @@ export class PaymentWatch {
 
   /** Why payments cannot be judged, while that is so and something is owed. */
   get lapse(): string | undefined {
+    if (this.#hasFallen) return FALLEN;
     return this.#creditsBefore(Number.POSITIVE_INFINITY) > this.#paid ? this.#lapse : undefined;
   }
 
@@ -102,17 +109,18 @@ export class PaymentWatch {
     );
   }
 
-  async #look({ lapse, closed, payer }: PaymentRound): Promise<string | undefined> {
+  async #look({ lapse, closed, height, payer }: PaymentRound): Promise<string | undefined> {
     const { node, pool, wallMillis } = this.#dependencies;
     if (lapse !== undefined && node !== null) return lapse;
     if (closed === undefined) return 'the pool does not say how far its books are';
+    this.#hasFallen = closed < (this.#from ?? closed);
     const terms = await readPayoutTerms(this.#address, pool);
     const known = this.#from === undefined ? null : this.#payments;
     const asked = { address: this.#address, payer, known, fromHeight: this.#fromHeight };
     const { found, denied } = await newPayments(asked, { pool, node });
     for (const [transaction, payment] of [...found].reverse())
       this.#pay(transaction, this.#from === undefined ? { ...payment, atoms: 0n } : payment);
-    if (this.#from === undefined) this.#begin(closed);
+    if (this.#from === undefined) this.#begin(closed, height ?? 0);
     this.#watch(terms.isPaused, wallMillis());
     const bound = unpaidBound(terms.intervalMillis);
     const { atoms: threshold, isRaised } = this.#thresholdOf(terms.minimum, bound);
@@ -130,8 +138,10 @@ export class PaymentWatch {
   }
 
   /** The first look. What was credited until then may be among what was paid until then. */
-  #begin(closed: number): void {
+  #begin(closed: number, newest: number): void {
     this.#from = closed;
+    // A pool could name payments of older cuts, which a node that began with a snapshot does not have.
+    this.#fromHeight = newest;
     for (const name of [...this.#credits.keys()]) if (sliceOf(name) <= closed) this.#credits.delete(name);
     for (const { height } of this.#payments.values()) this.#fromHeight = Math.max(this.#fromHeight, height);
   }

@@ -10,8 +10,9 @@ import { expect, test } from 'vitest';
 import { verifyEvidence } from '../../pool/verify-evidence.ts';
 import { checkPoolProof } from '../../protocol/pool-proof.ts';
 import { UNPAID_EVIDENCE_FORMAT } from '../../protocol/unpaid-evidence.ts';
-import { poolAddress, SLICE_CUTS } from '../../vectors/generate/honest-books.ts';
+import { addressOf, poolAddress, SLICE_CUTS } from '../../vectors/generate/honest-books.ts';
 import { honest, SLICE, VICTIM } from '../protocol/books-liar.ts';
+import { nodeAnswers, poolAnswer } from '../protocol/books-sources.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 const proof = honest.proof(SLICE, VICTIM);
@@ -21,14 +22,29 @@ const { address } = proof;
 const PAID_HEIGHT = (SLICE + 1) * SLICE_CUTS + 100;
 const [PAYMENT, OTHER] = ['aa'.repeat(48), 'bb'.repeat(48)];
 
+const lists = { proof, evidence: honest.evidence(SLICE) };
+const ledger = nodeAnswers(lists);
+
 const [ID, NONE] = ['00'.repeat(48), '0'];
 const CUT = {
-  ...{ cut_id: ID, previous_id: ID, state_root: ID, validator_set_id: ID, target: '00'.repeat(32) },
+  ...{ cut_id: ID, previous_id: ID, state_root: ID, validator_set_id: ID },
   ...{ registered_work: 0, executed_work: 0, transactions: 0, subsidy: NONE, fees: NONE },
 };
 
-/** `newest`: the newest cut; each takes a minute. `payer`: who made the transaction that the pool lists as its payment. */
-type World = { paid: bigint; paidHeight: number; minimum: bigint; isPaused: boolean; newest: number; payer: string };
+/**
+ * `newest`: the newest cut; each takes a minute. `payer`: who made the transaction that the pool lists as its payment. `says`: what the pool says of itself instead.
+ * `rows`: what it lists beside the payment.
+ */
+type World = {
+  paid: bigint;
+  paidHeight: number;
+  minimum: bigint;
+  isPaused: boolean;
+  newest: number;
+  payer: string;
+  says?: { address?: string; sliceCuts?: number };
+  rows?: readonly object[];
+};
 const PAYING: World = {
   paidHeight: PAID_HEIGHT,
   paid: CREDIT,
@@ -38,34 +54,52 @@ const PAYING: World = {
   payer: poolAddress,
 };
 
-function poolSays(path: string, { paid, paidHeight, minimum, isPaused }: World): unknown {
-  if (path === 'terms')
-    return { address: poolAddress, terms: { pplns: [{ from_slice: 0, slice_cuts: SLICE_CUTS }], solo: [] } };
+function poolSays(path: string, { paid, paidHeight, minimum, isPaused, says, rows = [] }: World): unknown {
+  if (path === 'terms') {
+    const { address: own = poolAddress, sliceCuts = SLICE_CUTS } = says ?? {};
+    const { terms, ...published } = lists.evidence.terms!;
+    const changed = (list: typeof terms.pplns) => list.map((each) => ({ ...each, slice_cuts: sliceCuts }));
+    return { ...published, address: own, terms: { pplns: changed(terms.pplns), solo: changed(terms.solo) } };
+  }
   if (path === 'pool') return { payouts: { interval_seconds: 60, paused: isPaused } };
   if (path.startsWith('miners/')) return { payout_minimum: String(minimum) };
-  if (path.startsWith('proofs/')) return path.startsWith(`proofs/pplns/${SLICE}?`) ? proof : null;
+  if (!path.startsWith('payments')) return poolAnswer(lists, path) ?? null;
   const row = { payout_id: '1', state: 'finalized', address, amount: String(paid), transaction_id: PAYMENT };
-  return { payments: paid === 0n ? [] : [{ ...row, final_height: paidHeight }] };
+  return { payments: [...rows, ...(paid === 0n ? [] : [{ ...row, final_height: paidHeight }])] };
 }
 
 async function nodeSays(request: IncomingMessage, { paid, paidHeight, newest, payer }: World): Promise<unknown> {
   const url = new URL(request.url ?? '', 'http://node');
+  const [, , route, name = ''] = url.pathname.split('/');
   if (url.pathname.endsWith('/cuts')) {
     const height = Number(url.searchParams.get('before') ?? newest + 1) - 1;
-    const cut = { ...CUT, height, finalized_at_millis: 1_800_000_000_000 + height * 60_000 };
+    const target = ledger.cuts({ before: height + 1 }).cuts[0]?.target ?? '00'.repeat(32);
+    const cut = { ...CUT, height, target, finalized_at_millis: 1_800_000_000_000 + height * 60_000 };
     return { api_version: 1, finalized_height: newest, cuts: [cut] };
   }
+  if (route === 'blocks') return ledger.block({ id: name });
+  if (route === 'cuts') return ledger.cutTransactions({ height: Number(name) });
   let body = '';
   for await (const part of request) body += part;
   const { addresses, after_height: after } = JSON.parse(body) as { addresses: string[]; after_height: number };
+  if (after < 0) return { api_version: 1, error: { code: 'bad_request', message: 'after_height' } };
   const change = {
     ...{ finalized_height: paidHeight, transaction_id: PAYMENT, amount: String(paid), source: 'regular' },
     ...{ address: addresses[0], outpoint: { transaction_id: PAYMENT, output_index: 0 } },
   };
+  const rewards =
+    addresses[0] === poolAddress
+      ? ledger.addressChanges().changes.map((each) => ({
+          ...change,
+          ...each,
+          outpoint: { transaction_id: each.transaction_id, output_index: 0 },
+        }))
+      : [];
   const received = addresses[0] === address ? [{ ...change, kind: 'received' }] : [];
   const spent = addresses[0] === payer ? [{ ...change, kind: 'spent' }] : [];
   const heights = { after_height: after, finalized_height: newest, indexed_height: newest };
-  return { api_version: 1, ...heights, changes: after < paidHeight ? [...received, ...spent] : [] };
+  const changes = [...rewards, ...received, ...spent].filter((each) => each.finalized_height > after);
+  return { api_version: 1, ...heights, changes };
 }
 
 async function judged(file: object, world: World): Promise<{ code: number; verdict: string; why?: string }> {
@@ -99,13 +133,15 @@ const fileOf = (threshold: bigint) => ({
 });
 const lies = { payments: [{ payout_id: '1', amount: '0' }] };
 
+const TOO_YOUNG = 'none of the lists is old enough by the terms that the pool publishes';
+
 test('no file makes an honest pool one that does not pay', async () => {
   // A file's own amounts, and a threshold of nothing.
   expect(await judged({ ...fileOf(1n), ...lies }, PAYING)).toMatchObject({ code: 1, verdict: 'paid' });
   expect(await judged(fileOf(0n), PAYING)).toMatchObject({ code: 1, verdict: 'paid' });
   // Credits of an hour ago, and a balance below the account's threshold.
   const young = { ...PAYING, paid: 0n, newest: PAID_HEIGHT + 60 };
-  expect(await judged(fileOf(1n), young)).toMatchObject({ code: 1, verdict: 'paid' });
+  expect(await judged(fileOf(1n), young)).toMatchObject({ code: 1, verdict: 'unchecked', why: TOO_YOUNG });
   const small = await judged(fileOf(1n), { ...PAYING, paid: 0n, minimum: CREDIT + 1n });
   expect(small).toMatchObject({
     code: 1,
@@ -125,4 +161,23 @@ test('a pool that does not pay, or names what others paid, is shown', async () =
   expect(await judged(fileOf(1n), { ...PAYING, payer: OTHER })).toMatchObject({ code: 5, verdict: 'unpaid' });
   // A payment of before the list could be made pays something else.
   expect(await judged(fileOf(1n), { ...PAYING, paidHeight: SLICE * SLICE_CUTS })).toMatchObject({ code: 5 });
+});
+
+test('a pool that lies about its address or its slices has not paid for it', async () => {
+  // Somebody else paid this address, and the pool says that it is that one.
+  const other = { ...PAYING, payer: addressOf(1), says: { address: addressOf(1) } };
+  expect(await judged(fileOf(1n), other)).toMatchObject({
+    ...{ code: 1, verdict: 'unchecked', why: expect.stringContaining(`list pplns/${SLICE}`) },
+  });
+  const unpaid = { ...PAYING, paid: 0n };
+  const long = { ...unpaid, says: { sliceCuts: 1_000_000 } };
+  expect(await judged(fileOf(1n), long)).toMatchObject({ code: 1, verdict: 'unchecked', why: TOO_YOUNG });
+  const longer = { ...unpaid, says: { sliceCuts: SLICE_CUTS + 1 } };
+  expect(await judged(fileOf(1n), longer)).toMatchObject({ why: expect.stringContaining('is false (terms)') });
+  // Rows of cuts that pay nobody, which must not keep the rest from being added up.
+  const row = { payout_id: '2', state: 'finalized', address, amount: '9', transaction_id: OTHER };
+  for (const height of [0, 2 ** 52])
+    expect(await judged(fileOf(1n), { ...unpaid, rows: [{ ...row, final_height: height }] })).toMatchObject({
+      code: 5,
+    });
 });

@@ -28,6 +28,9 @@ class Pool {
   minimum = MINIMUM;
   lapse: string | undefined;
   isSilent = false;
+  /** The first cut and the newest one that the node has. */
+  historyFrom = 0;
+  height: number | undefined;
   payments: Payment[] = [];
   /** Transactions that the ledger has. */
   readonly ledger = new Set<string>();
@@ -57,6 +60,10 @@ class Pool {
           ...{ transaction_id: each.transaction_id, amount: each.amount },
         })),
     });
+    const answered: typeof addressChanges = (asked) => {
+      const isThere = asked.after_height >= 0 && asked.after_height + 1 >= this.historyFrom;
+      return isThere ? addressChanges(asked) : Promise.reject(new Error('cut_pruned'));
+    };
     return new PaymentWatch(ADDRESS, threshold, {
       pool: async (path) => {
         if (this.isSilent) throw new Error('status 503');
@@ -68,7 +75,7 @@ class Pool {
         const rows = newest.slice(from, from + 200);
         return { payments: rows, ...(from + 200 < newest.length ? { next_cursor: String(from + 200) } : {}) };
       },
-      node: this.node ? ({ addressChanges } as never) : null,
+      node: this.node ? ({ addressChanges: answered } as never) : null,
       alarm: (_, what, { owed }, evidence) => void this.alarms.push({ what, owed, evidence }),
       wallMillis: () => this.now,
     });
@@ -99,7 +106,7 @@ class Pool {
       this.now += HOUR;
       this.credit();
       each();
-      await this.watch.round({ lapse: this.lapse, closed: this.closed, payer: PAYER });
+      await this.watch.round({ lapse: this.lapse, closed: this.closed, height: this.height, payer: PAYER });
     }
   }
 
@@ -316,4 +323,24 @@ test('one transaction counts once, whatever ids the pool lists it under, and onl
     others.ledger.add(own.transaction_id);
   });
   expect(others.alarms.length).toBeGreaterThan(0);
+});
+
+test('a height at the first look that no pool can have is told of, and payments of before the node’s history are not asked for', async () => {
+  const ahead = new Pool({ node: false });
+  ahead.closed = 1_000_000;
+  await ahead.hours(1);
+  ahead.closed = 3;
+  await ahead.hours(40);
+  expect(ahead.watch.lapse).toMatch(/behind what they were/);
+  // The node began with a snapshot, and the pool names payments of before it, or of no cut at all.
+  for (const height of [0, 5]) {
+    const pool = new Pool();
+    pool.historyFrom = 500;
+    pool.height = 600;
+    await pool.hours(1);
+    pool.pay('finalized', false);
+    (pool.payments[0] as { final_height: number }).final_height = height;
+    await pool.hours(40);
+    expect([pool.alarms.length > 0, pool.watch.lapse]).toEqual([true, undefined]);
+  }
 });
