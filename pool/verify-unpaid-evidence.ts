@@ -31,7 +31,6 @@ const LIST_CUTS = 96;
 const MAX_JUDGED = 8;
 
 type Read = (path: string) => Promise<unknown>;
-type Node = ApiClient;
 
 /** Reads until the time is over. */
 function timed(read: Read, nowMillis: () => number): Read {
@@ -43,7 +42,7 @@ function timed(read: Read, nowMillis: () => number): Read {
 }
 
 /** What the pool's lists credit now. A list that it does not show, or shows otherwise, is named. */
-async function creditedBy(credits: UnpaidEvidence['credits'], address: string, read: Read, node: Node) {
+async function creditedBy(credits: UnpaidEvidence['credits'], address: string, read: Read, node: ApiClient) {
   let credited = 0n;
   const step = Math.ceil(credits.length / MAX_JUDGED);
   for (const [i, { service, slice, amount }] of credits.entries()) {

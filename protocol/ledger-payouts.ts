@@ -7,8 +7,8 @@ import { ApiError } from './api/client-calls.ts';
 import { type LedgerCommitment, readCommitment } from './books-commitment.ts';
 import { ProtocolError } from './errors.ts';
 
-type Node = Pick<ApiClient, 'addressChanges' | 'cutTransactions'>;
-type Sources = { pool(path: string): Promise<unknown>; readonly node: Node };
+type PayoutReads = Pick<ApiClient, 'addressChanges' | 'cutTransactions'>;
+type Sources = { pool(path: string): Promise<unknown>; readonly node: PayoutReads };
 
 /** Payouts that the pool is asked for. */
 const MAX_COMMITMENTS = 2;
@@ -21,7 +21,7 @@ const MAX_ID = 256;
 
 /** A transaction's payload, from the cut that executed it; null when it is not there. */
 export async function payloadOnLedger(
-  node: Pick<Node, 'cutTransactions'>,
+  node: Pick<PayoutReads, 'cutTransactions'>,
   height: number,
   transaction: string,
 ): Promise<string | null> {
@@ -51,7 +51,11 @@ type CarriedCommitments = { readonly found: readonly LedgerCommitment[]; readonl
  * What a transaction carries; undefined where the node cannot tell: the cut was pruned, or the node does not have it yet. Only that one is then unread: by naming a
  * payout of such a cut, a pool must not keep the others from being compared.
  */
-async function carriedBy(node: Node, height: number, transaction: string): Promise<LedgerCommitment | undefined> {
+async function carriedBy(
+  node: PayoutReads,
+  height: number,
+  transaction: string,
+): Promise<LedgerCommitment | undefined> {
   try {
     const payload_hex = await payloadOnLedger(node, height, transaction);
     return { transaction_id: transaction, height, payload_hex };
@@ -91,7 +95,7 @@ async function readCommitments(slice: number, { pool, node }: Sources): Promise<
  * Commitments in the first transactions that spent from the pool's address after a height. The pool's key signed them, so they count whether the
  * pool lists them or not. Anybody can send dust to the address, and the pool can merge its outputs: these do not hide the payouts behind them.
  */
-async function readSpends(address: string, after: number, node: Node): Promise<CarriedCommitments> {
+async function readSpends(address: string, after: number, node: PayoutReads): Promise<CarriedCommitments> {
   const found: LedgerCommitment[] = [];
   const seen = new Set<string>();
   let isPartial = false;
