@@ -187,7 +187,8 @@ class MainServer implements StratumServer {
 
   #listenerOptions(services: readonly StratumService[], sharePorts: boolean): ListenerOptions {
     const { wsOrigins, proxies } = this.#options;
-    return { services, wsOrigins, proxies, sharePorts, counts: this.#counts, certificate: this.#certificate };
+    const { streams = 'handles' } = this.#options;
+    return { services, wsOrigins, proxies, sharePorts, streams, counts: this.#counts, certificate: this.#certificate };
   }
 
   /** The listener of the main thread: all there is with 0 threads, and where handed-over upgrades go. */

@@ -3,26 +3,27 @@
  * the operator's proxies (S5), keeps the connection limits, and hands bytes to conversations. The desk does the rest.
  */
 import type { IncomingMessage } from 'node:http';
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
 import { type Bytes, concat } from '../../protocol/bytes.ts';
 import { sniff, V2_MAGIC } from '../../protocol/stratum/frame.ts';
 import { clientKey, proxiedAddress, TrustedProxies } from '../../runtime/client-address.ts';
 import { clientFaults } from '../../runtime/client-fault.ts';
-import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { listenError } from '../../runtime/runtime-error.ts';
 import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
 import type { StratumService } from '../service.ts';
 import type { SessionRecord } from '../session/session-record.ts';
 import type { ReceiptDelivery } from '../shares/receipts.ts';
 import type { BoundAddress, CertificatePem, ListenerControl, ListenerFigures, Publication } from '../threads/hub.ts';
+import { ARRIVAL, type Arrival } from './arrival.ts';
 import { ConnectionCount } from './connection-count.ts';
-import type { Conversation } from './conversation.ts';
+import type { Peer } from './conversation.ts';
 import { type Desk, TICK_MILLIS } from './desk.ts';
+import { HandleStream } from './handle-stream.ts';
 import { StreamPeer } from './peers.ts';
 import { readProxyHeader } from './proxy-header.ts';
+import { BACKLOG, listenTcp } from './tcp-server.ts';
 import { StratumSockets } from './web-sockets.ts';
 
 export type ListenerOptions = {
@@ -33,27 +34,15 @@ export type ListenerOptions = {
   readonly sharePorts: boolean;
   readonly counts: SharedArrayBuffer;
   readonly certificate: CertificatePem | null;
+  /** What carries TCP connections (tcp-server.ts). */
+  readonly streams: 'handles' | 'sockets';
 };
 
-/** What a socket is before its conversation begins; then `conversation` takes over. */
-type Arrival = {
-  readonly service: StratumService;
-  address: string;
-  key: string;
-  readonly sinceMillis: number;
-  /** Set while a PROXY header is still owed. */
-  proxied: boolean;
-  secure: boolean;
-  held: Bytes | null;
-  conversation: Conversation | null;
-};
-
-const ARRIVAL = Symbol('arrival');
-type ArrivedSocket = Socket & { [ARRIVAL]?: Arrival };
+type Stream = Socket | HandleStream;
+type ArrivedStream = Stream & { [ARRIVAL]?: Arrival | undefined };
 
 /** Bytes of a connection that are buffered at most before its protocol is known. */
 const MAX_FIRST_BYTES = 2_048;
-const BACKLOG = 16_384;
 
 export class Listener implements ListenerControl {
   readonly #options: ListenerOptions;
@@ -64,7 +53,7 @@ export class Listener implements ListenerControl {
   readonly #servers: Server[] = [];
   readonly #sockets: StratumSockets;
   /** Sockets whose protocol is not known yet. */
-  readonly #arrivals = new Set<ArrivedSocket>();
+  readonly #arrivals = new Set<ArrivedStream>();
   readonly #transports: Record<string, number> = { tcp: 0, tls: 0, ws: 0 };
   #tls: TlsServer | null = null;
   #logins: Bucket;
@@ -103,9 +92,15 @@ export class Listener implements ListenerControl {
     const bound: BoundAddress[] = [];
     for (const service of this.#options.services) {
       if (service.listen !== undefined) {
-        const server = createServer({ noDelay: true }, (socket) => this.#accept(socket, service));
-        server.on('drop', () => this.#refused++);
-        bound.push({ service: service.name, kind: 'tcp', ...(await this.#bind(server, service.listen)) });
+        const { onData, onClose } = this;
+        const { server, bound: address } = await listenTcp(service.listen, this.#options, {
+          accept: (stream) => this.#accept(stream, service),
+          refused: () => this.#refused++,
+          onData,
+          onClose,
+        });
+        this.#servers.push(server);
+        bound.push({ service: service.name, kind: 'tcp', ...address });
       }
       if (service.listenWs !== undefined) {
         const options = { what: 'miners', reusePort: this.#options.sharePorts, backlog: BACKLOG };
@@ -114,22 +109,6 @@ export class Listener implements ListenerControl {
       }
     }
     return bound;
-  }
-
-  #bind(server: Server, address: ListenAddress): Promise<ListenAddress> {
-    this.#servers.push(server);
-    return new Promise((resolve, reject) => {
-      const refuse = (error: Error): void => reject(listenError('miners', address, error));
-      server.once('error', refuse);
-      server.listen(
-        { port: address.port, host: address.host, reusePort: this.#options.sharePorts, backlog: BACKLOG },
-        () => {
-          server.off('error', refuse);
-          server.on('error', () => this.#refused++);
-          resolve({ host: address.host, port: (server.address() as AddressInfo).port });
-        },
-      );
-    });
   }
 
   /** A WebSocket that another web server accepted (the pool's), which knows the client's address. */
@@ -141,18 +120,18 @@ export class Listener implements ListenerControl {
 
   // --- TCP ------------------------------------------------------------------------------------------------------------
 
-  #accept(socket: ArrivedSocket, service: StratumService): void {
-    const address = socket.remoteAddress;
+  #accept(stream: ArrivedStream, service: StratumService): void {
+    const address = stream.remoteAddress;
     const now = this.#desk.now();
     // The peer may be gone before it was accepted.
-    if (address === undefined) return void socket.destroy();
+    if (address === undefined) return void stream.destroy();
     const key = this.#takePlace(address);
     if (key === undefined) {
-      this.#refuse(socket);
+      this.#refuse(stream);
       return;
     }
     const proxied = this.#proxies.has(address);
-    socket[ARRIVAL] = {
+    stream[ARRIVAL] = {
       service,
       address,
       key,
@@ -163,9 +142,13 @@ export class Listener implements ListenerControl {
       conversation: null,
     };
     this.#count('tcp', 1);
-    this.#arrivals.add(socket);
+    this.#arrivals.add(stream);
+    if (stream instanceof HandleStream) {
+      stream.start();
+      return;
+    }
     const { onData, onError, onClose } = this;
-    socket.on('data', onData).on('error', onError).on('close', onClose);
+    stream.on('data', onData).on('error', onError).on('close', onClose);
   }
 
   /** Counts a connection before anything is read of it; undefined when there is no place. A proxy has many clients. */
@@ -197,8 +180,8 @@ export class Listener implements ListenerControl {
     this.#transports[transport] = (this.#transports[transport] ?? 0) + amount;
   }
 
-  // One function each for all sockets: a closure per connection would be a tenth of what a connection may cost.
-  readonly onData = this.#listener(function (this: ArrivedSocket, listener, chunk: Bytes) {
+  // One function each for all streams: a closure per connection would be a tenth of what a connection may cost.
+  readonly onData = this.#listener(function (this: ArrivedStream, listener, chunk: Bytes) {
     const arrival = this[ARRIVAL];
     if (arrival === undefined) return;
     if (arrival.conversation !== null) {
@@ -206,26 +189,26 @@ export class Listener implements ListenerControl {
     } else listener.#arrive(this, arrival, chunk);
   });
 
-  readonly onError = this.#listener(function (this: ArrivedSocket) {
+  readonly onError = this.#listener(function (this: ArrivedStream) {
     this.destroy();
   });
 
-  readonly onClose = this.#listener(function (this: ArrivedSocket, listener) {
+  readonly onClose = this.#listener(function (this: ArrivedStream, listener) {
     const arrival = this[ARRIVAL];
     if (arrival === undefined) return;
-    delete this[ARRIVAL];
+    this[ARRIVAL] = undefined;
     listener.#arrivals.delete(this);
     listener.#counts.add(arrival.key, -1);
     listener.#count(arrival.secure ? 'tls' : 'tcp', -1);
     if (arrival.conversation !== null) listener.#desk.gone(arrival.conversation, 'closed by the miner');
   });
 
-  /** A handler for sockets that knows its listener; what it throws ends the socket it was called for. */
+  /** A handler for streams that knows its listener; what it throws ends the stream it was called for. */
   #listener<A extends unknown[]>(
-    run: (this: ArrivedSocket, listener: Listener, ...args: A) => void,
-  ): (this: ArrivedSocket, ...args: A) => void {
+    run: (this: ArrivedStream, listener: Listener, ...args: A) => void,
+  ): (this: ArrivedStream, ...args: A) => void {
     const listener = this;
-    return function (this: ArrivedSocket, ...args: A) {
+    return function (this: ArrivedStream, ...args: A) {
       try {
         run.call(this, listener, ...args);
       } catch (error) {
@@ -236,22 +219,22 @@ export class Listener implements ListenerControl {
   }
 
   /** The first bytes: a PROXY header where one is owed, then what the connection speaks. */
-  #arrive(socket: ArrivedSocket, arrival: Arrival, chunk: Bytes): void {
+  #arrive(stream: ArrivedStream, arrival: Arrival, chunk: Bytes): void {
     let bytes = arrival.held === null ? chunk : concat(arrival.held, chunk);
     arrival.held = null;
     if (arrival.proxied) {
       const header = readProxyHeader(bytes);
       if (header.kind === 'more') {
-        this.#hold(socket, arrival, bytes);
+        this.#hold(stream, arrival, bytes);
         return;
       }
       if (header.kind === 'invalid') {
-        this.#refuse(socket);
+        this.#refuse(stream);
         return;
       }
       arrival.proxied = false;
       if (!this.#moveTo(arrival, proxiedAddress(header.address ?? arrival.address))) {
-        this.#refuse(socket);
+        this.#refuse(stream);
         return;
       }
       bytes = bytes.subarray(header.length);
@@ -259,34 +242,40 @@ export class Listener implements ListenerControl {
     }
     const form = sniff(bytes);
     if (form === 'more') {
-      this.#hold(socket, arrival, bytes);
+      this.#hold(stream, arrival, bytes);
       return;
     }
     if (form === 'tls' && !arrival.secure && this.#tls !== null) {
-      this.#secure(socket, bytes);
+      this.#secure(stream, bytes);
       return;
     }
     if (form !== 'v1' && form !== 'v2') {
-      this.#refuse(socket);
+      this.#refuse(stream);
       return;
     }
-    this.#arrivals.delete(socket);
-    arrival.conversation = this.#desk.open(arrival.service, form, new StreamPeer(socket), arrival.address);
+    this.#arrivals.delete(stream);
+    arrival.conversation = this.#desk.open(arrival.service, form, this.#peerOf(stream), arrival.address);
     const rest = form === 'v2' ? bytes.subarray(V2_MAGIC.length) : bytes;
     if (rest.length > 0 && !arrival.conversation.isEnding) arrival.conversation.receive(rest);
   }
 
-  #hold(socket: ArrivedSocket, arrival: Arrival, bytes: Bytes): void {
+  #peerOf(stream: Stream): Peer {
+    if (!(stream instanceof HandleStream)) return new StreamPeer(stream);
+    stream.settle();
+    return stream;
+  }
+
+  #hold(stream: ArrivedStream, arrival: Arrival, bytes: Bytes): void {
     if (bytes.length > MAX_FIRST_BYTES) {
-      this.#refuse(socket);
+      this.#refuse(stream);
       return;
     }
     arrival.held = bytes.slice();
   }
 
-  #refuse(socket: ArrivedSocket): void {
+  #refuse(stream: ArrivedStream): void {
     this.#refused++;
-    socket.destroy();
+    stream.destroy();
   }
 
   /** The address the proxy names is the one that counts. */
@@ -312,22 +301,31 @@ export class Listener implements ListenerControl {
     this.#tls.on('tlsClientError', (_error, socket) => socket.destroy());
   }
 
-  /** Gives the socket, with what was read of it, to the TLS server; it comes back as a new socket. */
-  #secure(socket: ArrivedSocket, bytes: Bytes): void {
-    socket.off('data', this.onData);
-    socket.pause();
-    socket.unshift(bytes);
-    this.#tls?.emit('connection', socket);
+  /** Gives the connection, with what was read of it, to the TLS server; it comes back as a new socket. */
+  #secure(stream: ArrivedStream, bytes: Bytes): void {
+    if (stream instanceof HandleStream) {
+      const socket: Socket & ArrivedStream = stream.toSocket(bytes);
+      socket[ARRIVAL] = stream[ARRIVAL];
+      socket.on('error', this.onError).on('close', this.onClose);
+      this.#arrivals.delete(stream);
+      this.#arrivals.add(socket);
+      this.#tls?.emit('connection', socket);
+      return;
+    }
+    stream.off('data', this.onData);
+    stream.pause();
+    stream.unshift(bytes);
+    this.#tls?.emit('connection', stream);
   }
 
   #secured(secure: TLSSocket): void {
     // The public name of the socket underneath does not exist; the server set its arrival before wrapping it.
-    const under = (secure as unknown as { _parent?: ArrivedSocket })._parent;
+    const under = (secure as unknown as { _parent?: Socket & ArrivedStream })._parent;
     const arrival = under?.[ARRIVAL];
     if (under === undefined || arrival === undefined) return void secure.destroy();
-    delete under[ARRIVAL];
+    under[ARRIVAL] = undefined;
     this.#arrivals.delete(under);
-    const socket = secure as ArrivedSocket;
+    const socket: Socket & ArrivedStream = secure;
     arrival.secure = true;
     this.#count('tcp', -1);
     this.#count('tls', 1);

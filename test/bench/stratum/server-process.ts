@@ -13,7 +13,7 @@ import { quietLog } from '../../quiet-log.ts';
 import { answerAsked } from './asked.ts';
 import { withoutHashing } from './without-hashing.ts';
 
-const [threads = '2', hashing = 'none', resume = 'not resumable'] = process.argv.slice(2);
+const [threads = '2', hashing = 'none', resume = 'not resumable', streams = 'handles'] = process.argv.slice(2);
 useNativeSha384();
 
 const verifier =
@@ -39,6 +39,7 @@ const server = await createStratumServer(
       },
     ],
     threads: Number(threads),
+    streams: streams === 'sockets' ? 'sockets' : 'handles',
     // Bounds that a load test from one address meets on purpose are out of the way; all checks are made.
     limits: {
       ...LIMIT_DEFAULTS,

@@ -1,0 +1,210 @@
+/**
+ * A TCP connection on the handle beneath `net.Socket`: no streams, no events, one buffer for all reads of a thread, and
+ * one request for all writes that the system takes at once, which are nearly all. It behaves as a socket of node:net does:
+ * what the system does not take waits in order and is counted, `end` comes after it, and the end of what the peer sends ends
+ * the connection too.
+ */
+import { Socket } from 'node:net';
+import { type Bytes, concat } from '../../protocol/bytes.ts';
+import { ARRIVAL, type Arrival } from './arrival.ts';
+import type { Peer } from './conversation.ts';
+import { type Handle, type HandleParts, handleParts, type Request } from './handles.ts';
+
+/** Called with the stream as `this`, one function each for all streams; they must not throw. */
+export type StreamEvents = {
+  readonly onData: (this: HandleStream, chunk: Bytes) => void;
+  readonly onClose: (this: HandleStream) => void;
+};
+
+const STREAM = Symbol('stream');
+type OwnedHandle = Handle & { [STREAM]?: HandleStream };
+
+const READ_BYTES = 65_536;
+const ENDED_AT_ONCE = 1;
+
+const parts = handleParts as HandleParts;
+/** The system holds its address as long as there are streams, so it lives as long as the thread. */
+const room = Buffer.alloc(handleParts === null ? 0 : READ_BYTES);
+let spareWrite: Request | null = null;
+
+export class HandleStream implements Peer {
+  readonly #handle: OwnedHandle;
+  readonly #events: StreamEvents;
+  [ARRIVAL]: Arrival | undefined = undefined;
+  queued = 0;
+  /** What came while a write was under way. */
+  #waiting: Bytes[] | null = null;
+  #usesRoom = false;
+  #isEnding = false;
+  #isShut = false;
+  #isAtEnd = false;
+  #isClosed = false;
+
+  constructor(handle: Handle, events: StreamEvents) {
+    this.#handle = handle;
+    this.#events = events;
+    this.#handle[STREAM] = this;
+    handle.onread = onRead;
+    handle.setNoDelay(true);
+  }
+
+  /** Undefined where the peer is gone already. */
+  get remoteAddress(): string | undefined {
+    const out: { address?: string } = {};
+    this.#handle.getpeername(out);
+    return out.address;
+  }
+
+  get framed(): boolean {
+    return false;
+  }
+
+  start(): void {
+    if (this.#handle.readStart() !== 0) this.destroy();
+  }
+
+  /** From now on it is read into memory that all streams share. Not before it is known that it stays a stream of this kind. */
+  settle(): void {
+    if (this.#usesRoom || this.#isClosed) return;
+    this.#usesRoom = true;
+    this.#handle.useUserBuffer(room);
+  }
+
+  write(data: Bytes | string, wide: boolean): void {
+    if (this.#isClosed || this.#isEnding) return;
+    if (this.queued === 0) {
+      this.queued = this.#send(data, wide);
+      return;
+    }
+    const bytes = typeof data === 'string' ? Buffer.from(data, wide ? 'utf8' : 'latin1') : data;
+    this.#waiting ??= [];
+    this.#waiting.push(bytes);
+    this.queued += bytes.length;
+  }
+
+  /** Returns the bytes that are under way: 0 when the system took all of them. */
+  #send(data: Bytes | string, wide: boolean): number {
+    const handle = this.#handle;
+    const request = spareWrite ?? newWrite();
+    spareWrite = null;
+    const error =
+      typeof data !== 'string'
+        ? handle.writeBuffer(request, data)
+        : wide
+          ? handle.writeUtf8String(request, data)
+          : handle.writeLatin1String(request, data);
+    if (error !== 0) {
+      this.destroy();
+      return 0;
+    }
+    if (parts.streamBaseState[parts.kLastWriteWasAsync] === 0) {
+      spareWrite = request;
+      return 0;
+    }
+    request.stream = this;
+    request.bytes = parts.streamBaseState[parts.kBytesWritten] as number;
+    // The system reads it later: it must stay where it is.
+    request.data = data;
+    return request.bytes;
+  }
+
+  /** A write that was under way has ended. */
+  written(status: number, bytes: number): void {
+    this.queued -= bytes;
+    if (status !== 0) this.destroy();
+    if (this.#isClosed) return;
+    const waiting = this.#waiting;
+    this.#waiting = null;
+    if (waiting !== null)
+      this.queued = this.#send(waiting.length === 1 ? (waiting[0] as Bytes) : concat(...waiting), false);
+    if (this.queued === 0 && this.#isEnding) this.#shut();
+  }
+
+  end(): void {
+    if (this.#isEnding || this.#isClosed) return;
+    this.#isEnding = true;
+    if (this.queued === 0) this.#shut();
+  }
+
+  #shut(): void {
+    if (this.#isClosed) return;
+    const request = new parts.ShutdownWrap();
+    request.oncomplete = onShut;
+    request.stream = this;
+    const status = this.#handle.shutdown(request);
+    if (status === ENDED_AT_ONCE) this.shut(0);
+    else if (status !== 0) this.destroy();
+  }
+
+  /** The peer is told that nothing more comes. */
+  shut(status: number): void {
+    this.#isShut = true;
+    if (status !== 0 || this.#isAtEnd) this.destroy();
+  }
+
+  destroy(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#waiting = null;
+    this.#handle.close(onClosed);
+  }
+
+  read(data: ArrayBuffer | undefined): void {
+    const count = parts.streamBaseState[parts.kReadBytesOrError] as number;
+    if (this.#isClosed || count === 0) return;
+    if (count > 0) {
+      const offset = parts.streamBaseState[parts.kArrayBufferOffset] as number;
+      const chunk = data === undefined ? Buffer.from(room.subarray(0, count)) : Buffer.from(data, offset, count);
+      this.#events.onData.call(this, chunk);
+      return;
+    }
+    this.#isAtEnd = true;
+    // An error, or the peer sends nothing more: what it is owed still goes out, unless it is gone.
+    if (count !== END_OF_FILE || this.#isShut) this.destroy();
+    else this.end();
+  }
+
+  closed(): void {
+    this.#events.onClose.call(this);
+  }
+
+  /** The same connection as a socket of node:net, from the bytes that were read of it on. This stream is over, without an event. */
+  toSocket(read: Bytes): Socket {
+    this.#isClosed = true;
+    delete this.#handle[STREAM];
+    const options = { handle: this.#handle, pauseOnCreate: true, readable: true, writable: true };
+    const socket = new Socket(options as object);
+    socket.unshift(read);
+    return socket;
+  }
+}
+
+/** UV_EOF, the same on all systems. */
+const END_OF_FILE = -4095;
+
+function newWrite(): Request {
+  const request = new parts.WriteWrap();
+  request.oncomplete = onWritten;
+  return request;
+}
+
+function onRead(this: OwnedHandle, data: ArrayBuffer | undefined): void {
+  this[STREAM]?.read(data);
+}
+
+function onWritten(this: Request, status: number): void {
+  const stream = this.stream as HandleStream;
+  this.stream = null;
+  this.data = null;
+  stream.written(status, this.bytes);
+}
+
+function onShut(this: Request, status: number): void {
+  (this.stream as HandleStream).shut(status);
+}
+
+function onClosed(this: OwnedHandle): void {
+  const stream = this[STREAM];
+  delete this[STREAM];
+  stream?.closed();
+}

@@ -1,0 +1,86 @@
+/**
+ * The parts of Node beneath `net.Socket`, as far as a stream of bytes needs them. They are not documented, so they are used
+ * only where all of them are as expected, in versions of Node that the tests ran on; otherwise `net.Socket` serves.
+ */
+import type { Server } from 'node:net';
+import type { Bytes } from '../../protocol/bytes.ts';
+
+/** A request to the system: a write or a shutdown. Its `oncomplete` is called only where it did not end at once. */
+export type Request = {
+  oncomplete: (this: Request, status: number) => void;
+  /** Whoever made it; Node does not look at these. */
+  stream: object | null;
+  bytes: number;
+  data: Bytes | string | null;
+};
+
+export interface Handle {
+  onread: (this: Handle, data: ArrayBuffer | undefined) => void;
+  readStart(): number;
+  useUserBuffer(buffer: Uint8Array): void;
+  writeBuffer(request: Request, data: Bytes): number;
+  writeLatin1String(request: Request, text: string): number;
+  writeUtf8String(request: Request, text: string): number;
+  shutdown(request: Request): number;
+  close(closed: (this: Handle) => void): void;
+  getpeername(out: { address?: string }): number;
+  setNoDelay(isOn: boolean): number;
+}
+
+type ServerHandle = Handle & { onconnection: (status: number, handle: Handle | undefined) => void };
+
+export type HandleParts = {
+  readonly WriteWrap: new () => Request;
+  readonly ShutdownWrap: new () => Request;
+  /** What the last call on a handle of this thread left: indexed by the numbers below. */
+  readonly streamBaseState: Int32Array;
+  readonly kReadBytesOrError: number;
+  readonly kArrayBufferOffset: number;
+  readonly kBytesWritten: number;
+  readonly kLastWriteWasAsync: number;
+};
+
+const TESTED_VERSIONS = ['24'];
+const FUNCTIONS = ['WriteWrap', 'ShutdownWrap'] as const;
+const NUMBERS = ['kReadBytesOrError', 'kArrayBufferOffset', 'kBytesWritten', 'kLastWriteWasAsync'] as const;
+const METHODS = [
+  'readStart',
+  'useUserBuffer',
+  'writeBuffer',
+  'writeLatin1String',
+  'writeUtf8String',
+  'shutdown',
+  'close',
+  'getpeername',
+  'setNoDelay',
+] as const;
+
+function readParts(): HandleParts | null {
+  if (!TESTED_VERSIONS.includes(process.versions.node.split('.')[0] as string)) return null;
+  const { binding } = process as unknown as { binding?: (name: string) => Partial<HandleParts> };
+  try {
+    const parts = binding?.('stream_wrap');
+    if (parts === undefined || !ArrayBuffer.isView(parts.streamBaseState)) return null;
+    const isWhole =
+      FUNCTIONS.every((name) => typeof parts[name] === 'function') &&
+      NUMBERS.every((name) => typeof parts[name] === 'number');
+    return isWhole ? (parts as HandleParts) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Null where this Node's are unknown. */
+export const handleParts: HandleParts | null = readParts();
+
+/** Connections of a listening server come to `take` as handles. Returns false, and changes nothing, where that cannot be. */
+export function takeHandles(server: Server, take: (handle: Handle) => void, refused: () => void): boolean {
+  const { _handle: handle } = server as unknown as { _handle?: ServerHandle | null };
+  if (handleParts === null || handle == null || typeof handle.onconnection !== 'function') return false;
+  if (!METHODS.every((name) => typeof handle[name] === 'function')) return false;
+  handle.onconnection = (status, client) => {
+    if (status === 0 && client !== undefined) take(client);
+    else refused();
+  };
+  return true;
+}
