@@ -48,7 +48,7 @@ export class HandleStream implements Peer {
     handle.setNoDelay(true);
   }
 
-  /** Undefined where the peer is gone already. */
+  /** Undefined if the peer is gone already. */
   get remoteAddress(): string | undefined {
     const out: { address?: string } = {};
     this.#handle.getpeername(out);
@@ -110,9 +110,9 @@ export class HandleStream implements Peer {
 
   /** A write that was under way has ended. */
   written(status: number, bytes: number): void {
-    this.queued -= bytes;
     if (status !== 0) this.destroy();
     if (this.#isClosed) return;
+    this.queued -= bytes;
     const waiting = this.#waiting;
     this.#waiting = null;
     if (waiting !== null)
@@ -136,7 +136,7 @@ export class HandleStream implements Peer {
     else if (status !== 0) this.destroy();
   }
 
-  /** The peer is told that nothing more comes. */
+  /** The peer knows that nothing more comes. */
   shut(status: number): void {
     this.#isShut = true;
     if (status !== 0 || this.#isAtEnd) this.destroy();
@@ -146,6 +146,7 @@ export class HandleStream implements Peer {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#waiting = null;
+    this.queued = 0;
     this.#handle.close(onClosed);
   }
 

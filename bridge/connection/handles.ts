@@ -1,6 +1,7 @@
 /**
  * The parts of Node beneath `net.Socket`, as far as a stream of bytes needs them. They are not documented, so they are used
- * only where all of them are as expected, in versions of Node that the tests ran on; otherwise `net.Socket` serves.
+ * only where all of them are as expected, in versions of Node that the tests ran on; otherwise `net.Socket` serves. An
+ * operator can ask for that too: SVC_STREAMS=sockets in the environment.
  */
 import type { Server } from 'node:net';
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -8,7 +9,7 @@ import type { Bytes } from '../../protocol/bytes.ts';
 /** A request to the system: a write or a shutdown. Its `oncomplete` is called only where it did not end at once. */
 export type Request = {
   oncomplete: (this: Request, status: number) => void;
-  /** Whoever made it; Node does not look at these. */
+  /** What it was made for; Node does not look at these. */
   stream: object | null;
   bytes: number;
   data: Bytes | string | null;
@@ -56,6 +57,8 @@ const METHODS = [
 ] as const;
 
 function readParts(): HandleParts | null {
+  const { SVC_STREAMS: asked } = process.env;
+  if (asked === 'sockets') return null;
   if (!TESTED_VERSIONS.includes(process.versions.node.split('.')[0] as string)) return null;
   const { binding } = process as unknown as { binding?: (name: string) => Partial<HandleParts> };
   try {

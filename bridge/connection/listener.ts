@@ -38,6 +38,7 @@ export type ListenerOptions = {
   readonly streams: 'handles' | 'sockets';
 };
 
+type Transport = 'tcp' | 'tls' | 'ws';
 type Stream = Socket | HandleStream;
 type ArrivedStream = Stream & { [ARRIVAL]?: Arrival | undefined };
 
@@ -54,7 +55,9 @@ export class Listener implements ListenerControl {
   readonly #sockets: StratumSockets;
   /** Sockets whose protocol is not known yet. */
   readonly #arrivals = new Set<ArrivedStream>();
-  readonly #transports: Record<string, number> = { tcp: 0, tls: 0, ws: 0 };
+  readonly #transports = { tcp: 0, tls: 0, ws: 0 };
+  /** Called when the last TCP connection has closed. */
+  #onEmpty = (): void => {};
   #tls: TlsServer | null = null;
   #logins: Bucket;
   #refused = 0;
@@ -94,7 +97,7 @@ export class Listener implements ListenerControl {
       if (service.listen !== undefined) {
         const { onData, onClose } = this;
         const { server, bound: address } = await listenTcp(service.listen, this.#options, {
-          accept: (stream) => this.#accept(stream, service),
+          accept: (stream) => this.onAccept.call(stream, service),
           refused: () => this.#refused++,
           onData,
           onClose,
@@ -126,10 +129,7 @@ export class Listener implements ListenerControl {
     // The peer may be gone before it was accepted.
     if (address === undefined) return void stream.destroy();
     const key = this.#takePlace(address);
-    if (key === undefined) {
-      this.#refuse(stream);
-      return;
-    }
+    if (key === undefined) return void this.#refuse(stream);
     const proxied = this.#proxies.has(address);
     stream[ARRIVAL] = {
       service,
@@ -176,11 +176,16 @@ export class Listener implements ListenerControl {
     return hasPlace && this.#counts.of(clientKey(address)) < connectionsPerAddress;
   }
 
-  #count(transport: string, amount: 1 | -1): void {
-    this.#transports[transport] = (this.#transports[transport] ?? 0) + amount;
+  #count(transport: Transport, amount: 1 | -1): void {
+    this.#transports[transport] += amount;
+    if (this.#transports.tcp + this.#transports.tls === 0) this.#onEmpty();
   }
 
   // One function each for all streams: a closure per connection would be a tenth of what a connection may cost.
+  readonly onAccept = this.#listener(function (this: ArrivedStream, listener, service: StratumService) {
+    listener.#accept(this, service);
+  });
+
   readonly onData = this.#listener(function (this: ArrivedStream, listener, chunk: Bytes) {
     const arrival = this[ARRIVAL];
     if (arrival === undefined) return;
@@ -224,35 +229,20 @@ export class Listener implements ListenerControl {
     arrival.held = null;
     if (arrival.proxied) {
       const header = readProxyHeader(bytes);
-      if (header.kind === 'more') {
-        this.#hold(stream, arrival, bytes);
-        return;
-      }
-      if (header.kind === 'invalid') {
-        this.#refuse(stream);
-        return;
-      }
+      if (header.kind === 'more') return void this.#hold(stream, arrival, bytes);
+      if (header.kind === 'invalid') return void this.#refuse(stream);
       arrival.proxied = false;
-      if (!this.#moveTo(arrival, proxiedAddress(header.address ?? arrival.address))) {
-        this.#refuse(stream);
-        return;
-      }
+      if (!this.#moveTo(arrival, proxiedAddress(header.address ?? arrival.address))) return void this.#refuse(stream);
       bytes = bytes.subarray(header.length);
       if (bytes.length === 0) return;
     }
     const form = sniff(bytes);
-    if (form === 'more') {
-      this.#hold(stream, arrival, bytes);
-      return;
-    }
+    if (form === 'more') return void this.#hold(stream, arrival, bytes);
     if (form === 'tls' && !arrival.secure && this.#tls !== null) {
       this.#secure(stream, bytes);
       return;
     }
-    if (form !== 'v1' && form !== 'v2') {
-      this.#refuse(stream);
-      return;
-    }
+    if (form !== 'v1' && form !== 'v2') return void this.#refuse(stream);
     this.#arrivals.delete(stream);
     arrival.conversation = this.#desk.open(arrival.service, form, this.#peerOf(stream), arrival.address);
     const rest = form === 'v2' ? bytes.subarray(V2_MAGIC.length) : bytes;
@@ -266,10 +256,7 @@ export class Listener implements ListenerControl {
   }
 
   #hold(stream: ArrivedStream, arrival: Arrival, bytes: Bytes): void {
-    if (bytes.length > MAX_FIRST_BYTES) {
-      this.#refuse(stream);
-      return;
-    }
+    if (bytes.length > MAX_FIRST_BYTES) return void this.#refuse(stream);
     arrival.held = bytes.slice();
   }
 
@@ -387,6 +374,11 @@ export class Listener implements ListenerControl {
     for (const socket of this.#arrivals) socket.destroy();
     this.#desk.close();
     const closed = this.#servers.map((server) => new Promise<void>((resolve) => void server.close(() => resolve())));
-    await Promise.all([...closed, this.#sockets.close()]);
+    // A server knows sockets only, not the streams on handles.
+    const isEmpty = this.#transports.tcp + this.#transports.tls === 0;
+    const { promise: emptied, resolve } = Promise.withResolvers<void>();
+    this.#onEmpty = resolve;
+    if (isEmpty) resolve();
+    await Promise.all([...closed, emptied, this.#sockets.close()]);
   }
 }
