@@ -114,6 +114,8 @@ export class Admission {
     let funds = await this.#fundsNow(transaction);
     for (;;) {
       if ('code' in funds) return this.#refuse(transaction, funds);
+      // Signatures cost most: what would find no room is not worth them.
+      if (!mempool.hasRoomFor(transaction, funds.fee)) return fullFor(transaction, funds.fee);
       const { state } = ledger();
       const fault = await this.#faultOfSignatures(transaction, funds);
       if (fault !== undefined) return refused(fault, WITNESS_TEXT[fault]);
@@ -127,9 +129,7 @@ export class Admission {
       if (isSameCut || funds.operation === undefined) break;
     }
     if (!mempool.add(transaction, funds.spends, funds.fee, origin, funds.operation?.validator))
-      return refused('mempool_full', 'the mempool is full of transactions that pay a higher rate', {
-        fee_rate: (funds.fee / BigInt(transaction.mass)).toString(),
-      });
+      return fullFor(transaction, funds.fee);
     return { status: 'accepted', id: transaction.id };
   }
 
@@ -246,6 +246,11 @@ const OPERATION_CONFLICT = nodeError('operation_conflict', 'an operation of this
 
 const conflictOf = (index: number): NodeError =>
   nodeError('input_conflict', `input ${index} is spent by a transaction that waits`, { input: index });
+
+const fullFor = ({ mass }: ReadTransaction, fee: bigint): Submission =>
+  refused('mempool_full', 'the mempool is full of transactions that pay a higher rate', {
+    fee_rate: (fee / BigInt(mass)).toString(),
+  });
 
 const refused = (
   code: NodeErrorCode,

@@ -31,7 +31,7 @@ export type Entry = PendingTransaction & {
 export type RateGroup = { readonly first: DrawSet<Entry>; readonly second: DrawSet<Entry> };
 
 /** All of one fee rate. The lists are in the order of arrival; what has left meanwhile is dropped from them later. */
-type Rate = RateGroup & { count: number; readonly arrived: Record<Origin, Entry[]> };
+type Rate = RateGroup & { count: number; bytes: number; readonly arrived: Record<Origin, Entry[]> };
 
 export type MempoolOptions = {
   readonly maxBytes: number;
@@ -167,9 +167,10 @@ export class Mempool implements MempoolView {
     validator?: Bytes,
   ): boolean {
     if (this.#conflicts(read)) throw new Error('a transaction that conflicts with a waiting one was let in');
-    const rate = fee / BigInt(read.mass);
-    const kept = hasRoomKept(read.operation) && this.#keptBytes + read.wire.length <= this.maxBytes / KEPT_PART;
-    if (!kept && !this.#makeRoom(read.wire.length, rate)) return false;
+    if (!this.hasRoomFor(read, fee)) return false;
+    const rate = rateOf(read, fee);
+    const kept = this.#isKept(read);
+    if (!kept) this.#makeRoom(read.wire.length);
     // A clock that is set back must not make a newcomer older than those before it.
     this.#lastSeen = Math.max(this.#lastSeen, this.#dependencies.now());
     const entry: Entry = {
@@ -196,6 +197,7 @@ export class Mempool implements MempoolView {
     else {
       const group = this.#groupOf(rate);
       group.count++;
+      group.bytes += read.wire.length;
       group.arrived[origin].push(entry);
     }
     (origin === 'own' ? this.#own : this.#young).add(entry);
@@ -231,6 +233,7 @@ export class Mempool implements MempoolView {
       first: new DrawSet<Entry>(),
       second: new DrawSet<Entry>(),
       count: 0,
+      bytes: 0,
       arrived: { own: [], relayed: [] },
     };
     this.#groups.set(rate, group);
@@ -249,17 +252,35 @@ export class Mempool implements MempoolView {
     return low;
   }
 
-  #makeRoom(bytes: number, rate: bigint): boolean {
-    if (bytes > this.maxBytes) return false;
-    while (this.bytes - this.#keptBytes + bytes > this.maxBytes) {
-      const lowest = this.#rates.at(-1);
+  #isKept({ wire, operation }: ReadTransaction): boolean {
+    return hasRoomKept(operation) && this.#keptBytes + wire.length <= this.maxBytes / KEPT_PART;
+  }
+
+  /** Whether it pays more than everything that would have to leave for it. */
+  hasRoomFor(read: ReadTransaction, fee: bigint): boolean {
+    if (this.#isKept(read)) return true;
+    const rate = rateOf(read, fee);
+    let lacking = this.#beyond(read.wire.length);
+    for (let i = this.#rates.length - 1; lacking > 0; i--) {
+      const lowest = this.#rates[i];
       if (lowest === undefined || lowest >= rate) return false;
-      const { arrived } = this.#groups.get(lowest) as Rate;
+      lacking -= (this.#groups.get(lowest) as Rate).bytes;
+    }
+    return true;
+  }
+
+  /** By how much so many more bytes would be too many. */
+  #beyond(bytes: number): number {
+    return this.bytes - this.#keptBytes + bytes - this.maxBytes;
+  }
+
+  #makeRoom(bytes: number): void {
+    while (this.#beyond(bytes) > 0) {
+      const { arrived } = this.#groups.get(this.#rates.at(-1) as bigint) as Rate;
       // Relayed ones first, the newest first: the longest-waiting keep their place.
       const leaving = this.#newest(arrived.relayed) ?? this.#newest(arrived.own);
       this.#remove(leaving as Entry, 'evicted');
     }
-    return true;
   }
 
   #newest(arrived: Entry[]): Entry | undefined {
@@ -289,9 +310,10 @@ export class Mempool implements MempoolView {
     this.#dependencies.onRemoved(entry, reason);
   }
 
-  #leaveRate({ rate, origin }: Entry): void {
+  #leaveRate({ rate, origin, wire }: Entry): void {
     const group = this.#groups.get(rate) as Rate;
     group.count--;
+    group.bytes -= wire.length;
     if (group.count === 0) {
       this.#groups.delete(rate);
       this.#rates.splice(this.#placeOf(rate), 1);
@@ -355,6 +377,8 @@ export class Mempool implements MempoolView {
     }
   }
 }
+
+const rateOf = ({ mass }: ReadTransaction, fee: bigint): bigint => fee / BigInt(mass);
 
 /** An identifier covers the body alone: only the same bytes are the same transaction, witnesses included. */
 const isSame = (entry: Entry, carried: { readonly wire: Bytes }): boolean => equalBytes(entry.wire, carried.wire);

@@ -4,6 +4,7 @@ import { developmentKey } from '../../node/development.ts';
 import type { Submission } from '../../node/full-node.ts';
 import type { CutEffects } from '../../node/ledger/effects.ts';
 import type { ReadTransaction } from '../../node/ledger/work-block.ts';
+import { operationsToRecheck } from '../../node/mempool/impossible-operations.ts';
 import { Mempool } from '../../node/mempool/mempool.ts';
 import { type SelectionRules, selectTransactions } from '../../node/mempool/selection.ts';
 import { burnAddressPayload } from '../../protocol/address.ts';
@@ -150,6 +151,15 @@ test('memory is bounded: lower fee rates leave first, a newcomer that pays less 
   for (let i = 0; i < 3; i++) sent.push(await bed.pay([bed.treasury(i)], pays(), { feePerMass: BigInt(20 + i) }));
   expect(bed.node.mempool.count).toBe(3);
   expect(codeOf(await bed.pay([bed.treasury(3)], pays(), { feePerMass: 20n }))).toBe('mempool_full');
+  // What would find no room costs no check of its signatures.
+  const cheap = decodeTransaction(bed.payment([bed.treasury(3)], pays(), { feePerMass: 20n }));
+  const unsigned = cheap.witnesses.map((witness) => ({
+    ...(witness as SingleWitness),
+    signature: new Uint8Array(3_309),
+  }));
+  expect(codeOf(await bed.node.submitTransaction(encodeTransaction({ ...cheap, witnesses: unsigned })))).toBe(
+    'mempool_full',
+  );
   expect(codeOf(await bed.pay([bed.treasury(4)], pays(), { feePerMass: 30n }))).toBe('accepted');
   expect(bed.node.chain.transactionStatus(idOf(sent[0] as Submission))).toMatchObject({
     lifecycle: 'failed',
@@ -264,4 +274,31 @@ test('the newest relayed one of the lowest rate leaves first, then the newest ow
     ...Array.from({ length: 50 }, (_, i) => `own${99 - i}`),
   ]);
   expect(add('worse', 9n, 'own', 400)).toBe(false);
+});
+
+test('a newcomer that does not get in moves nobody out', () => {
+  const { add, left } = waitingRoom();
+  add('cheap', 10n, 'own', 1, 5_000);
+  for (let i = 0; i < 199; i++) add(`dear${i}`, 30n, 'relayed', 2, 5_000);
+  expect(add('large', 20n, 'relayed', 3, 60_000)).toBe(false);
+  expect(left).toEqual([]);
+  expect(add('small', 20n, 'relayed', 4, 5_000)).toBe(true);
+  expect(left).toEqual(['cheap']);
+});
+
+test('a heartbeat that a waiting block carries is looked at again when its epoch ends', () => {
+  const { mempool } = waitingRoom();
+  const body = { inputs: [], validUntilHeight: 99 };
+  const operation = { name: 'heartbeat', validator: new Uint8Array(48), epoch: 0 };
+  const read = { name: 'beat', id: utf8('beat'), wire: new Uint8Array(5_000), mass: 1, body, operation };
+  mempool.add(read as unknown as ReadTransaction, [], 10n, 'own', operation.validator);
+  mempool.carried('block', carrying('beat'));
+  const after = (height: number) =>
+    operationsToRecheck(
+      { staking: { validators: [], positions: [] }, header: { height } } as unknown as CutEffects,
+      mempool,
+      () => undefined,
+      24,
+    ).map(({ name }) => name);
+  expect([after(22), after(23), after(24)]).toEqual([[], ['beat'], []]);
 });
