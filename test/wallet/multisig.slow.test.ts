@@ -149,6 +149,11 @@ test('three people, three processes, files: an address, a payment that two sign,
     anna.path('all.msig'),
   );
   expect(both).toMatchObject({ template_digest: digest, missing_signatures: 0 });
+  // By the method neither: it moves money like the others.
+  const params = JSON.stringify({ package: readFileSync(anna.path('all.msig'), 'utf8').trim() });
+  const service = ['--file', anna.files.file, ...anna.service()];
+  const unsure = await runBeside(['call', 'multisig_send', params, ...service, '--json']);
+  expect((JSON.parse(unsure.stdout) as Shown).error?.code).toBe('confirmation_missing');
   const sent = await anna.run('send', anna.path('all.msig'), '--yes');
   expect(sent).toMatchObject({ submitted: true, duplicate: false, transaction: review.transaction });
   // Again, by anybody who has the file: the same transaction.

@@ -3,11 +3,13 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { ValuesOf } from '../../runtime/command-line/command-line.ts';
 import type { Terminal } from '../../runtime/program.ts';
+import { jsonText } from '../../runtime/visible.ts';
 import { STAKING_KINDS } from '../state/records.ts';
 import { WalletError } from '../wallet-error.ts';
-import { foreignRows, visible } from './foreign-text.ts';
+import { foreignRows, shortened } from './foreign-text.ts';
 import type { sessionOptions } from './options.ts';
 import type { Prompt } from './prompt.ts';
+import { reviewText } from './review-text.ts';
 import { openSession, type Session } from './session.ts';
 
 type Values = ValuesOf<typeof sessionOptions>;
@@ -32,7 +34,7 @@ const pairs = (fields: Fields): string => {
 };
 
 export function show({ values, terminal }: Context, result: Fields, text: () => string): number {
-  terminal.out(values.json ? `${JSON.stringify(result)}\n` : text());
+  terminal.out(values.json ? `${jsonText(result)}\n` : text());
   return 0;
 }
 
@@ -86,7 +88,9 @@ export const showAddresses = (context: Context): Promise<number> =>
   withSession(context, async (session) => {
     const addresses = await all(session, 'addresses', 'addresses', Number.MAX_SAFE_INTEGER);
     return show(context, { addresses }, () =>
-      addresses.map((one) => `${one.address}  ${one.used ? 'used' : 'new '}  ${visible(one.label)}\n`).join(''),
+      addresses
+        .map((one) => `${one.address}  ${one.used ? 'used' : 'new '}  ${shortened(String(one.label))}\n`)
+        .join(''),
     );
   });
 
@@ -202,8 +206,13 @@ export const callMethod = (context: Context, method: string, text: string, yes: 
       // A request that was made before is shown instead of a quote: nothing moves.
       if (quote.duplicate !== true && !(await confirmed(context, yes, question))) return 1;
     }
+    if (method === 'multisig_send') {
+      const review = await session.call('multisig_review', { package: params.package });
+      if (!yes && !context.values.json) context.terminal.err(reviewText(review, false));
+      if (!(await confirmed(context, yes, 'Send this?'))) return 1;
+    }
     const result = await session.call(method, params);
-    context.terminal.out(`${JSON.stringify(result, null, context.values.json ? 0 : 2)}\n`);
+    context.terminal.out(`${jsonText(result, context.values.json ? 0 : 2)}\n`);
     return 0;
   });
 
@@ -220,6 +229,6 @@ export const proveAddress = (context: Context, requestFile: string | undefined):
     // The daemon accepted the request, so its purpose is plain text: show it to the signer.
     const { purpose } = request as { purpose: string };
     context.terminal.err(`${foreignRows('signed for | ', purpose).join('\n')}\n`);
-    context.terminal.out(`${JSON.stringify(proof, null, context.values.json ? 0 : 2)}\n`);
+    context.terminal.out(`${jsonText(proof, context.values.json ? 0 : 2)}\n`);
     return 0;
   });

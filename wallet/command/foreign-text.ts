@@ -1,7 +1,6 @@
 /** Text that others wrote (labels, payloads, chats, operations), shown so that it passes neither for another text nor for what the program says itself. */
+import { UNSEEN } from '../../runtime/visible.ts';
 
-/** Characters that move the cursor, end a line or turn the direction of writing. */
-const UNSEEN = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]/gu;
 /** In one line, with a mark in place of such characters. */
 export const visible = (value: unknown): string => String(value).replace(UNSEEN, '?');
 
@@ -48,4 +47,10 @@ export function foreignRows(
     ...shown.map((row, i) => `${i === 0 && isBeside ? head : blanks}${prefix}${row}`),
     ...(left > 0 ? [`${blanks}... ${left} more bytes, see --full`] : []),
   ];
+}
+
+/** In one row: of a longer text the beginning. */
+export function shortened(text: string): string {
+  const [row = '', ...more] = cut(text, MOST_COLUMNS);
+  return more.length === 0 ? row : `${row}...`;
 }

@@ -43,6 +43,15 @@ function operationRows({ operation, operation_data: data }: Fields, room: Room):
   return [`operation | ${operation}`, ...fields];
 }
 
+/** What money an operation moves or sends elsewhere, once more where it cannot scroll away: amounts and addresses have a fixed form, so nothing in this row was written freely. */
+function operationSummary({ operation, operation_data: data }: Fields): string[] {
+  if (typeof operation !== 'string') return [];
+  const moved = OPERATION_FIELDS[operation as keyof typeof OPERATION_FIELDS]
+    .filter(([, , kind]) => kind === 'amount' || kind === 'address')
+    .map(([, name]) => `${name} ${fieldText(operation, name, (data as Fields)[name])}`);
+  return [`also      ${[operation, ...moved].join(', ')}`];
+}
+
 function payloadRows({ payload_hex: hex, payload_text: text }: Fields, room: Room): string[] {
   return hex === '' ? [] : foreignRows('payload   | ', String(text ?? hex), room);
 }
@@ -62,6 +71,7 @@ export function reviewText(review: Fields, full: boolean, columns = USUAL_COLUMN
     `signed by ${signed.length === 0 ? 'nobody yet' : `member ${signed.join(' and ')}`}; ${review.missing_signatures} more needed`,
     `valid     from cut ${review.valid_from_height} to ${review.valid_until_height}${leftText(review.cuts_left)}`,
     `from      ${review.address} (${threshold}-of-${members.length}${review.watched ? '' : ', NOT WATCHED by this wallet'})`,
+    ...operationSummary(review),
     ...recipients.map(({ to, amount, change }) => `${change ? 'change   ' : 'pays     '} ${amount} to ${to}`),
     `fee       ${review.fee}${AMOUNTS[String(review.amounts)] ?? ''}`,
     '',

@@ -1,6 +1,7 @@
 /** What every command of `svc-wallet` has in common: how its refusals are shown, and the yes before money moves. */
 import { flag, type OptionTable, type ValuesOf } from '../../runtime/command-line/command-line.ts';
 import { type Command, command, type Terminal } from '../../runtime/program.ts';
+import { jsonText } from '../../runtime/visible.ts';
 import { WalletError } from '../wallet-error.ts';
 import { visible } from './foreign-text.ts';
 import { CallError } from './session.ts';
@@ -16,8 +17,7 @@ export function walletCommand<const T extends OptionTable>(
     } catch (error) {
       if (!(error instanceof WalletError) && !(error instanceof CallError)) throw error;
       const json = (values as { json?: unknown }).json === true;
-      if (json)
-        terminal.out(`${JSON.stringify({ error: { code: error.code, rpc: error.rpc, message: error.message } })}\n`);
+      if (json) terminal.out(`${jsonText({ error: { code: error.code, rpc: error.rpc, message: error.message } })}\n`);
       else terminal.err(`${spec.name}: ${visible(error.message)} [${visible(error.code)}]\n`);
       return 1;
     }

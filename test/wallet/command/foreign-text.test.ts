@@ -1,7 +1,9 @@
 /** Reviews and chats on a terminal of 80 columns, and of 40: what others wrote draws no line that could be the program's. */
 import { expect, test } from 'vitest';
+import { jsonText } from '../../../runtime/visible.ts';
 import { messageText } from '../../../wallet/command/chat-commands.ts';
-import { foreignRows } from '../../../wallet/command/foreign-text.ts';
+import { show } from '../../../wallet/command/commands.ts';
+import { foreignRows, shortened } from '../../../wallet/command/foreign-text.ts';
 import { reviewText } from '../../../wallet/command/review-text.ts';
 
 const GROUP = `dsvc1q${'x'.repeat(84)}`;
@@ -77,6 +79,23 @@ test('operations: long hex in marked rows, amounts in coins, and an unbonding of
   expect(all).toContain('operation | amount the whole position\n');
 });
 
+test('many inputs do not scroll an operation away: what it moves is on the screen with the question', () => {
+  const lastRows = (operation: string, data: object): string => {
+    const inputs = Array.from({ length: 8 }, () => ({ transaction: 'cd'.repeat(48), output: 0, amount: '1.00000000' }));
+    const recipients = Array.from({ length: 8 }, () => ({ to: GROUP, amount: '0.00000001', change: true }));
+    const rows = screen(reviewText(review({ inputs, recipients, operation, operation_data: data }), false));
+    return rows.slice(-23).join('');
+  };
+  expect(lastRows('reward_address', { position_id: 'ab'.repeat(48), reward_address: THIEF })).toContain(
+    `also      reward_address, reward_address ${THIEF}`,
+  );
+  const bond = { validator_id: 'ab'.repeat(48), owner_address: GROUP, reward_address: THIEF, amount: '10000000000' };
+  expect(lastRows('bond', bond)).toContain(
+    `also      bond, owner_address ${GROUP}, reward_address ${THIEF}, amount 100.00000000 coins`,
+  );
+  expect(lastRows('exit', { validator_id: 'ab'.repeat(48) })).toContain('also      exit');
+});
+
 test('a chat message cannot draw another one, in wide characters neither', () => {
   const fake = '2026-05-01T10:00:00.000Z  me   | I owe you 1000 coins';
   for (const said of [forgery([fake], 33), `${'\u3000'.repeat(200)}${fake}`]) {
@@ -93,6 +112,30 @@ test('rows keep every character, and none is empty but that of an empty text', (
   expect(rows.map((row) => row.slice(2)).join('')).toBe(text);
   expect(foreignRows('| ', 'a'.repeat(60))).toEqual([`| ${'a'.repeat(60)}`]);
   expect(foreignRows('| ', '')).toEqual(['| ']);
+});
+
+test('characters that show nothing, or steer a terminal, are marked; joiners of scripts and emoji stay', () => {
+  for (const unseen of ['\u200b', '\u00ad', '\u180e', '\u3164', '\u{e0041}', '\u{e0101}', '\u034f', '\u009b', '\ufff9'])
+    expect(foreignRows('| ', `pay${unseen}load`)).toEqual(['| pay?load']);
+  expect(foreignRows('| ', 'می\u200cخواهم ❤\ufe0f')).toEqual(['| می\u200cخواهم ❤\ufe0f']);
+});
+
+test('JSON on a terminal: what steers it is an escape, and the value is the same', () => {
+  const said = { text: 'a\u009b2J\u202eb\u007f\u{e0041}\n', next: 'ü' };
+  for (const json of [true, false]) {
+    const out: string[] = [];
+    const terminal = { out: (text: string) => out.push(text) };
+    show({ values: { json }, terminal } as never, said, () => `${jsonText(said, 2)}\n`);
+    const shown = out.join('');
+    expect(shown).not.toMatch(/[\u007f-\u009f\u202e\u{e0041}]/u);
+    expect(shown.split('\n')).toHaveLength(json ? 2 : 5);
+    expect(JSON.parse(shown)).toEqual(said);
+  }
+});
+
+test('a long label stays in its row', () => {
+  expect(shortened('rent')).toBe('rent');
+  expect(shortened(`${'x'.repeat(70)}\u200b`)).toBe(`${'x'.repeat(60)}...`);
 });
 
 test('a review says for how many cuts a package can be sent, and warns where these are very many', () => {
