@@ -208,7 +208,7 @@ export const callMethod = (context: Context, method: string, text: string, yes: 
     }
     if (method === 'multisig_send') {
       const review = await session.call('multisig_review', { package: params.package });
-      if (!yes && !context.values.json) context.terminal.err(reviewText(review, false));
+      if (!yes && !context.values.json) context.terminal.err(reviewText(review, false, context.prompt.columns));
       if (!(await confirmed(context, yes, 'Send this?'))) return 1;
     }
     const result = await session.call(method, params);

@@ -51,6 +51,6 @@ export function foreignRows(
 
 /** In one row: of a longer text the beginning. */
 export function shortened(text: string): string {
-  const [row = '', ...more] = cut(text, MOST_COLUMNS);
+  const [row = '', ...more] = cut(text, MOST_TEXT);
   return more.length === 0 ? row : `${row}...`;
 }
