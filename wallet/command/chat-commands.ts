@@ -5,7 +5,6 @@ import {
   all,
   type Context,
   confirmed,
-  type Fields,
   newRequestId,
   show,
   tellRepeated,
@@ -15,6 +14,7 @@ import {
 import { foreignRows, visible } from './foreign-text.ts';
 import { sessionOptions } from './options.ts';
 import { terminalPrompt } from './prompt.ts';
+import type { Fields } from './session.ts';
 import { walletCommand, yes } from './wallet-command.ts';
 
 const sendOptions = {

@@ -10,10 +10,9 @@ import { foreignRows, shortened } from './foreign-text.ts';
 import type { sessionOptions } from './options.ts';
 import type { Prompt } from './prompt.ts';
 import { reviewText } from './review-text.ts';
-import { openSession, type Session } from './session.ts';
+import { type Fields, openSession, type Session } from './session.ts';
 
 type Values = ValuesOf<typeof sessionOptions>;
-export type Fields = Record<string, unknown>;
 
 export type Context = { readonly values: Values; readonly terminal: Terminal; readonly prompt: Prompt };
 

@@ -11,10 +11,11 @@ import { createDurably } from '../../runtime/durable-file.ts';
 import { type Command, commandTable } from '../../runtime/program.ts';
 import { verifySignature } from '../keys/signing.ts';
 import { WalletError } from '../wallet-error.ts';
-import { type Context, confirmed, type Fields, show, withSession } from './commands.ts';
+import { type Context, confirmed, show, withSession } from './commands.ts';
 import { jsonOption, sessionOptions } from './options.ts';
 import { terminalPrompt } from './prompt.ts';
 import { reviewText } from './review-text.ts';
+import type { Fields } from './session.ts';
 import { walletCommand, yes } from './wallet-command.ts';
 
 /** The largest package in hex, and room. */

@@ -2,18 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { text } from '../../runtime/command-line/command-line.ts';
 import type { StakingKind } from '../state/records.ts';
-import {
-  type Context,
-  confirmed,
-  type Fields,
-  nameOf,
-  newRequestId,
-  show,
-  tellRepeated,
-  withSession,
-} from './commands.ts';
+import { type Context, confirmed, nameOf, newRequestId, show, tellRepeated, withSession } from './commands.ts';
 import { sessionOptions } from './options.ts';
-import { CallError, type Session } from './session.ts';
+import { CallError, type Fields, type Session } from './session.ts';
 import { yes } from './wallet-command.ts';
 
 export const operationOptions = {

@@ -1,8 +1,8 @@
 /** The review of a multisig package for people. Others wrote the package: what they wrote freely comes first and in marked rows, and what is paid, to whom and at what fee stands last, right above the question. Pure. */
 import { formatCoins } from '../../protocol/amount.ts';
 import { OPERATION_FIELDS } from '../../protocol/staking/operation-document.ts';
-import type { Fields } from './commands.ts';
 import { foreignRows, USUAL_COLUMNS } from './foreign-text.ts';
+import type { Fields } from './session.ts';
 
 /** Rows of a payload, and of a field of an operation, without `--full`. */
 const MOST_ROWS = 8;

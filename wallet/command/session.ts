@@ -14,9 +14,12 @@ import { WalletError } from '../wallet-error.ts';
 import { type sessionOptions, walletFile } from './options.ts';
 import type { Prompt } from './prompt.ts';
 
+/** An answer of the daemon, or parameters of a call. */
+export type Fields = Record<string, unknown>;
+
 export type Session = {
   /** Throws a CallError when the wallet refuses. */
-  call(method: string, params: unknown): Promise<Record<string, unknown>>;
+  call(method: string, params: unknown): Promise<Fields>;
   /** Reads new cuts. A daemon does so anyway. */
   turn(): Promise<void>;
   close(): Promise<void>;
@@ -37,9 +40,9 @@ export class CallError extends Error {
   }
 }
 
-function resultOf(answer: RpcAnswer): Record<string, unknown> {
+function resultOf(answer: RpcAnswer): Fields {
   if ('error' in answer) throw new CallError(answer.error);
-  return answer.result as Record<string, unknown>;
+  return answer.result as Fields;
 }
 
 /** How long a command waits for its wallet to have read everything the node has. */
@@ -98,13 +101,13 @@ function unanswered(url: string, error: unknown): WalletError {
       );
 }
 
-function readAnswer(url: string, status: number, text: string): Record<string, unknown> {
+function readAnswer(url: string, status: number, text: string): Fields {
   let answer: unknown;
   try {
     answer = JSON.parse(text);
   } catch {}
-  const { error, result } = (answer ?? {}) as { error?: Record<string, unknown>; result?: unknown };
-  if (status === 200 && typeof result === 'object' && result !== null) return result as Record<string, unknown>;
+  const { error, result } = (answer ?? {}) as { error?: Fields; result?: unknown };
+  if (status === 200 && typeof result === 'object' && result !== null) return result as Fields;
   const { code, message, data } = error ?? {};
   if (typeof message === 'string' && status === 200 && typeof code === 'number')
     throw new CallError({ code, message, data });

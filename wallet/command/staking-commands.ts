@@ -1,10 +1,11 @@
 /** Commands for stake: validators and positions as tables, and stake, unstake and withdraw, which ask first. */
 import { flag, text } from '../../runtime/command-line/command-line.ts';
 import type { Command } from '../../runtime/program.ts';
-import { type Context, type Fields, show, withSession } from './commands.ts';
+import { type Context, show, withSession } from './commands.ts';
 import { operate, operationOptions } from './operating.ts';
 import { sessionOptions } from './options.ts';
 import { terminalPrompt } from './prompt.ts';
+import type { Fields } from './session.ts';
 import { walletCommand } from './wallet-command.ts';
 
 type Column = { readonly title: string; readonly cell: (row: Fields) => unknown; readonly right?: true };

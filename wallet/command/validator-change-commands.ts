@@ -3,9 +3,9 @@ import { flag, integer, text, type ValuesOf } from '../../runtime/command-line/c
 import type { Command, Terminal } from '../../runtime/program.ts';
 import { CONSENSUS_KEY_INDEXES } from '../keys/derivation.ts';
 import type { StakingKind } from '../state/records.ts';
-import type { Fields } from './commands.ts';
 import { operate, operationOptions } from './operating.ts';
 import { terminalPrompt } from './prompt.ts';
+import type { Fields } from './session.ts';
 import { walletCommand } from './wallet-command.ts';
 
 const changeOptions = {

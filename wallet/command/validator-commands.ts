@@ -3,9 +3,9 @@ import { flag, integer, text } from '../../runtime/command-line/command-line.ts'
 import type { Command } from '../../runtime/program.ts';
 import { CONSENSUS_KEY_INDEXES } from '../keys/derivation.ts';
 import { DEFAULT_COMMISSION } from '../rpc/staking-methods.ts';
-import type { Fields } from './commands.ts';
 import { operate, operationOptions } from './operating.ts';
 import { terminalPrompt } from './prompt.ts';
+import type { Fields } from './session.ts';
 import { positionOption } from './staking-commands.ts';
 import { walletCommand } from './wallet-command.ts';
 
