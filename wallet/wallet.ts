@@ -199,6 +199,7 @@ export class Wallet {
       ownSpends: this.ownSpends,
       submitter: this.#submitter,
       network: options.network,
+      recheck: (operation) => this.staking.recheck(operation),
       log: log.child('outgoing'),
       now,
       steady: this.steady,

@@ -1,14 +1,21 @@
 /**
  * Payments with `compound_first` (docs/wallet.md, Coin selection): rounds of merges, eight outputs into one, each round
- * when the fate of the one before is final, and the payment itself once eight outputs or fewer are held.
+ * when the fate of the one before is final, and the payment itself once eight outputs or fewer are held. Cuts pass in between: before each round, and before the payment, what could refuse it at the beginning is asked again.
  */
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { Book } from '../state/book.ts';
 import type { Journal } from '../state/journal.ts';
-import { isFinal, type MergeProgress, type OwnedOutput, outputKey, type RequestRecord } from '../state/records.ts';
+import {
+  isFinal,
+  type MergeProgress,
+  type OperationRecord,
+  type OwnedOutput,
+  outputKey,
+  type RequestRecord,
+} from '../state/records.ts';
 import type { WalletStore } from '../state/store.ts';
-import type { WalletErrorCode } from '../wallet-error.ts';
+import { WalletError, type WalletErrorCode } from '../wallet-error.ts';
 import type { Answers } from './answers.ts';
 import type { Commitment } from './commitment.ts';
 import { nextRound } from './compounding.ts';
@@ -22,10 +29,16 @@ export type MergingDependencies = {
   readonly planning: Planning;
   readonly commitment: Commitment;
   readonly answers: Answers;
+  /** Refuses an operation that is not what was agreed to any more. */
+  readonly recheck: (operation: OperationRecord) => Promise<void>;
   readonly log: Logger;
 };
 
 type Wish = Omit<MergeProgress, 'held' | 'round'>;
+
+/** The node is away or behind, or the wallet reads: the next turn asks again. */
+const isPassing = ({ rpc, code }: WalletError): boolean =>
+  rpc === -32001 || rpc === -32003 || code === 'payments_stopped';
 
 export class Merging {
   readonly #with: MergingDependencies;
@@ -134,10 +147,27 @@ export class Merging {
         lost ||= record.reason === 'conflict';
       }
     }
-    const held = keys.flatMap((key) => book.outputs.get(key) ?? []);
+    const heldNow = () => keys.flatMap((key) => book.outputs.get(key) ?? []);
     if (lost)
-      return await this.#fail(request, held, 'merge_lost', 'another wallet with the same words spent an output');
+      return await this.#fail(request, heldNow(), 'merge_lost', 'another wallet with the same words spent an output');
     const { held: _, round: __, ...wish } = request.merge;
-    await this.#round(request, wish, held);
+    const feePerMass = await this.#askAgain(wish);
+    if (feePerMass === undefined) return;
+    if (feePerMass instanceof WalletError)
+      return await this.#fail(request, heldNow(), feePerMass.code, feePerMass.message);
+    await this.#round({ ...request, feePerMass }, { ...wish, feePerMass }, heldNow());
+  }
+
+  /** The fee that the node asks for now, within the wallet's limit; a refusal; or undefined where it cannot be said yet. */
+  async #askAgain({ operation }: Wish): Promise<bigint | WalletError | undefined> {
+    const { planning, recheck } = this.#with;
+    try {
+      planning.feePerMass();
+      if (operation !== undefined) await recheck(operation);
+      return planning.feePerMass();
+    } catch (error) {
+      if (!(error instanceof WalletError)) throw error;
+      return isPassing(error) ? undefined : error;
+    }
   }
 }

@@ -47,6 +47,8 @@ export type OutgoingDependencies = {
   readonly ownSpends: OwnSpends;
   readonly submitter: Submitter;
   readonly network: NetworkName;
+  /** Refuses an operation that is not what was agreed to any more. */
+  readonly recheck: (operation: OperationRecord) => Promise<void>;
   readonly log: Logger;
   readonly now: () => number;
   readonly steady: () => number;

@@ -11,6 +11,7 @@ import { ownersOf, positionsOf, readValidator, readValidators, type ValidatorSta
 import { changeAddress } from '../state/address-book.ts';
 import type { OperationRecord } from '../state/records.ts';
 import { WalletError } from '../wallet-error.ts';
+import { refuseUsedKey } from './consensus-key.ts';
 import { recordOf, type StakingDependencies } from './operation-record.ts';
 import { type RegisterWish, Registration } from './registration.ts';
 import { ValidatorChanges } from './validator-changes.ts';
@@ -96,8 +97,16 @@ export class Staking {
       rewardAddress: this.#payload(rewardAddress ?? owner),
       amount,
     } as const;
-    const terms = { rewardAddress: rewardAddress ?? owner };
+    const terms = { rewardAddress: rewardAddress ?? owner, ...(epoch === undefined ? {} : { epoch }) };
     return recordOf(operation, { kind: 'stake', owner, validator, position: null, amount, terms });
+  }
+
+  /** Cuts have passed since an operation was prepared (merging.ts): what the chain could have changed meanwhile is asked again. */
+  async recheck({ kind, validator, terms }: OperationRecord): Promise<void> {
+    if (kind === 'stake') await this.#validator(validator, terms?.epoch);
+    if (kind !== 'validator_register' || terms?.consensusKeyIndex === undefined) return;
+    const { publicKey } = this.#with.keyring.key({ branch: 'receive', index: terms.consensusKeyIndex });
+    await refuseUsedKey(publicKey, terms.consensusKeyIndex, this.#with);
   }
 
   async #position(id: string): Promise<StakingPosition> {

@@ -63,6 +63,8 @@ export type OperationTerms = {
   readonly rewardAddress?: string;
   /** Of the consensus key that it registers or rotates to. */
   readonly consensusKeyIndex?: number;
+  /** Of the quote that was agreed to: in another one it is refused. */
+  readonly epoch?: number;
 };
 
 /** The staking operation that a transaction carries. */
