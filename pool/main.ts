@@ -1,4 +1,4 @@
-/** svc-pool: `run` is the pool, `audit` recomputes its books, `repair-payouts` compares them with the wallet, `verify-evidence` judges a miner's complaint. */
+/** svc-pool: `run` is the pool, `audit` recomputes its books, `repair-payouts` compares them with the wallet, `backup` and `restore` copy them, `verify-evidence` judges a miner's complaint. */
 import { parseAddress } from '../protocol/address.ts';
 import { createApiClient } from '../protocol/api/client.ts';
 import { apiClientDependencies } from '../runtime/api-client.ts';
@@ -11,6 +11,7 @@ import { audit } from './audit/audit.ts';
 import { auditPublic } from './audit/public.ts';
 import { newerAnswers, publicPool } from './audit/public-reads.ts';
 import { OWED_EXIT, publicReportText, reportJson, reportText } from './audit/report.ts';
+import { backupCommand, restoreCommand } from './backup-commands.ts';
 import { type OpenBooks, openBooks } from './database/open-books.ts';
 import { poolOptions } from './options.ts';
 import { payoutSeries } from './payout/payout-series.ts';
@@ -284,6 +285,8 @@ await runProgram(
     runCommand,
     auditCommand,
     repairCommand,
+    backupCommand,
+    restoreCommand,
     evidenceCommand,
   ]),
 );

@@ -11,6 +11,7 @@ export const POOL_ERROR_CODES = [
   'pool_address',
   'webhook_secret',
   'not_a_pool',
+  'backup_unusable',
   'pool_unreachable',
   'chain_changed',
   'chain_height',

@@ -6,7 +6,8 @@ import { watchedEnvironment, watchedStream } from '../scripts/ready/parent.mjs';
 import type { Part } from './parts.ts';
 
 const ROOT = join(import.meta.dirname, '..');
-const START_MILLIS = 120_000;
+/** A program that ends is noticed at once; one that lives may be slow. */
+const START_MILLIS = 300_000;
 const STOP_MILLIS = 20_000;
 
 export const programPath = (program: Part['program']): string => join(ROOT, 'bin', program);

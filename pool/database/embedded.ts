@@ -19,7 +19,10 @@ const NOBODY = 65_534;
 const USER = 'svc_pool';
 const CONNECTIONS = 40;
 const START_ATTEMPTS = 3;
-const START_MILLIS = 30_000;
+/** A server that lives is left alone for this long: after a crash it reads its log and flushes its files, which a slow disk takes minutes for. */
+const START_MILLIS = 600_000;
+const TOLD_MILLIS = 10_000;
+const ANSWER_SECONDS = 10;
 const STOP_MILLIS = 15_000;
 
 export type EmbeddedPostgresOptions = {
@@ -96,6 +99,22 @@ async function run(program: string, words: readonly string[], directory: string)
   if (code !== 0) throw new Error(`${program} failed with code ${code}: ${complaint.trim()}`);
 }
 
+/** Whom the files of the database belong to, where that is not the user of this process. */
+export const databaseOwner = (): number | undefined => (process.getuid?.() === 0 ? NOBODY : undefined);
+
+/** Where the server that runs on this folder is reached; undefined when none does. */
+export async function runningEmbedded(folder: string): Promise<string | undefined> {
+  const directory = resolve(folder);
+  const file = await readFile(join(directory, 'data', 'postmaster.pid'), 'utf8').catch(() => '');
+  const port = Number(file.split('\n')[3]);
+  if (!Number.isInteger(port) || port < 1) return undefined;
+  const password = privateText(join(directory, 'password'), 'the embedded database').trim();
+  const url = urlOf(password, port);
+  return (await answers(url)) ? url : undefined;
+}
+
+const urlOf = (password: string, port: number): string => `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`;
+
 export const isEmbeddedMade = (directory: string): boolean => existsSync(join(directory, 'ready'));
 
 /** Creates the cluster if there is none. `ready` is written last, so a half-made cluster is made anew. */
@@ -121,7 +140,7 @@ async function prepare(directory: string, initdb: string, log: Logger): Promise<
 }
 
 async function answers(url: string): Promise<boolean> {
-  const sql = postgres(url, { max: 1, connect_timeout: 2, onnotice: () => undefined });
+  const sql = postgres(url, { max: 1, connect_timeout: ANSWER_SECONDS, onnotice: () => undefined });
   try {
     await sql`select 1`;
     return true;
@@ -180,9 +199,17 @@ async function start(
     await Promise.race([exited, sleep(STOP_MILLIS, undefined, { ref: false }).then(() => child.kill('SIGQUIT'))]);
     await exited;
   };
-  const url = `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`;
-  for (const end = performance.now() + START_MILLIS; performance.now() < end && !over; await sleep(50))
+  const url = urlOf(password, port);
+  const began = performance.now();
+  for (let told = began; performance.now() < began + START_MILLIS && !over; await sleep(50)) {
     if (await answers(url)) return { url, pid: child.pid as number, exited, stop };
+    if (performance.now() < told + TOLD_MILLIS) continue;
+    told = performance.now();
+    log.warn('waiting for the database', {
+      seconds: Math.round((told - began) / 1000),
+      line: tail.trim().split('\n').at(-1),
+    });
+  }
   await stop();
   throw new Error(`PostgreSQL did not start: ${tail.trim().split('\n').slice(-3).join(' | ')}`);
 }

@@ -48,7 +48,7 @@ export async function openBooks(place: BooksPlace, name: string, log: Logger): P
   }
 }
 
-function insistPool(dataDir: string): void {
+export function insistPool(dataDir: string): void {
   if (isEmbeddedMade(join(dataDir, 'database'))) return;
   const what = existsSync(dataDir) ? 'holds no pool with an embedded database' : 'does not exist';
   throw new PoolError(

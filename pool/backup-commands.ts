@@ -1,0 +1,69 @@
+/** The commands that copy the books and put a copy back. */
+import { integer, path } from '../runtime/command-line/command-line.ts';
+import { logOptions, openLog } from '../runtime/log.ts';
+import { command, failureText } from '../runtime/program.ts';
+import { backup, restore } from './backup.ts';
+import { poolOptions } from './options.ts';
+
+export const backupCommand = command(
+  {
+    name: 'svc-pool backup',
+    summary: 'Copies the embedded database to a new folder, beside a running pool too, and the key of the receipts.',
+    options: {
+      dataDir: poolOptions.dataDir,
+      to: path({ help: 'folder that gets a folder for each copy', placeholder: 'DIR', default: '.data/backup' }),
+      keep: integer({ help: 'delete copies there beyond so many, the oldest first', min: 1, max: 100_000 }),
+      ...logOptions,
+    },
+    examples: [
+      {
+        line: 'svc-pool backup --data-dir /var/lib/svc-pool --to /mnt/backup --keep 24',
+        says: 'every hour, by a timer',
+      },
+    ],
+  },
+  async (values, _operands, terminal) => {
+    const { log, close } = openLog('backup', values, terminal.env);
+    try {
+      terminal.out(`${await backup(values, log, Date.now())}\n`);
+      return 0;
+    } catch (error) {
+      terminal.err(`svc-pool backup: ${failureText(error)}\n`);
+      return 1;
+    } finally {
+      close();
+    }
+  },
+);
+
+export const restoreCommand = command(
+  {
+    name: 'svc-pool restore',
+    summary:
+      'Puts a copy of the books in the place of the embedded database of a stopped pool, which is kept, and pauses payouts.',
+    operands: [{ name: 'COPY', help: 'folder that svc-pool backup made' }],
+    options: { dataDir: poolOptions.dataDir, ...logOptions },
+    examples: [
+      {
+        line: 'svc-pool restore /mnt/backup/books-20260102T030405Z --data-dir /var/lib/svc-pool',
+        says: 'then start the pool',
+      },
+    ],
+  },
+  async (values, [from], terminal) => {
+    const { log, close } = openLog('restore', values, terminal.env);
+    try {
+      const { poolAddress, kept } = await restore(from as string, values.dataDir, log, Date.now());
+      const before = kept === undefined ? '' : `The database that was there is now ${kept}.\n`;
+      terminal.out(
+        `Restored the books of ${poolAddress}.\n${before}Payouts are paused. Start the pool, run svc-pool audit when it has caught up, and resume them on the operator page.\n`,
+      );
+      return 0;
+    } catch (error) {
+      terminal.err(`svc-pool restore: ${failureText(error)}\n`);
+      return 1;
+    } finally {
+      close();
+    }
+  },
+);

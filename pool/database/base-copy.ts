@@ -1,0 +1,67 @@
+/**
+ * A copy of the embedded database's files, taken while its server runs: PostgreSQL's own way of base backups. A page that was read half is
+ * made good by the log, which a replication slot keeps until it is copied too.
+ */
+import { chmod, chown, copyFile, lstat, mkdir, open, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { connectDatabase } from './connect.ts';
+
+/** Of the running server alone, or made anew by a start; the log is copied last. */
+const LEFT_OUT = new Set(['postmaster.pid', 'postmaster.opts', 'pg_wal', 'backup_label', 'pg_replslot', 'pg_stat_tmp']);
+/** Folders that a server must find, empty. */
+const EMPTY = ['pg_replslot', 'pg_stat_tmp'];
+
+const isGone = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT';
+
+/** Files that vanish meanwhile are not needed. Each is on the disk before this ends. */
+export async function copyFiles(from: string, to: string, leaveOut: ReadonlySet<string> = new Set()): Promise<void> {
+  await mkdir(to, { mode: 0o700 });
+  for (const entry of await readdir(from, { withFileTypes: true })) {
+    if (leaveOut.has(entry.name)) continue;
+    const [source, target] = [join(from, entry.name), join(to, entry.name)];
+    try {
+      if (entry.isDirectory()) await copyFiles(source, target);
+      else if (entry.isFile()) await copyDurably(source, target);
+    } catch (error) {
+      if (!isGone(error) || (await lstat(source).catch(() => undefined)) !== undefined) throw error;
+    }
+  }
+}
+
+async function copyDurably(source: string, target: string): Promise<void> {
+  await copyFile(source, target);
+  await chmod(target, 0o600);
+  const file = await open(target, 'r+');
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** `data` is the folder of the server behind `url`; `to` must not exist. */
+export async function copyRunning(data: string, url: string, to: string): Promise<void> {
+  const sql = connectDatabase(url, { max: 1, name: 'svc-pool-backup' });
+  try {
+    // One connection for all of it, in a transaction so that it is not closed as idle: slot and backup end with it, whatever happens.
+    await sql.begin(async (transaction) => {
+      await transaction`set local statement_timeout = 0`;
+      await transaction`select pg_create_physical_replication_slot(${`svc_backup_${process.pid}`}, true, true)`;
+      await transaction`select pg_backup_start('svc-pool', true)`;
+      await copyFiles(data, to, LEFT_OUT);
+      const [stopped] = await transaction<{ labelfile: string }[]>`select labelfile from pg_backup_stop(false)`;
+      await writeFile(join(to, 'backup_label'), (stopped as { labelfile: string }).labelfile, { mode: 0o600 });
+      await copyFiles(join(data, 'pg_wal'), join(to, 'pg_wal'));
+    });
+    for (const name of EMPTY) await mkdir(join(to, name), { mode: 0o700 });
+  } finally {
+    await sql.end({ timeout: 5 });
+  }
+}
+
+/** All that a folder holds belongs to this user from now on. */
+export async function giveTo(path: string, uid: number, gid: number): Promise<void> {
+  await chown(path, uid, gid);
+  if (!(await lstat(path)).isDirectory()) return;
+  for (const name of await readdir(path)) await giveTo(join(path, name), uid, gid);
+}
