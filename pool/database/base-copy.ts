@@ -2,6 +2,7 @@
  * A copy of the embedded database's files, taken while its server runs: PostgreSQL's own way of base backups. A page that was read half is
  * made good by the log, which a replication slot keeps until it is copied too.
  */
+import type { Dirent } from 'node:fs';
 import { chmod, chown, copyFile, lstat, mkdir, open, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connectDatabase } from './connect.ts';
@@ -11,13 +12,16 @@ const LEFT_OUT = new Set(['postmaster.pid', 'postmaster.opts', 'pg_wal', 'backup
 /** Folders that a server must find, empty. */
 const EMPTY = ['pg_replslot', 'pg_stat_tmp'];
 
+/** Files of one folder: a disk flushes several in the time of one. */
+const AT_ONCE = 16;
+
 const isGone = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT';
 
 /** Files that vanish meanwhile are not needed. Each is on the disk before this ends. */
 export async function copyFiles(from: string, to: string, leaveOut: ReadonlySet<string> = new Set()): Promise<void> {
   await mkdir(to, { mode: 0o700 });
-  for (const entry of await readdir(from, { withFileTypes: true })) {
-    if (leaveOut.has(entry.name)) continue;
+  const entries = (await readdir(from, { withFileTypes: true })).filter(({ name }) => !leaveOut.has(name));
+  const copy = async (entry: Dirent) => {
     const [source, target] = [join(from, entry.name), join(to, entry.name)];
     try {
       if (entry.isDirectory()) await copyFiles(source, target);
@@ -25,7 +29,8 @@ export async function copyFiles(from: string, to: string, leaveOut: ReadonlySet<
     } catch (error) {
       if (!isGone(error) || (await lstat(source).catch(() => undefined)) !== undefined) throw error;
     }
-  }
+  };
+  for (let i = 0; i < entries.length; i += AT_ONCE) await Promise.all(entries.slice(i, i + AT_ONCE).map(copy));
 }
 
 async function copyDurably(source: string, target: string): Promise<void> {
