@@ -1,4 +1,5 @@
 /** The commands that copy the books and put a copy back. */
+import { steadyMillis } from '../runtime/clock.ts';
 import { integer, path } from '../runtime/command-line/command-line.ts';
 import { logOptions, openLog } from '../runtime/log.ts';
 import { command, failureText } from '../runtime/program.ts';
@@ -25,7 +26,7 @@ export const backupCommand = command(
   async (values, _operands, terminal) => {
     const { log, close } = openLog('backup', values, terminal.env);
     try {
-      terminal.out(`${await backup(values, log, Date.now())}\n`);
+      terminal.out(`${await backup(values, log, steadyMillis())}\n`);
       return 0;
     } catch (error) {
       terminal.err(`svc-pool backup: ${failureText(error)}\n`);
@@ -53,7 +54,7 @@ export const restoreCommand = command(
   async (values, [from], terminal) => {
     const { log, close } = openLog('restore', values, terminal.env);
     try {
-      const { poolAddress, kept } = await restore(from as string, values.dataDir, log, Date.now());
+      const { poolAddress, kept } = await restore(from as string, values.dataDir, log, steadyMillis());
       const before = kept === undefined ? '' : `The database that was there is now ${kept}.\n`;
       terminal.out(
         `Restored the books of ${poolAddress}.\n${before}Payouts are paused. Start the pool, run svc-pool audit when it has caught up, and resume them on the operator page.\n`,

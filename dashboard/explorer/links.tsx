@@ -2,12 +2,16 @@
 import type { ComponentChildren } from 'preact';
 import { count, shortId } from '../format.ts';
 import { type ExplorerKind, explorerLink } from '../router.ts';
+import { Copied } from '../view/parts.tsx';
 
-export const ChainLink = ({ kind, id, whole = false }: { kind: ExplorerKind; id: string; whole?: boolean }) => (
-  <a class="mono" href={explorerLink(kind, id)} title={id}>
-    {whole ? id : shortId(id)}
-  </a>
-);
+export const ChainLink = ({ kind, id, whole = false }: { kind: ExplorerKind; id: string; whole?: boolean }) => {
+  const link = (
+    <a class="mono" href={explorerLink(kind, id)} title={id}>
+      {whole ? id : shortId(id)}
+    </a>
+  );
+  return whole ? link : <Copied text={id}>{link}</Copied>;
+};
 
 export const CutLink = ({ height }: { height: number }) => <a href={explorerLink('cut', height)}>{count(height)}</a>;
 

@@ -21,21 +21,27 @@ export const Amount = ({ atoms }: { atoms: string | null }) => (
 export const When = ({ millis }: { millis: number }) => <span title={time(millis)}>{minute(millis)}</span>;
 
 export const Identifier = ({ id }: { id: string }) => (
-  <span class="mono" title={id}>
-    {shortId(id)}
-  </span>
+  <Copied text={id}>
+    <span class="mono" title={id}>
+      {shortId(id)}
+    </span>
+  </Copied>
 );
 
 export const BlockLink = ({ id }: { id: string }) => (
-  <a class="mono" href={linkTo('blocks', id)} title={id}>
-    {shortId(id)}
-  </a>
+  <Copied text={id}>
+    <a class="mono" href={linkTo('blocks', id)} title={id}>
+      {shortId(id)}
+    </a>
+  </Copied>
 );
 
 export const MinerLink = ({ address }: { address: string }) => (
-  <a class="mono" href={linkTo('miner', address)} title={address}>
-    {shortId(address)}
-  </a>
+  <Copied text={address}>
+    <a class="mono" href={linkTo('miner', address)} title={address}>
+      {shortId(address)}
+    </a>
+  </Copied>
 );
 
 export const State = ({ state }: { state: string }) => <span class={`state state-${state}`}>{state}</span>;
@@ -121,7 +127,8 @@ export function Table<T>({
   );
 }
 
-export function CopyButton({ text, label }: { text: string; label: string }) {
+/** True for two seconds after a copy that was made. */
+function useCopy(text: string): [boolean, () => void] {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
     const done = await navigator.clipboard?.writeText(text).then(
@@ -133,10 +140,37 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
     setCopied(true);
     setTimeout(() => setCopied(false), 2000);
   };
+  return [copied, copy];
+}
+
+export function CopyButton({ text, label }: { text: string; label: string }) {
+  const [copied, copy] = useCopy(text);
   return (
     <button type="button" onClick={copy} aria-label={`Copy: ${label}`}>
       {copied ? 'Copied' : 'Copy'}
     </button>
+  );
+}
+
+/** A short name in a table, with a small button for the whole of it. A narrow screen has no room for it; the page of the thing has one. */
+export function Copied({ text, children }: { text: string; children: ComponentChildren }) {
+  const [copied, copy] = useCopy(text);
+  return (
+    <span class="copied">
+      {children}
+      <button type="button" class="icon minor" title="Copy" aria-label={`Copy ${shortId(text)}`} onClick={copy}>
+        <svg class="glyph" viewBox="0 0 16 16" aria-hidden="true">
+          {copied ? (
+            <path d="M3 8.5 6.5 12 13 4.5" />
+          ) : (
+            <>
+              <rect x="5.5" y="5.5" width="8" height="8" rx="1.5" />
+              <path d="M3.5 10.5h-1v-8h8v1" />
+            </>
+          )}
+        </svg>
+      </button>
+    </span>
   );
 }
 
