@@ -183,6 +183,21 @@ test('thousands of miners, page by page', async () => {
   expect(await more.isDisabled()).toBe(true);
 });
 
+test('an address of a table is copied whole', async () => {
+  const url = await servePage(answers(3), { type: 'pool', data: POOL });
+  const { page, context } = await open(url);
+  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  for (const place of ['#/miner', '#/payments']) {
+    await page.goto(`${url}${place}`);
+    await page.evaluate(() => navigator.clipboard.writeText('nothing'));
+    await page
+      .getByRole('button', { name: /^Copy dsvc1/ })
+      .nth(1)
+      .click();
+    await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toBe(address(1));
+  }
+});
+
 test('names with markup are text, wherever they are shown', async () => {
   const url = await servePage(answers(20), { type: 'pool', data: POOL });
   const { page, complaints } = await open(url);
