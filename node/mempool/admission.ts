@@ -38,6 +38,11 @@ export type AdmissionDependencies = {
 /** What the doors see of the ledger. */
 export type DoorLedger = LedgerReads & Pick<LedgerView, 'state' | 'staking'>;
 
+/** This part of the places is for transactions that are submitted here: peers cannot fill it. */
+const OWN_PART = 4;
+/** At most this part of the places waits for a cut, for each origin: anybody can name inputs that never come. */
+const WAITING_PART = 4;
+
 type Funds = {
   readonly spends: readonly UnspentOutput[];
   readonly fee: bigint;
@@ -75,6 +80,8 @@ export class Admission {
   readonly #options: AdmissionOptions;
   readonly #dependencies: AdmissionDependencies;
   readonly #pending = new Map<string, Promise<Submission>>();
+  /** Those that wait for the cut under way. */
+  readonly #waiting: Record<Origin, number> = { own: 0, relayed: 0 };
 
   constructor(options: AdmissionOptions, dependencies: AdmissionDependencies) {
     this.#options = options;
@@ -98,7 +105,8 @@ export class Admission {
       const outcome = await pending;
       return outcome.status === 'accepted' ? known : outcome;
     }
-    if (this.#pending.size >= this.#options.maxPending)
+    const { maxPending } = this.#options;
+    if (this.#pending.size >= (origin === 'own' ? maxPending : maxPending - maxPending / OWN_PART))
       return refused('mempool_full', 'too many transactions are being checked');
     const admission = this.#admit(transaction, origin);
     this.#pending.set(name, admission);
@@ -111,7 +119,7 @@ export class Admission {
 
   async #admit(transaction: ReadTransaction, origin: Origin): Promise<Submission> {
     const { mempool, ledger } = this.#dependencies;
-    let funds = await this.#fundsNow(transaction);
+    let funds = await this.#fundsNow(transaction, origin);
     for (;;) {
       if ('code' in funds) return this.#refuse(transaction, funds);
       // Signatures cost most: what would find no room is not worth them.
@@ -193,11 +201,14 @@ export class Admission {
    * A cut is in the store, and shown to readers, shortly before it is the head of this ledger. A client that spends an output it
    * has just read must not get `input_unknown`: an unknown input is looked up again when the cut has settled.
    */
-  async #fundsNow(transaction: ReadTransaction): Promise<Funds | NodeError> {
+  async #fundsNow(transaction: ReadTransaction, origin: Origin): Promise<Funds | NodeError> {
     const funds = this.#funds(transaction);
     const sealing = this.#dependencies.sealing();
     if (!('code' in funds) || funds.code !== 'input_unknown' || sealing === undefined) return funds;
+    if (this.#waiting[origin] >= this.#options.maxPending / WAITING_PART) return funds;
+    this.#waiting[origin]++;
     await sealing.catch(() => undefined);
+    this.#waiting[origin]--;
     return this.#funds(transaction);
   }
 
