@@ -9,6 +9,8 @@ export type TrieRoot = { readonly digest: Bytes; readonly sum: bigint; readonly 
 
 /** A subtree of so many entries is one leaf. */
 export const LEAF_ENTRIES = 16;
+/** Levels of a trie: keys have as many bits, one for each. */
+export const MAX_DEPTH = 8 * ID_BYTES;
 export const SIDE_BYTES = ID_BYTES + 8 + 8;
 export const NODE_BYTES = 2 * SIDE_BYTES;
 const SUM_AT = ID_BYTES;

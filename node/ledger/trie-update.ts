@@ -10,6 +10,7 @@ import {
   bitOf,
   countAt,
   LEAF_ENTRIES,
+  MAX_DEPTH,
   NODE_BYTES,
   SIDE_BYTES,
   sideAt,
@@ -19,7 +20,6 @@ import {
 } from './trie-node.ts';
 import { packRecord, placeOf, startsRecord } from './trie-record.ts';
 
-const MAX_DEPTH = 8 * ID_BYTES;
 const FIRST_NODES = 64;
 
 export const EMPTY_TRIE: TrieRoot = { digest: new Uint8Array(ID_BYTES), sum: 0n, count: 0 };

@@ -4,10 +4,10 @@
  * them alone.
  */
 import { ByteReader, type Bytes, equalBytes } from '../../protocol/bytes.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
 import {
   bitOf,
   LEAF_ENTRIES,
+  MAX_DEPTH,
   NODE_BYTES,
   SIDE_BYTES,
   sideAt,
@@ -20,7 +20,6 @@ import type { Subtree } from '../ledger/trie-walk.ts';
 import { falsePart } from './snapshot-error.ts';
 
 export const MAX_PIECES = 65_536;
-const MAX_DEPTH = 8 * ID_BYTES;
 const NODE = 0;
 const PIECE = 1;
 /** Each piece, and no more nodes than pieces. */
