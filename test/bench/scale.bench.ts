@@ -67,13 +67,21 @@ export default bench('shares of many front ends through Redis into the books', a
   let shares = 0;
   let batches = 0;
   let isRunning = true;
+  /** Where the accountant's time went. */
+  const millis = { read: 0, booked: 0, acknowledged: 0 };
   const accountant = (async () => {
     while (isRunning) {
+      const from = performance.now();
       const { entries, committed } = await source.take(BATCH_ENTRIES, WAIT_MILLIS);
+      const read = performance.now();
       if (entries.length === 0) continue;
       shares += (await books.fenced((transaction) => books.intake.take(transaction, entries))).shares;
+      const booked = performance.now();
       batches++;
       await committed();
+      millis.read += read - from;
+      millis.booked += booked - read;
+      millis.acknowledged += performance.now() - booked;
     }
   })();
 
@@ -103,6 +111,7 @@ export default bench('shares of many front ends through Redis into the books', a
   await sleep(3_000);
   await streams.ask('rate', 0);
   await allBooked();
+  Object.assign(millis, { read: 0, booked: 0, acknowledged: 0 });
   let kept = 0;
   for (const rate of RATES) {
     const [before, sharesBefore, batchesBefore] = [await cpu(), shares, batches];
@@ -120,6 +129,7 @@ export default bench('shares of many front ends through Redis into the books', a
       `${rate}/s in ${Math.round((messages - messagesBefore) / seconds)} messages/s: ${count} booked in ${batches - batchesBefore} batches, ` +
         `${behind} behind; us a share: ${each.join(', ')}`,
     );
+    b.note(`  ms: ${Object.entries(millis).map(([name, value]) => `${name} ${value.toFixed(0)}`)}`);
     if (failed > 0) throw new Error(`${failed} messages were refused`);
     if (behind > rate) break;
     kept = rate;

@@ -2,7 +2,8 @@
  * The stratum server under load: server, miners and yardstick in processes of their own. `npm run bench -- stratum`
  * takes some minutes; `npm run bench -- stratum 2000` uses fewer connections than 10,000. The yardstick is a bare
  * node:net server that writes the same bytes and does nothing else. `npm run bench -- stratum 2000 tcp` measures only TCP
- * with v1, the costs by processor time, on handles, on sockets, and with sessions forgotten at once; with SVC_BENCH_BEFORE=DIR also the server of another checkout, in the same run.
+ * with v1, the costs by processor time: on handles, on sockets, and with sessions that are not kept; with
+ * SVC_BENCH_BEFORE=DIR also the server of another checkout, in the same run.
  * `npm run bench -- stratum soak` is about memory alone and lasts SVC_SOAK_MINUTES, one unless it says otherwise.
  */
 import { join } from 'node:path';
