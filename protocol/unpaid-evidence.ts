@@ -34,13 +34,15 @@ export function readUnpaidEvidence(value: unknown): UnpaidEvidence | undefined {
   try {
     const { address, threshold, owed, credits } = evidence;
     if (typeof address !== 'string' || address.length > MAX_TEXT) return undefined;
-    for (const each of [threshold, owed]) parseAtoms(each);
     if (!Array.isArray(credits) || credits.length > MAX_UNPAID_CREDITS) return undefined;
     const names = new Set(credits.map(({ service, slice }) => `${service}/${slice}`));
     const isList = credits.every(
       ({ service, slice }) => (service === 'pplns' || service === 'solo') && Number.isSafeInteger(slice) && slice >= 0,
     );
-    for (const { amount } of credits) parseAtoms(amount);
+    for (const each of [threshold, owed, ...credits.map(({ amount }) => amount)]) {
+      if (typeof each !== 'string') return undefined;
+      parseAtoms(each);
+    }
     return isList && names.size === credits.length ? evidence : undefined;
   } catch (error) {
     if (error instanceof ProtocolError || error instanceof TypeError || error instanceof RangeError) return undefined;

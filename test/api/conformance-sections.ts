@@ -168,6 +168,33 @@ export const SECTION_ROWS: readonly Row[] = [
     ['`--allow-remote`', SERVER, 'beyond this machine only with --allow-remote'],
     ['`--auto-compound`, `--auto-sweep-to`', PAYMENTS, '--auto-compound and --auto-sweep-to'],
   ]),
+  ...rowsOf('Evidence against a pool, beyond the specification', [
+    [
+      '`svc-pool-evidence-1`: receipts',
+      'test/protocol/receipt.test.ts',
+      'the vectors hold: each receipt under the key',
+    ],
+    [
+      '`svc-pool-list-evidence-1`: two lists; exit code 4',
+      'test/protocol/evidence-vectors.test.ts',
+      'files about two lists of one slice',
+    ],
+    [
+      '`svc-pool-unpaid-evidence-1`: credits that were not paid',
+      'test/protocol/evidence-vectors.test.ts',
+      'files about credits that were not paid',
+    ],
+    [
+      '`svc-pool verify-evidence`: exit code 5',
+      'test/attack/forged-unpaid.test.ts',
+      'a pool that does not pay, or names what others paid, is shown',
+    ],
+    [
+      '`svc-miner --payout-threshold`',
+      'test/miner/payment-watch.test.ts',
+      'a threshold that the pool raises is reported; the user’s own word decides',
+    ],
+  ]),
   ...rowsOf('Events: wallet daemon', [
     [
       '`unconfirmed`, `removed`, `finalized`, `confirmations`, `settled`, `resync_required`',
@@ -290,10 +317,17 @@ export const SECTION_ROWS: readonly Row[] = [
       'a neighbour that brings an invalid signature is dropped',
     ],
   ]),
+  ...rowsOf('Validator reachability', [
+    [
+      'the lower validator ID dials, the other dials back after a few seconds; one without a route dials every validator with one',
+      'test/consensus/registered-routes.test.ts',
+      'of two with routes the lower identifier dials and the other dials back later; one without dials all that have one',
+    ],
+  ]),
   notYet(
     'Validator reachability',
-    'the lower validator ID dials; relays and signed records for validators without an open port',
-    'operators list their neighbours (docs/validator.md); of two validators at least one must name the other',
+    'relays and signed records for validators without an open port',
+    'a validator without a route dials those with one; two without reach each other through the others, or by `neighbours` (docs/validator.md)',
   ),
   ...rowsOf('Versioning', [
     ['1. `/v1/`, `api_version`', 'test/api/routes.test.ts', 'every answer fits the schema of its route'],

@@ -5,6 +5,7 @@ import { headerVectors, identifierVectors, merkleVectors, rewardRootVectors } fr
 import { booksVectors } from './books.ts';
 import { chainVectors } from './chain.ts';
 import { consensusVectors } from './consensus.ts';
+import { evidenceVectors } from './evidence.ts';
 import { messengerVectors } from './messenger.ts';
 import { moduleVectors } from './module.ts';
 import { multisigVectors } from './multisig.ts';
@@ -24,6 +25,7 @@ export const vectorFiles: Record<string, () => unknown> = {
   'chain.json': chainVectors,
   'consensus.json': consensusVectors,
   'emission.json': emissionVectors,
+  'evidence.json': evidenceVectors,
   'header.json': headerVectors,
   'identifiers.json': identifierVectors,
   'merkle.json': merkleVectors,

@@ -1,0 +1,73 @@
+/** Books rules 20a and 29: files of evidence about two lists of one slice, and about credits that were not paid, with what `svc-pool verify-evidence` makes of each. */
+import { LIST_EVIDENCE_FORMAT, type ListEvidence, listHead, type ShownList } from '../../protocol/list-evidence.ts';
+import type { PoolProof } from '../../protocol/pool-proof.ts';
+import { poolListId } from '../../protocol/pool-proof.ts';
+import { UNPAID_EVIDENCE_FORMAT, type UnpaidEvidence } from '../../protocol/unpaid-evidence.ts';
+import { addressOf, Books, honestDecisions } from './honest-books.ts';
+
+const SLICE = 18;
+const books = new Books(honestDecisions(20));
+
+function shown(document: PoolProof): ShownList {
+  const head = listHead(document);
+  const list_id = poolListId(head);
+  return { list_id, credit_root: head.credit_root, head: { ...head, list_id } };
+}
+
+function listEvidence() {
+  const first = books.proof(SLICE, 1);
+  const [before, now] = [shown(first), shown({ ...first, credit_root: 'ab'.repeat(48) })];
+  const file = (lists: Pick<ListEvidence, 'before' | 'now'>): ListEvidence => ({
+    ...{ format: LIST_EVIDENCE_FORMAT, service: 'pplns', slice: SLICE, ...lists },
+  });
+  const rootOf = ({ credit_root }: ShownList): ShownList => ({ list_id: null, credit_root, head: null });
+  return [
+    { says: 'two lists, each with its head', evidence: file({ before, now }), verdict: 'two_lists', exit: 4 },
+    {
+      says: 'of the later one only the root that the page of slices shows',
+      ...{ evidence: file({ before, now: rootOf(now) }), verdict: 'two_lists', exit: 4 },
+    },
+    { says: 'one list twice', evidence: file({ before, now: before }), verdict: 'same_list', exit: 1 },
+    {
+      says: 'one list, and the root of the same',
+      ...{ evidence: file({ before, now: rootOf(before) }), verdict: 'same_list', exit: 1 },
+    },
+    {
+      says: 'a head that does not give its name',
+      ...{ evidence: file({ before, now: { ...now, list_id: 'cd'.repeat(48) } }), verdict: 'other_list', exit: 1 },
+    },
+    {
+      says: 'a head of another slice',
+      ...{ evidence: { ...file({ before, now }), slice: SLICE + 1 }, verdict: 'other_list', exit: 1 },
+    },
+    {
+      says: 'a head without a name',
+      ...{ evidence: file({ before, now: { ...now, list_id: null } }), verdict: 'malformed', exit: 1 },
+    },
+  ];
+}
+
+function unpaidEvidence() {
+  const credit = { service: 'pplns' as const, slice: SLICE, amount: '1200' };
+  const good: UnpaidEvidence = {
+    ...{ format: UNPAID_EVIDENCE_FORMAT, address: addressOf(1), threshold: '1000', owed: '1500' },
+    ...{
+      at_millis: 1_800_000_000_000,
+      for_hours: 26,
+      credits: [credit, { ...credit, service: 'solo', amount: '300' }],
+    },
+  };
+  const bad = (says: string, change: object) => ({ says, evidence: { ...good, ...change }, readable: false });
+  return [
+    { says: 'credits of two lists', evidence: good, readable: true },
+    { says: 'no list: nothing to look up', evidence: { ...good, credits: [] }, readable: true },
+    bad('an amount that is no text of digits', { owed: 1500 }),
+    bad('a threshold below zero', { threshold: '-1' }),
+    bad('one list twice', { credits: [credit, { ...credit, amount: '1' }] }),
+    bad('a service that there is not', { credits: [{ ...credit, service: 'pps' }] }),
+    bad('a slice that is no number', { credits: [{ ...credit, slice: '18' }] }),
+    bad('no credits', { credits: null }),
+  ];
+}
+
+export const evidenceVectors = () => ({ lists: listEvidence(), unpaid: unpaidEvidence() });
