@@ -1,7 +1,7 @@
 /**
  * Frames between neighbours over TCP (consensus rule 22): `u32 length | bytes`, little-endian. The first frame of each side is the hello: `u32 mark | u16 version | chain_id 48 | name of the process 16 | 32 random bytes of the
  * connection | X25519 key of the connection 32 | validator 48`, the last one zero for none. The chain id is the hash of the genesis document, so nodes of two genesis documents part at once. Every later frame ends with a tag of 16 bytes
- * (overlay-channel.ts); one without anything before it keeps the connection alive. The second frame of each side is its identity, that of the dialler first: empty, or `consensus key 1,952 | signature 3,309`.
+ * (overlay-channel.ts); one without anything before it is ignored. The second frame of each side is its identity, that of the dialler first: empty, or `consensus key 1,952 | signature 3,309`.
  */
 import { ByteReader, type Bytes, ByteWriter, concat, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
@@ -11,7 +11,7 @@ import { MAX_BLOCK_MESSAGE_BYTES } from './block-exchange.ts';
 import { PROCESS_BYTES } from './roll-call-messages.ts';
 
 const MARK = 0x4f43_5653;
-export const TCP_VERSION = 3;
+export const TCP_VERSION = 4;
 export const CHALLENGE_BYTES = 32;
 export const CHANNEL_KEY_BYTES = 32;
 export const TAG_BYTES = 16;

@@ -1,12 +1,13 @@
 /**
  * One connection to a neighbour: the hellos, the identity of the dialler, then that of the dialled, then frames in both directions. Bounded in everything: the size of a frame, bytes and messages a second (a
- * neighbour that sends more is read more slowly), what waits to be sent, the time until it is known who is there, silence.
+ * neighbour that sends more is read more slowly), what waits to be sent, the time until it is known who is there, and until it has to answer that it still is (link-echo.ts). That bounds a frame that never ends too: no answer comes behind it.
  */
 import type { Socket } from 'node:net';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 import { type Rate, ReadingAllowance } from './allowance.ts';
+import { isEcho, LinkEcho } from './link-echo.ts';
 import {
   Channel,
   type ConnectionKey,
@@ -32,8 +33,10 @@ import {
 export const LINK_LIMITS = {
   /** For hello and identity together. */
   helloMillis: 5_000,
-  keepAliveMillis: 15_000,
-  silentMillis: 60_000,
+  /** Between two questions whether the other end is still there. */
+  echoMillis: 10_000,
+  /** It ended, where the last question that it answered is older. With the time between two looks it is less than a minute: so long a process that is gone can be in the way of the next one of its key (rule 23). */
+  silentMillis: 45_000,
   /** How long a neighbour may leave a full queue unread. */
   stalledMillis: 30_000,
   queuedBytes: 8 * 1024 * 1024,
@@ -92,7 +95,8 @@ export class TcpLink {
   #isSigning = false;
   #isReady = false;
   #isOver = false;
-  #heardAt: number;
+  readonly #echo: LinkEcho;
+  #lookedAt: number;
   #fullSince: number | undefined;
 
   constructor(socket: Socket, settings: LinkSettings, events: LinkEvents, steady: () => number) {
@@ -102,13 +106,14 @@ export class TcpLink {
     this.#steady = steady;
     const { limits, own } = settings;
     const now = steady();
-    this.#heardAt = now;
+    this.#echo = new LinkEcho(now);
+    this.#lookedAt = now;
     this.#own = new ReadingAllowance(limits.bytes, limits.messages, now);
     this.#allowances = [this.#own];
     this.#queuedBytes = limits.queuedBytes;
     this.#timers = [
       setTimeout(() => this.#isReady || this.end('it did not say who it is'), limits.helloMillis),
-      setInterval(() => this.#look(), Math.min(limits.keepAliveMillis, limits.silentMillis, limits.stalledMillis)),
+      setInterval(() => this.#look(), Math.min(limits.echoMillis, limits.silentMillis, limits.stalledMillis)),
     ];
     socket.setNoDelay(true);
     socket.on('error', () => this.end());
@@ -162,14 +167,22 @@ export class TcpLink {
   #look(): void {
     const now = this.#steady();
     const { silentMillis, stalledMillis } = this.#settings.limits;
+    // This process did not run: what came meanwhile is not read yet.
+    const wasAway = now - this.#lookedAt > silentMillis / 2;
+    this.#lookedAt = now;
     if (this.#socket.writableLength < this.#queuedBytes / 2) this.#fullSince = undefined;
-    if (now - this.#heardAt > silentMillis && this.#resume === undefined) this.end('it was silent');
+    if (this.#echo.silentFor(now) > silentMillis && !wasAway) this.end('it did not answer that it is there');
     else if (this.#fullSince !== undefined && now - this.#fullSince > stalledMillis) this.end('it does not read');
-    else this.send(new Uint8Array(0));
+    else this.#sendEcho(this.#echo.question(now));
+  }
+
+  /** Outside what strangers may be sent: it is short, and without it they would be taken for gone. */
+  #sendEcho(bytes: Bytes | undefined): void {
+    if (bytes === undefined || this.#isOver || !this.#isReady) return;
+    if (this.#socket.writableLength + bytes.length <= this.#queuedBytes) this.#write(bytes);
   }
 
   #read(piece: Buffer): void {
-    this.#heardAt = this.#steady();
     let messages = 0;
     try {
       for (const frame of this.#reader.push(piece)) {
@@ -199,7 +212,8 @@ export class TcpLink {
     }
     const bytes = this.#channel.open(frame);
     if (this.#isReady) {
-      if (bytes.length > 0) this.#events.message(bytes);
+      if (isEcho(bytes)) this.#sendEcho(this.#echo.take(bytes));
+      else if (bytes.length > 0) this.#events.message(bytes);
       return;
     }
     if (this.#isSigning) throw new ProtocolError('not_canonical', 'it speaks before its turn');

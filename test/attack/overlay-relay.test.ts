@@ -5,6 +5,7 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import type { Peer } from '../../node/consensus/effects.ts';
+import { LinkEcho } from '../../node/consensus/link-echo.ts';
 import { Channel, type Ends, identityMessage, newConnectionKey } from '../../node/consensus/overlay-channel.ts';
 import {
   decodeIdentity,
@@ -17,10 +18,12 @@ import {
   readHello,
   TAG_BYTES,
 } from '../../node/consensus/tcp-frames.ts';
+import { LINK_LIMITS, type LinkLimits } from '../../node/consensus/tcp-link.ts';
 import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
 import { developmentKey, validatorName } from '../../node/development.ts';
 import { signMessage, signMessageAside } from '../../node/ml-dsa.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { RawEnd } from '../consensus/raw-end.ts';
@@ -36,11 +39,11 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
-async function open(key: typeof keyA, neighbours: readonly ListenAddress[] = []) {
+async function open(key: typeof keyA, neighbours: readonly ListenAddress[] = [], limits = LINK_LIMITS as LinkLimits) {
   const [heard, joined, left]: [Bytes[], Peer[], Peer[]] = [[], [], []];
   const { publicKey, privateKey } = key;
   const transport = new TcpTransport(
-    { chainId: CHAIN, binds: [{ host: '127.0.0.1', port: 0 }], neighbours },
+    { chainId: CHAIN, binds: [{ host: '127.0.0.1', port: 0 }], neighbours, limits },
     {
       log: silentLog,
       steady: steadyMillis,
@@ -58,8 +61,8 @@ async function open(key: typeof keyA, neighbours: readonly ListenAddress[] = [])
   return { transport, address, heard, joined, left };
 }
 
-/** Hands bytes on between whoever dials him and the node at `port`. */
-async function middleman(port: number) {
+/** Hands bytes on between whoever dials him and the node at `port`; and once one of them ends, ends the other, unless he `keeps` it. */
+async function middleman(port: number, keeps = false) {
   const pairs: { near: Socket; far: Socket }[] = [];
   const server = createServer((near) => {
     const far = connect({ host: '127.0.0.1', port });
@@ -68,11 +71,11 @@ async function middleman(port: number) {
       [far, near],
     ] as const) {
       from.on('error', () => undefined);
-      from.on('close', () => to.destroy());
+      if (!keeps) from.on('close', () => to.destroy());
       from.on('data', (piece) => to.write(piece));
     }
     pairs.push({ near, far });
-    closing.push(() => void near.destroy());
+    for (const socket of [near, far]) closing.push(() => void socket.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
   closing.push(() => new Promise<void>((resolve) => server.close(() => resolve())));
@@ -97,6 +100,34 @@ test('a man in the middle hands the whole handshake on: what he then says himsel
   middle.pairs[1]?.near.write(INJECTED);
   await until(() => a.left.length === 2 || a.heard.length > 1);
   expect(a.heard).toEqual([Uint8Array.of(2)]);
+});
+
+test('a process that has ended, kept alive by the middleman with a byte now and then of a frame that never ends: the other end finds out', async () => {
+  const b = await open(keyB, [], { ...LINK_LIMITS, echoMillis: 100, silentMillis: 2_000 });
+  const middle = await middleman(b.address.port, true);
+  const a = await open(keyA, [middle.address]);
+  await until(() => a.joined.length === 1 && b.transport.known().length === 1);
+  const [ghost] = middle.pairs;
+  await a.transport.close();
+  const { far } = ghost as { far: Socket };
+  far.write(Uint8Array.of(0, 0, 1, 0));
+  const drip = setInterval(() => far.write(Uint8Array.of(1)), 50);
+  closing.push(() => clearInterval(drip));
+  await until(() => b.left.length > 0, { millis: 60_000 });
+  expect(b.transport.known()).toEqual([]);
+});
+
+test('a neighbour that says nothing and runs keeps its connection', async () => {
+  let now = 0;
+  const echo = new LinkEcho(now);
+  const other = new LinkEcho(now);
+  const stolen = echo.question(now);
+  for (; now <= 100_000; now += 10_000) echo.take(other.take(echo.question(now)) as Bytes);
+  expect(echo.silentFor(now)).toBe(10_000);
+  // An answer to a question of before, or to none, says nothing.
+  for (const late of [other.take(stolen) as Bytes, Uint8Array.of(13, 1, 2, 3, 4, 5, 6, 7, 8)]) echo.take(late);
+  expect(echo.silentFor(now + 1)).toBe(10_001);
+  expect(() => echo.take(Uint8Array.of(13, 1))).toThrow(ProtocolError);
 });
 
 /** A listener of the middleman's own. `answers` has each frame that comes, the first one the dialler's hello. */

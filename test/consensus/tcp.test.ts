@@ -119,8 +119,8 @@ test('the hello: another chain, version or program, and this process itself, are
   expect(() => readHello(encodeHello(hello), hello)).toThrow('this node itself');
   expect(() => readHello(encodeHello({ ...other, chainId: new Uint8Array(48) }), hello)).toThrow('another chain');
   const later = encodeHello(other);
-  later[4] = 4;
-  expect(() => readHello(later, hello)).toThrow('version 4');
+  later[4] = 5;
+  expect(() => readHello(later, hello)).toThrow('version 5');
   // What an older version says.
   expect(() => readHello(Uint8Array.from([...later.subarray(0, 4), 1, 0, ...CHAIN]), hello)).toThrow('version 1');
   for (const bytes of [new Uint8Array(0), encodeHello(other).subarray(1), concat(encodeHello(other), CHAIN)])
@@ -191,7 +191,7 @@ test('a flood is read no faster than the neighbour’s allowance', async () => {
 });
 
 test('a neighbour that does not read costs a bounded queue, and is dropped', async () => {
-  const limits = { ...LINK_LIMITS, queuedBytes: 1_000_000, stalledMillis: 100, keepAliveMillis: 50 };
+  const limits = { ...LINK_LIMITS, queuedBytes: 1_000_000, stalledMillis: 100, echoMillis: 50 };
   const a = await new End([], limits).open();
   const { socket } = await guest(a.address);
   socket.pause();
