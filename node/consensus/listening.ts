@@ -18,7 +18,10 @@ import { NIL, type Vote } from './votes.ts';
 export const LISTEN_TICKS = 12;
 /** Where its log covers the height: long enough to be handed the next cut, if there is one. */
 export const COVERED_TICKS = 4;
-/** What each height takes back. At the tip it has at least two and a half ticks (rule 3). */
+/**
+ * Each height takes back what so many ticks before it counted for. At the tip it has at least two and a half ticks (rule 3). It is what those ticks themselves counted for: where it was the last one's worth times two, a member whose
+ * answers made only that one worth much kept others listening for ever.
+ */
 export const HEIGHT_TICKS = 2;
 /** So many ticks with too few neighbours count as one. */
 export const SLOW_TICKS = 8;
@@ -46,7 +49,8 @@ export function listenFirst(state: ConsensusState, logHeight: number): void {
 /** At every height, until it has listened. */
 export function listenOn(state: ConsensusState, before: Pick<ConsensusState, 'height' | 'listening'>): void {
   const { ownKey } = state;
-  if (ownKey.arriving > 0) ownKey.arriving = Math.min(LISTEN_TICKS, ownKey.arriving + HEIGHT_TICKS);
+  const whole = ownKey.worths.filter((worth) => worth === SLOW_TICKS).length;
+  if (ownKey.arriving > 0) ownKey.arriving = Math.min(LISTEN_TICKS, ownKey.arriving + whole);
   if (before.listening === undefined) return;
   const { logHeight, ticks } = before.listening;
   const isCovered = covers(logHeight, state.height);
@@ -54,7 +58,7 @@ export function listenOn(state: ConsensusState, before: Pick<ConsensusState, 'he
   const isPassed = !isCovered && covers(logHeight, before.height);
   state.listening = {
     logHeight,
-    ticks: isPassed ? full : Math.min(full, ticks + HEIGHT_TICKS * ownKey.worth),
+    ticks: isPassed ? full : Math.min(full, ticks + ownKey.worths.reduce((sum, worth) => sum + worth, 0)),
     begins: false,
   };
   // A log that is older than the height may be older than the key's last vote too.
@@ -88,14 +92,15 @@ export const cutsLeft = (state: ConsensusState): number =>
 export function listened(state: ConsensusState, company: Company | undefined, rules: Rules): boolean {
   const { listening, ownKey } = state;
   if (listening === undefined && ownKey.arriving === 0) return false;
-  ownKey.worth = worthOf(state, company, rules);
+  const worth = worthOf(state, company, rules);
+  ownKey.worths = [...ownKey.worths, worth].slice(-HEIGHT_TICKS);
   // Few neighbours may all lie: what they keep from it must not become a reason to stop.
-  if (ownKey.arriving > 0 && ownKey.worth === SLOW_TICKS) {
+  if (ownKey.arriving > 0 && worth === SLOW_TICKS) {
     ownKey.arriving--;
     if (ownKey.arriving === 0) ownKey.newFrom = state.height + NEW_HEIGHTS;
   }
   if (listening === undefined) return false;
-  listening.ticks = Math.max(0, listening.ticks - ownKey.worth);
+  listening.ticks = Math.max(0, listening.ticks - worth);
   if (listening.ticks > 0) return false;
   state.listening = undefined;
   return listening.begins;

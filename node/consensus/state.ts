@@ -56,8 +56,8 @@ export type OwnKey = {
   barred: number;
   /** Ticks until this process is known to be at the tip; then `newFrom` is known. */
   arriving: number;
-  /** Parts of a tick that the last one counted for. */
-  worth: number;
+  /** Parts of a tick that each of the last ones counted for, the newest last: what the next height takes back. */
+  worths: readonly number[];
 };
 
 /** No such height is known. A number that text formats have, unlike infinity. */
@@ -144,7 +144,7 @@ export function createState(
     stopped: false,
     listening: undefined,
     // Of a member that is at work: whatever it did not make was made elsewhere.
-    ownKey: { newFrom: UNKNOWN_HEIGHT, ownFrom: 0, barred: -1, arriving: 0, worth: 0 },
+    ownKey: { newFrom: UNKNOWN_HEIGHT, ownFrom: 0, barred: -1, arriving: 0, worths: [] },
     answered: new Map(),
     tickPlace: '',
     ticksThere: 0,

@@ -9,7 +9,7 @@ import { Committee } from '../../node/consensus/committee.ts';
 import type { Company, Event, Proposal } from '../../node/consensus/effects.ts';
 import { step } from '../../node/consensus/engine.ts';
 import { lastCutOf } from '../../node/consensus/last-cut.ts';
-import { COVERED_TICKS, LISTEN_TICKS, listenFirst, SLOW_TICKS } from '../../node/consensus/listening.ts';
+import { COVERED_TICKS, HEIGHT_TICKS, LISTEN_TICKS, listenFirst, SLOW_TICKS } from '../../node/consensus/listening.ts';
 import { decodeMessage, encodeMessage } from '../../node/consensus/messages.ts';
 import { Receivers } from '../../node/consensus/receivers.ts';
 import { openState } from '../../node/consensus/recovery.ts';
@@ -26,6 +26,7 @@ import { steadyMillis } from '../../runtime/clock.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { committeeOf, SIGNATURE } from '../consensus/bench-member.ts';
 import { silentLog } from '../node/bed.ts';
+import { type Random, randomOf } from '../random.ts';
 import { until } from '../until.ts';
 
 const SELF = 1;
@@ -239,6 +240,41 @@ test('members say that another process of its key is connected: more than a thir
     expect(new Started(logHeight).ticks({ ...nobody, silent: ALL }, 1_000)).toBe(1_000);
     expect(new Started(logHeight).ticks({ ...ONE, silent: { members: [0, 2], named: 0 } })).toBe(full * SLOW_TICKS);
   }
+});
+
+/** What one liar of less than a third can make of a tick, while the others say that nothing is in the way. */
+const LIED: readonly Company[] = [
+  ALL,
+  { members: [0, 2], named: 0, taken: ONE },
+  { members: [0, 2], named: 0, ahead: ONE },
+];
+/** By tick of the height, the last one before it ends apart. */
+const ANSWERS: readonly ((isLast: boolean, random: Random) => Company)[] = [
+  (isLast) => LIED[isLast ? 0 : 1] as Company,
+  (isLast) => LIED[isLast ? 1 : 0] as Company,
+  ...Array.from({ length: 10 }, () => (_: boolean, random: Random) => LIED[random(LIED.length)] as Company),
+];
+
+test('a liar that answers one thing now and another then, in step with the heights: at the tip listening ends within a bound, and behind it never does', () => {
+  ANSWERS.forEach((answer, seed) => {
+    const random = randomOf(seed);
+    const tip = new Started(-1);
+    let cuts = 0;
+    for (; tip.listens && cuts < 1_000; cuts++) {
+      for (let tick = 1; tick <= TICKS_A_CUT; tick++)
+        tip.feed({ type: 'tick', company: answer(tick === TICKS_A_CUT, random) });
+      if (tip.listens) tip.goesOn('store');
+    }
+    // Of five ticks of a cut two are taken back; the others count for an eighth at least.
+    expect(cuts).toBeLessThanOrEqual((LISTEN_TICKS * SLOW_TICKS) / (TICKS_A_CUT - HEIGHT_TICKS));
+    const behind = new Started(-1);
+    for (let height = 0; height < 100; height++) {
+      const ticks = 1 + random(HEIGHT_TICKS);
+      for (let tick = 1; tick <= ticks; tick++) behind.feed({ type: 'tick', company: answer(tick === ticks, random) });
+      behind.goesOn('store');
+    }
+    expect(behind.listens).toBe(true);
+  });
 });
 
 test('a member that proved its key, and has not said on this connection where it is, does not count', async () => {
