@@ -87,7 +87,7 @@ function enterHeight(
       if (vote !== undefined && vote.cut === last.cut) held.set(vote.member, vote);
   }
   const { early, earlyProposals, recovered, stopped, listening, ownKey } = state;
-  const before = { height: state.height, listening };
+  const before = { height: state.height, self: state.self, listening };
   const isSame = height === state.height + 1 && equalBytes(committee.setId, state.committee.setId);
   Object.assign(state, openState(height, committee, self, last, recovered, rules), { stopped, ownKey });
   listenOn(state, before);

@@ -43,14 +43,19 @@ export function listenFirst(state: ConsensusState, logHeight: number): void {
   const isCovered = covers(logHeight, state.height);
   state.ownKey.ownFrom = isCovered ? logHeight : UNKNOWN_HEIGHT;
   state.ownKey.arriving = LISTEN_TICKS;
+  state.ownKey.listens = true;
   state.listening = { logHeight, ticks: fullOf(isCovered), begins: false };
 }
 
-/** At every height, until it has listened. */
-export function listenOn(state: ConsensusState, before: Pick<ConsensusState, 'height' | 'listening'>): void {
+/** At every height, until it has listened; and from the start where the key has a seat that it did not have before: neighbours know members alone, so nobody could say until now whether it runs elsewhere. */
+export function listenOn(state: ConsensusState, before: Pick<ConsensusState, 'height' | 'listening' | 'self'>): void {
   const { ownKey } = state;
   const whole = ownKey.worths.filter((worth) => worth === SLOW_TICKS).length;
   if (ownKey.arriving > 0) ownKey.arriving = Math.min(LISTEN_TICKS, ownKey.arriving + whole);
+  if (ownKey.listens && before.self < 0 && state.self >= 0) {
+    state.listening = { logHeight: -1, ticks: FULL, begins: false };
+    return;
+  }
   if (before.listening === undefined) return;
   const { logHeight, ticks } = before.listening;
   const isCovered = covers(logHeight, state.height);
@@ -81,7 +86,7 @@ export function isOwnLate(state: ConsensusState, { height, member }: Pick<Vote, 
   );
 }
 
-/** A node that has no seat has nothing to sign; the time counts all the same, so that a new committee begins at once. */
+/** A node that has no seat has nothing to sign. */
 export const isListening = ({ listening, self }: ConsensusState): boolean => self >= 0 && listening !== undefined;
 
 /** How many cuts it still listens at the tip, where enough members are there. With fewer, and while it is behind, it takes longer. */

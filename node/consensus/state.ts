@@ -48,6 +48,8 @@ export type Listening = {
 
 /** What this process knows of the votes of its key (own-key.ts). It stays from height to height. */
 export type OwnKey = {
+  /** It listens before it signs, when it starts and when its key gets a seat. */
+  listens: boolean;
   /** This height and later ones began when the process was at the tip. */
   newFrom: number;
   /** From this height on whatever the key signed is in the log or was made here. */
@@ -144,7 +146,7 @@ export function createState(
     stopped: false,
     listening: undefined,
     // Of a member that is at work: whatever it did not make was made elsewhere.
-    ownKey: { newFrom: UNKNOWN_HEIGHT, ownFrom: 0, barred: -1, arriving: 0, worths: [] },
+    ownKey: { listens: false, newFrom: UNKNOWN_HEIGHT, ownFrom: 0, barred: -1, arriving: 0, worths: [] },
     answered: new Map(),
     tickPlace: '',
     ticksThere: 0,

@@ -9,7 +9,14 @@ import { Committee } from '../../node/consensus/committee.ts';
 import type { Company, Event, Proposal } from '../../node/consensus/effects.ts';
 import { step } from '../../node/consensus/engine.ts';
 import { lastCutOf } from '../../node/consensus/last-cut.ts';
-import { COVERED_TICKS, HEIGHT_TICKS, LISTEN_TICKS, listenFirst, SLOW_TICKS } from '../../node/consensus/listening.ts';
+import {
+  COVERED_TICKS,
+  HEIGHT_TICKS,
+  LISTEN_TICKS,
+  listenFirst,
+  SLOW_TICKS,
+  waitsFor,
+} from '../../node/consensus/listening.ts';
 import { decodeMessage, encodeMessage } from '../../node/consensus/messages.ts';
 import { Receivers } from '../../node/consensus/receivers.ts';
 import { openState } from '../../node/consensus/recovery.ts';
@@ -216,6 +223,25 @@ test('its own precommit for the cut before comes back to a validator that starts
     // It counts for the next header.
     expect(started.state.last?.rounds.get(0)?.has(SELF)).toBe(true);
   }
+});
+
+test('a key that gets a seat: it listens then, whatever it heard before, since nobody could say until then whether it runs in another process too', () => {
+  const state = openState(5, committeeOf(3), -1, undefined, undefined, RULES);
+  listenFirst(state, -1);
+  for (let tick = 0; tick < 100; tick++) step(state, { type: 'tick', company: { members: [0, 1, 2], named: 0 } });
+  const did = (event: Event) => step(state, event).map((effect) => effect.do);
+  const enter = (height: number, seats: Committee, self: number) => [
+    ...did({ type: 'height', height, committee: seats, self }),
+    ...did({ type: 'begin' }),
+  ];
+  expect(enter(6, committee, SELF)).toEqual([]);
+  for (let tick = 1; tick < LISTEN_TICKS; tick++) expect(did({ type: 'tick', company: ALL })).not.toContain('timer');
+  expect(waitsFor(state, { members: [], named: 0, taken: ALL })).toBe('taken');
+  expect(did({ type: 'tick', company: ALL })).toContain('timer');
+  // Not while it keeps its seat, and again when it comes back.
+  expect(enter(7, committeeOf(4), SELF)).toContain('timer');
+  enter(8, committeeOf(3), -1);
+  expect(enter(9, committee, SELF)).toEqual([]);
 });
 
 test('others say that they are further, and do not keep what would show it: more than a third of the stake is believed, a liar alone is not', () => {
