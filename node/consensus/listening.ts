@@ -52,20 +52,18 @@ export function listenOn(state: ConsensusState, before: Pick<ConsensusState, 'he
   const { ownKey } = state;
   const whole = ownKey.worths.filter((worth) => worth === SLOW_TICKS).length;
   if (ownKey.arriving > 0) ownKey.arriving = Math.min(LISTEN_TICKS, ownKey.arriving + whole);
-  if (ownKey.listens && before.self < 0 && state.self >= 0) {
-    state.listening = { logHeight: -1, ticks: FULL, begins: false };
+  const hasNewSeat = ownKey.listens && before.self < 0 && state.self >= 0;
+  if (before.listening === undefined) {
+    // Nothing can have been signed with it lately: only another process has to be found.
+    if (hasNewSeat) state.listening = { logHeight: -1, ticks: fullOf(true), begins: false };
     return;
   }
-  if (before.listening === undefined) return;
   const { logHeight, ticks } = before.listening;
   const isCovered = covers(logHeight, state.height);
   const full = fullOf(isCovered);
   const isPassed = !isCovered && covers(logHeight, before.height);
-  state.listening = {
-    logHeight,
-    ticks: isPassed ? full : Math.min(full, ticks + ownKey.worths.reduce((sum, worth) => sum + worth, 0)),
-    begins: false,
-  };
+  const left = isPassed ? full : Math.min(full, ticks + ownKey.worths.reduce((sum, worth) => sum + worth, 0));
+  state.listening = { logHeight, ticks: hasNewSeat ? Math.max(left, fullOf(true)) : left, begins: false };
   // A log that is older than the height may be older than the key's last vote too.
   if (!isCovered) ownKey.ownFrom = UNKNOWN_HEIGHT;
 }

@@ -235,7 +235,7 @@ test('a key that gets a seat: it listens then, whatever it heard before, since n
     ...did({ type: 'begin' }),
   ];
   expect(enter(6, committee, SELF)).toEqual([]);
-  for (let tick = 1; tick < LISTEN_TICKS; tick++) expect(did({ type: 'tick', company: ALL })).not.toContain('timer');
+  for (let tick = 1; tick < COVERED_TICKS; tick++) expect(did({ type: 'tick', company: ALL })).not.toContain('timer');
   expect(waitsFor(state, { members: [], named: 0, taken: ALL })).toBe('taken');
   expect(did({ type: 'tick', company: ALL })).toContain('timer');
   // Not while it keeps its seat, and again when it comes back.
