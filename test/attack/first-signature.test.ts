@@ -6,7 +6,7 @@ import { afterEach, expect, test } from 'vitest';
 import { haveOf } from '../../node/consensus/anti-entropy.ts';
 import { servedOf } from '../../node/consensus/catch-up.ts';
 import { Committee } from '../../node/consensus/committee.ts';
-import type { Company, Event, Proposal } from '../../node/consensus/effects.ts';
+import type { Company, Event } from '../../node/consensus/effects.ts';
 import { step } from '../../node/consensus/engine.ts';
 import { lastCutOf } from '../../node/consensus/last-cut.ts';
 import {
@@ -22,101 +22,33 @@ import { Receivers } from '../../node/consensus/receivers.ts';
 import { openState } from '../../node/consensus/recovery.ts';
 import { RULES } from '../../node/consensus/rules.ts';
 import { SigningLog } from '../../node/consensus/signing-log.ts';
-import { createState, type LastCut } from '../../node/consensus/state.ts';
+import { createState } from '../../node/consensus/state.ts';
 import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
-import { NIL, PRECOMMIT, PREVOTE, type Vote, type VoteKind } from '../../node/consensus/votes.ts';
+import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/votes.ts';
 import type { CutLedger } from '../../node/cut-ledger.ts';
 import { developmentKey, validatorName } from '../../node/development.ts';
 import { signMessageAside } from '../../node/ml-dsa.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
-import { committeeOf, SIGNATURE } from '../consensus/bench-member.ts';
+import { committeeOf } from '../consensus/bench-member.ts';
 import { silentLog } from '../node/bed.ts';
 import { type Random, randomOf } from '../random.ts';
 import { until } from '../until.ts';
-
-const SELF = 1;
-const OTHERS = [0, 2, 3];
-const ALL: Company = { members: OTHERS, named: 0 };
-const ONE: Company = { members: [3], named: 0 };
-/** At the tip (rule 3), and while lost time is made up. */
-const [TICKS_A_CUT, LEAST_TICKS_A_CUT] = [5, 2.5];
-const committee = committeeOf(4);
-const NO_SIGNATURE = new Uint8Array(0);
-
-const cutOf = (height: number) => `cut ${height}`.padEnd(48, '.');
-const proposalOf = (height: number, signature = SIGNATURE): Proposal => ({
-  ...{ height, round: 0, validRound: -1, cut: cutOf(height), signers: 0n, lastRound: 0 },
-  ...{ content: SIGNATURE, signature },
-});
-const voteOf = (height: number, kind: VoteKind, member: number): Vote => ({
-  ...{ kind, height, round: 0, cut: cutOf(height), member, signature: SIGNATURE },
-});
-
-/** A validator that starts at a height, 5 where nothing else is said, with a log of `logHeight` that holds `own`. */
-class Started {
-  readonly state;
-  readonly did: string[] = [];
-
-  constructor(
-    logHeight: number,
-    height = 5,
-    last?: LastCut,
-    own?: { height: number; messages: readonly Vote[] },
-    seats = committee,
-  ) {
-    const nothing = { lockedRound: -1, locked: NIL, validRound: -1, valid: NIL, polkas: [], proposals: [] };
-    const recovered = own && {
-      ...nothing,
-      height: own.height,
-      messages: own.messages.map((vote) => ({ type: 'vote', vote }) as const),
-    };
-    this.state = openState(height, seats, SELF, last, recovered, RULES);
-    listenFirst(this.state, logHeight);
-    this.feed({ type: 'begin' });
-  }
-
-  feed(event: Event): void {
-    for (const effect of step(this.state, event)) {
-      this.did.push(effect.do);
-      if (effect.do === 'check')
-        this.feed({ type: 'checked', height: effect.proposal.height, cut: effect.proposal.cut, valid: true });
-    }
-  }
-
-  get listens(): boolean {
-    return (this.state.listening?.ticks ?? 0) > 0;
-  }
-
-  /** The height becomes final, from a store or by messages that were sent as they came. */
-  goesOn(from: 'store' | 'votes'): void {
-    const { height } = this.state;
-    const votes = OTHERS.map((member) => voteOf(height, PRECOMMIT, member));
-    if (from === 'store')
-      this.feed({
-        type: 'finalized',
-        finalized: {
-          proof: { kind: PRECOMMIT, height, round: 0, cut: cutOf(height), votes },
-          proposal: proposalOf(height, NO_SIGNATURE),
-        },
-      });
-    else {
-      this.feed({ type: 'proposal', proposal: proposalOf(height), timely: true });
-      for (const vote of votes) this.feed({ type: 'vote', vote });
-    }
-    expect(this.state.step).toBe('decided');
-    this.feed({ type: 'height', height: height + 1, committee, self: SELF });
-    this.feed({ type: 'begin' });
-  }
-
-  /** Ticks until it has listened. */
-  ticks(company: Company, most = 10_000): number {
-    let ticks = 0;
-    for (; this.listens && ticks < most; ticks++) this.feed({ type: 'tick', company });
-    return ticks;
-  }
-}
+import {
+  ALL,
+  committee,
+  cutOf,
+  LEAST_TICKS_A_CUT,
+  NO_SIGNATURE,
+  ONE,
+  OTHERS,
+  proposalOf,
+  SELF,
+  Started,
+  TICKS_A_CUT,
+  voteOf,
+} from './started-validator.ts';
 
 test.each(['store', 'votes'] as const)(
   'a validator that is behind hears its own old votes at every height, sent by anybody, and heights reach it as from a %s: it never stops and never signs',
